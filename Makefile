@@ -204,11 +204,12 @@ coverage:                        ## which lines the tests run through, error pat
 # --- users ------------------------------------------------------------------
 
 demo:                            ## install what building needs, build, run an example that shows the jail
+	@test -x $(CEJAIL) || tools/try-host
 	@tools/setup build
 	@steps=$$($(MAKE) -n all | grep -cE '^(CC|AR|GEN|LINK) '); \
 		$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) \
 		all STEPS=$$steps
-	@$(CEJAIL) run --profile python tools/demo.py
+	@$(CEJAIL) run --profile python tools/demo.py || { $(CEJAIL) doctor; exit 1; }
 	@printf '\nNow try:\n  %s\n  %s\n' "$(CURDIR)/$(CEJAIL) run --json -p python -c 'print(1)'" \
 		"$(CURDIR)/$(CEJAIL) doctor"
 

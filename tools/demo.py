@@ -59,9 +59,11 @@ def connect(host, port):
 
 
 def route(host):
-    """Whether there is a route to that address; a datagram socket's connect sends nothing."""
+    """Whether a packet to that address may leave.  This one goes one hop, to the gateway of a jail, and ends there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+        there.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 1)
         there.connect((host, 9))
+        there.send(b"")
         return "there is one"
 
 

@@ -28,6 +28,47 @@ else
 	report FAIL "the build shows its progress in a few lines, up to the last step: $progress"
 fi
 
+# A command in a place where no user namespace can be made.
+without_namespaces() {
+	unshare --user --map-root-user sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"' sh "$@" 2>&1 < /dev/null
+}
+
+if [ "$(without_namespaces echo yes)" = yes ]; then
+	out=$(without_namespaces make --no-print-directory demo OUT=build/unbuilt) && report FAIL "where no jail is possible, make demo fails"
+	if grep -q '^No jail is possible here' <<< "$out" && ! grep -q '^building' <<< "$out" && [ ! -e build/unbuilt ]; then
+		report pass "where no jail is possible, make demo says so before it builds"
+	else
+		report FAIL "where no jail is possible, make demo says so before it builds: $(head -n 3 <<< "$out")"
+	fi
+	out=$(without_namespaces make --no-print-directory demo)
+	if grep -q '^user namespaces  *missing' <<< "$out"; then
+		report pass "after a demo that failed comes what doctor finds"
+	else
+		report FAIL "after a demo that failed comes what doctor finds: $(tail -n 3 <<< "$out")"
+	fi
+else
+	echo "skip demo: no place without user namespaces can be made here"
+fi
+
+# route WORD...: what the demo says of the way to the Internet
+route() {
+	build/release/bin/cejail run -q --profile python "$@" tools/demo.py 2> /dev/null | sed -n 's/^  a route to the Internet  *//p'
+}
+
+wanted=refused
+found=$(build/release/bin/cejail doctor)
+grep -q '^a public network  *ok' <<< "$found" && wanted='there is one'
+case "$(route) / $(route --uplink none) / $(route --network none)" in
+"$wanted"*" / refused"*" / refused"*) report pass "the demo has a route to the Internet only with an uplink" ;;
+*) report FAIL "the demo has a route to the Internet only with an uplink: $(route) / $(route --uplink none) / $(route --network none)" ;;
+esac
+
+if [ "$(grep -E 'userns|make .* demo$' tools/examples/ci-job.yml | head -n 1 | grep -c userns)" = 1 ]; then
+	report pass "the CI job permits user namespaces before the demo"
+else
+	report FAIL "the CI job permits user namespaces before the demo"
+fi
+
 if ! out=$(make --no-print-directory demo 2>&1 < /dev/null); then
 	report FAIL "make demo runs: $(tail -n 5 <<< "$out")"
 	exit 1

@@ -142,7 +142,7 @@ same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
 
 same "the manual names every exit code" "$(exit_codes)" \
 	"$(chapter "EXIT STATUS" | sed -n 's/^\.It \([0-9][0-9 ,]*\).*/\1/p' | tr -d ' ' | tr , '\n' | sort)"
-same "the manual names every variable that is read" "$(environment --exclude-dir=serve runtime netns rootfs profiles)" \
+same "the manual names every variable that is read" "$(environment --exclude-dir=serve --exclude-dir=oci runtime netns rootfs profiles)" \
 	"$(chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 if [ -x "$CEJAIL" ]; then
 	same "--help names every option with its letter and value, in the table's order" \

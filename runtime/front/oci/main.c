@@ -11,7 +11,8 @@
 #include "runtime/front/oci/oci_verbs.h"
 #include "runtime/front/oci/process/own_copy.h"
 
-#define STATUS_FAILED 1 /* engines know no other */
+#define STATUS_FAILED      1
+#define STATUS_EXEC_FAILED 255 /* a status that few programs have */
 
 static int print_version(void)
 {
@@ -66,7 +67,7 @@ int main(int argc, char **argv)
 			      &err) < 0 ||
 	    perform(&call, argv, &err) < 0 || flush_output(&err) < 0) {
 		oci_log_error(&options, &err);
-		return STATUS_FAILED;
+		return options.verb == OCI_EXEC ? STATUS_EXEC_FAILED : STATUS_FAILED;
 	}
 	return call.exit_status;
 }

@@ -12,7 +12,6 @@
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMES_MAX 96
 #define NAMED_MAX 64
-#define FDS_MAX   1024 /* of --preserve-fds: more descriptors than RLIMIT_NOFILE usually allows */
 
 /* --- the tables --------------------------------------------------------------------- */
 
@@ -120,7 +119,8 @@ static const struct option_row rows[] = {
 	{ "no-new-privs", 0, NULL, BIT(OCI_EXEC), FLAG(no_new_privs), "set no_new_privs" },
 	{ "apparmor", 0, "PROFILE", BIT(OCI_EXEC), TEXT(apparmor), "the AppArmor profile" },
 	{ "process-label", 0, "LABEL", BIT(OCI_EXEC), TEXT(process_label), "refused" },
-	{ "cgroup", 0, "PATH", BIT(OCI_EXEC), TEXT(cgroup), "refused" },
+	{ "cgroup", 0, "PATH", BIT(OCI_EXEC), TEXT(cgroup),
+	  "an existing cgroup below the container's" },
 	{ "ignore-paused", 0, NULL, BIT(OCI_EXEC), FLAG(ignore_paused),
 	  "also in a paused container" },
 
@@ -185,7 +185,7 @@ static int set_fds(const struct option_row *row, const char *value, struct arena
 		   struct oci_options *o, struct cj_error *err)
 {
 	(void)a;
-	if (parse_u64(value, 0, FDS_MAX, &o->preserve_fds, err) < 0)
+	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &o->preserve_fds, err) < 0)
 		return cj_wrap(err, "option '--%s'", row->name);
 	return 0;
 }

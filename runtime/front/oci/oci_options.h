@@ -35,7 +35,8 @@ enum oci_verb_id {
 	OCI_VERB_COUNT
 };
 
-#define OCI_OPERANDS_MAX 4096 /* a command line of exec */
+#define OCI_OPERANDS_MAX  4096 /* a command line of exec */
+#define PRESERVED_FDS_MAX 1024 /* more descriptors than RLIMIT_NOFILE usually allows */
 
 /* Texts are borrowed from the arguments; NULL or an empty list: not given. */
 struct oci_options {

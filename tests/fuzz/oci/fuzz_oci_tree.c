@@ -61,13 +61,13 @@ static void check_options(const struct strings *list, struct arena *a)
 static void check_sysctl(const char *text, struct arena *a)
 {
 	const struct oci_pair pair = { text, "1" };
-	struct oci_linux on_linux = { .sysctl = { &pair, 1 } };
+	struct oci_config config = { .hostname = "1", .on_linux.sysctl = { &pair, 1 } };
 	for (size_t i = 0; i < OCI_NS_COUNT; i++)
-		on_linux.namespaces[i].is_wanted = true;
+		config.on_linux.namespaces[i].is_wanted = true;
 	const struct sysctl *items = NULL;
 	size_t count = 0;
 	struct cj_error err = { 0 };
-	if (oci_sysctls_plan(&on_linux, a, &items, &count, &err) < 0) {
+	if (oci_sysctls_plan(&config, a, &items, &count, &err) < 0) {
 		assert(err.code == EINVAL);
 		return;
 	}

@@ -201,8 +201,8 @@ def wait_status(pid, limit=10):
 
 
 def refused_oci(done, *words):
-    """Exit status 1 and one line on standard error."""
-    done.exits(1)
+    """Exit status 1, of exec 255, and one line on standard error."""
+    done.exits(255 if "exec" in done.args else 1)
     lines = done.err.splitlines()
     equal(len(lines), 1, f"lines of {done.err!r}")
     for word in words:

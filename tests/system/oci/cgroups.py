@@ -130,6 +130,26 @@ def _():
         true(not os.path.exists(path), f"'{path}' is left")
 
 
+@test_with("cgroup", "exec joins an existing cgroup below the containers and no other")
+def _():
+    with Bundle("sleep 60") as b:
+        id = b.started()
+        path = place_of(b, id)
+        os.makedirs(f"{path}/one/two")
+        pids = []
+        for name in ("one", "/one/two", "/"):
+            words = ("exec", "--detach", "--pid-file", b / "exec.pid", "--cgroup", name, id, "sleep", "60")
+            with open(b / "log", "wb") as log:
+                finish(subprocess.Popen([OCI, "--root", b.root, *words], env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)).exits(0)
+            pids.append(int(read(b.path, "exec.pid")))
+            equal(cgroup_of(pids[-1]), f"{path}/{name}".replace("//", "/").rstrip("/"), f"cgroup of exec in {name}")
+        for name in ("none", "..", "one/../..", "one/two/../../../.."):
+            refused_oci(b.oci("exec", "--cgroup", name, id, "true"), "--cgroup", f"'{name}'")
+        b.oci("kill", id, "KILL").exits(0)
+        equal([wait_status(pid) for pid in pids], [137] * 3, "orphans, for which the pid namespace waits")
+        b.ended(id)
+
+
 @test_with("cgroup", "delete removes cgroups that were made below the container's")
 def _():
     with Bundle("sleep 60") as b:

@@ -128,6 +128,12 @@ def _():
         for name in ("kernel.core_pattern", "net/../kernel/core_pattern", "vm.swappiness"):
             b.linux["sysctl"] = {name: "x"}
             refused_oci(b.run(), f"sysctl '{name}' belongs to no namespace")
+        b.config.update(hostname="one", domainname="two")
+        for name, field in (("kernel.hostname", "hostname"), ("kernel/domainname", "domainname")):
+            b.linux["sysctl"] = {name: "three"}
+            refused_oci(b.run(), f"sysctl '{name}' is 'three', but {field} is")
+            b.linux["sysctl"] = {name: b.config[field]}
+            b.run().exits(0)
         b.linux["sysctl"] = {"net.ipv4.ip_forward": "1"}
         b.namespace("network")
         if WHO != "user":

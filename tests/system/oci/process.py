@@ -260,6 +260,14 @@ def _():
             contains(done.err, "File exists", "mkdir's error")
 
 
+@test("a filter that waits for its agents and has none is loaded without the flag")
+def _():
+    with Bundle("mkdir /tmp/x; grep Seccomp: /proc/self/status") as b:
+        flags = ["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", "SECCOMP_FILTER_FLAG_TSYNC"]
+        b.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "flags": flags, "syscalls": [errno_rule("mkdir", 17)]}
+        contains(b.run().exits(0).says("Seccomp:\t2\n").err, "File exists", "mkdir's error")
+
+
 @test("a filter without no_new_privs leaves no capability behind")
 def _():
     with Bundle("cat /proc/self/status") as b:

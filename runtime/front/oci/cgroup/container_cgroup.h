@@ -112,6 +112,15 @@ int container_cgroup_need(const struct container_cgroup *c, const char *what, st
 int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
 			  struct cj_error *err);
 
+/*
+ * container_cgroup_join_below - move this process into an existing cgroup below the container's;
+ * "/" is the container's own.
+ *
+ * The container may have made it and may exchange it: it is opened beneath the container's.
+ */
+int container_cgroup_join_below(const struct container_cgroup *c, const char *path,
+				struct cj_error *err);
+
 /* Changes the limits that are set in *resources, and only those. */
 int container_cgroup_update(const struct container_cgroup *c, const struct oci_resources *resources,
 			    struct cj_error *err);

@@ -51,6 +51,21 @@ static int open_cgroup_of(const struct container_cgroup *c, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+int container_cgroup_join_below(const struct container_cgroup *c, const char *path,
+				struct cj_error *err)
+{
+	const char *below = path + strspn(path, "/");
+
+	if (container_cgroup_need(c, "exec --cgroup", err) < 0)
+		return -err->code;
+	auto_fd int fd = sys_openat2(c->dir_fd, below[0] ? below : ".", O_PATH | O_DIRECTORY, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	int rc = fd < 0 ? -errno : cgroup_move(fd, 0);
+	return rc < 0 ? cj_fail(err, -rc, "--cgroup: join '%s' below the container's cgroup '%s'",
+				path, c->record.path)
+		      : 0;
+}
+
 static int join_beside(const struct container_cgroup *c, pid_t pid, pid_t init_pid)
 {
 	auto_fd int fd = open_cgroup_of(c, init_pid);

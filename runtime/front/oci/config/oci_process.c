@@ -93,6 +93,14 @@ static const struct oci_name rlimit_names[] = {
 };
 static const struct oci_names rlimits = NAMES(rlimit_names);
 
+const char *oci_rlimit_name(int resource)
+{
+	for (size_t i = 0; i < rlimits.count; i++)
+		if (rlimits.items[i].value == (uint32_t)resource)
+			return rlimits.items[i].name;
+	return "a limit";
+}
+
 static const struct json_key rlimit_keys[] = {
 	{ "type", OCI_NAME(rlimits), .is_required = true, AT(oci_rlimit, resource) },
 	{ "soft", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true,

@@ -24,6 +24,9 @@ struct oci_capabilities {
 	struct strings bounding, effective, inheritable, permitted, ambient;
 };
 
+/* "RLIMIT_NOFILE" */
+const char *oci_rlimit_name(int resource);
+
 struct oci_rlimit {
 	int resource;        /* RLIMIT_NOFILE; none twice */
 	uint64_t soft, hard; /* soft is at most hard; UINT64_MAX: RLIM_INFINITY */

@@ -56,7 +56,7 @@ int container_signal_parse(const char *text, int *out, struct cj_error *err)
 	uint64_t number;
 
 	if (isdigit((unsigned char)text[0])) {
-		if (parse_u64(text, 1, RT_LAST, &number, &ignored) < 0)
+		if (parse_u64(text, 0, RT_LAST, &number, &ignored) < 0)
 			return reject(text, err);
 		*out = (int)number;
 		return 0;

@@ -36,11 +36,15 @@ const char *const creation_step_names[] = {
 
 /*
  * Descriptors that the engine leaked are neither ours nor the container's (conmon leaks its pipes).
- * First of all, so that none of ours gets the number of a preserved one.
+ * Before one of ours stays open, so that none gets the number of a preserved one; and after the
+ * configuration is read, which may be one: --config /dev/fd/N.
  */
 static int streams_enter(struct creation *c, struct cj_error *err)
 {
-	return process_keep_fds((unsigned)c->options->preserve_fds, err);
+	if (listen_fds_read(PRESERVED_FDS_MAX, &c->listen, err) < 0)
+		return -err->code;
+	c->preserved_fds = c->listen.count + (unsigned)c->options->preserve_fds;
+	return process_keep_fds(c->preserved_fds, err);
 }
 
 /* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
@@ -130,11 +134,13 @@ static int process_enter(struct creation *c, struct cj_error *err)
 		.keeps_keyring = c->options->no_new_keyring,
 		.profile = c->annotations.profile,
 		.makes_cwd = true,
-		.preserved_fds = (unsigned)c->options->preserve_fds,
+		.preserved_fds = c->preserved_fds,
 	};
 
 	if (!config->has_process)
 		return 0;
+	if (listen_fds_pass(&c->listen, &c->bundle.config.process.env, c->arena, err) < 0)
+		return -err->code;
 	if (process_prepare(config, &config->process, &context, c->arena, &c->process, err) < 0)
 		return -err->code;
 	oci_log_warnings(c->options, process_warnings(c->process));
@@ -431,8 +437,8 @@ static const struct {
 	const char *name;
 	int (*enter)(struct creation *c, struct cj_error *err);
 } stages[] = {
-	{ "streams", streams_enter },         /* before any descriptor of ours exists */
 	{ "bundle", bundle_enter },           /* a bad configuration leaves nothing to undo */
+	{ "streams", streams_enter },         /* before any descriptor of ours stays open */
 	{ "annotations", annotations_enter }, /* likewise */
 	{ "plan", tree_plan_enter },          /* likewise */
 	{ "process", process_enter },         /* likewise */

@@ -252,6 +252,7 @@ static int process_enter(struct init *in, struct cj_error *err)
 	if (process_become(p, in->console.slave_fd >= 0 ? &in->console : NULL, err) < 0)
 		return -err->code;
 	console_close(&in->console);
+	listen_fds_name_self(&in->c->listen);
 	return process_find(p, err);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/front/oci/annotation/result_place.h"
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/container/container_config.h"
+#include "runtime/front/oci/create/listen_fds.h"
 #include "runtime/front/oci/oci_call.h"
 #include "runtime/front/oci/plan/oci_tree.h"
 #include "runtime/front/oci/process/process.h"
@@ -41,6 +42,8 @@ struct creation {
 	struct sysctl_host host_spaces;
 	struct process *process; /* NULL: config.json has no process */
 	struct strings hook_env; /* the caller's, for createContainer */
+	struct listen_fds listen;
+	unsigned preserved_fds; /* by --preserve-fds and LISTEN_FDS */
 	struct container_cgroup_wanted wanted_cgroup;
 
 	struct state state;

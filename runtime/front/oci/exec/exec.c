@@ -62,7 +62,9 @@ static int read_state(struct execution *e, struct cj_error *err)
 	    check_status(e, err) < 0 ||
 	    container_config_stored(&e->state, e->arena, &e->config, err) < 0)
 		return -err->code;
-	return exec_process_read(e->options, &e->config, e->arena, &e->wanted, err);
+	if (e->options->process)
+		return 0; /* read before */
+	return exec_process_merge(e->options, &e->config.process, e->arena, &e->wanted, err);
 }
 
 /* The process must not have a right that create would have refused. */
@@ -83,6 +85,11 @@ static int open_container(struct execution *e, struct cj_error *err)
 	if (e->join.setns_flags & CLONE_NEWUSER && process_check_dumpable(err) < 0)
 		return -err->code;
 	e->join.cgroup = &e->cgroup;
+	if (e->options->cgroup) {
+		e->join.below = arena_strdup(e->arena, e->options->cgroup);
+		if (!e->join.below)
+			return cj_fail(err, ENOMEM, "read --cgroup");
+	}
 	if (container_cgroup_open(&e->state.record.cgroup, &e->cgroup, err) < 0)
 		return -err->code;
 	/* Its process would stay in the caller's cgroup, without the container's limits. */
@@ -191,7 +198,9 @@ int exec_run(struct oci_call *call, struct cj_error *err)
 		.link = { .sock_fd = -1 },
 	};
 	bool waits = !call->options->is_detached;
-	if (process_keep_fds((unsigned)call->options->preserve_fds, err) < 0 ||
+	/* The file may be a descriptor that process_keep_fds() closes. */
+	if (exec_process_file(e.options, e.arena, &e.wanted, err) < 0 ||
+	    process_keep_fds((unsigned)call->options->preserve_fds, err) < 0 ||
 	    (waits && foreground_prepare(err) < 0))
 		return -err->code;
 	int rc = start(&e, err);

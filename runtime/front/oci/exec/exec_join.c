@@ -179,7 +179,8 @@ static int close_others(const struct exec_join *join, int sock_fd, struct cj_err
 
 static int join_cgroup(const struct exec_join *join, struct cj_error *err)
 {
-	return container_cgroup_join(join->cgroup, 0, join->init_pid, err);
+	return join->below ? container_cgroup_join_below(join->cgroup, join->below, err)
+			   : container_cgroup_join(join->cgroup, 0, join->init_pid, err);
 }
 
 static int join_namespaces(const struct exec_join *join, struct cj_error *err)

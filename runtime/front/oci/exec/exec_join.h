@@ -25,9 +25,10 @@ extern const char *const exec_step_names[EXEC_STEP_COUNT];
 
 struct exec_join {
 	const struct container_cgroup *cgroup;
-	pid_t init_pid;  /* of the container */
-	int init_pidfd;  /* the same process for sure */
-	int setns_flags; /* the namespaces in which init differs from us */
+	const char *below; /* a cgroup in it; NULL: none is named */
+	pid_t init_pid;    /* of the container */
+	int init_pidfd;    /* the same process for sure */
+	int setns_flags;   /* the namespaces in which init differs from us */
 
 	struct process *process;
 	const struct oci_process *wanted;

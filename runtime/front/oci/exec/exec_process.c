@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of exec.  Pure, except for exec_process_read(). */
+/* The process of exec.  Pure, except for exec_process_file(). */
 #include "runtime/front/oci/exec/exec_process.h"
 
 #include <fcntl.h>
@@ -171,34 +171,25 @@ static int refuse_unsupported(const struct oci_options *o, struct cj_error *err)
 {
 	if (o->process_label)
 		return cj_reject(err, "--process-label: SELinux is not supported");
-	if (o->cgroup)
-		return cj_reject(err, "exec --cgroup is not supported: the process joins the "
-				      "container's cgroup");
 	return 0;
 }
 
-/* It may be a pipe, /dev/stdin or a file that the engine has just written. */
-static int read_file(const char *path, struct arena *a, struct oci_process *out,
-		     struct cj_error *err)
+/* It may be a pipe, /dev/fd/N or a file that the engine has just written. */
+int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
+		      struct cj_error *err)
 {
 	char *text;
 	size_t size;
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return cj_fail(err, errno, "--process: open '%s'", path);
-	if (fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &size, path, err) < 0)
-		return -err->code;
-	return oci_process_read(path, text, size, a, out, err);
-}
-
-int exec_process_read(const struct oci_options *o, const struct oci_config *config, struct arena *a,
-		      struct oci_process *out, struct cj_error *err)
-{
 	if (refuse_unsupported(o, err) < 0)
 		return -err->code;
 	if (!o->process)
-		return exec_process_merge(o, &config->process, a, out, err);
-	if (refuse_flags(o, err) < 0 || read_file(o->process, a, out, err) < 0)
+		return 0;
+	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return cj_fail(err, errno, "--process: open '%s'", o->process);
+	if (refuse_flags(o, err) < 0 ||
+	    fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &size, o->process, err) < 0 ||
+	    oci_process_read(o->process, text, size, a, out, err) < 0)
 		return -err->code;
 	out->has_terminal = out->has_terminal || o->wants_tty;
 	return 0;

@@ -9,18 +9,19 @@
 #include "runtime/front/oci/oci_options.h"
 
 /*
- * exec_process_read - reads the file of --process.  All of *out is in the arena, so that the
- * command line may be wiped.
+ * exec_process_file - reads the file of --process; without one it does nothing.
  *
- * Fails: EINVAL without a command; for a flag that --process has in itself; for --process-label and
- *        --cgroup, which are not supported.
+ * Fails: EINVAL for a flag that --process has in itself; for --process-label, which is not
+ *        supported.
  */
-int exec_process_read(const struct oci_options *o, const struct oci_config *config, struct arena *a,
-		      struct oci_process *out, struct cj_error *err);
+int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
+		      struct cj_error *err);
 
 /*
  * exec_process_merge - the container's process with the flags of the command line.  Pure.
  *
+ * All of *out is in the arena, so that the command line may be wiped.
+ * Fails: EINVAL without a command.
  * --cap adds to the bounding, effective and permitted sets, never to the inheritable or ambient one
  * (CVE-2022-29162).
  */

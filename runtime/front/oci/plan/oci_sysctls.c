@@ -73,7 +73,27 @@ static const struct row *find_row(const char *path)
 	return NULL;
 }
 
-static int plan_one(const struct oci_linux *on_linux, const struct oci_pair *pair, struct arena *a,
+/* Two parts of the file would name the host, and the later one would win. */
+static int check_name(const char *field, const char *value, const struct oci_pair *pair,
+		      struct cj_error *err)
+{
+	if (!value || strcmp(value, pair->value) == 0)
+		return 0;
+	return cj_reject(err, "sysctl '%s' is '%.64s', but %s is '%.64s'; leave one of them out",
+			 pair->name, pair->value, field, value);
+}
+
+static int check_names(const struct oci_config *config, const char *path,
+		       const struct oci_pair *pair, struct cj_error *err)
+{
+	if (strcmp(path, "kernel/hostname") == 0)
+		return check_name("hostname", config->hostname, pair, err);
+	if (strcmp(path, "kernel/domainname") == 0)
+		return check_name("domainname", config->domainname, pair, err);
+	return 0;
+}
+
+static int plan_one(const struct oci_config *config, const struct oci_pair *pair, struct arena *a,
 		    struct sysctl *out, struct cj_error *err)
 {
 	char *path = arena_strdup(a, pair->name);
@@ -86,9 +106,11 @@ static int plan_one(const struct oci_linux *on_linux, const struct oci_pair *pai
 				 "sysctl '%s' belongs to no namespace: it would change the host",
 				 pair->name);
 	enum oci_namespace_type type = oci_spaces[row->space];
-	if (!on_linux->namespaces[type].is_wanted)
+	if (!config->on_linux.namespaces[type].is_wanted)
 		return cj_reject(err, "sysctl '%s' needs a %s namespace of the container's own",
 				 pair->name, oci_namespace_names[type]);
+	if (check_names(config, path, pair, err) < 0)
+		return -err->code;
 	*out = (struct sysctl){
 		.name = pair->name,
 		.path = path,
@@ -98,15 +120,16 @@ static int plan_one(const struct oci_linux *on_linux, const struct oci_pair *pai
 	return 0;
 }
 
-int oci_sysctls_plan(const struct oci_linux *on_linux, struct arena *a, const struct sysctl **out,
+int oci_sysctls_plan(const struct oci_config *config, struct arena *a, const struct sysctl **out,
 		     size_t *out_count, struct cj_error *err)
 {
+	const struct oci_linux *on_linux = &config->on_linux;
 	size_t count = on_linux->sysctl.count;
 	struct sysctl *items = arena_array(a, count + 1, sizeof(*items));
 	if (!items)
 		return cj_fail(err, ENOMEM, "list the sysctls");
 	for (size_t i = 0; i < count; i++) {
-		int rc = plan_one(on_linux, &on_linux->sysctl.items[i], a, &items[i], err);
+		int rc = plan_one(config, &on_linux->sysctl.items[i], a, &items[i], err);
 		if (rc < 0)
 			return rc;
 	}

@@ -355,7 +355,7 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 	if (rc == 0)
 		rc = clean_all(&on_linux->readonly_paths, a, &plan.tree.read_only, err);
 	if (rc == 0)
-		rc = oci_sysctls_plan(on_linux, a, &plan.sysctls, &plan.nsysctls, err);
+		rc = oci_sysctls_plan(config, a, &plan.sysctls, &plan.nsysctls, err);
 	if (rc < 0)
 		return rc;
 	plan.tree.root = config->root_path;

@@ -31,8 +31,9 @@ static int check_preserved(unsigned preserved, struct cj_error *err)
 		int flags = fcntl(fd, F_GETFD);
 		if (flags < 0 || flags & FD_CLOEXEC)
 			return cj_reject_as(err, EBADF,
-					    "--preserve-fds %u: descriptor %d is not open",
-					    preserved, fd);
+					    "descriptor %d is not open, and --preserve-fds or "
+					    "LISTEN_FDS keeps those from 3 to %u",
+					    fd, CHILD_FIRST_FD + preserved - 1);
 	}
 	return 0;
 }

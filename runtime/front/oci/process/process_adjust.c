@@ -24,8 +24,8 @@ static int set_rlimit(const struct oci_rlimit *r, pid_t pid)
 
 static int fail_rlimit(const struct oci_rlimit *r, int code, struct cj_error *err)
 {
-	int rc = cj_fail(err, code, "process.rlimits: set limit %d to %" PRIu64 ", hard %" PRIu64,
-			 r->resource, r->soft, r->hard);
+	int rc = cj_fail(err, code, "process.rlimits: set %s to %" PRIu64 ", hard %" PRIu64,
+			 oci_rlimit_name(r->resource), r->soft, r->hard);
 	if (code == EPERM)
 		(void)cj_hint(err, "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
 	return rc;

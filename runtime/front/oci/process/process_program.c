@@ -50,10 +50,26 @@ static int find_in_path(const char *name, const char *dirs, char out_path[static
 			memcpy(out_path, file, (size_t)size + 1);
 			return 0;
 		}
-		if (why == EACCES)
+		if (why == EACCES) {
 			verdict = why;
+			memcpy(out_path, file, (size_t)size + 1); /* for the message */
+		}
 	}
 	return verdict;
+}
+
+static int fail_executable(const char *path, int why, struct cj_error *err)
+{
+	struct stat st;
+	int rc = cj_fail(err, why, "open executable '%s'", path);
+
+	if (why != EACCES || stat(path, &st) < 0)
+		return rc;
+	if (S_ISDIR(st.st_mode))
+		(void)cj_hint(err, "it is a directory");
+	else if (!(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+		(void)cj_hint(err, "the file is not executable: chmod +x makes it so");
+	return rc;
 }
 
 int process_program_find(const char *name, const struct strings *env,
@@ -64,13 +80,13 @@ int process_program_find(const char *name, const struct strings *env,
 		if (why == ENOENT)
 			return cj_reject_as(err, ENOENT, "executable file not found in $PATH: '%s'",
 					    name);
-		return why == 0 ? 0 : cj_fail(err, why, "open executable '%s' of $PATH", name);
+		return why == 0 ? 0 : fail_executable(out_path, why, err);
 	}
 
 	size_t size = strlen(name);
 	int why = size < PATH_MAX ? why_not(name) : ENAMETOOLONG;
 	if (why != 0)
-		return cj_fail(err, why, "open executable '%s'", name);
+		return fail_executable(name, why, err);
 	memcpy(out_path, name, size + 1);
 	return 0;
 }

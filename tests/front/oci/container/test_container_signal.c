@@ -16,10 +16,13 @@ static void names_and_numbers_are_signals(void **state)
 		const char *text;
 		int number;
 	} cases[] = {
-		{ "9", SIGKILL },    { "15", SIGTERM },      { "64", 64 },
-		{ "KILL", SIGKILL }, { "SIGKILL", SIGKILL }, { "sigkill", SIGKILL },
-		{ "Term", SIGTERM }, { "WINCH", SIGWINCH },  { "RTMIN", 34 },
-		{ "RTMIN+3", 37 },   { "SIGRTMAX-1", 63 },   { "RTMAX", 64 },
+		{ "9", SIGKILL },       { "15", SIGTERM },
+		{ "64", 64 },           { "0", 0 },
+		{ "KILL", SIGKILL },    { "SIGKILL", SIGKILL },
+		{ "sigkill", SIGKILL }, { "Term", SIGTERM },
+		{ "WINCH", SIGWINCH },  { "RTMIN", 34 },
+		{ "RTMIN+3", 37 },      { "SIGRTMAX-1", 63 },
+		{ "RTMAX", 64 },
 	};
 	(void)state;
 
@@ -33,7 +36,7 @@ static void names_and_numbers_are_signals(void **state)
 
 static void nothing_else_is_a_signal(void **state)
 {
-	static const char *const texts[] = { "",        "0",      "-9",         "+9",
+	static const char *const texts[] = { "",        "00x",    "-9",         "+9",
 					     "65",      "9 ",     "9x",         "SIG",
 					     "SIG9",    "NONE",   "RTMIN-1",    "RTMIN+31",
 					     "RTMAX+1", "RTMIN+", "99999999999" };

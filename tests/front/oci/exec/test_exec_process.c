@@ -142,7 +142,6 @@ static void a_process_file_stands_alone(void **state)
 {
 	static const char text[] =
 	    "{\"args\":[\"true\"],\"cwd\":\"/\",\"user\":{\"uid\":1,\"gid\":1}}";
-	const struct oci_config config = { .process = of_container };
 	char path[128];
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/process.json", temp_dir);
@@ -151,19 +150,17 @@ static void a_process_file_stands_alone(void **state)
 	(void)close(fd);
 
 	struct oci_options o = { .process = path, .wants_tty = true };
-	assert_int_equal(exec_process_read(&o, &config, &arena, &p, &err), 0);
+	assert_int_equal(exec_process_file(&o, &arena, &p, &err), 0);
 	assert_true(p.has_terminal && p.user.uid == 1 && p.user.ngroups == 0);
 	assert_true(!p.oom_score_adj.is_set && !p.capabilities.is_given);
 
 	o.user = "0";
-	assert_int_equal(exec_process_read(&o, &config, &arena, &p, &err), -EINVAL);
+	assert_int_equal(exec_process_file(&o, &arena, &p, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "--process and --user exclude each other"));
 	o = (struct oci_options){ .process = path, .process_label = "x" };
-	assert_int_equal(exec_process_read(&o, &config, &arena, &p, &err), -EINVAL);
-	o = (struct oci_options){ .operands = TEXTS(command), .cgroup = "x" };
-	assert_int_equal(exec_process_read(&o, &config, &arena, &p, &err), -EINVAL);
+	assert_int_equal(exec_process_file(&o, &arena, &p, &err), -EINVAL);
 	o = (struct oci_options){ .process = "/no/such/file" };
-	assert_int_equal(exec_process_read(&o, &config, &arena, &p, &err), -ENOENT);
+	assert_int_equal(exec_process_file(&o, &arena, &p, &err), -ENOENT);
 	arena_fini(&arena);
 }
 

@@ -85,10 +85,14 @@ static void the_texts_are_those_that_engines_look_for(void **state)
 
 	assert_int_equal(find("data", path_env(""), out, &err), -EACCES);
 	assert_non_null(strcasestr(err.msg, "permission denied"));
+	assert_non_null(strstr(err.msg, temp_dir)); /* which of the path */
+	assert_non_null(strstr(err.hint, "not executable"));
 	(void)snprintf(file, sizeof(file), "%s/data", temp_dir);
 	assert_int_equal(find(file, path_env(""), out, &err), -EACCES);
 	assert_non_null(strcasestr(err.msg, "permission denied"));
-	assert_int_equal(find(temp_dir, path_env(""), out, &err), -EACCES); /* a directory */
+	assert_non_null(strstr(err.hint, "not executable"));
+	assert_int_equal(find(temp_dir, path_env(""), out, &err), -EACCES);
+	assert_non_null(strstr(err.hint, "a directory"));
 	assert_int_equal(find("/dev/null", path_env(""), out, &err), -EACCES);
 }
 

@@ -154,14 +154,20 @@ static void cancel_call(struct server *v, const struct mcp_id *id)
 
 /* --- lines from the client --------------------------------------------------------------- */
 
-static void refuse_long_line(struct server *v, struct json_writer *w)
+static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 {
-	const struct mcp_id none = { .kind = MCP_ID_NONE };
+	struct server *v = s->owner;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_fault fault;
+	struct mcp_id id;
 
-	(void)!mcp_refuse(&fault, MCP_INVALID_REQUEST, "a message is larger than %u bytes",
-			  MCP_LINE_MAX);
-	mcp_put_fault(w, &none, &fault);
+	if (!w) {
+		fail_answer(v);
+		return;
+	}
+	(void)!mcp_refuse_size(&fault);
+	mcp_id_find(head, tail, &id);
+	mcp_put_fault(w, &id, &fault);
 	send_line(v, w, false);
 }
 
@@ -174,10 +180,6 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 
 	if (!w) {
 		fail_answer(v);
-		return;
-	}
-	if (!text) {
-		refuse_long_line(v, w);
 		return;
 	}
 	if (strspn(text, " \t\r") == size)
@@ -249,6 +251,7 @@ static int open_server(struct server *v, const struct mcp_options *o, const stru
 	v->stdio.loop = &v->loop;
 	v->stdio.owner = v;
 	v->stdio.line = on_line;
+	v->stdio.cut = on_cut;
 	return mcp_stdio_open(&v->stdio, err);
 }
 

@@ -114,6 +114,16 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 
 /* --- input ------------------------------------------------------------------------- */
 
+static void end_line(struct mcp_stdio *s, const char *line, size_t size)
+{
+	if (s->is_cut)
+		s->cut(s, (struct blob){ line, MCP_LINE_EDGE },
+		       (struct blob){ line + size - MCP_LINE_EDGE, MCP_LINE_EDGE });
+	else
+		s->line(s, line, size);
+	s->is_cut = false;
+}
+
 /* Calls back for whole lines until the input is paused, and keeps the rest. */
 static void handle_lines(struct mcp_stdio *s)
 {
@@ -124,9 +134,7 @@ static void handle_lines(struct mcp_stdio *s)
 				 (size_t)(limit - begin) - s->searched)) != NULL) {
 		*newline = '\0';
 		s->searched = 0;
-		if (!s->is_skipping)
-			s->line(s, begin, (size_t)(newline - begin));
-		s->is_skipping = false;
+		end_line(s, begin, (size_t)(newline - begin));
 		begin = newline + 1;
 	}
 	s->size = (size_t)(limit - begin);
@@ -139,12 +147,11 @@ static void handle_lines(struct mcp_stdio *s)
 /* The buffer has no newline. */
 static void check_length(struct mcp_stdio *s)
 {
-	if (s->is_paused || (!s->is_skipping && s->size <= MCP_LINE_MAX))
+	if (s->is_paused || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
 		return;
-	if (!s->is_skipping)
-		s->line(s, NULL, s->size);
-	s->is_skipping = true;
-	s->size = s->searched = 0;
+	memmove(s->buffer + MCP_LINE_EDGE, s->buffer + s->size - MCP_LINE_EDGE, MCP_LINE_EDGE);
+	s->is_cut = true;
+	s->size = s->searched = 2 * MCP_LINE_EDGE;
 }
 
 static bool make_input_room(struct mcp_stdio *s)

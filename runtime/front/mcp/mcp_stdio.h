@@ -11,8 +11,10 @@
 #include <stddef.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/front/serve/loop.h"
 
+#define MCP_LINE_EDGE   (4u << 10)  /* kept of each end of a line that is too long */
 #define MCP_QUEUE_FULL  (8u << 20)  /* above: no line is read */
 #define MCP_QUEUE_SHORT (64u << 10) /* above: lines that may be lost are dropped */
 
@@ -25,17 +27,19 @@ struct mcp_stdio {
 	size_t size, room, searched;
 	char *queue; /* [start, end) is to be written */
 	size_t start, end, queue_room;
-	bool is_skipping; /* the rest of a line that was too long */
+	bool is_cut; /* the buffer has both ends of a line that is too long */
 	bool is_paused;
 	bool is_over;            /* the client closed its end, or: */
 	struct cj_error failure; /* code 0: none */
 
 	void *owner;
-	/* A line without its newline, with a NUL.  NULL: it was longer than MCP_LINE_MAX. */
+	/* A line without its newline, with a NUL. */
 	void (*line)(struct mcp_stdio *s, const char *text, size_t size);
+	/* A line longer than MCP_LINE_MAX, of which only both ends were kept. */
+	void (*cut)(struct mcp_stdio *s, struct blob head, struct blob tail);
 };
 
-/* The caller has set `loop`, `owner` and `line`, all else is zero. */
+/* The caller has set `loop`, `owner`, `line` and `cut`, all else is zero. */
 int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err);
 void mcp_stdio_close(struct mcp_stdio *s);
 

@@ -112,6 +112,23 @@ static void check_call(const struct mcp_asked *asked)
 	config_fini(&options);
 }
 
+/* Wherever a message is cut, no other id than its own is found. */
+static void check_id(const char *text, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	struct mcp_message message;
+	struct mcp_fault fault;
+	struct mcp_id id;
+
+	if (mcp_message_read(text, size, &a, &message, &fault) < 0)
+		return;
+	for (size_t cut = size / 4; cut <= size; cut += size / 4 + 1) {
+		mcp_id_find((struct blob){ text, cut }, (struct blob){ text + cut, size - cut },
+			    &id);
+		assert(id.kind == MCP_ID_NONE || mcp_id_equals(&id, &message.id));
+	}
+}
+
 static void take_lines(struct bytes in)
 {
 	struct mcp_tool tools[MCP_TOOL_KIND_COUNT] = { tool };
@@ -126,6 +143,7 @@ static void take_lines(struct bytes in)
 		struct bytes line = bytes_until(&in, '\n');
 		auto_free char *text = bytes_text(line);
 		struct mcp_asked asked;
+		check_id(text, line.left);
 		mcp_protocol_take(&p, text, line.left, &a, w, &asked);
 		if (asked.action == MCP_ANSWER)
 			check_message(w);

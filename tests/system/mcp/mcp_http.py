@@ -136,6 +136,19 @@ def _():
             equal(code(reply), number, f"the code for {text[:20]!r}")
 
 
+@test("mcp http: JSON that is refused is answered with its id, a message above the limit with 413")
+def _():
+    with Service(config=SHELL) as service:
+        def post(params):
+            head = headers_for({"method": "tools/list"}, MODERN)
+            return service.call("POST", "/mcp", '{"method":"tools/list","params":{"id":3,"x":' + params + '},"jsonrpc":"2.0","id":"mine"}', head)
+
+        for params in (r'"\u0000"', r'"\udc00"', "[" * 40 + "]" * 40, '{"a":1,"a":1}'):
+            reply = post(params)
+            equal((reply.status, reply.json["error"]["code"], reply.json.get("id")), (400, -32700, "mine"), f"the reply to {params[:9]}")
+        post('"' + "y" * (200 << 20) + '"').has(413, "too_large")
+
+
 @test("mcp http: progress makes the answer a stream, and its last event is the result")
 def _():
     with Service(config=SHELL) as service:

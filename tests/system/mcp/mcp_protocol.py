@@ -67,12 +67,33 @@ def _():
         equal(s.ask("ping")["result"], {}, "the answer to ping")
 
 
-@test("mcp: a message above the limit is refused, and the next one is read")
+def padded(message, size, first=()):
+    """The message with `size` bytes more of parameters, which stand behind the members `first`."""
+    params = {"params": {"x": "y" * size}}
+    return json.dumps({name: message[name] for name in first} | params | message).encode() + b"\n"
+
+
+@test("mcp: a message above the limit is refused with its id, and the next one is read")
 def _():
+    message, above = {"method": "ping", "jsonrpc": "2.0", "id": "big"}, 16 << 20
     with Server(*SHELL) as s:
-        s.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"y" * (17 << 20) + b'"}}\n')
-        message = s.line(60)
-        equal((message["error"]["code"], "id" in message), (-32600, False), "the error")
+        for size, first, shown in ((above + 1000, ["id"], "big"), (above + 1000, [], "big"), (above - 60, [], "big"), (3 * above, ["method"], "big")):
+            s.write(padded(message, size, first))
+            got = s.line(60)
+            equal((got["error"]["code"], got.get("id")), (-32600, shown), f"the error of {size} bytes, {first}")
+        s.write(padded({"method": "ping", "jsonrpc": "2.0"}, above))
+        equal("id" in s.line(60), False, "an id of a message without one")
+        equal(s.ask("ping")["result"], {}, "the answer to ping")
+
+
+@test("mcp: JSON that is refused is answered with its id")
+def _():
+    deep = b"[" * 40 + b"]" * 40
+    with Server(*SHELL) as s:
+        for number, value in enumerate((rb'"a\u0000b"', rb'"\ud83d"', deep, b'{"a":1,"a":2}', b'"\xff"')):
+            s.write(b'{"method":"tools/call","params":{"id":7,"text":"\\"id\\":8,","x":%s},"jsonrpc":"2.0","id":%d}\n' % (value, number))
+            got = s.line()
+            equal((got["error"]["code"], got.get("id")), (-32700, number), f"the error of {value[:20]!r}")
         equal(s.ask("ping")["result"], {}, "the answer to ping")
 
 

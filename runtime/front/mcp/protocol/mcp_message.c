@@ -78,6 +78,178 @@ void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
 		json_put_string(w, id->text);
 }
 
+/* --- the id of a message that cannot be parsed ---------------------------------- */
+
+#define ID_TEXT_MAX (6 * MCP_ID_MAX + 2) /* each byte may be written as \uXXXX */
+
+/* Members of an object, found by their quotes, brackets, colons and commas alone. */
+struct scan {
+	const char *begin, *at, *limit; /* forwards `at` is the next byte, backwards the last + 1 */
+	struct blob id;                 /* the value as it is written; size 0: none */
+	bool is_doubtful;
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool equals(struct blob text, const char *name)
+{
+	return text.size == strlen(name) && memcmp(text.bytes, name, text.size) == 0;
+}
+
+/* A key of the message, without its quotes. */
+static void note_key(struct scan *s, struct blob key)
+{
+	if (memchr(key.bytes, '\\', key.size) || equals(key, "result") || equals(key, "error") ||
+	    (equals(key, "id") && s->id.size > 0))
+		s->is_doubtful = true;
+}
+
+static void note_value(struct scan *s, struct blob key, struct blob value)
+{
+	if (equals(key, "id"))
+		s->id = value;
+}
+
+static bool take_byte(struct scan *s, char wanted)
+{
+	while (s->at < s->limit && is_space(*s->at))
+		s->at++;
+	if (s->at == s->limit || *s->at != wanted)
+		return false;
+	s->at++;
+	return true;
+}
+
+/* Behind the opening quote; *out is what is between the quotes. */
+static bool take_string(struct scan *s, struct blob *out)
+{
+	out->bytes = s->at;
+	while (s->at < s->limit && *s->at != '"')
+		s->at += *s->at == '\\' && s->at + 1 < s->limit ? 2 : 1;
+	if (s->at >= s->limit)
+		return false;
+	out->size = (size_t)(s->at++ - out->bytes);
+	return true;
+}
+
+/* A value with all that is in it, up to the byte that follows.  False: it is not complete. */
+static bool take_value(struct scan *s, struct blob *out)
+{
+	struct blob ignored;
+	size_t depth = 0;
+
+	while (s->at < s->limit && is_space(*s->at))
+		s->at++;
+	for (out->bytes = s->at; s->at < s->limit;) {
+		char c = *s->at;
+		if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c)))
+			break;
+		s->at++;
+		if (c == '"' && !take_string(s, &ignored))
+			return false;
+		depth += c == '{' || c == '[';
+		depth -= c == '}' || c == ']';
+	}
+	out->size = (size_t)(s->at - out->bytes);
+	return s->at < s->limit;
+}
+
+static void scan_forwards(struct scan *s)
+{
+	struct blob key, value;
+	char before = '{';
+
+	while (take_byte(s, before) && take_byte(s, '"') && take_string(s, &key)) {
+		note_key(s, key);
+		if (!take_byte(s, ':') || !take_value(s, &value))
+			break;
+		note_value(s, key, value);
+		before = ',';
+	}
+}
+
+static bool take_byte_back(struct scan *s, char wanted)
+{
+	while (s->at > s->begin && is_space(s->at[-1]))
+		s->at--;
+	if (s->at == s->begin || s->at[-1] != wanted)
+		return false;
+	s->at--;
+	return true;
+}
+
+/* Before the closing quote.  A quote behind an odd number of backslashes is part of the string. */
+static bool take_string_back(struct scan *s, struct blob *out)
+{
+	const char *limit = s->at;
+
+	while (s->at > s->begin) {
+		const char *quote = memrchr(s->begin, '"', (size_t)(s->at - s->begin)), *at = quote;
+		while (at && at > s->begin && at[-1] == '\\')
+			at--;
+		if (!at || at == s->begin)
+			return false; /* more backslashes may be before */
+		s->at = quote;
+		*out = (struct blob){ quote + 1, (size_t)(limit - quote) - 1 };
+		if ((quote - at) % 2 == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A string or a number; what has members in it ends the scan. */
+static bool take_value_back(struct scan *s, struct blob *out)
+{
+	static const char of_number[] = "0123456789-+.eE";
+	const char *limit;
+
+	if (take_byte_back(s, '"')) {
+		limit = s->at + 1;
+		if (!take_string_back(s, out))
+			return false;
+	} else {
+		limit = s->at;
+		while (s->at > s->begin && memchr(of_number, s->at[-1], sizeof(of_number) - 1))
+			s->at--;
+	}
+	*out = (struct blob){ s->at, (size_t)(limit - s->at) };
+	return out->size > 0;
+}
+
+static void scan_backwards(struct scan *s)
+{
+	struct blob key, value;
+	char after = '}';
+
+	while (take_byte_back(s, after) && take_value_back(s, &value) && take_byte_back(s, ':') &&
+	       take_byte_back(s, '"') && take_string_back(s, &key)) {
+		note_key(s, key);
+		note_value(s, key, value);
+		after = ',';
+	}
+}
+
+void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *node = NULL;
+	struct cj_error ignored = { 0 };
+	struct scan s = { .begin = head.bytes, .at = head.bytes, .limit = head.bytes + head.size };
+
+	*out = (struct mcp_id){ .kind = MCP_ID_NONE };
+	scan_forwards(&s);
+	s.begin = tail.bytes;
+	s.at = s.limit = tail.bytes + tail.size;
+	if (tail.size > 0)
+		scan_backwards(&s);
+	if (!s.is_doubtful && s.id.size > 0 && s.id.size <= ID_TEXT_MAX &&
+	    json_parse("id", s.id.bytes, s.id.size, &a, &node, &ignored) == 0)
+		(void)mcp_id_read(node, out);
+}
+
 /* --- reading -------------------------------------------------------------------- */
 
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
@@ -89,6 +261,12 @@ int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...
 	(void)vsnprintf(fault->text, sizeof(fault->text), fmt, ap);
 	va_end(ap);
 	return -EINVAL;
+}
+
+int mcp_refuse_size(struct mcp_fault *fault)
+{
+	return mcp_refuse(fault, MCP_INVALID_REQUEST, "the message is larger than %u bytes",
+			  MCP_LINE_MAX);
 }
 
 static int read_id(const struct json_node *root, struct mcp_message *out, struct mcp_fault *fault)
@@ -137,21 +315,32 @@ static int read_object(const struct json_node *root, struct mcp_message *out,
 	return read_params(root, out, fault);
 }
 
-int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
-		     struct mcp_fault *fault)
+static int parse(const char *line, size_t size, struct arena *a, const struct json_node **root,
+		 struct mcp_fault *fault)
 {
-	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 
-	*out = (struct mcp_message){ .kind = MCP_NOTIFICATION };
 	if (size > MCP_LINE_MAX)
-		return mcp_refuse(fault, MCP_INVALID_REQUEST, "the message is larger than %u bytes",
-				  MCP_LINE_MAX);
-	int rc = json_parse_capped("message", line, size, a, &root, &err);
+		return mcp_refuse_size(fault);
+	int rc = json_parse_capped("message", line, size, a, root, &err);
 	if (rc == -ENOMEM)
 		return mcp_refuse(fault, MCP_INTERNAL_ERROR, "no memory for the message");
 	if (rc < 0)
 		return mcp_refuse(fault, MCP_PARSE_ERROR, "%s", err.msg);
+	return 0;
+}
+
+int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
+		     struct mcp_fault *fault)
+{
+	static const struct blob no_tail = { .size = 0 };
+	const struct json_node *root = NULL;
+
+	*out = (struct mcp_message){ .kind = MCP_NOTIFICATION };
+	if (parse(line, size, a, &root, fault) < 0) {
+		mcp_id_find((struct blob){ line, size }, no_tail, &out->id);
+		return -EINVAL;
+	}
 	if (root->type == JSON_ARRAY)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST,
 				  "batches are not supported: send one message at a time");

@@ -14,6 +14,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
 
 #define MCP_LINE_MAX (16u << 20) /* of a message; code and files are in it */
 #define MCP_ID_MAX   256         /* bytes of an id or a progress token */
@@ -47,6 +48,14 @@ bool mcp_id_read(const struct json_node *node, struct mcp_id *out);
 bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b);
 void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id);
 
+/*
+ * mcp_id_find - the id of a message that cannot be parsed, so that its sender receives the error.
+ *
+ * `head`: the message, or the beginning of a longer one whose end is `tail`.  Takes only a member
+ * of the message itself.  MCP_ID_NONE in doubt: two ids, or the message may be a response.
+ */
+void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out);
+
 enum mcp_kind { MCP_REQUEST, MCP_NOTIFICATION, MCP_RESPONSE };
 
 /* It points into the arena of the tree. */
@@ -67,10 +76,13 @@ struct mcp_fault {
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 3, 4)));
 
+/* The same for a message of more than MCP_LINE_MAX bytes. */
+int mcp_refuse_size(struct mcp_fault *fault) __attribute__((warn_unused_result));
+
 /*
  * mcp_message_read - one line without its newline.
  *
- * Fails: *fault says why; out->id is the id of the request if it could be read.
+ * Fails: *fault says why; out->id is the id of the request if it could be read or found.
  */
 int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
 		     struct mcp_fault *fault);

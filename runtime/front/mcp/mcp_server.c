@@ -277,6 +277,7 @@ static void close_server(struct server *v)
 static int turn_until_over(struct server *v, struct cj_error *err)
 {
 	while (!v->is_over && !v->stdio.is_over) {
+		v->place.hold(v->place.context, v->stdio.is_paused);
 		int wait_ms = v->place.tick(v->place.context);
 		wait_ms = loop_sooner(wait_ms, tick_progress(v));
 		if (loop_turn(&v->loop, wait_ms, err) < 0)

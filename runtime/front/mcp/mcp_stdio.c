@@ -67,6 +67,10 @@ static void flush(struct mcp_stdio *s)
 	}
 	if (waiting(s) == 0)
 		s->start = s->end = 0;
+	if (waiting(s) == 0 && s->queue_room > MCP_QUEUE_FULL / 2) {
+		free(take_ptr(s->queue));
+		s->queue_room = 0;
+	}
 	loop_rewatch(s->loop, &s->out, waiting(s) > 0 ? EPOLLOUT : 0);
 }
 
@@ -93,7 +97,7 @@ static void pause_input(struct mcp_stdio *s, bool is_paused)
 	if (s->is_paused == is_paused)
 		return;
 	s->is_paused = is_paused;
-	loop_rewatch(s->loop, &s->in, is_paused ? 0 : EPOLLIN);
+	loop_rewatch(s->loop, &s->in, is_paused ? EPOLLRDHUP : EPOLLIN);
 }
 
 void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop)
@@ -187,13 +191,13 @@ static void read_input(struct mcp_stdio *s)
 	check_length(s);
 }
 
-/* EPOLLHUP comes also while paused: the client is gone, and needs no answers. */
+/* The end comes also while paused (EPOLLRDHUP of a socket): the client needs no answers. */
 static void on_input(struct watch *w, uint32_t events)
 {
 	struct mcp_stdio *s = watch_owner(w, struct mcp_stdio, in);
 
 	if (s->is_paused)
-		s->is_over = (events & (EPOLLHUP | EPOLLERR)) != 0;
+		s->is_over = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
 	else
 		read_input(s);
 }

@@ -3,7 +3,8 @@
  * mcp_stdio - lines from standard input, and lines to standard output.  Acts.
  *
  * Nothing here blocks.  Lines to the client wait in a queue; while the queue is long, no further
- * line is read, so a client that does not read cannot fill the memory.
+ * line is read, and the owner starts nothing, so a client that does not read cannot fill the
+ * memory.  The end of the input is still seen then; a cancellation is not.
  */
 #pragma once
 
@@ -27,8 +28,8 @@ struct mcp_stdio {
 	size_t size, room, searched;
 	char *queue; /* [start, end) is to be written */
 	size_t start, end, queue_room;
-	bool is_cut; /* the buffer has both ends of a line that is too long */
-	bool is_paused;
+	bool is_cut;             /* the buffer has both ends of a line that is too long */
+	bool is_paused;          /* the queue is long */
 	bool is_over;            /* the client closed its end, or: */
 	struct cj_error failure; /* code 0: none */
 

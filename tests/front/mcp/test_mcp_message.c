@@ -39,7 +39,8 @@ static void the_id_of_a_refused_message_is_found_wherever_it_stands(void **state
 		{ " { \"method\" : \"m\" , \"params\" : [[{\"a\":1,\"a\":2}]] , \"id\" : \"x\" } ",
 		  "", MCP_ID_STRING, "x" },
 		{ "{\"params\":{\"id\":7},\"id\":-3}", "", MCP_ID_NUMBER, "-3" },
-		{ "{\"params\":\"\\\"id\\\":7,\",\"id\":\"\\u0041\\\"\"}", "", MCP_ID_STRING, "A\"" },
+		{ "{\"params\":\"\\\"id\\\":7,\",\"id\":\"\\u0041\\\"\"}", "", MCP_ID_STRING,
+		  "A\"" },
 		{ "{\"id\":5,\"method\":\"m\",\"params\":{\"x\":\"", "", MCP_ID_NUMBER, "5" },
 	};
 	(void)state;

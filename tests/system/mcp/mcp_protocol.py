@@ -3,6 +3,9 @@
 
 import json
 import os
+import select
+import socket
+import subprocess
 import time
 
 from harness import *  # noqa: F403
@@ -165,6 +168,52 @@ def _():
             equal(len(facts_of(s.result(number))["stdout"]), 3000000, "the output")
         for number in marks:
             equal(facts_of(s.result(number))["stdout"], "done\n", "the output")
+
+
+@test("mcp: while answers of 8 MiB wait for the client, no call starts; read, all are answered", limit=120)
+def _():
+    cpu = min(os.sched_getaffinity(0))
+    images = r"for i in 1 2; do (printf '\211PNG\r\n\032\n'; head -c 3000000 /dev/zero) >out/$i.png; done"
+    with Folder() as folder, Server(*SHELL, "--bind", f"{folder.path}:/work", preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) as s:
+        os.chmod(folder.path, 0o777)
+        numbers = [s.call_later("run_shell", code=f"echo x >/work/{n}; {images}") for n in range(24)]
+        wait_until(lambda: len(os.listdir(folder.path)) >= 2, "two calls to run", 30)
+        ran = 0
+        while ran < len(os.listdir(folder.path)):
+            ran = len(os.listdir(folder.path))
+            time.sleep(2 * SLOW)
+        # Two runs a processor at one time: the first two, and those that began before their answers were there.
+        true(ran <= 6, f"{ran} calls ran")
+        for number in numbers:
+            equal([block["type"] for block in s.result(number)["content"]], ["text", "image", "image"], "the content")
+
+
+def is_full(fd):
+    """Sends requests; true when the server has read nothing for a while."""
+    try:
+        os.write(fd, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n' * 16)
+    except BlockingIOError:
+        return not select.select([], [fd], [], 1)[1]
+    return False
+
+
+@test("mcp: the end of standard input ends a server whose answers nobody reads")
+def _():
+    ours, theirs = socket.socketpair()
+    for stdin in (subprocess.PIPE, theirs):
+        process = start("mcp", *SHELL, stdin=stdin)
+        stream = process.stdin or ours.makefile("wb")
+        process.stdin = None
+        if stdin is theirs:
+            theirs.close()
+        os.set_blocking(stream.fileno(), False)
+        wait_until(lambda: is_full(stream.fileno()), "the server to read no more", 60, 0)
+        if stdin is theirs:
+            ours.shutdown(socket.SHUT_WR)
+        stream.close()
+        equal(await_exit(process, 30), 0, "the exit status")
+        process.stdout.close()
+        process.stderr.close()
 
 
 def memory_of(pid):

@@ -170,6 +170,12 @@ static void cancel(void *context, struct mcp_run *r)
 	destroy_request(q);
 }
 
+static void hold(void *context, bool holds)
+{
+	struct local *l = context;
+	executions_hold(l->parts.executions, holds);
+}
+
 /* A jail is prepared after the answer to a call, not while the call runs. */
 static int tick(void *context)
 {
@@ -266,6 +272,7 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 				   .start = start,
 				   .cancel = cancel,
 				   .profile_of = profile_of,
+				   .hold = hold,
 				   .tick = tick,
 				   .close = close_local };
 	return 0;

@@ -36,6 +36,7 @@ struct remote {
 	const char *path;
 	LIST_HEAD(, call) calls;
 	size_t count;
+	bool holds; /* answers wait in the service, which drops a reader that is too slow */
 };
 
 /* --- the end of a call ---------------------------------------------------------------- */
@@ -109,13 +110,19 @@ static bool send_request(struct call *c)
 	return true;
 }
 
+static void watch_for_more(struct call *c)
+{
+	bool is_sent = c->sent == c->head_size + c->size;
+	loop_rewatch(c->remote->loop, &c->watch,
+		     (is_sent ? 0 : EPOLLOUT) | (c->remote->holds ? 0 : EPOLLIN));
+}
+
 /* Sends what the socket takes now, and waits for room only if it did not take all. */
 static void continue_sending(struct call *c)
 {
 	if (!send_request(c))
 		c->sent = c->head_size + c->size;
-	bool is_sent = c->sent == c->head_size + c->size;
-	loop_rewatch(c->remote->loop, &c->watch, is_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	watch_for_more(c);
 }
 
 static void on_ready(struct watch *w, uint32_t events)
@@ -208,6 +215,18 @@ static void cancel(void *context, struct mcp_run *r)
 	destroy(c);
 }
 
+static void hold(void *context, bool holds)
+{
+	struct remote *remote = context;
+	struct call *c;
+
+	if (remote->holds == holds)
+		return;
+	remote->holds = holds;
+	LIST_FOREACH(c, &remote->calls, link)
+	watch_for_more(c);
+}
+
 static int tick(void *context)
 {
 	(void)context;
@@ -239,6 +258,7 @@ int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place
 	*out = (struct mcp_place){ .context = remote,
 				   .start = start,
 				   .cancel = cancel,
+				   .hold = hold,
 				   .tick = tick,
 				   .close = close_remote };
 	return 0;

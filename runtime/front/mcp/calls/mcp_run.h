@@ -42,6 +42,9 @@ struct mcp_place {
 	/* The profile of a session of this caller; NULL: not known.  NULL: it can't be looked up.
 	 */
 	const char *(*profile_of)(void *context, const char *session);
+	/* The client does not read: start no run, and receive no result that can wait elsewhere.
+	 * Called before each tick; NULL: the owner limits what waits. */
+	void (*hold)(void *context, bool holds);
 	/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
 	int (*tick)(void *context);
 	void (*close)(void *context); /* ends all runs */

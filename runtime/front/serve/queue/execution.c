@@ -458,6 +458,11 @@ static void enforce_deadlines(struct executions *all, uint64_t now_ms, int *wait
 	}
 }
 
+void executions_hold(struct executions *e, bool holds)
+{
+	e->holds = holds;
+}
+
 /* Nothing starts while too many workers have not exited yet: they still use the machine. */
 int executions_tick(struct executions *e, uint64_t now_ms)
 {
@@ -470,7 +475,7 @@ int executions_tick(struct executions *e, uint64_t now_ms)
 		execution_refuse(run->execution, API_QUEUE_TIMEOUT);
 	if (until_ms != UINT64_MAX)
 		sooner(&wait_ms, until_ms);
-	while (e->exiting_count < e->limits.concurrency &&
+	while (!e->holds && e->exiting_count < e->limits.concurrency &&
 	       (run = runs_next(runs, e->limits.concurrency)) != NULL)
 		start(run->execution, now_ms);
 	enforce_deadlines(e, now_ms, &wait_ms);

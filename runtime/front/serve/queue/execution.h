@@ -109,6 +109,9 @@ void executions_cancel_all(struct executions *e);
 void executions_drain(struct executions *e);
 bool executions_is_draining(const struct executions *e);
 
+/* While it holds, no run starts; they wait as for their turn. */
+void executions_hold(struct executions *e, bool holds);
+
 /*
  * Starts the runs whose turn it is, refuses those that waited too long.  Returns the time in ms
  * until there is more to do, or -1.

@@ -40,7 +40,7 @@ TAILQ_HEAD(execution_list, execution);
 struct executions {
 	struct executions_context context;
 	struct executions_limits limits;
-	bool is_draining;
+	bool is_draining, holds;
 	struct execution_list running, exiting; /* both with a worker */
 	size_t exiting_count;
 };

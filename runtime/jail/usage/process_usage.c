@@ -2,8 +2,8 @@
 /*
  * The sums over a jail's processes, through its own /proc.  Acts.
  *
- * The number is never too low.  Memory that processes share by fork(2) counts for each of them, and
- * memory mapped from the scratch counts twice.  Memory that a parent shares with a child of
+ * The number is never too low.  Memory that processes share by fork(2) counts for each of them (see
+ * shared_memory.h), and memory mapped from the scratch counts twice.  Memory that a parent shares with a child of
  * vfork(2) counts once: see subtract_vforked().  The caller learns when a process could not be
  * read.
  */

@@ -82,17 +82,34 @@ uint64_t process_usage_text_schedstat(const char *text)
 	return take_u64(text, &nanoseconds) ? nanoseconds : 0;
 }
 
-/* "RssAnon:	    1234 kB" */
-static uint64_t line_bytes(const char *line, const char *key)
+/* "RssAnon:	    1234 kB": adds to *bytes.  False: it is another line. */
+static bool add_line(const char *line, const char *key, uint64_t *bytes)
 {
 	size_t size = strlen(key);
-	uint64_t kilobytes = 0, bytes = 0;
+	uint64_t kilobytes = 0, one = 0;
 	if (strncmp(line, key, size) != 0)
-		return 0;
+		return false;
 	line += size;
 	line += strspn(line, " \t");
-	if (!take_u64(line, &kilobytes) || __builtin_mul_overflow(kilobytes, 1024u, &bytes))
-		return 0;
+	if (!take_u64(line, &kilobytes))
+		return false;
+	if (__builtin_mul_overflow(kilobytes, 1024u, &one) ||
+	    __builtin_add_overflow(*bytes, one, bytes))
+		*bytes = UINT64_MAX;
+	return true;
+}
+
+/* The sum of the lines with these keys; *out_lines: how many there are. */
+static uint64_t sum_lines(const char *text, const char *const *keys, size_t nkeys,
+			  size_t *out_lines)
+{
+	uint64_t bytes = 0;
+	*out_lines = 0;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		for (size_t i = 0; i < nkeys; i++)
+			*out_lines += add_line(line, keys[i], &bytes);
+	}
 	return bytes;
 }
 
@@ -100,14 +117,18 @@ uint64_t process_usage_text_memory(const char *text)
 {
 	static const char *const keys[] = { "RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:",
 					    "HugetlbPages:" };
-	uint64_t bytes = 0;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-			if (__builtin_add_overflow(bytes, line_bytes(line, keys[i]), &bytes))
-				return UINT64_MAX;
-	}
-	return bytes;
+	size_t lines;
+	return sum_lines(text, keys, sizeof(keys) / sizeof(keys[0]), &lines);
+}
+
+uint64_t process_usage_text_shared(const char *status, const char *rollup)
+{
+	static const char *const mapped_keys[] = { "RssAnon:", "RssShmem:" };
+	static const char *const part_keys[] = { "Pss_Anon:", "Pss_Shmem:" };
+	size_t nmapped, nparts;
+	uint64_t mapped = sum_lines(status, mapped_keys, 2, &nmapped);
+	uint64_t part = sum_lines(rollup, part_keys, 2, &nparts);
+	return nmapped == 2 && nparts == 2 && mapped > part ? mapped - part : 0;
 }
 
 /* "NSpid:	4711	12": in each pid namespace, the innermost last. */

@@ -29,6 +29,12 @@ uint64_t process_usage_text_schedstat(const char *text);
 /* RssAnon, RssShmem, VmPTE, VmSwap and HugetlbPages in bytes; 0: no memory, as of a zombie. */
 uint64_t process_usage_text_memory(const char *text);
 
+/*
+ * Of status and smaps_rollup: how much of RssAnon and RssShmem other processes have, too, so that
+ * only a part of it is in the proportional set size.  0: none, or a line is missing.
+ */
+uint64_t process_usage_text_shared(const char *status, const char *rollup);
+
 /* status: does the thread have this id in its own pid namespace, or its process? */
 bool process_usage_text_is(const char *text, uint64_t named);
 

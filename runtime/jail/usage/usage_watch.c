@@ -8,6 +8,7 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/session/exec_view.h"
 #include "runtime/jail/session/session_tree.h"
+#include "runtime/jail/usage/shared_memory.h"
 
 #define PAUSE_MAX_MS      20
 #define REST_PAUSE_MAX_MS 200
@@ -95,6 +96,40 @@ static bool is_out_of_memory(struct usage_watch *w, const struct jail *j,
 	return is_over && is_proven;
 }
 
+/* Also so much that the sum is well below the limit. */
+static uint64_t measure_shared(const struct jail *j, uint64_t mapped_bytes)
+{
+	struct session_tree tree;
+	int proc_fd = j->handles.proc_fd;
+	if (!session_tree_list(proc_fd, j->exec ? session_exec_reaper(j) : 1, &tree))
+		return 0;
+	return shared_memory_take(proc_fd, tree.pids, tree.count,
+				  mapped_bytes - j->plan->limits.memory_bytes / 2);
+}
+
+/*
+ * Above the limit, memory that idle processes share by fork(2) is taken off.  To measure it takes
+ * the kernel up to 0.2 s for each GiB.  So a result is used for three times as long as that took,
+ * unless it would end the program.  What the sum falls meanwhile is no longer shared.
+ */
+static void subtract_shared(struct usage_watch *w, const struct jail *j, struct process_usage *now)
+{
+	uint64_t mapped_bytes = now->memory_bytes, limit_bytes = j->plan->limits.memory_bytes;
+	uint64_t fall_bytes = w->mapped_bytes > mapped_bytes ? w->mapped_bytes - mapped_bytes : 0;
+	uint64_t began_ms = clock_ms();
+	w->shared_bytes -= smaller(w->shared_bytes, fall_bytes);
+	w->mapped_bytes = mapped_bytes;
+	if (!samples_memory(j) || mapped_bytes <= limit_bytes)
+		return;
+	if (began_ms >= w->shared_until_ms || mapped_bytes > limit_bytes + w->shared_bytes) {
+		w->shared_bytes = measure_shared(j, mapped_bytes);
+		uint64_t now_ms = clock_ms();
+		w->shared_until_ms = now_ms + PAUSES_PER_COST * (now_ms - began_ms);
+	}
+	now->memory_bytes -= smaller(w->shared_bytes, mapped_bytes);
+	now->doubtful_bytes = smaller(now->doubtful_bytes, now->memory_bytes);
+}
+
 /* Its own processes; the scratch belongs to all of the session. */
 static bool take_of_exec(struct usage_watch *w, const struct jail *j, struct process_usage *now)
 {
@@ -118,6 +153,7 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)
 		w->blind_since_ms = clock_ms();
+	subtract_shared(w, j, now);
 	process_usage_raise(&w->peak, now);
 }
 

@@ -15,11 +15,14 @@ struct jail;
 struct outcome;
 
 struct usage_watch {
-	uint64_t next_at_ms;     /* of the next sample, on clock_ms(); 0: none */
-	bool reads_proc;         /* no cgroup counts memory and CPU time */
-	bool was_over;           /* the last sample was above the memory limit */
-	uint64_t blind_since_ms; /* since then no sample was complete; 0: the last one was */
-	uint64_t cpu_us;         /* at the last sample */
+	uint64_t next_at_ms;      /* of the next sample, on clock_ms(); 0: none */
+	bool reads_proc;          /* no cgroup counts memory and CPU time */
+	bool was_over;            /* the last sample was above the memory limit */
+	uint64_t mapped_bytes;    /* of the last sample: shared memory counts for each process */
+	uint64_t shared_bytes;    /* of that sum, too much */
+	uint64_t shared_until_ms; /* then it is measured again */
+	uint64_t blind_since_ms;  /* since then no sample was complete; 0: the last one was */
+	uint64_t cpu_us;          /* at the last sample */
 	struct sampler *sampler;
 	struct process_usage peak; /* the highest seen of each */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When samples are taken, and what they decide. */
-/* WRAP: process_usage_take clock_us clock_ms */
+/* WRAP: process_usage_take session_tree_list shared_memory_take clock_us clock_ms */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <setjmp.h>
@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/session_tree.h"
+#include "runtime/jail/usage/shared_memory.h"
 
 #define MIB (1ull << 20)
 
@@ -29,6 +31,28 @@ bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
 	(void)proc_fd, (void)box_fd, (void)s;
 	*out = next;
 	return is_whole;
+}
+
+bool __wrap_session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out);
+bool __wrap_session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out)
+{
+	(void)proc_fd, (void)root_pid;
+	out->count = 0;
+	return true;
+}
+
+static uint64_t shared_bytes, measure_us;
+static unsigned measured;
+
+uint64_t __wrap_shared_memory_take(int proc_fd, const pid_t *pids, size_t count,
+				   uint64_t enough_bytes);
+uint64_t __wrap_shared_memory_take(int proc_fd, const pid_t *pids, size_t count,
+				   uint64_t enough_bytes)
+{
+	(void)proc_fd, (void)pids, (void)count, (void)enough_bytes;
+	now_us += measure_us;
+	measured++;
+	return shared_bytes;
 }
 
 uint64_t __wrap_clock_us(void);
@@ -63,6 +87,7 @@ static int setup(void **state)
 	next = (struct process_usage){ 0 };
 	is_whole = true;
 	now_us = 1000000;
+	shared_bytes = measure_us = measured = 0;
 	usage_watch_init(&m.watch, &m.jail);
 	*state = &m;
 	return 0;
@@ -148,6 +173,50 @@ static void memory_above_the_limit_without_what_is_doubtful_is_oom(void **state)
 	assert_int_equal(m->out.status, STATUS_OOM);
 }
 
+static void what_idle_processes_share_is_taken_off_above_the_limit(void **state)
+{
+	struct made_up *m = *state;
+	shared_bytes = 40 * MIB;
+	(void)sample_with(m, 60 * MIB);
+	assert_int_equal(measured, 0);
+	(void)sample_with(m, 100 * MIB);
+	assert_int_equal(m->watch.peak.memory_bytes, 60 * MIB);
+	assert_false(m->out.has_status);
+	(void)sample_with(m, 105 * MIB);
+	assert_int_equal(m->out.status, STATUS_OOM);
+}
+
+static void shared_memory_is_measured_no_more_often_than_it_costs(void **state)
+{
+	struct made_up *m = *state;
+	shared_bytes = 70 * MIB;
+	measure_us = 20000;
+	(void)sample_with(m, 100 * MIB);
+	for (int i = 0; i < 5; i++) {
+		now_us += 10000;
+		(void)sample_with(m, 110 * MIB);
+	}
+	assert_int_equal(measured, 1);
+	now_us += 10000;
+	(void)sample_with(m, 110 * MIB);
+	assert_int_equal(measured, 2);
+}
+
+/* 35 MiB were freed, and may have been those that were shared. */
+static void memory_that_is_freed_is_not_taken_off_again(void **state)
+{
+	struct made_up *m = *state;
+	shared_bytes = 70 * MIB;
+	measure_us = 20000;
+	(void)sample_with(m, 100 * MIB);
+	(void)sample_with(m, 65 * MIB);
+	assert_int_equal(measured, 1);
+	shared_bytes = 35 * MIB;
+	(void)sample_with(m, 100 * MIB);
+	assert_int_equal(measured, 2); /* what is known would end the program */
+	assert_int_equal(m->out.status, STATUS_OOM);
+}
+
 static void a_second_without_a_whole_sample_ends_the_run(void **state)
 {
 	struct made_up *m = *state;
@@ -175,6 +244,9 @@ int main(void)
 		TEST(memory_above_the_limit_is_oom),
 		TEST(what_may_be_counted_twice_must_be_seen_twice),
 		TEST(memory_above_the_limit_without_what_is_doubtful_is_oom),
+		TEST(what_idle_processes_share_is_taken_off_above_the_limit),
+		TEST(shared_memory_is_measured_no_more_often_than_it_costs),
+		TEST(memory_that_is_freed_is_not_taken_off_again),
 		TEST(a_second_without_a_whole_sample_ends_the_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,35 @@ def _():
         between(value["usage"]["memory_peak_bytes"], 60 << 20, 65 << 20, "peak")
 
 
+FORKS = """
+import os, time
+memory = bytearray(os.urandom(1 << 20) * {mib})
+for i in range({children}):
+    idle, child = os.pipe()
+    if os.fork() == 0:
+        os.close(idle)
+        {do}
+        os.write(child, b"x")
+        time.sleep(1000)
+    os.read(idle, 1)
+time.sleep(0.5)
+print("fine")
+"""
+
+
+@test("memory that idle processes share by fork counts once, also where no cgroup counts", limit=90)
+def _():
+    value = result("-p", "python", "-m", "256M", "-t", scaled(60), "-c", FORKS.format(mib=60, children=10, do="pass"))
+    equal((value["status"], value["stdout"].get("text")), ("exited", "fine\n"), f"how it ended: {value['usage']}")
+    true(value["usage"]["memory_peak_bytes"] > 60 << 20, f"the peak {value['usage']}")
+
+
+@test("memory that processes have written since they were forked counts for each", limit=90)
+def _():
+    code = FORKS.format(mib=60, children=10, do="memory[::4096] = bytes(len(memory) // 4096)")
+    equal(result("-p", "python", "-m", "256M", "-t", scaled(60), "-c", code)["status"], "oom", "status")
+
+
 @test("an oom ends with 137")
 def _():
     probe("load", "memory", "400", options=("-m", "64M", "-t", scaled(30)), limit=60).exits(137)

@@ -36,6 +36,8 @@ struct rootfs_spec {
 	uint64_t scratch_bytes, scratch_inodes;
 	const struct bind_spec *binds;
 	size_t nbinds;
+	const char *python;      /* python3 in the jail: /box gets a home for pip; NULL: none */
+	const char *packages;    /* in that home: ".local/lib/python3.11/site-packages" */
 	const char *hosts;       /* further lines of /etc/hosts; NULL: none */
 	const char *resolv_conf; /* all of /etc/resolv.conf; NULL: empty */
 	const char *hostname;    /* for /etc/hosts; set in the uts namespace by init */

@@ -3,9 +3,12 @@
 #include "rootfs/scratch.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"
@@ -48,6 +51,29 @@ static int make_dirs(int scratch_fd, bool is_writable, struct cj_error *err)
 	return 0;
 }
 
+/*
+ * Python looks for the packages of its user once, when it starts, so pip's directory is there
+ * before.  Debian has python3 without python.
+ */
+static int make_python_home(int scratch_fd, const struct rootfs_spec *spec, struct cj_error *err)
+{
+	char path[PATH_MAX];
+	int size = snprintf(path, sizeof(path), "box/%s/", spec->packages);
+	if (size < 0 || (size_t)size >= sizeof(path))
+		return cj_reject(err, "'%s' is too long", spec->packages);
+	for (char *slash = strchr(path + strlen("box/"), '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdirat(scratch_fd, path, 0755) < 0)
+			return cj_fail(err, errno, "make '%s'", path);
+		*slash = '/';
+	}
+	if (mkdirat(scratch_fd, "box/.local/bin", 0755) < 0 ||
+	    symlinkat(spec->python, scratch_fd, "box/.local/bin/python") < 0)
+		return cj_fail(err, errno, "make '/box/.local/bin/python'");
+	return 0;
+}
+
 int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 {
 	char size[24], inodes[24];
@@ -69,6 +95,8 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 		return cj_wrap(err, "make the scratch");
 
 	int rc = make_dirs(scratch_fd, spec->writable, err);
+	if (rc == 0 && spec->python)
+		rc = make_python_home(scratch_fd, spec, err);
 	if (rc < 0)
 		return cj_wrap(err, "fill the scratch");
 	return take_fd(&scratch_fd);

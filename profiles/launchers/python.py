@@ -78,6 +78,25 @@ def await_threads():
         time.sleep(0.01)
 
 
+def enter_home():
+    """PYTHONUSERBASE has kept the zygote from every home; the jail's has what pip has installed there."""
+    os.environ.pop("PYTHONUSERBASE", None)
+    site = sys.modules.get("site")
+    if not site or not site.ENABLE_USER_SITE:
+        return
+    site.USER_BASE = site.USER_SITE = None
+    packages = site.getusersitepackages()
+    if sysconfig := sys.modules.get("sysconfig"):
+        sysconfig.get_config_vars()["userbase"] = site.USER_BASE
+    if os.path.isdir(packages):
+        ours = set(site.getsitepackages())
+        at = next((i for i, path in enumerate(sys.path) if path in ours), len(sys.path))
+        behind = sys.path[at:]
+        del sys.path[at:]
+        site.addsitedir(packages)
+        sys.path += behind
+
+
 def renew_randomness():
     """What the modules' own hooks of fork() leave as it was in the zygote: no two jails may share it."""
     fresh = {
@@ -99,6 +118,7 @@ def enter_jail():
     while os.fork():
         pass
     renew_randomness()
+    enter_home()
     threading = sys.modules.get("threading")
     if hasattr(threading, "main_thread") and hasattr(threading.main_thread(), "_set_native_id"):
         threading.main_thread()._set_native_id()
@@ -171,7 +191,7 @@ def forget_directories():
 
 
 def hides_preloaded(directory):
-    """Has the program a module of its own with the name of one that is loaded already?"""
+    """Has the directory a module with the name of one that is loaded already?"""
     names = {name.partition(".")[0] for name in os.listdir(directory)}
     return not names.isdisjoint(preloaded_modules)
 
@@ -186,6 +206,9 @@ def forget_lines():
 def take_directory(directory):
     """Modules beside the program come first.  Those that are loaded already, only a new start can replace."""
     forget_directories()
+    packages = getattr(sys.modules.get("site"), "USER_SITE", None)
+    if packages in sys.path and hides_preloaded(packages):
+        start_over()
     if not HAS_OWN_DIRECTORY:
         return
     if hides_preloaded(directory):

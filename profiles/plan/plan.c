@@ -256,7 +256,7 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 		check_exclusions, plan_delivery, plan_network, plan_limits,
 		plan_root,        plan_identity, plan_code,    plan_args_json,
 		plan_argv,        plan_env,      plan_places, /* knows where the code lands */
-		plan_artifacts,   plan_value,    plan_policy,
+		plan_artifacts,   plan_value,    plan_policy,  plan_python_home,
 	};
 
 	if (inv->use_shell)

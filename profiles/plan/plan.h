@@ -124,6 +124,8 @@ bool plan_wants_zygote(const struct config *c);
  */
 int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		struct cj_error *err);
+/* Adds what the zygote itself, which is outside of the jail, has in its environment besides. */
+int plan_zygote_outside(struct config *c, struct program *zygote, struct cj_error *err);
 
 /* Has the profile an interpreter that can run the cells of a session? */
 bool plan_has_repl(const struct config *c);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an interpreter can't find out in a jail and is told by its arguments and environment.  No
- * system calls.
+ * What an interpreter can't find out in a jail and is told by its arguments and environment, and
+ * what is made for it.  Acts: reads symbolic links of the root.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profiles/paths.h"
+#include "profiles/plan/env_file.h"
 #include "profiles/plan/plan_parts.h"
 
 /* What an interpreter needs beside its heap: machine code, stacks, buffers. */
@@ -82,5 +85,69 @@ int plan_interpreter_env(struct planner *p, struct cj_error *err)
 		if (!text || strings_add(&p->program.env, &p->c->arena, text) < 0)
 			return cj_fail(err, ENOMEM, "plan the environment");
 	}
+	return 0;
+}
+
+/* --- Python's home ------------------------------------------------------------- */
+
+#define PYTHON    "python3"
+#define DIGITS    "0123456789"
+#define LINKS_MAX 4 /* python3 -> python3.11 */
+
+/* "python3.11", "3.11": the file that python3 of this directory is; else NULL. */
+static const char *read_version(struct planner *p, const char *layer, const char *dir)
+{
+	const char *name = PYTHON;
+	for (int i = 0; i < LINKS_MAX; i++) {
+		char target[PATH_MAX];
+		const char *path = arena_printf(&p->c->arena, "%s%s/%s", layer, dir, name);
+		ssize_t size = path ? readlink(path, target, sizeof(target) - 1) : -1;
+		if (size < 0)
+			return NULL;
+		target[size] = '\0';
+		name = arena_strdup(&p->c->arena, paths_name(target));
+		const char *minor = name && strncmp(name, PYTHON ".", strlen(PYTHON ".")) == 0
+					? name + strlen(PYTHON ".")
+					: NULL;
+		if (minor && minor[0] != '\0' && minor[strspn(minor, DIGITS)] == '\0')
+			return name;
+	}
+	return NULL;
+}
+
+/* In one directory of the jail's PATH; the root of the host shows /usr alone. */
+static int find_python(struct planner *p, const char *dir, struct cj_error *err)
+{
+	static const char *const host[] = { "" };
+	struct rootfs_spec *root = &p->plan.root;
+	bool is_host = root->kind == ROOT_HOST;
+	size_t count = is_host ? strncmp(dir, "/usr/", 5) == 0 : root->layers.count;
+	const char *const *layers = is_host ? host : (const char *const *)root->layers.items;
+	for (size_t i = 0; !root->python && i < count; i++) {
+		const char *name = read_version(p, layers[i], dir);
+		if (!name)
+			continue;
+		root->python = arena_printf(&p->c->arena, "%s/" PYTHON, dir);
+		root->packages = arena_printf(&p->c->arena, ".local/lib/%s/site-packages", name);
+		if (!root->python || !root->packages)
+			return cj_fail(err, ENOMEM, "plan the home of Python");
+	}
+	return 0;
+}
+
+/* Only where the profile has Python, and the home is the jail's own. */
+int plan_python_home(struct planner *p, struct cj_error *err)
+{
+	const char *const *env = (const char *const *)p->program.env.items;
+	const char *home = env_find(env, "HOME"), *path = env_find(env, "PATH");
+	if (!is_of(p->c, "python") || !home || strcmp(home, "HOME=" PLACE_BOX) != 0 || !path)
+		return 0;
+	char *dirs = arena_strdup(&p->c->arena, path + strlen("PATH="));
+	if (!dirs)
+		return cj_fail(err, ENOMEM, "plan the home of Python");
+	char *rest = dirs;
+	for (char *dir = strsep(&rest, ":"); dir && !p->plan.root.python; dir = strsep(&rest, ":"))
+		if (dir[0] == '/' && find_python(p, dir, err) < 0)
+			return -err->code;
 	return 0;
 }

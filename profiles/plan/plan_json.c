@@ -75,6 +75,7 @@ static void put_root(struct json_writer *w, const struct rootfs_spec *root,
 	json_member_u64(w, "scratch_inodes", root->scratch_inodes);
 	put_binds(w, root);
 	json_member_text(w, "hostname", root->hostname);
+	json_member_text(w, "packages", root->packages);
 	json_member_u64(w, "uid", root->uid);
 	json_member_u64(w, "gid", root->gid);
 	json_close_object(w);

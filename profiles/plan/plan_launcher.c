@@ -188,34 +188,13 @@ static int refuse_zygote(const struct plan *plan, const char *entry, const char 
 	return rc;
 }
 
-/*
- * Without -s or -I Python loads what it finds in the home directory.  In the jail this directory is
- * new; outside it may be anyone's, such as /tmp.  Options with a value are no such cluster.
- */
-static bool has_no_user_modules(const char *argument)
-{
-	const char *letters = argument + 1;
-	return argument[0] == '-' && letters[strspn(letters, "bBdEhiIOPqRsSuvx")] == '\0' &&
-	       strpbrk(letters, "sI");
-}
-
 static int check_options(const struct config *c, const struct plan *plan, struct cj_error *err)
 {
-	bool is_safe = false;
 	const size_t before = arguments_before_file(c);
-	for (size_t i = 1; i < before; i++) {
-		is_safe |= has_no_user_modules(c->command.items[i]);
+	for (size_t i = 1; i < before; i++)
 		if (strstr(c->command.items[i], "pycache_prefix"))
 			return refuse_zygote(plan, c->command.items[i], "command", err);
-	}
-	if (is_safe)
-		return 0;
-	int rc = cj_reject(err,
-			   "profile '%s' can't use a zygote: its command loads modules from the "
-			   "home directory",
-			   plan->profile_name);
-	cj_hint(err, "put -s before {file} in the command: cejail-serve(8)");
-	return rc;
+	return 0;
 }
 
 bool plan_wants_zygote(const struct config *c)
@@ -235,4 +214,15 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		return -err->code;
 	const char *entry = find_dangerous(&out->env);
 	return entry ? refuse_zygote(plan, entry, "env", err) : 0;
+}
+
+/*
+ * Python loads what it finds in the home directory.  In the jail this directory is new; outside it
+ * may be anyone's, such as /tmp.  Below a file there is none.
+ */
+int plan_zygote_outside(struct config *c, struct program *zygote, struct cj_error *err)
+{
+	if (strings_add(&zygote->env, &c->arena, "PYTHONUSERBASE=/dev/null") < 0)
+		return cj_fail(err, ENOMEM, "plan the zygote");
+	return 0;
 }

@@ -32,6 +32,8 @@ int plan_args_json(struct planner *p, struct cj_error *err);
 
 /* plan_interpreter.c: what the interpreter of the profile is told by its environment. */
 int plan_interpreter_env(struct planner *p, struct cj_error *err);
+/* Where pip installs, and "python": after plan_env. */
+int plan_python_home(struct planner *p, struct cj_error *err);
 /* The text with the jail's limits in the place of {heap_mb} and {cpus}; NULL: no memory. */
 const char *plan_put_limits(struct config *c, const char *text);
 

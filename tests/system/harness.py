@@ -314,6 +314,21 @@ def need_python_module(name):
         raise Skip(f"python3-{name} is not installed")
 
 
+# A module that writes a package for pip, without pip.
+WHEEL = '''
+import os, zipfile
+def make_wheel(folder):
+    os.makedirs(folder)
+    with zipfile.ZipFile(f"{folder}/tinypk-1.0-py3-none-any.whl", "w") as z:
+        z.writestr("tinypk.py", "VALUE = 7\\ndef main(): print('tool')\\n")
+        info = "tinypk-1.0.dist-info"
+        z.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: tinypk\\nVersion: 1.0\\n")
+        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        z.writestr(f"{info}/entry_points.txt", "[console_scripts]\\ntinypk = tinypk:main\\n")
+        z.writestr(f"{info}/RECORD", "")
+'''
+
+
 def need_root_tree():
     """A root directory that holds a static busybox, for --rootfs DIR."""
     box = shutil.which("busybox") or os.environ.get("CEJAIL_BUSYBOX", "")

@@ -82,7 +82,7 @@ def _():
 def _():
     names = {line.split("=")[0] for line in python("import os\nfor k in os.environ: print(k)").exits(0).out.split()}
     known = {"PATH", "HOME", "LANG", "TERM", "LC_CTYPE", "TMPDIR", "SHELL", "USER", "LOGNAME", "LSAN_OPTIONS"}
-    known |= {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+    known |= {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PIP_BREAK_SYSTEM_PACKAGES", "PIP_DISABLE_PIP_VERSION_CHECK", "PIP_NO_CACHE_DIR", "PIP_USER"}
     true(names <= known, f"variables {sorted(names)}")
 
 

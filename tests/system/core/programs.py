@@ -30,10 +30,73 @@ def _():
     equal((first[:2], first), ("0 ", second), "hashes with a fixed seed")
 
 
-@test("what a user installed below HOME is no part of a Python program's path")
+PIP = """
+import importlib, os, subprocess, sys
+from harness_wheel import make_wheel
+make_wheel("/tmp/index/tinypk")
+server = subprocess.Popen([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "-d", "/tmp/index", "8000"], stdout=-3, stderr=-3)
+from urllib.request import urlopen
+while True:
+    try:
+        urlopen("http://127.0.0.1:8000/").read()
+        break
+    except OSError:
+        pass
+def pip(*words):
+    return subprocess.run(["python", "-m", "pip", *words], capture_output=True, text=True)
+done = pip("install", "--index-url", "http://127.0.0.1:8000/", "tinypk")
+assert done.returncode == 0, done
+import tinypk
+print(tinypk.VALUE, os.path.dirname(tinypk.__file__) == f"/box/.local/lib/python3.{sys.version_info[1]}/site-packages")
+print(subprocess.run(["tinypk"], capture_output=True, text=True).stdout.strip())
+print(pip("uninstall", "-y", "tinypk").returncode, os.path.exists(tinypk.__file__))
+server.kill()
+"""
+
+
+@test("what a program installs with pip it can import, in the same process and in others; its commands are there, and it goes again")
 def _():
-    code = "import site, sys; print(site.ENABLE_USER_SITE, sys.flags.dont_write_bytecode)"
-    python(code).exits(0).says("False 1\n")
+    need_pip()
+    with Folder() as f:
+        run("-p", "python", "--network", "none", "-t", scaled(60), "-f", f.file("harness_wheel.py", WHEEL), f.file("main.py", PIP)).exits(0).says("7 True\ntool\n0 False\n")
+
+
+@test("without a network pip and npm fail at once, and say that there is none")
+def _():
+    need_pip()
+    done = run("-p", "python", "--network", "none", "-t", scaled(60), "--", "python", "-m", "pip", "install", "tinypk")
+    done.exits(1)
+    contains(done.out + done.err, "There is no network in this jail", "pip")
+    lacks(done.out + done.err, "Retrying", "pip")
+    need("npm", "npm", "--version")
+    done = run("-p", "node", "--network", "none", "-t", scaled(60), "--", "npm", "install", "tinypk")
+    done.exits(1)
+    contains(done.err, "there-is-no-network-in-this-jail", "npm")
+
+
+@test("npm installs a package that the program can then require, and a command")
+def _():
+    need("npm", "npm", "--version")
+    with Folder() as f:
+        f.file("tinypk/package.json", '{"name": "tinypk", "version": "1.0.0", "main": "m.js", "bin": {"tinypk": "m.js"}}')
+        f.file("tinypk/m.js", "#!/usr/bin/env node\nif (require.main === module) console.log('tool'); module.exports = 7;\n")
+        code = """const run = (c) => require("child_process").execSync(c, { stdio: ["ignore", "pipe", "inherit"] }).toString();
+run("npm pack --silent ./tinypk && npm install --silent ./tinypk-1.0.0.tgz && npm install --silent --global ./tinypk-1.0.0.tgz");
+console.log(require("tinypk"), run("tinypk").trim());"""
+        run("-p", "node", "--network", "none", "-t", scaled(90), "-f", f / "tinypk", "-c", code, limit=100).exits(0).says("7 tool\n")
+
+
+@test("a Python program has the packages of the jail's home, none of the caller's, and another HOME has none made")
+def _():
+    code = "import os, site, sys; print(site.ENABLE_USER_SITE, sys.flags.dont_write_bytecode, site.USER_BASE, os.listdir(site.USER_SITE) if os.path.isdir(site.USER_SITE) else None)"
+    python(code).exits(0).says("True 1 /box/.local []\n")
+    python(code, "-e", "HOME=/tmp/home").exits(0).says("True 1 /tmp/home/.local None\n")
+    sh("ls -A /box").exits(0).says("out\n")
+
+
+def need_pip():
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("python3-pip is not installed")
 
 
 def need(package, *command):

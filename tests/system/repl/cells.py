@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import threading
 
 from harness import *  # noqa: F403
@@ -237,6 +238,21 @@ def _():
     with Service() as s, Repl(s) as r:
         value = r.exec("print('start'); print('half a line', end='')\nimport os; os.kill(os.getpid(), 9)", **LIMITED).result
         equal((value["status"], text_of(value["stdout"])), ("signaled", "start\nhalf a line"), f"the killed cell ({value['cell']})")
+
+
+@test("a cell imports what an earlier cell or a command of the session has installed with pip")
+def _():
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("python3-pip is not installed")
+    install = ["pip", "install", "-q", "--no-index", "--find-links", "/box/w", "tinypk"]
+    with Service() as s, Repl(s) as r:
+        r.cell(f"exec({WHEEL!r}); make_wheel('/box/w')\ntry:\n    import tinypk\nexcept ImportError: pass\nimport subprocess; subprocess.run({install}, check=True)")
+        equal(r.value("import tinypk; tinypk.VALUE"), "7", "in a cell")
+    with Service() as s, Repl(s) as r:
+        r.cell(f"exec({WHEEL!r}); make_wheel('/box/w')")
+        done = s.call("POST", f"/v1/sessions/{r.id}/execs", {"command": install, **LIMITED}).result
+        equal(done["exit_code"], 0, f"pip ({done['stderr']})")
+        equal(r.value("import tinypk; tinypk.VALUE"), "7", "in a cell")
 
 
 @test("a cell that uses too much memory, or prints too much, ends with that status")

@@ -310,13 +310,32 @@ def _():
     assert_falls_back({"nofile": 16}, "open files")
 
 
+@test("a program in a jail of a zygote imports what it installs with pip, and has the search path of a cold one")
+def _():
+    install = "import os, site, subprocess, sys; from harness_wheel import make_wheel; make_wheel('/tmp/w')\n"
+    install += "subprocess.run(['pip', 'install', '-q', '--no-index', '--find-links', '/tmp/w', 'tinypk'], check=True)\n"
+    install += "import tinypk; print(tinypk.VALUE, sys.path, sys.flags, site.USER_BASE, site.USER_SITE, 'PYTHONUSERBASE' in os.environ)"
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("python3-pip is not installed")
+    files = [{"path": "harness_wheel.py", "text": WHEEL}]
+    with Service(config=ONE) as s:
+        wait_full(s)
+        warm = s.post({"profile": "python", "code": install, "files": files, "id": "w", "timeout": scaled(60)}).result
+        cold = s.post({"profile": "python", "code": install, "files": files, "id": "c", "timeout": scaled(60), "memory": "300M"}).result
+        equal((tier_of(s, "w"), tier_of(s, "c"), s.metric(CHILDREN) >= 1), ("interpreter", "cold", True), "tiers, and a zygote")
+        equal(warm["stdout"]["text"], cold["stdout"]["text"], f"what they say ({warm['stderr']}, {cold['stderr']})")
+        true(cold["stdout"]["text"].startswith("7 ['/box'"), f"the cold one: {cold}")
+
+
 @test("a zygote never loads a module from the home directory that a profile names")
 def _():
     with Folder() as f:
         packages = f"{f.path}/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
         os.makedirs(packages)
         f.file(f"{packages}/own.pth", f"import os; os.mkdir({f.path + '/loaded'!r})\n")
-        assert_falls_back({"env": {"HOME": f.path}, "command": ["python3", "{file}", "{args}"]}, "put -s before {file}")
+        f.file("cejail/profiles/home.json", json.dumps({"extends": "python", "env": {"HOME": f.path}}))
+        with Service(config={"pool": {"home": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            equal(in_zygote_jails(s, 1, "import site; print(site.USER_BASE)", profile="home"), [f"{f.path}/.local\n"], "the home inside")
         assert_falls_back({"command": ["python3", "-s", "-X", "pycache_prefix=/tmp/x", "{file}"]}, "pycache_prefix")
         true(not os.path.exists(f"{f.path}/loaded"), "no code of the directory ran")
 

@@ -101,7 +101,7 @@ static int make_plan(struct keeper *k, struct cj_error *err)
 		return refuse(k, err);
 	}
 	if (plan_zygote(&k->config, &k->plan, &k->launcher, err) == 0)
-		return 0;
+		return plan_zygote_outside(&k->config, &k->launcher, err);
 	return err->code == EINVAL ? cj_stage(err, ZYGOTE_STAGE_UNSUITABLE) : -err->code;
 }
 

@@ -77,6 +77,7 @@ struct program {
 	const char *script;            /* a launcher's; it reads it from descriptor 3; or NULL */
 	bool interactive;              /* payload's stdin is the caller's, else /dev/null */
 	struct strings artifact_paths; /* absolute, in the jail; copied out, too */
+	bool collects_changed;         /* of /box/out only what changed since its start */
 	const char *value_path;        /* of the return value: absolute, in the jail; NULL: none */
 	bool collect_artifacts;        /* copy /box/out out at the end */
 };

@@ -327,11 +327,26 @@ static bool is_reserved(const struct collector *c, const char *name)
 	return false;
 }
 
+/* The inode's own time: a program can set st_mtime. */
+static bool is_unchanged(const struct collector *c, int dir_fd, const char *name)
+{
+	const struct timespec *since = &c->from->since;
+	struct stat st;
+
+	if (c->is_named || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    S_ISDIR(st.st_mode))
+		return false;
+	return st.st_ctim.tv_sec != since->tv_sec ? st.st_ctim.tv_sec < since->tv_sec
+						  : st.st_ctim.tv_nsec < since->tv_nsec;
+}
+
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
 			 unsigned depth, struct cj_error *err)
 {
 	struct stat st;
+	if (is_unchanged(c, dir_fd, name))
+		return 0;
 	const char *fault = name_fault(name);
 	if (!fault && !c->is_named && depth == 0 && is_reserved(c, name))
 		fault = "its name is the first part of a path of --artifact-path";

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -37,6 +38,7 @@ struct artifacts_from {
 	int box_fd;
 	const struct artifact_place *places;
 	size_t nplaces;
+	struct timespec since; /* files of /box/out that have not changed since then are left out */
 };
 
 /*

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profiles/setting_types.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/arguments/own_options.h"
 #include "runtime/front/cli/remote/remote_gather.h"
@@ -18,6 +19,8 @@ static const struct own_option own_rows[] = {
 	  offsetof(struct mcp_options, prefix) },
 	{ "files", 0, "DIR", "store the files of each run in this directory, and link them",
 	  offsetof(struct mcp_options, files) },
+	{ "text-max", 0, "SIZE", "maximum of stdout and of stderr in an answer; the default is 64K",
+	  offsetof(struct mcp_options, text_size) },
 	{ "print-config", 0, "HOST",
 	  "print the configuration for this program, and exit: claude, claude-code, vscode, "
 	  "cursor, ...",
@@ -179,6 +182,9 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 		return -err->code;
 	if (check_prefix(o->prefix, err) < 0)
 		return -err->code;
+	if (o->text_size &&
+	    parse_size_within(o->text_size, MCP_TEXT_LEAST, MCP_TEXT_MOST, &o->text_max, err) < 0)
+		return cj_wrap(err, "--text-max");
 	if (o->url && !o->host)
 		return cj_reject(err, "--url: it needs --print-config HOST");
 	return read_run_options(o, rest, caller_env, err);

@@ -23,6 +23,8 @@ struct mcp_options {
 	const char *profiles[MCP_PROFILES_MAX + 1]; /* in the order given; NULL-terminated */
 	const char *prefix;                         /* of the tools' names; "": none */
 	const char *files;                          /* NULL: none */
+	const char *text_size;                      /* NULL: not given */
+	uint64_t text_max;                          /* struct mcp_tool */
 	const char *host;                           /* --print-config; NULL: not given */
 	const char *url;                            /* for it; NULL: not given */
 	const char **others;                        /* the arguments without --print-config */

@@ -18,7 +18,7 @@ static int add_tool(struct mcp_setup *s, const struct mcp_options *o, const char
 {
 	struct mcp_tool *t = &s->tools[s->count++];
 
-	*t = (struct mcp_tool){ .stores_files = o->files != NULL };
+	*t = (struct mcp_tool){ .stores_files = o->files != NULL, .text_max = o->text_max };
 	return mcp_profiles_describe(t, o->prefix, profile, c, about, &s->arena, err);
 }
 

@@ -121,20 +121,23 @@ static int set_context(const struct json_reader *in, const struct json_key *k, c
 	return 0;
 }
 
-/* true and "inline" are the same. */
+/* true and "inline" are the same; "changed" has the same limit. */
 static int read_artifacts(const struct json_reader *in, const struct json_key *k,
 			  const struct json_node *node, void *record, struct cj_error *err)
 {
 	struct request *r = record;
-	uint64_t bytes = node->boolean ? ARTIFACTS_INLINE_MAX : 0;
+	bool is_changed = node->type == JSON_STRING && strcmp(node->text, "changed") == 0;
+	uint64_t bytes = node->boolean || is_changed ? ARTIFACTS_INLINE_MAX : 0;
 
-	if (node->type == JSON_STRING && parse_inline(node->text, &bytes, err) < 0)
+	if (node->type == JSON_STRING && !is_changed && parse_inline(node->text, &bytes, err) < 0)
 		return cj_wrap(err, "%s:%u:%u: %s", in->file, node->line, node->column, k->name);
 	if (node->type == JSON_STRING && bytes == 0)
-		return json_reject(in->file, node, err, "%s: '%.64s' is not 'inline[:SIZE]'",
-				   k->name, node->text);
+		return json_reject(in->file, node, err,
+				   "%s: '%.64s' is neither 'inline[:SIZE]' nor 'changed'", k->name,
+				   node->text);
 	r->artifacts_bytes = bytes;
 	r->wants_artifacts = bytes > 0;
+	r->wants_changed = is_changed;
 	return 0;
 }
 

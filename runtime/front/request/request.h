@@ -58,6 +58,7 @@ struct request {
 	struct request_file *files; /* sorted by path, none twice */
 	size_t nfiles;
 	bool wants_artifacts;
+	bool wants_changed;       /* only those that changed since the start */
 	uint64_t artifacts_bytes; /* at most so many in the result; 0: none */
 	enum request_fit fit;
 	/* Of REQUEST_SESSION; 0: the service's default. */

@@ -20,6 +20,7 @@ static const struct mcp_tool tool = { .name = "run_python",
 				      .profile = "python",
 				      .limits = { .wall_ms = 30000 } };
 
+static const struct mcp_tool *used_tool = &tool;
 static const char *stderr_text = "";
 
 /* A result: the members that every test needs, then those of the test. */
@@ -50,7 +51,7 @@ static const char *answer_to(const char *result, enum mcp_era era, const char *d
 	struct mcp_answer answer = {
 		.id = { MCP_ID_NUMBER, "5" },
 		.era = era,
-		.tool = &tool,
+		.tool = used_tool,
 		.directory = directory,
 		.stored = &stored,
 	};
@@ -208,6 +209,37 @@ static void denials_and_a_value_are_told(void **state)
 	has(text, "\"truncated\":true");
 }
 
+static void a_long_stream_has_its_beginning_and_its_end(void **state)
+{
+	static const struct mcp_tool small = { .profile = "python", .text_max = 10 };
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{ "\"text\":\"0123456789\",\"bytes\":10", "\"stdout\":\"0123456789\"" },
+		{ "\"text\":\"0123456789a\",\"bytes\":11",
+		  "\"stdout\":\"01234\\n[... 1 bytes left out ...]\\n6789a\"" },
+		/* no character is cut: é has two bytes */
+		{ "\"text\":\"0123é----é678\",\"bytes\":15",
+		  "\"0123\\n[... 6 bytes left out ...]\\né678\"" },
+		{ "\"text\":\"0123--------é6789\",\"bytes\":18",
+		  "\"0123-\\n[... 9 bytes left out ...]\\n6789\"" },
+		{ "\"base64\":\"gICAgICAgICAgICA\",\"bytes\":12", " bytes left out ...]" },
+		/* what was left out before counts, too */
+		{ "\"text\":\"0123456789a\",\"bytes\":1000011", "[... 1000001 bytes" },
+	};
+
+	(void)state;
+	used_tool = &small;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *text =
+		    answer_to(result_of("\"status\":\"exited\",\"exit_code\":0", rows[i].in, ""),
+			      MCP_ERA_MODERN, NULL);
+		has(text, rows[i].out);
+		has(text, i > 0 ? "\"truncated\":true" : "\"truncated\":false");
+	}
+	used_tool = &tool;
+}
+
 /* Of a service of another version, or of none. */
 static void a_result_that_lacks_everything_is_still_an_answer(void **state)
 {
@@ -229,6 +261,7 @@ int main(void)
 		cmocka_unit_test(an_image_begins_as_its_type_says),
 		cmocka_unit_test(small_files_are_resources_and_large_ones_are_links),
 		cmocka_unit_test(denials_and_a_value_are_told),
+		cmocka_unit_test(a_long_stream_has_its_beginning_and_its_end),
 		cmocka_unit_test(a_result_that_lacks_everything_is_still_an_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -360,9 +360,11 @@ static void the_artifacts_of_a_request_have_a_size(void **state)
 		{ "\"artifacts\": \"inline:17M\"", 0, "artifacts: '17M'" },
 		{ "\"artifacts\": \"inline:0\"", 0, "artifacts: " },
 		{ "\"artifacts\": \"inline:\"", 0, "artifacts: " },
-		{ "\"artifacts\": \"inlined\"", 0, "artifacts: 'inlined' is not 'inline[:SIZE]'" },
-		{ "\"artifacts\": \"true\"", 0, "artifacts: 'true' is not 'inline[:SIZE]'" },
-		{ "\"artifacts\": \"/dir\"", 0, "is not 'inline[:SIZE]'" },
+		{ "\"artifacts\": \"inlined\"", 0,
+		  "artifacts: 'inlined' is neither 'inline[:SIZE]' nor" },
+		{ "\"artifacts\": \"true\"", 0,
+		  "artifacts: 'true' is neither 'inline[:SIZE]' nor" },
+		{ "\"artifacts\": \"/dir\"", 0, "is neither 'inline[:SIZE]' nor" },
 		{ "\"artifacts\": 1", 0, "artifacts must be a string or true or false" },
 	};
 	struct asked *a = *state;

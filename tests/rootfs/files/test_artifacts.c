@@ -136,6 +136,34 @@ static void files_are_copied_with_size_hash_and_type(void **state)
 	end_bench(&b);
 }
 
+static void files_that_have_not_changed_since_a_time_are_left_out(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	const char *const names[] = { "box/out/old", "box/out/sub/older", "box/out/changed",
+				      "box/out/sub/moved" };
+	mkdir(at(b.place, "box/out/sub"), 0700);
+	for (size_t i = 0; i < 4; i++)
+		make_file(at(b.place, names[i]), "a");
+	assert_int_equal(symlink("old", at(b.place, "box/out/link")), 0);
+	struct timespec after_tick = { .tv_nsec = 20000000 };
+	nanosleep(&after_tick, NULL);
+	struct artifacts_from from = { .box_fd = b.box_fd };
+	clock_gettime(CLOCK_REALTIME_COARSE, &from.since);
+	assert_int_equal(truncate(at(b.place, names[2]), 0), 0);
+	rename(at(b.place, names[3]), at(b.place, "box/out/new"));
+	/* a time in the past hides nothing */
+	const struct timespec past[2] = { { 1, 0 }, { 1, 0 } };
+	utimensat(AT_FDCWD, at(b.place, names[2]), past, 0);
+
+	assert_int_equal(artifacts_keep(&from, 100, &b.arena, &b.out, &b.err), 0);
+	assert_int_equal(b.out.count, 2);
+	assert_int_equal(b.out.skipped.count, 0);
+	assert_string_equal(b.out.items[0].path, "changed");
+	assert_string_equal(b.out.items[1].path, "new");
+	end_bench(&b);
+}
+
 static void without_box_out_there_are_no_artefacts_and_no_error(void **state)
 {
 	(void)state;
@@ -586,6 +614,7 @@ int main(void)
 		cmocka_unit_test(files_are_copied_with_size_hash_and_type),
 		cmocka_unit_test(without_box_out_there_are_no_artefacts_and_no_error),
 		cmocka_unit_test(files_are_kept_only_in_memory),
+		cmocka_unit_test(files_that_have_not_changed_since_a_time_are_left_out),
 		cmocka_unit_test(a_file_larger_than_its_reported_size_is_not_kept),
 		cmocka_unit_test(a_link_in_place_of_box_out_is_not_followed),
 		cmocka_unit_test(an_existing_file_is_replaced_completely),

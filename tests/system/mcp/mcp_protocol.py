@@ -158,7 +158,7 @@ def _():
 
 @test("mcp: a client that does not read stops no other call, and loses no answer")
 def _():
-    with Server(*SHELL, "--max-output", "4M") as s:
+    with Server(*SHELL, "--max-output", "4M", "--text-max", "4M") as s:
         code = "head -c 3000000 /dev/zero | tr '\\0' x"
         numbers = [s.call_later("run_shell", code=code) for _ in range(4)]
         marks = [s.call_later("run_shell", code="echo done") for _ in range(3)]

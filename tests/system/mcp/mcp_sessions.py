@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import subprocess
 
 from harness import *  # noqa: F403
@@ -176,6 +177,36 @@ for kind in KINDS:
                 contains(ended, "all variables are gone, and the next call gets a new interpreter", "the message")
                 contains(facts_of(client.call("run_python", session=session, code="y = 1"))["message"], "a new one", "the next message")
 
+    @test(f"mcp sessions ({kind}): an answer has only files that are new or changed, and 64K of a stream", limit=120)
+    def _(kind=kind):
+        loud = "import sys; print('a' * 50000 + 'é' * 50000 + 'b' * 50000); print('c' * 65537, file=sys.stderr)"
+
+        def check_loud(facts):
+            for name, size, ends in (("stdout", 200001, "ab"), ("stderr", 65538, "cc")):
+                first, count, last = re.fullmatch(r"(\w+)\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n(\w+\n)", facts[name]).groups()
+                equal(len(first.encode()) + int(count) + len(last.encode()), size, f"the bytes of {name}")
+                true(64000 <= len(first.encode()) + len(last.encode()) <= 65536, f"{len(first)} and {len(last)} characters of {name}")
+                equal(first[0] + last[-2], ends, f"the ends of {name}")
+            equal(facts["truncated"], True, "truncated")
+
+        with client_of(kind) as client:
+            session = create(client, "python", context="repl")
+
+            def files_after(code):
+                return [file["path"] for file in facts_of(client.call("session_exec", session=session, code=code))["files"]]
+
+            equal(files_after("for n in 'ab': open(f'/box/out/{n}', 'w').write(n * 1000)"), ["a", "b"], "new files")
+            wait_until(lambda: files_after("1") == [], "an answer without files")  # a clock of the kernel has steps of milliseconds
+            equal(files_after("open('/box/out/b', 'a').write('c')"), ["b"], "a changed file")
+            facts = facts_of(client.call("session_exec", session=session, code=loud))
+            check_loud(facts)
+            contains(facts["message"], "write it to a file", "the message")
+            facts = facts_of(client.call("run_python", code=loud))
+            check_loud(facts)
+            contains(facts["message"], "print only what matters", "the message")
+            tool, *_more = client.answer("tools/list")["tools"]
+            contains(tool["description"], "at most 64K, their beginning and end", "the description")
+
     @test(f"mcp sessions ({kind}): a matplotlib figure comes back as an image, and a table stays over three cells", limit=120)
     def _(kind=kind):
         needs_python("matplotlib", "pandas")
@@ -221,6 +252,19 @@ for kind in KINDS:
             ):  # fmt: skip
                 refused(client.call(tool, **arguments), *words)
             equal(facts_of(client.call("session_exec", session=session, code="echo still"))["stdout"], "still\n", "the session")
+
+
+@test("mcp sessions: the maximum of a stream in an answer can be changed, and is checked")
+def _():
+    code = "head -c 300000 /dev/zero | tr '\\0' x"
+    with Server("-p", "shell", "--text-max", "1M") as server:
+        equal(len(facts_of(OnStdio(server).call("run_shell", code=code))["stdout"]), 300000, "the output")
+    with Service(config={"mcp": {"profiles": PROFILES, "text_max": "2K"}}) as service:
+        client = OverHttp(service)
+        for tool, more in (("run_shell", {}), ("session_exec", {"session": create(client)})):
+            contains(facts_of(client.call(tool, code=code, **more))["stdout"], f"[... {300000 - 2048} bytes left out ...]", "the output")
+    for wrong in ("1", "17M", "x"):
+        contains(cejail("mcp", "--text-max", wrong).exits(125).err, "--text-max: ", "the message")
 
 
 @test("mcp sessions: another caller's session looks like none", who="root")

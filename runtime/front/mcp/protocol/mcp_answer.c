@@ -2,7 +2,9 @@
 /* Results of runs as results of tools.  Pure. */
 #include "runtime/front/mcp/protocol/mcp_answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rootfs/files/types.h"
@@ -49,28 +51,47 @@ static char *printable(const char *bytes, size_t size)
 	return text;
 }
 
-static void put_base64_text(struct json_writer *w, const char *base64)
+/* Where a character begins: `at`, or up to three bytes behind it or before it. */
+static size_t find_character(const char *bytes, size_t at, bool is_behind)
 {
-	size_t size = 0, room = strlen(base64);
-	auto_free char *bytes = malloc(TEXT_BASE64_ROOM(room) + 1);
-	auto_free char *text = NULL;
-
-	if (bytes && text_base64_decode(base64, room, bytes, &size) == 0)
-		text = printable(bytes, size);
-	json_put_string(w, text ? text : "");
+	for (int i = 0; i < 3 && ((unsigned char)bytes[at] & 0xc0) == 0x80; i++)
+		at += is_behind ? 1 : (size_t)-1;
+	return at;
 }
 
-static void put_stream(struct json_writer *w, const struct json_node *result, const char *name)
+/* The beginning and the end of a stream that has `total` bytes; `bytes` has a NUL behind it. */
+static void put_shortened(struct json_writer *w, const char *bytes, size_t size, size_t most,
+			  uint64_t total)
 {
-	const struct json_node *stream = mcp_member(result, name);
-	const char *text = json_get_text(stream, "text");
-	const char *base64 = json_get_text(stream, "base64");
+	size_t head = size, tail = size;
+	auto_free char *all = NULL;
 
+	if (size > most) {
+		head = find_character(bytes, most / 2, false);
+		tail = find_character(bytes, size - most / 2, true);
+	}
+	auto_free char *first = printable(bytes, head),
+		       *last = printable(bytes + tail, size - tail);
+	uint64_t shown = head + size - tail, left_out = total > shown ? total - shown : 0;
+	if (first && last && size > most &&
+	    asprintf(&all, "%s\n[... %" PRIu64 " bytes left out ...]\n%s", first, left_out, last) <
+		0)
+		all = NULL; /* asprintf(3) leaves it undefined */
+	json_put_string(w, all ? all : first ? first : "");
+}
+
+static void put_stream(struct json_writer *w, const struct mcp_answer *a, const char *name)
+{
+	const struct json_node *stream = mcp_member(a->result, name);
+	const char *text = mcp_text(stream, "text"), *base64 = json_get_text(stream, "base64");
+	size_t size = strlen(text), room = base64 ? strlen(base64) : 0;
+	auto_free char *bytes = base64 ? calloc(1, TEXT_BASE64_ROOM(room) + 1) : NULL;
+
+	if (bytes && text_base64_decode(base64, room, bytes, &size) < 0)
+		size = 0;
 	json_put_key(w, name);
-	if (!text && base64)
-		put_base64_text(w, base64);
-	else
-		json_put_string(w, text ? text : "");
+	put_shortened(w, bytes ? bytes : text, size, mcp_tool_text_max(a->tool),
+		      mcp_number(stream, "bytes"));
 }
 
 /* --- limits, denials ---------------------------------------------------------------- */
@@ -390,9 +411,9 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	json_open_object(w);
 	json_member_text(w, "message", message.text);
 	put_end(w, result);
-	put_stream(w, result, "stdout");
-	put_stream(w, result, "stderr");
-	json_member_bool(w, "truncated", mcp_sentence_is_truncated(result));
+	put_stream(w, a, "stdout");
+	put_stream(w, a, "stderr");
+	json_member_bool(w, "truncated", mcp_sentence_is_truncated(result, a->tool));
 	if (returned && returned->type != JSON_NULL) {
 		json_put_key(w, "value");
 		json_put_node(w, returned);

@@ -343,7 +343,7 @@ static int put_rest(struct call *c, const struct json_node *arguments, struct cj
 		json_member_text(c->w, "profile", c->tool->profile);
 	if (c->tool->kind != MCP_TOOL_SESSION_CREATE) {
 		json_member_text(c->w, "id", c->plan->run_id);
-		json_member_bool(c->w, "artifacts", true);
+		json_member_text(c->w, "artifacts", "changed");
 	} else {
 		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
 		json_member_bool(c->w, "renew_on_use", true);         /* no tool renews the lease */

@@ -208,7 +208,11 @@ static const struct row {
 void mcp_session_tool_init(struct mcp_tool *t, enum mcp_tool_kind kind, const char *prefix,
 			   const struct mcp_tool *runs, size_t nruns)
 {
-	*t = (struct mcp_tool){ .kind = kind, .runs = runs, .nruns = nruns, .has_sessions = true };
+	*t = (struct mcp_tool){ .kind = kind,
+				.text_max = nruns > 0 ? runs[0].text_max : 0,
+				.runs = runs,
+				.nruns = nruns,
+				.has_sessions = true };
 	(void)snprintf(t->name, sizeof(t->name), "%s%s", prefix, rows[kind].name);
 }
 

@@ -47,6 +47,11 @@ static void find_most(const struct mcp_tool *tool, struct ceilings *out)
 		merge_runs(tool, false, out);
 }
 
+uint64_t mcp_tool_text_max(const struct mcp_tool *tool)
+{
+	return tool->text_max > 0 ? tool->text_max : MCP_TEXT_DEFAULT;
+}
+
 static bool is_limited(uint64_t value)
 {
 	return value > 0 && value < CEILING_NONE;
@@ -81,8 +86,17 @@ static void say_limits(struct mcp_prose *p, const struct mcp_tool *t)
 			l->millicpus % 1000 / 10);
 	say_size(p, "memory", l->memory_bytes);
 	say_size(p, "files", l->disk_bytes);
-	say_size(p, "output kept of stdout and of stderr", l->output_bytes);
 	mcp_say(p, ".");
+}
+
+static void say_output(struct mcp_prose *p, const struct mcp_tool *t)
+{
+	uint64_t kept = t->limits.output_bytes, most = mcp_tool_text_max(t);
+	char text[32];
+
+	text_format_size(is_limited(kept) && kept < most ? kept : most, text, sizeof(text));
+	mcp_say(p, " Of stdout and of stderr the answer has at most %s, their beginning and end.",
+		text);
 }
 
 static void say_network(struct mcp_prose *p, const struct mcp_tool *t)
@@ -113,6 +127,7 @@ static void describe(struct mcp_prose *p, const struct mcp_tool *t)
 		mcp_say(p, " To return a value, the program writes it as JSON to %s.",
 			t->value_path);
 	say_limits(p, t);
+	say_output(p, t);
 	say_network(p, t);
 }
 
@@ -211,7 +226,7 @@ static void put_files_output(struct json_writer *w)
 {
 	static const char *const required[] = { "path", "bytes", "type", NULL };
 
-	mcp_schema_open(w, "files", "array", "The files that the program left in /box/out.");
+	mcp_schema_open(w, "files", "array", "New and changed files in /box/out.");
 	json_put_key(w, "items");
 	mcp_schema_open_object(w);
 	mcp_schema_put(w, "path", "string", NULL);

@@ -18,6 +18,9 @@
 #define MCP_FILE_MAX      (256u << 10) /* a larger file is not part of an answer */
 #define MCP_IMAGE_MAX     (4u << 20)
 #define MCP_FILES_MAX     (8u << 20) /* files and images of one answer together */
+#define MCP_TEXT_LEAST    (1u << 10)
+#define MCP_TEXT_MOST     (16u << 20)
+#define MCP_TEXT_DEFAULT  (64u << 10)
 
 /* Tools of sessions come after those of runs. */
 enum mcp_tool_kind {
@@ -38,6 +41,7 @@ struct mcp_tool {
 	const char *profile;
 	const char *about;      /* the profile's description; NULL: none */
 	const char *value_path; /* where the program leaves its return value; NULL: nowhere */
+	uint64_t text_max;      /* bytes of stdout and of stderr in an answer; 0: 64K */
 	struct ceilings limits; /* of a run: in force, and the most that a call may ask for */
 	bool has_network;       /* the public one */
 	bool has_allow_list;    /* only some destinations of it */
@@ -56,6 +60,9 @@ struct mcp_tool {
  * Of a profile that is not known (NULL), or that has no tool: the lowest of all tools' limits.
  */
 void mcp_tool_limits(const struct mcp_tool *tool, const char *profile, struct ceilings *out);
+
+/* The most that an answer has of stdout and of stderr. */
+uint64_t mcp_tool_text_max(const struct mcp_tool *tool);
 
 /* One element of "tools". */
 void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era);

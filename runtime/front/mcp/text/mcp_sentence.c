@@ -13,10 +13,16 @@ static bool has_output(const struct json_node *result, const char *name)
 	return mcp_text(stream, "text")[0] != '\0' || mcp_text(stream, "base64")[0] != '\0';
 }
 
-bool mcp_sentence_is_truncated(const struct json_node *result)
+static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
 {
-	return mcp_is_true(mcp_member(result, "stdout"), "truncated") ||
-	       mcp_is_true(mcp_member(result, "stderr"), "truncated");
+	return mcp_is_true(stream, "truncated") ||
+	       mcp_number(stream, "bytes") > mcp_tool_text_max(tool);
+}
+
+bool mcp_sentence_is_truncated(const struct json_node *result, const struct mcp_tool *tool)
+{
+	return is_shortened(mcp_member(result, "stdout"), tool) ||
+	       is_shortened(mcp_member(result, "stderr"), tool);
 }
 
 static void say_timeout(struct mcp_prose *s, const struct json_node *result,
@@ -126,8 +132,11 @@ void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
 	if (mcp_is_true(mcp_member(result, "cell"), "lost"))
 		mcp_say(s, "; all variables are gone, and the next call gets a new interpreter: "
 			   "import and define again what it needs");
-	if (mcp_sentence_is_truncated(result))
-		mcp_say(s, "; the middle of the output is missing, so print less");
+	if (mcp_sentence_is_truncated(result, tool))
+		mcp_say(s, "; the middle of the output is missing: %s",
+			json_get_text(result, "session")
+			    ? "write it to a file, and print the parts of the file that matter"
+			    : "print only what matters");
 	if (has_denials(result))
 		mcp_say(s, "; 'denied' lists what the sandbox refused");
 	mcp_say(s, ".");

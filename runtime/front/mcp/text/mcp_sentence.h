@@ -10,5 +10,5 @@
 void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
 		      const struct mcp_tool *tool);
 
-/* Is the middle of a stream missing in the result? */
-bool mcp_sentence_is_truncated(const struct json_node *result);
+/* Is the middle of a stream missing in the answer? */
+bool mcp_sentence_is_truncated(const struct json_node *result, const struct mcp_tool *tool);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
+#include "runtime/front/mcp/protocol/mcp_tool.h"
 #include "runtime/front/serve/config/service_values.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
@@ -135,6 +136,8 @@ static const struct service_key mcp_keys[] = {
 	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile, AT(profiles),
 	  .standard = "(python, node, shell, where installed)",
 	  .help = "profiles that get a tool, for callers that may use them" },
+	{ "text_max", NULL, NUMBER("SIZE", bytes, MCP_TEXT_LEAST, MCP_TEXT_MOST), AT(text_max),
+	  .standard = "64K", .help = "maximum of stdout and of stderr in an answer" },
 };
 
 #undef AT
@@ -194,6 +197,7 @@ void service_config_init(struct service_config *c)
 		.queue = 256,
 		.queue_ms = 30 * 1000,
 		.receive_ms = 30 * 1000,
+		.mcp.text_max = MCP_TEXT_DEFAULT,
 		.caps = { .body_bytes = 16u << 20,
 			  .code_bytes = 1u << 20,
 			  .file_bytes = 8u << 20,

@@ -36,6 +36,7 @@ struct audit_config {
 
 struct mcp_config {
 	struct strings profiles; /* count 0: the standard ones */
+	uint64_t text_max;       /* struct mcp_tool */
 };
 
 struct service_config {

@@ -218,6 +218,7 @@ static void set_driver(struct work *w)
 
 	if (w->program.interactive)
 		input = w->request.stdin_bytes;
+	w->program.collects_changed = w->request.wants_changed;
 	w->driver = (struct run_driver){
 		.plan = &w->asked,
 		.program = &w->program,

@@ -190,7 +190,7 @@ static void values_arrive_in_their_fields(void **state)
 	     " \"stdin_max\": \"10K\", \"pool_age\": \"11s\", \"drain\": \"12s\","
 	     " \"probe_interval\": \"13s\", \"probe_profile\": \"p\","
 	     " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true},"
-	     " \"mcp\": {\"profiles\": [\"node\", \"x\"]},"
+	     " \"mcp\": {\"profiles\": [\"node\", \"x\"], \"text_max\": \"14K\"},"
 	     " \"pool\": {\"node\": {\"jails\": 1}, \"x\": {\"interpreters\": 2, \"repls\": 3}}}");
 	assert_string_equal(c.socket, "/run/a.sock");
 	assert_int_equal(c.socket_mode, 0660);
@@ -213,6 +213,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_true(c.audit.journal && c.audit.sync);
 	assert_int_equal(c.mcp.profiles.count, 2);
 	assert_string_equal(c.mcp.profiles.items[1], "x");
+	assert_int_equal(c.mcp.text_max, 14 << 10);
 	assert_int_equal(c.npools, 2);
 	assert_string_equal(c.pools[0].profile, "node");
 	assert_int_equal(c.pools[0].jails, 1);

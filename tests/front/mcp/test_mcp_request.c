@@ -83,7 +83,10 @@ static void each_tool_asks_its_route(void **state)
 		  "{\"session\":\"S\",\"path\":\"a\",\"text\":\"t\",\"executable\":true}", "PUT",
 		  "/v1/sessions/S/files/box/a?executable", false },
 		{ MCP_TOOL_SESSION_GET_FILE, "{\"session\":\"S\",\"path\":\"/tmp/a\"}", "GET",
-		  "/v1/sessions/S/files/tmp/a", false },
+		  "/v1/sessions/S/files/tmp/a?offset=0&length=4194304", false },
+		{ MCP_TOOL_SESSION_GET_FILE,
+		  "{\"session\":\"S\",\"path\":\"a\",\"offset\":7,\"length\":9}", "GET",
+		  "/v1/sessions/S/files/box/a?offset=7&length=9", false },
 		{ MCP_TOOL_SESSION_LIST_FILES, "{\"session\":\"S\"}", "GET",
 		  "/v1/sessions/S/files/box/?list", false },
 		{ MCP_TOOL_SESSION_LIST_FILES, "{\"session\":\"S\",\"path\":\"d/\"}", "GET",
@@ -109,7 +112,8 @@ static void no_path_leaves_its_part_of_the_url(void **state)
 				    "{\"session\":\"S\",\"path\":\"a b?x#\\r\\n%2f\\u00fc\"}"),
 			 0);
 	assert_string_equal(f->request.target,
-			    "/v1/sessions/S/files/box/a%20b%3Fx%23%0D%0A%252f%C3%BC");
+			    "/v1/sessions/S/files/box/a%20b%3Fx%23%0D%0A%252f%C3%BC"
+			    "?offset=0&length=4194304");
 	static const char *const ids[] = { "", "../runs", "a/b", "a b", "a?b", "a\\nb" };
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		char text[128];

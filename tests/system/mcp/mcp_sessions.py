@@ -153,6 +153,33 @@ for kind in KINDS:
             equal(call("session_end", session=session)["state"], "ended", "the state")
             refused(client.call("session_exec", session=session, code="true"), "closed")
 
+    @test(f"mcp sessions ({kind}): a file of any size leaves in parts, whose answers say where the next one begins", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            session = create(client, "shell")
+            made = "yes '\u00e9' | head -c 700000 >out/text; head -c 300000 /dev/zero >zeros; printf '\\211PNG\\r\\n\\032\\n' | cat - zeros >image"
+            done = facts_of(client.call("session_exec", session=session, code=made))
+            contains(" ".join(done["warnings"]), "read it in parts with session_get_file", "the warning")
+            for path, whole, more in (("out/text", "\u00e9\n".encode() * 240000, {}), ("zeros", bytes(300000), {}), ("zeros", bytes(300000), {"length": 290000})):
+                got, offset, parts = b"", 0, 0
+                while offset is not None:
+                    result = client.call("session_get_file", session=session, path=path, offset=offset, **more)
+                    facts = facts_of(result)
+                    part = facts["text"].encode() if "text" in facts else base64.b64decode(result["content"][1]["resource"]["blob"])
+                    equal((facts["offset"], len(part) <= max(262144, more.get("length", 0))), (len(got), True), f"the part at {offset}")
+                    got, parts, offset = got + part, parts + 1, facts.get("next_offset")
+                    if offset is not None:
+                        contains(facts["message"], f"pass {offset} as 'offset'", "the message")
+                    equal(facts["bytes"], min(700000, len(whole)), "the size of the whole file")
+                equal((got, parts), (whole[:700000], 3 if path == "out/text" else 2), f"the parts of {path}")
+            image = client.call("session_get_file", session=session, path="image")
+            equal([(block["type"], "next_offset" in facts_of(image)) for block in image["content"][1:]], [("image", False)], "an image")
+            behind = facts_of(client.call("session_get_file", session=session, path="zeros", offset=300000))
+            equal((behind["text"], "next_offset" in behind), ("", False), "the part behind the end")
+            for wrong in ({"offset": -1}, {"length": 0}, {"length": 4 * 2**20 + 1}, {"offset": "1"}, {"offset": 1.5}):
+                refused(client.call("session_get_file", session=session, path="a", **wrong), next(iter(wrong)))
+            client.call("session_end", session=session)
+
     @test(f"mcp sessions ({kind}): an interpreter keeps its variables over a timeout and an exception", limit=120)
     def _(kind=kind):
         with client_of(kind) as client:

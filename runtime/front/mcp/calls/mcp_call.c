@@ -74,7 +74,8 @@ static void send_reply(struct mcp_call *c, const char *reply, size_t size)
 						   .era = c->era,
 						   .kind = c->tool.kind,
 						   .session = c->session,
-						   .path = c->path };
+						   .path = c->path,
+						   .has_length = c->has_length };
 	struct cj_error err = { 0 };
 
 	if (w && mcp_session_answer_put(w, &answer, reply, size, &err) < 0)
@@ -114,6 +115,7 @@ static void keep_arguments(struct mcp_call *c, const struct json_node *arguments
 
 	(void)snprintf(c->session, sizeof(c->session), "%s", session ? session : "");
 	(void)snprintf(c->path, sizeof(c->path), "%s", path ? path : "");
+	c->has_length = mcp_member(arguments, "length") != NULL;
 }
 
 static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,

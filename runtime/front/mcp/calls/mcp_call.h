@@ -40,6 +40,7 @@ struct mcp_call {
 	struct mcp_progress progress;
 	bool is_cancelled;                                 /* no answer */
 	char session[PLAN_ID_MAX], path[MCP_PATH_MAX + 1]; /* arguments; "": not given */
+	bool has_length;
 };
 
 /*

@@ -351,10 +351,13 @@ static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a
 		struct mcp_prose s = { .size = 0 };
 		if (place(a, m, &embedded) != NOWHERE)
 			continue;
-		mcp_say(&s,
-			"file '%.200s' is too large for an answer; write a smaller one, or ask the "
-			"user to start 'cejail mcp' with --files",
-			mcp_text(m, "path"));
+		mcp_say(&s, "file '%.200s' is too large for an answer; %s", mcp_text(m, "path"),
+			json_get_text(a->result, "session")
+			    ? "read it in parts with session_get_file"
+			: a->tool->has_sessions
+			    ? "write it in a session, and read it in parts with session_get_file"
+			    : "write a smaller one, or ask the user to start 'cejail mcp' with "
+			      "--files");
 		json_put_string(w, s.text);
 	}
 }

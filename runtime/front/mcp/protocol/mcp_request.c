@@ -2,6 +2,7 @@
 /* Calls as requests.  Pure. */
 #include "runtime/front/mcp/protocol/mcp_request.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static int write_program(struct mcp_request *out, const struct mcp_tool *tool,
 struct file_call {
 	char session[PLAN_ID_MAX];
 	const char *path, *text, *base64;
+	uint64_t offset, length; /* of the part of a file */
 	bool is_executable;
 };
 
@@ -88,6 +90,27 @@ static int take_base64(struct file_call *c, const struct json_node *node, struct
 	return take_text(node, &c->base64, err);
 }
 
+static int take_number(const struct json_node *node, uint64_t min, uint64_t max, uint64_t *out,
+		       struct cj_error *err)
+{
+	struct cj_error ignored = { 0 };
+
+	if (node->type == JSON_NUMBER && parse_u64(node->text, min, max, out, &ignored) == 0)
+		return 0;
+	return cj_reject(err, "'%s' must be an integer from %" PRIu64 " to %" PRIu64, node->key,
+			 min, max);
+}
+
+static int take_offset(struct file_call *c, const struct json_node *node, struct cj_error *err)
+{
+	return take_number(node, 0, INT64_MAX, &c->offset, err);
+}
+
+static int take_length(struct file_call *c, const struct json_node *node, struct cj_error *err)
+{
+	return take_number(node, 1, MCP_IMAGE_MAX, &c->length, err);
+}
+
 static int take_executable(struct file_call *c, const struct json_node *node, struct cj_error *err)
 {
 	if (node->type != JSON_BOOL)
@@ -108,6 +131,8 @@ static const struct argument {
 } known[] = {
 	{ "session", take_session, PUT | GET | LIST | END, PUT | GET | LIST | END },
 	{ "path", take_path, PUT | GET | LIST, PUT | GET },
+	{ "offset", take_offset, GET, 0 },
+	{ "length", take_length, GET, 0 },
 	{ "text", take_content, PUT, 0 },
 	{ "base64", take_base64, PUT, 0 },
 	{ "executable", take_executable, PUT, 0 },
@@ -169,6 +194,9 @@ static int write_target(struct mcp_request *out, const struct file_call *c, enum
 	if (tool == MCP_TOOL_SESSION_LIST_FILES)
 		(void)snprintf(to + size, room - size, "%s?list",
 			       size > 0 && to[size - 1] == '/' ? "" : "/");
+	else if (tool == MCP_TOOL_SESSION_GET_FILE)
+		(void)snprintf(to + size, room - size, "?offset=%" PRIu64 "&length=%" PRIu64,
+			       c->offset, c->length);
 	else if (c->is_executable)
 		(void)snprintf(to + size, room - size, "?executable");
 	return 0;
@@ -200,7 +228,7 @@ static int write_file_call(struct mcp_request *out, enum mcp_tool_kind tool,
 		[MCP_TOOL_SESSION_END] = "DELETE",
 	};
 	static const struct json_node nothing = { .type = JSON_OBJECT };
-	struct file_call c = { .path = NULL };
+	struct file_call c = { .path = NULL, .length = MCP_IMAGE_MAX };
 
 	out->method = methods[tool];
 	if (take_arguments(&c, tool, arguments ? arguments : &nothing, err) < 0 ||

@@ -5,7 +5,7 @@
 #include "runtime/front/mcp/protocol/mcp_arguments.h"
 
 #define MCP_PATH_MAX   1000 /* of a file in a session; the service may allow less */
-#define MCP_TARGET_MAX (3 * MCP_PATH_MAX + 128)
+#define MCP_TARGET_MAX (3 * MCP_PATH_MAX + 192)
 
 struct mcp_request {
 	const char *method;

@@ -2,6 +2,7 @@
 /* Sessions, lists and files as results of tools.  Pure. */
 #include "runtime/front/mcp/protocol/mcp_session_answer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,11 @@
 /* What the reply is made of. */
 struct reply {
 	const struct mcp_session_answer *answer;
-	const struct json_node *root; /* NULL: a file */
-	const char *bytes;            /* of a file */
+	const struct json_node *root;
+	char *bytes; /* of a part of a file, with a NUL; malloc'ed; NULL: another reply */
 	size_t size;
-	const char *type; /* of a file */
+	uint64_t offset, whole; /* where the part begins; bytes of the file */
+	const char *type;       /* of a file */
 	bool is_text, is_image;
 };
 
@@ -100,11 +102,25 @@ static void put_entries(struct json_writer *w, const struct reply *r)
 
 static void put_read(struct json_writer *w, const struct reply *r)
 {
-	put_message(w, r->is_image  ? "The image is below."
-		       : r->is_text ? "The file is text."
-				    : "The file is below, as a resource.");
+	uint64_t next = r->offset + r->size;
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say(&s, r->is_image  ? "The image is below."
+		    : r->is_text ? "The file is text."
+				 : "The file is below, as a resource.");
+	if (r->offset > 0 || next < r->whole)
+		mcp_say(&s,
+			" This is the part from byte %" PRIu64 " to %" PRIu64 " of %" PRIu64
+			" bytes.",
+			r->offset, next, r->whole);
+	if (next < r->whole)
+		mcp_say(&s, " To read on, pass %" PRIu64 " as 'offset'.", next);
+	put_message(w, s.text);
 	json_member_text(w, "path", r->answer->path ? r->answer->path : "");
-	json_member_u64(w, "bytes", r->size);
+	json_member_u64(w, "bytes", r->whole);
+	json_member_u64(w, "offset", r->offset);
+	if (next < r->whole)
+		json_member_u64(w, "next_offset", next);
 	json_member_text(w, "type", r->type);
 	if (r->is_text)
 		json_member_text(w, "text", r->bytes);
@@ -187,7 +203,7 @@ static int put_content(struct json_writer *w, const struct reply *r, struct cj_e
 	json_put_key(w, "content");
 	json_open_array(w);
 	int rc = put_text_block(w, r, err);
-	if (rc == 0 && !r->root && !r->is_text)
+	if (rc == 0 && r->bytes && !r->is_text)
 		rc = put_file(w, r, err);
 	json_close_array(w);
 	return rc;
@@ -195,21 +211,58 @@ static int put_content(struct json_writer *w, const struct reply *r, struct cj_e
 
 /* --- the reply ------------------------------------------------------------------------- */
 
-static int read_file(struct reply *r, const char *bytes, size_t size, struct cj_error *err)
+/* How much of the part the answer has: of an image all; of a text no part of a character. */
+static void cut_part(struct reply *r)
 {
-	const char *found = type_of_signature(bytes, size);
+	bool is_whole = r->offset == 0 && r->size >= r->whole;
+	const char *found = r->offset == 0 ? type_of_signature(r->bytes, r->size) : NULL;
 
-	r->bytes = bytes;
-	r->size = size;
-	r->is_image = found && strncmp(found, "image/", 6) == 0 && size <= MCP_IMAGE_MAX;
-	r->is_text = !r->is_image && utf8_prefix(bytes, size) == size && !memchr(bytes, '\0', size);
+	r->is_image = is_whole && found && strncmp(found, "image/", 6) == 0;
+	if (!r->is_image && !r->answer->has_length && r->size > MCP_FILE_MAX)
+		r->size = MCP_FILE_MAX;
+	size_t unfinished = r->offset + r->size < r->whole ? utf8_unfinished(r->bytes, r->size) : 0;
+	size_t text = unfinished < r->size ? r->size - unfinished : r->size;
+	r->is_text = !r->is_image && utf8_prefix(r->bytes, text) == text &&
+		     !memchr(r->bytes, '\0', text);
+	if (r->is_text)
+		r->size = text;
+	r->bytes[r->size] = '\0';
 	r->type = r->is_text ? "text/plain" : found ? found : "application/octet-stream";
-	if (r->is_image || size <= MCP_FILE_MAX)
-		return 0;
-	return cj_reject(err,
-			 "the file has %zu bytes, and an answer at most %u; read a part of it with "
-			 "session_exec",
-			 size, MCP_FILE_MAX);
+}
+
+static int read_part(struct reply *r, struct cj_error *err)
+{
+	const char *base64 = json_get_text(r->root, "base64");
+
+	if (!base64 || !json_get_u64(r->root, "offset", &r->offset) ||
+	    !json_get_u64(r->root, "bytes", &r->whole))
+		return cj_reject(err, "the service's answer is no part of a file");
+	r->bytes = malloc(TEXT_BASE64_ROOM(strlen(base64)) + 1);
+	if (!r->bytes)
+		return cj_fail(err, ENOMEM, "write the answer");
+	if (text_base64_decode(base64, strlen(base64), r->bytes, &r->size) < 0 ||
+	    r->offset > UINT64_MAX - r->size)
+		return cj_reject(err, "the service's answer has no valid base64");
+	cut_part(r);
+	return 0;
+}
+
+static int put_answer(struct json_writer *w, struct reply *r, struct cj_error *err)
+{
+	const struct mcp_session_answer *answer = r->answer;
+
+	if (answer->kind == MCP_TOOL_SESSION_GET_FILE && read_part(r, err) < 0)
+		return -err->code;
+	mcp_begin_result(w, &answer->id, answer->era);
+	if (put_content(w, r, err) < 0)
+		return -err->code;
+	if (answer->era != MCP_ERA_OLD) {
+		json_put_key(w, "structuredContent");
+		put_facts(w, r);
+	}
+	json_member_bool(w, "isError", false);
+	mcp_end(w);
+	return 0;
 }
 
 int mcp_session_answer_put(struct json_writer *w, const struct mcp_session_answer *answer,
@@ -217,22 +270,10 @@ int mcp_session_answer_put(struct json_writer *w, const struct mcp_session_answe
 {
 	auto_arena struct arena a = { 0 };
 	struct reply r = { .answer = answer };
-	int rc;
+	int rc = json_parse_capped("the reply", reply, size, &a, &r.root, err);
 
-	if (answer->kind == MCP_TOOL_SESSION_GET_FILE)
-		rc = read_file(&r, reply, size, err);
-	else
-		rc = json_parse_capped("the reply", reply, size, &a, &r.root, err);
-	if (rc < 0)
-		return rc;
-	mcp_begin_result(w, &answer->id, answer->era);
-	if (put_content(w, &r, err) < 0)
-		return -err->code;
-	if (answer->era != MCP_ERA_OLD) {
-		json_put_key(w, "structuredContent");
-		put_facts(w, &r);
-	}
-	json_member_bool(w, "isError", false);
-	mcp_end(w);
-	return 0;
+	if (rc == 0)
+		rc = put_answer(w, &r, err);
+	free(r.bytes);
+	return rc;
 }

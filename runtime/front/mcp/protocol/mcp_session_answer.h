@@ -14,6 +14,7 @@ struct mcp_session_answer {
 	enum mcp_era era;
 	enum mcp_tool_kind kind;    /* not that of a program */
 	const char *session, *path; /* the arguments; NULL: not given */
+	bool has_length;            /* of the part of a file */
 };
 
 /* The whole message.  Fails: the reply is not what the service should send, or too large. */

@@ -72,6 +72,14 @@ static void put_get_input(struct json_writer *w, const struct mcp_tool *t)
 	(void)t;
 	mcp_schema_put(w, "session", "string", session_text);
 	mcp_schema_put(w, "path", "string", "The file.");
+	mcp_schema_open(w, "offset", "integer", "The byte where the part to read begins.");
+	json_member_u64(w, "minimum", 0);
+	json_close_object(w);
+	mcp_schema_open(w, "length", "integer",
+			"The most bytes to read. The default is 262144, and all of an image.");
+	json_member_u64(w, "minimum", 1);
+	json_member_u64(w, "maximum", MCP_IMAGE_MAX);
+	json_close_object(w);
 	json_close_object(w);
 	mcp_schema_put_required(w, required);
 }
@@ -141,13 +149,17 @@ static void put_put_output(struct json_writer *w)
 
 static void put_get_output(struct json_writer *w)
 {
-	static const char *const required[] = { "message", "path", "bytes", "type", NULL };
+	static const char *const required[] = {
+		"message", "path", "bytes", "offset", "type", NULL
+	};
 
 	mcp_schema_put(w, "message", "string", message_text);
 	mcp_schema_put(w, "path", "string", NULL);
-	mcp_schema_put(w, "bytes", "integer", NULL);
+	mcp_schema_put(w, "bytes", "integer", "The size of the whole file.");
+	mcp_schema_put(w, "offset", "integer", "Where the part begins.");
+	mcp_schema_put(w, "next_offset", "integer", "Where the next part begins, if there is one.");
 	mcp_schema_put(w, "type", "string", "The media type, by content.");
-	mcp_schema_put(w, "text", "string", "The content of a text file.");
+	mcp_schema_put(w, "text", "string", "The content of a text file, or of the part.");
 	json_close_object(w);
 	mcp_schema_put_required(w, required);
 }
@@ -195,7 +207,8 @@ static const struct row {
 					"Writes a file in a session." FILES_RULE, put_put_input,
 					put_put_output, false, true, true },
 	[MCP_TOOL_SESSION_GET_FILE] = { "session_get_file", "Read a file of a session",
-					"Reads a file of a session: text as text, an image as an image." FILES_RULE,
+					"Reads a file of a session: text as text, an image as an image. A large file comes in "
+					"parts: pass 'next_offset' of the answer as 'offset'." FILES_RULE,
 					put_get_input, put_get_output, true, false, true },
 	[MCP_TOOL_SESSION_LIST_FILES] = { "session_list_files", "List the files of a session",
 					  "Lists a directory of a session with everything below it." FILES_RULE,

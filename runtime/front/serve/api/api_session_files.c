@@ -29,15 +29,25 @@ static uint64_t file_max(const struct api_call *c)
 void api_get_file(struct api_call *c)
 {
 	struct session_entry *e = api_find_live_session(c);
+	unsigned part = PARAMETER_OFFSET | PARAMETER_LENGTH;
 	struct api_query query;
 	char path[INPUT_PATH_MAX];
 
-	if (!e || !read_target(c, PARAMETER_LIST, &query, path))
+	if (!e || !read_target(c, PARAMETER_LIST | part, &query, path))
 		return;
 	bool is_list = (query.given & PARAMETER_LIST) != 0;
+	if (is_list && (query.given & part)) {
+		exchange_refuse(c->exchange, API_BAD_REQUEST,
+				"'offset' and 'length' are of a file, not of a list", NULL, 0);
+		return;
+	}
 	const struct file_job job = { .op = is_list ? FILE_LIST : FILE_GET,
 				      .path = path,
-				      .max_bytes = file_max(c) };
+				      .is_part = (query.given & part) != 0,
+				      .offset = query.offset,
+				      .max_bytes = query.length > 0 && query.length < file_max(c)
+						       ? query.length
+						       : file_max(c) };
 	keeper_file(c->api->keepers, e, &job, c->exchange);
 }
 

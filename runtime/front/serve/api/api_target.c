@@ -95,11 +95,21 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 
 /* --- the query -------------------------------------------------------------- */
 
-static int set_wait(const char *text, uint64_t *out, struct cj_error *err)
+static int set_offset(const char *text, struct api_query *out, struct cj_error *err)
 {
-	if (parse_duration(text, out, err) < 0)
+	return parse_u64(text, 0, INT64_MAX, &out->offset, err) < 0 ? cj_wrap(err, "offset") : 0;
+}
+
+static int set_length(const char *text, struct api_query *out, struct cj_error *err)
+{
+	return parse_u64(text, 1, INT64_MAX, &out->length, err) < 0 ? cj_wrap(err, "length") : 0;
+}
+
+static int set_wait(const char *text, struct api_query *out, struct cj_error *err)
+{
+	if (parse_duration(text, &out->wait_ms, err) < 0)
 		return cj_wrap(err, "wait");
-	if (*out > API_WAIT_MAX_MS)
+	if (out->wait_ms > API_WAIT_MAX_MS)
 		return cj_reject(err, "wait: '%s' is too long, %us is the most", text,
 				 API_WAIT_MAX_MS / 1000u);
 	return 0;
@@ -110,10 +120,12 @@ static int read_parameter(char *text, unsigned allowed, struct api_query *out, s
 	static const struct {
 		const char *name;
 		enum api_parameter bit;
-		bool has_value;
-	} rows[] = { { "list", PARAMETER_LIST, false },
-		     { "executable", PARAMETER_EXECUTABLE, false },
-		     { "wait", PARAMETER_WAIT, true } };
+		int (*set)(const char *text, struct api_query *out, struct cj_error *err);
+	} rows[] = { { "list", PARAMETER_LIST, NULL },
+		     { "executable", PARAMETER_EXECUTABLE, NULL },
+		     { "wait", PARAMETER_WAIT, set_wait },
+		     { "offset", PARAMETER_OFFSET, set_offset },
+		     { "length", PARAMETER_LENGTH, set_length } };
 	char *value = strchr(text, '=');
 
 	if (value)
@@ -123,11 +135,11 @@ static int read_parameter(char *text, unsigned allowed, struct api_query *out, s
 			continue;
 		if (out->given & rows[i].bit)
 			return cj_reject(err, "the parameter '%s' is there twice", text);
-		if ((value && *value) != rows[i].has_value)
+		if ((value && *value) != (rows[i].set != NULL))
 			return cj_reject(err, "the parameter '%s' %s", text,
-					 rows[i].has_value ? "has no value" : "takes no value");
+					 rows[i].set ? "has no value" : "takes no value");
 		out->given |= rows[i].bit;
-		return rows[i].has_value ? set_wait(value, &out->wait_ms, err) : 0;
+		return rows[i].set ? rows[i].set(value, out, err) : 0;
 	}
 	return cj_reject(err, "this path takes no parameter '%s'", text);
 }

@@ -36,10 +36,16 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 		  struct cj_error *err);
 
 /* The parameters of all routes of sessions. */
-enum api_parameter { PARAMETER_LIST = 1, PARAMETER_EXECUTABLE = 2, PARAMETER_WAIT = 4 };
+enum api_parameter {
+	PARAMETER_LIST = 1,
+	PARAMETER_EXECUTABLE = 2,
+	PARAMETER_WAIT = 4,
+	PARAMETER_OFFSET = 8,
+	PARAMETER_LENGTH = 16
+};
 struct api_query {
 	unsigned given; /* enum api_parameter */
-	uint64_t wait_ms;
+	uint64_t wait_ms, offset, length;
 };
 #define API_WAIT_MAX_MS 60000
 

@@ -36,6 +36,8 @@ static const struct json_key job_keys[] = {
 	{ "op", NEEDED(STRING, name), .detail = file_op_names, .max = FILE_OP_COUNT, AT(op) },
 	{ "path", NEEDED(STRING, string), AT(path) },
 	{ "max_bytes", NEEDED(NUMBER, u64), AT(max_bytes) },
+	{ "part", NEEDED(BOOL, bool), AT(is_part) },
+	{ "offset", NEEDED(NUMBER, u64), AT(offset) },
 	{ "executable", NEEDED(BOOL, bool), AT(is_executable) },
 };
 #undef AT

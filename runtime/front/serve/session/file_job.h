@@ -4,12 +4,14 @@
  * Pure.
  *
  *	{"op":"get","path":"/box/a","max_bytes":N}      {"bytes":N,"base64":"..."}
+ *	the same with "part":true,"offset":N            {"bytes":N of the whole file,"offset":N,
+ *	                                                "base64":"..."}
  *	{"op":"put","path":"/box/a","executable":false} {"bytes":N}; the bytes follow the object
  *	{"op":"list","path":"/box"}                     {"entries":[{"path","type","bytes","mode",
  *	                                                "mtime"}],"truncated":false}
  *	{"op":"remove","path":"/box/a"}                 {}, a directory with all that is in it
  *
- * The body is one line of JSON with all four members, and the bytes of a put.  The answer is one
+ * The body is one line of JSON with all six members, and the bytes of a put.  The answer is one
  * line: {"type":"file","result":{...}}, or
  * {"type":"file","error":{"code":"not_found","message":"..."}}.
  */
@@ -28,8 +30,10 @@ extern const char *const file_op_names[FILE_OP_COUNT]; /* "get", "put", ... */
 
 struct file_job {
 	enum file_op op;
-	const char *path;    /* in the jail, absolute: below /box or /tmp */
-	uint64_t max_bytes;  /* of get; 0: FILE_BYTES_MAX */
+	const char *path;   /* in the jail, absolute: below /box or /tmp */
+	uint64_t max_bytes; /* of get; 0: FILE_BYTES_MAX */
+	uint64_t offset;    /* of get: a part that begins here, if: */
+	bool is_part;
 	struct blob content; /* of put */
 	bool is_executable;  /* of put */
 };

@@ -52,14 +52,20 @@ static int get(struct file_work *f, struct json_writer *w, struct cj_error *err)
 
 	if (max == 0 || max > FILE_BYTES_MAX)
 		max = FILE_BYTES_MAX;
-	if (session_file_read(f->jail, f->job.path, (size_t)max, &f->work.arena, &content, err) < 0)
-		return -err->code;
+	int rc = f->job.is_part ? session_file_read_part(f->jail, f->job.path, f->job.offset,
+							 (size_t)max, &f->work.arena, &content, err)
+				: session_file_read(f->jail, f->job.path, (size_t)max,
+						    &f->work.arena, &content, err);
+	if (rc < 0)
+		return rc;
 	char *text = arena_alloc(&f->work.arena, 4 * ((content.size + 2) / 3) + 1);
 	if (!text)
 		return cj_fail(err, ENOMEM, "send '%s'", f->job.path);
 	(void)text_base64(content.bytes, content.size, text);
 	open_result(w);
-	json_member_u64(w, "bytes", content.size);
+	json_member_u64(w, "bytes", f->job.is_part ? content.file.bytes : content.size);
+	if (f->job.is_part)
+		json_member_u64(w, "offset", f->job.offset);
 	json_member_text(w, "base64", text);
 	json_close_object(w);
 	return 0;

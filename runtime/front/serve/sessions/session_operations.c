@@ -47,6 +47,15 @@ static void fail(struct file_operation *f, const char *why)
 	refuse(f, API_INTERNAL, NULL);
 }
 
+static void reply_node(struct file_operation *f, const struct json_node *result)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w)
+		json_put_node(w, result);
+	api_reply_json(take_ptr(f->exchange), 200, w);
+}
+
 static void reply_bytes(struct file_operation *f, const struct json_node *result)
 {
 	struct http_reply reply = { .status = 200, .content_type = "application/octet-stream" };
@@ -54,6 +63,10 @@ static void reply_bytes(struct file_operation *f, const struct json_node *result
 
 	if (!base64) {
 		fail(f, "its worker sent no bytes");
+		return;
+	}
+	if (json_get_typed(result, "offset", JSON_NUMBER)) { /* a part */
+		reply_node(f, result);
 		return;
 	}
 	size_t size = strlen(base64->text);
@@ -83,15 +96,6 @@ static void reply_path(struct file_operation *f, const struct json_node *result)
 	api_reply_json(take_ptr(f->exchange), 200, w);
 }
 
-static void reply_list(struct file_operation *f, const struct json_node *result)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (w)
-		json_put_node(w, result);
-	api_reply_json(take_ptr(f->exchange), 200, w);
-}
-
 static enum api_code code_of(enum file_error error)
 {
 	static const enum api_code codes[FILE_ERROR_COUNT] = {
@@ -109,7 +113,7 @@ static void answer(struct file_operation *f, const struct file_answer *a)
 						    const struct json_node *) = {
 		[FILE_GET] = reply_bytes,
 		[FILE_PUT] = reply_path,
-		[FILE_LIST] = reply_list,
+		[FILE_LIST] = reply_node,
 		[FILE_REMOVE] = reply_path,
 	};
 

@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/jail_file.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/session/files/session_path.h"
 
@@ -149,6 +151,51 @@ int session_file_read(const struct jail *j, const char *path, size_t max_bytes, 
 	if (fd_read_all(fd, max_bytes, a, &bytes, &content.size, at.path, err) < 0)
 		return -err->code;
 	content.bytes = bytes;
+	if (!describe(&st, at.path, a, &content.file))
+		return cj_fail(err, ENOMEM, "read '%s'", at.path);
+	*out = content;
+	return 0;
+}
+
+/* The file may shrink meanwhile. */
+static int read_part(int fd, uint64_t offset, size_t max_bytes, const struct stat *st,
+		     struct arena *a, struct session_content *out, struct cj_error *err)
+{
+	uint64_t left = (uint64_t)st->st_size > offset ? (uint64_t)st->st_size - offset : 0;
+	size_t most = left < max_bytes ? (size_t)left : max_bytes;
+	char *bytes = arena_alloc(a, most + 1);
+	ssize_t got = 1;
+
+	if (!bytes)
+		return cj_fail(err, ENOMEM, "read a file");
+	if (left > 0 && lseek(fd, (off_t)offset, SEEK_SET) < 0)
+		return cj_fail(err, errno, "read a file at byte %llu", (unsigned long long)offset);
+	while (out->size < most && got > 0) {
+		got = sys_read(fd, bytes + out->size, most - out->size);
+		if (got < 0)
+			return cj_fail(err, errno, "read a file");
+		out->size += (size_t)got;
+	}
+	bytes[out->size] = '\0';
+	out->bytes = bytes;
+	return 0;
+}
+
+int session_file_read_part(const struct jail *j, const char *path, uint64_t offset,
+			   size_t max_bytes, struct arena *a, struct session_content *out,
+			   struct cj_error *err)
+{
+	struct session_path at;
+	struct session_content content = { 0 };
+	struct stat st;
+
+	if (session_path_parse(j, path, a, &at, err) < 0)
+		return -err->code;
+	auto_fd int fd = open_regular(&at, &st, err);
+	if (fd < 0)
+		return fd;
+	if (read_part(fd, offset, max_bytes, &st, a, &content, err) < 0)
+		return -err->code;
 	if (!describe(&st, at.path, a, &content.file))
 		return cj_fail(err, ENOMEM, "read '%s'", at.path);
 	*out = content;

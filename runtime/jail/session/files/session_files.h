@@ -67,6 +67,11 @@ struct session_content {
 int session_file_read(const struct jail *j, const char *path, size_t max_bytes, struct arena *a,
 		      struct session_content *out, struct cj_error *err);
 
+/* Reads a part of one regular file: at most max_bytes from `offset` on, none behind its end. */
+int session_file_read_part(const struct jail *j, const char *path, uint64_t offset,
+			   size_t max_bytes, struct arena *a, struct session_content *out,
+			   struct cj_error *err);
+
 struct session_list_request {
 	const char *path; /* of a directory */
 	unsigned depth;   /* 1: its entries; 2: theirs, too; at most SESSION_LIST_DEPTH_MAX */

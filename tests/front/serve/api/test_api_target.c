@@ -126,10 +126,15 @@ static void a_directory_may_be_the_top_and_end_in_a_slash(void **state)
 
 static void parameters_are_read_strictly(void **state)
 {
-	static const unsigned all = PARAMETER_LIST | PARAMETER_EXECUTABLE | PARAMETER_WAIT;
-	static const char *const bad[] = { "x",       "list=1",  "wait",      "wait=",
-					   "wait=1h", "wait=-1", "list&list", "wait=1s&wait=1s",
-					   "LIST",    "list=a=b" };
+	static const unsigned all = PARAMETER_LIST | PARAMETER_EXECUTABLE | PARAMETER_WAIT |
+				    PARAMETER_OFFSET | PARAMETER_LENGTH;
+	static const char *const bad[] = { "x",         "list=1",
+					   "wait",      "wait=",
+					   "wait=1h",   "wait=-1",
+					   "list&list", "wait=1s&wait=1s",
+					   "LIST",      "list=a=b",
+					   "offset",    "offset=-1",
+					   "length=0",  "length=9223372036854775808" };
 	struct api_query q;
 	struct cj_error err = { 0 };
 	(void)state;
@@ -139,6 +144,8 @@ static void parameters_are_read_strictly(void **state)
 	assert_int_equal(api_query_parse("list=&&wait=1500ms", all, &q, &err), 0);
 	assert_int_equal(q.given, PARAMETER_LIST | PARAMETER_WAIT);
 	assert_int_equal(q.wait_ms, 1500);
+	assert_int_equal(api_query_parse("length=1&offset=0", all, &q, &err), 0);
+	assert_true(q.given == (PARAMETER_OFFSET | PARAMETER_LENGTH) && q.length == 1);
 	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_int_equal(api_query_parse(bad[i], all, &q, &err), -EINVAL);
 	assert_int_equal(api_query_parse("list", PARAMETER_WAIT, &q, &err), -EINVAL);

@@ -27,6 +27,8 @@ static void a_job_arrives_as_it_was_sent(void **state)
 		const struct file_job sent = { .op = op,
 					       .path = "/box/\"a\" \xc3\xa9",
 					       .max_bytes = UINT64_MAX,
+					       .is_part = true,
+					       .offset = 1u << 31,
 					       .content = { bytes, sizeof(bytes) },
 					       .is_executable = true };
 		assert_int_equal(file_job_write(&sent, &text, &size, &err), 0);
@@ -34,7 +36,7 @@ static void a_job_arrives_as_it_was_sent(void **state)
 		assert_int_equal(got.op, op);
 		assert_string_equal(got.path, sent.path);
 		assert_true(got.max_bytes == UINT64_MAX);
-		assert_true(got.is_executable);
+		assert_true(got.is_executable && got.is_part && got.offset == 1u << 31);
 		assert_int_equal(got.content.size, sizeof(bytes));
 		assert_memory_equal(got.content.bytes, bytes, sizeof(bytes));
 	}
@@ -48,8 +50,9 @@ static void an_invalid_job_is_refused(void **state)
 		"{}",
 		"{}\n",
 		"[]\n",
-		"{\"op\":\"run\",\"path\":\"/box/a\",\"max_bytes\":0,\"executable\":false}\n",
-		"{\"op\":\"get\",\"max_bytes\":0,\"executable\":false}\n",
+		"{\"op\":\"run\",\"path\":\"/box/a\",\"max_bytes\":0,\"part\":false,"
+		"\"offset\":0,\"executable\":false}\n",
+		"{\"op\":\"get\",\"max_bytes\":0,\"part\":false,\"offset\":0,\"executable\":false}\n",
 	};
 
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {

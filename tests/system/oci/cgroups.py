@@ -150,6 +150,23 @@ def _():
         b.ended(id)
 
 
+@test_with("controllers", "a limit of no processes is one from version 1.3 on")
+def _():
+    for version, limit in (("1.2.0", "max"), ("1.3.0", "1")):
+        with limited("exec sleep 60", pids={"limit": 0}) as b:
+            b.config["ociVersion"] = version
+            id = b.started()
+            path = place_of(b, id)
+            equal(read(path, "pids.max"), limit, f"the limit at {version}")
+            b.oci("update", "--pids-limit", "5", id).exits(0)
+            b.oci("update", "--resources", "-", id, given='{"pids": {"limit": 0}}').exits(0)
+            equal(read(path, "pids.max"), limit, f"the limit of update at {version}")
+            b.oci("update", "--pids-limit", "0", id).exits(0)
+            equal(read(path, "pids.max"), "1", "the limit of the option")
+            b.oci("update", "--pids-limit", "-1", id).exits(0)
+            equal(read(path, "pids.max"), "max", "no limit")
+
+
 @test_with("cgroup", "delete removes cgroups that were made below the container's")
 def _():
     with Bundle("sleep 60") as b:

@@ -99,6 +99,25 @@ def _():
             refused_oci(b.oci("exec", "--apparmor", "x", id, "true"), "AppArmor")
 
 
+@test("exec runs on the cpus that it is given and the first process does not")
+def _():
+    cpus = sorted(os.sched_getaffinity(0))
+    with Bundle("grep Cpus_allowed_list /proc/self/status; exec sleep 100") as b:
+        look = {"args": ["grep", "Cpus_allowed_list", "/proc/self/status"], "env": ["PATH=/bin"], "cwd": "/"}
+        b.process["execCPUAffinity"] = {"final": str(cpus[0])}
+        id = b.started()
+        wait_until(lambda: "\n" in b.output(id), "output")
+        every = b.output(id)
+        rows = (({"final": f"{cpus[0]}"}, f"Cpus_allowed_list:\t{cpus[0]}\n"), ({"initial": f"{cpus[0]}", "final": f"{cpus[-1]}"}, f"Cpus_allowed_list:\t{cpus[-1]}\n"),
+                ({"initial": f"{cpus[0]}"}, every), ({}, every))  # fmt: skip
+        for affinity, says in rows:
+            file = b.file("process.json", json.dumps({**look, "execCPUAffinity": affinity}))
+            b.oci("exec", "--process", file, id).exits(0).says(says)
+        b.oci("exec", id, *look["args"]).exits(0).says(rows[0][1])  # config.json's process
+        file = b.file("process.json", json.dumps({**look, "execCPUAffinity": {"final": "8191"}}))
+        refused_oci(b.oci("exec", "--process", file, id), "execCPUAffinity", "none of them is online")
+
+
 @test("ids and groups of exec are the given ones", who="root")
 def _():
     with sleeping() as b:

@@ -242,6 +242,23 @@ def _():
         equal(os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "busybox", "the program")
 
 
+@test("the memory policy is that of the process and of exec")
+def _():
+    if not os.path.exists("/proc/self/numa_maps"):
+        raise Skip("this kernel is built without CONFIG_NUMA")
+    with Bundle("head -n 1 /proc/self/numa_maps | cut -d ' ' -f 2; sleep 60") as b:
+        b.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0", "flags": ["MPOL_F_STATIC_NODES"]}
+        id = b.started()
+        wait_until(lambda: "\n" in b.output(id), "output")
+        equal(b.output(id), "bind=static:0\n", "the policy")
+        contains(b.oci("exec", id, "head", "-n", "1", "/proc/self/numa_maps").exits(0).out, " bind=static:0 ", "the policy of exec")
+        b.process["args"][2] = b.process["args"][2].partition(";")[0]
+        b.linux["memoryPolicy"] = {"mode": "MPOL_DEFAULT"}
+        b.run().exits(0).says("default\n")
+        b.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "1000"}
+        refused_oci(b.run(), "linux.memoryPolicy", "set_mempolicy(2)")
+
+
 # --- seccomp ---
 
 

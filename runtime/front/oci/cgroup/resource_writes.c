@@ -254,9 +254,10 @@ static int plan_pids(struct planner *p, const struct oci_resources *r, struct cj
 {
 	if (check_at_least("pids.limit", r->pids_limit, -1, err) < 0)
 		return -err->code;
+	/* 0 as 1: init itself is born in the cgroup, and a process there can't fork with either. */
 	if (r->pids_limit.is_set)
 		add_limit(p, "pids.limit", "pids", "pids.max",
-			  r->pids_limit.value == 0 ? -1 : r->pids_limit.value);
+			  r->pids_limit.value == 0 ? 1 : r->pids_limit.value);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* A bundle's config.json as plain data.  Pure. */
 #include "runtime/front/oci/config/oci_config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const oci_hook_names[OCI_HOOK_COUNT] = {
@@ -152,18 +153,32 @@ static const struct json_key config_keys[] = {
 	{ "windows", OCI_REFUSED(no_system) },
 	{ "solaris", OCI_REFUSED(no_system) },
 	{ "zos", OCI_REFUSED(no_system) },
+	{ "freebsd", OCI_REFUSED(no_system) },
 };
 static const struct json_record config_record = OCI_TABLE(config_keys);
 LIST(oci_config, mounts, nmounts);
 LIST(oci_pairs, items, count);
 
+bool oci_config_is_since(const struct oci_config *c, unsigned minor)
+{
+	return strtoul(c->oci_version + strlen("1."), NULL, 10) >= minor;
+}
+
+void oci_config_settle_pids(const struct oci_config *c, struct oci_resources *resources)
+{
+	if (resources->pids_limit.is_set && resources->pids_limit.value == 0 &&
+	    !oci_config_is_since(c, 3))
+		resources->pids_limit.value = -1;
+}
+
 /* What two parts of the file say together. */
 static int check_config(const struct json_reader *in, const struct json_node *node, void *object,
 			struct cj_error *err)
 {
-	const struct oci_config *config = object;
+	struct oci_config *config = object;
 	const struct oci_namespace *namespaces = config->on_linux.namespaces;
 
+	oci_config_settle_pids(config, &config->on_linux.resources);
 	if (!config->root_path)
 		return oci_reject(in, node, err, "root.path is missing");
 	if (!namespaces[OCI_NS_MOUNT].is_wanted)

@@ -2,7 +2,7 @@
 /*
  * oci_config - a bundle's config.json as plain data.  Pure.
  *
- * runtime-spec 1.2; every 1.x is accepted, with suffixes ("1.0.2-dev").  Unknown fields are
+ * runtime-spec 1.3; every 1.x is accepted, with suffixes ("1.0.2-dev").  Unknown fields are
  * ignored, as the specification wants.  A known field that cejail-oci can't honour is an error that
  * names it.  The file is trusted: engines write it.  What it names inside the root file system is
  * not.
@@ -58,6 +58,15 @@ struct oci_config {
 	struct oci_pairs annotations;
 	struct oci_linux on_linux;
 };
+
+/* Is ociVersion 1.`minor` or later? */
+bool oci_config_is_since(const struct oci_config *c, unsigned minor);
+
+/*
+ * oci_config_settle_pids - from version 1.3 on a pids.limit of 0 is a limit.  Before, engines write
+ * it where no limit is wanted: podman 4 for 0 and -1.
+ */
+void oci_config_settle_pids(const struct oci_config *c, struct oci_resources *resources);
 
 /*
  * oci_config_read - the text of a config.json.  `name` is the file in messages; all that *out

@@ -94,6 +94,15 @@ static void put_cgroup(struct json_writer *w)
 	json_close_object(w);
 }
 
+static void put_memory_policy(struct json_writer *w)
+{
+	json_put_key(w, "memoryPolicy");
+	json_open_object(w);
+	put_names(w, "modes", &oci_memory_modes);
+	put_names(w, "flags", &oci_memory_flags);
+	json_close_object(w);
+}
+
 static void put_linux(struct json_writer *w)
 {
 	json_put_key(w, "linux");
@@ -110,6 +119,7 @@ static void put_linux(struct json_writer *w)
 	put_enabled(w, "idmap", true);
 	json_close_object(w);
 	put_enabled(w, "netDevices", false);
+	put_memory_policy(w);
 	json_close_object(w);
 }
 
@@ -124,6 +134,18 @@ static void put_mount_options(struct json_writer *w)
 	json_close_array(w);
 }
 
+/* io.cejail.result makes a file, which the author of a container may not be meant to name. */
+static void put_annotations(struct json_writer *w)
+{
+	static const char *const unsafe[] = { "io.cejail." };
+
+	json_put_key(w, "annotations");
+	json_open_object(w);
+	json_member_text(w, "io.cejail.version", CJ_VERSION);
+	json_close_object(w);
+	json_member_texts(w, "potentiallyUnsafeConfigAnnotations", unsafe, 1);
+}
+
 void oci_features_write(struct json_writer *w)
 {
 	json_open_object(w);
@@ -132,5 +154,6 @@ void oci_features_write(struct json_writer *w)
 	json_member_texts(w, "hooks", oci_hook_names, OCI_HOOK_COUNT);
 	put_mount_options(w);
 	put_linux(w);
+	put_annotations(w);
 	json_close_object(w);
 }

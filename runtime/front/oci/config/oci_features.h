@@ -7,7 +7,7 @@
 #include "runtime/base/json/json.h"
 
 #define OCI_VERSION_MIN "1.0.0"
-#define OCI_VERSION_MAX "1.2.0"
+#define OCI_VERSION_MAX "1.3.0"
 
 /* In the order of their numbers, NULL-terminated: "CAP_CHOWN". */
 extern const char *const oci_features_capabilities[];

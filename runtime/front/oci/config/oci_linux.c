@@ -2,6 +2,7 @@
 /* "linux" of a config.json as plain data.  Pure. */
 #include "runtime/front/oci/config/oci_linux.h"
 
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -106,6 +107,30 @@ static const struct json_record offsets_record = { offsets_keys, COUNT(offsets_k
 						   .ignores_unknown = false };
 static const struct oci_object offsets_object = { &offsets_record };
 
+#define MPOL_WEIGHTED 6 /* MPOL_WEIGHTED_INTERLEAVE of Linux 6.9 */
+static const struct oci_name memory_mode_names[] = {
+	{ "MPOL_DEFAULT", MPOL_DEFAULT },       { "MPOL_BIND", MPOL_BIND },
+	{ "MPOL_INTERLEAVE", MPOL_INTERLEAVE }, { "MPOL_WEIGHTED_INTERLEAVE", MPOL_WEIGHTED },
+	{ "MPOL_PREFERRED", MPOL_PREFERRED },   { "MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY },
+	{ "MPOL_LOCAL", MPOL_LOCAL },
+};
+static const struct oci_name memory_flag_names[] = {
+	{ "MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING },
+	{ "MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES },
+	{ "MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES },
+};
+const struct oci_names oci_memory_modes = NAMES(memory_mode_names);
+const struct oci_names oci_memory_flags = NAMES(memory_flag_names);
+
+static const struct json_key memory_policy_keys[] = {
+	{ "mode", OCI_NAME(oci_memory_modes), .is_required = true, AT(oci_memory_policy, mode) },
+	{ "nodes", OCI_STRING, .set = json_set_oci_set, AT(oci_memory_policy, nodes) },
+	{ "flags", OCI_BITS(oci_memory_flags), AT(oci_memory_policy, flags) },
+};
+static const struct json_record memory_policy_record = OCI_TABLE(memory_policy_keys);
+static const struct oci_object memory_policy_object = { &memory_policy_record,
+							.check = oci_mark_given };
+
 static const struct oci_name domain_names[] = {
 	{ "LINUX", PER_LINUX },
 	{ "LINUX32", PER_LINUX32 },
@@ -181,7 +206,6 @@ static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci
 static const char no_rdt[] = "cejail-oci has no Intel RDT; see cejail-oci(8), REFUSED";
 static const char no_devices[] =
     "cejail-oci moves no network device; let a network plugin do it in the namespace";
-static const char no_policy[] = "cejail-oci has no memory policy; see cejail-oci(8), REFUSED";
 
 static const struct json_key linux_keys[] = {
 	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
@@ -202,7 +226,7 @@ static const struct json_key linux_keys[] = {
 	{ "mountLabel", OCI_REFUSED(no_label) },
 	{ "intelRdt", OCI_REFUSED(no_rdt) },
 	{ "netDevices", OCI_REFUSED(no_devices) },
-	{ "memoryPolicy", OCI_REFUSED(no_policy) },
+	{ "memoryPolicy", OCI_RECORD(memory_policy_object), AT(oci_linux, memory_policy) },
 };
 static const struct json_record linux_record = OCI_TABLE(linux_keys);
 LIST(oci_linux, devices, ndevices);

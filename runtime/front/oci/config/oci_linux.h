@@ -59,6 +59,13 @@ struct oci_personality {
 	uint32_t domain; /* PER_LINUX, PER_LINUX32 */
 };
 
+/* set_mempolicy(2). */
+struct oci_memory_policy {
+	bool is_given;
+	uint32_t mode, flags;        /* MPOL_BIND, MPOL_F_STATIC_NODES */
+	const struct oci_set *nodes; /* NULL: none */
+};
+
 struct oci_linux {
 	struct oci_namespace namespaces[OCI_NS_COUNT];
 	struct oci_id_maps uid_maps, gid_maps; /* of a new user namespace; both or none */
@@ -72,6 +79,7 @@ struct oci_linux {
 	uint32_t rootfs_propagation;                 /* MS_SLAVE | MS_REC; 0: not given */
 	struct strings masked_paths, readonly_paths; /* absolute, in the container */
 	struct oci_personality personality;
+	struct oci_memory_policy memory_policy;
 };
 
 /*
@@ -79,6 +87,9 @@ struct oci_linux {
  * memory.
  */
 const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a);
+
+/* As config.json and `features` write them. */
+extern const struct oci_names oci_memory_modes, oci_memory_flags;
 
 /* For oci_config.c: "linux", and an item of "uidMappings". */
 extern const struct oci_object oci_linux_object, oci_id_map_object;

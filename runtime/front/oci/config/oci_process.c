@@ -194,8 +194,12 @@ static int set_env(const struct json_reader *in, const struct json_key *k, const
 }
 
 static const char no_selinux[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
-static const char no_affinity[] =
-    "cejail-oci does not set the CPU affinity of exec; see cejail-oci(8), REFUSED";
+static const struct json_key affinity_keys[] = {
+	{ "initial", OCI_STRING, .set = json_set_oci_set, AT(oci_affinity, initial) },
+	{ "final", OCI_STRING, .set = json_set_oci_set, AT(oci_affinity, final) },
+};
+static const struct json_record affinity_record = OCI_TABLE(affinity_keys);
+static const struct oci_object affinity_object = { &affinity_record };
 
 /* "commandLine" is for Windows and ignored. */
 static const struct json_key process_keys[] = {
@@ -213,7 +217,7 @@ static const struct json_key process_keys[] = {
 	{ "scheduler", OCI_RECORD(scheduler_object), AT(oci_process, scheduler) },
 	{ "ioPriority", OCI_RECORD(io_priority_object), AT(oci_process, io_priority) },
 	{ "selinuxLabel", OCI_REFUSED(no_selinux) },
-	{ "execCPUAffinity", OCI_REFUSED(no_affinity) },
+	{ "execCPUAffinity", OCI_RECORD(affinity_object), AT(oci_process, exec_affinity) },
 };
 static const struct json_record process_record = OCI_TABLE(process_keys);
 LIST(oci_process, rlimits, nrlimits);

@@ -48,6 +48,11 @@ struct oci_io_priority {
 	uint32_t level; /* 0..7 */
 };
 
+/* Of exec alone, on its way into the container's cgroup. */
+struct oci_affinity {
+	const struct oci_set *initial, *final; /* before and after; NULL: not given */
+};
+
 struct oci_process {
 	bool has_terminal;
 	uint32_t console_height, console_width; /* characters; 0: not given */
@@ -63,6 +68,7 @@ struct oci_process {
 	const char *apparmor_profile; /* NULL: none */
 	struct oci_scheduler scheduler;
 	struct oci_io_priority io_priority;
+	struct oci_affinity exec_affinity;
 };
 
 /*

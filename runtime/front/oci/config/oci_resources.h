@@ -74,7 +74,7 @@ struct oci_resources {
 	size_t ndevices;
 	struct oci_memory memory;
 	struct oci_cpu cpu;
-	struct oci_i64 pids_limit; /* -1 or 0: no limit */
+	struct oci_i64 pids_limit; /* -1: no limit */
 	struct oci_block_io block_io;
 	const struct oci_huge_page *huge_pages;
 	size_t nhuge_pages;

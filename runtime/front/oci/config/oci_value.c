@@ -152,6 +152,48 @@ JSON_SETTER(oci_paths)
 	return json_set_strings(in, k, text, record, err);
 }
 
+/* Digits up to a number below OCI_SET_MAX; -1: none. */
+static long take_index(const char **text)
+{
+	long value = -1;
+
+	for (; **text >= '0' && **text <= '9' && value < OCI_SET_MAX; (*text)++)
+		value = (value < 0 ? 0 : value * 10) + (**text - '0');
+	return value < OCI_SET_MAX ? value : -1;
+}
+
+static bool parse_set(const char *text, struct oci_set *out)
+{
+	for (;;) {
+		long first = take_index(&text), last = first;
+		if (*text == '-') {
+			text++;
+			last = take_index(&text);
+		}
+		if (first < 0 || last < first)
+			return false;
+		for (size_t i = (size_t)first; i <= (size_t)last; i++)
+			out->bits[i / OCI_SET_BITS] |= 1ul << i % OCI_SET_BITS;
+		if (*text == '\0')
+			return true;
+		if (*text++ != ',')
+			return false;
+	}
+}
+
+JSON_SETTER(oci_set)
+{
+	struct oci_set *set = arena_alloc(in->arena, sizeof(*set));
+
+	if (!set)
+		return cj_fail(err, ENOMEM, "read '%s'", in->file);
+	*set = (struct oci_set){ 0 };
+	if (text[0] != '\0' && !parse_set(text, set))
+		return cj_reject(err, "'%.100s' is no list such as 0-3,7", text);
+	*(const struct oci_set **)json_field(k, record) = text[0] != '\0' ? set : NULL;
+	return 0;
+}
+
 static int find_name(const struct json_key *k, const char *text, uint32_t *out,
 		     struct cj_error *err)
 {

@@ -33,6 +33,13 @@ struct oci_pairs {
 	size_t count;
 };
 
+/* A list of CPUs or memory nodes, "0-3,7", for sched_setaffinity(2) and set_mempolicy(2). */
+#define OCI_SET_MAX  8192 /* the most CPUs for which Linux can be built */
+#define OCI_SET_BITS (8 * sizeof(unsigned long))
+struct oci_set {
+	unsigned long bits[OCI_SET_MAX / OCI_SET_BITS];
+};
+
 #define OCI_CONFIG_BYTES_MAX (4u << 20)       /* podman's with its default filter has 40 kB */
 #define OCI_ID_MAX           (UINT32_MAX - 1) /* UINT32_MAX is (uid_t)-1: "do not change" for chown(2) */
 
@@ -95,6 +102,7 @@ JSON_SETTER(oci_paths);  /* struct strings, each absolute */
 JSON_SETTER(oci_name);   /* uint32_t; `detail` is a struct oci_names */
 JSON_SETTER(oci_bit);    /* likewise, of a list: one bit more */
 JSON_SETTER(oci_values); /* likewise: const uint32_t *, and behind it its count */
+JSON_SETTER(oci_set);    /* const struct oci_set *; empty: NULL */
 JSON_SETTER(oci_ids);    /* const uint32_t *, and behind it its count */
 
 /* "-12": one sign, then digits only. */

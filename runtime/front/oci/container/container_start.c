@@ -2,7 +2,6 @@
 /* The verb start.  Acts. */
 #include "runtime/front/oci/container/container_start.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/scope.h"
@@ -58,18 +57,10 @@ int container_start_init(const struct state *s, const struct oci_config *config,
 	return rc;
 }
 
-/* "1.3.0" and later. */
-static bool is_poststart_strict(const struct oci_config *config)
-{
-	unsigned minor = 0;
-
-	return sscanf(config->oci_version, "1.%3u", &minor) == 1 && minor >= 3;
-}
-
 int container_start_hooks(const struct oci_options *o, const struct oci_config *config,
 			  const struct state *s, struct cj_error *err)
 {
-	if (is_poststart_strict(config))
+	if (oci_config_is_since(config, 3))
 		return container_hooks_run(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, err);
 	container_hooks_run_each(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING);
 	return 0;

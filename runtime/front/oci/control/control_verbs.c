@@ -7,6 +7,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_print.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/control/control.h"
 #include "runtime/front/oci/control/control_target.h"
 #include "runtime/front/oci/control/update_flags.h"
@@ -82,6 +83,7 @@ int control_update(struct oci_call *call, struct cj_error *err)
 {
 	auto_control_target struct control_target t = CONTROL_TARGET_NULL;
 	struct oci_resources resources = { 0 };
+	struct oci_config config;
 	const struct oci_options *o = call->options;
 	bool has_flags = false;
 	int rc = update_flags_read(o, &resources, &has_flags, err);
@@ -96,5 +98,11 @@ int control_update(struct oci_call *call, struct cj_error *err)
 		rc = read_resources(o->resources, call->arena, &resources, err);
 	if (rc == 0)
 		rc = control_target_open(call, true, &t, err);
-	return rc < 0 ? rc : container_cgroup_update(&t.cgroup, &resources, err);
+	if (rc == 0 && o->resources)
+		rc = container_config_stored(&t.state, call->arena, &config, err);
+	if (rc < 0)
+		return rc;
+	if (o->resources)
+		oci_config_settle_pids(&config, &resources);
+	return container_cgroup_update(&t.cgroup, &resources, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen_fds - sockets that systemd or podman pass on for the container's program: sd_listen_fds(3).
+ * listen_fds - sockets that systemd or podman pass to the container: sd_listen_fds(3).
  */
 #pragma once
 

@@ -16,6 +16,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/process/console.h"
+#include "runtime/front/oci/process/process_adjust.h"
 
 const char *const exec_step_names[] = {
 	[EXEC_SPAWNED] = "process spawned",
@@ -177,10 +178,18 @@ static int close_others(const struct exec_join *join, int sock_fd, struct cj_err
 	return 0;
 }
 
+/* The cgroup may have a cpuset, so the CPUs are set on both sides of it. */
 static int join_cgroup(const struct exec_join *join, struct cj_error *err)
 {
-	return join->below ? container_cgroup_join_below(join->cgroup, join->below, err)
-			   : container_cgroup_join(join->cgroup, 0, join->init_pid, err);
+	const struct oci_affinity *cpus = &join->wanted->exec_affinity;
+
+	if (cpus->initial && process_adjust_own_cpus(cpus->initial, err) < 0)
+		return -err->code;
+	int rc = join->below ? container_cgroup_join_below(join->cgroup, join->below, err)
+			     : container_cgroup_join(join->cgroup, 0, join->init_pid, err);
+	if (rc == 0 && (cpus->initial || cpus->final))
+		rc = process_adjust_own_cpus(cpus->final, err);
+	return rc;
 }
 
 static int join_namespaces(const struct exec_join *join, struct cj_error *err)

@@ -179,6 +179,7 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 		.no_new_privileges = process->no_new_privileges || context->profile,
 		.agent = SECCOMP_AGENT_NULL,
 		.oci_version = config->oci_version,
+		.memory_policy = &config->on_linux.memory_policy,
 		.has_personality = config->on_linux.personality.is_given,
 		.personality = config->on_linux.personality.domain,
 		.argv = vector_of(&process->args),

@@ -8,6 +8,7 @@
 #include <linux/ioprio.h>
 #include <linux/sched/types.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -58,6 +59,40 @@ int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error 
 			return fail_rlimit(&wanted->rlimits[i], -rc, err);
 	}
 	return 0;
+}
+
+int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err)
+{
+	struct oci_set all;
+
+	memset(&all, 0xff, sizeof(all));
+	/* The kernel leaves out those that do not exist or are not of the cpuset. */
+	if (syscall(SYS_sched_setaffinity, 0, sizeof(all), cpus ? cpus : &all) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "process.execCPUAffinity: set the CPUs");
+	if (err->code == EINVAL)
+		(void)cj_hint(err, "none of them is online and in the cgroup's cpuset");
+	return rc;
+}
+
+int process_adjust_own_memory(const struct oci_memory_policy *policy, struct cj_error *err)
+{
+	const unsigned long *bits = policy->nodes ? policy->nodes->bits : NULL;
+	unsigned long count = 0;
+
+	for (size_t i = 0; bits && i < OCI_SET_MAX; i++)
+		if (bits[i / OCI_SET_BITS] >> i % OCI_SET_BITS & 1)
+			count = i + 2; /* the kernel takes one less: set_mempolicy(2) */
+	if (!policy->is_given ||
+	    syscall(SYS_set_mempolicy, policy->mode | policy->flags, bits, count) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "linux.memoryPolicy: set the policy");
+	if (err->code == ENOSYS)
+		(void)cj_hint(err, "this kernel is built without CONFIG_NUMA");
+	else if (err->code == EINVAL)
+		(void)cj_hint(err, "mode, flags and nodes must go together, and a node have memory "
+				   "and be in the cpuset: set_mempolicy(2)");
+	return rc;
 }
 
 static int put_oom_score(const struct oci_process *wanted, const char *path, struct cj_error *err)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
+#include "runtime/front/oci/config/oci_linux.h"
 #include "runtime/front/oci/config/oci_process.h"
 
 /*
@@ -15,6 +16,12 @@ int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
 
 /* `pid` is a child that nobody has waited for, so that no other process has its number. */
 int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);
+
+/* The CPUs of the calling process; NULL: every CPU of its cgroup.  sched_setaffinity(2) */
+int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err);
+
+/* The memory policy of the calling process, which what it executes keeps.  set_mempolicy(2) */
+int process_adjust_own_memory(const struct oci_memory_policy *policy, struct cj_error *err);
 
 /* In the process itself, as the last call before the filter: the limits that process_adjust_pid()
  * left to it; the others are set already, and this changes nothing. */

@@ -30,6 +30,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/process/console.h"
+#include "runtime/front/oci/process/process_adjust.h"
 #include "runtime/front/oci/process/process_parts.h"
 #include "runtime/jail/init/privileges.h"
 
@@ -89,6 +90,11 @@ static int set_personality(struct becoming *b, struct cj_error *err)
 	if (b->p->has_personality && personality(b->p->personality) < 0)
 		return cj_fail(err, errno, "set the personality 0x%lx", b->p->personality);
 	return 0;
+}
+
+static int set_memory_policy(struct becoming *b, struct cj_error *err)
+{
+	return process_adjust_own_memory(b->p->memory_policy, err);
 }
 
 static int set_umask(struct becoming *b, struct cj_error *err)
@@ -213,9 +219,9 @@ static int enter_cwd(struct becoming *b, struct cj_error *err)
 }
 
 static int (*const steps[])(struct becoming *b, struct cj_error *err) = {
-	start_session, give_streams,      close_others, join_keyring, set_personality,
-	set_umask,     bound_caps,        try_cwd,      set_groups,   set_ids,
-	apply_caps,    no_new_privileges, enter_cwd,
+	start_session,     give_streams, close_others,      join_keyring, set_personality,
+	set_memory_policy, set_umask,    bound_caps,        try_cwd,      set_groups,
+	set_ids,           apply_caps,   no_new_privileges, enter_cwd,
 };
 
 int process_become(struct process *p, const struct console *console, struct cj_error *err)

@@ -27,6 +27,7 @@ struct process {
 	const char *listener_metadata; /* NULL: none */
 	const char *oci_version;
 
+	const struct oci_memory_policy *memory_policy; /* borrowed */
 	bool has_personality;
 	unsigned long personality;
 

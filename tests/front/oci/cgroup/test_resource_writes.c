@@ -65,7 +65,7 @@ static void each_field_becomes_its_file(void **state)
 		{ "{\"cpu\":{\"cpus\":\"0-1,3\",\"mems\":\"0\"}}",
 		  "cpuset.cpus=0-1,3;cpuset.mems=0;" },
 		{ "{\"pids\":{\"limit\":32}}", "pids.max=32;" },
-		{ "{\"pids\":{\"limit\":0}}", "pids.max=max?;" },
+		{ "{\"pids\":{\"limit\":0}}", "pids.max=1;" },
 		{ "{\"pids\":{\"limit\":-1}}", "pids.max=max?;" },
 		{ "{\"hugepageLimits\":[{\"pageSize\":\"2MB\",\"limit\":4194304}]}",
 		  "hugetlb.2MB.rsvd.max=4194304?;hugetlb.2MB.max=4194304;" },

@@ -206,7 +206,9 @@ static void mistakes_in_the_process_are_refused(void **state)
 		  "too large" },
 		{ WITH("\"selinuxLabel\": \"system_u:system_r:container_t:s0\""),
 		  "process.selinuxLabel: cejail-oci has no SELinux labels" },
-		{ WITH("\"execCPUAffinity\": {\"initial\": \"0\"}"), "CPU affinity" },
+		{ WITH("\"execCPUAffinity\": {\"initial\": \"x\"}"),
+		  "process.execCPUAffinity.initial: 'x' is no list" },
+		{ WITH("\"execCPUAffinity\": {\"final\": \"8192\"}"), "is no list" },
 		{ WITH("\"consoleSize\": {\"height\": 65536, \"width\": 1}"), "too large" },
 	};
 	(void)state;
@@ -285,6 +287,8 @@ static void mistakes_outside_the_process_are_refused(void **state)
 		{ { .more = "\"annotations\": {\"a\": 1}" }, "'a' must be a string, not a number" },
 		{ { .more = "\"vm\": {\"kernel\": {\"path\": \"/k\"}}" }, "virtual machine" },
 		{ { .more = "\"windows\": {\"layerFolders\": [\"x\"]}" }, "of Linux only" },
+		{ { .more = "\"freebsd\": {\"devices\": [{\"path\": \"null\"}]}" },
+		  "freebsd: cejail-oci makes containers of Linux only" },
 		{ { .more = "\"hostname\": \"h\"",
 		    .linux_ = "\"namespaces\": [{\"type\": \"mount\"}]" },
 		  "hostname and domainname need a uts namespace" },
@@ -386,12 +390,54 @@ static void mistakes_in_linux_are_refused(void **state)
 		{ BESIDE("\"intelRdt\": {\"closID\": \"c\"}"),
 		  "linux.intelRdt: cejail-oci has no" },
 		{ BESIDE("\"netDevices\": {\"eth0\": {}}"), "moves no network device" },
-		{ BESIDE("\"memoryPolicy\": {\"mode\": \"MPOL_BIND\"}"), "no memory policy" },
+		{ BESIDE("\"memoryPolicy\": {\"mode\": \"MPOL_X\"}"), "has no 'MPOL_X'" },
+		{ BESIDE("\"memoryPolicy\": {\"nodes\": \"0\"}"), "mode is missing" },
+		{ BESIDE("\"memoryPolicy\": {\"mode\": \"MPOL_BIND\", \"nodes\": \"2-1\"}"),
+		  "'2-1' is no list" },
+		{ BESIDE("\"memoryPolicy\": {\"mode\": \"MPOL_BIND\", \"nodes\": \"0,\"}"),
+		  "'0,' is no list" },
 	};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		refuse(&(struct sample){ .linux_ = rows[i].linux_ }, rows[i].end);
+}
+
+static void lists_of_nodes_and_cpus_are_sets(void **state)
+{
+	const struct oci_memory_policy *policy = &config.on_linux.memory_policy;
+	const struct oci_affinity *cpus = &config.process.exec_affinity;
+	(void)state;
+
+	take(&(struct sample){
+	    .process = WITH("\"execCPUAffinity\": {\"initial\": \"\", \"final\": \"8191\"}"),
+	    .linux_ =
+		BESIDE("\"memoryPolicy\": {\"mode\": \"MPOL_BIND\", \"nodes\": \"0-2,64\","
+		       " \"flags\": [\"MPOL_F_STATIC_NODES\", \"MPOL_F_NUMA_BALANCING\"]}") });
+	assert_true(policy->is_given && policy->mode == 2 && policy->flags == (1 << 15 | 1 << 13));
+	assert_true(policy->nodes->bits[0] == 7 && policy->nodes->bits[1] == 1);
+	assert_null(cpus->initial);
+	assert_true(cpus->final->bits[0] == 0 && cpus->final->bits[127] == 1ul << 63);
+}
+
+static void no_processes_is_a_limit_from_version_1_3_on(void **state)
+{
+	static const struct {
+		const char *version;
+		int64_t limit;
+	} rows[] = { { "\"1.0.2-dev\"", -1 },
+		     { "\"1.2.1\"", -1 },
+		     { "\"1.3.0\"", 0 },
+		     { "\"1.10.0\"", 0 } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		take(&(struct sample){ .version = rows[i].version,
+				       .linux_ =
+					   BESIDE("\"resources\": {\"pids\": {\"limit\": 0}}") });
+		assert_true(config.on_linux.resources.pids_limit.is_set);
+		assert_int_equal(config.on_linux.resources.pids_limit.value, rows[i].limit);
+	}
 }
 
 static void every_propagation_has_its_flags(void **state)
@@ -460,6 +506,8 @@ int main(void)
 		cmocka_unit_test(mistakes_outside_the_process_are_refused),
 		cmocka_unit_test(every_field_of_linux_is_read),
 		cmocka_unit_test(mistakes_in_linux_are_refused),
+		cmocka_unit_test(lists_of_nodes_and_cpus_are_sets),
+		cmocka_unit_test(no_processes_is_a_limit_from_version_1_3_on),
 		cmocka_unit_test(every_propagation_has_its_flags),
 		cmocka_unit_test(a_file_that_is_too_large_is_refused_before_it_is_parsed),
 		cmocka_unit_test(a_text_that_is_no_object_is_refused),

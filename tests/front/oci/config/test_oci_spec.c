@@ -82,7 +82,11 @@ static void features_have_what_containerd_reads(void **state)
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_int_equal(json_parse("features", text, size, &a, &root, &err), 0);
 	assert_string_equal(json_get_text(root, "ociVersionMin"), "1.0.0");
-	assert_non_null(json_get_text(root, "ociVersionMax"));
+	assert_string_equal(json_get_text(root, "ociVersionMax"), "1.3.0");
+	assert_string_equal(json_get_text(json_get(root, "annotations"), "io.cejail.version"),
+			    CJ_VERSION);
+	node = json_get(root, "potentiallyUnsafeConfigAnnotations");
+	assert_string_equal(node->child->text, "io.cejail.");
 	for (node = json_get(root, "mountOptions")->child; node; node = node->next)
 		has_rro |= strcmp(node->text, "rro") == 0;
 	assert_true(has_rro);
@@ -92,6 +96,9 @@ static void features_have_what_containerd_reads(void **state)
 	enabled = node->boolean;
 	assert_true(enabled);
 	assert_false(json_get(json_get(on_linux, "selinux"), "enabled")->boolean);
+	node = json_get(on_linux, "memoryPolicy");
+	assert_string_equal(json_get(node, "modes")->child->text, "MPOL_DEFAULT");
+	assert_int_equal(json_get(node, "flags")->count, 3);
 	assert_false(json_get(json_get(on_linux, "intelRdt"), "enabled")->boolean);
 }
 

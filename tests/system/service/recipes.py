@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every recipe of cejail-recipes(7) is typed as it stands there, and prints what stands below it."""
+
+import contextlib
+import http.server
+import os
+import re
+import socket
+import subprocess
+import threading
+
+from archives import busybox, docker_archive, entry, tar
+from harness import *  # noqa: F403
+from internet import Internet
+
+PREFIX = os.path.dirname(os.path.dirname(CEJAIL))
+PAGE = f"{PREFIX}/share/man/man7/cejail-recipes.7"
+
+FETCH = """import socket
+for name in ("pypi.org", "example.com"):
+    try:
+        socket.create_connection((name, 443), 10)
+        print(f"{name}: open")
+    except socket.gaierror:
+        print(f"{name}: no such name")
+"""
+CONNECT = """import socket, sys
+socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
+print("open")
+"""
+
+
+def recipes():
+    """{title: [(command, expected output)]}"""
+    with open(PAGE) as page:
+        sections = page.read().split(".Ss ")[1:]
+    found = {}
+    for section in sections:
+        block = re.search(r"\.Bd -literal[^\n]*\n(.*?)\n\.Ed", section, re.DOTALL)[1]
+        text = block.replace("\\e", "\\").replace("\\&", "")
+        parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+        found[section.split("\n")[0]] = [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, re.DOTALL).groups() for part in parts]
+    return found
+
+
+def fill(place):
+    """The files that the recipes name."""
+    place.file("data/rows.txt", "1\n2\n3\n")
+    place.file("analyse.py", 'print("rows:", len(open("/data/rows.txt").readlines()))')
+    place.file("table.csv", "pears,1\napples,3\nplums,2\n")
+    place.file("hello", '#!/bin/sh\necho "hello, $1"\n', 0o755)
+    place.file("project/Makefile", "test:\n\ttest ! -e made\n\ttouch made\n\techo tests passed\n")
+    place.file("fetch.py", FETCH)
+    place.file("connect.py", CONNECT)
+    place.file("job.service", "[Service]\nType=oneshot\nUser=daemon\nDelegate=yes\n"
+                              "ExecStart=/usr/local/bin/cejail run --network none /usr/local/bin/job.py\n")  # fmt: skip
+
+
+def type_it(title, place, replaced=(), **options):
+    """Types the commands of a recipe one after the other; `replaced`: what this machine has in place of the page's words."""
+    for command, wanted in RECIPES[title]:
+        for old, new in (("/usr/local", PREFIX), *replaced):
+            true(old in command or old == "/usr/local", f"'{old}' is not in: {command}")
+            command = command.replace(old, new)
+        env = environment(PATH=f"{PREFIX}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", XDG_DATA_HOME=place / ".data")
+        done = subprocess.run(["/bin/bash", "-e", "-c", command], cwd=place.path, env=env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60 * SLOW, check=False, **options)  # fmt: skip
+        equal(done.returncode, 0, f"{title}: the exit status of '{command}' ({done.stderr.strip()})")
+        if wanted:
+            equal(done.stdout.rstrip("\n"), wanted.rstrip("\n"), f"{title}: {command}")
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def server(answer=None):
+    """A port of this host's loopback that accepts connections; `answer`: of HTTP."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802
+            self.send_response(answer)
+            self.end_headers()
+
+        def log_message(self, *unused):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        yield str(listener.server_port)
+        listener.shutdown()
+
+
+def plain(title):
+    def perform():
+        with Folder() as place:
+            fill(place)
+            type_it(title, place)
+
+    return perform
+
+
+# --- the recipes that need something beside them ---
+
+
+def on_loopback(title, port, answer=None):
+    def perform():
+        with Folder() as place, server(answer) as own:
+            fill(place)
+            type_it(title, place, [(port, own)])
+
+    return perform
+
+
+def in_network(title, *replaced):
+    def perform():
+        with Folder() as place, Internet() as net:
+            fill(place)
+            type_it(title, place, replaced, **net.inside)
+
+    return perform
+
+
+def pypi():
+    with Folder() as place, Internet() as net:
+        fill(place)
+        place.file("fetch.py", FETCH.replace("pypi.org", "public.test").replace("443", "80"))
+        wanted = RECIPES["Allow only PyPI"][0][1]
+        RECIPES["Allow only PyPI"][0] = (RECIPES["Allow only PyPI"][0][0], wanted.replace("pypi.org", "public.test"))
+        type_it("Allow only PyPI", place, [("pypi.org", "public.test"), ("files.pythonhosted.org", "other.test"), (":443", ":80")],
+                **net.inside)  # fmt: skip
+
+
+def killed():
+    with Folder() as place:
+        equal(type_it("Find out why a program was killed", place), f"oom {facts()['limits']['memory']['by']}", "what is printed")
+
+
+def drawn():
+    with Folder() as place:
+        type_it("Draw how a run went", place)
+        with open(place / "report.html") as page:
+            contains(page.read(), '"type":"stdout"', "the page")
+
+
+def strict():
+    with Folder() as place:
+        said = type_it("Refuse to run with weaker isolation", place)
+        is_strict = all(limit["by"] == "cgroup" for name, limit in facts()["limits"].items() if name in ("memory", "cpus", "pids"))
+        equal(said, "everything is enforced" if is_strict else "see 'cejail doctor'", "what is printed")
+
+
+def traced():
+    with Folder() as place:
+        type_it("Trace system calls, or use a debugger", place)
+        contains(open(place / "trace.txt").read(), "/etc/hostname", "the trace")
+
+
+def distribution():
+    with Folder() as place:
+        root = tar(*busybox(), entry("greeting", b"good morning\n"))
+        place.file("image.tar", docker_archive([root]))
+        type_it("Run in another distribution", place)
+
+
+def unit():
+    plain("Run it from a systemd unit")()
+    with Folder() as place:
+        place.file("job.service", RECIPES["Run it from a systemd unit"][0][1].replace("/usr/local", PREFIX))
+        done = subprocess.run(["systemd-analyze", "verify", place / "job.service"], capture_output=True, text=True, check=False)
+        lacks(done.stderr, "job.service", "complaints of systemd")
+
+
+def container():
+    """Docker is not here: its options are those that doctor names."""
+    (command, _), = RECIPES["Run in a container"]
+    with open(f"{PREFIX}/bin/cejail", "rb") as file:
+        program = file.read()
+    for option in ("seccomp=unconfined", "systempaths=unconfined"):
+        contains(command, option, "the command")
+        true(f"docker run --security-opt {option}".encode() in program, f"doctor does not name {option}")
+
+
+RECIPES = recipes()
+SPECIAL = {
+    "Allow only PyPI": pypi,
+    "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),
+    "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),
+    "Use an HTTP proxy as the only way out": on_loopback("Use an HTTP proxy as the only way out", "3128", 200),
+    "Trace system calls, or use a debugger": traced,
+    "Find out why a program was killed": killed,
+    "Draw how a run went": drawn,
+    "Refuse to run with weaker isolation": strict,
+    "Run in another distribution": distribution,
+    "Run it from a systemd unit": unit,
+    "Run in a container": container,
+}
+
+for name in RECIPES:
+    test(f"recipe: {name[0].lower()}{name[1:]}")(SPECIAL.get(name) or plain(name))
+
+
+@test("there are 25 recipes or more, and each special case is one of them")
+def _():
+    true(len(RECIPES) >= 25, f"only {len(RECIPES)} recipes")
+    equal(set(SPECIAL) - set(RECIPES), set(), "special cases without a recipe")

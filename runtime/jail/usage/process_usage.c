@@ -3,9 +3,9 @@
  * The sums over a jail's processes, through its own /proc.  Acts.
  *
  * The number is never too low.  Memory that processes share by fork(2) counts for each of them:
- * shared_memory.h.  Memory mapped from the scratch counts twice.  Memory that a parent shares with a
- * child of vfork(2) counts once: see subtract_vforked().  The caller learns when a process could not
- * be read.
+ * shared_memory.h.  Memory mapped from the scratch counts twice.  Memory that a parent shares
+ * with a child of vfork(2) counts once: see subtract_vforked().  The caller learns when a
+ * process could not be read.
  */
 #include "runtime/jail/usage/process_usage.h"
 

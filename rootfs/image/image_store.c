@@ -11,13 +11,14 @@
 #include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_name.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/owned_dir.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
 #define STORE_OF_ROOT "/var/lib/cejail/images"
 #define SUFFIX        ".json"
 
-int image_store_find(char out[static PATH_MAX], struct cj_error *err)
+static int find_store(char out[static PATH_MAX], struct cj_error *err)
 {
 	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 	int used;
@@ -50,14 +51,14 @@ static int check_owner(int fd, const char *path, struct cj_error *err)
 	return rc;
 }
 
-int image_store_open(struct image_store *out, struct cj_error *err)
+static int open_store(mode_t mode, struct image_store *out, struct cj_error *err)
 {
 	struct image_store store = IMAGE_STORE_NULL;
-	if (image_store_find(store.path, err) < 0)
+	if (find_store(store.path, err) < 0)
 		return -err->code;
-	auto_fd int fd = open(store.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int fd = owned_dir_open(store.path, 0755, mode, err);
 	if (fd < 0)
-		return cj_fail(err, errno, "open '%s'", store.path);
+		return fd;
 	if (check_owner(fd, store.path, err) < 0)
 		return -err->code;
 	if (!fd_real_path(fd, store.path))
@@ -65,6 +66,16 @@ int image_store_open(struct image_store *out, struct cj_error *err)
 	store.fd = take_fd(&fd);
 	*out = store;
 	return 0;
+}
+
+int image_store_open(struct image_store *out, struct cj_error *err)
+{
+	return open_store(0, out, err);
+}
+
+int image_store_make(struct image_store *out, struct cj_error *err)
+{
+	return open_store(0700, out, err);
 }
 
 void image_store_close(struct image_store *store)

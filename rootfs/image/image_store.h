@@ -29,15 +29,14 @@ struct image_store {
 		.fd = -1                                                                           \
 	}
 
-/* Where it is, or would be.  Fails: neither variable names a directory. */
-int image_store_find(char out[static PATH_MAX], struct cj_error *err);
-
 /*
  * image_store_open - open it.  The caller closes it with image_store_close().
  *
  * Fails: ENOENT when there is none; EPERM when it belongs to another user, or others may write.
  */
 int image_store_open(struct image_store *out, struct cj_error *err);
+/* The same; makes it if it is missing. */
+int image_store_make(struct image_store *out, struct cj_error *err);
 void image_store_close(struct image_store *store);
 #define auto_image_store __attribute__((cleanup(image_store_close)))
 

@@ -387,22 +387,6 @@ int fd_open_linked(const char *path, struct cj_error *err)
 	return open_looked_at(path_fd, path, err);
 }
 
-int fd_make_dirs(const char *path, mode_t above, mode_t last, struct cj_error *err)
-{
-	char part[PATH_MAX];
-
-	for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-		size_t size = slash ? (size_t)(slash - path) : strlen(path);
-		if (size >= sizeof(part))
-			return cj_fail(err, ENAMETOOLONG, "create '%s'", path);
-		(void)snprintf(part, sizeof(part), "%.*s", (int)size, path);
-		if (mkdir(part, slash ? above : last) < 0 && errno != EEXIST)
-			return cj_fail(err, errno, "create '%s'", part);
-		if (!slash)
-			return 0;
-	}
-}
-
 const char *fd_real_path(int fd, char out[static PATH_MAX])
 {
 	char self[32];

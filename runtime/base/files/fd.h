@@ -75,12 +75,6 @@ int fd_open_regular(const char *path, struct cj_error *err);
 /* The same, but a symbolic link at the end is followed, unless it is one of /proc. */
 int fd_open_linked(const char *path, struct cj_error *err);
 
-/*
- * fd_make_dirs - create each directory of a path that is missing, the last one with mode `last`.
- * The directories above it get the mode `above`.
- */
-int fd_make_dirs(const char *path, mode_t above, mode_t last, struct cj_error *err);
-
 /* The kernel's name of the open file now; NULL: unknown.  Only for messages. */
 const char *fd_real_path(int fd, char out[static PATH_MAX]);
 

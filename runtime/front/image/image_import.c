@@ -35,9 +35,7 @@ static int make_store(struct image_store *out, struct cj_error *err)
 {
 	static const char *const dirs[] = { "images", "layers", "tmp" };
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
-	char path[PATH_MAX];
-	if (image_store_find(path, err) < 0 || fd_make_dirs(path, 0755, 0700, err) < 0 ||
-	    image_store_open(&store, err) < 0)
+	if (image_store_make(&store, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		if (mkdirat(store.fd, dirs[i], 0700) < 0 && errno != EEXIST)

@@ -247,13 +247,14 @@ static int open_layer(struct job *j, const struct layer *l, struct image_stream 
 	return image_stream_open(l->path ? fd : j->source.fd, &j->budget, out, err);
 }
 
+/* dir_fd -1: it is only read, and its hashes are checked. */
 static int unpack_into(struct job *j, const struct layer *l, int dir_fd,
 		       char out_plain[static SHA256_HEX_MAX], struct cj_error *err)
 {
 	auto_image_stream struct image_stream *stream = NULL;
 	char file_hex[SHA256_HEX_MAX];
 	if (open_layer(j, l, &stream, err) < 0 ||
-	    image_unpack(stream, dir_fd, &j->budget, err) < 0 ||
+	    (dir_fd >= 0 && image_unpack(stream, dir_fd, &j->budget, err) < 0) ||
 	    image_stream_finish(stream, file_hex, out_plain, err) < 0)
 		return -err->code;
 	if (!l->path && j->budget.entries == 0)
@@ -303,6 +304,17 @@ static int list_layers(struct job *j, const char *const *names, struct cj_error 
 	return 0;
 }
 
+/*
+ * A layer that another image has is not unpacked again.  But the archive must have it, too: who
+ * knows only its hash must not get its files.
+ */
+static int take_layer(struct job *j, const struct layer *l, char out_hex[static SHA256_HEX_MAX],
+		      struct cj_error *err)
+{
+	bool is_known = l->diff_id && is_there(j->asked->layers_fd, l->diff_id);
+	return is_known ? unpack_into(j, l, -1, out_hex, err) : unpack_layer(j, l, out_hex, err);
+}
+
 /* From the bottom. */
 static int unpack_all(struct job *j, struct cj_error *err)
 {
@@ -310,13 +322,12 @@ static int unpack_all(struct job *j, struct cj_error *err)
 	for (size_t i = 0; i < j->nlayers; i++) {
 		const struct layer *l = &j->layers[i];
 		names[i] = l->diff_id;
-		if (l->diff_id && (is_there(j->asked->layers_fd, l->diff_id) ||
-				   is_there(j->asked->work_fd, l->diff_id)))
-			continue; /* another image has it: it was checked then */
+		if (l->diff_id && is_there(j->asked->work_fd, l->diff_id))
+			continue; /* the image has it twice */
 		char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
 		if (!hex)
 			return no_memory(err);
-		if (unpack_layer(j, l, hex, err) < 0)
+		if (take_layer(j, l, hex, err) < 0)
 			return cj_wrap(err, "layer %zu", i + 1);
 		names[i] = hex;
 	}

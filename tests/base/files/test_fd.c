@@ -580,24 +580,6 @@ static void an_unreadable_source_is_named(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void missing_directories_are_created_each_with_its_mode(void **state)
-{
-	struct cj_error err = { 0 };
-	struct stat st;
-	(void)state;
-
-	assert_int_equal(fd_make_dirs(in_dir("a//b/c"), 0750, 0700, &err), 0);
-	assert_int_equal(fd_make_dirs(in_dir("a/b/c"), 0755, 0755, &err), 0); /* they stay */
-	assert_int_equal(fstatat(temp_dir_fd, "a/b", &st, 0), 0);
-	assert_int_equal(st.st_mode & 0777, 0750);
-	assert_int_equal(fstatat(temp_dir_fd, "a/b/c", &st, 0), 0);
-	assert_int_equal(st.st_mode & 0777, 0700);
-
-	make_file("file", "");
-	assert_int_equal(fd_make_dirs(in_dir("file/d"), 0700, 0700, &err), -ENOTDIR);
-	assert_non_null(strstr(err.msg, "file/d'"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -615,7 +597,6 @@ int main(void)
 		cmocka_unit_test_setup(a_copy_is_complete_or_refused, forget),
 		cmocka_unit_test_setup(a_copy_from_a_pipe_waits_for_its_end, forget),
 		cmocka_unit_test_setup(a_regular_file_is_opened, forget),
-		cmocka_unit_test_setup(missing_directories_are_created_each_with_its_mode, forget),
 		cmocka_unit_test_setup(a_link_on_the_way_is_followed_but_not_at_the_end, forget),
 		cmocka_unit_test_setup(a_linked_file_is_opened_and_its_real_path_is_given, forget),
 		cmocka_unit_test_setup(another_type_of_file_is_named, forget),

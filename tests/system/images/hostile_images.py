@@ -200,6 +200,29 @@ def _():
         s.refuses(good.replace(sha256(one).encode(), sha256(other).encode()), "SHA-256")
 
 
+@test("an image gets a layer of another image only if its archive has the layer, too")
+def _():
+    with store() as s:
+        secret, own = tar(entry("secret", b"1")), tar(entry("f", b"2"))
+        s.add("victim", Layout(s.f / "victim", [secret]).write()).exits(0)
+        before = s.records()
+
+        def is_refused(layout, *words):
+            refused(s.add("bad", layout.write()), *words)
+            equal(s.records(), before, "the images")
+
+        layout = Layout(s.f / "absent", [own, secret])
+        os.unlink(f"{layout.path}/blobs/sha256/{layout.layers[1]['digest'].removeprefix('sha256:')}")
+        is_refused(layout, "layer 2", "No such file")
+        layout = Layout(s.f / "another", [own])
+        layout.config["rootfs"]["diff_ids"] = ["sha256:" + sha256(secret)]
+        is_refused(layout, "unpacked layer has the SHA-256")
+        archive = docker_archive([own]).replace(sha256(own).encode(), sha256(secret).encode())
+        refused(s.add("bad", archive), "SHA-256")
+        equal(s.records(), before, "the images")
+        s.add("same", Layout(s.f / "same", [secret]).write()).exits(0)
+
+
 @test("documents are limited in size, depth and type")
 def _():
     with store() as s:

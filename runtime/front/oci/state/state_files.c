@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/owned_dir.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/ids/idmap.h"
@@ -46,13 +47,10 @@ int state_files_root(const char *root, bool make, struct cj_error *err)
 
 	if (!path)
 		return -err->code;
-	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && make) {
-		if (fd_make_dirs(path, ROOT_MODE, ROOT_MODE, err) < 0)
-			return -err->code;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-	if (fd < 0 || fstat(fd, &st) < 0)
+	auto_fd int fd = owned_dir_open(path, ROOT_MODE, make ? ROOT_MODE : 0, err);
+	if (fd < 0)
+		return cj_wrap(err, "the states' directory");
+	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open the states' directory '%s'", path);
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return cj_reject_as(err, EPERM, "the states' directory '%s' belongs to user %u",

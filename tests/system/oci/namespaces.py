@@ -266,3 +266,42 @@ def _():
 @test("a process of a joined user namespace and the hosts pid namespace does not either", who="user")
 def _():
     with_hostile(("user",), "/hostproc", "look")
+
+
+# A network namespace of the test's own, with two devices that belong together.
+DEVICES = """
+ip link add v0 address 02:00:00:00:00:07 type veth peer name v1 && ip link set v0 mtu 1400 up && ip link set v1 up &&
+ip addr add 10.9.8.7/24 broadcast 10.9.8.255 dev v0 && ip addr add fd00:9::7/64 dev v0 nodad && exec "$@"
+"""
+
+
+@test("network devices are moved with their addresses names and mtu and are up", who="root")
+def _():
+    script = (
+        "cd /sys/class/net; echo $(ls); cd box0 || cd box1; cat mtu address; echo $(($(cat flags) & 1)); cut -d ' ' -f 1,3,4,6 /proc/net/if_inet6 | grep ^fd00; "
+        "grep -c -E '10.9.8.7|10.9.8.255' /proc/net/fib_trie"
+    )
+    through = ("unshare", "-n", "sh", "-c", DEVICES, "sh")
+    with Bundle(script) as b:
+        for name, real in (("box0", "box0"), ("box%d", "box0")):
+            b.linux["netDevices"] = {"v0": {"name": name}}
+            done = b.run(through=through).exits(0)
+            equal(done.out.splitlines()[:4], [f"{real} lo", "1400", "02:00:00:00:00:07", "1"], "the device")
+            contains(done.out, "fd000009000000000000000000000007 40 00 ", "its IPv6 address")
+            true(int(done.out.splitlines()[-1]) >= 4, f"IPv4 address and broadcast in {done.out!r}")
+        b.linux["netDevices"] = {"v0": {}, "v1": {"name": ""}}
+        b.process["args"] = ["/bin/ls", "/sys/class/net"]
+        b.run(through=through).exits(0).says("lo\nv0\nv1\n")
+        for name, word in (("lo", "has a device 'lo'"), ("none", "No such device")):
+            b.linux["netDevices"] = {name: {}}
+            refused_oci(b.run(id=name, through=through), "linux.netDevices", word)
+            nothing_is_left(b, name)
+
+
+@test("a network device that can not be moved is an error for root and for users")
+def _():
+    with Bundle() as b:
+        b.linux["netDevices"] = {"none": {}}
+        refused_oci(b.run(), "linux.netDevices")
+        b.namespace("network")
+        refused_oci(b.run(), "netDevices needs a network namespace")

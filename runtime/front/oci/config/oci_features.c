@@ -118,7 +118,7 @@ static void put_linux(struct json_writer *w)
 	json_open_object(w);
 	put_enabled(w, "idmap", true);
 	json_close_object(w);
-	put_enabled(w, "netDevices", false);
+	put_enabled(w, "netDevices", true);
 	put_memory_policy(w);
 	json_close_object(w);
 }

@@ -3,6 +3,7 @@
 #include "runtime/front/oci/config/oci_linux.h"
 
 #include <linux/mempolicy.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -186,6 +187,46 @@ static int check_device(const struct json_reader *in, const struct json_node *no
 static const struct oci_object device_object = { &device_record, sizeof(struct oci_device),
 						 check_device };
 
+/* --- network devices --------------------------------------------------------------- */
+
+static const struct json_key net_device_keys[] = {
+	{ "name", OCI_TEXT, AT(oci_net_device, name) },
+};
+static const struct json_record net_device_record = OCI_TABLE(net_device_keys);
+static const struct oci_object net_device_object = { &net_device_record,
+						     sizeof(struct oci_net_device), NULL };
+
+/* dev_valid_name() of the kernel. */
+static bool is_device_name(const char *name)
+{
+	return name[0] != '\0' && strlen(name) < IFNAMSIZ && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0 && !strpbrk(name, "/: \t\n\v\f\r");
+}
+
+/* By the host's name. */
+static int read_net_devices(const struct json_reader *in, const struct json_key *k,
+			    const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct oci_linux *on_linux = record;
+	int rc = 0;
+
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_OBJECT)
+			return oci_reject(in, n, err, "netDevices.%.64s must be an object", n->key);
+		rc = json_read_oci_item(in, k, n, record, err);
+		if (rc < 0)
+			return rc;
+		struct oci_net_device *device =
+		    (struct oci_net_device *)on_linux->net_devices + on_linux->nnet_devices - 1;
+		device->host_name = n->key;
+		device->name = device->name ? device->name : n->key;
+		if (!is_device_name(device->host_name) || !is_device_name(device->name))
+			return oci_reject(in, n, err, "netDevices: '%.64s' is no name of a device",
+					  is_device_name(n->key) ? device->name : n->key);
+	}
+	return rc;
+}
+
 /* --- all --------------------------------------------------------------------------- */
 
 static const struct oci_name propagation_names[] = {
@@ -204,8 +245,6 @@ static int set_propagation(const struct json_reader *in, const struct json_key *
 
 static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
 static const char no_rdt[] = "cejail-oci has no Intel RDT; see cejail-oci(8), REFUSED";
-static const char no_devices[] =
-    "cejail-oci moves no network device; let a network plugin do it in the namespace";
 
 static const struct json_key linux_keys[] = {
 	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
@@ -225,11 +264,13 @@ static const struct json_key linux_keys[] = {
 	{ "personality", OCI_RECORD(personality_object), AT(oci_linux, personality) },
 	{ "mountLabel", OCI_REFUSED(no_label) },
 	{ "intelRdt", OCI_REFUSED(no_rdt) },
-	{ "netDevices", OCI_REFUSED(no_devices) },
+	{ "netDevices", OCI_OBJECT, .read = read_net_devices, .detail = &net_device_object,
+	  AT(oci_linux, net_devices) },
 	{ "memoryPolicy", OCI_RECORD(memory_policy_object), AT(oci_linux, memory_policy) },
 };
 static const struct json_record linux_record = OCI_TABLE(linux_keys);
 LIST(oci_linux, devices, ndevices);
+LIST(oci_linux, net_devices, nnet_devices);
 
 static int check_maps(const struct json_reader *in, const struct json_node *node,
 		      const struct oci_linux *l, struct cj_error *err)
@@ -258,6 +299,8 @@ static int check_linux(const struct json_reader *in, const struct json_node *nod
 				  "of its own and joins none");
 	if ((l->monotonic.is_given || l->boottime.is_given) && (!time->is_wanted || time->path))
 		return oci_reject(in, node, err, "timeOffsets needs a new time namespace");
+	if (l->nnet_devices > 0 && !l->namespaces[OCI_NS_NETWORK].is_wanted)
+		return oci_reject(in, node, err, "netDevices needs a network namespace");
 	return check_maps(in, node, l, err);
 }
 const struct oci_object oci_linux_object = { &linux_record, .check = check_linux };

@@ -66,6 +66,11 @@ struct oci_memory_policy {
 	const struct oci_set *nodes; /* NULL: none */
 };
 
+/* A device of the caller's network namespace, and its name in the container's. */
+struct oci_net_device {
+	const char *name, *host_name;
+};
+
 struct oci_linux {
 	struct oci_namespace namespaces[OCI_NS_COUNT];
 	struct oci_id_maps uid_maps, gid_maps; /* of a new user namespace; both or none */
@@ -80,6 +85,8 @@ struct oci_linux {
 	struct strings masked_paths, readonly_paths; /* absolute, in the container */
 	struct oci_personality personality;
 	struct oci_memory_policy memory_policy;
+	const struct oci_net_device *net_devices;
+	size_t nnet_devices;
 };
 
 /*

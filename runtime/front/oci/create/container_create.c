@@ -17,6 +17,7 @@
 #include "runtime/front/oci/create/container_ids.h"
 #include "runtime/front/oci/create/container_spawn.h"
 #include "runtime/front/oci/create/creation.h"
+#include "runtime/front/oci/create/net_devices.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/pid_file.h"
 #include "runtime/front/oci/process/console.h"
@@ -329,6 +330,11 @@ static int init_enter(struct creation *c, struct cj_error *err)
 	return 0;
 }
 
+static int net_devices_enter(struct creation *c, struct cj_error *err)
+{
+	return net_devices_move(&c->bundle.config.on_linux, c->init_pidfd, err);
+}
+
 static int hooks_enter(struct creation *c, struct cj_error *err)
 {
 	static const enum oci_hook_kind kinds[] = { OCI_HOOK_PRESTART, OCI_HOOK_CREATE_RUNTIME };
@@ -445,8 +451,9 @@ static const struct {
 	{ "console", console_enter_socket },
 	{ "state", state_enter }, /* the record, before what it names */
 	{ "start socket", waiting_enter },
-	{ "cgroup", cgroup_enter },       /* limits exist before init does */
-	{ "init", init_enter },           /* born into the cgroup, as a rule */
+	{ "cgroup", cgroup_enter }, /* limits exist before init does */
+	{ "init", init_enter },     /* born into the cgroup, as a rule */
+	{ "network devices", net_devices_enter },
 	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
 	{ "network rules", rules_enter }, /* the network exists, the program does not run */
 	{ "container", built_enter },

@@ -284,16 +284,28 @@ def stop_group(process):
 
 
 def run_command(argv, **streams):
-    """What it wrote to a pipe.  An interrupt ends all its processes."""
+    """What it wrote to a pipe.  An interrupt ends all its processes: one that comes before they are known waits."""
     import subprocess
+    import threading
 
     flush_streams()
-    with subprocess.Popen(argv, start_new_session=True, **streams) as process:
-        try:
-            text = process.communicate()[0]
-        except KeyboardInterrupt:
-            stop_group(process)
-            raise KeyboardInterrupt from None  # without the frames of subprocess
+    is_main = threading.current_thread() is threading.main_thread()
+    waiting = []
+    handler = signal.signal(signal.SIGINT, lambda *_: waiting.append(True)) if is_main else None
+    try:
+        with subprocess.Popen(argv, start_new_session=True, **streams) as process:
+            try:
+                if is_main:
+                    signal.signal(signal.SIGINT, handler)
+                if waiting:
+                    raise KeyboardInterrupt
+                text = process.communicate()[0]
+            except KeyboardInterrupt:
+                stop_group(process)
+                raise KeyboardInterrupt from None  # without the frames of subprocess
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
     main_dict["_exit_code"] = process.returncode
     invalidate_caches()  # it may have installed a module
     return text

@@ -43,10 +43,19 @@ static int check_address(const struct json_node *node, const struct config *c, s
 	return -err->code;
 }
 
+/* A command that is the file itself runs code only by its "#!" line. */
+static bool has_interpreter(const struct request *r, const struct config *c)
+{
+	if (c->command.count == 0)
+		return false;
+	return strcmp(c->command.items[0], "{file}") != 0 ||
+	       (r->code.size >= 2 && memcmp(r->code.bytes, "#!", 2) == 0);
+}
+
 int request_check(const struct request *r, const struct config *c, struct arena *a,
 		  struct cj_error *err)
 {
-	if (r->has_code && c->command.count == 0) {
+	if (r->has_code && !has_interpreter(r, c)) {
 		(void)!json_reject(NAME, json_get(r->root, "code"), err,
 				   "code: profile '%s' has no interpreter for it", r->profile);
 		return cj_hint(err, "choose another profile, or send a command");

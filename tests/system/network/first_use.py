@@ -341,7 +341,7 @@ def _(*uplink):
 @test("the events of a network that starts early say that it is ready")
 def _():
     with Internet() as net:
-        kinds = [event["type"] for event in events(net, "print(1)", "--network-start", "early")]
+        kinds = [event["type"] for event in events(net, "import sys; sys.stdout.write('1')", "--network-start", "early")]
         equal(kinds, ["start", "network", "stdout", "result"], "events")
 
 

@@ -476,6 +476,18 @@ def _():
         wait_until(lambda: (describe_process(pid) or "(Z)").endswith("(Z)"), "the end of the command's child")
 
 
+@test("an interrupt that comes while a command starts ends the command, too")
+def _():
+    with Folder() as f, Interpreter(PYTHON) as i:
+        i.cell("import subprocess, time\nstart = subprocess.Popen.__init__\n"
+               "def slowly(*args, **more): start(*args, **more); time.sleep(1)\nsubprocess.Popen.__init__ = slowly")  # fmt: skip
+        cell = i.cell(f"!echo $$ > {f / 'new'}; mv {f / 'new'} {f / 'pid'}; exec sleep 600", interrupted_by=f / "pid")
+        equal(cell.exception[0], "KeyboardInterrupt", f"the exception {cell.exception}")
+        with open(f / "pid") as file:
+            pid = int(file.read())
+        wait_until(lambda: (describe_process(pid) or "(Z)").endswith("(Z)"), "the end of the command")
+
+
 @test("a thousand cells in a row")
 def _():
     def act(i, is_python):

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "netns/uplink/uplink.h"
 #include "runtime/front/mcp/protocol/mcp_session_tool.h"
 
 const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
@@ -25,6 +26,18 @@ bool mcp_profiles_has_interpreter(const struct config *c)
 		if (access(path, X_OK) == 0)
 			return true;
 	}
+	return false;
+}
+
+bool mcp_profiles_has_uplink(const struct config *c)
+{
+	static const enum uplink_kind kinds[] = { UPLINK_HOST, UPLINK_PASTA, UPLINK_SLIRP4NETNS };
+	char why[UPLINK_WHY_MAX];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((c->uplink == UPLINK_AUTO || c->uplink == kinds[i]) &&
+		    uplink_probe(kinds[i], NULL, why))
+			return true;
 	return false;
 }
 

@@ -14,6 +14,9 @@ extern const char *const mcp_profiles_standard[];
 /* Is the first word of its command on this host?  In a tree of its own, it may be anywhere. */
 bool mcp_profiles_has_interpreter(const struct config *c);
 
+/* Has this host an uplink for jails of this process with these settings? */
+bool mcp_profiles_has_uplink(const struct config *c);
+
 /*
  * mcp_profiles_add_sessions - the tools of sessions, after those of the profiles.
  *

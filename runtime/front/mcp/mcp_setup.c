@@ -35,6 +35,8 @@ static int add_local(struct mcp_setup *s, const struct mcp_options *o, const cha
 		rc = options_apply_rest(&o->run, &c, err);
 	if (rc == 0 && (!is_standard || mcp_profiles_has_interpreter(&c)))
 		rc = add_tool(s, o, profile, &c, c.description, err);
+	if (s->count > 0)
+		s->tools[s->count - 1].lacks_uplink = !mcp_profiles_has_uplink(&c);
 	config_fini(&c);
 	return rc;
 }

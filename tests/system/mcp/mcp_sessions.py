@@ -294,6 +294,43 @@ def _():
         contains(cejail("mcp", "--text-max", wrong).exits(125).err, "--text-max: ", "the message")
 
 
+@test("mcp sessions: without a network, the description and the answers of a tool say that a second try is in vain")
+def _():
+    code = "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)"
+    for option, words in (("--network=none", "There is no network;"), ("--uplink=none", "There is no network here")):
+        with Server("-p", "python", option) as server:
+            client = OnStdio(server)
+            contains(client.answer("tools/list")["tools"][0]["description"], words, f"the description with {option}")
+            session = facts_of(client.call("session_create", profile="python"))["session"]
+            for more in ({}, {"session": session}):
+                said = client.call("run_python", code=code, **more)["structuredContent"]
+                contains(said["message"], "there is no network here: do not retry", f"the message with {option}, {said}")
+                said = client.call("run_python", code="1 / 0", **more)["structuredContent"]
+                true("retry" not in said["message"] or "session" in more, f"the message of another failure: {said['message']}")
+
+
+for kind in KINDS:
+
+    @test(f"mcp sessions ({kind}): no refusal has words of the HTTP interface, and each says what to do", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            session = create(client)
+            for tool, arguments, words in (
+                ("session_exec", {"session": "none", "code": "true"}, "create one with session_create"),
+                ("session_get_file", {"session": session, "path": "/etc/passwd"}, "below /box or /tmp"),
+                ("session_get_file", {"session": session, "path": "none"}, "session_list_files"),
+                ("session_put_file", {"session": session, "path": "/usr/x", "text": ""}, "below /box or /tmp"),
+                ("session_get_file", {"session": session, "path": "out"}, "session_list_files"),
+                ("session_create", {"profile": "shell", "context": "repl"}, "has no 'repl' (leave out 'context'"),
+                ("session_create", {"profile": "shell", "lease_seconds": 10 ** 9}, "lease: "),
+                ("session_create", {"profile": "none"}, "profile"),
+                ("run_shell", {"code": "true", "memory": "900G"}, "memory"),
+            ):
+                text = client.call(tool, **arguments)["content"][0]["text"]
+                contains(text, words, f"the refusal of {tool} {arguments}")
+                true(not re.search(r"/v1/|HTTP|request:\d|GET |PUT |POST |\.\.\./", text), f"words of HTTP: {text}")
+
+
 @test("mcp sessions: another caller's session looks like none", who="root")
 def _():
     with client_of("http") as client:

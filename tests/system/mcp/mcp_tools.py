@@ -71,7 +71,7 @@ def _():
             equal((hints["readOnlyHint"], hints["destructiveHint"], hints["openWorldHint"]),
                   (read_only, destructive, open_world), f"the annotations with {options}")
             equal(hints["idempotentHint"], False, "idempotentHint")
-            equal("no network" in tool["description"], "none" in options, "the description")
+            equal("There is no network;" in tool["description"], "none" in options, "the description")
 
 
 @test("mcp: code, args, argv, stdin and files reach the program")

@@ -38,6 +38,52 @@ void mcp_reply_fail(struct mcp_reply *r, const struct cj_error *why)
 
 /* --- errors of the API ------------------------------------------------------------------ */
 
+/* What a model does next, where the hint of the API is for a program that sends requests. */
+static const struct {
+	const char *code, *message; /* "": any */
+	const char *words;
+} next_steps[] = {
+	{ "not_found", "there is no session with this id", "create one with session_create" },
+	{ "not_found", "", "session_list_files lists the files that are there" },
+	{ "session_ended", "", "create a new one with session_create" },
+	{ "bad_request", "has no 'repl'", "leave out 'context', or choose another profile" },
+	{ "not_running", "session is not ready", "try again in a second" },
+	{ "not_regular", "", "name a file; session_list_files lists a directory" },
+	{ "too_large", "", "send less in one call" },
+	{ "no_space", "", "remove files of the session first" },
+	{ "too_many_sessions", "", "end one with session_end first" },
+	{ "sessions_full", "", "end a session with session_end, or try again later" },
+	{ "forbidden_profile", "", "use a profile that the tools name" },
+	{ "internal", "", "try once more, and then tell the user" },
+};
+
+/* Without "request:LINE:COLUMN: ": the model has not written that text. */
+static const char *without_place(const char *message)
+{
+	static const char name[] = "request:";
+	const char *at = message + sizeof(name) - 1;
+
+	if (strncmp(message, name, sizeof(name) - 1) != 0)
+		return message;
+	at += strspn(at, "0123456789:");
+	return *at == ' ' ? at + 1 : message;
+}
+
+static bool is_for_programs(const char *text)
+{
+	return strstr(text, "/v1/") || strstr(text, ".../") || strstr(text, "HTTP");
+}
+
+static const char *find_next_step(const struct json_node *error, const char *message)
+{
+	const char *code = json_get_text(error, "code"), *hint = json_get_text(error, "hint");
+
+	for (size_t i = 0; code && i < sizeof(next_steps) / sizeof(next_steps[0]); i++)
+		if (strcmp(next_steps[i].code, code) == 0 && strstr(message, next_steps[i].message))
+			return next_steps[i].words;
+	return hint && !is_for_programs(hint) ? hint : NULL;
+}
+
 static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_after,
 			 const char *body, size_t size)
 {
@@ -47,11 +93,12 @@ static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_af
 
 	if (size > 0 && json_parse("the service's answer", body, size, &a, &root, &err) == 0)
 		error = json_get_typed(root, "error", JSON_OBJECT);
-	const char *message = json_get_text(error, "message"), *hint = json_get_text(error, "hint");
+	const char *message = json_get_text(error, "message");
+	const char *hint = message ? find_next_step(error, message) : NULL;
 	if (!message)
-		(void)!cj_reject(&err, "the service answered with HTTP status %u", status);
+		(void)!cj_reject(&err, "the service failed with status %u", status);
 	else
-		(void)!cj_reject(&err, "%s", message);
+		(void)!cj_reject(&err, "%s", without_place(message));
 	if (hint)
 		cj_hint(&err, "%s", hint);
 	else if (retry_after > 0)

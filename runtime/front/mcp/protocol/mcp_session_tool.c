@@ -201,7 +201,9 @@ static const struct row {
 				      put_create_input, put_create_output, false, false, false },
 	[MCP_TOOL_SESSION_EXEC] = { "session_exec", "Run code or a command in a session",
 				    "Runs code of the session's profile, or a command, in a session and returns its output. "
-				    "A program that reaches its time limit is interrupted; the session goes on.",
+				    "A program that reaches its time limit is interrupted; the session goes on. The answer "
+				    "contains the files in /box/out that are new or have changed. In a session of Python "
+				    "with the context repl, lines with !COMMAND and %pip work as in notebooks.",
 				    put_exec_input, NULL, false, false, false },
 	[MCP_TOOL_SESSION_PUT_FILE] = { "session_put_file", "Write a file of a session",
 					"Writes a file in a session." FILES_RULE, put_put_input,

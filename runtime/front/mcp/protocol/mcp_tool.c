@@ -102,7 +102,10 @@ static void say_output(struct mcp_prose *p, const struct mcp_tool *t)
 static void say_network(struct mcp_prose *p, const struct mcp_tool *t)
 {
 	if (!t->has_network)
-		mcp_say(p, " There is no network.");
+		mcp_say(p, " There is no network; do not try what needs one.");
+	else if (t->lacks_uplink)
+		mcp_say(p, " There is no network here, because this host has no uplink; do not "
+			   "try what needs one.");
 	else if (t->has_allow_list)
 		mcp_say(p, " The network reaches only destinations that the user has allowed.");
 	else

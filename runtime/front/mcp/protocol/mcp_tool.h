@@ -44,6 +44,7 @@ struct mcp_tool {
 	uint64_t text_max;      /* bytes of stdout and of stderr in an answer; 0: 64K */
 	struct ceilings limits; /* of a run: in force, and the most that a call may ask for */
 	bool has_network;       /* the public one */
+	bool lacks_uplink;      /* of the host: that network reaches nothing */
 	bool has_allow_list;    /* only some destinations of it */
 	bool writes_host;       /* a host directory is mounted writable */
 	bool reaches_host;      /* it may connect to an end point of the host */

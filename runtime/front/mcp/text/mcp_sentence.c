@@ -96,6 +96,34 @@ static void say_exit(struct mcp_prose *s, const struct json_node *result)
 			has_output(result, "stderr") ? "; stderr says why" : "");
 }
 
+/* What programs say when there is no network: resolvers, the C library, Node, requests. */
+static bool says_no_network(const struct json_node *stream)
+{
+	static const char *const words[] = { "name resolution",    "Network is unreachable",
+					     "resolve host",       "ENETUNREACH",
+					     "EAI_AGAIN",          "ENOTFOUND",
+					     "Network unreachable" };
+	const char *text = mcp_text(stream, "text");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+
+/* A program that failed without a network would fail again. */
+static void say_network(struct mcp_prose *s, const struct json_node *result)
+{
+	const struct json_node *network = mcp_member(result, "network");
+	bool is_off = strcmp(mcp_text(network, "mode"), "none") == 0;
+	bool is_lost = strcmp(mcp_text(network, "state"), "failed") == 0 ||
+		       strcmp(mcp_text(network, "uplink"), "none") == 0;
+
+	if (is_lost || (is_off && (says_no_network(mcp_member(result, "stderr")) ||
+				   says_no_network(mcp_member(result, "stdout")))))
+		mcp_say(s, "; there is no network here: do not retry what needs one");
+}
+
 static bool has_denials(const struct json_node *result)
 {
 	const struct json_node *calls = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
@@ -132,6 +160,8 @@ void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
 	if (mcp_is_true(mcp_member(result, "cell"), "lost"))
 		mcp_say(s, "; all variables are gone, and the next call gets a new interpreter: "
 			   "import and define again what it needs");
+	if (strcmp(status, "exited") != 0 || mcp_number(result, "exit_code") != 0)
+		say_network(s, result);
 	if (mcp_sentence_is_truncated(result, tool))
 		mcp_say(s, "; the middle of the output is missing: %s",
 			json_get_text(result, "session")

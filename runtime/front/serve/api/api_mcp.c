@@ -56,6 +56,7 @@ static int add_tool(struct message *p, const char *name, bool is_standard, struc
 	config_init(&config);
 	int rc = clamp(c->account->rights, profile, &config, err);
 	p->tools[p->protocol.ntools].text_max = c->api->config->mcp.text_max;
+	p->tools[p->protocol.ntools].lacks_uplink = !mcp_profiles_has_uplink(&config);
 	if (rc == 0)
 		rc = mcp_profiles_describe(&p->tools[p->protocol.ntools++], "", name, &config,
 					   profile->description, &p->arena, err);

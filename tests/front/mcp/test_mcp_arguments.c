@@ -234,6 +234,8 @@ static const struct bounded {
 	{ .name = "text" },
 	{ .name = "base64" },
 	{ .name = "executable" },
+	{ .name = "offset" }, /* a place in a file */
+	{ .name = "length" }, /* bytes of an answer, which has its own maximum */
 };
 
 static const struct bounded *find_bounded(const char *name)

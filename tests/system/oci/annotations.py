@@ -246,7 +246,8 @@ def _():
     with Bundle("true") as b:
         annotate(b, network="public")
         run(b).exits(0)
-        for cap in ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE"):
+        caps = "NET_ADMIN NET_RAW SYS_ADMIN SYS_PTRACE SYS_MODULE BPF PERFMON"
+        for cap in (f"CAP_{name}" for name in caps.split()):
             for kind in ("bounding", "inheritable"):
                 changed = b.process["capabilities"]
                 b.process["capabilities"] = {**changed, kind: [*changed.get(kind, ()), cap]}

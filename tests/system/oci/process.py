@@ -96,6 +96,8 @@ def _():
 def _():
     rows = (
         ({"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 1 << 63}]}, "process.rlimits"),
+        ({"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 0, "hard": 0}]}, "RLIMIT_NOFILE 0 is too low"),
+        ({"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 3, "hard": 3}]}, "RLIMIT_NOFILE 3 is too low"),
         ({"user": {"uid": 1234567, "gid": 0}}, "user 1234567" if WHO == "user" else None),
         ({"apparmorProfile": "some-profile"}, "apparmorProfile"),
         ({"selinuxLabel": "system_u:system_r:some_t:s0"}, "selinuxLabel"),

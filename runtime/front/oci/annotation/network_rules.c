@@ -18,9 +18,13 @@
 
 /* --- what the container could do to the rules ------------------------------------------- */
 
-/* A packet socket (CAP_NET_RAW) sends without the output hook: packet(7). */
-static const char *const refused_caps[] = { "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN",
-					    "CAP_SYS_MODULE", "CAP_SYS_PTRACE" };
+/*
+ * A packet socket (CAP_NET_RAW) sends without the output hook: packet(7).  A BPF program that a
+ * probe runs (CAP_BPF, CAP_PERFMON) reads and changes memory of the kernel and of other processes.
+ */
+static const char *const refused_caps[] = { "CAP_NET_ADMIN",  "CAP_NET_RAW",    "CAP_SYS_ADMIN",
+					    "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_BPF",
+					    "CAP_PERFMON" };
 
 static const char *find_cap(const struct oci_capabilities *caps)
 {

@@ -101,6 +101,8 @@ const char *oci_rlimit_name(int resource)
 	return "a limit";
 }
 
+#define NOFILE_MIN 4 /* the standard streams, and what execve(2) and ld.so(8) open */
+
 static const struct json_key rlimit_keys[] = {
 	{ "type", OCI_NAME(rlimits), .is_required = true, AT(oci_rlimit, resource) },
 	{ "soft", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true,
@@ -117,6 +119,11 @@ static int check_rlimit(const struct json_reader *in, const struct json_node *no
 
 	if (limit->soft > limit->hard)
 		return oci_reject(in, node, err, "the soft limit is above the hard limit");
+	if (limit->resource == RLIMIT_NOFILE && limit->soft < NOFILE_MIN)
+		return oci_reject(in, node, err,
+				  "RLIMIT_NOFILE %u is too low: a program needs %d open files to "
+				  "start",
+				  (unsigned)limit->soft, NOFILE_MIN);
 	return 0;
 }
 static const struct oci_object rlimit_object = { &rlimit_record, sizeof(struct oci_rlimit),

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """podman with cejail-oci as its runtime: as root, and as an ordinary user with subordinate ids."""
 
+import ctypes.util
+import glob
 import json
 import os
+import shutil
 
 from engines import *  # noqa: F403
 from engines import Podman
@@ -235,3 +238,41 @@ def _():
         with open(p / "result.json", encoding="utf-8") as file:
             result = json.load(file)
         true((result["status"], result["exit_code"]) in (("exited", 5), (None, None)), f"the end: {result}")
+
+
+# What nvidia-ctk's hook update-ldcache does: it finds the root file system by the state, and sees its mounts there.
+LDCACHE = """#!/usr/bin/python3
+import json, os, subprocess, sys
+state = json.load(sys.stdin)
+with open(os.path.join(state["bundle"], "config.json")) as file:
+    root = os.path.join(state["bundle"], json.load(file)["root"]["path"])
+os.makedirs(root + "/etc", exist_ok=True)
+subprocess.run(["/sbin/ldconfig", "-r", root, *sys.argv[1:]], check=True)
+"""
+
+
+@test("a CDI device of podman has its node its mounts its environment and its hook", limit=60, who="root")
+def _():
+    with Podman() as p:
+        library = ctypes.util.find_library("m")
+        source = next(path for path in glob.glob("/lib/*/" + library) if os.path.exists(path))
+        shutil.copy(source, p.folder("lib"))
+        hook = p.file("update-ldcache", LDCACHE, 0o755)
+        # without major and minor: they are those of the host's node
+        spec = {
+            "cdiVersion": "0.5.0",
+            "kind": "example.com/thing",
+            "devices": [{"name": "one", "containerEdits": {"deviceNodes": [{"path": "/dev/thing", "hostPath": "/dev/zero"}]}}],
+            "containerEdits": {
+                "env": ["THING=one"],
+                "mounts": [{"hostPath": p / "lib", "containerPath": "/opt/lib", "options": ["ro", "nosuid", "nodev", "bind"]}],
+                "hooks": [{"hookName": "createContainer", "path": hook, "args": ["update-ldcache", "/opt/lib"]}],
+            },
+        }
+        os.mkdir(f"{p.inside}/run/cdi")
+        with open(f"{p.inside}/run/cdi/thing.json", "w", encoding="utf-8") as file:
+            json.dump(spec, file)
+        script = f"echo $THING; stat -c '%F %t:%T' /dev/thing; head -c 2 /dev/thing | wc -c; grep -c /opt/lib/{library} /etc/ld.so.cache"
+        done = p.sh(script, "--device", "example.com/thing=one").exits(0)
+        equal(done.out.splitlines(), ["one", "character special file 1:5", "2", "1"], "the device")
+        equal(os.listdir(f"{p.rootfs}/opt/lib") if os.path.isdir(f"{p.rootfs}/opt/lib") else [], [], "what is left below the mount")

@@ -261,6 +261,17 @@ def _():
         refused_oci(b.run(), "linux.memoryPolicy", "set_mempolicy(2)")
 
 
+@test("a class of service needs a mounted resctrl file system")
+def _():
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        if any(line.split()[2] == "resctrl" for line in file):
+            raise Skip("resctrl is mounted: the unit test of rdt has the rest")
+    with Bundle() as b:
+        b.linux["intelRdt"] = {"schemata": ["MB:0=50"]}
+        refused_oci(b.run(id="one"), "linux.intelRdt", "mount -t resctrl resctrl /sys/fs/resctrl")
+        nothing_is_left(b, "one")
+
+
 # --- seccomp ---
 
 

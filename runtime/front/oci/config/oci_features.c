@@ -113,7 +113,12 @@ static void put_linux(struct json_writer *w)
 	put_seccomp(w);
 	put_enabled(w, "apparmor", true);
 	put_enabled(w, "selinux", false);
-	put_enabled(w, "intelRdt", false);
+	json_put_key(w, "intelRdt");
+	json_open_object(w);
+	json_member_bool(w, "enabled", true);
+	json_member_bool(w, "schemata", true);
+	json_member_bool(w, "monitoring", true);
+	json_close_object(w);
 	json_put_key(w, "mountExtensions");
 	json_open_object(w);
 	put_enabled(w, "idmap", true);

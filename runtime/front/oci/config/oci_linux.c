@@ -2,6 +2,7 @@
 /* "linux" of a config.json as plain data.  Pure. */
 #include "runtime/front/oci/config/oci_linux.h"
 
+#include <limits.h>
 #include <linux/mempolicy.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -187,6 +188,55 @@ static int check_device(const struct json_reader *in, const struct json_node *no
 static const struct oci_object device_object = { &device_record, sizeof(struct oci_device),
 						 check_device };
 
+/* --- classes of service ------------------------------------------------------------ */
+
+static int set_line(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	if (strchr(text, '\n'))
+		return cj_reject(err, "the value has more than one line");
+	return k->is_list ? json_set_strings(in, k, text, record, err)
+			  : json_set_oci_text(in, k, text, record, err);
+}
+
+/* Those that the file system has itself, and those that lead elsewhere. */
+static int set_class(const struct json_reader *in, const struct json_key *k, const char *text,
+		     void *record, struct cj_error *err)
+{
+	static const char *const taken[] = { "info", "mon_data", "mon_groups" };
+	bool is_taken = text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX;
+
+	for (size_t i = 0; i < COUNT(taken); i++)
+		is_taken = is_taken || strcmp(text, taken[i]) == 0;
+	if (is_taken)
+		return cj_reject(err, "'%.64s' is no name of a class", text);
+	return json_set_oci_text(in, k, text, record, err);
+}
+
+static const char no_switches[] = "version 1.3 has enableMonitoring instead";
+static const struct json_key rdt_keys[] = {
+	{ "closID", OCI_STRING, .set = set_class, AT(oci_rdt, clos_id) },
+	{ "l3CacheSchema", OCI_TEXT, AT(oci_rdt, l3_schema) },
+	{ "memBwSchema", OCI_STRING, .set = set_line, AT(oci_rdt, memory_schema) },
+	{ "schemata", OCI_STRING, .is_list = true, .set = set_line, AT(oci_rdt, schemata) },
+	{ "enableMonitoring", OCI_FLAG, AT(oci_rdt, has_monitoring) },
+	{ "enableCMT", OCI_REFUSED(no_switches) },
+	{ "enableMBM", OCI_REFUSED(no_switches) },
+};
+static const struct json_record rdt_record = OCI_TABLE(rdt_keys);
+
+static int check_rdt(const struct json_reader *in, const struct json_node *node, void *object,
+		     struct cj_error *err)
+{
+	struct oci_rdt *rdt = object;
+
+	rdt->is_given = true;
+	if (rdt->memory_schema && strncmp(rdt->memory_schema, "MB:", 3) != 0)
+		return oci_reject(in, node, err, "memBwSchema must begin with 'MB:'");
+	return 0;
+}
+static const struct oci_object rdt_object = { &rdt_record, .check = check_rdt };
+
 /* --- network devices --------------------------------------------------------------- */
 
 static const struct json_key net_device_keys[] = {
@@ -244,7 +294,6 @@ static int set_propagation(const struct json_reader *in, const struct json_key *
 }
 
 static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
-static const char no_rdt[] = "cejail-oci has no Intel RDT; see cejail-oci(8), REFUSED";
 
 static const struct json_key linux_keys[] = {
 	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
@@ -263,7 +312,7 @@ static const struct json_key linux_keys[] = {
 	{ "readonlyPaths", OCI_PATHS, AT(oci_linux, readonly_paths) },
 	{ "personality", OCI_RECORD(personality_object), AT(oci_linux, personality) },
 	{ "mountLabel", OCI_REFUSED(no_label) },
-	{ "intelRdt", OCI_REFUSED(no_rdt) },
+	{ "intelRdt", OCI_RECORD(rdt_object), AT(oci_linux, rdt) },
 	{ "netDevices", OCI_OBJECT, .read = read_net_devices, .detail = &net_device_object,
 	  AT(oci_linux, net_devices) },
 	{ "memoryPolicy", OCI_RECORD(memory_policy_object), AT(oci_linux, memory_policy) },

@@ -71,6 +71,15 @@ struct oci_net_device {
 	const char *name, *host_name;
 };
 
+/* A class of service of the resctrl file system. */
+struct oci_rdt {
+	bool is_given;
+	const char *clos_id;                   /* a directory's name; NULL: the container's id */
+	const char *l3_schema, *memory_schema; /* NULL: none; the latter is one line "MB:..." */
+	struct strings schemata;               /* lines */
+	bool has_monitoring;
+};
+
 struct oci_linux {
 	struct oci_namespace namespaces[OCI_NS_COUNT];
 	struct oci_id_maps uid_maps, gid_maps; /* of a new user namespace; both or none */
@@ -87,6 +96,7 @@ struct oci_linux {
 	struct oci_memory_policy memory_policy;
 	const struct oci_net_device *net_devices;
 	size_t nnet_devices;
+	struct oci_rdt rdt;
 };
 
 /*

@@ -71,7 +71,7 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 		if (end_init(s, err) < 0)
 			return -err->code;
 		await_result(o, s);
-		if (remove_cgroup(s, err) < 0)
+		if (remove_cgroup(s, err) < 0 || rdt_remove_recorded(&s->record.rdt, err) < 0)
 			return -err->code;
 		if (s->record.pid > 0) /* hooks of create may have run, also if it was killed */
 			run_poststop(o, s, a);

@@ -221,6 +221,26 @@ static int cgroup_enter(struct creation *c, struct cj_error *err)
 	return state_write(&c->state, err);
 }
 
+/* The record names the class before it exists. */
+static int rdt_enter(struct creation *c, struct cj_error *err)
+{
+	const struct oci_rdt *config = &c->bundle.config.on_linux.rdt;
+
+	if (!config->is_given)
+		return 0;
+	auto_fd int root_fd = rdt_open(err);
+	if (root_fd < 0 ||
+	    rdt_plan(root_fd, config, c->options->id, &c->state.record.rdt, err) < 0 ||
+	    state_write(&c->state, err) < 0)
+		return -err->code;
+	return rdt_make(root_fd, config, &c->state.record.rdt, err);
+}
+
+static int rdt_join_enter(struct creation *c, struct cj_error *err)
+{
+	return rdt_join_recorded(&c->state.record.rdt, c->init_pid, err);
+}
+
 /* Of the caller, for hooks that init runs: it wipes its own. */
 static int keep_env(struct creation *c, struct cj_error *err)
 {
@@ -433,6 +453,8 @@ static int created_enter(struct creation *c, struct cj_error *err)
 		c->has_pid_file = true;
 	}
 	c->state.record.is_created = true;
+	if (c->bundle.config.on_linux.rdt.clos_id)
+		c->state.record.rdt.is_made = false; /* from here on other containers may join */
 	if (state_write(&c->state, err) < 0 ||
 	    step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
@@ -451,8 +473,10 @@ static const struct {
 	{ "console", console_enter_socket },
 	{ "state", state_enter }, /* the record, before what it names */
 	{ "start socket", waiting_enter },
-	{ "cgroup", cgroup_enter }, /* limits exist before init does */
-	{ "init", init_enter },     /* born into the cgroup, as a rule */
+	{ "cgroup", cgroup_enter },          /* limits exist before init does */
+	{ "class of service", rdt_enter },   /* exists before init, as the cgroup does */
+	{ "init", init_enter },              /* born into the cgroup, as a rule */
+	{ "class of init", rdt_join_enter }, /* before a hook of init, which inherits it */
 	{ "network devices", net_devices_enter },
 	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
 	{ "network rules", rules_enter }, /* the network exists, the program does not run */
@@ -472,7 +496,8 @@ void creation_undo(struct creation *c)
 		(void)unlink(c->options->pid_file); /* it names a process that has ended */
 	if (c->state.dir_fd < 0)
 		return; /* the container is another one's, or none exists */
-	if (container_cgroup_remove(&c->cgroup, &later) < 0)
+	if (container_cgroup_remove(&c->cgroup, &later) < 0 ||
+	    rdt_remove_recorded(&c->state.record.rdt, &later) < 0)
 		oci_log_warning(c->options, &later);
 	if (c->has_run_hooks)
 		container_hooks_run_each(c->options, &c->bundle.config, OCI_HOOK_POSTSTOP,

@@ -148,7 +148,8 @@ static int let_go(struct execution *e, struct cj_error *err)
 		.container_pid = e->state.record.pid,
 		.annotations = &e->config.annotations,
 	};
-	if (step_await(&e->link, EXEC_READY, &msg, err) < 0 ||
+	if (rdt_join_recorded(&e->state.record.rdt, e->pid, err) < 0 ||
+	    step_await(&e->link, EXEC_READY, &msg, err) < 0 ||
 	    process_describe(e->process, &state, e->pid, err) < 0 ||
 	    process_adjust(e->process, e->pid, err) < 0 ||
 	    (e->options->pid_file && pid_file_write(e->options->pid_file, e->pid, err) < 0))

@@ -20,6 +20,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/oci/cgroup/container_cgroup.h"
+#include "runtime/front/oci/rdt/rdt.h"
 #include "runtime/front/oci/oci_options.h"
 
 #define STATE_ID_MAX 255 /* NAME_MAX */
@@ -33,6 +34,7 @@ struct state_record {
 	uint64_t owner_uid;
 
 	struct container_cgroup_record cgroup;
+	struct rdt_record rdt;
 };
 
 struct state {

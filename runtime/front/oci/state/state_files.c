@@ -129,6 +129,14 @@ static const struct json_key record_keys[] = {
 	RECORD_CHARS("cgroup_path", cgroup.path),
 	RECORD_U64("cgroup_inode", cgroup.inode),
 	RECORD_CHARS("cgroup_unit", cgroup.unit),
+	/* A container of an older cejail-oci has none of these. */
+	{ "rdt_class", JSON_TAKES_STRING, .set = json_set_chars, .write = json_write_chars,
+	  .offset = offsetof(struct state_record, rdt.class_name), .max = RDT_NAME_MAX - 1 },
+	{ "rdt_monitor", JSON_TAKES_STRING, .set = json_set_chars, .write = json_write_chars,
+	  .offset = offsetof(struct state_record, rdt.monitor),
+	  .max = sizeof(((struct rdt_record *)0)->monitor) - 1 },
+	{ "rdt_is_made", JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool,
+	  .offset = offsetof(struct state_record, rdt.is_made) },
 };
 static const struct json_record record_table = {
 	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the container's record",

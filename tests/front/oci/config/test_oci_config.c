@@ -387,8 +387,23 @@ static void mistakes_in_linux_are_refused(void **state)
 		  "no flags" },
 		{ BESIDE("\"mountLabel\": \"system_u:object_r:container_file_t:s0\""),
 		  "linux.mountLabel: cejail-oci has no SELinux labels" },
-		{ BESIDE("\"intelRdt\": {\"closID\": \"c\"}"),
-		  "linux.intelRdt: cejail-oci has no" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		refuse(&(struct sample){ .linux_ = rows[i].linux_ }, rows[i].end);
+}
+
+static void mistakes_in_what_version_1_3_added_are_refused(void **state)
+{
+	static const struct {
+		const char *linux_, *end;
+	} rows[] = {
+		{ BESIDE("\"intelRdt\": {\"closID\": \"../c\"}"), "'../c' is no name of a class" },
+		{ BESIDE("\"intelRdt\": {\"closID\": \"info\"}"), "'info' is no name of a class" },
+		{ BESIDE("\"intelRdt\": {\"memBwSchema\": \"L3:0=1\"}"), "begin with 'MB:'" },
+		{ BESIDE("\"intelRdt\": {\"schemata\": [\"MB:0=1\\nL3:0=1\"]}"), "one line" },
+		{ BESIDE("\"intelRdt\": {\"enableCMT\": true}"), "enableMonitoring" },
 		{ BESIDE("\"netDevices\": {\"eth0\": {}}"),
 		  "netDevices needs a network namespace" },
 		{ BESIDE("\"netDevices\": {\"eth0\": 1}"), "netDevices.eth0 must be an object" },
@@ -510,6 +525,7 @@ int main(void)
 		cmocka_unit_test(mistakes_outside_the_process_are_refused),
 		cmocka_unit_test(every_field_of_linux_is_read),
 		cmocka_unit_test(mistakes_in_linux_are_refused),
+		cmocka_unit_test(mistakes_in_what_version_1_3_added_are_refused),
 		cmocka_unit_test(lists_of_nodes_and_cpus_are_sets),
 		cmocka_unit_test(no_processes_is_a_limit_from_version_1_3_on),
 		cmocka_unit_test(every_propagation_has_its_flags),

@@ -99,7 +99,7 @@ static void features_have_what_containerd_reads(void **state)
 	node = json_get(on_linux, "memoryPolicy");
 	assert_string_equal(json_get(node, "modes")->child->text, "MPOL_DEFAULT");
 	assert_int_equal(json_get(node, "flags")->count, 3);
-	assert_false(json_get(json_get(on_linux, "intelRdt"), "enabled")->boolean);
+	assert_true(json_get(json_get(on_linux, "intelRdt"), "schemata")->boolean);
 }
 
 static void features_name_every_capability(void **state)

@@ -43,9 +43,10 @@ void config_fini(struct config *c)
 /* Every list: a copy must not grow into its original's room. */
 static const size_t lists[] = {
 #define AT(field) offsetof(struct config, field)
-	AT(ro_binds), AT(binds),    AT(connects),   AT(files),          AT(file_texts),
-	AT(command),  AT(shell),    AT(extensions), AT(preload),        AT(env),
-	AT(allow),    AT(overlays), AT(tmpfs),      AT(artifact_paths), AT(base_env),
+	AT(ro_binds),      AT(binds),    AT(connects),   AT(files),          AT(file_texts),
+	AT(command),       AT(shell),    AT(extensions), AT(preload),        AT(env),
+	AT(allow),         AT(overlays), AT(tmpfs),      AT(artifact_paths), AT(base_env),
+	AT(accept_weaker),
 #undef AT
 };
 

@@ -25,6 +25,18 @@ enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 /* When a public network is built: at the program's first socket, or before the program starts. */
 enum network_start { NETWORK_START_FIRST_USE, NETWORK_START_EARLY, NETWORK_START_COUNT };
 
+/* What a host can lack.  A warning about it begins with its name and ": ". */
+enum degraded {
+	DEGRADED_LIMITS,
+	DEGRADED_LANDLOCK,
+	DEGRADED_NETWORK,
+	DEGRADED_NETWORK_FILTER,
+	DEGRADED_SYSCALL_REPORT,
+	DEGRADED_HOSTNAME,
+	DEGRADED_RECORD,
+	DEGRADED_COUNT
+};
+
 struct config {
 	struct arena arena;
 
@@ -75,7 +87,8 @@ struct config {
 	bool allow_private;
 	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;
-	bool audit_required; /* of the service: no record, no run */
+	struct strings accept_weaker; /* of degraded_names: no warning on the terminal */
+	bool audit_required;          /* of the service: no record, no run */
 
 	/* the run */
 	const char *description;

@@ -159,6 +159,8 @@ static int apply_visited(void *context, const char *key, const struct setting *s
 			 const struct json_node *node, struct cj_error *err)
 {
 	const struct reading *r = context;
+	if (strcmp(key, "$schema") == 0 && node->type == JSON_STRING) /* for editors */
+		return 0;
 	if (s)
 		return profile_apply(r->c, r->path, s, node, err);
 	return json_reject_unknown(r->path, node, key, setting_suggest_key(key), err);
@@ -226,10 +228,7 @@ static int reject_cycle(const struct chain *chain, const char *name, struct cj_e
 			used += (size_t)snprintf(route + used, sizeof(route) - used, "%s -> ",
 						 chain->links[i].source.name);
 	}
-	int rc = cj_reject(err, "'%s' extends itself: %s%s", name, route, name);
-	cj_hint(err, "a profile that overrides another can't extend it: give yours a name of its "
-		     "own");
-	return rc;
+	return cj_reject(err, "'%s' extends itself: %s%s", name, route, name);
 }
 
 static bool has_link(const struct chain *chain, const char *name)
@@ -240,9 +239,15 @@ static bool has_link(const struct chain *chain, const char *name)
 	return false;
 }
 
+/* "base" that extends "base" means the one that it hides. */
+static bool extends_hidden(const struct chain *chain, const char *name)
+{
+	return chain->count > 0 && strcmp(chain->links[chain->count - 1].source.name, name) == 0;
+}
+
 static int check_link(const struct chain *chain, const char *name, struct cj_error *err)
 {
-	if (has_link(chain, name))
+	if (has_link(chain, name) && !extends_hidden(chain, name))
 		return reject_cycle(chain, name, err);
 	if (chain->count > PROFILE_EXTENDS_MAX)
 		return cj_reject(err, "'%s' extends more than %d others in a row",
@@ -258,7 +263,11 @@ static int read_chain(struct arena *a, const char *name, struct chain *chain, st
 			return rc;
 
 		struct link *link = &chain->links[chain->count];
-		rc = profile_source_read(name, a, &link->source, err);
+		const bool is_hidden = extends_hidden(chain, name);
+		rc = profile_source_read(name, is_hidden ? link[-1].source.next_dir : 0, a,
+					 &link->source, err);
+		if (rc == -ENOENT && is_hidden)
+			return reject_cycle(chain, name, err);
 		if (rc < 0 && chain->count > 0)
 			return cj_wrap(err, "%s: extends", link[-1].source.path);
 		if (rc < 0)
@@ -278,6 +287,7 @@ static int note_base(struct config *c, const struct link *link, struct cj_error 
 {
 	if (strcmp(link->source.name, PROFILE_BASE) != 0)
 		return 0;
+	c->base_env = (struct strings){ 0 }; /* one "base" may extend another */
 	for (size_t i = 0; i < c->env.count; i++)
 		if (strings_add(&c->base_env, &c->arena, c->env.items[i]) < 0)
 			return cj_fail(err, ENOMEM, "keep the environment");

@@ -268,8 +268,9 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 
 	struct profile_dirs dirs = { 0 };
 	int rc = profile_dirs_find(a, &dirs, err);
-	for (size_t i = 0; rc == 0 && i < dirs.count; i++) {
+	for (size_t i = source->next_dir; rc == 0 && i < dirs.count; i++) {
 		auto_fd int fd = -1;
+		source->next_dir = i + 1;
 		rc = open_in_dir(&dirs.items[i], source->name, a, &source->path, &fd, err);
 		if (rc > 0)
 			return read_fd(fd, dirs.items[i].is_users, a, source, err);
@@ -277,10 +278,10 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 	return rc < 0 ? rc : reject_absent(&dirs, source->name, a, err);
 }
 
-int profile_source_read(const char *name, struct arena *a, struct profile_source *out,
-			struct cj_error *err)
+int profile_source_read(const char *name, size_t first_dir, struct arena *a,
+			struct profile_source *out, struct cj_error *err)
 {
-	struct profile_source source = { .name = name };
+	struct profile_source source = { .name = name, .next_dir = first_dir };
 	int rc;
 
 	if (strchr(name, '/')) {

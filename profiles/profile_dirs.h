@@ -29,14 +29,16 @@ struct profile_source {
 	const char *path; /* as messages show it */
 	char *text;
 	size_t size;
+	size_t next_dir; /* where the search for a profile of this name that it hides goes on */
 };
 
 /*
  * profile_source_read - the bytes of profile `name`, or of the file when there is a '/' in it.
+ * `first_dir`: 0, or next_dir of the profile that hides this one.
  * Fails: ENOENT in no directory; what the file is instead; others may write it; too large.
  */
-int profile_source_read(const char *name, struct arena *a, struct profile_source *out,
-			struct cj_error *err);
+int profile_source_read(const char *name, size_t first_dir, struct arena *a,
+			struct profile_source *out, struct cj_error *err);
 
 /* The names (files NAME.json) in one directory, unsorted; a missing directory has none. */
 int profile_dir_names(const struct profile_dir *where, struct arena *a, struct strings *out,

@@ -55,7 +55,7 @@ static int make_entry(struct arena *a, const char *name, struct profile_entry *o
 	config_init(&c);
 
 	*out = (struct profile_entry){ .name = name, .description = "" };
-	int rc = profile_source_read(name, &c.arena, &source, &problem);
+	int rc = profile_source_read(name, 0, &c.arena, &source, &problem);
 	if (rc == 0)
 		rc = profile_load(&c, name, &problem);
 	if (rc < 0)
@@ -100,7 +100,7 @@ static int own_extensions(const char *name, struct config *scratch, struct cj_er
 {
 	struct profile_source source;
 	const char *parent;
-	int rc = profile_source_read(name, &scratch->arena, &source, err);
+	int rc = profile_source_read(name, 0, &scratch->arena, &source, err);
 	if (rc < 0)
 		return rc;
 	return profile_read_text(scratch, source.path, source.text, source.size, &parent, err);

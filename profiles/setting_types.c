@@ -26,6 +26,16 @@ const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
 	[OUTPUT_KILL] = "kill",
 };
 
+const char *const degraded_names[DEGRADED_COUNT] = {
+	[DEGRADED_LIMITS] = "limits",
+	[DEGRADED_LANDLOCK] = "landlock",
+	[DEGRADED_NETWORK] = "network",
+	[DEGRADED_NETWORK_FILTER] = "network_filter",
+	[DEGRADED_SYSCALL_REPORT] = "syscall_report",
+	[DEGRADED_HOSTNAME] = "hostname",
+	[DEGRADED_RECORD] = "record",
+};
+
 const char *const network_start_names[NETWORK_START_COUNT] = {
 	[NETWORK_START_FIRST_USE] = "first-use",
 	[NETWORK_START_EARLY] = "early",
@@ -363,6 +373,20 @@ int add_extension(struct config *c, const struct setting *s, const char *text, s
 	if (text[0] != '.' || !is_file_name(text + 1))
 		return cj_reject(err, "'%s' is not an extension like '.py'", text);
 	return list_add(c, field_of(c, s), text, err);
+}
+
+int add_degraded(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	char all[128] = "";
+	size_t used = 0;
+
+	for (enum degraded i = 0; i < DEGRADED_COUNT; i++) {
+		if (strcmp(degraded_names[i], text) == 0)
+			return list_add(c, field_of(c, s), text, err);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
+					 degraded_names[i]);
+	}
+	return cj_reject(err, "'%s' is not one of: %s", text, all);
 }
 
 /* An argument of the interpreter, which must not be one of its options. */

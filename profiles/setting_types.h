@@ -56,6 +56,7 @@ int add_argument(
     struct config *c, const struct setting *s, const char *text,
     struct cj_error *err); /* of a command: {file} and {args} are arguments of their own */
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int add_degraded(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_file_text(struct config *c, const struct setting *s, const char *text,
@@ -84,4 +85,5 @@ int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err);
 /* The names of the values, indexed by their enum; plan_json.c shows them, too. */
 extern const char *const launcher_names[LAUNCHER_COUNT];
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];
+extern const char *const degraded_names[DEGRADED_COUNT];
 extern const char *const network_start_names[NETWORK_START_COUNT];

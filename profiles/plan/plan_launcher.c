@@ -80,7 +80,7 @@ static int read_script(struct config *c, const char *file, const char **out_text
 	const char *path = arena_printf(&c->arena, "%s/%s", profile_shipped_dir(), file);
 	if (!path)
 		return cj_fail(err, ENOMEM, "plan the launcher");
-	if (profile_source_read(path, &c->arena, &source, err) < 0)
+	if (profile_source_read(path, 0, &c->arena, &source, err) < 0)
 		return cj_wrap(err, "the profile's launcher");
 	*out_text = source.text;
 	return 0;

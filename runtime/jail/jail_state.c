@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "profiles/setting_types.h"
+
 struct jail *jail_state_create(const struct plan *plan, const char *id)
 {
 	struct jail *j = calloc(1, sizeof(*j));

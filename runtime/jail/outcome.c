@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiles/setting_types.h"
+
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 #define EXIT_TIME_LIMIT   124
@@ -31,17 +33,6 @@ const char *const status_names[] = {
 	[STATUS_SETUP_ERROR] = "setup_error",
 };
 static_assert(LENGTH(status_names) == STATUS_COUNT, "every status has a name");
-
-const char *const degraded_names[] = {
-	[DEGRADED_LIMITS] = "limits",
-	[DEGRADED_LANDLOCK] = "landlock",
-	[DEGRADED_NETWORK] = "network",
-	[DEGRADED_NETWORK_FILTER] = "network_filter",
-	[DEGRADED_SYSCALL_REPORT] = "syscall_report",
-	[DEGRADED_HOSTNAME] = "hostname",
-	[DEGRADED_RECORD] = "record",
-};
-static_assert(LENGTH(degraded_names) == DEGRADED_COUNT, "everything a host can lack has a name");
 
 enum degraded degraded_of(const char *warning)
 {

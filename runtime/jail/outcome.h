@@ -82,19 +82,6 @@ enum layer {
 
 enum layer_state { LAYER_ABSENT, LAYER_ON, LAYER_OFF, LAYER_STATE_COUNT };
 
-/* What a host can lack.  A warning about it begins with its name and ": ". */
-enum degraded {
-	DEGRADED_LIMITS,
-	DEGRADED_LANDLOCK,
-	DEGRADED_NETWORK,
-	DEGRADED_NETWORK_FILTER,
-	DEGRADED_SYSCALL_REPORT,
-	DEGRADED_HOSTNAME,
-	DEGRADED_RECORD,
-	DEGRADED_COUNT
-};
-extern const char *const degraded_names[DEGRADED_COUNT];
-
 /* The feature that a warning is about; DEGRADED_COUNT: another warning. */
 enum degraded degraded_of(const char *warning);
 

@@ -103,8 +103,8 @@ def leads_nowhere(ref, home, files):
     for word in pointer.split("/")[1:]:
         word = word.replace("~1", "/").replace("~0", "~")
         value = value.get(word) if isinstance(value, dict) else None
-    if name and "$id" in files[home]:
-        return f"{home}: '{ref}' is relative to the file's $id"
+    if name and files[home].get("$id", home) != home:
+        return f"{home}: '{ref}' is relative to an $id that is not the file's name"
     return None if value is not None else f"{home}: '{ref}'"
 
 

@@ -174,9 +174,25 @@ static void a_profile_that_extends_itself_is_refused_with_the_cycle(void **state
 	put_profile("c", "{\"extends\": \"b\"}");
 	assert_load_says("a", "'a' extends itself: a -> b -> a");
 	assert_load_says("c", "'b' extends itself: b -> a -> b");
-	put_profile("python", "{\"extends\": \"python\"}");
-	assert_load_says("python", "'python' extends itself: python -> python");
-	assert_load_says("python", "give yours a name of its own");
+	put_profile("lonely", "{\"extends\": \"lonely\"}");
+	assert_load_says("lonely", "'lonely' extends itself: lonely -> lonely");
+}
+
+static void a_profile_that_extends_its_own_name_extends_the_one_that_it_hides(void **state)
+{
+	(void)state;
+	struct config c;
+	put_profile("base",
+		    "{\"extends\": \"base\", \"pids\": 5, \"accept_weaker\": [\"limits\"]}");
+	load(&c, "python"); /* the shipped one extends base */
+	assert_int_equal(c.pids, 5);
+	assert_true(c.base_env.count > 0); /* of the base that is hidden, and once */
+	assert_true(c.base_env.count <= c.env.count);
+	assert_true(strings_has(&c.accept_weaker, "limits"));
+	config_fini(&c);
+	put_profile("base", "{\"accept_weaker\": [\"luck\"]}");
+	assert_load_says("base", "'luck' is not one of: limits, landlock, network, network_filter, "
+				 "syscall_report, hostname, record");
 }
 
 static void a_row_of_parents_has_an_end(void **state)
@@ -268,6 +284,7 @@ int main(void)
 		HOME_TEST(a_child_overrides_its_parent),
 		HOME_TEST(the_hash_is_over_the_chain_parents_first),
 		HOME_TEST(a_profile_that_extends_itself_is_refused_with_the_cycle),
+		HOME_TEST(a_profile_that_extends_its_own_name_extends_the_one_that_it_hides),
 		HOME_TEST(a_row_of_parents_has_an_end),
 		HOME_TEST(a_missing_parent_is_reported_with_the_childs_name),
 		HOME_TEST(a_parent_is_a_name_never_a_path),

@@ -22,6 +22,7 @@ ROWS = (
     ("output", "a full device as standard", "the run may have ended before that is seen here: its status stays, the exit status is 125"),
     ("isolation", "host uid 0 is never mapped", ELSEWHERE),
     ("isolation", "two jails of root have", ELSEWHERE),
+    ("limits", "a weakness that --accept-weaker", ITS_OWN),
     ("hosts", "", "the service is not started below the sandboxes of these tests"),
     ("images", "", "the service's images are its own, and its callers name no files of the host"),
     ("hostile_images", "", "an import has no service"),

@@ -52,6 +52,7 @@ _cejail_value() {
 	-o | --artifacts | --cgroup-parent) _cejail_files -d -- "$2" ;;
 	-f | --file | --ro-bind | --bind | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
 	--value-path) _cejail_words none "$2" ;;
+	--accept-weaker) _cejail_words "limits landlock network network_filter syscall_report hostname record" "$2" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
@@ -65,7 +66,7 @@ _cejail_value() {
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --env-file --interactive --tty --workdir --file --file-text --args-json
 	--ro-bind --bind --overlay --tmpfs --connect --artifacts --artifact-path --value-path --network --uplink --network-start --allow --allow-private --hostname --rootfs --writable
-	--noexec --seccomp --strict --request-fd --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
+	--noexec --seccomp --strict --accept-weaker --request-fd --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
 
 _cejail() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}

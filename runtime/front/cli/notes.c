@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiles/setting_types.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
@@ -196,7 +197,7 @@ void notes_follow_output(const struct outcome *o)
 }
 
 /* One line for all that this host lacks.  The result, and -v, have a sentence for each. */
-static void note_degraded(const struct outcome *o)
+static void note_degraded(const struct outcome *o, const struct strings *accepted)
 {
 	bool lacks[DEGRADED_COUNT + 1] = { false };
 	char list[LIST_MAX] = "";
@@ -205,16 +206,18 @@ static void note_degraded(const struct outcome *o)
 	for (size_t i = 0; i < o->warnings.count; i++)
 		lacks[degraded_of(o->warnings.items[i])] = true;
 	for (size_t i = 0; i < DEGRADED_COUNT; i++)
-		if (lacks[i])
+		if (lacks[i] && !strings_has(accepted, degraded_names[i]))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 used ? ", " : "", degraded_names[i]);
 	if (used > 0)
-		log_warning("this host does not fully enforce: %s (see 'cejail doctor')", list);
+		log_warning("this host does not fully enforce: %s (see 'cejail doctor'; "
+			    "--accept-weaker hides this)",
+			    list);
 }
 
-static void note_warnings(const struct outcome *o)
+static void note_warnings(const struct outcome *o, const struct strings *accepted)
 {
-	note_degraded(o);
+	note_degraded(o, accepted);
 	for (size_t i = 0; i < o->warnings.count; i++) {
 		if (degraded_of(o->warnings.items[i]) == DEGRADED_COUNT)
 			log_warning("%s", o->warnings.items[i]);
@@ -223,10 +226,10 @@ static void note_warnings(const struct outcome *o)
 	}
 }
 
-void notes_print(const struct outcome *o)
+void notes_print(const struct outcome *o, const struct strings *accepted)
 {
 	if (o->status != STATUS_SETUP_ERROR) /* an error is one line; the result has the warnings */
-		note_warnings(o);
+		note_warnings(o, accepted);
 	note_code(o);
 	note_artifacts(o);
 	note_limits(o);

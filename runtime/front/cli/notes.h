@@ -15,4 +15,5 @@
  */
 void notes_follow_output(const struct outcome *o);
 
-void notes_print(const struct outcome *o);
+/* Warns of nothing that the host lacks and `accepted` names: --accept-weaker. */
+void notes_print(const struct outcome *o, const struct strings *accepted);

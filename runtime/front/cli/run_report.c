@@ -65,7 +65,7 @@ int run_report(struct run *r, bool is_complete)
 	int sent = send_result(r, &err);
 	if (!r->delivery.to_stdout)
 		notes_follow_output(&r->outcome);
-	notes_print(&r->outcome);
+	notes_print(&r->outcome, &r->config.accept_weaker);
 	note_call(r);
 	if (sent < 0) {
 		is_complete = false;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "profiles/setting_types.h"
 #include "profiles/settings.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
@@ -300,6 +301,8 @@ int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
 			    .signal_fd = -1 };
 
 	LIST_INIT(&v.calls);
+	for (size_t i = 0; i < DEGRADED_COUNT; i++)
+		v.has_warned[i] = strings_has(&setup->accepted, degraded_names[i]);
 	int rc = open_server(&v, o, setup, spawner, err);
 	if (rc == 0)
 		rc = turn_until_over(&v, err);

@@ -10,7 +10,8 @@ struct mcp_setup {
 	struct arena arena; /* owns all texts */
 	struct mcp_tool tools[MCP_PROFILES_MAX + MCP_SESSION_TOOLS];
 	size_t count;
-	const char *socket; /* of the service; NULL: jails are built here */
+	struct strings accepted; /* what a host may lack without a warning to the user */
+	const char *socket;      /* of the service; NULL: jails are built here */
 };
 
 /*

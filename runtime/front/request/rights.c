@@ -278,6 +278,7 @@ static const struct rule rules[] = {
 	{ "artifacts", RIGHTS_NEUTRAL },
 	{ "artifact_path", RIGHTS_NEUTRAL },
 	{ "value_path", RIGHTS_NEUTRAL },
+	{ "accept_weaker", RIGHTS_NEUTRAL }, /* the result has every warning, and strict refuses */
 	/* rights_has_profile(), runs_has_live() */
 	{ "profile", RIGHTS_NEUTRAL },
 	{ "id", RIGHTS_NEUTRAL },

@@ -79,7 +79,7 @@ static void print_refusals(const struct denial *denied, size_t count)
 		.denied = denied,
 		.ndenied = count,
 	};
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 }
 
 static void each_denied_destination_is_a_line(void **state)
@@ -148,14 +148,14 @@ static void only_a_verbose_run_prints_the_state_of_its_network(void **state)
 	auto_outcome struct outcome o = make_outcome();
 	o.network.state = NETWORK_READY;
 	o.network.uplink = UPLINK_PASTA;
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 	log_set_level(LOG_VERBOSE);
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 	o.network.state = NETWORK_FAILED;
 	o.network.why = "no tun device";
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 	o.network.state = NETWORK_UNUSED;
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 	assert_string_equal(captured(), "cejail: network: ready, uplink 'pasta'\n"
 					"cejail: network: failed: no tun device\n");
 }
@@ -168,11 +168,25 @@ static void missing_features_of_the_host_are_one_line(void **state)
 	outcome_warn(&o, "network: nothing leads out of the jail: no pasta");
 	outcome_warn(&o, "network: the uplink may not work: a firewall");
 	outcome_warn(&o, "artifacts: 'x' is not copied");
-	notes_print(&o);
+	notes_print(&o, &(struct strings){ 0 });
 	assert_string_equal(captured(),
 			    "cejail: warning: this host does not fully enforce: limits, "
-			    "network (see 'cejail doctor')\n"
+			    "network (see 'cejail doctor'; --accept-weaker hides this)\n"
 			    "cejail: warning: artifacts: 'x' is not copied\n");
+}
+
+static void an_accepted_weakness_is_no_warning(void **state)
+{
+	(void)state;
+	const char *both[] = { "limits", "network", NULL };
+	auto_outcome struct outcome o = make_outcome();
+	outcome_warn(&o, "limits: memory is enforced by supervisor: no cgroup");
+	outcome_warn(&o, "network: nothing leads out of the jail: no pasta");
+	notes_print(&o, &(struct strings){ .items = both, .count = 1 });
+	notes_print(&o, &(struct strings){ .items = both, .count = 2 });
+	assert_string_equal(captured(),
+			    "cejail: warning: this host does not fully enforce: network "
+			    "(see 'cejail doctor'; --accept-weaker hides this)\n");
 }
 
 static void a_warning_about_the_host_is_recognised_by_its_prefix(void **state)
@@ -244,6 +258,7 @@ int main(void)
 		CAPTURING(quiet_does_not_hide_denied_packets),
 		CAPTURING(only_a_verbose_run_prints_the_state_of_its_network),
 		CAPTURING(missing_features_of_the_host_are_one_line),
+		CAPTURING(an_accepted_weakness_is_no_warning),
 		cmocka_unit_test(a_warning_about_the_host_is_recognised_by_its_prefix),
 		CAPTURING(an_unfinished_line_is_ended_before_a_message),
 		CAPTURING(after_a_finished_line_no_newline_is_added),

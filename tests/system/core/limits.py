@@ -41,6 +41,23 @@ def _():
         contains(said, sentence, "stderr with -v")
 
 
+@test("a weakness that --accept-weaker or a profile accepts is in the result and not on standard error; --strict still refuses it")
+def _():
+    names = sorted({warning.split(":")[0] for warning in facts()["warnings"]})
+    given = [word for name in names for word in ("--accept-weaker", name)]
+    done = run("--json", "-p", "base", "--network", "none", *given, "--", "true")
+    equal(done.err, "", "standard error")
+    equal(len(parse_result(done.out)["warnings"]), len(facts()["warnings"]), "warnings in the result")
+    if names:
+        refused(sh("true", "--network", "none", "--strict", *given), "--strict")
+    with Folder() as f:
+        os.makedirs(f / "cejail/profiles")
+        f.file("cejail/profiles/base.json", json.dumps({"extends": "base", "accept_weaker": names}))
+        done = python("print(1)", "--network", "none", env=environment(XDG_CONFIG_HOME=f.path)).says("1\n")
+        equal(done.err, "", "standard error with a base profile of the user")
+    refused(sh("true", "--accept-weaker", "luck"), "--accept-weaker", "'luck'", "limits, landlock")
+
+
 @test("--strict refuses a run if cgroup v2 does not enforce a limit, and names the limit")
 def _():
     done = sh("echo ran", "--strict")

@@ -103,6 +103,7 @@ static int find_paths(struct entry *e, struct cj_error *err)
 	const char *name = arena_strdup(a, e->name);
 	struct profile_dirs dirs = { 0 };
 	struct config scratch;
+	size_t first_dir = 0;
 	int rc = name ? profile_dirs_find(a, &dirs, err) : cj_fail(err, ENOMEM, "keep a profile");
 
 	config_init(&scratch);
@@ -111,10 +112,11 @@ static int find_paths(struct entry *e, struct cj_error *err)
 		const char *parent = NULL;
 		rc = add_places(&e->paths, &dirs, a, name, err);
 		if (rc == 0)
-			rc = profile_source_read(name, a, &source, err);
+			rc = profile_source_read(name, first_dir, a, &source, err);
 		if (rc == 0)
 			rc = profile_read_text(&scratch, source.path, source.text, source.size,
 					       &parent, err);
+		first_dir = parent && strcmp(parent, name) == 0 ? source.next_dir : 0;
 		name = rc == 0 && parent ? arena_strdup(a, parent) : NULL;
 	}
 	config_fini(&scratch);

@@ -282,9 +282,9 @@ int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *o
 	auto_fd int box_fd = open("/box", flags);
 	if (box_fd < 0)
 		return cj_fail(err, errno, "open '/box'");
-	auto_fd int tmp_fd = open("/tmp", flags);
-	if (tmp_fd < 0)
-		return cj_fail(err, errno, "open '/tmp'");
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
 	auto_fd int proc_fd = open("/proc", flags);
 	if (proc_fd < 0)
 		return cj_fail(err, errno, "open '/proc'");
@@ -296,7 +296,7 @@ int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *o
 		return -err->code;
 	}
 	handles.box_fd = take_fd(&box_fd);
-	handles.tmp_fd = take_fd(&tmp_fd);
+	handles.root_fd = take_fd(&root_fd);
 	handles.proc_fd = take_fd(&proc_fd);
 	*out = handles;
 	return 0;

@@ -68,7 +68,7 @@ int rootfs_mask_proc(struct cj_error *err);
 /* Descriptors for the supervisor: they outlive init's processes. */
 struct rootfs_handles {
 	int box_fd;                    /* /box, to collect artefacts and to measure the scratch */
-	int tmp_fd;                    /* /tmp, for the files of a session */
+	int root_fd;                   /* / (O_PATH), for the files of a session */
 	int proc_fd;                   /* the jail's /proc, to sample its processes */
 	int overlay_fds[OVERLAYS_MAX]; /* in the order of the spec's binds: to collect artefacts */
 	size_t noverlays;

@@ -327,6 +327,11 @@ void jail_read_value(const struct jail *j, struct outcome *out)
 	collect_value(j, out);
 }
 
+void jail_forget_value(const struct jail *j, const char *path)
+{
+	collect_forget_value(j, path);
+}
+
 void jail_destroy(struct jail **j)
 {
 	if (!*j)

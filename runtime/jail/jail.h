@@ -82,6 +82,9 @@ int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
  * is not used. */
 void jail_read_value(const struct jail *j, struct outcome *out);
 
+/* Removes the file of the value; a value that can't be removed may be there again. */
+void jail_forget_value(const struct jail *j, const char *path);
+
 void jail_destroy(struct jail **j);
 
 /* The signals that cancel a run of this process: TERM, and of the above those that would end it. */

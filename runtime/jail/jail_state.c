@@ -19,7 +19,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
 	j->ids.lock_fd = j->link.sock_fd = -1;
 	j->cgroup = CGROUP_NULL;
-	j->handles.box_fd = j->handles.tmp_fd = j->handles.proc_fd = -1;
+	j->handles.box_fd = j->handles.root_fd = j->handles.proc_fd = -1;
 	j->init.oom_fd = j->run.master_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
 	j->init.domain_fd = -1;

@@ -51,10 +51,10 @@ struct ids_mapped {
 };
 
 /*
- * With STEP_SEALED: /box, /tmp, /proc, the root of each overlay in the order of the binds, and the
+ * With STEP_SEALED: /box, /, /proc, the root of each overlay in the order of the binds, and the
  * seccomp listener, where there is one.
  */
-enum sealed_fd { SEALED_BOX, SEALED_TMP, SEALED_PROC, SEALED_OVERLAYS };
+enum sealed_fd { SEALED_BOX, SEALED_ROOT, SEALED_PROC, SEALED_OVERLAYS };
 struct sealed {
 	uint32_t has_landlock;
 	int32_t hostname_errno; /* of sethostname(2); 0: the jail has its host name */

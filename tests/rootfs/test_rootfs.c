@@ -560,13 +560,13 @@ static void look_at_handles(void *arg)
 	check(openat(handles.box_fd, "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) >= 0);
 	check(exists("/box/x"));
 	check(fcntl(handles.box_fd, F_GETFD) & FD_CLOEXEC);
-	check(openat(handles.tmp_fd, "y", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) >= 0);
+	check(openat(handles.root_fd, "tmp/y", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) >= 0);
 	check(exists("/tmp/y"));
-	check(fcntl(handles.tmp_fd, F_GETFD) & FD_CLOEXEC);
+	check(fcntl(handles.root_fd, F_GETFD) & FD_CLOEXEC);
 	check(fcntl(handles.proc_fd, F_GETFD) & FD_CLOEXEC);
 }
 
-static void the_handles_are_open_on_box_tmp_and_proc(void **state)
+static void the_handles_are_open_on_box_root_and_proc(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -658,7 +658,7 @@ int main(void)
 		cmocka_unit_test(a_scratch_without_a_limit_is_refused),
 		cmocka_unit_test(modes_do_not_depend_on_the_callers_umask),
 		cmocka_unit_test(noexec_applies_to_all_of_the_scratch),
-		cmocka_unit_test(the_handles_are_open_on_box_tmp_and_proc),
+		cmocka_unit_test(the_handles_are_open_on_box_root_and_proc),
 		cmocka_unit_test(later_mounts_of_the_host_do_not_propagate),
 		cmocka_unit_test(a_masked_outer_proc_is_an_error_with_the_remedy),
 	};

@@ -185,7 +185,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		.has_landlock = j->layers[LAYER_LANDLOCK] == LAYER_ON,
 		.hostname_errno = j->hostname_errno,
 	};
-	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->handles.box_fd, j->handles.tmp_fd,
+	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->handles.box_fd, j->handles.root_fd,
 							j->handles.proc_fd };
 	size_t count = SEALED_OVERLAYS;
 	for (size_t i = 0; i < j->handles.noverlays; i++)
@@ -195,7 +195,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
 		return -err->code;
 	cj_close(&j->handles.box_fd);
-	cj_close(&j->handles.tmp_fd);
+	cj_close(&j->handles.root_fd);
 	cj_close(&j->handles.proc_fd);
 	while (j->handles.noverlays > 0)
 		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);

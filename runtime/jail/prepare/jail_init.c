@@ -139,7 +139,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 	for (size_t i = SEALED_OVERLAYS; i < listener; i++)
 		j->handles.overlay_fds[j->handles.noverlays++] = take_fd(&msg.fds[i]);
 	j->handles.box_fd = take_fd(&msg.fds[SEALED_BOX]);
-	j->handles.tmp_fd = take_fd(&msg.fds[SEALED_TMP]);
+	j->handles.root_fd = take_fd(&msg.fds[SEALED_ROOT]);
 	j->handles.proc_fd = take_fd(&msg.fds[SEALED_PROC]);
 	if (j->watch)
 		filter_watch_set_proc(j->watch, j->handles.proc_fd);
@@ -157,7 +157,7 @@ void jail_init_seal_leave(struct jail *j)
 {
 	filter_watch_destroy(&j->watch);
 	cj_close(&j->handles.box_fd);
-	cj_close(&j->handles.tmp_fd);
+	cj_close(&j->handles.root_fd);
 	cj_close(&j->handles.proc_fd);
 	while (j->handles.noverlays > 0)
 		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);

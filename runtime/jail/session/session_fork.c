@@ -3,6 +3,10 @@
 #include "runtime/jail/session/session_fork.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -38,7 +42,7 @@ static void keep_jail(struct kept *k, const struct session *s)
 	const struct rootfs_handles *h = &s->jail->handles;
 
 	keep(k, h->box_fd);
-	keep(k, h->tmp_fd);
+	keep(k, h->root_fd);
 	keep(k, h->proc_fd);
 	for (size_t i = 0; i < h->noverlays; i++)
 		keep(k, h->overlay_fds[i]);
@@ -98,4 +102,33 @@ int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t n
 		keep_cgroup(&kept, &s->slots[slot].leaf);
 	}
 	return close_gaps(&kept, err);
+}
+
+/* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */
+static pid_t fork_into(const struct session *s, int cgroup_fd, int *out_pidfd)
+{
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
+		.pidfd = (uintptr_t)out_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)cgroup_fd,
+	};
+	if (cgroup_fd < 0 || s->jail->moves_init) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	return sys_clone3(&args);
+}
+
+/* A move is not refused for the limit on processes, as a birth is: cgroup(7). */
+pid_t session_fork_charged(struct session *s, int *out_pidfd)
+{
+	int cgroup_fd = s->init_cgroup_fd >= 0 ? s->init_cgroup_fd : s->jail->cgroup.dir_fd;
+	pid_t pid = fork_into(s, cgroup_fd, out_pidfd);
+	if (pid >= 0)
+		return pid;
+	pid = child_fork(out_pidfd);
+	if (pid > 0 && cgroup_fd >= 0)
+		(void)cgroup_move(cgroup_fd, pid); /* else the scratch's own limit holds */
+	return pid;
 }

@@ -3,9 +3,19 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 #include "runtime/jail/session/session.h"
+
+/*
+ * session_fork_charged - child_fork(), and the memory of the child counts as the session's, where a
+ * cgroup counts: what it writes to a tmpfs is charged to it.
+ *
+ * The child is no process of the jail.  It is forked also when the session has no process left.
+ * Runs in: the keeper.
+ */
+pid_t session_fork_charged(struct session *s, int *out_pidfd);
 
 #define SESSION_NO_SLOT      SESSION_EXECS_MAX
 #define SESSION_FORK_FDS_MAX 8

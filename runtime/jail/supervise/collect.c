@@ -4,10 +4,13 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"
+#include "rootfs/files/jail_file.h"
 #include "rootfs/files/return_value_file.h"
+#include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 
 /* The innermost writable tree that contains the path: an overlay, or else /box. */
@@ -85,4 +88,16 @@ void collect_value(const struct jail *j, struct outcome *out)
 	const struct artifact_place place = find_place(j, path);
 	if (value_read(&place, &out->arena, &out->value, &err) < 0)
 		outcome_warn(out, "the return value in '%s' is not used: %s", path, err.msg);
+}
+
+void collect_forget_value(const struct jail *j, const char *path)
+{
+	auto_arena struct arena a = { 0 };
+	const struct artifact_place place = find_place(j, path);
+	const char *name = NULL;
+	auto_fd int parent_fd = jail_file_parent(place.dir_fd, place.inside, &a, &name);
+	auto_fd int fd = parent_fd < 0 ? -1 : jail_file_look(parent_fd, name);
+
+	if (fd >= 0) /* and it is no mount of the jail, which this would remove */
+		(void)unlinkat(parent_fd, name, 0);
 }

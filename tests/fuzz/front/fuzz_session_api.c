@@ -26,8 +26,7 @@ static void check_path(const char *text)
 	for (int is_list = 0; is_list < 2; is_list++) {
 		if (api_file_path(text, is_list, path, &err) < 0)
 			continue;
-		assert(strncmp(path, "/box", 4) == 0 || strncmp(path, "/tmp", 4) == 0);
-		assert(path[4] == '/' || (is_list && path[4] == '\0'));
+		assert(path[0] == '/' && path[1] != '\0');
 		assert(!strstr(path, "//") && !strstr(path, "/../") && !strstr(path, "/./"));
 		size_t end = strlen(path);
 		assert(end < INPUT_PATH_MAX && path[end - 1] != '/');

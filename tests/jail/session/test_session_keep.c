@@ -5,6 +5,7 @@
  */
 #include "tests/jail/session/whole_session.h"
 
+#include "runtime/jail/session/files/session_change.h"
 #include "runtime/jail/session/files/session_files.h"
 #include "runtime/jail/session/files/session_remove.h"
 
@@ -239,22 +240,29 @@ static void execs_that_together_need_too_much_memory_end_the_session(void **stat
 	end_session(&w);
 }
 
-static void a_mount_below_box_is_outside_for_files(void **state)
+static void a_mount_is_entered_with_the_rights_of_a_program_and_stays(void **state)
 {
 	(void)state;
 	struct whole_session w;
 	struct plan plan = session_plan();
 	static const struct bind_spec bind = { BIND_READ_ONLY, "/etc", "/box/etc" };
-	struct session_content content;
+	struct session_file file;
+	struct session_put put = SESSION_PUT_NULL;
+	bool is_new = true;
 	auto_arena struct arena a = { 0 };
 	plan.root.binds = &bind;
 	plan.root.nbinds = 1;
 	begin_session(&w, &plan);
-	assert_int_equal(
-	    session_file_read(w.jail, "/box/etc/passwd", 1 << 20, &a, &content, &w.err), -EXDEV);
+	int fd = session_file_open(w.jail, "/box/etc/passwd", 1 << 20, &a, &file, &w.err);
+	assert_true(fd >= 0);
+	cj_close(&fd);
+	assert_int_equal(session_file_create(w.jail, "/box/etc/x", &a, &put, &w.err), -EROFS);
+	assert_int_equal(session_file_mkdir(w.jail, "/box/etc/x", &is_new, &w.err), -EROFS);
 	assert_int_equal(run_well(&w, "mkdir /box/d; >/tmp/t; test -e /box/etc/passwd").exit_code,
 			 0);
-	assert_int_equal(session_file_remove(w.jail, "/box/etc", true, &w.err), -EXDEV);
+	assert_int_equal(session_file_rename(w.jail, "/box/d", "/box/etc", &w.err), -EACCES);
+	assert_int_equal(session_file_rename(w.jail, "/box/etc", "/box/f", &w.err), -EACCES);
+	assert_int_equal(session_file_remove(w.jail, "/box/etc", true, &w.err), -EACCES);
 	assert_int_equal(session_file_remove(w.jail, "/box/d", true, &w.err), 0);
 	assert_int_equal(session_file_remove(w.jail, "/tmp/t", true, &w.err), 0);
 	assert_int_equal(run_well(&w, "test -e /box/etc/passwd").exit_code, 0);
@@ -274,7 +282,7 @@ int main(void)
 		cmocka_unit_test(a_signal_reaches_the_main_process),
 		cmocka_unit_test(one_exec_that_needs_too_much_memory_ends_and_the_others_live),
 		cmocka_unit_test(execs_that_together_need_too_much_memory_end_the_session),
-		cmocka_unit_test(a_mount_below_box_is_outside_for_files),
+		cmocka_unit_test(a_mount_is_entered_with_the_rights_of_a_program_and_stays),
 	};
 	return RUN_TESTS_OF_JAILS(tests);
 }

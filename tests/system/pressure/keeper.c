@@ -32,6 +32,7 @@
 #include "runtime/front/serve/session/session_keeper.h"
 #include "runtime/front/serve/worker/work.h"
 
+#define FILE_MAX  (64u << 20)
 #define LINE_ROOM (1u << 20)
 
 struct server {
@@ -129,26 +130,33 @@ static void read_worker(struct worker *w)
 }
 
 static void ask(const struct server *s, enum session_worker kind, enum job_kind job_kind,
-		const char *body, size_t size)
+		struct blob body, const struct blob *input)
 {
 	struct worker w = WORKER_NULL;
+	auto_fd int stdin_fd = -1;
 	struct cj_error err = { 0 };
 	const struct job job = { .kind = job_kind,
 				 .id = "exec",
-				 .body = body,
-				 .body_size = size,
+				 .body = body.bytes,
+				 .body_size = body.size,
 				 .may_name_host_paths = true };
 
-	if (session_send_worker(&s->keeper, kind, "exec", &w, NULL, &err) < 0 ||
+	if (session_send_worker(&s->keeper, kind, "exec", &w, input ? &stdin_fd : NULL, &err) < 0 ||
 	    worker_send_job(&w, &job, &err) < 0) {
 		(void)printf("worker: %s\n", err.code == EPIPE ? "ended without a line" : err.msg);
 		worker_close(&w);
 		return;
 	}
+	if (input) {
+		struct cj_error ignored = { 0 }; /* the worker has ended, and says why */
+		(void)fcntl(stdin_fd, F_SETFL, 0);
+		(void)!fd_write_all(stdin_fd, input->bytes, input->size, "the pipe", &ignored);
+		cj_close(&stdin_fd);
+	}
 	read_worker(&w);
 }
 
-static void ask_file(const struct server *s, const struct file_job *job)
+static void ask_file(const struct server *s, const struct file_job *job, const struct blob *input)
 {
 	char *body = NULL;
 	size_t size = 0;
@@ -157,8 +165,8 @@ static void ask_file(const struct server *s, const struct file_job *job)
 	if (file_job_write(job, &body, &size, &err) < 0)
 		(void)printf("file: %s\n", err.msg);
 	else
-		ask(s, job->op == FILE_PUT ? SESSION_WORKER_PUT : SESSION_WORKER_FILE, JOB_FILE,
-		    body, size);
+		ask(s, input ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE, JOB_FILE,
+		    (struct blob){ body, size }, input);
 	free(body);
 }
 
@@ -166,13 +174,17 @@ static void put_file(const struct server *s)
 {
 	struct arena a = { 0 };
 	struct cj_error err = { 0 };
-	struct file_job job = { .op = FILE_PUT, .path = "/box/file", .is_executable = true };
+	const struct file_job job = { .op = FILE_PUT,
+				      .path = "/box/file",
+				      .to = "",
+				      .max_bytes = FILE_MAX,
+				      .is_executable = true };
 	char *text = NULL;
+	size_t size = 0;
 
-	if (fd_read_file(AT_FDCWD, s->file, FILE_BYTES_MAX, &a, &text, &job.content.size, &err) < 0)
+	if (fd_read_file(AT_FDCWD, s->file, FILE_MAX, &a, &text, &size, &err) < 0)
 		(void)printf("server: %s\n", err.msg);
-	job.content.bytes = text;
-	ask_file(s, &job);
+	ask_file(s, &job, &(struct blob){ text, size });
 	arena_fini(&a);
 }
 
@@ -191,7 +203,7 @@ static void run_command(const struct server *s)
 	json_close_array(w);
 	json_close_object(w);
 	if (json_writer_take(w, &body, &size, &err) == 0)
-		ask(s, SESSION_WORKER_EXEC, JOB_EXEC, body, size);
+		ask(s, SESSION_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL);
 }
 
 static enum session_line_type next_line(FILE *lines, char *room, struct session_line *out)
@@ -245,7 +257,10 @@ static int serve(struct server *s)
 		put_file(s);
 		run_command(s);
 		run_command(s);
-		ask_file(s, &(struct file_job){ .op = FILE_GET, .path = "/box/kept" });
+		ask_file(s,
+			 &(struct file_job){
+			     .op = FILE_GET, .path = "/box/kept", .to = "", .max_bytes = FILE_MAX },
+			 NULL);
 		cj_close(&s->keeper.control_fd);
 		type = next_line(lines, room, &line);
 	}
@@ -297,6 +312,7 @@ int main(int argc, char **argv)
 		return 99;
 	if (pid == 0) {
 		struct server s = { near, argv[3], argv + 4 };
+		(void)signal(SIGPIPE, SIG_IGN);
 		worker_close(&far);
 		_exit(serve(&s));
 	}

@@ -34,7 +34,8 @@ static void show_metrics(struct api_call *c);
 static const struct route {
 	const char *method, *path;
 	void (*handle)(struct api_call *c);
-	bool is_open; /* without a token, too */
+	bool is_open;                      /* without a token, too */
+	void (*begin)(struct api_call *c); /* before the body, which it diverts; or NULL */
 } routes[] = {
 	{ "POST", "/v1/runs", api_post_run },
 	{ "GET", "/v1/runs", api_list_runs },
@@ -52,7 +53,8 @@ static const struct route {
 	{ "POST", "/v1/sessions/*/execs/*/signal", api_signal_exec },
 	{ "POST", "/v1/sessions/*/execs/*/stdin", api_feed_exec },
 	{ "GET", "/v1/sessions/*/files/**", api_get_file },
-	{ "PUT", "/v1/sessions/*/files/**", api_put_file },
+	{ "PUT", "/v1/sessions/*/files/**", api_put_file, .begin = api_begin_put },
+	{ "POST", "/v1/sessions/*/files/**", api_change_file },
 	{ "DELETE", "/v1/sessions/*/files/**", api_remove_file },
 	{ "GET", "/v1/profiles", api_list_profiles },
 	{ "GET", "/livez", show_alive, true },
@@ -164,11 +166,12 @@ static struct account *find_account(struct api *api, struct exchange *x)
  * counted as it arrives.  An open route accepts no body: else unauthenticated clients could fill
  * the memory.
  */
-static bool has_good_length(struct api *api, struct exchange *x, bool is_open)
+static bool has_good_length(struct api *api, struct exchange *x, const struct route *route)
 {
 	const char *length = exchange_header(x, "Content-Length");
-	uint64_t size = 0, max = is_open ? 0 : api->config->caps.body_bytes;
-	bool is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
+	const struct request_caps *caps = &api->config->caps;
+	bool is_open = route->is_open, is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
+	uint64_t size = 0, max = is_open ? 0 : route->begin ? caps->file_bytes : caps->body_bytes;
 	struct cj_error ignored = { 0 };
 
 	if (!(is_open && is_hidden) &&
@@ -221,19 +224,23 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 	}
 	if (!route || !route->is_open) {
 		out->account = find_account(api, x);
-		if (!out->account || ((is_whole || !route) && !is_within_rate(out)))
+		/* a body that is diverted begins before the request is whole, and is not parsed */
+		bool pays = !route || (route->begin ? !exchange_diverted_to(x) : is_whole);
+		if (!out->account || (pays && !is_within_rate(out)))
 			return NULL;
 	}
 	if (!route)
 		refuse_route(x, allow);
-	return route && has_good_length(api, x, route->is_open) ? route : NULL;
+	return route && has_good_length(api, x, route) ? route : NULL;
 }
 
 static void on_begun(void *context, struct exchange *x)
 {
 	struct api_call call;
+	const struct route *route = check_access(context, x, false, &call);
 
-	(void)check_access(context, x, false, &call);
+	if (route && route->begin)
+		route->begin(&call);
 }
 
 static void on_whole(void *context, struct exchange *x)

@@ -31,6 +31,7 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 	[API_SESSION_ENDED] = { "session_ended", 409, "the session has ended" },
 	[API_NOT_RUNNING] = { "not_running", 409, "the exec or its session has ended" },
 	[API_NOT_REGULAR] = { "not_regular", 409, "the path is not a regular file" },
+	[API_EXISTS] = { "exists", 409, "something that cannot be replaced has this path" },
 	[API_TOO_LARGE] = { "too_large", 413, "the request is too large" },
 	[API_NO_SPACE] = { "no_space", 413,
 			   "the file does not fit into the session's disk or memory" },

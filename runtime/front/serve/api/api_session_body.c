@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of POST .../lease, .../signal and .../stdin.  Pure. */
+/* The bodies of POST .../lease, .../signal, .../stdin and .../files/PATH.  Pure. */
 #include "runtime/front/serve/api/api_session_body.h"
 
 #include <errno.h>
@@ -11,12 +11,13 @@
 #define NAME       "request"
 #define AT(member) .offset = offsetof(struct small, member)
 
-/* What the three bodies have. */
+/* What the four bodies have. */
 struct small {
 	uint64_t lease_ms;
 	int signo;
 	size_t stdin_max;
 	struct session_stdin in;
+	struct session_change_order change;
 };
 
 static int set_lease(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -74,6 +75,11 @@ static const struct json_key stdin_keys[] = {
 	{ "base64", JSON_TAKES_STRING, .read = read_bytes, AT(in.base64), .detail = "base64" },
 	{ "eof", JSON_TAKES_BOOL, .set = json_set_bool, AT(in.is_end) },
 };
+static const struct json_key change_keys[] = {
+	{ "mkdir", JSON_TAKES_BOOL, .set = json_set_bool, AT(change.is_mkdir) },
+	{ "rename", JSON_TAKES_STRING, .set = json_set_string, AT(change.to) },
+};
+static const struct json_record change_record = JSON_RECORD(change_keys, NAME);
 static const struct json_record lease_record = JSON_RECORD(lease_keys, NAME);
 static const struct json_record signal_record = JSON_RECORD(signal_keys, NAME);
 static const struct json_record stdin_record = JSON_RECORD(stdin_keys, NAME);
@@ -97,6 +103,19 @@ int session_body_lease(struct blob body, uint64_t *out_ms, struct cj_error *err)
 	if (read_small(body, &lease_record, &a, &got, err) < 0)
 		return -err->code;
 	*out_ms = got.lease_ms;
+	return 0;
+}
+
+int session_body_change(struct blob body, struct arena *a, struct session_change_order *out,
+			struct cj_error *err)
+{
+	struct small got = { 0 };
+
+	if (read_small(body, &change_record, a, &got, err) < 0)
+		return -err->code;
+	if (got.change.is_mkdir == (got.change.to != NULL))
+		return cj_reject(err, NAME ": either \"mkdir\": true or rename must be there");
+	*out = got.change;
 	return 0;
 }
 

@@ -13,6 +13,14 @@
 /* {"lease": "10m"}.  These fail with EINVAL, and EFBIG above `max`. */
 int session_body_lease(struct blob body, uint64_t *out_ms, struct cj_error *err);
 
+/* {"mkdir": true} or {"rename": "/box/b"}: one of them. */
+struct session_change_order {
+	bool is_mkdir;
+	const char *to; /* in the arena; NULL: no rename */
+};
+int session_body_change(struct blob body, struct arena *a, struct session_change_order *out,
+			struct cj_error *err);
+
 /* {"signal": "INT"}, also "SIGINT". */
 int session_body_signal(struct blob body, int *out_signo, struct cj_error *err);
 

@@ -27,5 +27,7 @@ void api_feed_exec(struct api_call *c);
 
 /* api_session_files.c */
 void api_get_file(struct api_call *c);
+void api_begin_put(struct api_call *c);
 void api_put_file(struct api_call *c);
+void api_change_file(struct api_call *c);
 void api_remove_file(struct api_call *c);

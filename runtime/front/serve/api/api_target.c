@@ -58,14 +58,6 @@ static int check_segment(const char *segment, size_t size, struct cj_error *err)
 	return 0;
 }
 
-static int check_top(const char *top, size_t size, struct cj_error *err)
-{
-	if (size == 3 && (memcmp(top, "box", 3) == 0 || memcmp(top, "tmp", 3) == 0))
-		return 0;
-	(void)!cj_reject(err, "the path is not below /box or /tmp");
-	return cj_hint(err, "write .../files/box/NAME for /box/NAME");
-}
-
 int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT_PATH_MAX],
 		  struct cj_error *err)
 {
@@ -78,19 +70,13 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 	out[0] = '/';
 	memcpy(out + 1, rest, size);
 	out[size + 1] = '\0';
-	const char *segment = out + 1;
-	size_t length = strcspn(segment, "/");
-	if (check_top(segment, length, err) < 0)
-		return -err->code;
-	if (segment[length] == '\0' && !may_be_directory)
-		return cj_reject(err, "the path names no file below '/%s'", segment);
-	while (segment[length] == '/') {
-		segment += length + 1;
-		length = strcspn(segment, "/");
-		if (check_segment(segment, length, err) < 0)
+	for (const char *segment = out;; segment += strcspn(segment, "/")) {
+		if (*segment == '\0')
+			return 0;
+		segment++;
+		if (check_segment(segment, strcspn(segment, "/"), err) < 0)
 			return -err->code;
 	}
-	return 0;
 }
 
 /* --- the query -------------------------------------------------------------- */
@@ -115,6 +101,25 @@ static int set_wait(const char *text, struct api_query *out, struct cj_error *er
 	return 0;
 }
 
+static int set_depth(const char *text, struct api_query *out, struct cj_error *err)
+{
+	return parse_u64(text, 1, API_DEPTH_MAX, &out->depth, err) < 0 ? cj_wrap(err, "depth") : 0;
+}
+
+/* What a GET answers is one thing. */
+static int check_together(const struct api_query *q, struct cj_error *err)
+{
+	unsigned what = q->given & (PARAMETER_LIST | PARAMETER_STAT | PARAMETER_WATCH);
+	bool is_part = (q->given & (PARAMETER_OFFSET | PARAMETER_LENGTH)) != 0;
+
+	if ((what & (what - 1)) != 0 || (what && is_part))
+		return cj_reject(err,
+				 "list, stat, watch and the part of a file exclude each other");
+	if ((q->given & PARAMETER_DEPTH) && !(q->given & PARAMETER_LIST))
+		return cj_reject(err, "the parameter 'depth' belongs to 'list'");
+	return 0;
+}
+
 static int read_parameter(char *text, unsigned allowed, struct api_query *out, struct cj_error *err)
 {
 	static const struct {
@@ -123,7 +128,10 @@ static int read_parameter(char *text, unsigned allowed, struct api_query *out, s
 		int (*set)(const char *text, struct api_query *out, struct cj_error *err);
 	} rows[] = { { "list", PARAMETER_LIST, NULL },
 		     { "executable", PARAMETER_EXECUTABLE, NULL },
+		     { "stat", PARAMETER_STAT, NULL },
+		     { "watch", PARAMETER_WATCH, NULL },
 		     { "wait", PARAMETER_WAIT, set_wait },
+		     { "depth", PARAMETER_DEPTH, set_depth },
 		     { "offset", PARAMETER_OFFSET, set_offset },
 		     { "length", PARAMETER_LENGTH, set_length } };
 	char *value = strchr(text, '=');
@@ -160,5 +168,5 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 			return -err->code;
 		query += size + (query[size] == '&');
 	}
-	return 0;
+	return check_together(out, err);
 }

@@ -69,7 +69,7 @@ static const struct service_key file_keys[] = {
 	{ "code_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.code_bytes),
 	  .standard = "1M", .help = "maximum size of its code" },
 	{ "file_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.file_bytes),
-	  .standard = "8M", .help = "maximum size of each of its files" },
+	  .standard = "64M", .help = "maximum size of each of its files, and of a session's" },
 	{ "stdin_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.stdin_bytes),
 	  .standard = "8M", .help = "maximum size of its standard input" },
 
@@ -200,7 +200,7 @@ void service_config_init(struct service_config *c)
 		.mcp.text_max = MCP_TEXT_DEFAULT,
 		.caps = { .body_bytes = 16u << 20,
 			  .code_bytes = 1u << 20,
-			  .file_bytes = 8u << 20,
+			  .file_bytes = 64u << 20,
 			  .stdin_bytes = 8u << 20 },
 		.pools = { { "python", .jails = 1, .interpreters = 2 } },
 		.npools = 1,

@@ -34,7 +34,7 @@ static uint32_t events_of(const struct exchange *x)
 	uint32_t events = 0;
 
 	if (x->phase != PHASE_WHOLE)
-		return EPOLLIN;
+		return x->phase == PHASE_BODY && x->is_paused ? 0 : EPOLLIN;
 	if (exchange_has_output(x))
 		events |= EPOLLOUT;
 	/*

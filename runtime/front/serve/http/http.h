@@ -126,6 +126,24 @@ size_t exchange_body_size(const struct exchange *x);
 char *exchange_take_body(struct exchange *x, size_t *out_size);
 void exchange_drop_body(struct exchange *x);
 
+/*
+ * exchange_divert_body - from the first callback: the body, of at most `max` bytes, is not kept but
+ * goes to `take` in pieces.
+ *
+ * The exchange is held at once.  `take` has a piece in any case; false: read no more before
+ * exchange_resume_body().  If the request ends early or is refused, `gone` is called.
+ */
+struct http_diversion {
+	bool (*take)(void *holder, const char *bytes, size_t size);
+	void (*gone)(void *holder);
+	void *holder;
+	size_t max;
+};
+void exchange_divert_body(struct exchange *x, const struct http_diversion *to);
+void exchange_resume_body(struct exchange *x);
+/* The holder of a diverted body, in the second callback; NULL: it is not diverted. */
+void *exchange_diverted_to(const struct exchange *x);
+
 /* --- the reply, once -------------------------------------------------------- */
 
 /* If the caller has too much unread already, this refuses instead. */
@@ -137,6 +155,8 @@ void exchange_end_after(struct exchange *x);
 /* One more line of the next reply's head.  Both live until then; few and short. */
 void exchange_add_header(struct exchange *x, const char *name, const char *value);
 
+/* It is held no longer; call it before the reply to a request whose body was diverted. */
+void exchange_release(struct exchange *x);
 /* `gone` is called if the caller disconnects before the reply; x must not be used afterwards. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
 
@@ -154,3 +174,5 @@ bool exchange_is_behind(const struct exchange *x);
  */
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must);
 void exchange_end_stream(struct exchange *x);
+/* Ends it so that the caller sees that a part is missing. */
+void exchange_break_stream(struct exchange *x);

@@ -68,6 +68,9 @@ struct exchange {
 
 	void (*gone)(void *holder);
 	void *holder;
+	bool (*divert)(void *holder, const char *bytes, size_t size); /* NULL: the body is kept */
+	size_t divert_max;
+	bool is_paused; /* the holder takes no more of the body now */
 
 	bool is_answered, ends_after;
 	char reply_head[HTTP_REPLY_HEAD_MAX];

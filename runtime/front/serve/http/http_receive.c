@@ -204,10 +204,17 @@ static enum api_code make_room(struct exchange *x, size_t needed)
 /* The limit of a request, a caller or all callers that it exceeds; API_CODE_COUNT: none. */
 static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 {
-	size_t max = x->http->body_max; /* a reload may have lowered the limit meanwhile */
+	/* a reload may have lowered the limit meanwhile */
+	size_t max = x->divert ? x->divert_max : x->http->body_max;
 
 	if (part->size > max || x->size > max - part->size)
 		return API_TOO_LARGE;
+	if (x->divert) {
+		x->size += part->size;
+		x->deadline_ms += part->size * 1000 / HTTP_SEND_RATE; /* it may be large */
+		x->is_paused = !x->divert(x->holder, part->bytes, part->size);
+		return API_CODE_COUNT;
+	}
 	enum api_code why = make_room(x, x->size + part->size + 1);
 	if (why != API_CODE_COUNT)
 		return why;
@@ -273,7 +280,7 @@ bool exchange_receive(struct exchange *x)
 	if (x->phase < PHASE_BODY)
 		return receive_head(x);
 	if (exchange_awaits_body(x))
-		return receive_body(x);
+		return !x->is_paused && receive_body(x);
 	be_whole(x);
 	return false;
 }

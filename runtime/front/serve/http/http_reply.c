@@ -82,6 +82,24 @@ void exchange_drop_body(struct exchange *x)
 	x->body_held = 0;
 }
 
+void exchange_divert_body(struct exchange *x, const struct http_diversion *to)
+{
+	exchange_hold(x, to->gone, to->holder);
+	x->divert = to->take;
+	x->divert_max = to->max;
+}
+
+void exchange_resume_body(struct exchange *x)
+{
+	x->is_paused = false;
+	exchange_set_due(x);
+}
+
+void *exchange_diverted_to(const struct exchange *x)
+{
+	return x->divert ? x->holder : NULL;
+}
+
 /* --- holding ---------------------------------------------------------------- */
 
 void exchange_set_due(struct exchange *x)
@@ -93,6 +111,11 @@ void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder)
 {
 	x->gone = gone;
 	x->holder = holder;
+}
+
+void exchange_release(struct exchange *x)
+{
+	x->holder = NULL;
 }
 
 void exchange_clear(struct exchange *x)
@@ -115,7 +138,8 @@ void exchange_clear(struct exchange *x)
 	x->reply_head_size = x->reply_head_sent = x->reply_size = x->reply_sent = 0;
 	x->phase = PHASE_IDLE;
 	x->nmore = 0;
-	x->is_answered = x->ends_after = false;
+	x->is_answered = x->ends_after = x->is_paused = false;
+	x->divert = NULL;
 }
 
 /* --- the head of a reply ---------------------------------------------------- */
@@ -252,7 +276,10 @@ static void count(struct exchange *x, unsigned status, enum api_code code)
 /* Takes its text. */
 static void send_reply(struct exchange *x, const struct http_reply *reply)
 {
-	x->holder = NULL;
+	void *holder = take_ptr(x->holder);
+
+	if (x->divert && holder)
+		x->gone(holder); /* it is not the holder who answers */
 	if (x->is_inner) {
 		exchange_keep_inner_reply(x, reply);
 		return;
@@ -272,6 +299,8 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 	x->reply = reply->text + reply->skip;
 	x->reply_size = strcmp(x->head.method, "HEAD") == 0 ? 0 : reply->size;
 	end_head(x);
+	if (x->divert)
+		x->phase = PHASE_WHOLE; /* the rest of its body is not awaited */
 }
 
 void exchange_reply(struct exchange *x, const struct http_reply *reply)
@@ -393,6 +422,17 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 		append(s, "\r\n", 2);
 	exchange_set_due(x);
 	return true;
+}
+
+void exchange_break_stream(struct exchange *x)
+{
+	x->holder = NULL;
+	if (x->is_inner) {
+		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	x->is_abandoned = true;
+	exchange_set_due(x);
 }
 
 void exchange_end_stream(struct exchange *x)

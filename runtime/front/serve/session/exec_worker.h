@@ -13,7 +13,7 @@
 struct exec_order {
 	const struct work *keeper; /* the session's config, plan and job */
 	struct session *session;
-	unsigned slot;                           /* of an exec, and of a file that is written */
+	unsigned slot;                           /* of an exec */
 	unsigned number;                         /* of an exec: as struct work has it */
 	struct session_interpreter *interpreter; /* of a cell */
 	const struct cj_error *early;            /* of a cell: why there is no interpreter */
@@ -30,5 +30,5 @@ void exec_worker_run(const struct exec_order *order);
  */
 bool cell_worker_run(const struct exec_order *order);
 
-/* Likewise, one line (file_job.h). */
+/* Likewise; sends the lines of file_job.h. */
 void file_worker_run(const struct exec_order *order);

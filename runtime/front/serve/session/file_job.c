@@ -12,10 +12,9 @@
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
 const char *const file_op_names[] = {
-	[FILE_GET] = "get",
-	[FILE_PUT] = "put",
-	[FILE_LIST] = "list",
-	[FILE_REMOVE] = "remove",
+	[FILE_GET] = "get",     [FILE_PART] = "part",     [FILE_PUT] = "put",
+	[FILE_LIST] = "list",   [FILE_REMOVE] = "remove", [FILE_STAT] = "stat",
+	[FILE_MKDIR] = "mkdir", [FILE_RENAME] = "rename", [FILE_WATCH] = "watch",
 };
 static_assert(LENGTH(file_op_names) == FILE_OP_COUNT, "every operation has a name");
 
@@ -23,7 +22,7 @@ const char *const file_error_names[] = {
 	[FILE_NOT_FOUND] = "not_found", [FILE_NOT_REGULAR] = "not_regular",
 	[FILE_TOO_LARGE] = "too_large", [FILE_OUTSIDE] = "outside",
 	[FILE_NO_SPACE] = "no_space",   [FILE_DENIED] = "denied",
-	[FILE_FAILED] = "failed",
+	[FILE_EXISTS] = "exists",       [FILE_FAILED] = "failed",
 };
 static_assert(LENGTH(file_error_names) == FILE_ERROR_COUNT, "every error has a name");
 
@@ -35,9 +34,10 @@ static_assert(LENGTH(file_error_names) == FILE_ERROR_COUNT, "every error has a n
 static const struct json_key job_keys[] = {
 	{ "op", NEEDED(STRING, name), .detail = file_op_names, .max = FILE_OP_COUNT, AT(op) },
 	{ "path", NEEDED(STRING, string), AT(path) },
+	{ "to", NEEDED(STRING, string), AT(to) },
 	{ "max_bytes", NEEDED(NUMBER, u64), AT(max_bytes) },
-	{ "part", NEEDED(BOOL, bool), AT(is_part) },
 	{ "offset", NEEDED(NUMBER, u64), AT(offset) },
+	{ "depth", NEEDED(NUMBER, u64), AT(depth) },
 	{ "executable", NEEDED(BOOL, bool), AT(is_executable) },
 };
 #undef AT
@@ -46,7 +46,7 @@ static const struct json_record job_record = JSON_RECORD(job_keys, "the job");
 int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *head = NULL;
+	const char *text = NULL;
 	size_t size = 0;
 
 	if (!w)
@@ -54,18 +54,11 @@ int file_job_write(const struct file_job *job, char **out, size_t *out_size, str
 	json_open_object(w);
 	json_record_write(w, &job_record, job);
 	json_close_object(w);
-	if (json_writer_take(w, &head, &size, err) < 0)
+	if (json_writer_take(w, &text, &size, err) < 0)
 		return cj_wrap(err, "write a file job");
-	char *text = malloc(size + 1 + job->content.size);
-	if (!text)
-		return cj_fail(err, ENOMEM, "write a file job");
-	memcpy(text, head, size);
-	text[size] = '\n';
-	if (job->content.size > 0)
-		memcpy(text + size + 1, job->content.bytes, job->content.size);
-	*out = text;
-	*out_size = size + 1 + job->content.size;
-	return 0;
+	*out = strndup(text, size);
+	*out_size = size;
+	return *out ? 0 : cj_fail(err, ENOMEM, "write a file job");
 }
 
 int file_job_read(struct blob body, struct arena *a, struct file_job *out, struct cj_error *err)
@@ -74,13 +67,9 @@ int file_job_read(struct blob body, struct arena *a, struct file_job *out, struc
 	const struct json_node *root = NULL;
 	struct file_job job = { 0 };
 
-	const char *end = body.size > 0 ? memchr(body.bytes, '\n', body.size) : NULL;
-	if (!end)
-		return cj_reject(err, "the file job has no header");
-	if (json_parse("file job", body.bytes, (size_t)(end - body.bytes), a, &root, err) < 0 ||
+	if (json_parse("file job", body.bytes, body.size, a, &root, err) < 0 ||
 	    json_record_read(&in, root, &job_record, &job, err) < 0)
 		return -err->code;
-	job.content = (struct blob){ end + 1, body.size - (size_t)(end + 1 - body.bytes) };
 	*out = job;
 	return 0;
 }

@@ -1,41 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One operation on a file of a session.  Acts.
+ * One operation on files of a session.  Acts.
  *
- * A file is read from outside while untrusted programs run: jail/session/files/session_files.h has
- * the rules.  It is written inside, by a process that has the rights of a program (STEP_INPUT), as
- * the input of a "program" that can't be executed.  So its failure to execute says that the file
- * is written, and no protocol of its own is needed.
+ * Files are looked at and changed from outside while untrusted programs run:
+ * jail/session/files/session_files.h has the rules.  The worker is no process of the jail, so it
+ * works in a session that may start no further one.  A worker that writes is in the jail's cgroup:
+ * the session pays for the memory of its files.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "profiles/plan/plan.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/session/exec_worker.h"
 #include "runtime/front/serve/session/file_job.h"
-#include "runtime/jail/jail.h"
+#include "runtime/jail/session/files/session_change.h"
 #include "runtime/jail/session/files/session_files.h"
 #include "runtime/jail/session/files/session_remove.h"
+#include "runtime/jail/session/files/session_watch.h"
 
-#define LIST_DEPTH   8
 #define LIST_ENTRIES 1000
-/* Opening a file may have to wait for nothing, but a machine may be slow. */
-#define LIFE_MS 60000
+/* Between two signs of life.  Nothing here waits for a program, but a machine may be slow, and a
+ * file system of a bind may hang. */
+#define LIFE_S 60
 
 struct file_work {
-	const struct exec_order *order;
 	const struct jail *jail;
-	struct work work; /* its job, the arena and the socket */
+	struct work work; /* its job, the arena, the socket and the pipe */
 	struct file_job job;
+	int content_fd; /* of get */
+	struct session_watch watch;
 };
+
+/* --- lines ------------------------------------------------------------------------- */
+
+static int send_line(const struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	const char *text = NULL;
+	size_t size = 0;
+
+	(void)alarm(LIFE_S);
+	if (json_writer_take(w, &text, &size, err) < 0 ||
+	    fd_write_all(f->work.sock_fd, text, size, "the server", err) < 0)
+		return -err->code;
+	return fd_write_all(f->work.sock_fd, "\n", 1, "the server", err);
+}
+
+/* A line {"type":TYPE, KEY:{NAME:VALUE,NAME2:VALUE2}}; KEY NULL: without it. */
+static int send_text(const struct file_work *f, const char *type, const char *const members[4],
+		     struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write a line of a file worker");
+	json_open_object(w);
+	json_member_text(w, "type", type);
+	for (size_t i = 0; members && i < 4 && members[i]; i += 2)
+		json_member_text(w, members[i], members[i + 1]);
+	json_close_object(w);
+	return send_line(f, w, err);
+}
 
 /* --- operations: each writes its result when nothing of it can fail any more ----------- */
 
@@ -45,30 +79,73 @@ static void open_result(struct json_writer *w)
 	json_open_object(w);
 }
 
+static void put_nothing(struct json_writer *w)
+{
+	open_result(w);
+	json_close_object(w);
+}
+
 static int get(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	uint64_t max = f->job.max_bytes;
-	struct session_content content = { 0 };
+	struct session_file file = { 0 };
+	int fd =
+	    session_file_open(f->jail, f->job.path, f->job.max_bytes, &f->work.arena, &file, err);
 
-	if (max == 0 || max > FILE_BYTES_MAX)
-		max = FILE_BYTES_MAX;
-	int rc = f->job.is_part ? session_file_read_part(f->jail, f->job.path, f->job.offset,
-							 (size_t)max, &f->work.arena, &content, err)
-				: session_file_read(f->jail, f->job.path, (size_t)max,
-						    &f->work.arena, &content, err);
-	if (rc < 0)
-		return rc;
-	char *text = arena_alloc(&f->work.arena, 4 * ((content.size + 2) / 3) + 1);
-	if (!text)
-		return cj_fail(err, ENOMEM, "send '%s'", f->job.path);
-	(void)text_base64(content.bytes, content.size, text);
+	if (fd < 0)
+		return fd;
+	f->content_fd = fd;
 	open_result(w);
-	json_member_u64(w, "bytes", f->job.is_part ? content.file.bytes : content.size);
-	if (f->job.is_part)
-		json_member_u64(w, "offset", f->job.offset);
+	json_member_u64(w, "bytes", file.bytes);
+	json_close_object(w);
+	return 0;
+}
+
+/* The file may shrink meanwhile. */
+static int get_part(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	static char bytes[FILE_PART_MAX], text[4 * ((FILE_PART_MAX + 2) / 3) + 1];
+	const struct file_job *job = &f->job;
+	struct session_file file = { 0 };
+	size_t most = job->max_bytes < sizeof(bytes) ? (size_t)job->max_bytes : sizeof(bytes);
+	size_t size = 0;
+	ssize_t got = 1;
+
+	auto_fd int fd =
+	    session_file_open(f->jail, job->path, UINT64_MAX, &f->work.arena, &file, err);
+	if (fd < 0)
+		return fd;
+	for (; size < most && got > 0 && job->offset + size < file.bytes; size += (size_t)got) {
+		got = pread(fd, bytes + size, most - size, (off_t)(job->offset + size));
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", job->path);
+	}
+	(void)text_base64(bytes, size, text);
+	open_result(w);
+	json_member_u64(w, "bytes", file.bytes);
+	json_member_u64(w, "offset", job->offset);
 	json_member_text(w, "base64", text);
 	json_close_object(w);
 	return 0;
+}
+
+static int send_content(struct file_work *f, struct cj_error *err)
+{
+	static char piece[FILE_PIECE], text[4 * ((FILE_PIECE + 2) / 3) + 1];
+	const char *const members[4] = { "base64", text };
+
+	for (uint64_t sent = 0;;) {
+		ssize_t got = sys_read(f->content_fd, piece, sizeof(piece));
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", f->job.path);
+		if (got == 0)
+			return send_text(f, "end", NULL, err);
+		sent += (uint64_t)got;
+		if (sent > f->job.max_bytes) /* it grows meanwhile */
+			return cj_fail(err, EFBIG, "read '%s'", f->job.path);
+		(void)text_base64(piece, (size_t)got, text);
+		if (send_text(f, "bytes", members, err) < 0)
+			return -err->code;
+	}
 }
 
 static void put_entry(struct json_writer *w, const struct session_file *file)
@@ -92,7 +169,8 @@ static void put_entry(struct json_writer *w, const struct session_file *file)
 
 static int list(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	const struct session_list_request request = { f->job.path, LIST_DEPTH, LIST_ENTRIES };
+	const struct session_list_request request = { f->job.path, (unsigned)f->job.depth,
+						      LIST_ENTRIES };
 	struct session_listing listing = { 0 };
 
 	if (session_file_list(f->jail, &request, &f->work.arena, &listing, err) < 0)
@@ -112,84 +190,144 @@ static int remove_file(struct file_work *f, struct json_writer *w, struct cj_err
 {
 	if (session_file_remove(f->jail, f->job.path, true, err) < 0)
 		return -err->code;
+	put_nothing(w);
+	return 0;
+}
+
+static int look(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	struct session_file file = { 0 };
+
+	if (session_file_stat(f->jail, f->job.path, &f->work.arena, &file, err) < 0)
+		return -err->code;
+	json_put_key(w, "result");
+	put_entry(w, &file);
+	return 0;
+}
+
+static int make_directory(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	bool is_new = false;
+
+	if (session_file_mkdir(f->jail, f->job.path, &is_new, err) < 0)
+		return -err->code;
 	open_result(w);
+	json_member_bool(w, "created", is_new);
 	json_close_object(w);
 	return 0;
 }
 
-/* execve(2) of a directory fails in any jail. */
-static const char *const no_program[] = { "/" };
-
-static int wait_for_put(struct jail *view, const struct program *program, struct cj_error *err)
+static int rename_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	const struct jail_io io = { .stdin_fd = -1,
-				    .stdout_fd = -1,
-				    .stderr_fd = -1,
-				    .tty_fd = -1,
-				    .room_fd = -1,
-				    .hangup_fd = -1 };
-	struct outcome outcome;
+	if (session_file_rename(f->jail, f->job.path, f->job.to, err) < 0)
+		return -err->code;
+	put_nothing(w);
+	return 0;
+}
 
-	outcome_init(&outcome, program->id, 0);
-	int rc = jail_start(view, program, &io, err);
-	if (rc == 0)
-		rc = jail_wait(view, &outcome, err);
-	if (rc == 0 && outcome.exec_errno == 0)
-		rc = cj_fail(err, EIO, "write a file: it was executed");
-	outcome_fini(&outcome);
-	return rc;
+static int watch(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	if (session_watch_open(f->jail, f->job.path, &f->work.arena, &f->watch, err) < 0)
+		return -err->code;
+	put_nothing(w);
+	return 0;
+}
+
+static int send_change(void *context, enum session_change change, const char *path,
+		       struct cj_error *err)
+{
+	const char *const members[4] = { "event", session_change_names[change], "path", path };
+
+	return send_text(context, "event", members, err);
+}
+
+/* Until the directory or the server has gone; the keeper's SIGTERM ends it with the session. */
+static int send_changes(struct file_work *f, struct cj_error *err)
+{
+	struct pollfd sources[] = { { .fd = f->watch.fd, .events = POLLIN },
+				    { .fd = f->work.sock_fd } };
+	int rc = 1;
+
+	while (rc > 0) {
+		(void)alarm(0); /* nothing needs to happen there */
+		if (poll(sources, 2, -1) < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for changes");
+		if (sources[1].revents != 0)
+			return 0;
+		rc = session_watch_read(&f->watch, send_change, f, err);
+	}
+	return rc < 0 ? rc : send_text(f, "end", NULL, err);
+}
+
+/* --- put -------------------------------------------------------------------------- */
+
+/* The server closes the control pipe first when the caller is gone, and then the end of the bytes
+ * is not that of the file. */
+static int check_end(const struct file_work *f, struct cj_error *err)
+{
+	struct pollfd control = { .fd = f->work.control_fd };
+
+	if (poll(&control, 1, 0) == 0)
+		return 0;
+	return cj_reject_as(err, ECANCELED, "the caller has gone");
+}
+
+static int receive(struct file_work *f, const struct session_put *file, uint64_t *out_size,
+		   struct cj_error *err)
+{
+	static char piece[FILE_PIECE];
+
+	for (*out_size = 0;;) {
+		(void)alarm(LIFE_S);
+		ssize_t got = sys_read(f->work.stdin_fd, piece, sizeof(piece));
+		if (got < 0)
+			return cj_fail(err, errno, "receive '%s'", f->job.path);
+		if (got == 0)
+			return check_end(f, err);
+		*out_size += (uint64_t)got;
+		if (*out_size > f->job.max_bytes)
+			return cj_reject_as(err, EFBIG, "'%s' has more than %llu bytes",
+					    f->job.path, (unsigned long long)f->job.max_bytes);
+		if (fd_write_all(file->fd, piece, (size_t)got, f->job.path, err) < 0)
+			return -err->code;
+	}
 }
 
 static int put(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	const struct blob *content = &f->job.content;
-	const struct copy_spec copy = { .target = f->job.path,
-					.bytes = content->size > 0 ? content->bytes : "",
-					.size = content->size,
-					.is_executable = f->job.is_executable };
-	const struct program program = { .argv = { (const char **)no_program, 1 },
-					 .workdir = "/",
-					 .files = &copy,
-					 .nfiles = 1 };
-	struct jail *view = NULL;
+	struct session_put file = SESSION_PUT_NULL;
+	uint64_t size = 0;
 
-	if (content->size > FILE_BYTES_MAX)
-		return cj_reject_as(err, EFBIG, "'%s' has more than %u bytes", f->job.path,
-				    FILE_BYTES_MAX);
-	/* the jail's user may write elsewhere, too; a caller of the API may not */
-	if (strncmp(f->job.path, "/box/", 5) != 0 && strncmp(f->job.path, "/tmp/", 5) != 0)
-		return cj_reject_as(err, EXDEV, "'%.64s' is not below /box or /tmp", f->job.path);
-	if (session_exec_open(f->order->session, f->order->slot, "put", &view, err) < 0)
-		return -err->code;
-	int rc = wait_for_put(view, &program, err);
-	jail_destroy(&view);
+	int rc = session_file_create(f->jail, f->job.path, &f->work.arena, &file, err);
+	if (rc == 0)
+		rc = receive(f, &file, &size, err);
+	if (rc == 0)
+		rc = session_file_publish(&file, f->job.is_executable, err);
+	session_put_fini(&file);
 	if (rc < 0)
 		return rc;
 	open_result(w);
-	json_member_u64(w, "bytes", content->size);
+	json_member_u64(w, "bytes", size);
 	json_close_object(w);
 	return 0;
 }
 
-static int (*const operations[FILE_OP_COUNT])(struct file_work *f, struct json_writer *w,
-					      struct cj_error *err) = {
-	[FILE_GET] = get,
-	[FILE_PUT] = put,
-	[FILE_LIST] = list,
-	[FILE_REMOVE] = remove_file,
+static const struct {
+	int (*answer)(struct file_work *f, struct json_writer *w, struct cj_error *err);
+	int (*go_on)(struct file_work *f, struct cj_error *err); /* after the answer, or NULL */
+} operations[FILE_OP_COUNT] = {
+	[FILE_GET] = { get, send_content },
+	[FILE_PART] = { get_part },
+	[FILE_PUT] = { put },
+	[FILE_LIST] = { list },
+	[FILE_REMOVE] = { remove_file },
+	[FILE_STAT] = { look },
+	[FILE_MKDIR] = { make_directory },
+	[FILE_RENAME] = { rename_file },
+	[FILE_WATCH] = { watch, send_changes },
 };
 
 /* --- the answer ------------------------------------------------------------------ */
-
-/* The kind of worker decided whether it has a slot in the jail. */
-static int carry_out(struct file_work *f, struct json_writer *w, struct cj_error *err)
-{
-	bool is_put = f->job.op == FILE_PUT;
-
-	if (is_put != (f->order->request->worker == SESSION_WORKER_PUT))
-		return cj_reject_as(err, EPROTO, "a worker of another kind was asked for");
-	return operations[f->job.op](f, w, err);
-}
 
 static void put_error(struct json_writer *w, const struct cj_error *why)
 {
@@ -210,15 +348,13 @@ static int operate(struct file_work *f, struct json_writer *w, struct cj_error *
 				    job_kind_names[job->kind]);
 	if (file_job_read(body, &f->work.arena, &f->job, err) < 0)
 		return -err->code;
-	return carry_out(f, w, err);
+	return operations[f->job.op].answer(f, w, err);
 }
 
 static int answer(struct file_work *f, const struct cj_error *early, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error why = *early;
-	const char *text = NULL;
-	size_t size = 0;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the answer of a file worker");
@@ -227,25 +363,36 @@ static int answer(struct file_work *f, const struct cj_error *early, struct cj_e
 	if (why.code != 0 || operate(f, w, &why) < 0)
 		put_error(w, &why);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0 ||
-	    fd_write_all(f->work.sock_fd, text, size, "the server", err) < 0)
+	int rc = send_line(f, w, err);
+	if (rc == 0 && why.code == 0 && operations[f->job.op].go_on)
+		rc = operations[f->job.op].go_on(f, err);
+	return rc;
+}
+
+/* The change of credentials has cleared the request to die with the keeper. */
+static int step_down(const struct file_work *f, struct cj_error *err)
+{
+	if (session_files_become(f->jail, err) < 0)
 		return -err->code;
-	return fd_write_all(f->work.sock_fd, "\n", 1, "the server", err);
+	return child_die_with_parent(-1, err);
 }
 
 void file_worker_run(const struct exec_order *order)
 {
 	struct file_work f = {
-		.order = order,
 		.jail = order->keeper->driver.jail,
 		.work = { .sock_fd = order->request->sock_fd,
-			  .control_fd = order->request->control_fd },
+			  .control_fd = order->request->control_fd,
+			  .stdin_fd = order->request->stdin_fd },
+		.content_fd = -1,
+		.watch = SESSION_WATCH_NULL,
 	};
 	struct cj_error early = { 0 }, ignored = { 0 }; /* the server sees the socket end */
 
 	/* Nothing here is worth waiting for at the end of the session. */
 	if (child_unblock_signals(&early) == 0)
-		(void)!work_limit_life(LIFE_MS, &early);
+		(void)!step_down(&f, &early);
+	(void)alarm(LIFE_S);
 	if (!work_await_job(&f.work, order->signal_fd))
 		return;
 	if (work_read_job(&f.work, &early) < 0 && early.code == EPIPE)

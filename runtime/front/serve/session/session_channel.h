@@ -15,7 +15,7 @@
  * End of file without "ended": the keeper was killed, and its jail with it.
  *
  * A worker of a keeper gets its own job from the server, over its own socket.  One for an exec
- * sends what a worker of a run sends, without "ready"; one for a file sends one line (file_job.h).
+ * sends what a worker of a run sends, without "ready"; one for files the lines of file_job.h.
  * If the keeper can't start it, it sends "unready" on that socket.
  *
  * Closing the control pipe of an exec cancels it.  Closing that of the keeper ends the session:
@@ -36,17 +36,17 @@
 
 enum session_worker {
 	SESSION_WORKER_EXEC,
-	SESSION_WORKER_CELL, /* an exec whose code runs in the session's interpreter */
-	SESSION_WORKER_FILE, /* get, list and remove (file_job.h) */
-	SESSION_WORKER_PUT,  /* put: it needs a process in the jail, as an exec does */
+	SESSION_WORKER_CELL,  /* an exec whose code runs in the session's interpreter */
+	SESSION_WORKER_FILE,  /* an operation on files (file_job.h) */
+	SESSION_WORKER_WRITE, /* likewise, and the session pays for its memory */
 	SESSION_WORKER_COUNT
 };
 
 /*
  * session_send_worker - ask for a worker in the session; send it its job by worker_send_job().
  *
- * `id` is the exec's, "" of a file.  With out_stdin_fd the exec's standard input is a pipe, whose
- * write end the caller gets, non-blocking; NULL: its input is in the request.
+ * `id` is the exec's, "" of a file.  With out_stdin_fd the exec's standard input, or the bytes of a
+ * file, come through a pipe, whose write end the caller gets, non-blocking.
  * Fails: EAGAIN when the keeper does not read; EPIPE when it has ended.
  */
 int session_send_worker(const struct worker *keeper, enum session_worker kind, const char *id,

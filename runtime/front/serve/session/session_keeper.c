@@ -226,6 +226,11 @@ static bool has_children(const struct keeper *k)
 	return false;
 }
 
+static bool is_file(enum session_worker worker)
+{
+	return worker == SESSION_WORKER_FILE || worker == SESSION_WORKER_WRITE;
+}
+
 /*
  * From here: a worker.  It has no descriptor of the keeper's: a copy of the keeper's socket would
  * hide the end of the session.  And it dies with the keeper, as init does.
@@ -244,10 +249,9 @@ static _Noreturn void become_worker(struct keeper *k, const struct exec_order *o
 		count += session_interpreter_own(order->interpreter, own + count);
 	if (session_fork_keep(k->session, order->slot, own, count, &err) < 0)
 		_exit(EXIT_FAILURE);
-	bool is_file = r->worker == SESSION_WORKER_FILE || r->worker == SESSION_WORKER_PUT;
-	(void)prctl(PR_SET_NAME, is_file ? "cejail-file" : "cejail-exec", 0, 0,
-		    0); /* only what ps(1) shows */
-	if (is_file)
+	const char *name = is_file(r->worker) ? "cejail-file" : "cejail-exec";
+	(void)prctl(PR_SET_NAME, name, 0, 0, 0); /* only what ps(1) shows */
+	if (is_file(r->worker))
 		file_worker_run(order);
 	else if (r->worker == SESSION_WORKER_CELL)
 		_exit(cell_worker_run(order) ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -262,7 +266,8 @@ static int fork_worker(struct keeper *k, struct child *c, const struct exec_orde
 {
 	const pid_t self = getpid();
 	int pidfd = -1;
-	pid_t pid = child_fork(&pidfd);
+	bool is_charged = order->request->worker == SESSION_WORKER_WRITE;
+	pid_t pid = is_charged ? session_fork_charged(k->session, &pidfd) : child_fork(&pidfd);
 
 	if (pid == 0)
 		become_worker(k, order, self);
@@ -303,7 +308,7 @@ static int add_cell(struct keeper *k, struct session_request *r, struct cj_error
 static int add_worker(struct keeper *k, struct session_request *r, struct cj_error *err)
 {
 	struct child *c = find_free(k);
-	bool needs_slot = r->worker != SESSION_WORKER_FILE;
+	bool needs_slot = !is_file(r->worker);
 
 	if (!c)
 		return cj_reject_as(err, EBUSY, "the session has %d workers already",

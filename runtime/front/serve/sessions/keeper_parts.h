@@ -18,15 +18,28 @@ struct session_waiter {
 };
 TAILQ_HEAD(session_waiters, session_waiter);
 
+/* The bytes of a put, on their way to its worker. */
+struct file_pipe {
+	int fd; /* -1: closed */
+	struct watch watch;
+	char *bytes; /* [start, end) waits */
+	size_t start, end;
+	bool is_open; /* more may come from the caller */
+};
+
 struct file_operation {
 	TAILQ_ENTRY(file_operation) link;
 	struct keeper *keeper;
 	struct exchange *exchange; /* NULL: answered */
 	struct worker_conn *conn;
 	enum file_op op;
+	bool wants_head; /* of get: its caller wants no bytes */
 	char *path;
-	uint64_t deadline_ms;
+	uint64_t deadline_ms; /* for the next sign of life; 0: none */
 	bool is_over;
+	struct file_pipe pipe;
+	char *held; /* of get, for a caller without a connection */
+	size_t held_size;
 };
 TAILQ_HEAD(file_operations, file_operation);
 
@@ -45,6 +58,7 @@ struct keeper {
 	uint64_t begun_ms, execs;
 	struct session_waiters waiters;
 	struct file_operations files;
+	unsigned operations; /* how many these are */
 };
 TAILQ_HEAD(keeper_list, keeper);
 

@@ -28,12 +28,13 @@ struct loop;
 struct metrics;
 struct pool;
 
-#define KEEPER_START_MS       30000 /* for the jail to be built */
-#define KEEPER_END_MS         15000 /* for the keeper to end; it limits itself to less */
-#define SESSION_FILE_MS       30000
+#define KEEPER_START_MS       30000      /* for the jail to be built */
+#define KEEPER_END_MS         15000      /* for the keeper to end; it limits itself to less */
+#define SESSION_FILE_MS       30000      /* between two signs of life of a file operation */
 #define SESSION_STDIN_MAX     (1u << 20) /* buffered for an exec that does not read */
-#define SESSION_FILES_MAX     8          /* operations of a caller at once */
-#define SESSION_ALL_FILES_MAX 16
+#define SESSION_FILES_MAX     16         /* operations of a caller at once, watches too */
+#define SESSION_ALL_FILES_MAX 64
+#define SESSION_FILE_BUFFER   (64u << 10) /* of a put; then its caller waits */
 
 struct keepers;
 
@@ -120,6 +121,15 @@ enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in
 
 /* --- files: session_operations.c ------------------------------------------------------- */
 
-/* Answers the exchange when it is done. */
-void keeper_file(struct keepers *all, struct session_entry *e, const struct file_job *job,
+struct file_order {
+	struct file_job job;
+	bool wants_head; /* of get: no bytes */
+	char *bytes;     /* of put: malloc'ed, taken; NULL: they come through the exchange's body */
+	size_t size;
+};
+/* Answers the exchange when it is done, or with a stream.  That of a put whose bytes are to come
+ * diverts its body. */
+void keeper_file(struct keepers *all, struct session_entry *e, const struct file_order *order,
 		 struct exchange *x);
+/* The diverted body is whole. */
+void keeper_file_whole(struct exchange *x);

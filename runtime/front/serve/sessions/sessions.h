@@ -87,7 +87,7 @@ struct session_entry {
 	uint64_t created_ms, ended_ms;          /* since the epoch */
 	struct exec_list execs;                 /* oldest first */
 	size_t unfinished, finished;            /* of them */
-	unsigned files;                         /* file operations in progress */
+	unsigned files;                         /* file operations in progress, without watches */
 	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
 	bool is_isolated, has_usage;
 	struct session_line usage; /* the last status */

@@ -17,7 +17,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/report/explain.h"
 #include "runtime/front/serve/worker/work_result.h"
-#include "runtime/jail/session/files/session_remove.h"
 
 /* --- the job --- */
 
@@ -252,10 +251,8 @@ static struct jail_io make_io(const struct work *w)
 /* What an earlier exec left there is not the value of this one. */
 static void forget_value(const struct work *w)
 {
-	struct cj_error ignored = { 0 }; /* a value that can't be removed may be there again */
-
 	if (w->session_id && w->program.value_path)
-		(void)!session_file_remove(w->driver.jail, w->program.value_path, false, &ignored);
+		jail_forget_value(w->driver.jail, w->program.value_path);
 }
 
 static int run(struct work *w, struct cj_error *err)

@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "profiles/paths.h"
-#include "rootfs/files/jail_file.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/init/privileges.h"
+#include "runtime/jail/jail_state.h"
 #include "runtime/jail/session/files/session_path.h"
 
 const char *const session_file_kind_names[SESSION_FILE_KIND_COUNT] = {
@@ -29,16 +27,29 @@ const char *session_file_fault(int code)
 		int code;
 		const char *name;
 	} faults[] = {
-		{ ENOENT, "not_found" },    { ENOTDIR, "not_found" }, { EISDIR, "not_regular" },
-		{ ENOTSUP, "not_regular" }, { EFBIG, "too_large" },   { EXDEV, "outside" },
-		{ ELOOP, "outside" },       { EINVAL, "outside" },    { ENOSPC, "no_space" },
-		{ EDQUOT, "no_space" },     { EACCES, "denied" },     { EPERM, "denied" },
-		{ EBUSY, "denied" },        { ENOTEMPTY, "denied" },  { EAGAIN, "denied" },
+		{ ENOENT, "not_found" },   { ENOTDIR, "not_found" },    { ELOOP, "not_found" },
+		{ EISDIR, "not_regular" }, { ENOTSUP, "not_regular" },  { EFBIG, "too_large" },
+		{ EXDEV, "outside" },      { EINVAL, "outside" },       { ENOSPC, "no_space" },
+		{ EDQUOT, "no_space" },    { EACCES, "denied" },        { EPERM, "denied" },
+		{ EBUSY, "denied" },       { EROFS, "denied" },         { EEXIST, "exists" },
+		{ ENOTEMPTY, "exists" },   { ENAMETOOLONG, "outside" },
 	};
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		if (faults[i].code == code)
 			return faults[i].name;
 	return "failed";
+}
+
+/* --- the rights of a program -------------------------------------------------------------- */
+
+int session_files_become(const struct jail *j, struct cj_error *err)
+{
+	const struct idmap *ids = &j->ids;
+	(void)umask(022);
+	if (privileges_become(ids->uid, ids->gid, ids->may_setgroups, err) < 0 ||
+	    privileges_keep_only(-1, err) < 0 || privileges_no_new(err) < 0)
+		return cj_wrap(err, "become the user of the session");
+	return 0;
 }
 
 /* --- one file ---------------------------------------------------------------------------- */
@@ -61,16 +72,22 @@ static enum session_file_kind kind_of(mode_t mode)
 	}
 }
 
-/* Each byte becomes at most four.  False: no memory. */
-static bool set_path(struct session_file *f, const char *path, struct arena *a)
+/* Each byte becomes at most four. */
+const char *session_file_shown(const char *path, struct arena *a)
 {
 	size_t size = strlen(path), room = 4 * size + 13;
 	auto_free char *shown = malloc(room);
 	if (!shown)
-		return false;
+		return NULL;
 	(void)text_escape(path, size, false, shown, room);
-	f->path = arena_strdup(a, shown);
-	f->is_escaped = strcmp(shown, path) != 0;
+	return arena_strdup(a, shown);
+}
+
+/* False: no memory. */
+static bool set_path(struct session_file *f, const char *path, struct arena *a)
+{
+	f->path = session_file_shown(path, a);
+	f->is_escaped = f->path && strcmp(f->path, path) != 0;
 	return f->path != NULL;
 }
 
@@ -94,7 +111,7 @@ int session_file_stat(const struct jail *j, const char *path, struct arena *a,
 	struct stat st;
 	if (session_path_parse(j, path, a, &at, err) < 0)
 		return -err->code;
-	auto_fd int fd = session_path_open(&at, O_PATH | O_NOFOLLOW, err);
+	auto_fd int fd = session_path_open(&at, O_PATH, err);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -117,7 +134,7 @@ static int refuse_kind(const struct session_path *at, const struct stat *st, str
  */
 static int open_regular(const struct session_path *at, struct stat *st, struct cj_error *err)
 {
-	auto_fd int seen_fd = session_path_open(at, O_PATH | O_NOFOLLOW, err);
+	auto_fd int seen_fd = session_path_open(at, O_PATH, err);
 	if (seen_fd < 0)
 		return seen_fd;
 	if (fstat(seen_fd, st) < 0)
@@ -125,7 +142,7 @@ static int open_regular(const struct session_path *at, struct stat *st, struct c
 	if (refuse_kind(at, st, err) < 0)
 		return -err->code;
 
-	auto_fd int fd = session_path_open(at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, err);
+	auto_fd int fd = session_path_open(at, O_RDONLY | O_NONBLOCK | O_NOCTTY, err);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, st) < 0)
@@ -133,73 +150,22 @@ static int open_regular(const struct session_path *at, struct stat *st, struct c
 	return refuse_kind(at, st, err) < 0 ? -err->code : take_fd(&fd);
 }
 
-int session_file_read(const struct jail *j, const char *path, size_t max_bytes, struct arena *a,
-		      struct session_content *out, struct cj_error *err)
+int session_file_open(const struct jail *j, const char *path, uint64_t max_bytes, struct arena *a,
+		      struct session_file *out, struct cj_error *err)
 {
 	struct session_path at;
-	struct session_content content = { 0 };
 	struct stat st;
-	char *bytes;
 	if (session_path_parse(j, path, a, &at, err) < 0)
 		return -err->code;
 	auto_fd int fd = open_regular(&at, &st, err);
 	if (fd < 0)
 		return fd;
 	if ((uint64_t)st.st_size > max_bytes) /* before a sparse file is read for nothing */
-		return cj_reject_as(err, EFBIG, "'%s' has %llu bytes; %zu may be read", at.path,
-				    (unsigned long long)st.st_size, max_bytes);
-	if (fd_read_all(fd, max_bytes, a, &bytes, &content.size, at.path, err) < 0)
-		return -err->code;
-	content.bytes = bytes;
-	if (!describe(&st, at.path, a, &content.file))
+		return cj_reject_as(err, EFBIG, "'%s' has %llu bytes; %llu may be read", at.path,
+				    (unsigned long long)st.st_size, (unsigned long long)max_bytes);
+	if (!describe(&st, at.path, a, out))
 		return cj_fail(err, ENOMEM, "read '%s'", at.path);
-	*out = content;
-	return 0;
-}
-
-/* The file may shrink meanwhile. */
-static int read_part(int fd, uint64_t offset, size_t max_bytes, const struct stat *st,
-		     struct arena *a, struct session_content *out, struct cj_error *err)
-{
-	uint64_t left = (uint64_t)st->st_size > offset ? (uint64_t)st->st_size - offset : 0;
-	size_t most = left < max_bytes ? (size_t)left : max_bytes;
-	char *bytes = arena_alloc(a, most + 1);
-	ssize_t got = 1;
-
-	if (!bytes)
-		return cj_fail(err, ENOMEM, "read a file");
-	if (left > 0 && lseek(fd, (off_t)offset, SEEK_SET) < 0)
-		return cj_fail(err, errno, "read a file at byte %llu", (unsigned long long)offset);
-	while (out->size < most && got > 0) {
-		got = sys_read(fd, bytes + out->size, most - out->size);
-		if (got < 0)
-			return cj_fail(err, errno, "read a file");
-		out->size += (size_t)got;
-	}
-	bytes[out->size] = '\0';
-	out->bytes = bytes;
-	return 0;
-}
-
-int session_file_read_part(const struct jail *j, const char *path, uint64_t offset,
-			   size_t max_bytes, struct arena *a, struct session_content *out,
-			   struct cj_error *err)
-{
-	struct session_path at;
-	struct session_content content = { 0 };
-	struct stat st;
-
-	if (session_path_parse(j, path, a, &at, err) < 0)
-		return -err->code;
-	auto_fd int fd = open_regular(&at, &st, err);
-	if (fd < 0)
-		return fd;
-	if (read_part(fd, offset, max_bytes, &st, a, &content, err) < 0)
-		return -err->code;
-	if (!describe(&st, at.path, a, &content.file))
-		return cj_fail(err, ENOMEM, "read '%s'", at.path);
-	*out = content;
-	return 0;
+	return take_fd(&fd);
 }
 
 /* --- a directory ------------------------------------------------------------------------- */
@@ -258,9 +224,9 @@ static int list_entry(struct lister *l, int dir_fd, const char *path, const char
 		return -err->code;
 	if (!S_ISDIR(st.st_mode) || depth + 1 >= l->depth)
 		return 0;
-	int fd = jail_file_open(dir_fd, name, O_DIRECTORY);
+	int fd = session_path_enter(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	if (fd < 0) {
-		l->is_truncated |= errno != ENOENT;
+		l->is_truncated |= fd != -ENOENT;
 		return 0;
 	}
 	return list_directory(l, fd, full, depth + 1, err);
@@ -310,7 +276,7 @@ int session_file_list(const struct jail *j, const struct session_list_request *r
 	};
 	if (session_path_parse(j, request->path, a, &at, err) < 0)
 		return -err->code;
-	int fd = session_path_open(&at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, err);
+	int fd = session_path_open(&at, O_RDONLY | O_DIRECTORY | O_NONBLOCK, err);
 	if (fd < 0)
 		return fd;
 	if (list_directory(&l, fd, at.path, 0, err) < 0)

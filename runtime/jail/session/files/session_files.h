@@ -5,18 +5,13 @@
  * Untrusted programs run meanwhile: they choose each name, type and mode, and change the tree at
  * any time.  So:
  *
- *	- a path lies below /box or /tmp.  It is opened below the jail's own descriptors of them,
- *	  across no symbolic link and no other mount (openat2(2)): a --bind or --overlay below
- *	  /box is outside
+ *	- the caller first becomes the user of the programs (session_files_become()), and opens
+ *	  everything through the jail's own mounts: no more can be read or written than by a program
+ *	- a path lies below /box, /tmp, or a destination of the caller's own mounts.  It is opened
+ *	  below the jail's root, across no symbolic link (openat2(2))
  *	- nothing blocks: only regular files are read, and a FIFO is never opened
  *	- the bytes that are read are counted, not the size that stat(2) reports; entries and depth
  *	  have limits, too
- *
- * A file may have several hard links: both directories are on the jail's own tmpfs, so all names
- * of the file are in the jail.
- *
- * Each call acts with the rights of the calling process.  If that is not root, a file that the
- * program made unreadable is refused (EACCES), as the jail's user itself would be.
  */
 #pragma once
 
@@ -53,24 +48,27 @@ struct session_file {
 	int64_t mtime_ms; /* since 1970; the program can set it to any value */
 };
 
+/* A path as it is in a struct session_file.  NULL: no memory. */
+const char *session_file_shown(const char *path, struct arena *a);
+
+/*
+ * session_files_become - from now on this process has the rights of the session's programs to
+ * files, and no more.  It stays in the namespaces of its keeper.
+ *
+ * Runs in: a fork of the keeper, before any of the calls below.
+ */
+int session_files_become(const struct jail *j, struct cj_error *err);
+
 /* Looks at one path.  A symbolic link is reported, not followed. */
 int session_file_stat(const struct jail *j, const char *path, struct arena *a,
 		      struct session_file *out, struct cj_error *err);
 
-struct session_content {
-	struct session_file file;
-	const char *bytes; /* with a NUL behind them, which `size` does not count */
-	size_t size;       /* bytes read: the file may have grown or shrunk meanwhile */
-};
-
-/* Reads one regular file, at most max_bytes: EFBIG for more. */
-int session_file_read(const struct jail *j, const char *path, size_t max_bytes, struct arena *a,
-		      struct session_content *out, struct cj_error *err);
-
-/* Reads a part of one regular file: at most max_bytes from `offset` on, none behind its end. */
-int session_file_read_part(const struct jail *j, const char *path, uint64_t offset,
-			   size_t max_bytes, struct arena *a, struct session_content *out,
-			   struct cj_error *err);
+/*
+ * Opens one regular file to read it; EFBIG if it has more than max_bytes.  It may grow or shrink
+ * afterwards.  Returns: a descriptor, the caller's to close.
+ */
+int session_file_open(const struct jail *j, const char *path, uint64_t max_bytes, struct arena *a,
+		      struct session_file *out, struct cj_error *err);
 
 struct session_list_request {
 	const char *path; /* of a directory */
@@ -89,6 +87,6 @@ int session_file_list(const struct jail *j, const struct session_list_request *r
 
 /*
  * What a failure of these calls means to the API's caller, by err->code: "not_found",
- * "not_regular", "too_large", "outside", "no_space", "denied"; "failed" for any other.
+ * "not_regular", "too_large", "outside", "no_space", "denied", "exists"; "failed" for any other.
  */
 const char *session_file_fault(int code);

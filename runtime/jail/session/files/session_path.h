@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_path - a path of a session's files: below which descriptor it is opened, and how.
+ * session_path - a path of a session's files: is it one, and how it is opened.
  * session_files.h has the rules.
  */
 #pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -12,20 +15,37 @@ struct jail;
 
 struct session_path {
 	const char *path;   /* absolute, normalised; for messages and results */
-	const char *inside; /* below dir_fd; ".": the top itself */
-	int dir_fd;         /* borrowed: the jail's handle of /box or /tmp */
+	const char *inside; /* below root_fd */
+	int root_fd;        /* borrowed: the jail's handle of "/" */
+	bool is_top;        /* it is /box, /tmp, or where the caller has mounted something */
 };
 
-/* Fails: EXDEV when `path` is not below /box or /tmp; EINVAL when it has "..". */
+/* Fails: EXDEV when `path` is not below one of the tops; EINVAL when it has "..". */
 int session_path_parse(const struct jail *j, const char *path, struct arena *a,
 		       struct session_path *out, struct cj_error *err);
+
+/*
+ * session_path_enter - open a path below dir_fd: across no symbolic link, into no procfs.
+ * Returns: a descriptor, or a negative errno.
+ */
+int session_path_enter(int dir_fd, const char *inside, int flags);
 
 /* Opens the path itself.  Returns: a descriptor, the caller's to close. */
 int session_path_open(const struct session_path *at, int flags, struct cj_error *err);
 
-/* Opens its parent directory (O_PATH); *out_name is the last component, in the arena. */
-int session_path_open_parent(const struct session_path *at, struct arena *a, const char **out_name,
-			     struct cj_error *err);
+/*
+ * Opens its parent directory (O_PATH); *out_name is the last component, in the arena.  Each missing
+ * directory is made with `mode`; 0: none is.  Fails: EACCES of a top.
+ */
+int session_path_open_parent(const struct session_path *at, mode_t mode, struct arena *a,
+			     const char **out_name, struct cj_error *err);
+
+/*
+ * A mount point of the jail is none in our mount namespace.  There the kernel would remove or
+ * replace the directory below the mount, and with it the mount: mount_namespaces(7).  Programs of
+ * the jail can't mount, so the answer stays true.
+ */
+bool session_path_is_mount(int dir_fd, const char *name);
 
 /* "DOING 'PATH': WHY", with a hint where the errno has a known cause.  Returns -code. */
 int session_path_fail(const struct session_path *at, int code, const char *doing,

@@ -8,8 +8,8 @@
  * enough.
  *
  * Programs may rename and add entries meanwhile.  The number of entries that are looked at has a
- * limit.  A directory that was moved elsewhere after it was opened may still lose its entries: they
- * lie on the jail's own tmpfs, where every program of the session may remove them as well.
+ * limit.  A directory that was moved elsewhere after it was opened may still lose its entries: a
+ * program of the session may remove them as well.  No other mount is entered.
  */
 #include "runtime/jail/session/files/session_remove.h"
 
@@ -51,22 +51,11 @@ static int refuse_more(const struct removal *r, struct cj_error *err)
 	return rc;
 }
 
-/*
- * A mount point of the jail is none in our mount namespace.  There the kernel would remove the
- * directory below the mount, and with it the mount: mount_namespaces(7).  Programs of the jail
- * can't mount, so the answer stays true.
- */
-static bool is_mount_point(int dir_fd, const char *name)
-{
-	auto_fd int fd = jail_file_look(dir_fd, name);
-	return fd < 0 && errno == EXDEV;
-}
-
 /* Whatever has the name now; a directory only if it is empty. */
 static int remove_one(int dir_fd, const char *name)
 {
-	if (is_mount_point(dir_fd, name))
-		return -EXDEV;
+	if (session_path_is_mount(dir_fd, name))
+		return -EBUSY;
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return REMOVED;
 	if (errno != EISDIR)
@@ -195,9 +184,7 @@ int session_file_remove(const struct jail *j, const char *path, bool is_tree, st
 	const char *name;
 	if (session_path_parse(j, path, &a, &at, err) < 0)
 		return -err->code;
-	if (strcmp(at.inside, ".") == 0)
-		return cj_reject_as(err, EACCES, "'%s' itself can't be removed", at.path);
-	auto_fd int parent_fd = session_path_open_parent(&at, &a, &name, err);
+	auto_fd int parent_fd = session_path_open_parent(&at, 0, &a, &name, err);
 	if (parent_fd < 0)
 		return parent_fd;
 	return remove_named(&at, parent_fd, name, is_tree, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_remove - removes files of a session from outside, by the rules of session_files.h. */
+/* session_remove - removes files of a session, by the rules of session_files.h. */
 #pragma once
 
 #include <stdbool.h>

@@ -61,7 +61,7 @@ static void another_path_does_not_fit(void **state)
 		assert_false(api_path_fits(rows[i].pattern, rows[i].path, &names));
 }
 
-static void a_file_is_below_box_or_tmp(void **state)
+static void a_path_is_that_in_the_jail(void **state)
 {
 	static const struct {
 		const char *rest, *path;
@@ -84,9 +84,8 @@ static void a_file_is_below_box_or_tmp(void **state)
 static void a_path_that_could_lead_elsewhere_is_refused(void **state)
 {
 	static const char *const rows[] = {
-		"",         "box",    "box/",     "/box/a",   "etc/passwd",   "boxx/a",
-		"bo/a",     "box/..", "box/../a", "box/a/..", "box/.",        "box//a",
-		"box/a//b", "box/a/", "../box/a", "./box/a",  "tmp/../box/a",
+		"",       "box/",     "/box/a", "box/..",   "box/../a", "box/a/..",     "box/.",
+		"box//a", "box/a//b", "box/a/", "../box/a", "./box/a",  "tmp/../box/a",
 	};
 	char path[INPUT_PATH_MAX], text[2 * INPUT_PATH_MAX] = "box/";
 	struct cj_error err = { 0 };
@@ -157,7 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wildcard_is_one_segment),
 		cmocka_unit_test(another_path_does_not_fit),
-		cmocka_unit_test(a_file_is_below_box_or_tmp),
+		cmocka_unit_test(a_path_is_that_in_the_jail),
 		cmocka_unit_test(a_path_that_could_lead_elsewhere_is_refused),
 		cmocka_unit_test(a_directory_may_be_the_top_and_end_in_a_slash),
 		cmocka_unit_test(parameters_are_read_strictly),

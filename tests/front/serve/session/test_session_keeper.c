@@ -368,27 +368,78 @@ static void an_open_input_is_written_in_parts(void **state)
 
 /* --- files --- */
 
-static struct file_answer operate(struct side *side, const struct file_job *job, struct arena *a)
+static struct file_answer ask(struct side *side, struct file_job job, const struct blob *content,
+			      struct worker *w, struct arena *a)
 {
-	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
 	struct file_answer answer = { 0 };
 	auto_free char *body = NULL;
+	auto_fd int pipe_fd = -1;
 	size_t size = 0;
 	char *line = arena_alloc(a, 1 << 20);
 
-	assert_int_equal(file_job_write(job, &body, &size, &err), 0);
-	assert_int_equal(
-	    session_send_worker(&side->keeper,
-				job->op == FILE_PUT ? SESSION_WORKER_PUT : SESSION_WORKER_FILE, "",
-				&w, NULL, &err),
-	    0);
-	send_kind(&w, JOB_FILE, body, size, false);
-	assert_true(read_line(w.sock_fd, line, 1 << 20));
+	job.to = "";
+	job.max_bytes = 1 << 20;
+	job.depth = FILE_LIST_DEPTH;
+	assert_int_equal(file_job_write(&job, &body, &size, &err), 0);
+	assert_int_equal(session_send_worker(&side->keeper,
+					     content ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE,
+					     "", w, content ? &pipe_fd : NULL, &err),
+			 0);
+	send_kind(w, JOB_FILE, body, size, false);
+	if (content)
+		assert_int_equal(write(pipe_fd, content->bytes, content->size), content->size);
+	cj_close(&pipe_fd);
+	assert_true(read_line(w->sock_fd, line, 1 << 20));
 	if (file_answer_read(line, strlen(line), a, &answer, &err) < 0)
 		fail_msg("%s: %s", err.msg, line);
+	return answer;
+}
+
+static struct file_answer operate(struct side *side, const struct file_job *job, struct arena *a)
+{
+	struct worker w = WORKER_NULL;
+	struct file_answer answer = ask(side, *job, NULL, &w, a);
+
 	worker_close(&w);
 	return answer;
+}
+
+static struct file_answer put_bytes(struct side *side, const char *path, struct blob content,
+				    struct arena *a)
+{
+	struct worker w = WORKER_NULL;
+	const struct file_job job = { .op = FILE_PUT, .path = path };
+	struct file_answer answer = ask(side, job, &content, &w, a);
+
+	worker_close(&w);
+	return answer;
+}
+
+static void assert_holds(struct side *side, const char *path, struct blob content)
+{
+	auto_arena struct arena a = { 0 };
+	struct worker w = WORKER_NULL;
+	const struct file_job job = { .op = FILE_GET, .path = path };
+	struct file_answer got = ask(side, job, NULL, &w, &a);
+	char decoded[64], line[256];
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+	size_t size = 0;
+
+	if (!got.is_ok)
+		fail_msg("get: %s", got.message);
+	assert_true(read_line(w.sock_fd, line, sizeof(line)));
+	if (content.size > 0) {
+		assert_int_equal(json_parse("line", line, strlen(line), &a, &root, &err), 0);
+		const char *text = word(root, "base64");
+		assert_int_equal(text_base64_decode(text, strlen(text), decoded, &size), 0);
+		assert_int_equal(size, content.size);
+		assert_memory_equal(decoded, content.bytes, size);
+		assert_true(read_line(w.sock_fd, line, sizeof(line)));
+	}
+	assert_string_equal(line, "{\"type\":\"end\"}");
+	worker_close(&w);
 }
 
 static void a_file_is_put_got_listed_and_removed(void **state)
@@ -397,27 +448,17 @@ static void a_file_is_put_got_listed_and_removed(void **state)
 	static const char bytes[] = "\0\n\xff binary \x80";
 	auto_arena struct arena a = { 0 };
 	struct side side = opened();
-	struct file_job put = { .op = FILE_PUT,
-				.path = "/box/new/dir/a",
-				.content = { bytes, sizeof(bytes) } };
-	const struct file_job get = { .op = FILE_GET, .path = put.path };
+	struct blob content = { bytes, sizeof(bytes) };
+	const struct file_job get = { .op = FILE_GET, .path = "/box/new/dir/a" };
 	const struct file_job list = { .op = FILE_LIST, .path = "/box/new" };
 	const struct file_job removed = { .op = FILE_REMOVE, .path = "/box/new" };
-	char decoded[64];
-	size_t size = sizeof(decoded);
 
 	for (int i = 0; i < 2; i++) { /* the second one replaces the first */
-		struct file_answer got = operate(&side, &put, &a);
+		struct file_answer got = put_bytes(&side, get.path, content, &a);
 		if (!got.is_ok)
 			fail_msg("put: %s", got.message);
-		got = operate(&side, &get, &a);
-		if (!got.is_ok)
-			fail_msg("get: %s", got.message);
-		const char *text = word(got.result, "base64");
-		assert_int_equal(text_base64_decode(text, strlen(text), decoded, &size), 0);
-		assert_int_equal(size, put.content.size);
-		assert_memory_equal(decoded, put.content.bytes, size);
-		put.content = (struct blob){ "", 0 };
+		assert_holds(&side, get.path, content);
+		content = (struct blob){ "", 0 };
 	}
 	struct file_answer listed = operate(&side, &list, &a);
 	assert_true(listed.is_ok);
@@ -446,9 +487,9 @@ static void a_file_outside_or_of_another_kind_is_refused(void **state)
 		const char *path;
 		enum file_error error;
 	} rows[] = {
-		{ "/etc/passwd", FILE_OUTSIDE },      { "/box/../etc/passwd", FILE_OUTSIDE },
-		{ "/box/link/passwd", FILE_OUTSIDE }, { "/box/file", FILE_NOT_REGULAR },
-		{ "/box/fifo", FILE_NOT_REGULAR },    { "/box/d", FILE_NOT_REGULAR },
+		{ "/etc/passwd", FILE_OUTSIDE },        { "/box/../etc/passwd", FILE_OUTSIDE },
+		{ "/box/link/passwd", FILE_NOT_FOUND }, { "/box/file", FILE_NOT_REGULAR },
+		{ "/box/fifo", FILE_NOT_REGULAR },      { "/box/d", FILE_NOT_REGULAR },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct file_job get = { .op = FILE_GET, .path = rows[i].path };
@@ -458,8 +499,8 @@ static void a_file_outside_or_of_another_kind_is_refused(void **state)
 			fail_msg("%s: %s: %s", rows[i].path, file_error_names[answer.error],
 				 answer.message);
 	}
-	const struct file_job out = { .op = FILE_PUT, .path = "/etc/x", .content = { "x", 1 } };
-	assert_int_equal(operate(&side, &out, &a).error, FILE_OUTSIDE);
+	assert_int_equal(put_bytes(&side, "/etc/x", (struct blob){ "x", 1 }, &a).error,
+			 FILE_OUTSIDE);
 	end_orderly(&side);
 }
 
@@ -563,11 +604,10 @@ static void a_file_request_without_a_free_descriptor_has_one_answer(void **state
 	struct cj_error err = { 0 };
 	auto_free char *body = NULL;
 	size_t size = 0;
-	const struct file_job put = { .op = FILE_PUT, .path = "/box/a", .content = { "x", 1 } };
-	const struct file_job removed = { .op = FILE_REMOVE, .path = put.path };
-	const struct file_job get = { .op = FILE_GET, .path = put.path };
+	const struct file_job removed = { .op = FILE_REMOVE, .path = "/box/a", .to = "" };
+	const struct file_job get = { .op = FILE_GET, .path = "/box/a" };
 
-	assert_true(operate(&side, &put, &a).is_ok);
+	assert_true(put_bytes(&side, "/box/a", (struct blob){ "x", 1 }, &a).is_ok);
 	*refuses_pidfd = true;
 	assert_int_equal(file_job_write(&removed, &body, &size, &err), 0);
 	assert_int_equal(session_send_worker(&side.keeper, SESSION_WORKER_FILE, "", &w, NULL, &err),

@@ -298,6 +298,15 @@ def _():
         contains(b.run().exits(0).says("Seccomp:\t2\n").err, "File exists", "mkdir's error")
 
 
+@test("two conditions of a seccomp rule on one argument are alternatives")
+def _():
+    with Bundle("for signal in 10 12 15; do kill -$signal 99999 2>&1; done; true") as b:
+        args = [{"index": 1, "value": number, "op": "SCMP_CMP_EQ"} for number in (10, 15)]
+        b.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{**errno_rule("kill", 17), "args": args}]}
+        lines = b.run().exits(0).out.splitlines()
+        equal([line.rpartition(": ")[2] for line in lines], ["File exists", "No such process", "File exists"], "what the filter says")
+
+
 @test("a filter without no_new_privs leaves no capability behind")
 def _():
     with Bundle("cat /proc/self/status") as b:

@@ -79,7 +79,6 @@ static const struct json_key rule_keys[] = {
 static const struct json_record rule_record = OCI_TABLE(rule_keys);
 LIST(oci_seccomp_rule, args, nargs);
 
-/* Other runtimes read two conditions on one argument as "either", libseccomp refuses them. */
 static int check_rule(const struct json_reader *in, const struct json_node *node, void *object,
 		      struct cj_error *err)
 {
@@ -87,13 +86,6 @@ static int check_rule(const struct json_reader *in, const struct json_node *node
 
 	if (rule->names.count == 0)
 		return oci_reject(in, node, err, "a rule needs names of system calls");
-	for (size_t i = 0; i < rule->nargs; i++)
-		for (size_t k = 0; k < i; k++)
-			if (rule->args[i].index == rule->args[k].index)
-				return oci_reject(
-				    in, node, err,
-				    "two conditions on argument %u: write a rule for each",
-				    rule->args[i].index);
 	return 0;
 }
 static const struct oci_object rule_object = { &rule_record, sizeof(struct oci_seccomp_rule),

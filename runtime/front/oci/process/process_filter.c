@@ -82,20 +82,36 @@ static struct scmp_arg_cmp to_condition(const struct policy_arg *arg)
 	};
 }
 
+/* libseccomp refuses two conditions on one argument. */
+static bool has_alternatives(const struct oci_seccomp_rule *rule)
+{
+	unsigned seen = 0;
+	for (size_t i = 0; i < rule->nargs; i++) {
+		unsigned bit = 1u << rule->args[i].index;
+		if (seen & bit)
+			return true;
+		seen |= bit;
+	}
+	return false;
+}
+
 static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 		    const struct oci_seccomp_rule *rule, struct cj_error *err)
 {
 	struct scmp_arg_cmp conditions[ARGS_MAX];
+	size_t at = 0, count = has_alternatives(rule) ? 1 : rule->nargs;
 	int nr = seccomp_syscall_resolve_name(name);
 	if (nr == __NR_SCMP_ERROR)
 		return 0;
-	assert(rule->nargs <= ARGS_MAX);
-	for (size_t i = 0; i < rule->nargs; i++)
-		conditions[i] = to_condition(&rule->args[i]);
-
-	int rc = seccomp_rule_add_array(ctx, action, nr, (unsigned)rule->nargs, conditions);
-	if (rc < 0 && rc != -EEXIST) /* the same rule again */
-		return cj_fail(err, -rc, "seccomp: add a rule for '%s'", name);
+	assert(count <= ARGS_MAX);
+	do {
+		for (size_t i = 0; i < count; i++)
+			conditions[i] = to_condition(&rule->args[at + i]);
+		int rc = seccomp_rule_add_array(ctx, action, nr, (unsigned)count, conditions);
+		if (rc < 0 && rc != -EEXIST) /* the same rule again */
+			return cj_fail(err, -rc, "seccomp: add a rule for '%s'", name);
+		at += count;
+	} while (at < rule->nargs);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
  *
  * Names that libseccomp does not know are skipped: each engine's profile names calls of other
  * architectures and newer kernels.  Several rules for a call are alternatives; the conditions of
- * one rule must all be true.
+ * one rule must all be true.  If two of them are about the same argument, each condition of the
+ * rule is an alternative: other runtimes read it so, and engines write their profiles for these.
  */
 #pragma once
 

@@ -164,6 +164,29 @@ static void all_conditions_of_a_rule_must_be_true(void **state)
 	assert_int_equal(try_call(&seccomp, 3, 2), 0);
 }
 
+/* More than a rule of libseccomp can hold. */
+static void conditions_of_a_rule_with_two_on_one_argument_are_alternatives(void **state)
+{
+	static const struct policy_arg args[] = {
+		{ 0, POLICY_EQ, 1, 0 }, { 0, POLICY_EQ, 2, 0 }, { 1, POLICY_EQ, 5, 0 },
+		{ 0, POLICY_EQ, 3, 0 }, { 0, POLICY_EQ, 4, 0 }, { 0, POLICY_GT, 9, 0 },
+		{ 0, POLICY_EQ, 2, 0 }, { 0, POLICY_EQ, 7, 0 },
+	};
+	const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
+					       .action = OCI_SECCOMP_ERRNO,
+					       .errno_ret = { true, 77 },
+					       ARGS(args) };
+	const struct oci_seccomp seccomp = {
+		.is_given = true, .default_action = OCI_SECCOMP_ALLOW, .rules = &rule, .nrules = 1
+	};
+	(void)state;
+	for (uint64_t one = 0; one < 12; one++) {
+		bool matches = (one >= 1 && one <= 4) || one == 7 || one > 9;
+		assert_int_equal(try_call(&seccomp, one, 0), matches ? 77 : 0);
+	}
+	assert_int_equal(try_call(&seccomp, 5, 5), 77);
+}
+
 static void rules_for_one_call_are_alternatives(void **state)
 {
 	static const struct policy_arg one[] = { { 0, POLICY_EQ, 1, 0 } };
@@ -302,6 +325,7 @@ int main(void)
 		cmocka_unit_test(the_default_has_its_errno),
 		cmocka_unit_test(each_operator_decides),
 		cmocka_unit_test(all_conditions_of_a_rule_must_be_true),
+		cmocka_unit_test(conditions_of_a_rule_with_two_on_one_argument_are_alternatives),
 		cmocka_unit_test(rules_for_one_call_are_alternatives),
 		cmocka_unit_test(an_unknown_name_is_skipped),
 		cmocka_unit_test(a_rule_that_repeats_the_default_changes_nothing),

@@ -139,7 +139,7 @@ static int fail_make(const char *name, int code, struct cj_error *err)
 		     ? fail_open(name, code, err)
 		     : cj_fail(err, code, "make '%s' in the root file system", name);
 	if (code == EROFS || code == EACCES || code == EPERM)
-		cj_hint(err, "the mount point is missing and can't be made: make it in the image");
+		cj_hint(err, "it is missing and can't be made: make it in the image");
 	return rc;
 }
 

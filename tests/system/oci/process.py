@@ -148,8 +148,12 @@ def _():
             b.process["cwd"] = bad
             refused_oci(b.run(), "process.cwd")
         b.config["root"]["readonly"] = True
-        b.process["cwd"] = "/tmp/readonly"
-        refused_oci(b.run(), "process.cwd", "Read-only")
+        b.process["cwd"] = "/tmp/in/readonly"
+        b.process["args"] = ["/bin/sh", "-c", "pwd; touch here"]
+        contains(b.run().exits(1).says("/tmp/in/readonly\n").err, "Read-only", "writing")
+        b.config["mounts"].append(mount_of("bind", "/root", b.folder("source"), "rbind", "ro"))
+        b.process["cwd"] = "/root/new"
+        refused_oci(b.run(), "process.cwd: make '/root/new'", "Read-only")
 
 
 PASSWD = "root:x:0:0::/root:/bin/sh\nbroken\nme:x:7:7::/home/me:/bin/sh\nme:x:7:7::/second:/bin/sh\nlast:x:8:8:::"

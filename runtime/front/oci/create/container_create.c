@@ -134,7 +134,6 @@ static int process_enter(struct creation *c, struct cj_error *err)
 		.has_user_namespace = creation_namespaces(c)[OCI_NS_USER].is_wanted,
 		.keeps_keyring = c->options->no_new_keyring,
 		.profile = c->annotations.profile,
-		.makes_cwd = true,
 		.preserved_fds = c->preserved_fds,
 	};
 

@@ -197,6 +197,11 @@ static int create_hooks_enter(struct init *in, struct cj_error *err)
 	return run_hooks(in, OCI_HOOK_CREATE_CONTAINER, STATE_CREATING, &place, err);
 }
 
+static int cwd_enter(struct init *in, struct cj_error *err)
+{
+	return in->c->process ? process_make_cwd(in->c->process, in->root_fd, err) : 0;
+}
+
 static int finish_enter(struct init *in, struct cj_error *err)
 {
 	return tree_finish(&in->c->tree.tree, in->c->sources, in->root_fd, err);
@@ -302,6 +307,7 @@ static const struct {
 	{ "tree", tree_enter_stage },
 	{ "hooks createContainer", create_hooks_enter }, /* host paths still resolve */
 	{ "console", console_enter_stage }, /* /dev/console, before the root is read-only */
+	{ "working directory", cwd_enter }, /* likewise */
 	{ "masks", finish_enter },          /* after all that may mount below them */
 	{ "sysctls", sysctls_enter },       /* before pivot_root: sysctls.h */
 	{ "label", label_enter },           /* while the host's procfs is there */

@@ -7,6 +7,7 @@
  *	process_prepare    outside   everything that needs no container: the filter, the sets
  *	process_describe   outside   the pid is known: the message for a seccomp agent
  *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile
+ *	process_make_cwd   inside    with create: the working directory, if it is missing
  *	process_become     inside    streams, session, user, capabilities, working directory
  *	process_find       inside    the executable and HOME, as that user
  *	process_adjust     outside   limits and priorities, which need the host's privileges
@@ -34,7 +35,6 @@ struct process_context {
 	bool has_user_namespace; /* its own, so that it has every capability there */
 	bool keeps_keyring;      /* --no-new-keyring */
 	const char *profile;     /* io.cejail.profile: tighten.h; NULL: none */
-	bool makes_cwd;          /* a working directory that does not exist is made, as by runc */
 	unsigned preserved_fds;  /* --preserve-fds N: 3 to 2 + N stay open */
 };
 
@@ -100,6 +100,14 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
  * A fork inherits the request.  Without a profile it does nothing.
  */
 int process_label(const struct process *p, struct cj_error *err);
+
+/*
+ * process_make_cwd - make the working directory if it does not exist, 0755, as other runtimes do.
+ *
+ * Runs in: the container's init, as its root, before pivot_root(2) and before anything becomes
+ *          read-only.  It follows links inside root_fd, but none of procfs that lead elsewhere.
+ */
+int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err);
 
 /*
  * process_become - streams, terminal, keyring, personality, umask, groups, user, capabilities,

@@ -12,13 +12,10 @@
  *	capabilities        the four sets that are left, ambient last: it needs the others
  *	no_new_privs        last, because nothing above needs it and nothing below minds it
  */
-#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/openat2.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -26,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rootfs/tree/tree_place.h"
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -110,39 +108,10 @@ static int bound_caps(struct becoming *b, struct cj_error *err)
 	return process_caps_bound(&b->p->caps, err);
 }
 
-/* One component at a time, and never by a link of /proc, which leads out of the root. */
-static int make_directories(const char *path)
-{
-	auto_fd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (const char *end; fd >= 0 && *path; path = end) {
-		char name[NAME_MAX + 1];
-		path += strspn(path, "/");
-		end = strchrnul(path, '/');
-		if (end == path)
-			break;
-		int size = snprintf(name, sizeof(name), "%.*s", (int)(end - path), path);
-		if (size < 0 || (size_t)size >= sizeof(name))
-			return -ENAMETOOLONG;
-		if (mkdirat(fd, name, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		int next = sys_openat2(fd, name, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
-		cj_close(&fd);
-		fd = next;
-	}
-	return fd < 0 ? -errno : 0;
-}
-
 static int try_cwd(struct becoming *b, struct cj_error *err)
 {
-	const char *cwd = b->p->wanted->cwd;
-	int rc = chdir(cwd) < 0 ? -errno : 0;
-	if (rc == -ENOENT && b->p->context.makes_cwd) {
-		rc = make_directories(cwd);
-		if (rc < 0)
-			return cj_fail(err, -rc, "process.cwd: make '%s'", cwd);
-		rc = chdir(cwd) < 0 ? -errno : 0;
-	}
-	b->cwd_errno = -rc; /* the second try reports it */
+	(void)err; /* enter_cwd() reports it */
+	b->cwd_errno = chdir(b->p->wanted->cwd) < 0 ? errno : 0;
 	return 0;
 }
 
@@ -223,6 +192,20 @@ static int (*const steps[])(struct becoming *b, struct cj_error *err) = {
 	set_memory_policy, set_umask,    bound_caps,        try_cwd,      set_groups,
 	set_ids,           apply_caps,   no_new_privileges, enter_cwd,
 };
+
+int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err)
+{
+	const char *cwd = p->wanted->cwd;
+	const struct tree_path at = { root_fd, cwd, cwd, .follows_links = true };
+	struct cj_error unmade = { 0 };
+	auto_fd int fd = tree_place_open(&at, TREE_PLACE_GIVEN, &unmade);
+	if (fd != -ENOENT)
+		return 0;
+	mode_t saved = umask(0);
+	fd = tree_place_open(&at, TREE_PLACE_DIRECTORY, err);
+	(void)umask(saved);
+	return fd < 0 ? cj_wrap(err, "process.cwd") : 0;
+}
 
 int process_become(struct process *p, const struct console *console, struct cj_error *err)
 {

@@ -16,6 +16,8 @@
 
 #include "runtime/base/error.h"
 
+#define MOUNTS_OPTION_MAX 255 /* bytes of a key or a value that fsconfig(2) takes */
+
 /* One option of a new file system; value NULL: a flag. */
 struct mounts_option {
 	const char *key, *value;

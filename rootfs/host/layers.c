@@ -17,8 +17,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-#define OPTION_MAX 256 /* fsconfig(2) copies that much, NUL included */
-
 static int open_layer(const char *path, struct cj_error *err)
 {
 	int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0,
@@ -67,7 +65,7 @@ static void add_number(char *text, size_t size, int fd)
 	(void)snprintf(text + used, size - used, "%s%d", used > 0 ? ":" : "", fd);
 }
 
-static int create(const struct mounts_option *options, size_t noptions, uint64_t attrs,
+int layers_create(const struct mounts_option *options, size_t noptions, uint64_t attrs,
 		  const char *name, struct cj_error *err)
 {
 	if (chdir("/proc/self/fd") < 0)
@@ -87,7 +85,7 @@ static int create(const struct mounts_option *options, size_t noptions, uint64_t
 
 int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *err)
 {
-	char lower[OPTION_MAX] = "", upper[16] = "", work[16] = "";
+	char lower[MOUNTS_OPTION_MAX + 1] = "", upper[16] = "", work[16] = "";
 	if (overlay->top_fd >= 0)
 		add_number(lower, sizeof(lower), overlay->top_fd);
 	for (size_t i = 0; i < overlay->below.count; i++)
@@ -107,5 +105,5 @@ int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *
 		{ "upperdir", upper }, { "workdir", work },
 	};
 	size_t noptions = overlay->upper_fd >= 0 ? 5 : 3;
-	return create(options, noptions, attrs, overlay->name, err);
+	return layers_create(options, noptions, attrs, overlay->name, err);
 }

@@ -38,3 +38,8 @@ struct overlay {
  * Changes the working directory to "/proc/self/fd".
  */
 int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *err);
+
+/* The same with options of the caller's, in which numbers of descriptors stand for paths. */
+struct mounts_option;
+int layers_create(const struct mounts_option *options, size_t noptions, uint64_t attrs,
+		  const char *name, struct cj_error *err);

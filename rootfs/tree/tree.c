@@ -290,27 +290,64 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 
 /* --- operations ---------------------------------------------------------------------------- */
 
-/* Keeps the mount's descriptor when it is an anchor; takes *tree_fd then. */
-static void keep_anchor(struct tree_sources *s, const char *path, int *tree_fd)
+/* Keeps the mount's descriptor when it is an anchor. */
+static int keep_anchor(struct tree_sources *s, const char *path, int tree_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < ANCHORS; i++) {
 		if (strcmp(path, anchor_rows[i].path) != 0)
 			continue;
 		cj_close(&s->anchor_fds[i]);
-		s->anchor_fds[i] = take_fd(tree_fd);
+		s->anchor_fds[i] = fcntl(tree_fd, F_DUPFD_CLOEXEC, 0);
+		if (s->anchor_fds[i] < 0)
+			return cj_fail(err, errno, "keep the mount at '%s'", path);
 	}
+	return 0;
 }
 
-static int copy_up(const struct tree_op *op, int place_fd, int tree_fd, struct cj_error *err)
+/* A new tmpfs covers a directory of the image: then it is like that directory. */
+static bool is_covering(const struct tree_op *op, const struct tree_sources *s, int root_fd)
 {
+	struct cj_error none = { 0 }; /* attach() reports it */
+	if (op->kind != TREE_FS || strcmp(op->type, "tmpfs") != 0)
+		return false;
+	auto_fd int fd = open_place(s, root_fd, op->path, TREE_PLACE_GIVEN, &none);
+	return fd >= 0;
+}
+
+static bool has_option(const struct tree_op *op, const char *key)
+{
+	for (size_t i = 0; i < op->noptions; i++)
+		if (strcmp(op->options[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+static int copy_up(const struct tree_op *op, int place_fd, int to_fd, struct cj_error *err)
+{
+	if (!op->copies_up)
+		return 0;
 	auto_fd int from_fd = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_fd int to_fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (from_fd < 0 || to_fd < 0)
+	if (from_fd < 0)
 		return cj_fail(err, errno, "open '%s' of the root file system", op->path);
-	int rc = tree_copy(from_fd, to_fd, op->path, err);
-	if (rc < 0 || !(op->attrs.set & MOUNT_ATTR_RDONLY))
-		return rc;
-	return mounts_restrict(tree_fd, MOUNT_ATTR_RDONLY, op->path, err);
+	return tree_copy(from_fd, to_fd, op->path, err);
+}
+
+/* The mode of the covered directory, with tmpcopyup its files and owner, too; but what the options
+ * say counts. */
+static int imitate(const struct tree_op *op, int place_fd, int tree_fd, struct cj_error *err)
+{
+	struct stat covered, asked;
+	auto_fd int to_fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to_fd < 0 || fstat(to_fd, &asked) < 0 || fstat(place_fd, &covered) < 0)
+		return cj_fail(err, errno, "look at '%s' of the root file system", op->path);
+	if (copy_up(op, place_fd, to_fd, err) < 0)
+		return -err->code;
+	uid_t uid = has_option(op, "uid") ? asked.st_uid : (uid_t)-1;
+	gid_t gid = has_option(op, "gid") ? asked.st_gid : (gid_t)-1;
+	mode_t mode = has_option(op, "mode") ? asked.st_mode : covered.st_mode;
+	if (fchown(to_fd, uid, gid) < 0 || fchmod(to_fd, mode & 07777) < 0)
+		return cj_fail(err, errno, "set the owner or mode of '%s'", op->path);
+	return 0;
 }
 
 static int is_directory(int fd, bool *out, const char *name, struct cj_error *err)
@@ -329,16 +366,17 @@ static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd,
 	if (is_directory(*tree_fd, &is_dir, op->path, err) < 0)
 		return -err->code;
 	enum tree_place kind = is_dir ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
+	bool covers = is_covering(op, s, root_fd);
 	auto_fd int place_fd = open_place(s, root_fd, op->path, kind, err);
 	if (place_fd < 0)
 		return place_fd;
 	int rc = check_mount(op, *tree_fd, place_fd, err);
-	if (rc == 0 && op->copies_up)
-		rc = copy_up(op, place_fd, *tree_fd, err);
+	if (rc == 0 && covers)
+		rc = imitate(op, place_fd, *tree_fd, err);
 	if (rc == 0)
 		rc = mounts_attach(*tree_fd, place_fd, op->path, err);
 	if (rc == 0)
-		keep_anchor(s, op->path, tree_fd);
+		rc = keep_anchor(s, op->path, *tree_fd, err);
 	return rc;
 }
 
@@ -379,7 +417,8 @@ static int do_operations(const struct tree_spec *spec, struct tree_sources *s, i
 		int rc = do_operation(&spec->ops[i], s, &s->mount_fds[i], root_fd, err);
 		if (rc < 0)
 			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
-		cj_close(&s->mount_fds[i]);
+		if (!tree_mount_is_late(&spec->ops[i]))
+			cj_close(&s->mount_fds[i]);
 	}
 	return 0;
 }
@@ -407,6 +446,17 @@ static int open_existing(const struct tree_sources *s, int root_fd, const char *
 	return fd;
 }
 
+/* What is mounted or made below them is there by now. */
+static int end_writing(const struct tree_spec *spec, const struct tree_sources *s,
+		       struct cj_error *err)
+{
+	for (size_t i = 0; i < spec->nops; i++)
+		if (s->mount_fds[i] >= 0 &&
+		    mounts_restrict(s->mount_fds[i], MOUNT_ATTR_RDONLY, spec->ops[i].path, err) < 0)
+			return cj_wrap(err, "make read-only");
+	return 0;
+}
+
 int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_fd,
 		struct cj_error *err)
 {
@@ -426,7 +476,7 @@ int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_f
 		if (fd >= 0 && tree_mask_cover(&s->masks, fd, path, err) < 0)
 			return cj_wrap(err, "mask");
 	}
-	return 0;
+	return end_writing(spec, s, err);
 }
 
 int tree_enter(const struct tree_spec *spec, int root_fd, struct cj_error *err)

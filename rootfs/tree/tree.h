@@ -65,9 +65,10 @@ int tree_open_sources(const struct tree_spec *spec, struct tree_sources *sources
 int tree_build(const struct tree_spec *spec, struct tree_sources *sources, struct cj_error *err);
 
 /*
- * tree_finish - mask paths and make paths read-only; one that does not exist is skipped, as
- * config-linux.md of the runtime specification says.  A file is masked by the host's /dev/null,
- * which tree_open_sources() checked, a directory by an empty, read-only tmpfs.
+ * tree_finish - mask paths, make paths read-only, and each tmpfs that shall be; a path that does
+ * not exist is skipped, as config-linux.md of the runtime specification says.  A file is masked by
+ * the host's /dev/null, which tree_open_sources() checked, a directory by an empty, read-only
+ * tmpfs.
  *
  * Must not: run before the hooks that may mount something below root_fd.
  */

@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 
 #include "rootfs/id_namespace.h"
+#include "rootfs/tree/tree_overlay.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -114,16 +115,29 @@ static bool may_retry(const struct tree_op *op, int rc)
 	return rc == -EPERM && strcmp(op->type, "cgroup2") == 0 && unshare(CLONE_NEWCGROUP) == 0;
 }
 
+bool tree_mount_is_late(const struct tree_op *op)
+{
+	return op->kind == TREE_FS && strcmp(op->type, "tmpfs") == 0 &&
+	       (op->attrs.set | op->attrs.set_below) & MOUNT_ATTR_RDONLY;
+}
+
+static int create(const struct tree_op *op, struct cj_error *err)
+{
+	uint64_t attrs = op->attrs.set | op->attrs.set_below;
+	if (tree_mount_is_late(op))
+		attrs &= ~(uint64_t)MOUNT_ATTR_RDONLY;
+	return tree_overlay_is_long(op)
+		   ? tree_overlay_create(op, attrs, err)
+		   : mounts_create(op->type, op->options, op->noptions, attrs, err);
+}
+
 int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 {
 	const struct tree_attrs *attrs = &op->attrs;
-	uint64_t set_now = attrs->set | attrs->set_below;
-	if (op->copies_up)
-		set_now &= ~(uint64_t)MOUNT_ATTR_RDONLY;
-	auto_fd int tree_fd = mounts_create(op->type, op->options, op->noptions, set_now, err);
+	auto_fd int tree_fd = create(op, err);
 	if (tree_fd < 0 && may_retry(op, tree_fd)) {
 		*err = (struct cj_error){ 0 };
-		tree_fd = mounts_create(op->type, op->options, op->noptions, set_now, err);
+		tree_fd = create(op, err);
 	}
 	if (tree_fd < 0) {
 		add_hint(op, tree_fd, err);

@@ -22,9 +22,12 @@ int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err)
 /* Clones `fd`, alone or with the mounts below it.  `name` is for messages. */
 int tree_mount_clone(int fd, bool is_recursive, const char *name, struct cj_error *err);
 
+/* A read-only tmpfs, as engines ask for at /dev: devices and mount points are made in it first. */
+bool tree_mount_is_late(const struct tree_op *op);
+
 /*
- * tree_mount_create - a new file system of the operation's type, with its attributes except
- * MOUNT_ATTR_RDONLY if files will be copied into it: then tree_mount_restrict() is still due.
+ * tree_mount_create - a new file system of the operation's type, with its attributes; without
+ * MOUNT_ATTR_RDONLY if it is late.
  */
 int tree_mount_create(const struct tree_op *op, struct cj_error *err);
 

@@ -104,6 +104,74 @@ def _():
             equal(file.read(), "image\n", "the image's file")
 
 
+@test("a tmpfs has the mode that its options say and else that of the directory below it")
+def _():
+    with Bundle("stat -c '%a %u:%g %n' /one /two /three /new /made; cat /three/file; touch /two/x /ro/x") as b:
+        for name, mode in (("one", 0o2750), ("two", 0o700), ("three", 0o711), ("ro", 0o700)):
+            os.chmod(b.folder(f"rootfs/{name}"), mode)
+        b.file("rootfs/three/file", "of the image\n")
+        ids = (5, 6) if WHO == "root" else (0, 0)
+        os.chown(f"{b.rootfs}/three", *(ids if WHO == "root" else (-1, -1)))
+        b.config["mounts"] += [
+            mount_of("tmpfs", "/one", "tmpfs"),
+            mount_of("tmpfs", "/two", "tmpfs", "mode=1770", "tmpcopyup"),
+            mount_of("tmpfs", "/three", "tmpfs", "tmpcopyup", "gid=0", "size=1m"),
+            mount_of("tmpfs", "/ro", "tmpfs", "ro"),
+            mount_of("tmpfs", "/new", "tmpfs"),
+            mount_of("tmpfs", "/made", "tmpfs", "tmpcopyup"),
+        ]
+        done = b.run().exits(1)
+        wanted = f"2750 0:0 /one\n1770 0:0 /two\n711 {ids[0]}:0 /three\n1777 0:0 /new\n1777 0:0 /made\nof the image\n"
+        equal(done.out, wanted, "modes and owners")
+        contains(done.err, "/ro/x: Read-only file system", "writing")
+        equal(done.err.count("Read-only"), 1, "refusals")
+
+
+@test("a read-only dev has its devices and the mounts below it")
+def _():
+    with Bundle("ls -l /dev/null; echo x > /dev/null; cat /dev/shm/given/file; touch /dev/shm/x; touch /dev/new; rm /dev/fd") as b:
+        b.file("source/file", "below\n")
+        b.config["mounts"][1]["options"].append("ro")
+        b.config["mounts"].append(bind(b / "source", "/dev/shm/given", "ro"))
+        done = b.run().exits(1)
+        contains(done.out, "crw-rw-rw-", "the device")
+        contains(done.out, "below\n", "the mount below")
+        for line in ("touch: /dev/new: Read-only", "rm: can't remove '/dev/fd': Read-only"):
+            contains(done.err, line, "writing")
+        equal(done.err.count("Read-only"), 2, f"refusals in {done.err!r}")
+
+
+@test("options of a file system in a bind are warnings")
+def _():
+    with Bundle("cat /x/file; touch /x/new") as b:
+        b.file("source/file", "content\n")
+        b.config["mounts"].append(bind(b / "source", "/x", "size=1m", "ro"))
+        b.save()
+        done = b.oci("--log", b / "log", "run", "--bundle", b.path, b.new_id())
+        contains(done.exits(1).says("content\n").err, "Read-only", "writing")
+        with open(b / "log", encoding="utf-8") as file:
+            contains(file.read(), "mount '/x': option 'size' is no option of a bind mount", "the log")
+
+
+@test("the paths of an overlay may be longer than 255 bytes")
+def _():
+    with Bundle("cat /x/one /x/two /x/three; echo new > /x/one && cat /x/one") as b:
+        deep = "/".join(["d" * 60] * 4) + "/with:colon"
+        for number, name in enumerate(("one", "two", "three")):
+            b.file(f"{number}{deep}/{name}", f"{name}\n")
+        b.file(f"1{deep}/one", "hidden\n")
+        layers = [f"{b.path}/{number}{deep}".replace(":", "\\:") for number in range(3)]
+        b.config["mounts"].append(mount_of("overlay", "/x", "overlay", "lowerdir=" + ":".join(layers)))
+        done = b.run().exits(1)
+        equal(done.out, "one\ntwo\nthree\n", "the files")
+        contains(done.err, "Read-only", "writing")
+        upper, work = b.folder(f"upper{deep}"), b.folder(f"work{deep}")
+        b.config["mounts"][-1]["options"] += [f"upperdir={upper}", f"workdir={work}"]
+        contains(b.run().exits(0).out, "new\n", "output")
+        with open(f"{upper}/one", encoding="ascii") as file:
+            equal(file.read(), "new\n", "the file of the upper layer")
+
+
 @test("links of an image lead mounts inside it and missing targets are made")
 def _():
     with Bundle("cat /run/secrets/token; cat /etc/resolv.conf; readlink /etc/resolv.conf") as b:
@@ -151,7 +219,8 @@ def _():
             (mount_of("tmpfs", "/x", "tmpfs", "ro", "rw"), ("mount '/x'", "option 'rw' contradicts")),
             (mount_of("tmpfs", "/x", "tmpfs", "nonsense=1"), ("mount '/x'", "nonsense")),
             (mount_of("nofs", "/x", "x"), ("mount '/x'", "'nofs'")),
-            (bind(b.path, "/x", "size=1m"), ("mount '/x'", "option 'size' is one of a file system")),
+            (mount_of("tmpfs", "/x", "tmpfs", "size=" + "1" * 300), ("mount '/x'", "option 'size' is longer than 255 bytes")),
+            (mount_of("overlay", "/x", "overlay", "lowerdir=/nowhere/" + "x" * 250), ("mount '/x'", "option 'lowerdir'", "No such file")),
             (bind(b.path, "/", "ro"), ("nothing can be mounted on the root itself",)),
         ):
             config = b.sibling()

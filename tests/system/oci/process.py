@@ -441,6 +441,21 @@ def _():
         os.close(master)
 
 
+@test("a container with a read-only dev has its terminal at dev console")
+def _():
+    with Bundle("tty; echo written >/dev/console; touch /dev/new") as b, Engine(b) as engine:
+        b.process["terminal"] = True
+        next(one for one in b.config["mounts"] if one["destination"] == "/dev")["options"].append("ro")
+        id = b.created("--console-socket", engine.path)
+        master = engine.receive()
+        b.oci("start", id).exits(0)
+        text = read_pty(master, b"system\r\n")
+        contains(text, "/dev/pts/0\nwritten\n", "the terminal")
+        contains(text, "/dev/new: Read-only file system", "writing")
+        b.ended(id, 1)
+        os.close(master)
+
+
 @test("keys of the terminal signal the program because it controls it")
 def _():
     with Bundle("trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 0.05; done") as b, Engine(b) as engine:

@@ -11,7 +11,6 @@
 #include "runtime/front/oci/plan/oci_sysctls.h"
 
 #define ID_MAPS_MAX 340 /* lines; user_namespaces(7) */
-#define OPTION_MAX  255 /* bytes that fsconfig(2) takes */
 
 /* config-linux.md, "Default Devices"; numbers: Documentation/admin-guide/devices.txt. */
 static const struct {
@@ -89,14 +88,26 @@ static int plan_ids(const struct planner *p, const struct oci_mount *mount,
 	return rc < 0 ? rc : format_maps(gids, p->arena, &op->ids.gid_map, err);
 }
 
-static int plan_bind(const struct oci_mount *mount, const struct mount_options *options,
-		     struct tree_op *op, struct cj_error *err)
+static int warn(struct planner *p, const char *text, struct cj_error *err)
+{
+	return text && strings_add(&p->warnings, p->arena, text) == 0
+		   ? 0
+		   : cj_fail(err, ENOMEM, "list the mounts");
+}
+
+static int plan_bind(struct planner *p, const struct oci_mount *mount,
+		     const struct mount_options *options, struct tree_op *op, struct cj_error *err)
 {
 	if (!mount->source || mount->source[0] == '\0')
 		return cj_reject(err, "a bind needs a source");
-	if (options->ndata > 0)
-		return cj_reject(err, "option '%s' is one of a file system, and this is a bind",
-				 options->data[options->ndata - 1].key);
+	for (size_t i = 0; i < options->ndata; i++) {
+		const char *text = arena_printf(p->arena,
+						"mount '%s': option '%s' is no option of a bind "
+						"mount, and has no effect",
+						op->path, options->data[i].key);
+		if (warn(p, text, err) < 0)
+			return -err->code;
+	}
 	if (options->copies_up)
 		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is a bind");
 	op->kind = TREE_BIND;
@@ -116,14 +127,17 @@ static bool is_one_of(const char *text, const char *const *names)
 	return *names != NULL;
 }
 
-static int check_data(const struct mount_options *options, struct cj_error *err)
+/* The kernel takes no more, but for the paths of an overlay there is another form. */
+static int check_data(const char *type, const struct mount_options *options, struct cj_error *err)
 {
+	static const char *const paths[] = { "lowerdir", "upperdir", "workdir", NULL };
 	for (size_t i = 0; i < options->ndata; i++) {
 		const struct mounts_option *item = &options->data[i];
-		if (strlen(item->key) > OPTION_MAX ||
-		    (item->value && strlen(item->value) > OPTION_MAX))
+		bool may_be_long = strcmp(type, "overlay") == 0 && is_one_of(item->key, paths);
+		if (strlen(item->key) > MOUNTS_OPTION_MAX ||
+		    (item->value && strlen(item->value) > MOUNTS_OPTION_MAX && !may_be_long))
 			return cj_reject(err, "option '%.32s' is longer than %d bytes", item->key,
-					 OPTION_MAX);
+					 MOUNTS_OPTION_MAX);
 	}
 	return 0;
 }
@@ -140,14 +154,14 @@ static int plan_file_system(const struct oci_mount *mount, struct mount_options 
 	op->type = strcmp(mount->type, "cgroup") == 0 ? "cgroup2" : mount->type;
 	if (options->copies_up && strcmp(op->type, "tmpfs") != 0)
 		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is '%s'", mount->type);
-	int rc = check_data(options, err);
+	int rc = check_data(op->type, options, err);
 	if (rc < 0)
 		return rc;
 	if (strcmp(op->type, "cgroup2") == 0 && !options->is_writable)
 		op->attrs.set |= MOUNT_ATTR_RDONLY;
 	if (!is_one_of(op->type, pseudo) && options->is_read_only)
 		options->data[options->ndata++] = (struct mounts_option){ "ro", NULL };
-	if (mount->source && mount->source[0] && strlen(mount->source) <= OPTION_MAX)
+	if (mount->source && mount->source[0] && strlen(mount->source) <= MOUNTS_OPTION_MAX)
 		options->data[options->ndata++] = (struct mounts_option){ "source", mount->source };
 	op->copies_up = options->copies_up;
 	op->options = options->data;
@@ -179,9 +193,7 @@ static int limit_cgroups(struct planner *p, struct tree_op *op, struct cj_error 
 					"mount '%s' is read-only in spite of 'rw': without a "
 					"cgroup namespace it shows the host's cgroups",
 					op->path);
-	return text && strings_add(&p->warnings, p->arena, text) == 0
-		   ? 0
-		   : cj_fail(err, ENOMEM, "list the mounts");
+	return warn(p, text, err);
 }
 
 static bool is_bind(const struct oci_mount *mount, const struct mount_options *options)
@@ -202,7 +214,7 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 		return cj_fail(err, ENOMEM, "list the mounts");
 	if (strcmp(op->path, "/") == 0)
 		return cj_reject(err, "nothing can be mounted on the root itself");
-	rc = is_bind(mount, &options) ? plan_bind(mount, &options, op, err)
+	rc = is_bind(mount, &options) ? plan_bind(p, mount, &options, op, err)
 				      : plan_file_system(mount, &options, op, err);
 	if (rc == 0)
 		rc = plan_ids(p, mount, &options, op, err);

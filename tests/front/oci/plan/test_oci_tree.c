@@ -143,6 +143,41 @@ static void a_bind_is_one_by_type_or_option(void **state)
 	arena_fini(&a);
 }
 
+static void options_of_a_file_system_in_a_bind_are_warnings(void **state)
+{
+	(void)state;
+	struct arena a = { 0 };
+	const struct oci_mount mount = { .destination = "/a",
+					 .source = "s",
+					 .options = OPTIONS("bind", "mode=1", "ro", "sync") };
+	const struct oci_config config = { NAMESPACES, .mounts = &mount, .nmounts = 1 };
+	struct oci_tree tree = plan(&config, &a);
+	assert_int_equal(find(&tree, "/a")->noptions, 0);
+	assert_true(find(&tree, "/a")->attrs.set == MOUNT_ATTR_RDONLY);
+	assert_int_equal(tree.warnings.count, 2);
+	assert_non_null(strstr(tree.warnings.items[0], "mount '/a': option 'mode'"));
+	assert_non_null(strstr(tree.warnings.items[1], "mount '/a': option 'sync'"));
+	arena_fini(&a);
+}
+
+static void only_the_paths_of_an_overlay_may_be_long(void **state)
+{
+	(void)state;
+	struct arena a = { 0 };
+	char lower[1000] = "lowerdir=";
+	memset(lower + strlen(lower), 'x', sizeof(lower) - strlen(lower) - 1);
+	struct oci_mount mount = { .destination = "/a",
+				   .type = "overlay",
+				   .options = OPTIONS(lower) };
+	const struct oci_config config = { NAMESPACES, .mounts = &mount, .nmounts = 1 };
+	struct oci_tree tree = plan(&config, &a);
+	assert_string_equal(option(find(&tree, "/a"), "lowerdir"), lower + strlen("lowerdir="));
+	arena_fini(&a);
+	mount.type = "tmpfs";
+	mount.line = 12;
+	refuse(&config, "option 'lowerdir' is longer than 255 bytes");
+}
+
 static void a_cgroup_mount_is_version_2_and_read_only_unless_rw(void **state)
 {
 	(void)state;
@@ -250,14 +285,6 @@ static void mounts_that_mean_nothing_are_refused(void **state)
 	refuse_mount((struct oci_mount){ .destination = "/a" }, "it has no type and is no bind");
 	refuse_mount((struct oci_mount){ .destination = "/a", .type = "bind" },
 		     "a bind needs a source");
-	refuse_mount((struct oci_mount){ .destination = "/a",
-					 .source = "s",
-					 .options = OPTIONS("bind", "mode=1") },
-		     "option 'mode' is one of a file system, and this is a bind");
-	refuse_mount((struct oci_mount){ .destination = "/a",
-					 .source = "s",
-					 .options = OPTIONS("bind", "sync") },
-		     "option 'sync' is one of a file system");
 	refuse_mount((struct oci_mount){ .destination = "/a",
 					 .source = "s",
 					 .options = OPTIONS("bind", "tmpcopyup") },
@@ -500,6 +527,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mounts_keep_their_order_and_paths_are_clean),
 		cmocka_unit_test(a_bind_is_one_by_type_or_option),
+		cmocka_unit_test(options_of_a_file_system_in_a_bind_are_warnings),
+		cmocka_unit_test(only_the_paths_of_an_overlay_may_be_long),
 		cmocka_unit_test(a_cgroup_mount_is_version_2_and_read_only_unless_rw),
 		cmocka_unit_test(without_a_cgroup_namespace_only_a_privileged_container_may_write),
 		cmocka_unit_test(other_file_systems_are_read_only_themselves),

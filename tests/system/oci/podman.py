@@ -199,6 +199,16 @@ def _():
         equal(os.stat(p / "volume/new").st_uid, 0, "the owner on the host")
 
 
+@test("an image mount of podman shows the files of the image", limit=60, who="accounts")
+def _():
+    with Podman() as p:
+        p.import_image("localhost/box")
+        for options, verdict in (("", "ro"), (",rw=true", "rw")):
+            mount = ("--mount", f"type=image,src=localhost/box,dst=/mnt{options}")
+            script = "test -x /mnt/bin/busybox && if touch /mnt/new; then echo rw; else echo ro; fi"
+            p.podman("run", "--rm", *mount, "localhost/box", "sh", "-c", script).exits(0).says(f"{verdict}\n")
+
+
 @test("podman passes descriptors on", limit=60, who="accounts")
 def _():
     with Podman() as p:

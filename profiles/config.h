@@ -73,6 +73,8 @@ struct config {
 	bool zygote;            /* one started interpreter may be forked into many jails */
 	struct strings env;     /* "NAME=VALUE"; later ones win */
 	const char *workdir;
+	const char *venv;    /* a directory; "none"; NULL: none was named */
+	const char *project; /* a directory with node_modules */
 	/* what of `env` and `workdir` comes from the profile base: an image's settings go above */
 	struct strings base_env;
 	const char *base_workdir;

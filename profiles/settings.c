@@ -110,6 +110,10 @@ const struct setting settings[] = {
 	{ "tmpfs", "tmpfs", 0, LIST(tmpfs, add_tmpfs), .value = "DST[:SIZE]", .scope = SCOPE_JAIL,
 	  .help =
 	      "create an empty writable directory; counts towards --disk, where SIZE must fit" },
+	{ "venv", NULL, 0, TEXT(venv, set_text), .value = "DIR|none",
+	  .help = "use this virtual environment, read-only (default: the active one)" },
+	{ "project", NULL, 0, TEXT(project, set_text), .value = "DIR",
+	  .help = "make DIR/node_modules visible to the program, read-only" },
 	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "ENDPOINT",
 	  .scope = SCOPE_HOST,
 	  .help = "allow connections to this host endpoint: unix:PATH[:DST], tcp:127.0.0.1:PORT" },

@@ -96,6 +96,16 @@ static bool has_remote(const struct planner *p)
 	return p->c->remote;
 }
 
+static bool has_venv(const struct planner *p)
+{
+	return p->c->venv && strcmp(p->c->venv, "none") != 0;
+}
+
+static bool has_project(const struct planner *p)
+{
+	return p->c->project;
+}
+
 static bool has_dry_run(const struct planner *p)
 {
 	return p->c->dry_run;
@@ -130,6 +140,9 @@ static const struct exclusion {
 	{ has_result_fd, "--result-fd", has_same_fd, "--events-fd", "they need a descriptor each" },
 	{ has_remote, "--remote", has_tty, "--tty", "a service has no terminal to give" },
 	{ has_remote, "--remote", has_dry_run, "--dry-run", "the plan is the service's" },
+	{ has_remote, "--remote", has_venv, "--venv",
+	  "the interpreters of a service start before the environment is known" },
+	{ has_remote, "--remote", has_project, "--project", "the files are on this host" },
 	{ has_remote, "--remote", has_shell, "cejail shell", "a service has no terminal to give" },
 };
 
@@ -253,10 +266,10 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	      struct program *out_program, struct cj_error *err)
 {
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
-		check_exclusions, plan_delivery, plan_network, plan_limits,
-		plan_root,        plan_identity, plan_code,    plan_args_json,
-		plan_argv,        plan_env,      plan_places, /* knows where the code lands */
-		plan_artifacts,   plan_value,    plan_policy,  plan_python_home,
+		check_exclusions, plan_delivery, plan_network,   plan_limits,      plan_root,
+		plan_identity,    plan_code,     plan_args_json, plan_argv,        plan_env,
+		plan_venv,        plan_places, /* knows where the code lands */
+		plan_artifacts,   plan_value,    plan_policy,    plan_python_home,
 	};
 
 	if (inv->use_shell)

@@ -37,6 +37,9 @@ int plan_python_home(struct planner *p, struct cj_error *err);
 /* The text with the jail's limits in the place of {heap_mb} and {cpus}; NULL: no memory. */
 const char *plan_put_limits(struct config *c, const char *text);
 
+/* plan_venv.c: --venv and --project; after plan_env, before plan_places. */
+int plan_venv(struct planner *p, struct cj_error *err);
+
 /* plan_places.c: everything that lands somewhere in the jail; after plan_code. */
 int plan_places(struct planner *p, struct cj_error *err);
 

@@ -55,6 +55,8 @@ ROWS = (
     ("habits", "a file after -- that is on the host", "the message is the service's, which has no such file"),
     ("requests", "", "a service takes the same request itself: service/api.py"),
     *((subject, "", "its runs are of the MCP server, which has --remote: mcp/mcp_tools.py") for subject in ("mcp_protocol", "mcp_tools", "mcp_ends", "mcp_sdk")),
+    ("programs", "a virtual environment", "a service uses none: the test itself tries --remote"),
+    ("programs", "--project shows", "the files are not the service's"),
     ("profiles", "in the user's own directory", ITS_OWN),
     ("profiles", "an option overrides the profile", ITS_OWN),
     ("profiles", "{args} is replaced by", ITS_OWN),

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `cejail run` and `cejail shell`.  Acts: reads profiles and --env-file. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "profiles/paths.h"
+#include "profiles/plan/env_file.h"
 #include "profiles/profile.h"
 #include "runtime/base/log.h"
 #include "runtime/front/cli/arguments/habits.h"
@@ -133,6 +139,78 @@ static int blame_options(struct run *r, struct cj_error *err)
 	return -err->code;
 }
 
+/* --- an active virtual environment ------------------------------------------- */
+
+static bool is_venv(const char *dir)
+{
+	char path[PATH_MAX];
+	int size = snprintf(path, sizeof(path), "%s/pyvenv.cfg", dir);
+	return dir[0] == '/' && (size_t)size < sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* The directory above `file` that is one; "" in `out`: none. */
+static void find_venv_above(const char *file, char out[static PATH_MAX])
+{
+	if (!realpath(file, out))
+		out[0] = '\0';
+	for (char *slash = strrchr(out, '/'); slash; slash = strrchr(out, '/')) {
+		*slash = '\0';
+		if (is_venv(out))
+			return;
+	}
+	out[0] = '\0';
+}
+
+static bool has_interpreter(const struct config *c, const char *name)
+{
+	return c->command.count > 0 &&
+	       strncmp(paths_name(c->command.items[0]), name, strlen(name)) == 0;
+}
+
+/* VIRTUAL_ENV, if it is one, else the one that holds the file. */
+static int use_active_venv(struct run *r, struct cj_error *err)
+{
+	struct config *c = &r->config;
+	const char *file = r->invocation.file, *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
+	const char *dir = pair ? pair + strlen("VIRTUAL_ENV=") : "";
+	char above[PATH_MAX] = "";
+	if (!is_venv(dir)) {
+		if (file)
+			find_venv_above(file, above);
+		dir = above;
+	}
+	if (dir[0] == '\0')
+		return 0;
+	c->venv = arena_strdup(&c->arena, dir);
+	if (!c->venv)
+		return cj_fail(err, ENOMEM, "read the options");
+	log_note("the program uses the virtual environment '%s', read-only (--venv none: without)",
+		 dir);
+	return 0;
+}
+
+static void note_node_modules(const char *file, struct arena *a)
+{
+	int size = (int)(paths_name(file) - file);
+	const char *path = arena_printf(a, "%.*snode_modules", size, file);
+	if (path && access(path, F_OK) == 0)
+		log_note("the program does not see '%s': add --project %.*s", path,
+			 size > 0 ? size : 1, size > 0 ? file : ".");
+}
+
+/* What pip or npm has installed for this program outside of /usr. */
+static int look_for_packages(struct run *r, struct cj_error *err)
+{
+	struct config *c = &r->config;
+	if (r->invocation.is_command || r->use_shell || strcmp(c->rootfs, "host") != 0)
+		return 0;
+	if (has_interpreter(c, "python") && !c->venv)
+		return use_active_venv(r, err);
+	if (has_interpreter(c, "node") && !c->project && r->invocation.file)
+		note_node_modules(r->invocation.file, &c->arena);
+	return 0;
+}
+
 /* With --remote the service reads the profile, which is its own. */
 static int read_settings(struct run *r, struct cj_error *err)
 {
@@ -151,7 +229,7 @@ static int read_settings(struct run *r, struct cj_error *err)
 		cj_stage(err, "options");
 		return -err->code;
 	}
-	return 0;
+	return r->config.remote ? 0 : look_for_packages(r, err);
 }
 
 static const char *verb_of(const struct run *r)

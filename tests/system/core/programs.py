@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real programs that users bring: what works outside works in a jail without further options."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -72,6 +73,80 @@ def _():
     done = run("-p", "node", "--network", "none", "-t", scaled(60), "--", "npm", "install", "tinypk")
     done.exits(1)
     contains(done.err, "there-is-no-network-in-this-jail", "npm")
+
+
+def make_venv(f, name="venv"):
+    """A virtual environment of this host's Python with the module `inside`; its directory of packages."""
+    done = subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", f / name], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Skip("python3 has no venv")
+    packages = glob.glob(f"{f / name}/lib/python3.*/site-packages")[0]
+    f.file(f"{packages}/inside.py", "VALUE = 7\n")
+    return packages
+
+
+USES_VENV = "import inside, os, sys; print(inside.VALUE, sys.prefix, os.access(sys.prefix, os.W_OK))"
+
+
+@test("a virtual environment is used read-only: named, active, or that of the file; none prevents it")
+def _():
+    with Folder() as f:
+        make_venv(f)
+        said = f"7 {f / 'venv'} False\n"
+        file = f.file("main.py", USES_VENV)
+        run("--venv", f / "venv", file).exits(0).says(said)
+        run("-p", "python", "--venv", f / "venv", "--", "python", "-c", USES_VENV).exits(0).says(said)
+        active = environment(VIRTUAL_ENV=str(f / "venv"))
+        for where, env in ((file, active), (f.file("venv/bin/tool.py", USES_VENV), environment())):
+            done = run(where, env=env).exits(0).says(said)
+            contains(done.err, f"uses the virtual environment '{f / 'venv'}'", "the note")
+        lacks(run("-p", "python", "-c", "", env=environment(VIRTUAL_ENV=str(f / "gone"))).exits(0).err, "virtual", "a stale one")
+        run("--venv", "none", file, env=active).exits(1).says("")
+        for words, said in (
+            (("--venv", f / "gone"), "No such file"),
+            (("--venv", f.folder("other")), "is no virtual environment"),
+            (("--venv", f / "venv", "--rootfs", f.folder("root")), "needs the files of this host"),
+            (("--venv", f / "venv", "--remote"), "exclude each other"),
+        ):
+            contains(run(*words, file).exits(125).err, said, f"{words}")
+        contains(run("--venv", f / "venv", file, env=environment(HOME=f"{f / 'venv'}/lib")).exits(125).err, "holds your home directory", "HOME")
+
+
+@test("of the interpreter that a virtual environment links to, a jail shows the program and its modules, and nothing that is none", limit=120)
+def _():
+    with Folder() as f:
+        make_venv(f)
+        link, real = f"{f / 'venv'}/bin/python3", os.path.realpath("/usr/bin/python3")
+        name = os.path.basename(real)
+        os.unlink(link)
+        for target in (f.file("secret", "x"), f.file(f"private/bin/{name}", "x")):
+            os.chmod(target, 0o755)
+            os.symlink(target, link)
+            contains(run("--venv", f / "venv", "-p", "python", "-c", "").exits(125).err, "no installation of Python", target)
+            os.unlink(link)
+        shutil.copytree(f"/usr/lib/{name}", f / f"python/lib/{name}", ignore=shutil.ignore_patterns("__pycache__", "test", "idlelib", "config-*", "dist-packages"), symlinks=False, ignore_dangling_symlinks=True)
+        f.file("python/bin/own-tool", "")
+        f.file("python/notes", "")
+        shutil.copy(real, f / f"python/bin/{name}")
+        os.symlink(name, f / "python/bin/python3")
+        os.symlink(f / "python/bin/python3", link)
+        f.file("venv/pyvenv.cfg", f"home = {f / 'python/bin'}\n")
+        os.symlink(f / "secret", f / "venv/leak")
+        show = f"import inside, os, sys; print(inside.VALUE, sys.base_prefix, sorted(os.listdir({str(f.path)!r})), sorted(os.listdir(sys.base_prefix)), os.listdir(sys.base_prefix + '/bin'), os.path.exists(sys.prefix + '/leak'))"
+        run("-p", "python", "--venv", f / "venv", "-c", show).exits(0).says(f"7 {f / 'python'} ['python', 'venv'] ['bin', 'lib'] ['python3'] False\n")
+
+
+@test("--project shows the node_modules of a directory, read-only, and follows no link; without it a note names it")
+def _():
+    need("nodejs", "node", "--version")
+    code = "console.log(require('dep')); try { require('fs').writeFileSync('/box/node_modules/x', '') } catch (e) { console.log(e.code) }"
+    with Folder() as f:
+        f.file("node_modules/dep/index.js", "module.exports = 7;\n")
+        run("--project", f.path, f.file("main.js", code)).exits(0).says("7\nEROFS\n")
+        contains(run(f / "main.js").exits(1).err, f"add --project {f.path}", "the note")
+        os.symlink(f / "node_modules", f / f"{f.folder('hostile')}/node_modules")
+        contains(run("--project", f / "hostile", f / "main.js").exits(125).err, "is not a directory", "a link")
+        contains(run("--project", f.folder("empty"), f / "main.js").exits(125).err, "No such file", "no modules")
 
 
 @test("npm installs a package that the program can then require, and a command")

@@ -161,6 +161,17 @@ static void find_venv_above(const char *file, char out[static PATH_MAX])
 	out[0] = '\0';
 }
 
+/* The settings of a service's profile are unknown here; its name says enough for a note. */
+static void note_unused_venv(const struct run *r)
+{
+	const char *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
+	const char *dir = pair ? pair + strlen("VIRTUAL_ENV=") : "";
+	if (r->profile && strncmp(r->profile, "python", strlen("python")) == 0 && is_venv(dir))
+		log_note("the program does not use the virtual environment '%s': the interpreters "
+			 "of a service start before it is known",
+			 dir);
+}
+
 static bool has_interpreter(const struct config *c, const char *name)
 {
 	return c->command.count > 0 &&
@@ -229,7 +240,10 @@ static int read_settings(struct run *r, struct cj_error *err)
 		cj_stage(err, "options");
 		return -err->code;
 	}
-	return r->config.remote ? 0 : look_for_packages(r, err);
+	if (!r->config.remote)
+		return look_for_packages(r, err);
+	note_unused_venv(r);
+	return 0;
 }
 
 static const char *verb_of(const struct run *r)

@@ -109,6 +109,7 @@ def _():
             (("--venv", f / "venv", "--remote"), "exclude each other"),
         ):
             contains(run(*words, file).exits(125).err, said, f"{words}")
+        contains(run("--remote=/no/such.sock", file, env=active).exits(125).err, "does not use the virtual environment", "a service")
         contains(run("--venv", f / "venv", file, env=environment(HOME=f"{f / 'venv'}/lib")).exits(125).err, "holds your home directory", "HOME")
 
 

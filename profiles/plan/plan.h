@@ -61,8 +61,9 @@ struct copy_spec {
 
 struct program {
 	char id[PLAN_ID_MAX];
-	struct strings argv; /* {file} and {args} already in place */
-	struct strings env;  /* the whole environment, sorted as given, one per name */
+	struct strings argv;       /* {file} and {args} already in place */
+	struct strings env;        /* the whole environment, sorted as given, one per name */
+	struct strings env_copied; /* names whose value is the caller's: --env NAME */
 	struct run_limits limits;
 	const char *workdir;
 	enum code_source code_source;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole plan as JSON: every field, so that --dry-run hides nothing.  Pure. */
+/* The whole plan as JSON: every field, so that --dry-run hides nothing but secrets.  Pure. */
 #include "profiles/plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #include "profiles/setting_types.h"
 
@@ -164,6 +167,26 @@ static void put_code(struct json_writer *w, const struct program *program)
 	json_close_object(w);
 }
 
+/* A variable that is copied from the caller may be a key, and a plan ends up in logs. */
+static void put_variables(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "env");
+	json_open_array(w);
+	for (size_t i = 0; i < program->env.count; i++) {
+		const char *pair = program->env.items[i], *hidden = NULL;
+		char text[256];
+		for (size_t k = 0; k < program->env_copied.count && !hidden; k++) {
+			const char *name = program->env_copied.items[k];
+			if (strncmp(pair, name, strlen(name)) == 0 && pair[strlen(name)] == '=')
+				hidden = name;
+		}
+		if (hidden)
+			(void)snprintf(text, sizeof(text), "%.200s=(copied)", hidden);
+		json_put_string(w, hidden ? text : pair);
+	}
+	json_close_array(w);
+}
+
 static void put_program(struct json_writer *w, const struct program *program)
 {
 	json_put_key(w, "program");
@@ -171,7 +194,7 @@ static void put_program(struct json_writer *w, const struct program *program)
 	json_member_text(w, "id", program->id);
 	put_strings(w, "argv", &program->argv);
 	json_member_bool(w, "own_interpreter", program->own_interpreter);
-	put_strings(w, "env", &program->env);
+	put_variables(w, program);
 	json_member_text(w, "workdir", program->workdir);
 	put_code(w, program);
 	json_member_text(w, "args_json", program->args_json);

@@ -201,6 +201,8 @@ static int add_variable(struct planner *p, const char *text, struct cj_error *er
 		cj_hint(err, "give it a value: --env %s=VALUE", text);
 		return rc;
 	}
+	if (pair != text && strings_add(&p->program.env_copied, &p->c->arena, text) < 0)
+		return no_memory(err);
 	return strings_add(&p->program.env, &p->c->arena, pair) < 0 ? no_memory(err) : 0;
 }
 

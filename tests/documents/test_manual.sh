@@ -117,7 +117,7 @@ help_options() {
 
 # Options that are not settings: of other verbs, and what every program has.
 completion_options() {
-	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names|output)' | sort -u
+	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names|output|print-config)' | sort -u
 }
 
 # The list in bash's is words of one string, in zsh's "verb:what it does" a line.
@@ -150,6 +150,20 @@ if [ -x "$CEJAIL" ]; then
 else
 	skip "--help names every option" "'$CEJAIL' is not built"
 fi
+
+# What bash offers at the end of these words, as readline breaks them: at '=', too.
+offered() {
+	bash -c '. tools/completions/cejail.bash
+		compopt() { :; }
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_cejail
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+}
+
+same "bash completes a value behind '='" "$(printf 'pasta\n')" "$(offered cejail run --uplink = pa)"
+same "bash completes an empty value behind '='" "$(printf 'public\nnone\n')" "$(offered cejail run --network =)"
+same "bash completes the MCP hosts" "$(sed -n 's/^\t{ "\([a-z-]*\)", ".*/\1/p' runtime/front/mcp/mcp_hosts.c)" \
+	"$(offered cejail mcp --print-config '')"
 
 completions=$(find tools/completions -type f | sort)
 if [ -z "$completions" ]; then skip "completions" "there are none"; fi

@@ -71,6 +71,12 @@ _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --c
 _cejail() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 
+	# readline breaks words at '=': "--uplink=pa" is three of them
+	if [ "$word" = = ]; then
+		word=
+	elif [ "$before" = = ]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		_cejail_words "run shell profile image serve mcp session report ps kill gc doctor version help" "$word"
@@ -111,6 +117,10 @@ _cejail() {
 		fi
 		;;
 	mcp)
+		if [ "$before" = --print-config ]; then
+			_cejail_words "claude claude-code vscode cursor windsurf gemini zed" "$word"
+			return
+		fi
 		_cejail_value "$before" "$word" && return
 		_cejail_words "$(_cejail_mcp_options)" "$word"
 		;;

@@ -154,6 +154,16 @@ def _():
         contains(done.out, str(64 << 20), "the plan")
 
 
+@test("--dry-run does not show the values that --env NAME copies from the caller")
+def _():
+    env = environment(API_KEY="hunter2", API="plain")
+    done = sh("true", "--dry-run", "-e", "API_KEY", "-e", "OTHER=shown", env=env).exits(0)
+    lacks(done.out, "hunter2", "the plan")
+    values = json.loads(done.out)["program"]["env"]
+    true("API_KEY=(copied)" in values and "OTHER=shown" in values, f"{values}")
+    sh("echo $API_KEY", "-e", "API_KEY", env=env).exits(0).says("hunter2\n")
+
+
 @test("--version, --help and 'version' answer on standard output")
 def _():
     contains(cejail("version").exits(0).out, "cejail ", "version")

@@ -21,8 +21,16 @@ ANSWERS = (
     ("--device /dev/kvm", "not available"), ("--unshare-all", "not needed"), ("--die-with-parent", "not needed"),
     ("--dev /dev", "not needed"), ("--proc /proc", "not needed"), ("--bind-try /a /b", "--bind"),
     ("--new-session", "not needed"), ("--private", "not needed"), ("--whitelist=/x", "not needed"),
+    ("--time_limit 3", "--timeout"), ("--rlimit_as 64", "--memory"), ("--bindmount_ro /a", "--ro-bind"),
+    ("--cgroup_pids_max 3", "--pids-limit"), ("--max_cpus 1", "--cpus"), ("--disable_clone_newnet", "--network public"),
     ("--property=MemoryMax=1G", "--memory"), ("--share-net", "--network public"), ("--unshare-net", "--network none"),
 )  # fmt: skip
+
+
+@test("serve and mcp answer an option for a port with what they have instead")
+def _():
+    refused(cejail("serve", "--port", "8080"), "unknown option '--port': ", "--tcp 127.0.0.1:PORT")
+    refused(cejail("mcp", "--port", "8080"), "unknown option '--port': ", "standard input", "POST /mcp")
 
 
 @test("an option of another program is answered with what to write here")

@@ -15,10 +15,12 @@ struct habit {
 /* clang-format off */
 static const struct habit option_habits[] = {
 	/* files */
-	{ "--volume --volumes-from --bind-mount",
+	{ "--volume --volumes-from --bind-mount --bindmount",
 	  "write --bind SRC:DST, or --ro-bind SRC:DST for a read-only view" },
 	{ "--mount",
 	  "write --bind SRC:DST, --ro-bind SRC:DST or --tmpfs DST" },
+	{ "--bindmount-ro", "write --ro-bind SRC:DST" },
+	{ "--tmpfsmount", "write --tmpfs DST" },
 	{ "--ro-bind-try", "write --ro-bind SRC:DST; a source that is missing is an error" },
 	{ "--bind-try", "write --bind SRC:DST; a source that is missing is an error" },
 	{ "--read-only --readonly --ro --remount-ro",
@@ -47,7 +49,7 @@ static const struct habit option_habits[] = {
 
 	/* variables */
 	{ "--setenv -E", "write --env NAME=VALUE" },
-	{ "--env-host --env-merge", "write --env NAME for each variable to take from the caller" },
+	{ "--env-host --env-merge --keep-env", "write --env NAME for each variable to take from the caller" },
 	{ "--unsetenv --unsetenv-all --clearenv --rmenv",
 	  "not needed: no variable of the caller's is inherited" },
 
@@ -60,11 +62,12 @@ static const struct habit option_habits[] = {
 	  "not needed: no program in a jail has a capability" },
 	{ "--no-new-privs --nonewprivs --no-new-privileges",
 	  "not needed: no program in a jail can gain privileges" },
-	{ "--security-opt --seccomp.drop --seccomp.keep --apparmor --selinux",
+	{ "--security-opt --seccomp-policy --seccomp-string --seccomp.drop --seccomp.keep --apparmor --selinux",
 	  "not needed: every jail has a system call filter; write --seccomp FILE for another" },
 	{ "--sysctl --cgroupns --isolation", "not available: these settings are the same in every jail" },
 
 	/* start and end */
+	{ "--mode", "not needed: 'cejail run' runs one program, as nsjail's mode 'o' does; 'cejail serve' listens" },
 	{ "--rm --remove --collect", "not needed: every jail is removed at its end" },
 	{ "--name --unit --container-name --cidfile", "write --id ID" },
 	{ "-d --detach --no-block --background",
@@ -96,7 +99,7 @@ static const struct habit option_habits[] = {
 	{ "--net --netns --network-mode", "write --network public or --network none" },
 	{ "--unshare-net --unshare-network --no-network --no-net --offline --disable-network",
 	  "write --network none" },
-	{ "--share-net --allow-net", "write --network public; --allow HOST:PORT for parts of it" },
+	{ "--share-net --allow-net --disable-clone-newnet", "write --network public; --allow HOST:PORT for parts of it" },
 	{ "--publish --publish-all --expose --port",
 	  "not available: no process outside can connect to a jail; see --connect for the other direction" },
 	{ "--dns --dns-search --dns-option --dns-opt --add-host --ip --ip6 --mac-address --link "
@@ -105,20 +108,20 @@ static const struct habit option_habits[] = {
 	{ "--socket", "write --connect unix:PATH" },
 
 	/* limits */
-	{ "--mem --mem-limit --memory-limit --memory-max --rlimit-as",
+	{ "--mem --mem-limit --memory-limit --memory-max --rlimit-as --cgroup-mem-max",
 	  "write --memory SIZE (-m)" },
 	{ "--memory-swap --memory-swappiness --swap",
 	  "not needed: a jail has no swap" },
 	{ "--memory-reservation --kernel-memory --oom-kill-disable --oom-score-adj",
 	  "not available: --memory SIZE is the only limit on memory" },
-	{ "--pids --max-processes --nproc --rlimit-nproc --tasks-max", "write --pids-limit N" },
+	{ "--pids --max-processes --nproc --rlimit-nproc --tasks-max --cgroup-pids-max", "write --pids-limit N" },
 	{ "--time --time-limit --wall-time --stop-after", "write --timeout DUR (-t)" },
 	{ "--rlimit-cpu", "write --cpu-time DUR" },
 	{ "--ulimit --rlimit", "write --nofile N, --pids-limit N, --cpu-time DUR or --disk SIZE" },
 	{ "--rlimit-nofile", "write --nofile N" },
 	{ "--rlimit-fsize --fsize --storage-opt --shm-size --size",
 	  "write --disk SIZE: one limit for /box, /tmp and /dev/shm" },
-	{ "--cpu --cpu-quota --cpu-period --cpu-shares --cpu-count --cpu-rt-runtime --nice",
+	{ "--cpu --max-cpus --cgroup-cpu-ms-per-sec --cpu-quota --cpu-period --cpu-shares --cpu-count --cpu-rt-runtime --nice",
 	  "write --cpus N" },
 	{ "--cpuset-cpus --cpuset-mems --cpuset",
 	  "not available: start cejail itself with taskset(1)" },
@@ -131,6 +134,13 @@ static const struct habit option_habits[] = {
 	/* what to run */
 	{ "--lang --language --runtime --interpreter", "write --profile NAME (-p)" },
 	{ "--config --config-file", "write --profile FILE (-p)" },
+};
+
+/* For `cejail mcp`, before the others: it has a standard input and no port. */
+static const struct habit mcp_habits[] = {
+	{ "--port --host --listen --http --transport --sse --stdio",
+	  "an MCP client starts 'cejail mcp' and uses its standard input and output; for HTTP, a "
+	  "service has POST /mcp: cejail-serve(8)" },
 };
 
 static const struct habit verb_habits[] = {
@@ -179,7 +189,19 @@ static const char *find_answer(const struct habit *table, size_t n, const char *
 
 const char *habit_for_option(const char *named)
 {
-	return strchr(named, ' ') ? NULL : find_answer(option_habits, LENGTH(option_habits), named);
+	char dashed[64];
+	size_t size = strlen(named);
+
+	if (strchr(named, ' ') || size >= sizeof(dashed))
+		return NULL;
+	for (size_t i = 0; i <= size; i++) /* nsjail's have underscores */
+		dashed[i] = (char)(named[i] == '_' ? '-' : named[i]);
+	return find_answer(option_habits, LENGTH(option_habits), dashed);
+}
+
+const char *habit_of_mcp(const char *named)
+{
+	return find_answer(mcp_habits, LENGTH(mcp_habits), named);
 }
 
 const char *habit_for_verb(const char *verb)

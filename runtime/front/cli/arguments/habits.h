@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * habits - options and verbs of docker, podman, bwrap, firejail and systemd-run, with the
+ * habits - options and verbs of docker, podman, bwrap, firejail, nsjail and systemd-run, with the
  * equivalent of cejail.  Pure: tables and lookups.
  *
  * An answer continues an error message: "unknown option '--rm': " ANSWER.  It is the option to
@@ -13,6 +13,9 @@
 
 /* The answer for an option as it was typed, "--volume" or "-u"; NULL: none. */
 const char *habit_for_option(const char *named);
+
+/* The same for an option of `cejail mcp`, where it means something else; NULL: none. */
+const char *habit_of_mcp(const char *named);
 
 /* The answer for a value that our option --OPTION does not accept; NULL: none. */
 const char *habit_for_value(const char *option, const char *value);

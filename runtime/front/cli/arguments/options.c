@@ -56,7 +56,9 @@ static bool wants_value(const struct setting *s)
 
 static int reject_long(const char *verb, const char *name, const char *arg, struct cj_error *err)
 {
-	const char *habit = habit_for_option(arg);
+	const char *habit = strcmp(verb, "mcp") == 0 ? habit_of_mcp(arg) : NULL;
+	if (!habit)
+		habit = habit_for_option(arg);
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", arg, habit);
 

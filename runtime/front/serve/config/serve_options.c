@@ -62,6 +62,12 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 			names[n++] = t->keys[i].option;
 	(void)snprintf(named, sizeof(named), "--%.*s", (int)(o->name_size < 60 ? o->name_size : 60),
 		       o->name);
+	if (strcmp(named, "--port") == 0 || strcmp(named, "--listen") == 0 ||
+	    strcmp(named, "--host") == 0 || strcmp(named, "--bind") == 0)
+		return cj_reject(err,
+				 "unknown option '%s': write --tcp 127.0.0.1:PORT, with "
+				 "--token-file FILE",
+				 named);
 	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
 }
 

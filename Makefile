@@ -231,7 +231,8 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/examples tools/examples/*
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python tools/clients/python/*.py tools/clients/python/pyproject.toml
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python tools/clients/python/pyproject.toml
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python/cejail tools/clients/python/cejail/*.py tools/clients/python/cejail/py.typed
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/node tools/clients/node/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients tools/clients/README.md
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail

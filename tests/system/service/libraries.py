@@ -18,7 +18,7 @@ CLIENTS = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/c
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("cejail_client", f"{CLIENTS}/python/cejail.py")
+    spec = importlib.util.spec_from_file_location("cejail_client", f"{CLIENTS}/python/cejail/__init__.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["cejail_client"] = module  # dataclasses look there
     spec.loader.exec_module(module)
@@ -426,6 +426,91 @@ const silent = await new Client({ socket: "/no/such.sock" }).run({ code: "1" }).
 said.push([none.includes("/no/such"), silent.includes("connect to the service")]);
 console.log(JSON.stringify(said));
 """
+
+USE_TYPES = """
+import cejail
+
+result: cejail.Result = cejail.run("1", memory="64M", network="none").check()
+with cejail.session(context="repl", lease="1m") as session:
+    session.exec("x = 1", interrupt=True)
+"""
+
+USE_NODE_TYPES = """
+import { Client } from "cejail";
+const client = new Client();
+for await (const event of client.stream({ code: "1", memory: "64M", network: "none" })) {
+  if (event.type === "result") { const status: string = event.result.status; console.log(status); }
+  else { const none: undefined = event.result; console.log(none); }
+}
+const session = await client.session({ context: "repl", lease: "1m" });
+await session.exec({ code: "x = 1", interrupt: true });
+"""
+
+
+def schema(name):
+    with open(f"{os.path.dirname(CLIENTS)}/profiles/schema/{name}.json", encoding="utf-8") as file:
+        return set(json.load(file)["properties"])
+
+
+@test("the keywords of the libraries are the keys of the schemas")
+def _():
+    rows = (("request", lib.RunOptions, set()), ("exec-request", lib.StartOptions, {"command"}), ("session-request", lib.SessionOptions, {"profile"}))
+    for name, kind, own in rows:  # those that are parameters of the methods
+        equal(set(kind.__annotations__), schema(name) - {"code", "detach"} - own, f"keywords of {kind.__name__}")
+    with open(f"{CLIENTS}/node/cejail.d.mts", encoding="utf-8") as file:
+        parts = dict(re.findall(r"interface (\w+)[^{]*{(.*?)\n?}\n", file.read(), re.S))
+    keys = {name: set(re.findall(r"^  (\w+)\?:", part, re.M)) for name, part in parts.items()}
+    equal((keys["Program"] | keys["Jail"]) - {"signal"}, schema("request"), "keys of Run")
+    equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal"}, schema("exec-request") - {"detach"}, "keys of ExecOptions")
+    equal(keys["Jail"] | keys["SessionSettings"], schema("session-request"), "keys of SessionSettings")
+
+
+@test("check() raises unless the program exited with 0, and a result is shown in one line")
+def _():
+    client = lib.Client(program=CEJAIL, options=["--network", "none"])
+    good = client.run("print('é' * 1000)")
+    true(good.check() is good, "check() of a program that exited with 0")
+    true(len(repr(good)) < 200 and "status='exited', exit_code=0" in repr(good), repr(good))
+    for code, said in (("import none", "exited with 1: ModuleNotFoundError"), ("import os; os.kill(os.getpid(), 6)", "killed by signal 6")):
+        try:
+            client.run(code).check()
+        except lib.ProgramError as problem:
+            contains(str(problem), said, "the message")
+            continue
+        raise Failure("check() raised nothing")
+
+
+def checks(words, name, good, bad):
+    """The type checker accepts the one text and refuses each of the others."""
+    with Folder() as f:
+        shutil.copytree(f"{CLIENTS}/node", f / "node_modules/cejail")
+        for text, is_good in ((good, True), *((good + line, False) for line in bad)):
+            file = f.file(name, text)
+            env = environment(MYPYPATH=f"{CLIENTS}/python", MYPY_CACHE_DIR=f / "cache")
+            done = subprocess.run([*words, file], capture_output=True, text=True, timeout=100 * SLOW, check=False, env=env, cwd=f / "")
+            equal(done.returncode == 0, is_good, f"{text[-80:]}: {done.stdout}{done.stderr}")
+
+
+# A host without a type checker has nothing to test; tools/setup installs them for make check-all.
+if shutil.which("mypy"):
+    MYPY = ["mypy", "--strict", "--enable-incomplete-feature=Unpack"]
+
+    @test("mypy --strict accepts the library, and knows its keywords", limit=120)
+    def _():
+        with Folder() as f:
+            done = subprocess.run([*MYPY, f"{CLIENTS}/python/cejail"], capture_output=True, text=True, timeout=100 * SLOW, check=False, env=environment(MYPY_CACHE_DIR=f / "cache"))
+            equal((done.returncode, done.stderr), (0, ""), done.stdout)
+        true(os.path.exists(f"{CLIENTS}/python/cejail/py.typed"), "the marker of a typed package")
+        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})'))
+
+
+if shutil.which("tsc"):
+
+    @test("tsc accepts the declarations for Node, and knows their keys", limit=120)
+    def _():
+        tsc = ["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--lib", "es2022,dom"]
+        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.session({ context: "ipython" });'))
+
 
 # Node is no package of tools/setup: a host without it has nothing to test.
 if shutil.which("node"):

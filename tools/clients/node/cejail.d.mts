@@ -3,11 +3,13 @@
 
 export type Content = string | Uint8Array;
 
-/** A run: the program, and any setting of a profile that a request may have (schema/request.json). */
-export interface Run {
+type Size = string | number;
+type Duration = string | number;
+
+/** What a run and a program of a session have in common: schema/request.json, schema/exec-request.json. */
+interface Program {
   code?: Content;
   command?: string[];
-  /** Without it: "python", and "base" for a command. */
   profile?: string;
   args?: string[];
   args_json?: unknown;
@@ -16,14 +18,52 @@ export interface Run {
   /** true or "inline:SIZE": the result has the files of /box/out. */
   artifacts?: boolean | string;
   id?: string;
-  timeout?: string | number;
-  memory?: string | number;
-  network?: "public" | "none" | Record<string, unknown>;
+  file_name?: string;
+  timeout?: Duration;
+  max_output?: Size;
+  on_output_limit?: "truncate" | "kill";
   env?: Record<string, string>;
+  workdir?: string;
+  artifact_path?: string[];
+  value_path?: string;
   /** Aborting it cancels the run. */
   signal?: AbortSignal;
-  [setting: string]: unknown;
 }
+
+/** The settings of a jail. */
+interface Jail {
+  file_name?: string;
+  timeout?: Duration;
+  cpu_time?: Duration;
+  memory?: Size;
+  cpus?: string | number;
+  pids?: string | number;
+  nofile?: string | number;
+  disk?: Size;
+  max_output?: Size;
+  on_output_limit?: "truncate" | "kill";
+  env?: Record<string, string>;
+  workdir?: string;
+  file?: string[];
+  ro_bind?: string[];
+  bind?: string[];
+  overlay?: string[];
+  tmpfs?: string[];
+  connect?: string[];
+  artifact_path?: string[];
+  value_path?: string;
+  network?: "public" | "none" | Record<string, unknown>;
+  hostname?: string;
+  rootfs?: string;
+  writable?: boolean;
+  noexec?: boolean;
+  seccomp?: string;
+  strict?: boolean;
+  cgroup_parent?: string;
+}
+
+/** A run: the program, and any setting of a profile that a request may have.  Without a profile: "python", and "base" for a command. */
+export interface Run extends Program, Jail {}
 
 export type Status = "exited" | "signaled" | "timeout" | "cpu_limit" | "oom" | "output_limit" | "cancelled";
 
@@ -73,7 +113,12 @@ export class Result {
 /** A line of the events: EVENTS in cejail(1). */
 export type Event =
   | { type: "result"; data: Record<string, any>; result: Result }
-  | { type: string; data: Record<string, any>; content: Uint8Array; result?: undefined };
+  | {
+      type: "start" | "stdout" | "stderr" | "network" | "denied" | "dropped";
+      data: Record<string, any>;
+      content: Uint8Array;
+      result?: undefined;
+    };
 
 /** cejail failed or refused the request: no program ran, or its result was lost. */
 export class CejailError extends Error {
@@ -108,18 +153,18 @@ export class Client {
   sessions(): Promise<Record<string, any>[]>;
 }
 
-/** A session, and any setting of a jail that a request may have. */
-export interface SessionSettings {
+/** A session, and any setting of a jail that a request may have: schema/session-request.json. */
+export interface SessionSettings extends Jail {
   profile?: string;
   /** Such as "10m". */
-  lease?: string;
-  idle?: string;
+  lease?: Duration;
+  idle?: Duration;
+  renew_on_use?: boolean;
   context?: "none" | "repl";
-  [setting: string]: unknown;
 }
 
 /** A program in a session. */
-export interface ExecOptions extends Omit<Run, "profile"> {
+export interface ExecOptions extends Program {
   /** At the timeout, SIGINT, and SIGKILL 2 seconds later. */
   interrupt?: boolean;
 }

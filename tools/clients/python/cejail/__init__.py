@@ -36,12 +36,15 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = [
-    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Client", "Display", "Entry", "Error", "Event", "Exec", "File",
-    "Result", "Session", "arun", "asession", "astream", "run", "session", "stream",
+    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Client", "Display", "Entry", "Error", "Event", "Exec",
+    "ExecOptions", "File", "ProgramError", "Result", "RunOptions", "Session", "SessionOptions", "StartOptions", "arun", "asession", "astream", "run", "session", "stream",
 ]  # fmt: skip
 
 PROFILE = "python"
@@ -59,6 +62,75 @@ class File(NamedTuple):
 
 
 Files = Mapping[str, Union[str, bytes, File]]
+
+
+# The keywords of a run, an exec and a session: schema/request.json, exec-request.json, session-request.json.
+# None is as if the keyword were absent.
+
+
+class _Program(TypedDict, total=False):
+    args: Sequence[str]
+    args_json: Any
+    stdin: str | bytes | None
+    files: Files | None
+    artifacts: bool | str
+
+
+class _Common(TypedDict, total=False):
+    file_name: str | None
+    timeout: float | str | None
+    max_output: int | str | None
+    on_output_limit: Literal["truncate", "kill"] | None
+    env: Mapping[str, str] | None
+    workdir: str | None
+    artifact_path: Sequence[str] | None
+    value_path: str | None
+
+
+class _Jail(_Common, total=False):
+    cpu_time: float | str | None
+    memory: int | str | None
+    cpus: float | str | None
+    pids: int | str | None
+    nofile: int | str | None
+    disk: int | str | None
+    file: Sequence[str] | None
+    ro_bind: Sequence[str] | None
+    bind: Sequence[str] | None
+    overlay: Sequence[str] | None
+    tmpfs: Sequence[str] | None
+    connect: Sequence[str] | None
+    network: str | Mapping[str, Any] | None
+    hostname: str | None
+    rootfs: str | None
+    writable: bool | None
+    noexec: bool | None
+    seccomp: str | None
+    strict: bool | None
+    cgroup_parent: str | None
+
+
+class RunOptions(_Jail, _Program, total=False):
+    command: Sequence[str] | None
+    profile: str | None
+    id: str | None
+
+
+class ExecOptions(_Common, _Program, total=False):
+    profile: str | None
+    id: str | None
+    interrupt: bool | None
+
+
+class StartOptions(ExecOptions, total=False):
+    open_stdin: bool | None
+
+
+class SessionOptions(_Jail, total=False):
+    lease: str | float | None
+    idle: str | float | None
+    renew_on_use: bool | None
+    context: Literal["none", "repl"] | None
 
 
 class Error(Exception):
@@ -79,6 +151,10 @@ def _bytes_of(part: Mapping[str, Any]) -> bytes:
     if "base64" in part:
         return base64.b64decode(part["base64"], validate=True)
     return str(part.get("text", "")).encode()
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 class Display(NamedTuple):
@@ -124,29 +200,49 @@ class Cell:
         return self.raw.get("claimed", True)
 
 
-@dataclass(frozen=True)
+class ProgramError(Exception):
+    """The program did not exit with 0: raised by Result.check() alone.  `result` is its result."""
+
+    def __init__(self, result: Result) -> None:
+        why = {"exited": f"exited with {result.exit_code}", "signaled": f"was killed by signal {result.signal}"}
+        lines = result.stderr.strip().splitlines()
+        said = f": {lines[-1]}" if lines else ""
+        super().__init__(f"the program {why.get(result.status, f'ended with the status {result.status}')}{said}")
+        self.result = result
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """How a run ended.  `raw` is the whole result: schema/result.json."""
 
     raw: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"Result(status={self.status!r}, exit_code={self.exit_code}, stdout={_short(self.stdout)}, stderr={_short(self.stderr)})"
+
+    def check(self) -> Result:
+        """The result itself if the program exited with 0; else raises ProgramError."""
+        if not self.ok:
+            raise ProgramError(self)
+        return self
+
     @property
     def id(self) -> str:
-        return self.raw["id"]
+        return cast(str, self.raw["id"])
 
     @property
     def status(self) -> str:
         """exited, signaled, timeout, cpu_limit, oom, output_limit or cancelled."""
-        return self.raw["status"]
+        return cast(str, self.raw["status"])
 
     @property
     def exit_code(self) -> int | None:
         """None unless the status is "exited"."""
-        return self.raw["exit_code"]
+        return cast("int | None", self.raw["exit_code"])
 
     @property
     def signal(self) -> int | None:
-        return self.raw["signal"]
+        return cast("int | None", self.raw["signal"])
 
     @property
     def ok(self) -> bool:
@@ -172,7 +268,7 @@ class Result:
 
     @property
     def truncated(self) -> bool:
-        return self.raw["stdout"]["truncated"] or self.raw["stderr"]["truncated"]
+        return bool(self.raw["stdout"]["truncated"] or self.raw["stderr"]["truncated"])
 
     @property
     def value(self) -> Any:
@@ -196,20 +292,24 @@ class Result:
 
     @property
     def usage(self) -> dict[str, Any]:
-        return self.raw["usage"]
+        return cast("dict[str, Any]", self.raw["usage"])
 
     @property
     def warnings(self) -> list[str]:
-        return self.raw["warnings"]
+        return cast("list[str]", self.raw["warnings"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Event:
     """One line of the events: EVENTS in cejail(1).  The last one has type "result" and the result."""
 
     type: str
     data: dict[str, Any]
     result: Result | None = None
+
+    def __repr__(self) -> str:
+        shown = f", text={_short(self.text)}" if self.type in ("stdout", "stderr") else ""
+        return f"Event(type={self.type!r}{shown})"
 
     @property
     def content(self) -> bytes:
@@ -509,19 +609,19 @@ class _Base:
 class Client(_Base):
     """Runs programs, one call at a time or from several threads."""
 
-    def run(self, code: Union[str, bytes, None] = None, **more: Any) -> Result:
+    def run(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Result:
         """Run a program to its end.  Keywords: those of request(), and a profile's settings.
 
         Raises Error if cejail failed or refused the request; how the program ended is in the result.
         """
         return self._start(request(code, **more), False).result()
 
-    def stream(self, code: Union[str, bytes, None] = None, **more: Any) -> Iterator[Event]:
+    def stream(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Iterator[Event]:
         """Run a program and yield what happens; the last event has the result.  Closing the iterator
         cancels the run."""
         return _events(self._start(request(code, **more), True))
 
-    def session(self, profile: str | None = None, **settings: Any) -> Session:
+    def session(self, profile: str | None = None, **settings: Unpack[SessionOptions]) -> Session:
         """Create a session.  Settings: lease, idle, context, and those of a jail; cejail-session(1).
 
         Without a socket or url, the session is at the service of this user; cejail starts one if none listens.
@@ -537,21 +637,21 @@ class Client(_Base):
 
     def sessions(self) -> list[dict[str, Any]]:
         """The caller's sessions, also those that ended a short time ago."""
-        return self._sessions().ask("GET", "/v1/sessions")["sessions"]
+        return cast("list[dict[str, Any]]", self._sessions().ask("GET", "/v1/sessions")["sessions"])
 
 
 class AsyncClient(_Base):
     """The same for asyncio: each run has a thread.  Cancelling the task cancels the run."""
 
-    async def run(self, code: Union[str, bytes, None] = None, **more: Any) -> Result:
+    async def run(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Result:
         made = request(code, **more)
         return await _finish(lambda: self._start(made, False))
 
-    def stream(self, code: Union[str, bytes, None] = None, **more: Any) -> AsyncIterator[Event]:
+    def stream(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> AsyncIterator[Event]:
         made = request(code, **more)
         return _astream(lambda: self._start(made, True))
 
-    def session(self, profile: str | None = None, **settings: Any) -> _Opening:
+    def session(self, profile: str | None = None, **settings: Unpack[SessionOptions]) -> _Opening:
         """`await` it, or use it with `async with`, which also ends the session."""
         return _Opening(self, profile, settings)
 
@@ -561,7 +661,7 @@ class AsyncClient(_Base):
         return session
 
     async def sessions(self) -> list[dict[str, Any]]:
-        return await _in_thread(lambda: self._sessions().ask("GET", "/v1/sessions")["sessions"])
+        return cast("list[dict[str, Any]]", await _in_thread(lambda: self._sessions().ask("GET", "/v1/sessions")["sessions"]))
 
 
 # --- sessions -----------------------------------------------------------------------------
@@ -583,9 +683,9 @@ def _order(profile: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"profile": profile or PROFILE, **{key: value for key, value in settings.items() if value is not None}}
 
 
-def _exec(code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any]) -> dict[str, Any]:
-    taken = {key: more.pop(key) for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
-    return _program(code, command, settings=more, **taken)
+def _exec(code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    taken = {key: more[key] for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
+    return _program(code, command, settings={key: more[key] for key in more if key not in taken}, **taken)
 
 
 class _Session:
@@ -600,22 +700,22 @@ class _Session:
         whole = path if path.startswith("/") else f"{HOME}/{path}"
         return f"{self._path}/files{quote(whole)}"
 
-    def _start(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any],
+    def _start(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any],
                wants_events: bool = False) -> _Call:  # fmt: skip
         return self._service.start(_exec(code, command, more), wants_events, f"{self._path}/execs")
 
-    def _detach(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any]) -> str:
+    def _detach(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any]) -> str:
         body = {**_exec(code, command, more), "detach": True}
-        return self._service.ask("POST", f"{self._path}/execs", body)["id"]
+        return cast(str, self._service.ask("POST", f"{self._path}/execs", body)["id"])
 
     def _exec_path(self, id: str) -> str:
         return f"{self._path}/execs/{quote(id, safe='')}"
 
     def _info(self) -> dict[str, Any]:
-        return self._service.ask("GET", self._path)
+        return cast("dict[str, Any]", self._service.ask("GET", self._path))
 
     def _execs(self) -> list[dict[str, Any]]:
-        return self._service.ask("GET", f"{self._path}/execs")["execs"]
+        return cast("list[dict[str, Any]]", self._service.ask("GET", f"{self._path}/execs")["execs"])
 
     def _put(self, path: str, content: Union[str, bytes], executable: bool) -> None:
         body = content.encode() if isinstance(content, str) else content
@@ -635,7 +735,7 @@ class _Session:
         self._service.ask("DELETE", self._file(path))
 
     def _lease(self, duration: str) -> dict[str, Any]:
-        return self._service.ask("POST", f"{self._path}/lease", {"lease": duration})
+        return cast("dict[str, Any]", self._service.ask("POST", f"{self._path}/lease", {"lease": duration}))
 
     def _end(self) -> None:
         try:
@@ -657,7 +757,8 @@ class Session(_Session):
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None, **more: Any) -> Result:
+    def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+             **more: Unpack[ExecOptions]) -> Result:  # fmt: skip
         """Run code or a command to its end.  Keywords: those of request(), timeout, env, interrupt, ...
 
         With context="repl", code is a cell: see Result.cell.
@@ -665,11 +766,12 @@ class Session(_Session):
         return self._start(code, command, more).result()
 
     def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
-               **more: Any) -> Iterator[Event]:  # fmt: skip
+               **more: Unpack[ExecOptions]) -> Iterator[Event]:  # fmt: skip
         """As Client.stream()."""
         return _events(self._start(code, command, more, True))
 
-    def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None, **more: Any) -> Exec:
+    def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+              **more: Unpack[StartOptions]) -> Exec:  # fmt: skip
         """Run it without waiting for its end.  With open_stdin=True, Exec.write() feeds it."""
         return Exec(self, self._detach(code, command, more))
 
@@ -770,15 +872,15 @@ class AsyncSession(_Session):
         await self.end()
 
     async def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
-                   **more: Any) -> Result:  # fmt: skip
+                   **more: Unpack[ExecOptions]) -> Result:  # fmt: skip
         return await _finish(lambda: self._start(code, command, more))
 
     def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
-               **more: Any) -> AsyncIterator[Event]:  # fmt: skip
+               **more: Unpack[ExecOptions]) -> AsyncIterator[Event]:  # fmt: skip
         return _astream(lambda: self._start(code, command, more, True))
 
     async def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
-                    **more: Any) -> AsyncExec:  # fmt: skip
+                    **more: Unpack[StartOptions]) -> AsyncExec:  # fmt: skip
         return AsyncExec(self, await _in_thread(lambda: self._detach(code, command, more)))
 
     async def execs(self) -> _Rows:
@@ -904,31 +1006,31 @@ def _in_thread(work: Callable[[], _T]) -> asyncio.Future[_T]:
     return future
 
 
-def run(code: Union[str, bytes, None] = None, **more: Any) -> Result:
+def run(code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Result:
     """Client().run()"""
     return Client().run(code, **more)
 
 
-def stream(code: Union[str, bytes, None] = None, **more: Any) -> Iterator[Event]:
+def stream(code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Iterator[Event]:
     """Client().stream()"""
     return Client().stream(code, **more)
 
 
-async def arun(code: Union[str, bytes, None] = None, **more: Any) -> Result:
+async def arun(code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Result:
     """AsyncClient().run()"""
     return await AsyncClient().run(code, **more)
 
 
-def astream(code: Union[str, bytes, None] = None, **more: Any) -> AsyncIterator[Event]:
+def astream(code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> AsyncIterator[Event]:
     """AsyncClient().stream()"""
     return AsyncClient().stream(code, **more)
 
 
-def session(profile: str | None = None, **settings: Any) -> Session:
+def session(profile: str | None = None, **settings: Unpack[SessionOptions]) -> Session:
     """Client().session()"""
     return Client().session(profile, **settings)
 
 
-def asession(profile: str | None = None, **settings: Any) -> _Opening:
+def asession(profile: str | None = None, **settings: Unpack[SessionOptions]) -> _Opening:
     """AsyncClient().session()"""
     return AsyncClient().session(profile, **settings)

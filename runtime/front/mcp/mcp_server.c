@@ -32,6 +32,7 @@ struct server {
 	struct mcp_stdio stdio;
 	struct mcp_protocol protocol;
 	struct mcp_place place;
+	struct mcp_tasks tasks;
 	struct mcp_files files;
 	struct arena arena;
 	LIST_HEAD(, call) calls;
@@ -118,7 +119,7 @@ static struct call *find_call(struct server *v, const struct mcp_id *id)
 	struct call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
-	if (!c->of.is_cancelled && mcp_id_equals(&c->of.id, id))
+	if (!c->of.is_cancelled && !c->of.task && mcp_id_equals(&c->of.id, id))
 		return c;
 	return NULL;
 }
@@ -140,7 +141,9 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 		return;
 	}
 	c->server = v;
-	c->of = (struct mcp_call){ .ops = &call_ops, .place = &v->place };
+	c->of = (struct mcp_call){
+		.ops = &call_ops, .place = &v->place, .tasks = &v->tasks, .caller = ""
+	};
 	LIST_INSERT_HEAD(&v->calls, c, link);
 	mcp_call_begin(&c->of, asked, v->given);
 }
@@ -151,6 +154,12 @@ static void cancel_call(struct server *v, const struct mcp_id *id)
 
 	if (c) /* else it is answered already, or was never asked */
 		mcp_call_cancel(&c->of);
+}
+
+static void answer_task(struct server *v, const struct mcp_asked *asked, struct json_writer *w)
+{
+	mcp_tasks_answer(&v->tasks, "", asked, w);
+	send_line(v, w, false);
 }
 
 /* --- lines from the client --------------------------------------------------------------- */
@@ -192,6 +201,8 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 		start_call(v, &asked, w);
 	else if (asked.action == MCP_CANCEL)
 		cancel_call(v, &asked.id);
+	else if (asked.action == MCP_TASK)
+		answer_task(v, &asked, w);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */
@@ -268,6 +279,7 @@ static void close_server(struct server *v)
 		v->place.close(v->place.context);
 	while ((c = LIST_FIRST(&v->calls)) != NULL)
 		on_over(&c->of);
+	mcp_tasks_fini(&v->tasks);
 	mcp_files_close(&v->files);
 	loop_unwatch(&v->loop, &v->signals);
 	cj_close(&v->signal_fd);

@@ -176,6 +176,7 @@ void serve_parts_close(struct serve_parts *p)
 	if (p->http)
 		(void)http_tick(p->http, clock_ms());
 	http_close(&p->http);
+	mcp_tasks_fini(&p->api.mcp_tasks);
 	serve_parts_end_prepared(p);
 	runs_fini(&p->runs);
 	sessions_fini(&p->sessions);

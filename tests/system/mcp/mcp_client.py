@@ -13,13 +13,15 @@ from harness import Failure, SLOW, equal, true
 
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
+TASKS = {"extensions": {META + "tasks": {}}}  # what a client declares that takes tasks
 
 
 class Server:
     """Runs while the block does.  `version`: a legacy one to open with, MODERN, or None for neither."""
 
-    def __init__(self, *options, version="2025-11-25", env=None, **more):
+    def __init__(self, *options, version="2025-11-25", env=None, capabilities=None, **more):
         self.options, self.version, self.env, self.more = options, version, env, more
+        self.capabilities = capabilities or {}
         self.number, self.messages, self.buffer = 0, [], b""
 
     def __enter__(self):
@@ -86,7 +88,7 @@ class Server:
         self.number += 1
         meta = dict(meta or {})
         if self.version == MODERN:
-            meta.update({META + "protocolVersion": MODERN, META + "clientCapabilities": {}})
+            meta.update({META + "protocolVersion": MODERN, META + "clientCapabilities": self.capabilities})
         if progress is not None:
             meta["progressToken"] = progress
         if meta:

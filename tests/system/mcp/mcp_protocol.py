@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from harness import *  # noqa: F403
-from mcp_client import META, MODERN, Server, facts_of
+from mcp_client import META, MODERN, TASKS, Server, facts_of
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 SHELL = ("-p", "shell", "--network", "none")
@@ -36,7 +36,7 @@ def _():
     with Server(*SHELL, version=MODERN) as s:
         found = s.ask("server/discover")["result"]
         contains(found["supportedVersions"], MODERN, "the versions")
-        equal(found["capabilities"], {"tools": {}}, "the capabilities")
+        equal(found["capabilities"], {"tools": {}, **TASKS}, "the capabilities")
         equal(found["_meta"][META + "serverInfo"]["name"], "cejail", "the name")
         wrong = {META + "protocolVersion": "2099-01-01", META + "clientCapabilities": {}}
         s.send({"jsonrpc": "2.0", "id": "v", "method": "tools/list", "params": {"_meta": wrong}})

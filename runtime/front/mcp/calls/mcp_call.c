@@ -12,6 +12,29 @@
 #include "runtime/front/mcp/protocol/mcp_session_answer.h"
 #include "runtime/front/serve/loop.h"
 
+/* The answer to the request, or if that is answered, the result of the task. */
+static void send_answer(struct mcp_call *c, struct json_writer *w)
+{
+	struct cj_error ignored = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!c->task) {
+		c->ops->send(c, w, false);
+		return;
+	}
+	if (w && json_writer_take(w, &text, &size, &ignored) < 0)
+		text = NULL;
+	mcp_task_end(c->tasks, c->task, text, size, false);
+}
+
+static void end_call(struct mcp_call *c)
+{
+	if (c->task && c->task->call)
+		mcp_task_end(c->tasks, c->task, NULL, 0, true);
+	c->ops->over(c);
+}
+
 /* A call that did not run, or has no result. */
 static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 {
@@ -21,7 +44,7 @@ static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
 	if (w)
 		mcp_answer_put_refusal(w, &c->id, c->era, text);
-	c->ops->send(c, w, false);
+	send_answer(c, w);
 }
 
 /* --- events and the end ---------------------------------------------------------------- */
@@ -31,7 +54,8 @@ static void on_event(struct mcp_run *r, const char *line, size_t size)
 	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w && !c->is_cancelled && mcp_progress_note(&c->progress, line, size, clock_ms(), w))
+	if (w && !c->is_cancelled && !c->task &&
+	    mcp_progress_note(&c->progress, line, size, clock_ms(), w))
 		c->ops->send(c, w, true);
 }
 
@@ -63,7 +87,7 @@ static void send_result(struct mcp_call *c, const char *text, size_t size)
 		answer.warnings = &stored.warnings;
 		mcp_answer_put(w, &answer);
 	}
-	c->ops->send(c, w, false);
+	send_answer(c, w);
 }
 
 /* Of a tool that runs no program. */
@@ -81,7 +105,7 @@ static void send_reply(struct mcp_call *c, const char *reply, size_t size)
 	if (w && mcp_session_answer_put(w, &answer, reply, size, &err) < 0)
 		send_refusal(c, &err);
 	else
-		c->ops->send(c, w, false);
+		send_answer(c, w);
 }
 
 static bool has_result(const struct mcp_call *c)
@@ -102,7 +126,7 @@ static void on_done(struct mcp_run *r, const char *reply, size_t size, const cha
 		(void)!cj_reject(&err, "%s%s", has_result(c) ? "the run has no result: " : "", why);
 		send_refusal(c, &err);
 	}
-	c->ops->over(c);
+	end_call(c);
 }
 
 /* --- the start --------------------------------------------------------------------------- */
@@ -153,6 +177,7 @@ void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
 	c->id = asked->id;
 	c->era = asked->era;
 	c->tool = *asked->tool;
+	c->task_at_ms = asked->takes_tasks && has_result(c) ? clock_ms() + MCP_TASK_AFTER_MS : 0;
 	mcp_progress_init(&c->progress, &asked->progress, c->tool.limits.wall_ms, clock_ms());
 	c->run =
 	    (struct mcp_run){ .profile = c->tool.profile,
@@ -163,7 +188,7 @@ void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
 	if (start(c, asked, given, &err) == 0)
 		return;
 	send_refusal(c, &err);
-	c->ops->over(c);
+	end_call(c);
 }
 
 void mcp_call_cancel(struct mcp_call *c)
@@ -172,15 +197,37 @@ void mcp_call_cancel(struct mcp_call *c)
 	c->place->cancel(c->place->context, &c->run);
 }
 
-int mcp_call_beat(struct mcp_call *c)
+static void become_task(struct mcp_call *c)
 {
-	auto_json_writer struct json_writer *w = NULL;
-	uint64_t now = clock_ms();
+	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (c->is_cancelled || !c->run.wants_events)
-		return -1;
-	w = json_writer_create(false);
+	c->task_at_ms = 0;
+	c->task = w ? mcp_tasks_add(c->tasks, c->caller, c->run.id, c) : NULL;
+	if (!c->task) /* the client waits on */
+		return;
+	mcp_task_put_created(w, &c->id, c->task);
+	c->ops->send(c, w, false);
+}
+
+static int send_progress(struct mcp_call *c, uint64_t now)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
 	if (w && mcp_progress_beat(&c->progress, now, w))
 		c->ops->send(c, w, true);
 	return mcp_progress_wait(&c->progress, now);
+}
+
+int mcp_call_beat(struct mcp_call *c)
+{
+	uint64_t now = clock_ms();
+	int wait_ms = -1;
+
+	if (c->task_at_ms > 0 && now >= c->task_at_ms && !c->is_cancelled)
+		become_task(c);
+	if (c->is_cancelled || c->task)
+		return -1;
+	if (c->task_at_ms > 0)
+		wait_ms = (int)(c->task_at_ms - now);
+	return c->run.wants_events ? loop_sooner(wait_ms, send_progress(c, now)) : wait_ms;
 }

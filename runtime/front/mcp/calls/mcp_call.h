@@ -10,6 +10,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/front/mcp/calls/mcp_files.h"
 #include "runtime/front/mcp/calls/mcp_run.h"
+#include "runtime/front/mcp/calls/mcp_tasks.h"
 #include "runtime/front/mcp/protocol/mcp_progress.h"
 #include "runtime/front/mcp/protocol/mcp_protocol.h"
 #include "runtime/front/mcp/protocol/mcp_request.h"
@@ -28,16 +29,20 @@ struct mcp_call_ops {
 	void (*over)(struct mcp_call *c);
 };
 
-/* A member of its owner's struct; the owner sets the first two. */
+/* A member of its owner's struct; the owner sets the first four. */
 struct mcp_call {
 	const struct mcp_call_ops *ops;
 	const struct mcp_place *place;
+	struct mcp_tasks *tasks;
+	const char *caller; /* whose tasks they are */
 
 	struct mcp_id id;
 	enum mcp_era era;
 	struct mcp_tool tool; /* its texts are the owner's */
 	struct mcp_run run;
 	struct mcp_progress progress;
+	struct mcp_task *task;                             /* NULL: it is not answered yet */
+	uint64_t task_at_ms;                               /* it becomes one; 0: never */
 	bool is_cancelled;                                 /* no answer */
 	char session[PLAN_ID_MAX], path[MCP_PATH_MAX + 1]; /* arguments; "": not given */
 	bool has_length;
@@ -56,6 +61,7 @@ void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
 void mcp_call_cancel(struct mcp_call *c);
 
 /*
+ * Makes a task of a call that takes long, if the client takes one.
  * Sends progress if there was none for a long time: a client that counts progress does not give up
  * on a program that is silent.  Returns the time in ms until the next, or -1.
  */

@@ -49,13 +49,28 @@ static bool equals_encoded(const char *base64, size_t size, const char *body)
 	       count == strlen(body) && memcmp(bytes, body, count) == 0;
 }
 
+/* The member of the parameters that Mcp-Name repeats; NULL: none. */
+static const char *named_member(const char *method)
+{
+	static const char *const rows[][2] = { { "tools/call", "name" },
+					       { "tasks/get", "taskId" },
+					       { "tasks/update", "taskId" },
+					       { "tasks/cancel", "taskId" } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (strcmp(rows[i][0], method) == 0)
+			return rows[i][1];
+	return NULL;
+}
+
 static int check_name(const struct mcp_headers *h, const struct mcp_message *m,
 		      struct mcp_fault *fault)
 {
 	static const char name[] = "Mcp-Name";
-	const char *body = json_get_text(m->params, "name"), *base64 = NULL;
+	const char *member = named_member(m->method), *base64 = NULL;
+	const char *body = member ? json_get_text(m->params, member) : NULL;
 
-	if (strcmp(m->method, "tools/call") != 0 || !body)
+	if (!body)
 		return 0;
 	size_t size = h->name ? find_encoded(h->name, &base64) : 0;
 	if (size == 0)

@@ -366,15 +366,26 @@ void mcp_put_implementation(struct json_writer *w, const char *key)
 	json_close_object(w);
 }
 
-void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era)
+static void begin_result(struct json_writer *w, const struct mcp_id *id)
 {
 	begin(w);
 	mcp_id_put(w, "id", id);
 	json_put_key(w, "result");
 	json_open_object(w);
-	if (era != MCP_ERA_MODERN)
-		return;
-	json_member_text(w, "resultType", "complete");
+}
+
+void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era)
+{
+	if (era == MCP_ERA_MODERN)
+		mcp_begin_typed_result(w, id, "complete");
+	else
+		begin_result(w, id);
+}
+
+void mcp_begin_typed_result(struct json_writer *w, const struct mcp_id *id, const char *type)
+{
+	begin_result(w, id);
+	json_member_text(w, "resultType", type);
 	json_put_key(w, "_meta");
 	json_open_object(w);
 	mcp_put_implementation(w, META_SERVER_INFO);
@@ -411,6 +422,30 @@ static void begin_error(struct json_writer *w, const struct mcp_id *id, enum mcp
 void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct mcp_fault *fault)
 {
 	begin_error(w, id, fault->code, fault->text);
+	mcp_end(w);
+}
+
+void mcp_put_extensions(struct json_writer *w)
+{
+	json_put_key(w, "extensions");
+	json_open_object(w);
+	json_put_key(w, MCP_TASKS);
+	json_open_object(w);
+	json_close_object(w);
+	json_close_object(w);
+}
+
+void mcp_put_capability_fault(struct json_writer *w, const struct mcp_id *id)
+{
+	begin_error(w, id, MCP_MISSING_CAPABILITY,
+		    "the client has not declared the extension " MCP_TASKS);
+	json_put_key(w, "data");
+	json_open_object(w);
+	json_put_key(w, "requiredCapabilities");
+	json_open_object(w);
+	mcp_put_extensions(w);
+	json_close_object(w);
+	json_close_object(w);
 	mcp_end(w);
 }
 

@@ -27,6 +27,7 @@ enum mcp_code {
 	MCP_INVALID_PARAMS = -32602,
 	MCP_INTERNAL_ERROR = -32603,
 	MCP_HEADER_MISMATCH = -32020,
+	MCP_MISSING_CAPABILITY = -32021,
 	MCP_UNSUPPORTED_VERSION = -32022,
 };
 
@@ -97,6 +98,8 @@ enum mcp_era {
 
 /* {"jsonrpc":"2.0","id":ID,"result":{ and what each result of the era has; mcp_end() closes it. */
 void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era);
+/* A result of 2026-07-28 whose type is not "complete". */
+void mcp_begin_typed_result(struct json_writer *w, const struct mcp_id *id, const char *type);
 /* {"jsonrpc":"2.0","method":METHOD,"params":{; mcp_end() closes it. */
 void mcp_begin_notification(struct json_writer *w, const char *method);
 void mcp_end(struct json_writer *w);
@@ -106,6 +109,12 @@ void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct 
 /* The same with "data": {"supported": [...], "requested": ...}. */
 void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
 			   const char *const *supported, const char *requested);
+
+/* The client must declare MCP_TASKS in its capabilities. */
+#define MCP_TASKS "io.modelcontextprotocol/tasks"
+void mcp_put_capability_fault(struct json_writer *w, const struct mcp_id *id);
+/* "extensions": {MCP_TASKS: {}} */
+void mcp_put_extensions(struct json_writer *w);
 
 /* "name" and "version" of this server, as the member `key`. */
 void mcp_put_implementation(struct json_writer *w, const char *key);

@@ -46,13 +46,15 @@ static int refuse_params(struct mcp_fault *fault, const char *text)
 
 /* --- methods --------------------------------------------------------------------- */
 
-static void put_capabilities(struct json_writer *w)
+static void put_capabilities(struct json_writer *w, enum mcp_era era)
 {
 	json_put_key(w, "capabilities");
 	json_open_object(w);
 	json_put_key(w, "tools");
 	json_open_object(w);
 	json_close_object(w);
+	if (era == MCP_ERA_MODERN)
+		mcp_put_extensions(w);
 	json_close_object(w);
 }
 
@@ -75,7 +77,7 @@ static int initialize(struct request *r, struct mcp_fault *fault)
 	r->protocol->was_opened = true;
 	mcp_begin_result(r->w, &r->message->id, MCP_ERA_LEGACY);
 	json_member_text(r->w, "protocolVersion", version);
-	put_capabilities(r->w);
+	put_capabilities(r->w, MCP_ERA_LEGACY);
 	mcp_put_implementation(r->w, "serverInfo");
 	json_member_text(r->w, "instructions", instructions);
 	mcp_end(r->w);
@@ -93,7 +95,7 @@ static int discover(struct request *r, struct mcp_fault *fault)
 	for (const char *const *v = legacy_versions; *v; v++)
 		json_put_string(r->w, *v);
 	json_close_array(r->w);
-	put_capabilities(r->w);
+	put_capabilities(r->w, r->era);
 	json_member_text(r->w, "instructions", instructions);
 	put_caching(r);
 	mcp_end(r->w);
@@ -144,6 +146,49 @@ static const struct mcp_tool *find_tool(const struct mcp_protocol *p, const char
 	return NULL;
 }
 
+/* Each request declares it anew. */
+static bool takes_tasks(const struct request *r)
+{
+	const struct json_node *given =
+	    json_get_typed(r->message->meta, META_CAPABILITIES, JSON_OBJECT);
+
+	return r->era == MCP_ERA_MODERN &&
+	       json_get_typed(json_get_typed(given, "extensions", JSON_OBJECT), MCP_TASKS,
+			      JSON_OBJECT);
+}
+
+static int ask_task(struct request *r, enum mcp_task_method method, struct mcp_fault *fault)
+{
+	struct mcp_asked *out = r->out;
+
+	if (!takes_tasks(r)) {
+		out->http_status = 400;
+		mcp_put_capability_fault(r->w, &r->message->id);
+		return 0;
+	}
+	out->task = json_get_text(r->message->params, "taskId");
+	if (!out->task)
+		return refuse_params(fault, "\"taskId\" must be the id of a task");
+	out->action = MCP_TASK;
+	out->task_method = method;
+	return 0;
+}
+
+static int get_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_GET, fault);
+}
+
+static int update_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_UPDATE, fault);
+}
+
+static int cancel_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_CANCEL, fault);
+}
+
 static int call_tool(struct request *r, struct mcp_fault *fault)
 {
 	const struct mcp_message *m = r->message;
@@ -164,7 +209,7 @@ static int call_tool(struct request *r, struct mcp_fault *fault)
 	if (token && !mcp_id_read(token, &out->progress))
 		return refuse_params(fault, "\"progressToken\" must be an integer or a string");
 	out->action = MCP_CALL;
-	out->era = r->era;
+	out->takes_tasks = takes_tasks(r);
 	out->arguments = arguments;
 	out->traceparent = json_get_text(m->meta, "traceparent");
 	return 0;
@@ -177,7 +222,8 @@ static const struct method {
 } methods[] = {
 	{ "initialize", initialize, true, false },    { "ping", ping, true, false },
 	{ "server/discover", discover, false, true }, { "tools/list", list_tools, true, true },
-	{ "tools/call", call_tool, true, true },
+	{ "tools/call", call_tool, true, true },      { "tasks/get", get_task, false, true },
+	{ "tasks/update", update_task, false, true }, { "tasks/cancel", cancel_task, false, true },
 };
 
 /* --- eras ------------------------------------------------------------------------ */
@@ -270,6 +316,7 @@ static int answer_request(struct request *r, struct mcp_fault *fault)
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	const struct method *method = find_method(r);
+	r->out->era = r->era;
 	r->out->http_status = method || r->era != MCP_ERA_MODERN ? 200 : 404;
 	if (method)
 		return method->answer(r, fault);

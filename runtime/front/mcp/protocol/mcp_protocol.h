@@ -30,15 +30,22 @@ enum mcp_action {
 	MCP_ANSWER,  /* the writer has the answer */
 	MCP_CALL,    /* tools/call: run it, and answer later */
 	MCP_CANCEL,  /* of the request `id` */
+	MCP_TASK,    /* tasks/get, tasks/update, tasks/cancel: mcp_tasks.h answers */
 };
+
+enum mcp_task_method { MCP_TASK_GET, MCP_TASK_UPDATE, MCP_TASK_CANCEL };
 
 /* Texts and nodes point into the arena. */
 struct mcp_asked {
 	enum mcp_action action;
 	struct mcp_id id;
 	unsigned http_status; /* of the answer; 202 where there is none */
-	/* of MCP_CALL */
 	enum mcp_era era;
+	/* of MCP_TASK */
+	enum mcp_task_method task_method;
+	const char *task;
+	/* of MCP_CALL */
+	bool takes_tasks; /* the client has declared the extension */
 	const struct mcp_tool *tool;
 	const struct json_node *arguments; /* an object; NULL: none */
 	struct mcp_id progress;            /* MCP_ID_NONE: the client wants no progress */

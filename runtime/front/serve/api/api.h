@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "runtime/front/mcp/calls/mcp_tasks.h"
 #include "runtime/front/serve/api/api_reply.h"
 #include "runtime/front/serve/api/api_target.h"
 #include "runtime/front/serve/http/http.h"
@@ -51,6 +52,7 @@ struct api {
 	uid_t own_uid;       /* of the service */
 	uint64_t started_ms; /* since the epoch */
 	LIST_HEAD(api_mcp_calls, api_mcp_call) mcp_calls;
+	struct mcp_tasks mcp_tasks;
 };
 
 /* What http.h calls. */

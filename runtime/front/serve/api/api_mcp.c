@@ -171,6 +171,9 @@ static void act(struct message *p, const char *body, size_t size, struct json_wr
 	mcp_protocol_take(&p->protocol, body, size, &p->arena, w, &asked);
 	if (asked.action == MCP_ANSWER) {
 		answer(p, &asked, w);
+	} else if (asked.action == MCP_TASK) {
+		mcp_tasks_answer(&p->call->api->mcp_tasks, p->call->account->name, &asked, w);
+		answer(p, &asked, w);
 	} else if (asked.action == MCP_CALL) {
 		api_mcp_call_begin(p->call, &asked);
 	} else {

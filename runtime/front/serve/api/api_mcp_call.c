@@ -194,7 +194,10 @@ static struct api_mcp_call *create(struct api_call *c, struct mcp_tool *tool)
 			   .start = start,
 			   .cancel = cancel,
 			   .profile_of = profile_of },
-		.of = { .ops = &call_ops, .place = &call->place },
+		.of = { .ops = &call_ops,
+			.place = &call->place,
+			.tasks = &c->api->mcp_tasks,
+			.caller = call->caller },
 		.takes_events = accept && mcp_headers_accept(accept, API_MCP_EVENTS),
 		.quiet_until_ms = clock_ms() + STREAM_MS,
 	};
@@ -241,7 +244,8 @@ void api_mcp_call_cancel(struct api_call *c, const struct mcp_id *id)
 
 	for (call = LIST_FIRST(&c->api->mcp_calls); call; call = next) {
 		next = LIST_NEXT(call, link);
-		if (label[0] && !call->has_ended && strcmp(call->label, label) == 0 &&
+		if (label[0] && !call->has_ended && !call->of.task &&
+		    strcmp(call->label, label) == 0 &&
 		    strcmp(call->caller, c->account->name) == 0 && mcp_id_equals(&call->of.id, id))
 			mcp_call_cancel(&call->of);
 	}

@@ -217,6 +217,8 @@ static const struct mcp_tool runs[] = {
 static const struct bounded {
 	const char *name, *above, *same;
 } arguments[] = {
+	{ .name = "offset" },
+	{ .name = "length" },
 	{ "timeout_seconds", "30.001", "30" },
 	{ "memory", "\"536870913\"", "\"512M\"" },
 	{ "network", "\"public\"", "\"none\"" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks are found by their caller only, and results that nobody fetches do not grow without limit. */
+/* A task is found by its caller only, and results that nobody fetches are limited. */
 #include "runtime/front/mcp/calls/mcp_tasks.h"
 
 #include <setjmp.h>

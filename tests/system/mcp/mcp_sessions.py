@@ -81,7 +81,7 @@ def needs_python(*modules):
 # The limits of a server, and each argument of its tools: one step above, and the same.  None: it lowers no limit.
 SMALL = {"memory": "128M", "timeout": "2s"}
 STEPS = {"memory": (str((128 << 20) + 1), "128M"), "timeout_seconds": (2.001, 2), "network": ("public", "none")}
-STEPS.update(dict.fromkeys(("code", "command", "args", "argv", "stdin", "files", "session", "profile", "context", "lease_seconds")))
+STEPS.update(dict.fromkeys(("code", "command", "args", "argv", "stdin", "files", "session", "profile", "context", "lease_seconds", "offset", "length")))
 
 
 @contextlib.contextmanager

@@ -342,7 +342,17 @@ static void put_displays(struct json_writer *w, const struct json_node *result)
 
 /* --- the whole ---------------------------------------------------------------------- */
 
-/* A file that nobody gets: the sentence says what the user can do. */
+static const char *way_for_large_files(const struct mcp_answer *a)
+{
+	if (json_get_text(a->result, "session"))
+		return "read it in parts with session_get_file";
+	if (a->tool->has_sessions)
+		return "write it in a session and read it in parts with session_get_file, or ask "
+		       "the user to start 'cejail mcp' with --files";
+	return "write a smaller one, or ask the user to start 'cejail mcp' with --files";
+}
+
+/* A file that nobody gets: the sentence says what to do. */
 static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a)
 {
 	uint64_t embedded = 0;
@@ -352,12 +362,7 @@ static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a
 		if (place(a, m, &embedded) != NOWHERE)
 			continue;
 		mcp_say(&s, "file '%.200s' is too large for an answer; %s", mcp_text(m, "path"),
-			json_get_text(a->result, "session")
-			    ? "read it in parts with session_get_file"
-			: a->tool->has_sessions
-			    ? "write it in a session, and read it in parts with session_get_file"
-			    : "write a smaller one, or ask the user to start 'cejail mcp' with "
-			      "--files");
+			way_for_large_files(a));
 		json_put_string(w, s.text);
 	}
 }

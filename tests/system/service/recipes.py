@@ -2,6 +2,7 @@
 """Every recipe of cejail-recipes(7) is typed as it stands there, and prints what stands below it."""
 
 import contextlib
+import glob
 import http.server
 import os
 import re
@@ -129,6 +130,40 @@ def pypi():
                 **net.inside)  # fmt: skip
 
 
+def virtual():
+    with Folder() as place:
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", place / ".venv"], check=True)
+        packages = glob.glob(place / ".venv/lib/python3*/site-packages")[0]
+        place.file(os.path.relpath(f"{packages}/tools.py", place.path), "VERSION = 3\n")
+        type_it("Use a virtual environment", place)
+
+
+def kept():
+    """There is no index of packages here: a directory of wheels takes its place."""
+    title = "Keep packages that pip installs"
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("python3-pip is not installed")
+    with Folder() as place:
+        scope = {}
+        exec(WHEEL, scope)  # noqa: S102
+        scope["make_wheel"](place / "wheels")
+        (install, _), (use, wanted) = RECIPES[title]
+        own = install.replace("public", "none").replace("-o packages", "-f wheels -o packages").replace(
+            "install requests", "install -q --no-index --find-links wheels tinypk")  # fmt: skip
+        true("tinypk" in own and "wheels -o" in own, f"the command has other words than the test: {install}")
+        RECIPES[title] = [(own, ""), (use.replace("requests", "tinypk"), wanted.replace("requests", "tinypk"))]
+        type_it(title, place)
+
+
+def node():
+    if subprocess.run(["node", "--version"], capture_output=True, check=False, env=environment()).returncode != 0:
+        raise Skip("no node")
+    with Folder() as place:
+        place.file("node_modules/greeting/index.js", 'module.exports = "hello from a module"\n')
+        place.file("app.js", 'console.log(require("greeting"))\n')
+        type_it("Use node_modules", place)
+
+
 def killed():
     with Folder() as place:
         equal(type_it("Find out why a program was killed", place), f"oom {facts()['limits']['memory']['by']}", "what is printed")
@@ -186,6 +221,9 @@ SPECIAL = {
     "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),
     "Use an HTTP proxy as the only way out": on_loopback("Use an HTTP proxy as the only way out", "3128", 200),
     "Trace system calls, or use a debugger": traced,
+    "Use a virtual environment": virtual,
+    "Keep packages that pip installs": kept,
+    "Use node_modules": node,
     "Find out why a program was killed": killed,
     "Draw how a run went": drawn,
     "Refuse to run with weaker isolation": strict,

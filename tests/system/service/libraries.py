@@ -227,6 +227,19 @@ def _():
         found = {entry.path: (entry.type, entry.bytes) for entry in session.list()}
         equal((found["/box/made"], found["/box/d é"][0]), (("file", 1), "directory"), "the list")
         equal([entry.path for entry in session.list("/box/d é/")], ["/box/d é/n.bin"], "the list of a directory")
+        equal((session.mkdir("new/er"), session.mkdir("new/er"), session.exists("new/er"), session.exists("none")), (True, False, True, False), "a directory")
+        session.rename("made", "/box/new/name")
+        equal((session.stat("new/name").bytes, session.stat("new/name").mode, session.exists("made")), (1, "0644", False), "a file that was renamed")
+        changes = session.watch("new/er")
+        has_seen = threading.Event()
+        writer = threading.Thread(target=lambda: [session.put("new/er/x", b"") for _ in iter(lambda: has_seen.wait(0.05), True)])
+        writer.start()
+        first = next(changes)
+        has_seen.set()
+        writer.join()
+        true(first.path.startswith("/box/new/er/"), f"the first change: {first}")
+        session.remove("new")
+        contains([change.event for change in changes], "remove", "the changes until the directory is gone")
         session.remove("d é")
         lacks([entry.path for entry in session.list()], "/box/d é", "the list")
         equal(result.raw["limits"]["memory"]["value"], 200 << 20, "the limit of the jail")
@@ -314,7 +327,10 @@ def _():
             equal([event.type async for event in session.stream("print(1)")], ["start", "stdout", "result"], "the events")
             await session.put("a", b"1")
             equal((await session.get("a"), [entry.path for entry in await session.list("/box") if entry.path == "/box/a"]), (b"1", ["/box/a"]), "a file")
-            await session.remove("a")
+            await session.mkdir("d")
+            await session.rename("a", "d/a")
+            equal((await session.exists("a"), (await session.stat("d/a")).bytes), (False, 1), "a file that was renamed")
+            await session.remove("d")
             started = await session.start("import sys; print(sys.stdin.read())", open_stdin=True)
             equal(await started.poll(), None, "a running exec")
             wanted = {started.id}
@@ -598,6 +614,9 @@ for (const client of [new Client({ socket }), new Client({ url, token }), new Cl
   await told.signal("TERM");
   said.push([early, (await cat.wait()).stdout, (await sleeping.wait()).status, (await told.wait()).signal]);
   const aborted = await session.exec({ code: "import time; time.sleep(60)", signal: AbortSignal.timeout(1000) }).catch((e) => e.name);
+  if (!await session.mkdir("new/er") || await session.mkdir("new")) throw new Error("mkdir");
+  await session.rename("run", "new/er/run");
+  if (await session.exists("run") || (await session.stat("new/er/run")).mode !== "0755") throw new Error("rename");
   await session.remove("d é");
   const codes = [];
   for (const work of [() => session.get("d é/n"), () => session.exec({ code: "1", memory: "1G" }), () => client.session({ profile: "no-such" }), () => client.attach("none")])

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -272,8 +273,9 @@ def _():
 def _():
     with Client() as c:
         c.sh("mkdir -p d/e; echo hello > d/f; ln -s x d/l; mkfifo d/p; printf x > \"d/$(printf 'a\\nb\\033[1m')\"").exits(0)
-        lines = sorted(c.session("ls", c.id, "d").exits(0).out.splitlines(), key=lambda text: text.split()[2])
-        equal([text.split(None, 2) for text in lines], [
+        lines = sorted(c.session("ls", c.id, "d").exits(0).out.splitlines(), key=lambda text: text.split()[3])
+        true(all(text.split()[2].endswith("Z") for text in lines), f"the times: {lines}")
+        equal([[*text.split(None, 3)[:2], text.split(None, 3)[3]] for text in lines], [
             ["-", "1", "/box/d/a\\x0ab\\x1b[1m"], ["d", "0", "/box/d/e"], ["-", "6", "/box/d/f"],
             ["l", lines[3].split()[1], "/box/d/l"], ["?", "0", "/box/d/p"],
         ], "the list")  # fmt: skip
@@ -285,6 +287,26 @@ def _():
         c.session("rm", c.id, "d").exits(0)
         refused(c.session("ls", c.id, "d"), "list '/box/d'")
         refused(c.session("rm", c.id, "d"), "remove '/box/d'")
+
+
+@test("files are looked at, made, renamed and watched")
+def _():
+    with Client() as c:
+        c.session("mkdir", c.id, "d/e", "/tmp/x").exits(0)
+        c.session("mkdir", c.id, "d/e").exits(0)
+        c.session("put", c.id, "-", "d/a", given="hello").exits(0)
+        c.session("mv", c.id, "d/a", "/box/d/e/b").exits(0)
+        equal(c.session("stat", c.id, "d/e/b").exits(0).out.split()[:2], ["-", "5"], "the file")
+        equal(json.loads(c.session("stat", "--json", c.id, "d").exits(0).out)["type"], "directory", "the directory")
+        refused(c.session("stat", c.id, "d/a"), "look at '/box/d/a'")
+        refused(c.session("mv", c.id, "d/a", "d/b"), "rename '/box/d/a'")
+        refused(c.session("mkdir", c.id, "d/e/b"), "make '/box/d/e/b'")
+        refused(c.session("watch", c.id, "none"), "watch '/box/none'")
+        process = c.start("watch", c.id, "d/e")
+        wait_until(lambda: c.sh("touch d/e/n; rm d/e/n").exits(0) and select.select([process.stdout], [], [], 0)[0], "a change")
+        c.session("rm", c.id, "d").exits(0)
+        lines = [json.loads(line) for line in finish(process).exits(0).out.splitlines()]
+        contains([(line["event"], line["path"]) for line in lines], ("remove", "/box/d/e/n"), "the changes")
 
 
 @test("a session ends with its lease, which can be renewed, and every later verb says so")

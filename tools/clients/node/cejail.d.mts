@@ -188,6 +188,10 @@ export class Session {
   put(path: string, content: Content, options?: { executable?: boolean }): Promise<void>;
   get(path: string): Promise<Uint8Array>;
   list(path?: string): Promise<Entry[]>;
+  stat(path: string): Promise<Entry>;
+  exists(path: string): Promise<boolean>;
+  mkdir(path: string): Promise<boolean>;
+  rename(path: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
   lease(duration: string): Promise<Record<string, any>>;
   info(): Promise<Record<string, any>>;

@@ -390,6 +390,24 @@ export class Session {
     return answer.entries;
   }
 
+  /** A file or directory itself; of a symbolic link, the link.  The code is "not_found" if there is none. */
+  async stat(path) { return this.#service.ask("GET", `${this.#file(path)}?stat`); }
+
+  async exists(path) {
+    return this.stat(path).then(() => true, (problem) => {
+      if (problem.code === "not_found") return false;
+      throw problem;
+    });
+  }
+
+  /** Makes a directory, and those missing above it.  False: it was there. */
+  async mkdir(path) { return (await this.#service.ask("POST", this.#file(path), { mkdir: true })).created; }
+
+  /** As rename(2): a file replaces a file. */
+  async rename(path, to) {
+    await this.#service.ask("POST", this.#file(path), { rename: to.startsWith("/") ? to : `${HOME}/${to}` });
+  }
+
   /** Removes a file, or a directory with everything in it. */
   async remove(path) { await this.#service.ask("DELETE", this.#file(path)); }
 

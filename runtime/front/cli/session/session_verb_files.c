@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail session put`, `get`, `ls` and `rm`.  Acts: reads and writes files here with the caller's
- * permissions.
+ * `cejail session put`, `get`, `ls` and the other verbs of files.  Acts: reads and writes files
+ * here with the caller's permissions.
  *
  * Names in the answers of the service come from programs in the jail.  They are printed, but no
  * file here gets such a name.
@@ -207,7 +207,7 @@ int session_get(struct session_call *c, struct cj_error *err)
 	return rc < 0 ? cj_wrap(err, "read '%s'", source) : 0;
 }
 
-/* --- ls, rm ------------------------------------------------------------------------------- */
+/* --- ls, stat, mkdir, mv, watch, rm ------------------------------------------------------ */
 
 static void print_entry(const struct json_node *entry)
 {
@@ -223,7 +223,10 @@ static void print_entry(const struct json_node *entry)
 		if (strcmp(types[i].type, type) == 0)
 			letter = types[i].letter;
 	(void)json_get_u64(entry, "bytes", &bytes);
+	const char *mtime = json_get_text(entry, "mtime");
 	(void)printf("%c %12llu  ", letter, (unsigned long long)bytes);
+	session_print_text(mtime ? mtime : "-");
+	(void)printf("  ");
 	session_print_text(json_get_text(entry, "path"));
 	(void)printf("\n");
 }
@@ -252,6 +255,95 @@ int session_ls(struct session_call *c, struct cj_error *err)
 	if (cut && cut->boolean)
 		log_warning("'%s' has more entries than the service lists", path);
 	return 0;
+}
+
+int session_stat(struct session_call *c, struct cj_error *err)
+{
+	const struct json_node *entry = NULL;
+	const char *path = NULL;
+	char url[REMOTE_URL_MAX];
+	bool wants_json = false;
+
+	if (session_wants_json(c, &wants_json, err) < 0 ||
+	    jail_path(c, c->operands[1], &path, err) < 0 || session_find_service(c, err) < 0 ||
+	    file_url(c, path, "?stat", url, err) < 0)
+		return -err->code;
+	if (session_ask(c, "GET", url, NULL, &entry, err) < 0)
+		return cj_wrap(err, "look at '%s'", path);
+	if (wants_json)
+		return session_print_json(entry, err);
+	print_entry(entry);
+	return 0;
+}
+
+/* POST with one member; `to` NULL: mkdir. */
+static int change(struct session_call *c, const char *path, const char *to, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *body = json_writer_create(false);
+	char url[REMOTE_URL_MAX];
+
+	if (!body)
+		return cj_fail(err, ENOMEM, "write the request");
+	json_open_object(body);
+	if (to)
+		json_member_text(body, "rename", to);
+	else
+		json_member_bool(body, "mkdir", true);
+	json_close_object(body);
+	if (file_url(c, path, "", url, err) < 0)
+		return -err->code;
+	return session_tell(c, "POST", url, body, err);
+}
+
+int session_mkdir(struct session_call *c, struct cj_error *err)
+{
+	const char *path = NULL;
+
+	if (session_find_service(c, err) < 0)
+		return -err->code;
+	for (size_t i = 1; i < c->count; i++) {
+		if (jail_path(c, c->operands[i], &path, err) < 0)
+			return -err->code;
+		if (change(c, path, NULL, err) < 0)
+			return cj_wrap(err, "make '%s'", path);
+	}
+	return 0;
+}
+
+int session_mv(struct session_call *c, struct cj_error *err)
+{
+	const char *path = NULL, *to = NULL;
+
+	if (jail_path(c, c->operands[1], &path, err) < 0 ||
+	    jail_path(c, c->operands[2], &to, err) < 0 || session_find_service(c, err) < 0)
+		return -err->code;
+	return change(c, path, to, err) < 0 ? cj_wrap(err, "rename '%s'", path) : 0;
+}
+
+/* The service's lines are JSON, so a name can't forge one. */
+static int print_piece(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	(void)context;
+	return fd_write_all(STDOUT_FILENO, bytes, size, "standard output", err);
+}
+
+int session_watch(struct session_call *c, struct cj_error *err)
+{
+	const char *path = NULL;
+	char url[REMOTE_URL_MAX];
+	struct remote_fetch fetch = {
+		.socket = c->socket,
+		.message = { .method = "GET", .path = url, .accept = "application/x-ndjson" }
+	};
+
+	if (jail_path(c, c->count > 1 ? c->operands[1] : HOME, &path, err) < 0 ||
+	    session_find_service(c, err) < 0)
+		return -err->code;
+	fetch.socket = c->socket;
+	if (file_url(c, path, "?watch", url, err) < 0)
+		return -err->code;
+	return remote_fetch(&fetch, print_piece, NULL, err) < 0 ? cj_wrap(err, "watch '%s'", path)
+								: 0;
 }
 
 static int remove_one(struct session_call *c, const char *operand, struct cj_error *err)

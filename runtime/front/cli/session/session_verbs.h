@@ -20,6 +20,10 @@ int session_socket(struct session_call *c, struct cj_error *err);
 int session_put(struct session_call *c, struct cj_error *err);
 int session_get(struct session_call *c, struct cj_error *err);
 int session_ls(struct session_call *c, struct cj_error *err);
+int session_stat(struct session_call *c, struct cj_error *err);
+int session_mkdir(struct session_call *c, struct cj_error *err);
+int session_mv(struct session_call *c, struct cj_error *err);
+int session_watch(struct session_call *c, struct cj_error *err);
 int session_rm(struct session_call *c, struct cj_error *err);
 
 /* session_verb_exec.c */

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Client", "Display", "Entry", "Error", "Event", "Exec",
+    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",
     "ExecOptions", "File", "ProgramError", "Result", "RunOptions", "Session", "SessionOptions", "StartOptions", "arun", "asession", "astream", "run", "session", "stream",
 ]  # fmt: skip
 
@@ -673,10 +673,23 @@ class Entry(NamedTuple):
     path: str
     type: str  # file, directory, symlink or other
     bytes: int
+    mode: str = ""  # "0644"
+    mtime: str = ""  # in UTC; the program can set it to any value
+
+
+class Change(NamedTuple):
+    """A change in a directory: create, write, chmod, remove, rename (moved away) or overflow (some are missing)."""
+
+    event: str
+    path: str
 
 
 _Rows = list[dict[str, Any]]  # in a class with a method `list`
 _Entries = list[Entry]
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    return Entry(row["path"], row["type"], row["bytes"], row.get("mode", ""), row.get("mtime", ""))
 
 
 def _order(profile: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -729,7 +742,32 @@ class _Session:
         answer = self._service.ask("GET", f"{self._file(path).rstrip('/')}/?list")
         if answer["truncated"]:
             raise Error(f"'{path}' has more entries than the service lists", "truncated")
-        return [Entry(row["path"], row["type"], row["bytes"]) for row in answer["entries"]]
+        return [_entry(row) for row in answer["entries"]]
+
+    def _stat(self, path: str) -> Entry:
+        return _entry(self._service.ask("GET", f"{self._file(path)}?stat"))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._stat(path)
+        except Error as problem:
+            if problem.code == "not_found":
+                return False
+            raise
+        return True
+
+    def _mkdir(self, path: str) -> bool:
+        return bool(self._service.ask("POST", self._file(path), {"mkdir": True})["created"])
+
+    def _rename(self, path: str, to: str) -> None:
+        whole = to if to.startswith("/") else f"{HOME}/{to}"
+        self._service.ask("POST", self._file(path), {"rename": whole})
+
+    def _watch(self, path: str) -> Iterator[Change]:
+        call = _Call(self._service, "GET", f"{self._file(path)}?watch", accept="application/x-ndjson")
+        for line in call.lines():
+            row = _parse(line)
+            yield Change(row["event"], row["path"])
 
     def _remove(self, path: str) -> None:
         self._service.ask("DELETE", self._file(path))
@@ -789,6 +827,25 @@ class Session(_Session):
     def list(self, path: str = HOME) -> _Entries:
         """All entries below a directory."""
         return self._list(path)
+
+    def stat(self, path: str) -> Entry:
+        """A file or directory itself; of a symbolic link, the link.  Error.code is "not_found" if there is none."""
+        return self._stat(path)
+
+    def exists(self, path: str) -> bool:
+        return self._exists(path)
+
+    def mkdir(self, path: str) -> bool:
+        """Make a directory, and those missing above it.  False: it was there."""
+        return self._mkdir(path)
+
+    def rename(self, path: str, to: str) -> None:
+        """As rename(2): a file replaces a file."""
+        self._rename(path, to)
+
+    def watch(self, path: str = HOME) -> Iterator[Change]:
+        """The changes in a directory, as they happen, until it is gone or the session ends."""
+        return self._watch(path)
 
     def remove(self, path: str) -> None:
         """Remove a file, or a directory with everything in it."""
@@ -894,6 +951,18 @@ class AsyncSession(_Session):
 
     async def list(self, path: str = HOME) -> _Entries:
         return await _in_thread(lambda: self._list(path))
+
+    async def stat(self, path: str) -> Entry:
+        return await _in_thread(lambda: self._stat(path))
+
+    async def exists(self, path: str) -> bool:
+        return await _in_thread(lambda: self._exists(path))
+
+    async def mkdir(self, path: str) -> bool:
+        return await _in_thread(lambda: self._mkdir(path))
+
+    async def rename(self, path: str, to: str) -> None:
+        await _in_thread(lambda: self._rename(path, to))
 
     async def remove(self, path: str) -> None:
         await _in_thread(lambda: self._remove(path))

@@ -58,6 +58,7 @@ TOLD = re.compile(
 HARMLESS = {
     "worker[0-9]* E.* prctl 15",  # the name that ps(1) shows
     "supervisor E.* prctl 15",
+    "supervisor E.* clone3 .*",  # of a worker that writes files, into the cgroup: it is forked and moved there
     "reaper[0-9]* E.* prctl 15",
     "(reaper|payload)[0-9]* E.* landlock_create_ruleset 0",  # asks for the version, for flags of the audit log
 }

@@ -94,8 +94,8 @@ static void tell_result(const struct json_node *result)
 		(void)printf("warning: %s\n", w->text);
 }
 
-/* Prints what the lines of a worker say. */
-static void read_worker(struct worker *w)
+/* Prints what the lines of a worker say.  Those of a file that is read have an end. */
+static void read_worker(struct worker *w, bool wants_end)
 {
 	FILE *lines = open_lines(w->sock_fd);
 	char *room = malloc(LINE_ROOM), *line;
@@ -111,7 +111,8 @@ static void read_worker(struct worker *w)
 		const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
 		if (strcmp(type, "summary") == 0)
 			continue;
-		is_told = true;
+		is_told = !wants_end || error || strcmp(type, "end") == 0 ||
+			  strcmp(type, "unready") == 0;
 		if (strcmp(type, "result") == 0)
 			tell_result(json_get(root, "result"));
 		else if (strcmp(type, "unready") == 0)
@@ -153,7 +154,7 @@ static void ask(const struct server *s, enum session_worker kind, enum job_kind 
 		(void)!fd_write_all(stdin_fd, input->bytes, input->size, "the pipe", &ignored);
 		cj_close(&stdin_fd);
 	}
-	read_worker(&w);
+	read_worker(&w, job_kind == JOB_FILE && !input);
 }
 
 static void ask_file(const struct server *s, const struct file_job *job, const struct blob *input)

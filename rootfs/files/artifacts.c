@@ -333,8 +333,8 @@ static bool is_unchanged(const struct collector *c, int dir_fd, const char *name
 	const struct timespec *since = &c->from->since;
 	struct stat st;
 
-	if (c->is_named || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    S_ISDIR(st.st_mode))
+	if (c->is_named || since->tv_sec == 0 ||
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
 		return false;
 	return st.st_ctim.tv_sec != since->tv_sec ? st.st_ctim.tv_sec < since->tv_sec
 						  : st.st_ctim.tv_nsec < since->tv_nsec;

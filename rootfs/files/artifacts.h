@@ -38,7 +38,8 @@ struct artifacts_from {
 	int box_fd;
 	const struct artifact_place *places;
 	size_t nplaces;
-	struct timespec since; /* files of /box/out that have not changed since then are left out */
+	/* Files of /box/out that have not changed since then are left out.  0: none is. */
+	struct timespec since;
 };
 
 /*

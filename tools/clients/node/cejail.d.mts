@@ -26,6 +26,7 @@ interface Program {
   workdir?: string;
   artifact_path?: string[];
   value_path?: string;
+  accept_weaker?: string[];
   /** Aborting it cancels the run. */
   signal?: AbortSignal;
 }
@@ -59,6 +60,7 @@ interface Jail {
   noexec?: boolean;
   seccomp?: string;
   strict?: boolean;
+  accept_weaker?: string[];
   cgroup_parent?: string;
 }
 

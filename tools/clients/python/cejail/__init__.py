@@ -85,6 +85,7 @@ class _Common(TypedDict, total=False):
     workdir: str | None
     artifact_path: Sequence[str] | None
     value_path: str | None
+    accept_weaker: Sequence[str] | None
 
 
 class _Jail(_Common, total=False):

@@ -54,6 +54,7 @@ LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
 PAGE    := $(OUT)/gen/report_page.o
+OPENAPI := $(OUT)/gen/openapi.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
@@ -86,7 +87,7 @@ say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
 all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
-$(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
+$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI)
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -105,6 +106,13 @@ $(FILTER): $(OUT)/gen/default_filter.c
 $(PAGE): runtime/front/cli/report.html
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
+
+# runtime/front/serve/api/api.c names the bytes likewise.
+$(OPENAPI:.o=.json): tools/bundle-openapi profiles/schema/openapi.json $(wildcard profiles/schema/*.json)
+	@mkdir -p $(@D)
+	$(call say,GEN )tools/bundle-openapi profiles/schema/openapi.json > $@.tmp && mv $@.tmp $@
+$(OPENAPI): $(OPENAPI:.o=.json)
+	$(call say,GEN )cd $(@D) && $(LD) -r -b binary -z noexecstack -o $(@F) $(<F)
 
 $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(PAGE) $(LIB)
 	@mkdir -p $(@D)
@@ -221,7 +229,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema $(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/launchers profiles/launchers/*
 	for m in $(MANS); do install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man$${m##*.} $$m; done

@@ -10,6 +10,7 @@ them, and files named as arguments.  tools/prometheus/cejail.rules.yml, its shap
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import jsonschema
@@ -114,12 +115,48 @@ def check_refs():
     check("every $ref of the OpenAPI file and the schemas leads to a file beside it, and into it", [w for w in wrong if w] if wrong else ["there are none"])
 
 
+# The answers of a file have the type that the parameters ask for; those of MCP are in its specification.
+MANY_TYPES = {("get", "/v1/sessions/{id}/files/{path}"), ("post", "/mcp")}
+NO_MEMBERS = {"$defs", "$id", "$schema", "allOf"}
+
+
+def bodies_of(operation):
+    """Each status ("request": none) with the types of its body."""
+    yield "request", operation.get("requestBody", {}).get("content", {})
+    yield from ((status, answer.get("content", {})) for status, answer in operation["responses"].items())
+
+
+def example_problem(document, content):
+    """As a linter applies it: the schema of the example resolves within the document."""
+    schema = {**content["schema"], "components": document["components"]}
+    return next((error.message[:200] for error in jsonschema.Draft202012Validator(schema).iter_errors(content["example"])), None)
+
+
+def check_document():
+    """What generators of clients and `redocly lint` need of the document that the service answers."""
+    done = subprocess.run(["tools/bundle-openapi", "profiles/schema/openapi.json"], cwd=TOP, capture_output=True, text=True, check=True)
+    document = json.loads(done.stdout)
+    components = document["components"]["schemas"]
+    lost = [leads_nowhere(ref, "bundle", {"bundle": document}) if ref.startswith("#/") else ref for ref in refs_of(document)]
+    check("the OpenAPI document refers only to itself", [ref for ref in lost if ref] if lost else ["to nothing"])
+    check("no component has a member that generators do not know", [name for name, schema in components.items() if NO_MEMBERS & set(schema)])
+    rows = [
+        (method, path, status, content)
+        for path, item in document["paths"].items() for method, operation in item.items() for status, content in bodies_of(operation)
+    ]  # fmt: skip
+    check("the answer of an operation has one type", [row[:3] for row in rows if len(row[3]) > 1 and row[:2] not in MANY_TYPES])
+    examples = [(row[:3], content) for row in rows for content in row[3].values() if "example" in content]
+    wrong = [f"{place}: {example_problem(document, content)}" for place, content in examples if example_problem(document, content)]
+    check("every example of the OpenAPI document is as its schema says", wrong if len(examples) > 10 else ["there are none"])
+
+
 def main():
     examples = json.loads((TOP / "tests/front/serve/configs.json").read_text())
     check_examples("serve", examples["good"], examples["bad"])
     check_examples("audit", LINES, NO_LINES)
     check_rules()
     check_refs()
+    check_document()
     for path in sys.argv[1:]:
         check_file(path)
     return 1 if failures else 0

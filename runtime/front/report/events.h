@@ -20,7 +20,7 @@
 #define EVENTS_QUEUE_MAX   (1u << 20)
 #define EVENTS_PATIENCE_MS 5000 /* default of patience_ms */
 
-/* What a line before the last one is; a new kind needs a row in openapi.json, too. */
+/* What a line before the last one is; a new kind needs a word in event.json, too. */
 enum event_type {
 	EVENT_START,
 	EVENT_STDOUT,

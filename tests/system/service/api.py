@@ -11,7 +11,7 @@ import subprocess
 
 import harness
 from harness import *  # noqa: F403
-from contract import Contract, check_with_refs
+from contract import Contract, check_with_refs, schema_of
 from service import FullDisk, OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
 
 
@@ -209,6 +209,16 @@ def _():
         equal(found["python"]["sha256"], s.run().result["profile"]["sha256"], "the hash")
 
 
+@test("GET /openapi.json answers one document with all routes, which needs no other file")
+def _():
+    with Service() as s:
+        document = s.get("/openapi.json").has(200).json
+        equal(list(document["paths"]), list(schema_of("openapi.json")["paths"]), "the routes")
+        true({"request", "result", "error"} <= set(document["components"]["schemas"]), "it has no schemas")
+        lacks(json.dumps(document), ".json#", "the document")
+        lacks(json.dumps(document), '.json"}', "the document")
+
+
 @test("an id that is in use is refused, and free again afterwards")
 def _():
     with Service() as s:
@@ -260,7 +270,7 @@ def provoke_plain(c, s):
     def ask(method, path, body=None, **headers):
         return c.check(method, path, s.call(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()}))
 
-    for path in ("/livez", "/readyz", "/metrics", "/v1/profiles", "/v1/runs"):
+    for path in ("/livez", "/readyz", "/metrics", "/openapi.json", "/v1/profiles", "/v1/runs"):
         ask("GET", path).has(200)
     ask("GET", "/v1/runs/nobodys").has(404, "not_found")
     ask("DELETE", "/v1/runs/nobodys").has(404, "not_found")

@@ -59,9 +59,11 @@ class Contract:
             if value is not None:
                 check_with_refs(value, header["schema"])
         kind = (reply.headers["Content-Type"] or "").split(";")[0]
-        content = answer["content"].get(kind)
-        true(content, f"{method} {path} {reply.status}: the type {kind!r} is in no document")
+        content, lines = answer["content"].get(kind), answer.get("x-lines", {}).get(kind)
+        true(content or lines, f"{method} {path} {reply.status}: the type {kind!r} is in no document")
         code = None
+        for line in reply.lines if lines else []:
+            check_with_refs(line, lines)
         if kind == "application/json":
             check_with_refs(reply.json, content["schema"])
             code = reply.json.get("error", {}).get("code") if reply.status >= 400 else None

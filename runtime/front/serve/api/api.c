@@ -29,6 +29,7 @@
 static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);
 static void show_metrics(struct api_call *c);
+static void show_openapi(struct api_call *c);
 
 /* The paths are patterns of api_path_fits(). */
 static const struct route {
@@ -60,6 +61,7 @@ static const struct route {
 	{ "GET", "/livez", show_alive, true },
 	{ "GET", "/readyz", show_readiness },
 	{ "GET", "/metrics", show_metrics },
+	{ "GET", "/openapi.json", show_openapi },
 	{ "POST", "/mcp", api_post_mcp },
 };
 
@@ -322,5 +324,24 @@ static void show_metrics(struct api_call *c)
 		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
 		return;
 	}
+	exchange_reply(c->exchange, &reply);
+}
+
+/* The document that tools/bundle-openapi writes; the Makefile makes an object of it. */
+extern const char openapi_start[] __asm__("_binary_openapi_json_start");
+extern const char openapi_end[] __asm__("_binary_openapi_json_end");
+
+static void show_openapi(struct api_call *c)
+{
+	struct http_reply reply = { .status = 200,
+				    .content_type = "application/json",
+				    .size = (size_t)(openapi_end - openapi_start) };
+
+	reply.text = malloc(reply.size);
+	if (!reply.text) {
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	memcpy(reply.text, openapi_start, reply.size);
 	exchange_reply(c->exchange, &reply);
 }

@@ -121,15 +121,31 @@ static int add_interpreter(struct planner *p, const char *dir, const char *link,
 
 /* --- the environment ---------------------------------------------------------- */
 
+/* Another user could make any directory an environment: in /tmp, say. */
+static int check_mark(struct planner *p, const char *dir, struct cj_error *err)
+{
+	static const char *const marks[] = { "pyvenv.cfg", "conda-meta" };
+	struct stat st, root;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		const char *path = arena_printf(&p->c->arena, "%s/%s", dir, marks[i]);
+		if (!path || stat(path, &st) < 0)
+			continue;
+		/* In a user namespace, whoever owns / counts as root. */
+		if (st.st_uid != geteuid() && st.st_uid != 0 &&
+		    (stat("/", &root) < 0 || st.st_uid != root.st_uid))
+			return cj_reject(err, "'%s' belongs to another user", path);
+		return 0;
+	}
+	return cj_reject(err, "'%s' has no pyvenv.cfg, so it is no virtual environment", dir);
+}
+
 /* A directory that holds the home of the caller would show all of it. */
 static int check_dir(struct planner *p, const char *dir, struct cj_error *err)
 {
 	const char *pair = env_find(p->inv->environ, "HOME");
 	const char *home = pair ? resolve(p, pair + strlen("HOME=")) : NULL;
-	if (!exists(arena_printf(&p->c->arena, "%s/pyvenv.cfg", dir)) &&
-	    !exists(arena_printf(&p->c->arena, "%s/conda-meta", dir)))
-		return cj_reject(err, "'%s' has no pyvenv.cfg, so it is no virtual environment",
-				 dir);
+	if (check_mark(p, dir, err) < 0)
+		return -err->code;
 	if (strcmp(dir, "/") == 0 || (home && paths_is_below(home, dir)))
 		return cj_reject(err, "'%s' holds your home directory", dir);
 	return check_name(dir, err);
@@ -177,7 +193,9 @@ static int add_venv(struct planner *p, struct cj_error *err)
 	const char *link = find_outside(p, dir);
 	if (!link && !exists(arena_printf(&p->c->arena, "%s/bin/" PYTHON, dir)))
 		return cj_reject(err, "'%s' has no bin/" PYTHON, dir);
-	if (link && !paths_is_below(link, "/usr") && add_interpreter(p, dir, link, err) < 0)
+	const bool is_in_root = link &&
+				(paths_is_below(link, "/usr") || paths_is_below(link, "/bin"));
+	if (link && !is_in_root && add_interpreter(p, dir, link, err) < 0)
 		return -err->code;
 	if (!is_shown(p, dir) && add_bind(p, dir, dir, err) < 0)
 		return -err->code;

@@ -37,6 +37,7 @@ static const struct row {
 	{ ".pre-commit-config.yaml", false },
 	/* direnv(1), package managers, editors, coding assistants */
 	{ ".envrc", false },
+	{ "pyvenv.cfg", false },
 	{ ".npmrc", false },
 	{ ".yarnrc.yml", false },
 	{ ".cargo/config.toml", false },

@@ -178,20 +178,25 @@ static bool has_interpreter(const struct config *c, const char *name)
 	       strncmp(paths_name(c->command.items[0]), name, strlen(name)) == 0;
 }
 
-/* VIRTUAL_ENV, if it is one, else the one that holds the file. */
+/*
+ * Only VIRTUAL_ENV, which the caller has activated.  What is above the file may be the work of
+ * whoever wrote the file, and would show everything there to the program: a note names it.
+ */
 static int use_active_venv(struct run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
-	const char *file = r->invocation.file, *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
+	const char *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
 	const char *dir = pair ? pair + strlen("VIRTUAL_ENV=") : "";
 	char above[PATH_MAX] = "";
 	if (!is_venv(dir)) {
-		if (file)
-			find_venv_above(file, above);
-		dir = above;
-	}
-	if (dir[0] == '\0')
+		if (r->invocation.file)
+			find_venv_above(r->invocation.file, above);
+		if (above[0] != '\0')
+			log_note("the program does not see the virtual environment '%s': add "
+				 "--venv %s",
+				 above, above);
 		return 0;
+	}
 	c->venv = arena_strdup(&c->arena, dir);
 	if (!c->venv)
 		return cj_fail(err, ENOMEM, "read the options");

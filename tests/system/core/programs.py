@@ -88,7 +88,7 @@ def make_venv(f, name="venv"):
 USES_VENV = "import inside, os, sys; print(inside.VALUE, sys.prefix, os.access(sys.prefix, os.W_OK))"
 
 
-@test("a virtual environment is used read-only: named, active, or that of the file; none prevents it")
+@test("a virtual environment is used read-only, if it is named or active; none prevents it")
 def _():
     with Folder() as f:
         make_venv(f)
@@ -97,9 +97,8 @@ def _():
         run("--venv", f / "venv", file).exits(0).says(said)
         run("-p", "python", "--venv", f / "venv", "--", "python", "-c", USES_VENV).exits(0).says(said)
         active = environment(VIRTUAL_ENV=str(f / "venv"))
-        for where, env in ((file, active), (f.file("venv/bin/tool.py", USES_VENV), environment())):
-            done = run(where, env=env).exits(0).says(said)
-            contains(done.err, f"uses the virtual environment '{f / 'venv'}'", "the note")
+        done = run(file, env=active).exits(0).says(said)
+        contains(done.err, f"uses the virtual environment '{f / 'venv'}'", "the note")
         lacks(run("-p", "python", "-c", "", env=environment(VIRTUAL_ENV=str(f / "gone"))).exits(0).err, "virtual", "a stale one")
         run("--venv", "none", file, env=active).exits(1).says("")
         for words, said in (
@@ -111,6 +110,38 @@ def _():
             contains(run(*words, file).exits(125).err, said, f"{words}")
         contains(run("--remote=/no/such.sock", file, env=active).exits(125).err, "does not use the virtual environment", "a service")
         contains(run("--venv", f / "venv", file, env=environment(HOME=f"{f / 'venv'}/lib")).exits(125).err, "holds your home directory", "HOME")
+
+
+@test("what stands above a file makes nothing visible: a note names the environment, and one of another user is refused")
+def _():
+    with Folder() as f:
+        f.file("pyvenv.cfg")
+        os.makedirs(f / "bin")
+        os.symlink("/usr/bin/python3", f / "bin/python3")
+        f.file("secret", "x")
+        file = f.file("sub/main.py", f"import os; print(os.path.exists({f.path!r}))")
+        done = run(file).exits(0).says("False\n")
+        contains(done.err, f"add --venv {f.path}", "the note")
+        if os.geteuid() == 0:
+            os.chown(f / "pyvenv.cfg", 4242, 4242)
+            contains(run("--venv", f.path, file).exits(125).err, "belongs to another user", "the environment of another user")
+
+
+@test("a program can't leave an artifact that makes a directory a virtual environment")
+def _():
+    with Folder() as f:
+        done = sh("touch out/pyvenv.cfg out/kept", "-o", f / "to").exits(0)
+        equal(os.listdir(f / "to"), ["kept"], "what was copied")
+        contains(done.err, "pyvenv.cfg", "the warning")
+
+
+@test("a virtual environment that links to /bin/python3 works")
+def _():
+    with Folder() as f:
+        make_venv(f)
+        os.unlink(f / "venv/bin/python3")
+        os.symlink("/bin/python3", f / "venv/bin/python3")
+        run("-p", "python", "--venv", f / "venv", "-c", "import inside; print(inside.VALUE)").exits(0).says("7\n")
 
 
 @test("of the interpreter that a virtual environment links to, a jail shows the program and its modules, and nothing that is none", limit=120)

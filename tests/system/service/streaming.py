@@ -54,7 +54,7 @@ def _():
 def _():
     with Service(config={"pool": {"python": {"jails": 1, "interpreters": 1}}}) as s:
         for _ in range(4):
-            body = {"profile": "python", "code": "import socket; socket.socket(); print(1)"}
+            body = {"profile": "python", "code": "import socket, sys; socket.socket(); sys.stdout.write('1')"}
             events = [event for event in stream(s, body)]
             equal([event["type"] for event in events], ["start", "network", "stdout", "result"], "kinds of events")
             equal(events[1]["state"], events[-1]["result"]["network"]["state"], "the state of the network")

@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/calls/mcp_call.h"
+#include "runtime/front/serve/loop.h"
 
 static const char answer[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"isError\":false}}";
 
@@ -107,6 +109,67 @@ static void large_results_are_discarded_but_the_last_one_is_kept(void **state)
 	mcp_tasks_fini(&all);
 }
 
+static void cancel(void *context, struct mcp_run *r)
+{
+	(void)r;
+	++*(int *)context;
+}
+
+/* Ends at once, as a call that waits in the queue does. */
+static void cancel_and_end(void *context, struct mcp_run *r)
+{
+	struct mcp_tasks *all = context;
+	struct mcp_call *call = watch_owner(r, struct mcp_call, run);
+	struct mcp_task *t;
+
+	LIST_FOREACH(t, &all->list, link)
+	if (t->call == call)
+		break;
+	mcp_task_end(all, t, NULL, 0, true);
+}
+
+static void a_task_that_its_client_has_not_asked_for_is_cancelled(void **state)
+{
+	int count = 0;
+	const struct mcp_place place = { .context = &count, .cancel = cancel };
+	struct mcp_call calls[] = { { .place = &place }, { .place = &place } };
+	struct mcp_tasks all = { 0 };
+	struct mcp_task *quiet = mcp_tasks_add(&all, "one", "Q", &calls[0]);
+	struct mcp_task *asked = mcp_tasks_add(&all, "one", "A", &calls[1]);
+	(void)state;
+
+	assert_int_equal(mcp_tasks_tick(&all, quiet->asked_ms), MCP_TASK_ABANDONED_MS);
+	quiet->asked_ms = asked->asked_ms = 0;
+	assert_true(shows(&all, "one", "A", "working"));
+	assert_true(shows(&all, "two", "Q", "-32602")); /* of no use to the task */
+	assert_int_equal(mcp_tasks_tick(&all, MCP_TASK_ABANDONED_MS - 1), 1);
+	assert_int_equal(count, 0);
+	assert_true(mcp_tasks_tick(&all, MCP_TASK_ABANDONED_MS) > 0);
+	assert_true(calls[0].is_cancelled && !calls[1].is_cancelled);
+	(void)mcp_tasks_tick(&all, MCP_TASK_ABANDONED_MS);
+	assert_int_equal(count, 1); /* not again while it ends */
+	mcp_tasks_fini(&all);
+}
+
+static void the_end_of_an_abandoned_task_may_discard_others(void **state)
+{
+	struct mcp_tasks all = { 0 };
+	const struct mcp_place place = { .context = &all, .cancel = cancel_and_end };
+	struct mcp_call calls[MCP_TASKS_MAX + 2];
+	char id[16];
+	(void)state;
+
+	for (size_t i = 0; i < MCP_TASKS_MAX + 2; i++) {
+		calls[i] = (struct mcp_call){ .place = &place };
+		(void)snprintf(id, sizeof(id), "T%zu", i);
+		assert_non_null(mcp_tasks_add(&all, "one", id, &calls[i]));
+	}
+	assert_int_equal(mcp_tasks_tick(&all, clock_ms() + MCP_TASK_ABANDONED_MS), -1);
+	assert_true(shows(&all, "one", "T1", "-32602"));
+	assert_true(shows(&all, "one", "T2", "cancelled"));
+	mcp_tasks_fini(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +177,8 @@ int main(void)
 		cmocka_unit_test(a_call_without_an_answer_has_failed_or_was_cancelled),
 		cmocka_unit_test(the_oldest_results_of_a_caller_are_discarded),
 		cmocka_unit_test(large_results_are_discarded_but_the_last_one_is_kept),
+		cmocka_unit_test(a_task_that_its_client_has_not_asked_for_is_cancelled),
+		cmocka_unit_test(the_end_of_an_abandoned_task_may_discard_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

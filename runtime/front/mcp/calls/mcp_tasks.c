@@ -60,6 +60,7 @@ struct mcp_task *mcp_tasks_add(struct mcp_tasks *all, const char *caller, const 
 		return NULL;
 	t->call = call;
 	t->created_ms = t->updated_ms = clock_epoch_ms();
+	t->asked_ms = clock_ms();
 	(void)snprintf(t->id, sizeof(t->id), "%s", id);
 	(void)snprintf(t->caller, sizeof(t->caller), "%s", caller);
 	LIST_INSERT_HEAD(&all->list, t, link);
@@ -166,6 +167,7 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 		mcp_put_fault(w, &asked->id, &fault);
 		return;
 	}
+	t->asked_ms = clock_ms();
 	if (asked->task_method == MCP_TASK_CANCEL && t->call)
 		mcp_call_cancel(t->call);
 	mcp_begin_result(w, &asked->id, asked->era);
@@ -174,4 +176,30 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 	else if (asked->task_method == MCP_TASK_GET)
 		put_over(w, t);
 	mcp_end(w);
+}
+
+/* --- time ------------------------------------------------------------------------------ */
+
+/* The next one whose client may be gone: the one that was not asked for the longest. */
+static struct mcp_task *find_quiet(const struct mcp_tasks *all)
+{
+	struct mcp_task *t, *quiet = NULL;
+
+	LIST_FOREACH(t, &all->list, link)
+	if (t->call && !t->call->is_cancelled && (!quiet || t->asked_ms < quiet->asked_ms))
+		quiet = t;
+	return quiet;
+}
+
+/* A call that is cancelled may end at once, and its end may discard other tasks: search again. */
+int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms)
+{
+	struct mcp_task *t;
+
+	while ((t = find_quiet(all)) != NULL) {
+		if (now_ms < t->asked_ms + MCP_TASK_ABANDONED_MS)
+			return (int)(t->asked_ms + MCP_TASK_ABANDONED_MS - now_ms);
+		mcp_call_cancel(t->call);
+	}
+	return -1;
 }

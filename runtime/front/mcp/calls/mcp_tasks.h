@@ -6,6 +6,8 @@
  * A call of a client that declared the extension becomes a task when it has run for a while: the
  * answer is a task id, and tasks/get has the result when there is one.  A task belongs to its
  * caller.  Results that nobody has fetched are discarded after an hour, or when there are too many.
+ * Over HTTP no connection shows that a client is gone: a task that it no longer asks for is
+ * cancelled.
  */
 #pragma once
 
@@ -18,12 +20,13 @@
 #include "runtime/front/mcp/protocol/mcp_protocol.h"
 #include "runtime/front/serve/access/account.h"
 
-#define MCP_TASK_AFTER_MS 20000 /* a client waits 60 s by default */
-#define MCP_TASK_POLL_MS  2000
-#define MCP_TASK_KEEP_MS  3600000
-#define MCP_TASKS_MAX     32           /* finished ones of a caller */
-#define MCP_TASKS_BYTES   (64u << 20)  /* of their results */
-#define MCP_TASKS_ALL     (256u << 20) /* of the results of all callers */
+#define MCP_TASK_AFTER_MS     20000 /* a client waits 60 s by default */
+#define MCP_TASK_POLL_MS      2000
+#define MCP_TASK_KEEP_MS      3600000
+#define MCP_TASK_ABANDONED_MS 300000       /* without a request for it */
+#define MCP_TASKS_MAX         32           /* finished ones of a caller */
+#define MCP_TASKS_BYTES       (64u << 20)  /* of their results */
+#define MCP_TASKS_ALL         (256u << 20) /* of the results of all callers */
 
 struct mcp_call;
 
@@ -32,6 +35,7 @@ struct mcp_task {
 	struct mcp_call *call; /* NULL: it is over */
 	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX];
 	uint64_t created_ms, updated_ms; /* since the epoch */
+	uint64_t asked_ms;               /* when its client last named it, on clock_ms() */
 	bool is_cancelled;
 	char *answer; /* the message with the result; NULL: none */
 	size_t size;
@@ -55,3 +59,7 @@ void mcp_task_end(struct mcp_tasks *all, struct mcp_task *t, const char *answer,
 /* Answers an MCP_TASK of this caller. */
 void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mcp_asked *asked,
 		      struct json_writer *w);
+
+/* Cancels the calls of tasks that their clients have abandoned.  Returns the time in ms until there
+ * can be one, or -1. */
+int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms);

@@ -271,8 +271,8 @@ static int break_silence(struct api_mcp_call *call, uint64_t now_ms)
 
 int api_tick(struct api *a, uint64_t now_ms)
 {
+	int wait_ms = mcp_tasks_tick(&a->mcp_tasks, now_ms);
 	struct api_mcp_call *call;
-	int wait_ms = -1;
 
 	LIST_FOREACH(call, &a->mcp_calls, link)
 	{

@@ -214,7 +214,8 @@ static int tick_drain(struct server *v, uint64_t now)
 
 	if (!executions_is_draining(v->parts.executions))
 		return -1;
-	if (!has_runs && http_unfinished(v->parts.http) == 0)
+	if (!has_runs && http_unfinished(v->parts.http) == 0 &&
+	    !mcp_tasks_are_awaited(&v->parts.api.mcp_tasks, now))
 		v->is_over = true;
 	if (now < v->drain_until_ms)
 		return has_runs ? (int)(v->drain_until_ms - now) : 10;

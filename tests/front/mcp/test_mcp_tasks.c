@@ -170,6 +170,24 @@ static void the_end_of_an_abandoned_task_may_discard_others(void **state)
 	mcp_tasks_fini(&all);
 }
 
+static void a_result_is_awaited_for_two_polls_unless_it_is_fetched(void **state)
+{
+	struct mcp_tasks all = { 0 };
+	struct mcp_task *t = add(&all, "one", "T");
+	(void)state;
+
+	assert_false(mcp_tasks_are_awaited(&all, t->begun_ms));
+	mcp_task_end(&all, add(&all, "one", "C"), NULL, 0, true); /* its client knows */
+	assert_false(mcp_tasks_are_awaited(&all, t->begun_ms));
+	assert_true(shows(&all, "one", "T", "working"));
+	mcp_task_end(&all, t, answer, sizeof(answer) - 1, false);
+	assert_true(mcp_tasks_are_awaited(&all, t->ended_ms + 2 * MCP_TASK_POLL_MS - 1));
+	assert_false(mcp_tasks_are_awaited(&all, t->ended_ms + 2 * MCP_TASK_POLL_MS));
+	assert_true(shows(&all, "one", "T", "completed"));
+	assert_false(mcp_tasks_are_awaited(&all, t->ended_ms));
+	mcp_tasks_fini(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +197,7 @@ int main(void)
 		cmocka_unit_test(large_results_are_discarded_but_the_last_one_is_kept),
 		cmocka_unit_test(a_task_that_its_client_has_not_asked_for_is_cancelled),
 		cmocka_unit_test(the_end_of_an_abandoned_task_may_discard_others),
+		cmocka_unit_test(a_result_is_awaited_for_two_polls_unless_it_is_fetched),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

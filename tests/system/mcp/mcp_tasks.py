@@ -3,14 +3,46 @@
 
 import contextlib
 import json
+import signal
+import time
 
 import harness
 from harness import *  # noqa: F403
 from mcp_client import META, MODERN, TASKS, Server, facts_of
 from mcp_http import headers_for
-from service import Background, Service
+from service import OTHER_UID, Background, Service, as_uid
 
 WAITING = "until [ -e go ]; do sleep 0.2; done; echo done"
+
+
+@contextlib.contextmanager
+def http_service():
+    """A service, and a function that posts a request of a caller of it."""
+    with Folder() as folder:
+        folder.file("config/cejail/profiles/slow.json", json.dumps({"extends": "shell", "timeout": "10m", "network": "none"}))
+        with Service(config={"mcp": {"profiles": ["slow"]}}, env={"XDG_CONFIG_HOME": folder / "config"}) as service:
+
+            def post(method, capabilities=TASKS, **params):
+                meta = {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities}
+                body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+                named = {"Mcp_Name": params["taskId"]} if "taskId" in params else {}
+                return service.call("POST", "/mcp", json.dumps(body), headers_for(body, MODERN, **named))
+
+            yield service, post
+
+
+def answer_of(background):
+    reply = background.finish()
+    if reply.headers["Content-Type"] == "application/json":
+        return reply.json
+    return json.loads(reply.body.decode().rsplit("data: ", 1)[1])
+
+
+def begin_task(post, code):
+    """A task by its id."""
+    task = answer_of(Background(post, "tools/call", name="run_slow", arguments={"code": code}))["result"]
+    equal((task["resultType"], task["status"]), ("task", "working"), "the answer")
+    return task["taskId"]
 
 
 @contextlib.contextmanager
@@ -25,23 +57,8 @@ def asks_of(kind):
 
             yield later, server.answer
         return
-    with Folder() as folder:
-        folder.file("config/cejail/profiles/slow.json", json.dumps({"extends": "shell", "timeout": "10m", "network": "none"}))
-        with Service(config={"mcp": {"profiles": ["slow"]}}, env={"XDG_CONFIG_HOME": folder / "config"}) as service:
-
-            def post(method, capabilities=TASKS, **params):
-                meta = {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities}
-                body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-                named = {"Mcp_Name": params["taskId"]} if "taskId" in params else {}
-                return service.call("POST", "/mcp", json.dumps(body), headers_for(body, MODERN, **named))
-
-            def answer(background):
-                reply = background.finish()
-                if reply.headers["Content-Type"] == "application/json":
-                    return reply.json
-                return json.loads(reply.body.decode().rsplit("data: ", 1)[1])
-
-            yield lambda *args, **params: Background(post, *args, **params), answer
+    with http_service() as (_service, post):
+        yield lambda *args, **params: Background(post, *args, **params), answer_of
 
 
 for kind in ("stdio", "http"):
@@ -94,7 +111,7 @@ for kind in ("stdio", "http"):
             equal(ask("tasks/get", taskId=ids[0])["result"]["status"], "completed", "the task after it")
 
 
-@test("mcp tasks: a task belongs to its caller, and Mcp-Name must name it")
+@test("mcp tasks: Mcp-Name must name the task")
 def _():
     with Service(config={"mcp": {"profiles": ["shell"]}}) as service:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get",
@@ -102,3 +119,26 @@ def _():
         for name, code in (("t", -32602), ("other", -32020), (None, -32020)):
             reply = service.call("POST", "/mcp", json.dumps(body), headers_for(body, MODERN, Mcp_Name=name))
             equal(reply.json["error"]["code"], code, f"the error with Mcp-Name {name}")
+
+
+@test("mcp tasks: a task belongs to its caller", who="root", limit=90)
+def _():
+    with http_service() as (_service, post):
+        task = begin_task(post, "sleep 500")
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            refused = as_uid(OTHER_UID, lambda method=method: post(method, taskId=task))
+            equal(refused.json["error"]["code"], -32602, f"{method} of another caller")
+        equal(post("tasks/get", taskId=task).json["result"]["status"], "working", "the task after it")
+        post("tasks/cancel", taskId=task).has(200)
+        equal(post("tasks/get", taskId=task).json["result"]["status"], "cancelled", "the task, cancelled by its caller")
+
+
+@test("mcp tasks: a service that ends waits until the client has fetched the result of a task", limit=120)
+def _():
+    with http_service() as (service, post):
+        task = begin_task(post, "sleep 23; echo done")
+        service.signal(signal.SIGTERM)
+        while (seen := post("tasks/get", taskId=task).json["result"])["status"] == "working":
+            time.sleep(1)
+        equal((seen["status"], facts_of(seen["result"])["stdout"]), ("completed", "done\n"), "the result")
+        equal(service.process.wait(20 * SLOW), 0, "the end of the service")

@@ -32,7 +32,7 @@ void mcp_tasks_fini(struct mcp_tasks *all)
 /* Discards what is above the limits or too old, but not `kept`.  NULL: only what is too old. */
 static void discard(struct mcp_tasks *all, const struct mcp_task *kept)
 {
-	uint64_t now_ms = clock_epoch_ms();
+	uint64_t now_ms = clock_ms();
 	size_t count = 0, bytes = 0, everything = 0;
 	struct mcp_task *t, *next;
 
@@ -45,7 +45,7 @@ static void discard(struct mcp_tasks *all, const struct mcp_task *kept)
 		bytes += is_own ? t->size : 0;
 		count += is_own;
 		if (t != kept &&
-		    (now_ms > t->updated_ms + MCP_TASK_KEEP_MS || everything > MCP_TASKS_ALL ||
+		    (now_ms > t->ended_ms + MCP_TASK_KEEP_MS || everything > MCP_TASKS_ALL ||
 		     (is_own && (bytes > MCP_TASKS_BYTES || count > MCP_TASKS_MAX))))
 			destroy(t);
 	}
@@ -60,7 +60,7 @@ struct mcp_task *mcp_tasks_add(struct mcp_tasks *all, const char *caller, const 
 		return NULL;
 	t->call = call;
 	t->created_ms = t->updated_ms = clock_epoch_ms();
-	t->asked_ms = clock_ms();
+	t->begun_ms = t->asked_ms = clock_ms();
 	(void)snprintf(t->id, sizeof(t->id), "%s", id);
 	(void)snprintf(t->caller, sizeof(t->caller), "%s", caller);
 	LIST_INSERT_HEAD(&all->list, t, link);
@@ -72,6 +72,7 @@ void mcp_task_end(struct mcp_tasks *all, struct mcp_task *t, const char *answer,
 {
 	t->call = NULL;
 	t->updated_ms = clock_epoch_ms();
+	t->ended_ms = clock_ms();
 	t->is_cancelled = is_cancelled;
 	t->answer = answer ? strndup(answer, size) : NULL;
 	t->size = t->answer ? size : 0;
@@ -100,8 +101,7 @@ static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 /* The time to live ends an hour after the last change: it grows while the call runs. */
 static void put_task(struct json_writer *w, const struct mcp_task *t, const char *status)
 {
-	uint64_t last_ms = t->call ? clock_epoch_ms() : t->updated_ms;
-	uint64_t age_ms = last_ms > t->created_ms ? last_ms - t->created_ms : 0;
+	uint64_t age_ms = (t->call ? clock_ms() : t->ended_ms) - t->begun_ms;
 
 	json_member_text(w, "taskId", t->id);
 	json_member_text(w, "status", status);
@@ -175,6 +175,7 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 		put_task(w, t, "working");
 	else if (asked->task_method == MCP_TASK_GET)
 		put_over(w, t);
+	t->is_fetched = t->is_fetched || (asked->task_method == MCP_TASK_GET && !t->call);
 	mcp_end(w);
 }
 
@@ -202,4 +203,15 @@ int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms)
 		mcp_call_cancel(t->call);
 	}
 	return -1;
+}
+
+bool mcp_tasks_are_awaited(const struct mcp_tasks *all, uint64_t now_ms)
+{
+	const struct mcp_task *t;
+
+	LIST_FOREACH(t, &all->list, link)
+	if (!t->call && !t->is_cancelled && !t->is_fetched &&
+	    now_ms < t->ended_ms + 2 * (uint64_t)MCP_TASK_POLL_MS)
+		return true;
+	return false;
 }

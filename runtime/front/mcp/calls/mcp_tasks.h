@@ -34,9 +34,10 @@ struct mcp_task {
 	LIST_ENTRY(mcp_task) link;
 	struct mcp_call *call; /* NULL: it is over */
 	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX];
-	uint64_t created_ms, updated_ms; /* since the epoch */
-	uint64_t asked_ms;               /* when its client last named it, on clock_ms() */
-	bool is_cancelled;
+	uint64_t created_ms, updated_ms; /* since the epoch, for texts */
+	uint64_t begun_ms, ended_ms;     /* on clock_ms(), as the next */
+	uint64_t asked_ms;               /* when its client last named it */
+	bool is_cancelled, is_fetched;
 	char *answer; /* the message with the result; NULL: none */
 	size_t size;
 };
@@ -63,3 +64,6 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 /* Cancels the calls of tasks that their clients have abandoned.  Returns the time in ms until there
  * can be one, or -1. */
 int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms);
+
+/* Is there a result that its client will probably fetch soon?  A service that ends waits for it. */
+bool mcp_tasks_are_awaited(const struct mcp_tasks *all, uint64_t now_ms);

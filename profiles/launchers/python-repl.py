@@ -383,12 +383,13 @@ def ends_with_semicolon(code, last):
 
 
 def parse_cell(code, name):
-    """Lines that no Python can have are commands: the compiler says which."""
+    """The text that Python compiles, and its tree.  Lines that no Python can have are commands: the compiler says which."""
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
     lines = translate_cell(code).split("\n")
     while True:
         try:
-            return compile("\n".join(lines), name, "exec", flags=flags, dont_inherit=True)
+            text = "\n".join(lines)
+            return text, compile(text, name, "exec", flags=flags, dont_inherit=True)
         except SyntaxError as error:
             if not error.lineno or not translate_line(lines, error.lineno - 1):
                 raise
@@ -396,10 +397,10 @@ def parse_cell(code, name):
 
 def compile_cell(code, name):
     """Its statements, and the expression that ends it; either may be None."""
-    tree = parse_cell(code, name)
+    text, tree = parse_cell(code, name)
     last = tree.body[-1] if tree.body else None
     expression = None
-    if isinstance(last, ast.Expr) and not ends_with_semicolon(code, last):
+    if isinstance(last, ast.Expr) and not ends_with_semicolon(text, last):
         tree.body.pop()
         expression = ast.Expression(last.value)
     body = compile_part(tree, name, "exec") if tree.body else None

@@ -164,6 +164,7 @@ def _():
     both(act)
     with Interpreter(PYTHON) as i:
         equal(i.value("x = 1\nx;"), None, "an expression with a semicolon")
+        equal(i.value("!" + " " * 13 + ": éééééé"), None, "a command whose translation ends within a letter of it")
         equal((i.value("'a'"), i.value("_ + 'b'")), ("'a'", "'ab'"), "_")
     with Interpreter(NODE) as i:
         i.value("const a = 1; let b = 2; class C {}")

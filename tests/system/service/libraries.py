@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import typing
 
 from harness import *  # noqa: F403
 from service import TOKEN, Service, one_token_config
@@ -479,6 +480,19 @@ def _():
     equal((keys["Program"] | keys["Jail"]) - {"signal"}, schema("request"), "keys of Run")
     equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal"}, schema("exec-request") - {"detach"}, "keys of ExecOptions")
     equal(keys["Jail"] | keys["SessionSettings"], schema("session-request"), "keys of SessionSettings")
+
+
+@test("the type hints of the functions can be read at run time, also by a Python without typing.Unpack")
+def _():
+    kept = sys.version_info
+    for version in (kept, (3, 10)):
+        sys.version_info = version
+        try:
+            module = load()
+        finally:
+            sys.version_info = kept
+        for function in (module.run, module.astream, module.Client.session, module.Session.exec, module.AsyncSession.start):
+            true("return" in typing.get_type_hints(function), f"the hints of {function.__qualname__}")
 
 
 @test("check() raises unless the program exited with 0, and a result is shown in one line")

@@ -33,6 +33,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+elif sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+
+    class Unpack:
+        """For typing.get_type_hints(): the keywords are not checked."""
+
+        def __class_getitem__(cls, kind):
+            return kind
+
 
 __all__ = [
     "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",

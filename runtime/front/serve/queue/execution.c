@@ -294,7 +294,7 @@ static void on_caller_gone(void *holder)
 	struct execution *e = holder;
 
 	e->exchange = NULL;
-	slog(SLOG_INFO, execution_request_id(e), "run %s: the caller disconnected, cancelling",
+	slog(SLOG_INFO, execution_request_id(e), "run %s: its caller disconnected or cancelled it",
 	     e->run->id);
 	execution_cancel(e->run);
 }

@@ -244,7 +244,9 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/node tools/clients/node/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients tools/clients/README.md
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
+	install -Dm644 tools/completions/cejail-oci.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail-oci
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d tools/completions/cejail.fish
 
 uninstall:                       ## what install put there
 	for u in $(UNITS); do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
@@ -252,7 +254,7 @@ uninstall:                       ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cejail $(DESTDIR)$(PREFIX)/bin/cejail-oci
 	rm -rf $(DESTDIR)$(PREFIX)/share/cejail $(DESTDIR)$(PREFIX)/libexec/cejail
 	for m in $(MANS); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
-	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/,$(addprefix bash-completion/completions/,cejail cejail-oci) fish/vendor_completions.d/cejail.fish)
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cejail
 
 # --- looking without running --------------------------------------------------

@@ -165,9 +165,28 @@ same "bash completes an empty value behind '='" "$(printf 'public\nnone\n')" "$(
 same "bash completes the MCP hosts" "$(sed -n 's/^\t{ "\([a-z-]*\)", ".*/\1/p' runtime/front/mcp/mcp_hosts.c)" \
 	"$(offered cejail mcp --print-config '')"
 
-completions=$(find tools/completions -type f | sort)
-if [ -z "$completions" ]; then skip "completions" "there are none"; fi
-for file in $completions; do
+# Those of fish, and of cejail-oci in bash, ask the programs themselves.
+PATH=$(dirname "$CEJAIL"):$PATH
+offered_by_fish() { fish -c 'source tools/completions/cejail.fish; complete -C "$argv"' "$1" | cut -f1; }
+if command -v fish >/dev/null; then
+	same "fish completes the verbs" "$(verbs)" "$(offered_by_fish 'cejail ' | sort)"
+	same "fish completes the options of a verb" "$(table_options | awk '{ print $2 }' | sort)" \
+		"$(offered_by_fish 'cejail run --' | grep -vx -- --help | sort)"
+	same "fish completes the options of a session's verb" --detach "$(offered_by_fish 'cejail session exec --det')"
+	same "fish completes the options of cejail-oci" --bundle "$(offered_by_fish 'cejail-oci create --bu')"
+else
+	skip "completions of fish" "fish is not installed"
+fi
+offered_of_oci() {
+	bash -c '. tools/completions/cejail-oci.bash
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_cejail_oci
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+}
+same "bash completes the commands of cejail-oci" "$(printf 'start\nstate\n')" "$(offered_of_oci cejail-oci --root /x sta)"
+same "bash completes the options of cejail-oci" --bundle "$(offered_of_oci cejail-oci create --bu)"
+
+for file in tools/completions/_cejail tools/completions/cejail.bash; do
 	same "$file names every option" \
 		"$(table_options | awk '{ print $2 }' | sort)" "$(completion_options "$file")"
 	same "$file names every verb" "$(verbs)" "$(completion_verbs "$file")"

@@ -95,7 +95,7 @@ static void the_oldest_results_of_a_caller_are_discarded(void **state)
 static void large_results_are_discarded_but_the_last_one_is_kept(void **state)
 {
 	struct mcp_tasks all = { 0 };
-	size_t size = MCP_TASKS_BYTES / 2 + 1;
+	size_t size = KEPT_RESULTS_MAX / 2 + 1;
 	auto_free char *large = malloc(size);
 	(void)state;
 
@@ -156,6 +156,7 @@ static void the_end_of_an_abandoned_task_may_discard_others(void **state)
 	struct mcp_tasks all = { 0 };
 	const struct mcp_place place = { .context = &all, .cancel = cancel_and_end };
 	struct mcp_call calls[MCP_TASKS_MAX + 2];
+	struct mcp_task *t;
 	char id[16];
 	(void)state;
 
@@ -164,7 +165,9 @@ static void the_end_of_an_abandoned_task_may_discard_others(void **state)
 		(void)snprintf(id, sizeof(id), "T%zu", i);
 		assert_non_null(mcp_tasks_add(&all, "one", id, &calls[i]));
 	}
-	assert_int_equal(mcp_tasks_tick(&all, clock_ms() + MCP_TASK_ABANDONED_MS), -1);
+	(void)mcp_tasks_tick(&all, clock_ms() + MCP_TASK_ABANDONED_MS);
+	LIST_FOREACH(t, &all.list, link)
+	assert_null(t->call);
 	assert_true(shows(&all, "one", "T1", "-32602"));
 	assert_true(shows(&all, "one", "T2", "cancelled"));
 	mcp_tasks_fini(&all);
@@ -188,6 +191,21 @@ static void a_result_is_awaited_for_two_polls_unless_it_is_fetched(void **state)
 	mcp_tasks_fini(&all);
 }
 
+static void an_old_result_is_discarded_though_nobody_asks(void **state)
+{
+	struct mcp_tasks all = { 0 };
+	struct mcp_task *t = add(&all, "one", "T");
+	uint64_t ended_ms;
+	(void)state;
+
+	mcp_task_end(&all, t, answer, sizeof(answer) - 1, false);
+	ended_ms = t->ended_ms;
+	assert_int_equal(mcp_tasks_tick(&all, ended_ms + MCP_TASK_KEEP_MS - 1), 1);
+	assert_false(LIST_EMPTY(&all.list));
+	assert_int_equal(mcp_tasks_tick(&all, ended_ms + MCP_TASK_KEEP_MS), -1);
+	assert_true(LIST_EMPTY(&all.list));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +216,7 @@ int main(void)
 		cmocka_unit_test(a_task_that_its_client_has_not_asked_for_is_cancelled),
 		cmocka_unit_test(the_end_of_an_abandoned_task_may_discard_others),
 		cmocka_unit_test(a_result_is_awaited_for_two_polls_unless_it_is_fetched),
+		cmocka_unit_test(an_old_result_is_discarded_though_nobody_asks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

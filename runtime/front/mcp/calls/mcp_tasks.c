@@ -30,9 +30,8 @@ void mcp_tasks_fini(struct mcp_tasks *all)
 }
 
 /* Discards what is above the limits or too old, but not `kept`.  NULL: only what is too old. */
-static void discard(struct mcp_tasks *all, const struct mcp_task *kept)
+static void discard(struct mcp_tasks *all, const struct mcp_task *kept, uint64_t now_ms)
 {
-	uint64_t now_ms = clock_ms();
 	size_t count = 0, bytes = 0, everything = 0;
 	struct mcp_task *t, *next;
 
@@ -44,9 +43,9 @@ static void discard(struct mcp_tasks *all, const struct mcp_task *kept)
 		everything += t->size;
 		bytes += is_own ? t->size : 0;
 		count += is_own;
-		if (t != kept &&
-		    (now_ms > t->ended_ms + MCP_TASK_KEEP_MS || everything > MCP_TASKS_ALL ||
-		     (is_own && (bytes > MCP_TASKS_BYTES || count > MCP_TASKS_MAX))))
+		if (t != kept && (now_ms >= t->ended_ms + MCP_TASK_KEEP_MS ||
+				  everything > KEPT_ALL_RESULTS_MAX ||
+				  (is_own && (bytes > KEPT_RESULTS_MAX || count > MCP_TASKS_MAX))))
 			destroy(t);
 	}
 }
@@ -76,7 +75,7 @@ void mcp_task_end(struct mcp_tasks *all, struct mcp_task *t, const char *answer,
 	t->is_cancelled = is_cancelled;
 	t->answer = answer ? strndup(answer, size) : NULL;
 	t->size = t->answer ? size : 0;
-	discard(all, t);
+	discard(all, t, t->ended_ms);
 }
 
 static struct mcp_task *find(const struct mcp_tasks *all, const char *caller, const char *id)
@@ -158,7 +157,7 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 {
 	struct mcp_fault fault;
 
-	discard(all, NULL);
+	discard(all, NULL, clock_ms());
 	struct mcp_task *t = find(all, caller, asked->task);
 	if (!t) {
 		(void)!mcp_refuse(&fault, MCP_INVALID_PARAMS,
@@ -181,15 +180,22 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 
 /* --- time ------------------------------------------------------------------------------ */
 
-/* The next one whose client may be gone: the one that was not asked for the longest. */
-static struct mcp_task *find_quiet(const struct mcp_tasks *all)
+/* When its client has abandoned it, or its result is old; 0: it is being cancelled. */
+static uint64_t due_ms(const struct mcp_task *t)
 {
-	struct mcp_task *t, *quiet = NULL;
+	if (!t->call)
+		return t->ended_ms + MCP_TASK_KEEP_MS;
+	return t->call->is_cancelled ? 0 : t->asked_ms + MCP_TASK_ABANDONED_MS;
+}
+
+static struct mcp_task *find_next(const struct mcp_tasks *all)
+{
+	struct mcp_task *t, *found = NULL;
 
 	LIST_FOREACH(t, &all->list, link)
-	if (t->call && !t->call->is_cancelled && (!quiet || t->asked_ms < quiet->asked_ms))
-		quiet = t;
-	return quiet;
+	if (due_ms(t) > 0 && (!found || due_ms(t) < due_ms(found)))
+		found = t;
+	return found;
 }
 
 /* A call that is cancelled may end at once, and its end may discard other tasks: search again. */
@@ -197,10 +203,13 @@ int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms)
 {
 	struct mcp_task *t;
 
-	while ((t = find_quiet(all)) != NULL) {
-		if (now_ms < t->asked_ms + MCP_TASK_ABANDONED_MS)
-			return (int)(t->asked_ms + MCP_TASK_ABANDONED_MS - now_ms);
-		mcp_call_cancel(t->call);
+	while ((t = find_next(all)) != NULL) {
+		if (now_ms < due_ms(t))
+			return (int)(due_ms(t) - now_ms);
+		if (t->call)
+			mcp_call_cancel(t->call);
+		else
+			destroy(t);
 	}
 	return -1;
 }

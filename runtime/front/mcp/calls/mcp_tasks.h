@@ -23,10 +23,8 @@
 #define MCP_TASK_AFTER_MS     20000 /* a client waits 60 s by default */
 #define MCP_TASK_POLL_MS      2000
 #define MCP_TASK_KEEP_MS      3600000
-#define MCP_TASK_ABANDONED_MS 300000       /* without a request for it */
-#define MCP_TASKS_MAX         32           /* finished ones of a caller */
-#define MCP_TASKS_BYTES       (64u << 20)  /* of their results */
-#define MCP_TASKS_ALL         (256u << 20) /* of the results of all callers */
+#define MCP_TASK_ABANDONED_MS 300000 /* without a request for it */
+#define MCP_TASKS_MAX         32     /* finished ones of a caller; their bytes: account.h */
 
 struct mcp_call;
 
@@ -61,8 +59,8 @@ void mcp_task_end(struct mcp_tasks *all, struct mcp_task *t, const char *answer,
 void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mcp_asked *asked,
 		      struct json_writer *w);
 
-/* Cancels the calls of tasks that their clients have abandoned.  Returns the time in ms until there
- * can be one, or -1. */
+/* Cancels the calls of tasks that their clients have abandoned, and discards old results.  Returns
+ * the time in ms until there can be one, or -1. */
 int mcp_tasks_tick(struct mcp_tasks *all, uint64_t now_ms);
 
 /* Is there a result that its client will probably fetch soon?  A service that ends waits for it. */

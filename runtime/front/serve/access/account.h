@@ -25,6 +25,10 @@
 #define ACCOUNTS_MAX    1024
 #define CALLER_NAME_MAX 64 /* "uid:1000", "token:ci" */
 
+/* Bytes of kept results, of a caller and of all: those of detached execs, and as many of tasks. */
+#define KEPT_RESULTS_MAX     (32u << 20)
+#define KEPT_ALL_RESULTS_MAX (128u << 20)
+
 #define TOKEN_MIN 32
 #define TOKEN_MAX 1024
 

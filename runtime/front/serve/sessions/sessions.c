@@ -405,9 +405,9 @@ static void keep_result(struct sessions *s, struct exec_entry *x, const char *re
 	memcpy(x->result, result, size);
 	x->result_size = size;
 	s->results_bytes += size;
-	bound_results(s, x->session->caller, SESSION_RESULTS_MAX);
-	if (s->results_bytes > SESSION_ALL_RESULTS_MAX)
-		bound_results(s, NULL, SESSION_ALL_RESULTS_MAX);
+	bound_results(s, x->session->caller, KEPT_RESULTS_MAX);
+	if (s->results_bytes > KEPT_ALL_RESULTS_MAX)
+		bound_results(s, NULL, KEPT_ALL_RESULTS_MAX);
 }
 
 /* Those that callers wait for stay. */

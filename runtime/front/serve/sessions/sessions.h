@@ -26,8 +26,6 @@
 #define SESSION_EXECS_REMEMBERED 32
 #define SESSION_LEASE_MS         (5 * 60 * 1000) /* of a session that asks for none */
 #define SESSION_RESULT_MS        (10 * 60 * 1000)
-#define SESSION_RESULTS_MAX      (32u << 20) /* bytes of a caller */
-#define SESSION_ALL_RESULTS_MAX  (128u << 20)
 #define SESSION_HELD_MAX         (32u << 20) /* bytes of a caller on their way to programs */
 #define SESSION_ALL_HELD_MAX     (256u << 20)
 

@@ -188,17 +188,36 @@ def _():
 def _():
     with Bundle() as b:
         with_hooks(b, "createRuntime", "createContainer", "startContainer")
-        b.process["env"] += ["OF=process", "LD_PRELOAD=/image/evil.so"]
+        b.process["env"] += ["LC_OF=process", "LD_PRELOAD=/image/evil.so"]
         for kind, (first, *_) in b.config["hooks"].items():
             log = "/log" if kind == "startContainer" else b / "log"
-            first["args"][2] = f"echo ${{OF:-none}} ${{LD_PRELOAD:-clean}} >> {log}/{kind}"
+            first["args"][2] = f"echo ${{LC_OF:-none}} ${{LD_PRELOAD:-clean}} >> {log}/{kind}"
             del first["env"]
             b.config["hooks"][kind].append({**first, "env": []})
-        b.run(env=environment(OF="runtime")).exits(0)
+        b.run(env=environment(LC_OF="runtime")).exits(0)
         equal(lines(b, "createRuntime"), ["runtime clean", "none clean"], "of the runtime")
         # the image chooses process.env, and the hook is a program of the host: CVE-2025-23266
         equal(lines(b, "createContainer"), ["runtime clean", "none clean"], "of the runtime")
         equal(lines(b, "startContainer"), ["process /image/evil.so", "none clean"], "of the process")
+
+
+@test("a createContainer hook executes nothing of the image by a relative search path")
+def _():
+    relative = {name: ".:bin::/usr/bin:" for name in ("PATH", "PYTHONPATH", "PERL5LIB")}
+    with Bundle() as b:
+        b.file("rootfs/helper", "#!/bin/sh\necho of the image\n", 0o755)
+        b.file("rootfs/bin/helper", "#!/bin/sh\necho of the image\n", 0o755)
+        for path, wanted in ((".:bin::/usr/bin:", "/usr/bin"), ("", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("/bin::/usr/bin", "/bin:/usr/bin")):
+            with_hooks(b, "createContainer")
+            (first,) = b.config["hooks"]["createContainer"]
+            first["args"][2] = f"{{ helper || echo none; env | sort; }} > {b.path}/log/seen 2> {b.path}/log/errors"
+            del first["env"]
+            b.run(env=environment(**{**relative, "PATH": path}, LD_LIBRARY_PATH="lib:", TZ="UTC", HOME="here")).exits(0)
+            seen = lines(b, "seen")
+            equal(seen[0], "none", "the helper")
+            equal([line for line in seen if line.startswith("PATH=")], [f"PATH={wanted}"], "PATH")
+            true("TZ=UTC" in seen, f"TZ in {seen}")
+            equal([line for line in seen if line.startswith(("LD_", "PYTHON", "PERL", "HOME="))], [], "relative paths")
 
 
 @test("a startContainer hook runs under the filter of the container")

@@ -6,9 +6,14 @@
  * message when it fails, because the streams of create are the container's.  At its timeout it is
  * killed with its process group.
  *
- * A hook without "env" inherits the environment of the runtime.  startContainer, which runs inside,
- * inherits the one of the container's process.  No program of the host does: an image chooses that
- * environment, and its LD_PRELOAD would be executed with the rights of the host (CVE-2025-23266).
+ * createContainer begins in the container's root file system, so whatever it searches for in its
+ * working directory is the image's, and it would execute that on the host (CVE-2025-23266): without
+ * "env" it gets few variables, and no relative directory in PATH.  A hook must not name relative
+ * files itself, and an "env" of config.json is passed on as it is.
+ *
+ * Another hook without "env" inherits the environment of the runtime.  startContainer runs inside
+ * and inherits the one of the container's process.  No program of the host does: an image chooses
+ * that environment, and its LD_PRELOAD would be executed with the rights of the host.
  */
 #pragma once
 

@@ -17,6 +17,7 @@
 #include "runtime/front/oci/create/container_ids.h"
 #include "runtime/front/oci/create/container_spawn.h"
 #include "runtime/front/oci/create/creation.h"
+#include "runtime/front/oci/create/hook_env.h"
 #include "runtime/front/oci/create/net_devices.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/pid_file.h"
@@ -240,17 +241,12 @@ static int rdt_join_enter(struct creation *c, struct cj_error *err)
 	return rdt_join_recorded(&c->state.record.rdt, c->init_pid, err);
 }
 
-/* Of the caller, for hooks that init runs: it wipes its own. */
+/* Init wipes its own. */
 static int keep_env(struct creation *c, struct cj_error *err)
 {
-	if (c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count == 0)
-		return 0;
-	for (char **e = environ; *e; e++) {
-		const char *copy = arena_strdup(c->arena, *e);
-		if (!copy || strings_add(&c->hook_env, c->arena, copy) < 0)
-			return cj_fail(err, ENOMEM, "copy the environment for a hook");
-	}
-	return 0;
+	return c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count > 0
+		   ? hook_env_read(c->arena, &c->hook_env, err)
+		   : 0;
 }
 
 /* Init's alone from now on: its execve(2) must be the last close. */

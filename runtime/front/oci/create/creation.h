@@ -41,7 +41,7 @@ struct creation {
 	struct oci_tree tree;
 	struct sysctl_host host_spaces;
 	struct process *process; /* NULL: config.json has no process */
-	struct strings hook_env; /* the caller's, for createContainer */
+	struct strings hook_env; /* some of the caller's, for createContainer */
 	struct listen_fds listen;
 	unsigned preserved_fds; /* by --preserve-fds and LISTEN_FDS */
 	struct container_cgroup_wanted wanted_cgroup;

@@ -233,7 +233,9 @@ static int rdt_enter(struct creation *c, struct cj_error *err)
 	    rdt_plan(root_fd, config, c->options->id, &c->state.record.rdt, err) < 0 ||
 	    state_write(&c->state, err) < 0)
 		return -err->code;
-	return rdt_make(root_fd, config, &c->state.record.rdt, err);
+	if (rdt_make(root_fd, config, &c->state.record.rdt, err) < 0)
+		return -err->code;
+	return state_write(&c->state, err); /* another container may have made it */
 }
 
 static int rdt_join_enter(struct creation *c, struct cj_error *err)
@@ -448,7 +450,7 @@ static int created_enter(struct creation *c, struct cj_error *err)
 		c->has_pid_file = true;
 	}
 	c->state.record.is_created = true;
-	if (c->bundle.config.on_linux.rdt.clos_id)
+	if (c->state.record.rdt.is_shared)
 		c->state.record.rdt.is_made = false; /* from here on other containers may join */
 	if (state_write(&c->state, err) < 0 ||
 	    step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err) < 0)

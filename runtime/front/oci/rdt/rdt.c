@@ -48,7 +48,7 @@ int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct r
 	     struct cj_error *err)
 {
 	const char *name = config->clos_id ? config->clos_id : id;
-	struct rdt_record r = { 0 };
+	struct rdt_record r = { .is_shared = config->clos_id != NULL };
 	struct stat st;
 
 	r.is_made = fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
@@ -126,16 +126,25 @@ static int compare(int class_fd, const struct text *wanted, const char *name, st
 	return 0;
 }
 
-int rdt_make(int root_fd, const struct oci_rdt *config, const struct rdt_record *r,
-	     struct cj_error *err)
+static int make_class(int root_fd, struct rdt_record *r, struct cj_error *err)
+{
+	if (!r->is_made || mkdirat(root_fd, r->class_name, DIR_MODE) == 0)
+		return 0;
+	if (errno != EEXIST || !r->is_shared)
+		return cj_fail(err, errno, "linux.intelRdt: make the class '%s'", r->class_name);
+	r->is_made = false; /* another container was faster */
+	return 0;
+}
+
+int rdt_make(int root_fd, const struct oci_rdt *config, struct rdt_record *r, struct cj_error *err)
 {
 	struct text wanted = { 0 };
 
 	build_schemata(config, &wanted);
 	if (wanted.is_cut)
 		return cj_reject(err, "linux.intelRdt: the schemata are too long");
-	if (r->is_made && mkdirat(root_fd, r->class_name, DIR_MODE) < 0)
-		return cj_fail(err, errno, "linux.intelRdt: make the class '%s'", r->class_name);
+	if (make_class(root_fd, r, err) < 0)
+		return -err->code;
 	auto_fd int fd =
 	    openat(root_fd, r->class_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -187,11 +196,23 @@ static int remove_dir(int root_fd, const char *path, struct cj_error *err)
 	return cj_fail(err, errno, "linux.intelRdt: remove '%s'", path);
 }
 
+/* Also if that can't be read: its processes keep their class. */
+static bool has_tasks(int root_fd, const char *class_name)
+{
+	char path[RDT_NAME_MAX + sizeof("/tasks")], text[16];
+
+	(void)snprintf(path, sizeof(path), "%s/tasks", class_name);
+	ssize_t size = system_file_read(root_fd, path, text, sizeof(text));
+	return size != 0 && size != -ENOENT;
+}
+
 int rdt_remove(int root_fd, const struct rdt_record *r, struct cj_error *err)
 {
 	if (r->monitor[0] && remove_dir(root_fd, r->monitor, err) < 0)
 		return -err->code;
-	return r->is_made ? remove_dir(root_fd, r->class_name, err) : 0;
+	if (!r->is_made || (r->is_shared && has_tasks(root_fd, r->class_name)))
+		return 0;
+	return remove_dir(root_fd, r->class_name, err);
 }
 
 int rdt_remove_recorded(const struct rdt_record *r, struct cj_error *err)

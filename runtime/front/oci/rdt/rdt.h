@@ -21,6 +21,7 @@ struct rdt_record {
 	char class_name[RDT_NAME_MAX];       /* a directory of the file system */
 	char monitor[2 * RDT_NAME_MAX + 16]; /* a monitoring group below it */
 	bool is_made;                        /* the class, by us */
+	bool is_shared;                      /* by closID: others may have joined it */
 };
 
 /* The mounted resctrl file system.  ENOENT without one, with the remedy. */
@@ -38,11 +39,12 @@ int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct r
 /*
  * rdt_make - make the directories and write the schemata.
  *
+ * Another container may have made the class of a closID since rdt_plan(): then r->is_made becomes
+ * false.
  * Fails: EINVAL when a class that exists has other schemata, or the kernel takes none of these.  A
  *        part may stay, for rdt_remove().
  */
-int rdt_make(int root_fd, const struct oci_rdt *config, const struct rdt_record *r,
-	     struct cj_error *err);
+int rdt_make(int root_fd, const struct oci_rdt *config, struct rdt_record *r, struct cj_error *err);
 
 /* Puts a process into the class and its monitoring group. */
 int rdt_join(int root_fd, const struct rdt_record *r, pid_t pid, struct cj_error *err);
@@ -50,6 +52,10 @@ int rdt_join(int root_fd, const struct rdt_record *r, pid_t pid, struct cj_error
 /* The same for the record's container; without a class it does nothing. */
 int rdt_join_recorded(const struct rdt_record *r, pid_t pid, struct cj_error *err);
 
-/* Removes what rdt_make() made; that it is gone is success.  Without a class it does nothing. */
+/*
+ * rdt_remove - remove what rdt_make() made; that it is gone is success.
+ *
+ * A shared class with a process stays.  Without a class it does nothing.
+ */
 int rdt_remove(int root_fd, const struct rdt_record *r, struct cj_error *err);
 int rdt_remove_recorded(const struct rdt_record *r, struct cj_error *err);

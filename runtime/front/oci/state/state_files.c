@@ -137,6 +137,8 @@ static const struct json_key record_keys[] = {
 	  .max = sizeof(((struct rdt_record *)0)->monitor) - 1 },
 	{ "rdt_is_made", JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool,
 	  .offset = offsetof(struct state_record, rdt.is_made) },
+	{ "rdt_is_shared", JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool,
+	  .offset = offsetof(struct state_record, rdt.is_shared) },
 };
 static const struct json_record record_table = {
 	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the container's record",

@@ -133,6 +133,27 @@ static void a_named_class_is_made_or_must_be_as_asked_for(void **state)
 	assert_false(is_there("gold"));
 }
 
+static void a_class_that_another_container_made_or_joined_stays(void **state)
+{
+	const struct oci_rdt config = { .clos_id = "gold", .memory_schema = "MB:0=100;1=100" };
+	struct rdt_record first = { 0 }, second = { 0 };
+	(void)state;
+	assert_int_equal(rdt_plan(temp_dir_fd, &config, "one", &first, &err), 0);
+	assert_int_equal(rdt_plan(temp_dir_fd, &config, "two", &second, &err), 0);
+	assert_int_equal(rdt_make(temp_dir_fd, &config, &first, &err), 0);
+	assert_int_equal(rdt_make(temp_dir_fd, &config, &second, &err), 0);
+	assert_true(first.is_made);
+	assert_false(second.is_made);
+	remove_all(&second);
+	assert_true(is_there("gold"));
+	put("gold", "tasks", "77\n");
+	remove_all(&first);
+	assert_true(is_there("gold"));
+	put("gold", "tasks", "");
+	remove_all(&first);
+	assert_false(is_there("gold"));
+}
+
 static void schemata_that_do_not_fit_are_refused(void **state)
 {
 	static char line[10000];
@@ -158,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_class_of_its_own_has_its_schemata_and_tasks_and_goes_again),
 		cmocka_unit_test(a_named_class_is_made_or_must_be_as_asked_for),
+		cmocka_unit_test(a_class_that_another_container_made_or_joined_stays),
 		cmocka_unit_test(schemata_that_do_not_fit_are_refused),
 		cmocka_unit_test(a_record_without_a_class_asks_for_nothing),
 	};

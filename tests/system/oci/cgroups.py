@@ -4,6 +4,7 @@
 Limits need a hierarchy with controllers, which the test machine has.  Elsewhere it is tested that they are refused.
 """
 
+import errno
 import functools
 import glob
 import json
@@ -14,6 +15,7 @@ import time
 
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
+from outer_filter import refuse
 
 MIB = 1 << 20
 
@@ -185,6 +187,22 @@ def _():
         equal(moved.wait(), -9, "status of the nested process")
         true(not os.path.exists(path), f"'{path}' is left")
         b.delete(id, "--force").exits(0)
+
+
+@test_with("cgroup", "a failed create that can not remove the cgroup keeps the state for delete")
+def _():
+    with Bundle() as b:
+        found = b / "found"
+        script = f"sed -n 's/^0:://p' /proc/$(sed 's/.*\"pid\":\\([0-9]*\\).*/\\1/')/cgroup > {found}; exit 3"
+        b.config["hooks"] = {"createRuntime": [{"path": "/bin/sh", "args": ["sh", "-c", script], "env": ["PATH=/usr/bin:/bin"]}]}
+        id, done = b.create(preexec_fn=refuse({263: errno.EPERM}, third=0x200))  # unlinkat, AT_REMOVEDIR
+        refused_oci(done, "createRuntime", "exit status 3")
+        with open(found, encoding="ascii") as file:
+            path = mount_point() + file.read().strip()
+        true(os.path.isdir(path), f"'{path}' is there")
+        b.delete(id).exits(0)
+        true(not os.path.exists(path), f"'{path}' is left")
+        nothing_is_left(b, id)
 
 
 @test_with("cgroup", "cgroups nested deep are listed, signalled and removed")

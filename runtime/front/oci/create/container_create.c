@@ -484,6 +484,24 @@ static const struct {
 
 /* --- failure ------------------------------------------------------------------------------- */
 
+/* Both are tried.  false: one is left, which only the record names. */
+static bool remove_limits(struct creation *c)
+{
+	struct cj_error failed[2] = { 0 };
+	bool is_gone = true;
+
+	(void)!container_cgroup_remove(&c->cgroup, &failed[0]);
+	(void)!rdt_remove_recorded(&c->state.record.rdt, &failed[1]);
+	for (size_t i = 0; i < 2; i++) {
+		if (failed[i].code == 0)
+			continue;
+		cj_hint(&failed[i], "delete it again, with the verb delete");
+		oci_log_warning(c->options, &failed[i]);
+		is_gone = false;
+	}
+	return is_gone;
+}
+
 void creation_undo(struct creation *c)
 {
 	struct cj_error later = { 0 };
@@ -493,9 +511,8 @@ void creation_undo(struct creation *c)
 		(void)unlink(c->options->pid_file); /* it names a process that has ended */
 	if (c->state.dir_fd < 0)
 		return; /* the container is another one's, or none exists */
-	if (container_cgroup_remove(&c->cgroup, &later) < 0 ||
-	    rdt_remove_recorded(&c->state.record.rdt, &later) < 0)
-		oci_log_warning(c->options, &later);
+	if (!remove_limits(c))
+		return; /* the rest is for delete */
 	if (c->has_run_hooks)
 		container_hooks_run_each(c->options, &c->bundle.config, OCI_HOOK_POSTSTOP,
 					 &c->state, STATE_STOPPED);

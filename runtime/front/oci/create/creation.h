@@ -76,7 +76,8 @@ static inline const struct oci_namespace *creation_namespaces(const struct creat
 /*
  * creation_make - the whole of create: on success init waits for start.
  *
- * On failure nothing is left: no process, cgroup, mount or state.
+ * On failure nothing is left: no process, cgroup, mount or state.  If the cgroup or the class of
+ * service can't be removed, the state stays for delete.
  */
 int creation_make(struct oci_call *call, struct creation *c, struct cj_error *err);
 

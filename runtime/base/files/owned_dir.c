@@ -20,13 +20,17 @@ struct walk {
 	mode_t above, last;
 	int fd;           /* of the directory that was reached, O_PATH */
 	bool is_of_other; /* another user can change what it has, or a directory above it */
+	bool is_shared;   /* every user may make something in it */
 	unsigned links;
 	uid_t root_uid;
 };
 
+/* Of the owner of what the reached directory has.  In a user namespace each user without an id
+ * there looks like the owner of /, who is one.  Where all may write, that uid counts for nothing.
+ */
 static bool is_others_uid(const struct walk *w, uid_t uid)
 {
-	return uid != geteuid() && uid != w->root_uid && uid != 0;
+	return uid != geteuid() && uid != 0 && (uid != w->root_uid || w->is_shared);
 }
 
 static bool is_open_to_others(const struct walk *w, const struct stat *st)
@@ -41,6 +45,7 @@ static void move_to(struct walk *w, int fd, const struct stat *st)
 	cj_close(&w->fd);
 	w->fd = fd;
 	w->is_of_other |= is_open_to_others(w, st);
+	w->is_shared = st->st_mode & S_IWOTH;
 }
 
 static int begin_at(struct walk *w, const char *name, struct cj_error *err)
@@ -49,7 +54,7 @@ static int begin_at(struct walk *w, const char *name, struct cj_error *err)
 	auto_fd int fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", name);
-	w->is_of_other = false;
+	w->is_of_other = w->is_shared = false;
 	move_to(w, take_fd(&fd), &st);
 	return 0;
 }

@@ -3,19 +3,25 @@
 #include "runtime/base/files/owned_dir.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 #define OTHER_UID 54321
+#define OWN_UID   54322
+#define SKIPPED   250 /* an exit status that is no errno */
 
 static struct cj_error err;
 
@@ -122,6 +128,47 @@ static void no_link_below_a_directory_of_another_user_is_followed(void **state)
 	assert_int_equal(try_open("through", 0), -EPERM);
 }
 
+/* As OWN_UID, who is root there: / and what other users have are nobody's. */
+static void become_user_in_namespace(void)
+{
+	static const char map[] = "0 54322 1";
+	if (setresuid(OWN_UID, OWN_UID, OWN_UID) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+	    unshare(CLONE_NEWUSER) < 0)
+		_exit(SKIPPED);
+	int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (write(fd, map, sizeof(map) - 1) < 0)
+		_exit(SKIPPED);
+}
+
+static int open_in_user_namespace(const char *name)
+{
+	int status = -1;
+	pid_t pid = test_fork();
+	if (pid == 0) {
+		become_user_in_namespace();
+		_exit(-try_open(name, 0));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == SKIPPED)
+		skip();
+	return -WEXITSTATUS(status);
+}
+
+static void a_user_without_an_id_here_does_not_count_as_root_where_all_may_write(void **state)
+{
+	(void)state;
+	make_dir("real", geteuid(), 0755);
+	make_dir("shared", geteuid(), 01777);
+	assert_int_equal(fchmod(temp_dir_fd, 0755), 0);
+	make_link("shared/theirs", "../real", OTHER_UID);
+	make_dir("shared/dir", OTHER_UID, 0755);
+	make_link("shared/dir/link", "../../real", OTHER_UID);
+	assert_int_equal(open_in_user_namespace("shared/theirs"), -EPERM);
+	assert_int_equal(open_in_user_namespace("shared/dir/link"), -EPERM);
+	assert_int_equal(open_in_user_namespace("shared"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_dir_make, temp_dir_remove)
 
 int main(void)
@@ -131,6 +178,7 @@ int main(void)
 		TEST(a_relative_path_begins_in_the_working_directory),
 		TEST(links_of_this_user_are_followed),
 		TEST(no_link_that_another_user_can_change_is_followed),
+		TEST(a_user_without_an_id_here_does_not_count_as_root_where_all_may_write),
 		TEST(no_link_below_a_directory_of_another_user_is_followed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,8 +115,11 @@ int tree_overlay_create(const struct tree_op *op, uint64_t attrs, struct cj_erro
 	for (size_t i = 0; i < op->noptions; i++)
 		if (has_paths(&options[i], &is_list) && shorten(&p, &options[i], is_list, err) < 0)
 			return -err->code;
+	auto_fd int here_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (here_fd < 0)
+		return cj_fail(err, errno, "open the working directory");
 	auto_fd int fd = layers_create(options, op->noptions, attrs, op->path, err);
-	if (chdir("/") < 0)
-		return cj_fail(err, errno, "change to '/'");
+	if (fchdir(here_fd) < 0)
+		return cj_fail(err, errno, "go back to the working directory");
 	return fd < 0 ? fd : take_fd(&fd);
 }

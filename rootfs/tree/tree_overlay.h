@@ -18,7 +18,7 @@ bool tree_overlay_is_long(const struct tree_op *op);
 /*
  * tree_overlay_create - that overlay, detached, with `attrs`.
  *
- * Changes the working directory to "/".  Must not: run where "/proc" is the container's.
+ * Relative paths begin in the working directory.  Must not: run where "/proc" is the container's.
  * Fails:   as open(2) for a directory; ENAMETOOLONG for more layers than fit as numbers, 60 at
  *          least.
  * Follows: overlayfs.rst: ':' separates the paths of lowerdir, '\\' stands before a ':' of a path.

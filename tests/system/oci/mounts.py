@@ -172,6 +172,18 @@ def _():
             equal(file.read(), "new\n", "the file of the upper layer")
 
 
+@test("relative layers of each overlay begin in the same directory")
+def _():
+    with Bundle("cat /x/one /y/one /z/one") as b:
+        deep = "/".join(["d" * 60] * 5)
+        for number in range(2):
+            b.file(f"{number}{deep}/one", "deep\n")
+        b.file("short/one", "short\n"), b.folder("empty")
+        for place, layers in (("/x", [f"{n}{deep}" for n in range(2)]), ("/y", [f"{n}{deep}" for n in range(2)]), ("/z", ["short", "empty"])):
+            b.config["mounts"].append(mount_of("overlay", place, "overlay", "lowerdir=" + ":".join(layers)))
+        b.run().exits(0).says("deep\ndeep\nshort\n")
+
+
 @test("links of an image lead mounts inside it and missing targets are made")
 def _():
     with Bundle("cat /run/secrets/token; cat /etc/resolv.conf; readlink /etc/resolv.conf") as b:

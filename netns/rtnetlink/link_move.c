@@ -158,12 +158,13 @@ static void set_index(struct rtbatch *b, int index)
 	}
 }
 
-int link_move(const struct link_move *where, const char *name, const char *new_name,
+int link_move(const struct link_move *where, const char *name, const char *new_name, int *out_index,
 	      struct cj_error *err)
 {
 	struct rtbatch again = { 0 };
-	int index = find_index(where->from_fd, name, err);
+	int index = *out_index > 0 ? *out_index : find_index(where->from_fd, name, err);
 
+	*out_index = 0;
 	if (index < 0 || check_free(where->to_fd, new_name, err) < 0 ||
 	    list_addresses(where->from_fd, index, name, &again, err) < 0)
 		return -err->code;
@@ -172,6 +173,7 @@ int link_move(const struct link_move *where, const char *name, const char *new_n
 	index = move(where, index, name, new_name, err);
 	if (index < 0)
 		return index;
+	*out_index = index;
 	set_index(&again, index);
 	rtmsg_up(&again, &(struct rtmsg_link){ .name = new_name, .index = index }, 0);
 	return rtbatch_send(where->to_fd, &again, NULL, err);

@@ -298,6 +298,22 @@ def _():
             nothing_is_left(b, name)
 
 
+@test("a create that fails returns network devices to their namespace and name", who="root")
+def _():
+    for name in ("box0", "box%d"):
+        for hostile in ("", "there"):
+            with Bundle() as b:
+                b.linux["netDevices"] = {"v0": {"name": name}, "none": {}} if hostile else {"v0": {"name": name}}
+                if not hostile:
+                    b.config["hooks"] = {"createRuntime": [{"path": "/bin/false"}]}
+                b.save()
+                command = f"{OCI} --root {b.root} run --bundle {b.path} {b.new_id()}; ip -o addr show dev v0; cat /proc/net/dev"
+                done = subprocess.run(["unshare", "-n", "sh", "-c", DEVICES, "sh", "sh", "-c", command], capture_output=True, text=True, env=environment(), check=False)
+                contains(done.stderr, "No such device" if hostile else "createRuntime", "the failure")
+                contains(done.stdout, "10.9.8.7/24", "its address")
+                lacks(done.stdout, "box", "its name")
+
+
 @test("a network device that can not be moved is an error for root and for users")
 def _():
     with Bundle() as b:

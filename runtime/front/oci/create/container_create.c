@@ -18,7 +18,6 @@
 #include "runtime/front/oci/create/container_spawn.h"
 #include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/create/hook_env.h"
-#include "runtime/front/oci/create/net_devices.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/pid_file.h"
 #include "runtime/front/oci/process/console.h"
@@ -349,7 +348,8 @@ static int init_enter(struct creation *c, struct cj_error *err)
 
 static int net_devices_enter(struct creation *c, struct cj_error *err)
 {
-	return net_devices_move(&c->bundle.config.on_linux, c->init_pidfd, err);
+	return net_devices_move(&c->bundle.config.on_linux, c->init_pidfd, c->arena,
+				&c->net_devices, err);
 }
 
 static int hooks_enter(struct creation *c, struct cj_error *err)
@@ -511,6 +511,9 @@ void creation_undo(struct creation *c)
 		(void)unlink(c->options->pid_file); /* it names a process that has ended */
 	if (c->state.dir_fd < 0)
 		return; /* the container is another one's, or none exists */
+	if (net_devices_return(&c->bundle.config.on_linux, &c->net_devices, &later) < 0)
+		oci_log_warning(c->options, &later);
+	later = (struct cj_error){ 0 };
 	if (!remove_limits(c))
 		return; /* the rest is for delete */
 	if (c->has_run_hooks)
@@ -528,6 +531,7 @@ void creation_close(struct creation *c)
 	cj_close(&c->init_sock_fd);
 	cj_close(&c->link.sock_fd);
 	cj_close(&c->init_pidfd);
+	cj_close(&c->net_devices.there_fd);
 	network_handle_close(&c->network);
 	result_place_close(&c->result);
 	cj_close(&c->result_lock_fd);
@@ -551,6 +555,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.init_sock_fd = -1,
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,
+		.net_devices = { .there_fd = -1 },
 		.network = NETWORK_HANDLE_NULL,
 		.result = RESULT_PLACE_NULL,
 		.result_lock_fd = -1,

@@ -13,6 +13,7 @@
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/create/listen_fds.h"
+#include "runtime/front/oci/create/net_devices.h"
 #include "runtime/front/oci/oci_call.h"
 #include "runtime/front/oci/plan/oci_tree.h"
 #include "runtime/front/oci/process/process.h"
@@ -58,6 +59,8 @@ struct creation {
 	struct network_handle network; /* in init until CREATION_RULES, then in create */
 	struct result_place result;
 	int result_lock_fd, result_go_fd; /* -1: no result is asked for */
+
+	struct net_devices net_devices; /* moved ones; a failure returns them */
 
 	bool moves_init;       /* into its cgroup: cgroup_kills_births() */
 	int init_sock_fd;      /* init's end of the link */

@@ -157,6 +157,18 @@ def _():
         equal(sorted(os.listdir(f / "layer")), ["x"], "the lower layer")
 
 
+@test("a directory with a mount of the caller deep below it is neither removed nor renamed, and nothing in it is")
+def _():
+    with Folder() as f:
+        f.file("x", "kept")
+        with Service() as s, Session(s, ro_bind=[f"{f.path}:/box/a/b/c/data"]) as session:
+            session.put("/box/a/b/new", b"new").has(200)
+            for path in ("/box/a", "/box/a/b", "/box/a/b/c"):
+                session.call("DELETE", f"/files{path}").has(403, "forbidden_file")
+                change(session, path, 403, rename="/box/z")
+            session.says("cd /box; cat a/b/c/data/x; ls -A . a a/b a/b/c", "kept.:\na\nout\n\na:\nb\n\na/b:\nc\nnew\n\na/b/c:\ndata\n")
+
+
 @test("a file of 64 MB goes in and out, and neither the service nor a worker holds it")
 def _():
     data = os.urandom(1 << 20) * 64

@@ -125,6 +125,8 @@ int session_file_rename(const struct jail *j, const char *path, const char *to,
 	auto_fd int to_fd = session_path_open_parent(&to_at, 0, &a, &to_name, err);
 	if (to_fd < 0)
 		return to_fd;
+	if (session_path_check_free(j, &from_at, "rename", err) < 0)
+		return -err->code;
 	if (session_path_is_mount(from_fd, from_name))
 		return session_path_fail(&from_at, EBUSY, "rename", err);
 	if (session_path_is_mount(to_fd, to_name))

@@ -71,7 +71,7 @@ int session_path_fail(const struct session_path *at, int code, const char *doing
 	else if (code == EXDEV)
 		cj_hint(err, "it is on another mount of the jail");
 	else if (code == EBUSY)
-		cj_hint(err, "a mount of the jail is there");
+		cj_hint(err, "a mount of the jail is there, or below it");
 	return rc;
 }
 
@@ -148,4 +148,13 @@ bool session_path_is_mount(int dir_fd, const char *name)
 {
 	auto_fd int fd = jail_file_look(dir_fd, name);
 	return fd < 0 && errno == EXDEV;
+}
+
+int session_path_check_free(const struct jail *j, const struct session_path *at, const char *doing,
+			    struct cj_error *err)
+{
+	for (size_t i = 0; i < j->root.nbinds; i++)
+		if (paths_is_below(j->root.binds[i].target, at->path))
+			return session_path_fail(at, EBUSY, doing, err);
+	return 0;
 }

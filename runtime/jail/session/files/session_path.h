@@ -47,6 +47,14 @@ int session_path_open_parent(const struct session_path *at, mode_t mode, struct 
  */
 bool session_path_is_mount(int dir_fd, const char *name);
 
+/*
+ * session_path_check_free - fail with EBUSY if the caller has mounted something below the path, so
+ * that removing or renaming it would take the mount along.  The check is by name: it does not see a
+ * mount whose ancestor a program has renamed.
+ */
+int session_path_check_free(const struct jail *j, const struct session_path *at, const char *doing,
+			    struct cj_error *err);
+
 /* "DOING 'PATH': WHY", with a hint where the errno has a known cause.  Returns -code. */
 int session_path_fail(const struct session_path *at, int code, const char *doing,
 		      struct cj_error *err) __attribute__((warn_unused_result));

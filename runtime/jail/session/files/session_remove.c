@@ -187,5 +187,7 @@ int session_file_remove(const struct jail *j, const char *path, bool is_tree, st
 	auto_fd int parent_fd = session_path_open_parent(&at, 0, &a, &name, err);
 	if (parent_fd < 0)
 		return parent_fd;
+	if (session_path_check_free(j, &at, "remove", err) < 0)
+		return -err->code;
 	return remove_named(&at, parent_fd, name, is_tree, err);
 }

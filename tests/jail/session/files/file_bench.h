@@ -10,6 +10,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/files/session_change.h"
 #include "runtime/jail/session/files/session_files.h"
 #include "runtime/jail/session/files/session_remove.h"
 #include "tests/forked.h"

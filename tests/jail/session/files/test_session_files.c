@@ -416,6 +416,32 @@ static void a_tree_is_removed_and_no_link_in_it_is_followed(void **state)
 }
 
 /* A program that fills the tree while it is removed. */
+static void a_tree_with_a_mount_of_the_caller_below_stays_as_it_is(void **state)
+{
+	(void)state;
+	static const struct bind_spec binds[] = { { .target = "/box/a/b/c/data" } };
+	struct bench b = make_bench();
+	b.jail.root.binds = binds;
+	b.jail.root.nbinds = 1;
+	mkdir(at(b.place, "box/a"), 0755);
+	mkdir(at(b.place, "box/a/b"), 0755);
+	mkdir(at(b.place, "box/a/b/c"), 0755);
+	mkdir(at(b.place, "box/a/b/c/data"), 0755);
+	mkdir(at(b.place, "box/a/b/c/data2"), 0755);
+	make_file(at(b.place, "box/a/file"), "kept");
+
+	static const char *const above[] = { "/box/a", "/box/a/b", "/box/a/b/c" };
+	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+		assert_int_equal(remove_path(&b, above[i], true), -EBUSY);
+		memset(&b.err, 0, sizeof(b.err));
+		assert_int_equal(session_file_rename(&b.jail, above[i], "/box/z", &b.err), -EBUSY);
+	}
+	assert_true(reads_as(at(b.place, "box/a/file"), "kept"));
+	assert_int_equal(access(at(b.place, "box/a/b/c/data"), F_OK), 0);
+	assert_int_equal(remove_path(&b, "/box/a/b/c/data2", true), 0);
+	end_bench(&b);
+}
+
 static void refill(void)
 {
 	(void)mkdir("t", 0755);
@@ -460,6 +486,7 @@ int main(void)
 		cmocka_unit_test(a_deep_tree_is_listed_to_its_limit),
 		cmocka_unit_test(a_file_a_link_and_an_empty_directory_are_removed),
 		cmocka_unit_test(a_tree_is_removed_and_no_link_in_it_is_followed),
+		cmocka_unit_test(a_tree_with_a_mount_of_the_caller_below_stays_as_it_is),
 		cmocka_unit_test(a_tree_that_is_refilled_meanwhile_never_hangs_the_removal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

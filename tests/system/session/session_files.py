@@ -186,6 +186,14 @@ def _():
         equal([e["path"] for e in session.get("/box?list&depth=1").json["entries"]], ["/box/large", "/box/out", "/box/warm"], "the files")
 
 
+@test("HEAD of a large file is no file operation any more when it is answered")
+def _():
+    with Service() as s, Session(s, memory="256M", disk="128M") as session:
+        session.put("/box/large", bytes(64 << 20)).has(200)
+        for i in range(40):  # a caller may have 16 at once
+            equal(session.call("HEAD", "/files/box/large").has(200).headers["Content-Length"], str(64 << 20), f"HEAD {i}")
+
+
 def memory_of(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))

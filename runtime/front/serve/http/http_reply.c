@@ -273,6 +273,12 @@ static void count(struct exchange *x, unsigned status, enum api_code code)
 	x->http->ops.replied(x->http->ops.context, status, code);
 }
 
+/* Its reply has no body. */
+static bool is_head(const struct exchange *x)
+{
+	return !x->is_inner && strcmp(x->head.method, "HEAD") == 0;
+}
+
 /* Takes its text. */
 static void send_reply(struct exchange *x, const struct http_reply *reply)
 {
@@ -295,9 +301,13 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 	if (reply->retry_after_ms > 0) /* whole seconds, at least one: RFC 9110, section 10.2.3 */
 		add_line(x, "Retry-After: %" PRIu64 "\r\n", (reply->retry_after_ms + 999) / 1000);
 	add_line(x, "Content-Length: %zu\r\n", reply->size);
-	x->reply_text = reply->text;
-	x->reply = reply->text + reply->skip;
-	x->reply_size = strcmp(x->head.method, "HEAD") == 0 ? 0 : reply->size;
+	if (is_head(x)) {
+		free(reply->text);
+	} else {
+		x->reply_text = reply->text;
+		x->reply = reply->text + reply->skip;
+		x->reply_size = reply->size;
+	}
 	end_head(x);
 	if (x->divert)
 		x->phase = PHASE_WHOLE; /* the rest of its body is not awaited */
@@ -305,7 +315,7 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 
 void exchange_reply(struct exchange *x, const struct http_reply *reply)
 {
-	size_t bytes = reply->text ? reply->skip + reply->size : 0;
+	size_t bytes = reply->text && !is_head(x) ? reply->skip + reply->size : 0;
 	enum api_code why = http_may_hold(x, bytes);
 
 	if (why != API_CODE_COUNT) {

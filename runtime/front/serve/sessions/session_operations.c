@@ -36,11 +36,18 @@ static struct exchange *take_exchange(struct file_operation *f)
 	return x;
 }
 
+/* At the next tick: what it still sends is of no use. */
+static void end_worker(struct file_operation *f)
+{
+	f->deadline_ms = clock_ms();
+}
+
 static void refuse(struct file_operation *f, enum api_code code, const char *message)
 {
 	struct exchange *x = take_exchange(f);
 
 	f->is_over = true;
+	end_worker(f);
 	if (x && exchange_is_streaming(x) && f->op == FILE_WATCH)
 		exchange_end_stream(x); /* what was sent is whole */
 	else if (x && exchange_is_streaming(x))
@@ -121,6 +128,7 @@ static void reply_head(struct file_operation *f, const struct json_node *result)
 	(void)json_get_u64(result, "bytes", &bytes);
 	reply.size = (size_t)bytes;
 	exchange_reply(take_exchange(f), &reply);
+	end_worker(f);
 }
 
 static void reply_bytes(struct file_operation *f, const struct json_node *result)

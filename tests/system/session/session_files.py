@@ -216,6 +216,7 @@ def _():
 def _():
     with Service() as s, Session(s) as session:
         change(session, "/box/d", mkdir=True)
+        equal(session.call("HEAD", "/files/box/d?watch").status, 400, "of HEAD, whose answer has no body")
         session.get("/box/none?watch").has(404, "not_found")
         session.put("/box/file", b"").has(200)
         session.get("/box/file?watch").has(404, "not_found")

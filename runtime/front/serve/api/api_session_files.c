@@ -29,6 +29,11 @@ static void operate(struct api_call *c, struct session_entry *e, const struct fi
 		.job = *job,
 		.wants_head = strcmp(exchange_method(c->exchange), "HEAD") == 0,
 	};
+	if (order.wants_head && job->op == FILE_WATCH) {
+		exchange_refuse(c->exchange, API_BAD_REQUEST, "HEAD can't watch a directory",
+				"use GET", 0);
+		return;
+	}
 	keeper_file(c->api->keepers, e, &order, c->exchange);
 }
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import socket
 
 from harness import *  # noqa: F403
@@ -235,3 +236,23 @@ def _():
         wanted = [("create", "/box/d/a"), ("write", "/box/d/a"), ("chmod", "/box/d/a"), ("rename", "/box/d/a"), ("create", "/box/d/b"), ("remove", "/box/d/b")]
         equal([row for row in seen if row[1] in ("/box/d/a", "/box/d/b")], wanted, "the changes")
         true(("create", "/box/d/n\\x0al") in seen, f"a name with a control character: {seen}")
+
+
+@test("a watch whose process dies is broken off, and one of a session that ends is not")
+def _():
+    with Service() as s, Session(s) as session:
+        for is_killed in (True, False):
+            before = descendants()
+            with socket.socket(socket.AF_UNIX) as c:
+                c.settimeout(30 * SLOW)
+                c.connect(str(s.socket))
+                c.sendall(f"GET {session.path}/files/box?watch HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                got = c.recv(65536)
+                if is_killed:
+                    for pid in descendants().keys() - before.keys():
+                        os.kill(pid, signal.SIGKILL)
+                else:
+                    session.call("DELETE", "").has(200)
+                while piece := c.recv(65536):
+                    got += piece
+            equal(got.endswith(b"0\r\n\r\n"), not is_killed, f"the stream has its last chunk: {got}")

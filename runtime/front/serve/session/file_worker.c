@@ -48,7 +48,8 @@ static int send_line(const struct file_work *f, struct json_writer *w, struct cj
 	const char *text = NULL;
 	size_t size = 0;
 
-	(void)alarm(LIFE_S);
+	/* Whoever watches may read as slowly as it likes: the kernel notes what it misses. */
+	(void)alarm(f->job.op == FILE_WATCH ? 0 : LIFE_S);
 	if (json_writer_take(w, &text, &size, err) < 0 ||
 	    fd_write_all(f->work.sock_fd, text, size, "the server", err) < 0)
 		return -err->code;
@@ -249,7 +250,6 @@ static int send_changes(struct file_work *f, struct cj_error *err)
 	int rc = 1;
 
 	while (rc > 0) {
-		(void)alarm(0); /* nothing needs to happen there */
 		if (poll(sources, 2, -1) < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for changes");
 		if (sources[1].revents != 0)

@@ -48,8 +48,9 @@ static void refuse(struct file_operation *f, enum api_code code, const char *mes
 
 	f->is_over = true;
 	end_worker(f);
-	if (x && exchange_is_streaming(x) && f->op == FILE_WATCH)
-		exchange_end_stream(x); /* what was sent is whole */
+	if (x && exchange_is_streaming(x) && f->op == FILE_WATCH &&
+	    f->keeper->entry->state >= ENTRY_ENDING)
+		exchange_end_stream(x); /* with the session, so no change is missing */
 	else if (x && exchange_is_streaming(x))
 		exchange_break_stream(x);
 	else if (x)

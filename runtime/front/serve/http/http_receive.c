@@ -212,7 +212,8 @@ static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 	if (x->divert) {
 		x->size += part->size;
 		x->deadline_ms += part->size * 1000 / HTTP_SEND_RATE; /* it may be large */
-		x->is_paused = !x->divert(x->holder, part->bytes, part->size);
+		/* Without a holder it is answered, and the rest of the body is dropped. */
+		x->is_paused = x->holder && !x->divert(x->holder, part->bytes, part->size);
 		return API_CODE_COUNT;
 	}
 	enum api_code why = make_room(x, x->size + part->size + 1);

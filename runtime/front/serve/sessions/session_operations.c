@@ -283,6 +283,7 @@ static bool on_body(void *holder, const char *bytes, size_t size)
 	p->start = 0;
 	char *grown = realloc(p->bytes, p->end + size);
 	if (!grown) {
+		worker_conn_close_control(f->conn); /* first: so the worker publishes no part */
 		close_pipe(f);
 		fail(f, "no memory for the bytes of a file");
 		return true;
@@ -381,7 +382,7 @@ static void destroy(struct file_operation *f)
 	TAILQ_REMOVE(&f->keeper->files, f, link);
 	f->keeper->operations--;
 	count_use(f, -1);
-	worker_conn_destroy(&f->conn); /* first: so the worker does not publish a part */
+	worker_conn_destroy(&f->conn); /* first, as in on_body() */
 	close_pipe(f);
 	free(f->held);
 	free(f->path);

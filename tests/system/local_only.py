@@ -13,6 +13,7 @@ TERMINAL = "a service has no terminal to give"
 
 ROWS = (
     ("basics", "--dry-run prints", "the plan is the service's"),
+    ("basics", "--dry-run does not show", "the plan is the service's"),
     ("inputs", "copies a directory with all below it", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--file keeps modes and times", "symbolic links can't be sent to a service, and are refused"),
     ("builds", "a tree of --file keeps the modes", "times of files are not sent to a service: cejail(1)"),
@@ -56,6 +57,7 @@ ROWS = (
     ("requests", "", "a service takes the same request itself: service/api.py"),
     *((subject, "", "its runs are of the MCP server, which has --remote: mcp/mcp_tools.py") for subject in ("mcp_protocol", "mcp_tools", "mcp_ends", "mcp_sdk")),
     ("programs", "a virtual environment", "a service uses none: the test itself tries --remote"),
+    ("programs", "what stands above a file", "a service uses no environment"),
     ("programs", "--project shows", "the files are not the service's"),
     ("profiles", "in the user's own directory", ITS_OWN),
     ("profiles", "an option overrides the profile", ITS_OWN),

@@ -142,7 +142,7 @@ static void handle_lines(struct mcp_stdio *s)
 		begin = newline + 1;
 	}
 	s->size = (size_t)(limit - begin);
-	if (begin != s->buffer && s->size > 0)
+	if (begin != s->buffer)
 		memmove(s->buffer, begin, s->size);
 	if (!s->is_paused)
 		s->searched = s->size;

@@ -3,6 +3,7 @@
  * Mistakes that only the request can be the reason for, so that its caller gets the message.  Pure:
  * of the network it only uses the list of closed addresses.
  */
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -43,13 +44,15 @@ static int check_address(const struct json_node *node, const struct config *c, s
 	return -err->code;
 }
 
-/* A command that is the file itself runs code only by its "#!" line. */
+/* A command that is the file itself runs a program, or a script by its "#!" line. */
 static bool has_interpreter(const struct request *r, const struct config *c)
 {
 	if (c->command.count == 0)
 		return false;
-	return strcmp(c->command.items[0], "{file}") != 0 ||
-	       (r->code.size >= 2 && memcmp(r->code.bytes, "#!", 2) == 0);
+	if (strcmp(c->command.items[0], "{file}") != 0)
+		return true;
+	return (r->code.size >= 2 && memcmp(r->code.bytes, "#!", 2) == 0) ||
+	       (r->code.size >= SELFMAG && memcmp(r->code.bytes, ELFMAG, SELFMAG) == 0);
 }
 
 int request_check(const struct request *r, const struct config *c, struct arena *a,

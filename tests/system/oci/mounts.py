@@ -213,7 +213,7 @@ def _():
             b.linux["sysctl"] = {name: "three"}
             refused_oci(b.run(), f"sysctl '{name}' is 'three', but {field} is")
             b.linux["sysctl"] = {name: b.config[field]}
-            if WHO != "user":  # only the host's root may write it
+            if WHO == "root":  # of the host: no other may write it
                 b.run().exits(0)
         b.linux["sysctl"] = {"net.ipv4.ip_forward": "1"}
         b.namespace("network")

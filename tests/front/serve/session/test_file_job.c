@@ -49,8 +49,8 @@ static void an_invalid_job_is_refused(void **state)
 		"{}",
 		"{}\n",
 		"[]\n",
-		"{\"op\":\"run\",\"path\":\"/box/a\",\"max_bytes\":0,\"part\":false,"
-		"\"offset\":0,\"executable\":false}\n",
+		("{\"op\":\"run\",\"path\":\"/box/a\",\"max_bytes\":0,\"part\":false,"
+		 "\"offset\":0,\"executable\":false}\n"),
 		"{\"op\":\"get\",\"max_bytes\":0,\"part\":false,\"offset\":0,\"executable\":false}\n",
 	};
 

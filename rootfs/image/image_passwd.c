@@ -20,7 +20,8 @@ static const char *read_line(const char *line, const char *fields[static FIELDS]
 	for (size_t i = 0; i < FIELDS; i++) {
 		fields[i] = line;
 		line = line ? memchr(line, ':', (size_t)(end - line)) : NULL;
-		line += line ? 1 : 0;
+		if (line)
+			line++;
 	}
 	return *end == '\n' ? end + 1 : end;
 }

@@ -241,10 +241,11 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 
 	*out = (struct mcp_id){ .kind = MCP_ID_NONE };
 	scan_forwards(&s);
-	s.begin = tail.bytes;
-	s.at = s.limit = tail.bytes + tail.size;
-	if (tail.size > 0)
+	if (tail.size > 0) {
+		s.begin = tail.bytes;
+		s.at = s.limit = tail.bytes + tail.size;
 		scan_backwards(&s);
+	}
 	if (!s.is_doubtful && s.id.size > 0 && s.id.size <= ID_TEXT_MAX &&
 	    json_parse("id", s.id.bytes, s.id.size, &a, &node, &ignored) == 0)
 		(void)mcp_id_read(node, out);

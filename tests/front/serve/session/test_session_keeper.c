@@ -388,7 +388,9 @@ static struct file_answer ask(struct side *side, struct file_job job, const stru
 			 0);
 	send_kind(w, JOB_FILE, body, size, false);
 	if (content)
-		assert_int_equal(write(pipe_fd, content->bytes, content->size), content->size);
+		/* EPIPE: it was refused already, and its answer says why */
+		if (write(pipe_fd, content->bytes, content->size) < 0)
+			assert_int_equal(errno, EPIPE);
 	cj_close(&pipe_fd);
 	assert_true(read_line(w->sock_fd, line, 1 << 20));
 	if (file_answer_read(line, strlen(line), a, &answer, &err) < 0)
@@ -1247,5 +1249,6 @@ int main(void)
 		TEST(a_session_ends_while_its_interpreter_never_starts),
 		TEST(a_start_that_takes_too_long_is_the_result_of_the_cell),
 	};
+	(void)signal(SIGPIPE, SIG_IGN); /* as the server does */
 	return cmocka_run_group_tests_name("session keeper", tests, share_forks, remove_home);
 }

@@ -341,7 +341,8 @@ static void a_worker_that_is_killed_leaves_no_fork_bomb(void **state)
 	    start_shell(&w, "b() { : > /box/bombs; b | b & }; b & exec sleep 1000", NULL);
 	struct exec_result bombs =
 	    run_shell(&w, "until [ -e /box/bombs ]; do :; done", NULL); /* it can't fork */
-	assert_exited(&bombs, 0);
+	if (bombs.rc != -EAGAIN) /* the bombs were so fast that nothing else could be forked */
+		assert_exited(&bombs, 0);
 	assert_int_equal(kill(h.pid, SIGKILL), 0);
 	(void)finish_exec(&w, &h);
 	assert_true(serve_until_gone(&w, h.slot));

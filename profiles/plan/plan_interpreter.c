@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an interpreter can't find out in a jail and is told by its arguments and environment, and
- * what is made for it.  Acts: reads symbolic links of the root.
+ * What an interpreter can't find out in a jail: cejail passes it in arguments and variables.  And
+ * what cejail makes for it in the jail.  Reads symbolic links of the root.
  */
 #include <inttypes.h>
 #include <limits.h>

@@ -30,7 +30,7 @@ int plan_argv(struct planner *p, struct cj_error *err);
 int plan_env(struct planner *p, struct cj_error *err);
 int plan_args_json(struct planner *p, struct cj_error *err);
 
-/* plan_interpreter.c: what the interpreter of the profile is told by its environment. */
+/* plan_interpreter.c: the variables that pass the jail's limits to the profile's interpreter. */
 int plan_interpreter_env(struct planner *p, struct cj_error *err);
 /* Where pip installs, and "python": after plan_env. */
 int plan_python_home(struct planner *p, struct cj_error *err);

@@ -231,6 +231,8 @@ def _():
             (bind("/nowhere/at/all", "/data"), ("mount '/data'", "/nowhere/at/all", "No such file")),
             (mount_of("tmpfs", "/x", "tmpfs", "ro", "rw"), ("mount '/x'", "option 'rw' contradicts")),
             (mount_of("tmpfs", "/x", "tmpfs", "nonsense=1"), ("mount '/x'", "nonsense")),
+            (bind(b.path, "/x", "ro", "nosuidd"), ("mount '/x'", "unknown option 'nosuidd'", "did you mean 'nosuid'?")),
+            (bind(b.path, "/x", "no-such-option"), ("mount '/x'", "unknown option 'no-such-option'")),
             (mount_of("nofs", "/x", "x"), ("mount '/x'", "'nofs'")),
             (mount_of("tmpfs", "/x", "tmpfs", "size=" + "1" * 300), ("mount '/x'", "option 'size' is longer than 255 bytes")),
             (mount_of("overlay", "/x", "overlay", "lowerdir=/nowhere/" + "x" * 250), ("mount '/x'", "option 'lowerdir'", "No such file")),

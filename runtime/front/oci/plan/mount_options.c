@@ -5,6 +5,10 @@
 #include <string.h>
 #include <sys/mount.h>
 
+#include "runtime/base/text.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 /* What an option does. */
 enum action {
 	NOTHING,     /* the kernel's default */
@@ -96,6 +100,64 @@ static const struct row {
 	{ "iversion", SUPER, false, 0 },
 };
 
+/*
+ * Options of file systems that engines leave in a bind: from the file system that it replaces, or
+ * copied from /proc/self/mountinfo, which lists those of the superblock.  No word here limits what
+ * the container may do with the mount.  The kernel ignores a context of SELinux in a bind, too.
+ */
+static const char *const data_names[] = {
+	/* tmpfs(5), devpts */
+	"gid",
+	"huge",
+	"inode32",
+	"inode64",
+	"mode",
+	"mpol",
+	"newinstance",
+	"noswap",
+	"nr_blocks",
+	"nr_inodes",
+	"ptmxmode",
+	"size",
+	"uid",
+	/* ext4(5), xfs(5), btrfs(5) */
+	"attr2",
+	"commit",
+	"data",
+	"discard",
+	"errors",
+	"grpquota",
+	"logbsize",
+	"logbufs",
+	"noquota",
+	"prjquota",
+	"space_cache",
+	"ssd",
+	"stripe",
+	"subvol",
+	"subvolid",
+	"sunit",
+	"swidth",
+	"usrquota",
+	/* Documentation/filesystems/overlayfs.rst */
+	"index",
+	"lowerdir",
+	"metacopy",
+	"nfs_export",
+	"redirect_dir",
+	"upperdir",
+	"userxattr",
+	"volatile",
+	"workdir",
+	"xino",
+	/* mount(8) */
+	"context",
+	"defcontext",
+	"fscontext",
+	"rootcontext",
+	"seclabel",
+};
+
 /* What has been said so far, to find contradictions; [1] is about the mounts below. */
 struct seen {
 	uint64_t on[2], off[2];
@@ -104,7 +166,7 @@ struct seen {
 
 static const struct row *find_row(const char *option)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < LENGTH(rows); i++)
 		if (strcmp(option, rows[i].name) == 0)
 			return &rows[i];
 	return NULL;
@@ -229,8 +291,29 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 
 const char *mount_options_name(size_t index)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < LENGTH(rows); i++)
 		if (rows[i].action != REFUSED && index-- == 0)
 			return rows[i].name;
 	return NULL;
+}
+
+bool mount_options_is_data(const char *key)
+{
+	const struct row *row = find_row(key);
+	if (row)
+		return row->action == SUPER;
+	for (size_t i = 0; i < LENGTH(data_names); i++)
+		if (strcmp(key, data_names[i]) == 0)
+			return true;
+	return false;
+}
+
+const char *mount_options_nearest(const char *key)
+{
+	const char *names[LENGTH(rows) + LENGTH(data_names) + 1] = { NULL };
+	size_t count = 0;
+	while ((names[count] = mount_options_name(count)) != NULL)
+		count++;
+	memcpy(names + count, data_names, sizeof(data_names));
+	return text_nearest(key, names);
 }

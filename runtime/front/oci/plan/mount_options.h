@@ -33,3 +33,9 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 
 /* The name of option number `index`, for `features`; NULL: there are no more. */
 const char *mount_options_name(size_t index);
+
+/* True for an option of file systems that a bind ignores; not for "nosuid=1". */
+bool mount_options_is_data(const char *key);
+
+/* The option of a mount or a file system that `key` may be a misspelling of; NULL: none is near. */
+const char *mount_options_nearest(const char *key);

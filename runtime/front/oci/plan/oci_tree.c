@@ -95,21 +95,45 @@ static int warn(struct planner *p, const char *text, struct cj_error *err)
 		   : cj_fail(err, ENOMEM, "list the mounts");
 }
 
+/* It may be a misspelled "nosuid": to ignore it would weaken the mount. */
+static int reject_unknown(const struct mounts_option *option, struct cj_error *err)
+{
+	const char *nearest = mount_options_nearest(option->key);
+	int rc = cj_reject(err, "unknown option '%.64s%s%.64s' of a bind mount", option->key,
+			   option->value ? "=" : "", option->value ? option->value : "");
+	if (nearest)
+		cj_hint(err, "did you mean '%s'?", nearest);
+	return rc;
+}
+
+/* The options of a file system have no effect in a bind. */
+static int check_bind_data(struct planner *p, const struct mount_options *options, const char *path,
+			   struct cj_error *err)
+{
+	for (size_t i = 0; i < options->ndata; i++) {
+		const char *key = options->data[i].key;
+		if (!mount_options_is_data(key))
+			return reject_unknown(&options->data[i], err);
+		const char *text = arena_printf(p->arena,
+						"mount '%s': option '%s' is no option of a bind "
+						"mount, and has no effect",
+						path, key);
+		if (warn(p, text, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
 static int plan_bind(struct planner *p, const struct oci_mount *mount,
 		     const struct mount_options *options, struct tree_op *op, struct cj_error *err)
 {
 	if (!mount->source || mount->source[0] == '\0')
 		return cj_reject(err, "a bind needs a source");
-	for (size_t i = 0; i < options->ndata; i++) {
-		const char *text = arena_printf(p->arena,
-						"mount '%s': option '%s' is no option of a bind "
-						"mount, and has no effect",
-						op->path, options->data[i].key);
-		if (warn(p, text, err) < 0)
-			return -err->code;
-	}
 	if (options->copies_up)
 		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is a bind");
+	int rc = check_bind_data(p, options, op->path, err);
+	if (rc < 0)
+		return rc;
 	op->kind = TREE_BIND;
 	op->source = mount->source;
 	op->is_recursive = options->is_recursive;

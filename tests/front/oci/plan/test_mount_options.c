@@ -158,6 +158,20 @@ static void what_is_no_mount_option_is_data(void **state)
 	refuse("=755", "option '=755' has no name");
 }
 
+static void only_options_of_file_systems_are_data_that_a_bind_ignores(void **state)
+{
+	(void)state;
+	static const char *const data[] = { "mode", "sync", "lazytime", "lowerdir", "context" };
+	static const char *const others[] = { "nosuid", "ro", "MODE", "nosuidd", "remount", "" };
+	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++)
+		assert_true(mount_options_is_data(data[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(mount_options_is_data(others[i]));
+	assert_string_equal(mount_options_nearest("rnosuidd"), "rnosuid");
+	assert_string_equal(mount_options_nearest("seclable"), "seclabel");
+	assert_null(mount_options_nearest("copy-symlink"));
+}
+
 static void contradictions_are_refused(void **state)
 {
 	(void)state;
@@ -180,6 +194,7 @@ int main(void)
 		cmocka_unit_test(each_option_has_its_attribute),
 		cmocka_unit_test(binds_and_maps_are_recursive_with_an_r),
 		cmocka_unit_test(what_is_no_mount_option_is_data),
+		cmocka_unit_test(only_options_of_file_systems_are_data_that_a_bind_ignores),
 		cmocka_unit_test(contradictions_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

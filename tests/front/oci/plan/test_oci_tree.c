@@ -160,6 +160,36 @@ static void options_of_a_file_system_in_a_bind_are_warnings(void **state)
 	arena_fini(&a);
 }
 
+static void a_misspelled_option_of_a_bind_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *option, *message, *hint;
+	} cases[] = {
+		{ "nosuidd", "unknown option 'nosuidd' of a bind mount", "did you mean 'nosuid'?" },
+		{ "noexce", "unknown option 'noexce' of a bind mount", "did you mean 'noexec'?" },
+		{ "nosuid=1", "unknown option 'nosuid=1'", "did you mean 'nosuid'?" },
+		{ "nr_inods=5", "unknown option 'nr_inods=5'", "did you mean 'nr_inodes'?" },
+		{ "NODEV", "unknown option 'NODEV'", "" },
+		{ "copy-symlink", "unknown option 'copy-symlink'", "" },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct arena a = { 0 };
+		struct oci_tree tree;
+		struct cj_error err = { 0 };
+		const struct oci_mount mount = { .destination = "/a",
+						 .source = "s",
+						 .line = 12,
+						 .options = OPTIONS("bind", cases[i].option) };
+		const struct oci_config config = { NAMESPACES, .mounts = &mount, .nmounts = 1 };
+		assert_int_equal(oci_tree_plan(&config, &a, &tree, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "line 12: mount '/a': "));
+		assert_non_null(strstr(err.msg, cases[i].message));
+		assert_string_equal(err.hint, cases[i].hint);
+		arena_fini(&a);
+	}
+}
+
 static void only_the_paths_of_an_overlay_may_be_long(void **state)
 {
 	(void)state;
@@ -528,6 +558,7 @@ int main(void)
 		cmocka_unit_test(mounts_keep_their_order_and_paths_are_clean),
 		cmocka_unit_test(a_bind_is_one_by_type_or_option),
 		cmocka_unit_test(options_of_a_file_system_in_a_bind_are_warnings),
+		cmocka_unit_test(a_misspelled_option_of_a_bind_is_refused),
 		cmocka_unit_test(only_the_paths_of_an_overlay_may_be_long),
 		cmocka_unit_test(a_cgroup_mount_is_version_2_and_read_only_unless_rw),
 		cmocka_unit_test(without_a_cgroup_namespace_only_a_privileged_container_may_write),

@@ -15,14 +15,13 @@
 
 #include "runtime/base/scope.h"
 
-#define LIST_TRIES   16    /* of a list that changes while it is read */
-#define READS_MAX    64    /* at a time; the descriptor stays readable for the rest */
-#define ANSWER_BYTES 32768 /* the kernel's maximum for a part of a list */
+#define LIST_TRIES 16 /* of a list that changes while it is read */
+#define READS_MAX  64 /* at a time; the descriptor stays readable for the rest */
 
 struct hostaddrs {
 	int changes_fd;
 	struct hostaddrs_set set;
-	_Alignas(4) char bytes[ANSWER_BYTES];
+	_Alignas(4) char bytes[HOSTADDRS_ANSWER_BYTES];
 };
 
 static int open_socket(uint32_t groups, int flags, struct cj_error *err)
@@ -36,7 +35,7 @@ static int open_socket(uint32_t groups, int flags, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-static int ask_for_list(int fd, struct cj_error *err)
+int hostaddrs_ask(int route_fd)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -47,9 +46,7 @@ static int ask_for_list(int fd, struct cj_error *err)
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.about = { .ifa_family = AF_UNSPEC },
 	};
-	if (send(fd, &request, sizeof(request), 0) < 0)
-		return cj_fail(err, errno, "ask for the addresses of this host");
-	return 0;
+	return send(route_fd, &request, sizeof(request), 0) < 0 ? -errno : 0;
 }
 
 static ssize_t receive(struct hostaddrs *h, int fd)
@@ -76,9 +73,9 @@ static int list_once(struct hostaddrs *h, struct cj_error *err)
 	auto_fd int fd = open_socket(0, 0, err);
 	if (fd < 0)
 		return fd;
-	int rc = ask_for_list(fd, err);
+	int rc = hostaddrs_ask(fd);
 	if (rc < 0)
-		return rc;
+		return cj_fail(err, -rc, "ask for the addresses of this host");
 
 	enum hostaddrs_read got = HOSTADDRS_MORE;
 	while (got == HOSTADDRS_MORE) {

@@ -9,7 +9,8 @@
 #include "netns/ip.h"
 #include "runtime/base/error.h"
 
-#define HOSTADDRS_MAX 256 /* more is an error: an incomplete rule set is not loaded */
+#define HOSTADDRS_MAX          256   /* more is an error: an incomplete rule set is not loaded */
+#define HOSTADDRS_ANSWER_BYTES 32768 /* the kernel's maximum for a part of a list */
 
 /*
  * These addresses of an interface are closed: its own, the peer's, the broadcast, and the first and
@@ -31,6 +32,10 @@ enum hostaddrs_read {
 
 /* Adds the addresses in rtnetlink messages.  Pure; `bytes` is aligned to 4. */
 enum hostaddrs_read hostaddrs_read(struct hostaddrs_set *set, const void *bytes, size_t size);
+
+/* Requests the list of all addresses (RTM_GETADDR) in the network namespace of the socket.  The
+ * caller receives the answer.  0 or -errno. */
+int hostaddrs_ask(int route_fd);
 
 struct hostaddrs;
 

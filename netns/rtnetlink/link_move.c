@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/rtmsg.h"
 
-#define ANSWER_BYTES 32768 /* the kernel's maximum for a part of a list */
-#define INDEX_TRIES  64    /* of numbers that may be taken in the other namespace */
+#define INDEX_TRIES 64 /* of numbers that may be taken in the other namespace */
 
 /* --- addresses ------------------------------------------------------------------------- */
 
@@ -66,20 +66,11 @@ static int add_part(struct rtbatch *b, void *bytes, int size, int index, const c
 static int list_addresses(int fd, int index, const char *name, struct rtbatch *b,
 			  struct cj_error *err)
 {
-	const struct {
-		struct nlmsghdr header;
-		struct ifaddrmsg about;
-	} request = {
-		.header = { .nlmsg_len = sizeof(request),
-			    .nlmsg_type = RTM_GETADDR,
-			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.about = { .ifa_family = AF_UNSPEC },
-	};
-	static _Alignas(4) char bytes[ANSWER_BYTES];
-	int rc = 0;
+	static _Alignas(4) char bytes[HOSTADDRS_ANSWER_BYTES];
+	int rc = hostaddrs_ask(fd);
 
-	if (send(fd, &request, sizeof(request), 0) < 0)
-		return cj_fail(err, errno, "ask for the addresses of '%s'", name);
+	if (rc < 0)
+		return cj_fail(err, -rc, "ask for the addresses of '%s'", name);
 	while (rc == 0) {
 		ssize_t size = recv(fd, bytes, sizeof(bytes), 0);
 		if (size < 0 && errno == EINTR)

@@ -49,7 +49,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 LIB     := $(OUT)/libcejail.a
 # The sources below folders, without the programs' own main.c.
 below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
-LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/drive runtime/front/options runtime/front/report runtime/front/request runtime/front/image runtime/front/serve runtime/front/oci runtime/front/mcp)
+LIBSRC  := $(call below,runtime/base runtime/kernel rootfs netns profiles runtime/jail runtime/session runtime/run runtime/container runtime/service runtime/front/client runtime/front/image runtime/front/mcp)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
@@ -66,8 +66,9 @@ IMAGE   := $(OUT)/libexec/cejail/image
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
-	   base/arena.c base/text.c base/text_bytes.c $(addprefix jail/,init/landlock.c init/limits.c init/privileges.c seccomp/filter.c seccomp/filter_bound.c \
-	   $(addprefix zygote/,main.c zygote_check.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c)))
+	   base/arena.c base/text.c base/text_bytes.c kernel/process/privileges.c $(addprefix kernel/seccomp/,filter.c filter_bound.c) \
+	   $(addprefix jail/,init/landlock.c init/limits.c) \
+	   $(addprefix jail/zygote/,main.c zygote_check.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
@@ -107,7 +108,7 @@ $(PAGE): runtime/front/cli/report.html
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
 
-# runtime/front/serve/api/api.c names the bytes likewise.
+# runtime/service/api/api.c names the bytes likewise.
 $(OPENAPI:.o=.json): tools/bundle-openapi profiles/schema/openapi.json $(wildcard profiles/schema/*.json)
 	@mkdir -p $(@D)
 	$(call say,GEN )tools/bundle-openapi profiles/schema/openapi.json > $@.tmp && mv $@.tmp $@
@@ -117,11 +118,11 @@ $(OPENAPI): $(OPENAPI:.o=.json)
 $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(PAGE) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
-$(OCI): $(OUT)/runtime/front/oci/main.o $(OUT)/runtime/front/cli/no_plugins.o $(FILTER) $(LIB)
+$(OCI): $(OUT)/runtime/container/main.o $(OUT)/runtime/front/cli/no_plugins.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 # Dynamic, because they load what the host has: libsystemd, the resolver's plug-ins.
-$(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/%_helper/main.o $(LIB)
+$(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/helpers/%_main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
 # Loads rules, without a shared library: a burst of runs waits for its start.
@@ -134,15 +135,13 @@ $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
 
 # The service is a program of its own: its code would cost every run.  --fake is another one, so that
 # the real service contains no made-up answers.
-$(SERVER): $(OUT)/runtime/front/serve/main.o
-$(FAKE): $(OUT)/runtime/front/serve/fake/main.o
+$(SERVER): $(OUT)/runtime/service/main.o
+$(FAKE): $(OUT)/runtime/service/fake/main.o
 $(SERVER) $(FAKE): $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
-# The MCP server has the options of `run`, and is a client of the service: these parts of the launcher.
-MCPCLI  := $(addprefix runtime/front/cli/,arguments/options.c arguments/own_options.c arguments/habits.c $(patsubst %,remote/%.c,http_answer remote_artifacts remote_gather remote_link remote_request remote_result))
-$(MCP): $(OUT)/runtime/front/mcp/main.o $(MCPCLI:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
+$(MCP): $(OUT)/runtime/front/mcp/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
@@ -262,7 +261,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/image/main.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/image/main.c runtime/service/main.c runtime/service/fake/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer.

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bake-filter FILE - compile a seccomp profile when cejail is built, and print the
- * result as C: filter_builtin() of runtime/jail/seccomp/filter.h.
+ * result as C: filter_builtin() of runtime/kernel/seccomp/filter.h.
  *
  * A note is an error here: the profiles that we ship name nothing that cejail can't do.
  */
 #include <stdio.h>
 
-#include "profiles/policy/policy.h"
+#include "runtime/kernel/seccomp/policy.h"
 #include "runtime/base/log.h"
-#include "runtime/jail/seccomp/filter.h"
+#include "runtime/kernel/seccomp/filter.h"
 
 static void print_insns(const char *name, const struct sock_filter *insns, size_t count)
 {
@@ -31,7 +31,7 @@ static void print_notified(const struct filter *f)
 static void print_source(const char *path, const struct filter *f)
 {
 	printf("/* Made by bake-filter from %s.  Do not edit. */\n"
-	       "#include \"runtime/jail/seccomp/filter.h\"\n\n",
+	       "#include \"runtime/kernel/seccomp/filter.h\"\n\n",
 	       path);
 	print_insns("insns", f->insns, f->ninsns);
 	print_insns("closed_insns", f->closed_insns, f->nclosed);

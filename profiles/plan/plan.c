@@ -14,7 +14,7 @@
 
 #include "profiles/plan/plan_parts.h"
 
-/* The jail's user; IDMAP_INSIDE_UID of runtime/jail/ids/idmap.h, which lies above us. */
+/* The jail's user; IDMAP_INSIDE_UID of runtime/kernel/ids/idmap.h, which lies above us. */
 #define INSIDE_ID 1000
 
 #define INODE_BYTES 4096 /* one file or directory for this much of --disk */

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "profiles/config.h"
-#include "profiles/policy/policy.h"
+#include "runtime/kernel/seccomp/policy.h"
 #include "rootfs/image/image_record.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/json/json.h"

@@ -47,7 +47,7 @@
  *
  * A prepared jail can also become a session: after STEP_SESSION init forks a reaper for each
  * program, which goes on from STEP_INPUT as init does here.  The jail ends when the session does.
- * See session/session.h, and session/session_init.c for its part of the diagram.
+ * See runtime/session/session.h, and session_init.c there for its part of the diagram.
  *
  * Init's rights shrink with each row of its table.  When it writes input files it has no more
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
@@ -72,15 +72,15 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/ids/refusal.h"
+#include "runtime/kernel/ids/refusal.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_assess.h"
 #include "runtime/jail/prepare/jail_cgroup.h"
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
-#include "runtime/jail/session/exec_view.h"
-#include "runtime/jail/stage.h"
+#include "runtime/session/exec_view.h"
+#include "runtime/base/stage.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/collect.h"
 #include "runtime/jail/supervise/evidence.h"

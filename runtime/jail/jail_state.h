@@ -13,15 +13,15 @@
 #include "netns/network.h"
 #include "rootfs/image/image_use.h"
 #include "runtime/base/step.h"
-#include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "runtime/jail/init/adoption.h"
 #include "runtime/jail/init/net_namespace.h"
 #include "runtime/jail/init/script.h"
 #include "runtime/jail/jail_io.h"
 #include "runtime/jail/outcome.h"
 #include "runtime/jail/record.h"
-#include "runtime/jail/seccomp/filter.h"
+#include "runtime/kernel/seccomp/filter.h"
 #include "runtime/jail/supervise/relay.h"
 
 /* Init's own. */

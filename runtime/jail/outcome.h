@@ -16,7 +16,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
-#include "runtime/jail/seccomp/filter.h"
+#include "runtime/kernel/seccomp/filter.h"
 #include "runtime/jail/supervise/capture.h"
 
 enum status {

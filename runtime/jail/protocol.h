@@ -25,7 +25,7 @@ enum step {
 			 execve(2) succeeded; with a tty its master end */
 	STEP_EXEC_FAILED, /* init -> supervisor: struct executed; the program has not run */
 	STEP_ENDED,       /* init -> supervisor: struct ended; the main process has ended */
-	/* Of a session (session/session_init.c).  "Supervisor" and "init" of the steps from
+	/* Of a session (runtime/session/session_init.c).  "Supervisor" and "init" of the steps from
 	 * STEP_INPUT to STEP_ENDED are an exec's worker and its reaper then. */
 	STEP_SESSION, /* supervisor -> init: instead of STEP_START; programs will come one by one */
 	STEP_SERVING, /* init -> supervisor: struct serving */

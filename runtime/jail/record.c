@@ -22,8 +22,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/jail/usage/process_start.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/kernel/process/process_start.h"
 
 #define ID_MAX          32
 #define SUFFIX          ".json"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/ids/idmap.h"
 
 #define PLACE_MAX     256
 #define PATH_ROOM     (PLACE_MAX + 64)

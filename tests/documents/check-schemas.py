@@ -6,7 +6,7 @@ check-schemas - the JSON Schemas against what they describe.
     tests/documents/check-schemas.py [--cejail PROGRAM] [RESULT.json...]
 
 Without arguments: the schemas are valid, the shipped profiles and the examples below and in
-tests/front/serve/requests.json that should pass do, and those that should not do not.  With --cejail, also what
+tests/service/requests.json that should pass do, and those that should not do not.  With --cejail, also what
 `cejail profile show` prints, and that the reader agrees with the schema about every
 example.  Files named are checked as results (one object per file, or one per line).
 """
@@ -214,7 +214,7 @@ def without_words(value):
 
 def check_requests(schema, profile):
     """Examples, which the reader's test takes and refuses, too; settings are as in a profile."""
-    examples = json.loads((TOP / "tests/front/serve/requests.json").read_text())
+    examples = json.loads((TOP / "tests/service/requests.json").read_text())
     for value in examples["good"]:
         check_valid(schema, value, f"a request: {json.dumps(value)}")
     for value in examples["bad"]:

@@ -151,7 +151,7 @@ def check_document():
 
 
 def main():
-    examples = json.loads((TOP / "tests/front/serve/configs.json").read_text())
+    examples = json.loads((TOP / "tests/service/configs.json").read_text())
     check_examples("serve", examples["good"], examples["bad"])
     check_examples("audit", LINES, NO_LINES)
     check_rules()

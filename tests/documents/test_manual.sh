@@ -232,15 +232,15 @@ else
 	skip "$SERVICE names every option and key" "the service is not built"
 fi
 same "$SERVICE names every error with its status" \
-	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/front/serve/api/api_error.c | sort)" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/api/api_error.c | sort)" \
 	"$(MANUAL=$SERVICE chapter "THE API" | awk '/^\.It Cm [a-z_]*$/ { code = $3; next } code { sub(/[:;].*/, ""); print code, $1; code = "" }' | sort)"
 same "the error's schema has every code" \
-	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/front/serve/api/api_error.c | sort)" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/service/api/api_error.c | sort)" \
 	"$(schema error.json "schema['properties']['error']['properties']['code']['enum']" | sort)"
 same "$SERVICE names every route, as the OpenAPI file does" \
 	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{\([a-z]*\)}/\U\1/g' | sort)" \
 	"$(MANUAL=$SERVICE chapter "THE API" | sed -n 's/^\.It Cm \([A-Z]* \/.*\)/\1/p' | sort)"
-same "$SERVICE names every variable that is read" "$(environment runtime/front/serve)" \
+same "$SERVICE names every variable that is read" "$(environment runtime/service)" \
 	"$(MANUAL=$SERVICE chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
 # --- the MCP server -------------------------------------------------------------------
@@ -253,7 +253,7 @@ mcp_help() {
 }
 # The arguments of tools whose kinds match $1.
 mcp_arguments() {
-	sed -n '/} known\[\] = {/,/^};/p' runtime/front/mcp/protocol/mcp_arguments.c |
+	sed -n '/} known\[\] = {/,/^};/p' runtime/run/mcp/mcp_arguments.c |
 		grep -E "$1" | grep -o '{ "[a-z_]*"' | cut -d'"' -f2 | sort
 }
 if [ -x "$mcp" ]; then
@@ -268,12 +268,12 @@ same "$MCP names every host of --print-config" \
 same "$MCP names every argument of a session's tools" "$(mcp_arguments 'EXEC|CREATE' | grep -vxE "$(mcp_arguments RUN | paste -sd'|')")" \
 	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.Va \([a-z_]*\).*/\1/p' | grep -xE 'profile|context|lease_seconds|command' | sort -u)"
 same "$MCP names every tool of sessions" \
-	"$(grep -oE '"session_[a-z_]+", "[A-Z]' runtime/front/mcp/protocol/mcp_session_tool.c | cut -d'"' -f2 | sort)" \
+	"$(grep -oE '"session_[a-z_]+", "[A-Z]' runtime/run/mcp/mcp_session_tool.c | cut -d'"' -f2 | sort)" \
 	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.It Cm //p' | sort)"
 same "$MCP names every argument of a tool" "$(mcp_arguments RUN)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed '/^The answer has/,$d' | sed -n 's/^\.It Va //p' | sort)"
 same "$MCP names every member of an answer" \
-	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p; /^static void put_session(/,/^}/p' runtime/front/mcp/protocol/mcp_answer.c |
+	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p; /^static void put_session(/,/^}/p' runtime/run/mcp/mcp_answer.c |
 		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (a, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 
@@ -353,7 +353,7 @@ if [ -x "$OCI_PROGRAM" ]; then
 else
 	skip "$OCI names every command and option" "cejail-oci is not built"
 fi
-same "$OCI names every variable that is read" "$(environment runtime/front/oci)" \
+same "$OCI names every variable that is read" "$(environment runtime/container)" \
 	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
 if command -v mandoc >/dev/null; then

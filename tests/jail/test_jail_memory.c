@@ -18,7 +18,7 @@
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 
-#include "runtime/jail/seccomp/filter.h"
+#include "runtime/kernel/seccomp/filter.h"
 
 /* yajl ends the process where it gets no memory (runtime/base/json/json.c says why). */
 static bool is_yajl;

@@ -21,8 +21,8 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/kernel/process/process_usage_text.h"
 #include "tests/forked.h"
 
 /* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */

@@ -15,7 +15,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 #include "tests/forked.h"

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "tests/patience.h"
 #include "tests/sanitizer.h"
 

@@ -4,7 +4,7 @@
 #include "tests/no_memory.h"
 #include "tests/profiles/profile_home.h"
 
-#include "profiles/policy/policy.h"
+#include "runtime/kernel/seccomp/policy.h"
 #include "profiles/profile_dirs.h"
 
 NO_MEMORY(void *, calloc, (size_t count, size_t size), (count, size), NULL)

@@ -15,8 +15,8 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/cli/arguments/habits.h"
-#include "runtime/front/cli/arguments/operands.h"
+#include "runtime/run/options/habits.h"
+#include "runtime/run/options/operands.h"
 
 #define STACK_BYTES_MIN (512u << 10) /* 'doctor' needs 90 KiB, a run half of that */
 

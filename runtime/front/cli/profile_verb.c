@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiles/policy/policy.h"
+#include "runtime/kernel/seccomp/policy.h"
 #include "profiles/profile.h"
 #include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"

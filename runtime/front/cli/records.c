@@ -12,8 +12,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/report/result.h"
-#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/run/report/result.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define PS_SCHEMA "cejail.ps/1"

@@ -17,8 +17,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/cli/result_file.h"
-#include "runtime/front/options/option_syntax.h"
+#include "runtime/run/report/result_file.h"
+#include "runtime/run/options/option_syntax.h"
 
 #define FILE_BYTES_MAX (64u << 20)
 #define PLACE          "@RECORDS@"

@@ -10,8 +10,8 @@
 #include "profiles/plan/env_file.h"
 #include "profiles/profile.h"
 #include "runtime/base/log.h"
-#include "runtime/front/cli/arguments/habits.h"
-#include "runtime/front/cli/arguments/operands.h"
+#include "runtime/run/options/habits.h"
+#include "runtime/run/options/operands.h"
 #include "runtime/front/cli/run_state.h"
 #include "runtime/front/cli/session/session_options.h"
 

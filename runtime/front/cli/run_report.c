@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
-#include "runtime/front/cli/arguments/call_notes.h"
-#include "runtime/front/cli/arguments/operands.h"
+#include "runtime/run/options/call_notes.h"
+#include "runtime/run/options/operands.h"
 #include "runtime/front/cli/notes.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/front/report/explain.h"
+#include "runtime/run/report/explain.h"
 
 static int send_result(struct run *r, struct cj_error *err)
 {

@@ -16,7 +16,7 @@
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/front/request/rights.h"
+#include "runtime/run/request/rights.h"
 
 #define REQUEST_BYTES_MAX (64u << 20)
 

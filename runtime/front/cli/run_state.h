@@ -10,12 +10,12 @@
 #pragma once
 
 #include "profiles/plan/plan.h"
-#include "runtime/front/cli/arguments/options.h"
+#include "runtime/run/options/options.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/cli/delivery.h"
-#include "runtime/front/cli/remote/remote.h"
-#include "runtime/front/drive/run_driver.h"
-#include "runtime/front/request/request.h"
+#include "runtime/run/report/delivery.h"
+#include "runtime/front/client/remote.h"
+#include "runtime/run/run_driver.h"
+#include "runtime/run/request/request.h"
 
 struct run {
 	const struct cli *cli;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cejail serve`, `cejail mcp` and `cejail image`: each executes a program of its own
- * (runtime/front/serve/, runtime/front/mcp/, runtime/front/image/).  In this program, their code
+ * (runtime/service/, runtime/front/mcp/, runtime/front/image/).  In this program, their code
  * and libraries would slow down the start of every run.
  */
 #include <signal.h>

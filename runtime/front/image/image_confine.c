@@ -14,7 +14,7 @@
 #include "runtime/base/child.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/landlock.h"
-#include "runtime/jail/init/privileges.h"
+#include "runtime/kernel/process/privileges.h"
 
 #define MEMORY_BYTES (1ull << 30) /* a zstd window is at most 128 MiB, a JSON document 1 MiB */
 #define FILES_MAX    64           /* descriptors; a directory that is read takes one each level */

@@ -19,7 +19,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/image/image_import.h"
-#include "runtime/front/options/option_syntax.h"
+#include "runtime/run/options/option_syntax.h"
 
 #define FAILED      125
 #define LIST_SCHEMA "cejail.images/1"

@@ -16,10 +16,10 @@
 #include "runtime/front/mcp/mcp_options.h"
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/front/mcp/mcp_setup.h"
-#include "runtime/front/serve/operations/slog.h"
-#include "runtime/front/serve/session/session_keeper.h"
-#include "runtime/front/serve/worker/worker.h"
-#include "runtime/front/serve/worker/zygote_keeper.h"
+#include "runtime/service/operations/slog.h"
+#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/worker/worker.h"
+#include "runtime/service/worker/zygote_keeper.h"
 
 #define MCP_FAILED 125 /* as for every failure of cejail itself */
 

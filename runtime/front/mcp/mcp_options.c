@@ -9,8 +9,8 @@
 
 #include "profiles/setting_types.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/arguments/own_options.h"
-#include "runtime/front/cli/remote/remote_gather.h"
+#include "runtime/run/options/own_options.h"
+#include "runtime/front/client/remote_gather.h"
 
 #define PREFIX_MAX 64
 

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 #include "profiles/config.h"
-#include "runtime/front/cli/arguments/options.h"
-#include "runtime/front/mcp/protocol/mcp_arguments.h"
+#include "runtime/run/options/options.h"
+#include "runtime/run/mcp/mcp_arguments.h"
 
 #define MCP_PROFILES_MAX 16
 

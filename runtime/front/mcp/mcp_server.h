@@ -13,7 +13,7 @@
 
 #include "runtime/front/mcp/mcp_options.h"
 #include "runtime/front/mcp/mcp_setup.h"
-#include "runtime/front/serve/worker/spawner.h"
+#include "runtime/service/worker/spawner.h"
 
 /* Takes the spawner; it is not started if runs take place at a service. */
 int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,

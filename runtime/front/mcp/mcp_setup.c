@@ -8,9 +8,9 @@
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/remote/remote.h"
-#include "runtime/front/mcp/mcp_profiles.h"
-#include "runtime/front/mcp/calls/mcp_remote.h"
+#include "runtime/front/client/remote.h"
+#include "runtime/run/mcp/mcp_profiles.h"
+#include "runtime/front/mcp/mcp_remote.h"
 
 /* The next tool: what the settings and the command line decide. */
 static int add_tool(struct mcp_setup *s, const struct mcp_options *o, const char *profile,

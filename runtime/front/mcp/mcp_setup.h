@@ -4,7 +4,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/front/mcp/mcp_options.h"
-#include "runtime/front/mcp/protocol/mcp_tool.h"
+#include "runtime/run/mcp/mcp_tool.h"
 
 struct mcp_setup {
 	struct arena arena; /* owns all texts */

@@ -13,7 +13,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/mcp/protocol/mcp_message.h"
+#include "runtime/run/mcp/mcp_message.h"
 #include "runtime/jail/supervise/relay.h"
 
 #define CHUNK 65536

@@ -13,7 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
-#include "runtime/front/serve/loop.h"
+#include "runtime/base/loop.h"
 
 #define MCP_LINE_EDGE   (4u << 10)  /* kept of each end of a line that is too long */
 #define MCP_QUEUE_FULL  (8u << 20)  /* above: no line is read */

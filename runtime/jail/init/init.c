@@ -29,12 +29,12 @@
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/net_namespace.h"
-#include "runtime/jail/init/privileges.h"
+#include "runtime/kernel/process/privileges.h"
 #include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/jail/session/session_init.h"
-#include "runtime/jail/stage.h"
+#include "runtime/session/session_init.h"
+#include "runtime/base/stage.h"
 
 /* --- the stages, in order ------------------------------------------------------ */
 

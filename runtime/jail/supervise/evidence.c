@@ -6,7 +6,7 @@
 #include <sys/vfs.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/session/exec_view.h"
+#include "runtime/session/exec_view.h"
 
 static uint64_t without_init(uint64_t pids)
 {

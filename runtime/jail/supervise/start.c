@@ -22,7 +22,7 @@
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/jail/session/exec_view.h"
+#include "runtime/session/exec_view.h"
 #include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"

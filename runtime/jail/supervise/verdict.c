@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/session/exec_view.h"
+#include "runtime/session/exec_view.h"
 
 bool verdict_was_oom_killed(const struct jail *j)
 {

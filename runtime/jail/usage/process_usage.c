@@ -22,7 +22,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/kernel/process/process_usage_text.h"
 
 #define THREADS_MAX                                                                                \
 	8 /* of a process: after the first thread's end the others still have its memory */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/files/system_file.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/kernel/process/process_usage_text.h"
 
 #define NEVER_RUN "0 0 0\n" /* schedstat */
 #define TEXT_MAX  32768     /* of status: see process_usage.c */

@@ -6,8 +6,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/session/exec_view.h"
-#include "runtime/jail/session/session_tree.h"
+#include "runtime/session/exec_view.h"
+#include "runtime/kernel/process/session_tree.h"
 #include "runtime/jail/usage/shared_memory.h"
 
 #define PAUSE_MAX_MS      20

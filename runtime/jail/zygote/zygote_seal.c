@@ -22,8 +22,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
-#include "runtime/jail/init/privileges.h"
-#include "runtime/jail/seccomp/filter.h"
+#include "runtime/kernel/process/privileges.h"
+#include "runtime/kernel/seccomp/filter.h"
 
 /* The descriptors that it needs until it is sealed, at their new places. */
 struct sealing {

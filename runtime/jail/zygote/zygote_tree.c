@@ -17,7 +17,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/privileges.h"
+#include "runtime/kernel/process/privileges.h"
 
 enum tree_step { TREE_MADE, TREE_STEP_COUNT };
 static const char *const tree_step_names[TREE_STEP_COUNT] = { [TREE_MADE] = "tree" };

@@ -4,7 +4,7 @@
  *
  * Asserted: however they were cut, the verdict, the status and the body are the same.
  */
-#include "runtime/front/cli/remote/http_answer.c" /* the front end is in no library */
+#include "runtime/front/client/http_answer.c" /* the front end is in no library */
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -5,12 +5,12 @@
  * Asserted: however they were cut, the verdict and the end are the same; what is read of a head
  * that is taken has no byte by which another reader could see another request.
  */
-#include "runtime/front/serve/http/http_head.h"
+#include "runtime/service/http/http_head.h"
 
 #include <stdbool.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/serve/http/http_chunks.h"
+#include "runtime/service/http/http_chunks.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

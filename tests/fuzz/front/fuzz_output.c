@@ -16,8 +16,8 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
-#include "runtime/front/report/events.c"
-#include "runtime/front/report/result.c"
+#include "runtime/run/report/events.c"
+#include "runtime/run/report/result.c"
 
 #define PIECES_MAX 12
 

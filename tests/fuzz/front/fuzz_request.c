@@ -12,7 +12,7 @@
 #include "rootfs/files/artifacts.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
-#include "runtime/front/request/request.h"
+#include "runtime/run/request/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

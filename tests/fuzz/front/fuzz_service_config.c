@@ -5,7 +5,7 @@
  * Asserted: a refusal has a message with the file's name in front; what is taken keeps every bound
  * of the tables, names nobody that can't call, and listens on nothing but the loopback.
  */
-#include "runtime/front/serve/config/service_config.h"
+#include "runtime/service/config/service_config.h"
 
 #include <netinet/in.h>
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/front/request/request.h"
-#include "runtime/front/serve/api/api_session_body.h"
-#include "runtime/front/serve/api/api_target.h"
+#include "runtime/run/request/request.h"
+#include "runtime/service/api/api_session_body.h"
+#include "runtime/service/api/api_target.h"
 
 #define STDIN_MAX 16
 #define TEXT_MAX  8192

@@ -12,8 +12,8 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
-#include "runtime/front/cli/arguments/habits.c"
-#include "runtime/front/cli/arguments/options.c"
+#include "runtime/run/options/habits.c"
+#include "runtime/run/options/options.c"
 
 #define ARGUMENTS_MAX 64
 

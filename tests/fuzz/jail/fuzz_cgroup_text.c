@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jail/cgroup/cgroup_text.h"
+#include "runtime/kernel/cgroup/cgroup_text.h"
 #include "tests/fuzz/bytes.h"
 
 #define PIDS 8

@@ -17,7 +17,7 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
-#include "runtime/front/report/result.c"
+#include "runtime/run/report/result.c"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jail/cgroup/cgroup_text.h"
+#include "runtime/kernel/cgroup/cgroup_text.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

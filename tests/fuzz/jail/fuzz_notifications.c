@@ -14,10 +14,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "runtime/jail/seccomp/filter.h"
-#include "runtime/jail/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter.h"
+#include "runtime/kernel/seccomp/filter_bound.h"
 #include "tests/fuzz/bytes.h"
-#include "tests/jail/seccomp/bpf.h"
+#include "tests/kernel/seccomp/bpf.h"
 
 /* WRAP: ioctl poll sys_seccomp clock_ms */
 

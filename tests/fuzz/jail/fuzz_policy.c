@@ -5,8 +5,8 @@
  */
 #include <sys/syscall.h>
 
-#include "runtime/jail/seccomp/filter_calls.h"
-#include "tests/jail/seccomp/bpf.h"
+#include "runtime/kernel/seccomp/filter_calls.h"
+#include "tests/kernel/seccomp/bpf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jail/ids/idmap_parser.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/kernel/ids/idmap_parser.h"
+#include "runtime/kernel/process/process_usage_text.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

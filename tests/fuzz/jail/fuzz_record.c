@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 #include "tests/fuzz/bytes.h"
 

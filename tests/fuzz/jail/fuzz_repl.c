@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtime/jail/session/repl/repl_channel.h"
+#include "runtime/session/repl/repl_channel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -5,12 +5,12 @@
  * Asserted: a refusal has a message with the file's name; what is taken keeps every bound that
  * oci_config.h, oci_linux.h, oci_seccomp.h and oci_process.h promise.
  */
-#include "runtime/front/oci/config/oci_config.h"
+#include "runtime/container/config/oci_config.h"
 
 #include "netns/firewall/firewall_spec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/front/oci/annotation/annotations.h"
+#include "runtime/container/annotation/annotations.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/front/oci/cgroup/cgroup_path.h"
-#include "runtime/front/oci/cgroup/device_rules.h"
-#include "runtime/front/oci/cgroup/resource_writes.h"
+#include "runtime/kernel/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/device_rules.h"
+#include "runtime/container/cgroup/resource_writes.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -5,12 +5,12 @@
  * Asserted: a refusal leaves the output as it was, so that no mistake becomes root; a user that is
  * taken is digits within the range of ids.
  */
-#include "runtime/front/oci/config/oci_process.h"
+#include "runtime/container/config/oci_process.h"
 
 #include <stdio.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/oci/config/oci_resources.h"
+#include "runtime/container/config/oci_resources.h"
 #include "tests/fuzz/bytes.h"
 
 #define OTHER 77

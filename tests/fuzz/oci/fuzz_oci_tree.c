@@ -5,15 +5,15 @@
  * Asserted: a clean path is absolute, has no ".." and stays as it is; an attribute is not both set
  * and cleared; a sysctl that is taken stays below the directories of its namespace.
  */
-#include "runtime/front/oci/plan/oci_tree.h"
+#include "runtime/container/plan/oci_tree.h"
 
 #include <string.h>
 #include <sys/mount.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/oci/plan/mount_options.h"
-#include "runtime/front/oci/plan/oci_path.h"
-#include "runtime/front/oci/plan/oci_sysctls.h"
+#include "runtime/container/plan/mount_options.h"
+#include "runtime/container/plan/oci_path.h"
+#include "runtime/container/plan/oci_sysctls.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

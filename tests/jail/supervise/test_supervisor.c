@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 #include "runtime/jail/supervise/relay.h"
 #include "runtime/jail/usage/process_usage.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/session/session_tree.h"
+#include "runtime/kernel/process/session_tree.h"
 #include "runtime/jail/usage/shared_memory.h"
 
 #define MIB (1ull << 20)

@@ -4,7 +4,7 @@
  * A fork of a zygote is what a launcher is that init has executed: the same restrictions, the same
  * view of the jail, the same outcome.
  */
-#include "tests/jail/zygote/zygotes.h"
+#include "tests/service/queue/zygotes.h"
 
 #include <sched.h>
 #include <sys/syscall.h>

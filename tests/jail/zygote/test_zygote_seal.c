@@ -6,14 +6,14 @@
  * A fork of a zygote that can't be sealed ends, and the supervisor says why.  One that says it is
  * sealed and is not is refused.
  */
-#include "tests/jail/zygote/zygotes.h"
+#include "tests/service/queue/zygotes.h"
 
 #include <poll.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
-#include "runtime/jail/init/privileges.h"
+#include "runtime/kernel/process/privileges.h"
 #include "tests/patience.h"
 
 /* Set in the zygote only: what fails in its children, or does nothing and says it has succeeded. */

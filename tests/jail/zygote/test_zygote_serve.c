@@ -4,7 +4,7 @@
  * A zygote keeps nothing of a request, serves only while it can be forked, and ends with those who
  * use it.
  */
-#include "tests/jail/zygote/zygotes.h"
+#include "tests/service/queue/zygotes.h"
 
 #include <dirent.h>
 #include <poll.h>

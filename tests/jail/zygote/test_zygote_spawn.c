@@ -2,7 +2,7 @@
 /* WRAP: zygote_check_memory */
 /* WRAP: libexec_path_find getpid access sys_clone3 sys_open_tree sys_mount_setattr */
 /* How a zygote is executed, and what can't be one. */
-#include "tests/jail/zygote/zygotes.h"
+#include "tests/service/queue/zygotes.h"
 
 #include <poll.h>
 #include <sys/mount.h>

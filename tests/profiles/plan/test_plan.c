@@ -2,7 +2,7 @@
 /* A plan's jail: limits, root, names; and the plan shown whole. */
 #include "tests/profiles/plan/plan_request.h"
 
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/ids/idmap.h"
 
 static void limits_are_taken_over_in_their_units(void **state)
 {

@@ -21,7 +21,7 @@
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/outcome.h"
 

@@ -27,10 +27,10 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/front/serve/session/file_job.h"
-#include "runtime/front/serve/session/session_channel.h"
-#include "runtime/front/serve/session/session_keeper.h"
-#include "runtime/front/serve/worker/work.h"
+#include "runtime/service/keeper/file_job.h"
+#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/worker/work.h"
 
 #define FILE_MAX  (64u << 20)
 #define LINE_ROOM (1u << 20)

@@ -13,7 +13,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/doctor/doctor_place.h"
-#include "runtime/jail/cgroup/cgroup_parent.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/record.h"
 

@@ -23,7 +23,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/cli/doctor/doctor_fixes.h"
 #include "runtime/front/cli/doctor/doctor_place.h"
-#include "runtime/jail/ids/refusal.h"
+#include "runtime/kernel/ids/refusal.h"
 #include "runtime/jail/init/landlock.h"
 
 /* --- remedies ----------------------------------------------------------------------- */

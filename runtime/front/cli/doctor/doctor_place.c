@@ -14,7 +14,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/ids/refusal.h"
+#include "runtime/kernel/ids/refusal.h"
 
 #define CGROUP_BYTES_MAX 16384
 

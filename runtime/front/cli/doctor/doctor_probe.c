@@ -19,7 +19,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/ids/idmap.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "runtime/jail/record.h"
 
 #define STATUS_BYTES_MAX 16384

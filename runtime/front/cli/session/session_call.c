@@ -7,7 +7,7 @@
 
 #include "runtime/base/json/json_print.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/remote/remote.h"
+#include "runtime/front/client/remote.h"
 
 int session_find_service(struct session_call *c, struct cj_error *err)
 {

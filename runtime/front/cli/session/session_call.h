@@ -7,10 +7,10 @@
 #pragma once
 
 #include "profiles/config.h"
-#include "runtime/front/cli/arguments/options.h"
-#include "runtime/front/cli/arguments/own_options.h"
+#include "runtime/run/options/options.h"
+#include "runtime/run/options/own_options.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/cli/remote/remote_link.h"
+#include "runtime/front/client/remote_link.h"
 
 struct session_call {
 	const struct cli *cli;

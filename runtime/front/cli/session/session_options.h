@@ -8,8 +8,8 @@
 #pragma once
 
 #include "profiles/settings.h"
-#include "runtime/front/cli/arguments/options.h"
-#include "runtime/front/cli/remote/remote.h"
+#include "runtime/run/options/options.h"
+#include "runtime/front/client/remote.h"
 
 bool session_create_takes(const struct setting *s);
 bool session_exec_takes(const struct setting *s);

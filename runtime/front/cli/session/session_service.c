@@ -19,7 +19,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/cli/remote/remote.h"
+#include "runtime/front/client/remote.h"
 #include "runtime/jail/record.h"
 
 #define LOG_FILE "serve.log"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cejail session exec`, `wait` and `kill`.  A program in a session is a run: ../run.c. */
-#include "runtime/front/cli/remote/remote.h"
+#include "runtime/front/client/remote.h"
 #include "runtime/front/cli/session/session_verbs.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/result_file.h"
+#include "runtime/run/report/result_file.h"
 #include "runtime/front/cli/session/session_verbs.h"
 
 #define HOME     "/box"

@@ -7,7 +7,7 @@
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/remote/remote_gather.h"
+#include "runtime/front/client/remote_gather.h"
 #include "runtime/front/cli/session/session_service.h"
 #include "runtime/front/cli/session/session_verbs.h"
 

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result process.  Acts. */
+#include "runtime/container/annotation/result_watch.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "netns/firewall/firewall.h"
+#include "runtime/base/child.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/container/annotation/result_text.h"
+#include "runtime/container/process/process_caps.h"
+
+#define RECEIVE_MAX 64    /* times, at the end */
+#define START_MS    30000 /* as create waits for init */
+
+enum result_step { RESULT_READY, RESULT_GO, RESULT_STEP_COUNT };
+static const char *const step_names[] = { [RESULT_READY] = "ready", [RESULT_GO] = "go" };
+static_assert(sizeof(step_names) / sizeof(step_names[0]) == RESULT_STEP_COUNT, "each has a name");
+
+/* What the process holds.  The names are the places in fds[], which -1 leaves out. */
+enum held {
+	HELD_PID,
+	HELD_STAT, /* /proc/PID/stat */
+	HELD_LOCK,
+	HELD_DIR,
+	HELD_LINK,
+	HELD_CGROUP,
+	HELD_RULES,
+	HELD_LOG,
+	HELD_COUNT
+};
+static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
+
+struct watcher {
+	const struct result_watch *watch;
+	int fds[HELD_COUNT];
+	struct denials denials;
+};
+
+/* --- the exit status ------------------------------------------------------------------------ */
+
+/* linux/pidfd.h of 6.15; Debian 12 has none. */
+struct pidfd_info {
+	uint64_t mask, cgroupid;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
+#define PIDFD_GET_INFO  _IOWR(0xFF, 11, struct pidfd_info)
+#define PIDFD_INFO_EXIT (1ULL << 3)
+
+static bool ask_pidfd(int pidfd, int *out)
+{
+	struct pidfd_info info = { .mask = PIDFD_INFO_EXIT };
+
+	if (ioctl(pidfd, PIDFD_GET_INFO, &info) < 0 || !(info.mask & PIDFD_INFO_EXIT))
+		return false;
+	*out = info.exit_code;
+	return true;
+}
+
+/* proc_pid_stat(5): the last field; the second one may contain anything, up to the last ')'. */
+static bool ask_stat(int stat_fd, int *out)
+{
+	char text[SYSTEM_FILE_SMALL], state;
+	struct cj_error none = { 0 };
+	uint64_t status;
+
+	if (system_file_reread(stat_fd, text, sizeof(text)) <= 0)
+		return false;
+	const char *behind = strrchr(text, ')');
+	if (!behind || sscanf(behind, ") %c", &state) != 1 || state != 'Z')
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	const char *last = strrchr(text, ' ');
+	if (!last || parse_u64(last + 1, 0, UINT16_MAX, &status, &none) < 0)
+		return false;
+	*out = (int)status;
+	return true;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static struct oci_u64 read_number(int dir_fd, const char *file, const char *key)
+{
+	char text[SYSTEM_FILE_SMALL];
+
+	if (dir_fd < 0 || system_file_read(dir_fd, file, text, sizeof(text)) < 0)
+		return (struct oci_u64){ 0 };
+	return result_text_number(text, key);
+}
+
+static void read_cgroup(int fd, struct result_facts *f)
+{
+	f->memory_max = read_number(fd, "memory.max", NULL);
+	f->memory_peak = read_number(fd, "memory.peak", NULL);
+	f->oom_kills = read_number(fd, "memory.events", "oom_kill");
+	f->pids_max = read_number(fd, "pids.max", NULL);
+	f->pids_peak = read_number(fd, "pids.peak", NULL);
+	f->pids_refused = read_number(fd, "pids.events", "max");
+	f->cpu_us = read_number(fd, "cpu.stat", "usage_usec");
+}
+
+static int receive(struct watcher *w)
+{
+	struct cj_error lost = { 0 }; /* the counters have all denials */
+
+	return denials_receive(w->fds[HELD_LOG], &w->denials, NULL, NULL, &lost);
+}
+
+static void settle_denials(struct watcher *w)
+{
+	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	struct cj_error unread = { 0 };
+
+	for (unsigned i = 0; w->fds[HELD_LOG] >= 0 && i < RECEIVE_MAX && receive(w) > 0; i++)
+		;
+	if (firewall_read_table(w->fds[HELD_RULES], w->watch->network->table, counts, &unread) == 0)
+		denials_settle(&w->denials, counts);
+}
+
+static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
+{
+	const struct result_place file = { w->fds[HELD_DIR], w->watch->file->name };
+	auto_json_writer struct json_writer *writer = json_writer_create(false);
+	const char *text;
+	size_t size;
+
+	if (!writer)
+		return cj_fail(err, ENOMEM, "write the result");
+	result_text_write(writer, f);
+	if (json_writer_take(writer, &text, &size, err) < 0)
+		return -err->code;
+	return result_place_write(&file, text, size, err);
+}
+
+static int report(struct watcher *w, struct cj_error *err)
+{
+	struct result_facts f = {
+		.id = w->watch->id,
+		.created_ms = w->watch->created_ms,
+	};
+
+	/* first of all: the parent may reap it at any moment */
+	f.has_wait_status = ask_stat(w->fds[HELD_STAT], &f.wait_status) ||
+			    ask_pidfd(w->fds[HELD_PID], &f.wait_status);
+	f.ended_ms = clock_epoch_ms();
+	read_cgroup(w->fds[HELD_CGROUP], &f);
+	if (w->fds[HELD_RULES] >= 0) {
+		settle_denials(w);
+		f.denials = &w->denials;
+	}
+	return write_result(w, &f, err);
+}
+
+/* --- the process -------------------------------------------------------------------------- */
+
+/* Negative numbers stay: poll(2) skips them. */
+static int keep(struct watcher *w, struct cj_error *err)
+{
+	int kept[HELD_COUNT];
+	size_t count = 0;
+
+	for (size_t i = 0; i < HELD_COUNT; i++)
+		if (w->fds[i] >= 0)
+			kept[count++] = w->fds[i];
+	if (child_reset(kept, count, err) < 0)
+		return -err->code;
+	count = 0;
+	for (size_t i = 0; i < HELD_COUNT; i++)
+		if (w->fds[i] >= 0)
+			w->fds[i] = kept[count++];
+	return 0;
+}
+
+/* nf_tables wants the first at each call.  The second is for /proc/PID/stat of another user. */
+static int give_up_rights(struct cj_error *err)
+{
+	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
+	uint64_t own;
+
+	if (process_caps_of_self(&own, err) < 0)
+		return -err->code;
+	const struct process_caps caps = { .permitted = own & kept, .effective = own & kept };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "set no_new_privs");
+	return process_caps_apply(&caps, 0, err);
+}
+
+static void wait_for_end(struct watcher *w)
+{
+	struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
+				   { .fd = w->fds[HELD_LOG], .events = POLLIN } };
+
+	while (polled[0].revents == 0) {
+		if (poll(polled, sizeof(polled) / sizeof(polled[0]), -1) < 0 && errno != EINTR)
+			return;
+		if (polled[0].revents == 0 && polled[1].revents != 0)
+			(void)receive(w); /* how many there were */
+	}
+}
+
+static int begin(struct watcher *w, struct cj_error *err)
+{
+	if (child_start_session(err) < 0 || keep(w, err) < 0 || give_up_rights(err) < 0)
+		return -err->code;
+	if (chdir("/") < 0)
+		return cj_fail(err, errno, "change to '/'");
+	/* Before the program can send a packet.  In a pod the process of another container may
+	 * listen already; then the counters have to do. */
+	struct cj_error taken = { 0 };
+	if (w->fds[HELD_LOG] >= 0 && denials_listen(w->fds[HELD_LOG], &taken) < 0)
+		cj_close(&w->fds[HELD_LOG]);
+	return 0;
+}
+
+/* The end of create instead: the container is not created. */
+static bool is_told_to_go(struct watcher *w)
+{
+	const struct step_link link = { w->fds[HELD_LINK], "cejail-oci create", step_names };
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+
+	step_wait_forever(&link);
+	bool is_told = step_tell(&link, RESULT_READY, NULL, 0, NULL, 0, &err) == 0 &&
+		       step_await(&link, RESULT_GO, &msg, &err) == 0;
+	cj_close(&w->fds[HELD_LINK]);
+	return is_told;
+}
+
+static _Noreturn void watch_main(struct watcher *w)
+{
+	struct cj_error err = { 0 };
+
+	(void)prctl(PR_SET_NAME, "cejail-oci-res", 0, 0, 0); /* only what ps(1) shows */
+	child_wipe_arguments();
+	if (begin(w, &err) < 0) {
+		const struct step_link link = { w->fds[HELD_LINK], "create", step_names };
+		step_abort(&link, &err);
+		_exit(1);
+	}
+	if (!is_told_to_go(w))
+		_exit(1);
+	wait_for_end(w);
+	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
+}
+
+static int open_stat(pid_t pid, struct cj_error *err)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "open '%s'", path) : fd;
+}
+
+static int await_ready(int link_fd, struct cj_error *err)
+{
+	const struct step_link link = { link_fd, "the result process", step_names };
+	auto_step_msg struct step_msg msg = { 0 };
+
+	return step_await(&link, RESULT_READY, &msg, err) < 0 ? cj_wrap(err, "start it") : 0;
+}
+
+static pid_t spawn(struct watcher *w, int *socks)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		cj_close(&socks[0]);
+		watch_main(w);
+	}
+	return pid;
+}
+
+int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct cj_error *err)
+{
+	int socks[2];
+	auto_fd int stat_fd = open_stat(watch->pid, err);
+
+	if (stat_fd < 0 || step_pair(socks, START_MS, err) < 0)
+		return -err->code;
+	struct watcher w = {
+		.watch = watch,
+		.fds = { [HELD_PID] = watch->pidfd,
+			 [HELD_STAT] = stat_fd,
+			 [HELD_LOCK] = watch->lock_fd,
+			 [HELD_DIR] = watch->file->dir_fd,
+			 [HELD_LINK] = socks[1],
+			 [HELD_CGROUP] = watch->cgroup_fd,
+			 [HELD_RULES] = watch->network->rules_fd,
+			 [HELD_LOG] = watch->network->log_fd },
+	};
+	int rc = spawn(&w, socks) < 0 ? cj_fail(err, errno, "start the result process") : 0;
+	cj_close(&socks[1]);
+	if (rc == 0)
+		rc = await_ready(socks[0], err);
+	if (rc < 0)
+		cj_close(&socks[0]);
+	else
+		*out_go_fd = socks[0];
+	return rc;
+}
+
+int result_watch_go(int go_fd, struct cj_error *err)
+{
+	const struct step_link link = { go_fd, "the result process", step_names };
+
+	return step_tell(&link, RESULT_GO, NULL, 0, NULL, 0, err);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a container's cgroup: found, made, opened again, removed.  Acts.
+ * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
+ */
+#include "runtime/container/cgroup/container_cgroup.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/kernel/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/cgroup_scope.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
+#include "runtime/container/cgroup/device_attach.h"
+#include "runtime/container/cgroup/resource_apply.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
+#include "runtime/kernel/cgroup/cgroup_subtree.h"
+
+#define MAKE_ATTEMPTS   16   /* another delete may remove a parent that it finds empty */
+#define EMPTY_WAIT_MS   5000 /* for killed processes; one in uninterruptible sleep takes longer */
+#define REMOVE_TRIES    1000 /* of 1 ms: rmdir may say EBUSY shortly after the last process left */
+#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+void container_cgroup_close(struct container_cgroup *c)
+{
+	cj_close(&c->dir_fd);
+}
+
+static const struct oci_resources *resources_of(const struct container_cgroup_wanted *wanted)
+{
+	static const struct oci_resources none;
+	return wanted->resources ? wanted->resources : &none;
+}
+
+static int plan_writes(const struct container_cgroup_wanted *wanted, struct arena *a,
+		       struct resource_writes *out, struct cj_error *err)
+{
+	return resource_writes_plan(resources_of(wanted), NULL, a, out, err);
+}
+
+/* --- without a cgroup ------------------------------------------------------------------ */
+
+/*
+ * No cgroup can be had.  Without limits the container runs in the caller's, and why_none is kept;
+ * device rules count where a process of the container could make and open any device.
+ */
+static int do_without(const struct container_cgroup_wanted *wanted, const char *why,
+		      struct container_cgroup *out, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct resource_writes writes;
+	int rc = plan_writes(wanted, &a, &writes, err);
+	if (rc < 0)
+		return rc;
+	const struct resource_write *limit = resource_first_limit(&writes);
+	bool has_rules = resources_of(wanted)->ndevices > 0 && device_attach_is_possible();
+	if (limit || has_rules) {
+		rc = cj_reject_as(err, ENOENT, "linux.resources.%s can't be enforced: %.300s",
+				  limit ? limit->field : "devices", why);
+		return rc < 0 ? resource_hint(limit ? limit->controller : "devices", err) : rc;
+	}
+	(void)snprintf(out->why_none, sizeof(out->why_none), "%s", why);
+	out->record.path[0] = '\0';
+	return 0;
+}
+
+/* --- find ------------------------------------------------------------------------------- */
+
+/* A cgroup that is delegated to us, or the root of our container; "": there is none. */
+static void find_delegated(char out[static CGROUP_PATH_MAX])
+{
+	struct cgroup_parent_report reports[8];
+	size_t count = cgroup_parent_reports(reports, 8);
+	out[0] = '\0';
+	for (size_t i = 0; i < count && out[0] == '\0'; i++) {
+		const struct cgroup_parent_report *r = &reports[i];
+		bool is_whole = strlen(r->detail) + 1 < sizeof(r->detail);
+		if (r->serves && is_whole &&
+		    (strcmp(r->name, "delegated") == 0 || strcmp(r->name, "container") == 0))
+			(void)snprintf(out, CGROUP_PATH_MAX, "%s", r->detail);
+	}
+}
+
+static int put_path(struct container_cgroup *out, const char *base, const char *path,
+		    struct cj_error *err)
+{
+	int size = snprintf(out->record.path, sizeof(out->record.path), "%s%s%s", base,
+			    path[0] == '/' ? "" : "/", path);
+	if (size < 0 || (size_t)size >= sizeof(out->record.path))
+		return cj_reject(err, "cgroupsPath '%.200s...' is too long", path);
+	return 0;
+}
+
+/* Relative: below what is delegated to us; root's without that: below the root. */
+static int find_relative(const struct container_cgroup_wanted *wanted,
+			 const struct cgroup_host *host, const char *path,
+			 struct container_cgroup *out, struct cj_error *err)
+{
+	char base[CGROUP_PATH_MAX];
+	find_delegated(base);
+	if (base[0] != '\0') {
+		out->is_below_own = true;
+		return put_path(out, base, path, err);
+	}
+	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) == 0)
+		return put_path(out, host->mount.point, path, err);
+	if (cgroup_scope_is_there(false)) {
+		out->manager = CGROUP_MANAGER_SYSTEMD;
+		return cgroup_scope_find(NULL, wanted->id, out, err);
+	}
+	return do_without(wanted, "no cgroup here is delegated to this user", out, err);
+}
+
+static int find_path(const struct container_cgroup_wanted *wanted, struct container_cgroup *out,
+		     struct cj_error *err)
+{
+	char path[CGROUP_PATH_MAX];
+	struct cgroup_host host;
+	bool is_given = wanted->path && wanted->path[0] != '\0';
+	if (!is_given)
+		(void)snprintf(path, sizeof(path), "cejail-oci.%.300s", wanted->id);
+	else if (cgroup_path_clean(wanted->path, path, err) < 0)
+		return -err->code;
+
+	cgroup_host_read(&host);
+	if (host.mount.point[0] == '\0')
+		return do_without(wanted, "no cgroup v2 hierarchy is mounted here", out, err);
+	if (path[0] == '/')
+		return put_path(out, host.mount.point, path, err);
+	return find_relative(wanted, &host, path, out, err);
+}
+
+int container_cgroup_find(const struct container_cgroup_wanted *wanted,
+			  struct container_cgroup *out, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct resource_writes writes;
+	*out = CONTAINER_CGROUP_NULL;
+	out->manager = wanted->manager;
+	if (wanted->manager == CGROUP_MANAGER_DISABLED)
+		return 0;
+	int rc = plan_writes(wanted, &a, &writes, err);
+	if (rc < 0)
+		return rc;
+	if (wanted->manager == CGROUP_MANAGER_SYSTEMD)
+		return cgroup_scope_find(wanted->path, wanted->id, out, err);
+	return find_path(wanted, out, err);
+}
+
+/* --- make -------------------------------------------------------------------------------- */
+
+/* What has been made, for the way back. */
+struct making {
+	const struct container_cgroup_wanted *wanted;
+	struct container_cgroup *cgroup;
+	const struct resource_writes *writes;
+	size_t made_from; /* length of the first path that was made; 0: none was */
+};
+
+/* Processes of ours in the delegated cgroup itself keep controllers from its children. */
+static int enable(const struct making *m, int dir_fd, const char *path, struct cj_error *err)
+{
+	int rc = resource_enable(dir_fd, path, m->writes, err);
+	if (rc != -EBUSY || !m->cgroup->is_below_own)
+		return rc;
+	int moved = cgroup_subtree_vacate(dir_fd);
+	if (moved < 0)
+		return cj_fail(err, -moved, "move the processes of '%.200s' to a leaf", path);
+	return resource_enable(dir_fd, path, m->writes, err);
+}
+
+/* Makes `name`, unless it exists, and opens it: a descriptor or -errno. */
+static int make_level(int parent_fd, const char *name, bool *out_is_new)
+{
+	for (unsigned attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
+		int rc = system_file_make_dir(parent_fd, name);
+		if (rc < 0 && rc != -EEXIST && rc != -ENOENT)
+			return rc;
+		*out_is_new = rc == 0;
+		int fd = openat(parent_fd, name, DIRECTORY_FLAGS);
+		if (fd >= 0)
+			return fd;
+		rc = -errno;
+		if (*out_is_new)
+			(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* ours, and empty */
+		if (rc != -ENOENT)
+			return rc;
+	}
+	return -ENOENT;
+}
+
+/* One component of the path, in *fd; `path` is that of *fd. */
+static int descend(struct making *m, int *fd, const char *path, const char *name,
+		   struct cj_error *err)
+{
+	bool is_new = false;
+	int rc = enable(m, *fd, path, err);
+	if (rc < 0)
+		return rc;
+	int child_fd = make_level(*fd, name, &is_new);
+	if (child_fd < 0)
+		return cj_fail(err, -child_fd, "make the cgroup '%.300s/%s'", path, name);
+	if (is_new && m->made_from == 0)
+		m->made_from = strlen(path) + 1 + strlen(name);
+	cj_close(fd);
+	*fd = child_fd;
+	return 0;
+}
+
+/*
+ * The mount itself is opened by path, all below it component by component.  The first cgroups exist
+ * and may be others': they get no controller that they have already.
+ */
+static int make_levels(struct making *m, struct cj_error *err)
+{
+	char path[CGROUP_PATH_MAX];
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+	size_t used = strlen(host.mount.point);
+	memcpy(path, m->cgroup->record.path, sizeof(path));
+	if (strncmp(path, host.mount.point, used) != 0 || path[used] != '/')
+		return cj_reject(err, "cgroup '%s' is not below '%s'", path, host.mount.point);
+
+	path[used] = '\0';
+	auto_fd int fd = open(path, DIRECTORY_FLAGS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	while (m->cgroup->record.path[used] == '/') {
+		const char *name = path + used + 1;
+		size_t next = used + 1 + strcspn(m->cgroup->record.path + used + 1, "/");
+		path[next] = '\0';
+		int rc = descend(m, &fd, path, name, err);
+		if (rc < 0)
+			return rc;
+		path[used] = '/';
+		used = next;
+	}
+	m->cgroup->dir_fd = take_fd(&fd);
+	return 0;
+}
+
+static int apply_all(struct making *m, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct device_program program;
+	const struct oci_resources *r = resources_of(m->wanted);
+	int fd = m->cgroup->dir_fd;
+	if (cgroup_tree_event(fd, "populated"))
+		return cj_reject_as(err, EBUSY,
+				    "cgroup '%s' contains processes: give each "
+				    "container a cgroupsPath of its own",
+				    m->cgroup->record.path);
+	int rc = resource_apply(fd, m->writes, err);
+	if (rc == 0)
+		rc = device_rules_compile(r->devices, r->ndevices, &a, &program, err);
+	if (rc == 0)
+		rc = device_attach(fd, &program, err);
+	return rc < 0 ? rc : 0;
+}
+
+static int put_inode(struct container_cgroup *c, struct cj_error *err)
+{
+	struct stat st;
+	if (fstat(c->dir_fd, &st) < 0)
+		return cj_fail(err, errno, "look at the cgroup '%s'", c->record.path);
+	c->record.inode = st.st_ino;
+	return 0;
+}
+
+/* Removes the directories that were made, the last first; they are empty. */
+static int undo(struct making *m, int rc)
+{
+	char path[CGROUP_PATH_MAX];
+	memcpy(path, m->cgroup->record.path, sizeof(path));
+	for (size_t size; m->made_from > 0 && (size = strlen(path)) >= m->made_from;) {
+		(void)rmdir(path); /* ENOENT: not made yet */
+		*strrchr(path, '/') = '\0';
+	}
+	cj_close(&m->cgroup->dir_fd);
+	return rc;
+}
+
+/* An ordinary user may ask for a path in a hierarchy that is not delegated to it. */
+static bool is_refused(const struct cj_error *err)
+{
+	return err->code == EACCES || err->code == EPERM || err->code == EROFS;
+}
+
+static int make_path(struct making *m, struct cj_error *err)
+{
+	int rc = make_levels(m, err);
+	if (rc < 0 && is_refused(err) && !device_attach_is_possible()) {
+		const struct cj_error why = *err;
+		(void)undo(m, rc);
+		return do_without(m->wanted, why.msg, m->cgroup, err);
+	}
+	if (rc == 0)
+		rc = put_inode(m->cgroup, err);
+	if (rc == 0)
+		rc = apply_all(m, err);
+	return rc < 0 ? undo(m, rc) : 0;
+}
+
+static int make_scope(struct making *m, struct cj_error *err)
+{
+	int scope_fd = -1;
+	int rc = cgroup_scope_start(m->cgroup, &scope_fd, err);
+	if (rc < 0 && m->wanted->manager != CGROUP_MANAGER_SYSTEMD) {
+		const struct cj_error why = *err; /* a manager that ends, for example */
+		m->cgroup->manager = m->wanted->manager;
+		m->cgroup->record.unit[0] = '\0';
+		return do_without(m->wanted, why.msg, m->cgroup, err);
+	}
+	if (rc < 0)
+		return rc;
+	auto_fd int fd = scope_fd;
+	char scope[CGROUP_PATH_MAX];
+	memcpy(scope, m->cgroup->record.path, sizeof(scope));
+	rc = put_path(m->cgroup, scope, CGROUP_SCOPE_CONTAINER, err);
+	if (rc == 0)
+		rc = descend(m, &fd, scope, CGROUP_SCOPE_CONTAINER, err);
+	if (rc < 0)
+		return rc;
+	m->cgroup->dir_fd = take_fd(&fd);
+	rc = put_inode(m->cgroup, err);
+	if (rc == 0)
+		rc = apply_all(m, err);
+	return rc < 0 ? undo(m, rc) : 0;
+}
+
+int container_cgroup_make(const struct container_cgroup_wanted *wanted, struct container_cgroup *c,
+			  struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct resource_writes writes;
+	if (c->manager == CGROUP_MANAGER_DISABLED || c->why_none[0] != '\0')
+		return 0;
+	int rc = plan_writes(wanted, &a, &writes, err);
+	if (rc < 0)
+		return rc;
+	struct making m = { .wanted = wanted, .cgroup = c, .writes = &writes };
+	return c->manager == CGROUP_MANAGER_SYSTEMD ? make_scope(&m, err) : make_path(&m, err);
+}
+
+/* --- open, remove --------------------------------------------------------------------------- */
+
+int container_cgroup_open(const struct container_cgroup_record *record,
+			  struct container_cgroup *out, struct cj_error *err)
+{
+	*out = CONTAINER_CGROUP_NULL;
+	out->record = *record;
+	out->manager = record->unit[0] != '\0'   ? CGROUP_MANAGER_SYSTEMD
+		       : record->path[0] != '\0' ? CGROUP_MANAGER_CGROUPFS
+						 : CGROUP_MANAGER_DISABLED;
+	if (record->path[0] == '\0')
+		return 0;
+
+	struct statfs fs;
+	struct stat st;
+	auto_fd int fd =
+	    sys_openat2(AT_FDCWD, record->path, O_RDONLY | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENODEV
+			   ? 0
+			   : cj_fail(err, errno, "open the cgroup '%s'", record->path);
+	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "look at the cgroup '%s'", record->path);
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return cj_reject(err, "'%s' is not in a cgroup v2 hierarchy", record->path);
+	if (record->inode == 0 || st.st_ino == record->inode)
+		out->dir_fd = take_fd(&fd);
+	return 0;
+}
+
+/* A record without an inode number was written before the cgroup was made: it may be another's. */
+static int end_processes(const struct container_cgroup *c, struct cj_error *err)
+{
+	struct cgroup leaf = CGROUP_NULL;
+	if (c->record.inode == 0)
+		return 0;
+	int rc = cgroup_tree_kill(c->dir_fd, err);
+	leaf.dir_fd = c->dir_fd;                       /* borrowed */
+	(void)cgroup_wait_empty(&leaf, EMPTY_WAIT_MS); /* removing it says whether it is */
+	return rc;
+}
+
+static int remove_tree(int parent_fd, const char *name)
+{
+	int rc = -EBUSY;
+	for (unsigned i = 0; rc == -EBUSY && i < REMOVE_TRIES; i++) {
+		if (i > 0)
+			(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		rc = cgroup_tree_remove(parent_fd, name);
+	}
+	return rc;
+}
+
+int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *err)
+{
+	if (c->dir_fd < 0)
+		return 0;
+	if (end_processes(c, err) < 0)
+		return -err->code;
+	auto_fd int parent_fd = openat(c->dir_fd, "..", DIRECTORY_FLAGS);
+	if (parent_fd < 0 && (errno == ENODEV || errno == ENOENT))
+		return 0;
+	if (parent_fd < 0)
+		return cj_fail(err, errno, "open the cgroup above '%s'", c->record.path);
+	int rc = remove_tree(parent_fd, strrchr(c->record.path, '/') + 1);
+	if (rc < 0)
+		return cj_fail(err, -rc, "remove the cgroup '%s'", c->record.path);
+	if (c->record.unit[0] != '\0')
+		cgroup_scope_end(c, parent_fd);
+	return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The counters of a container's cgroup as JSON, in the names and units that readers of `events
+ * --stats` know: times in nanoseconds, bytes, swap with memory included.  Acts.
+ *
+ * A counter that the cgroup does not have is left out.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/kernel/cgroup/cgroup_stat.h"
+#include "runtime/container/cgroup/container_cgroup.h"
+
+#define NS_PER_US 1000
+
+/* A file that may be long: memory.stat, io.stat. */
+#define STAT_MAX 65536
+struct stat_text {
+	char text[STAT_MAX];
+};
+
+static bool read_number(int dir_fd, const char *file, uint64_t *out)
+{
+	char text[64];
+	return system_file_read(dir_fd, file, text, sizeof(text)) > 0 &&
+	       cgroup_text_number(text, out);
+}
+
+/* A limit; without one it is UINT64_MAX, as other runtimes print it. */
+static bool read_limit(int dir_fd, const char *file, uint64_t *out)
+{
+	char text[64];
+	if (system_file_read(dir_fd, file, text, sizeof(text)) <= 0)
+		return false;
+	if (!cgroup_text_number(text, out))
+		*out = UINT64_MAX;
+	return true;
+}
+
+static void put_value(struct json_writer *w, const char *text, const char *name, const char *key,
+		      uint64_t factor)
+{
+	uint64_t value;
+	if (cgroup_text_value(text, key, &value) && !__builtin_mul_overflow(value, factor, &value))
+		json_member_u64(w, name, value);
+}
+
+static void write_cpu(struct json_writer *w, int dir_fd)
+{
+	char text[SYSTEM_FILE_SMALL];
+	if (system_file_read(dir_fd, "cpu.stat", text, sizeof(text)) <= 0)
+		return;
+	json_put_key(w, "cpu");
+	json_open_object(w);
+	json_put_key(w, "usage");
+	json_open_object(w);
+	put_value(w, text, "total", "usage_usec", NS_PER_US);
+	put_value(w, text, "user", "user_usec", NS_PER_US);
+	put_value(w, text, "kernel", "system_usec", NS_PER_US);
+	json_close_object(w);
+	json_put_key(w, "throttling");
+	json_open_object(w);
+	put_value(w, text, "periods", "nr_periods", 1);
+	put_value(w, text, "throttledPeriods", "nr_throttled", 1);
+	put_value(w, text, "throttledTime", "throttled_usec", NS_PER_US);
+	json_close_object(w);
+	json_close_object(w);
+}
+
+static void write_entry(struct json_writer *w, const char *name, uint64_t limit, uint64_t usage)
+{
+	json_put_key(w, name);
+	json_open_object(w);
+	json_member_u64(w, "limit", limit);
+	json_member_u64(w, "usage", usage);
+}
+
+static uint64_t add_limits(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static void write_memory_usage(struct json_writer *w, int dir_fd, uint64_t usage)
+{
+	uint64_t limit = UINT64_MAX, peak, swap, swap_limit = UINT64_MAX;
+	char events[SYSTEM_FILE_SMALL];
+	(void)read_limit(dir_fd, "memory.max", &limit); /* absent: none */
+	write_entry(w, "usage", limit, usage);
+	if (read_number(dir_fd, "memory.peak", &peak))
+		json_member_u64(w, "max", peak);
+	if (system_file_read(dir_fd, "memory.events", events, sizeof(events)) > 0)
+		put_value(w, events, "failcnt", "max", 1);
+	json_close_object(w);
+
+	if (!read_number(dir_fd, "memory.swap.current", &swap))
+		return;
+	(void)read_limit(dir_fd, "memory.swap.max", &swap_limit); /* absent: none */
+	write_entry(w, "swap", add_limits(limit, swap_limit), add_limits(usage, swap));
+	json_close_object(w);
+}
+
+static void write_memory(struct json_writer *w, int dir_fd, struct stat_text *stat)
+{
+	uint64_t usage;
+	if (!read_number(dir_fd, "memory.current", &usage))
+		return;
+	json_put_key(w, "memory");
+	json_open_object(w);
+	write_memory_usage(w, dir_fd, usage);
+	if (system_file_read(dir_fd, "memory.stat", stat->text, STAT_MAX) > 0) {
+		put_value(w, stat->text, "cache", "file", 1);
+		json_put_key(w, "raw");
+		json_open_object(w);
+		cgroup_stat_write_raw(w, stat->text);
+		json_close_object(w);
+	}
+	json_close_object(w);
+}
+
+static void write_pids(struct json_writer *w, int dir_fd)
+{
+	uint64_t current, limit;
+	if (!read_number(dir_fd, "pids.current", &current))
+		return;
+	json_put_key(w, "pids");
+	json_open_object(w);
+	json_member_u64(w, "current", current);
+	if (read_number(dir_fd, "pids.max", &limit))
+		json_member_u64(w, "limit", limit);
+	json_close_object(w);
+}
+
+static void write_io(struct json_writer *w, int dir_fd, struct stat_text *stat)
+{
+	if (system_file_read(dir_fd, "io.stat", stat->text, STAT_MAX) < 0)
+		return;
+	json_put_key(w, "blkio");
+	json_open_object(w);
+	json_put_key(w, "ioServiceBytesRecursive");
+	json_open_array(w);
+	cgroup_stat_write_io(w, stat->text, CGROUP_STAT_BYTES);
+	json_close_array(w);
+	json_put_key(w, "ioServicedRecursive");
+	json_open_array(w);
+	cgroup_stat_write_io(w, stat->text, CGROUP_STAT_REQUESTS);
+	json_close_array(w);
+	json_close_object(w);
+}
+
+/* "hugetlb.2MB.current" */
+static void write_page_size(struct json_writer *w, int dir_fd, const char *size, int length)
+{
+	char file[64], events[SYSTEM_FILE_SMALL];
+	uint64_t usage;
+	(void)snprintf(file, sizeof(file), "hugetlb.%.*s.current", length, size);
+	if (!read_number(dir_fd, file, &usage))
+		return;
+	(void)snprintf(file, sizeof(file), "%.*s", length, size);
+	json_put_key(w, file);
+	json_open_object(w);
+	json_member_u64(w, "usage", usage);
+	(void)snprintf(file, sizeof(file), "hugetlb.%.*s.events", length, size);
+	if (system_file_read(dir_fd, file, events, sizeof(events)) > 0)
+		put_value(w, events, "failcnt", "max", 1);
+	json_close_object(w);
+}
+
+static void write_huge_pages(struct json_writer *w, int dir_fd)
+{
+	auto_fd int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+	bool is_open = false;
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		const char *size = e->d_name + strlen("hugetlb.");
+		const char *end = strncmp(e->d_name, "hugetlb.", 8) == 0 ? strchr(size, '.') : NULL;
+		if (!end || strcmp(end, ".current") != 0)
+			continue;
+		if (!is_open) {
+			json_put_key(w, "hugetlb");
+			json_open_object(w);
+		}
+		is_open = true;
+		write_page_size(w, dir_fd, size, (int)(end - size));
+	}
+	if (is_open)
+		json_close_object(w);
+}
+
+void container_cgroup_stats_write(const struct container_cgroup *c, struct json_writer *w)
+{
+	auto_free struct stat_text *stat = malloc(sizeof(*stat));
+	json_open_object(w);
+	if (c->dir_fd >= 0 && stat) {
+		write_cpu(w, c->dir_fd);
+		write_memory(w, c->dir_fd, stat);
+		write_pids(w, c->dir_fd);
+		write_io(w, c->dir_fd, stat);
+		write_huge_pages(w, c->dir_fd);
+	}
+	json_close_object(w);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Emits the BPF program of device rules.  Pure.
+ *
+ * A section for each right.  It is skipped when the right is not asked for.  Else its rules follow
+ * from the last to the first: one that matches and allows goes on with the next section, one that
+ * denies ends the program with 0, and so does the section's end.  Behind the last section: 1.
+ *
+ * Each comparison loads its number anew.  Otherwise the kernel's verifier would follow every rule
+ * with every number that a rule before it has left in a register, and refuse long lists.
+ */
+#include "runtime/container/cgroup/device_rules.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define RULE_INSNS_MAX  7 /* type 1, major 2, minor 2, the end 2 */
+#define FRAME_INSNS_MAX 8 /* of a section: rights and type 6, its end 2 */
+#define RIGHTS          3
+
+#define REG_TYPE   BPF_REG_2
+#define REG_NUMBER BPF_REG_3
+
+/* clang-format off */
+#define NODE(major_, minor_) \
+	{ .allow = true, .type = 'c', .major = { true, (major_) }, .minor = { true, (minor_) }, \
+	  .may_read = true, .may_write = true, .may_mknod = true }
+
+/* The kernel's Documentation/admin-guide/devices.txt.  Each is made or bound by the runtime. */
+static const struct oci_device_rule always[] = {
+	{ .allow = true, .type = 'c', .may_mknod = true },
+	{ .allow = true, .type = 'b', .may_mknod = true },
+	NODE(1, 3), /* null */
+	NODE(1, 5), /* zero */
+	NODE(1, 7), /* full */
+	NODE(1, 8), /* random */
+	NODE(1, 9), /* urandom */
+	NODE(5, 0), /* tty */
+	NODE(5, 1), /* console */
+	NODE(5, 2), /* ptmx */
+	{ .allow = true, .type = 'c', .major = { true, 136 }, .may_read = true, .may_write = true,
+	  .may_mknod = true }, /* the terminals of devpts */
+};
+/* clang-format on */
+#define ALWAYS (sizeof(always) / sizeof(always[0]))
+
+struct emitter {
+	struct bpf_insn *insns;
+	size_t count, max;
+};
+
+static void emit(struct emitter *e, struct bpf_insn insn)
+{
+	assert(e->count < e->max);
+	e->insns[e->count++] = insn;
+}
+
+static void emit_load(struct emitter *e, unsigned reg, int16_t offset)
+{
+	emit(e, (struct bpf_insn){ .code = BPF_LDX | BPF_W | BPF_MEM,
+				   .dst_reg = reg & 15u,
+				   .src_reg = BPF_REG_1,
+				   .off = offset });
+}
+
+static void emit_constant(struct emitter *e, uint8_t operation, unsigned reg, uint32_t value)
+{
+	emit(e, (struct bpf_insn){ .code = BPF_ALU | operation | BPF_K,
+				   .dst_reg = reg & 15u,
+				   .imm = (int32_t)value });
+}
+
+/* The target follows: land_here() knows it. */
+static size_t emit_jump(struct emitter *e, uint8_t condition, unsigned reg, uint32_t value)
+{
+	emit(e, (struct bpf_insn){ .code = BPF_JMP32 | condition | BPF_K,
+				   .dst_reg = reg & 15u,
+				   .imm = (int32_t)value });
+	return e->count - 1;
+}
+
+static void land_here(struct emitter *e, size_t jump)
+{
+	static_assert((DEVICE_RULES_MAX + ALWAYS) * RULE_INSNS_MAX + FRAME_INSNS_MAX < INT16_MAX,
+		      "an offset holds the longest section");
+	e->insns[jump].off = (int16_t)(e->count - jump - 1);
+}
+
+static void emit_verdict(struct emitter *e, uint32_t verdict)
+{
+	emit_constant(e, BPF_MOV, BPF_REG_0, verdict);
+	emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT });
+}
+
+static bool covers(const struct oci_device_rule *rule, uint32_t right)
+{
+	return right == BPF_DEVCG_ACC_READ    ? rule->may_read
+	       : right == BPF_DEVCG_ACC_WRITE ? rule->may_write
+					      : rule->may_mknod;
+}
+
+static bool is_every(struct oci_i64 number)
+{
+	return !number.is_set || number.value == -1;
+}
+
+/* The kernel's numbers have 32 bits: others never match. */
+static bool is_number(struct oci_i64 number)
+{
+	return is_every(number) || (number.value >= 0 && number.value <= UINT32_MAX);
+}
+
+/* Jumps that lead to one place, which follows. */
+struct jumps {
+	size_t *items;
+	size_t count;
+};
+
+static void emit_compare(struct emitter *e, struct jumps *skips, int16_t offset,
+			 struct oci_i64 number)
+{
+	if (is_every(number))
+		return;
+	emit_load(e, REG_NUMBER, offset);
+	skips->items[skips->count++] = emit_jump(e, BPF_JNE, REG_NUMBER, (uint32_t)number.value);
+}
+
+/* True: the rule matches every device, so that nothing behind it can be reached. */
+static bool emit_rule(struct emitter *e, const struct oci_device_rule *rule, struct jumps *allowed)
+{
+	size_t places[3] = { 0 };
+	struct jumps skips = { .items = places };
+	if (!is_number(rule->major) || !is_number(rule->minor))
+		return false;
+	if (rule->type != 'a')
+		skips.items[skips.count++] =
+		    emit_jump(e, BPF_JNE, REG_TYPE,
+			      rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
+	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, major), rule->major);
+	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, minor), rule->minor);
+	if (rule->allow) {
+		emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
+		allowed->items[allowed->count++] = e->count - 1;
+	} else {
+		emit_verdict(e, 0);
+	}
+	for (size_t i = 0; i < skips.count; i++)
+		land_here(e, skips.items[i]);
+	return skips.count == 0;
+}
+
+struct rule_list {
+	const struct oci_device_rule *items;
+	size_t count;
+};
+
+/* From the last to the first; ours are behind the caller's.  True as emit_rule(). */
+static bool emit_rules(struct emitter *e, const struct rule_list *lists, uint32_t right,
+		       struct jumps *allowed)
+{
+	for (size_t list = 2; list-- > 0;)
+		for (size_t i = lists[list].count; i-- > 0;)
+			if (covers(&lists[list].items[i], right) &&
+			    emit_rule(e, &lists[list].items[i], allowed))
+				return true;
+	return false;
+}
+
+static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right,
+			 struct jumps *allowed)
+{
+	allowed->count = 0;
+	int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
+	emit_load(e, REG_NUMBER, offset);
+	emit_constant(e, BPF_AND, REG_NUMBER, right << 16);
+	allowed->items[allowed->count++] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
+	emit_load(e, REG_TYPE, offset);
+	emit_constant(e, BPF_AND, REG_TYPE, 0xffff);
+	if (!emit_rules(e, lists, right, allowed))
+		emit_verdict(e, 0);
+	for (size_t i = 0; i < allowed->count; i++)
+		land_here(e, allowed->items[i]);
+}
+
+int device_rules_compile(const struct oci_device_rule *rules, size_t count, struct arena *a,
+			 struct device_program *out, struct cj_error *err)
+{
+	if (count > DEVICE_RULES_MAX)
+		return cj_reject(err, "linux.resources.devices has %zu rules, more than %d", count,
+				 DEVICE_RULES_MAX);
+	const struct rule_list lists[] = { { rules, count }, { always, ALWAYS } };
+	struct emitter e = { .max = RIGHTS * (FRAME_INSNS_MAX + (count + ALWAYS) * RULE_INSNS_MAX) +
+				    2 };
+	e.insns = arena_array(a, e.max, sizeof(*e.insns));
+	struct jumps allowed = { .items = arena_array(a, count + ALWAYS + 1, sizeof(size_t)) };
+	if (!e.insns || !allowed.items)
+		return cj_fail(err, ENOMEM, "compile the device rules");
+
+	emit_section(&e, lists, BPF_DEVCG_ACC_READ, &allowed);
+	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE, &allowed);
+	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD, &allowed);
+	emit_verdict(&e, 1); /* no right is denied; with none asked for, this is stat(2) */
+	*out = (struct device_program){ .insns = e.insns, .count = e.count };
+	return 0;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans the writes of a container's limits.  Pure. */
+#include "runtime/container/cgroup/resource_writes.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/kernel/cgroup/cgroup_text.h"
+
+#define SHARES_MIN     2u
+#define SHARES_MAX     262144u
+#define WEIGHT_MIN     10u
+#define WEIGHT_MAX     1000u
+#define SHARES_DEFAULT 1024u   /* what every group has: ctr writes it always */
+#define CPU_PERIOD     100000u /* the kernel's, in microseconds */
+#define CONTROL_MAX    32      /* length of a controller's name */
+
+uint64_t resource_cpu_weight(uint64_t shares)
+{
+	if (shares < SHARES_MIN)
+		shares = SHARES_MIN;
+	if (shares > SHARES_MAX)
+		shares = SHARES_MAX;
+	return 1 + (shares - SHARES_MIN) * 9999 / (SHARES_MAX - SHARES_MIN);
+}
+
+uint64_t resource_io_weight(uint64_t weight)
+{
+	if (weight < WEIGHT_MIN)
+		weight = WEIGHT_MIN;
+	if (weight > WEIGHT_MAX)
+		weight = WEIGHT_MAX;
+	return 1 + (weight - WEIGHT_MIN) * 9999 / (WEIGHT_MAX - WEIGHT_MIN);
+}
+
+/* --- the list ----------------------------------------------------------------------- */
+
+struct planner {
+	struct arena *arena;
+	const struct resource_current *current; /* NULL: a new cgroup */
+	struct resource_write *items;
+	size_t count;
+	bool has_failed;             /* no memory */
+	struct resource_write spare; /* what is set when there is none */
+};
+
+static struct resource_write *add(struct planner *p, const char *field, const char *controller,
+				  const char *file)
+{
+	struct resource_write *grown = arena_grow(p->arena, p->items, p->count, sizeof(*grown));
+	if (!grown) {
+		p->has_failed = true;
+		return &p->spare;
+	}
+	p->items = grown;
+	struct resource_write *w = &grown[p->count++];
+	*w = (struct resource_write){ .field = field, .controller = controller, .file = file };
+	return w;
+}
+
+__attribute__((format(printf, 2, 3))) static const char *text(struct planner *p, const char *fmt,
+							      ...)
+{
+	char line[256];
+	va_list ap;
+	va_start(ap, fmt);
+	int size = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	char *copy = size < 0 || (size_t)size >= sizeof(line) ? NULL : arena_strdup(p->arena, line);
+	if (!copy)
+		p->has_failed = true;
+	return copy;
+}
+
+/* A value of which -1, and 0 where it means nothing, stand for no limit. */
+static void add_limit(struct planner *p, const char *field, const char *controller,
+		      const char *file, int64_t value)
+{
+	struct resource_write *w = add(p, field, controller, file);
+	w->is_optional = value < 0;
+	w->value = value < 0 ? "max" : text(p, "%" PRId64, value);
+}
+
+/* --- memory ------------------------------------------------------------------------- */
+
+static int check_at_least(const char *field, struct oci_i64 number, int64_t min,
+			  struct cj_error *err)
+{
+	if (!number.is_set || number.value >= min)
+		return 0;
+	return cj_reject(err, "linux.resources.%s: %" PRId64 " is below %" PRId64, field,
+			 number.value, min);
+}
+
+static int check_memory(const struct oci_memory *m, struct cj_error *err)
+{
+	if (check_at_least("memory.limit", m->limit, -1, err) < 0 ||
+	    check_at_least("memory.reservation", m->reservation, -1, err) < 0 ||
+	    check_at_least("memory.swap", m->swap, -1, err) < 0)
+		return -err->code;
+	if (m->swappiness.is_set)
+		return cj_reject(err, "linux.resources.memory.swappiness: cgroup v2 has no such "
+				      "setting: leave it out");
+	if (m->disable_oom_killer)
+		return cj_reject(err, "linux.resources.memory.disableOOMKiller: cgroup v2 can't "
+				      "turn the OOM killer off: leave it out");
+	return 0;
+}
+
+/* The limit that holds beside `swap`: the one asked for, else the one that is written now. */
+static bool memory_beside_swap(const struct planner *p, const struct oci_memory *m, uint64_t *out)
+{
+	if (m->limit.is_set && m->limit.value != 0) {
+		*out = (uint64_t)m->limit.value;
+		return m->limit.value > 0;
+	}
+	return p->current && p->current->memory_max &&
+	       cgroup_text_number(p->current->memory_max, out);
+}
+
+/* cgroup v1 counts memory and swap together. */
+static int plan_swap(struct planner *p, const struct oci_memory *m, struct cj_error *err)
+{
+	static const char field[] = "memory.swap", file[] = "memory.swap.max";
+	bool has_no_memory_limit = m->limit.is_set && m->limit.value == -1;
+	if (!m->swap.is_set || m->swap.value == 0) {
+		if (has_no_memory_limit)
+			add_limit(p, field, "memory", file, -1);
+		return 0;
+	}
+	if (m->swap.value == -1) {
+		add_limit(p, field, "memory", file, -1);
+		return 0;
+	}
+	uint64_t memory;
+	if (!memory_beside_swap(p, m, &memory))
+		return cj_reject(err, "linux.resources.memory.swap includes memory: set "
+				      "memory.limit, too");
+	if ((uint64_t)m->swap.value < memory)
+		return cj_reject(err,
+				 "linux.resources.memory.swap: %" PRId64
+				 " is below the memory limit of %" PRIu64 ", which it includes",
+				 m->swap.value, memory);
+	add_limit(p, field, "memory", file, m->swap.value - (int64_t)memory);
+	return 0;
+}
+
+/* A limit of 0 is none: engines leave it so. */
+static int plan_memory(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	const struct oci_memory *m = &r->memory;
+	if (check_memory(m, err) < 0)
+		return -err->code;
+	if (plan_swap(p, m, err) < 0)
+		return -err->code;
+	if (m->limit.is_set && m->limit.value != 0)
+		add_limit(p, "memory.limit", "memory", "memory.max", m->limit.value);
+	if (m->reservation.is_set && m->reservation.value != 0)
+		add_limit(p, "memory.reservation", "memory", "memory.low", m->reservation.value);
+	return 0;
+}
+
+/* --- cpu ---------------------------------------------------------------------------- */
+
+/* "QUOTA PERIOD" of cpu.max; what is not there stays as it is. */
+static void read_cpu_max(const struct planner *p, char quota[static 24], uint64_t *period)
+{
+	const char *now = p->current ? p->current->cpu_max : NULL;
+	size_t size = now ? strcspn(now, " ") : 0;
+	if (size == 0 || size >= 24 || now[size] != ' ')
+		return;
+	memcpy(quota, now, size);
+	quota[size] = '\0';
+	(void)cgroup_text_number(now + size + 1, period); /* else the kernel's own */
+}
+
+static void plan_bandwidth(struct planner *p, const struct oci_cpu *c)
+{
+	bool has_quota = c->quota.is_set && c->quota.value != 0;
+	bool has_period = c->period.is_set && c->period.value != 0;
+	if (c->burst.is_set) /* one that is above the new quota would forbid it */
+		add(p, "cpu.burst", "cpu", "cpu.max.burst")->value = "0";
+	if (has_quota || has_period) {
+		char quota[24] = "max";
+		uint64_t period = CPU_PERIOD;
+		read_cpu_max(p, quota, &period);
+		if (has_quota && c->quota.value > 0)
+			(void)snprintf(quota, sizeof(quota), "%" PRId64, c->quota.value);
+		else if (has_quota)
+			(void)snprintf(quota, sizeof(quota), "max");
+		struct resource_write *w =
+		    add(p, has_quota ? "cpu.quota" : "cpu.period", "cpu", "cpu.max");
+		w->is_optional = strcmp(quota, "max") == 0;
+		w->value = text(p, "%s %" PRIu64, quota, has_period ? c->period.value : period);
+	}
+	if (c->burst.is_set && c->burst.value > 0)
+		add(p, "cpu.burst", "cpu", "cpu.max.burst")->value =
+		    text(p, "%" PRIu64, c->burst.value);
+}
+
+/* The kernel refuses a weight for a group of SCHED_IDLE. */
+static int plan_shares(struct planner *p, const struct oci_cpu *c, struct cj_error *err)
+{
+	if (c->idle.is_set && c->idle.value != 0 && c->idle.value != 1)
+		return cj_reject(err, "linux.resources.cpu.idle must be 0 or 1, not %" PRId64,
+				 c->idle.value);
+	if (c->idle.is_set) {
+		struct resource_write *w = add(p, "cpu.idle", "cpu", "cpu.idle");
+		w->value = c->idle.value ? "1" : "0";
+		w->is_optional = c->idle.value == 0;
+	}
+	bool is_idle = c->idle.is_set && c->idle.value == 1;
+	if (c->shares.is_set && c->shares.value != 0 && !is_idle) {
+		struct resource_write *w = add(p, "cpu.shares", "cpu", "cpu.weight");
+		w->value = text(p, "%" PRIu64, resource_cpu_weight(c->shares.value));
+		w->is_optional = c->shares.value == SHARES_DEFAULT;
+	}
+	return 0;
+}
+
+static int plan_cpu(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	int rc = plan_shares(p, &r->cpu, err);
+	if (rc < 0)
+		return rc;
+	plan_bandwidth(p, &r->cpu);
+	return 0;
+}
+
+static int plan_list(struct planner *p, const char *list, const char *field, const char *file,
+		     struct cj_error *err)
+{
+	if (!list || list[0] == '\0')
+		return 0;
+	if (strspn(list, "0123456789,- ") != strlen(list))
+		return cj_reject(err, "linux.resources.%s: '%.100s' is no list such as 0-3,7",
+				 field, list);
+	add(p, field, "cpuset", file)->value = list;
+	return 0;
+}
+
+static int plan_cpuset(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	int rc = plan_list(p, r->cpu.cpus, "cpu.cpus", "cpuset.cpus", err);
+	return rc < 0 ? rc : plan_list(p, r->cpu.mems, "cpu.mems", "cpuset.mems", err);
+}
+
+/* --- pids, hugetlb, rdma ------------------------------------------------------------ */
+
+static int plan_pids(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	if (check_at_least("pids.limit", r->pids_limit, -1, err) < 0)
+		return -err->code;
+	/* 0 as 1: init itself is born in the cgroup, and a process there can't fork with either. */
+	if (r->pids_limit.is_set)
+		add_limit(p, "pids.limit", "pids", "pids.max",
+			  r->pids_limit.value == 0 ? 1 : r->pids_limit.value);
+	return 0;
+}
+
+/* As the kernel names its files: "64KB", "2MB", "1GB". */
+static bool is_page_size(const char *size)
+{
+	size_t digits = strspn(size, "0123456789");
+	const char *unit = size + digits;
+	return digits > 0 && digits <= 4 && size[0] != '0' &&
+	       (strcmp(unit, "KB") == 0 || strcmp(unit, "MB") == 0 || strcmp(unit, "GB") == 0);
+}
+
+static int plan_huge_pages(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	static const char field[] = "hugepageLimits";
+	for (size_t i = 0; i < r->nhuge_pages; i++) {
+		const struct oci_huge_page *h = &r->huge_pages[i];
+		if (!is_page_size(h->page_size))
+			return cj_reject(err,
+					 "linux.resources.%s: '%.40s' is no page size such as "
+					 "2MB",
+					 field, h->page_size);
+		const char *limit = text(p, "%" PRIu64, h->limit);
+		/* Reserved pages count before they are touched; Linux 5.7 and later. */
+		struct resource_write *w =
+		    add(p, field, "hugetlb", text(p, "hugetlb.%s.rsvd.max", h->page_size));
+		w->value = limit;
+		w->is_optional = true; /* the next one must exist */
+		add(p, field, "hugetlb", text(p, "hugetlb.%s.max", h->page_size))->value = limit;
+	}
+	return 0;
+}
+
+static void put_rdma(struct planner *p, const struct oci_rdma *r, struct resource_write *w)
+{
+	char handles[24] = "max", objects[24] = "max";
+	if (r->handles.is_set)
+		(void)snprintf(handles, sizeof(handles), "%" PRIu64, r->handles.value);
+	if (r->objects.is_set)
+		(void)snprintf(objects, sizeof(objects), "%" PRIu64, r->objects.value);
+	w->value = text(p, "%s hca_handle=%s hca_object=%s", r->device, handles, objects);
+}
+
+static int plan_rdma(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	for (size_t i = 0; i < r->nrdma; i++) {
+		const char *device = r->rdma[i].device;
+		if (device[0] == '\0' || strlen(device) > 64 || strpbrk(device, " \n="))
+			return cj_reject(err, "linux.resources.rdma: '%.64s' is no device", device);
+		put_rdma(p, &r->rdma[i], add(p, "rdma", "rdma", "rdma.max"));
+	}
+	return 0;
+}
+
+/* --- io ----------------------------------------------------------------------------- */
+
+/* The BFQ scheduler has a file of its own, in the units of cgroup v1. */
+static int plan_weight(struct planner *p, const char *device, uint64_t weight, struct cj_error *err)
+{
+	if (weight < WEIGHT_MIN || weight > WEIGHT_MAX)
+		return cj_reject(
+		    err, "linux.resources.blockIO.weight: %" PRIu64 " is not between %u and %u",
+		    weight, WEIGHT_MIN, WEIGHT_MAX);
+	struct resource_write *w = add(p, "blockIO.weight", "io", "io.bfq.weight");
+	w->value = text(p, "%s%" PRIu64, device, weight);
+	w->other_file = "io.weight";
+	w->other_value = text(p, "%s%" PRIu64, device, resource_io_weight(weight));
+	return 0;
+}
+
+static int plan_weights(struct planner *p, const struct oci_block_io *io, struct cj_error *err)
+{
+	if (io->weight.is_set && io->weight.value != 0 &&
+	    plan_weight(p, "", io->weight.value, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < io->nweights; i++) {
+		char device[32];
+		(void)snprintf(device, sizeof(device), "%u:%u ", io->weights[i].major,
+			       io->weights[i].minor);
+		if (io->weights[i].weight.is_set &&
+		    plan_weight(p, device, io->weights[i].weight.value, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+static const char *const throttle_keys[] = {
+	[OCI_THROTTLE_READ_BPS] = "rbps",
+	[OCI_THROTTLE_WRITE_BPS] = "wbps",
+	[OCI_THROTTLE_READ_IOPS] = "riops",
+	[OCI_THROTTLE_WRITE_IOPS] = "wiops",
+};
+static_assert(sizeof(throttle_keys) / sizeof(throttle_keys[0]) == OCI_THROTTLE_COUNT, "one each");
+
+/* A rate of 0 takes the limit away, as in cgroup v1. */
+static void plan_rate(struct planner *p, const char *key, const struct oci_block_rate *rate)
+{
+	char value[24] = "max";
+	if (rate->rate > 0)
+		(void)snprintf(value, sizeof(value), "%" PRIu64, rate->rate);
+	struct resource_write *w = add(p, "blockIO.throttle", "io", "io.max");
+	w->is_optional = rate->rate == 0;
+	w->value = text(p, "%u:%u %s=%s", rate->major, rate->minor, key, value);
+}
+
+static int plan_io(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	if (plan_weights(p, &r->block_io, err) < 0)
+		return -err->code;
+	for (size_t kind = 0; kind < OCI_THROTTLE_COUNT; kind++)
+		for (size_t i = 0; i < r->block_io.rates[kind].count; i++)
+			plan_rate(p, throttle_keys[kind], &r->block_io.rates[kind].items[i]);
+	return 0;
+}
+
+/* --- unified ------------------------------------------------------------------------ */
+
+/*
+ * A file of a controller: "memory.high".  Files of the core that move processes, freeze or kill
+ * are not limits; the path must lead nowhere else.
+ */
+static bool is_limit_file(const char *name)
+{
+	size_t size = strlen(name), controller = strcspn(name, ".");
+	bool is_core = strncmp(name, "cgroup.", 7) == 0;
+	return size < 128 && controller > 0 && controller < CONTROL_MAX &&
+	       name[controller] == '.' && name[controller + 1] != '\0' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			    "0123456789_.-") == size &&
+	       (!is_core || strncmp(name, "cgroup.max.", 11) == 0);
+}
+
+/* The kernel takes one line in each write(2). */
+static void add_lines(struct planner *p, const struct oci_pair *pair)
+{
+	const char *controller = arena_strndup(p->arena, pair->name, strcspn(pair->name, "."));
+	p->has_failed = p->has_failed || !controller;
+	for (const char *at = pair->value; *at;) {
+		size_t size = strcspn(at, "\n");
+		if (size > 0)
+			add(p, "unified", controller, pair->name)->value =
+			    arena_strndup(p->arena, at, size);
+		at += size + (at[size] == '\n');
+	}
+}
+
+static int plan_unified(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+{
+	for (size_t i = 0; i < r->unified.count; i++) {
+		const struct oci_pair *pair = &r->unified.items[i];
+		if (!is_limit_file(pair->name))
+			return cj_reject(
+			    err,
+			    "linux.resources.unified: '%.100s' is no controller's file "
+			    "of cgroup v2",
+			    pair->name);
+		add_lines(p, pair);
+	}
+	return 0;
+}
+
+/* --- all ---------------------------------------------------------------------------- */
+
+/* `unified` is last: it overrides. */
+static int (*const plans[])(struct planner *, const struct oci_resources *, struct cj_error *) = {
+	plan_memory,     plan_cpu,  plan_cpuset, plan_pids,
+	plan_huge_pages, plan_rdma, plan_io,     plan_unified,
+};
+
+int resource_writes_plan(const struct oci_resources *resources,
+			 const struct resource_current *current, struct arena *a,
+			 struct resource_writes *out, struct cj_error *err)
+{
+	struct planner p = { .arena = a, .current = current };
+	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		int rc = plans[i](&p, resources, err);
+		if (rc < 0)
+			return rc;
+	}
+	for (size_t i = 0; i < p.count; i++)
+		p.has_failed = p.has_failed || !p.items[i].value || !p.items[i].file;
+	if (p.has_failed)
+		return cj_fail(err, ENOMEM, "plan the container's limits");
+	*out = (struct resource_writes){ .items = p.items, .count = p.count };
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resource_writes - linux.resources of a config.json as writes to files of cgroup v2.  Pure.
+ *
+ * Units of cgroup v1 are converted as other runtimes do: shares to a weight, swap without memory,
+ * a block weight of 10..1000 to one of 1..10000.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/container/config/oci_resources.h"
+
+struct resource_write {
+	const char *field;      /* as config.json calls it: "memory.limit" */
+	const char *controller; /* "memory" */
+	const char *file;       /* "memory.max" */
+	const char *value;
+	/* Where `file` does not exist; NULL: nothing else serves. */
+	const char *other_file, *other_value;
+	/* The file may be missing: the value is "no limit", or another file sets the limit, too. */
+	bool is_optional;
+};
+
+struct resource_writes {
+	const struct resource_write *items; /* in the order in which they are written */
+	size_t count;
+};
+
+/* What the cgroup has now, for a field whose file has two values.  NULL: a new cgroup. */
+struct resource_current {
+	const char *memory_max, *cpu_max; /* the files' texts; NULL: not there */
+};
+
+/*
+ * resource_writes_plan - the writes for every field that is set.  All texts are in the arena.
+ *
+ * Fails: EINVAL, naming the field, for what cgroup v2 does not have and for values that
+ *        contradict each other.
+ */
+int resource_writes_plan(const struct oci_resources *resources,
+			 const struct resource_current *current, struct arena *a,
+			 struct resource_writes *out, struct cj_error *err);
+
+/* cpu.weight for cpu.shares: 2..262144 to 1..10000, linear. */
+uint64_t resource_cpu_weight(uint64_t shares);
+/* io.weight for blockIO.weight: 10..1000 to 1..10000, linear. */
+uint64_t resource_io_weight(uint64_t weight);

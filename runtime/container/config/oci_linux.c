@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "linux" of a config.json as plain data.  Pure. */
+#include "runtime/container/config/oci_linux.h"
+
+#include <limits.h>
+#include <linux/mempolicy.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+
+#define NANOSECS_MAX    999999999
+#define FILE_MODE_MAX   0177777 /* containerd 1.6 writes the file's type, too */
+#define ID_MAP_LINE     33      /* three numbers of ten digits, two blanks, newline */
+#define PERMISSION_BITS 0777
+
+const char *const oci_namespace_names[OCI_NS_COUNT] = {
+	[OCI_NS_USER] = "user", [OCI_NS_CGROUP] = "cgroup",   [OCI_NS_IPC] = "ipc",
+	[OCI_NS_UTS] = "uts",   [OCI_NS_NETWORK] = "network", [OCI_NS_PID] = "pid",
+	[OCI_NS_TIME] = "time", [OCI_NS_MOUNT] = "mount",
+};
+
+/* --- namespaces -------------------------------------------------------------------- */
+
+struct namespace_item {
+	enum oci_namespace_type type;
+	const char *path;
+};
+static const struct json_key namespace_keys[] = {
+	{ "type", JSON_TAKES_STRING, .set = json_set_name, .detail = oci_namespace_names,
+	  .max = OCI_NS_COUNT, .is_required = true, AT(namespace_item, type) },
+	{ "path", OCI_PATH, AT(namespace_item, path) },
+};
+static const struct json_record namespace_record = OCI_TABLE(namespace_keys);
+
+static int read_namespace(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct json_reader below = json_below(in, k->name);
+	struct namespace_item item = { 0 };
+	struct oci_linux *on_linux = record;
+
+	if (json_record_read(&below, node, &namespace_record, &item, err) < 0)
+		return -err->code;
+	struct oci_namespace *namespace = &on_linux->namespaces[item.type];
+	if (namespace->is_wanted)
+		return oci_reject(&below, node, err, "the type '%s' stands here twice",
+				  oci_namespace_names[item.type]);
+	*namespace = (struct oci_namespace){ true, item.path };
+	return 0;
+}
+
+/* --- id maps ----------------------------------------------------------------------- */
+
+static const struct json_key id_map_keys[] = {
+	{ "containerID", OCI_ID, .is_required = true, AT(oci_id_map, container_id) },
+	{ "hostID", OCI_ID, .is_required = true, AT(oci_id_map, host_id) },
+	{ "size", JSON_TAKES_NUMBER, .set = json_set_oci_u32, .min = 1, .max = UINT32_MAX,
+	  .is_required = true, AT(oci_id_map, size) },
+};
+static const struct json_record id_map_record = OCI_TABLE(id_map_keys);
+
+static int check_id_map(const struct json_reader *in, const struct json_node *node, void *object,
+			struct cj_error *err)
+{
+	const struct oci_id_map *map = object;
+
+	if (map->size > UINT32_MAX - map->container_id || map->size > UINT32_MAX - map->host_id)
+		return oci_reject(in, node, err, "the range ends above the largest id");
+	return 0;
+}
+const struct oci_object oci_id_map_object = { &id_map_record, sizeof(struct oci_id_map),
+					      check_id_map };
+LIST(oci_id_maps, items, count);
+
+const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a)
+{
+	size_t size = maps->count * ID_MAP_LINE + 1, used = 0;
+	char *text = arena_alloc(a, size);
+
+	if (!text)
+		return NULL;
+	text[0] = '\0';
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct oci_id_map *map = &maps->items[i];
+		used += (size_t)snprintf(text + used, size - used, "%u %u %u\n", map->container_id,
+					 map->host_id, map->size);
+	}
+	return text;
+}
+
+/* --- time, personality -------------------------------------------------------------- */
+
+static const struct json_key offset_keys[] = {
+	{ "secs", OCI_NUMBER, .set = json_set_oci_s64, AT(oci_time_offset, secs) },
+	{ "nanosecs", OCI_NUMBER, .set = json_set_oci_u32, .max = NANOSECS_MAX,
+	  AT(oci_time_offset, nanosecs) },
+};
+static const struct json_record offset_record = OCI_TABLE(offset_keys);
+static const struct oci_object offset_object = { &offset_record, .check = oci_mark_given };
+
+static const struct json_key offsets_keys[] = {
+	{ "monotonic", OCI_RECORD(offset_object), AT(oci_linux, monotonic) },
+	{ "boottime", OCI_RECORD(offset_object), AT(oci_linux, boottime) },
+};
+/* A clock that is not shifted would be a silent skip. */
+static const struct json_record offsets_record = { offsets_keys, COUNT(offsets_keys), "the file",
+						   .ignores_unknown = false };
+static const struct oci_object offsets_object = { &offsets_record };
+
+#define MPOL_WEIGHTED 6 /* MPOL_WEIGHTED_INTERLEAVE of Linux 6.9 */
+static const struct oci_name memory_mode_names[] = {
+	{ "MPOL_DEFAULT", MPOL_DEFAULT },       { "MPOL_BIND", MPOL_BIND },
+	{ "MPOL_INTERLEAVE", MPOL_INTERLEAVE }, { "MPOL_WEIGHTED_INTERLEAVE", MPOL_WEIGHTED },
+	{ "MPOL_PREFERRED", MPOL_PREFERRED },   { "MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY },
+	{ "MPOL_LOCAL", MPOL_LOCAL },
+};
+static const struct oci_name memory_flag_names[] = {
+	{ "MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING },
+	{ "MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES },
+	{ "MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES },
+};
+const struct oci_names oci_memory_modes = NAMES(memory_mode_names);
+const struct oci_names oci_memory_flags = NAMES(memory_flag_names);
+
+static const struct json_key memory_policy_keys[] = {
+	{ "mode", OCI_NAME(oci_memory_modes), .is_required = true, AT(oci_memory_policy, mode) },
+	{ "nodes", OCI_STRING, .set = json_set_oci_set, AT(oci_memory_policy, nodes) },
+	{ "flags", OCI_BITS(oci_memory_flags), AT(oci_memory_policy, flags) },
+};
+static const struct json_record memory_policy_record = OCI_TABLE(memory_policy_keys);
+static const struct oci_object memory_policy_object = { &memory_policy_record,
+							.check = oci_mark_given };
+
+static const struct oci_name domain_names[] = {
+	{ "LINUX", PER_LINUX },
+	{ "LINUX32", PER_LINUX32 },
+};
+static const struct oci_names domains = NAMES(domain_names);
+static const char no_flags[] = "the specification has no flags of a personality yet";
+
+static const struct json_key personality_keys[] = {
+	{ "domain", OCI_NAME(domains), .is_required = true, AT(oci_personality, domain) },
+	{ "flags", OCI_REFUSED(no_flags) },
+};
+static const struct json_record personality_record = OCI_TABLE(personality_keys);
+static const struct oci_object personality_object = { &personality_record,
+						      .check = oci_mark_given };
+
+/* --- devices ----------------------------------------------------------------------- */
+
+static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	(void)in;
+	if (strlen(text) != 1 || !strchr("cubp", text[0]))
+		return cj_reject(err, "'%.16s' must be c, u, b or p", text);
+	*(char *)json_field(k, record) = text[0];
+	return 0;
+}
+
+#define NUMBER OCI_NUMBER, .set = json_set_oci_u32, .max = UINT32_MAX
+static const struct json_key device_keys[] = {
+	{ "path", OCI_PATH, .is_required = true, AT(oci_device, path) },
+	{ "type", JSON_TAKES_STRING, .set = set_type, .is_required = true, AT(oci_device, type) },
+	{ "major", NUMBER, AT(oci_device, major) },
+	{ "minor", NUMBER, AT(oci_device, minor) },
+	{ "fileMode", OCI_NUMBER, .set = json_set_oci_u64, .max = FILE_MODE_MAX,
+	  AT(oci_device, file_mode) },
+	{ "uid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, uid) },
+	{ "gid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, gid) },
+};
+static const struct json_record device_record = OCI_TABLE(device_keys);
+
+static int check_device(const struct json_reader *in, const struct json_node *node, void *object,
+			struct cj_error *err)
+{
+	struct oci_device *device = object;
+
+	if (!device->path)
+		return oci_reject(in, node, err, "path is empty");
+	if (device->type != 'p' && !(json_get(node, "major") && json_get(node, "minor")))
+		return oci_reject(in, node, err, "'%.64s' needs major and minor", device->path);
+	device->file_mode.value &= PERMISSION_BITS;
+	return 0;
+}
+static const struct oci_object device_object = { &device_record, sizeof(struct oci_device),
+						 check_device };
+
+/* --- classes of service ------------------------------------------------------------ */
+
+static int set_line(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	if (strchr(text, '\n'))
+		return cj_reject(err, "the value has more than one line");
+	return k->is_list ? json_set_strings(in, k, text, record, err)
+			  : json_set_oci_text(in, k, text, record, err);
+}
+
+/* Those that the file system has itself, and those that lead elsewhere. */
+static int set_class(const struct json_reader *in, const struct json_key *k, const char *text,
+		     void *record, struct cj_error *err)
+{
+	static const char *const taken[] = { "info", "mon_data", "mon_groups" };
+	bool is_taken = text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX;
+
+	for (size_t i = 0; i < COUNT(taken); i++)
+		is_taken = is_taken || strcmp(text, taken[i]) == 0;
+	if (is_taken)
+		return cj_reject(err, "'%.64s' is no name of a class", text);
+	return json_set_oci_text(in, k, text, record, err);
+}
+
+static const char no_switches[] = "version 1.3 has enableMonitoring instead";
+static const struct json_key rdt_keys[] = {
+	{ "closID", OCI_STRING, .set = set_class, AT(oci_rdt, clos_id) },
+	{ "l3CacheSchema", OCI_TEXT, AT(oci_rdt, l3_schema) },
+	{ "memBwSchema", OCI_STRING, .set = set_line, AT(oci_rdt, memory_schema) },
+	{ "schemata", OCI_STRING, .is_list = true, .set = set_line, AT(oci_rdt, schemata) },
+	{ "enableMonitoring", OCI_FLAG, AT(oci_rdt, has_monitoring) },
+	{ "enableCMT", OCI_REFUSED(no_switches) },
+	{ "enableMBM", OCI_REFUSED(no_switches) },
+};
+static const struct json_record rdt_record = OCI_TABLE(rdt_keys);
+
+static int check_rdt(const struct json_reader *in, const struct json_node *node, void *object,
+		     struct cj_error *err)
+{
+	struct oci_rdt *rdt = object;
+
+	rdt->is_given = true;
+	if (rdt->memory_schema && strncmp(rdt->memory_schema, "MB:", 3) != 0)
+		return oci_reject(in, node, err, "memBwSchema must begin with 'MB:'");
+	return 0;
+}
+static const struct oci_object rdt_object = { &rdt_record, .check = check_rdt };
+
+/* --- network devices --------------------------------------------------------------- */
+
+static const struct json_key net_device_keys[] = {
+	{ "name", OCI_TEXT, AT(oci_net_device, name) },
+};
+static const struct json_record net_device_record = OCI_TABLE(net_device_keys);
+static const struct oci_object net_device_object = { &net_device_record,
+						     sizeof(struct oci_net_device), NULL };
+
+/* dev_valid_name() of the kernel. */
+static bool is_device_name(const char *name)
+{
+	return name[0] != '\0' && strlen(name) < IFNAMSIZ && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0 && !strpbrk(name, "/: \t\n\v\f\r");
+}
+
+/* By the host's name. */
+static int read_net_devices(const struct json_reader *in, const struct json_key *k,
+			    const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct oci_linux *on_linux = record;
+	int rc = 0;
+
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_OBJECT)
+			return oci_reject(in, n, err, "netDevices.%.64s must be an object", n->key);
+		rc = json_read_oci_item(in, k, n, record, err);
+		if (rc < 0)
+			return rc;
+		struct oci_net_device *device =
+		    (struct oci_net_device *)on_linux->net_devices + on_linux->nnet_devices - 1;
+		device->host_name = n->key;
+		device->name = device->name ? device->name : n->key;
+		if (!is_device_name(device->host_name) || !is_device_name(device->name))
+			return oci_reject(in, n, err, "netDevices: '%.64s' is no name of a device",
+					  is_device_name(n->key) ? device->name : n->key);
+	}
+	return rc;
+}
+
+/* --- all --------------------------------------------------------------------------- */
+
+static const struct oci_name propagation_names[] = {
+	{ "private", MS_PRIVATE },       { "rprivate", MS_PRIVATE | MS_REC },
+	{ "slave", MS_SLAVE },           { "rslave", MS_SLAVE | MS_REC },
+	{ "shared", MS_SHARED },         { "rshared", MS_SHARED | MS_REC },
+	{ "unbindable", MS_UNBINDABLE }, { "runbindable", MS_UNBINDABLE | MS_REC },
+};
+static const struct oci_names propagations = NAMES(propagation_names);
+
+static int set_propagation(const struct json_reader *in, const struct json_key *k, const char *text,
+			   void *record, struct cj_error *err)
+{
+	return text[0] != '\0' ? json_set_oci_name(in, k, text, record, err) : 0;
+}
+
+static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
+
+static const struct json_key linux_keys[] = {
+	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
+	  .read = read_namespace },
+	{ "uidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, uid_maps) },
+	{ "gidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, gid_maps) },
+	{ "timeOffsets", OCI_RECORD(offsets_object) },
+	{ "sysctl", OCI_PAIRS, AT(oci_linux, sysctl) },
+	{ "cgroupsPath", OCI_TEXT, AT(oci_linux, cgroups_path) },
+	{ "resources", OCI_RECORD(oci_resources_object), AT(oci_linux, resources) },
+	{ "devices", OCI_RECORDS(device_object), AT(oci_linux, devices) },
+	{ "seccomp", OCI_RECORD(oci_seccomp_object), AT(oci_linux, seccomp) },
+	{ "rootfsPropagation", OCI_STRING, .set = set_propagation, .detail = &propagations,
+	  AT(oci_linux, rootfs_propagation) },
+	{ "maskedPaths", OCI_PATHS, AT(oci_linux, masked_paths) },
+	{ "readonlyPaths", OCI_PATHS, AT(oci_linux, readonly_paths) },
+	{ "personality", OCI_RECORD(personality_object), AT(oci_linux, personality) },
+	{ "mountLabel", OCI_REFUSED(no_label) },
+	{ "intelRdt", OCI_RECORD(rdt_object), AT(oci_linux, rdt) },
+	{ "netDevices", OCI_OBJECT, .read = read_net_devices, .detail = &net_device_object,
+	  AT(oci_linux, net_devices) },
+	{ "memoryPolicy", OCI_RECORD(memory_policy_object), AT(oci_linux, memory_policy) },
+};
+static const struct json_record linux_record = OCI_TABLE(linux_keys);
+LIST(oci_linux, devices, ndevices);
+LIST(oci_linux, net_devices, nnet_devices);
+
+static int check_maps(const struct json_reader *in, const struct json_node *node,
+		      const struct oci_linux *l, struct cj_error *err)
+{
+	const struct oci_namespace *user = &l->namespaces[OCI_NS_USER];
+	bool has_maps = l->uid_maps.count > 0 || l->gid_maps.count > 0;
+
+	if (has_maps && (!user->is_wanted || user->path))
+		return oci_reject(in, node, err,
+				  "uidMappings and gidMappings need a new user "
+				  "namespace in namespaces");
+	if (has_maps && (l->uid_maps.count == 0 || l->gid_maps.count == 0))
+		return oci_reject(in, node, err, "uidMappings and gidMappings go together");
+	return 0;
+}
+
+static int check_linux(const struct json_reader *in, const struct json_node *node, void *object,
+		       struct cj_error *err)
+{
+	const struct oci_linux *l = object;
+	const struct oci_namespace *time = &l->namespaces[OCI_NS_TIME];
+
+	if (l->namespaces[OCI_NS_MOUNT].path)
+		return oci_reject(in, node, err,
+				  "cejail-oci builds the root in a mount namespace "
+				  "of its own and joins none");
+	if ((l->monotonic.is_given || l->boottime.is_given) && (!time->is_wanted || time->path))
+		return oci_reject(in, node, err, "timeOffsets needs a new time namespace");
+	if (l->nnet_devices > 0 && !l->namespaces[OCI_NS_NETWORK].is_wanted)
+		return oci_reject(in, node, err, "netDevices needs a network namespace");
+	return check_maps(in, node, l, err);
+}
+const struct oci_object oci_linux_object = { &linux_record, .check = check_linux };

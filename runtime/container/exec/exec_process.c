@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process of exec.  Pure, except for exec_process_file(). */
+#include "runtime/container/exec/exec_process.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the command line of exec");
+}
+
+/* --- flags ------------------------------------------------------------------------------ */
+
+static int append(struct strings *list, const struct strings *more, struct arena *a)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		const char *text = arena_strdup(a, more->items[i]);
+		if (!text || strings_add(list, a, text) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool has_name(const char *variable, const char *other)
+{
+	size_t size = strcspn(other, "=");
+	return strncmp(variable, other, size) == 0 && variable[size] == '=';
+}
+
+static bool is_replaced(const char *variable, const struct strings *by)
+{
+	for (size_t i = 0; i < by->count; i++)
+		if (has_name(variable, by->items[i]))
+			return true;
+	return false;
+}
+
+/* A name stands once: programs read the first, shells the last of two. */
+static int merge_env(const struct strings *flags, const struct strings *env, struct arena *a,
+		     struct strings *out, struct cj_error *err)
+{
+	struct strings merged = { 0 };
+	for (size_t i = 0; i < flags->count; i++)
+		if (!strchr(flags->items[i], '=') || flags->items[i][0] == '=')
+			return cj_reject(err, "--env '%s' is not NAME=VALUE", flags->items[i]);
+	for (size_t i = 0; i < env->count; i++)
+		if (!is_replaced(env->items[i], flags) &&
+		    strings_add(&merged, a, env->items[i]) < 0)
+			return no_memory(err);
+	if (append(&merged, flags, a) < 0)
+		return no_memory(err);
+	*out = merged;
+	return 0;
+}
+
+/* Lists of the container are shared with its configuration: a copy grows. */
+static int add_caps(const struct strings *flags, struct arena *a, struct strings *set,
+		    struct cj_error *err)
+{
+	struct strings copy = { 0 };
+	if (append(&copy, set, a) < 0 || append(&copy, flags, a) < 0)
+		return no_memory(err);
+	*set = copy;
+	return 0;
+}
+
+static int merge_caps(const struct strings *flags, struct arena *a, struct oci_capabilities *caps,
+		      struct cj_error *err)
+{
+	if (flags->count == 0)
+		return 0;
+	caps->is_given = true;
+	if (add_caps(flags, a, &caps->bounding, err) < 0 ||
+	    add_caps(flags, a, &caps->effective, err) < 0 ||
+	    add_caps(flags, a, &caps->permitted, err) < 0)
+		return -err->code;
+	return 0;
+}
+
+static int merge_groups(const struct strings *flags, struct arena *a, struct oci_user *user,
+			struct cj_error *err)
+{
+	if (flags->count == 0)
+		return 0;
+	uint32_t *groups = arena_array(a, user->ngroups + flags->count, sizeof(*groups));
+	if (!groups)
+		return no_memory(err);
+	if (user->ngroups > 0)
+		memcpy(groups, user->groups, user->ngroups * sizeof(*groups));
+	for (size_t i = 0; i < flags->count; i++) {
+		uint64_t gid;
+		if (parse_u64(flags->items[i], 0, OCI_ID_MAX, &gid, err) < 0)
+			return cj_wrap(err, "--additional-gids");
+		groups[user->ngroups + i] = (uint32_t)gid;
+	}
+	user->groups = groups;
+	user->ngroups += flags->count;
+	return 0;
+}
+
+/* The ids stay what they were unless the whole text is right: oci_user_parse(). */
+static int merge_user(const char *flag, struct oci_user *user, struct cj_error *err)
+{
+	if (flag && oci_user_parse(flag, &user->uid, &user->gid, err) < 0)
+		return cj_wrap(err, "--user");
+	return 0;
+}
+
+static int merge_text(const char *flag, struct arena *a, const char **out, struct cj_error *err)
+{
+	if (!flag)
+		return 0;
+	*out = arena_strdup(a, flag);
+	return *out ? 0 : no_memory(err);
+}
+
+int exec_process_merge(const struct oci_options *o, const struct oci_process *of_container,
+		       struct arena *a, struct oci_process *out, struct cj_error *err)
+{
+	struct oci_process p = *of_container;
+	p.args = (struct strings){ 0 };
+	p.has_terminal = o->wants_tty;
+	p.no_new_privileges = p.no_new_privileges || o->no_new_privs;
+	if (o->operands.count == 0)
+		return cj_reject(err, "exec needs a command, or --process");
+	if (append(&p.args, &o->operands, a) < 0)
+		return no_memory(err);
+	if (merge_env(&o->env, &of_container->env, a, &p.env, err) < 0 ||
+	    merge_user(o->user, &p.user, err) < 0 ||
+	    merge_groups(&o->additional_gids, a, &p.user, err) < 0 ||
+	    merge_caps(&o->caps, a, &p.capabilities, err) < 0 ||
+	    merge_text(o->cwd, a, &p.cwd, err) < 0 ||
+	    merge_text(o->apparmor, a, &p.apparmor_profile, err) < 0)
+		return -err->code;
+	if (p.cwd[0] != '/')
+		return cj_reject(err, "--cwd '%s' is not absolute", p.cwd);
+	*out = p;
+	return 0;
+}
+
+/* --- --process -------------------------------------------------------------------------- */
+
+static int refuse_flags(const struct oci_options *o, struct cj_error *err)
+{
+	const struct {
+		bool is_given;
+		const char *name;
+	} flags[] = {
+		{ o->operands.count > 0, "a command" },
+		{ o->user, "--user" },
+		{ o->cwd, "--cwd" },
+		{ o->env.count > 0, "--env" },
+		{ o->caps.count > 0, "--cap" },
+		{ o->apparmor, "--apparmor" },
+		{ o->no_new_privs, "--no-new-privs" },
+		{ o->additional_gids.count > 0, "--additional-gids" },
+	};
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (flags[i].is_given)
+			return cj_reject(err, "exec: --process and %s exclude each other",
+					 flags[i].name);
+	return 0;
+}
+
+static int refuse_unsupported(const struct oci_options *o, struct cj_error *err)
+{
+	if (o->process_label)
+		return cj_reject(err, "--process-label: SELinux is not supported");
+	return 0;
+}
+
+/* It may be a pipe, /dev/fd/N or a file that the engine has just written. */
+int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
+		      struct cj_error *err)
+{
+	char *text;
+	size_t size;
+	if (refuse_unsupported(o, err) < 0)
+		return -err->code;
+	if (!o->process)
+		return 0;
+	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return cj_fail(err, errno, "--process: open '%s'", o->process);
+	if (refuse_flags(o, err) < 0 ||
+	    fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &size, o->process, err) < 0 ||
+	    oci_process_read(o->process, text, size, a, out, err) < 0)
+		return -err->code;
+	out->has_terminal = out->has_terminal || o->wants_tty;
+	return 0;
+}

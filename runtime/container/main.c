@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cejail-oci: an OCI runtime.  Reads the command line, runs a verb, reports its failure. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/container/config/oci_features.h"
+#include "runtime/container/oci_log.h"
+#include "runtime/container/oci_verbs.h"
+#include "runtime/container/process/own_copy.h"
+
+#define STATUS_FAILED      1
+#define STATUS_EXEC_FAILED 255 /* a status that few programs have */
+
+static int print_version(void)
+{
+	(void)printf("cejail-oci version %s\nspec: " OCI_VERSION_MAX "\n", CJ_VERSION);
+	return 0;
+}
+
+static int print_help(const struct oci_options *o)
+{
+	oci_options_print_help(o->verb != OCI_VERB_COUNT, o->verb);
+	return 0;
+}
+
+/* A process of these enters a container. */
+static bool needs_copy(enum oci_verb_id verb)
+{
+	return verb == OCI_CREATE || verb == OCI_RUN || verb == OCI_EXEC;
+}
+
+static int perform(struct oci_call *call, char *const argv[], struct cj_error *err)
+{
+	if (call->options->wants_help)
+		return print_help(call->options);
+	if (call->options->wants_version)
+		return print_version();
+	if (needs_copy(call->options->verb) && own_copy_enter(argv, err) < 0)
+		return -err->code;
+	oci_log_debug(call->options, "%s", oci_options_verb(call->options->verb));
+	return oci_verbs_run(call, err);
+}
+
+/* A verb's output that is lost is a failure, too. */
+static int flush_output(struct cj_error *err)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cj_fail(err, errno ? errno : EIO, "write to standard output");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	auto_arena struct arena arena = { 0 };
+	struct cj_error err = { 0 };
+	struct oci_options options = { .verb = OCI_VERB_COUNT };
+	struct oci_call call = { .options = &options, .arena = &arena };
+	unsigned were_open;
+
+	(void)argc;
+	log_set_program("cejail-oci");
+	if (fd_claim_stdio(&were_open, &err) < 0 ||
+	    oci_options_parse((const char *const *)argv + (argv[0] ? 1 : 0), &arena, &options,
+			      &err) < 0 ||
+	    perform(&call, argv, &err) < 0 || flush_output(&err) < 0) {
+		oci_log_error(&options, &err);
+		return options.verb == OCI_EXEC ? STATUS_EXEC_FAILED : STATUS_FAILED;
+	}
+	return call.exit_status;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of cejail-oci, by two tables.  Pure, except for the help texts. */
+#include "runtime/container/oci_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "runtime/run/options/help.h"
+#include "runtime/run/options/option_syntax.h"
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#define NAMES_MAX 96
+#define NAMED_MAX 64
+
+/* --- the tables --------------------------------------------------------------------- */
+
+#define BIT(verb) (1u << (verb))
+#define MAKING    (BIT(OCI_CREATE) | BIT(OCI_RUN))
+#define JOINING   (MAKING | BIT(OCI_EXEC))
+
+static const struct verb_row {
+	const char *name, *operands, *help;
+	bool takes_id;
+	unsigned operands_max; /* behind the id */
+	bool ends_options;     /* the first operand ends the options */
+} verbs[OCI_VERB_COUNT] = {
+	[OCI_CREATE] = { "create", "ID", "make a container that waits for start", true, 0, false },
+	[OCI_START] = { "start", "ID", "let a created container execute its program", true, 0,
+			false },
+	[OCI_STATE] = { "state", "ID", "print a container's state as JSON", true, 0, false },
+	[OCI_KILL] = { "kill", "ID [SIGNAL]", "send a signal to a container's first process (TERM)",
+		       true, 1, false },
+	[OCI_DELETE] = { "delete", "ID", "remove a stopped container", true, 0, false },
+	[OCI_RUN] = { "run", "ID", "create and start; the exit status is the program's", true, 0,
+		      false },
+	[OCI_EXEC] = { "exec", "ID [COMMAND [ARG...]]", "run one more process in a container", true,
+		       OCI_OPERANDS_MAX, true },
+	[OCI_LIST] = { "list", "", "list the containers below --root", false, 0, false },
+	[OCI_PS] = { "ps", "ID", "list the processes of a container", true, OCI_OPERANDS_MAX,
+		     false },
+	[OCI_PAUSE] = { "pause", "ID", "freeze a container's processes", true, 0, false },
+	[OCI_RESUME] = { "resume", "ID", "thaw a container's processes", true, 0, false },
+	[OCI_UPDATE] = { "update", "ID", "change the limits of a container", true, 0, false },
+	[OCI_EVENTS] = { "events", "ID", "print a container's use of resources as JSON", true, 0,
+			 false },
+	[OCI_FEATURES] = { "features", "", "print what this program supports, as JSON", false, 0,
+			   false },
+	[OCI_SPEC] = { "spec", "", "write an example config.json", false, 0, false },
+};
+
+struct option_row;
+typedef int option_setter(const struct option_row *row, const char *value, struct arena *a,
+			  struct oci_options *o, struct cj_error *err);
+
+struct option_row {
+	const char *name;
+	char letter;       /* 0: none */
+	const char *value; /* what --help calls it; NULL: takes none */
+	unsigned verbs;    /* 0: before the verb */
+	size_t offset;
+	option_setter *set;
+	const char *help;
+};
+
+static option_setter set_flag, set_text, set_list, set_fds, set_log_format, set_manager, set_format,
+    set_nothing;
+
+#define AT(field)   offsetof(struct oci_options, field)
+#define FLAG(field) AT(field), set_flag
+#define TEXT(field) AT(field), set_text
+#define LIMIT(name, field, what)                                                                   \
+	{                                                                                          \
+		name, 0, what, BIT(OCI_UPDATE), TEXT(field), "replace this limit"                  \
+	}
+
+static const struct option_row rows[] = {
+	{ "root", 0, "DIR", 0, TEXT(root), "where the states of containers are kept" },
+	{ "log", 0, "FILE", 0, TEXT(log), "append messages to this file, too" },
+	{ "log-format", 0, "FORMAT", 0, 0, set_log_format, "text or json" },
+	{ "systemd-cgroup", 0, NULL, 0, FLAG(uses_systemd), "ask systemd for the cgroup" },
+	{ "cgroup-manager", 0, "NAME", 0, 0, set_manager, "cgroupfs, systemd or disabled" },
+	{ "result-dir", 0, "DIR", 0, TEXT(result_dir),
+	  "the directory of files that io.cejail.result names" },
+	{ "rootless", 0, "VALUE", 0, 0, set_nothing,
+	  "accepted: whether the caller is root is found out" },
+	{ "debug", 0, NULL, 0, FLAG(is_debug), "write a line for each step" },
+	{ "help", 'h', NULL, 0, FLAG(wants_help), "this text" },
+	{ "version", 'v', NULL, 0, FLAG(wants_version), "the version" },
+
+	{ "help", 'h', NULL, ~0u, FLAG(wants_help), "this text" },
+	{ "bundle", 'b', "DIR", MAKING | BIT(OCI_SPEC), TEXT(bundle),
+	  "the bundle; default: the working directory" },
+	{ "config", 'f', "FILE", MAKING, TEXT(config), "read this in place of config.json" },
+	{ "pid-file", 0, "FILE", JOINING, TEXT(pid_file), "write the process id to this file" },
+	{ "console-socket", 0, "SOCKET", JOINING, TEXT(console_socket),
+	  "send the terminal's descriptor to this socket" },
+	{ "no-pivot", 0, NULL, MAKING, FLAG(no_pivot), "accepted, without effect" },
+	{ "no-new-keyring", 0, NULL, MAKING, FLAG(no_new_keyring), "keep the caller's keyring" },
+	{ "preserve-fds", 0, "N", JOINING, 0, set_fds, "keep N descriptors from 3 on" },
+	{ "no-subreaper", 0, NULL, BIT(OCI_RUN), 0, set_nothing, "accepted, without effect" },
+	{ "detach", 'd', NULL, BIT(OCI_RUN) | BIT(OCI_EXEC), FLAG(is_detached),
+	  "do not wait for the end" },
+	{ "keep", 0, NULL, BIT(OCI_RUN), FLAG(keep), "do not delete the container at its end" },
+
+	{ "all", 'a', NULL, BIT(OCI_KILL), FLAG(all), "signal every process of the container" },
+	{ "force", 'f', NULL, BIT(OCI_DELETE), FLAG(force),
+	  "kill what still runs; no error if it "
+	  "does not exist" },
+
+	{ "process", 'p', "FILE", BIT(OCI_EXEC), TEXT(process), "the process, as in config.json" },
+	{ "tty", 't', NULL, BIT(OCI_EXEC), FLAG(wants_tty), "give it a terminal" },
+	{ "user", 'u', "UID[:GID]", BIT(OCI_EXEC), TEXT(user), "run as these ids" },
+	{ "cwd", 0, "DIR", BIT(OCI_EXEC), TEXT(cwd), "the working directory" },
+	{ "env", 'e', "NAME=VALUE", BIT(OCI_EXEC), AT(env), set_list, "set a variable" },
+	{ "cap", 'c', "CAPABILITY", BIT(OCI_EXEC), AT(caps), set_list, "add a capability" },
+	{ "additional-gids", 'g', "GID", BIT(OCI_EXEC), AT(additional_gids), set_list,
+	  "add a supplementary group" },
+	{ "no-new-privs", 0, NULL, BIT(OCI_EXEC), FLAG(no_new_privs), "set no_new_privs" },
+	{ "apparmor", 0, "PROFILE", BIT(OCI_EXEC), TEXT(apparmor), "the AppArmor profile" },
+	{ "process-label", 0, "LABEL", BIT(OCI_EXEC), TEXT(process_label), "refused" },
+	{ "cgroup", 0, "PATH", BIT(OCI_EXEC), TEXT(cgroup),
+	  "an existing cgroup below the container's" },
+	{ "ignore-paused", 0, NULL, BIT(OCI_EXEC), FLAG(ignore_paused),
+	  "also in a paused container" },
+
+	{ "format", 'f', "FORMAT", BIT(OCI_LIST) | BIT(OCI_PS), 0, set_format, "table or json" },
+	{ "quiet", 'q', NULL, BIT(OCI_LIST), FLAG(is_quiet), "print the ids alone" },
+
+	{ "resources", 'r', "FILE", BIT(OCI_UPDATE), TEXT(resources),
+	  "the limits as JSON; '-': standard input" },
+	LIMIT("memory", memory, "BYTES"),
+	LIMIT("memory-reservation", memory_reservation, "BYTES"),
+	LIMIT("memory-swap", memory_swap, "BYTES"),
+	LIMIT("pids-limit", pids_limit, "N"),
+	LIMIT("cpu-quota", cpu_quota, "US"),
+	LIMIT("cpu-period", cpu_period, "US"),
+	LIMIT("cpu-share", cpu_share, "N"),
+	LIMIT("cpu-rt-period", cpu_rt_period, "US"),
+	LIMIT("cpu-rt-runtime", cpu_rt_runtime, "US"),
+	LIMIT("cpu-burst", cpu_burst, "US"),
+	LIMIT("cpu-idle", cpu_idle, "N"),
+	LIMIT("cpuset-cpus", cpuset_cpus, "LIST"),
+	LIMIT("cpuset-mems", cpuset_mems, "LIST"),
+	LIMIT("blkio-weight", blkio_weight, "N"),
+
+	{ "stats", 0, NULL, BIT(OCI_EVENTS), FLAG(stats_once), "print once and end" },
+	{ "interval", 0, "TIME", BIT(OCI_EVENTS), TEXT(interval), "time between two lines" },
+
+	{ "rootless", 0, NULL, BIT(OCI_SPEC), FLAG(rootless), "for a caller who is not root" },
+};
+
+/* --- values -------------------------------------------------------------------------- */
+
+static void *field(const struct option_row *row, struct oci_options *o)
+{
+	return (char *)o + row->offset;
+}
+
+static int set_flag(const struct option_row *row, const char *value, struct arena *a,
+		    struct oci_options *o, struct cj_error *err)
+{
+	(void)a, (void)value, (void)err;
+	*(bool *)field(row, o) = true;
+	return 0;
+}
+
+static int set_text(const struct option_row *row, const char *value, struct arena *a,
+		    struct oci_options *o, struct cj_error *err)
+{
+	(void)a, (void)err;
+	*(const char **)field(row, o) = value;
+	return 0;
+}
+
+static int set_list(const struct option_row *row, const char *value, struct arena *a,
+		    struct oci_options *o, struct cj_error *err)
+{
+	if (strings_add(field(row, o), a, value) < 0)
+		return cj_fail(err, ENOMEM, "option '--%s'", row->name);
+	return 0;
+}
+
+static int set_fds(const struct option_row *row, const char *value, struct arena *a,
+		   struct oci_options *o, struct cj_error *err)
+{
+	(void)a;
+	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &o->preserve_fds, err) < 0)
+		return cj_wrap(err, "option '--%s'", row->name);
+	return 0;
+}
+
+static int set_nothing(const struct option_row *row, const char *value, struct arena *a,
+		       struct oci_options *o, struct cj_error *err)
+{
+	(void)row, (void)value, (void)a, (void)o, (void)err;
+	return 0;
+}
+
+static int choose(const struct option_row *row, const char *value, const char *const *names,
+		  struct cj_error *err)
+{
+	for (int i = 0; names[i]; i++)
+		if (strcmp(value, names[i]) == 0)
+			return i;
+	return cj_reject(err, "option '--%s' takes %s or %s%s%s, not '%s'", row->name, names[0],
+			 names[1], names[2] ? " or " : "", names[2] ? names[2] : "", value);
+}
+
+static int set_log_format(const struct option_row *row, const char *value, struct arena *a,
+			  struct oci_options *o, struct cj_error *err)
+{
+	static const char *const names[] = { "text", "json", NULL };
+	int chosen = choose(row, value, names, err);
+
+	(void)a;
+	if (chosen < 0)
+		return chosen;
+	o->is_log_json = chosen == 1;
+	return 0;
+}
+
+static int set_manager(const struct option_row *row, const char *value, struct arena *a,
+		       struct oci_options *o, struct cj_error *err)
+{
+	static const char *const names[] = { "cgroupfs", "systemd", "disabled", NULL };
+	int chosen = choose(row, value, names, err);
+
+	(void)a;
+	if (chosen < 0)
+		return chosen;
+	o->uses_systemd = chosen == 1;
+	o->has_no_cgroup = chosen == 2;
+	return 0;
+}
+
+static int set_format(const struct option_row *row, const char *value, struct arena *a,
+		      struct oci_options *o, struct cj_error *err)
+{
+	static const char *const names[] = { "table", "json", NULL };
+	int chosen = choose(row, value, names, err);
+
+	(void)a;
+	if (chosen < 0)
+		return chosen;
+	o->is_json = chosen == 1;
+	return 0;
+}
+
+/* --- the arguments --------------------------------------------------------------------- */
+
+/* Where the reader is: before the verb, or in its options. */
+struct place {
+	const char *const *next;
+	bool has_verb, options_ended, has_id;
+	struct arena *arena;
+};
+
+static bool is_row_of(const struct option_row *row, const struct place *p,
+		      const struct oci_options *o)
+{
+	return p->has_verb ? (row->verbs & BIT(o->verb)) != 0 : row->verbs == 0;
+}
+
+static int hint_help(const struct place *p, const struct oci_options *o, struct cj_error *err)
+{
+	return cj_hint(err, "see 'cejail-oci %s%s--help'", p->has_verb ? verbs[o->verb].name : "",
+		       p->has_verb ? " " : "");
+}
+
+static int reject_option(const char *named, const struct place *p, const struct oci_options *o,
+			 struct cj_error *err)
+{
+	const char *names[NAMES_MAX + 1] = { NULL };
+	size_t n = 0;
+	const char *nearest;
+	int rc = cj_reject(err, "unknown option '%.*s'", NAMED_MAX, named);
+
+	for (size_t i = 0; i < LENGTH(rows) && n < NAMES_MAX; i++)
+		if (is_row_of(&rows[i], p, o))
+			names[n++] = rows[i].name;
+	nearest = strlen(named) > 3 ? text_nearest(named + 2, names) : NULL;
+	if (nearest)
+		cj_hint(err, "did you mean '--%s'?", nearest);
+	else
+		hint_help(p, o, err);
+	return rc;
+}
+
+static int take_row(const struct option_row *row, const char *attached, struct place *p,
+		    struct oci_options *o, struct cj_error *err)
+{
+	const char *value = attached;
+
+	if (!row->value && attached) {
+		/* Go's flags, which engines know, may be written --flag=true. */
+		if (strcmp(attached, "true") == 0)
+			value = NULL;
+		else if (strcmp(attached, "false") == 0)
+			return 0;
+		else
+			return cj_reject(err, "option '--%s' takes no value", row->name);
+	}
+	if (row->value && !attached && !*p->next) {
+		int rc = cj_reject(err, "option '--%s' needs a value (%s)", row->name, row->value);
+		hint_help(p, o, err);
+		return rc;
+	}
+	if (row->value && !attached)
+		value = *p->next++;
+	return row->set(row, value, p->arena, o, err);
+}
+
+static int take_long(const struct long_option *given, const char *arg, struct place *p,
+		     struct oci_options *o, struct cj_error *err)
+{
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		if (is_row_of(&rows[i], p, o) && option_has_name(given, rows[i].name))
+			return take_row(&rows[i], given->value, p, o, err);
+	return reject_option(arg, p, o, err);
+}
+
+/* "-b DIR", "-bDIR", "-dt". */
+static int take_letters(const char *arg, struct place *p, struct oci_options *o,
+			struct cj_error *err)
+{
+	for (const char *c = arg + 1; *c; c++) {
+		const struct option_row *row = NULL;
+		for (size_t i = 0; i < LENGTH(rows) && !row; i++)
+			if (is_row_of(&rows[i], p, o) && rows[i].letter == *c)
+				row = &rows[i];
+		if (!row)
+			return reject_option(arg, p, o, err);
+		if (row->value)
+			return take_row(row, c[1] ? c + 1 : NULL, p, o, err);
+		if (take_row(row, NULL, p, o, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+static int take_verb(const char *arg, struct place *p, struct oci_options *o, struct cj_error *err)
+{
+	const char *names[OCI_VERB_COUNT + 1] = { NULL };
+
+	for (int i = 0; i < OCI_VERB_COUNT; i++) {
+		names[i] = verbs[i].name;
+		if (strcmp(arg, names[i]) != 0)
+			continue;
+		o->verb = (enum oci_verb_id)i;
+		p->has_verb = true;
+		return 0;
+	}
+	const char *nearest = text_nearest(arg, names);
+	int rc = cj_reject(err, "unknown command '%s'", arg);
+	if (nearest)
+		cj_hint(err, "did you mean '%s'?", nearest);
+	else
+		hint_help(p, o, err);
+	return rc;
+}
+
+static int take_operand(const char *arg, struct place *p, struct oci_options *o,
+			struct cj_error *err)
+{
+	const struct verb_row *verb = &verbs[o->verb];
+
+	if (!p->has_verb)
+		return take_verb(arg, p, o, err);
+	if (verb->ends_options)
+		p->options_ended = true;
+	if (verb->takes_id && !p->has_id) {
+		o->id = arg;
+		p->has_id = true;
+		return 0;
+	}
+	if (o->operands.count >= verb->operands_max) {
+		int rc = cj_reject(err, "%s: unexpected argument '%s'", verb->name, arg);
+		hint_help(p, o, err);
+		return rc;
+	}
+	if (strings_add(&o->operands, p->arena, arg) < 0)
+		return cj_fail(err, ENOMEM, "read the arguments");
+	return 0;
+}
+
+static int take_argument(struct place *p, struct oci_options *o, struct cj_error *err)
+{
+	const char *arg = *p->next++;
+	struct long_option given;
+
+	if (p->options_ended || arg[0] != '-' || arg[1] == '\0')
+		return take_operand(arg, p, o, err);
+	if (strcmp(arg, "--") == 0) {
+		p->options_ended = true;
+		return 0;
+	}
+	return option_split(arg, &given) ? take_long(&given, arg, p, o, err)
+					 : take_letters(arg, p, o, err);
+}
+
+static int check_whole(const struct place *p, const struct oci_options *o, struct cj_error *err)
+{
+	int rc = 0;
+
+	if (o->wants_help || o->wants_version)
+		return 0;
+	if (!p->has_verb)
+		rc = cj_reject(err, "no command is given");
+	else if (verbs[o->verb].takes_id && !p->has_id)
+		rc = cj_reject(err, "%s: no container id is given", verbs[o->verb].name);
+	if (rc < 0)
+		hint_help(p, o, err);
+	return rc;
+}
+
+int oci_options_parse(const char *const *args, struct arena *a, struct oci_options *out,
+		      struct cj_error *err)
+{
+	struct place p = { .next = args, .arena = a };
+
+	*out = (struct oci_options){ .verb = OCI_VERB_COUNT };
+	while (*p.next)
+		if (take_argument(&p, out, err) < 0)
+			return -err->code;
+	return check_whole(&p, out, err);
+}
+
+const char *oci_options_verb(enum oci_verb_id verb)
+{
+	return verbs[verb].name;
+}
+
+/* --- the help texts ---------------------------------------------------------------------- */
+
+static void print_rows(unsigned verb_bit)
+{
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct option_row *row = &rows[i];
+		int width;
+
+		if (verb_bit ? !(row->verbs & verb_bit) : row->verbs != 0)
+			continue;
+		width = row->letter ? printf("  -%c, --%s", row->letter, row->name)
+				    : printf("  --%s", row->name);
+		width += row->value ? printf(" %s", row->value) : 0;
+		help_print(width, row->help);
+	}
+}
+
+void oci_options_print_help(bool has_verb, enum oci_verb_id verb)
+{
+	if (has_verb) {
+		(void)printf("Usage: cejail-oci %s [OPTION...] %s\n%s: cejail-oci(8).\n\n",
+			     verbs[verb].name, verbs[verb].operands, verbs[verb].help);
+		print_rows(BIT(verb));
+		return;
+	}
+	(void)printf("Usage: cejail-oci [OPTION...] COMMAND [OPTION...] [ID]\n"
+		     "An OCI runtime for podman, containerd and CRI-O: cejail-oci(8).\n\n"
+		     "Commands:\n");
+	for (int i = 0; i < OCI_VERB_COUNT; i++)
+		help_print(printf("  %s %s", verbs[i].name, verbs[i].operands), verbs[i].help);
+	(void)printf("\nOptions before the command:\n");
+	print_rows(0);
+}

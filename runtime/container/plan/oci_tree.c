@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a container's file tree.  Pure. */
+#include "runtime/container/plan/oci_tree.h"
+
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "runtime/container/plan/mount_options.h"
+#include "runtime/container/plan/oci_path.h"
+#include "runtime/container/plan/oci_sysctls.h"
+
+#define ID_MAPS_MAX 340 /* lines; user_namespaces(7) */
+
+/* config-linux.md, "Default Devices"; numbers: Documentation/admin-guide/devices.txt. */
+static const struct {
+	const char *path;
+	unsigned major_number, minor_number;
+} default_devices[] = {
+	{ "/dev/null", 1, 3 },   { "/dev/zero", 1, 5 },    { "/dev/full", 1, 7 },
+	{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
+};
+
+/* runtime-linux.md, "Dev symbolic links"; ptmx is that of the container's own devpts. */
+static const struct {
+	const char *path, *target;
+} default_links[] = {
+	{ "/dev/fd", "/proc/self/fd" },       { "/dev/stdin", "/proc/self/fd/0" },
+	{ "/dev/stdout", "/proc/self/fd/1" }, { "/dev/stderr", "/proc/self/fd/2" },
+	{ "/dev/ptmx", "pts/ptmx" },
+};
+
+#define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+static const struct mounts_option dev_options[] = {
+	{ "source", "tmpfs" },
+	{ "mode", "755" },
+	{ "size", "65536k" },
+};
+static const struct tree_op dev_tmpfs = {
+	.kind = TREE_FS,
+	.path = "/dev",
+	.type = "tmpfs",
+	.attrs = { .set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_STRICTATIME },
+	.options = dev_options,
+	.noptions = COUNT_OF(dev_options),
+};
+
+struct planner {
+	const struct oci_config *config;
+	struct arena *arena;
+	struct tree_op *ops;
+	size_t nops;
+	enum { DEV_ABSENT, DEV_FILE_SYSTEM, DEV_BIND } dev; /* the last mount at /dev */
+	bool keeps_peers;
+	struct strings warnings;
+};
+
+/* --- one mount ----------------------------------------------------------------------------- */
+
+static int format_maps(const struct oci_id_maps *maps, struct arena *a, const char **out,
+		       struct cj_error *err)
+{
+	if (maps->count > ID_MAPS_MAX)
+		return cj_reject(err, "an id map has more than %d lines", ID_MAPS_MAX);
+	*out = oci_id_maps_format(maps, a);
+	return *out ? 0 : cj_fail(err, ENOMEM, "format an id map");
+}
+
+/* The mount's own maps, or the container's: config.md, "idmap". */
+static int plan_ids(const struct planner *p, const struct oci_mount *mount,
+		    const struct mount_options *options, struct tree_op *op, struct cj_error *err)
+{
+	const struct oci_id_maps *uids = &mount->uid_maps, *gids = &mount->gid_maps;
+	bool has_maps = uids->count > 0 || gids->count > 0;
+	if (!has_maps && !options->has_idmap)
+		return 0;
+	if (op->kind != TREE_BIND)
+		return cj_reject(err, "ids can only be mapped in a bind");
+	if (!has_maps) {
+		uids = &p->config->on_linux.uid_maps;
+		gids = &p->config->on_linux.gid_maps;
+	}
+	if (uids->count == 0 || gids->count == 0)
+		return cj_reject(err, "an ID-mapped mount needs uidMappings and gidMappings");
+	op->ids.is_recursive = options->idmap_is_recursive;
+	int rc = format_maps(uids, p->arena, &op->ids.uid_map, err);
+	return rc < 0 ? rc : format_maps(gids, p->arena, &op->ids.gid_map, err);
+}
+
+static int warn(struct planner *p, const char *text, struct cj_error *err)
+{
+	return text && strings_add(&p->warnings, p->arena, text) == 0
+		   ? 0
+		   : cj_fail(err, ENOMEM, "list the mounts");
+}
+
+/* It may be a misspelled "nosuid": to ignore it would weaken the mount. */
+static int reject_unknown(const struct mounts_option *option, struct cj_error *err)
+{
+	const char *nearest = mount_options_nearest(option->key);
+	int rc = cj_reject(err, "unknown option '%.64s%s%.64s' of a bind mount", option->key,
+			   option->value ? "=" : "", option->value ? option->value : "");
+	if (nearest)
+		cj_hint(err, "did you mean '%s'?", nearest);
+	return rc;
+}
+
+/* The options of a file system have no effect in a bind. */
+static int check_bind_data(struct planner *p, const struct mount_options *options, const char *path,
+			   struct cj_error *err)
+{
+	for (size_t i = 0; i < options->ndata; i++) {
+		const char *key = options->data[i].key;
+		if (!mount_options_is_data(key))
+			return reject_unknown(&options->data[i], err);
+		const char *text = arena_printf(p->arena,
+						"mount '%s': option '%s' is no option of a bind "
+						"mount, and has no effect",
+						path, key);
+		if (warn(p, text, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+static int plan_bind(struct planner *p, const struct oci_mount *mount,
+		     const struct mount_options *options, struct tree_op *op, struct cj_error *err)
+{
+	if (!mount->source || mount->source[0] == '\0')
+		return cj_reject(err, "a bind needs a source");
+	if (options->copies_up)
+		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is a bind");
+	int rc = check_bind_data(p, options, op->path, err);
+	if (rc < 0)
+		return rc;
+	op->kind = TREE_BIND;
+	op->source = mount->source;
+	op->is_recursive = options->is_recursive;
+	/* The host's cgroups come along with its /sys: what is read-only there is so as a whole
+	 * (CVE-2023-25809). */
+	if (strcmp(op->path, "/sys") == 0 && options->is_read_only)
+		op->attrs.set_below |= MOUNT_ATTR_RDONLY;
+	return 0;
+}
+
+static bool is_one_of(const char *text, const char *const *names)
+{
+	while (*names && strcmp(text, *names) != 0)
+		names++;
+	return *names != NULL;
+}
+
+/* The kernel takes no more, but for the paths of an overlay there is another form. */
+static int check_data(const char *type, const struct mount_options *options, struct cj_error *err)
+{
+	static const char *const paths[] = { "lowerdir", "upperdir", "workdir", NULL };
+	for (size_t i = 0; i < options->ndata; i++) {
+		const struct mounts_option *item = &options->data[i];
+		bool may_be_long = strcmp(type, "overlay") == 0 && is_one_of(item->key, paths);
+		if (strlen(item->key) > MOUNTS_OPTION_MAX ||
+		    (item->value && strlen(item->value) > MOUNTS_OPTION_MAX && !may_be_long))
+			return cj_reject(err, "option '%.32s' is longer than %d bytes", item->key,
+					 MOUNTS_OPTION_MAX);
+	}
+	return 0;
+}
+
+static int plan_file_system(const struct oci_mount *mount, struct mount_options *options,
+			    struct tree_op *op, struct cj_error *err)
+{
+	/* Their superblock is shared or always writable: "ro" is the mount's. */
+	static const char *const pseudo[] = { "proc",    "sysfs",  "tmpfs", "devpts",
+					      "cgroup2", "mqueue", NULL };
+	if (!mount->type)
+		return cj_reject(err, "it has no type and is no bind");
+	op->kind = TREE_FS;
+	op->type = strcmp(mount->type, "cgroup") == 0 ? "cgroup2" : mount->type;
+	if (options->copies_up && strcmp(op->type, "tmpfs") != 0)
+		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is '%s'", mount->type);
+	int rc = check_data(op->type, options, err);
+	if (rc < 0)
+		return rc;
+	if (strcmp(op->type, "cgroup2") == 0 && !options->is_writable)
+		op->attrs.set |= MOUNT_ATTR_RDONLY;
+	if (!is_one_of(op->type, pseudo) && options->is_read_only)
+		options->data[options->ndata++] = (struct mounts_option){ "ro", NULL };
+	if (mount->source && mount->source[0] && strlen(mount->source) <= MOUNTS_OPTION_MAX)
+		options->data[options->ndata++] = (struct mounts_option){ "source", mount->source };
+	op->copies_up = options->copies_up;
+	op->options = options->data;
+	op->noptions = options->ndata;
+	return 0;
+}
+
+/*
+ * Without a cgroup namespace the mount shows the host's whole hierarchy.  A process with
+ * CAP_SYS_ADMIN in the host's user namespace could mount it anyway, so "rw" gives it nothing more;
+ * privileged pods ask for it.  A container with a user namespace gets a cgroup namespace from
+ * rootfs/tree/tree_mount.c.
+ */
+static bool may_write_cgroups(const struct oci_config *config)
+{
+	const struct oci_namespace *spaces = config->on_linux.namespaces;
+	return spaces[OCI_NS_CGROUP].is_wanted || spaces[OCI_NS_USER].is_wanted ||
+	       strings_has(&config->process.capabilities.bounding, "CAP_SYS_ADMIN");
+}
+
+/* Engines that build images ask for "rw" without need. */
+static int limit_cgroups(struct planner *p, struct tree_op *op, struct cj_error *err)
+{
+	if (op->kind != TREE_FS || strcmp(op->type, "cgroup2") != 0 ||
+	    op->attrs.set & MOUNT_ATTR_RDONLY || may_write_cgroups(p->config))
+		return 0;
+	op->attrs.set |= MOUNT_ATTR_RDONLY;
+	const char *text = arena_printf(p->arena,
+					"mount '%s' is read-only in spite of 'rw': without a "
+					"cgroup namespace it shows the host's cgroups",
+					op->path);
+	return warn(p, text, err);
+}
+
+static bool is_bind(const struct oci_mount *mount, const struct mount_options *options)
+{
+	return options->is_bind || (mount->type && strcmp(mount->type, "bind") == 0);
+}
+
+static int plan_mount(struct planner *p, const struct oci_mount *mount, struct cj_error *err)
+{
+	struct tree_op *op = &p->ops[p->nops];
+	struct mount_options options;
+	int rc = mount_options_parse(&mount->options, p->arena, &options, err);
+	if (rc < 0)
+		return rc;
+	op->attrs = options.attrs;
+	op->path = oci_path_clean(mount->destination, p->arena);
+	if (!op->path)
+		return cj_fail(err, ENOMEM, "list the mounts");
+	if (strcmp(op->path, "/") == 0)
+		return cj_reject(err, "nothing can be mounted on the root itself");
+	rc = is_bind(mount, &options) ? plan_bind(p, mount, &options, op, err)
+				      : plan_file_system(mount, &options, op, err);
+	if (rc == 0)
+		rc = plan_ids(p, mount, &options, op, err);
+	if (rc == 0)
+		rc = limit_cgroups(p, op, err);
+	if (rc < 0)
+		return rc;
+	if (strcmp(op->path, "/dev") == 0)
+		p->dev = op->kind == TREE_BIND ? DEV_BIND : DEV_FILE_SYSTEM;
+	p->keeps_peers = p->keeps_peers ||
+			 (op->kind == TREE_BIND && op->attrs.propagation == MS_SHARED);
+	p->nops++;
+	return 0;
+}
+
+static int plan_mounts(struct planner *p, struct cj_error *err)
+{
+	for (size_t i = 0; i < p->config->nmounts; i++) {
+		const struct oci_mount *mount = &p->config->mounts[i];
+		if (plan_mount(p, mount, err) < 0)
+			return cj_wrap(err, "line %u: mount '%s'", mount->line, mount->destination);
+	}
+	return 0;
+}
+
+/* --- /dev ---------------------------------------------------------------------------------- */
+
+/* Is there an operation for this path already? */
+static bool has_op(const struct planner *p, const char *path)
+{
+	for (size_t i = 0; i < p->nops; i++)
+		if (strcmp(p->ops[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static int plan_device(struct planner *p, const struct oci_device *device, struct cj_error *err)
+{
+	const char *path = oci_path_clean(device->path, p->arena);
+	if (!path)
+		return cj_fail(err, ENOMEM, "list the devices");
+	/* Of the host's devpts; the container has a link to its own. */
+	if (strcmp(path, "/dev/ptmx") == 0)
+		return 0;
+	mode_t type = device->type == 'b' ? S_IFBLK : device->type == 'p' ? S_IFIFO : S_IFCHR;
+	p->ops[p->nops++] = (struct tree_op){
+		.kind = TREE_DEVICE,
+		.path = path,
+		.device = {
+			.type = type,
+			.mode = device->file_mode.is_set ? device->file_mode.value & 0777 : 0666,
+			.major_number = device->major,
+			.minor_number = device->minor,
+			.uid = (uid_t)device->uid.value,
+			.gid = (gid_t)device->gid.value,
+			.is_given = p->dev == DEV_BIND,
+		},
+	};
+	return 0;
+}
+
+/* After the mounts: the nodes lie in what is mounted at /dev. */
+static int plan_dev(struct planner *p, struct cj_error *err)
+{
+	const struct oci_linux *on_linux = &p->config->on_linux;
+	for (size_t i = 0; i < on_linux->ndevices; i++)
+		if (plan_device(p, &on_linux->devices[i], err) < 0)
+			return cj_wrap(err, "device '%s'", on_linux->devices[i].path);
+	if (p->dev == DEV_BIND)
+		return 0;
+	for (size_t i = 0; i < COUNT_OF(default_devices); i++) {
+		if (has_op(p, default_devices[i].path))
+			continue;
+		p->ops[p->nops++] = (struct tree_op){
+			.kind = TREE_DEVICE,
+			.path = default_devices[i].path,
+			.device = {
+				.type = S_IFCHR,
+				.mode = 0666,
+				.major_number = default_devices[i].major_number,
+				.minor_number = default_devices[i].minor_number,
+			},
+		};
+	}
+	for (size_t i = 0; i < COUNT_OF(default_links); i++) {
+		if (has_op(p, default_links[i].path))
+			continue;
+		p->ops[p->nops++] = (struct tree_op){
+			.kind = TREE_LINK,
+			.path = default_links[i].path,
+			.source = default_links[i].target,
+		};
+	}
+	return 0;
+}
+
+/* --- all ----------------------------------------------------------------------------------- */
+
+static int plan_ops(struct planner *p, struct cj_error *err)
+{
+	const struct oci_config *config = p->config;
+	size_t count = 1 + config->nmounts + config->on_linux.ndevices + COUNT_OF(default_devices) +
+		       COUNT_OF(default_links);
+	/* The first place is for a tmpfs at /dev, which every other mount may lie below. */
+	struct tree_op *all = arena_array(p->arena, count, sizeof(*all));
+	if (!all)
+		return cj_fail(err, ENOMEM, "list the mounts");
+	all[0] = dev_tmpfs;
+	p->ops = all + 1;
+	int rc = plan_mounts(p, err);
+	if (rc == 0)
+		rc = plan_dev(p, err);
+	if (rc == 0 && p->dev == DEV_ABSENT) {
+		p->ops--;
+		p->nops++;
+	}
+	return rc;
+}
+
+static int clean_all(const struct strings *paths, struct arena *a, struct strings *out,
+		     struct cj_error *err)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = oci_path_clean(paths->items[i], a);
+		if (!path || strings_add(out, a, path) < 0)
+			return cj_fail(err, ENOMEM, "list the masked paths");
+	}
+	return 0;
+}
+
+static int check_namespace(const struct oci_linux *on_linux, struct cj_error *err)
+{
+	const struct oci_namespace *space = &on_linux->namespaces[OCI_NS_MOUNT];
+	if (space->is_wanted && !space->path)
+		return 0;
+	return cj_reject(err, "linux.namespaces: a new mount namespace is needed");
+}
+
+int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_tree *out,
+		  struct cj_error *err)
+{
+	const struct oci_linux *on_linux = &config->on_linux;
+	struct planner planner = { .config = config, .arena = a };
+	struct oci_tree plan = { 0 };
+	int rc = check_namespace(on_linux, err);
+	if (rc == 0)
+		rc = plan_ops(&planner, err);
+	if (rc == 0)
+		rc = clean_all(&on_linux->masked_paths, a, &plan.tree.masked, err);
+	if (rc == 0)
+		rc = clean_all(&on_linux->readonly_paths, a, &plan.tree.read_only, err);
+	if (rc == 0)
+		rc = oci_sysctls_plan(config, a, &plan.sysctls, &plan.nsysctls, err);
+	if (rc < 0)
+		return rc;
+	plan.tree.root = config->root_path;
+	plan.tree.ops = planner.ops;
+	plan.tree.nops = planner.nops;
+	plan.tree.is_read_only = config->root_is_readonly;
+	plan.tree.propagation = on_linux->rootfs_propagation & ~(unsigned long)MS_REC;
+	plan.tree.keeps_peers = planner.keeps_peers;
+	plan.warnings = planner.warnings;
+	*out = plan;
+	return 0;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process will be, resolved outside; and the last call inside.  Acts. */
+#include "runtime/container/process/process.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/container/process/process_adjust.h"
+#include "runtime/container/process/process_filter.h"
+#include "runtime/container/process/process_parts.h"
+#include "runtime/container/process/process_program.h"
+#include "runtime/container/annotation/tighten.h"
+
+/* --- prepare: outside --------------------------------------------------------------- */
+
+/* What was inherited by execve(2) is not close-on-exec; all that we open is. */
+static int check_preserved(unsigned preserved, struct cj_error *err)
+{
+	for (unsigned i = 0; i < preserved; i++) {
+		int fd = CHILD_FIRST_FD + (int)i;
+		int flags = fcntl(fd, F_GETFD);
+		if (flags < 0 || flags & FD_CLOEXEC)
+			return cj_reject_as(err, EBADF,
+					    "descriptor %d is not open, and --preserve-fds or "
+					    "LISTEN_FDS keeps those from 3 to %u",
+					    fd, CHILD_FIRST_FD + preserved - 1);
+	}
+	return 0;
+}
+
+int process_keep_fds(unsigned preserved, struct cj_error *err)
+{
+	if (check_preserved(preserved, err) < 0)
+		return -err->code;
+	if (sys_close_range(CHILD_FIRST_FD + preserved, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close inherited descriptors");
+	return 0;
+}
+
+int process_check_dumpable(struct cj_error *err)
+{
+	static const char path[] = "/proc/sys/fs/suid_dumpable";
+	char text[SYSTEM_FILE_SMALL];
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (size < 0)
+		return cj_fail(err, (int)-size, "read '%s'", path);
+	if (text[0] != '1')
+		return 0;
+	int rc = cj_reject_as(err, EPERM,
+			      "a process of the user namespace could trace one that joins it");
+	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
+	return rc;
+}
+
+static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
+{
+	uint64_t available;
+	int rc = p->context.has_user_namespace ? process_caps_of_kernel(&available, err)
+					       : process_caps_of_self(&available, err);
+	if (rc < 0)
+		return rc;
+	if (process_caps_resolve(&p->wanted->capabilities, available, a, &p->caps, &p->warnings) <
+	    0)
+		return cj_fail(err, ENOMEM, "resolve the capabilities");
+	return 0;
+}
+
+/* TSYNC is for other threads, and there are none with this filter. */
+static int prepare_filter(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
+			  struct cj_error *err)
+{
+	if (!seccomp->is_given)
+		return 0;
+	if (process_filter_compile(seccomp, a, &p->filter, err) < 0)
+		return -err->code;
+	p->filter_flags = seccomp->flags &
+			  ~(uint32_t)(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+	if (!p->no_new_privileges)
+		p->kept_caps = UINT64_C(1) << CAP_SYS_ADMIN;
+
+	if (!seccomp->notifies)
+		return 0;
+	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	p->listener_metadata = seccomp->listener_metadata;
+	return seccomp_agent_connect(seccomp->listener_path, &p->agent, err);
+}
+
+/* With an agent no call of ours can follow its filter: seccomp_agent.h. */
+static int prepare_profile(struct process *p, const struct oci_config *config, struct arena *a,
+			   struct cj_error *err)
+{
+	if (!p->context.profile)
+		return 0;
+	if (config->on_linux.seccomp.notifies)
+		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
+				      "each other");
+	return tighten_prepare(p->context.profile, a, &p->tight_filter, &p->warnings, err);
+}
+
+static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
+{
+	char enabled[SYSTEM_FILE_SMALL];
+	if (!wanted->apparmor_profile)
+		return 0;
+	ssize_t size = system_file_read(AT_FDCWD, "/sys/module/apparmor/parameters/enabled",
+					enabled, sizeof(enabled));
+	if (size > 0 && enabled[0] == 'Y')
+		return 0;
+	int rc = cj_reject_as(err, ENOTSUP,
+			      "process.apparmorProfile: '%s' can't be applied: AppArmor is "
+			      "not enabled on this host",
+			      wanted->apparmor_profile);
+	(void)cj_hint(err, "boot with apparmor=1, or remove the profile from the configuration");
+	return rc;
+}
+
+static int look_at_own_program(struct process *p, struct cj_error *err)
+{
+	struct stat st;
+	if (stat("/proc/self/exe", &st) < 0)
+		return cj_fail(err, errno, "look at '/proc/self/exe'");
+	p->own_program.device = st.st_dev;
+	p->own_program.inode = st.st_ino;
+	return 0;
+}
+
+/* execve(2) takes pointers to char that it doesn't write. */
+static const char *const *vector_of(const struct strings *list)
+{
+	static const char *const none[] = { NULL };
+	return list->count > 0 ? list->items : none;
+}
+
+/* Engines leave HOME to the runtime.  As there, an empty one counts as none. */
+static int prepare_env(struct process *p, struct arena *a, struct cj_error *err)
+{
+	const struct strings *env = &p->wanted->env;
+	const size_t size = sizeof(PROCESS_HOME) - 1;
+	const char **vector = arena_array(a, env->count + 2, sizeof(*vector));
+	size_t count = 0;
+	if (!vector)
+		return cj_fail(err, ENOMEM, "prepare the environment");
+	p->env = vector;
+	for (size_t i = 0; i < env->count; i++) {
+		bool is_home = strncmp(env->items[i], PROCESS_HOME, size) == 0;
+		if (is_home && env->items[i][size] != '\0') {
+			p->env = vector_of(env);
+			return 0;
+		}
+		if (!is_home)
+			vector[count++] = env->items[i];
+	}
+	memcpy(p->home, PROCESS_HOME, size + 1);
+	vector[count++] = p->home;
+	vector[count] = NULL;
+	return 0;
+}
+
+int process_prepare(const struct oci_config *config, const struct oci_process *process,
+		    const struct process_context *context, struct arena *a, struct process **out,
+		    struct cj_error *err)
+{
+	auto_process struct process *p = arena_alloc(a, sizeof(*p));
+	if (!p)
+		return cj_fail(err, ENOMEM, "prepare the container's process");
+	*p = (struct process){
+		.wanted = process,
+		.context = *context,
+		.no_new_privileges = process->no_new_privileges || context->profile,
+		.agent = SECCOMP_AGENT_NULL,
+		.oci_version = config->oci_version,
+		.memory_policy = &config->on_linux.memory_policy,
+		.has_personality = config->on_linux.personality.is_given,
+		.personality = config->on_linux.personality.domain,
+		.argv = vector_of(&process->args),
+	};
+	if (process->args.count == 0)
+		return cj_reject(err, "process.args is empty: there is no program to execute");
+	if (check_preserved(context->preserved_fds, err) < 0 || check_apparmor(process, err) < 0 ||
+	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
+	    prepare_env(p, a, err) < 0 || prepare_caps(p, a, err) < 0 ||
+	    prepare_profile(p, config, a, err) < 0 ||
+	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
+		return -err->code;
+	*out = take_ptr(p);
+	return 0;
+}
+
+void process_close(struct process **slot)
+{
+	if (*slot)
+		seccomp_agent_close(&(*slot)->agent);
+	*slot = NULL;
+}
+
+const struct strings *process_warnings(const struct process *p)
+{
+	return &p->warnings;
+}
+
+size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX])
+{
+	out_fds[0] = p->agent.sock_fd;
+	return p->agent.sock_fd >= 0 ? 1 : 0;
+}
+
+/* The "container process state" of config-linux.md. */
+static void write_state(struct json_writer *w, const struct process *p,
+			const struct process_state *state, pid_t pid)
+{
+	json_open_object(w);
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_put_key(w, "fds");
+	json_open_array(w);
+	json_put_string(w, "seccompFd");
+	json_close_array(w);
+	json_member_u64(w, "pid", (uint64_t)pid);
+	if (p->listener_metadata)
+		json_member_text(w, "metadata", p->listener_metadata);
+	json_put_key(w, "state");
+	json_open_object(w);
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_text(w, "id", state->id);
+	json_member_text(w, "status", state->status);
+	json_member_u64(w, "pid", (uint64_t)state->container_pid);
+	json_member_text(w, "bundle", state->bundle);
+	if (state->annotations && state->annotations->count > 0) {
+		json_put_key(w, "annotations");
+		json_open_object(w);
+		for (size_t i = 0; i < state->annotations->count; i++)
+			json_member_text(w, state->annotations->items[i].name,
+					 state->annotations->items[i].value);
+		json_close_object(w);
+	}
+	json_close_object(w);
+	json_close_object(w);
+}
+
+int process_describe(struct process *p, const struct process_state *state, pid_t pid,
+		     struct cj_error *err)
+{
+	const char *text;
+	size_t size;
+	if (p->agent.sock_fd < 0)
+		return 0;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "describe the process to the seccomp agent");
+	write_state(w, p, state, pid);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	return seccomp_agent_describe(&p->agent, text, size, err);
+}
+
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
+{
+	return process_adjust_pid(p->wanted, pid, err);
+}
+
+int process_await(const struct step_link *link, const char *what, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (step_next(link, &msg, err) == 0)
+		return cj_fail(err, EPROTO, "%s", what);
+	if (err->code != EPIPE)
+		return -err->code;
+	*err = (struct cj_error){ 0 };
+	return 0;
+}
+
+/* --- inside ------------------------------------------------------------------------- */
+
+/* Kernels before 5.8 have only the second, which all security modules share. */
+int process_label(const struct process *p, struct cj_error *err)
+{
+	char text[512];
+	if (!p->wanted->apparmor_profile)
+		return 0;
+	int size = snprintf(text, sizeof(text), "exec %s", p->wanted->apparmor_profile);
+	if (size < 0 || (size_t)size >= sizeof(text))
+		return cj_reject(err, "process.apparmorProfile: the name is too long");
+	int rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/apparmor/exec", text, err);
+	if (rc == -ENOENT)
+		rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/exec", text, err);
+	if (rc == -ENOENT)
+		(void)cj_hint(err, "load the profile first: apparmor_parser(8)");
+	return rc < 0 ? cj_wrap(err, "process.apparmorProfile") : 0;
+}
+
+/*
+ * The usual mistake and the usual attack get a clear message.  This is no barrier: a "#!" line of
+ * the image may lead to /proc/self/exe, or the file be exchanged before execve(2).  Then the sealed
+ * copy runs as the container's program.  It has no right and no descriptor that this one would not
+ * have, and can't be written to.  execveat(2) of a checked descriptor would take "$0" from scripts.
+ */
+static int refuse_ourselves(const struct process *p, struct cj_error *err)
+{
+	struct stat st;
+	if (stat(p->executable, &st) == 0 && st.st_dev == p->own_program.device &&
+	    st.st_ino == p->own_program.inode)
+		return cj_reject_as(err, EACCES,
+				    "open executable '%s': permission denied: it leads to "
+				    "cejail-oci itself",
+				    p->executable);
+	return 0;
+}
+
+int process_find(struct process *p, struct cj_error *err)
+{
+	if (process_program_find(p->argv[0], &p->wanted->env, p->executable, err) < 0)
+		return -err->code;
+	if (p->home[0])
+		process_program_home(p->wanted->user.uid, p->home + sizeof(PROCESS_HOME) - 1);
+	return refuse_ourselves(p, err);
+}
+
+static int load_with(const struct process *p, uint32_t flags)
+{
+	struct sock_fprog filter = p->filter;
+	return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
+static int load_filter(const void *context)
+{
+	const struct process *p = context;
+	return load_with(p, p->filter_flags);
+}
+
+#define AGENT_FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+
+static int load(const struct process *p, bool is_hook, struct cj_error *err)
+{
+	if (p->filter.len == 0)
+		return 0;
+	if (p->kept_caps && process_caps_raise(&p->caps, p->kept_caps, err) < 0) {
+		(void)cj_hint(err, "without noNewPrivileges a seccomp filter needs CAP_SYS_ADMIN: "
+				   "seccomp(2)");
+		return cj_wrap(err, "load the seccomp filter");
+	}
+	if (p->agent.sock_fd >= 0 && !is_hook)
+		return seccomp_agent_load(&p->agent, load_filter, p, err);
+	if (load_with(p, p->filter_flags & ~(uint32_t)AGENT_FLAGS) < 0)
+		return cj_fail(err, errno, "load the seccomp filter");
+	return 0;
+}
+
+static int confine(const struct process *p, bool is_hook, struct cj_error *err)
+{
+	if (process_adjust_own_limits(p->wanted, err) < 0 ||
+	    (p->context.profile && tighten_tree(err) < 0) || load(p, is_hook, err) < 0)
+		return -err->code;
+	return p->context.profile ? tighten_load(&p->tight_filter, err) : 0;
+}
+
+int process_confine_hook(const struct process *p, struct cj_error *err)
+{
+	return confine(p, true, err);
+}
+
+const char *const *process_env(const struct process *p)
+{
+	return p->env;
+}
+
+int process_execute(const struct process *p, struct cj_error *err)
+{
+	if (confine(p, false, err) < 0)
+		return -err->code;
+	/* From here on the filter applies: nothing else may be called on the way to the program. */
+	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);
+	int why = errno;
+	int rc = cj_fail(err, why, "execute '%s'", p->executable);
+	if (why == ENOENT)
+		(void)cj_hint(err,
+			      "the file exists; its interpreter, the first line of a script or the "
+			      "dynamic linker, does not");
+	return rc;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state - what is kept of a container between two commands: ROOT/ID, a directory of mode 0700.
+ *
+ *	record.json   struct state_record; replaced by rename(2), so a reader sees one or the other
+ *	config.json   the configuration as create read it
+ *	start         a socket on which init waits for start
+ *	waiting       locked by init until its execve(2)
+ *	result        locked by the process that writes the container's result: result_watch.h
+ *
+ * The flock(2) on the directory belongs to the command that changes the container.  state, list and
+ * kill read without it, because a hook of create or start may call them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/container/cgroup/container_cgroup.h"
+#include "runtime/container/rdt/rdt.h"
+#include "runtime/container/oci_options.h"
+
+#define STATE_ID_MAX 255 /* NAME_MAX */
+
+struct state_record {
+	const char *id, *bundle, *rootfs;
+	pid_t pid;           /* of init, in our pid namespace; 0: not yet */
+	uint64_t pid_start;  /* clock ticks since boot; with the pid it names one process */
+	bool is_created;     /* create has ended well */
+	uint64_t created_ms; /* since the epoch */
+	uint64_t owner_uid;
+
+	struct container_cgroup_record cgroup;
+	struct rdt_record rdt;
+};
+
+struct state {
+	int root_fd, dir_fd; /* -1: none; a locked dir_fd has the lock */
+	const char *id;      /* borrowed */
+	struct state_record record;
+	bool is_lost; /* the record is missing or unreadable: state_open_any() */
+};
+#define STATE_NULL                                                                                 \
+	{                                                                                          \
+		.root_fd = -1, .dir_fd = -1                                                        \
+	}
+void state_close(struct state *s);
+#define auto_state __attribute__((cleanup(state_close)))
+
+/* Lets other commands change the container; the record stays readable. */
+void state_unlock(const struct state *s);
+
+/*
+ * state_lock_alone - take the lock again, by a descriptor of this process only.
+ *
+ * A process that was forked between the two calls has the old descriptor.  So it never holds the
+ * lock, even if it is stopped for ever: flock(2).  If another command has removed the container
+ * meanwhile, or keeps the lock, *s has no dir_fd afterwards.
+ * Fails: ENOENT, EBUSY: state_open().
+ */
+int state_lock_alone(struct state *s, struct cj_error *err);
+
+/* [A-Za-z0-9_+.-], without a leading dot, at most STATE_ID_MAX bytes. */
+int state_check_id(const char *id, struct cj_error *err);
+
+/*
+ * state_open - the container of o->id, with its record.
+ *
+ * `is_locked`: take the lock first, and wait for another command that has it (10 s at most).
+ * The record's texts live in `a`.
+ * Fails: ENOENT "container 'ID' does not exist"; EINVAL: a record that can't be read.
+ */
+int state_open(const struct oci_options *o, bool is_locked, struct arena *a, struct state *out,
+	       struct cj_error *err);
+
+/* The same, locked, for delete --force: a record that can't be read is is_lost. */
+int state_open_any(const struct oci_options *o, struct arena *a, struct state *out,
+		   struct cj_error *err);
+
+/* Makes the directory for o->id, locked.  EEXIST: "container with id 'ID' exists already". */
+int state_create(const struct oci_options *o, struct state *out, struct cj_error *err);
+
+/* Writes s->record.  Needs the lock. */
+int state_write(const struct state *s, struct cj_error *err);
+
+/* Removes the directory and what is in it.  Needs the lock.  A second call does nothing. */
+int state_remove(struct state *s, struct cj_error *err);
+
+/* A file of the state directory, whole: config.json. */
+int state_put_file(const struct state *s, const char *name, const char *text, size_t size,
+		   struct cj_error *err);
+int state_get_file(const struct state *s, const char *name, struct arena *a, char **out_text,
+		   size_t *out_size, struct cj_error *err);
+#define STATE_CONFIG  "config.json"
+#define STATE_SOCKET  "start"
+#define STATE_WAITING "waiting"
+#define STATE_RESULT  "result"
+
+/*
+ * state_await_file - until no process has the lock of this file of the state directory.
+ *
+ * No such file is success.  Fails: EBUSY after 10 s.
+ */
+int state_await_file(const struct state *s, const char *name, struct cj_error *err);
+
+/*
+ * state_open_init - a pidfd of the container's first process, checked against its start time.
+ *
+ * Fails: ESRCH "container not running": it has ended, or its pid is another process now.
+ */
+int state_open_init(const struct state *s, struct cj_error *err);
+
+/* ESRCH "container not running", with the id: what state_open_init() says. */
+int state_reject_stopped(const struct state *s, struct cj_error *err);
+
+/* Every id below o->root, sorted: names only, a half-made one, too. */
+int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
+	       struct cj_error *err);

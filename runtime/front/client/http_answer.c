@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An incremental parser of HTTP answers.  Pure. */
+#include "runtime/front/client/http_answer.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "runtime/base/text.h"
+
+#define CHUNK_MAX (1ull << 40) /* far below an overflow of sums */
+
+void http_answer_init(struct http_answer *r)
+{
+	*r = (struct http_answer){ .part = HTTP_STATUS_LINE };
+}
+
+static int reject(struct cj_error *err, const char *what)
+{
+	return cj_reject(err, "the answer is not valid HTTP: %s", what);
+}
+
+/* "HTTP/1.1 200 OK" */
+static int read_status(struct http_answer *r, struct cj_error *err)
+{
+	const char *line = r->line;
+
+	if (strncmp(line, "HTTP/1.", 7) != 0 || strlen(line) < 12 || line[8] != ' ')
+		return reject(err, "it does not begin with a status line");
+	r->status = 0;
+	for (size_t i = 9; i < 12; i++) {
+		if (line[i] < '0' || line[i] > '9')
+			return reject(err, "the status is not a number");
+		r->status = r->status * 10 + (unsigned)(line[i] - '0');
+	}
+	r->part = HTTP_HEADERS;
+	return 0;
+}
+
+static int read_type(struct http_answer *r, const char *value, struct cj_error *err)
+{
+	size_t size = strcspn(value, "; \t");
+
+	(void)err;
+	if (size >= sizeof(r->type))
+		size = sizeof(r->type) - 1;
+	for (size_t i = 0; i < size; i++)
+		r->type[i] = value[i] >= 'A' && value[i] <= 'Z' ? (char)(value[i] + 'a' - 'A')
+								: value[i];
+	r->type[size] = '\0';
+	return 0;
+}
+
+static int read_length(struct http_answer *r, const char *value, struct cj_error *err)
+{
+	struct cj_error why = { 0 };
+
+	if (r->has_length || parse_u64(value, 0, CHUNK_MAX, &r->left, &why) < 0)
+		return reject(err, "the Content-Length is not a number, or occurs twice");
+	r->has_length = true;
+	return 0;
+}
+
+static int read_coding(struct http_answer *r, const char *value, struct cj_error *err)
+{
+	if (strcasecmp(value, "chunked") != 0)
+		return reject(err, "the Transfer-Encoding is not chunked");
+	r->is_chunked = true;
+	return 0;
+}
+
+/* A date, which HTTP also allows, is ignored. */
+static int read_retry(struct http_answer *r, const char *value, struct cj_error *err)
+{
+	struct cj_error why = { 0 };
+
+	(void)err;
+	(void)!parse_u64(value, 1, 1u << 20, &r->retry_after, &why);
+	return 0;
+}
+
+static const struct header {
+	const char *name;
+	int (*read)(struct http_answer *r, const char *value, struct cj_error *err);
+} headers[] = {
+	{ "Content-Type", read_type },
+	{ "Content-Length", read_length },
+	{ "Transfer-Encoding", read_coding },
+	{ "Retry-After", read_retry },
+};
+
+static int read_header(struct http_answer *r, struct cj_error *err)
+{
+	char *colon = strchr(r->line, ':');
+	if (!colon)
+		return reject(err, "a header has no colon");
+
+	*colon = '\0';
+	char *value = colon + 1 + strspn(colon + 1, " \t");
+	for (size_t size = strlen(value); size > 0 && strchr(" \t", value[size - 1]); size--)
+		value[size - 1] = '\0';
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		if (strcasecmp(r->line, headers[i].name) == 0)
+			return headers[i].read(r, value, err);
+	}
+	return 0;
+}
+
+/* The empty line: which kind of body follows.  RFC 9112, 6.3. */
+static int end_head(struct http_answer *r, struct cj_error *err)
+{
+	if (r->status < 200) { /* "100 Continue": the answer itself is still to come */
+		http_answer_init(r);
+		return 0;
+	}
+	if (r->is_chunked && r->has_length)
+		return reject(err, "it has a Content-Length and chunks");
+	if (r->is_chunked)
+		r->part = HTTP_CHUNK_SIZE;
+	else if (r->status == 204 || r->status == 304 || (r->has_length && r->left == 0))
+		r->part = HTTP_DONE;
+	else
+		r->part = r->has_length ? HTTP_BODY : HTTP_BODY_ALL;
+	return 0;
+}
+
+/* Hexadecimal digits.  Chunk extensions after ';' are ignored: RFC 9112, 7.1.1. */
+static int read_chunk_size(struct http_answer *r, struct cj_error *err)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t size = strcspn(r->line, "; \t");
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		char lower = r->line[i] >= 'A' && r->line[i] <= 'F' ? (char)(r->line[i] + 32)
+								    : r->line[i];
+		const char *digit = strchr(digits, lower);
+		value = digit ? value * 16 + (uint64_t)(digit - digits) : CHUNK_MAX + 1;
+		if (value > CHUNK_MAX)
+			break;
+	}
+	if (size == 0 || value > CHUNK_MAX)
+		return reject(err, "a chunk has no valid size");
+	r->left = value;
+	r->part = value > 0 ? HTTP_CHUNK : HTTP_TRAILER;
+	return 0;
+}
+
+static int read_line(struct http_answer *r, struct cj_error *err)
+{
+	bool is_empty = r->line[0] == '\0';
+
+	switch (r->part) {
+	case HTTP_STATUS_LINE:
+		return read_status(r, err);
+	case HTTP_HEADERS:
+		return is_empty ? end_head(r, err) : read_header(r, err);
+	case HTTP_CHUNK_SIZE:
+		return read_chunk_size(r, err);
+	case HTTP_CHUNK_END:
+		r->part = HTTP_CHUNK_SIZE;
+		return is_empty ? 0 : reject(err, "a chunk is longer than its size");
+	case HTTP_TRAILER:
+		r->part = is_empty ? HTTP_DONE : HTTP_TRAILER;
+		return 0;
+	case HTTP_BODY:
+	case HTTP_BODY_ALL:
+	case HTTP_CHUNK:
+	case HTTP_DONE:
+		break;
+	}
+	return reject(err, "there is data after its end");
+}
+
+/* Takes the bytes up to the end of a line, or all of them.  *out_used: how many. */
+static int feed_line(struct http_answer *r, const char *bytes, size_t size, size_t *out_used,
+		     struct cj_error *err)
+{
+	const char *end = memchr(bytes, '\n', size);
+	size_t part = end ? (size_t)(end - bytes) : size;
+	bool is_between_chunks = r->part == HTTP_CHUNK_SIZE || r->part == HTTP_CHUNK_END;
+
+	r->head_size += is_between_chunks ? 0 : part + 1; /* the number of chunks is not limited */
+	if (r->line_size + part >= sizeof(r->line) || r->head_size > HTTP_HEAD_MAX)
+		return reject(err, "the header is too long");
+	if (memchr(bytes, '\0', part))
+		return reject(err, "the header has a NUL");
+	memcpy(r->line + r->line_size, bytes, part);
+	r->line_size += part;
+	*out_used = part + (end != NULL);
+	if (!end)
+		return 0;
+
+	if (r->line_size > 0 && r->line[r->line_size - 1] == '\r')
+		r->line_size--;
+	r->line[r->line_size] = '\0';
+	r->line_size = 0;
+	return read_line(r, err);
+}
+
+static bool is_body(const struct http_answer *r)
+{
+	return r->part == HTTP_BODY || r->part == HTTP_BODY_ALL || r->part == HTTP_CHUNK;
+}
+
+/* How many of the `size` bytes belong to the body. */
+static size_t take_body(struct http_answer *r, size_t size)
+{
+	if (r->part == HTTP_BODY_ALL)
+		return size;
+	if (size > r->left)
+		size = (size_t)r->left;
+	r->left -= size;
+	if (r->left == 0)
+		r->part = r->part == HTTP_CHUNK ? HTTP_CHUNK_END : HTTP_DONE;
+	return size;
+}
+
+int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http_sink sink,
+		     void *context, struct cj_error *err)
+{
+	while (size > 0 && r->part != HTTP_DONE) {
+		size_t used = 0;
+		int rc = 0;
+		if (is_body(r)) {
+			used = take_body(r, size);
+			rc = sink(context, bytes, used, err);
+		} else {
+			rc = feed_line(r, bytes, size, &used, err);
+		}
+		if (rc < 0)
+			return rc;
+		bytes += used;
+		size -= used;
+	}
+	return 0;
+}
+
+int http_answer_end(const struct http_answer *r, struct cj_error *err)
+{
+	if (r->part == HTTP_DONE || r->part == HTTP_BODY_ALL)
+		return 0;
+	return cj_reject_as(err, ECONNRESET, "%s",
+			    r->status == 0 ? "the connection ended without an answer"
+					   : "the connection ended within the answer");
+}
+
+int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	(void)context;
+	(void)bytes;
+	(void)size;
+	(void)err;
+	return 0;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `run --remote`.  Acts: one loop over the service's socket, our signals and our output's readers.
+ *
+ * When output or events are wanted as they happen, the service sends events, one JSON object per
+ * line.  They are forwarded at once, and the last line is the result.  The service waits for a slow
+ * reader only for a limited time, then it drops output events.  Output that was dropped is taken
+ * from the result.
+ */
+#include "runtime/front/client/remote.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/run/report/remote_artifacts.h"
+#include "runtime/front/client/remote_link.h"
+#include "runtime/front/client/remote_gather.h"
+#include "runtime/run/report/remote_result.h"
+#include "runtime/front/client/remote_state.h"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/supervise/relay.h"
+
+#define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
+#define CHUNK         65536
+#define LINE_ROOM_MIN 4096
+#define AWAIT_QUERY   "?wait=60s"      /* the longest wait of one request */
+#define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
+
+/* --- lines -------------------------------------------------------------------------- */
+
+/* Takes the tree: the result lives until the end of the run. */
+static int take_result(struct remote *r, const struct json_node *node, struct arena *tree,
+		       struct cj_error *err)
+{
+	if (r->result)
+		return cj_reject(err, "the service sent two results");
+	r->result = node;
+	r->tree = *tree;
+	*tree = (struct arena){ 0 };
+	return 0;
+}
+
+/* Without a time limit, a slow reader is waited for without limit. */
+static void read_timeout(struct remote *r, const struct json_node *event)
+{
+	uint64_t ms = 0;
+
+	if (!r->is_cancelled && json_get_u64(event, "timeout_ms", &ms) && ms >= 1 &&
+	    ms <= LIMIT_MS_MAX)
+		r->run_ended_ms = clock_ms() + ms;
+}
+
+static int take_event(struct remote *r, const struct json_node *event, const char *type,
+		      struct arena *tree, struct cj_error *err)
+{
+	const char *bytes;
+	size_t size;
+
+	for (size_t i = 0; i < 2; i++) {
+		if (strcmp(type, i == 0 ? "stdout" : "stderr") != 0)
+			continue;
+		if (!r->has_gap && remote_bytes_of(event, tree, &bytes, &size))
+			remote_output_write(r, i, bytes, size);
+	}
+	if (strcmp(type, "start") == 0) {
+		read_timeout(r, event);
+		if (r->stdin_url[0] != '\0')
+			r->input.fd = STDIN_FILENO;
+	}
+	if (strcmp(type, "dropped") == 0)
+		r->has_gap = true;
+	if (strcmp(type, "error") == 0)
+		return remote_refusal_read(500, 0, r->line, r->size, err);
+	events_add_json(&r->call->delivery->events, r->line, r->size);
+	return 0;
+}
+
+static int take_line(struct remote *r, struct cj_error *err)
+{
+	auto_arena struct arena tree = { 0 };
+	const struct json_node *root;
+
+	if (json_parse_capped("the service's answer", r->line, r->size, &tree, &root, err) < 0)
+		return -err->code;
+	if (root->type != JSON_OBJECT)
+		return cj_reject(err, "the service's answer is not a JSON object");
+	const struct json_node *type = json_get(root, "type");
+	if (!type) /* no events were asked for: the result itself */
+		return take_result(r, root, &tree, err);
+	const struct json_node *result = json_get(root, "result");
+	if (type->type != JSON_STRING)
+		return cj_reject(err, "the service sent an event without a type");
+	if (strcmp(type->text, "result") == 0 && result)
+		return take_result(r, result, &tree, err);
+	return take_event(r, root, type->text, &tree, err);
+}
+
+static int append(struct remote *r, const char *bytes, size_t size, struct cj_error *err)
+{
+	if (size > ANSWER_MAX - r->size)
+		return cj_reject_as(err, EFBIG, "the service's answer is larger than %u MiB",
+				    ANSWER_MAX >> 20);
+	if (r->size + size + 1 > r->room) {
+		size_t room = 2 * (r->size + size) + LINE_ROOM_MIN;
+		char *line = realloc(r->line, room);
+		if (!line)
+			return cj_fail(err, ENOMEM, "keep the service's answer");
+		r->line = line;
+		r->room = room;
+	}
+	memcpy(r->line + r->size, bytes, size);
+	r->size += size;
+	r->line[r->size] = '\0';
+	return 0;
+}
+
+/* The body of an error is kept whole.  The body of a run is processed line by line. */
+static int take_body(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct remote *r = context;
+	const char *end;
+
+	while (r->answer.status == 200 && (end = memchr(bytes, '\n', size))) {
+		size_t part = (size_t)(end - bytes);
+		if (append(r, bytes, part, err) < 0 || (r->size > 0 && take_line(r, err) < 0))
+			return -err->code;
+		r->size = 0;
+		bytes += part + 1;
+		size -= part + 1;
+	}
+	return append(r, bytes, size, err);
+}
+
+/* --- the loop ----------------------------------------------------------------------- */
+
+/* 0: there may be more; 1: the answer is whole. */
+static int read_some(struct remote *r, struct cj_error *err)
+{
+	char buf[CHUNK];
+	ssize_t got = sys_read(r->sock_fd, buf, sizeof(buf));
+
+	if (got < 0 && errno != ECONNRESET)
+		return cj_fail(err, errno, "read the service's answer");
+	if (got <= 0)
+		return http_answer_end(&r->answer, err) < 0 ? -err->code : 1;
+	if (http_answer_feed(&r->answer, buf, (size_t)got, take_body, r, err) < 0)
+		return -err->code;
+	return r->answer.part == HTTP_DONE;
+}
+
+enum {
+	ON_SOCKET,
+	ON_SIGNAL,
+	ON_STDOUT,
+	ON_STDERR,
+	ON_READER,
+	ON_INPUT,
+	ON_COUNT = ON_INPUT + REMOTE_INPUT_FDS
+};
+
+static int wait_ms(const struct remote *r)
+{
+	return clock_ms_until(clock_earlier(r->deadline_ms, remote_input_due_ms(&r->input)));
+}
+
+static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
+{
+	if (fds[ON_SIGNAL].revents)
+		remote_read_signals(r);
+	for (size_t i = ON_STDOUT; i < ON_INPUT; i++) {
+		if (fds[i].revents & (POLLERR | POLLHUP))
+			remote_cancel(r, 0);
+	}
+	if (remote_input_serve(&r->input, fds + ON_INPUT, err) < 0)
+		return -err->code;
+	return fds[ON_SOCKET].revents && !r->gave_up ? read_some(r, err) : 0;
+}
+
+static int poll_once(struct remote *r, struct cj_error *err)
+{
+	struct pollfd fds[ON_COUNT] = {
+		[ON_SOCKET] = { .fd = r->sock_fd, .events = POLLIN },
+		[ON_SIGNAL] = { .fd = r->signal_fd, .events = POLLIN },
+		/* no events are requested: only that the reader closed its end is reported */
+		[ON_STDOUT] = { .fd = r->is_cancelled ? -1 : r->streams[0].fd },
+		[ON_STDERR] = { .fd = r->is_cancelled ? -1 : r->streams[1].fd },
+		[ON_READER] = { .fd = r->is_cancelled ? -1
+						      : delivery_hangup_fd(r->call->delivery) },
+	};
+
+	remote_input_watch(&r->input, fds + ON_INPUT);
+	int ready = poll(fds, ON_COUNT, wait_ms(r));
+	if (ready < 0)
+		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
+	if (r->deadline_ms > 0 && clock_ms_until(r->deadline_ms) == 0)
+		r->gave_up = true;
+	return r->gave_up ? 0 : serve(r, fds, err);
+}
+
+static int receive(struct remote *r, struct cj_error *err)
+{
+	int rc = 0;
+
+	while (rc == 0 && !r->gave_up)
+		rc = poll_once(r, err);
+	if (rc < 0 || r->gave_up)
+		return rc < 0 ? rc : 0;
+	if (r->answer.status != 200)
+		return remote_refusal_read(r->answer.status, r->answer.retry_after, r->line,
+					   r->size, err);
+	if (r->size > 0 && take_line(r, err) < 0)
+		return -err->code;
+	if (!r->result)
+		return cj_reject_as(err, ECONNRESET, "the service's answer ended without a result");
+	return 0;
+}
+
+/* --- the request -------------------------------------------------------------------- */
+
+/* *message borrows from the writer and the URL. */
+static int make_message(const struct remote_call *call, const char *id, struct json_writer *w,
+			char url[static REMOTE_URL_MAX], struct strings *warnings,
+			struct remote_message *message, struct cj_error *err)
+{
+	struct remote_request request = { .profile = call->profile, .id = id };
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "prepare the request");
+	if (remote_gather(call, &request, warnings, err) < 0 ||
+	    remote_write_list_url(call, url, err) < 0)
+		return -err->code;
+	remote_request_write(w, &request);
+	*message =
+	    (struct remote_message){ .method = "POST", .path = url, .accept = "application/json" };
+	return json_writer_take(w, &message->body, &message->size, err);
+}
+
+static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)
+{
+	const struct remote_call *call = r->call;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char url[REMOTE_URL_MAX];
+	struct remote_message message;
+
+	if (remote_write_urls(r, err) < 0 ||
+	    make_message(call, r->outcome->id, w, url, warnings, &message, err) < 0)
+		return -err->code;
+	/* an exec whose standard input is forwarded must say when it begins */
+	if (r->streams[0].fd >= 0 || r->streams[1].fd >= 0 || call->delivery->events.fd >= 0 ||
+	    r->stdin_url[0] != '\0')
+		message.accept = "application/x-ndjson";
+	r->sock_fd = remote_link_ask(call->config->remote, &message, err);
+	return r->sock_fd < 0 ? r->sock_fd : 0;
+}
+
+static int watch_signals(struct remote *r, struct cj_error *err)
+{
+	sigset_t ending;
+
+	jail_ending_signals(&ending);
+	r->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signal_fd < 0)
+		return cj_fail(err, errno, "open a descriptor for signals");
+	if (sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------ */
+
+/* As an interpreter at a terminal does: the value of a cell, on a line of its own. */
+static bool show_value(struct remote *r)
+{
+	const struct json_node *cell = json_get_typed(r->result, "cell", JSON_OBJECT);
+	const struct json_node *value = json_get_typed(cell, "value", JSON_STRING);
+
+	if (!value)
+		return true;
+	remote_output_write(r, 0, value->text, strlen(value->text));
+	remote_output_write(r, 0, "\n", 1);
+	return remote_output_complete(r, 0);
+}
+
+static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
+		  bool *out_complete, struct cj_error *err)
+{
+	struct outcome *o = r->outcome;
+
+	if (!r->result) {
+		outcome_decide(o, STATUS_CANCELLED);
+		return 0;
+	}
+	if (remote_result_read(r->result, o, err) < 0)
+		return -err->code;
+	if (o->status == STATUS_CANCELLED && !r->is_cancelled)
+		remote_explain_cancel(r);
+	for (size_t i = 0; i < warnings->count; i++)
+		outcome_warn(o, "%s", warnings->items[i]);
+	for (size_t i = 0; i < 2; i++)
+		*out_complete = remote_output_complete(r, i) && *out_complete;
+	*out_complete = show_value(r) && *out_complete;
+	if (!remote_artifacts_store(r->result, r->call->artifacts_fd, o))
+		*out_complete = false;
+
+	struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the result");
+	remote_result_write(w, r->result, o, r->call->config->artifacts_inline_bytes > 0);
+	*out_result = w;
+	return 0;
+}
+
+static struct remote *create(const struct remote_call *call, struct outcome *o,
+			     struct cj_error *err)
+{
+	struct remote *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		(void)!cj_fail(err, ENOMEM, "ask the service");
+		return NULL;
+	}
+	r->call = call;
+	r->outcome = o;
+	r->sock_fd = r->signal_fd = -1;
+	r->input = (struct remote_input)REMOTE_INPUT_NULL;
+	r->input.socket = call->config->remote;
+	r->input.url = r->stdin_url;
+	http_answer_init(&r->answer);
+	remote_output_open(r);
+	return r;
+}
+
+static int destroy(struct remote *r, int rc, struct cj_error *err)
+{
+	if (rc < 0)
+		cj_stage(err, "service");
+	remote_output_close(r);
+	remote_input_fini(&r->input);
+	cj_close(&r->sock_fd);
+	cj_close(&r->signal_fd);
+	free(r->line);
+	arena_fini(&r->tree);
+	free(r);
+	return rc;
+}
+
+int remote_run(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
+	       bool *out_complete, struct cj_error *err)
+{
+	struct remote *r = create(call, o, err);
+	struct strings warnings = { 0 };
+
+	if (!r)
+		return -err->code;
+	int rc = send_request(r, &warnings, err);
+	if (rc == 0)
+		rc = watch_signals(r, err);
+	if (rc == 0)
+		rc = receive(r, err);
+	if (rc == 0)
+		rc = finish(r, &warnings, out_result, out_complete, err);
+	return destroy(r, rc, err);
+}
+
+/* --- detached execs ----------------------------------------------------------------- */
+
+/* Why a finished exec has no result. */
+static int explain_missing(const struct json_node *exec, struct cj_error *err)
+{
+	const struct json_node *dropped = json_get_typed(exec, "result_dropped", JSON_BOOL);
+	const struct json_node *error = json_get_typed(exec, "error", JSON_OBJECT);
+	const struct json_node *detached = json_get_typed(exec, "detached", JSON_BOOL);
+	const char *why = json_get_text(error, "message");
+
+	if (why)
+		return cj_reject_as(err, EREMOTEIO, "the service: %s", why);
+	if (dropped && dropped->boolean)
+		return cj_reject_as(err, ENODATA,
+				    "the service does not keep the result any more: "
+				    "cejail-serve(8), Sessions");
+	if (!detached || !detached->boolean)
+		return cj_reject_as(err, ENODATA,
+				    "the exec was not detached: its caller has its result");
+	return cj_reject_as(err, ENODATA, "the service sent no result");
+}
+
+static int await_end(struct remote *r, struct cj_error *err)
+{
+	char url[REMOTE_URL_MAX];
+	const struct remote_fetch fetch = {
+		.socket = r->call->config->remote,
+		.message = { .method = "GET", .path = url, .accept = "application/json" },
+	};
+
+	if (snprintf(url, sizeof(url), "%s" AWAIT_QUERY, r->url) >= (int)sizeof(url))
+		return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
+	while (!r->result) {
+		auto_arena struct arena tree = { 0 };
+		const struct json_node *exec = NULL;
+		if (remote_fetch_json(&fetch, &tree, &exec, err) < 0)
+			return -err->code;
+		const char *state = json_get_text(exec, "state");
+		const struct json_node *result = json_get_typed(exec, "result", JSON_OBJECT);
+		if (!state)
+			return cj_reject(err, "the service's answer is not an exec");
+		if (result)
+			return take_result(r, result, &tree, err);
+		if (strcmp(state, "finished") == 0)
+			return explain_missing(exec, err);
+	}
+	return 0;
+}
+
+int remote_await(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
+		 bool *out_complete, struct cj_error *err)
+{
+	const struct strings none = { 0 };
+	struct remote *r = create(call, o, err);
+
+	if (!r)
+		return -err->code;
+	r->signal_fd = -1; /* poll(2) ignores it: signals have their default action */
+	int rc = remote_write_urls(r, err);
+	if (rc == 0)
+		rc = await_end(r, err);
+	if (rc == 0)
+		rc = finish(r, &none, out_result, out_complete, err);
+	return destroy(r, rc, err);
+}
+
+int remote_start_detached(const struct remote_call *call, const char *id,
+			  const struct json_node **out, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char url[REMOTE_URL_MAX];
+	struct strings warnings = { 0 };
+	struct remote_fetch fetch = { .socket = call->config->remote };
+
+	if (make_message(call, id, w, url, &warnings, &fetch.message, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < warnings.count; i++)
+		log_warning("%s", warnings.items[i]);
+	return remote_fetch_json(&fetch, &call->config->arena, out, err);
+}

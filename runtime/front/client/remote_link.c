@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts on the service's socket. */
+#include "runtime/front/client/remote_link.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/client/remote.h"
+#include "runtime/run/report/remote_result.h"
+#include "runtime/jail/record.h"
+
+#define TRACEPARENT_MAX 128
+#define CHUNK           65536
+#define REFUSAL_MAX     (64u << 10)
+
+static int fail_connect(const char *path, int code, struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "--remote: connect to '%s'", path);
+
+	if (code == ENOENT || code == ECONNREFUSED)
+		cj_hint(err, "no service listens there; start one: cejail serve --socket %s", path);
+	else if (code == EACCES || code == EPERM)
+		cj_hint(err, "only users in the service's \"socket_group\" may connect");
+	else if (code == EAGAIN)
+		cj_hint(err, "the service has too many connections; try again later");
+	return rc;
+}
+
+int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
+{
+	struct record_sockets found;
+
+	if (record_find_sockets(a, &found, err) < 0)
+		return -err->code;
+	*out_path = found.of_user ? found.of_user : found.of_system;
+	if (*out_path)
+		return 0;
+	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s", found.searched);
+	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
+}
+
+int remote_link_address(const char *socket_path, struct sockaddr_un *out, struct cj_error *err)
+{
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(socket_path) >= sizeof(out->sun_path))
+		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)",
+				 socket_path, sizeof(out->sun_path) - 1);
+	memcpy(out->sun_path, socket_path, strlen(socket_path));
+	return 0;
+}
+
+/* unix(7): if the queue is full, connect(2) waits for at most SO_SNDTIMEO. */
+int remote_link_connect(const char *path, struct cj_error *err)
+{
+	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
+	struct sockaddr_un address;
+
+	if (remote_link_address(path, &address, err) < 0)
+		return -err->code;
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "--remote: create a socket");
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return cj_fail(err, errno, "--remote: set the timeout of the socket");
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return fail_connect(path, errno, err);
+	return take_fd(&fd);
+}
+
+/* A service that refuses early closes the connection; its answer can still be read. */
+static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err)
+{
+	while (size > 0) {
+		ssize_t put = send(fd, bytes, size, MSG_NOSIGNAL);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0;
+		if (put < 0 && errno == EAGAIN)
+			return cj_reject_as(err, ETIMEDOUT,
+					    "--remote: the service has read nothing for %d s",
+					    REMOTE_PATIENCE_S);
+		if (put < 0)
+			return cj_fail(err, errno, "--remote: send the request");
+		bytes += put;
+		size -= (size_t)put;
+	}
+	return 0;
+}
+
+size_t remote_link_write_head(const struct remote_message *message,
+			      char out[static REMOTE_HEAD_MAX])
+{
+	const char *trace = message->traceparent;
+	bool has_trace = trace && strspn(trace, "0123456789abcdef-") == strlen(trace) &&
+			 strlen(trace) < TRACEPARENT_MAX;
+
+	return (size_t)snprintf(out, REMOTE_HEAD_MAX,
+				"%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
+				"User-Agent: %s/%s\r\nAccept: %s\r\n%s%s%s"
+				"Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+				message->method, message->path,
+				message->agent ? message->agent : "cejail", CJ_VERSION,
+				message->accept, has_trace ? "Traceparent: " : "",
+				has_trace ? trace : "", has_trace ? "\r\n" : "",
+				message->type ? message->type : "application/json", message->size);
+}
+
+int remote_link_ask(const char *socket_path, const struct remote_message *message,
+		    struct cj_error *err)
+{
+	char head[REMOTE_HEAD_MAX];
+	size_t length = remote_link_write_head(message, head);
+	assert(length < sizeof(head)); /* its path is shorter than REMOTE_URL_MAX */
+	auto_fd int fd = remote_link_connect(socket_path, err);
+
+	if (fd < 0 || send_all(fd, head, length, err) < 0 ||
+	    send_all(fd, message->body, message->size, err) < 0)
+		return -err->code;
+	return take_fd(&fd);
+}
+
+/* RFC 3986, 2.3.  isalnum(3) would depend on the locale. */
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr("-._~/", c));
+}
+
+int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err)
+{
+	size_t used = strlen(url);
+
+	for (; *part; part++) {
+		if (used + 4 > REMOTE_URL_MAX)
+			return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
+		used += (size_t)snprintf(url + used, REMOTE_URL_MAX - used,
+					 is_plain(*part) ? "%c" : "%%%02X", (unsigned char)*part);
+	}
+	return 0;
+}
+
+/* --- whole answers ------------------------------------------------------------------- */
+
+struct bytes {
+	char *text; /* a NUL follows */
+	size_t size, room, max;
+};
+
+struct reading {
+	struct http_answer answer;
+	http_sink sink;
+	void *context;
+	struct bytes refusal;
+};
+
+static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct bytes *b = context;
+
+	if (size > b->max - b->size)
+		return cj_reject_as(err, EFBIG, "the service's answer is larger than %zu bytes",
+				    b->max);
+	if (b->room - b->size <= size) {
+		size_t room = 2 * (b->size + size) + 1;
+		char *text = realloc(b->text, room);
+		if (!text)
+			return cj_fail(err, ENOMEM, "keep the service's answer");
+		b->text = text;
+		b->room = room;
+	}
+	memcpy(b->text + b->size, bytes, size);
+	b->size += size;
+	b->text[b->size] = '\0';
+	return 0;
+}
+
+static bool is_success(const struct http_answer *answer)
+{
+	return answer->status >= 200 && answer->status <= 299;
+}
+
+static int take_bytes(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct reading *r = context;
+
+	return is_success(&r->answer) ? r->sink(r->context, bytes, size, err)
+				      : keep(&r->refusal, bytes, size, err);
+}
+
+static int read_answer(int fd, struct reading *r, struct cj_error *err)
+{
+	char buf[CHUNK];
+
+	while (r->answer.part != HTTP_DONE) {
+		ssize_t got = sys_read(fd, buf, sizeof(buf));
+		if (got < 0 && errno == EAGAIN)
+			return cj_reject_as(err, ETIMEDOUT,
+					    "--remote: the service does not answer");
+		if (got < 0 && errno != ECONNRESET)
+			return cj_fail(err, errno, "--remote: read the answer of the service");
+		if (got <= 0)
+			return http_answer_end(&r->answer, err);
+		if (http_answer_feed(&r->answer, buf, (size_t)got, take_bytes, r, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
+{
+	const struct timeval patience = { .tv_sec = f->patience_s };
+	struct reading r = { .sink = sink, .context = context, .refusal = { .max = REFUSAL_MAX } };
+	auto_fd int fd = remote_link_ask(f->socket, &f->message, err);
+
+	if (fd < 0)
+		return fd;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+		return cj_fail(err, errno, "--remote: set the timeout of the socket");
+	http_answer_init(&r.answer);
+	int rc = read_answer(fd, &r, err);
+	if (rc == 0 && !is_success(&r.answer))
+		rc = remote_refusal_read(r.answer.status, r.answer.retry_after, r.refusal.text,
+					 r.refusal.size, err);
+	free(r.refusal.text);
+	return rc;
+}
+
+int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struct json_node **out,
+		      struct cj_error *err)
+{
+	static const char name[] = "the service's answer";
+	struct bytes body = { .max = REMOTE_JSON_MAX };
+	const struct json_node *root = NULL;
+	int rc = remote_fetch(f, keep, &body, err);
+
+	if (rc == 0)
+		rc = json_parse_capped(name, body.text ? body.text : "", body.size, a, &root, err);
+	free(body.text);
+	if (rc < 0)
+		return rc;
+	if (root->type != JSON_OBJECT)
+		return cj_reject(err, "%s is not a JSON object", name);
+	*out = root;
+	return 0;
+}
+
+int remote_fetch_nothing(const struct remote_fetch *f, struct cj_error *err)
+{
+	return remote_fetch(f, http_ignore, NULL, err);
+}

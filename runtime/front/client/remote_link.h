@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remote_link - a connection to a service's Unix socket, for one request.  Acts on the socket.
+ *
+ * The answer of a run is a stream, which remote.h reads.  remote_fetch() reads all others.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/un.h>
+
+#include "runtime/base/json/json.h"
+#include "runtime/front/client/http_answer.h"
+
+#define REMOTE_PATIENCE_S 5           /* for the connection, and for each write */
+#define REMOTE_URL_MAX    (13u << 10) /* a path of the jail, each byte as %XX, and more */
+
+/* An HTTP request. */
+struct remote_message {
+	const char *method, *path;
+	const char *accept;      /* the media type of the answer */
+	const char *body;        /* NULL: none */
+	size_t size;             /* of the body */
+	const char *type;        /* of the body; NULL: JSON */
+	const char *agent;       /* NULL: "cejail" */
+	const char *traceparent; /* NULL: none */
+};
+
+#define REMOTE_HEAD_MAX (REMOTE_URL_MAX + 512)
+
+/*
+ * remote_link_write_head - write what comes before the body.  Returns its size.
+ *
+ * A traceparent that is too long, or has characters that none has, is left out: it could begin
+ * another header.
+ */
+size_t remote_link_write_head(const struct remote_message *message,
+			      char out[static REMOTE_HEAD_MAX]);
+
+/* Fails: the path is too long for unix(7). */
+int remote_link_address(const char *socket_path, struct sockaddr_un *out, struct cj_error *err);
+
+/* Returns the descriptor, the caller's to close.  Fails: no service listens. */
+int remote_link_connect(const char *socket_path, struct cj_error *err);
+
+/* Connects and sends the whole request.  Returns the descriptor, the caller's to close. */
+int remote_link_ask(const char *socket_path, const struct remote_message *message,
+		    struct cj_error *err);
+
+/*
+ * remote_url - append a part of a URL's path: unreserved characters and '/' unchanged, all other
+ * bytes as %XX.  Fails: the URL would exceed REMOTE_URL_MAX.
+ */
+int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err);
+
+#define REMOTE_JSON_MAX (64u << 20)
+
+struct remote_fetch {
+	const char *socket;
+	struct remote_message message;
+	unsigned patience_s; /* for each part of the answer; 0: waits for it without limit */
+};
+
+/*
+ * remote_fetch - send the request, and pass the body of a 2xx answer to `sink`.
+ *
+ * Fails: no service listens, it does not answer, the sink failed; or the status is not 2xx, and
+ * *err is the error that the service sent.
+ */
+int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err);
+
+/* The same for an answer that is a JSON object; it lives in the arena. */
+int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struct json_node **out,
+		      struct cj_error *err);
+
+/* The same for an answer whose body is of no interest. */
+int remote_fetch_nothing(const struct remote_fetch *f, struct cj_error *err);

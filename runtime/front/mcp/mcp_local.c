@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service without its callers: this server is the only one.  Acts. */
+#include "runtime/front/mcp/mcp_local.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/service/api/mcp_inner.h"
+#include "runtime/run/mcp/mcp_message.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/parts.h"
+#include "runtime/service/queue/execution.h"
+
+#define RUNS_PER_CPU 2
+#define QUEUE_MAX    64
+#define QUEUE_MS     600000
+#define POOL_AGE_MS  3600000
+#define QUIET_MS     500 /* after the start of a run, the processors are for it */
+
+struct local {
+	struct loop *loop;
+	struct spawner spawner;
+	struct watch spawner_end;
+	bool has_spawner;
+	struct service_config config;
+	struct serve_parts parts;
+	LIST_HEAD(, asked_run) requests;
+	enum request_fit fit;
+	uint64_t started_ms; /* the last run */
+};
+
+/* A request to the API, until its reply. */
+struct asked_run {
+	LIST_ENTRY(asked_run) link;
+	struct mcp_inner inner;
+};
+
+/* --- the pool ----------------------------------------------------------------------- */
+
+static bool has_launcher(struct local *l, const char *profile)
+{
+	const struct config *c = NULL;
+	struct cj_error ignored = { 0 }; /* the run reports it */
+
+	return profile_cache_get(l->parts.profiles, profile, &c, &ignored) == 0 &&
+	       c->launcher != LAUNCHER_NONE;
+}
+
+/* NULL: there is no room for one more. */
+static struct pool_config *row_of(struct service_config *c, const char *profile)
+{
+	size_t i = 0;
+
+	while (i < c->npools && strcmp(c->pools[i].profile, profile) != 0)
+		i++;
+	if (i < c->npools)
+		return &c->pools[i];
+	const char *name = i < POOLS_MAX ? arena_strdup(&c->arena, profile) : NULL;
+	if (!name)
+		return NULL;
+	c->pools[c->npools++] = (struct pool_config){ .profile = name };
+	return &c->pools[i];
+}
+
+/* What waits already stays: it is not prepared again. */
+static void add_to_pool(struct local *l, const struct pool_config *row)
+{
+	pool_add(&l->parts.pool, row);
+	zygotes_add(&l->parts.zygotes, row);
+}
+
+/* From the first call of a profile on, one jail of it waits. */
+static void keep_warm(struct local *l, const char *profile)
+{
+	struct pool_config *row = l->fit == FIT_COLD ? NULL : row_of(&l->config, profile);
+
+	if (!row || row->jails + row->interpreters > 0)
+		return;
+	bool is_interpreter = l->fit == FIT_INTERPRETER && has_launcher(l, profile);
+	row->jails = !is_interpreter;
+	row->interpreters = is_interpreter;
+	add_to_pool(l, row);
+}
+
+/* From the first result of a session with an interpreter on, one such session of its profile
+ * waits. */
+static void keep_repl_warm(struct local *l, const struct session_entry *e)
+{
+	bool is_used = e->is_repl && e->finished > 0 && l->fit == FIT_INTERPRETER;
+	struct pool_config *row = is_used ? row_of(&l->config, e->profile) : NULL;
+
+	if (!row || row->repls > 0)
+		return;
+	row->repls = 1;
+	add_to_pool(l, row);
+}
+
+/* --- requests ------------------------------------------------------------------------ */
+
+static void destroy_request(struct asked_run *q)
+{
+	LIST_REMOVE(q, link);
+	mcp_inner_fini(&q->inner);
+	free(q);
+}
+
+static void on_ended(struct mcp_inner *i)
+{
+	destroy_request(watch_owner(i, struct asked_run, inner));
+}
+
+static struct asked_run *create_request(struct local *l)
+{
+	struct asked_run *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->inner.ended = on_ended;
+	LIST_INSERT_HEAD(&l->requests, q, link);
+	return q;
+}
+
+static int start(void *context, struct mcp_run *r, char *body, size_t size, struct cj_error *err)
+{
+	struct local *l = context;
+	const char *profile = r->profile;
+	struct asked_run *q = l->has_spawner ? create_request(l) : NULL;
+
+	if (!q) {
+		free(body);
+		return l->has_spawner ? cj_fail(err, ENOMEM, "start the run")
+				      : cj_reject(err, "the process that starts jails has ended; "
+						       "restart 'cejail mcp'");
+	}
+	r->state = q;
+	if (mcp_inner_ask(&q->inner, l->parts.http, NULL, r, body, size, err) < 0) {
+		destroy_request(q);
+		return -err->code;
+	}
+	l->started_ms = clock_ms();
+	(void)executions_tick(l->parts.executions, l->started_ms); /* the run may end here */
+	if (profile)
+		keep_warm(l, profile);
+	return 0;
+}
+
+/* All sessions are those of the one caller. */
+static const char *profile_of(void *context, const char *session)
+{
+	struct local *l = context;
+	const struct session_entry *e;
+
+	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+		if (strcmp(e->id, session) == 0)
+			return e->profile;
+	return NULL;
+}
+
+static void cancel(void *context, struct mcp_run *r)
+{
+	struct asked_run *q = r->state;
+
+	(void)context;
+	mcp_inner_cancel(&q->inner);
+	destroy_request(q);
+}
+
+static void hold(void *context, bool holds)
+{
+	struct local *l = context;
+	executions_hold(l->parts.executions, holds);
+}
+
+/* A jail is prepared after the answer to a call, not while the call runs. */
+static int tick(void *context)
+{
+	struct local *l = context;
+	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
+	int wait_ms = serve_parts_tick(&l->parts, now);
+	const struct session_entry *e;
+
+	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+		keep_repl_warm(l, e);
+	if (l->parts.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
+		return loop_sooner(wait_ms, (int)(quiet_ms - now));
+	return loop_sooner(wait_ms, serve_parts_prepare(&l->parts));
+}
+
+/* --- open, close ---------------------------------------------------------------------- */
+
+/* Without it no run can start; those that run go on. */
+static void on_spawner_end(struct watch *w, uint32_t events)
+{
+	struct local *l = watch_owner(w, struct local, spawner_end);
+
+	(void)events;
+	l->has_spawner = false;
+	loop_unwatch(l->loop, &l->spawner_end);
+}
+
+/* What the client sends is limited by the length of its messages. */
+static void configure(struct service_config *c)
+{
+	service_config_init(c);
+	c->npools = 0; /* keep_warm() adds some */
+	c->pool_age_ms = c->zygote_age_ms = POOL_AGE_MS;
+	c->concurrency = RUNS_PER_CPU * sys_cpus();
+	c->queue = QUEUE_MAX;
+	c->queue_ms = QUEUE_MS;
+	c->session_idle_ms = c->session_lease_ms; /* a user may think for longer than a program */
+	c->caps = (struct request_caps){ .body_bytes = 2 * MCP_LINE_MAX,
+					 .code_bytes = MCP_LINE_MAX,
+					 .file_bytes = MCP_LINE_MAX,
+					 .stdin_bytes = MCP_LINE_MAX };
+	c->callers.own.concurrent = c->concurrency;
+	c->callers.own.queued = QUEUE_MAX;
+}
+
+/* Cancelled workers kill their jails; the spawner waits for them. */
+static void close_local(void *context)
+{
+	struct local *l = context;
+	struct asked_run *q;
+
+	if (l->parts.executions)
+		executions_drain(l->parts.executions);
+	serve_parts_close(&l->parts);
+	while ((q = LIST_FIRST(&l->requests)) != NULL)
+		destroy_request(q);
+	service_config_fini(&l->config);
+	loop_unwatch(l->loop, &l->spawner_end);
+	spawner_end(&l->spawner);
+	free(l);
+}
+
+static int open_parts(struct local *l, struct cj_error *err)
+{
+	static const struct api_filter none = { .refuses = NULL };
+
+	configure(&l->config);
+	if (serve_parts_open(&l->parts, l->loop, &l->spawner, &none, err) < 0 ||
+	    serve_parts_adopt(&l->parts, &l->config, err) < 0)
+		return -err->code;
+	l->parts.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
+	return loop_watch(l->loop, &l->spawner_end, l->spawner.pidfd, on_spawner_end, err);
+}
+
+int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, struct cj_error *err)
+{
+	struct local *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		spawner_end(o->spawner);
+		return cj_fail(err, ENOMEM, "start the server");
+	}
+	l->loop = o->loop;
+	l->fit = o->fit;
+	l->spawner = *o->spawner;
+	l->spawner_end = (struct watch)WATCH_NULL;
+	*o->spawner = (struct spawner)SPAWNER_NULL;
+	l->has_spawner = open_parts(l, err) == 0;
+	if (!l->has_spawner) {
+		close_local(l);
+		return -err->code;
+	}
+	*out = (struct mcp_place){ .context = l,
+				   .start = start,
+				   .cancel = cancel,
+				   .profile_of = profile_of,
+				   .hold = hold,
+				   .tick = tick,
+				   .close = close_local };
+	return 0;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a parent for leaves and makes it ready: one row for each way.  Acts. */
+#include "runtime/kernel/cgroup/cgroup_parent.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/kernel/cgroup/cgroup_mount.h"
+#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/scope_helper.h"
+
+#define READY_ROUNDS    16 /* others may add processes while we move them out */
+#define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
+
+/* --- what this host has ------------------------------------------------------- */
+
+static void read_self(struct cgroup_host *out)
+{
+	(void)cgroup_self_read(0, &out->self); /* unreadable: as on a kernel without cgroups */
+	if (!cgroup_text_locate(&out->mount, out->self.path, out->own_path))
+		out->own_path[0] = '\0';
+}
+
+static bool exists_in(const char *dir_path, const char *name)
+{
+	char path[CGROUP_PATH_MAX + 64];
+	(void)snprintf(path, sizeof(path), "%s/%s", dir_path, name);
+	return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0;
+}
+
+void cgroup_host_read(struct cgroup_host *out)
+{
+	*out = (struct cgroup_host){ .uid = geteuid() };
+	cgroup_mount_find(&out->mount);
+	read_self(out);
+	/* Every cgroup but the root has it: Documentation/admin-guide/cgroup-v2.rst. */
+	out->at_real_root = !exists_in(out->mount.point, "cgroup.events");
+}
+
+/* --- the rows ----------------------------------------------------------------- */
+
+/* Writes why_not and returns false, for the caller to return. */
+__attribute__((format(printf, 2, 3))) static bool decline(struct cgroup_parent *out,
+							  const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(out->why_not, sizeof(out->why_not), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool put_path(struct cgroup_parent *out, const char *path, const char *tail)
+{
+	int size = snprintf(out->path, sizeof(out->path), "%s%s", path, tail);
+	if (size < 0 || (size_t)size >= sizeof(out->path))
+		return decline(out, "the path of cgroup '%.100s...' is too long", path);
+	return true;
+}
+
+/* PATH as mounted here, or as the cgroup's own name below the mount. */
+static bool look_option(const struct cgroup_host *host, const char *option,
+			struct cgroup_parent *out)
+{
+	size_t size = strlen(host->mount.point);
+	if (option[0] != '/')
+		return decline(out, "it is not an absolute path");
+	bool is_mounted_path = strncmp(option, host->mount.point, size) == 0 &&
+			       (option[size] == '/' || option[size] == '\0');
+	return is_mounted_path ? put_path(out, option, "")
+			       : put_path(out, host->mount.point, option);
+}
+
+static bool is_marked(const char *path)
+{
+	static const char *const names[] = { "trusted.delegate", "user.delegate" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char value[4];
+		if (getxattr(path, names[i], value, sizeof(value)) == 1 && value[0] == '1')
+			return true;
+	}
+	return false;
+}
+
+static bool is_writable(const char *path)
+{
+	static const char *const names[] = { "", "/cgroup.procs", "/cgroup.subtree_control" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char file[CGROUP_PATH_MAX + 64];
+		(void)snprintf(file, sizeof(file), "%s%s", path, names[i]);
+		if (faccessat(AT_FDCWD, file, W_OK, AT_EACCESS) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* A user manager's units belong to the user; only the delegation mark makes one ours. */
+static bool is_managed(const struct cgroup_host *host)
+{
+	char unit[64];
+	(void)snprintf(unit, sizeof(unit), "/user@%u.service/", host->uid);
+	return strstr(host->own_path, unit) != NULL;
+}
+
+/* The user manager's own cgroup: delegated to it, not to us. */
+static bool is_manager(const struct cgroup_host *host, const char *path)
+{
+	char unit[64];
+	(void)snprintf(unit, sizeof(unit), "/user@%u.service", host->uid);
+	const char *tail = strstr(path, unit);
+	return tail && strcmp(tail, unit) == 0;
+}
+
+/* Without a mark the owner decides; root may write everywhere, which proves nothing. */
+static bool is_delegated(const struct cgroup_host *host)
+{
+	if (is_marked(host->own_path))
+		return true;
+	return host->uid != 0 && !is_managed(host) && is_writable(host->own_path);
+}
+
+/* The cgroup above our own: its processes have moved to a leaf, or were started in one. */
+static bool is_delegated_above(const struct cgroup_host *host, const char *above, const char *leaf)
+{
+	/* The cejail that moved us here has checked it. */
+	if (strcmp(leaf, CGROUP_SUPERVISOR_LEAF) == 0)
+		return is_marked(above) || (host->uid != 0 && is_writable(above));
+	/* A service with DelegateSubgroup= has the mark on the cgroup above its processes. */
+	return is_marked(above) && !is_manager(host, above);
+}
+
+/* How to get a cgroup: a system service has a unit, but its user may have no manager. */
+static const char *delegation_remedy(const struct cgroup_host *host)
+{
+	static const char system_units[] = "/system.slice/";
+	bool is_service = strncmp(host->self.path, system_units, strlen(system_units)) == 0;
+	return is_service ? "set Delegate=yes in the unit of this service"
+			  : "run under 'systemd-run --user --scope -p Delegate=yes'";
+}
+
+static bool look_delegated(const struct cgroup_host *host, const char *option,
+			   struct cgroup_parent *out)
+{
+	(void)option;
+	if (host->own_path[0] == '\0')
+		return decline(out, "our own cgroup can't be seen in '%s'", host->mount.point);
+
+	char above[CGROUP_PATH_MAX];
+	(void)snprintf(above, sizeof(above), "%s", host->own_path);
+	if (strlen(host->own_path) > strlen(host->mount.point)) {
+		char *slash = strrchr(above, '/');
+		*slash = '\0';
+		if (is_delegated_above(host, above, slash + 1))
+			return put_path(out, above, "");
+	}
+	if (is_delegated(host))
+		return put_path(out, host->own_path, "");
+	return decline(out, "our cgroup '%s' is not delegated to us: %s", host->self.path,
+		       delegation_remedy(host));
+}
+
+static bool look_user_manager(const struct cgroup_host *host, const char *option,
+			      struct cgroup_parent *out)
+{
+	(void)option;
+	if (host->uid == 0)
+		return decline(out, "root makes a subtree of its own");
+	if (!scope_helper_is_there())
+		return decline(out,
+			       "no user manager runs for uid %u: log in with a session, or "
+			       "'loginctl enable-linger'",
+			       host->uid);
+
+	char unit[96];
+	(void)snprintf(unit, sizeof(unit), "/user.slice/user-%u.slice/user@%u.service", host->uid,
+		       host->uid);
+	return put_path(out, host->mount.point, unit);
+}
+
+/* Afterwards this process is in a delegated cgroup of the manager: the scope, or its own unit. */
+static bool claim_user_manager(const struct cgroup_host *host, const char *id,
+			       struct cgroup_parent *out)
+{
+	struct cj_error err;
+	if (scope_helper_enter(id, &err) < 0)
+		return decline(out, "the user manager created no scope: %.180s", err.msg);
+
+	struct cgroup_host moved = *host;
+	read_self(&moved);
+	if (!is_managed(&moved))
+		return decline(out, "the user manager's scope can't be seen in '%s'",
+			       host->mount.point);
+	cgroup_text_leave_supervisor(moved.own_path); /* another cejail was there first */
+	return put_path(out, moved.own_path, "");
+}
+
+static bool look_container(const struct cgroup_host *host, const char *option,
+			   struct cgroup_parent *out)
+{
+	(void)option;
+	if (host->at_real_root)
+		return decline(out, "this is not a container with a cgroup namespace of its own");
+	if (host->own_path[0] == '\0')
+		return decline(out, "our own cgroup can't be seen in '%s'", host->mount.point);
+	return put_path(out, host->mount.point, "");
+}
+
+bool cgroup_parent_own_path(const struct cgroup_host *host, char out[static CGROUP_PATH_MAX])
+{
+	int size = snprintf(out, CGROUP_PATH_MAX, "%s/cejail", host->mount.point);
+	return host->mount.point[0] != '\0' && size < CGROUP_PATH_MAX;
+}
+
+static bool is_limited(const char *path, const char *name)
+{
+	char file[CGROUP_PATH_MAX + 64], text[64];
+	(void)snprintf(file, sizeof(file), "%s/%s", path, name);
+	if (system_file_read(AT_FDCWD, file, text, sizeof(text)) <= 0)
+		return false;
+	return strncmp(text, "max", 3) != 0;
+}
+
+/* The nearest cgroup at or above ours with a limit: a jail below the root would escape it. */
+static bool find_limit_above(const struct cgroup_host *host, char path[static CGROUP_PATH_MAX])
+{
+	(void)snprintf(path, CGROUP_PATH_MAX, "%s", host->own_path);
+	while (strlen(path) > strlen(host->mount.point)) {
+		if (is_limited(path, "memory.max") || is_limited(path, "cpu.max"))
+			return true;
+		*strrchr(path, '/') = '\0';
+	}
+	return false;
+}
+
+static bool look_own(const struct cgroup_host *host, const char *option, struct cgroup_parent *out)
+{
+	(void)option;
+	char limited[CGROUP_PATH_MAX];
+	if (host->uid != 0)
+		return decline(out, "only root may make a subtree of its own");
+	/* Its limits can't be read, and no child could move out of our namespace. */
+	if (host->own_path[0] == '\0')
+		return decline(out,
+			       "our own cgroup can't be seen in '%.120s': mount cgroup2 anew in "
+			       "this cgroup namespace",
+			       host->mount.point);
+	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) < 0)
+		return decline(out, "write to '%.120s': %s", host->mount.point, strerror(errno));
+	if (find_limit_above(host, limited))
+		return decline(out,
+			       "'%.120s' has limits that a subtree of our own would escape: set "
+			       "Delegate=yes there, or use --cgroup-parent",
+			       limited);
+	return cgroup_parent_own_path(host, out->path) ||
+	       decline(out, "the path of cgroup '%.100s...' is too long", host->mount.point);
+}
+
+static bool claim_own(const struct cgroup_host *host, const char *id, struct cgroup_parent *out)
+{
+	(void)id;
+	auto_fd int root_fd = open(host->mount.point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return decline(out, "open '%s': %s", host->mount.point, strerror(errno));
+
+	/* A controller that can't be enabled is missing in the subtree, which is checked later. */
+	(void)cgroup_subtree_enable(root_fd);
+	int made = system_file_make_dir(root_fd, "cejail");
+	if (made < 0 && made != -EEXIST)
+		return decline(out, "make '%s': %s", out->path, strerror(-made));
+	return true;
+}
+
+static const struct way {
+	const char *name;
+	/* Finds the parent's path and changes nothing.  False: out->why_not says why. */
+	bool (*look)(const struct cgroup_host *host, const char *option, struct cgroup_parent *out);
+	/* Creates a parent that doesn't exist yet; NULL: it exists. */
+	bool (*claim)(const struct cgroup_host *host, const char *id, struct cgroup_parent *out);
+} cgroup_parents[] = {
+	{ "option", look_option, NULL },
+	{ "delegated", look_delegated, NULL },
+	{ "user manager", look_user_manager, claim_user_manager },
+	{ "container", look_container, NULL },
+	{ "own", look_own, claim_own },
+};
+#define WAYS (sizeof(cgroup_parents) / sizeof(cgroup_parents[0]))
+
+/* --- making a parent ready ----------------------------------------------------- */
+
+static bool enable_or_vacate(struct cgroup_parent *out)
+{
+	for (unsigned round = 0; round < READY_ROUNDS; round++) {
+		if (cgroup_subtree_enable(out->dir_fd) != -EBUSY)
+			return true;
+		int rc = cgroup_subtree_vacate(out->dir_fd);
+		if (rc == -EXDEV)
+			return decline(out,
+				       "'%.120s' also holds processes of another pid namespace",
+				       out->path);
+		if (rc < 0 && rc != -EBUSY)
+			return decline(out, "move the processes of '%.120s' to a leaf: %s",
+				       out->path, strerror(-rc));
+	}
+	return decline(out, "processes keep appearing in '%.120s'", out->path);
+}
+
+static void say_missing(const struct cgroup_host *host, struct cgroup_parent *out,
+			enum cgroup_controller missing)
+{
+	const char *name = cgroup_controller_names[missing];
+	if (host->self.on_v1[missing])
+		(void)decline(out,
+			      "this host mounts the cgroup v1 controllers (memory, cpu, pids): "
+			      "boot with " SYSTEMD_UNIFIED);
+	else
+		(void)decline(out,
+			      "cgroup '%.120s' has no %s controller: enable it above, or name "
+			      "it in the unit's Delegate=",
+			      out->path, name);
+}
+
+static void read_offers(const struct cgroup_host *host, struct cgroup_parent *out)
+{
+	char enabled[SYSTEM_FILE_SMALL];
+	bool is_read = cgroup_subtree_read(out->dir_fd, "cgroup.subtree_control", enabled);
+	for (size_t i = CGROUP_CONTROLLER_COUNT; i-- > 0;) {
+		out->offers[i] = is_read &&
+				 cgroup_text_has_word(enabled, cgroup_controller_names[i]);
+		if (!out->offers[i])
+			say_missing(host, out, (enum cgroup_controller)i);
+	}
+}
+
+static bool is_cgroup2(int fd)
+{
+	struct statfs fs;
+	return fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+static bool open_parent(struct cgroup_parent *out)
+{
+	auto_fd int dir_fd = open(out->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd < 0)
+		return decline(out, "open '%.120s': %s", out->path, strerror(errno));
+	if (!is_cgroup2(dir_fd))
+		return decline(out, "'%.120s' is not in a cgroup v2 hierarchy", out->path);
+	if (faccessat(dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return decline(out, "write to '%.120s': %s", out->path, strerror(errno));
+	out->dir_fd = take_fd(&dir_fd);
+	return true;
+}
+
+static bool prepare(const struct cgroup_host *host, const struct way *way, const char *option,
+		    const char *id, struct cgroup_parent *out)
+{
+	*out = (struct cgroup_parent){ .dir_fd = -1, .origin = way->name };
+	if (!way->look(host, option, out) || (way->claim && !way->claim(host, id, out)) ||
+	    !open_parent(out))
+		return false;
+	if (!enable_or_vacate(out)) {
+		cj_close(&out->dir_fd);
+		return false;
+	}
+	read_offers(host, out);
+	return true;
+}
+
+/* --- finding one --------------------------------------------------------------- */
+
+static bool has_v1(const struct cgroup_host *host)
+{
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (host->self.on_v1[i])
+			return true;
+	return false;
+}
+
+/* The most helpful sentence; else the last row's, which says why root's own subtree failed. */
+static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
+{
+	if (has_v1(host))
+		(void)decline(out,
+			      "this host mounts the cgroup v1 controllers (memory, cpu, pids): "
+			      "boot with " SYSTEMD_UNIFIED);
+	else if (host->mount.point[0] == '\0')
+		(void)decline(out, "no cgroup v2 hierarchy is mounted here: mount one on "
+				   "/sys/fs/cgroup");
+	else if (host->uid != 0)
+		(void)decline(out, "no delegated cgroup here: %s", delegation_remedy(host));
+}
+
+static int find_option(const struct cgroup_host *host, const char *option, const char *id,
+		       struct cgroup_parent *out, struct cj_error *err)
+{
+	if (host->mount.point[0] == '\0')
+		return cj_reject(
+		    err, "cgroup parent '%.200s': no cgroup v2 hierarchy is mounted here", option);
+	if (!prepare(host, &cgroup_parents[0], option, id, out))
+		return cj_reject(err, "cgroup parent '%.200s': %s", option, out->why_not);
+	return 0;
+}
+
+/* Keeps the first parent that was found (it has a path) and couldn't be used. */
+static void keep_obstacle(const struct cgroup_parent *failed,
+			  char obstacle[static sizeof(failed->why_not)])
+{
+	if (failed->path[0] != '\0' && obstacle[0] == '\0')
+		memcpy(obstacle, failed->why_not, sizeof(failed->why_not));
+}
+
+int cgroup_parent_find(const struct cgroup_host *host, const char *option, const char *id,
+		       struct cgroup_parent *out, struct cj_error *err)
+{
+	*out = (struct cgroup_parent){ .dir_fd = -1 };
+	if (option)
+		return find_option(host, option, id, out, err);
+
+	char obstacle[sizeof(out->why_not)] = "";
+	for (size_t i = 1; i < WAYS && host->mount.point[0] != '\0' && out->dir_fd < 0; i++)
+		if (!prepare(host, &cgroup_parents[i], NULL, id, out))
+			keep_obstacle(out, obstacle);
+	if (out->dir_fd < 0)
+		say_none(host, out);
+	/* If a better parent couldn't be used, its sentence is the one to act on. */
+	if (obstacle[0] != '\0' && out->why_not[0] != '\0')
+		memcpy(out->why_not, obstacle, sizeof(out->why_not));
+	return 0;
+}
+
+void cgroup_parent_claim(const struct cgroup_host *host, const char *id)
+{
+	bool is_found = host->mount.point[0] == '\0'; /* nothing to find */
+	for (size_t i = 1; i < WAYS && !is_found; i++) {
+		auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
+		if (cgroup_parents[i].claim == claim_user_manager)
+			is_found = prepare(host, &cgroup_parents[i], NULL, id, &parent);
+		else
+			is_found = cgroup_parents[i].look(host, NULL, &parent);
+	}
+}
+
+void cgroup_parent_fini(struct cgroup_parent *parent)
+{
+	cj_close(&parent->dir_fd);
+}
+
+/* --- for doctor ------------------------------------------------------------------ */
+
+/* The controllers of a parent at `path`; if it doesn't exist yet, those of the cgroup above. */
+static void report_controllers(const char *path, struct cgroup_parent_report *out)
+{
+	char dir[CGROUP_PATH_MAX], list[SYSTEM_FILE_SMALL];
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	if (!exists_in(dir, "cgroup.controllers") && strrchr(dir, '/'))
+		*strrchr(dir, '/') = '\0';
+
+	auto_fd int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0 || !cgroup_subtree_read(dir_fd, "cgroup.controllers", list))
+		return;
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		out->controllers[i] = cgroup_text_has_word(list, cgroup_controller_names[i]);
+}
+
+static void report_way(const struct cgroup_host *host, const struct way *way,
+		       struct cgroup_parent_report *out)
+{
+	auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
+	bool serves = host->mount.point[0] != '\0' && way->look(host, NULL, &parent);
+	/* A parent that claim() would create can't be opened yet. */
+	if (serves && !way->claim)
+		serves = open_parent(&parent);
+
+	*out = (struct cgroup_parent_report){ .name = way->name, .serves = serves };
+	if (serves)
+		report_controllers(parent.path, out);
+	else if (host->mount.point[0] == '\0')
+		(void)decline(&parent, "no cgroup v2 hierarchy is mounted here");
+	(void)snprintf(out->detail, sizeof(out->detail), "%.255s",
+		       serves ? parent.path : parent.why_not);
+}
+
+size_t cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
+{
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+
+	size_t count = 0;
+	for (size_t i = 1; i < WAYS && count < max; i++) /* row 0 is the option */
+		report_way(&host, &cgroup_parents[i], &out[count++]);
+	return count;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of the kernel's cgroup files.  Pure. */
+#include "runtime/kernel/cgroup/cgroup_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+#define MOUNT_FIELDS 5 /* id, parent, device, root, mount point: proc(5) */
+
+#define LEAF_ID_MAX 32
+
+const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT] = {
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_CPU] = "cpu",
+	[CGROUP_PIDS] = "pids",
+};
+
+bool cgroup_text_is_leaf_id(const char *id)
+{
+	size_t size = strspn(id, "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+	return size > 0 && size <= LEAF_ID_MAX && id[size] == '\0' && strcmp(id, "supervisor") != 0;
+}
+
+const char *cgroup_text_leaf_id(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t prefix = strlen(CGROUP_LEAF_PREFIX);
+	if (strncmp(name, CGROUP_LEAF_PREFIX, prefix) != 0)
+		return NULL;
+	return cgroup_text_is_leaf_id(name + prefix) ? name + prefix : NULL;
+}
+
+bool cgroup_text_is_child(const char *name)
+{
+	size_t prefix = strlen(CGROUP_EXEC_PREFIX);
+	if (strcmp(name, CGROUP_INIT_LEAF) == 0)
+		return true;
+	return strncmp(name, CGROUP_EXEC_PREFIX, prefix) == 0 && name[prefix] != '\0' &&
+	       name[prefix + strspn(name + prefix, "0123456789")] == '\0';
+}
+
+void cgroup_text_leave_supervisor(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (slash && strcmp(slash + 1, CGROUP_SUPERVISOR_LEAF) == 0)
+		*slash = '\0';
+}
+
+/* A word within a line: not NUL-ended. */
+struct word {
+	const char *at;
+	size_t size;
+};
+
+static bool word_is(struct word w, const char *text)
+{
+	return w.size == strlen(text) && memcmp(w.at, text, w.size) == 0;
+}
+
+/* The next word before `end`; size 0: there is none. */
+static struct word take_word(const char **at, const char *end)
+{
+	while (*at < end && **at == ' ')
+		(*at)++;
+	struct word w = { .at = *at };
+	while (*at < end && **at != ' ')
+		(*at)++;
+	w.size = (size_t)(*at - w.at);
+	return w;
+}
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Blanks in a path are written as \040 and the like; false: it doesn't fit. */
+static bool unescape(struct word w, char out[static CGROUP_PATH_MAX])
+{
+	size_t used = 0;
+	for (size_t i = 0; i < w.size; i++) {
+		char c = w.at[i];
+		if (c == '\\' && i + 3 < w.size && is_octal(w.at[i + 1]) && is_octal(w.at[i + 2]) &&
+		    is_octal(w.at[i + 3])) {
+			c = (char)((w.at[i + 1] - '0') * 64 + (w.at[i + 2] - '0') * 8 +
+				   (w.at[i + 3] - '0'));
+			i += 3;
+		}
+		if (c == '\0' || used + 1 >= CGROUP_PATH_MAX)
+			return false;
+		out[used++] = c;
+	}
+	out[used] = '\0';
+	return used > 0;
+}
+
+static bool parse_mount_line(const char *at, const char *end, struct cgroup_mount *out)
+{
+	struct word fields[MOUNT_FIELDS];
+	for (size_t i = 0; i < MOUNT_FIELDS; i++)
+		fields[i] = take_word(&at, end);
+
+	struct word w;
+	do
+		w = take_word(&at, end);
+	while (w.size > 0 && !word_is(w, "-"));
+	if (!word_is(take_word(&at, end), "cgroup2"))
+		return false;
+	return unescape(fields[3], out->root) && unescape(fields[4], out->point);
+}
+
+static int rank(const char *point)
+{
+	if (strcmp(point, "/sys/fs/cgroup") == 0)
+		return 3;
+	if (strcmp(point, "/sys/fs/cgroup/unified") == 0)
+		return 2;
+	return point[0] != '\0';
+}
+
+void cgroup_text_mount(const char *mountinfo, struct cgroup_mount *out)
+{
+	*out = (struct cgroup_mount){ 0 };
+	while (*mountinfo != '\0') {
+		const char *end = mountinfo + strcspn(mountinfo, "\n");
+		struct cgroup_mount found = { 0 };
+		if (parse_mount_line(mountinfo, end, &found) &&
+		    rank(found.point) > rank(out->point))
+			*out = found;
+		mountinfo = *end == '\n' ? end + 1 : end;
+	}
+}
+
+/* "7:cpu,cpuacct:/path" of a v1 hierarchy. */
+static void note_v1(struct word controllers, struct cgroup_self *out)
+{
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		const char *name = cgroup_controller_names[i];
+		size_t size = strlen(name);
+		for (size_t at = 0; at + size <= controllers.size; at++) {
+			bool begins = at == 0 || controllers.at[at - 1] == ',';
+			bool ends = at + size == controllers.size ||
+				    controllers.at[at + size] == ',';
+			if (begins && ends && memcmp(controllers.at + at, name, size) == 0)
+				out->on_v1[i] = true;
+		}
+	}
+}
+
+static void parse_self_line(const char *line, const char *end, struct cgroup_self *out)
+{
+	const char *first = memchr(line, ':', (size_t)(end - line));
+	const char *second = first ? memchr(first + 1, ':', (size_t)(end - first - 1)) : NULL;
+	if (!second)
+		return;
+
+	struct word controllers = { first + 1, (size_t)(second - first - 1) };
+	size_t size = (size_t)(end - second - 1);
+	bool is_unified = word_is((struct word){ line, (size_t)(first - line) }, "0");
+	if (!is_unified)
+		note_v1(controllers, out);
+	else if (controllers.size == 0 && size < sizeof(out->path)) {
+		memcpy(out->path, second + 1, size);
+		out->path[size] = '\0';
+	}
+}
+
+void cgroup_text_self(const char *text, struct cgroup_self *out)
+{
+	*out = (struct cgroup_self){ 0 };
+	while (*text != '\0') {
+		const char *end = text + strcspn(text, "\n");
+		parse_self_line(text, end, out);
+		text = *end == '\n' ? end + 1 : end;
+	}
+}
+
+/* "/.." comes before a cgroup outside our namespace's root: cgroup_namespaces(7). */
+static bool has_dot_dot(const char *path)
+{
+	for (const char *at = strstr(path, "/.."); at; at = strstr(at + 1, "/.."))
+		if (at[3] == '/' || at[3] == '\0')
+			return true;
+	return false;
+}
+
+bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
+			char out[static CGROUP_PATH_MAX])
+{
+	if (mount->point[0] == '\0' || path[0] != '/' || has_dot_dot(path) ||
+	    text_ends_with(path, " (deleted)"))
+		return false;
+
+	size_t skip = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+	if (strncmp(path, mount->root, skip) != 0 ||
+	    (skip > 0 && path[skip] != '/' && path[skip] != '\0'))
+		return false;
+	path += skip;
+	if (strcmp(path, "/") == 0)
+		path = "";
+
+	int size = snprintf(out, CGROUP_PATH_MAX, "%s%s", mount->point, path);
+	return size > 0 && size < CGROUP_PATH_MAX;
+}
+
+/* Digits up to the end of the line. */
+static bool take_number(const char *at, uint64_t *out)
+{
+	uint64_t value = 0;
+	const char *digits = at;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return false;
+	if (at == digits || (*at != '\n' && *at != '\0'))
+		return false;
+	*out = value;
+	return true;
+}
+
+bool cgroup_text_value(const char *text, const char *key, uint64_t *out)
+{
+	size_t size = strlen(key);
+	while (*text != '\0') {
+		if (strncmp(text, key, size) == 0 && text[size] == ' ')
+			return take_number(text + size + 1, out);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return false;
+}
+
+bool cgroup_text_number(const char *text, uint64_t *out)
+{
+	return take_number(text, out);
+}
+
+bool cgroup_text_has_word(const char *text, const char *word)
+{
+	size_t size = strlen(word);
+	while (*text != '\0') {
+		text += strspn(text, " \n");
+		size_t length = strcspn(text, " \n");
+		if (length == size && memcmp(text, word, size) == 0)
+			return true;
+		text += length;
+	}
+	return false;
+}
+
+size_t cgroup_text_pids(const char *text, pid_t *out, size_t max)
+{
+	size_t count = 0;
+	const char *end;
+	while (count < max && (end = strchr(text, '\n')) != NULL) {
+		uint64_t pid;
+		if (take_number(text, &pid) && pid <= INT32_MAX)
+			out[count++] = (pid_t)pid;
+		text = end + 1;
+	}
+	return count;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses and locks a jail's host id, and writes it into the new user namespace.  Acts. */
+#include "runtime/kernel/ids/idmap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/kernel/ids/idmap_parser.h"
+#include "runtime/kernel/ids/refusal.h"
+
+#define ID_MAP_BYTES_MAX 16384 /* 340 lines of at most 33 bytes: user_namespaces(7) */
+
+static int read_map(const char *path, struct idmap_ranges *out, struct cj_error *err)
+{
+	char text[ID_MAP_BYTES_MAX];
+	ssize_t rc = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (rc < 0)
+		return cj_fail(err, (int)-rc, "read '%s'", path);
+	return idmap_parse(path, text, out, err);
+}
+
+/* The caller maps itself: the only map that needs no capability outside. */
+static void choose_own(struct idmap *out)
+{
+	*out = (struct idmap){ .uid = geteuid(), .gid = getegid(), .lock_fd = -1 };
+}
+
+/*
+ * Each byte of the file stands for one id.  An open file description lock ends with its descriptor,
+ * even when the process is killed: fcntl(2).
+ */
+static int lock_byte(int fd, off_t index)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = index,
+		.l_len = 1,
+	};
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+/* The first free byte from a random one on: concurrent jails seldom try the same one. */
+static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error *err)
+{
+	uint32_t start = 0;
+	if (getrandom(&start, sizeof(start), 0) != sizeof(start))
+		return cj_fail(err, errno, "get random bytes");
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = (uint32_t)(((uint64_t)start + i) % count);
+		int rc = lock_byte(fd, index);
+		if (rc == 0) {
+			*out_index = index;
+			return 0;
+		}
+		if (rc != -EAGAIN && rc != -EACCES)
+			return cj_fail(err, -rc, "lock an id in 'ids'");
+	}
+	int rc = cj_fail(err, EAGAIN, "find a free id among %u", count);
+	(void)cj_hint(err, "each running jail uses one: wait until some end");
+	return rc;
+}
+
+static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, struct idmap *out,
+			 struct cj_error *err)
+{
+	auto_fd int fd =
+	    openat(runtime_dir_fd, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cj_fail(err, errno, "open 'ids' in the runtime directory");
+
+	uint32_t index = 0;
+	int rc = lock_any(fd, block->count, &index, err);
+	if (rc < 0)
+		return rc;
+
+	*out = (struct idmap){
+		.uid = block->first + index,
+		.gid = block->first + index,
+		.may_setgroups = true,
+		.lock_fd = take_fd(&fd),
+	};
+	return 0;
+}
+
+/*
+ * A root without spare ids may map itself only if it is an ordinary user in the namespace above.
+ * "0 0 1" would make the payload uid 0 of that namespace.
+ */
+static int choose_for_lone_root(const struct idmap_ranges *uids, struct idmap *out,
+				struct cj_error *err)
+{
+	uint32_t outside = 0;
+	if (!idmap_outside(uids, geteuid(), &outside) || outside == 0) {
+		int rc = cj_fail(err, EPERM, "there is no id for the jail but uid 0");
+		(void)cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
+				   "more ids in its uid_map and gid_map");
+		return rc;
+	}
+	choose_own(out);
+	return 0;
+}
+
+int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
+{
+	if (geteuid() != 0) {
+		choose_own(out);
+		return 0;
+	}
+
+	struct idmap_ranges uids, gids;
+	int rc = read_map("/proc/self/uid_map", &uids, err);
+	if (rc == 0)
+		rc = read_map("/proc/self/gid_map", &gids, err);
+	if (rc < 0)
+		return rc;
+
+	struct idmap_block block;
+	if (idmap_pick(&uids, &gids, &block))
+		return choose_unused(runtime_dir_fd, &block, out, err);
+	return choose_for_lone_root(&uids, out, err);
+}
+
+void idmap_release(struct idmap *map)
+{
+	cj_close(&map->lock_fd);
+}
+
+static int put_map(int proc_fd, const char *name, const char *text, struct cj_error *err)
+{
+	int rc = system_file_write(proc_fd, name, text);
+	if (rc == 0)
+		return 0;
+	rc = cj_fail(err, -rc, "write '%s' to '%s' of init", text, name);
+	(void)refusal_hint(err);
+	return rc;
+}
+
+int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
+{
+	char path[32], uid_line[64], gid_line[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)init_pid);
+	(void)snprintf(uid_line, sizeof(uid_line), "%d %u 1", IDMAP_INSIDE_UID, map->uid);
+	(void)snprintf(gid_line, sizeof(gid_line), "%d %u 1", IDMAP_INSIDE_GID, map->gid);
+
+	auto_fd int proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_fd < 0)
+		return cj_fail(err, errno, "open '%s' of init", path);
+
+	int rc = put_map(proc_fd, "uid_map", uid_line, err);
+	/* Without CAP_SETGID outside, gid_map requires this first: user_namespaces(7). */
+	if (rc == 0 && !map->may_setgroups)
+		rc = put_map(proc_fd, "setgroups", "deny", err);
+	if (rc == 0)
+		rc = put_map(proc_fd, "gid_map", gid_line, err);
+	return rc;
+}
+
+bool idmap_is_initial(void)
+{
+	char text[SYSTEM_FILE_SMALL];
+	unsigned long first, below, count;
+
+	if (system_file_read(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
+		return true;
+	return sscanf(text, "%lu %lu %lu", &first, &below, &count) == 3 && first == 0 &&
+	       below == 0 && count == UINT32_MAX;
+}
+
+uid_t idmap_outside_uid(void)
+{
+	struct idmap_ranges uids;
+	struct cj_error ignored;
+	uint32_t outside = 0;
+
+	if (read_map("/proc/self/uid_map", &uids, &ignored) < 0 ||
+	    !idmap_outside(&uids, geteuid(), &outside))
+		return geteuid();
+	return outside;
+}

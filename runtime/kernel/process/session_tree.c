@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The descendants of a reaper, by the parents in /proc.  Acts.
+ *
+ * A parent may end while the list is made, and its number may be used again.  A process is never
+ * older than its parent, so a link to a younger one is not followed.  A signal goes through the
+ * open directory of the process, after it was compared with the list.
+ */
+#include "runtime/kernel/process/session_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/kernel/process/process_usage_text.h"
+
+#define INIT_PID    1
+#define STOP_ROUNDS 8 /* a fork bomb is stopped within a few: stopped processes keep their pids */
+#define WALK_TRIES  3 /* a parent may end during a walk */
+
+enum kinship { KIN_UNKNOWN, KIN_BELOW, KIN_OTHER };
+
+struct entry {
+	pid_t pid, parent_pid;
+	uint64_t start_ticks;
+	enum kinship kin;
+	bool is_dead; /* a zombie without living threads */
+};
+
+struct snapshot {
+	struct entry items[SESSION_TREE_MAX]; /* by pid */
+	size_t count;
+	bool is_whole;
+};
+
+/* --- one process ------------------------------------------------------------------------- */
+
+static bool read_stat(int dir_fd, const char *name, struct sample_stat *out)
+{
+	char text[SYSTEM_FILE_SMALL];
+	return system_file_read(dir_fd, name, text, sizeof(text)) > 0 &&
+	       process_usage_text_stat(text, out);
+}
+
+pid_t session_tree_parent(int proc_fd, pid_t pid)
+{
+	char name[32];
+	struct sample_stat stat;
+	(void)snprintf(name, sizeof(name), "%d/stat", pid);
+	return read_stat(proc_fd, name, &stat) ? (pid_t)stat.parent_pid : 0;
+}
+
+bool session_tree_is_ending(int proc_fd, pid_t pid)
+{
+	char name[32];
+	struct sample_stat stat;
+	(void)snprintf(name, sizeof(name), "%d/stat", pid);
+	return read_stat(proc_fd, name, &stat) && stat.is_ending;
+}
+
+static int open_process(int proc_fd, pid_t pid)
+{
+	char name[32];
+	(void)snprintf(name, sizeof(name), "%d", pid);
+	return openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* --- a walk up from one ------------------------------------------------------------------ */
+
+/* The pids from `pid` up to below root_pid; 0: it does not descend from it. */
+static size_t walk_up(int proc_fd, pid_t pid, pid_t root_pid, pid_t chain[SESSION_TREE_MAX])
+{
+	size_t count = 0;
+	while (pid > INIT_PID && pid != root_pid && count < SESSION_TREE_MAX) {
+		chain[count++] = pid;
+		pid = session_tree_parent(proc_fd, pid);
+	}
+	return pid == root_pid ? count : 0;
+}
+
+/* A parent that has ended meanwhile is the parent no more, so no number was used again. */
+static bool is_still_so(int proc_fd, const pid_t *chain, size_t count, pid_t root_pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (session_tree_parent(proc_fd, chain[i]) !=
+		    (i + 1 < count ? chain[i + 1] : root_pid))
+			return false;
+	return true;
+}
+
+bool session_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
+{
+	pid_t chain[SESSION_TREE_MAX];
+	for (int try = 0; try < WALK_TRIES && root_pid > 0; try++) {
+		size_t count = walk_up(proc_fd, pid, root_pid, chain);
+		if (count > 0 && is_still_so(proc_fd, chain, count, root_pid))
+			return true;
+	}
+	return false;
+}
+
+int session_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo)
+{
+	auto_fd int process_fd = open_process(proc_fd, pid);
+	if (process_fd < 0 || !session_tree_is_below(proc_fd, pid, root_pid))
+		return -ESRCH;
+	return sys_pidfd_send_signal(process_fd, signo) < 0 ? -errno : 0;
+}
+
+/* --- all of them --------------------------------------------------------------------------- */
+
+static bool is_pid(const char *name)
+{
+	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* The kernel lists them in the order of their numbers. */
+static void add(struct snapshot *s, int proc_fd, const char *name)
+{
+	char file[40];
+	struct sample_stat stat;
+	pid_t pid = (pid_t)strtol(name, NULL, 10);
+	(void)snprintf(file, sizeof(file), "%.20s/stat", name);
+	if (!read_stat(proc_fd, file, &stat))
+		return; /* it has ended; if it can't be read for another reason, its children are
+			   without a parent */
+	if (s->count == SESSION_TREE_MAX || (s->count > 0 && s->items[s->count - 1].pid >= pid)) {
+		s->is_whole = false;
+		return;
+	}
+	s->items[s->count++] = (struct entry){
+		.pid = pid,
+		.parent_pid = (pid_t)stat.parent_pid,
+		.start_ticks = stat.start_ticks,
+		.is_dead = (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1,
+	};
+}
+
+static bool list_all(int proc_fd, struct snapshot *s)
+{
+	s->count = 0;
+	s->is_whole = true;
+	/* A new open file: the offset of proc_fd is shared. */
+	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return false;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+	for (struct dirent *e; (e = readdir(dir)) != NULL;)
+		if (is_pid(e->d_name))
+			add(s, proc_fd, e->d_name);
+	return true;
+}
+
+static int compare_pids(const void *key, const void *item)
+{
+	const pid_t *pid = key;
+	const struct entry *entry = item;
+	return (*pid > entry->pid) - (*pid < entry->pid);
+}
+
+static struct entry *find(struct snapshot *s, pid_t pid)
+{
+	return bsearch(&pid, s->items, s->count, sizeof(s->items[0]), compare_pids);
+}
+
+/* The parent in the list, unless its number was used again. */
+static struct entry *parent_of(struct snapshot *s, const struct entry *e)
+{
+	struct entry *parent = e->parent_pid > 0 ? find(s, e->parent_pid) : NULL;
+	return parent && parent->start_ticks <= e->start_ticks ? parent : NULL;
+}
+
+/* Follows the parents until one is known, and notes the answer for all on the way. */
+static void settle(struct snapshot *s, struct entry *e)
+{
+	struct entry *top = e;
+	size_t steps = 0;
+	while (top && top->kin == KIN_UNKNOWN && steps++ <= s->count)
+		top = parent_of(s, top);
+	s->is_whole &= top != NULL;
+	enum kinship kin = top && top->kin != KIN_UNKNOWN ? top->kin : KIN_OTHER;
+	for (; e && e->kin == KIN_UNKNOWN; e = parent_of(s, e))
+		e->kin = kin;
+}
+
+/* NULL: no memory, or /proc can't be read.  Only descendants stay in it. */
+static struct snapshot *take_below(int proc_fd, pid_t root_pid)
+{
+	auto_free struct snapshot *s = malloc(sizeof(*s));
+	if (!s || !list_all(proc_fd, s))
+		return NULL;
+	struct entry *root = find(s, root_pid), *init = find(s, INIT_PID);
+	if (init)
+		init->kin = KIN_OTHER;
+	if (root)
+		root->kin = KIN_BELOW;
+	for (size_t i = 0; i < s->count; i++)
+		settle(s, &s->items[i]);
+
+	size_t kept = 0;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i].kin == KIN_BELOW && s->items[i].pid != root_pid)
+			s->items[kept++] = s->items[i];
+	s->count = kept;
+	return take_ptr(s);
+}
+
+bool session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out)
+{
+	auto_free struct snapshot *s = take_below(proc_fd, root_pid);
+	out->count = 0;
+	out->is_whole = s && s->is_whole;
+	for (size_t i = 0; s && i < s->count; i++)
+		out->pids[out->count++] = s->items[i].pid;
+	return s != NULL;
+}
+
+/* --- signals to all -------------------------------------------------------------------------- */
+
+static void signal_entry(int proc_fd, const struct entry *e, int signo)
+{
+	struct sample_stat now;
+	auto_fd int process_fd = open_process(proc_fd, e->pid);
+	if (process_fd >= 0 && read_stat(process_fd, "stat", &now) &&
+	    now.start_ticks == e->start_ticks)
+		(void)sys_pidfd_send_signal(process_fd, signo); /* gone already: as well */
+}
+
+/* Stops those that were not in the list before.  Returns how many. */
+static size_t stop_new(int proc_fd, struct snapshot *now, struct snapshot *before)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < now->count; i++) {
+		const struct entry *old = before ? find(before, now->items[i].pid) : NULL;
+		if (now->items[i].is_dead || (old && old->start_ticks == now->items[i].start_ticks))
+			continue;
+		signal_entry(proc_fd, &now->items[i], SIGSTOP);
+		count++;
+	}
+	return count;
+}
+
+size_t session_tree_kill(int proc_fd, pid_t root_pid)
+{
+	auto_free struct snapshot *before = NULL;
+	auto_free struct snapshot *now = take_below(proc_fd, root_pid);
+	for (int i = 0; now && i < STOP_ROUNDS && stop_new(proc_fd, now, before) > 0; i++) {
+		free(before);
+		before = take_ptr(now);
+		now = take_below(proc_fd, root_pid);
+	}
+	size_t living = 0;
+	for (size_t i = 0; now && i < now->count; i++) {
+		if (now->items[i].is_dead)
+			continue;
+		signal_entry(proc_fd, &now->items[i], SIGKILL);
+		living++;
+	}
+	return living;
+}

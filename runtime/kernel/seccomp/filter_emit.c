@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a plan to a seccomp program, written backwards (filter_asm.h).  Pure.
+ *
+ * Neighbouring calls with the same answer are one span.  A binary tree of "number >= K?" finds the
+ * span in about seven steps.  A call with conditions has them at its leaf.
+ */
+#include "runtime/kernel/seccomp/filter_emit.h"
+
+#include <assert.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/kernel/seccomp/filter_asm.h"
+
+#if defined(__x86_64__)
+#define ARCH_NATIVE AUDIT_ARCH_X86_64
+#define X32_BIT     0x40000000u
+#elif defined(__aarch64__)
+#define ARCH_NATIVE AUDIT_ARCH_AARCH64
+#else
+#error "no seccomp filter for this architecture yet"
+#endif
+
+/* --- the answer of a plan ------------------------------------------------------- */
+
+bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
+{
+	switch (arg->op) {
+	case POLICY_NE:
+		return value != arg->value;
+	case POLICY_LT:
+		return value < arg->value;
+	case POLICY_LE:
+		return value <= arg->value;
+	case POLICY_EQ:
+		return value == arg->value;
+	case POLICY_GE:
+		return value >= arg->value;
+	case POLICY_GT:
+		return value > arg->value;
+	case POLICY_MASKED_EQ:
+		return (value & arg->value) == arg->value_two;
+	}
+	assert(!"an operator of enum policy_op");
+	return false;
+}
+
+static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
+{
+	for (size_t i = 0; i < branch->nargs; i++) {
+		if (!filter_arg_holds(&branch->args[i], args[branch->args[i].index]))
+			return false;
+	}
+	return true;
+}
+
+uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6])
+{
+	if (nr < 0 || nr >= CALLS_MAX)
+		return plan->otherwise;
+	const struct filter_call *call = &plan->calls[nr];
+	for (size_t i = 0; i < call->nbranches; i++) {
+		if (branch_holds(&call->branches[i], args))
+			return call->branches[i].ret;
+	}
+	return call->otherwise;
+}
+
+/* --- one branch ----------------------------------------------------------------- */
+
+/* The argument, if the branch compares only its low half and keeps it loaded; else -1. */
+static int only_word(const struct filter_branch *branch)
+{
+	const struct policy_arg *arg = branch->args;
+	if (branch->nargs != 1 || arg->op != POLICY_MASKED_EQ)
+		return -1;
+	if (arg->value == UINT32_MAX ||
+	    (arg->value >> 32 == 0 && filter_asm_is_one_bit((uint32_t)arg->value)))
+		return (int)arg->index;
+	return -1;
+}
+
+/* One branch; without its load if the branch before it leaves the word loaded. */
+static unsigned put_branch(struct filter_asm *e, const struct filter_branch *branch,
+			   const struct filter_branch *before, unsigned next)
+{
+	unsigned here = filter_asm_ret(e, branch->ret);
+	int word = only_word(branch);
+	if (before && word >= 0 && only_word(before) == word)
+		return filter_asm_compare(e, (uint32_t)branch->args->value,
+					  (uint32_t)branch->args->value_two, here, next);
+	for (size_t k = branch->nargs; k-- > 0;)
+		here = filter_asm_arg(e, &branch->args[k], here, next);
+	return here;
+}
+
+/* --- many values of one argument ------------------------------------------------ */
+
+/*
+ * Consecutive branches that differ only in the value of their last argument: one load, then a
+ * search among ranges of values.  A list of options costs one or two instructions for each.
+ */
+struct run {
+	const struct filter_branch *branches;
+	size_t n;
+};
+
+static const struct policy_arg *last_arg(const struct filter_branch *branch)
+{
+	return &branch->args[branch->nargs - 1];
+}
+
+/* Is the last condition an equality with a 32-bit value?  Only such branches can be in a run. */
+static bool has_value(const struct filter_branch *branch)
+{
+	return branch->nargs > 0 && last_arg(branch)->op == POLICY_MASKED_EQ &&
+	       last_arg(branch)->value == UINT32_MAX;
+}
+
+static bool is_same_arg(const struct policy_arg *one, const struct policy_arg *other)
+{
+	return one->index == other->index && one->op == other->op && one->value == other->value &&
+	       one->value_two == other->value_two;
+}
+
+static bool is_of_run(const struct filter_branch *one, const struct filter_branch *other)
+{
+	if (!has_value(one) || !has_value(other) || one->nargs != other->nargs ||
+	    one->ret != other->ret || last_arg(one)->index != last_arg(other)->index)
+		return false;
+	for (size_t i = 0; i + 1 < one->nargs; i++) {
+		if (!is_same_arg(&one->args[i], &other->args[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The longest run that ends with branch `last`; of one branch where no other fits. */
+static struct run run_up_to(const struct filter_call *call, size_t last)
+{
+	size_t first = last;
+	while (first > 0 && is_of_run(&call->branches[first - 1], &call->branches[last]))
+		first--;
+	return (struct run){ call->branches + first, last - first + 1 };
+}
+
+struct range {
+	uint32_t first, last;
+};
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct range *l = left, *r = right;
+	return l->first < r->first ? -1 : l->first > r->first;
+}
+
+static size_t make_ranges(const struct run *run, struct range *out)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < run->n; i++) {
+		uint32_t value = (uint32_t)last_arg(&run->branches[i])->value_two;
+		out[i] = (struct range){ value, value };
+	}
+	qsort(out, run->n, sizeof(*out), compare_ranges);
+	for (size_t i = 0; i < run->n; i++) {
+		if (n > 0 && out[i].first - out[n - 1].last <= 1)
+			out[n - 1].last = out[i].first;
+		else
+			out[n++] = out[i];
+	}
+	return n;
+}
+
+static unsigned put_range(struct filter_asm *e, const struct range *range, unsigned yes,
+			  unsigned no)
+{
+	if (range->first == range->last)
+		return filter_asm_jump(e, BPF_JEQ, range->first, yes, no);
+	unsigned above = filter_asm_jump(e, BPF_JGT, range->last, no, yes);
+	return filter_asm_jump(e, BPF_JGE, range->first, above, no);
+}
+
+#define RANGES_IN_A_ROW 4 /* a tree above that */
+
+/* The depth is the logarithm of the number of rules; NOLINTNEXTLINE(misc-no-recursion) */
+static unsigned put_ranges(struct filter_asm *e, const struct range *ranges, size_t n, unsigned yes,
+			   unsigned no)
+{
+	if (n > RANGES_IN_A_ROW) {
+		unsigned above = put_ranges(e, ranges + n / 2, n - n / 2, yes, no);
+		unsigned below = put_ranges(e, ranges, n / 2, yes, no);
+		return filter_asm_jump(e, BPF_JGE, ranges[n / 2].first, above, below);
+	}
+	for (size_t i = n; i-- > 0;)
+		no = put_range(e, &ranges[i], yes, no);
+	return no;
+}
+
+static unsigned put_run(struct filter_asm *e, const struct run *run,
+			const struct filter_branch *before, unsigned next)
+{
+	const struct filter_branch *head = run->branches;
+	struct range *ranges = arena_array(e->scratch, run->n, sizeof(*ranges));
+	if (!ranges) {
+		e->has_no_memory = true;
+		return next;
+	}
+	size_t n = make_ranges(run, ranges);
+	unsigned here = put_ranges(e, ranges, n, filter_asm_ret(e, head->ret), next);
+	int word = only_word(head);
+	if (!before || word < 0 || only_word(before) != word)
+		here = filter_asm_load(e, filter_asm_low_half(last_arg(head)->index));
+	for (size_t k = head->nargs - 1; k-- > 0;)
+		here = filter_asm_arg(e, &head->args[k], here, next);
+	return here;
+}
+
+static unsigned put_call(struct filter_asm *e, const struct filter_call *call)
+{
+	unsigned next = filter_asm_ret(e, call->otherwise);
+	for (size_t i = call->nbranches; i > 0;) {
+		struct run run = run_up_to(call, i - 1);
+		i -= run.n;
+		const struct filter_branch *before = i > 0 ? &call->branches[i - 1] : NULL;
+		next = run.n > 1 ? put_run(e, &run, before, next)
+				 : put_branch(e, run.branches, before, next);
+	}
+	return next;
+}
+
+/* --- calls, and the tree over them --------------------------------------------- */
+
+struct span {
+	unsigned first; /* number; the next span's is where it ends */
+	const struct filter_call *call;
+};
+
+static bool is_same(const struct filter_call *one, const struct filter_call *other)
+{
+	return one->nbranches == 0 && other->nbranches == 0 && one->otherwise == other->otherwise;
+}
+
+static size_t make_spans(const struct filter_plan *plan, const struct filter_call *beyond,
+			 struct span *out)
+{
+	size_t n = 0;
+	for (unsigned nr = 0; nr < CALLS_MAX; nr++) {
+		if (n == 0 || !is_same(out[n - 1].call, &plan->calls[nr]))
+			out[n++] = (struct span){ nr, &plan->calls[nr] };
+	}
+	if (!is_same(out[n - 1].call, beyond))
+		out[n++] = (struct span){ CALLS_MAX, beyond };
+	return n;
+}
+
+/* The depth is the logarithm of CALLS_MAX; NOLINTNEXTLINE(misc-no-recursion) */
+static unsigned put_tree(struct filter_asm *e, const struct span *spans, size_t n)
+{
+	if (n == 1)
+		return put_call(e, spans[0].call);
+	size_t middle = n / 2;
+	unsigned above = put_tree(e, spans + middle, n - middle);
+	unsigned below = put_tree(e, spans, middle);
+	return filter_asm_jump(e, BPF_JGE, spans[middle].first, above, below);
+}
+
+static void put_program(struct filter_asm *e, const struct filter_plan *plan,
+			const struct span *spans, size_t n)
+{
+	unsigned killed = filter_asm_ret(e, SECCOMP_RET_KILL_PROCESS);
+	unsigned native = put_tree(e, spans, n);
+#ifdef X32_BIT
+	/* -1 has the bit, too: a tracer sets it to skip a call, so it is no call */
+	unsigned minus_one = filter_asm_ret(e, plan->otherwise);
+	unsigned x32 = filter_asm_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
+	filter_asm_jump(e, BPF_JGE, X32_BIT, x32, native);
+#else
+	filter_asm_put(e, BPF_JMP | BPF_JA, e->count - native - 1, 0, 0);
+#endif
+	unsigned start = filter_asm_load(e, offsetof(struct seccomp_data, nr));
+	filter_asm_jump(e, BPF_JEQ, ARCH_NATIVE, start, killed);
+	filter_asm_load(e, offsetof(struct seccomp_data, arch));
+}
+
+int filter_emit(const struct filter_plan *plan, struct arena *a, const struct sock_filter **out,
+		unsigned short *out_count, struct cj_error *err)
+{
+	auto_arena struct arena scratch = { 0 };
+	const struct filter_call beyond = { .otherwise = plan->otherwise };
+	struct span *spans = arena_array(&scratch, CALLS_MAX + 1, sizeof(*spans));
+	struct filter_asm e = { .insns = arena_array(&scratch, BPF_MAXINSNS, sizeof(*e.insns)),
+				.scratch = &scratch };
+	if (!spans || !e.insns)
+		return cj_fail(err, ENOMEM, "write a seccomp filter");
+
+	put_program(&e, plan, spans, make_spans(plan, &beyond, spans));
+	if (e.has_no_memory)
+		return cj_fail(err, ENOMEM, "write a seccomp filter");
+	if (e.is_full)
+		return cj_fail(err, E2BIG, "write a seccomp filter of more than %d instructions",
+			       BPF_MAXINSNS);
+
+	struct sock_filter *insns = arena_array(a, e.count, sizeof(*insns));
+	if (!insns)
+		return cj_fail(err, ENOMEM, "write a seccomp filter");
+	memcpy(insns, e.insns + BPF_MAXINSNS - e.count, e.count * sizeof(*insns));
+	*out = insns;
+	*out_count = (unsigned short)e.count;
+	return 0;
+}

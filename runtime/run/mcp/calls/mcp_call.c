@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of tools.  Acts. */
+#include "runtime/run/mcp/calls/mcp_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/run/mcp/mcp_answer.h"
+#include "runtime/run/mcp/mcp_session_answer.h"
+#include "runtime/base/loop.h"
+
+/* The answer to the request, or if that is answered, the result of the task. */
+static void send_answer(struct mcp_call *c, struct json_writer *w)
+{
+	struct cj_error ignored = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!c->task) {
+		c->ops->send(c, w, false);
+		return;
+	}
+	if (w && json_writer_take(w, &text, &size, &ignored) < 0)
+		text = NULL;
+	mcp_task_end(c->tasks, c->task, text, size, false);
+}
+
+static void end_call(struct mcp_call *c)
+{
+	if (c->task && c->task->call)
+		mcp_task_end(c->tasks, c->task, NULL, 0, true);
+	c->ops->over(c);
+}
+
+/* A call that did not run, or has no result. */
+static void send_refusal(struct mcp_call *c, const struct cj_error *why)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 8];
+
+	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
+	if (w)
+		mcp_answer_put_refusal(w, &c->id, c->era, text);
+	send_answer(c, w);
+}
+
+/* --- events and the end ---------------------------------------------------------------- */
+
+static void on_event(struct mcp_run *r, const char *line, size_t size)
+{
+	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w && !c->is_cancelled && !c->task &&
+	    mcp_progress_note(&c->progress, line, size, clock_ms(), w))
+		c->ops->send(c, w, true);
+}
+
+static int read_result(const char *text, size_t size, struct arena *a, const struct json_node **out,
+		       struct cj_error *err)
+{
+	if (json_parse_capped("the result", text, size, a, out, err) < 0)
+		return -err->code;
+	return json_get_text(*out, "status") ? 0 : cj_reject(err, "the result has no status");
+}
+
+static void send_result(struct mcp_call *c, const char *text, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct mcp_answer answer = { .id = c->id, .era = c->era, .tool = &c->tool };
+	struct mcp_stored stored = { .directory = NULL };
+	struct cj_error err = { 0 };
+
+	if (w && read_result(text, size, &a, &answer.result, &err) < 0) {
+		send_refusal(c, &err);
+		return;
+	}
+	if (w) {
+		if (c->ops->see)
+			c->ops->see(c, answer.result, &a, &stored);
+		answer.directory = stored.directory;
+		answer.stored = &stored.paths;
+		answer.warnings = &stored.warnings;
+		mcp_answer_put(w, &answer);
+	}
+	send_answer(c, w);
+}
+
+/* Of a tool that runs no program. */
+static void send_reply(struct mcp_call *c, const char *reply, size_t size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct mcp_session_answer answer = { .id = c->id,
+						   .era = c->era,
+						   .kind = c->tool.kind,
+						   .session = c->session,
+						   .path = c->path,
+						   .has_length = c->has_length };
+	struct cj_error err = { 0 };
+
+	if (w && mcp_session_answer_put(w, &answer, reply, size, &err) < 0)
+		send_refusal(c, &err);
+	else
+		send_answer(c, w);
+}
+
+static bool has_result(const struct mcp_call *c)
+{
+	return c->tool.kind == MCP_TOOL_RUN || c->tool.kind == MCP_TOOL_SESSION_EXEC;
+}
+
+static void on_done(struct mcp_run *r, const char *reply, size_t size, const char *why)
+{
+	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
+	struct cj_error err = { 0 };
+
+	if (!c->is_cancelled && reply && has_result(c)) {
+		send_result(c, reply, size);
+	} else if (!c->is_cancelled && reply) {
+		send_reply(c, reply, size);
+	} else if (!c->is_cancelled) {
+		(void)!cj_reject(&err, "%s%s", has_result(c) ? "the run has no result: " : "", why);
+		send_refusal(c, &err);
+	}
+	end_call(c);
+}
+
+/* --- the start --------------------------------------------------------------------------- */
+
+/* What the answer repeats. */
+static void keep_arguments(struct mcp_call *c, const struct json_node *arguments)
+{
+	const char *session = json_get_text(arguments, "session");
+	const char *path = json_get_text(arguments, "path");
+
+	(void)snprintf(c->session, sizeof(c->session), "%s", session ? session : "");
+	(void)snprintf(c->path, sizeof(c->path), "%s", path ? path : "");
+	c->has_length = mcp_member(arguments, "length") != NULL;
+}
+
+static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,
+		 struct cj_error *err)
+{
+	struct mcp_request request = { .method = NULL };
+	struct mcp_given known = *given;
+	const char *session = json_get_text(asked->arguments, "session");
+
+	if (session && c->place->profile_of)
+		known.session_profile = c->place->profile_of(c->place->context, session);
+	int rc = plan_mint_id(c->run.id, err);
+	if (rc == 0)
+		rc =
+		    mcp_request_write(&request, &c->tool, &known, asked->arguments, c->run.id, err);
+	if (rc == 0) {
+		keep_arguments(c, asked->arguments);
+		c->tool.runs = NULL; /* they may be freed before the call ends */
+		c->tool.nruns = 0;
+		c->run.method = request.method;
+		c->run.target = request.target;
+		c->run.content_type = request.content_type;
+		rc = c->place->start(c->place->context, &c->run, take_ptr(request.body),
+				     request.size, err);
+	}
+	mcp_request_fini(&request);
+	return rc;
+}
+
+void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
+		    const struct mcp_given *given)
+{
+	struct cj_error err = { 0 };
+
+	c->id = asked->id;
+	c->era = asked->era;
+	c->tool = *asked->tool;
+	c->task_at_ms = asked->takes_tasks && has_result(c) ? clock_ms() + MCP_TASK_AFTER_MS : 0;
+	mcp_progress_init(&c->progress, &asked->progress, c->tool.limits.wall_ms, clock_ms());
+	c->run =
+	    (struct mcp_run){ .profile = c->tool.profile,
+			      .wants_events = has_result(c) && asked->progress.kind != MCP_ID_NONE,
+			      .traceparent = asked->traceparent,
+			      .event = on_event,
+			      .done = on_done };
+	if (start(c, asked, given, &err) == 0)
+		return;
+	send_refusal(c, &err);
+	end_call(c);
+}
+
+void mcp_call_cancel(struct mcp_call *c)
+{
+	c->is_cancelled = true;
+	c->place->cancel(c->place->context, &c->run);
+}
+
+static void become_task(struct mcp_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	c->task_at_ms = 0;
+	c->task = w ? mcp_tasks_add(c->tasks, c->caller, c->run.id, c) : NULL;
+	if (!c->task) /* the client waits on */
+		return;
+	mcp_task_put_created(w, &c->id, c->task);
+	c->ops->send(c, w, false);
+}
+
+static int send_progress(struct mcp_call *c, uint64_t now)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w && mcp_progress_beat(&c->progress, now, w))
+		c->ops->send(c, w, true);
+	return mcp_progress_wait(&c->progress, now);
+}
+
+int mcp_call_beat(struct mcp_call *c)
+{
+	uint64_t now = clock_ms();
+	int wait_ms = -1;
+
+	if (c->task_at_ms > 0 && now >= c->task_at_ms && !c->is_cancelled)
+		become_task(c);
+	if (c->is_cancelled || c->task)
+		return -1;
+	if (c->task_at_ms > 0)
+		wait_ms = (int)(c->task_at_ms - now);
+	return c->run.wants_events ? loop_sooner(wait_ms, send_progress(c, now)) : wait_ms;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies, lines and errors of the API.  Pure. */
+#include "runtime/run/mcp/calls/mcp_reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+
+#define CHUNK         65536
+#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
+#define ERROR_BEFORE  "{\"type\":\"error\","
+
+void mcp_reply_fini(struct mcp_reply *r)
+{
+	cj_free(&r->text);
+	r->kept = r->room = 0;
+}
+
+static void finish(struct mcp_reply *r, const char *result, size_t size, const char *why)
+{
+	if (r->is_done)
+		return;
+	r->is_done = true;
+	r->run->done(r->run, result, size, why);
+}
+
+void mcp_reply_fail(struct mcp_reply *r, const struct cj_error *why)
+{
+	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
+
+	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
+	finish(r, NULL, 0, text);
+}
+
+/* --- errors of the API ------------------------------------------------------------------ */
+
+/* What a model does next, where the hint of the API is for a program that sends requests. */
+static const struct {
+	const char *code, *message; /* "": any */
+	const char *words;
+} next_steps[] = {
+	{ "not_found", "there is no session with this id", "create one with session_create" },
+	{ "not_found", "", "session_list_files lists the files that are there" },
+	{ "session_ended", "", "create a new one with session_create" },
+	{ "bad_request", "has no 'repl'", "leave out 'context', or choose another profile" },
+	{ "not_running", "session is not ready", "try again in a second" },
+	{ "not_regular", "", "name a file; session_list_files lists a directory" },
+	{ "too_large", "", "send less in one call" },
+	{ "no_space", "", "remove files of the session first" },
+	{ "too_many_sessions", "", "end one with session_end first" },
+	{ "sessions_full", "", "end a session with session_end, or try again later" },
+	{ "forbidden_profile", "", "use a profile that the tools name" },
+	{ "internal", "", "try once more, and then tell the user" },
+};
+
+/* Without "request:LINE:COLUMN: ": the model has not written that text. */
+static const char *without_place(const char *message)
+{
+	static const char name[] = "request:";
+	const char *at = message + sizeof(name) - 1;
+
+	if (strncmp(message, name, sizeof(name) - 1) != 0)
+		return message;
+	at += strspn(at, "0123456789:");
+	return *at == ' ' ? at + 1 : message;
+}
+
+static bool is_for_programs(const char *text)
+{
+	return strstr(text, "/v1/") || strstr(text, ".../") || strstr(text, "HTTP");
+}
+
+static const char *find_next_step(const struct json_node *error, const char *message)
+{
+	const char *code = json_get_text(error, "code"), *hint = json_get_text(error, "hint");
+
+	for (size_t i = 0; code && i < sizeof(next_steps) / sizeof(next_steps[0]); i++)
+		if (strcmp(next_steps[i].code, code) == 0 && strstr(message, next_steps[i].message))
+			return next_steps[i].words;
+	return hint && !is_for_programs(hint) ? hint : NULL;
+}
+
+static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_after,
+			 const char *body, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root = NULL, *error = NULL;
+	struct cj_error err = { 0 };
+
+	if (size > 0 && json_parse("the service's answer", body, size, &a, &root, &err) == 0)
+		error = json_get_typed(root, "error", JSON_OBJECT);
+	const char *message = json_get_text(error, "message");
+	const char *hint = message ? find_next_step(error, message) : NULL;
+	if (!message)
+		(void)!cj_reject(&err, "the service failed with status %u", status);
+	else
+		(void)!cj_reject(&err, "%s", without_place(message));
+	if (hint)
+		cj_hint(&err, "%s", hint);
+	else if (retry_after > 0)
+		cj_hint(&err, "try again in %" PRIu64 " s", retry_after);
+	mcp_reply_fail(r, &err);
+}
+
+/* --- lines ------------------------------------------------------------------------------- */
+
+static bool begins_with(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void take_line(struct mcp_reply *r, const char *line, size_t size)
+{
+	size_t before = sizeof(RESULT_BEFORE) - 1;
+
+	if (begins_with(line, RESULT_BEFORE) && size > before + 1)
+		finish(r, line + before, size - before - 1, NULL);
+	else if (begins_with(line, ERROR_BEFORE))
+		fail_refused(r, 200, 0, line, size);
+	else if (!r->is_done)
+		r->run->event(r->run, line, size);
+}
+
+static void take_lines(struct mcp_reply *r)
+{
+	char *at = r->text, *limit = r->text + r->kept, *newline;
+
+	while ((newline = memchr(at, '\n', (size_t)(limit - at))) != NULL) {
+		*newline = '\0';
+		take_line(r, at, (size_t)(newline - at));
+		at = newline + 1;
+	}
+	r->kept = (size_t)(limit - at);
+	if (r->kept > 0 && at != r->text)
+		memmove(r->text, at, r->kept);
+}
+
+static int make_room(struct mcp_reply *r, size_t more, struct cj_error *err)
+{
+	if (more >= MCP_REPLY_MAX || r->kept >= MCP_REPLY_MAX - more)
+		return cj_reject(err, "the service's answer is larger than %u MiB",
+				 MCP_REPLY_MAX >> 20);
+	if (r->room - r->kept > more)
+		return 0;
+	size_t room = 2 * (r->kept + more) + CHUNK;
+	char *grown = realloc(r->text, room);
+	if (!grown)
+		return cj_fail(err, ENOMEM, "read the service's answer");
+	r->text = grown;
+	r->room = room;
+	return 0;
+}
+
+int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size_t size,
+		   struct cj_error *err)
+{
+	if (r->is_done)
+		return 0; /* the run is gone */
+	if (make_room(r, size, err) < 0)
+		return -err->code;
+	memcpy(r->text + r->kept, bytes, size);
+	r->kept += size;
+	r->text[r->kept] = '\0';
+	if (status == 200 && r->run->wants_events && memchr(bytes, '\n', size))
+		take_lines(r);
+	return 0;
+}
+
+void mcp_reply_end(struct mcp_reply *r, unsigned status, uint64_t retry_after)
+{
+	struct cj_error err = { 0 };
+
+	if (r->is_done)
+		return;
+	if (status < 200 || status >= 300) {
+		fail_refused(r, status, retry_after, r->text, r->kept);
+	} else if (!r->run->wants_events) {
+		finish(r, r->text ? r->text : "", r->kept, NULL);
+	} else {
+		(void)!cj_reject(&err, "the service closed the connection before the result");
+		mcp_reply_fail(r, &err);
+	}
+}

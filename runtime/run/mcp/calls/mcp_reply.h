@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_reply - the service's reply to a request of the MCP server, as it arrives.  Pure.
+ *
+ * The reply is JSON, or for a run with events, lines of JSON with the result at their end.  An
+ * error of the API becomes the reason why the run has no result.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/run/mcp/calls/mcp_run.h"
+
+#define MCP_REPLY_MAX (768u << 20) /* two streams of 256M in base64, and more */
+
+struct mcp_reply {
+	struct mcp_run *run;
+	char *text; /* [0, kept): an incomplete line, or the body so far */
+	size_t kept, room;
+	bool is_done; /* the run's `done` was called */
+};
+
+void mcp_reply_fini(struct mcp_reply *r);
+
+/* A piece of the body of a reply with this status.  May call `event` and `done` of the run. */
+int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size_t size,
+		   struct cj_error *err);
+/* The whole reply is here.  retry_after: seconds; 0: the reply has none. */
+void mcp_reply_end(struct mcp_reply *r, unsigned status, uint64_t retry_after);
+/* The run has no result. */
+void mcp_reply_fail(struct mcp_reply *r, const struct cj_error *why);

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of runs as results of tools.  Pure. */
+#include "runtime/run/mcp/mcp_answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rootfs/files/types.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/run/mcp/text/mcp_prose.h"
+#include "runtime/run/mcp/text/mcp_sentence.h"
+#include "runtime/run/mcp/text/mcp_uri.h"
+#include "runtime/jail/outcome.h"
+
+#define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
+#define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
+
+/* --- members of the result --------------------------------------------------------- */
+
+static const struct json_node *list_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
+	return list ? list->child : NULL;
+}
+
+/* --- output ------------------------------------------------------------------------ */
+
+/* Bytes that are not UTF-8, and NULs, become U+FFFD: a tool's output is text. */
+static char *printable(const char *bytes, size_t size)
+{
+	char *text = malloc(3 * size + 1), *to = text;
+
+	for (size_t at = 0; text && at < size;) {
+		const char *nul = memchr(bytes + at, '\0', size - at);
+		size_t whole =
+		    utf8_prefix(bytes + at, nul ? (size_t)(nul - bytes) - at : size - at);
+		memcpy(to, bytes + at, whole);
+		to += whole;
+		at += whole;
+		if (at == size)
+			break;
+		memcpy(to, REPLACEMENT, 3);
+		to += 3;
+		at++;
+	}
+	if (text)
+		*to = '\0';
+	return text;
+}
+
+/* Where a character begins: `at`, or up to three bytes behind it or before it. */
+static size_t find_character(const char *bytes, size_t at, bool is_behind)
+{
+	for (int i = 0; i < 3 && ((unsigned char)bytes[at] & 0xc0) == 0x80; i++)
+		at += is_behind ? 1 : (size_t)-1;
+	return at;
+}
+
+/* The beginning and the end of a stream that has `total` bytes; `bytes` has a NUL behind it. */
+static void put_shortened(struct json_writer *w, const char *bytes, size_t size, size_t most,
+			  uint64_t total)
+{
+	size_t head = size, tail = size;
+	auto_free char *all = NULL;
+
+	if (size > most) {
+		head = find_character(bytes, most / 2, false);
+		tail = find_character(bytes, size - most / 2, true);
+	}
+	auto_free char *first = printable(bytes, head),
+		       *last = printable(bytes + tail, size - tail);
+	uint64_t shown = head + size - tail, left_out = total > shown ? total - shown : 0;
+	if (first && last && size > most &&
+	    asprintf(&all, "%s\n[... %" PRIu64 " bytes left out ...]\n%s", first, left_out, last) <
+		0)
+		all = NULL; /* asprintf(3) leaves it undefined */
+	json_put_string(w, all ? all : first ? first : "");
+}
+
+static void put_stream(struct json_writer *w, const struct mcp_answer *a, const char *name)
+{
+	const struct json_node *stream = mcp_member(a->result, name);
+	const char *text = mcp_text(stream, "text"), *base64 = json_get_text(stream, "base64");
+	size_t size = strlen(text), room = base64 ? strlen(base64) : 0;
+	auto_free char *bytes = base64 ? calloc(1, TEXT_BASE64_ROOM(room) + 1) : NULL;
+
+	if (bytes && text_base64_decode(base64, room, bytes, &size) < 0)
+		size = 0;
+	json_put_key(w, name);
+	put_shortened(w, bytes ? bytes : text, size, mcp_tool_text_max(a->tool),
+		      mcp_number(stream, "bytes"));
+}
+
+/* --- limits, denials ---------------------------------------------------------------- */
+
+static void put_limits_hit(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
+
+	json_put_key(w, "limits_hit");
+	json_open_array(w);
+	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
+		if (mcp_is_true(m, "hit"))
+			json_put_string(w, m->key);
+	json_close_array(w);
+}
+
+static void put_denied_packet(struct json_writer *w, const struct json_node *row)
+{
+	const char *address = json_get_text(row, "address");
+	uint64_t port = mcp_number(row, "port");
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say(&s, "network: %.32s", mcp_text(row, "class"));
+	if (address)
+		mcp_say(&s, ", %.16s to %.64s", mcp_text(row, "protocol"), address);
+	if (address && port > 0)
+		mcp_say(&s, " port %u", (unsigned)port);
+	if (mcp_is_true(row, "shared"))
+		mcp_say(&s, ", perhaps sent by another exec");
+	json_put_string(w, s.text);
+}
+
+static void put_denied(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *packets = list_of(mcp_member(result, "network"), "denied");
+
+	json_put_key(w, "denied");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
+		struct mcp_prose s = { .size = 0 };
+		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
+		json_put_string(w, s.text);
+	}
+	for (const struct json_node *m = packets; m; m = m->next)
+		put_denied_packet(w, m);
+	json_close_array(w);
+}
+
+static void put_usage(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *usage = mcp_member(result, "usage");
+	uint64_t peak = 0;
+
+	json_put_key(w, "usage");
+	json_open_object(w);
+	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
+	json_member_u64(w, "cpu_ms",
+			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
+	if (json_get_u64(usage, "memory_peak_bytes", &peak))
+		json_member_u64(w, "memory_peak_bytes", peak);
+	json_close_object(w);
+}
+
+/* --- files -------------------------------------------------------------------------- */
+
+char *mcp_answer_file_uri(const char *directory, const char *path)
+{
+	return mcp_uri_join("file://", directory, path);
+}
+
+/* A model's API may refuse a whole conversation for an image that is none. */
+static bool is_image(const struct json_node *file)
+{
+	const char *type = mcp_text(file, "type"), *base64 = json_get_text(file, "base64");
+	char head[SIGNATURE_MAX];
+	size_t size = 0;
+
+	if (strncmp(type, "image/", 6) != 0 || !base64 || strlen(base64) < 4 * SIGNATURE_MAX / 3 ||
+	    text_base64_decode(base64, 4 * SIGNATURE_MAX / 3, head, &size) < 0)
+		return false;
+	const char *found = type_of_signature(head, size);
+	return found && strcmp(found, type) == 0;
+}
+
+static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
+{
+	return a->directory && a->stored && strings_has(a->stored, mcp_text(file, "path"));
+}
+
+enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
+
+static enum placement find_placement(const struct mcp_answer *a, const struct json_node *file,
+				     uint64_t embedded)
+{
+	uint64_t bytes = mcp_number(file, "bytes");
+	bool has_room = embedded + bytes <= MCP_FILES_MAX;
+	bool has_content = json_get_text(file, "text") || json_get_text(file, "base64");
+
+	if (has_content && has_room && bytes <= MCP_IMAGE_MAX && is_image(file))
+		return AS_IMAGE;
+	if (has_content && has_room && bytes <= MCP_FILE_MAX)
+		return AS_RESOURCE;
+	return is_stored(a, file) ? AS_LINK : NOWHERE;
+}
+
+/* *embedded: bytes of the files before this one that are part of the answer. */
+static enum placement place(const struct mcp_answer *a, const struct json_node *file,
+			    uint64_t *embedded)
+{
+	enum placement placement = find_placement(a, file, *embedded);
+
+	if (placement <= AS_RESOURCE)
+		*embedded += mcp_number(file, "bytes");
+	return placement;
+}
+
+/* malloc'ed; NULL: none, or no memory. */
+static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
+		      enum placement placement)
+{
+	const char *path = mcp_text(file, "path");
+
+	if (is_stored(a, file))
+		return mcp_answer_file_uri(a->directory, path);
+	return placement == NOWHERE
+		   ? NULL
+		   : mcp_uri_join("cejail://run/", mcp_text(a->result, "id"), path);
+}
+
+static void list_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	json_put_key(w, "files");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
+		enum placement placement = place(a, m, &embedded);
+		auto_free char *uri = make_uri(a, m, placement);
+		json_open_object(w);
+		json_member_text(w, "path", mcp_text(m, "path"));
+		json_member_u64(w, "bytes", mcp_number(m, "bytes"));
+		json_member_text(w, "type", mcp_text(m, "type"));
+		if (uri)
+			json_member_text(w, "uri", uri);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_image(struct json_writer *w, const struct json_node *file)
+{
+	json_member_text(w, "type", "image");
+	json_member_text(w, "data", mcp_text(file, "base64"));
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
+}
+
+static void put_resource(struct json_writer *w, const struct json_node *file, const char *uri)
+{
+	const char *text = json_get_text(file, "text");
+
+	json_member_text(w, "type", "resource");
+	json_put_key(w, "resource");
+	json_open_object(w);
+	json_member_text(w, "uri", uri);
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
+	json_member_text(w, text ? "text" : "blob", text ? text : mcp_text(file, "base64"));
+	json_close_object(w);
+}
+
+static void put_link(struct json_writer *w, const struct json_node *file, const char *uri)
+{
+	json_member_text(w, "type", "resource_link");
+	json_member_text(w, "uri", uri);
+	json_member_text(w, "name", mcp_text(file, "path"));
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
+	json_member_u64(w, "size", mcp_number(file, "bytes"));
+}
+
+/* Clients of before 2025-06-18 have no links. */
+static void put_file(struct json_writer *w, const struct mcp_answer *a,
+		     const struct json_node *file, enum placement placement)
+{
+	auto_free char *uri = make_uri(a, file, placement);
+
+	if (!uri || (placement == AS_LINK && a->era == MCP_ERA_OLD))
+		return;
+	json_open_object(w);
+	if (placement == AS_IMAGE)
+		put_image(w, file);
+	else if (placement == AS_RESOURCE)
+		put_resource(w, file, uri);
+	else
+		put_link(w, file, uri);
+	json_close_object(w);
+}
+
+static void put_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next)
+		put_file(w, a, m, place(a, m, &embedded));
+}
+
+/* --- what an interpreter displays ------------------------------------------------------ */
+
+/* "cejail://cell/ID/1" */
+static char *display_uri(const struct json_node *result, size_t number)
+{
+	char name[24];
+
+	(void)snprintf(name, sizeof(name), "%zu", number);
+	return mcp_uri_join("cejail://cell/", mcp_text(result, "id"), name);
+}
+
+/* As files are: images as images, all else as a resource.  What is too large is left out. */
+static void put_display(struct json_writer *w, const struct json_node *display, const char *uri,
+			uint64_t *room)
+{
+	const char *text = json_get_text(display, "text");
+	const char *base64 = json_get_text(display, "base64");
+	size_t size = text ? strlen(text) : base64 ? TEXT_BASE64_ROOM(strlen(base64)) : 0;
+	bool is_shown_image = !text && is_image(display) && size <= MCP_IMAGE_MAX;
+
+	if ((!text && !base64) || size > *room || (!is_shown_image && size > MCP_FILE_MAX))
+		return;
+	*room -= size;
+	json_open_object(w);
+	if (is_shown_image)
+		put_image(w, display);
+	else
+		put_resource(w, display, uri);
+	json_close_object(w);
+}
+
+static void put_displays(struct json_writer *w, const struct json_node *result)
+{
+	uint64_t room = MCP_FILES_MAX;
+	size_t number = 0;
+
+	for (const struct json_node *m = list_of(mcp_member(result, "cell"), "displays"); m;
+	     m = m->next) {
+		auto_free char *uri = display_uri(result, ++number);
+		if (uri)
+			put_display(w, m, uri, &room);
+	}
+}
+
+/* --- the whole ---------------------------------------------------------------------- */
+
+static const char *way_for_large_files(const struct mcp_answer *a)
+{
+	if (json_get_text(a->result, "session"))
+		return "read it in parts with session_get_file";
+	if (a->tool->has_sessions)
+		return "write it in a session and read it in parts with session_get_file, or ask "
+		       "the user to start 'cejail mcp' with --files";
+	return "write a smaller one, or ask the user to start 'cejail mcp' with --files";
+}
+
+/* A file that nobody gets: the sentence says what to do. */
+static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
+		struct mcp_prose s = { .size = 0 };
+		if (place(a, m, &embedded) != NOWHERE)
+			continue;
+		mcp_say(&s, "file '%.200s' is too large for an answer; %s", mcp_text(m, "path"),
+			way_for_large_files(a));
+		json_put_string(w, s.text);
+	}
+}
+
+bool mcp_answer_is_for_user(const char *warning)
+{
+	enum degraded what = degraded_of(warning);
+
+	return what != DEGRADED_COUNT && what != DEGRADED_NETWORK;
+}
+
+static void put_warnings(struct json_writer *w, const struct mcp_answer *a)
+{
+	json_put_key(w, "warnings");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
+		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
+			json_put_string(w, m->text);
+	for (size_t i = 0; a->warnings && i < a->warnings->count; i++)
+		json_put_string(w, a->warnings->items[i]);
+	warn_of_lost_files(w, a);
+	json_close_array(w);
+}
+
+static void put_end(struct json_writer *w, const struct json_node *result)
+{
+	uint64_t value = 0;
+
+	json_member_text(w, "status", mcp_text(result, "status"));
+	if (json_get_u64(result, "exit_code", &value))
+		json_member_u64(w, "exit_code", value);
+	if (json_get_u64(result, "signal", &value))
+		json_member_u64(w, "signal", value);
+}
+
+/* Of a program in a session, and in its interpreter. */
+static void put_session(struct json_writer *w, const struct json_node *result)
+{
+	const char *session = json_get_text(result, "session");
+	const char *last = json_get_text(mcp_member(result, "cell"), "value");
+
+	if (session)
+		json_member_text(w, "session", session);
+	if (last)
+		json_member_text(w, "last_value", last);
+}
+
+static void put_facts(struct json_writer *w, const struct mcp_answer *a)
+{
+	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
+	struct mcp_prose message = { .size = 0 };
+
+	mcp_sentence_say(&message, result, a->tool);
+	json_open_object(w);
+	json_member_text(w, "message", message.text);
+	put_end(w, result);
+	put_stream(w, a, "stdout");
+	put_stream(w, a, "stderr");
+	json_member_bool(w, "truncated", mcp_sentence_is_truncated(result, a->tool));
+	if (returned && returned->type != JSON_NULL) {
+		json_put_key(w, "value");
+		json_put_node(w, returned);
+	}
+	put_session(w, result);
+	list_files(w, a);
+	put_usage(w, result);
+	put_limits_hit(w, result);
+	put_denied(w, result);
+	put_warnings(w, a);
+	json_member_text(w, "run_id", mcp_text(result, "id"));
+	json_close_object(w);
+}
+
+static void put_text(struct json_writer *w, const char *text)
+{
+	json_open_object(w);
+	json_member_text(w, "type", "text");
+	json_member_text(w, "text", text);
+	json_close_object(w);
+}
+
+/* The facts as the text of the first block. */
+static void put_facts_as_text(struct json_writer *w, const struct mcp_answer *a)
+{
+	auto_json_writer struct json_writer *facts = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (facts)
+		put_facts(facts, a);
+	if (!facts || json_writer_take(facts, &text, &size, &err) < 0)
+		text = "no memory for the answer";
+	put_text(w, text);
+}
+
+void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
+{
+	uint64_t exit_code = 1;
+	bool succeeded = json_get_u64(answer->result, "exit_code", &exit_code) && exit_code == 0;
+
+	mcp_begin_result(w, &answer->id, answer->era);
+	json_put_key(w, "content");
+	json_open_array(w);
+	put_facts_as_text(w, answer);
+	put_displays(w, answer->result);
+	put_files(w, answer);
+	json_close_array(w);
+	if (answer->era != MCP_ERA_OLD) {
+		json_put_key(w, "structuredContent");
+		put_facts(w, answer);
+	}
+	json_member_bool(w, "isError", !succeeded);
+	mcp_end(w);
+}
+
+void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
+			    const char *text)
+{
+	mcp_begin_result(w, id, era);
+	json_put_key(w, "content");
+	json_open_array(w);
+	put_text(w, text);
+	json_close_array(w);
+	json_member_bool(w, "isError", true);
+	mcp_end(w);
+}

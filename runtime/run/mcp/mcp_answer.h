@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_answer - the result of a run becomes the result of tools/call.  Pure.
+ *
+ * The answer has the same facts as an object and as text, and the files of the program: images as
+ * images, small files as resources, stored files as links.  The program chose names and bytes of
+ * its files, so an image must begin as its type says.
+ */
+#pragma once
+
+#include "runtime/base/json/json.h"
+#include "runtime/run/mcp/mcp_message.h"
+#include "runtime/run/mcp/mcp_tool.h"
+
+struct mcp_answer {
+	struct mcp_id id; /* of the request */
+	enum mcp_era era;
+	const struct mcp_tool *tool;
+	const struct json_node *result; /* profiles/schema/result.json */
+	const char *directory;          /* where files are stored, absolute; NULL: nowhere */
+	const struct strings *stored;   /* their paths below it; may be NULL */
+	const struct strings *warnings; /* in addition to those of the result; may be NULL */
+};
+
+/* The whole message. */
+void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer);
+
+/* The answer to a call that did not run: `text` says what to change. */
+void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
+			    const char *text);
+
+/* Is the warning about what this host lacks?  Each result has it, and no model can change it. */
+bool mcp_answer_is_for_user(const char *warning);
+
+/* "file:///..." of an absolute path and a relative one below it; malloc'ed; NULL: no memory. */
+char *mcp_answer_file_uri(const char *directory, const char *path);

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON-RPC messages, read and written.  Pure. */
+#include "runtime/run/mcp/mcp_message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define INTEGER_DIGITS_MAX 19 /* so that any client can hold it in 64 bits */
+#define META_SERVER_INFO   "io.modelcontextprotocol/serverInfo"
+
+const struct json_node *mcp_member(const struct json_node *object, const char *key)
+{
+	return object && object->type == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+const char *mcp_text(const struct json_node *object, const char *key)
+{
+	const char *text = json_get_text(object, key);
+	return text ? text : "";
+}
+
+uint64_t mcp_number(const struct json_node *object, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)json_get_u64(object, key, &value);
+	return value;
+}
+
+bool mcp_is_true(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
+	return node && node->boolean;
+}
+
+/* --- ids ------------------------------------------------------------------------ */
+
+/* "-12", without a fraction or an exponent. */
+static bool is_integer(const char *text)
+{
+	size_t digits = strspn(text + (text[0] == '-'), "0123456789");
+
+	return digits > 0 && digits <= INTEGER_DIGITS_MAX &&
+	       text[digits + (text[0] == '-')] == '\0';
+}
+
+bool mcp_id_read(const struct json_node *node, struct mcp_id *out)
+{
+	enum mcp_id_kind kind = MCP_ID_NONE;
+
+	if (!node)
+		return false;
+	if (node->type == JSON_NUMBER && is_integer(node->text))
+		kind = MCP_ID_NUMBER;
+	else if (node->type == JSON_STRING && strlen(node->text) <= MCP_ID_MAX)
+		kind = MCP_ID_STRING;
+	if (kind == MCP_ID_NONE)
+		return false;
+	*out = (struct mcp_id){ .kind = kind };
+	memcpy(out->text, node->text, strlen(node->text));
+	return true;
+}
+
+bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b)
+{
+	return a->kind == b->kind && strcmp(a->text, b->text) == 0;
+}
+
+void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
+{
+	const struct json_node number = { .type = JSON_NUMBER, .text = id->text };
+
+	json_put_key(w, key);
+	if (id->kind == MCP_ID_NUMBER)
+		json_put_node(w, &number);
+	else
+		json_put_string(w, id->text);
+}
+
+/* --- the id of a message that cannot be parsed ---------------------------------- */
+
+#define ID_TEXT_MAX (6 * MCP_ID_MAX + 2) /* each byte may be written as \uXXXX */
+
+/* Members of an object, found by their quotes, brackets, colons and commas alone. */
+struct scan {
+	const char *begin, *at, *limit; /* forwards `at` is the next byte, backwards the last + 1 */
+	struct blob id;                 /* the value as it is written; size 0: none */
+	bool is_doubtful;
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool equals(struct blob text, const char *name)
+{
+	return text.size == strlen(name) && memcmp(text.bytes, name, text.size) == 0;
+}
+
+/* A key of the message, without its quotes. */
+static void note_key(struct scan *s, struct blob key)
+{
+	if (memchr(key.bytes, '\\', key.size) || equals(key, "result") || equals(key, "error") ||
+	    (equals(key, "id") && s->id.size > 0))
+		s->is_doubtful = true;
+}
+
+static void note_value(struct scan *s, struct blob key, struct blob value)
+{
+	if (equals(key, "id"))
+		s->id = value;
+}
+
+static bool take_byte(struct scan *s, char wanted)
+{
+	while (s->at < s->limit && is_space(*s->at))
+		s->at++;
+	if (s->at == s->limit || *s->at != wanted)
+		return false;
+	s->at++;
+	return true;
+}
+
+/* Behind the opening quote; *out is what is between the quotes. */
+static bool take_string(struct scan *s, struct blob *out)
+{
+	out->bytes = s->at;
+	while (s->at < s->limit && *s->at != '"')
+		s->at += *s->at == '\\' && s->at + 1 < s->limit ? 2 : 1;
+	if (s->at >= s->limit)
+		return false;
+	out->size = (size_t)(s->at++ - out->bytes);
+	return true;
+}
+
+/* A value with all that is in it, up to the byte that follows.  False: it is not complete. */
+static bool take_value(struct scan *s, struct blob *out)
+{
+	struct blob ignored;
+	size_t depth = 0;
+
+	while (s->at < s->limit && is_space(*s->at))
+		s->at++;
+	for (out->bytes = s->at; s->at < s->limit;) {
+		char c = *s->at;
+		if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c)))
+			break;
+		s->at++;
+		if (c == '"' && !take_string(s, &ignored))
+			return false;
+		depth += c == '{' || c == '[';
+		depth -= c == '}' || c == ']';
+	}
+	out->size = (size_t)(s->at - out->bytes);
+	return s->at < s->limit;
+}
+
+static void scan_forwards(struct scan *s)
+{
+	struct blob key, value;
+	char before = '{';
+
+	while (take_byte(s, before) && take_byte(s, '"') && take_string(s, &key)) {
+		note_key(s, key);
+		if (!take_byte(s, ':') || !take_value(s, &value))
+			break;
+		note_value(s, key, value);
+		before = ',';
+	}
+}
+
+static bool take_byte_back(struct scan *s, char wanted)
+{
+	while (s->at > s->begin && is_space(s->at[-1]))
+		s->at--;
+	if (s->at == s->begin || s->at[-1] != wanted)
+		return false;
+	s->at--;
+	return true;
+}
+
+/* Before the closing quote.  A quote behind an odd number of backslashes is part of the string. */
+static bool take_string_back(struct scan *s, struct blob *out)
+{
+	const char *limit = s->at;
+
+	while (s->at > s->begin) {
+		const char *quote = memrchr(s->begin, '"', (size_t)(s->at - s->begin)), *at = quote;
+		while (at && at > s->begin && at[-1] == '\\')
+			at--;
+		if (!at || at == s->begin)
+			return false; /* more backslashes may be before */
+		s->at = quote;
+		*out = (struct blob){ quote + 1, (size_t)(limit - quote) - 1 };
+		if ((quote - at) % 2 == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A string or a number; what has members in it ends the scan. */
+static bool take_value_back(struct scan *s, struct blob *out)
+{
+	static const char of_number[] = "0123456789-+.eE";
+	const char *limit;
+
+	if (take_byte_back(s, '"')) {
+		limit = s->at + 1;
+		if (!take_string_back(s, out))
+			return false;
+	} else {
+		limit = s->at;
+		while (s->at > s->begin && memchr(of_number, s->at[-1], sizeof(of_number) - 1))
+			s->at--;
+	}
+	*out = (struct blob){ s->at, (size_t)(limit - s->at) };
+	return out->size > 0;
+}
+
+static void scan_backwards(struct scan *s)
+{
+	struct blob key, value;
+	char after = '}';
+
+	while (take_byte_back(s, after) && take_value_back(s, &value) && take_byte_back(s, ':') &&
+	       take_byte_back(s, '"') && take_string_back(s, &key)) {
+		note_key(s, key);
+		note_value(s, key, value);
+		after = ',';
+	}
+}
+
+void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *node = NULL;
+	struct cj_error ignored = { 0 };
+	struct scan s = { .begin = head.bytes, .at = head.bytes, .limit = head.bytes + head.size };
+
+	*out = (struct mcp_id){ .kind = MCP_ID_NONE };
+	scan_forwards(&s);
+	if (tail.size > 0) {
+		s.begin = tail.bytes;
+		s.at = s.limit = tail.bytes + tail.size;
+		scan_backwards(&s);
+	}
+	if (!s.is_doubtful && s.id.size > 0 && s.id.size <= ID_TEXT_MAX &&
+	    json_parse("id", s.id.bytes, s.id.size, &a, &node, &ignored) == 0)
+		(void)mcp_id_read(node, out);
+}
+
+/* --- reading -------------------------------------------------------------------- */
+
+int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	fault->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(fault->text, sizeof(fault->text), fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int mcp_refuse_size(struct mcp_fault *fault)
+{
+	return mcp_refuse(fault, MCP_INVALID_REQUEST, "the message is larger than %u bytes",
+			  MCP_LINE_MAX);
+}
+
+static int read_id(const struct json_node *root, struct mcp_message *out, struct mcp_fault *fault)
+{
+	const struct json_node *id = mcp_member(root, "id");
+
+	if (!id || mcp_id_read(id, &out->id))
+		return 0;
+	return mcp_refuse(fault, MCP_INVALID_REQUEST,
+			  "\"id\" must be an integer, or a string of at most %d bytes", MCP_ID_MAX);
+}
+
+static int read_params(const struct json_node *root, struct mcp_message *out,
+		       struct mcp_fault *fault)
+{
+	const struct json_node *params = mcp_member(root, "params");
+	const struct json_node *meta = mcp_member(params, "_meta");
+
+	if (params && params->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"params\" must be an object");
+	if (meta && meta->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"_meta\" must be an object");
+	out->params = params;
+	out->meta = meta;
+	return 0;
+}
+
+static int read_object(const struct json_node *root, struct mcp_message *out,
+		       struct mcp_fault *fault)
+{
+	const char *version = json_get_text(root, "jsonrpc");
+
+	if (read_id(root, out, fault) < 0)
+		return -EINVAL;
+	if (!version || strcmp(version, "2.0") != 0)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
+	const struct json_node *method = mcp_member(root, "method");
+	if (!method && (mcp_member(root, "result") || mcp_member(root, "error"))) {
+		out->kind = MCP_RESPONSE;
+		return 0;
+	}
+	if (!method || method->type != JSON_STRING)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"method\" must be a string");
+	out->method = method->text;
+	out->kind = out->id.kind == MCP_ID_NONE ? MCP_NOTIFICATION : MCP_REQUEST;
+	return read_params(root, out, fault);
+}
+
+static int parse(const char *line, size_t size, struct arena *a, const struct json_node **root,
+		 struct mcp_fault *fault)
+{
+	struct cj_error err = { 0 };
+
+	if (size > MCP_LINE_MAX)
+		return mcp_refuse_size(fault);
+	int rc = json_parse_capped("message", line, size, a, root, &err);
+	if (rc == -ENOMEM)
+		return mcp_refuse(fault, MCP_INTERNAL_ERROR, "no memory for the message");
+	if (rc < 0)
+		return mcp_refuse(fault, MCP_PARSE_ERROR, "%s", err.msg);
+	return 0;
+}
+
+int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
+		     struct mcp_fault *fault)
+{
+	static const struct blob no_tail = { .size = 0 };
+	const struct json_node *root = NULL;
+
+	*out = (struct mcp_message){ .kind = MCP_NOTIFICATION };
+	if (parse(line, size, a, &root, fault) < 0) {
+		mcp_id_find((struct blob){ line, size }, no_tail, &out->id);
+		return -EINVAL;
+	}
+	if (root->type == JSON_ARRAY)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST,
+				  "batches are not supported: send one message at a time");
+	if (root->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "a message is an object");
+	return read_object(root, out, fault);
+}
+
+/* --- writing -------------------------------------------------------------------- */
+
+static void begin(struct json_writer *w)
+{
+	json_open_object(w);
+	json_member_text(w, "jsonrpc", "2.0");
+}
+
+void mcp_put_implementation(struct json_writer *w, const char *key)
+{
+	json_put_key(w, key);
+	json_open_object(w);
+	json_member_text(w, "name", "cejail");
+	json_member_text(w, "version", CJ_VERSION);
+	json_close_object(w);
+}
+
+static void begin_result(struct json_writer *w, const struct mcp_id *id)
+{
+	begin(w);
+	mcp_id_put(w, "id", id);
+	json_put_key(w, "result");
+	json_open_object(w);
+}
+
+void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era)
+{
+	if (era == MCP_ERA_MODERN)
+		mcp_begin_typed_result(w, id, "complete");
+	else
+		begin_result(w, id);
+}
+
+void mcp_begin_typed_result(struct json_writer *w, const struct mcp_id *id, const char *type)
+{
+	begin_result(w, id);
+	json_member_text(w, "resultType", type);
+	json_put_key(w, "_meta");
+	json_open_object(w);
+	mcp_put_implementation(w, META_SERVER_INFO);
+	json_close_object(w);
+}
+
+void mcp_begin_notification(struct json_writer *w, const char *method)
+{
+	begin(w);
+	json_member_text(w, "method", method);
+	json_put_key(w, "params");
+	json_open_object(w);
+}
+
+void mcp_end(struct json_writer *w)
+{
+	json_close_object(w);
+	json_close_object(w);
+}
+
+static void begin_error(struct json_writer *w, const struct mcp_id *id, enum mcp_code code,
+			const char *text)
+{
+	begin(w);
+	if (id->kind != MCP_ID_NONE)
+		mcp_id_put(w, "id", id);
+	json_put_key(w, "error");
+	json_open_object(w);
+	json_put_key(w, "code");
+	json_put_i64(w, code);
+	json_member_text(w, "message", text);
+}
+
+void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct mcp_fault *fault)
+{
+	begin_error(w, id, fault->code, fault->text);
+	mcp_end(w);
+}
+
+void mcp_put_extensions(struct json_writer *w)
+{
+	json_put_key(w, "extensions");
+	json_open_object(w);
+	json_put_key(w, MCP_TASKS);
+	json_open_object(w);
+	json_close_object(w);
+	json_close_object(w);
+}
+
+void mcp_put_capability_fault(struct json_writer *w, const struct mcp_id *id)
+{
+	begin_error(w, id, MCP_MISSING_CAPABILITY,
+		    "the client has not declared the extension " MCP_TASKS);
+	json_put_key(w, "data");
+	json_open_object(w);
+	json_put_key(w, "requiredCapabilities");
+	json_open_object(w);
+	mcp_put_extensions(w);
+	json_close_object(w);
+	json_close_object(w);
+	mcp_end(w);
+}
+
+void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
+			   const char *const *supported, const char *requested)
+{
+	begin_error(w, id, MCP_UNSUPPORTED_VERSION, "the protocol version is not supported");
+	json_put_key(w, "data");
+	json_open_object(w);
+	json_put_key(w, "supported");
+	json_open_array(w);
+	for (; *supported; supported++)
+		json_put_string(w, *supported);
+	json_close_array(w);
+	json_member_text(w, "requested", requested);
+	json_close_object(w);
+	mcp_end(w);
+}

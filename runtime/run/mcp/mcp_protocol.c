@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods, by a table.  Pure. */
+#include "runtime/run/mcp/mcp_protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
+#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+
+#define LIST_TTL_MS 60000 /* the tools change only with the profiles */
+
+/* Newest first. */
+static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
+					       "2024-11-05", NULL };
+static const char *const modern_versions[] = { "2026-07-28", NULL };
+static const char first_over_http[] = "2025-03-26";
+static const char structured_since[] = "2025-06-18"; /* as dates, versions sort as text */
+
+static const char instructions[] =
+    "Each tool runs a program in a sandbox on the user's machine. A call begins with an empty "
+    "sandbox, unless it names a session. So put all code and data of a task into one call, or "
+    "create a session. Read 'message' first: it says what happened, and what to change.";
+
+/* A request while it is answered. */
+struct request {
+	struct mcp_protocol *protocol;
+	const struct mcp_message *message;
+	enum mcp_era era;
+	struct json_writer *w;
+	struct mcp_asked *out;
+};
+
+static bool is_one_of(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_params(struct mcp_fault *fault, const char *text)
+{
+	return mcp_refuse(fault, MCP_INVALID_PARAMS, "%s", text);
+}
+
+/* --- methods --------------------------------------------------------------------- */
+
+static void put_capabilities(struct json_writer *w, enum mcp_era era)
+{
+	json_put_key(w, "capabilities");
+	json_open_object(w);
+	json_put_key(w, "tools");
+	json_open_object(w);
+	json_close_object(w);
+	if (era == MCP_ERA_MODERN)
+		mcp_put_extensions(w);
+	json_close_object(w);
+}
+
+static void put_caching(const struct request *r)
+{
+	if (r->era != MCP_ERA_MODERN)
+		return;
+	json_member_u64(r->w, "ttlMs", LIST_TTL_MS);
+	json_member_text(r->w, "cacheScope", "private");
+}
+
+static int initialize(struct request *r, struct mcp_fault *fault)
+{
+	const char *asked = json_get_text(r->message->params, "protocolVersion");
+
+	if (!asked)
+		return refuse_params(fault, "\"protocolVersion\" is missing");
+	const char *version = is_one_of(legacy_versions, asked) ? asked : legacy_versions[0];
+	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
+	r->protocol->was_opened = true;
+	mcp_begin_result(r->w, &r->message->id, MCP_ERA_LEGACY);
+	json_member_text(r->w, "protocolVersion", version);
+	put_capabilities(r->w, MCP_ERA_LEGACY);
+	mcp_put_implementation(r->w, "serverInfo");
+	json_member_text(r->w, "instructions", instructions);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int discover(struct request *r, struct mcp_fault *fault)
+{
+	(void)fault;
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	json_put_key(r->w, "supportedVersions");
+	json_open_array(r->w);
+	for (const char *const *v = modern_versions; *v; v++)
+		json_put_string(r->w, *v);
+	for (const char *const *v = legacy_versions; *v; v++)
+		json_put_string(r->w, *v);
+	json_close_array(r->w);
+	put_capabilities(r->w, r->era);
+	json_member_text(r->w, "instructions", instructions);
+	put_caching(r);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int ping(struct request *r, struct mcp_fault *fault)
+{
+	(void)fault;
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int load_tools(struct mcp_protocol *p, struct mcp_fault *fault)
+{
+	struct cj_error err = { 0 };
+
+	if (p->tools || !p->load || p->load(p, &err) == 0)
+		return 0;
+	return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
+}
+
+static int list_tools(struct request *r, struct mcp_fault *fault)
+{
+	const struct mcp_protocol *p = r->protocol;
+
+	if (load_tools(r->protocol, fault) < 0)
+		return -EINVAL;
+	if (mcp_member(r->message->params, "cursor"))
+		return refuse_params(fault, "\"cursor\" is not valid: all tools are in one page");
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	json_put_key(r->w, "tools");
+	json_open_array(r->w);
+	for (size_t i = 0; i < p->ntools; i++)
+		mcp_tool_put(r->w, &p->tools[i], r->era);
+	json_close_array(r->w);
+	put_caching(r);
+	mcp_end(r->w);
+	return 0;
+}
+
+static const struct mcp_tool *find_tool(const struct mcp_protocol *p, const char *name)
+{
+	for (size_t i = 0; i < p->ntools; i++)
+		if (strcmp(p->tools[i].name, name) == 0)
+			return &p->tools[i];
+	return NULL;
+}
+
+/* Each request declares it anew. */
+static bool takes_tasks(const struct request *r)
+{
+	const struct json_node *given =
+	    json_get_typed(r->message->meta, META_CAPABILITIES, JSON_OBJECT);
+
+	return r->era == MCP_ERA_MODERN &&
+	       json_get_typed(json_get_typed(given, "extensions", JSON_OBJECT), MCP_TASKS,
+			      JSON_OBJECT);
+}
+
+static int ask_task(struct request *r, enum mcp_task_method method, struct mcp_fault *fault)
+{
+	struct mcp_asked *out = r->out;
+
+	if (!takes_tasks(r)) {
+		out->http_status = 400;
+		mcp_put_capability_fault(r->w, &r->message->id);
+		return 0;
+	}
+	out->task = json_get_text(r->message->params, "taskId");
+	if (!out->task)
+		return refuse_params(fault, "\"taskId\" must be the id of a task");
+	out->action = MCP_TASK;
+	out->task_method = method;
+	return 0;
+}
+
+static int get_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_GET, fault);
+}
+
+static int update_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_UPDATE, fault);
+}
+
+static int cancel_task(struct request *r, struct mcp_fault *fault)
+{
+	return ask_task(r, MCP_TASK_CANCEL, fault);
+}
+
+static int call_tool(struct request *r, struct mcp_fault *fault)
+{
+	const struct mcp_message *m = r->message;
+	const char *name = json_get_text(m->params, "name");
+	const struct json_node *arguments = mcp_member(m->params, "arguments");
+	const struct json_node *token = mcp_member(m->meta, "progressToken");
+	struct mcp_asked *out = r->out;
+
+	if (load_tools(r->protocol, fault) < 0)
+		return -EINVAL;
+	if (!name)
+		return refuse_params(fault, "\"name\" must be the name of a tool");
+	out->tool = find_tool(r->protocol, name);
+	if (!out->tool)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "unknown tool: %.64s", name);
+	if (arguments && arguments->type != JSON_OBJECT)
+		return refuse_params(fault, "\"arguments\" must be an object");
+	if (token && !mcp_id_read(token, &out->progress))
+		return refuse_params(fault, "\"progressToken\" must be an integer or a string");
+	out->action = MCP_CALL;
+	out->takes_tasks = takes_tasks(r);
+	out->arguments = arguments;
+	out->traceparent = json_get_text(m->meta, "traceparent");
+	return 0;
+}
+
+static const struct method {
+	const char *name;
+	int (*answer)(struct request *r, struct mcp_fault *fault);
+	bool is_legacy, is_modern;
+} methods[] = {
+	{ "initialize", initialize, true, false },    { "ping", ping, true, false },
+	{ "server/discover", discover, false, true }, { "tools/list", list_tools, true, true },
+	{ "tools/call", call_tool, true, true },      { "tasks/get", get_task, false, true },
+	{ "tasks/update", update_task, false, true }, { "tasks/cancel", cancel_task, false, true },
+};
+
+/* --- eras ------------------------------------------------------------------------ */
+
+static enum mcp_era legacy_era(const char *version)
+{
+	return strcmp(version, structured_since) < 0 ? MCP_ERA_OLD : MCP_ERA_LEGACY;
+}
+
+/* A legacy request; `initialize` and `ping` may come first. */
+static int check_legacy(const struct request *r, struct mcp_fault *fault)
+{
+	const char *method = r->message->method;
+
+	if (r->protocol->version[0] || strcmp(method, "initialize") == 0 ||
+	    strcmp(method, "ping") == 0)
+		return 0;
+	return refuse_params(fault, "the request has no \"" META_VERSION "\" in \"_meta\", and "
+				    "there was no \"initialize\" before");
+}
+
+/* Over HTTP the header says which version was selected; a request without one is of the first. */
+static int adopt_header(struct request *r, struct mcp_fault *fault)
+{
+	const char *version = r->protocol->headers->version;
+
+	if (!version)
+		version = strcmp(r->message->method, "initialize") == 0 ? "" : first_over_http;
+	if (is_one_of(modern_versions, version))
+		return refuse_params(fault, "\"" META_VERSION "\" is missing in \"_meta\"");
+	if (version[0] && !is_one_of(legacy_versions, version)) {
+		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version);
+		return 1;
+	}
+	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
+	return 0;
+}
+
+static int choose_legacy(struct request *r, struct mcp_fault *fault)
+{
+	int rc = r->protocol->headers ? adopt_header(r, fault) : 0;
+
+	if (rc != 0)
+		return rc;
+	r->era = legacy_era(r->protocol->version[0] ? r->protocol->version : legacy_versions[0]);
+	return check_legacy(r, fault);
+}
+
+/* 1: the version fault is written. */
+static int choose_era(struct request *r, struct mcp_fault *fault)
+{
+	const struct json_node *meta = r->message->meta;
+	const struct json_node *version = mcp_member(meta, META_VERSION);
+
+	if (!version)
+		return choose_legacy(r, fault);
+	r->era = MCP_ERA_MODERN;
+	if (version->type != JSON_STRING)
+		return refuse_params(fault, "\"" META_VERSION "\" must be a string");
+	if (r->protocol->headers &&
+	    mcp_headers_check(r->protocol->headers, r->message, version->text, fault) < 0)
+		return -EINVAL;
+	if (!is_one_of(modern_versions, version->text)) {
+		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version->text);
+		return 1;
+	}
+	if (!json_get_typed(meta, META_CAPABILITIES, JSON_OBJECT))
+		return refuse_params(fault, "\"" META_CAPABILITIES "\" is missing in \"_meta\"");
+	return 0;
+}
+
+/* --- a message ------------------------------------------------------------------- */
+
+static const struct method *find_method(const struct request *r)
+{
+	bool is_modern = r->era == MCP_ERA_MODERN;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strcmp(methods[i].name, r->message->method) == 0 &&
+		    (is_modern ? methods[i].is_modern : methods[i].is_legacy))
+			return &methods[i];
+	return NULL;
+}
+
+/* Over HTTP an error of the request's envelope has a status of its own; one of a method has not. */
+static int answer_request(struct request *r, struct mcp_fault *fault)
+{
+	r->out->http_status = 400;
+	int rc = choose_era(r, fault);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	const struct method *method = find_method(r);
+	r->out->era = r->era;
+	r->out->http_status = method || r->era != MCP_ERA_MODERN ? 200 : 404;
+	if (method)
+		return method->answer(r, fault);
+	return mcp_refuse(fault, MCP_METHOD_NOT_FOUND, "unknown method: %.64s", r->message->method);
+}
+
+static void take_notification(const struct mcp_message *m, struct mcp_asked *out)
+{
+	if (strcmp(m->method, "notifications/cancelled") == 0 &&
+	    mcp_id_read(mcp_member(m->params, "requestId"), &out->id))
+		out->action = MCP_CANCEL;
+}
+
+void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, struct arena *a,
+		       struct json_writer *w, struct mcp_asked *out)
+{
+	struct mcp_message message;
+	struct mcp_fault fault;
+	struct request r = { .protocol = p, .message = &message, .w = w, .out = out };
+
+	*out = (struct mcp_asked){ .action = MCP_NOTHING, .http_status = 202 };
+	int rc = mcp_message_read(line, size, a, &message, &fault);
+	out->id = message.id;
+	if (rc == 0 && message.kind == MCP_RESPONSE)
+		return;
+	if (rc == 0 && message.kind == MCP_NOTIFICATION) {
+		take_notification(&message, out);
+		return;
+	}
+	out->action = MCP_ANSWER;
+	out->http_status = 400;
+	if (rc == 0)
+		rc = answer_request(&r, &fault);
+	if (rc < 0) {
+		out->action = MCP_ANSWER;
+		mcp_put_fault(w, &message.id, &fault);
+	}
+}

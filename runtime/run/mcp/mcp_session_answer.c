@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions, lists and files as results of tools.  Pure. */
+#include "runtime/run/mcp/mcp_session_answer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rootfs/files/types.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/run/mcp/text/mcp_prose.h"
+#include "runtime/run/mcp/text/mcp_uri.h"
+
+/* What the reply is made of. */
+struct reply {
+	const struct mcp_session_answer *answer;
+	const struct json_node *root;
+	char *bytes; /* of a part of a file, with a NUL; malloc'ed; NULL: another reply */
+	size_t size;
+	uint64_t offset, whole; /* where the part begins; bytes of the file */
+	const char *type;       /* of a file */
+	bool is_text, is_image;
+};
+
+static void put_member_of(struct json_writer *w, const struct json_node *object, const char *key)
+{
+	const struct json_node *node = mcp_member(object, key);
+
+	if (!node || node->type == JSON_NULL)
+		return;
+	json_put_key(w, key);
+	json_put_node(w, node);
+}
+
+/* --- facts, by tool ----------------------------------------------------------------- */
+
+static void put_message(struct json_writer *w, const char *text)
+{
+	json_member_text(w, "message", text);
+}
+
+/* The lease or the idle time, whichever is over first: two times of one format. */
+static const char *end_of(const struct json_node *session)
+{
+	const char *lease = mcp_text(session, "lease_until"),
+		   *idle = mcp_text(session, "idle_until");
+
+	return idle[0] && strcmp(idle, lease) < 0 ? idle : lease;
+}
+
+static void put_create(struct json_writer *w, const struct reply *r)
+{
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say(
+	    &s,
+	    "The session is ready: pass \"%.40s\" as 'session'. It ends at %.40s, unless a call "
+	    "uses it before: each call renews its lease.",
+	    mcp_text(r->root, "id"), end_of(r->root));
+	put_message(w, s.text);
+	json_member_text(w, "session", mcp_text(r->root, "id"));
+	json_member_text(w, "profile", mcp_text(r->root, "profile"));
+	json_member_text(w, "context", mcp_text(r->root, "context"));
+	json_member_text(w, "state", mcp_text(r->root, "state"));
+	json_member_text(w, "lease_until", end_of(r->root));
+}
+
+static void put_end(struct json_writer *w, const struct reply *r)
+{
+	put_message(w, "The session has ended; its files are gone.");
+	json_member_text(w, "session", mcp_text(r->root, "id"));
+	json_member_text(w, "state", mcp_text(r->root, "state"));
+}
+
+static void put_written(struct json_writer *w, const struct reply *r)
+{
+	put_message(w, "The file is written.");
+	put_member_of(w, r->root, "path");
+	put_member_of(w, r->root, "bytes");
+}
+
+static void put_entries(struct json_writer *w, const struct reply *r)
+{
+	const struct json_node *list = json_get_typed(r->root, "entries", JSON_ARRAY);
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say(&s, "Entries: %zu.", list ? list->count : 0);
+	put_message(w, s.text);
+	json_put_key(w, "entries");
+	json_open_array(w);
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		json_open_object(w);
+		put_member_of(w, m, "path");
+		put_member_of(w, m, "type");
+		put_member_of(w, m, "bytes");
+		json_close_object(w);
+	}
+	json_close_array(w);
+	put_member_of(w, r->root, "truncated");
+}
+
+static void put_read(struct json_writer *w, const struct reply *r)
+{
+	uint64_t next = r->offset + r->size;
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say(&s, r->is_image  ? "The image is below."
+		    : r->is_text ? "The file is text."
+				 : "The file is below, as a resource.");
+	if (r->offset > 0 || next < r->whole)
+		mcp_say(&s,
+			" This is the part from byte %" PRIu64 " to %" PRIu64 " of %" PRIu64
+			" bytes.",
+			r->offset, next, r->whole);
+	if (next < r->whole)
+		mcp_say(&s, " To read on, pass %" PRIu64 " as 'offset'.", next);
+	put_message(w, s.text);
+	json_member_text(w, "path", r->answer->path ? r->answer->path : "");
+	json_member_u64(w, "bytes", r->whole);
+	json_member_u64(w, "offset", r->offset);
+	if (next < r->whole)
+		json_member_u64(w, "next_offset", next);
+	json_member_text(w, "type", r->type);
+	if (r->is_text)
+		json_member_text(w, "text", r->bytes);
+}
+
+static void put_facts(struct json_writer *w, const struct reply *r)
+{
+	static void (*const puts[])(struct json_writer * w, const struct reply *r) = {
+		[MCP_TOOL_SESSION_CREATE] = put_create, [MCP_TOOL_SESSION_PUT_FILE] = put_written,
+		[MCP_TOOL_SESSION_GET_FILE] = put_read, [MCP_TOOL_SESSION_LIST_FILES] = put_entries,
+		[MCP_TOOL_SESSION_END] = put_end,
+	};
+
+	json_open_object(w);
+	puts[r->answer->kind](w, r);
+	json_close_object(w);
+}
+
+/* --- the content ----------------------------------------------------------------------- */
+
+static int put_base64(struct json_writer *w, const char *key, const struct reply *r,
+		      struct cj_error *err)
+{
+	auto_free char *base64 = malloc(4 * ((r->size + 2) / 3) + 1);
+
+	if (!base64)
+		return cj_fail(err, ENOMEM, "write the answer");
+	(void)text_base64(r->bytes, r->size, base64);
+	json_member_text(w, key, base64);
+	return 0;
+}
+
+static int put_file(struct json_writer *w, const struct reply *r, struct cj_error *err)
+{
+	const char *path = r->answer->path ? r->answer->path : "";
+	auto_free char *uri = mcp_uri_join("cejail://session/",
+					   r->answer->session ? r->answer->session : "",
+					   path + strspn(path, "/"));
+	int rc = 0;
+
+	if (!uri)
+		return cj_fail(err, ENOMEM, "write the answer");
+	json_open_object(w);
+	json_member_text(w, "type", r->is_image ? "image" : "resource");
+	if (r->is_image) {
+		rc = put_base64(w, "data", r, err);
+		json_member_text(w, "mimeType", r->type);
+	} else {
+		json_put_key(w, "resource");
+		json_open_object(w);
+		json_member_text(w, "uri", uri);
+		json_member_text(w, "mimeType", r->type);
+		rc = put_base64(w, "blob", r, err);
+		json_close_object(w);
+	}
+	json_close_object(w);
+	return rc;
+}
+
+static int put_text_block(struct json_writer *w, const struct reply *r, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *facts = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!facts)
+		return cj_fail(err, ENOMEM, "write the answer");
+	put_facts(facts, r);
+	if (json_writer_take(facts, &text, &size, err) < 0)
+		return -err->code;
+	json_open_object(w);
+	json_member_text(w, "type", "text");
+	json_member_text(w, "text", text);
+	json_close_object(w);
+	return 0;
+}
+
+static int put_content(struct json_writer *w, const struct reply *r, struct cj_error *err)
+{
+	json_put_key(w, "content");
+	json_open_array(w);
+	int rc = put_text_block(w, r, err);
+	if (rc == 0 && r->bytes && !r->is_text)
+		rc = put_file(w, r, err);
+	json_close_array(w);
+	return rc;
+}
+
+/* --- the reply ------------------------------------------------------------------------- */
+
+/* How much of the part the answer has: of an image all; of a text no part of a character. */
+static void cut_part(struct reply *r)
+{
+	bool is_whole = r->offset == 0 && r->size >= r->whole;
+	const char *found = r->offset == 0 ? type_of_signature(r->bytes, r->size) : NULL;
+
+	r->is_image = is_whole && found && strncmp(found, "image/", 6) == 0;
+	if (!r->is_image && !r->answer->has_length && r->size > MCP_FILE_MAX)
+		r->size = MCP_FILE_MAX;
+	size_t unfinished = r->offset + r->size < r->whole ? utf8_unfinished(r->bytes, r->size) : 0;
+	size_t text = unfinished < r->size ? r->size - unfinished : r->size;
+	r->is_text = !r->is_image && utf8_prefix(r->bytes, text) == text &&
+		     !memchr(r->bytes, '\0', text);
+	if (r->is_text)
+		r->size = text;
+	r->bytes[r->size] = '\0';
+	r->type = r->is_text ? "text/plain" : found ? found : "application/octet-stream";
+}
+
+static int read_part(struct reply *r, struct cj_error *err)
+{
+	const char *base64 = json_get_text(r->root, "base64");
+
+	if (!base64 || !json_get_u64(r->root, "offset", &r->offset) ||
+	    !json_get_u64(r->root, "bytes", &r->whole))
+		return cj_reject(err, "the service's answer is no part of a file");
+	r->bytes = malloc(TEXT_BASE64_ROOM(strlen(base64)) + 1);
+	if (!r->bytes)
+		return cj_fail(err, ENOMEM, "write the answer");
+	if (text_base64_decode(base64, strlen(base64), r->bytes, &r->size) < 0 ||
+	    r->offset > UINT64_MAX - r->size)
+		return cj_reject(err, "the service's answer has no valid base64");
+	cut_part(r);
+	return 0;
+}
+
+static int put_answer(struct json_writer *w, struct reply *r, struct cj_error *err)
+{
+	const struct mcp_session_answer *answer = r->answer;
+
+	if (answer->kind == MCP_TOOL_SESSION_GET_FILE && read_part(r, err) < 0)
+		return -err->code;
+	mcp_begin_result(w, &answer->id, answer->era);
+	if (put_content(w, r, err) < 0)
+		return -err->code;
+	if (answer->era != MCP_ERA_OLD) {
+		json_put_key(w, "structuredContent");
+		put_facts(w, r);
+	}
+	json_member_bool(w, "isError", false);
+	mcp_end(w);
+	return 0;
+}
+
+int mcp_session_answer_put(struct json_writer *w, const struct mcp_session_answer *answer,
+			   const char *reply, size_t size, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct reply r = { .answer = answer };
+	int rc = json_parse_capped("the reply", reply, size, &a, &r.root, err);
+
+	if (rc == 0)
+		rc = put_answer(w, &r, err);
+	free(r.bytes);
+	return rc;
+}

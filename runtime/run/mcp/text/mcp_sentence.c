@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the status of a run to a sentence.  Pure. */
+#include "runtime/run/mcp/text/mcp_sentence.h"
+
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "runtime/run/mcp/mcp_message.h"
+
+static bool has_output(const struct json_node *result, const char *name)
+{
+	const struct json_node *stream = mcp_member(result, name);
+	return mcp_text(stream, "text")[0] != '\0' || mcp_text(stream, "base64")[0] != '\0';
+}
+
+static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
+{
+	return mcp_is_true(stream, "truncated") ||
+	       mcp_number(stream, "bytes") > mcp_tool_text_max(tool);
+}
+
+bool mcp_sentence_is_truncated(const struct json_node *result, const struct mcp_tool *tool)
+{
+	return is_shortened(mcp_member(result, "stdout"), tool) ||
+	       is_shortened(mcp_member(result, "stderr"), tool);
+}
+
+static void say_timeout(struct mcp_prose *s, const struct json_node *result,
+			const struct mcp_tool *tool)
+{
+	uint64_t ms = mcp_number(mcp_member(mcp_member(result, "limits"), "wall"), "value");
+	char used[32], most[32];
+
+	text_format_duration(ms, used, sizeof(used));
+	text_format_duration(tool->limits.wall_ms, most, sizeof(most));
+	mcp_say(s, "The time limit of %s ended the program; ", used);
+	if (tool->limits.wall_ms > ms && tool->limits.wall_ms != CEILING_NONE)
+		mcp_say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
+	else
+		mcp_say(s, "do less in one call, or make it faster");
+}
+
+static void say_oom(struct mcp_prose *s, const struct json_node *result)
+{
+	uint64_t bytes = mcp_number(mcp_member(mcp_member(result, "limits"), "memory"), "value");
+	char text[32];
+
+	text_format_size(bytes, text, sizeof(text));
+	mcp_say(s,
+		"The program needed more than its memory limit of %s; process the data in smaller "
+		"parts",
+		text);
+}
+
+static void say_setup_error(struct mcp_prose *s, const struct json_node *result)
+{
+	const struct json_node *error = mcp_member(result, "error");
+	const char *hint = json_get_text(error, "hint");
+	bool has_run = strcmp(mcp_text(error, "stage"), "supervisor") == 0;
+
+	mcp_say(s, "The program %s: %.600s", has_run ? "ran, but the run failed" : "did not start",
+		mcp_text(error, "message"));
+	if (hint)
+		mcp_say(s, " (%.256s)", hint);
+}
+
+/* Of a cell whose interpreter goes on. */
+static void say_cell_end(struct mcp_prose *s, const struct json_node *cell, uint64_t code)
+{
+	const char *type = mcp_text(mcp_member(cell, "exception"), "type");
+
+	if (strcmp(type, "SystemExit") == 0 || strcmp(type, "Exit") == 0)
+		mcp_say(s, "The code called exit with status %d; variables remain", (int)code);
+	else if (code == 0)
+		mcp_say(s, "The code has run");
+	else
+		mcp_say(s, "The code raised an exception; stderr has it, and variables remain");
+}
+
+static void say_exit(struct mcp_prose *s, const struct json_node *result)
+{
+	uint64_t code = mcp_number(result, "exit_code");
+	const struct json_node *cell = mcp_member(result, "cell");
+	const char *message = json_get_text(mcp_member(result, "error"), "message");
+
+	if (message)
+		mcp_say(s, "The interpreter could not be executed: %.600s", message);
+	else if (mcp_is_true(cell, "lost"))
+		mcp_say(s, "The code ended the interpreter's process with status %d", (int)code);
+	else if (cell)
+		say_cell_end(s, cell, code);
+	else if (code == 0)
+		mcp_say(s, "The program exited with status 0");
+	else
+		mcp_say(s, "The program exited with status %d%s", (int)code,
+			has_output(result, "stderr") ? "; stderr says why" : "");
+}
+
+/* What programs say when there is no network: resolvers, the C library, Node, requests. */
+static bool says_no_network(const struct json_node *stream)
+{
+	static const char *const words[] = { "name resolution",    "Network is unreachable",
+					     "resolve host",       "ENETUNREACH",
+					     "EAI_AGAIN",          "ENOTFOUND",
+					     "Network unreachable" };
+	const char *text = mcp_text(stream, "text");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+
+/* A program that failed without a network would fail again. */
+static void say_network(struct mcp_prose *s, const struct json_node *result)
+{
+	const struct json_node *network = mcp_member(result, "network");
+	bool is_off = strcmp(mcp_text(network, "mode"), "none") == 0;
+	bool is_lost = strcmp(mcp_text(network, "state"), "failed") == 0 ||
+		       strcmp(mcp_text(network, "uplink"), "none") == 0;
+
+	if (is_lost || (is_off && (says_no_network(mcp_member(result, "stderr")) ||
+				   says_no_network(mcp_member(result, "stdout")))))
+		mcp_say(s, "; there is no network here: do not retry what needs one");
+}
+
+static bool has_denials(const struct json_node *result)
+{
+	const struct json_node *calls = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
+	const struct json_node *packets =
+	    json_get_typed(mcp_member(result, "network"), "denied", JSON_ARRAY);
+
+	return (calls && calls->count > 0) || (packets && packets->count > 0);
+}
+
+void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
+		      const struct mcp_tool *tool)
+{
+	const char *status = mcp_text(result, "status");
+
+	if (strcmp(status, "exited") == 0)
+		say_exit(s, result);
+	else if (strcmp(status, "signaled") == 0)
+		mcp_say(s, "Signal %d ended the program", (int)mcp_number(result, "signal"));
+	else if (strcmp(status, "timeout") == 0)
+		say_timeout(s, result, tool);
+	else if (strcmp(status, "oom") == 0)
+		say_oom(s, result);
+	else if (strcmp(status, "cpu_limit") == 0)
+		mcp_say(s, "The limit of CPU time ended the program; compute less in one call");
+	else if (strcmp(status, "output_limit") == 0)
+		mcp_say(s, "The program wrote more output than allowed; print less");
+	else if (strcmp(status, "setup_error") == 0)
+		say_setup_error(s, result);
+	else
+		mcp_say(s, "The run was cancelled");
+	if (mcp_is_true(mcp_member(result, "cell"), "restarted"))
+		mcp_say(s, "; the interpreter is a new one, in which variables of earlier code are "
+			   "gone");
+	if (mcp_is_true(mcp_member(result, "cell"), "lost"))
+		mcp_say(s, "; all variables are gone, and the next call gets a new interpreter: "
+			   "import and define again what it needs");
+	if (strcmp(status, "exited") != 0 || mcp_number(result, "exit_code") != 0)
+		say_network(s, result);
+	if (mcp_sentence_is_truncated(result, tool))
+		mcp_say(s, "; the middle of the output is missing: %s",
+			json_get_text(result, "session")
+			    ? "write it to a file, and print the parts of the file that matter"
+			    : "print only what matters");
+	if (has_denials(result))
+		mcp_say(s, "; 'denied' lists what the sandbox refused");
+	mcp_say(s, ".");
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts: searches for files and commands. */
+#include "runtime/run/options/operands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/text.h"
+#include "runtime/run/options/habits.h"
+
+bool operands_is_file(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A command below the places of this host that a jail without --rootfs shows. */
+static bool is_command(const char *word)
+{
+	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
+
+	for (size_t i = 0; !strchr(word, '/') && i < sizeof(places) / sizeof(places[0]); i++) {
+		char path[PATH_MAX];
+		int size = snprintf(path, sizeof(path), "%s/%s", places[i], word);
+		if (size > 0 && (size_t)size < sizeof(path) && access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* --- an option before FILE that is wrong -------------------------------------------- */
+
+static bool takes_two_paths(const struct setting *s)
+{
+	return s->value && strcmp(s->value, "SRC[:DST]") == 0;
+}
+
+/* The last option may show what FILE was meant to be; 0: it does not. */
+static int explain_last_option(const struct options *o, const char *file, struct cj_error *err)
+{
+	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
+	if (!last)
+		return 0;
+	if (strcmp(last->setting->option, "verbose") == 0 && habit_is_volume(file)) {
+		int rc =
+		    cj_reject(err, "'%s %s': %s is --verbose here", last->named, file, last->named);
+		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", file, file);
+		return rc;
+	}
+	if (takes_two_paths(last->setting) && file[0] == '/' && !strchr(last->value, ':')) {
+		int rc = cj_reject(err, "'%s %s %s': the two paths are one argument", last->named,
+				   last->value, file);
+		cj_hint(err, "write %s %s:%s", last->named, last->value, file);
+		return rc;
+	}
+	if (last->setting->value_optional && !last->value) {
+		int rc = cj_reject(err, "'%s' is neither a program nor the value of '%s'", file,
+				   last->named);
+		cj_hint(err, "write %s=%s for the value", last->named, file);
+		return rc;
+	}
+	return 0;
+}
+
+/* "-f job.py" and no FILE: the option took FILE as its value. */
+static int explain_nothing(const struct options *o, struct cj_error *err)
+{
+	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
+	if (!last || !last->value || !operands_is_file(last->value))
+		return 0;
+	int rc =
+	    cj_reject(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
+	cj_hint(err, "write FILE after the options: see 'cejail run --help'");
+	return rc;
+}
+
+/* --- a FILE that is something else -------------------------------------------------- */
+
+static int reject_command(const char *command, const char *next, struct cj_error *err)
+{
+	int rc = cj_reject(err, "'%s' is a command, not a file", command);
+	if (next && operands_is_file(next))
+		cj_hint(err, "write 'cejail run %s', or 'cejail run -f %s -- %s %s'", next, next,
+			command, next);
+	else
+		cj_hint(err, "write 'cejail run -- %s'", command);
+	return rc;
+}
+
+static int reject_image(const char *image, const char *next, struct cj_error *err)
+{
+	int rc = cj_reject(err, "'%s' is not a file; an image is named with --rootfs", image);
+	if (next)
+		cj_hint(err,
+			"write 'cejail run -- %s' for the programs of this host, or add "
+			"--rootfs NAME for an image: cejail-image(1)",
+			next);
+	else
+		cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
+			     "NAME for an image: cejail-image(1)");
+	return rc;
+}
+
+static int reject_missing(const char *file, struct cj_error *err)
+{
+	int rc = cj_fail(err, ENOENT, "find the file '%s'", file);
+	cj_hint(err, "write a command after '--': see 'cejail run --help'");
+	return rc;
+}
+
+int operands_explain(const struct options *o, struct cj_error *err)
+{
+	const char *file = o->operands[0], *next = file ? o->operands[1] : NULL;
+	struct stat st;
+
+	if (!file)
+		return explain_nothing(o, err);
+	if (o->has_separator || strcmp(file, "-") == 0)
+		return 0;
+	int rc = explain_last_option(o, file, err);
+	if (rc < 0)
+		return rc;
+	if (stat(file, &st) == 0 || errno != ENOENT)
+		return 0;
+	if (is_command(file))
+		return reject_command(file, next, err);
+	if (habit_is_image(file) || (!strchr(file, '/') && next && is_command(next)))
+		return reject_image(file, next, err);
+	return strrchr(file, '.') ? 0 : reject_missing(file, err);
+}
+
+/* --- options after FILE ------------------------------------------------------------- */
+
+/* "-m 64M", "-t 5s": many programs have -m and -t, but few with such values. */
+static bool is_limit(const char *word, const char *next)
+{
+	uint64_t number;
+	struct cj_error ignored;
+	size_t size = next ? strlen(next) : 0;
+
+	if (size < 2 || (next[size - 1] >= '0' && next[size - 1] <= '9'))
+		return false;
+	return (strcmp(word, "-m") == 0 && parse_size(next, &number, &ignored) == 0) ||
+	       (strcmp(word, "-t") == 0 && parse_duration(next, &number, &ignored) == 0);
+}
+
+static bool is_long_option(const char *word)
+{
+	char name[64];
+	size_t size = strcspn(word, "=");
+
+	if (strncmp(word, "--", 2) != 0 || size <= 2 || size - 2 >= sizeof(name))
+		return false;
+	memcpy(name, word + 2, size - 2);
+	name[size - 2] = '\0';
+	return setting_by_option(name) != NULL;
+}
+
+const char *operands_stray(const char *const *args)
+{
+	for (; *args && strcmp(*args, "--") != 0; args++)
+		if (is_long_option(*args) || is_limit(*args, args[1]))
+			return *args;
+	return NULL;
+}

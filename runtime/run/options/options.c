@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pure, except options_expand(), which reads files, and options_print_help(). */
+#include "runtime/run/options/options.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/plan/env_file.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/run/options/habits.h"
+#include "runtime/run/options/help.h"
+#include "runtime/run/options/option_syntax.h"
+
+/* The options that decide where the run comes from, where its result goes, and which messages are
+ * printed. */
+static const char *const delivery_options[] = {
+	"request-fd", "json",      "result-fd", "events-fd", "verbose",
+	"quiet",      "no-report", "id",        "remote",
+};
+
+struct scan {
+	const char *verb;        /* whose --help a hint names */
+	const char *const *next; /* the argument to be read */
+	struct arena *arena;
+	struct options *out;
+};
+
+static int add_given(struct scan *s, const struct setting *setting, const char *named,
+		     const char *value, struct cj_error *err)
+{
+	struct options *o = s->out;
+
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	struct given *items = arena_grow(s->arena, o->items, o->count, sizeof(*items));
+	if (!items)
+		return cj_fail(err, ENOMEM, "read the options");
+	o->items = items;
+	o->items[o->count++] = (struct given){ setting, named, value };
+	return 0;
+}
+
+static int take_value(struct scan *s, const struct setting *setting, const char *named,
+		      const char **out_value, struct cj_error *err)
+{
+	return option_take_value(NULL, &s->next, named, setting->value, s->verb, out_value, err);
+}
+
+static bool wants_value(const struct setting *s)
+{
+	return s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+static int reject_long(const char *verb, const char *name, const char *arg, struct cj_error *err)
+{
+	const char *habit = strcmp(verb, "mcp") == 0 ? habit_of_mcp(arg) : NULL;
+	if (!habit)
+		habit = habit_for_option(arg);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", arg, habit);
+
+	return option_reject_unknown(arg, setting_suggest_option(name), verb, err);
+}
+
+static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
+{
+	struct long_option o;
+	bool is_split = option_split(arg, &o); /* options_scan() has checked the "--" */
+	assert(is_split);
+	const char *named = arena_strndup(s->arena, arg, o.name_size + 2);
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	if (!o.value && option_has_name(&o, "help")) {
+		s->out->wants_help = true;
+		return 0;
+	}
+
+	const struct setting *setting = setting_by_option(named + 2);
+	if (!setting)
+		return reject_long(s->verb, named + 2, named, err);
+
+	const char *value = o.value;
+	if (!value && setting->value_end && *s->next &&
+	    text_ends_with(*s->next, setting->value_end))
+		value = *s->next++;
+	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+		return -err->code;
+	return add_given(s, setting, named, value, err);
+}
+
+static int reject_letter(const char *verb, const char *arg, const char *at, const char *named,
+			 struct cj_error *err)
+{
+	const char *habit = habit_for_option(named);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", named, habit);
+	if (at > arg + 1 && at[-1] == 'v' && habit_is_volume(at)) {
+		int rc = cj_reject(err, "'%s': -v is --verbose here", arg);
+		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at, at);
+		return rc;
+	}
+	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, arg);
+	cj_hint(err, "see 'cejail %s --help'", verb);
+	return rc;
+}
+
+/* -it of docker asks for a terminal; our -t takes a duration. */
+static int check_terminal_habit(const char *arg, const char *value, struct cj_error *err)
+{
+	uint64_t ms;
+	struct cj_error ignored;
+
+	if (strcmp(arg, "-it") != 0 && strcmp(arg, "-ti") != 0)
+		return 0;
+	if (value && parse_duration(value, &ms, &ignored) == 0)
+		return 0;
+	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", arg);
+	cj_hint(err, "write --tty -i for a terminal");
+	return rc;
+}
+
+static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
+{
+	for (const char *at = arg + 1; *at; at++) {
+		const char *named = arena_printf(s->arena, "-%c", *at);
+		const struct setting *setting = setting_by_letter(*at);
+		const char *value = NULL;
+
+		if (*at == 'h' && !setting) {
+			s->out->wants_help = true;
+			continue;
+		}
+		if (!named)
+			return cj_fail(err, ENOMEM, "read the options");
+		if (!setting)
+			return reject_letter(s->verb, arg, at, named, err);
+		if (setting->kind == SETTING_FLAG) {
+			if (add_given(s, setting, named, NULL, err) < 0)
+				return -err->code;
+			continue;
+		}
+		if (*at == 't' && check_terminal_habit(arg, at[1] ? at + 1 : *s->next, err) < 0)
+			return -err->code;
+		if (at[1])
+			value = at + 1;
+		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+			return -err->code;
+		return add_given(s, setting, named, value, err);
+	}
+	return 0;
+}
+
+int options_scan(const char *verb, const char *const *args, struct arena *a, struct options *out,
+		 struct cj_error *err)
+{
+	struct scan s = { .verb = verb, .next = args, .arena = a, .out = out };
+
+	*out = (struct options){ 0 };
+	while (*s.next) {
+		const char *arg = *s.next;
+		if (arg[0] != '-' || arg[1] == '\0') /* "-" is an operand */
+			break;
+		s.next++;
+		if (strcmp(arg, "--") == 0) {
+			out->has_separator = true;
+			break;
+		}
+		int rc = arg[1] == '-' ? scan_long(&s, arg, err) : scan_letters(&s, arg, err);
+		if (rc < 0)
+			return rc;
+	}
+	out->operands = s.next;
+	return 0;
+}
+
+/* --- files of variables ------------------------------------------------------------- */
+
+static int read_variables(const char *path, const char *const *caller_env, struct scan *to,
+			  struct cj_error *err)
+{
+	struct env_line *lines = NULL;
+	char *text = NULL;
+	size_t size = 0, count = 0;
+	auto_fd int fd = fd_open_regular(path, err);
+
+	if (fd < 0 || fd_read_all(fd, ENV_FILE_MAX, to->arena, &text, &size, path, err) < 0)
+		return cj_wrap(err, "--env-file");
+	if (env_file_parse(text, size, caller_env, to->arena, &lines, &count, err) < 0)
+		return cj_wrap(err, "--env-file '%s'", path);
+	for (size_t i = 0; i < count; i++) {
+		const char *named =
+		    arena_printf(to->arena, "--env-file '%s': line %u", path, lines[i].number);
+		if (add_given(to, setting_by_option("env"), named, lines[i].text, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
+		   struct cj_error *err)
+{
+	const struct setting *env_file = setting_by_option("env-file");
+	struct options all = *o;
+	struct scan to = { .arena = a, .out = &all };
+
+	if (!options_find(o, "env-file"))
+		return 0;
+	all.items = NULL;
+	all.count = 0;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting == env_file &&
+		    read_variables(o->items[i].value, caller_env, &to, err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting != env_file &&
+		    add_given(&to, o->items[i].setting, o->items[i].named, o->items[i].value, err) <
+			0)
+			return -err->code;
+	*o = all;
+	return 0;
+}
+
+/* --- finding and applying them ------------------------------------------------------ */
+
+static const struct given *find_given(const struct options *o, const char *option)
+{
+	const struct setting *wanted = setting_by_option(option);
+
+	for (size_t i = o->count; wanted && i > 0; i--) {
+		if (o->items[i - 1].setting == wanted)
+			return &o->items[i - 1];
+	}
+	return NULL;
+}
+
+const char *options_find(const struct options *o, const char *option)
+{
+	const struct given *given = find_given(o, option);
+	return given ? given->value : NULL;
+}
+
+bool options_has(const struct options *o, const char *option)
+{
+	return find_given(o, option) != NULL;
+}
+
+static bool is_delivery(const struct setting *s)
+{
+	for (size_t i = 0; i < sizeof(delivery_options) / sizeof(delivery_options[0]); i++) {
+		if (strcmp(s->option, delivery_options[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A value that looks like an option: the option before it probably lacks its value. */
+static int hint_value(const struct given *g, struct cj_error *err)
+{
+	const char *habit = g->value ? habit_for_value(g->setting->option, g->value) : NULL;
+
+	if (habit)
+		return cj_hint(err, "%s", habit);
+	if (g->value && g->value[0] == '-' && g->value[1] != '\0')
+		return cj_hint(err, "'%s' takes the next argument as its value", g->named);
+	return -err->code;
+}
+
+static int apply(const struct options *o, bool delivery, struct config *c, struct cj_error *err)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		const struct given *g = &o->items[i];
+
+		if (is_delivery(g->setting) != delivery ||
+		    strcmp(g->setting->option, "profile") == 0)
+			continue;
+		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
+			return hint_value(g, err);
+	}
+	return 0;
+}
+
+int options_apply_delivery(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, true, c, err);
+}
+
+int options_apply_rest(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, false, c, err);
+}
+
+/* "  -m, --memory SIZE"; returns its width. */
+static int print_name(const struct setting *s)
+{
+	int width = s->letter ? printf("  -%c, ", s->letter) : printf("      ");
+
+	width += printf("--%s", s->option);
+	if (s->value)
+		width += printf(s->value_optional ? "[=%s]" : " %s", s->value);
+	return width;
+}
+
+void options_print_help(bool (*wanted)(const struct setting *s))
+{
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (s->option && (!wanted || wanted(s)))
+			help_print(print_name(s), s->help);
+	}
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pure, except own_options_print_help(). */
+#include "runtime/run/options/own_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/settings.h"
+#include "runtime/run/options/help.h"
+#include "runtime/run/options/option_syntax.h"
+
+#define NAMED_MAX 40
+
+int own_rest_init(struct own_rest *rest, const char *const *args, struct arena *a,
+		  struct cj_error *err)
+{
+	size_t count = 0;
+
+	while (args[count])
+		count++;
+	*rest = (struct own_rest){ .args = arena_array(a, count + 1, sizeof(*rest->args)) };
+	return rest->args ? 0 : cj_fail(err, ENOMEM, "read the options");
+}
+
+/* "--name", "--name=value" or "-x"; an own letter is not combined with others. */
+static const struct own_option *find(const struct own_options *own, const char *arg,
+				     const char **out_value)
+{
+	struct long_option o = { 0 };
+	bool is_long = option_split(arg, &o);
+	bool is_letter = arg[0] == '-' && arg[1] != '\0' && arg[2] == '\0';
+
+	*out_value = o.value;
+	for (size_t i = 0; i < own->count; i++) {
+		const struct own_option *row = &own->rows[i];
+		if ((is_long && option_has_name(&o, row->name)) ||
+		    (is_letter && row->letter == arg[1]))
+			return row;
+	}
+	return NULL;
+}
+
+static int set(const struct own_options *own, const struct own_option *row, const char *attached,
+	       const char *const **next, struct cj_error *err)
+{
+	void *field = (char *)own->out + row->offset;
+	char named[NAMED_MAX];
+
+	(void)snprintf(named, sizeof(named), "--%s", row->name);
+	if (row->value)
+		return option_take_value(attached, next, named, row->value, own->verb, field, err);
+	if (attached)
+		return cj_reject(err, "option '%s' takes no value", named);
+	*(bool *)field = true;
+	return 0;
+}
+
+static bool needs_value(const struct setting *s)
+{
+	return s && s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+/* Is the next argument the value of this option of `run`? */
+static bool takes_next(const char *arg)
+{
+	if (strncmp(arg, "--", 2) == 0)
+		return needs_value(setting_by_option(arg + 2));
+	for (const char *at = arg + 1; *at; at++) {
+		if (needs_value(setting_by_letter(*at)))
+			return at[1] == '\0';
+	}
+	return false;
+}
+
+/* "--remote PATH.sock": options_scan() takes the next argument, too. */
+static bool takes_ending(const char *arg, const char *next)
+{
+	const struct setting *s = strncmp(arg, "--", 2) == 0 ? setting_by_option(arg + 2) : NULL;
+	size_t size = next ? strlen(next) : 0, end = s && s->value_end ? strlen(s->value_end) : 0;
+
+	return end > 0 && size >= end && strcmp(next + size - end, s->value_end) == 0;
+}
+
+static bool is_option(const char *arg)
+{
+	return arg && arg[0] == '-' && arg[1] != '\0' && strcmp(arg, "--") != 0;
+}
+
+/* Takes one option.  *out_row: NULL if it is not an own one. */
+static int take(const struct own_options *own, const char *const **next, struct own_rest *rest,
+		const struct own_option **out_row, struct cj_error *err)
+{
+	const char *arg = *(*next)++, *value = NULL;
+
+	*out_row = find(own, arg, &value);
+	if (*out_row)
+		return set(own, *out_row, value, next, err);
+	rest->args[rest->count++] = arg;
+	if (**next && (takes_next(arg) || takes_ending(arg, **next)))
+		rest->args[rest->count++] = *(*next)++;
+	return 0;
+}
+
+int own_options_take(const struct own_options *own, const char *const **next, struct own_rest *rest,
+		     struct cj_error *err)
+{
+	while (is_option(**next)) {
+		const char *const *begin = *next;
+		const struct own_option *row = NULL;
+		if (take(own, next, rest, &row, err) < 0)
+			return -err->code;
+		bool is_left_out = row && rest->left_out && strcmp(row->name, rest->left_out) == 0;
+		for (; rest->all && !is_left_out && begin < *next; begin++)
+			rest->all[rest->nall++] = *begin;
+	}
+	return 0;
+}
+
+void own_options_print_help(const struct own_option *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct own_option *o = &rows[i];
+		char letter[] = { '-', o->letter, ',', '\0' };
+		int width = printf("  %3s --%s%s%s", o->letter ? letter : "", o->name,
+				   o->value ? " " : "", o->value ? o->value : "");
+		help_print(width, o->help);
+	}
+}

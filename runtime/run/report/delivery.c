@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts: checks descriptors, opens files, writes. */
+#include "runtime/run/report/delivery.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+
+void delivery_init(struct delivery *d)
+{
+	*d = (struct delivery){ .result_fd = -1, .file = RESULT_FILE_NULL };
+	events_init(&d->events, -1);
+}
+
+void delivery_fini(struct delivery *d)
+{
+	result_file_fini(&d->file);
+	events_fini(&d->events);
+	delivery_init(d);
+}
+
+/* A descriptor that the caller passed in.  Close-on-exec keeps it from the payload. */
+static int check_fd(int fd, const char *option, struct cj_error *err)
+{
+	if (fd <= STDERR_FILENO) {
+		int rc = cj_reject(err, "%s %d: this is a standard stream", option, fd);
+		cj_hint(err, "use --json for a result on standard output");
+		return rc;
+	}
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0) {
+		int rc = cj_fail(err, errno, "%s %d", option, fd);
+		cj_hint(err, "open it for cejail, as in 'cejail run %s %d ... %d>FILE'", option, fd,
+			fd);
+		return rc;
+	}
+	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
+		return cj_reject(err, "%s %d: this descriptor is not open for writing", option, fd);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return cj_fail(err, errno, "%s %d", option, fd);
+	return 0;
+}
+
+int delivery_open(struct delivery *d, const struct config *c, struct cj_error *err)
+{
+	/* Before opening anything: a closed number could become one of our own descriptors. */
+	if (c->result_fd >= 0 && check_fd(c->result_fd, "--result-fd", err) < 0)
+		return -err->code;
+	if (c->events_fd >= 0 && check_fd(c->events_fd, "--events-fd", err) < 0)
+		return -err->code;
+	if (c->result_fd >= 0 && c->result_fd == c->events_fd)
+		return cj_reject(err, "--result-fd and --events-fd are the same descriptor %d",
+				 c->result_fd);
+
+	d->to_stdout = c->json && !c->json_file;
+	d->result_fd = c->result_fd;
+	events_init(&d->events, c->events_fd);
+	if (c->json_file && result_file_open(c->json_file, &d->file, err) < 0)
+		return cj_wrap(err, "--json");
+	return 0;
+}
+
+int delivery_hangup_fd(const struct delivery *d)
+{
+	if (d->result_fd >= 0)
+		return d->result_fd;
+	if (d->events.fd >= 0)
+		return d->events.fd;
+	return d->to_stdout ? STDOUT_FILENO : -1;
+}
+
+static int send_line(int fd, const char *text, size_t size, struct cj_error *err)
+{
+	if (fd < 0)
+		return 0;
+	if (fd_write_all(fd, text, size, "the result", err) < 0)
+		return -err->code;
+	return fd_write_all(fd, "\n", 1, "the result", err);
+}
+
+static int send_stdout(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	return send_line(d->to_stdout ? STDOUT_FILENO : -1, text, size, err);
+}
+
+static int send_descriptor(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	return send_line(d->result_fd, text, size, err);
+}
+
+static int send_file(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	if (d->file.dir_fd < 0 || result_file_commit(&d->file, text, size, err) == 0)
+		return 0;
+	return cj_wrap(err, "--json");
+}
+
+static int send_events(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	return events_finish(&d->events, text, size, err);
+}
+
+static int (*const senders[])(struct delivery *d, const char *text, size_t size,
+			      struct cj_error *err) = {
+	send_stdout, send_descriptor, send_file, send_events, /* last: it may wait for its reader */
+};
+
+bool delivery_is_wanted(const struct delivery *d)
+{
+	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
+}
+
+int delivery_send_text(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	struct cj_error first = { 0 };
+
+	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
+		struct cj_error this = { 0 };
+		if (senders[i](d, text, size, &this) < 0 && first.code == 0)
+			first = this;
+	}
+	*err = first;
+	return -err->code;
+}
+
+int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,
+		  struct cj_error *err)
+{
+	if (!delivery_is_wanted(d))
+		return 0;
+
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the result");
+	if (result_write(w, o, about, err) < 0 || json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	return delivery_send_text(d, text, size, err);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Acts on the descriptor of the caller.  It cannot set O_NONBLOCK, because other processes share
+ * the open file.  So it polls first, and writes pieces that poll(2) guarantees room for.
+ */
+#include "runtime/run/report/events.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/run/report/result.h"
+
+const char *const event_type_names[EVENT_TYPE_COUNT] = {
+	[EVENT_START] = "start",     [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
+	[EVENT_NETWORK] = "network", [EVENT_DENIED] = "denied", [EVENT_DROPPED] = "dropped",
+};
+
+void events_init(struct events *e, int fd)
+{
+	*e = (struct events){ .fd = fd, .patience_ms = EVENTS_PATIENCE_MS };
+}
+
+void events_fini(struct events *e)
+{
+	free(e->queue);
+	events_init(e, -1);
+}
+
+static bool is_closed(const struct events *e)
+{
+	return e->fd < 0 || e->is_gone;
+}
+
+/* Writes what is queued; waits up to patience_ms for each piece of progress. */
+static void flush(struct events *e, int patience_ms)
+{
+	while (!is_closed(e) && e->start < e->end && fd_await(e->fd, POLLOUT, patience_ms)) {
+		size_t size = e->end - e->start;
+		if (size > PIPE_BUF)
+			size = PIPE_BUF; /* pipe(7): what POLLOUT promises */
+		ssize_t put = sys_write(e->fd, e->queue + e->start, size);
+		if (put < 0 && errno == EAGAIN && patience_ms == 0)
+			break;
+		if (put < 0 && errno != EAGAIN)
+			e->is_gone = true;
+		if (put > 0)
+			e->start += (size_t)put;
+	}
+	if (e->start == e->end)
+		e->start = e->end = 0;
+}
+
+/* Makes room for `size` more bytes at the end of the queue. */
+static int grow(struct events *e, size_t size)
+{
+	if (e->room - e->end >= size)
+		return 0;
+	if (e->start > 0) {
+		memmove(e->queue, e->queue + e->start, e->end - e->start);
+		e->end -= e->start;
+		e->start = 0;
+	}
+	if (e->room - e->end >= size)
+		return 0;
+	char *queue = realloc(e->queue, e->end + size);
+	if (!queue)
+		return -ENOMEM;
+	e->queue = queue;
+	e->room = e->end + size;
+	return 0;
+}
+
+static int append(struct events *e, const char *bytes, size_t size)
+{
+	if (grow(e, size) < 0)
+		return -ENOMEM;
+	memcpy(e->queue + e->end, bytes, size);
+	e->end += size;
+	return 0;
+}
+
+/* Queues the object of the writer as a line, without checking the limit. */
+static int put_line(struct events *e, struct json_writer *w)
+{
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	/* room for the whole line first: a partial line would corrupt the next one */
+	if (json_writer_take(w, &text, &size, &err) < 0 || grow(e, size + 1) < 0 ||
+	    append(e, text, size) < 0)
+		return -ENOMEM;
+	return append(e, "\n", 1);
+}
+
+/* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
+static void queue_line(struct events *e, struct json_writer *w)
+{
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (json_writer_take(w, &text, &size, &err) < 0 ||
+	    e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || put_line(e, w) < 0)
+		e->dropped++;
+}
+
+static bool has_caught_up(const struct events *e)
+{
+	return e->end - e->start <= EVENTS_QUEUE_MAX / 2;
+}
+
+/* The start of an object.  Returns: NULL without memory. */
+static struct json_writer *open_event(struct events *e, enum event_type type)
+{
+	struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return NULL;
+	if (e->began_ms == 0)
+		e->began_ms = clock_ms();
+	json_open_object(w);
+	json_member_text(w, "type", event_type_names[type]);
+	json_member_u64(w, "at_ms", clock_ms() - e->began_ms);
+	return w;
+}
+
+static void add_dropped(struct events *e)
+{
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_DROPPED);
+	if (!w)
+		return; /* reported later, with the next ones */
+
+	json_member_u64(w, "events", e->dropped);
+	json_close_object(w);
+	if (put_line(e, w) == 0)
+		e->dropped = 0;
+}
+
+static void put_start(struct json_writer *w, const struct events *e, const char *id, size_t size)
+{
+	struct timespec now;
+	char name[64] = "";
+
+	memcpy(name, id, size < sizeof(name) ? size : sizeof(name) - 1);
+	json_member_text(w, "id", name);
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	result_put_time(w, "time", &now);
+	json_member_known(w, "timeout_ms", e->timeout_ms > 0, e->timeout_ms);
+}
+
+static void add_output(struct events *e, size_t stream, const void *bytes, size_t size,
+		       bool is_last)
+{
+	struct half_character *half = &e->carried[stream];
+	auto_json_writer struct json_writer *w =
+	    open_event(e, stream == 0 ? EVENT_STDOUT : EVENT_STDERR);
+	uint8_t *joined = malloc(half->size + size + 1);
+
+	if (!w || !joined) {
+		e->dropped++;
+		free(joined);
+		return;
+	}
+	memcpy(joined, half->bytes, half->size);
+	if (size > 0)
+		memcpy(joined + half->size, bytes, size);
+	size += half->size;
+	half->size = is_last ? 0 : utf8_unfinished(joined, size);
+	size -= half->size;
+	memcpy(half->bytes, joined + size, half->size);
+
+	if (size > 0) {
+		json_put_bytes(w, joined, size);
+		json_close_object(w);
+		queue_line(e, w);
+	}
+	free(joined);
+}
+
+static void add_other(struct events *e, const char *type, const char *text, size_t size)
+{
+	bool is_start = strcmp(type, event_type_names[EVENT_START]) == 0;
+	auto_json_writer struct json_writer *w =
+	    open_event(e, is_start ? EVENT_START : EVENT_DENIED);
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	if (is_start)
+		put_start(w, e, text, size);
+	else
+		json_member_text(w, "syscall", text);
+	json_close_object(w);
+	queue_line(e, w);
+}
+
+static void add_network(struct events *e, const struct network_outcome *n)
+{
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_NETWORK);
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	result_put_network_state(w, n);
+	json_close_object(w);
+	queue_line(e, w);
+}
+
+static void add_denial(struct events *e, const struct denial *d)
+{
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_DENIED);
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	json_put_key(w, "network");
+	result_put_denial(w, d);
+	json_close_object(w);
+	queue_line(e, w);
+}
+
+bool events_has_room(struct events *e)
+{
+	flush(e, 0);
+	return is_closed(e) || has_caught_up(e);
+}
+
+/* False: there is no reader, or the reader is behind and this event is dropped. */
+static bool is_ready(struct events *e)
+{
+	flush(e, 0);
+	if (is_closed(e))
+		return false;
+	if (e->dropped > 0 && has_caught_up(e))
+		add_dropped(e);
+	if (e->dropped > 0)
+		e->dropped++;
+	return e->dropped == 0;
+}
+
+void events_add_denial(struct events *e, const struct denial *d)
+{
+	if (!is_ready(e))
+		return;
+	add_denial(e, d);
+	flush(e, 0);
+}
+
+void events_add_network(struct events *e, const struct network_outcome *n)
+{
+	if (!is_ready(e))
+		return;
+	add_network(e, n);
+	flush(e, 0);
+}
+
+void events_add(struct events *e, const char *type, const void *bytes, size_t size)
+{
+	if (!is_ready(e))
+		return;
+	if (strcmp(type, "stdout") == 0)
+		add_output(e, 0, bytes, size, false);
+	else if (strcmp(type, "stderr") == 0)
+		add_output(e, 1, bytes, size, false);
+	else
+		add_other(e, type, bytes, size);
+	flush(e, 0);
+}
+
+void events_add_json(struct events *e, const char *line, size_t size)
+{
+	if (!is_ready(e))
+		return;
+	/* room for the whole line first: a partial line would corrupt the next one */
+	if (e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || grow(e, size + 1) < 0 ||
+	    append(e, line, size) < 0 || append(e, "\n", 1) < 0)
+		e->dropped++;
+	flush(e, 0);
+}
+
+/* After the last event: the rest of an unfinished character, and the number of dropped events. */
+static void end_events(struct events *e)
+{
+	for (size_t i = 0; i < 2; i++) {
+		if (e->carried[i].size > 0)
+			add_output(e, i, NULL, 0, true);
+	}
+	if (e->dropped > 0)
+		add_dropped(e);
+}
+
+int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err)
+{
+	if (e->fd < 0)
+		return 0;
+	end_events(e);
+	return put_line(e, w) < 0 ? cj_fail(err, ENOMEM, "write a line after the events") : 0;
+}
+
+int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
+{
+	static const char before[] = "{\"type\":\"result\",\"result\":";
+
+	if (e->fd < 0)
+		return 0;
+	end_events(e);
+	if (append(e, before, sizeof(before) - 1) < 0 || append(e, result, size) < 0 ||
+	    append(e, "}\n", 2) < 0)
+		return cj_fail(err, ENOMEM, "write the last event");
+
+	flush(e, e->patience_ms);
+	if (e->is_gone)
+		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
+	if (e->start < e->end)
+		return cj_fail(err, ETIMEDOUT,
+			       "the reader of the events on descriptor %d reads nothing", e->fd);
+	return 0;
+}

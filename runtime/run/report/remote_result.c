@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pure. */
+#include "runtime/run/report/remote_result.h"
+
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "runtime/run/report/result.h"
+
+#define BODY "the service's answer"
+
+/* --- members ------------------------------------------------------------------------ */
+
+/* 0 if there is no such number. */
+static uint64_t number_of(const struct json_node *object, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)json_get_u64(object, key, &value);
+	return value;
+}
+
+static bool find_name(const char *const *names, size_t count, const char *text, unsigned *out)
+{
+	for (size_t i = 0; text && i < count; i++) {
+		if (names[i] && strcmp(names[i], text) == 0) {
+			*out = (unsigned)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the service's result");
+}
+
+/* --- the parts of a result ---------------------------------------------------------- */
+
+static void read_error(const struct json_node *node, struct cj_error *out)
+{
+	const char *stage = json_get_text(node, "stage");
+	const char *message = json_get_text(node, "message");
+	const char *hint = json_get_text(node, "hint");
+
+	(void)!cj_reject(out, "%s", message ? message : "no message");
+	if (stage)
+		cj_stage(out, stage);
+	if (hint)
+		cj_hint(out, "%s", hint);
+}
+
+static int read_end(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *error = json_get_typed(result, "error", JSON_OBJECT);
+	unsigned status;
+
+	if (!find_name(status_names, STATUS_COUNT, json_get_text(result, "status"), &status))
+		return cj_reject(err, BODY " is not a result: it has no valid 'status'");
+	o->exit_code = (int)number_of(result, "exit_code");
+	o->signal = (int)number_of(result, "signal");
+	if (status == STATUS_SETUP_ERROR) {
+		struct cj_error failure = { 0 };
+		read_error(error, &failure);
+		outcome_fail(o, &failure);
+		return 0;
+	}
+	int exit_code = o->exit_code;
+	if (error) { /* the command could not be executed; 127: it does not exist */
+		read_error(error, &o->error);
+		outcome_exec_failed(o, ENOENT);
+		o->exec_errno = o->exit_code == exit_code ? ENOENT : EACCES;
+		o->exit_code = exit_code;
+	}
+	outcome_decide(o, status);
+	return 0;
+}
+
+static void read_limits(const struct json_node *result, struct outcome *o)
+{
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
+
+	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
+		const struct json_node *limit = json_get_typed(limits, limit_names[i], JSON_OBJECT);
+		const struct json_node *hit = json_get_typed(limit, "hit", JSON_BOOL);
+		o->limits[i].value = number_of(limit, "value");
+		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
+	}
+}
+
+static int read_denied(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *list = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
+
+	o->denied = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*o->denied));
+	if (!o->denied)
+		return no_memory(err);
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *name = json_get_text(m, "name");
+		o->denied[o->ndenied++] = (struct denied_syscall){
+			.name = arena_strdup(&o->arena, name ? name : "?"),
+			.count = (unsigned)number_of(m, "count"),
+		};
+		if (!o->denied[o->ndenied - 1].name)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+static uint8_t protocol_of(const char *name)
+{
+	for (unsigned i = 1; name && i < 256; i++) {
+		if (strcmp(denial_protocol_name((uint8_t)i), name) == 0)
+			return (uint8_t)i;
+	}
+	return 0;
+}
+
+/* A service of an older version has no state: then it stays unused, and nothing is printed. */
+static int read_network_state(const struct json_node *network, struct outcome *o,
+			      struct cj_error *err)
+{
+	const char *why = json_get_text(network, "reason");
+	unsigned state = NETWORK_UNUSED, uplink = UPLINK_AUTO;
+
+	(void)find_name(network_state_names, NETWORK_STATE_COUNT, json_get_text(network, "state"),
+			&state);
+	(void)find_name(uplink_names, UPLINK_COUNT, json_get_text(network, "uplink"), &uplink);
+	o->network.state = state;
+	o->network.uplink = uplink;
+	if (!why)
+		return 0;
+	o->network.why = arena_strdup(&o->arena, why);
+	return o->network.why ? 0 : no_memory(err);
+}
+
+static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *network = json_get_typed(result, "network", JSON_OBJECT);
+	const struct json_node *list = json_get_typed(network, "denied", JSON_ARRAY);
+	struct denial *rows = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*rows));
+	size_t count = 0;
+
+	if (!rows)
+		return no_memory(err);
+	if (read_network_state(network, o, err) < 0)
+		return -err->code;
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *address = json_get_text(m, "address");
+		struct denial *d = &rows[count];
+		unsigned class;
+
+		if (!find_name(net_class_names, NET_CLASS_COUNT, json_get_text(m, "class"), &class))
+			continue;
+		*d = (struct denial){ .class = class,
+				      .protocol = protocol_of(json_get_text(m, "protocol")),
+				      .port = (uint16_t)number_of(m, "port"),
+				      .count = number_of(m, "count"),
+				      .is_shared = json_get_typed(m, "shared", JSON_BOOL) };
+		if (address)
+			(void)ip_parse(address, &d->address); /* stays unset if it is invalid */
+		count++;
+	}
+	o->network.denied = rows;
+	o->network.ndenied = count;
+	return 0;
+}
+
+static int read_warnings(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
+
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
+		if (m->type == JSON_STRING &&
+		    (!copy || strings_add(&o->warnings, &o->arena, copy) < 0))
+			return no_memory(err);
+	}
+	return 0;
+}
+
+int remote_result_read(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const char *schema = json_get_text(result, "schema");
+
+	if (!schema || strcmp(schema, RESULT_SCHEMA) != 0)
+		return cj_reject(err, BODY " is not a result of the schema '%s'", RESULT_SCHEMA);
+	read_limits(result, o);
+	if (read_denied(result, o, err) < 0 || read_network(result, o, err) < 0 ||
+	    read_warnings(result, o, err) < 0)
+		return -err->code;
+	return read_end(result, o, err);
+}
+
+/* --- the result that is passed on --------------------------------------------------- */
+
+static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o,
+		       bool passes_artifacts)
+{
+	if (!passes_artifacts && strcmp(m->key, "artifacts") == 0) {
+		result_put_artifacts(w, &o->artifacts);
+	} else if (strcmp(m->key, "warnings") == 0) {
+		result_put_warnings(w, &o->warnings);
+	} else {
+		json_put_key(w, m->key);
+		json_put_node(w, m);
+	}
+}
+
+void remote_result_write(struct json_writer *w, const struct json_node *result,
+			 const struct outcome *o, bool passes_artifacts)
+{
+	json_open_object(w);
+	for (const struct json_node *m = result->child; m; m = m->next)
+		put_member(w, m, o, passes_artifacts);
+	json_close_object(w);
+}
+
+/* --- errors, and bytes -------------------------------------------------------------- */
+
+static int report_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
+			  struct cj_error *err)
+{
+	const char *code = json_get_text(error, "code");
+	const char *hint = json_get_text(error, "hint"),
+		   *request_id = json_get_text(error, "request_id");
+
+	bool is_draining = code && strcmp(code, "draining") == 0;
+	int rc = cj_reject_as(err, is_draining ? ESHUTDOWN : EREMOTEIO, "the service: %s [%s]",
+			      message, code ? code : "no code");
+	if (hint && retry_after > 0)
+		cj_hint(err, "%s; try again in %llu s", hint, (unsigned long long)retry_after);
+	else if (hint)
+		cj_hint(err, "%s", hint);
+	else if (retry_after > 0)
+		cj_hint(err, "try again in %llu s", (unsigned long long)retry_after);
+	else if (request_id && code && strcmp(code, "internal") == 0)
+		cj_hint(err, "see request %s in the log of the service", request_id);
+	return rc;
+}
+
+int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *body, size_t size,
+			struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error why = { 0 };
+	const struct json_node *root = NULL, *error = NULL;
+
+	if (size > 0 && json_parse(BODY, body, size, &a, &root, &why) == 0)
+		error = json_get_typed(root, "error", JSON_OBJECT);
+	const char *message = json_get_text(error, "message");
+	if (message)
+		return report_refusal(error, message, retry_after, err);
+	int rc = cj_reject_as(err, EREMOTEIO,
+			      "the service answered with HTTP status %u, but not "
+			      "with an error of cejail",
+			      http_status);
+	cj_hint(err, "check that 'cejail serve' listens on this socket");
+	return rc;
+}
+
+bool remote_bytes_of(const struct json_node *node, struct arena *a, const char **out_bytes,
+		     size_t *out_size)
+{
+	const char *text = json_get_text(node, "text"), *base64 = json_get_text(node, "base64");
+
+	if (text) {
+		*out_bytes = text;
+		*out_size = strlen(text);
+		return true;
+	}
+	if (!base64)
+		return false;
+	char *bytes = arena_alloc(a, strlen(base64) / 4 * 3 + 1);
+	if (!bytes || text_base64_decode(base64, strlen(base64), bytes, out_size) < 0)
+		return false;
+	*out_bytes = bytes;
+	return true;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The result as JSON.  Pure.  Every member always exists and is null without a value, so that a
+ * reader need not check for it.
+ */
+#include "runtime/run/report/result.h"
+
+#include "runtime/run/report/result_cell.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "runtime/base/scope.h"
+
+static void put_profile(struct json_writer *w, const struct result_about *about)
+{
+	json_put_key(w, "profile");
+	json_open_object(w);
+	json_member_filled(w, "name", about->profile_name);
+	json_member_filled(w, "sha256", about->profile_sha256);
+	json_close_object(w);
+}
+
+/*
+ * A command that does not exist, or cannot be executed, has no status of its own.  It is "exited"
+ * with 127 or 126, as in a shell, and `error` has the stage "exec".
+ */
+static void put_end(struct json_writer *w, const struct outcome *o)
+{
+	json_member_filled(w, "status", status_names[o->status]);
+	json_member_known(w, "exit_code", o->status == STATUS_EXITED,
+			  (uint64_t)outcome_exit_status(o));
+	json_member_known(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
+
+	json_put_key(w, "error");
+	if (o->status != STATUS_SETUP_ERROR && o->exec_errno == 0) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_member_filled(w, "stage", o->error.stage);
+	json_member_filled(w, "message", o->error.msg);
+	json_member_filled(w, "hint", o->error.hint);
+	json_close_object(w);
+}
+
+static int put_stream(struct json_writer *w, const char *key, const struct capture *c,
+		      struct cj_error *err)
+{
+	size_t size = 0, kept = 0;
+	auto_free char *text = capture_text(c, &size, &kept);
+	if (!text)
+		return cj_fail(err, ENOMEM, "write the result's %s", key);
+
+	json_put_key(w, key);
+	json_open_object(w);
+	json_put_bytes(w, text, size);
+	json_member_u64(w, "bytes", c->total);
+	json_member_u64(w, "kept", kept);
+	json_member_bool(w, "truncated", capture_is_truncated(c));
+	json_close_object(w);
+	return 0;
+}
+
+void result_put_usage(struct json_writer *w, const struct usage *u)
+{
+	json_put_key(w, "usage");
+	json_open_object(w);
+	json_member_u64(w, "wall_ms", u->wall_ms);
+	json_member_u64(w, "cpu_user_ms", u->cpu_user_ms);
+	json_member_u64(w, "cpu_system_ms", u->cpu_system_ms);
+	json_member_known(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
+	json_member_known(w, "pids_peak", u->has_pids_peak, u->pids_peak);
+	json_close_object(w);
+}
+
+/* A limit that is not set has no value, and is not enforced. */
+static void put_limit(struct json_writer *w, enum limit which, const struct limit_state *l)
+{
+	json_put_key(w, limit_names[which]);
+	json_open_object(w);
+	json_put_key(w, "value");
+	if (l->value == 0)
+		json_put_null(w);
+	else if (which == LIMIT_CPUS)
+		json_put_milli(w, l->value);
+	else
+		json_put_u64(w, l->value);
+	json_member_filled(w, "unit", limit_units[which]);
+	json_member_filled(w, "by",
+			   limit_enforcer_names[l->value == 0 ? NOT_ENFORCED : l->enforced_by]);
+	json_put_key(w, "hit");
+	if (l->hit == HIT_UNKNOWN)
+		json_put_null(w);
+	else
+		json_put_bool(w, l->hit == HIT_YES);
+	json_close_object(w);
+}
+
+static void put_limits(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "limits");
+	json_open_object(w);
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		put_limit(w, i, &o->limits[i]);
+	json_close_object(w);
+}
+
+static void put_layers(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "layers");
+	json_open_object(w);
+	for (enum layer i = 0; i < LAYER_COUNT; i++)
+		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
+	json_close_object(w);
+}
+
+void result_put_denial(struct json_writer *w, const struct denial *d)
+{
+	char address[IP_TEXT_MAX];
+	bool is_told = d->address.family != 0;
+
+	json_open_object(w);
+	json_member_filled(w, "class", net_class_names[d->class]);
+	json_member_filled(w, "protocol", is_told ? denial_protocol_name(d->protocol) : NULL);
+	json_member_filled(w, "address", is_told ? ip_format(&d->address, address) : NULL);
+	json_member_known(w, "port", d->port != 0, d->port);
+	json_member_u64(w, "count", d->count);
+	if (d->is_shared)
+		json_member_bool(w, "shared", true);
+	json_close_object(w);
+}
+
+void result_put_network_state(struct json_writer *w, const struct network_outcome *n)
+{
+	json_member_filled(w, "state", network_state_names[n->state]);
+	json_member_text(w, "reason", n->state == NETWORK_FAILED ? n->why : NULL);
+	json_member_filled(w, "uplink", n->uplink != UPLINK_AUTO ? uplink_names[n->uplink] : NULL);
+}
+
+static void put_network(struct json_writer *w, const struct network_outcome *n,
+			enum network_mode mode)
+{
+	json_put_key(w, "network");
+	json_open_object(w);
+	json_member_filled(w, "mode", network_mode_names[mode]);
+	if (mode == NETWORK_NONE) {
+		json_member_text(w, "state", NULL);
+		json_member_text(w, "reason", NULL);
+		json_member_text(w, "uplink", NULL);
+	} else {
+		result_put_network_state(w, n);
+	}
+	json_put_key(w, "denied");
+	json_open_array(w);
+	for (size_t i = 0; i < n->ndenied; i++)
+		result_put_denial(w, &n->denied[i]);
+	json_close_array(w);
+	json_close_object(w);
+}
+
+static void put_denied(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "denied_syscalls");
+	json_open_array(w);
+	for (size_t i = 0; i < o->ndenied; i++) {
+		json_open_object(w);
+		json_member_filled(w, "name", o->denied[i].name);
+		json_member_u64(w, "count", o->denied[i].count);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+/* null: there is none, or the program wrote null. */
+static void put_value(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "value");
+	if (o->value)
+		json_put_node(w, o->value);
+	else
+		json_put_null(w);
+}
+
+void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
+{
+	json_put_key(w, "artifacts");
+	json_open_array(w);
+	for (size_t i = 0; i < a->count; i++) {
+		json_open_object(w);
+		json_member_filled(w, "path", a->items[i].path);
+		json_member_u64(w, "bytes", a->items[i].bytes);
+		json_member_filled(w, "sha256", a->items[i].sha256);
+		json_member_filled(w, "type", a->items[i].type);
+		if (a->items[i].content)
+			json_put_bytes(w, a->items[i].content, a->items[i].bytes);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+void result_put_warnings(struct json_writer *w, const struct strings *warnings)
+{
+	json_put_key(w, "warnings");
+	json_open_array(w);
+	for (size_t i = 0; i < warnings->count; i++)
+		json_put_string(w, warnings->items[i]);
+	json_close_array(w);
+}
+
+void result_put_time(struct json_writer *w, const char *key, const struct timespec *t)
+{
+	struct tm utc = { 0 };
+	char seconds[32], text[48];
+
+	(void)gmtime_r(&t->tv_sec, &utc);
+	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds, t->tv_nsec / 1000000);
+	json_member_filled(w, key, text);
+}
+
+int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
+		 struct cj_error *err)
+{
+	json_open_object(w);
+	json_member_filled(w, "schema", RESULT_SCHEMA);
+	json_member_filled(w, "id", o->id);
+	put_profile(w, about);
+	json_member_filled(w, "code_sha256", o->code_sha256);
+	put_end(w, o);
+	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
+	    put_stream(w, "stderr", &o->output[1], err) < 0)
+		return -err->code;
+	result_put_usage(w, &o->usage);
+	put_limits(w, o);
+	put_layers(w, o);
+	put_network(w, &o->network, about->network);
+	put_denied(w, o);
+	put_value(w, o);
+	if (o->cell)
+		result_put_cell(w, o->cell);
+	result_put_artifacts(w, &o->artifacts);
+	result_put_warnings(w, &o->warnings);
+	result_put_time(w, "started_at", &o->started_at);
+	if (about->session)
+		json_member_filled(w, "session", about->session);
+	if (about->request_id)
+		json_member_filled(w, "request_id", about->request_id);
+	if (about->traceparent)
+		json_member_filled(w, "traceparent", about->traceparent);
+	json_close_object(w);
+	return 0;
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The body of a request: what is the program's is read here, by a table of keys; all other keys
+ * are settings, and go the way a profile's go.  Pure, but for request_plan(), which looks at the
+ * host as plan_make() does.
+ */
+#include "runtime/run/request/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/paths.h"
+#include "profiles/profile.h"
+#include "profiles/setting_types.h"
+#include "rootfs/files/artifacts.h"
+#include "rootfs/files/inputs.h"
+#include "runtime/base/text.h"
+#include "runtime/run/request/rights.h"
+
+#define NAME "request" /* in messages, where a file's path would stand */
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the request");
+}
+
+/* --- the keys that are no settings ---------------------------------------------- */
+
+static int set_profile(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
+{
+	if (!is_name(text))
+		return cj_reject(err, "'%.64s' is not a profile's name (a-z 0-9 _ -)", text);
+	return json_set_string(in, k, text, record, err);
+}
+
+static int set_run_id(const struct json_reader *in, const struct json_key *k, const char *text,
+		      void *record, struct cj_error *err)
+{
+	const struct setting *id = setting_by_option("id");
+	struct config scratch;
+
+	config_init(&scratch);
+	int rc = id->parse(&scratch, id, text, err);
+	config_fini(&scratch);
+	return rc < 0 ? rc : json_set_string(in, k, text, record, err);
+}
+
+static int read_code(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct request_caps *caps = in->context;
+	struct request *r = record;
+	struct json_key capped = *k;
+
+	capped.max = caps->code_bytes < CODE_BYTES_MAX ? caps->code_bytes : CODE_BYTES_MAX;
+	r->has_code = true;
+	return json_read_blob(in, &capped, node, r, err);
+}
+
+static int read_stdin(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct request_caps *caps = in->context;
+	struct request *r = record;
+	struct json_key capped = *k;
+
+	capped.max = caps->stdin_bytes;
+	r->has_stdin = true;
+	return json_read_blob(in, &capped, node, r, err);
+}
+
+static int set_command(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
+{
+	struct request *r = record;
+
+	if (!r->is_command && text[0] == '\0')
+		return cj_reject(err, "the first argument, the program, is empty");
+	r->is_command = true;
+	return json_set_strings(in, k, text, record, err);
+}
+
+/* Written anew, since the tree is what was checked. */
+static int read_args_json(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct request *r = record;
+	const char *text;
+	size_t size;
+	if (!w)
+		return no_memory(err);
+	json_put_node(w, node);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	if (size > ARGS_JSON_MAX)
+		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %u bytes", node->line,
+				    node->column, k->name, (unsigned)ARGS_JSON_MAX);
+	r->args_json = arena_strndup(in->arena, text, size);
+	return r->args_json ? 0 : no_memory(err);
+}
+
+static int set_time(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	(void)in;
+	return parse_duration(text, json_field(k, record), err);
+}
+
+static int set_context(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
+{
+	(void)in;
+	bool is_repl = strcmp(text, "repl") == 0;
+
+	if (!is_repl && strcmp(text, "none") != 0)
+		return cj_reject(err, "'%.64s' is neither 'none' nor 'repl'", text);
+	*(bool *)json_field(k, record) = is_repl;
+	return 0;
+}
+
+/* true and "inline" are the same; "changed" has the same limit. */
+static int read_artifacts(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct request *r = record;
+	bool is_changed = node->type == JSON_STRING && strcmp(node->text, "changed") == 0;
+	uint64_t bytes = node->boolean || is_changed ? ARTIFACTS_INLINE_MAX : 0;
+
+	if (node->type == JSON_STRING && !is_changed && parse_inline(node->text, &bytes, err) < 0)
+		return cj_wrap(err, "%s:%u:%u: %s", in->file, node->line, node->column, k->name);
+	if (node->type == JSON_STRING && bytes == 0)
+		return json_reject(in->file, node, err,
+				   "%s: '%.64s' is neither 'inline[:SIZE]' nor 'changed'", k->name,
+				   node->text);
+	r->artifacts_bytes = bytes;
+	r->wants_artifacts = bytes > 0;
+	r->wants_changed = is_changed;
+	return 0;
+}
+
+/* --- files ------------------------------------------------------------------------ */
+
+struct file_draft {
+	const char *path;
+	struct blob text, base64;
+	bool is_executable;
+};
+
+static int set_path(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	const char **path = json_field(k, record);
+	int rc = paths_target(text, in->arena, path, err);
+	if (rc == 0 && strlen(*path) >= INPUT_PATH_MAX)
+		rc = cj_reject(err, "'%.64s...' is too long", text);
+	return rc;
+}
+
+static int read_content(const struct json_reader *in, const struct json_key *k,
+			const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct request_caps *caps = in->context;
+	struct json_key capped = *k;
+
+	capped.max = caps->file_bytes;
+	return k->detail ? json_read_base64(in, &capped, node, record, err)
+			 : json_read_blob(in, &capped, node, record, err);
+}
+
+#define AT(field) .offset = offsetof(struct file_draft, field)
+static const struct json_key file_keys[] = {
+	{ "path", JSON_TAKES_STRING, .is_required = true, .set = set_path, AT(path) },
+	{ "text", JSON_TAKES_STRING, .read = read_content, AT(text) },
+	{ "base64", JSON_TAKES_STRING, .read = read_content, AT(base64), .detail = "base64" },
+	{ "executable", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_executable) },
+};
+#undef AT
+static const struct json_record file_record = JSON_RECORD(file_keys, "a file");
+
+static int read_file(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct request *r = record;
+	struct file_draft draft = { .path = NULL };
+	const struct json_reader below = json_below(in, k->name);
+
+	if (r->nfiles == REQUEST_FILES_MAX)
+		return json_reject(in->file, node, err, "files: more than %d", REQUEST_FILES_MAX);
+	if (json_record_read(&below, node, &file_record, &draft, err) < 0)
+		return -err->code;
+	if (!draft.text.bytes == !draft.base64.bytes)
+		return json_reject(in->file, node, err, "a file has either \"text\" or \"base64\"");
+	struct request_file *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
+	if (!files)
+		return no_memory(err);
+	r->files = files;
+	files[r->nfiles++] = (struct request_file){
+		.path = draft.path,
+		.content = draft.text.bytes ? draft.text : draft.base64,
+		.is_executable = draft.is_executable,
+	};
+	return 0;
+}
+
+/* The end, a slash, then all other bytes: a file stands right before all that lies below it. */
+static unsigned rank_of(char c)
+{
+	unsigned u = (unsigned char)c;
+	return u == 0 ? 0 : c == '/' ? 1 : u + 1;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const char *one = ((const struct request_file *)a)->path;
+	const char *other = ((const struct request_file *)b)->path;
+
+	while (*one && *one == *other)
+		one++, other++;
+	return (int)rank_of(*one) - (int)rank_of(*other);
+}
+
+/* Is one of the files, which are sorted, there? */
+static bool has_file(const struct request *r, const char *path)
+{
+	const struct request_file wanted = { .path = path };
+
+	return r->nfiles > 0 &&
+	       bsearch(&wanted, r->files, r->nfiles, sizeof(*r->files), by_path) != NULL;
+}
+
+static bool is_below(const char *path, const char *file)
+{
+	size_t size = strlen(file);
+	return strncmp(path, file, size) == 0 && path[size] == '/';
+}
+
+/* They have no order of their own: sorted, what excludes each other are neighbours. */
+static int check_files(const struct request *r, struct cj_error *err)
+{
+	struct request_file *files = r->files;
+	const struct json_node *node = json_get(r->root, "files");
+
+	if (r->nfiles == 0)
+		return 0;
+	qsort(files, r->nfiles, sizeof(*files), by_path);
+	for (size_t i = 1; i < r->nfiles; i++)
+		if (strcmp(files[i - 1].path, files[i].path) == 0)
+			return json_reject(NAME, node, err, "files: '%s' is there twice",
+					   files[i].path);
+	for (size_t i = 1; i < r->nfiles; i++)
+		if (is_below(files[i].path, files[i - 1].path))
+			return json_reject(
+			    NAME, node, err,
+			    "files: '%s' is a file, and '%s' needs a directory there",
+			    files[i - 1].path, files[i].path);
+	return 0;
+}
+
+#define AT(field) .offset = offsetof(struct request, field)
+#define RUN       (1u << REQUEST_RUN)
+#define SESSION   (1u << REQUEST_SESSION)
+#define EXEC      (1u << REQUEST_EXEC)
+#define STRING    JSON_TAKES_STRING
+static const struct own_key {
+	unsigned kinds; /* that have it */
+	struct json_key key;
+} own_keys[] = {
+	{ RUN | SESSION | EXEC, { "profile", STRING, .set = set_profile, AT(profile) } },
+	{ RUN | EXEC, { "id", STRING, .set = set_run_id, AT(id) } },
+	{ RUN | EXEC, { "code", .read = read_code, AT(code) } },
+	{ RUN | EXEC,
+	  { "command", STRING, .is_list = true, .if_empty = "it begins with the program",
+	    .set = set_command, AT(args) } },
+	{ RUN | EXEC, { "args", STRING, .is_list = true, .set = json_set_strings, AT(args) } },
+	{ RUN | EXEC, { "args_json", .read = read_args_json } },
+	{ RUN | EXEC, { "stdin", .read = read_stdin, AT(stdin_bytes) } },
+	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file } },
+	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = read_artifacts } },
+	{ SESSION, { "context", STRING, .set = set_context, AT(wants_repl) } },
+	{ SESSION, { "lease", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(lease_ms) } },
+	{ SESSION, { "idle", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(idle_ms) } },
+	{ SESSION, { "renew_on_use", JSON_TAKES_BOOL, .set = json_set_bool, AT(renew_on_use) } },
+	{ EXEC, { "detach", JSON_TAKES_BOOL, .set = json_set_bool, AT(detach) } },
+	{ EXEC, { "interrupt", JSON_TAKES_BOOL, .set = json_set_bool, AT(interrupt) } },
+	{ EXEC, { "open_stdin", JSON_TAKES_BOOL, .set = json_set_bool, AT(open_stdin) } },
+};
+#undef AT
+#define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
+
+const char *request_own_key(size_t i)
+{
+	return i < OWN_KEYS ? own_keys[i].key.name : NULL;
+}
+
+static bool has_key(const struct own_key *own, enum request_kind kind)
+{
+	return (own->kinds & (1u << kind)) != 0;
+}
+
+static const struct json_key *own_key_of(const char *name, enum request_kind kind)
+{
+	for (size_t i = 0; i < OWN_KEYS; i++)
+		if (has_key(&own_keys[i], kind) && strcmp(own_keys[i].key.name, name) == 0)
+			return &own_keys[i].key;
+	return NULL;
+}
+
+/* --- the keys that are settings ---------------------------------------------------- */
+
+/* The row of settings[] and that of rights.h have to say so: either fails closed without the other.
+ */
+static bool is_askable(const struct setting *s)
+{
+	return s && s->scope != SCOPE_NO_REQUEST && rights_effect_of(s->key) >= 0;
+}
+
+enum request_fit request_fit_of(const struct setting *s)
+{
+	if (s->scope == SCOPE_RUN)
+		return FIT_INTERPRETER;
+	return s->scope == SCOPE_EXEC ? FIT_JAIL : FIT_COLD;
+}
+
+/* The nearest that may stand in a request; NULL: none is near. */
+static const char *suggest_key(const char *key, enum request_kind kind)
+{
+	const char *names[OWN_KEYS + 2] = { NULL };
+	size_t count = 0;
+	for (size_t i = 0; i < OWN_KEYS; i++)
+		if (has_key(&own_keys[i], kind))
+			names[count++] = own_keys[i].key.name;
+
+	const char *near = setting_suggest_key(key);
+	const struct setting *s = near ? setting_by_key(near) : NULL;
+	if (is_askable(s))
+		names[count] = near;
+	return text_nearest(key, names);
+}
+
+static int refuse_key(const char *key, const struct setting *s, const struct json_node *node,
+		      enum request_kind kind, struct cj_error *err)
+{
+	if (s) {
+		int rc = json_reject_key(NAME, node, err, "%s can't be asked for", key);
+		cj_hint(err, "it is the profile's or the command line's");
+		return rc;
+	}
+	return json_reject_unknown(NAME, node, key, suggest_key(key, kind), err);
+}
+
+static int refuse_change(const char *key, const struct json_node *node, struct cj_error *err)
+{
+	int rc = json_reject_key(NAME, node, err, "%s: it would change the session's jail", key);
+	cj_hint(err, "set it when the session is created");
+	return rc;
+}
+
+struct reading {
+	struct json_reader in;
+	struct request *out;
+};
+
+static int read_key(void *context, const char *key, const struct setting *s,
+		    const struct json_node *node, struct cj_error *err)
+{
+	const struct reading *r = context;
+	enum request_kind kind = ((const struct request_caps *)r->in.context)->kind;
+	const struct json_key *own = own_key_of(key, kind);
+	if (own)
+		return json_key_read(&r->in, own, node, r->out, err);
+	if (!is_askable(s))
+		return refuse_key(key, s, node, kind, err);
+	if (kind == REQUEST_EXEC && request_fit_of(s) == FIT_COLD)
+		return refuse_change(key, node, err);
+	if (request_fit_of(s) > r->out->fit)
+		r->out->fit = request_fit_of(s);
+	return 0;
+}
+
+/* --- the whole ----------------------------------------------------------------------- */
+
+static int check_exec(const struct request *r, const struct request_caps *caps,
+		      struct cj_error *err)
+{
+	if (strcmp(r->profile, caps->profile) != 0)
+		return json_reject(NAME, json_get(r->root, "profile"), err,
+				   "profile: the session's is '%s'", caps->profile);
+	if (r->open_stdin && r->has_stdin)
+		return json_reject(NAME, json_get(r->root, "stdin"), err,
+				   "stdin and open_stdin exclude each other");
+	return 0;
+}
+
+static int check_whole(const struct request *r, const struct request_caps *caps,
+		       struct cj_error *err)
+{
+	const struct json_node *workdir = json_get(r->root, "workdir");
+
+	if (!r->profile)
+		return json_reject(NAME, r->root, err, "profile is missing");
+	if (caps->kind == REQUEST_SESSION)
+		return 0;
+	if (caps->kind == REQUEST_EXEC && check_exec(r, caps, err) < 0)
+		return -err->code;
+	if (r->has_code && r->is_command)
+		return json_reject(NAME, r->root, err, "code and command exclude each other");
+	if (!r->has_code && !r->is_command)
+		return json_reject(NAME, r->root, err, "code or command is missing");
+	if (r->is_command && json_get(r->root, "args"))
+		return json_reject(NAME, r->root, err,
+				   "args belong to code; a command has its own in it");
+	if (workdir && workdir->type == JSON_STRING && has_file(r, workdir->text))
+		return json_reject(NAME, workdir, err, "workdir: '%s' is one of the files",
+				   workdir->text);
+	return 0;
+}
+
+int request_parse(struct blob body, const struct request_caps *caps, struct arena *a,
+		  struct request *out, struct cj_error *err)
+{
+	struct request request = { .kind = caps->kind,
+				   .profile = caps->profile,
+				   .fit = FIT_INTERPRETER };
+	struct reading r = {
+		.in = { .file = NAME, .arena = a, .context = (void *)caps },
+		.out = &request,
+	};
+
+	if (body.size > caps->body_bytes)
+		return cj_reject_as(err, EFBIG, NAME ": more than %zu bytes", caps->body_bytes);
+	if (json_parse_capped(NAME, body.bytes, body.size, a, &request.root, err) < 0)
+		return -err->code;
+	if (request.root->type != JSON_OBJECT)
+		return json_reject(NAME, request.root, err, "a request is an object, not %s",
+				   json_type_name(request.root->type));
+	if (profile_walk(NAME, request.root, read_key, &r, err) < 0 ||
+	    check_files(&request, err) < 0 || check_whole(&request, caps, err) < 0)
+		return -err->code;
+	if (request.is_command && request.fit < FIT_JAIL)
+		request.fit = FIT_JAIL;
+	*out = request;
+	return 0;
+}
+
+/* --- onto a config --------------------------------------------------------------------- */
+
+struct applying {
+	struct config *c;
+	bool may_name_host_paths;
+	enum request_kind kind;
+};
+
+static int refuse_host(const char *key, const struct json_node *node, struct cj_error *err)
+{
+	int rc = cj_reject_as(err, EACCES, NAME ":%u:%u: %s names something of the host",
+			      node->key_line, node->key_column, key);
+	cj_hint(err, "send what is needed in \"files\"; callers with \"host_paths\" in serve.json "
+		     "may name paths");
+	return rc;
+}
+
+static int apply_key(void *context, const char *key, const struct setting *s,
+		     const struct json_node *node, struct cj_error *err)
+{
+	const struct applying *to = context;
+	if (own_key_of(key, to->kind))
+		return 0;
+	if (!is_askable(s))
+		return refuse_key(key, s, node, to->kind, err);
+	if (s->scope == SCOPE_HOST && !to->may_name_host_paths)
+		return refuse_host(key, node, err);
+	return profile_apply(to->c, NAME, s, node, err);
+}
+
+int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
+		  struct cj_error *err)
+{
+	struct applying to = { c, may_name_host_paths, r->kind };
+	const struct config before = *c; /* its flags, not its lists */
+
+	int rc = profile_walk(NAME, r->root, apply_key, &to, err);
+	return rc < 0 ? rc : rights_validate_kept(c, &before, err);
+}
+
+/* --- onto a plan ----------------------------------------------------------------------- */
+
+static struct copy_spec *copies_of(const struct request *r, struct arena *a)
+{
+	struct copy_spec *copies = arena_array(a, r->nfiles + 1, sizeof(*copies));
+	for (size_t i = 0; copies && i < r->nfiles; i++)
+		copies[i] = (struct copy_spec){ .target = r->files[i].path,
+						.is_executable = r->files[i].is_executable,
+						.bytes = r->files[i].content.bytes,
+						.size = r->files[i].content.size };
+	return copies;
+}
+
+/* A terminal is for a person, and somebody else's result has nowhere to go. */
+static int check_profile(const struct config *c, struct cj_error *err)
+{
+	if (!c->tty)
+		return 0;
+	int rc = cj_reject(err, "profile '%s' wants a terminal, which a request can't have",
+			   c->profile_name);
+	cj_hint(err, "use it with 'cejail run'");
+	return rc;
+}
+
+int request_invoke(const struct request *r, struct config *c, struct invocation *out,
+		   struct cj_error *err)
+{
+	const struct copy_spec *copies = copies_of(r, &c->arena);
+	if (!copies)
+		return no_memory(err);
+	if (check_profile(c, err) < 0)
+		return -err->code;
+
+	if (r->id)
+		c->id = r->id;
+	c->code = r->code.bytes;
+	c->code_size = r->code.size;
+	c->has_code = r->has_code;
+	if (r->args_json)
+		c->args_json = r->args_json;
+	*out = (struct invocation){
+		.args = r->args.items,
+		.is_command = r->is_command,
+		.copies = copies,
+		.ncopies = r->nfiles,
+		.keeps_artifacts = r->wants_artifacts,
+	};
+	return 0;
+}
+
+int request_plan(const struct request *r, struct config *c, struct plan *out_plan,
+		 struct program *out_program, struct cj_error *err)
+{
+	struct invocation inv;
+	if (request_invoke(r, c, &inv, err) < 0)
+		return -err->code;
+	c->interactive = r->has_stdin || r->open_stdin;
+	return plan_make(c, &inv, out_plan, out_program, err);
+}
+
+int request_plan_jail(struct config *c, struct plan *out, struct cj_error *err)
+{
+	static const char *nothing[] = { "true", NULL };
+	const struct request r = { .is_command = true, .args = { nothing, 1 } };
+	struct program unused;
+	return request_plan(&r, c, out, &unused, err);
+}

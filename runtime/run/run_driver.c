@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/run/run_driver.h"
+
+#include <string.h>
+
+void run_driver_begin(const struct run_driver *d, struct outcome *out)
+{
+	const struct plan *plan = d->plan;
+
+	outcome_fini(out);
+	outcome_init(out, d->run_id, d->program->limits.output_bytes);
+	for (size_t i = 0; i < plan->warnings.count; i++)
+		outcome_warn(out, "%s", plan->warnings.items[i]);
+	for (size_t i = 0; plan->policy && i < plan->policy->notes.count; i++)
+		outcome_warn(out, "seccomp: %s", plan->policy->notes.items[i]);
+}
+
+/* --- callbacks of the engine ----------------------------------------------------------- */
+
+/* A jail that was prepared earlier has another name than the run. */
+static void on_event(void *context, const char *type, const void *bytes, size_t size)
+{
+	const struct run_driver *d = context;
+
+	if (strcmp(type, "start") == 0)
+		events_add(d->events, type, d->run_id, strlen(d->run_id));
+	else
+		events_add(d->events, type, bytes, size);
+}
+
+static void on_denial(void *context, const struct denial *denial)
+{
+	const struct run_driver *d = context;
+	events_add_denial(d->events, denial);
+}
+
+static void on_network(void *context, const struct network_outcome *n)
+{
+	const struct run_driver *d = context;
+	events_add_network(d->events, n);
+}
+
+static bool has_room(void *context)
+{
+	const struct run_driver *d = context;
+	return events_has_room(d->events);
+}
+
+/* --- the run --------------------------------------------------------------------------- */
+
+int run_driver_start(struct run_driver *d, struct cj_error *err)
+{
+	d->io.context = d;
+	d->io.event = d->events ? on_event : NULL;
+	d->io.denied = d->events ? on_denial : NULL;
+	d->io.network = d->events ? on_network : NULL;
+	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
+
+	if (d->interpreter)
+		return session_cell_start(d->interpreter, d->program, &d->io, d->cell_input,
+					  &d->cell, err);
+	if (!d->jail && jail_prepare(d->plan, d->jail_name, &d->jail, err) < 0)
+		return -err->code;
+	if (d->events)
+		d->events->timeout_ms = d->program->limits.wall_ms;
+	return jail_start(d->jail, d->program, &d->io, err);
+}
+
+static bool collect(const struct run_driver *d, struct outcome *out)
+{
+	struct cj_error err = { 0 };
+	int rc = 0;
+
+	if (d->artifacts_fd >= 0)
+		rc = jail_collect(d->jail, d->artifacts_fd, out, &err);
+	else if (d->artifacts_memory_bytes > 0)
+		rc = jail_collect_memory(d->jail, d->artifacts_memory_bytes, out, &err);
+	for (size_t i = 0; i < out->artifacts.skipped.count; i++)
+		outcome_warn(out, "%s", out->artifacts.skipped.items[i]);
+	if (rc < 0)
+		outcome_warn(out, "artifacts: %s", err.msg);
+	return rc == 0;
+}
+
+static void take_cell(struct run_driver *d, struct outcome *out)
+{
+	struct cell_outcome *cell = &d->cell.outcome;
+
+	cell->is_lost = !session_cell_lives(&d->cell);
+	cell->is_claimed = !cell->is_lost && out->status == STATUS_EXITED;
+	out->cell = cell;
+	if (cell->is_new)
+		outcome_warn(out,
+			     "the session's interpreter is a new one: the variables of earlier "
+			     "cells are gone");
+	if (cell->is_lost)
+		outcome_warn(out,
+			     "the session's interpreter has ended: its variables are gone, and "
+			     "the next cell gets a new one");
+	if (cell->left_out > 0)
+		outcome_warn(out, "the cell showed too much: %u displays were left out",
+			     cell->left_out);
+}
+
+int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,
+		      struct cj_error *err)
+{
+	if (jail_wait(d->jail, out, err) < 0)
+		return -err->code;
+	if (d->interpreter)
+		take_cell(d, out);
+	*out_collected = collect(d, out);
+	if (d->wants_value && out->exec_errno == 0)
+		jail_read_value(d->jail, out);
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * audit - one JSON line when a run is about to start, one when it has ended.  Acts.
+ *
+ * Schema: profiles/schema/audit.json.  A line has hashes, counts and stages.  It never has code,
+ * output, arguments, the environment, or an error message, which may quote them.  To a file
+ * (O_APPEND, one write(2) a line, fdatasync(2) when asked) and to journald's socket with fields of
+ * their own: MESSAGE_ID, CEJAIL_*, TRACE_ID; systemd.journal-fields(7).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/worker/job.h"
+#include "runtime/service/config/service_config.h"
+
+/* journalctl MESSAGE_ID=... */
+#define AUDIT_MESSAGE_SESSION_START "5a6d3c0f9be44f1c8d2a7e15b06c94d3"
+#define AUDIT_MESSAGE_SESSION_END   "c1f0874e2d6b4a9b93e5f7a80c3d1b62"
+#define AUDIT_MESSAGE_START         "1b41698ec8044d88b5fa31b06e526685"
+#define AUDIT_MESSAGE_END           "b028be82e496421eb109fc5ca2e86901"
+
+struct audit {
+	int file_fd, journal_fd; /* -1: not in use */
+	char path[256];
+	bool sync;
+	bool is_torn; /* the file ends in half a line: write a newline first */
+	uint64_t failures;
+	char last_failure[512]; /* "": the last write succeeded */
+};
+#define AUDIT_NULL                                                                                 \
+	{                                                                                          \
+		.file_fd = -1, .journal_fd = -1                                                    \
+	}
+
+/* Fails: a sink that does not accept a line now; *out is AUDIT_NULL then. */
+int audit_open(const struct audit_config *c, struct audit *out, struct cj_error *err);
+void audit_close(struct audit *a);
+/* For log rotation: opens the path again.  If that fails, the old file stays in use. */
+int audit_reopen(struct audit *a, struct cj_error *err);
+bool audit_is_on(const struct audit *a);
+
+struct audit_run {
+	const char *id, *caller, *profile;
+	/* "" where unknown; request_sha256 is the hash of the whole body */
+	const char *profile_sha256, *code_sha256, *request_sha256;
+	uint64_t code_bytes;
+	const struct trace *trace;
+	enum tier tier;
+	const char *session; /* the id of the session that it is an exec of, or NULL */
+};
+/*
+ * Fails: a sink did not get the whole line.  A profile with "audit": "required" does not run then.
+ */
+int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err);
+int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,
+	      struct cj_error *err);
+
+/* A session, whose execs are runs. */
+struct audit_session {
+	const char *id, *caller, *profile;
+	const char *profile_sha256, *request_sha256;
+	const char *context; /* "none" or "repl" */
+	const struct trace *trace;
+	const char *reason; /* of the end; NULL: it is about to start */
+	uint64_t execs, duration_ms, cpu_ms;
+};
+int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err);

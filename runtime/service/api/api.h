@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api - requests to replies: the table of routes, the access check, the handlers.
+ * Documented in profiles/schema/openapi.json and cejail-serve(8).
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "runtime/run/mcp/calls/mcp_tasks.h"
+#include "runtime/service/api/api_reply.h"
+#include "runtime/service/api/api_target.h"
+#include "runtime/service/http/http.h"
+
+struct account;
+struct accounts;
+struct executions;
+struct keepers;
+struct sessions;
+struct health;
+struct json_writer;
+struct metrics;
+struct pool;
+struct profile_cache;
+struct request;
+struct runs;
+struct service_config;
+
+/* A last check of a valid request for a run, for --fake.  `refuses` answers it and returns true. */
+struct api_filter {
+	bool (*refuses)(void *context, struct exchange *x, const struct request *r); /* or NULL */
+	void *context;
+};
+
+/* What the handlers use; all of it is borrowed.  The server fills it before the first request. */
+struct api {
+	const struct service_config *config; /* the one in force */
+	struct http *http;
+	struct accounts *accounts;
+	struct runs *runs;
+	struct executions *executions;
+	struct sessions *sessions;
+	struct keepers *keepers;
+	struct profile_cache *profiles;
+	struct metrics *metrics;
+	const struct pool *pool;
+	const struct zygotes *zygotes;
+	const struct health *health;
+	struct api_filter filter;
+	uid_t own_uid;       /* of the service */
+	uint64_t started_ms; /* since the epoch */
+	LIST_HEAD(api_mcp_calls, api_mcp_call) mcp_calls;
+	struct mcp_tasks mcp_tasks;
+};
+
+/* What http.h calls. */
+struct http_ops api_ops(struct api *a);
+/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
+int api_tick(struct api *a, uint64_t now_ms);
+
+/* --- shared by api*.c only ------------------------------------------------------- */
+
+/* A request that passed the access check: who sent it, and what its path names. */
+struct api_call {
+	struct api *api;
+	struct exchange *exchange;
+	struct account *account;
+	struct api_names names;
+};
+
+void api_post_run(struct api_call *c);
+void api_list_runs(struct api_call *c);
+void api_show_run(struct api_call *c);
+void api_cancel_run(struct api_call *c);
+void api_list_profiles(struct api_call *c);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of tools over HTTP.  Acts: asks the API, replies. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/settings.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/run/mcp/calls/mcp_call.h"
+#include "runtime/service/api/mcp_inner.h"
+#include "runtime/service/access/account.h"
+#include "runtime/service/api/api_mcp.h"
+#include "runtime/service/sessions/sessions.h"
+
+#define STREAM_MS 15000 /* then a reply that has not come becomes a stream, and says so again */
+
+struct api_mcp_call {
+	LIST_ENTRY(api_mcp_call) link;
+	struct api *api;
+	struct exchange *outer; /* NULL: answered, or the client is gone */
+	struct mcp_inner inner;
+	struct mcp_place place;
+	struct mcp_call of;
+	bool has_ended; /* answered; it is freed when `inner` has ended */
+	bool takes_events;
+	uint64_t quiet_until_ms;
+	struct arena arena; /* the texts of its tool */
+	char caller[CALLER_NAME_MAX], label[API_MCP_SESSION_MAX];
+};
+
+static struct api_mcp_call *call_of(struct mcp_call *c)
+{
+	return watch_owner(c, struct api_mcp_call, of);
+}
+
+/* --- to the client ------------------------------------------------------------------- */
+
+static void begin_stream(struct api_mcp_call *call)
+{
+	if (exchange_is_streaming(call->outer))
+		return;
+	exchange_add_header(call->outer, "X-Accel-Buffering", "no");
+	exchange_begin_stream_of(call->outer, API_MCP_EVENTS, NULL);
+}
+
+static void put_progress(struct api_mcp_call *call, struct json_writer *w)
+{
+	if (!call->takes_events || exchange_is_behind(call->outer))
+		return;
+	begin_stream(call);
+	(void)api_mcp_put_event(call->outer, w, false);
+	call->quiet_until_ms = clock_ms() + STREAM_MS;
+}
+
+/* The answer does not fit, as the client has not read others: this one does. */
+static void put_failure(const struct mcp_call *c, struct exchange *x)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct mcp_fault fault;
+
+	(void)!mcp_refuse(&fault, MCP_INTERNAL_ERROR,
+			  "there is no room for the answer; read earlier answers first");
+	if (w)
+		mcp_put_fault(w, &c->id, &fault);
+	(void)api_mcp_put_event(x, w, true);
+}
+
+static void put_answer(struct api_mcp_call *call, struct json_writer *w)
+{
+	struct exchange *x = take_ptr(call->outer);
+
+	if (!exchange_is_streaming(x)) {
+		api_mcp_reply(x, 200, w);
+		return;
+	}
+	if (!api_mcp_put_event(x, w, true))
+		put_failure(&call->of, x);
+	exchange_end_stream(x);
+}
+
+static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
+{
+	struct api_mcp_call *call = call_of(c);
+
+	if (!call->outer)
+		return;
+	if (may_drop)
+		put_progress(call, w);
+	else
+		put_answer(call, w);
+}
+
+/* --- the end -------------------------------------------------------------------------- */
+
+static void destroy(struct api_mcp_call *call)
+{
+	LIST_REMOVE(call, link);
+	mcp_inner_fini(&call->inner);
+	arena_fini(&call->arena);
+	free(call);
+}
+
+/* Cancelled, so without an answer: a stream that ends. */
+static void end_unanswered(struct api_mcp_call *call)
+{
+	begin_stream(call);
+	exchange_end_stream(take_ptr(call->outer));
+}
+
+static void on_over(struct mcp_call *c)
+{
+	struct api_mcp_call *call = call_of(c);
+
+	if (call->outer)
+		end_unanswered(call);
+	call->has_ended = true;
+	if (!call->inner.exchange)
+		destroy(call);
+}
+
+static const struct mcp_call_ops call_ops = { .send = on_message, .over = on_over };
+
+/* --- the run, by the API ---------------------------------------------------------------- */
+
+static void on_ended(struct mcp_inner *i)
+{
+	destroy(watch_owner(i, struct api_mcp_call, inner));
+}
+
+static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
+{
+	struct api_mcp_call *call = context;
+	return mcp_inner_ask(&call->inner, call->api->http, call->outer, r, request, size, err);
+}
+
+static void cancel(void *context, struct mcp_run *r)
+{
+	struct api_mcp_call *call = context;
+
+	(void)r;
+	mcp_inner_cancel(&call->inner);
+}
+
+static const char *profile_of(void *context, const char *session)
+{
+	const struct api_mcp_call *call = context;
+	const struct session_entry *e = sessions_find(call->api->sessions, call->caller, session);
+	return e ? e->profile : NULL;
+}
+
+static void on_client_gone(void *holder)
+{
+	struct api_mcp_call *call = holder;
+
+	call->outer = NULL;
+	if (!call->has_ended)
+		mcp_call_cancel(&call->of);
+}
+
+/* --- a new call ---------------------------------------------------------------------------- */
+
+static const char *label_of(const struct exchange *x)
+{
+	const char *label = exchange_header(x, "Mcp-Session-Id");
+	return label && strlen(label) < API_MCP_SESSION_MAX ? label : "";
+}
+
+/* The profile's name belongs to a configuration that a reload may free. */
+static bool keep_texts(struct api_mcp_call *call, struct mcp_tool *tool)
+{
+	const char **texts[] = { &tool->profile, &tool->about, &tool->value_path };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *text = *texts[i];
+		*texts[i] = text ? arena_strdup(&call->arena, text) : NULL;
+		if (text && !*texts[i])
+			return false;
+	}
+	return true;
+}
+
+static struct api_mcp_call *create(struct api_call *c, struct mcp_tool *tool)
+{
+	struct api_mcp_call *call = calloc(1, sizeof(*call));
+	const char *accept = exchange_header(c->exchange, "Accept");
+
+	if (!call)
+		return NULL;
+	*call = (struct api_mcp_call){
+		.api = c->api,
+		.outer = c->exchange,
+		.inner = { .ended = on_ended },
+		.place = { .context = call,
+			   .start = start,
+			   .cancel = cancel,
+			   .profile_of = profile_of },
+		.of = { .ops = &call_ops,
+			.place = &call->place,
+			.tasks = &c->api->mcp_tasks,
+			.caller = call->caller },
+		.takes_events = accept && mcp_headers_accept(accept, API_MCP_EVENTS),
+		.quiet_until_ms = clock_ms() + STREAM_MS,
+	};
+	memcpy(call->caller, c->account->name, sizeof(call->caller));
+	memcpy(call->label, label_of(c->exchange), strlen(label_of(c->exchange)));
+	LIST_INSERT_HEAD(&c->api->mcp_calls, call, link);
+	if (keep_texts(call, tool))
+		return call;
+	destroy(call);
+	return NULL;
+}
+
+/* The API gives nothing of its own to a run. */
+static void begin(struct mcp_call *call, const struct mcp_asked *asked, const bool *wanted)
+{
+	struct config none;
+
+	config_init(&none);
+	const struct mcp_given given = { .config = &none, .wanted = wanted };
+	mcp_call_begin(call, asked, &given);
+	config_fini(&none);
+}
+
+void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked)
+{
+	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
+	struct mcp_tool tool = *asked->tool;
+	struct mcp_asked kept = *asked;
+	struct api_mcp_call *call = wanted ? create(c, &tool) : NULL;
+
+	if (!call) {
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	kept.tool = &tool;
+	exchange_hold(c->exchange, on_client_gone, call);
+	begin(&call->of, &kept, wanted);
+}
+
+void api_mcp_call_cancel(struct api_call *c, const struct mcp_id *id)
+{
+	const char *label = label_of(c->exchange);
+	struct api_mcp_call *call, *next;
+
+	for (call = LIST_FIRST(&c->api->mcp_calls); call; call = next) {
+		next = LIST_NEXT(call, link);
+		if (label[0] && !call->has_ended && !call->of.task &&
+		    strcmp(call->label, label) == 0 &&
+		    strcmp(call->caller, c->account->name) == 0 && mcp_id_equals(&call->of.id, id))
+			mcp_call_cancel(&call->of);
+	}
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+/* A reply that takes long becomes a stream: a client or a proxy gives up on a silent connection. */
+static int break_silence(struct api_mcp_call *call, uint64_t now_ms)
+{
+	static const char comment[] = ": the tool is running\n\n";
+
+	if (!call->outer || !call->takes_events)
+		return -1;
+	if (now_ms >= call->quiet_until_ms) {
+		begin_stream(call);
+		if (!exchange_is_behind(call->outer))
+			(void)exchange_put(call->outer, comment, sizeof(comment) - 1, false);
+		call->quiet_until_ms = now_ms + STREAM_MS;
+	}
+	return (int)(call->quiet_until_ms - now_ms);
+}
+
+int api_tick(struct api *a, uint64_t now_ms)
+{
+	int wait_ms = mcp_tasks_tick(&a->mcp_tasks, now_ms);
+	struct api_mcp_call *call;
+
+	LIST_FOREACH(call, &a->mcp_calls, link)
+	{
+		if (call->has_ended)
+			continue;
+		wait_ms = loop_sooner(wait_ms, mcp_call_beat(&call->of));
+		wait_ms = loop_sooner(wait_ms, break_silence(call, now_ms));
+	}
+	return wait_ms;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The validation of bodies, step by step.  Acts: reads profiles, refuses. */
+#include "runtime/service/api/api_posted.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/operations/slog.h"
+
+#define RETRY_SOON_MS    1000
+#define DRAIN_RETRY_MS   5000
+#define SESSION_BODY_MAX (256u << 10) /* its settings stay in memory for as long as it lives */
+
+void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err,
+		   uint64_t retry_ms)
+{
+	exchange_refuse(p->call->exchange, code, err ? err->msg : NULL, err ? err->hint : NULL,
+			retry_ms);
+}
+
+/* The caller is not at fault: the reason only goes to the log. */
+void posted_fail(struct posted *p, const struct cj_error *err, const char *what)
+{
+	slog_failure(SLOG_ERROR, exchange_trace(p->call->exchange)->request_id, err, what);
+	posted_refuse(p, API_INTERNAL, NULL, 0);
+}
+
+bool posted_is_type(const char *content_type, const char *wanted)
+{
+	size_t size = strlen(wanted);
+
+	return strncasecmp(content_type, wanted, size) == 0 &&
+	       strchr("; \t", content_type[size]) != NULL;
+}
+
+/* The default type of `curl -d` is accepted, but not on TCP: web forms send it, too. */
+static bool is_json(const struct exchange *x)
+{
+	const char *type = exchange_header(x, "Content-Type");
+
+	return !type || posted_is_type(type, "application/json") ||
+	       (!exchange_caller(x).is_tcp &&
+		posted_is_type(type, "application/x-www-form-urlencoded"));
+}
+
+void posted_init(struct posted *p, struct api_call *call)
+{
+	*p = (struct posted){ .call = call };
+	config_init(&p->asked);
+	p->body = exchange_take_body(call->exchange, &p->size);
+}
+
+void posted_fini(struct posted *p)
+{
+	free(p->body);
+	config_fini(&p->asked);
+	arena_fini(&p->arena);
+}
+
+/* --- validation, step by step; false: the request is refused ---------------------- */
+
+bool posted_is_accepted(struct posted *p)
+{
+	bool is_draining = executions_is_draining(p->call->api->executions);
+
+	if (is_draining)
+		posted_refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
+	return !is_draining;
+}
+
+bool posted_is_json(struct posted *p)
+{
+	bool is = is_json(p->call->exchange);
+
+	if (!is)
+		posted_refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
+	return is;
+}
+
+bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
+{
+	struct api_call *c = p->call;
+	struct cj_error err = { 0 };
+
+	struct request_caps caps = c->api->config->caps;
+
+	caps.kind = kind;
+	if (kind == REQUEST_SESSION && caps.body_bytes > SESSION_BODY_MAX)
+		caps.body_bytes = SESSION_BODY_MAX;
+	caps.profile = profile;
+	if (!posted_is_json(p))
+		return false;
+	const struct blob body = { p->body ? p->body : "", p->size };
+	int rc = request_parse(body, &caps, &p->arena, &p->request, &err);
+	if (rc == -EFBIG)
+		posted_refuse(p, API_TOO_LARGE, &err, 0);
+	else if (rc == -ENOMEM)
+		posted_fail(p, &err, "read a request");
+	else if (rc < 0)
+		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+	return rc == 0;
+}
+
+bool posted_find_profile(struct posted *p)
+{
+	struct api_call *c = p->call;
+	const char *name = p->request.profile;
+	struct cj_error err = { 0 };
+
+	if (!is_name(name)) {
+		(void)!cj_reject(&err, "profile: '%s' is not a profile's name", name);
+		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		return false;
+	}
+	if (!rights_has_profile(c->account->rights, name)) {
+		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
+		return false;
+	}
+	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
+	if (rc == -ENOENT) {
+		(void)!cj_reject(&err, "profile: there is no '%s'", name);
+		cj_hint(&err, "GET /v1/profiles lists them");
+		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+	} else if (rc < 0) {
+		posted_fail(p, &err, "read a profile");
+	}
+	return rc == 0;
+}
+
+/* The request against the rights and ceilings of its caller. */
+bool posted_validate(struct posted *p, const struct config *base)
+{
+	const struct rights *rights = p->call->account->rights;
+	struct cj_error err = { 0 };
+
+	if (config_copy(&p->asked, base, &err) < 0) {
+		posted_fail(p, &err, "validate a request");
+		return false;
+	}
+	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
+	if (rc == 0)
+		rc = request_check(&p->request, &p->asked, &p->arena, &err);
+	if (rc < 0) {
+		posted_refuse(p,
+			      rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
+			      : rc == -EPERM ? API_ABOVE_CEILING
+					     : API_BAD_REQUEST,
+			      &err, 0);
+		return false;
+	}
+	rc = rights_validate(rights, &p->asked, p->profile, &p->clamp, &err);
+	if (rc == 0 && p->clamp.no_network && json_get(p->request.root, "network"))
+		rc = rights_refuse_network(&err);
+	if (rc < 0)
+		posted_refuse(p, API_ABOVE_CEILING, &err, 0);
+	else
+		rights_clamp_apply(&p->clamp, &p->asked);
+	return rc == 0;
+}
+
+bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
+{
+	struct api *api = p->call->api;
+	struct cj_error err = { 0 };
+
+	if (p->request.id) {
+		(void)snprintf(id, PLAN_ID_MAX, "%s", p->request.id);
+	} else if (plan_mint_id(id, &err) < 0) {
+		posted_fail(p, &err, "mint an id");
+		return false;
+	}
+	if (runs_has_live(api->runs, p->call->account->name, id)) {
+		posted_refuse(p, API_ID_IN_USE, NULL, 0);
+		return false;
+	}
+	enum api_code why = executions_admit(api->executions, p->call->account);
+	if (why != API_CODE_COUNT)
+		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+	return why == API_CODE_COUNT;
+}
+
+static bool wants_events(const struct exchange *x)
+{
+	const char *accept = exchange_header(x, "Accept");
+	return accept && strcasestr(accept, "application/x-ndjson") != NULL;
+}
+
+struct execution_order posted_order(struct posted *p, const char *id)
+{
+	struct api_call *c = p->call;
+	bool is_cold = p->request.fit == FIT_COLD;
+	const struct execution_order order = {
+		.exchange = c->exchange,
+		.account = c->account,
+		.id = id,
+		.profile = p->request.profile,
+		.profile_sha256 = p->profile->profile_sha256,
+		.trace = exchange_trace(c->exchange),
+		.terms = { .fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
+			   .why_cold = is_cold ? BYPASS_REQUEST : BYPASS_CEILING,
+			   .wants_events = wants_events(c->exchange),
+			   .may_name_host_paths = c->account->rights->host_paths,
+			   .audit_required = p->profile->audit_required || p->asked.audit_required,
+			   .clamp = p->clamp,
+			   .wall_ms = p->asked.wall_ms,
+			   .output_bytes = p->asked.output_bytes },
+		.code = p->request.code,
+		.body = p->body,
+		.body_size = p->size,
+	};
+
+	p->body = NULL; /* moved */
+	return order;
+}
+
+bool posted_passes_filter(struct posted *p)
+{
+	const struct api_filter *f = &p->call->api->filter;
+
+	return !f->refuses || !f->refuses(f->context, p->call->exchange, &p->request);
+}

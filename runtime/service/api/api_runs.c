@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/runs and /v1/profiles.  Acts: reads profiles, queues runs, replies. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/run/report/result.h"
+#include "runtime/service/api/api.h"
+#include "runtime/service/api/api_posted.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/queue/execution.h"
+#include "runtime/service/operations/slog.h"
+
+static void take(struct posted *p, const char *id)
+{
+	const struct execution_order order = posted_order(p, id);
+	struct cj_error err = { 0 };
+
+	if (execution_begin(p->call->api->executions, &order, NULL, &err) < 0)
+		posted_fail(p, &err, "queue a run");
+}
+
+void api_post_run(struct api_call *c)
+{
+	struct posted p;
+	char id[PLAN_ID_MAX];
+
+	posted_init(&p, c);
+	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
+	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_passes_filter(&p) &&
+	    posted_has_room(&p, id))
+		take(&p, id);
+	posted_fini(&p);
+}
+
+/* --- GET and DELETE of runs --------------------------------------------------- */
+
+static void put_time(struct json_writer *w, const char *key, uint64_t ms)
+{
+	const struct timespec t = { .tv_sec = (time_t)(ms / 1000),
+				    .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	if (ms > 0)
+		result_put_time(w, key, &t);
+	else
+		json_member_text(w, key, NULL);
+}
+
+/* How it ended; null before, and for a run without a summary. */
+static void put_ending(struct json_writer *w, const struct run *run)
+{
+	const struct summary *s = &run->summary;
+	bool has = run->state == RUN_FINISHED && run->has_summary;
+
+	json_member_text(w, "status", has ? status_names[s->status] : NULL);
+	json_member_known(w, "exit_code", has && s->status == STATUS_EXITED,
+			  (uint64_t)s->exit_code);
+	if (has)
+		result_put_usage(w, &s->usage);
+	else
+		json_member_text(w, "usage", NULL);
+}
+
+static void put_run(struct json_writer *w, const struct run *run)
+{
+	json_open_object(w);
+	json_member_text(w, "id", run->id);
+	json_member_text(w, "profile", run->profile);
+	if (run->session[0])
+		json_member_text(w, "session", run->session);
+	json_member_text(w, "state", run_state_names[run->state]);
+	json_member_text(w, "tier", run->has_tier ? tier_names[run->tier] : NULL);
+	json_member_text(w, "request_id", run->trace.request_id);
+	put_time(w, "created_at", run->created_ms);
+	put_time(w, "started_at", run->started_ms);
+	put_time(w, "ended_at", run->ended_ms);
+	put_ending(w, run);
+	json_close_object(w);
+}
+
+void api_list_runs(struct api_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct runs *runs = c->api->runs;
+	const struct run *run;
+
+	if (w) {
+		json_open_object(w);
+		json_put_key(w, "runs");
+		json_open_array(w);
+		for (size_t i = 0; i < RUN_STATE_COUNT; i++)
+			TAILQ_FOREACH(run, &runs->lists[i], link)
+				if (strcmp(run->caller, c->account->name) == 0)
+					put_run(w, run);
+		json_close_array(w);
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 200, w);
+}
+
+static void reply_run(struct api_call *c, const struct run *run)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w)
+		put_run(w, run);
+	api_reply_json(c->exchange, 200, w);
+}
+
+/* The run of another caller is not found, as one that never existed. */
+void api_show_run(struct api_call *c)
+{
+	const struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+
+	if (run)
+		reply_run(c, run);
+	else
+		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+}
+
+void api_cancel_run(struct api_call *c)
+{
+	struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+
+	if (!run) {
+		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		return;
+	}
+	if (run->state == RUN_FINISHED) {
+		reply_run(c, run);
+		return;
+	}
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	execution_cancel(run);
+	/* a queued run is finished now, and may be removed from the list already */
+	run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+	if (w) {
+		json_open_object(w);
+		json_member_text(w, "id", c->names.ids[0]);
+		json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 202, w);
+}
+
+/* --- profiles ---------------------------------------------------------------- */
+
+static bool is_warm(const struct pool *pool, const char *profile)
+{
+	return pool_wanted_tier(pool, profile, FIT_INTERPRETER) > TIER_COLD;
+}
+
+static void put_settings(struct json_writer *w, const struct config *c)
+{
+	json_put_key(w, "limits");
+	json_open_object(w);
+	json_member_u64(w, "memory_bytes", c->memory_bytes);
+	json_put_key(w, "cpus");
+	json_put_milli(w, c->millicpus);
+	json_member_u64(w, "pids", c->pids);
+	json_member_u64(w, "timeout_ms", c->wall_ms);
+	json_member_u64(w, "disk_bytes", c->disk_bytes);
+	json_member_u64(w, "max_output_bytes", c->output_bytes);
+	json_close_object(w);
+	json_member_text(w, "network", network_mode_names[c->network]);
+}
+
+/* What a session of the profile may have. */
+static void put_contexts(struct json_writer *w, const struct config *c)
+{
+	const char *const contexts[] = { "none", "repl" };
+
+	json_member_texts(w, "contexts", contexts, plan_has_repl(c) ? 2 : 1);
+}
+
+/* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
+static void put_profile(struct json_writer *w, struct api_call *c, const struct profile_entry *e)
+{
+	const struct config *config = NULL;
+	struct cj_error err = { 0 };
+	bool is_good = !e->problem &&
+		       profile_cache_get(c->api->profiles, e->name, &config, &err) == 0;
+
+	json_open_object(w);
+	json_member_text(w, "name", e->name);
+	json_member_text(w, "description", e->description);
+	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
+	json_member_bool(w, "warm", is_warm(c->api->pool, e->name));
+	if (is_good) {
+		put_settings(w, config);
+		put_contexts(w, config);
+	} else if (c->account->rights->host_paths)
+		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
+	else
+		json_member_text(w, "problem",
+				 "the profile is invalid; the service's log says why");
+	json_close_object(w);
+	if (!is_good)
+		slog(SLOG_WARNING, exchange_trace(c->exchange)->request_id, "profile '%s': %s",
+		     e->name, e->problem ? e->problem : err.msg);
+}
+
+void api_list_profiles(struct api_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_arena struct arena a = { 0 };
+	struct profile_entry *entries = NULL;
+	struct cj_error err = { 0 };
+	size_t count = 0;
+
+	if (!w || profile_list(&a, &entries, &count, &err) < 0) {
+		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
+			     "list the profiles");
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	json_open_object(w);
+	json_put_key(w, "profiles");
+	json_open_array(w);
+	for (size_t i = 0; i < count; i++)
+		if (rights_has_profile(c->account->rights, entries[i].name))
+			put_profile(w, c, &entries[i]);
+	json_close_array(w);
+	json_close_object(w);
+	api_reply_json(c->exchange, 200, w);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/ID/execs.  Acts: queues execs, replies. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/service/access/account.h"
+#include "runtime/service/api/api_posted.h"
+#include "runtime/service/api/api_session_body.h"
+#include "runtime/service/api/api_sessions.h"
+#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/session_json.h"
+
+#define RETRY_SOON_MS 1000
+
+static struct exec_entry *find_exec(struct api_call *c)
+{
+	struct session_entry *e = api_find_session(c);
+	struct exec_entry *x = e ? session_entry_find_exec(e, c->names.ids[1]) : NULL;
+
+	if (e && !x)
+		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
+				"it remembers its last 32 finished execs", 0);
+	return x;
+}
+
+static void reply(struct api_call *c, unsigned status, const struct exec_entry *x)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w)
+		session_json_put_exec(w, x);
+	api_reply_json(c->exchange, status, w);
+}
+
+/* --- a new one ---------------------------------------------------------------- */
+
+/* A reload may have taken the profile away from the caller. */
+static bool may_use_profile(struct posted *p, const struct session_entry *e)
+{
+	bool may = rights_has_profile(p->call->account->rights, e->profile);
+
+	if (!may)
+		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
+	return may;
+}
+
+static bool fits_session(struct posted *p, const struct session_entry *e)
+{
+	struct cj_error err = { 0 };
+
+	if (e->is_repl && p->request.has_code && p->request.open_stdin) {
+		(void)!cj_reject(&err, "open_stdin: a cell of a 'repl' has no standard input");
+		cj_hint(&err, "send a command instead of code");
+		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		return false;
+	}
+	enum api_code why = session_entry_admit_exec(e);
+	if (why != API_CODE_COUNT)
+		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+	return why == API_CODE_COUNT;
+}
+
+static void take(struct posted *p, struct session_entry *e, const char *id)
+{
+	struct api_call *c = p->call;
+	bool is_detached = p->request.detach;
+	struct exec_order order = { .run = posted_order(p, id),
+				    .is_detached = is_detached,
+				    .is_cell = e->is_repl && p->request.has_code,
+				    .has_stdin = p->request.open_stdin };
+	struct exec_entry *x = NULL;
+	struct cj_error err = { 0 };
+
+	order.run.terms.audit_required |= keeper_is_audit_required(e);
+	if (is_detached) {
+		order.run.exchange = NULL;
+		order.run.terms.wants_events = false;
+	}
+	enum api_code why = keeper_exec(c->api->keepers, e, &order, &x, &err);
+	if (why == API_INTERNAL)
+		posted_fail(p, &err, "queue an exec");
+	else if (why != API_CODE_COUNT)
+		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+	else if (is_detached)
+		reply(c, 202, x);
+}
+
+void api_post_exec(struct api_call *c)
+{
+	struct posted p;
+	char id[PLAN_ID_MAX];
+
+	posted_init(&p, c);
+	struct session_entry *e = api_find_live_session(c);
+	if (e && posted_is_accepted(&p)) {
+		p.profile = keeper_profile(e);
+		if (posted_parse(&p, REQUEST_EXEC, e->profile) && may_use_profile(&p, e) &&
+		    posted_validate(&p, keeper_config(e)) && fits_session(&p, e) &&
+		    posted_has_room(&p, id))
+			take(&p, e, id);
+	}
+	posted_fini(&p);
+}
+
+/* --- the others --------------------------------------------------------------- */
+
+void api_list_execs(struct api_call *c)
+{
+	const struct session_entry *e = api_find_session(c);
+	const struct exec_entry *x;
+
+	if (!e)
+		return;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (w) {
+		json_open_object(w);
+		json_put_key(w, "execs");
+		json_open_array(w);
+		TAILQ_FOREACH(x, &e->execs, link)
+			session_json_put_exec(w, x);
+		json_close_array(w);
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 200, w);
+}
+
+void api_show_exec(struct api_call *c)
+{
+	struct api_query query;
+	struct cj_error err = { 0 };
+
+	if (api_query_parse(exchange_query(c->exchange), PARAMETER_WAIT, &query, &err) < 0) {
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		return;
+	}
+	struct exec_entry *x = find_exec(c);
+	if (x)
+		keeper_await_exec(c->api->keepers, x, c->exchange, clock_ms() + query.wait_ms);
+}
+
+void api_cancel_exec(struct api_call *c)
+{
+	struct exec_entry *x = find_exec(c);
+
+	if (!x)
+		return;
+	if (x->is_finished) {
+		keeper_kill_left(x);
+		reply(c, 200, x);
+		return;
+	}
+	struct session_entry *e = x->session;
+	execution_cancel((struct run *)x->run);
+	/* a queued one is finished now, and may be forgotten already */
+	x = session_entry_find_exec(e, c->names.ids[1]);
+	if (x)
+		reply(c, 202, x);
+	else
+		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
+				"it remembers its last 32 finished execs", 0);
+}
+
+void api_signal_exec(struct api_call *c)
+{
+	struct exec_entry *x = find_exec(c);
+	struct cj_error err = { 0 };
+	size_t size = 0;
+	int signo = 0;
+
+	if (!x)
+		return;
+	auto_free char *body = exchange_take_body(c->exchange, &size);
+	if (session_body_signal((struct blob){ body, size }, &signo, &err) < 0) {
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		return;
+	}
+	enum api_code why = keeper_signal_exec(x, signo);
+	if (why == API_CODE_COUNT)
+		reply(c, 202, x);
+	else
+		exchange_refuse(c->exchange, why, NULL, NULL, 0);
+}
+
+static void reply_fed(struct api_call *c, const struct exec_entry *x,
+		      const struct session_stdin *in, size_t buffered)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w) {
+		json_open_object(w);
+		json_member_text(w, "id", x->id);
+		json_member_u64(w, "accepted", in->bytes.size);
+		json_member_u64(w, "buffered", buffered);
+		json_member_bool(w, "eof", in->is_end);
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 200, w);
+}
+
+void api_feed_exec(struct api_call *c)
+{
+	struct exec_entry *x = find_exec(c);
+	auto_arena struct arena a = { 0 };
+	struct session_stdin in = { .is_end = false };
+	struct cj_error err = { 0 };
+	size_t size = 0, buffered = 0;
+
+	if (!x)
+		return;
+	auto_free char *body = exchange_take_body(c->exchange, &size);
+	int rc = session_body_stdin((struct blob){ body, size }, SESSION_STDIN_MAX, &a, &in, &err);
+	if (rc < 0) {
+		exchange_refuse(c->exchange, rc == -EFBIG ? API_TOO_LARGE : API_BAD_REQUEST,
+				err.msg, err.hint, 0);
+		return;
+	}
+	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
+	enum api_code why = keeper_feed_exec(x, &input, &buffered);
+	if (why == API_CODE_COUNT)
+		reply_fed(c, x, &in, buffered);
+	else
+		exchange_refuse(c->exchange, why,
+				why == API_NOT_RUNNING
+				    ? "the exec has ended, or its standard input is closed"
+				    : NULL,
+				NULL, why == API_TOO_MANY_WAITING ? RETRY_SOON_MS : 0);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions: created, listed, renewed, ended.  Acts: replies. */
+#include "runtime/service/api/api_sessions.h"
+
+#include <string.h>
+
+#include "profiles/plan/plan.h"
+#include "profiles/profile.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/service/access/account.h"
+#include "runtime/service/api/api_posted.h"
+#include "runtime/service/api/api_session_body.h"
+#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/session_json.h"
+
+#define RETRY_SOON_MS 1000
+
+/* --- which session ------------------------------------------------------------ */
+
+struct session_entry *api_find_session(struct api_call *c)
+{
+	struct session_entry *e =
+	    sessions_find(c->api->sessions, c->account->name, c->names.ids[0]);
+
+	if (!e)
+		exchange_refuse(c->exchange, API_NOT_FOUND, "there is no session with this id",
+				"create one; an ended session is forgotten after a while", 0);
+	return e;
+}
+
+struct session_entry *api_find_live_session(struct api_call *c)
+{
+	struct session_entry *e = api_find_session(c);
+
+	if (!e || e->state == ENTRY_LIVE)
+		return e;
+	if (e->state == ENTRY_STARTING)
+		exchange_refuse(c->exchange, API_NOT_RUNNING, "the session is not ready yet", NULL,
+				0);
+	else
+		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, "create a new session",
+				0);
+	return NULL;
+}
+
+/* --- a new one ---------------------------------------------------------------- */
+
+/* The cache may replace its profile at any time; a session keeps its own. */
+static bool keep_profile(struct posted *p, struct config *own)
+{
+	const char *sha256 = p->profile->profile_sha256;
+	struct cj_error err = { 0 };
+
+	if (profile_load(own, p->request.profile, &err) < 0) {
+		posted_fail(p, &err, "read a profile");
+		return false;
+	}
+	if (strcmp(own->profile_sha256, sha256) != 0) {
+		(void)!cj_reject(&err, "the profile changes; send the request again");
+		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		return false;
+	}
+	p->profile = own;
+	return true;
+}
+
+static bool has_context(struct posted *p)
+{
+	struct cj_error err = { 0 };
+
+	if (!p->request.wants_repl || plan_has_repl(&p->asked))
+		return true;
+	(void)!cj_reject(&err, "context: profile '%s' has no 'repl'", p->request.profile);
+	cj_hint(&err, "GET /v1/profiles lists the contexts of each profile");
+	posted_refuse(p, API_BAD_REQUEST, &err, 0);
+	return false;
+}
+
+static bool has_room(struct posted *p, const struct session_order *o)
+{
+	struct sessions *sessions = p->call->api->sessions;
+	struct cj_error err = { 0 };
+
+	if (sessions_check_ceilings(sessions, o, &err) < 0) {
+		posted_refuse(p, API_ABOVE_CEILING, &err, 0);
+		return false;
+	}
+	enum api_code why = sessions_admit(sessions, o->account, o->memory_bytes);
+	if (why != API_CODE_COUNT)
+		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+	return why == API_CODE_COUNT;
+}
+
+static void create(struct posted *p, struct config *own)
+{
+	struct api_call *c = p->call;
+	struct cj_error err = { 0 };
+	char id[PLAN_ID_MAX];
+	struct keeper_order order = {
+		.exchange = c->exchange,
+		.session = { .id = id,
+			     .profile = p->request.profile,
+			     .account = c->account,
+			     .is_repl = p->request.wants_repl,
+			     .memory_bytes = p->asked.memory_bytes,
+			     .lease_ms = p->request.lease_ms,
+			     .idle_ms = p->request.idle_ms,
+			     .renew_on_use = p->request.renew_on_use,
+			     .now_ms = clock_ms(),
+			     .epoch_ms = clock_epoch_ms() },
+		.trace = exchange_trace(c->exchange),
+		.fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
+		.may_name_host_paths = c->account->rights->host_paths,
+		.audit_required = own->audit_required || p->asked.audit_required,
+		.clamp = p->clamp,
+		.profile = own,
+		.config = &p->asked,
+		.arena = &p->arena,
+		.body = p->body,
+		.body_size = p->size,
+	};
+
+	if (!has_room(p, &order.session))
+		return;
+	if (plan_mint_id(id, &err) < 0 || keeper_begin(c->api->keepers, &order, &err) < 0)
+		posted_fail(p, &err, "create a session");
+}
+
+void api_post_session(struct api_call *c)
+{
+	struct posted p;
+	struct config own;
+
+	posted_init(&p, c);
+	config_init(&own);
+	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_SESSION, NULL) &&
+	    posted_find_profile(&p) && keep_profile(&p, &own) && posted_validate(&p, &own) &&
+	    posted_passes_filter(&p) && has_context(&p))
+		create(&p, &own);
+	posted_fini(&p);
+	config_fini(&own);
+}
+
+/* --- the others --------------------------------------------------------------- */
+
+static void reply(struct api_call *c, const struct session_entry *e)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+
+	if (w)
+		session_json_put(w, e, &now);
+	api_reply_json(c->exchange, 200, w);
+}
+
+void api_list_sessions(struct api_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+	const struct session_entry *e;
+
+	if (w) {
+		json_open_object(w);
+		json_put_key(w, "sessions");
+		json_open_array(w);
+		TAILQ_FOREACH(e, &c->api->sessions->entries, link)
+			if (strcmp(e->caller, c->account->name) == 0)
+				session_json_put(w, e, &now);
+		json_close_array(w);
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 200, w);
+}
+
+void api_show_session(struct api_call *c)
+{
+	const struct session_entry *e = api_find_session(c);
+
+	if (e)
+		reply(c, e);
+}
+
+void api_end_session(struct api_call *c)
+{
+	struct session_entry *e = api_find_session(c);
+
+	if (e && e->state == ENTRY_ENDED)
+		reply(c, e);
+	else if (e)
+		keeper_end(c->api->keepers, e, ENDED_CLOSED, c->exchange);
+}
+
+void api_renew_session(struct api_call *c)
+{
+	struct session_entry *e = api_find_live_session(c);
+	struct session_order asked = { 0 };
+	struct cj_error err = { 0 };
+	size_t size = 0;
+
+	if (!e)
+		return;
+	auto_free char *body = exchange_take_body(c->exchange, &size);
+	if (session_body_lease((struct blob){ body, size }, &asked.lease_ms, &err) < 0) {
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		return;
+	}
+	if (sessions_check_ceilings(c->api->sessions, &asked, &err) < 0) {
+		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL, 0);
+		return;
+	}
+	session_entry_renew(e, asked.lease_ms, clock_ms());
+	reply(c, e);
+}

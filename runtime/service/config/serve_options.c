@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of `cejail serve`.  Pure but for the help text. */
+#include "runtime/service/config/serve_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "runtime/run/options/help.h"
+#include "runtime/run/options/option_syntax.h"
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#define NAMES_MAX 96
+
+/* Options that are not keys of the file. */
+static const struct own_option {
+	const char *name, *value, *help;
+	size_t offset; /* of a bool, or with a value of a string */
+} own_options[] = {
+	{ "config", "FILE", "read this instead of " SERVICE_CONFIG_FILE,
+	  offsetof(struct serve_options, config) },
+	{ "fake", "FILE", "run nothing, take the answers from this file: for tests of clients",
+	  offsetof(struct serve_options, fake) },
+	{ "check", NULL, "read and check the configuration, run nothing",
+	  offsetof(struct serve_options, check_only) },
+	{ "until-idle", NULL, "end when there has been no session and no run for 10 seconds",
+	  offsetof(struct serve_options, until_idle) },
+	{ "help", NULL, "this text", offsetof(struct serve_options, wants_help) },
+};
+
+/* --- finding a row ------------------------------------------------------------ */
+
+static const struct own_option *find_own(const struct long_option *o)
+{
+	for (size_t i = 0; i < LENGTH(own_options); i++)
+		if (option_has_name(o, own_options[i].name))
+			return &own_options[i];
+	return NULL;
+}
+
+/* Only the file's own keys have options: service_config_set() writes to no other place. */
+static const struct service_key *find_key(const struct long_option *o)
+{
+	const struct service_table *t = &service_tables[0];
+	for (size_t i = 0; i < t->count; i++)
+		if (t->keys[i].option && option_has_name(o, t->keys[i].option))
+			return &t->keys[i];
+	return NULL;
+}
+
+static int reject_option(const struct long_option *o, struct cj_error *err)
+{
+	const struct service_table *t = &service_tables[0];
+	const char *names[NAMES_MAX + 1] = { NULL };
+	char named[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < LENGTH(own_options); i++)
+		names[n++] = own_options[i].name;
+	for (size_t i = 0; i < t->count && n < NAMES_MAX; i++)
+		if (t->keys[i].option)
+			names[n++] = t->keys[i].option;
+	(void)snprintf(named, sizeof(named), "--%.*s", (int)(o->name_size < 60 ? o->name_size : 60),
+		       o->name);
+	if (strcmp(named, "--port") == 0 || strcmp(named, "--listen") == 0 ||
+	    strcmp(named, "--host") == 0 || strcmp(named, "--bind") == 0)
+		return cj_reject(err,
+				 "unknown option '%s': write --tcp 127.0.0.1:PORT, with "
+				 "--token-file FILE",
+				 named);
+	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
+}
+
+/* --- the arguments --------------------------------------------------------------- */
+
+static int take_value(const struct long_option *o, const char *const **next, const char *name,
+		      const char *value_name, const char **out, struct cj_error *err)
+{
+	char named[64];
+
+	(void)snprintf(named, sizeof(named), "--%s", name);
+	return option_take_value(o->value, next, named, value_name, "serve", out, err);
+}
+
+static int take_own(const struct own_option *own, const struct long_option *o,
+		    const char *const **next, struct serve_options *out, struct cj_error *err)
+{
+	void *field = (char *)out + own->offset;
+
+	if (own->value)
+		return take_value(o, next, own->name, own->value, field, err);
+	if (o->value)
+		return cj_reject(err, "option '--%s' takes no value", own->name);
+	*(bool *)field = true;
+	return 0;
+}
+
+static int take_key(const struct service_key *k, const struct long_option *o,
+		    const char *const **next, struct serve_options *out, struct cj_error *err)
+{
+	const char *value = NULL;
+
+	if (take_value(o, next, k->option, k->value, &value, err) < 0)
+		return -err->code;
+	if (out->count == SERVE_OPTIONS_MAX)
+		return cj_reject(err, "more than %d options", SERVE_OPTIONS_MAX);
+	out->given[out->count++] = (struct serve_option){ k, value };
+	return 0;
+}
+
+static int take_argument(const char *const **next, struct serve_options *out, struct cj_error *err)
+{
+	const char *arg = *(*next)++;
+	struct long_option o;
+
+	if (strcmp(arg, "-h") == 0) {
+		out->wants_help = true;
+		return 0;
+	}
+	if (!option_split(arg, &o)) {
+		int rc = cj_reject(err, "unknown argument '%s'", arg);
+		cj_hint(err, "see 'cejail serve --help'");
+		return rc;
+	}
+	const struct own_option *own = find_own(&o);
+	const struct service_key *key = find_key(&o);
+	if (own)
+		return take_own(own, &o, next, out, err);
+	return key ? take_key(key, &o, next, out, err) : reject_option(&o, err);
+}
+
+int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err)
+{
+	struct serve_options o = { 0 };
+	int rc = 0;
+	while (*args && rc == 0)
+		rc = take_argument(&args, &o, err);
+	if (rc == 0)
+		*out = o;
+	return rc;
+}
+
+int serve_options_apply(const struct serve_options *o, struct service_config *c,
+			struct cj_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < o->count && rc == 0; i++) {
+		char named[64];
+		(void)snprintf(named, sizeof(named), "--%s", o->given[i].key->option);
+		rc = service_config_set(c, o->given[i].key, named, o->given[i].value, err);
+	}
+	return rc;
+}
+
+/* --- the help text ---------------------------------------------------------------- */
+
+static void print_entry(const char *before, const char *name, const char *value, const char *help)
+{
+	int width = printf("  %s%s%s%s", before, name, value ? " " : "", value ? value : "");
+	help_print(width, help);
+}
+
+static void print_keys(const struct service_table *t)
+{
+	if (t->name[0] != '\0')
+		(void)printf("\nIn each \"%s\":\n", t->name);
+	for (size_t i = 0; i < t->count; i++) {
+		const struct service_key *k = &t->keys[i];
+		char help[256];
+		(void)snprintf(help, sizeof(help), "%s [%s]", k->help, k->standard);
+		print_entry("", k->key, k->value, help);
+	}
+}
+
+void serve_options_print_help(void)
+{
+	(void)printf("Usage: cejail serve [OPTION...]\n"
+		     "Run programs in jails for callers of a socket: cejail-serve(8).\n\n");
+	for (size_t i = 0; i < LENGTH(own_options); i++)
+		print_entry("--", own_options[i].name, own_options[i].value, own_options[i].help);
+	for (size_t i = 0; i < service_tables[0].count; i++) {
+		const struct service_key *k = &service_tables[0].keys[i];
+		if (k->option)
+			print_entry("--", k->option, k->value, k->help);
+	}
+	(void)printf("\nKeys of the configuration file (JSON), [default]:\n");
+	for (size_t i = 0; i < service_tables_count; i++)
+		print_keys(&service_tables[i]);
+}

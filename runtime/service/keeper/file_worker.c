@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One operation on files of a session.  Acts.
+ *
+ * Files are looked at and changed from outside while untrusted programs run:
+ * jail/session/files/session_files.h has the rules.  The worker is no process of the jail, so it
+ * works in a session that may start no further one.  A worker that writes is in the jail's cgroup:
+ * the session pays for the memory of its files.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/run/report/result.h"
+#include "runtime/service/keeper/exec_worker.h"
+#include "runtime/service/keeper/file_job.h"
+#include "runtime/session/files/session_change.h"
+#include "runtime/session/files/session_files.h"
+#include "runtime/session/files/session_remove.h"
+#include "runtime/session/files/session_watch.h"
+
+#define LIST_ENTRIES 1000
+/* Between two signs of life.  Nothing here waits for a program, but a machine may be slow, and a
+ * file system of a bind may hang. */
+#define LIFE_S 60
+
+struct file_work {
+	const struct jail *jail;
+	struct work work; /* its job, the arena, the socket and the pipe */
+	struct file_job job;
+	int content_fd; /* of get */
+	struct session_watch watch;
+};
+
+/* --- lines ------------------------------------------------------------------------- */
+
+static int send_line(const struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	const char *text = NULL;
+	size_t size = 0;
+
+	/* Whoever watches may read as slowly as it likes: the kernel notes what it misses. */
+	(void)alarm(f->job.op == FILE_WATCH ? 0 : LIFE_S);
+	if (json_writer_take(w, &text, &size, err) < 0 ||
+	    fd_write_all(f->work.sock_fd, text, size, "the server", err) < 0)
+		return -err->code;
+	return fd_write_all(f->work.sock_fd, "\n", 1, "the server", err);
+}
+
+/* A line {"type":TYPE, KEY:{NAME:VALUE,NAME2:VALUE2}}; KEY NULL: without it. */
+static int send_text(const struct file_work *f, const char *type, const char *const members[4],
+		     struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write a line of a file worker");
+	json_open_object(w);
+	json_member_text(w, "type", type);
+	for (size_t i = 0; members && i < 4 && members[i]; i += 2)
+		json_member_text(w, members[i], members[i + 1]);
+	json_close_object(w);
+	return send_line(f, w, err);
+}
+
+/* --- operations: each writes its result when nothing of it can fail any more ----------- */
+
+static void open_result(struct json_writer *w)
+{
+	json_put_key(w, "result");
+	json_open_object(w);
+}
+
+static void put_nothing(struct json_writer *w)
+{
+	open_result(w);
+	json_close_object(w);
+}
+
+static int get(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	struct session_file file = { 0 };
+	int fd =
+	    session_file_open(f->jail, f->job.path, f->job.max_bytes, &f->work.arena, &file, err);
+
+	if (fd < 0)
+		return fd;
+	f->content_fd = fd;
+	open_result(w);
+	json_member_u64(w, "bytes", file.bytes);
+	json_close_object(w);
+	return 0;
+}
+
+/* The file may shrink meanwhile. */
+static int get_part(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	static char bytes[FILE_PART_MAX], text[4 * ((FILE_PART_MAX + 2) / 3) + 1];
+	const struct file_job *job = &f->job;
+	struct session_file file = { 0 };
+	size_t most = job->max_bytes < sizeof(bytes) ? (size_t)job->max_bytes : sizeof(bytes);
+	size_t size = 0;
+	ssize_t got = 1;
+
+	auto_fd int fd =
+	    session_file_open(f->jail, job->path, UINT64_MAX, &f->work.arena, &file, err);
+	if (fd < 0)
+		return fd;
+	for (; size < most && got > 0 && job->offset + size < file.bytes; size += (size_t)got) {
+		got = pread(fd, bytes + size, most - size, (off_t)(job->offset + size));
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", job->path);
+	}
+	(void)text_base64(bytes, size, text);
+	open_result(w);
+	json_member_u64(w, "bytes", file.bytes);
+	json_member_u64(w, "offset", job->offset);
+	json_member_text(w, "base64", text);
+	json_close_object(w);
+	return 0;
+}
+
+static int send_content(struct file_work *f, struct cj_error *err)
+{
+	static char piece[FILE_PIECE], text[4 * ((FILE_PIECE + 2) / 3) + 1];
+	const char *const members[4] = { "base64", text };
+
+	for (uint64_t sent = 0;;) {
+		ssize_t got = sys_read(f->content_fd, piece, sizeof(piece));
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", f->job.path);
+		if (got == 0)
+			return send_text(f, "end", NULL, err);
+		sent += (uint64_t)got;
+		if (sent > f->job.max_bytes) /* it grows meanwhile */
+			return cj_fail(err, EFBIG, "read '%s'", f->job.path);
+		(void)text_base64(piece, (size_t)got, text);
+		if (send_text(f, "bytes", members, err) < 0)
+			return -err->code;
+	}
+}
+
+static void put_entry(struct json_writer *w, const struct session_file *file)
+{
+	const struct timespec mtime = { .tv_sec = (time_t)(file->mtime_ms / 1000),
+					.tv_nsec = (long)(file->mtime_ms % 1000) * 1000000 };
+	char mode[8];
+
+	json_open_object(w);
+	json_member_text(w, "path", file->path);
+	json_member_text(w, "type",
+			 file->kind == SESSION_FILE_FIFO || file->kind == SESSION_FILE_SOCKET
+			     ? "other"
+			     : session_file_kind_names[file->kind]);
+	json_member_u64(w, "bytes", file->bytes);
+	(void)snprintf(mode, sizeof(mode), "%04o", file->mode & 07777);
+	json_member_text(w, "mode", mode);
+	result_put_time(w, "mtime", &mtime);
+	json_close_object(w);
+}
+
+static int list(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	const struct session_list_request request = { f->job.path, (unsigned)f->job.depth,
+						      LIST_ENTRIES };
+	struct session_listing listing = { 0 };
+
+	if (session_file_list(f->jail, &request, &f->work.arena, &listing, err) < 0)
+		return -err->code;
+	open_result(w);
+	json_put_key(w, "entries");
+	json_open_array(w);
+	for (size_t i = 0; i < listing.count; i++)
+		put_entry(w, &listing.items[i]);
+	json_close_array(w);
+	json_member_bool(w, "truncated", listing.is_truncated);
+	json_close_object(w);
+	return 0;
+}
+
+static int remove_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	if (session_file_remove(f->jail, f->job.path, true, err) < 0)
+		return -err->code;
+	put_nothing(w);
+	return 0;
+}
+
+static int look(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	struct session_file file = { 0 };
+
+	if (session_file_stat(f->jail, f->job.path, &f->work.arena, &file, err) < 0)
+		return -err->code;
+	json_put_key(w, "result");
+	put_entry(w, &file);
+	return 0;
+}
+
+static int make_directory(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	bool is_new = false;
+
+	if (session_file_mkdir(f->jail, f->job.path, &is_new, err) < 0)
+		return -err->code;
+	open_result(w);
+	json_member_bool(w, "created", is_new);
+	json_close_object(w);
+	return 0;
+}
+
+static int rename_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	if (session_file_rename(f->jail, f->job.path, f->job.to, err) < 0)
+		return -err->code;
+	put_nothing(w);
+	return 0;
+}
+
+static int watch(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	if (session_watch_open(f->jail, f->job.path, &f->work.arena, &f->watch, err) < 0)
+		return -err->code;
+	put_nothing(w);
+	return 0;
+}
+
+static int send_change(void *context, enum session_change change, const char *path,
+		       struct cj_error *err)
+{
+	const char *const members[4] = { "event", session_change_names[change], "path", path };
+
+	return send_text(context, "event", members, err);
+}
+
+/* Until the directory or the server has gone; the keeper's SIGTERM ends it with the session. */
+static int send_changes(struct file_work *f, struct cj_error *err)
+{
+	struct pollfd sources[] = { { .fd = f->watch.fd, .events = POLLIN },
+				    { .fd = f->work.sock_fd } };
+	int rc = 1;
+
+	while (rc > 0) {
+		if (poll(sources, 2, -1) < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for changes");
+		if (sources[1].revents != 0)
+			return 0;
+		rc = session_watch_read(&f->watch, send_change, f, err);
+	}
+	return rc < 0 ? rc : send_text(f, "end", NULL, err);
+}
+
+/* --- put -------------------------------------------------------------------------- */
+
+/* The server closes the control pipe first when the caller is gone, and then the end of the bytes
+ * is not that of the file. */
+static int check_end(const struct file_work *f, struct cj_error *err)
+{
+	struct pollfd control = { .fd = f->work.control_fd };
+
+	if (poll(&control, 1, 0) == 0)
+		return 0;
+	return cj_reject_as(err, ECANCELED, "the caller has gone");
+}
+
+static int receive(struct file_work *f, const struct session_put *file, uint64_t *out_size,
+		   struct cj_error *err)
+{
+	static char piece[FILE_PIECE];
+
+	for (*out_size = 0;;) {
+		(void)alarm(LIFE_S);
+		ssize_t got = sys_read(f->work.stdin_fd, piece, sizeof(piece));
+		if (got < 0)
+			return cj_fail(err, errno, "receive '%s'", f->job.path);
+		if (got == 0)
+			return check_end(f, err);
+		*out_size += (uint64_t)got;
+		if (*out_size > f->job.max_bytes)
+			return cj_reject_as(err, EFBIG, "'%s' has more than %llu bytes",
+					    f->job.path, (unsigned long long)f->job.max_bytes);
+		if (fd_write_all(file->fd, piece, (size_t)got, f->job.path, err) < 0)
+			return -err->code;
+	}
+}
+
+static int put(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	struct session_put file = SESSION_PUT_NULL;
+	uint64_t size = 0;
+
+	int rc = session_file_create(f->jail, f->job.path, &f->work.arena, &file, err);
+	if (rc == 0)
+		rc = receive(f, &file, &size, err);
+	if (rc == 0)
+		rc = session_file_publish(&file, f->job.is_executable, err);
+	session_put_fini(&file);
+	if (rc < 0)
+		return rc;
+	open_result(w);
+	json_member_u64(w, "bytes", size);
+	json_close_object(w);
+	return 0;
+}
+
+static const struct {
+	int (*answer)(struct file_work *f, struct json_writer *w, struct cj_error *err);
+	int (*go_on)(struct file_work *f, struct cj_error *err); /* after the answer, or NULL */
+} operations[FILE_OP_COUNT] = {
+	[FILE_GET] = { get, send_content },
+	[FILE_PART] = { get_part },
+	[FILE_PUT] = { put },
+	[FILE_LIST] = { list },
+	[FILE_REMOVE] = { remove_file },
+	[FILE_STAT] = { look },
+	[FILE_MKDIR] = { make_directory },
+	[FILE_RENAME] = { rename_file },
+	[FILE_WATCH] = { watch, send_changes },
+};
+
+/* --- the answer ------------------------------------------------------------------ */
+
+static void put_error(struct json_writer *w, const struct cj_error *why)
+{
+	json_put_key(w, "error");
+	json_open_object(w);
+	json_member_text(w, "code", session_file_fault(why->code));
+	json_member_text(w, "message", why->msg);
+	json_close_object(w);
+}
+
+static int operate(struct file_work *f, struct json_writer *w, struct cj_error *err)
+{
+	const struct job *job = &f->work.job;
+	const struct blob body = { job->body, job->body_size };
+
+	if (job->kind != JOB_FILE)
+		return cj_reject_as(err, EPROTO, "a job of the kind '%s' is not one of a file",
+				    job_kind_names[job->kind]);
+	if (file_job_read(body, &f->work.arena, &f->job, err) < 0)
+		return -err->code;
+	return operations[f->job.op].answer(f, w, err);
+}
+
+static int answer(struct file_work *f, const struct cj_error *early, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error why = *early;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the answer of a file worker");
+	json_open_object(w);
+	json_member_text(w, "type", "file");
+	if (why.code != 0 || operate(f, w, &why) < 0)
+		put_error(w, &why);
+	json_close_object(w);
+	int rc = send_line(f, w, err);
+	if (rc == 0 && why.code == 0 && operations[f->job.op].go_on)
+		rc = operations[f->job.op].go_on(f, err);
+	return rc;
+}
+
+/* The change of credentials has cleared the request to die with the keeper. */
+static int step_down(const struct file_work *f, struct cj_error *err)
+{
+	if (session_files_become(f->jail, err) < 0)
+		return -err->code;
+	return child_die_with_parent(-1, err);
+}
+
+void file_worker_run(const struct exec_order *order)
+{
+	struct file_work f = {
+		.jail = order->keeper->driver.jail,
+		.work = { .sock_fd = order->request->sock_fd,
+			  .control_fd = order->request->control_fd,
+			  .stdin_fd = order->request->stdin_fd },
+		.content_fd = -1,
+		.watch = SESSION_WATCH_NULL,
+	};
+	struct cj_error early = { 0 }, ignored = { 0 }; /* the server sees the socket end */
+
+	/* Nothing here is worth waiting for at the end of the session. */
+	if (child_unblock_signals(&early) == 0)
+		(void)!step_down(&f, &early);
+	(void)alarm(LIFE_S);
+	if (!work_await_job(&f.work, order->signal_fd))
+		return;
+	if (work_read_job(&f.work, &early) < 0 && early.code == EPIPE)
+		return;
+	(void)!answer(&f, &early, &ignored);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next cell of a session and its interpreter.  Acts. */
+#include "runtime/service/keeper/session_repl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/service/keeper/session_signals.h"
+#include "runtime/session/session_fork.h"
+
+struct session_repl {
+	struct session *session; /* borrowed */
+	struct program launcher;
+	struct session_interpreter *interpreter; /* NULL: none now */
+	bool is_wanted;                          /* start one without a cell that waits for it */
+	bool had_cell;           /* an earlier one had a cell: the next is a replacement */
+	bool has_cell;           /* a worker runs */
+	struct cj_error failure; /* of the last start; code 0: none */
+	bool is_waiting;         /* the next cell has come */
+	struct session_request waiting;
+	uint64_t signals; /* for it */
+};
+
+int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
+			struct cj_error *err)
+{
+	struct session_repl *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return cj_fail(err, ENOMEM, "keep an interpreter");
+	r->session = s;
+	r->is_wanted = true;
+	if (plan_repl(&keeper->config, &keeper->plan, &r->launcher, err) < 0) {
+		free(r);
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	*out = r;
+	return 0;
+}
+
+/* --- the cell that waits ---------------------------------------------------------------------- */
+
+static void refuse(struct session_request *request, const struct cj_error *why)
+{
+	fd_set_nonblocking(request->sock_fd);
+	unready_tell(request->sock_fd, why);
+	session_request_fini(request);
+}
+
+static void refuse_waiting(struct session_repl *r, const char *why)
+{
+	struct cj_error err = { 0 };
+
+	(void)!cj_reject_as(&err, ECANCELED, "%s", why);
+	cj_stage(&err, "session");
+	refuse(&r->waiting, &err);
+	r->is_waiting = false;
+	r->signals = 0;
+}
+
+static bool is_cancelled(const struct session_request *request)
+{
+	return fd_await(request->control_fd, 0, 0);
+}
+
+/* The code of a cell that nobody waits for any more does not run. */
+static void drop_cancelled(struct session_repl *r)
+{
+	if (r->is_waiting && is_cancelled(&r->waiting))
+		refuse_waiting(r, "the cell was cancelled before it began");
+}
+
+/*
+ * The server sends a cell when the one before it has its result (cell_gate).  Its worker may not
+ * have exited, so one waits here.  A cancelled one may wait, too: the server forgets it earlier.
+ */
+int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err)
+{
+	drop_cancelled(r);
+	if (r->is_waiting)
+		return cj_reject_as(err, EBUSY, "a cell of the session waits already");
+	r->is_waiting = true;
+	r->waiting = *request;
+	*request = (struct session_request)SESSION_REQUEST_NULL;
+	return 0;
+}
+
+bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals)
+{
+	if (!r || !r->is_waiting || strcmp(r->waiting.id, id) != 0)
+		return false;
+	r->signals = session_signals_join(r->signals, signals);
+	return true;
+}
+
+bool session_repl_runs_code(const struct session_repl *r)
+{
+	return r->interpreter && session_interpreter_runs_code(r->interpreter);
+}
+
+/* --- the interpreter ------------------------------------------------------------------------ */
+
+static enum interpreter_state state_of(const struct session_repl *r)
+{
+	return r->interpreter ? session_interpreter_state(r->interpreter) : INTERPRETER_ENDED;
+}
+
+static void fail(struct session_repl *r, const struct cj_error *why)
+{
+	r->failure = *why;
+	cj_stage(&r->failure, "session");
+	r->is_wanted = false;
+	session_interpreter_end(&r->interpreter);
+}
+
+static void start(struct session_repl *r)
+{
+	struct cj_error err = { 0 };
+
+	if (session_interpreter_start(r->session, &r->launcher, r->had_cell, &r->interpreter,
+				      &err) < 0)
+		fail(r, &err);
+}
+
+/*
+ * One that ended while it loaded its modules is a failure of the next cell.  One that ended between
+ * two cells, by a thread of its program, is replaced.
+ */
+static void look_at(struct session_repl *r)
+{
+	struct cj_error why = { 0 };
+	bool was_starting = state_of(r) == INTERPRETER_STARTS;
+
+	if (!r->interpreter)
+		return;
+	session_interpreter_turn(r->interpreter, &why);
+	if (state_of(r) != INTERPRETER_ENDED)
+		return;
+	if (was_starting) {
+		fail(r, &why);
+		return;
+	}
+	session_interpreter_end(&r->interpreter);
+	r->is_wanted = true;
+}
+
+void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS])
+{
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		out[i] = (struct pollfd){ .fd = -1 };
+	if (r->interpreter)
+		session_interpreter_watch(r->interpreter, out);
+}
+
+/* A cell that has come, and an interpreter that is wanted, have their turn at once. */
+uint64_t session_repl_at_ms(const struct session_repl *r)
+{
+	bool can_begin = r->is_waiting && !r->has_cell && state_of(r) != INTERPRETER_STARTS;
+
+	if (can_begin || (r->is_wanted && !r->interpreter))
+		return 0;
+	return r->interpreter ? session_interpreter_at_ms(r->interpreter) : UINT64_MAX;
+}
+
+int session_repl_prepare(struct session_repl *r, struct cj_error *err)
+{
+	r->failure = (struct cj_error){ 0 };
+	look_at(r);
+	if (!r->interpreter && r->failure.code == 0)
+		start(r);
+	*err = r->failure;
+	return r->failure.code != 0 ? -r->failure.code : state_of(r) == INTERPRETER_WAITS;
+}
+
+bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
+{
+	look_at(r);
+	if (r->has_cell)
+		return false;
+	drop_cancelled(r);
+	bool has_failed = r->failure.code != 0;
+	if (!r->interpreter && !has_failed && (r->is_wanted || r->is_waiting))
+		start(r);
+	has_failed = r->failure.code != 0;
+	if (!r->is_waiting || (!has_failed && state_of(r) != INTERPRETER_WAITS))
+		return false;
+
+	*out = (struct repl_cell){ .request = r->waiting,
+				   .interpreter = r->interpreter,
+				   .signals = r->signals };
+	r->is_waiting = false;
+	r->signals = 0;
+	r->has_cell = true;
+	if (has_failed) {
+		out->early = &r->failure;
+		out->slot = SESSION_NO_SLOT;
+		out->signals = 0; /* it has its result */
+		return true;
+	}
+	out->slot = session_interpreter_slot(r->interpreter);
+	r->had_cell = true;
+	session_interpreter_begin_cell(r->interpreter);
+	return true;
+}
+
+void session_repl_end_cell(struct session_repl *r, bool is_kept)
+{
+	r->has_cell = false;
+	r->failure = (struct cj_error){ 0 };
+	if (!r->interpreter)
+		return;
+	session_interpreter_end_cell(r->interpreter, is_kept);
+	if (is_kept)
+		return;
+	session_interpreter_end(&r->interpreter);
+	r->is_wanted = true;
+}
+
+void session_repl_refuse(struct session_repl *r)
+{
+	if (r && r->is_waiting)
+		refuse_waiting(r, "the session ended before the cell began");
+}
+
+void session_repl_destroy(struct session_repl **r)
+{
+	if (!*r)
+		return;
+	session_repl_refuse(*r);
+	session_interpreter_end(&(*r)->interpreter);
+	free(*r);
+	*r = NULL;
+}

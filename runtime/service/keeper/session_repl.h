@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_repl - the cells of a session with the context "repl": which one is next, and in which
+ * interpreter.
+ *
+ * The keeper has one interpreter, which starts in the background.  A cell waits until it is ready
+ * and the worker of the cell before it has ended.  Only one can wait: the queue is the server's
+ * (cell_gate, sessions.h).  When a cell has ended its interpreter, another one starts at once.
+ * When none can be started, the next cell has the reason as its result, and the cell after it
+ * makes another attempt.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/worker/work.h"
+#include "runtime/session/repl/session_interpreter.h"
+
+struct session;
+struct session_repl;
+
+/*
+ * session_repl_create - find the profile's interpreter; starts nothing.
+ * Fails: EINVAL with the stage "options" where the profile has none.
+ */
+int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
+			struct cj_error *err);
+/* Ends the interpreter, and refuses the cell that waits. */
+void session_repl_destroy(struct session_repl **r);
+
+/* The session ends: refuses the cell that waits.  r may be NULL. */
+void session_repl_refuse(struct session_repl *r);
+
+/* Takes the request's descriptors.  Fails: EBUSY when one waits that is not cancelled. */
+int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err);
+
+/* For the cell that waits.  False: this one does not wait. */
+bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals);
+/* As session_interpreter_runs_code(). */
+bool session_repl_runs_code(const struct session_repl *r);
+
+void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS]);
+/* On clock_ms(), when session_repl_turn() has something to do without an event. */
+uint64_t session_repl_at_ms(const struct session_repl *r);
+
+/* What the worker of the next cell gets. */
+struct repl_cell {
+	struct session_request request;          /* the receiver's */
+	struct session_interpreter *interpreter; /* borrowed */
+	const struct cj_error *early;            /* why there is none, or NULL */
+	unsigned slot;                           /* for session_exec_signal() */
+	uint64_t signals;                        /* came while it waited: bit N-1 is signal N */
+};
+
+/*
+ * session_repl_prepare - before there are cells: starts the interpreter, also in the place of one
+ * that has ended.
+ * Returns 1: it waits; 0: not yet.  Fails: it can't be started; the next call tries again.
+ */
+int session_repl_prepare(struct session_repl *r, struct cj_error *err);
+
+/*
+ * session_repl_turn - after each poll(2): starts an interpreter where one is wanted.
+ * True: a worker is to be forked for *out.  Call session_repl_end_cell() when it has ended, or if
+ * it can't be forked.
+ */
+bool session_repl_turn(struct session_repl *r, struct repl_cell *out);
+void session_repl_end_cell(struct session_repl *r, bool is_kept);

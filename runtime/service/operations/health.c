@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe, and the page /readyz.  Acts: begins runs. */
+#include "runtime/service/operations/health.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/service/queue/execution.h"
+#include "runtime/service/sessions/sessions.h"
+#include "runtime/service/access/audit.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/operations/metrics.h"
+#include "runtime/service/operations/slog.h"
+
+#define PROBE_PROFILE  "base" /* where no profile is strict */
+#define PROBE_CALLER   "service"
+#define PROBE_RETRY_MS 2000 /* after one that failed */
+#define PROBES_MISSED  3    /* after so many missed probes the last result is too old */
+
+void health_init(struct health *h, const struct health_context *c)
+{
+	*h = (struct health){ .context = *c, .problem = "no probe has run yet" };
+}
+
+void health_fini(struct health *h)
+{
+	arena_fini(&h->arena);
+}
+
+/* --- which profile ------------------------------------------------------------ */
+
+static int find_strictest(const struct health *h, char out[static HEALTH_PROFILE_MAX],
+			  struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct profile_entry *entries = NULL;
+	size_t count = 0;
+
+	if (profile_list(&a, &entries, &count, err) < 0)
+		return -err->code;
+	(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", PROBE_PROFILE);
+	for (size_t i = 0; i < count; i++) {
+		const struct config *config = NULL;
+		struct cj_error ignored = { 0 }; /* a bad profile is not used for the probe */
+		if (entries[i].problem || strlen(entries[i].name) >= HEALTH_PROFILE_MAX ||
+		    profile_cache_get(h->context.profiles, entries[i].name, &config, &ignored) <
+			0 ||
+		    !config->strict)
+			continue;
+		(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", entries[i].name);
+		break;
+	}
+	return 0;
+}
+
+int health_adopt(struct health *h, const struct service_config *c, struct cj_error *err)
+{
+	const char *profile = c->probe_profile;
+
+	h->interval_ms = c->probe_ms;
+	h->rights = c->callers.own;
+	h->rights.concurrent = h->rights.queued = h->rights.rate_per_minute = 0;
+	h->account.rights = &h->rights;
+	(void)snprintf(h->account.name, sizeof(h->account.name), "%s", PROBE_CALLER);
+	h->next_ms = 0;
+	if (!profile)
+		return find_strictest(h, h->profile, err);
+	(void)snprintf(h->profile, sizeof(h->profile), "%s", profile);
+	return 0;
+}
+
+/* --- the probe ------------------------------------------------------------------ */
+
+/* Callers may read how the probe ended.  The reason may name things of the host: only logged. */
+static void keep_problem(struct health *h, const char *status, const char *why)
+{
+	char problem[sizeof(h->problem)];
+
+	h->succeeded = false;
+	(void)snprintf(h->status, sizeof(h->status), "%s", status);
+	(void)snprintf(problem, sizeof(problem),
+		       "a run of profile '%s' does not work: it ends as '%s'", h->profile, status);
+	if (strcmp(problem, h->problem) != 0)
+		slog(SLOG_ERROR, "", "not ready: %s: %s", problem, why);
+	memcpy(h->problem, problem, sizeof(problem));
+}
+
+static int keep_list(struct health *h, const struct json_node *result)
+{
+	const struct json_node *warnings = json_get(result, "warnings");
+	const struct json_node *limits = json_get(result, "limits");
+	int rc = 0;
+
+	h->warnings = h->limits = (struct strings){ 0 };
+	for (const struct json_node *n = warnings ? warnings->child : NULL; n && rc == 0;
+	     n = n->next)
+		rc = n->type == JSON_STRING ? strings_add(&h->warnings, &h->arena, n->text) : 0;
+	for (const struct json_node *n = limits ? limits->child : NULL; n && rc == 0; n = n->next) {
+		const char *by = json_get_text(n, "by");
+		rc = strings_add(&h->limits, &h->arena, n->key);
+		if (rc == 0)
+			rc = strings_add(&h->limits, &h->arena, by ? by : "");
+	}
+	return rc;
+}
+
+static void read_result(struct health *h, const char *text, size_t size)
+{
+	const struct json_node *result = NULL;
+	struct cj_error err = { 0 };
+
+	arena_fini(&h->arena);
+	h->warnings = h->limits = (struct strings){ 0 };
+	if (json_parse("result", text, size, &h->arena, &result, &err) < 0 ||
+	    result->type != JSON_OBJECT || keep_list(h, result) < 0) {
+		keep_problem(h, api_rows[API_INTERNAL].code, "its result can't be read");
+		return;
+	}
+	const char *status = json_get_text(result, "status");
+	uint64_t exit_code = 1;
+	if (!status)
+		status = "";
+	(void)json_get_u64(result, "exit_code", &exit_code);
+	if (strcmp(status, "exited") == 0 && exit_code == 0) {
+		h->succeeded = true;
+		h->problem[0] = '\0';
+		(void)snprintf(h->status, sizeof(h->status), "%s", status);
+	} else {
+		const char *message = json_get_text(json_get(result, "error"), "message");
+		keep_problem(h, status, message && message[0] ? message : status);
+	}
+}
+
+static void on_complete(void *context, const char *result, size_t size, enum api_code why)
+{
+	struct health *h = context;
+
+	h->is_probing = false;
+	h->is_busy = !result && why == API_QUEUE_TIMEOUT;
+	if (h->is_busy) { /* no news: the state stays as the probe before has set it */
+		h->next_ms = clock_ms() + PROBE_RETRY_MS;
+		return;
+	}
+	h->has_probed = true;
+	h->probed_ms = clock_ms();
+	if (result)
+		read_result(h, result, size);
+	else
+		keep_problem(h, api_rows[why].code, api_rows[why].message);
+	h->next_ms = h->probed_ms + (h->succeeded ? h->interval_ms : PROBE_RETRY_MS);
+}
+
+static int write_probe(const struct health *h, char **out_body, size_t *out_size,
+		       struct cj_error *err)
+{
+	int size = asprintf(out_body, "{\"profile\":\"%s\",\"command\":[\"true\"]}", h->profile);
+
+	if (size < 0)
+		return cj_fail(err, ENOMEM, "write the probe");
+	*out_size = (size_t)size;
+	return 0;
+}
+
+static int begin_probe(struct health *h, struct cj_error *err)
+{
+	const struct config *profile = NULL;
+	struct trace trace;
+	char id[PLAN_ID_MAX], *body = NULL;
+	size_t size = 0;
+
+	if (profile_cache_get(h->context.profiles, h->profile, &profile, err) < 0 ||
+	    plan_mint_id(id, err) < 0 || trace_adopt(NULL, NULL, &trace, err) < 0 ||
+	    write_probe(h, &body, &size, err) < 0)
+		return -err->code;
+	const struct execution_order order = {
+		.account = &h->account,
+		.id = id,
+		.profile = h->profile,
+		.profile_sha256 = profile->profile_sha256,
+		.trace = &trace,
+		.terms = { .fit = FIT_COLD,
+			   .why_cold = BYPASS_COUNT, /* a cold worker: the probe tests all steps */
+			   .may_name_host_paths = true,
+			   .audit_required = profile->audit_required,
+			   .wall_ms = profile->wall_ms,
+			   .output_bytes = profile->output_bytes },
+		.body = body,
+		.body_size = size,
+		.on_complete = on_complete,
+		.context = h,
+	};
+	return execution_begin(h->context.executions, &order, NULL, err);
+}
+
+int health_tick(struct health *h, uint64_t now_ms)
+{
+	struct cj_error err = { 0 };
+
+	if (h->is_probing || executions_is_draining(h->context.executions))
+		return -1;
+	if (now_ms < h->next_ms)
+		return (int)(h->next_ms - now_ms);
+	h->is_probing = true;
+	if (begin_probe(h, &err) == 0)
+		return 0;
+	h->is_probing = false;
+	h->has_probed = true;
+	h->probed_ms = now_ms;
+	h->next_ms = now_ms + PROBE_RETRY_MS;
+	keep_problem(h, api_rows[API_INTERNAL].code, err.msg);
+	return PROBE_RETRY_MS;
+}
+
+/* --- the page --------------------------------------------------------------------- */
+
+struct reasons {
+	struct arena arena;
+	struct strings list;
+	enum readiness worst;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)!strings_vprintf(&r->list, &r->arena, fmt, ap); /* without memory: only the state */
+	va_end(ap);
+	if (how_bad > r->worst)
+		r->worst = how_bad;
+}
+
+static void find_pool_reasons(const struct pool *p, struct reasons *r)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].backoff.problem[0])
+			add_reason(r, READINESS_DEGRADED,
+				   "no %s of profile '%s' can be prepared ahead",
+				   tier_names[p->buckets[i].tier], p->buckets[i].profile);
+}
+
+static void find_reasons(const struct health *h, struct reasons *r)
+{
+	const struct executions_load load = executions_load(h->context.executions);
+	const struct sessions *s = h->context.sessions;
+	uint64_t age_ms = clock_ms() - h->probed_ms;
+
+	if (executions_is_draining(h->context.executions))
+		add_reason(r, READINESS_UNREADY, "the service is shutting down");
+	if (!h->succeeded)
+		add_reason(r, READINESS_UNREADY, "%s", h->problem);
+	if (h->is_busy)
+		add_reason(r, READINESS_DEGRADED,
+			   "busy: the last probe waited too long in the queue");
+	if (h->succeeded && age_ms > PROBES_MISSED * h->interval_ms)
+		add_reason(r, READINESS_DEGRADED, "the last successful probe is too old");
+	for (size_t i = 0; h->succeeded && i < h->warnings.count; i++)
+		add_reason(r, READINESS_DEGRADED, "%s", h->warnings.items[i]);
+	if (h->context.audit->last_failure[0])
+		add_reason(r, READINESS_DEGRADED, "the last audit line could not be written");
+	if (load.queued >= load.queued_max)
+		add_reason(r, READINESS_DEGRADED, "the queue is full");
+	if (s->limits.count > 0 && s->live >= s->limits.count)
+		add_reason(r, READINESS_DEGRADED, "there are as many sessions as there may be");
+	find_pool_reasons(h->context.pool, r);
+}
+
+static void put_probe(struct json_writer *w, const struct health *h)
+{
+	json_put_key(w, "probe");
+	json_open_object(w);
+	json_member_text(w, "profile", h->profile);
+	json_member_text(w, "status", h->has_probed ? h->status : NULL);
+	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
+	json_close_object(w);
+}
+
+static void put_pool(struct json_writer *w, const struct pool *p)
+{
+	json_put_key(w, "pool");
+	json_open_array(w);
+	for (size_t i = 0; i < p->count; i++) {
+		json_open_object(w);
+		json_member_text(w, "profile", p->buckets[i].profile);
+		json_member_text(w, "tier", tier_names[p->buckets[i].tier]);
+		json_member_u64(w, "ready", p->buckets[i].ready);
+		json_member_u64(w, "wanted", p->buckets[i].wanted);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
+{
+	struct json_writer *w = context;
+
+	json_open_object(w);
+	json_member_text(w, "profile", profile);
+	json_member_text(w, "reason", why);
+	json_member_u64(w, "runs", runs);
+	json_close_object(w);
+}
+
+static void put_bypassed(struct json_writer *w, const struct metrics *m)
+{
+	json_put_key(w, "pool_bypassed");
+	json_open_array(w);
+	metrics_list_bypassed(m, w, put_bypass);
+	json_close_array(w);
+}
+
+static void put_load(struct json_writer *w, const struct executions_load *load)
+{
+	json_put_key(w, "queue");
+	json_open_object(w);
+	json_member_u64(w, "depth", load->queued);
+	json_member_u64(w, "max", load->queued_max);
+	json_close_object(w);
+	json_put_key(w, "runs");
+	json_open_object(w);
+	json_member_u64(w, "in_flight", load->running);
+	json_member_u64(w, "max", load->running_max);
+	json_close_object(w);
+}
+
+static void put_enforcement(struct json_writer *w, const struct health *h)
+{
+	const struct strings *limits = &h->limits;
+
+	json_put_key(w, "limits_by");
+	json_open_object(w);
+	for (size_t i = 0; i + 1 < limits->count; i += 2)
+		json_member_text(w, limits->items[i], limits->items[i + 1]);
+	json_close_object(w);
+	json_put_key(w, "audit");
+	json_open_object(w);
+	json_member_bool(w, "on", audit_is_on(h->context.audit));
+	json_member_u64(w, "failures", h->context.audit->failures);
+	json_close_object(w);
+}
+
+enum readiness health_write(const struct health *h, struct json_writer *w)
+{
+	static const char *const names[] = { "ready", "degraded", "unready" };
+	const struct executions_load load = executions_load(h->context.executions);
+	struct reasons r = { .worst = READINESS_READY };
+
+	find_reasons(h, &r);
+	json_open_object(w);
+	json_member_text(w, "status", names[r.worst]);
+	json_put_key(w, "reasons");
+	json_open_array(w);
+	for (size_t i = 0; i < r.list.count; i++)
+		json_put_string(w, r.list.items[i]);
+	json_close_array(w);
+	put_probe(w, h);
+	put_load(w, &load);
+	put_pool(w, h->context.pool);
+	put_bypassed(w, h->context.metrics);
+	put_enforcement(w, h);
+	json_close_object(w);
+	arena_fini(&r.arena);
+	return r.worst;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics - counters of the service, as Prometheus text 0.0.4.  Pure but for process_*, which
+ * metrics_process.c reads.
+ *
+ * One table of families: name, type, help, labels.  Callers can't choose the values of labels:
+ * profiles are counted by name once a run was accepted, up to a limit, then as "other".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/api/api_error.h"
+#include "runtime/service/worker/job.h"
+#include "runtime/service/queue/pool.h"
+#include "runtime/service/queue/zygotes.h"
+
+#define METRICS_PROFILES_MAX 32
+
+struct metrics;
+struct metrics *metrics_create(void); /* NULL: no memory */
+void metrics_destroy(struct metrics **m);
+
+#define METRICS_IN_SESSION TIER_COUNT /* in place of a tier: an exec of a session */
+void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
+		       const struct summary *s,
+		       uint64_t request_us); /* from the whole request to its result */
+void metrics_count_session(struct metrics *m, const char *profile);
+/* `reason` is of a fixed set: sessions.h. */
+void metrics_count_session_end(struct metrics *m, const char *reason);
+void metrics_count_refusal(struct metrics *m, enum api_code why);
+void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
+/* BYPASS_COUNT: not bypassed, nothing is counted. */
+void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why);
+/* Calls `row` for each count above 0; the names are valid until the next call. */
+void metrics_list_bypassed(const struct metrics *m, void *context,
+			   void (*row)(void *context, const char *profile, const char *why,
+				       uint64_t runs));
+void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event);
+void metrics_count_audit_failure(struct metrics *m);
+void metrics_count_http(struct metrics *m, unsigned http_status);
+
+/* Values that are read when the page is requested. */
+struct gauges {
+	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters, pool_repls, zygotes;
+	uint64_t sessions, sessions_max, sessions_reserved_bytes;
+	uint64_t in_flight_max, queued_max; /* 0: left out */
+	uint64_t started_ms;                /* of the service, since the epoch */
+	bool has_probed, probe_succeeded;
+	uint64_t probe_age_ms;
+};
+/* The whole page; malloc'ed, the caller frees it. */
+int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,
+		  size_t *out_size, struct cj_error *err);
+
+/* Of this process; 0 if the kernel does not say. */
+struct process_usage {
+	uint64_t resident_bytes, open_fds, cpu_us;
+};
+void process_usage_look(struct process_usage *out);

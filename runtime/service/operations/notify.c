@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sd_notify(3), sd_listen_fds(3) and the watchdog, by hand.  Acts. */
+#include "runtime/service/operations/notify.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+#define NOTIFY_MAX       2048
+#define LISTEN_FDS_START 3 /* sd_listen_fds(3) */
+#define LISTEN_FDS_MAX   64
+
+/* A path, or a name in the abstract namespace after a '@'; 0: neither. */
+static socklen_t address_of(const char *text, struct sockaddr_un *out)
+{
+	size_t size = strlen(text);
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if ((text[0] != '/' && text[0] != '@') || size < 2 || size >= sizeof(out->sun_path))
+		return 0;
+	memcpy(out->sun_path, text, size);
+	if (text[0] == '@')
+		out->sun_path[0] = '\0'; /* unix(7): the length of the address ends it, not a NUL */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (text[0] == '/'));
+}
+
+static void send_text(const char *text, size_t size)
+{
+	const char *where = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address;
+	socklen_t length = where ? address_of(where, &address) : 0;
+	if (length == 0)
+		return;
+	auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	/* A failure is ignored: without these messages systemd stops the service and logs why. */
+	(void)sendto(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
+		     length);
+}
+
+void notify_send(const char *fmt, ...)
+{
+	char text[NOTIFY_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int size = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (size > 0)
+		send_text(text, (size_t)size < sizeof(text) ? (size_t)size : sizeof(text) - 1);
+}
+
+void notify_reloading(void)
+{
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
+}
+
+/* The variable as a number; false: it is missing or not a number. */
+static bool number_of(const char *name, uint64_t max, uint64_t *out)
+{
+	struct cj_error unused = { 0 };
+	const char *text = getenv(name);
+	return text && parse_u64(text, 0, max, out, &unused) == 0;
+}
+
+static bool is_for_us(const char *name)
+{
+	uint64_t pid;
+	return number_of(name, INT_MAX, &pid) && pid == (uint64_t)getpid();
+}
+
+static int claim(int fd, struct cj_error *err)
+{
+	int flags = fcntl(fd, F_GETFD);
+	if (flags < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) < 0)
+		return cj_fail(err, errno, "use descriptor %d, which LISTEN_FDS announces", fd);
+	return 0;
+}
+
+static int claim_all(int *out_first, struct cj_error *err)
+{
+	uint64_t count = 0;
+	const char *text = getenv("LISTEN_FDS");
+	if (!text || !is_for_us("LISTEN_PID"))
+		return 0;
+	if (!number_of("LISTEN_FDS", LISTEN_FDS_MAX, &count))
+		return cj_reject(err, "LISTEN_FDS='%s' is not a number of sockets up to %d", text,
+				 LISTEN_FDS_MAX);
+	for (int i = 0; i < (int)count; i++)
+		if (claim(LISTEN_FDS_START + i, err) < 0)
+			return -err->code;
+	*out_first = LISTEN_FDS_START;
+	return (int)count;
+}
+
+int notify_listen_fds(int *out_first, struct cj_error *err)
+{
+	int count = claim_all(out_first, err);
+	/* a child process must not use them */
+	(void)unsetenv("LISTEN_FDS");
+	(void)unsetenv("LISTEN_PID");
+	(void)unsetenv("LISTEN_FDNAMES");
+	return count;
+}
+
+uint64_t notify_watchdog_ms(void)
+{
+	uint64_t us;
+	if (!number_of("WATCHDOG_USEC", UINT64_MAX, &us) || us == 0)
+		return 0;
+	if (getenv("WATCHDOG_PID") && !is_for_us("WATCHDOG_PID"))
+		return 0;
+	uint64_t ms = us / 2000;
+	return ms > 0 ? ms : 1;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identifiers of requests.  Pure but for getrandom(2). */
+#include "runtime/service/operations/trace.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Trace Context, 3.2.2: "VV-" 32 digits "-" 16 digits "-" 2 digits. */
+enum {
+	TRACE_ID_AT = 3,
+	TRACE_ID_DIGITS = 32,
+	SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_DIGITS + 1,
+	SPAN_ID_DIGITS = 16,
+	FLAGS_AT = SPAN_ID_AT + SPAN_ID_DIGITS + 1,
+	FLAGS_DIGITS = 2,
+	VERSION_00_SIZE = FLAGS_AT + FLAGS_DIGITS,
+	REQUEST_ID_BYTES = 16,
+};
+static_assert(VERSION_00_SIZE + 1 == TRACE_TRACEPARENT_MAX, "the header has its room");
+
+/* A longer header is not an identifier; the rest of it is not examined. */
+#define HEADER_MAX 512
+
+static bool is_request_id(const char *text)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789._-";
+	size_t size = strnlen(text, TRACE_REQUEST_ID_MAX);
+	return size > 0 && size < TRACE_REQUEST_ID_MAX && strspn(text, allowed) == size;
+}
+
+/* Lower case only: capitals are not allowed in the header. */
+static bool is_hex(const char *text, size_t digits)
+{
+	for (size_t i = 0; i < digits; i++)
+		if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f')))
+			return false;
+	return true;
+}
+
+static bool is_zero(const char *text, size_t digits)
+{
+	for (size_t i = 0; i < digits; i++)
+		if (text[i] != '0')
+			return false;
+	return true;
+}
+
+/* A later version begins like 00 and may have more after a '-'; ff is not a version. */
+static bool has_version(const char *text, size_t size)
+{
+	if (!is_hex(text, 2) || strncmp(text, "ff", 2) == 0)
+		return false;
+	if (strncmp(text, "00", 2) == 0)
+		return size == VERSION_00_SIZE;
+	return size == VERSION_00_SIZE || text[VERSION_00_SIZE] == '-';
+}
+
+static bool is_traceparent(const char *text)
+{
+	size_t size = strnlen(text, HEADER_MAX);
+	return size >= VERSION_00_SIZE && size < HEADER_MAX && has_version(text, size) &&
+	       text[TRACE_ID_AT - 1] == '-' && is_hex(text + TRACE_ID_AT, TRACE_ID_DIGITS) &&
+	       !is_zero(text + TRACE_ID_AT, TRACE_ID_DIGITS) && text[SPAN_ID_AT - 1] == '-' &&
+	       is_hex(text + SPAN_ID_AT, SPAN_ID_DIGITS) &&
+	       !is_zero(text + SPAN_ID_AT, SPAN_ID_DIGITS) && text[FLAGS_AT - 1] == '-' &&
+	       is_hex(text + FLAGS_AT, FLAGS_DIGITS);
+}
+
+static void put_hex(char *to, const uint8_t *bytes, size_t digits)
+{
+	static const char hex[] = "0123456789abcdef";
+	for (size_t i = 0; i < digits; i++)
+		to[i] = hex[bytes[i / 2] >> (i % 2 == 0 ? 4 : 0) & 0xf];
+}
+
+/* Of the flags 00 knows sampled, and the next level random-trace-id; all others MUST be
+ * zero: 3.2.2.5
+ */
+static void put_flags(char *to, const char *theirs)
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned low = (unsigned)(strchr(hex, theirs[1]) - hex);
+	to[0] = '0';
+	to[1] = hex[low & 3];
+}
+
+/* A new trace if the caller sent none; always a new span. */
+static void make_traceparent(const char *theirs, const uint8_t *trace, const uint8_t *span,
+			     char out[static TRACE_TRACEPARENT_MAX])
+{
+	memcpy(out, "00-", TRACE_ID_AT);
+	if (theirs)
+		memcpy(out + TRACE_ID_AT, theirs + TRACE_ID_AT, TRACE_ID_DIGITS);
+	else
+		put_hex(out + TRACE_ID_AT, trace, TRACE_ID_DIGITS);
+	out[SPAN_ID_AT - 1] = '-';
+	put_hex(out + SPAN_ID_AT, span, SPAN_ID_DIGITS);
+	out[FLAGS_AT - 1] = '-';
+	put_flags(out + FLAGS_AT, theirs ? theirs + FLAGS_AT : "00");
+	out[VERSION_00_SIZE] = '\0';
+}
+
+int trace_adopt(const char *request_id, const char *traceparent, struct trace *out,
+		struct cj_error *err)
+{
+	struct {
+		uint8_t request[REQUEST_ID_BYTES];
+		uint8_t trace[TRACE_ID_DIGITS / 2];
+		uint8_t span[SPAN_ID_DIGITS / 2];
+	} random;
+	static_assert(sizeof(random) <= 256, "getrandom(2) is not interrupted so far");
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return cj_fail(err, errno, "make a request id: getrandom");
+	random.trace[0] |= 1; /* all zeros is not a valid id */
+	random.span[0] |= 1;
+
+	struct trace t = { 0 };
+	if (request_id && is_request_id(request_id))
+		memcpy(t.request_id, request_id, strlen(request_id));
+	else
+		put_hex(t.request_id, random.request, 2 * (size_t)REQUEST_ID_BYTES);
+	bool goes_on = traceparent && is_traceparent(traceparent);
+	make_traceparent(goes_on ? traceparent : NULL, random.trace, random.span, t.traceparent);
+	*out = t;
+	return 0;
+}

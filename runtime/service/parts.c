@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts are made, configured, and ended in their order.  Acts. */
+#include "runtime/service/parts.h"
+
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/sys.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/operations/metrics.h"
+#include "runtime/service/queue/execution.h"
+#include "runtime/service/sessions/keepers.h"
+
+#define RUNS_PER_CPU 4
+
+/* --- made ---------------------------------------------------------------------------- */
+
+static int create(struct serve_parts *p)
+{
+	const struct executions_context context = {
+		.runs = &p->runs,
+		.pool = &p->pool,
+		.metrics = metrics_create(),
+		.audit = &p->audit,
+	};
+
+	p->metrics = context.metrics;
+	accounts_init(&p->accounts);
+	runs_init(&p->runs);
+	p->profiles = profile_cache_create();
+	p->preparing = (struct preparing){ .loop = p->loop,
+					   .spawner = p->spawner,
+					   .zygotes = &p->zygotes,
+					   .profiles = p->profiles,
+					   .metrics = p->metrics };
+	preparing_init(&p->preparing, &p->pool);
+	p->executions = executions_create(&context);
+	sessions_init(&p->sessions);
+	const struct keepers_context keepers = { .sessions = &p->sessions,
+						 .executions = p->executions,
+						 .pool = &p->pool,
+						 .metrics = p->metrics,
+						 .audit = &p->audit,
+						 .loop = p->loop };
+	p->keepers = keepers_create(&keepers);
+	return p->metrics && p->profiles && p->executions && p->keepers ? 0 : -ENOMEM;
+}
+
+/* Tells the API about the parts. */
+static void connect_api(struct serve_parts *p, const struct api_filter *filter)
+{
+	p->api = (struct api){ .http = p->http,
+			       .filter = *filter,
+			       .accounts = &p->accounts,
+			       .runs = &p->runs,
+			       .executions = p->executions,
+			       .sessions = &p->sessions,
+			       .keepers = p->keepers,
+			       .profiles = p->profiles,
+			       .metrics = p->metrics,
+			       .pool = &p->pool,
+			       .zygotes = &p->zygotes,
+			       .own_uid = geteuid(),
+			       .started_ms = clock_epoch_ms() };
+}
+
+int serve_parts_open(struct serve_parts *p, struct loop *loop, struct spawner *spawner,
+		     const struct api_filter *filter, struct cj_error *err)
+{
+	const struct http_ops ops = api_ops(&p->api);
+
+	p->audit = (struct audit)AUDIT_NULL;
+	p->loop = loop;
+	p->spawner = spawner;
+	if (create(p) < 0)
+		return cj_fail(err, ENOMEM, "start the server");
+	if (http_open(loop, &ops, &p->http, err) < 0)
+		return -err->code;
+	connect_api(p, filter);
+	return 0;
+}
+
+/* --- configured ------------------------------------------------------------------------ */
+
+static unsigned choose_concurrency(const struct service_config *c)
+{
+	/* with over a thousand CPUs the configuration must say */
+	return c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus();
+}
+
+/* What sessions may reserve, unless the configuration says. */
+static uint64_t half_of_memory(void)
+{
+	struct sysinfo host;
+
+	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
+}
+
+static int adopt_audit(struct serve_parts *p, const struct service_config *c, struct cj_error *err)
+{
+	struct audit audit = AUDIT_NULL;
+
+	if (audit_open(&c->audit, &audit, err) < 0)
+		return -err->code;
+	audit.failures = p->audit.failures;
+	audit_close(&p->audit);
+	p->audit = audit;
+	return 0;
+}
+
+int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj_error *err)
+{
+	const struct executions_limits limits = { .concurrency = choose_concurrency(c),
+						  .queue = c->queue,
+						  .queue_ms = c->queue_ms };
+	const struct sessions_limits sessions = {
+		.count = c->sessions,
+		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
+		.lease_ms = c->session_lease_ms,
+		.idle_ms = c->session_idle_ms,
+	};
+	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
+
+	if (adopt_audit(p, c, err) < 0)
+		return -err->code;
+	callers_settle(&c->callers, limits.concurrency);
+	accounts_adopt(&p->accounts, &c->callers, p->api.own_uid);
+	sessions_set_limits(&p->sessions, &sessions);
+	pool_configure(&p->pool, c->pools, c->npools, c->pool_age_ms);
+	zygotes_configure(&p->zygotes, c->pools, c->npools, &zygotes);
+	executions_set_limits(p->executions, limits);
+	http_set_limits(p->http, c->caps.body_bytes, c->receive_ms);
+	p->api.config = c;
+	return 0;
+}
+
+/* --- time -------------------------------------------------------------------------------- */
+
+int serve_parts_tick(struct serve_parts *p, uint64_t now_ms)
+{
+	int wait_ms = http_tick(p->http, now_ms);
+
+	wait_ms = loop_sooner(wait_ms, executions_tick(p->executions, now_ms));
+	wait_ms = loop_sooner(wait_ms, api_tick(&p->api, now_ms));
+	wait_ms = loop_sooner(
+	    wait_ms, keepers_tick(p->keepers, executions_is_draining(p->executions), now_ms));
+	return loop_sooner(wait_ms, http_tick(p->http, now_ms)); /* sends new refusals */
+}
+
+int serve_parts_prepare(struct serve_parts *p)
+{
+	zygotes_tick(&p->zygotes);
+	return pool_tick(&p->pool);
+}
+
+/* --- ended ------------------------------------------------------------------------------- */
+
+void serve_parts_end_prepared(struct serve_parts *p)
+{
+	const struct zygotes_limits none = { 0 };
+
+	pool_configure(&p->pool, NULL, 0, 0);
+	zygotes_configure(&p->zygotes, NULL, 0, &none);
+}
+
+void serve_parts_close(struct serve_parts *p)
+{
+	if (!p->loop)
+		return;
+	if (p->executions)
+		executions_cancel_all(p->executions);
+	executions_destroy(&p->executions);
+	keepers_destroy(&p->keepers);
+	if (p->http)
+		(void)http_tick(p->http, clock_ms());
+	http_close(&p->http);
+	mcp_tasks_fini(&p->api.mcp_tasks);
+	serve_parts_end_prepared(p);
+	runs_fini(&p->runs);
+	sessions_fini(&p->sessions);
+	audit_close(&p->audit);
+	metrics_destroy(&p->metrics);
+	profile_cache_destroy(&p->profiles);
+}

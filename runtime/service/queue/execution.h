@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execution - the acting half of a run: its caller, its worker, its audit lines.
+ *
+ *	execution_begin     the run is queued
+ *	executions_tick     when its turn comes: the audit line, a worker (from the pool, or a new
+ *	                    one), the job
+ *	the worker's lines  events go to the caller; the summary and the result end the run
+ *	completion          the second audit line, the metrics, the answer; exactly once
+ *
+ * A run completes without a result when its worker dies, breaks the protocol or exceeds the
+ * deadline.  Then the control pipe is closed, which cancels the run, and later the socket.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/service/api/api_error.h"
+#include "runtime/service/queue/pool.h"
+#include "runtime/run/request/request.h"
+#include "runtime/service/queue/runs.h"
+#include "runtime/session/session_times.h"
+
+struct audit;
+struct exchange;
+struct executions;
+struct metrics;
+
+#define EXECUTION_GRACE_MS 30000 /* for set-up and clean-up, in addition to the time limit */
+/* From closing the control pipe to closing the socket: the end of a cell, and its result. */
+#define EXECUTION_CANCEL_MS (CELL_CANCEL_MS + 3000)
+#define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
+#define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
+
+/* What the server has decided about a request that it accepted. */
+struct execution_terms {
+	enum request_fit fit;
+	enum pool_bypass why_cold; /* with FIT_COLD */
+	bool wants_events, may_name_host_paths, audit_required;
+	struct rights_clamp clamp;
+	uint64_t wall_ms, output_bytes; /* the limits in force */
+};
+
+/* Where a worker comes from, if not from the pool: a session.  The texts are borrowed. */
+struct execution_host {
+	const char *session;   /* the id of a session; NULL: none, the run has a jail of its own */
+	struct run_gate *gate; /* runs.h */
+	/* A worker that takes a JOB_EXEC. */
+	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
+	void *context;
+};
+
+/* A run as it is accepted.  All of it is copied, except what is marked as taken. */
+struct execution_order {
+	struct exchange *exchange; /* NULL: nobody waits for an answer; taken */
+	struct account *account;
+	const char *id, *profile, *profile_sha256;
+	const struct trace *trace;
+	struct execution_terms terms;
+	struct execution_host host;
+	struct blob code; /* for the audit: its hash and size */
+	char *body;       /* malloc'ed, taken */
+	size_t body_size;
+	/* Beside or instead of an exchange: a line for each event, if the terms want them; at last
+	 * the result's JSON, or NULL and the reason why there is none. */
+	void (*on_event)(void *context, const char *line, size_t size);
+	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
+	void *context;
+};
+
+/* What executions use; all of it is borrowed and outlives them. */
+struct executions_context {
+	struct runs *runs;
+	struct pool *pool; /* also spawns a worker when none is prepared */
+	struct metrics *metrics;
+	struct audit *audit;
+};
+
+struct executions_limits {
+	unsigned concurrency; /* runs at the same time */
+	unsigned queue;       /* runs that wait */
+	uint64_t queue_ms;    /* the longest time that a run waits */
+};
+
+struct executions *executions_create(const struct executions_context *c); /* NULL: no memory */
+/* Completes what is still running: as cancelled while draining, else as failed. */
+void executions_destroy(struct executions **all);
+void executions_set_limits(struct executions *e, struct executions_limits limits);
+
+/* May this caller queue one more run?  API_CODE_COUNT: yes. */
+enum api_code executions_admit(const struct executions *e, const struct account *a);
+/* out_run may be NULL. */
+int execution_begin(struct executions *all, const struct execution_order *order,
+		    const struct run **out_run, struct cj_error *err);
+/* A queued run completes at once; the worker of a running one still sends its result. */
+void execution_cancel(struct run *run);
+/*
+ * execution_host_ended - the session of an unfinished run has ended, as `message` tells its caller.
+ *
+ * A queued run completes at once, with API_SESSION_ENDED.  The worker of a running one may still
+ * send its result for a moment.  Keeps the pointer until the run is complete.
+ */
+void execution_host_ended(struct run *run, const char *message);
+void executions_cancel_all(struct executions *e);
+
+/* From now on the service is shutting down: no new runs. */
+void executions_drain(struct executions *e);
+bool executions_is_draining(const struct executions *e);
+
+/* While it holds, no run starts; they wait as for their turn. */
+void executions_hold(struct executions *e, bool holds);
+
+/*
+ * Starts the runs whose turn it is, refuses those that waited too long.  Returns the time in ms
+ * until there is more to do, or -1.
+ */
+int executions_tick(struct executions *e, uint64_t now_ms);
+/* Unfinished runs, and workers that have not exited yet. */
+size_t executions_count(const struct executions *e);
+
+struct executions_load {
+	size_t running, running_max, queued, queued_max;
+};
+struct executions_load executions_load(const struct executions *e);

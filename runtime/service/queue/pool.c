@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prepared workers: which there are, and which there should be.  Decides. */
+#include "runtime/service/queue/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK_MS 1000 /* the default; also how often a missing worker is tried again */
+
+/* --- slots ------------------------------------------------------------------ */
+
+static void forget_slot(struct slot *s)
+{
+	struct pool_bucket *bucket = s->bucket;
+
+	TAILQ_REMOVE(&bucket->slots, s, link);
+	if (s->is_ready)
+		bucket->ready--;
+	else
+		bucket->starting--;
+	free(s);
+}
+
+static void end_slot(struct slot *s)
+{
+	worker_conn_destroy(&s->conn);
+	forget_slot(s);
+}
+
+static void fail(struct pool_bucket *bucket, const char *why)
+{
+	struct pool *p = bucket->pool;
+
+	if (backoff_fail(&bucket->backoff, p->ops.now_ms(p->ops.context), why))
+		p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
+}
+
+static void become_ready(struct slot *s, const struct readiness_line *how)
+{
+	struct pool_bucket *bucket = s->bucket;
+	const struct pool_ops *ops = &bucket->pool->ops;
+
+	s->is_ready = true;
+	bucket->starting--;
+	bucket->ready++;
+	bucket->is_quick = how->is_of_zygote;
+	backoff_succeed(&bucket->backoff);
+	ops->ready(ops->context, bucket->profile, bucket->tier, how);
+}
+
+static void on_line(struct worker_conn *w, const char *text, size_t size)
+{
+	struct slot *s = w->owner;
+	struct readiness_line said;
+	char type[16];
+
+	worker_conn_line_type(text, type);
+	if (strcmp(type, "ready") == 0 && !s->is_ready) {
+		ready_read(text, size, &said);
+		become_ready(s, &said);
+	} else if (strcmp(type, "unready") == 0) {
+		ready_read(text, size, &said);
+		fail(s->bucket, said.why);
+	}
+}
+
+/* A waiting worker should not end: another one is prepared, but after a pause. */
+static void on_ended(struct worker_conn *w, const char *why)
+{
+	struct slot *s = w->owner;
+	struct pool_bucket *bucket = s->bucket;
+
+	end_slot(s);
+	if (backoff_is_over(&bucket->backoff, bucket->pool->ops.now_ms(bucket->pool->ops.context)))
+		fail(bucket, why[0] ? why : "it ended by itself");
+}
+
+static bool is_stale(const struct slot *s, uint64_t now_ms)
+{
+	const struct pool *p = s->bucket->pool;
+	bool is_old = p->age_ms > 0 && now_ms - s->born_ms >= p->age_ms;
+
+	return is_old || s->stamp != p->ops.stamp(p->ops.context, s->bucket->profile);
+}
+
+/* --- buckets ---------------------------------------------------------------- */
+
+void pool_init(struct pool *p, const struct pool_ops *ops)
+{
+	*p = (struct pool){ .ops = *ops, .check_ms = CHECK_MS };
+}
+
+static void empty_bucket(struct pool_bucket *bucket)
+{
+	struct slot *s;
+
+	while ((s = TAILQ_FIRST(&bucket->slots)) != NULL)
+		end_slot(s);
+}
+
+static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].tier == tier && strcmp(p->buckets[i].profile, profile) == 0)
+			return (struct pool_bucket *)&p->buckets[i];
+	return NULL;
+}
+
+static void add_bucket(struct pool *p, const char *profile, enum tier tier, unsigned wanted)
+{
+	struct pool_bucket *bucket = &p->buckets[p->count];
+
+	if (wanted == 0 || find_bucket(p, profile, tier) ||
+	    p->count == sizeof(p->buckets) / sizeof(p->buckets[0]))
+		return;
+	*bucket = (struct pool_bucket){ .pool = p, .tier = tier, .wanted = wanted };
+	(void)snprintf(bucket->profile, sizeof(bucket->profile), "%s", profile);
+	TAILQ_INIT(&bucket->slots);
+	p->count++;
+}
+
+/* Slots point to their buckets, which stay where they are. */
+void pool_add(struct pool *p, const struct pool_config *row)
+{
+	add_bucket(p, row->profile, TIER_INTERPRETER, row->interpreters);
+	add_bucket(p, row->profile, TIER_JAIL, row->jails);
+	add_bucket(p, row->profile, TIER_REPL, row->repls);
+}
+
+void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms)
+{
+	for (size_t i = 0; i < p->count; i++)
+		empty_bucket(&p->buckets[i]);
+	p->count = 0;
+	p->age_ms = age_ms;
+	for (size_t i = 0; i < count; i++)
+		pool_add(p, &rows[i]);
+}
+
+static struct worker_conn *take_from(struct pool_bucket *bucket, uint64_t now_ms)
+{
+	struct slot *s, *next;
+
+	for (s = TAILQ_FIRST(&bucket->slots); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		if (!s->is_ready)
+			continue;
+		if (is_stale(s, now_ms)) {
+			end_slot(s);
+			continue;
+		}
+		struct worker_conn *conn = s->conn;
+		forget_slot(s);
+		return conn;
+	}
+	return NULL;
+}
+
+/* The best tier for such a request; the tiers below it, down to TIER_JAIL, serve it as well. */
+static enum tier best_tier(enum request_fit fit)
+{
+	switch (fit) {
+	case FIT_INTERPRETER:
+		return TIER_INTERPRETER;
+	case FIT_JAIL:
+		return TIER_JAIL;
+	default:
+		return TIER_COLD;
+	}
+}
+
+struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
+			      enum tier *out_tier)
+{
+	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+
+	p->taken_ms = now_ms;
+	for (enum tier tier = best_tier(fit); tier > TIER_COLD; tier--) {
+		struct pool_bucket *bucket = find_bucket(p, profile, tier);
+		struct worker_conn *conn = bucket ? take_from(bucket, now_ms) : NULL;
+		if (conn) {
+			*out_tier = tier;
+			return conn;
+		}
+	}
+	return NULL;
+}
+
+struct worker_conn *pool_take_repl(struct pool *p, const char *profile)
+{
+	struct pool_bucket *bucket = find_bucket(p, profile, TIER_REPL);
+
+	p->taken_ms = p->ops.now_ms(p->ops.context);
+	return bucket ? take_from(bucket, p->taken_ms) : NULL;
+}
+
+int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
+		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err)
+{
+	struct cj_error none = { 0 };
+
+	*out_tier = TIER_INTERPRETER;
+	if (fit == FIT_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
+	    p->ops.spawn_for_job(p->ops.context, profile, out, &none) == 0)
+		return 0;
+	*out_tier = TIER_COLD;
+	return p->ops.spawn(p->ops.context, profile, TIER_COLD, out, err);
+}
+
+void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size)
+{
+	struct readiness_line said;
+
+	ready_read(line, size, &said);
+	p->ops.ready(p->ops.context, profile, TIER_INTERPRETER, &said);
+}
+
+enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit)
+{
+	enum tier tier = best_tier(fit);
+
+	while (tier > TIER_COLD && !find_bucket(p, profile, tier))
+		tier--;
+	return tier;
+}
+
+const char *const pool_bypass_names[BYPASS_COUNT] = {
+	[BYPASS_REQUEST] = "request",
+	[BYPASS_CEILING] = "ceiling",
+	[BYPASS_EMPTY] = "empty",
+};
+
+enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
+				enum pool_bypass why_cold, enum tier got)
+{
+	if (got != TIER_COLD || pool_wanted_tier(p, profile, FIT_INTERPRETER) == TIER_COLD)
+		return BYPASS_COUNT;
+	if (fit == FIT_COLD)
+		return why_cold;
+	/* a pool that keeps interpreters only has no worker for a request with FIT_JAIL */
+	return pool_wanted_tier(p, profile, fit) == TIER_COLD ? BYPASS_REQUEST : BYPASS_EMPTY;
+}
+
+/* --- refilling -------------------------------------------------------------- */
+
+static struct slot *add_slot(struct pool_bucket *bucket)
+{
+	struct slot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->bucket = bucket;
+	TAILQ_INSERT_TAIL(&bucket->slots, s, link);
+	bucket->starting++;
+	return s;
+}
+
+/* False: it can't be spawned now. */
+static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
+{
+	struct pool *p = bucket->pool;
+	struct cj_error err = { 0 };
+	struct slot *s = add_slot(bucket);
+
+	if (!s) {
+		fail(bucket, "no memory");
+		return false;
+	}
+	s->born_ms = now_ms;
+	/* before the worker reads the files: if they change meanwhile, it is stale */
+	s->stamp = p->ops.stamp(p->ops.context, bucket->profile);
+	if (p->ops.spawn(p->ops.context, bucket->profile, bucket->tier, &s->conn, &err) < 0) {
+		forget_slot(s);
+		if (err.code != POOL_NOT_YET)
+			fail(bucket, err.msg);
+		return false;
+	}
+	s->conn->owner = s;
+	s->conn->line = on_line;
+	s->conn->ended = on_ended;
+	return true;
+}
+
+static void end_stale(struct pool_bucket *bucket, uint64_t now_ms)
+{
+	struct slot *s, *next;
+
+	for (s = TAILQ_FIRST(&bucket->slots); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		if (s->is_ready && is_stale(s, now_ms))
+			end_slot(s);
+	}
+}
+
+/* Every check_ms; pool_take() checks what it takes in any case. */
+static void end_all_stale(struct pool *p, uint64_t now_ms)
+{
+	if (now_ms < p->stale_checked_ms + p->check_ms)
+		return;
+	p->stale_checked_ms = now_ms;
+	for (size_t i = 0; i < p->count; i++)
+		end_stale(&p->buckets[i], now_ms);
+}
+
+static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)
+{
+	return bucket->starting + bucket->ready < bucket->wanted &&
+	       backoff_is_over(&bucket->backoff, now_ms);
+}
+
+/*
+ * To start an interpreter takes twenty times as long as a request on one that waits: requests go
+ * first.  From a zygote it takes as long as a short one, and only that goes first.
+ */
+static unsigned quiet_ms(const struct pool_bucket *bucket)
+{
+	return bucket->is_quick ? POOL_QUIET_QUICK_MS : POOL_QUIET_MS;
+}
+
+static bool can_wait(const struct pool_bucket *bucket, uint64_t now_ms)
+{
+	return now_ms < bucket->pool->taken_ms + quiet_ms(bucket) &&
+	       2 * (bucket->starting + bucket->ready) >= bucket->wanted;
+}
+
+/* Until the next check, or sooner where a worker could not be spawned. */
+static int next_check(const struct pool *p)
+{
+	uint64_t wait_ms = p->check_ms;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].starting + p->buckets[i].ready < p->buckets[i].wanted)
+			wait_ms = CHECK_MS;
+	return p->count > 0 ? (int)wait_ms : -1;
+}
+
+/* -1: never */
+static int sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
+}
+
+int pool_tick(struct pool *p)
+{
+	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+	unsigned starting = 0;
+	int wait_ms = -1;
+
+	end_all_stale(p, now_ms);
+	for (size_t i = 0; i < p->count; i++)
+		starting += p->buckets[i].starting;
+	for (size_t i = 0; i < p->count; i++) {
+		struct pool_bucket *bucket = &p->buckets[i];
+		for (; starting < POOL_STARTING_MAX && is_short(bucket, now_ms); starting++) {
+			if (can_wait(bucket, now_ms)) {
+				wait_ms = sooner(wait_ms, (int)quiet_ms(bucket));
+				break;
+			}
+			if (!spawn_one(bucket, now_ms))
+				break;
+		}
+	}
+	return wait_ms < 0 ? next_check(p) : wait_ms;
+}
+
+size_t pool_ready(const struct pool *p, enum tier tier)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].tier == tier)
+			count += p->buckets[i].ready;
+	return count;
+}

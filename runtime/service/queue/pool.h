@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool - workers prepared ahead: one bucket of them per profile and tier.  It decides only: the
+ * calls that spawn a worker, look at a profile's files and read the clock are callbacks.
+ *
+ * Each worker is used once.  It carries the stamp that its profile's files had before it was
+ * spawned: when the stamp differs from theirs, or the worker is too old, the pool ends and replaces
+ * it.  pool_tick() refills the buckets, never a request; after a failure it waits longer each time.
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/worker/job.h"
+#include "runtime/run/request/request.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/queue/backoff.h"
+#include "runtime/service/worker/worker_conn.h"
+
+#define POOL_STARTING_MAX 2 /* at the same time: the processors are for runs first */
+/* A bucket that is half full is refilled after so long without a request; the second is for
+ * buckets whose last worker came from a zygote. */
+#define POOL_QUIET_MS       20
+#define POOL_QUIET_QUICK_MS 3
+
+/* Why a run of a profile that has a pool got a cold worker. */
+enum pool_bypass {
+	BYPASS_REQUEST, /* the request changes the jail */
+	BYPASS_CEILING, /* a ceiling of the caller changes the jail */
+	BYPASS_EMPTY,   /* no prepared jail was ready */
+	BYPASS_COUNT    /* also: the pool was not bypassed */
+};
+extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling", "empty" */
+
+/* Of pool_ops.spawn: not now, but soon; this is no failure. */
+#define POOL_NOT_YET EINPROGRESS
+
+struct pool_ops {
+	int (*spawn)(void *context, const char *profile, enum tier tier, struct worker_conn **out,
+		     struct cj_error *err);
+	/* A worker with TIER_INTERPRETER for a job that is there: only where a zygote serves. */
+	int (*spawn_for_job)(void *context, const char *profile, struct worker_conn **out,
+			     struct cj_error *err);
+	/* A worker is prepared. */
+	void (*ready)(void *context, const char *profile, enum tier tier,
+		      const struct readiness_line *how);
+	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
+	uint64_t (*now_ms)(void *context);
+	/* A worker could not be prepared; called once for each new reason. */
+	void (*failed)(void *context, const char *profile, enum tier tier, const char *why);
+	void *context;
+};
+
+struct pool;
+struct slot {
+	TAILQ_ENTRY(slot) link;
+	struct pool_bucket *bucket;
+	struct worker_conn *conn;
+	bool is_ready;
+	uint64_t born_ms, stamp;
+};
+TAILQ_HEAD(slot_list, slot);
+
+struct pool_bucket {
+	struct pool *pool;
+	char profile[64];
+	enum tier tier;
+	unsigned wanted, starting, ready;
+	bool is_quick;          /* the last one came from a zygote: a tenth of the work */
+	struct slot_list slots; /* oldest first */
+	struct backoff backoff; /* of preparing a worker */
+};
+
+struct pool {
+	struct pool_ops ops;
+	uint64_t age_ms;   /* 0: no limit */
+	uint64_t check_ms; /* how often ages and profile files are checked without a request */
+	uint64_t taken_ms, stale_checked_ms; /* the last time */
+	struct pool_bucket buckets[(TIER_COUNT - 1) * POOLS_MAX];
+	size_t count;
+};
+
+void pool_init(struct pool *p, const struct pool_ops *ops);
+/* Ends all prepared workers; pool_tick() prepares new ones.  A count of 0: no pool. */
+void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms);
+/* The kinds of workers in the row that its profile had none of; all that are prepared stay. */
+void pool_add(struct pool *p, const struct pool_config *row);
+
+/* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
+struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
+			      enum tier *out_tier);
+/* A ready worker with TIER_REPL for a session with that context, or NULL.  The caller owns it. */
+struct worker_conn *pool_take_repl(struct pool *p, const char *profile);
+/* A new worker that is not of the pool; the caller owns it.  TIER_COLD, but where a zygote makes
+ * it faster.
+ */
+int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
+		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err);
+/* The "ready" line of a worker with TIER_INTERPRETER that pool_spawn_new() has given away. */
+void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size);
+/* The best tier that the pool keeps for such requests. */
+enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit);
+
+/* Why a run that got the tier `got` bypassed the pool.  `why_cold`: why its fit is FIT_COLD. */
+enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
+				enum pool_bypass why_cold, enum tier got);
+
+/*
+ * Ends workers that are too old or stale, spawns those that are missing.  Returns the time in ms
+ * until there is more to do, or -1.
+ */
+int pool_tick(struct pool *p);
+/* The number of ready workers of a tier. */
+size_t pool_ready(const struct pool *p, enum tier tier);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three lists of runs.  Pure. */
+#include "runtime/service/queue/runs.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const run_state_names[] = {
+	[RUN_QUEUED] = "queued",
+	[RUN_RUNNING] = "running",
+	[RUN_FINISHED] = "finished",
+};
+static_assert(sizeof(run_state_names) / sizeof(run_state_names[0]) == RUN_STATE_COUNT,
+	      "every state has a name");
+
+void runs_init(struct runs *r)
+{
+	*r = (struct runs){ 0 };
+	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
+		TAILQ_INIT(&r->lists[i]);
+}
+
+/* Removes the run from its list and from the counts of its caller. */
+static void take_out(struct runs *r, struct run *run)
+{
+	TAILQ_REMOVE(&r->lists[run->state], run, link);
+	r->counts[run->state]--;
+	if (run->state == RUN_QUEUED)
+		run->account->queued--;
+	else if (run->state == RUN_RUNNING)
+		run->account->running--;
+	if (run->state == RUN_RUNNING && run->gate)
+		run->gate->running--;
+}
+
+static void put_into(struct runs *r, struct run *run, enum run_state state)
+{
+	run->state = state;
+	TAILQ_INSERT_TAIL(&r->lists[state], run, link);
+	r->counts[state]++;
+	if (state == RUN_QUEUED)
+		run->account->queued++;
+	else if (state == RUN_RUNNING)
+		run->account->running++;
+	if (state == RUN_RUNNING && run->gate)
+		run->gate->running++;
+}
+
+void runs_drop(struct runs *r, struct run *run)
+{
+	take_out(r, run);
+	free(run);
+}
+
+void runs_fini(struct runs *r)
+{
+	struct run *run;
+
+	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
+		while ((run = TAILQ_FIRST(&r->lists[i])) != NULL)
+			runs_drop(r, run);
+}
+
+enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max)
+{
+	if (!account_may_wait(a))
+		return API_TOO_MANY_WAITING;
+	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_CODE_COUNT;
+}
+
+struct run *runs_add(struct runs *r, const struct run_order *o)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	(void)snprintf(run->id, sizeof(run->id), "%s", o->id);
+	(void)snprintf(run->caller, sizeof(run->caller), "%s", o->account->name);
+	(void)snprintf(run->profile, sizeof(run->profile), "%s", o->profile);
+	if (o->session)
+		(void)snprintf(run->session, sizeof(run->session), "%s", o->session);
+	run->trace = *o->trace;
+	run->account = o->account;
+	run->gate = o->gate;
+	run->created_ms = o->epoch_ms;
+	run->queued_until_ms = o->now_ms + o->queue_ms;
+	put_into(r, run, RUN_QUEUED);
+	return run;
+}
+
+static bool may_start(const struct run *run)
+{
+	return account_may_run(run->account) &&
+	       (!run->gate || run->gate->running < run->gate->most);
+}
+
+struct run *runs_next(const struct runs *r, unsigned concurrency)
+{
+	struct run *run, *best = NULL;
+
+	if (r->counts[RUN_RUNNING] >= concurrency)
+		return NULL;
+	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
+		if (may_start(run) && (!best || run->account->turn < best->account->turn))
+			best = run;
+	return best;
+}
+
+void runs_start(struct runs *r, struct run *run, uint64_t wall_ms)
+{
+	assert(run->state == RUN_QUEUED);
+	take_out(r, run);
+	run->account->turn = ++r->turns;
+	run->started_ms = wall_ms;
+	put_into(r, run, RUN_RUNNING);
+}
+
+/* A finished run of this caller, if it has too many; else the oldest, if there are too many. */
+static void forget_one(struct runs *r, const char *caller)
+{
+	struct run *run, *oldest = NULL;
+	size_t same = 0;
+
+	TAILQ_FOREACH(run, &r->lists[RUN_FINISHED], link) {
+		if (strcmp(run->caller, caller) != 0)
+			continue;
+		oldest = oldest ? oldest : run;
+		same++;
+	}
+	if (same > RUNS_OF_A_CALLER_MAX)
+		runs_drop(r, oldest);
+	else if (r->counts[RUN_FINISHED] > RUNS_REMEMBERED_MAX)
+		runs_drop(r, TAILQ_FIRST(&r->lists[RUN_FINISHED]));
+}
+
+void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
+{
+	assert(run->state != RUN_FINISHED);
+	take_out(r, run);
+	run->ended_ms = wall_ms;
+	run->account = NULL;
+	run->gate = NULL;
+	run->execution = NULL;
+	put_into(r, run, RUN_FINISHED);
+	forget_one(r, run->caller);
+}
+
+struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms)
+{
+	struct run *run, *first = NULL;
+
+	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
+		if (!first || run->queued_until_ms < first->queued_until_ms)
+			first = run;
+	*out_wait_ms = UINT64_MAX;
+	if (!first)
+		return NULL;
+	*out_wait_ms = first->queued_until_ms > now_ms ? first->queued_until_ms - now_ms : 0;
+	return *out_wait_ms == 0 ? first : NULL;
+}
+
+size_t runs_unfinished(const struct runs *r)
+{
+	return r->counts[RUN_QUEUED] + r->counts[RUN_RUNNING];
+}
+
+struct run *runs_find(const struct runs *r, const char *caller, const char *id)
+{
+	struct run *run;
+
+	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
+		TAILQ_FOREACH_REVERSE(run, &r->lists[i], run_list, link)
+			if (strcmp(run->id, id) == 0 && strcmp(run->caller, caller) == 0)
+				return run;
+	return NULL;
+}
+
+bool runs_has_live(const struct runs *r, const char *caller, const char *id)
+{
+	const struct run *run = runs_find(r, caller, id);
+
+	return run && run->state != RUN_FINISHED;
+}

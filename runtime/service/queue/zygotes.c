@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Zygotes: which there are, and which there should be.  Decides. */
+#include "runtime/service/queue/zygotes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/service/worker/zygote_keeper.h"
+
+#define PROFILE_CHECK_MS 1000 /* how often the profiles' files are checked without a request */
+
+static uint64_t now_of(const struct zygotes *z)
+{
+	return z->ops.now_ms(z->ops.context);
+}
+
+static void count(const struct zygote_row *row, enum zygote_event event)
+{
+	const struct zygotes *z = row->zygotes;
+	z->ops.count(z->ops.context, row->profile, event);
+}
+
+/* --- how they end ------------------------------------------------------------- */
+
+/* Workers that still have its socket get their jails; then the zygote reads end of file. */
+static void end(struct zygote **z)
+{
+	if (!*z)
+		return;
+	worker_conn_destroy(&(*z)->conn);
+	cj_close(&(*z)->sock_fd);
+	cj_free(z);
+}
+
+static void report(const struct zygote_row *row, const char *why)
+{
+	const struct zygotes *z = row->zygotes;
+	z->ops.failed(z->ops.context, row->profile, why);
+}
+
+static void fail(struct zygote_row *row, const char *why)
+{
+	if (backoff_fail(&row->backoff, now_of(row->zygotes), why))
+		report(row, why);
+}
+
+/* --- what they say ------------------------------------------------------------ */
+
+/* No profile has this stamp: zygotes_tick() ends it and starts another. */
+static void become_stale(struct zygote *z)
+{
+	z->stamp = ~z->stamp;
+}
+
+static void become_ready(struct zygote_row *row)
+{
+	const struct zygotes_ops *ops = &row->zygotes->ops;
+	struct zygote *z = row->starting;
+	struct cj_error err = { 0 };
+
+	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
+	if (z->sock_fd < 0) {
+		fail(row, err.msg);
+		become_stale(z);
+		return;
+	}
+	end(&row->serving);
+	row->serving = row->starting;
+	row->starting = NULL;
+	backoff_succeed(&row->backoff);
+	count(row, ZYGOTE_STARTED);
+}
+
+static void on_line(struct worker_conn *w, const char *text, size_t size)
+{
+	struct zygote *z = w->owner;
+	struct zygote_row *row = z->row;
+	struct readiness_line said;
+	char type[16];
+
+	worker_conn_line_type(text, type);
+	if (strcmp(type, "ready") == 0 && z == row->starting) {
+		become_ready(row);
+	} else if (strcmp(type, "stale") == 0 && z == row->serving) {
+		become_stale(z);
+	} else if (strcmp(type, "unready") == 0) {
+		ready_read(text, size, &said);
+		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)
+			row->is_unsuitable = true;
+		fail(row, said.why);
+	}
+}
+
+static void on_ended(struct worker_conn *w, const char *why)
+{
+	struct zygote *z = w->owner;
+	struct zygote_row *row = z->row;
+	bool is_told = !backoff_is_over(&row->backoff, now_of(row->zygotes));
+
+	end(z == row->serving ? &row->serving : &row->starting);
+	if (!is_told)
+		fail(row, why[0] ? why : "it ended by itself");
+}
+
+/* --- profiles ----------------------------------------------------------------- */
+
+static void check_profile(struct zygote_row *row)
+{
+	const struct zygotes_ops *ops = &row->zygotes->ops;
+	uint64_t stamp = ops->stamp(ops->context, row->profile);
+
+	if (stamp == row->stamp)
+		return;
+	row->stamp = stamp;
+	row->is_wanted = ops->is_wanted(ops->context, row->profile);
+	row->is_unsuitable = false;
+}
+
+/* Every PROFILE_CHECK_MS; zygotes_ask() checks the one that it is asked about in any case. */
+static void check_profiles(struct zygotes *z, uint64_t now_ms)
+{
+	if (now_ms < z->checked_ms + PROFILE_CHECK_MS)
+		return;
+	z->checked_ms = now_ms;
+	for (size_t i = 0; i < z->count; i++)
+		check_profile(&z->rows[i]);
+}
+
+/* --- starting ----------------------------------------------------------------- */
+
+static void start(struct zygote_row *row, uint64_t now_ms)
+{
+	struct zygotes *all = row->zygotes;
+	struct cj_error err = { 0 };
+	struct zygote *z = calloc(1, sizeof(*z));
+
+	if (!z) {
+		fail(row, "no memory");
+		return;
+	}
+	/* the stamp is from before the keeper reads: if the files change meanwhile, it is stale */
+	*z = (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp };
+	if (all->ops.spawn(all->ops.context, row->profile, &z->conn, &err) < 0) {
+		cj_free(&z);
+		fail(row, err.msg);
+		return;
+	}
+	z->conn->owner = z;
+	z->conn->line = on_line;
+	z->conn->ended = on_ended;
+	row->starting = z;
+}
+
+/* Its successor is due. */
+static bool is_old(const struct zygote *z, uint64_t now_ms, uint64_t times)
+{
+	const struct zygotes_limits *limits = &z->row->zygotes->limits;
+	return z->children >= times * limits->children ||
+	       now_ms - z->born_ms >= times * limits->age_ms;
+}
+
+static void end_stale(struct zygote_row *row, uint64_t now_ms)
+{
+	if (row->starting && row->starting->stamp != row->stamp)
+		end(&row->starting);
+	/* even if no successor gets ready, an old one does not serve for ever */
+	if (row->serving && (row->serving->stamp != row->stamp || is_old(row->serving, now_ms, 2)))
+		end(&row->serving);
+}
+
+static bool may_start(const struct zygote_row *row, uint64_t now_ms)
+{
+	return row->is_wanted && !row->is_unsuitable && backoff_is_over(&row->backoff, now_ms);
+}
+
+void zygotes_tick(struct zygotes *z)
+{
+	uint64_t now_ms = now_of(z);
+
+	check_profiles(z, now_ms);
+	for (size_t i = 0; i < z->count; i++) {
+		struct zygote_row *row = &z->rows[i];
+		end_stale(row, now_ms);
+		bool is_due = !row->serving || is_old(row->serving, now_ms, 1);
+		if (is_due && !row->starting && may_start(row, now_ms))
+			start(row, now_ms);
+	}
+}
+
+/* --- children ----------------------------------------------------------------- */
+
+static struct zygote_row *find(struct zygotes *z, const char *profile)
+{
+	for (size_t i = 0; i < z->count; i++)
+		if (strcmp(z->rows[i].profile, profile) == 0)
+			return &z->rows[i];
+	return NULL;
+}
+
+static enum zygote_answer without(const struct zygote_row *row, uint64_t now_ms)
+{
+	if (row->starting || may_start(row, now_ms))
+		return ZYGOTE_SOON;
+	if (row->is_unsuitable)
+		count(row, ZYGOTE_UNSUITABLE);
+	else if (row->is_wanted)
+		count(row, ZYGOTE_MISSING);
+	return ZYGOTE_NONE;
+}
+
+enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd)
+{
+	struct zygote_row *row = find(z, profile);
+	uint64_t now_ms = now_of(z);
+
+	if (!row)
+		return ZYGOTE_NONE;
+	check_profile(row);
+	end_stale(row, now_ms);
+	if (!row->serving)
+		return without(row, now_ms);
+	row->serving->children++;
+	*out_fd = row->serving->sock_fd;
+	return ZYGOTE_READY;
+}
+
+void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why)
+{
+	struct zygote_row *row = find(z, profile);
+
+	if (!row)
+		return;
+	count(row, why[0] ? ZYGOTE_FAILED : ZYGOTE_CHILD);
+	if (why[0] && backoff_note(&row->backoff, why))
+		report(row, why);
+	if (!row->serving)
+		return;
+	row->serving->failures = why[0] ? row->serving->failures + 1 : 0;
+	if (row->serving->failures < ZYGOTE_FAILURES_MAX)
+		return;
+	end(&row->serving);
+	fail(row, why);
+}
+
+/* --- the whole ---------------------------------------------------------------- */
+
+void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops)
+{
+	*z = (struct zygotes){ .ops = *ops };
+}
+
+void zygotes_add(struct zygotes *z, const struct pool_config *from)
+{
+	struct zygote_row *row = &z->rows[z->count];
+
+	if (from->interpreters == 0 || find(z, from->profile) || z->count == POOLS_MAX)
+		return;
+	*row = (struct zygote_row){ .zygotes = z };
+	(void)snprintf(row->profile, sizeof(row->profile), "%s", from->profile);
+	z->count++;
+	z->checked_ms = 0;
+}
+
+void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
+		       const struct zygotes_limits *limits)
+{
+	for (size_t i = 0; i < z->count; i++) {
+		end(&z->rows[i].serving);
+		end(&z->rows[i].starting);
+	}
+	z->count = 0;
+	z->checked_ms = 0;
+	z->limits = *limits;
+	for (size_t i = 0; i < count; i++)
+		zygotes_add(z, &rows[i]);
+}
+
+size_t zygotes_alive(const struct zygotes *z)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < z->count; i++)
+		alive += z->rows[i].serving != NULL;
+	return alive;
+}

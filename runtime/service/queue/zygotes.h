@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygotes - one started interpreter for each profile of the pool, from which jails are forked
+ * (runtime/jail/zygote/zygote.h).  It decides only: the calls that start a zygote, look at a
+ * profile's files and read the clock are callbacks.
+ *
+ * What children of one zygote share is bounded: after a number of children, or a time, the next
+ * one is started, and serves as soon as it is ready.  A zygote whose profile or loaded files have
+ * changed serves no more.  Where there is none, interpreters are started one by one, as without
+ * zygotes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/config/service_config.h"
+#include "runtime/service/queue/backoff.h"
+#include "runtime/service/worker/worker_conn.h"
+
+#define ZYGOTE_FAILURES_MAX 3 /* children in a row that could not be made: it is ended */
+
+/* For metrics. */
+enum zygote_event {
+	ZYGOTE_STARTED,    /* a zygote is ready */
+	ZYGOTE_CHILD,      /* a jail came from a zygote */
+	ZYGOTE_FAILED,     /* a jail should have come from one, and started its interpreter */
+	ZYGOTE_MISSING,    /* there was none for a jail */
+	ZYGOTE_UNSUITABLE, /* there is none for this profile */
+	ZYGOTE_EVENT_COUNT
+};
+
+struct zygotes_ops {
+	/* The keeper of one (zygote_keeper.h); it says "ready" or "unready", as a worker does. */
+	int (*spawn)(void *context, const char *profile, struct worker_conn **out,
+		     struct cj_error *err);
+	/* The zygote's socket, which its keeper sent before "ready". */
+	int (*take_socket)(void *context, const struct worker_conn *conn, struct cj_error *err);
+	bool (*is_wanted)(void *context, const char *profile); /* what the profile says */
+	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
+	uint64_t (*now_ms)(void *context);
+	void (*count)(void *context, const char *profile, enum zygote_event event);
+	/* There is no zygote, or a child of it could not be made; once for each new reason. */
+	void (*failed)(void *context, const char *profile, const char *why);
+	void *context;
+};
+
+struct zygotes;
+struct zygote_row;
+struct zygote {
+	struct zygote_row *row;
+	struct worker_conn *conn; /* to its keeper */
+	int sock_fd;              /* where jails are asked for; -1: it is not ready */
+	uint64_t born_ms, stamp;
+	uint64_t children;
+	unsigned failures; /* in a row */
+};
+
+/* Of a profile. */
+struct zygote_row {
+	struct zygotes *zygotes;
+	char profile[64];
+	struct zygote *serving, *starting; /* NULL: none */
+	uint64_t stamp;                    /* of the profile's files when they were checked last */
+	bool is_wanted;                    /* what the profile said then */
+	bool is_unsuitable;                /* it can't use a zygote, until it changes */
+	struct backoff backoff;            /* of starting one, or of its children */
+};
+
+struct zygotes_limits {
+	uint64_t children, age_ms;
+};
+
+struct zygotes {
+	struct zygotes_ops ops;
+	struct zygotes_limits limits;
+	uint64_t checked_ms; /* when all profiles were checked last */
+	struct zygote_row rows[POOLS_MAX];
+	size_t count;
+};
+
+void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops);
+/* Ends all zygotes; zygotes_tick() starts new ones, for rows with interpreters. */
+void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
+		       const struct zygotes_limits *limits);
+
+/* The row's profile too, if it has none yet; all zygotes stay. */
+void zygotes_add(struct zygotes *z, const struct pool_config *row);
+
+/* Ends zygotes that serve no more, starts those that are missing. */
+void zygotes_tick(struct zygotes *z);
+
+enum zygote_answer {
+	ZYGOTE_NONE,  /* start the interpreter in the jail */
+	ZYGOTE_SOON,  /* one is starting: ask again when something has happened */
+	ZYGOTE_READY, /* *out_fd: the socket for requests, borrowed */
+};
+/* For one jail more. */
+enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd);
+/* How it went; `why` is "" if the jail came from the zygote. */
+void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why);
+
+size_t zygotes_alive(const struct zygotes *z); /* that serve */

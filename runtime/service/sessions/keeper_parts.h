@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper_parts - shared by keepers.c, session_execs.c and session_operations.c. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/worker/worker_conn.h"
+
+struct keepers;
+
+/* A caller that waits for a session to live, or to end. */
+struct session_waiter {
+	TAILQ_ENTRY(session_waiter) link;
+	struct keeper *keeper;
+	struct exchange *exchange;
+	bool is_creator;
+};
+TAILQ_HEAD(session_waiters, session_waiter);
+
+/* The bytes of a put, on their way to its worker. */
+struct file_pipe {
+	int fd; /* -1: closed */
+	struct watch watch;
+	char *bytes; /* [start, end) waits */
+	size_t start, end;
+	bool is_open; /* more may come from the caller */
+};
+
+struct file_operation {
+	TAILQ_ENTRY(file_operation) link;
+	struct keeper *keeper;
+	struct exchange *exchange; /* NULL: answered */
+	struct worker_conn *conn;
+	enum file_op op;
+	bool wants_head; /* of get: its caller wants no bytes */
+	char *path;
+	uint64_t deadline_ms; /* for the next sign of life; 0: none */
+	bool is_over;
+	struct file_pipe pipe;
+	char *held; /* of get, for a caller without a connection */
+	size_t held_size;
+};
+TAILQ_HEAD(file_operations, file_operation);
+
+struct keeper {
+	TAILQ_ENTRY(keeper) link;
+	struct keepers *all;
+	struct session_entry *entry;
+	struct worker_conn *conn; /* NULL: it has ended */
+	struct config profile, config;
+	struct arena arena; /* of the texts in both */
+	struct trace trace;
+	char request_sha256[SHA256_HEX_MAX];
+	bool may_name_host_paths, audit_required;
+	bool is_callers_own;  /* the mistake that it failed of */
+	uint64_t deadline_ms; /* for the jail to be built, or to end; 0: none */
+	uint64_t begun_ms, execs;
+	struct session_waiters waiters;
+	struct file_operations files;
+	unsigned operations; /* how many these are */
+};
+TAILQ_HEAD(keeper_list, keeper);
+
+struct keepers {
+	struct keepers_context context;
+	struct keeper_list list;
+};
+
+/* Can its keeper be asked for something? */
+static inline bool keeper_is_live(const struct keeper *k)
+{
+	return k && k->conn && k->entry->state == ENTRY_LIVE;
+}
+
+/* Fails the queued execs, and all others if the keeper is gone: session_execs.c. */
+void keeper_end_execs(struct keeper *k, bool is_gone);
+/* Answers callers that have waited long enough; lowers *wait_ms. */
+void keeper_tick_execs(struct keeper *k, uint64_t now_ms, int *wait_ms);
+
+/* Removes what is over or too late: session_operations.c. */
+void keeper_tick_files(struct keeper *k, uint64_t now_ms, int *wait_ms);
+void keeper_close_files(struct keeper *k);

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions from their request to their end.  Acts. */
+#include "runtime/service/sessions/keepers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/service/access/audit.h"
+#include "runtime/service/api/api_reply.h"
+#include "runtime/service/http/http.h"
+#include "runtime/service/operations/metrics.h"
+#include "runtime/service/operations/slog.h"
+#include "runtime/service/sessions/keeper_parts.h"
+#include "runtime/service/sessions/session_json.h"
+
+#define RETRY_SOON_MS 1000
+
+struct keepers *keepers_create(const struct keepers_context *c)
+{
+	struct keepers *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	all->context = *c;
+	TAILQ_INIT(&all->list);
+	return all;
+}
+
+const struct config *keeper_profile(const struct session_entry *e)
+{
+	return &e->keeper->profile;
+}
+
+const struct config *keeper_config(const struct session_entry *e)
+{
+	return &e->keeper->config;
+}
+
+bool keeper_is_audit_required(const struct session_entry *e)
+{
+	return e->keeper->audit_required;
+}
+
+/* --- callers that wait ---------------------------------------------------------- */
+
+static void remove_waiter(struct session_waiter *waiter)
+{
+	TAILQ_REMOVE(&waiter->keeper->waiters, waiter, link);
+	free(waiter);
+}
+
+static void on_waiter_gone(void *holder)
+{
+	struct session_waiter *waiter = holder;
+	struct keeper *k = waiter->keeper;
+	bool is_creator = waiter->is_creator;
+
+	remove_waiter(waiter);
+	if (is_creator) /* nobody knows the id */
+		keeper_end(k->all, k->entry, ENDED_CLOSED, NULL);
+}
+
+/* False: there is no memory for it, and it was told so. */
+static bool hold(struct keeper *k, struct exchange *x, bool is_creator)
+{
+	struct session_waiter *waiter = calloc(1, sizeof(*waiter));
+
+	if (!waiter) {
+		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		return false;
+	}
+	*waiter = (struct session_waiter){ .keeper = k, .exchange = x, .is_creator = is_creator };
+	TAILQ_INSERT_TAIL(&k->waiters, waiter, link);
+	exchange_hold(x, on_waiter_gone, waiter);
+	return true;
+}
+
+static void reply(struct exchange *x, unsigned status, const struct session_entry *e)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+
+	if (w)
+		session_json_put(w, e, &now);
+	api_reply_json(x, status, w);
+}
+
+/* Why the session was not created.  Only its caller's own mistake is in the message. */
+static void refuse_creator(const struct keeper *k, struct exchange *x)
+{
+	const struct session_entry *e = k->entry;
+
+	if (e->reason == ENDED_DRAIN)
+		exchange_refuse(x, API_DRAINING, NULL, NULL, RETRY_SOON_MS);
+	else if (k->is_callers_own)
+		exchange_refuse(x, API_BAD_REQUEST, e->message, NULL, 0);
+	else if (e->reason == ENDED_FAILED)
+		exchange_refuse(x, API_INTERNAL, e->is_own_message ? e->message : NULL, NULL, 0);
+	else
+		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL, 0);
+}
+
+static void answer_waiters(struct keeper *k)
+{
+	struct session_waiter *waiter, *next;
+
+	for (waiter = TAILQ_FIRST(&k->waiters); waiter; waiter = next) {
+		next = TAILQ_NEXT(waiter, link);
+		struct exchange *x = waiter->exchange;
+		bool is_creator = waiter->is_creator;
+		if (k->entry->state == ENTRY_LIVE && !is_creator)
+			continue;
+		remove_waiter(waiter);
+		if (k->entry->state == ENTRY_LIVE)
+			reply(x, 201, k->entry);
+		else if (is_creator)
+			refuse_creator(k, x);
+		else
+			reply(x, 200, k->entry);
+	}
+}
+
+/* --- the audit ------------------------------------------------------------------ */
+
+/* False: the line is required and could not be written. */
+static bool write_audit(struct keeper *k, const char *reason)
+{
+	const struct session_entry *e = k->entry;
+	struct audit *audit = k->all->context.audit;
+	const struct audit_session line = { .id = e->id,
+					    .caller = e->caller,
+					    .profile = e->profile,
+					    .profile_sha256 = k->profile.profile_sha256,
+					    .request_sha256 = k->request_sha256,
+					    .context = e->is_repl ? "repl" : "none",
+					    .trace = &k->trace,
+					    .reason = reason,
+					    .execs = k->execs,
+					    .duration_ms = clock_ms() - k->begun_ms,
+					    .cpu_ms = e->usage.cpu_ms };
+	struct cj_error err = { 0 };
+
+	if (!audit_is_on(audit))
+		return !k->audit_required;
+	if (audit_session(audit, &line, &err) == 0)
+		return true;
+	metrics_count_audit_failure(k->all->context.metrics);
+	slog_failure(SLOG_ERROR, k->trace.request_id, &err, "write the audit line of a session");
+	return !k->audit_required;
+}
+
+/* --- the keeper's lines --------------------------------------------------------- */
+
+static void on_session(struct keeper *k, const struct session_line *line)
+{
+	struct session_entry *e = k->entry;
+
+	if (e->state != ENTRY_STARTING)
+		return; /* it is about to end already */
+	e->is_isolated = line->is_isolated;
+	k->deadline_ms = 0;
+	session_entry_live(e, clock_ms());
+	answer_waiters(k);
+}
+
+static enum entry_reason reason_of(enum session_reason reason)
+{
+	static const enum entry_reason reasons[SESSION_REASON_COUNT] = {
+		[SESSION_CLOSED] = ENDED_CLOSED, [SESSION_OUT_OF_MEMORY] = ENDED_OOM,
+		[SESSION_KILLED] = ENDED_KILLED, [SESSION_UNENDABLE] = ENDED_STUCK,
+		[SESSION_BROKEN] = ENDED_FAILED,
+	};
+	return reasons[reason];
+}
+
+static void log_end(const struct keeper *k, enum entry_reason reason, const char *message)
+{
+	enum slog_level level = reason == ENDED_FAILED || reason == ENDED_STUCK ? SLOG_ERROR
+										: SLOG_INFO;
+
+	slog(level, k->trace.request_id, "session %s (%s) ended: %s%s%s", k->entry->id,
+	     k->entry->profile, entry_reason_names[reason], message[0] ? ": " : "", message);
+}
+
+/* The jail has ended, or never lived. */
+static void fail(struct keeper *k, enum entry_reason reason, const char *message,
+		 bool is_for_caller)
+{
+	log_end(k, reason, message);
+	bool is_shown = message[0] && (is_for_caller || k->may_name_host_paths);
+	session_entry_ending(k->entry, reason, is_shown ? message : NULL);
+	keeper_end_execs(k, true);
+	k->deadline_ms = clock_ms() + KEEPER_END_MS;
+}
+
+static void on_end_line(struct keeper *k, const struct session_line *line)
+{
+	k->is_callers_own = line->reason == SESSION_BROKEN && line->is_callers_own;
+	fail(k, reason_of(line->reason), line->message, k->is_callers_own);
+}
+
+static void on_line(struct worker_conn *conn, const char *text, size_t size)
+{
+	struct keeper *k = conn->owner;
+	struct readiness_line said;
+	struct session_line line;
+	char type[16];
+
+	worker_conn_line_type(text, type);
+	if (strcmp(type, "ready") == 0)
+		return;
+	if (strcmp(type, "unready") == 0) {
+		ready_read(text, size, &said);
+		fail(k, ENDED_FAILED, said.why, false);
+		return;
+	}
+	session_line_read(text, size, &line);
+	if (line.type == SESSION_LINE_LIVES) {
+		on_session(k, &line);
+	} else if (line.type == SESSION_LINE_STATUS) {
+		k->entry->usage = line;
+		k->entry->has_usage = true;
+	} else if (line.type == SESSION_LINE_ENDED) {
+		on_end_line(k, &line);
+	} else {
+		fail(k, ENDED_FAILED, "its keeper sent a line that the protocol does not have",
+		     false);
+		worker_conn_close_control(conn);
+	}
+}
+
+static void on_ended(struct worker_conn *conn, const char *why)
+{
+	struct keeper *k = conn->owner;
+
+	if (k->entry->state < ENTRY_ENDING)
+		fail(k, ENDED_FAILED, why[0] ? why : "its keeper has ended", false);
+	else
+		keeper_end_execs(k, true);
+	worker_conn_destroy(&k->conn);
+}
+
+/* --- begin ------------------------------------------------------------------------ */
+
+static int send_job(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
+{
+	struct job job = { .kind = JOB_SESSION,
+			   .trace = k->trace,
+			   .may_name_host_paths = o->may_name_host_paths,
+			   .clamp = o->clamp,
+			   .body = o->body,
+			   .body_size = o->body_size };
+
+	(void)snprintf(job.id, sizeof(job.id), "%s", k->entry->id);
+	memcpy(job.profile_sha256, k->profile.profile_sha256, sizeof(job.profile_sha256));
+	return worker_send_job(&k->conn->worker, &job, err);
+}
+
+static struct worker_conn *take_prepared(const struct keeper *k, enum request_fit fit,
+					 enum tier *tier)
+{
+	struct pool *pool = k->all->context.pool;
+	struct worker_conn *repl = NULL;
+
+	if (k->entry->is_repl && fit == FIT_INTERPRETER)
+		repl = pool_take_repl(pool, k->entry->profile);
+	if (!repl)
+		return pool_take(pool, k->entry->profile, fit == FIT_COLD ? fit : FIT_JAIL, tier);
+	*tier = TIER_REPL;
+	return repl;
+}
+
+/* A prepared session or jail, else a cold worker; one that has died meanwhile is replaced. */
+static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
+{
+	struct pool *pool = k->all->context.pool;
+	enum request_fit fit = o->fit == FIT_COLD ? FIT_COLD : FIT_JAIL;
+
+	for (;;) {
+		enum tier tier = TIER_COLD;
+		k->conn = take_prepared(k, o->fit, &tier);
+		if (!k->conn &&
+		    pool_spawn_new(pool, k->entry->profile, fit, &k->conn, &tier, err) < 0)
+			return -err->code;
+		/* the last line of a cold worker that has died says why */
+		if (send_job(k, o, err) == 0 || (tier == TIER_COLD && err->code == EPIPE))
+			break;
+		worker_conn_destroy(&k->conn);
+		if (tier == TIER_COLD)
+			return -err->code;
+	}
+	k->conn->owner = k;
+	k->conn->line = on_line;
+	k->conn->ended = on_ended;
+	return 0;
+}
+
+static void destroy(struct keeper *k)
+{
+	TAILQ_REMOVE(&k->all->list, k, link);
+	worker_conn_destroy(&k->conn);
+	config_fini(&k->config);
+	config_fini(&k->profile);
+	arena_fini(&k->arena);
+	free(k);
+}
+
+static struct keeper *create(struct keepers *all, const struct keeper_order *o)
+{
+	struct keeper *k = calloc(1, sizeof(*k));
+	struct session_entry *e = k ? sessions_add(all->context.sessions, &o->session) : NULL;
+
+	if (!e) {
+		free(k);
+		return NULL;
+	}
+	k->all = all;
+	k->entry = e;
+	e->keeper = k;
+	TAILQ_INIT(&k->waiters);
+	TAILQ_INIT(&k->files);
+	k->trace = *o->trace;
+	k->begun_ms = o->session.now_ms;
+	k->deadline_ms = k->begun_ms + KEEPER_START_MS;
+	k->may_name_host_paths = o->may_name_host_paths;
+	k->audit_required = o->audit_required;
+	k->profile = *o->profile;
+	k->config = *o->config;
+	k->arena = *o->arena;
+	config_init(o->profile);
+	config_init(o->config);
+	*o->arena = (struct arena){ 0 };
+	if (audit_is_on(all->context.audit))
+		sha256_hex(o->body, o->body_size, k->request_sha256);
+	TAILQ_INSERT_TAIL(&all->list, k, link);
+	return k;
+}
+
+int keeper_begin(struct keepers *all, const struct keeper_order *order, struct cj_error *err)
+{
+	struct sessions *sessions = all->context.sessions;
+	struct keeper *k = create(all, order);
+
+	if (!k)
+		return cj_fail(err, ENOMEM, "create a session");
+	if (!write_audit(k, NULL)) {
+		sessions_drop(sessions, k->entry);
+		destroy(k);
+		exchange_refuse(order->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL, RETRY_SOON_MS);
+		return 0;
+	}
+	if (find_worker(k, order, err) < 0) {
+		(void)write_audit(k, entry_reason_names[ENDED_FAILED]);
+		sessions_drop(sessions, k->entry);
+		destroy(k);
+		return cj_wrap(err, "create a session");
+	}
+	metrics_count_session(all->context.metrics, k->entry->profile);
+	if (!hold(k, order->exchange, true)) /* nobody knows the id */
+		keeper_end(all, k->entry, ENDED_CLOSED, NULL);
+	return 0;
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason reason,
+		struct exchange *x)
+{
+	struct keeper *k = e->keeper;
+
+	(void)all;
+	if (x)
+		(void)hold(k, x, false);
+	if (e->state >= ENTRY_ENDING)
+		return;
+	slog(SLOG_INFO, k->trace.request_id, "session %s (%s) ends: %s", e->id, e->profile,
+	     entry_reason_names[reason]);
+	session_entry_ending(e, reason, NULL);
+	k->deadline_ms = clock_ms() + KEEPER_END_MS;
+	if (k->conn)
+		worker_conn_close_control(k->conn);
+	keeper_end_execs(k, false);
+}
+
+void keepers_end_all(struct keepers *all, enum entry_reason reason)
+{
+	struct keeper *k;
+
+	TAILQ_FOREACH(k, &all->list, link)
+		keeper_end(all, k->entry, reason, NULL);
+}
+
+/* Nothing of the session is left. */
+static void settle(struct keeper *k)
+{
+	struct keepers *all = k->all;
+	struct session_entry *e = k->entry;
+
+	keeper_close_files(k);
+	(void)write_audit(k, entry_reason_names[e->reason]); /* it logs and counts its failure */
+	metrics_count_session_end(all->context.metrics, entry_reason_names[e->reason]);
+	/* before the waiters are answered: a next session may be created at once */
+	sessions_end(all->context.sessions, e, clock_epoch_ms());
+	answer_waiters(k);
+	destroy(k);
+}
+
+/* --- time --------------------------------------------------------------------------- */
+
+static void enforce_deadline(struct keeper *k)
+{
+	if (k->entry->state == ENTRY_STARTING) {
+		fail(k, ENDED_FAILED, "its jail was not built in time", false);
+		worker_conn_close_control(k->conn);
+		return;
+	}
+	slog(SLOG_ERROR, k->trace.request_id, "session %s: its keeper did not end in time",
+	     k->entry->id);
+	keeper_end_execs(k, true);
+	worker_conn_destroy(&k->conn);
+}
+
+static void tick_keeper(struct keeper *k, bool is_draining, uint64_t now_ms, int *wait_ms)
+{
+	struct session_entry *e = k->entry;
+
+	if (is_draining && e->unfinished == 0 && e->files == 0)
+		keeper_end(k->all, e, ENDED_DRAIN, NULL);
+	if (k->conn && k->deadline_ms > 0 && k->deadline_ms <= now_ms)
+		enforce_deadline(k);
+	else if (k->conn && k->deadline_ms > 0)
+		*wait_ms = loop_sooner(*wait_ms, (int)(k->deadline_ms - now_ms));
+	keeper_tick_execs(k, now_ms, wait_ms);
+	keeper_tick_files(k, now_ms, wait_ms);
+	if (!k->conn && e->unfinished == 0)
+		settle(k);
+}
+
+static int tick_leases(struct keepers *all, uint64_t now_ms)
+{
+	struct sessions *sessions = all->context.sessions;
+	struct session_entry *e;
+	enum entry_reason reason = ENDED_LEASE;
+	uint64_t wait_ms = 60000;
+
+	while ((e = sessions_due(sessions, now_ms, &reason, &wait_ms)) != NULL)
+		keeper_end(all, e, reason, NULL);
+	sessions_expire_results(sessions, now_ms, &wait_ms);
+	return (int)wait_ms;
+}
+
+int keepers_tick(struct keepers *all, bool is_draining, uint64_t now_ms)
+{
+	struct keeper *k, *next;
+	int wait_ms = -1;
+
+	if (TAILQ_EMPTY(&all->context.sessions->entries))
+		return -1;
+	wait_ms = tick_leases(all, now_ms);
+	for (k = TAILQ_FIRST(&all->list); k; k = next) {
+		next = TAILQ_NEXT(k, link);
+		tick_keeper(k, is_draining, now_ms, &wait_ms);
+	}
+	return wait_ms;
+}
+
+void keepers_destroy(struct keepers **all)
+{
+	struct keeper *k;
+
+	if (!*all)
+		return;
+	while ((k = TAILQ_FIRST(&(*all)->list)) != NULL) {
+		session_entry_ending(k->entry, ENDED_DRAIN, NULL);
+		worker_conn_destroy(&k->conn);
+		settle(k);
+	}
+	cj_free(all);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The execs of sessions: their workers, their standard input, callers that wait.  Acts. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/service/http/http.h"
+#include "runtime/base/loop.h"
+#include "runtime/service/operations/slog.h"
+#include "runtime/service/keeper/session_signals.h"
+#include "runtime/service/sessions/keeper_parts.h"
+#include "runtime/service/sessions/session_json.h"
+
+struct exec_waiter {
+	TAILQ_ENTRY(exec_waiter) link;
+	struct exec_acts *acts;
+	struct exchange *exchange;
+	uint64_t until_ms;
+};
+TAILQ_HEAD(exec_waiters, exec_waiter);
+
+/* Bytes on their way to a program's standard input. */
+struct input {
+	bool is_open; /* more may come from the caller */
+	int fd;       /* the pipe; -1: not there yet, or closed */
+	struct watch watch;
+	char *bytes; /* [start, end) waits */
+	size_t start, end, room;
+};
+
+struct exec_acts {
+	size_t body_size; /* that is counted: of a detached exec, until its worker has it */
+	struct exec_entry *exec;
+	struct keeper *keeper;
+	uint64_t signals; /* came while it was queued: bit N-1 is signal N */
+	struct exec_waiters waiters;
+	struct input input;
+};
+
+static struct sessions *sessions_of(const struct exec_acts *acts)
+{
+	return acts->keeper->all->context.sessions;
+}
+
+/* --- standard input ------------------------------------------------------------- */
+
+static void close_input(struct exec_acts *acts)
+{
+	struct input *in = &acts->input;
+
+	loop_unwatch(acts->keeper->all->context.loop, &in->watch);
+	cj_close(&in->fd);
+	cj_free(&in->bytes);
+	sessions_release(sessions_of(acts), acts->exec, in->end - in->start);
+	in->start = in->end = in->room = 0;
+	in->is_open = false;
+}
+
+/* Writes what the pipe takes.  A program that has closed its end gets nothing more. */
+static void flush_input(struct exec_acts *acts)
+{
+	struct input *in = &acts->input;
+
+	while (in->fd >= 0 && in->start < in->end) {
+		ssize_t put = sys_write(in->fd, in->bytes + in->start, in->end - in->start);
+		if (put < 0 && errno == EAGAIN)
+			break;
+		if (put < 0) {
+			close_input(acts);
+			return;
+		}
+		in->start += (size_t)put;
+		sessions_release(sessions_of(acts), acts->exec, (size_t)put);
+	}
+	if (in->fd < 0)
+		return;
+	if (in->start == in->end && !in->is_open)
+		close_input(acts);
+	else
+		loop_rewatch(acts->keeper->all->context.loop, &in->watch,
+			     in->start < in->end ? EPOLLOUT : 0);
+}
+
+static void on_input_ready(struct watch *w, uint32_t events)
+{
+	struct exec_acts *acts = watch_owner(w, struct exec_acts, input.watch);
+
+	if (events & EPOLLERR) /* the reader is gone */
+		close_input(acts);
+	else
+		flush_input(acts);
+}
+
+static int adopt_input(struct exec_acts *acts, int *fd, struct cj_error *err)
+{
+	struct input *in = &acts->input;
+
+	in->fd = take_fd(fd);
+	if (loop_watch(acts->keeper->all->context.loop, &in->watch, in->fd, on_input_ready, err) <
+	    0)
+		return -err->code;
+	flush_input(acts);
+	return 0;
+}
+
+static char *grow_input(struct input *in, size_t size)
+{
+	if (in->start > 0) {
+		in->end -= in->start;
+		memmove(in->bytes, in->bytes + in->start, in->end);
+		in->start = 0;
+	}
+	if (in->end + size <= in->room)
+		return in->bytes;
+	char *grown = realloc(in->bytes, in->end + size);
+	if (grown)
+		in->room = in->end + size;
+	return grown;
+}
+
+static enum api_code take_input(struct exec_acts *acts, const struct exec_input *bytes)
+{
+	struct input *in = &acts->input;
+	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, bytes->size);
+
+	if (why != API_CODE_COUNT || bytes->size == 0)
+		return why;
+	char *grown = grow_input(in, bytes->size);
+	if (!grown) {
+		sessions_release(sessions_of(acts), acts->exec, bytes->size);
+		return API_QUEUE_FULL;
+	}
+	in->bytes = grown;
+	memcpy(in->bytes + in->end, bytes->bytes, bytes->size);
+	in->end += bytes->size;
+	return API_CODE_COUNT;
+}
+
+enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
+			       size_t *out_buffered)
+{
+	struct input *input = x->acts ? &x->acts->input : NULL;
+
+	if (!input || !input->is_open || x->is_finished)
+		return API_NOT_RUNNING;
+	size_t waiting = input->end - input->start;
+	if (in->size > SESSION_STDIN_MAX - waiting)
+		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
+	enum api_code why = take_input(x->acts, in);
+	if (why != API_CODE_COUNT)
+		return why;
+	input->is_open = !in->is_end;
+	flush_input(x->acts);
+	*out_buffered = input->end - input->start;
+	return API_CODE_COUNT;
+}
+
+/* --- callers that wait ------------------------------------------------------------ */
+
+static void reply_exec(struct exchange *exchange, const struct exec_entry *x)
+{
+	struct http_reply reply = { .status = 200, .content_type = "application/json" };
+
+	reply.text = session_json_exec(x, &reply.size);
+	exchange_reply(exchange, &reply);
+}
+
+static void remove_waiter(struct exec_waiter *waiter)
+{
+	TAILQ_REMOVE(&waiter->acts->waiters, waiter, link);
+	free(waiter);
+}
+
+static void forget_acts(struct exec_acts *acts)
+{
+	if (!acts->exec->is_finished || !TAILQ_EMPTY(&acts->waiters))
+		return;
+	acts->exec->acts = NULL;
+	free(acts);
+}
+
+static void on_waiter_gone(void *holder)
+{
+	struct exec_waiter *waiter = holder;
+
+	remove_waiter(waiter);
+}
+
+void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
+		       uint64_t until_ms)
+{
+	struct exec_waiter *waiter;
+	(void)all;
+
+	if (x->is_finished || !x->acts || until_ms <= clock_ms() ||
+	    (waiter = calloc(1, sizeof(*waiter))) == NULL) {
+		reply_exec(exchange, x);
+		return;
+	}
+	*waiter =
+	    (struct exec_waiter){ .acts = x->acts, .exchange = exchange, .until_ms = until_ms };
+	TAILQ_INSERT_TAIL(&x->acts->waiters, waiter, link);
+	exchange_hold(exchange, on_waiter_gone, waiter);
+}
+
+/* Those whose time is over, or all. */
+static void answer_waiters(struct exec_acts *acts, uint64_t now_ms, int *wait_ms)
+{
+	struct exec_waiter *waiter, *next;
+
+	for (waiter = TAILQ_FIRST(&acts->waiters); waiter; waiter = next) {
+		next = TAILQ_NEXT(waiter, link);
+		struct exchange *exchange = waiter->exchange;
+		if (!acts->exec->is_finished && waiter->until_ms > now_ms) {
+			*wait_ms = loop_sooner(*wait_ms, (int)(waiter->until_ms - now_ms));
+			continue;
+		}
+		remove_waiter(waiter);
+		reply_exec(exchange, acts->exec);
+	}
+}
+
+void keeper_tick_execs(struct keeper *k, uint64_t now_ms, int *wait_ms)
+{
+	struct exec_entry *x;
+
+	TAILQ_FOREACH(x, &k->entry->execs, link)
+		if (x->acts)
+			answer_waiters(x->acts, now_ms, wait_ms);
+}
+
+/* --- an exec ------------------------------------------------------------------------ */
+
+static enum session_worker worker_of(const struct exec_entry *x)
+{
+	return x->is_cell ? SESSION_WORKER_CELL : SESSION_WORKER_EXEC;
+}
+
+/* Behind the request for its worker, so that the keeper holds them until the program runs. */
+static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
+{
+	for (int signo = 1; acts->signals != 0 && signo < NSIG; signo++) {
+		if ((acts->signals & session_signal_bit(signo)) == 0)
+			continue;
+		if (session_send_signal(&acts->keeper->conn->worker, acts->exec->id, signo, err) <
+		    0)
+			return -err->code;
+		acts->signals &= ~session_signal_bit(signo);
+	}
+	return 0;
+}
+
+static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
+{
+	struct exec_acts *acts = context;
+	struct keeper *k = acts->keeper;
+	struct worker worker = WORKER_NULL;
+	auto_fd int stdin_fd = -1;
+	bool has_stdin = acts->input.is_open || acts->input.end > 0;
+
+	if (!keeper_is_live(k))
+		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
+	if (session_send_worker(&k->conn->worker, worker_of(acts->exec), acts->exec->id, &worker,
+				has_stdin ? &stdin_fd : NULL, err) < 0)
+		return -err->code;
+	if (send_held_signals(acts, err) < 0 ||
+	    (has_stdin && adopt_input(acts, &stdin_fd, err) < 0)) {
+		worker_close(&worker);
+		return -err->code;
+	}
+	*out = worker_conn_create(k->all->context.loop, &worker, err);
+	sessions_release(sessions_of(acts), acts->exec, acts->body_size);
+	acts->body_size = 0;
+	return *out ? 0 : -err->code;
+}
+
+static void on_complete(void *context, const char *result, size_t size, enum api_code why)
+{
+	struct exec_acts *acts = context;
+	struct keeper *k = acts->keeper;
+	int unused_ms = -1;
+
+	close_input(acts);
+	sessions_finish_exec(k->all->context.sessions, acts->exec, result, size, why, clock_ms(),
+			     clock_epoch_ms());
+	k->execs++;
+	answer_waiters(acts, 0, &unused_ms);
+	forget_acts(acts);
+}
+
+static struct exec_acts *create_acts(struct keeper *k, struct exec_entry *x, bool has_stdin)
+{
+	struct exec_acts *acts = calloc(1, sizeof(*acts));
+
+	if (!acts)
+		return NULL;
+	*acts = (struct exec_acts){ .exec = x,
+				    .keeper = k,
+				    .input = { .fd = -1, .watch = WATCH_NULL } };
+	acts->input.is_open = has_stdin;
+	TAILQ_INIT(&acts->waiters);
+	return acts;
+}
+
+/* Nobody's connection counts for the request of a detached exec. */
+static enum api_code hold_body(struct exec_acts *acts, const struct exec_order *order)
+{
+	if (!order->is_detached)
+		return API_CODE_COUNT;
+	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.body_size);
+	if (why == API_CODE_COUNT)
+		acts->body_size = order->run.body_size;
+	return why;
+}
+
+static enum api_code refuse_exec(struct exec_acts *acts, char *body, enum api_code why)
+{
+	sessions_drop_exec(sessions_of(acts), acts->exec);
+	free(acts);
+	free(body);
+	return why;
+}
+
+enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
+			  const struct exec_order *order, struct exec_entry **out,
+			  struct cj_error *err)
+{
+	struct execution_order run = order->run;
+	struct exec_entry *x = session_entry_add_exec(e, run.id);
+	struct exec_acts *acts = x ? create_acts(e->keeper, x, order->has_stdin) : NULL;
+
+	if (!acts) {
+		if (x)
+			sessions_drop_exec(all->context.sessions, x);
+		free(run.body);
+		(void)!cj_fail(err, ENOMEM, "queue an exec");
+		return API_INTERNAL;
+	}
+	enum api_code why = hold_body(acts, order);
+	if (why != API_CODE_COUNT)
+		return refuse_exec(acts, run.body, why);
+	x->acts = acts;
+	x->is_detached = order->is_detached;
+	x->is_cell = order->is_cell;
+	run.host = (struct execution_host){ .session = e->id,
+					    .gate = x->is_cell ? &e->cell_gate : &e->exec_gate,
+					    .spawn = spawn,
+					    .context = acts };
+	run.on_complete = on_complete;
+	run.context = acts;
+	if (execution_begin(all->context.executions, &run, &x->run, err) < 0)
+		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
+	session_entry_touch(e, clock_ms());
+	*out = x;
+	return API_CODE_COUNT;
+}
+
+enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
+{
+	struct keeper *k = x->session->keeper;
+	struct cj_error err = { 0 };
+
+	if (x->is_finished || !keeper_is_live(k))
+		return API_NOT_RUNNING;
+	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
+		x->acts->signals =
+		    session_signals_join(x->acts->signals, session_signal_bit(signo));
+		return API_CODE_COUNT;
+	}
+	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
+		return API_CODE_COUNT;
+	slog_failure(SLOG_WARNING, x->run->trace.request_id, &err, "send a signal to an exec");
+	return err.code == EAGAIN ? API_QUEUE_FULL : API_NOT_RUNNING;
+}
+
+void keeper_kill_left(const struct exec_entry *x)
+{
+	struct keeper *k = x->session->keeper;
+	struct cj_error err = { 0 };
+
+	if (keeper_is_live(k) && session_send_signal(&k->conn->worker, x->id, SIGKILL, &err) < 0)
+		slog_failure(SLOG_WARNING, "", &err, "kill what an exec left");
+}
+
+/* --- the end of the session ------------------------------------------------------------ */
+
+/* The first that is to be told.  Its end may remove others from the list. */
+static struct exec_entry *next_to_end(const struct session_entry *e, bool is_gone)
+{
+	struct exec_entry *x;
+
+	TAILQ_FOREACH(x, &e->execs, link)
+		if (!x->is_finished && !x->is_told && (is_gone || x->run->state == RUN_QUEUED))
+			return x;
+	return NULL;
+}
+
+void keeper_end_execs(struct keeper *k, bool is_gone)
+{
+	struct exec_entry *x;
+
+	while ((x = next_to_end(k->entry, is_gone)) != NULL) {
+		x->is_told = true;
+		execution_host_ended((struct run *)x->run, k->entry->message);
+	}
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON of sessions and execs.  Pure. */
+#include "runtime/service/sessions/session_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/run/report/result.h"
+
+static void put_time(struct json_writer *w, const char *key, uint64_t epoch_ms)
+{
+	const struct timespec t = { .tv_sec = (time_t)(epoch_ms / 1000),
+				    .tv_nsec = (long)(epoch_ms % 1000) * 1000000 };
+	result_put_time(w, key, &t);
+}
+
+static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
+		      const struct session_now *now)
+{
+	uint64_t left_ms = until_ms > now->mono_ms ? until_ms - now->mono_ms : 0;
+	put_time(w, key, now->epoch_ms + left_ms);
+}
+
+/* --- a session -------------------------------------------------------------- */
+
+static void put_end(struct json_writer *w, const struct session_entry *e)
+{
+	json_member_text(w, "reason", entry_reason_names[e->reason]);
+	json_member_text(w, "message", e->message);
+	if (e->state == ENTRY_ENDED)
+		put_time(w, "ended_at", e->ended_ms);
+}
+
+static void put_times(struct json_writer *w, const struct session_entry *e,
+		      const struct session_now *now)
+{
+	put_until(w, "lease_until", e->lease_until_ms, now);
+	if (e->unfinished == 0)
+		put_until(w, "idle_until", e->idle_until_ms, now);
+}
+
+static void put_usage(struct json_writer *w, const struct session_entry *e)
+{
+	json_put_key(w, "usage");
+	json_open_object(w);
+	json_member_u64(w, "cpu_ms", e->usage.cpu_ms);
+	json_member_u64(w, "memory_bytes", e->usage.memory_bytes);
+	json_member_u64(w, "pids", e->usage.pids);
+	json_member_u64(w, "denied_syscalls", e->usage.denied_syscalls);
+	json_member_u64(w, "denied_packets", e->usage.denied_packets);
+	json_close_object(w);
+}
+
+void session_json_put(struct json_writer *w, const struct session_entry *e,
+		      const struct session_now *now)
+{
+	json_open_object(w);
+	json_member_text(w, "id", e->id);
+	json_member_text(w, "profile", e->profile);
+	json_member_text(w, "context", e->is_repl ? "repl" : "none");
+	json_member_text(w, "state", entry_state_names[e->state]);
+	if (e->state >= ENTRY_ENDING)
+		put_end(w, e);
+	put_time(w, "created_at", e->created_ms);
+	if (e->state <= ENTRY_LIVE)
+		put_times(w, e, now);
+	json_member_u64(w, "lease_ms", e->lease_ms);
+	json_member_u64(w, "idle_ms", e->idle_ms);
+	json_member_u64(w, "memory_limit_bytes", e->memory_bytes);
+	json_member_u64(w, "execs", e->unfinished);
+	if (e->state != ENTRY_STARTING)
+		json_member_bool(w, "isolated", e->is_isolated);
+	if (e->has_usage)
+		put_usage(w, e);
+	json_close_object(w);
+}
+
+/* --- an exec ---------------------------------------------------------------- */
+
+static enum run_state state_of(const struct exec_entry *x)
+{
+	return x->is_finished ? RUN_FINISHED : x->run ? x->run->state : RUN_QUEUED;
+}
+
+static void put_exec_times(struct json_writer *w, const struct exec_entry *x)
+{
+	uint64_t created_ms = x->is_finished ? x->created_ms : x->run->created_ms;
+	uint64_t started_ms = x->is_finished ? x->started_ms : x->run->started_ms;
+
+	put_time(w, "created_at", created_ms);
+	if (started_ms > 0)
+		put_time(w, "started_at", started_ms);
+	if (x->is_finished)
+		put_time(w, "ended_at", x->ended_ms);
+}
+
+static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
+{
+	if (x->has_summary) {
+		json_member_text(w, "status", status_names[x->status]);
+		if (x->status == STATUS_EXITED)
+			json_member_u64(w, "exit_code", (uint64_t)x->exit_code);
+	}
+	if (x->error != API_CODE_COUNT) {
+		json_put_key(w, "error");
+		json_open_object(w);
+		json_member_text(w, "code", api_rows[x->error].code);
+		json_member_text(w, "message",
+				 x->error == API_SESSION_ENDED && x->session->message
+				     ? x->session->message
+				     : api_rows[x->error].message);
+		json_close_object(w);
+	} else if (x->is_detached && !x->result) {
+		json_member_bool(w, "result_dropped", true);
+	}
+}
+
+static void put_members(struct json_writer *w, const struct exec_entry *x)
+{
+	json_member_text(w, "id", x->id);
+	json_member_text(w, "session", x->session->id);
+	json_member_text(w, "state", run_state_names[state_of(x)]);
+	json_member_bool(w, "detached", x->is_detached);
+	put_exec_times(w, x);
+	if (x->is_finished)
+		put_exec_end(w, x);
+}
+
+void session_json_put_exec(struct json_writer *w, const struct exec_entry *x)
+{
+	json_open_object(w);
+	put_members(w, x);
+	json_close_object(w);
+}
+
+char *session_json_exec(const struct exec_entry *x, size_t *out_size)
+{
+	static const char key[] = ",\"result\":";
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0, at;
+
+	if (!w)
+		return NULL;
+	session_json_put_exec(w, x);
+	if (json_writer_take(w, &text, &size, &err) < 0)
+		return NULL;
+	char *whole = malloc(size + sizeof(key) + x->result_size + 1);
+	if (!whole)
+		return NULL;
+	at = size - 1; /* before its brace */
+	memcpy(whole, text, at);
+	if (x->result) { /* as the worker wrote it: JSON that the service does not read again */
+		memcpy(whole + at, key, sizeof(key) - 1);
+		at += sizeof(key) - 1;
+		memcpy(whole + at, x->result, x->result_size);
+		at += x->result_size;
+	}
+	memcpy(whole + at, "}\n", 3);
+	*out_size = at + 2;
+	return whole;
+}

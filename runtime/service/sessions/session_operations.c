@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on the files of sessions: a worker of the keeper for each.  Acts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/service/api/api_reply.h"
+#include "runtime/service/http/http.h"
+#include "runtime/service/operations/slog.h"
+#include "runtime/service/sessions/keeper_parts.h"
+
+#define RETRY_SOON_MS  1000
+#define LONG_LINE_MAX  (16u << 20)
+#define LINE_MAX_BYTES (2 * FILE_PIECE)
+#define BYTES_TYPE     "application/octet-stream"
+
+/* --- answers --------------------------------------------------------------------- */
+
+static const char *request_id_of(const struct file_operation *f)
+{
+	return f->exchange ? exchange_trace(f->exchange)->request_id : "";
+}
+
+/* NULL: it is answered already. */
+static struct exchange *take_exchange(struct file_operation *f)
+{
+	struct exchange *x = take_ptr(f->exchange);
+
+	if (x)
+		exchange_release(x);
+	return x;
+}
+
+/* At the next tick: what it still sends is of no use. */
+static void end_worker(struct file_operation *f)
+{
+	f->deadline_ms = clock_ms();
+}
+
+static void refuse(struct file_operation *f, enum api_code code, const char *message)
+{
+	struct exchange *x = take_exchange(f);
+
+	f->is_over = true;
+	end_worker(f);
+	if (x && exchange_is_streaming(x) && f->op == FILE_WATCH &&
+	    f->keeper->entry->state >= ENTRY_ENDING)
+		exchange_end_stream(x); /* with the session, so no change is missing */
+	else if (x && exchange_is_streaming(x))
+		exchange_break_stream(x);
+	else if (x)
+		exchange_refuse(x, code, message, NULL,
+				api_rows[code].http_status == 429 ? RETRY_SOON_MS : 0);
+}
+
+/* The worker did not answer. */
+static void fail(struct file_operation *f, const char *why)
+{
+	const struct session_entry *e = f->keeper->entry;
+
+	if (e->state >= ENTRY_ENDING) {
+		refuse(f, API_SESSION_ENDED, e->message);
+		return;
+	}
+	slog(SLOG_ERROR, request_id_of(f), "session %s: a file operation failed: %s", e->id, why);
+	refuse(f, API_INTERNAL, NULL);
+}
+
+/* The path, and a member of the result if it is there. */
+static void reply_path(struct file_operation *f, const struct json_node *result)
+{
+	static const char *const members[] = { "bytes", "created" };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w) {
+		json_open_object(w);
+		json_member_text(w, "path", f->path);
+		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+			const struct json_node *member = json_get(result, members[i]);
+			if (!member)
+				continue;
+			json_put_key(w, members[i]);
+			json_put_node(w, member);
+		}
+		json_close_object(w);
+	}
+	api_reply_json(take_exchange(f), 200, w);
+}
+
+static void reply_result(struct file_operation *f, const struct json_node *result)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w)
+		json_put_node(w, result);
+	api_reply_json(take_exchange(f), 200, w);
+}
+
+/* --- streams ----------------------------------------------------------------------- */
+
+static void on_taken(void *holder)
+{
+	struct file_operation *f = holder;
+
+	worker_conn_pause(f->conn, false);
+}
+
+static void begin_stream(struct file_operation *f, const struct json_node *result)
+{
+	(void)result;
+	f->is_over = false;
+	exchange_begin_stream_of(f->exchange,
+				 f->op == FILE_GET ? BYTES_TYPE : "application/x-ndjson", on_taken);
+	if (f->op == FILE_WATCH)
+		f->deadline_ms = 0;
+}
+
+/* HEAD, which http_reply.c sends without a body. */
+static void reply_head(struct file_operation *f, const struct json_node *result)
+{
+	struct http_reply reply = { .status = 200, .content_type = BYTES_TYPE, .text = strdup("") };
+	uint64_t bytes = 0;
+
+	(void)json_get_u64(result, "bytes", &bytes);
+	reply.size = (size_t)bytes;
+	exchange_reply(take_exchange(f), &reply);
+	end_worker(f);
+}
+
+static void reply_bytes(struct file_operation *f, const struct json_node *result)
+{
+	if (f->wants_head)
+		reply_head(f, result);
+	else if (exchange_is_inner(f->exchange))
+		f->is_over = false; /* it has no connection that could be read slowly */
+	else
+		begin_stream(f, result);
+}
+
+static bool keep_bytes(struct file_operation *f, const char *bytes, size_t size)
+{
+	char *grown = realloc(f->held, f->held_size + size + 1);
+
+	if (!grown)
+		return false;
+	f->held = grown;
+	memcpy(f->held + f->held_size, bytes, size);
+	f->held_size += size;
+	return true;
+}
+
+static void pass_on(struct file_operation *f, const char *bytes, size_t size)
+{
+	bool is_put = exchange_is_inner(f->exchange)
+			  ? keep_bytes(f, bytes, size)
+			  : exchange_put(f->exchange, bytes, size, false);
+
+	if (!is_put)
+		refuse(f, API_TOO_MANY_WAITING, NULL);
+	else if (exchange_is_behind(f->exchange))
+		worker_conn_pause(f->conn, true);
+	if (f->deadline_ms > 0)
+		f->deadline_ms = clock_ms() + SESSION_FILE_MS;
+}
+
+static void on_bytes(struct file_operation *f, const struct json_node *line)
+{
+	static char bytes[TEXT_BASE64_ROOM(4 * ((FILE_PIECE + 2) / 3)) + 1];
+	const char *text = json_get_text(line, "base64");
+	size_t length = text ? strlen(text) : SIZE_MAX, size = 0;
+
+	if (length > 4 * ((FILE_PIECE + 2) / 3) ||
+	    text_base64_decode(text, length, bytes, &size) < 0)
+		fail(f, "its worker sent bytes that are not base64");
+	else
+		pass_on(f, bytes, size);
+}
+
+static void on_event(struct file_operation *f, const char *text, size_t size)
+{
+	pass_on(f, text, size);
+	if (f->exchange)
+		pass_on(f, "\n", 1);
+}
+
+static void on_end(struct file_operation *f)
+{
+	struct http_reply reply = { .status = 200, .content_type = BYTES_TYPE };
+	struct exchange *x = take_exchange(f);
+
+	f->is_over = true;
+	if (!exchange_is_inner(x)) {
+		exchange_end_stream(x);
+		return;
+	}
+	reply.text = f->held ? take_ptr(f->held) : strdup("");
+	reply.size = f->held_size;
+	exchange_reply(x, &reply);
+}
+
+/* After the first line of a get or a watch. */
+static void on_more(struct file_operation *f, const char *type, const char *text, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *line = NULL;
+	struct cj_error err = { 0 };
+
+	if (json_parse_capped("file line", text, size, &a, &line, &err) < 0)
+		fail(f, err.msg);
+	else if (strcmp(type, "bytes") == 0 && f->op == FILE_GET)
+		on_bytes(f, line);
+	else if (strcmp(type, "event") == 0 && f->op == FILE_WATCH)
+		on_event(f, text, size);
+	else if (strcmp(type, "end") == 0)
+		on_end(f);
+	else
+		fail(f, "its worker sent another line");
+}
+
+/* --- the bytes of a put ------------------------------------------------------------ */
+
+static void close_pipe(struct file_operation *f)
+{
+	loop_unwatch(f->keeper->all->context.loop, &f->pipe.watch);
+	cj_close(&f->pipe.fd);
+	cj_free(&f->pipe.bytes);
+	f->pipe.start = f->pipe.end = 0;
+}
+
+/* A worker that has ended takes no more; its answer says why. */
+static void flush_pipe(struct file_operation *f)
+{
+	struct file_pipe *p = &f->pipe;
+
+	while (p->fd >= 0 && p->start < p->end) {
+		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
+		if (put < 0 && errno == EAGAIN)
+			break;
+		if (put < 0) {
+			close_pipe(f);
+			return;
+		}
+		p->start += (size_t)put;
+		f->deadline_ms = clock_ms() + SESSION_FILE_MS;
+	}
+	if (p->fd < 0)
+		return;
+	if (p->start == p->end && !p->is_open) {
+		close_pipe(f);
+		return;
+	}
+	loop_rewatch(f->keeper->all->context.loop, &p->watch, p->start < p->end ? EPOLLOUT : 0);
+	if (p->start == p->end && f->exchange)
+		exchange_resume_body(f->exchange);
+}
+
+static void on_pipe_ready(struct watch *w, uint32_t events)
+{
+	struct file_operation *f = watch_owner(w, struct file_operation, pipe.watch);
+
+	if (events & EPOLLERR) /* the reader is gone */
+		close_pipe(f);
+	else
+		flush_pipe(f);
+}
+
+/* Of a caller's body: what does not fit into the pipe waits here, and the caller then too. */
+static bool on_body(void *holder, const char *bytes, size_t size)
+{
+	struct file_operation *f = holder;
+	struct file_pipe *p = &f->pipe;
+
+	if (p->fd < 0)
+		return true; /* the worker's answer is on its way */
+	if (p->start > 0)
+		memmove(p->bytes, p->bytes + p->start, p->end - p->start);
+	p->end -= p->start;
+	p->start = 0;
+	char *grown = realloc(p->bytes, p->end + size);
+	if (!grown) {
+		worker_conn_close_control(f->conn); /* first: so the worker publishes no part */
+		close_pipe(f);
+		fail(f, "no memory for the bytes of a file");
+		return true;
+	}
+	p->bytes = grown;
+	memcpy(p->bytes + p->end, bytes, size);
+	p->end += size;
+	flush_pipe(f);
+	return p->end - p->start < SESSION_FILE_BUFFER;
+}
+
+void keeper_file_whole(struct exchange *x)
+{
+	struct file_operation *f = exchange_diverted_to(x);
+
+	f->pipe.is_open = false;
+	flush_pipe(f);
+}
+
+/* --- the first answer -------------------------------------------------------------- */
+
+static enum api_code code_of(enum file_error error)
+{
+	static const enum api_code codes[FILE_ERROR_COUNT] = {
+		[FILE_NOT_FOUND] = API_NOT_FOUND, [FILE_NOT_REGULAR] = API_NOT_REGULAR,
+		[FILE_TOO_LARGE] = API_TOO_LARGE, [FILE_OUTSIDE] = API_BAD_REQUEST,
+		[FILE_NO_SPACE] = API_NO_SPACE,   [FILE_DENIED] = API_FORBIDDEN_FILE,
+		[FILE_EXISTS] = API_EXISTS,       [FILE_FAILED] = API_INTERNAL,
+	};
+	return codes[error];
+}
+
+static void answer(struct file_operation *f, const struct file_answer *a)
+{
+	static void (*const replies[FILE_OP_COUNT])(struct file_operation *,
+						    const struct json_node *) = {
+		[FILE_GET] = reply_bytes,   [FILE_PART] = reply_result, [FILE_PUT] = reply_path,
+		[FILE_LIST] = reply_result, [FILE_REMOVE] = reply_path, [FILE_STAT] = reply_result,
+		[FILE_MKDIR] = reply_path,  [FILE_RENAME] = reply_path, [FILE_WATCH] = begin_stream,
+	};
+
+	f->is_over = true;
+	if (!f->exchange)
+		return;
+	if (a->is_ok)
+		replies[f->op](f, a->result);
+	else if (a->error == FILE_FAILED)
+		fail(f, a->message);
+	else
+		refuse(f, code_of(a->error), a->message);
+}
+
+/* --- the worker ------------------------------------------------------------------- */
+
+static void on_line(struct worker_conn *conn, const char *text, size_t size)
+{
+	struct file_operation *f = conn->owner;
+	auto_arena struct arena a = { 0 };
+	struct readiness_line said;
+	struct file_answer got;
+	struct cj_error err = { 0 };
+	char type[16];
+
+	if (f->is_over)
+		return;
+	worker_conn_line_type(text, type);
+	if (strcmp(type, "ready") == 0)
+		return;
+	if (strcmp(type, "unready") == 0) {
+		ready_read(text, size, &said);
+		slog(SLOG_WARNING, request_id_of(f), "session %s: %s", f->keeper->entry->id,
+		     said.why);
+		refuse(f, API_TOO_MANY_WAITING, NULL);
+	} else if (strcmp(type, "file") != 0) {
+		on_more(f, type, text, size);
+	} else if (file_answer_read(text, size, &a, &got, &err) < 0) {
+		fail(f, err.msg);
+	} else {
+		answer(f, &got);
+	}
+}
+
+/* A watch may last as long as the session, so it is no use of it. */
+static void count_use(const struct file_operation *f, int change)
+{
+	struct session_entry *e = f->keeper->entry;
+
+	if (f->op == FILE_WATCH)
+		return;
+	e->files += (unsigned)change;
+	session_entry_touch(e, clock_ms());
+}
+
+static void destroy(struct file_operation *f)
+{
+	TAILQ_REMOVE(&f->keeper->files, f, link);
+	f->keeper->operations--;
+	count_use(f, -1);
+	worker_conn_destroy(&f->conn); /* first, as in on_body() */
+	close_pipe(f);
+	free(f->held);
+	free(f->path);
+	free(f);
+}
+
+static void on_ended(struct worker_conn *conn, const char *why)
+{
+	struct file_operation *f = conn->owner;
+
+	if (!f->is_over)
+		fail(f, why[0] ? why : "its worker ended without an answer");
+	destroy(f);
+}
+
+/* Nobody wants the answer: the worker ends with its socket. */
+static void on_caller_gone(void *holder)
+{
+	struct file_operation *f = holder;
+
+	f->exchange = NULL;
+	destroy(f);
+}
+
+static int send_job(struct file_operation *f, const struct file_job *job, struct cj_error *err)
+{
+	auto_free char *body = NULL;
+	struct job whole = { .kind = JOB_FILE, .trace = *exchange_trace(f->exchange) };
+
+	if (file_job_write(job, &body, &whole.body_size, err) < 0)
+		return -err->code;
+	whole.body = body;
+	(void)snprintf(whole.id, sizeof(whole.id), "%s", f->keeper->entry->id);
+	return worker_send_job(&f->conn->worker, &whole, err);
+}
+
+static size_t line_max(const struct file_job *job)
+{
+	return job->op == FILE_LIST || job->op == FILE_PART ? LONG_LINE_MAX : LINE_MAX_BYTES;
+}
+
+static int adopt_pipe(struct file_operation *f, int *fd, struct cj_error *err)
+{
+	f->pipe.fd = take_fd(fd);
+	if (loop_watch(f->keeper->all->context.loop, &f->pipe.watch, f->pipe.fd, on_pipe_ready,
+		       err) < 0)
+		return -err->code;
+	flush_pipe(f);
+	return 0;
+}
+
+static int begin(struct file_operation *f, const struct file_job *job, struct cj_error *err)
+{
+	struct keeper *k = f->keeper;
+	struct worker worker = WORKER_NULL;
+	bool is_put = job->op == FILE_PUT;
+	auto_fd int pipe_fd = -1;
+
+	if (session_send_worker(&k->conn->worker,
+				is_put || job->op == FILE_MKDIR ? SESSION_WORKER_WRITE
+								: SESSION_WORKER_FILE,
+				"", &worker, is_put ? &pipe_fd : NULL, err) < 0)
+		return -err->code;
+	f->conn = worker_conn_create(k->all->context.loop, &worker, err);
+	if (!f->conn)
+		return -err->code;
+	f->conn->owner = f;
+	f->conn->line = on_line;
+	f->conn->ended = on_ended;
+	f->conn->line_max = line_max(job);
+	if (send_job(f, job, err) < 0)
+		return -err->code;
+	return is_put ? adopt_pipe(f, &pipe_fd, err) : 0;
+}
+
+static struct file_operation *create(struct keeper *k, const struct file_order *order,
+				     struct exchange *x)
+{
+	struct file_operation *f = calloc(1, sizeof(*f));
+	char *path = f ? strdup(order->job.path) : NULL;
+
+	if (!path) {
+		free(f);
+		return NULL;
+	}
+	*f = (struct file_operation){ .keeper = k,
+				      .exchange = x,
+				      .op = order->job.op,
+				      .wants_head = order->wants_head,
+				      .path = path,
+				      .deadline_ms = clock_ms() + SESSION_FILE_MS,
+				      .pipe = { .fd = -1,
+						.watch = WATCH_NULL,
+						.bytes = order->bytes,
+						.end = order->bytes ? order->size : 0,
+						.is_open = !order->bytes } };
+	TAILQ_INSERT_TAIL(&k->files, f, link);
+	k->operations++;
+	count_use(f, 1);
+	return f;
+}
+
+/* API_CODE_COUNT: there is room for one more. */
+static enum api_code admit(const struct keepers *all, const struct session_entry *e)
+{
+	const struct keeper *k;
+	unsigned callers = 0, total = 0;
+
+	TAILQ_FOREACH(k, &all->list, link) {
+		total += k->operations;
+		callers += strcmp(k->entry->caller, e->caller) == 0 ? k->operations : 0;
+	}
+	if (callers >= SESSION_FILES_MAX)
+		return API_TOO_MANY_WAITING;
+	return total >= SESSION_ALL_FILES_MAX ? API_QUEUE_FULL : API_CODE_COUNT;
+}
+
+static void hold(struct file_operation *f, uint64_t max_bytes)
+{
+	const struct http_diversion body = { on_body, on_caller_gone, f, (size_t)max_bytes };
+
+	if (f->op == FILE_PUT && f->pipe.is_open)
+		exchange_divert_body(f->exchange, &body);
+	else
+		exchange_hold(f->exchange, on_caller_gone, f);
+}
+
+void keeper_file(struct keepers *all, struct session_entry *e, const struct file_order *order,
+		 struct exchange *x)
+{
+	enum api_code code = admit(all, e);
+	struct cj_error err = { 0 };
+	struct file_operation *f = code == API_CODE_COUNT ? create(e->keeper, order, x) : NULL;
+
+	if (!f) {
+		free(order->bytes);
+		exchange_refuse(x, code == API_CODE_COUNT ? API_INTERNAL : code, NULL, NULL,
+				code == API_CODE_COUNT ? 0 : RETRY_SOON_MS);
+		return;
+	}
+	hold(f, order->job.max_bytes);
+	if (begin(f, &order->job, &err) < 0) {
+		fail(f, err.msg);
+		destroy(f);
+	}
+}
+
+/* --- time ------------------------------------------------------------------------- */
+
+void keeper_tick_files(struct keeper *k, uint64_t now_ms, int *wait_ms)
+{
+	struct file_operation *f, *next;
+
+	for (f = TAILQ_FIRST(&k->files); f; f = next) {
+		next = TAILQ_NEXT(f, link);
+		if (f->deadline_ms == 0)
+			continue;
+		if (f->deadline_ms > now_ms) {
+			*wait_ms = loop_sooner(*wait_ms, (int)(f->deadline_ms - now_ms));
+			continue;
+		}
+		if (!f->is_over)
+			fail(f, "it took too long");
+		destroy(f);
+	}
+}
+
+void keeper_close_files(struct keeper *k)
+{
+	struct file_operation *f;
+
+	while ((f = TAILQ_FIRST(&k->files)) != NULL) {
+		if (!f->is_over)
+			fail(f, "the session has ended");
+		destroy(f);
+	}
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of sessions.  Pure. */
+#include "runtime/service/sessions/sessions.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/run/report/result.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+const char *const entry_state_names[] = {
+	[ENTRY_STARTING] = "starting",
+	[ENTRY_LIVE] = "live",
+	[ENTRY_ENDING] = "ending",
+	[ENTRY_ENDED] = "ended",
+};
+static_assert(sizeof(entry_state_names) / sizeof(entry_state_names[0]) == ENTRY_STATE_COUNT,
+	      "every state has a name");
+
+const char *const entry_reason_names[] = {
+	[ENDED_CLOSED] = "closed", [ENDED_LEASE] = "lease",   [ENDED_IDLE] = "idle",
+	[ENDED_DRAIN] = "drain",   [ENDED_OOM] = "oom",       [ENDED_KILLED] = "killed",
+	[ENDED_STUCK] = "stuck",   [ENDED_FAILED] = "failed",
+};
+static_assert(sizeof(entry_reason_names) / sizeof(entry_reason_names[0]) == ENDED_REASON_COUNT,
+	      "every reason has a name");
+
+const char *const entry_reason_texts[] = {
+	[ENDED_CLOSED] = "the session was closed",
+	[ENDED_LEASE] = "the session's lease is over",
+	[ENDED_IDLE] = "the session was idle for too long",
+	[ENDED_DRAIN] = "the service is shutting down",
+	[ENDED_OOM] = "the programs of the session together exceeded its memory limit",
+	[ENDED_KILLED] = "a program of the session ended the first process of its jail",
+	[ENDED_STUCK] = "the processes of an exec could not be killed",
+	[ENDED_FAILED] = "the session's jail failed; the service's log has the reason",
+};
+static_assert(sizeof(entry_reason_texts) / sizeof(entry_reason_texts[0]) == ENDED_REASON_COUNT,
+	      "every reason has a text");
+
+void sessions_init(struct sessions *s)
+{
+	*s = (struct sessions){ 0 };
+	TAILQ_INIT(&s->entries);
+}
+
+static void drop_result(struct sessions *s, struct exec_entry *x)
+{
+	s->results_bytes -= x->result_size;
+	x->result_size = 0;
+	cj_free(&x->result);
+}
+
+void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes)
+{
+	assert(bytes <= x->held_bytes);
+	x->held_bytes -= bytes;
+	s->held_bytes -= bytes;
+}
+
+void sessions_drop_exec(struct sessions *s, struct exec_entry *x)
+{
+	struct session_entry *e = x->session;
+
+	TAILQ_REMOVE(&e->execs, x, link);
+	if (x->is_finished)
+		e->finished--;
+	else
+		e->unfinished--;
+	drop_result(s, x);
+	sessions_release(s, x, x->held_bytes);
+	free(x);
+}
+
+void sessions_drop(struct sessions *s, struct session_entry *e)
+{
+	struct exec_entry *x, *next;
+
+	for (x = TAILQ_FIRST(&e->execs); x; x = next) {
+		next = TAILQ_NEXT(x, link);
+		sessions_drop_exec(s, x);
+	}
+	TAILQ_REMOVE(&s->entries, e, link);
+	if (e->state == ENTRY_ENDED) {
+		s->ended--;
+	} else {
+		s->live--;
+		s->reserved_bytes -= e->memory_bytes;
+		e->account->sessions--;
+	}
+	if (e->is_own_message)
+		free((char *)e->message);
+	free(e);
+}
+
+void sessions_fini(struct sessions *s)
+{
+	struct session_entry *e;
+
+	while ((e = TAILQ_FIRST(&s->entries)) != NULL)
+		sessions_drop(s, e);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits)
+{
+	struct session_entry *e;
+
+	s->limits = *limits;
+	TAILQ_FOREACH(e, &s->entries, link) {
+		e->lease_ms = least(e->lease_ms, limits->lease_ms);
+		e->idle_ms = least(e->idle_ms, limits->idle_ms);
+	}
+}
+
+/* --- a new session ---------------------------------------------------------- */
+
+static int check_time(const char *name, uint64_t ms, uint64_t most_ms, struct cj_error *err)
+{
+	char asked[32], most[32];
+
+	if (ms <= most_ms)
+		return 0;
+	text_format_duration(ms, asked, sizeof(asked));
+	text_format_duration(most_ms, most, sizeof(most));
+	return cj_reject_as(err, EPERM, "%s: %s is more than %s, the most that a session may have",
+			    name, asked, most);
+}
+
+/* Else the caller would try again and again. */
+static int check_memory(uint64_t bytes, uint64_t most, struct cj_error *err)
+{
+	char asked[32], limit[32];
+
+	if (bytes <= most)
+		return 0;
+	text_format_size(bytes, asked, sizeof(asked));
+	text_format_size(most, limit, sizeof(limit));
+	(void)!cj_reject_as(err, EPERM,
+			    "memory: %s is more than %s, the most that all sessions may reserve",
+			    asked, limit);
+	return cj_hint(err,
+		       "ask for less memory; session_memory in cejail-serve(8) is the maximum");
+}
+
+int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
+			    struct cj_error *err)
+{
+	int rc = check_time("lease", o->lease_ms, s->limits.lease_ms, err);
+	if (rc == 0)
+		rc = check_time("idle", o->idle_ms, s->limits.idle_ms, err);
+	return rc < 0 ? rc : check_memory(o->memory_bytes, s->limits.memory_bytes, err);
+}
+
+enum api_code sessions_admit(const struct sessions *s, const struct account *a,
+			     uint64_t memory_bytes)
+{
+	const struct sessions_limits *l = &s->limits;
+
+	if (a->sessions >= a->rights->sessions)
+		return API_TOO_MANY_SESSIONS;
+	if (s->live >= l->count || s->reserved_bytes > l->memory_bytes ||
+	    memory_bytes > l->memory_bytes - s->reserved_bytes)
+		return API_SESSIONS_FULL;
+	return API_CODE_COUNT;
+}
+
+static uint64_t default_lease(const struct sessions *s, const struct session_order *o)
+{
+	return least(o->renew_on_use ? s->limits.idle_ms : SESSION_LEASE_MS, s->limits.lease_ms);
+}
+
+struct session_entry *sessions_add(struct sessions *s, const struct session_order *o)
+{
+	struct session_entry *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	(void)snprintf(e->id, sizeof(e->id), "%s", o->id);
+	(void)snprintf(e->caller, sizeof(e->caller), "%s", o->account->name);
+	(void)snprintf(e->profile, sizeof(e->profile), "%s", o->profile);
+	TAILQ_INIT(&e->execs);
+	e->is_repl = o->is_repl;
+	e->account = o->account;
+	e->memory_bytes = o->memory_bytes;
+	e->renew_on_use = o->renew_on_use;
+	e->lease_ms = o->lease_ms ? o->lease_ms : default_lease(s, o);
+	e->idle_ms = o->idle_ms ? o->idle_ms : s->limits.idle_ms;
+	e->created_ms = o->epoch_ms;
+	e->lease_until_ms = o->now_ms + e->lease_ms;
+	e->idle_until_ms = o->now_ms + e->idle_ms;
+	e->exec_gate.most = SESSION_EXECS_AT_ONCE;
+	e->cell_gate.most = 1;
+	TAILQ_INSERT_TAIL(&s->entries, e, link);
+	s->live++;
+	s->reserved_bytes += e->memory_bytes;
+	e->account->sessions++;
+	return e;
+}
+
+struct session_entry *sessions_find(const struct sessions *s, const char *caller, const char *id)
+{
+	struct session_entry *e;
+
+	TAILQ_FOREACH(e, &s->entries, link)
+		if (strcmp(e->id, id) == 0 && strcmp(e->caller, caller) == 0)
+			return e;
+	return NULL;
+}
+
+/* --- its life --------------------------------------------------------------- */
+
+void session_entry_live(struct session_entry *e, uint64_t now_ms)
+{
+	assert(e->state == ENTRY_STARTING);
+	e->state = ENTRY_LIVE;
+	session_entry_renew(e, e->lease_ms, now_ms);
+}
+
+void session_entry_touch(struct session_entry *e, uint64_t now_ms)
+{
+	e->idle_until_ms = now_ms + e->idle_ms;
+	if (e->renew_on_use)
+		e->lease_until_ms = now_ms + e->lease_ms;
+}
+
+void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms)
+{
+	e->lease_ms = lease_ms;
+	e->lease_until_ms = now_ms + lease_ms;
+	session_entry_touch(e, now_ms);
+}
+
+void session_entry_ending(struct session_entry *e, enum entry_reason reason, const char *message)
+{
+	if (e->state >= ENTRY_ENDING)
+		return;
+	char *own = message ? strdup(message) : NULL;
+	e->state = ENTRY_ENDING;
+	e->reason = reason;
+	e->message = own ? own : entry_reason_texts[reason];
+	e->is_own_message = own != NULL;
+}
+
+/* An ended session of this caller, if it has too many; else the oldest, if there are too many. */
+static void forget_one(struct sessions *s, const char *caller)
+{
+	struct session_entry *e, *oldest = NULL, *callers_oldest = NULL;
+	size_t same = 0;
+
+	TAILQ_FOREACH(e, &s->entries, link) {
+		if (e->state != ENTRY_ENDED)
+			continue;
+		bool is_same = strcmp(e->caller, caller) == 0;
+		oldest = oldest ? oldest : e;
+		callers_oldest = callers_oldest || !is_same ? callers_oldest : e;
+		same += is_same;
+	}
+	if (callers_oldest && same > SESSIONS_OF_A_CALLER_MAX)
+		sessions_drop(s, callers_oldest);
+	else if (oldest && s->ended > SESSIONS_REMEMBERED_MAX)
+		sessions_drop(s, oldest);
+}
+
+void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms)
+{
+	char caller[CALLER_NAME_MAX];
+
+	assert(e->state == ENTRY_ENDING && e->unfinished == 0);
+	e->state = ENTRY_ENDED;
+	e->ended_ms = epoch_ms;
+	e->account->sessions--;
+	e->account = NULL;
+	e->keeper = NULL;
+	s->live--;
+	s->ended++;
+	s->reserved_bytes -= e->memory_bytes;
+	(void)snprintf(caller, sizeof(caller), "%s", e->caller);
+	forget_one(s, caller);
+}
+
+/* While an exec is unfinished or a file is in use, the session is not idle. */
+static bool is_busy(const struct session_entry *e)
+{
+	return e->unfinished > 0 || e->files > 0;
+}
+
+struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
+				   enum entry_reason *out_reason, uint64_t *wait_ms)
+{
+	struct session_entry *e;
+
+	TAILQ_FOREACH(e, &s->entries, link) {
+		if (e->state != ENTRY_LIVE || (e->renew_on_use && is_busy(e)))
+			continue;
+		bool is_lease = is_busy(e) || e->lease_until_ms <= e->idle_until_ms;
+		uint64_t until_ms = is_lease ? e->lease_until_ms : e->idle_until_ms;
+		if (until_ms <= now_ms) {
+			*out_reason = is_lease ? ENDED_LEASE : ENDED_IDLE;
+			return e;
+		}
+		*wait_ms = least(*wait_ms, until_ms - now_ms);
+	}
+	return NULL;
+}
+
+/* --- execs ------------------------------------------------------------------ */
+
+enum api_code session_entry_admit_exec(const struct session_entry *e)
+{
+	return e->unfinished >= SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING ? API_TOO_MANY_WAITING
+									      : API_CODE_COUNT;
+}
+
+struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id)
+{
+	struct exec_entry *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->session = e;
+	x->error = API_CODE_COUNT;
+	(void)snprintf(x->id, sizeof(x->id), "%s", id);
+	TAILQ_INSERT_TAIL(&e->execs, x, link);
+	e->unfinished++;
+	return x;
+}
+
+struct exec_entry *session_entry_find_exec(const struct session_entry *e, const char *id)
+{
+	struct exec_entry *x;
+
+	TAILQ_FOREACH_REVERSE(x, &e->execs, exec_list, link)
+		if (strcmp(x->id, id) == 0)
+			return x;
+	return NULL;
+}
+
+static uint64_t held_of(const struct sessions *s, const char *caller)
+{
+	const struct session_entry *e;
+	const struct exec_entry *x;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(e, &s->entries, link)
+		if (e->unfinished > 0 && strcmp(e->caller, caller) == 0)
+			TAILQ_FOREACH(x, &e->execs, link)
+				bytes += x->held_bytes;
+	return bytes;
+}
+
+enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t bytes)
+{
+	if (bytes > SESSION_HELD_MAX || held_of(s, x->session->caller) + bytes > SESSION_HELD_MAX)
+		return API_TOO_MANY_WAITING;
+	if (s->held_bytes + bytes > SESSION_ALL_HELD_MAX)
+		return API_QUEUE_FULL;
+	x->held_bytes += bytes;
+	s->held_bytes += bytes;
+	return API_CODE_COUNT;
+}
+
+/* NULL caller: of all.  The result that was kept first, or NULL. */
+static struct exec_entry *oldest_result(const struct sessions *s, const char *caller,
+					uint64_t *out_bytes)
+{
+	struct session_entry *e;
+	struct exec_entry *x, *oldest = NULL;
+
+	*out_bytes = 0;
+	TAILQ_FOREACH(e, &s->entries, link) {
+		if (caller && strcmp(e->caller, caller) != 0)
+			continue;
+		TAILQ_FOREACH(x, &e->execs, link) {
+			*out_bytes += x->result_size;
+			if (x->result && (!oldest || x->kept_until_ms < oldest->kept_until_ms))
+				oldest = x;
+		}
+	}
+	return oldest;
+}
+
+static void bound_results(struct sessions *s, const char *caller, uint64_t most)
+{
+	struct exec_entry *x;
+	uint64_t bytes;
+
+	while ((x = oldest_result(s, caller, &bytes)) != NULL && bytes > most)
+		drop_result(s, x);
+}
+
+static void keep_result(struct sessions *s, struct exec_entry *x, const char *result, size_t size,
+			uint64_t now_ms)
+{
+	x->kept_until_ms = now_ms + SESSION_RESULT_MS;
+	x->result = malloc(size);
+	if (!x->result)
+		return;
+	memcpy(x->result, result, size);
+	x->result_size = size;
+	s->results_bytes += size;
+	bound_results(s, x->session->caller, KEPT_RESULTS_MAX);
+	if (s->results_bytes > KEPT_ALL_RESULTS_MAX)
+		bound_results(s, NULL, KEPT_ALL_RESULTS_MAX);
+}
+
+/* Those that callers wait for stay. */
+static void forget_execs(struct sessions *s, struct session_entry *e)
+{
+	struct exec_entry *x = TAILQ_FIRST(&e->execs), *next;
+
+	for (; x && e->finished > SESSION_EXECS_REMEMBERED; x = next) {
+		next = TAILQ_NEXT(x, link);
+		if (x->is_finished && !x->acts)
+			sessions_drop_exec(s, x);
+	}
+}
+
+void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *result, size_t size,
+			  enum api_code error, uint64_t now_ms, uint64_t epoch_ms)
+{
+	const struct run *run = x->run;
+
+	x->created_ms = run->created_ms;
+	x->started_ms = run->started_ms;
+	x->ended_ms = epoch_ms;
+	x->has_summary = run->has_summary;
+	x->status = run->summary.status;
+	x->exit_code = run->summary.exit_code;
+	x->error = error;
+	x->run = NULL;
+	x->is_finished = true;
+	x->session->unfinished--;
+	x->session->finished++;
+	sessions_release(s, x, x->held_bytes);
+	session_entry_touch(x->session, now_ms);
+	if (result && x->is_detached)
+		keep_result(s, x, result, size, now_ms);
+	forget_execs(s, x->session);
+}
+
+void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait_ms)
+{
+	struct session_entry *e;
+	struct exec_entry *x;
+
+	if (s->results_bytes == 0)
+		return;
+	TAILQ_FOREACH(e, &s->entries, link)
+		TAILQ_FOREACH(x, &e->execs, link) {
+			if (!x->result)
+				continue;
+			if (x->kept_until_ms <= now_ms)
+				drop_result(s, x);
+			else
+				*wait_ms = least(*wait_ms, x->kept_until_ms - now_ms);
+		}
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sessions - the table of sessions and of their execs: states, leases, ceilings, kept results.
+ * Pure: time is an argument.  keepers.h acts on it.
+ *
+ * A session only moves forward through its states.  It counts for its caller, and reserves its
+ * memory limit, until it has ended: then nothing of its jail is left.  The last ended sessions of a
+ * caller are remembered, with the reason, and so are the last execs of a session.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "runtime/service/access/account.h"
+#include "runtime/service/api/api_error.h"
+#include "runtime/service/queue/runs.h"
+#include "runtime/service/keeper/session_channel.h"
+
+#define SESSIONS_OF_A_CALLER_MAX 32 /* remembered */
+#define SESSIONS_REMEMBERED_MAX  512
+#define SESSION_EXECS_AT_ONCE    16 /* session_channel.h has room for these, a cell and files */
+#define SESSION_EXECS_WAITING    32
+#define SESSION_EXECS_REMEMBERED 32
+#define SESSION_LEASE_MS         (5 * 60 * 1000) /* of a session that asks for none */
+#define SESSION_RESULT_MS        (10 * 60 * 1000)
+#define SESSION_HELD_MAX         (32u << 20) /* bytes of a caller on their way to programs */
+#define SESSION_ALL_HELD_MAX     (256u << 20)
+
+enum entry_state { ENTRY_STARTING, ENTRY_LIVE, ENTRY_ENDING, ENTRY_ENDED, ENTRY_STATE_COUNT };
+extern const char *const entry_state_names[ENTRY_STATE_COUNT];
+
+enum entry_reason {
+	ENDED_CLOSED,
+	ENDED_LEASE,
+	ENDED_IDLE,
+	ENDED_DRAIN,
+	ENDED_OOM,
+	ENDED_KILLED,
+	ENDED_STUCK,
+	ENDED_FAILED,
+	ENDED_REASON_COUNT
+};
+extern const char *const entry_reason_names[ENDED_REASON_COUNT]; /* "closed", "lease", ... */
+/* The sentence that callers read. */
+extern const char *const entry_reason_texts[ENDED_REASON_COUNT];
+
+struct exec_entry {
+	TAILQ_ENTRY(exec_entry) link;
+	struct session_entry *session;
+	char id[PLAN_ID_MAX];
+	bool is_detached, is_cell, is_finished;
+	bool is_told;          /* that its session has ended */
+	const struct run *run; /* of an unfinished one */
+	/* Of a finished one. */
+	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: never */
+	bool has_summary;
+	enum status status;
+	int exit_code;
+	enum api_code error; /* API_CODE_COUNT: it had a result */
+	char *result;        /* of a detached one; NULL: not kept, or no longer */
+	size_t result_size;
+	uint64_t kept_until_ms; /* monotonic */
+	/* Of an unfinished one: of a detached one's request, and of its input. */
+	size_t held_bytes;
+	struct exec_acts *acts; /* of an unfinished one, and while callers wait: keepers.h */
+};
+TAILQ_HEAD(exec_list, exec_entry);
+
+struct session_entry {
+	TAILQ_ENTRY(session_entry) link;
+	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
+	bool is_repl;
+	enum entry_state state;
+	enum entry_reason reason; /* of ENTRY_ENDING and ENTRY_ENDED */
+	const char *message;      /* a constant, or malloc'ed where is_own_message */
+	bool is_own_message;
+	struct account *account; /* NULL: ended */
+	uint64_t memory_bytes;   /* reserved */
+	uint64_t lease_ms, idle_ms;
+	bool renew_on_use; /* what begins the idle time again also renews the lease */
+	uint64_t lease_until_ms, idle_until_ms; /* monotonic */
+	uint64_t created_ms, ended_ms;          /* since the epoch */
+	struct exec_list execs;                 /* oldest first */
+	size_t unfinished, finished;            /* of them */
+	unsigned files;                         /* file operations in progress, without watches */
+	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
+	bool is_isolated, has_usage;
+	struct session_line usage; /* the last status */
+	struct keeper *keeper;     /* of one that has not ended: keepers.h */
+};
+TAILQ_HEAD(session_list, session_entry);
+
+struct sessions_limits {
+	unsigned count;
+	uint64_t memory_bytes;      /* of all */
+	uint64_t lease_ms, idle_ms; /* the longest */
+};
+
+struct sessions {
+	struct session_list entries; /* oldest first, in any state */
+	size_t live, ended;          /* live: that have not ended */
+	uint64_t reserved_bytes, results_bytes, held_bytes;
+	struct sessions_limits limits;
+};
+
+void sessions_init(struct sessions *s);
+void sessions_fini(struct sessions *s);
+/* At the start and after a reload: each later use of a session renews its times by no more. */
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);
+
+struct session_order {
+	const char *id, *profile;
+	struct account *account;
+	bool is_repl;
+	uint64_t memory_bytes, lease_ms, idle_ms; /* 0: the default */
+	bool renew_on_use;
+	uint64_t now_ms, epoch_ms;
+};
+/* A lease, an idle time or a memory limit above the limits: EPERM, and the message names it. */
+int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
+			    struct cj_error *err);
+/* May this caller have one more?  API_CODE_COUNT: yes. */
+enum api_code sessions_admit(const struct sessions *s, const struct account *a,
+			     uint64_t memory_bytes);
+/* Starting; all of it is copied, but for the account.  NULL: no memory. */
+struct session_entry *sessions_add(struct sessions *s, const struct session_order *o);
+
+/* Also of those that have ended.  The session of another caller is not found. */
+struct session_entry *sessions_find(const struct sessions *s, const char *caller, const char *id);
+
+void session_entry_live(struct session_entry *e, uint64_t now_ms);
+/* The caller did something with it: its idle time begins again, and so may its lease. */
+void session_entry_touch(struct session_entry *e, uint64_t now_ms);
+void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);
+/* From starting or live, once; later ones change nothing.  `message` NULL: the reason's. */
+void session_entry_ending(struct session_entry *e, enum entry_reason reason, const char *message);
+/* Nothing of it is left.  Forgets the oldest ended ones above the limits. */
+void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms);
+/* Removes one that never lived. */
+void sessions_drop(struct sessions *s, struct session_entry *e);
+
+/*
+ * sessions_due - a live session whose lease or idle time is over, or NULL; then *wait_ms is lowered
+ * to the time until the next.
+ */
+struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
+				   enum entry_reason *out_reason, uint64_t *wait_ms);
+
+/* --- execs ------------------------------------------------------------------------- */
+
+/* May the session have one more?  API_CODE_COUNT: yes. */
+enum api_code session_entry_admit_exec(const struct session_entry *e);
+/* Unfinished; its `run` is to be set.  NULL: no memory. */
+struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id);
+/* Removes one that did not begin after all. */
+void sessions_drop_exec(struct sessions *s, struct exec_entry *x);
+/* The newest with that id; NULL: none, or forgotten. */
+struct exec_entry *session_entry_find_exec(const struct session_entry *e, const char *id);
+/*
+ * sessions_finish_exec - `run` is read a last time.  A detached exec's result is copied and kept as
+ * the limits allow; NULL: there is none, because of `error`.
+ */
+void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *result, size_t size,
+			  enum api_code error, uint64_t now_ms, uint64_t epoch_ms);
+/*
+ * sessions_hold - count bytes that wait in memory for an exec; finishing it releases the rest.
+ *
+ * API_CODE_COUNT: there is room.
+ */
+enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t bytes);
+void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes);
+/* Drops results that are too old; lowers *wait_ms to the time until the next. */
+void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait_ms);

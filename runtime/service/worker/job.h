@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job - the messages between the server and a worker.  Pure, but for descriptors.
+ *
+ * To the worker, once: one byte with a sealed memfd, which has a header (one line of JSON) and the
+ * request's body as the caller sent it.  To the server: JSON lines, in this order:
+ *
+ *	{"type":"ready","zygote":Z}                        the jail is sealed and waits; its
+ *	                                                   interpreter is of the zygote or not,
+ *	                                                   and a "message" says why not
+ *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
+ *	                                                   worker; the end.  A cold worker tells
+ *	                                                   what fails ahead of its job as its result
+ *	{"type":"stale"}                                   a zygote's files have changed
+ *	--- after the job ---
+ *	{"type":"start"|"stdout"|..., ...}                 as --events-fd (events.h); only if asked
+ *	{"type":"summary", ...}                            for audit and metrics; no output
+ *	{"type":"result","result":{...}}                   last, always; then end of file
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/run/request/rights.h"
+#include "runtime/service/operations/trace.h"
+#include "runtime/jail/outcome.h"
+
+/* How far a jail is prepared before its request arrives. */
+enum tier {
+	TIER_COLD,        /* not at all */
+	TIER_JAIL,        /* sealed */
+	TIER_INTERPRETER, /* sealed, and the profile's interpreter waits inside */
+	TIER_REPL,        /* a session in it, whose interpreter waits for its first cell */
+	TIER_COUNT
+};
+extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter", "repl" */
+
+/* What the worker that receives a job is to do; its body is a request (request.h) or a file_job. */
+enum job_kind {
+	JOB_RUN,     /* run one program in a jail of its own */
+	JOB_SESSION, /* keep a jail for the execs of a session: the request names no program */
+	JOB_EXEC,    /* run one program in the session's jail; to a worker of a keeper */
+	JOB_FILE,    /* one operation on a file of the session's jail; likewise */
+	JOB_KIND_COUNT
+};
+extern const char *const job_kind_names[JOB_KIND_COUNT]; /* "run", "session", "exec", "file" */
+
+struct job {
+	enum job_kind kind;
+	char id[PLAN_ID_MAX]; /* the run's; of a JOB_SESSION the session's */
+	struct trace trace;
+	bool wants_events;
+	bool may_name_host_paths;
+	/* The rights were validated with this profile; a worker that read another refuses.  "":
+	 * any.
+	 */
+	char profile_sha256[SHA256_HEX_MAX];
+	struct rights_clamp clamp;
+	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
+	const char *body; /* borrowed */
+	size_t body_size;
+};
+
+/* Of all artefacts together, as bytes in the result itself. */
+#define JOB_ARTIFACTS_MAX ARTIFACTS_INLINE_MAX
+
+/* Returns a sealed memfd. */
+int job_write(const struct job *job, struct cj_error *err);
+/* The body lives in the arena. */
+int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
+
+/* The memfd on its way, beside one byte; job_receive returns it. */
+int job_send(int sock_fd, int memfd, struct cj_error *err);
+int job_receive(int sock_fd, struct cj_error *err);
+
+/* For metrics, audit, and GET /v1/runs of a finished run. */
+struct summary {
+	enum status status;
+	int exit_code, signal; /* -1 and 0 where there is none */
+	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
+	char error_message[512];
+	bool is_callers_own; /* the caller's mistake: it gets the whole message */
+	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
+	struct usage usage;
+	bool has_network; /* the plan has a public one */
+	enum network_state network_state;
+	uint64_t setup_us; /* from the job to the program's first instruction */
+	uint64_t denied_packets, denied_syscalls, stdout_bytes, stderr_bytes, artifacts;
+};
+struct json_writer;
+void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */
+struct json_node;
+int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err);
+
+/*
+ * job_send_line - write one line in one piece: it is shorter than the socket's buffer.
+ * Fails: EAGAIN when a non-blocking socket has no room; nothing is written then.
+ */
+int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err);
+
+/* The first line.  `zygote_failure`: why the interpreter is not of the zygote, or NULL. */
+int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,
+	       struct cj_error *err);
+void unready_tell(int sock_fd, const struct cj_error *why);
+/* Of a keeper, after "ready": another zygote should take over (zygote_keeper.h). */
+void stale_tell(int sock_fd);
+
+/* Of either line. */
+struct readiness_line {
+	bool is_of_zygote;
+	char stage[32]; /* of an error */
+	/* message and hint; of a "ready" line "": no failure */
+	char why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX];
+};
+void ready_read(const char *line, size_t size, struct readiness_line *out);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spawner - a small process that forks the workers.
+ *
+ * It is forked before the server listens, reads a token or receives a request.  So no worker, and
+ * no init, starts with a secret or another caller's bytes in its memory; and fork(2) of a small
+ * process is fast.  The spawner has one thread.  It ends with the server, every worker with the
+ * spawner (PDEATHSIG, and the sockets), every jail with its worker.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+#include "runtime/service/worker/job.h"
+
+#define SPAWNER_LINGER_S 15 /* for workers to end; a jail takes at most 10, supervisor.c */
+#define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* the longest spawner_end() */
+
+struct spawner {
+	int sock_fd; /* SEQPACKET, non-blocking; -1: none */
+	int pidfd;
+};
+#define SPAWNER_NULL                                                                               \
+	{                                                                                          \
+		.sock_fd = -1, .pidfd = -1                                                         \
+	}
+
+/* The arguments of a new worker, or of the keeper of a zygote. */
+struct worker_order {
+	const char *profile;
+	enum tier tier; /* of a worker */
+	int sock_fd, control_fd;
+	int zygote_fd; /* of a worker: the socket of the zygote to fork from; -1: none */
+	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
+};
+
+/* What a worker does from its fork to its end: worker_main(), or that of --fake. */
+struct worker_life {
+	/* Runs in: a child of the spawner.  Takes the descriptors; does not return. */
+	void (*main)(void *context, const struct worker_order *order);
+	void (*keep_zygote)(const struct worker_order *order); /* zygote_keeper.h; NULL: none */
+	void *context; /* as it is when the spawner is forked */
+};
+
+/* Forks it.  Runs in: the server, before anything else is opened.  Borrows `life` for the call. */
+int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_error *err);
+void spawner_end(struct spawner *s); /* and all its workers */
+
+/* The server's ends of a worker's descriptors. */
+struct worker {
+	int sock_fd;    /* stream: the job to the worker, lines back (job.h); non-blocking */
+	int control_fd; /* closing it cancels the run, or ends a waiting worker or a zygote */
+};
+#define WORKER_NULL                                                                                \
+	{                                                                                          \
+		.sock_fd = -1, .control_fd = -1                                                    \
+	}
+
+/*
+ * Makes both ends of a worker's descriptors, for one that another process forks.  On failure the
+ * caller closes what is there.
+ */
+int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
+		     struct cj_error *err);
+
+/* What worker is wanted. */
+struct worker_wish {
+	const char *profile;
+	enum tier tier;
+	int zygote_fd; /* as in struct worker_order; borrowed */
+	bool has_job;
+};
+
+/*
+ * spawner_ask - a worker.  It returns before the worker exists.  The worker's lines report
+ * failures; end of file without a result means that it died.
+ */
+int spawner_ask(struct spawner *s, const struct worker_wish *wish, struct worker *out,
+		struct cj_error *err);
+
+/* The keeper of a new zygote for `profile`, in the same way; borrows nothing. */
+int spawner_ask_zygote(struct spawner *s, const char *profile, struct worker *out,
+		       struct cj_error *err);
+
+/* Sends the job; the worker does the rest. */
+int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err);
+void worker_close(struct worker *w);

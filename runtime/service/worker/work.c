@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The job of a worker.  Acts.
+ *
+ * Every failure after the job arrives is an outcome with STATUS_SETUP_ERROR, so each job has
+ * exactly one result.
+ */
+#include "runtime/service/worker/work.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/run/report/explain.h"
+#include "runtime/service/worker/work_result.h"
+
+/* --- the job --- */
+
+bool work_await_job(const struct work *w, int signal_fd)
+{
+	struct pollfd sources[] = {
+		{ .fd = w->sock_fd, .events = POLLIN },
+		{ .fd = w->control_fd },
+		{ .fd = signal_fd, .events = POLLIN },
+		{ .fd = w->driver.jail ? jail_waiting_fd(w->driver.jail) : -1, .events = POLLIN },
+	};
+
+	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
+		;
+	/*
+	 * A job that is cancelled at once is still read: it was sent before the control pipe
+	 * closed.
+	 */
+	return fd_await(w->sock_fd, POLLIN, 0);
+}
+
+int work_read_job(struct work *w, struct cj_error *err)
+{
+	auto_fd int memfd = job_receive(w->sock_fd, err);
+	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	return 0;
+}
+
+static const enum request_kind request_kinds[JOB_KIND_COUNT] = {
+	[JOB_RUN] = REQUEST_RUN,
+	[JOB_SESSION] = REQUEST_SESSION,
+	[JOB_EXEC] = REQUEST_EXEC,
+};
+
+/* What the jail of a session has is decided already; an exec has limits of its own only here. */
+static struct rights_clamp clamp_of(const struct job *job)
+{
+	const struct ceilings *c = &job->clamp.ceilings;
+	const struct rights_clamp of_exec = {
+		.ceilings = { .wall_ms = c->wall_ms, .output_bytes = c->output_bytes },
+	};
+
+	return job->kind == JOB_EXEC ? of_exec : job->clamp;
+}
+
+static int apply(struct work *w, struct cj_error *err)
+{
+	const struct job *job = &w->job;
+	const struct rights_clamp clamp = clamp_of(job);
+	/* The server has checked the sizes of the same bytes already. */
+	const struct request_caps caps = { SIZE_MAX,
+					   SIZE_MAX,
+					   SIZE_MAX,
+					   SIZE_MAX,
+					   .profile = job->kind == JOB_EXEC ? w->profile : NULL,
+					   .kind = request_kinds[job->kind] };
+
+	if (request_parse((struct blob){ job->body, job->body_size }, &caps, &w->arena, &w->request,
+			  err) < 0 ||
+	    request_apply(&w->request, job->may_name_host_paths, &w->config, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	rights_clamp_apply(&clamp, &w->config);
+	return 0;
+}
+
+/* The settings that a jail is prepared with; a request that changes one needs a cold worker. */
+#define SHAPE(member)                                                                              \
+	{                                                                                          \
+#member, offsetof(struct config, member), sizeof(((struct config *)0)->member)     \
+	}
+static const struct part {
+	const char *name;
+	size_t offset, size;
+} shape[] = {
+	SHAPE(memory_bytes), SHAPE(millicpus),     SHAPE(pids),     SHAPE(cpu_ms),
+	SHAPE(disk_bytes),   SHAPE(nofile),        SHAPE(rootfs),   SHAPE(writable),
+	SHAPE(noexec),       SHAPE(ro_binds),      SHAPE(binds),    SHAPE(connects),
+	SHAPE(overlays),     SHAPE(tmpfs),         SHAPE(hostname), SHAPE(network),
+	SHAPE(uplink),       SHAPE(network_start), SHAPE(allow),    SHAPE(allow_private),
+	SHAPE(seccomp),      SHAPE(strict),        SHAPE(tty),      SHAPE(cgroup_parent),
+	SHAPE(env),          SHAPE(workdir),       SHAPE(command),
+};
+#define PARTS             (sizeof(shape) / sizeof(shape[0]))
+#define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */
+
+/* The server chooses the tier; this fails only if it chose wrongly. */
+static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
+{
+	size_t parts = w->tier >= TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
+
+	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
+		if (memcmp((const char *)before + shape[i].offset,
+			   (const char *)&w->config + shape[i].offset, shape[i].size) != 0)
+			return cj_reject(err, "the jail was prepared with another '%s'",
+					 shape[i].name);
+	return 0;
+}
+
+/* The server has validated the request against the profile with this hash. */
+static int check_profile(const struct work *w, struct cj_error *err)
+{
+	const char *validated = w->job.profile_sha256;
+
+	if (validated[0] == '\0' || strcmp(validated, w->config.profile_sha256) == 0)
+		return 0;
+	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was validated",
+			    w->profile);
+	cj_hint(err, "send the request again");
+	return cj_stage(err, "profile");
+}
+
+int work_configure(struct work *w, struct cj_error *err)
+{
+	const struct config before = w->config;
+
+	if (check_profile(w, err) < 0 || apply(w, err) < 0)
+		return -err->code;
+	if (check_shape(w, &before, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	return 0;
+}
+
+/*
+ * Execs that run at once share /box, so the code of each has another name: main.py, main-1.py.  The
+ * name that a request itself asks for stays.
+ */
+static int name_code(struct work *w, struct cj_error *err)
+{
+	struct config *c = &w->config;
+
+	if (w->exec_number == 0 || !w->request.has_code || json_get(w->request.root, "file_name"))
+		return 0;
+	const char *name = plan_code_name(c, NULL, &c->arena);
+	const char *dot = strrchr(name, '.');
+	size_t stem = dot ? (size_t)(dot - name) : strlen(name);
+	c->file_name =
+	    arena_printf(&c->arena, "%.*s-%u%s", (int)stem, name, w->exec_number, dot ? dot : "");
+	return c->file_name ? 0 : cj_fail(err, ENOMEM, "name the code's file");
+}
+
+static int plan_job(struct work *w, struct cj_error *err)
+{
+	if (w->job.kind != JOB_RUN && w->job.kind != JOB_EXEC) {
+		(void)!cj_reject(err, "a job of the kind '%s' has no program",
+				 job_kind_names[w->job.kind]);
+		return cj_stage(err, "worker");
+	}
+	if (work_configure(w, err) < 0)
+		return -err->code;
+	if (name_code(w, err) < 0 ||
+	    request_plan(&w->request, &w->config, &w->asked, &w->program, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	w->program.limits.interrupts = w->request.interrupt;
+	return 0;
+}
+
+/* The kernel kills a worker that hangs; the server notices the end of its socket. */
+int work_limit_life(uint64_t wall_ms, struct cj_error *err)
+{
+	struct sigevent kill = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	const struct itimerspec when = { .it_value.tv_sec =
+					     (time_t)((wall_ms + WORK_GRACE_MS) / 1000) };
+	timer_t timer;
+
+	if (wall_ms == 0)
+		return 0;
+	if (timer_create(CLOCK_MONOTONIC, &kill, &timer) < 0 ||
+	    timer_settime(timer, 0, &when, NULL) < 0)
+		return cj_fail(err, errno, "limit the worker's lifetime");
+	return 0;
+}
+
+static int open_stdin(struct work *w, struct cj_error *err)
+{
+	const struct blob *bytes = &w->request.stdin_bytes;
+
+	if (!w->program.interactive || w->stdin_fd >= 0 || w->interpreter)
+		return 0;
+	w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
+	return w->stdin_fd < 0 ? -err->code : 0;
+}
+
+/* --- the run --- */
+
+static void set_driver(struct work *w)
+{
+	struct jail *prepared = w->driver.jail;
+	struct blob input = { NULL, 0 };
+
+	if (w->program.interactive)
+		input = w->request.stdin_bytes;
+	w->program.collects_changed = w->request.wants_changed;
+	w->driver = (struct run_driver){
+		.plan = &w->asked,
+		.program = &w->program,
+		.run_id = w->job.id,
+		.jail_name = w->jail_name,
+		.jail = prepared,
+		.events = w->job.wants_events ? &w->events : NULL,
+		/* The server stops reading when its caller does. */
+		.waits_for_events = true,
+		.wants_value = true,
+		.artifacts_fd = -1,
+		.artifacts_memory_bytes = w->request.artifacts_bytes,
+		.interpreter = w->interpreter,
+		.cell_input = input,
+		.cell = SESSION_CELL_NULL,
+	};
+}
+
+static struct jail_io make_io(const struct work *w)
+{
+	return (struct jail_io){
+		.stdin_fd = w->stdin_fd,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.tty_fd = -1,
+		.room_fd = w->sock_fd,
+		.hangup_fd = w->control_fd,
+	};
+}
+
+/* What an earlier exec left there is not the value of this one. */
+static void forget_value(const struct work *w)
+{
+	if (w->session_id && w->program.value_path)
+		jail_forget_value(w->driver.jail, w->program.value_path);
+}
+
+static int run(struct work *w, struct cj_error *err)
+{
+	struct outcome *o = &w->outcome;
+	bool is_collected;
+
+	if (work_limit_life(w->program.limits.wall_ms, err) < 0 || open_stdin(w, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	w->driver.io = make_io(w);
+	forget_value(w);
+	if (run_driver_start(&w->driver, err) < 0)
+		return -err->code;
+	w->setup_us = clock_us() - w->job.sent_us;
+	if (run_driver_finish(&w->driver, o, &is_collected, err) < 0)
+		return -err->code;
+	if (o->exec_errno != 0)
+		explain_exec_failure(o, w->program.argv.items[0]);
+	return 0;
+}
+
+void work_serve(struct work *w, const struct cj_error *early)
+{
+	struct cj_error err = { 0 }, undelivered = { 0 };
+
+	outcome_init(&w->outcome, w->job.id, 0);
+	events_init(&w->events, w->sock_fd);
+	w->events.patience_ms = -1; /* no limit: the server reads to the end, or ends this worker */
+	if (early && early->code != 0)
+		err = *early;
+	int rc = err.code != 0 ? -err.code : plan_job(w, &err);
+	if (rc == 0) {
+		set_driver(w);
+		run_driver_begin(&w->driver, &w->outcome);
+		rc = run(w, &err);
+	}
+	if (rc < 0) {
+		outcome_fail(&w->outcome, &err);
+		w->is_callers_own = work_is_callers_own(w, &err);
+	}
+	(void)!work_deliver(w, &undelivered);
+}

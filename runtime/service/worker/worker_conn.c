@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads lines from a worker's socket.  Acts. */
+#include "runtime/service/worker/worker_conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define ROOM_MIN 4096
+#define LINE_MIN (64u << 10) /* until the run sets the limit for its result */
+
+static void end(struct worker_conn *w, const char *why)
+{
+	loop_unwatch(w->loop, &w->watch);
+	w->ended(w, why);
+}
+
+static int make_room(struct worker_conn *w)
+{
+	if (w->room - w->size > ROOM_MIN / 2)
+		return 0;
+	size_t room = w->room ? 2 * w->room : ROOM_MIN;
+	char *grown = realloc(w->buffer, room);
+	if (!grown)
+		return -ENOMEM;
+	w->buffer = grown;
+	w->room = room;
+	return 0;
+}
+
+/* Calls back for every whole line and keeps the rest. */
+static void handle_lines(struct worker_conn *w)
+{
+	char *begin = w->buffer, *limit = w->buffer + w->size, *newline;
+
+	while ((newline = memchr(begin + w->searched, '\n',
+				 (size_t)(limit - begin) - w->searched)) != NULL) {
+		*newline = '\0';
+		w->searched = 0;
+		w->line(w, begin, (size_t)(newline - begin));
+		begin = newline + 1;
+	}
+	w->size = (size_t)(limit - begin);
+	w->searched = w->size;
+	if (w->size > 0 && begin != w->buffer)
+		memmove(w->buffer, begin, w->size);
+}
+
+static void on_ready(struct watch *watch, uint32_t events)
+{
+	struct worker_conn *w = watch_owner(watch, struct worker_conn, watch);
+	(void)events; /* read(2) reports everything */
+
+	if (make_room(w) < 0) {
+		end(w, "no memory for its line");
+		return;
+	}
+	ssize_t got = sys_read(w->worker.sock_fd, w->buffer + w->size, w->room - w->size);
+	if (got < 0 && errno == EAGAIN)
+		return;
+	if (got <= 0) {
+		end(w, got == 0 || errno == ECONNRESET ? "" : strerror(errno));
+		return;
+	}
+	w->size += (size_t)got;
+	handle_lines(w);
+	if (w->size > w->line_max)
+		end(w, "its line is too long");
+}
+
+struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,
+				       struct cj_error *err)
+{
+	struct worker_conn *w = calloc(1, sizeof(*w));
+	if (!w) {
+		worker_close(worker);
+		(void)!cj_fail(err, ENOMEM, "connect to a worker");
+		return NULL;
+	}
+	*w = (struct worker_conn){ .loop = loop, .worker = *worker, .line_max = LINE_MIN };
+	*worker = (struct worker)WORKER_NULL;
+	if (loop_watch(loop, &w->watch, w->worker.sock_fd, on_ready, err) < 0)
+		worker_conn_destroy(&w);
+	return w;
+}
+
+void worker_conn_destroy(struct worker_conn **w)
+{
+	if (!*w)
+		return;
+	loop_unwatch((*w)->loop, &(*w)->watch);
+	worker_close(&(*w)->worker);
+	free((*w)->buffer);
+	free(*w);
+	*w = NULL;
+}
+
+void worker_conn_pause(struct worker_conn *w, bool is_paused)
+{
+	if (w->is_paused == is_paused)
+		return;
+	w->is_paused = is_paused;
+	loop_rewatch(w->loop, &w->watch, is_paused ? 0 : EPOLLIN);
+}
+
+void worker_conn_close_control(struct worker_conn *w)
+{
+	cj_close(&w->worker.control_fd);
+}
+
+void worker_conn_line_type(const char *line, char out[static 16])
+{
+	static const char before[] = "{\"type\":\"";
+	size_t size = 0;
+
+	if (strncmp(line, before, sizeof(before) - 1) == 0) {
+		const char *name = line + sizeof(before) - 1;
+		size_t length = strcspn(name, "\"");
+		size = length < 16 && name[length] == '"' ? length : 0;
+		memcpy(out, name, size);
+	}
+	out[size] = '\0';
+}

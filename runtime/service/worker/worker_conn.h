@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_conn - the connection to a worker and the lines it sends (job.h).  The pool owns it first,
+ * then a run: the new owner sets the two callbacks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/loop.h"
+#include "runtime/service/worker/spawner.h"
+
+struct worker_conn {
+	struct loop *loop;
+	struct worker worker;
+	struct watch watch;
+	char *buffer; /* [0, size) is the beginning of an incomplete line */
+	size_t size, room, searched;
+	size_t line_max; /* a longer line ends the connection */
+	bool is_paused;
+
+	void *owner;
+	/* A line without its newline, with a NUL.  Must not destroy the connection. */
+	void (*line)(struct worker_conn *w, const char *text, size_t size);
+	/* No more lines will come; `why`: the error, or "".  May destroy the connection. */
+	void (*ended)(struct worker_conn *w, const char *why);
+};
+
+/* Takes the worker, also when it fails. */
+struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,
+				       struct cj_error *err);
+void worker_conn_destroy(struct worker_conn **w);
+/*
+ * While paused it is not read, so the worker waits.  Its last lines are read even if it has ended.
+ */
+void worker_conn_pause(struct worker_conn *w, bool is_paused);
+/* Cancels its run, or ends a waiting worker; its lines still come. */
+void worker_conn_close_control(struct worker_conn *w);
+
+/* "start" of {"type":"start",...}; "" for any other line. */
+void worker_conn_line_type(const char *line, char out[static 16]);

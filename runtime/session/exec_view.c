@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One exec of a session: a view of the session's jail.  Acts; runs in the exec worker.
+ *
+ * The view has the session's plan, layers, limits and handles.  Where a run has init, it has the
+ * reaper: link, init_pid and init_pidfd are the reaper's.  Its cgroup is the exec's own.  It has no
+ * listener and no network: the keeper serves both.
+ */
+#include "runtime/session/exec_view.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/session/session_kill.h"
+#include "runtime/session/session_state.h"
+#include "runtime/kernel/process/session_tree.h"
+
+static struct session_row *row_of(const struct jail *view)
+{
+	return &view->exec->session->shared->rows[view->exec->slot];
+}
+
+/* --- open ------------------------------------------------------------------------------- */
+
+/* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
+ * number was still its own. */
+static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
+{
+	struct pollfd link = { .fd = view->link.sock_fd };
+	view->init_pid = host_pid;
+	view->init_pidfd = host_pid > 0 ? sys_pidfd_open(host_pid) : -1;
+	if (host_pid <= 0 || view->init_pidfd < 0)
+		return cj_fail(err, host_pid > 0 ? errno : ESRCH, "find the reaper");
+	if (poll(&link, 1, 0) > 0 && (link.revents & POLLHUP))
+		return cj_reject_as(err, ECHILD, "the reaper was killed");
+	return 0;
+}
+
+static int meet_reaper(struct jail *view, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct reaper reaper;
+	if (step_await(&view->link, STEP_REAPER, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(reaper))
+		return cj_fail(err, EPROTO, "meet the reaper");
+	memcpy(&reaper, msg.data, sizeof(reaper));
+	if (open_reaper(view, msg.sender.pid, err) < 0)
+		return -err->code;
+	atomic_store(&row_of(view)->reaper_pid, reaper.pid);
+	atomic_store(&row_of(view)->reaper_host_pid, msg.sender.pid);
+
+	/* Before it has a child: each process that it starts is born there. */
+	int rc = view->cgroup.dir_fd >= 0 ? session_cgroup_join(&view->cgroup, msg.sender.pid) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "move the reaper into its cgroup") : 0;
+}
+
+static void borrow(struct jail *view, const struct jail *j)
+{
+	view->root = j->root;
+	view->endpoints = j->endpoints;
+	view->handles = j->handles;
+	view->signal_fd = j->signal_fd; /* signalfd(2) reads the signals of the reading process */
+	view->old_signals = j->old_signals;
+	memcpy(view->limits, j->limits, sizeof(view->limits));
+	memcpy(view->layers, j->layers, sizeof(view->layers));
+	for (size_t i = 0; i < j->warnings.count; i++)
+		jail_warn(view, "%s", j->warnings.items[i]);
+}
+
+static struct jail *create_view(struct session *s, unsigned slot, const char *id)
+{
+	struct jail *view = jail_state_create(s->jail->plan, id);
+	if (!view)
+		return NULL;
+	view->exec = arena_array(&view->arena, 1, sizeof(*view->exec));
+	if (!view->exec) {
+		jail_state_free(&view);
+		return NULL;
+	}
+	*view->exec = (struct session_exec){ .session = s, .slot = slot };
+	borrow(view, s->jail);
+	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
+	view->cgroup = s->slots[slot].leaf;
+	view->link = (struct step_link){ s->slots[slot].link_fd, "the reaper", step_names };
+	return view;
+}
+
+int session_exec_open(struct session *s, unsigned slot, const char *id, struct jail **out,
+		      struct cj_error *err)
+{
+	struct jail *view = create_view(s, slot, id);
+	if (!view)
+		return cj_fail(err, ENOMEM, "create a view of the session's jail");
+	if (meet_reaper(view, err) < 0) {
+		session_exec_close(&view);
+		cj_stage(err, "exec");
+		return cj_wrap(err, "exec");
+	}
+	*out = view;
+	return 0;
+}
+
+void session_exec_begin_cell(struct jail *view)
+{
+	cgroup_read_usage(&view->exec->session->jail->cgroup, &view->exec->before);
+}
+
+void session_exec_set_cell(const struct jail *view, uint32_t number)
+{
+	atomic_store(&row_of(view)->cell, number);
+}
+
+/* --- while it runs --------------------------------------------------------------------- */
+
+void session_exec_starting(struct jail *view)
+{
+	atomic_store(&row_of(view)->is_started, true);
+}
+
+void session_exec_started(struct jail *view, pid_t main_pid)
+{
+	atomic_store(&row_of(view)->main_pid, main_pid);
+}
+
+pid_t session_exec_reaper(const struct jail *view)
+{
+	return atomic_load(&row_of(view)->reaper_pid);
+}
+
+bool session_exec_was_oom_killed(const struct jail *view)
+{
+	return atomic_load(&row_of(view)->is_oom_killed);
+}
+
+bool session_exec_interrupt(const struct jail *view)
+{
+	const struct session_row *row = row_of(view);
+	pid_t main_pid = atomic_load(&row->main_pid);
+	return main_pid > 0 && session_tree_signal(view->handles.proc_fd, main_pid,
+						   atomic_load(&row->reaper_pid), SIGINT) == 0;
+}
+
+static void decide_with_session(struct jail *view, enum session_end end, struct outcome *out)
+{
+	const struct session_shared *shared = view->exec->session->shared;
+	if (end == SESSION_OOM) {
+		jail_warn(view,
+			  "all programs of the session together used more memory than it may");
+		outcome_decide(out, STATUS_OOM);
+	} else if (end == SESSION_LIVES && atomic_load(&shared->is_closing)) {
+		outcome_decide(out, STATUS_CANCELLED);
+	} else {
+		if (end == SESSION_LIVES)
+			jail_warn(view, "a program killed the reaper of this one, so its own end "
+					"is not known");
+		else
+			jail_warn(view, "the session ended (%s) before the program did",
+				  session_end_names[end]);
+		out->signal = SIGKILL;
+		outcome_decide(out, STATUS_SIGNALED);
+	}
+}
+
+void session_exec_lost(struct jail *view, struct outcome *out)
+{
+	struct cgroup_usage own = { 0 };
+	cgroup_read_usage(&view->cgroup, &own);
+	if (own.oom_kills > 0 || session_exec_was_oom_killed(view)) {
+		out->signal = SIGKILL;
+		outcome_decide(out, STATUS_OOM);
+		return;
+	}
+	const unsigned end = atomic_load(&view->exec->session->shared->end);
+	decide_with_session(view, end < SESSION_END_COUNT ? (enum session_end)end : SESSION_FAILED,
+			    out);
+}
+
+/* --- the end ---------------------------------------------------------------------------- */
+
+static struct session_target target_of(const struct jail *view)
+{
+	return (struct session_target){
+		.row = row_of(view),
+		.leaf = &view->cgroup,
+		.proc_fd = view->handles.proc_fd,
+		.link_fd = view->link.sock_fd,
+	};
+}
+
+static enum exec_state settle(struct jail *view, bool may_stay)
+{
+	const struct session_target t = target_of(view);
+	enum session_left left = may_stay ? session_look(&t, &view->exec->is_empty)
+					  : session_kill_all(&t, &view->exec->is_empty);
+	if (left == LEFT_UNKNOWN)
+		return EXEC_REAPER_KILLED;
+	if (left == LEFT_SOME)
+		return may_stay ? EXEC_LEFT : EXEC_STUCK;
+	return EXEC_EMPTY;
+}
+
+bool session_exec_end(struct jail *view, bool may_stay)
+{
+	atomic_store(&row_of(view)->main_pid, 0);
+	enum exec_state state = settle(view, may_stay);
+	session_packets_settle(view->exec->session, view->exec->slot); /* while it still counts */
+	atomic_store(&row_of(view)->state, state);
+	if (state == EXEC_STUCK)
+		jail_warn(view,
+			  "a process of the program did not die within %d s: the session ends",
+			  SESSION_KILL_MS / 1000);
+	return state == EXEC_LEFT || state == EXEC_EMPTY;
+}
+
+/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
+static void send_denials(const struct jail *view, const struct outcome *out)
+{
+	for (size_t i = 0; view->run.io.denied && i < out->network.ndenied; i++)
+		view->run.io.denied(view->run.io.context, &out->network.denied[i]);
+}
+
+int session_exec_evidence(const struct jail *view, struct outcome *out, struct cj_error *err)
+{
+	const struct session_shared *shared = view->exec->session->shared;
+	session_packets_settle(view->exec->session, view->exec->slot); /* a cell's end is no end */
+	out->network.state = (enum network_state)atomic_load(&shared->network);
+	if (out->network.state == NETWORK_FAILED)
+		out->network.why = arena_strdup(&out->arena, shared->network_why);
+	if (out->network.state != NETWORK_UNUSED)
+		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
+	if (session_packets_read(row_of(view), out, err) < 0)
+		return -err->code;
+	send_denials(view, out);
+	return session_denied_read(row_of(view), out, err);
+}
+
+static uint64_t growth(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void session_exec_count(const struct jail *view, struct cgroup_usage *cg)
+{
+	struct cgroup_usage all = { 0 };
+	const struct cgroup_usage *before = &view->exec->before;
+	cgroup_read_usage(&view->exec->session->jail->cgroup, &all);
+	cg->own_ooms = growth(before->own_ooms, all.own_ooms);
+	/* A refused fork counts where the limit is, before Linux 6.11 in the exec's own cgroup. */
+	cg->pids_max_hits =
+	    larger(cg->pids_max_hits, growth(before->pids_max_hits, all.pids_max_hits));
+	cg->throttled_us = larger(cg->throttled_us, growth(before->throttled_us, all.throttled_us));
+}
+
+void session_exec_close(struct jail **view)
+{
+	cj_close(&(*view)->init_pidfd);
+	jail_state_free(view);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at, reads and lists files of a jail in which programs run.  Acts. */
+#include "runtime/session/files/session_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/kernel/process/privileges.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/session/files/session_path.h"
+
+const char *const session_file_kind_names[SESSION_FILE_KIND_COUNT] = {
+	[SESSION_FILE_REGULAR] = "file",    [SESSION_FILE_DIRECTORY] = "directory",
+	[SESSION_FILE_SYMLINK] = "symlink", [SESSION_FILE_FIFO] = "fifo",
+	[SESSION_FILE_SOCKET] = "socket",   [SESSION_FILE_OTHER] = "other",
+};
+
+const char *session_file_fault(int code)
+{
+	static const struct {
+		int code;
+		const char *name;
+	} faults[] = {
+		{ ENOENT, "not_found" },   { ENOTDIR, "not_found" },    { ELOOP, "not_found" },
+		{ EISDIR, "not_regular" }, { ENOTSUP, "not_regular" },  { EFBIG, "too_large" },
+		{ EXDEV, "outside" },      { EINVAL, "outside" },       { ENOSPC, "no_space" },
+		{ EDQUOT, "no_space" },    { EACCES, "denied" },        { EPERM, "denied" },
+		{ EBUSY, "denied" },       { EROFS, "denied" },         { EEXIST, "exists" },
+		{ ENOTEMPTY, "exists" },   { ENAMETOOLONG, "outside" },
+	};
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (faults[i].code == code)
+			return faults[i].name;
+	return "failed";
+}
+
+/* --- the rights of a program -------------------------------------------------------------- */
+
+int session_files_become(const struct jail *j, struct cj_error *err)
+{
+	const struct idmap *ids = &j->ids;
+	(void)umask(022);
+	if (privileges_become(ids->uid, ids->gid, ids->may_setgroups, err) < 0 ||
+	    privileges_keep_only(-1, err) < 0 || privileges_no_new(err) < 0)
+		return cj_wrap(err, "become the user of the session");
+	return 0;
+}
+
+/* --- one file ---------------------------------------------------------------------------- */
+
+static enum session_file_kind kind_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return SESSION_FILE_REGULAR;
+	case S_IFDIR:
+		return SESSION_FILE_DIRECTORY;
+	case S_IFLNK:
+		return SESSION_FILE_SYMLINK;
+	case S_IFIFO:
+		return SESSION_FILE_FIFO;
+	case S_IFSOCK:
+		return SESSION_FILE_SOCKET;
+	default:
+		return SESSION_FILE_OTHER;
+	}
+}
+
+/* Each byte becomes at most four. */
+const char *session_file_shown(const char *path, struct arena *a)
+{
+	size_t size = strlen(path), room = 4 * size + 13;
+	auto_free char *shown = malloc(room);
+	if (!shown)
+		return NULL;
+	(void)text_escape(path, size, false, shown, room);
+	return arena_strdup(a, shown);
+}
+
+/* False: no memory. */
+static bool set_path(struct session_file *f, const char *path, struct arena *a)
+{
+	f->path = session_file_shown(path, a);
+	f->is_escaped = f->path && strcmp(f->path, path) != 0;
+	return f->path != NULL;
+}
+
+static bool describe(const struct stat *st, const char *path, struct arena *a,
+		     struct session_file *out)
+{
+	*out = (struct session_file){
+		.kind = kind_of(st->st_mode),
+		.bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+		.mode = st->st_mode & 07777,
+		.mtime_ms =
+		    (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000) + st->st_mtim.tv_nsec / 1000000,
+	};
+	return set_path(out, path, a);
+}
+
+int session_file_stat(const struct jail *j, const char *path, struct arena *a,
+		      struct session_file *out, struct cj_error *err)
+{
+	struct session_path at;
+	struct stat st;
+	if (session_path_parse(j, path, a, &at, err) < 0)
+		return -err->code;
+	auto_fd int fd = session_path_open(&at, O_PATH, err);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return session_path_fail(&at, errno, "look at", err);
+	return describe(&st, at.path, a, out) ? 0 : cj_fail(err, ENOMEM, "look at '%s'", at.path);
+}
+
+static int refuse_kind(const struct session_path *at, const struct stat *st, struct cj_error *err)
+{
+	if (S_ISREG(st->st_mode))
+		return 0;
+	int code = S_ISDIR(st->st_mode) ? EISDIR : ENOTSUP;
+	return cj_reject_as(err, code, "'%s' is no regular file: its type is %s", at->path,
+			    session_file_kind_names[kind_of(st->st_mode)]);
+}
+
+/*
+ * Opening a FIFO would let a program go on that waits for a reader: so the type is checked before,
+ * and again by descriptor, because the name may stand for another file by then.
+ */
+static int open_regular(const struct session_path *at, struct stat *st, struct cj_error *err)
+{
+	auto_fd int seen_fd = session_path_open(at, O_PATH, err);
+	if (seen_fd < 0)
+		return seen_fd;
+	if (fstat(seen_fd, st) < 0)
+		return session_path_fail(at, errno, "look at", err);
+	if (refuse_kind(at, st, err) < 0)
+		return -err->code;
+
+	auto_fd int fd = session_path_open(at, O_RDONLY | O_NONBLOCK | O_NOCTTY, err);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, st) < 0)
+		return session_path_fail(at, errno, "look at", err);
+	return refuse_kind(at, st, err) < 0 ? -err->code : take_fd(&fd);
+}
+
+int session_file_open(const struct jail *j, const char *path, uint64_t max_bytes, struct arena *a,
+		      struct session_file *out, struct cj_error *err)
+{
+	struct session_path at;
+	struct stat st;
+	if (session_path_parse(j, path, a, &at, err) < 0)
+		return -err->code;
+	auto_fd int fd = open_regular(&at, &st, err);
+	if (fd < 0)
+		return fd;
+	if ((uint64_t)st.st_size > max_bytes) /* before a sparse file is read for nothing */
+		return cj_reject_as(err, EFBIG, "'%s' has %llu bytes; %llu may be read", at.path,
+				    (unsigned long long)st.st_size, (unsigned long long)max_bytes);
+	if (!describe(&st, at.path, a, out))
+		return cj_fail(err, ENOMEM, "read '%s'", at.path);
+	return take_fd(&fd);
+}
+
+/* --- a directory ------------------------------------------------------------------------- */
+
+struct lister {
+	struct arena *arena;
+	struct session_file *items;
+	size_t count, max_entries, path_bytes;
+	unsigned depth;
+	bool is_truncated;
+};
+
+static bool is_dot(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* False: no room is left, and the listing ends. */
+static bool has_room(struct lister *l, const char *path)
+{
+	l->path_bytes += strlen(path);
+	bool is_full = l->count >= l->max_entries || l->path_bytes > SESSION_LIST_BYTES_MAX;
+	l->is_truncated |= is_full;
+	return !is_full;
+}
+
+static int add_entry(struct lister *l, const char *path, const struct stat *st,
+		     struct cj_error *err)
+{
+	struct session_file *items = arena_grow(l->arena, l->items, l->count, sizeof(*items));
+	if (!items || !describe(st, path, l->arena, &items[l->count]))
+		return cj_fail(err, ENOMEM, "list the directory");
+	l->items = items;
+	l->count++;
+	return 0;
+}
+
+static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
+			  struct cj_error *err);
+
+/* A directory that is gone meanwhile is no failure.  Returns 1: there is no room for more. */
+/* NOLINTNEXTLINE(misc-no-recursion): SESSION_LIST_DEPTH_MAX */
+static int list_entry(struct lister *l, int dir_fd, const char *path, const char *name,
+		      unsigned depth, struct cj_error *err)
+{
+	struct stat st;
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	auto_arena struct arena a = { 0 };
+	const char *full = arena_printf(&a, "%s/%s", path, name);
+	if (!full)
+		return cj_fail(err, ENOMEM, "list '%s'", path);
+	if (!has_room(l, full))
+		return 1;
+	if (add_entry(l, full, &st, err) < 0)
+		return -err->code;
+	if (!S_ISDIR(st.st_mode) || depth + 1 >= l->depth)
+		return 0;
+	int fd = session_path_enter(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	if (fd < 0) {
+		l->is_truncated |= fd != -ENOENT;
+		return 0;
+	}
+	return list_directory(l, fd, full, depth + 1, err);
+}
+
+/* Takes fd. */
+/* NOLINTNEXTLINE(misc-no-recursion): SESSION_LIST_DEPTH_MAX */
+static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
+			  struct cj_error *err)
+{
+	auto_dir DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int code = errno;
+		cj_close(&fd);
+		return cj_fail(err, code, "list '%s'", path);
+	}
+	for (;;) {
+		errno = 0;
+		const struct dirent *e = readdir(dir);
+		if (!e)
+			break;
+		if (is_dot(e->d_name))
+			continue;
+		int rc = list_entry(l, dirfd(dir), path, e->d_name, depth, err);
+		if (rc != 0)
+			return rc;
+	}
+	l->is_truncated |= errno != 0 && errno != ENOENT; /* ENOENT: it was removed meanwhile */
+	return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct session_file *)a)->path,
+		      ((const struct session_file *)b)->path);
+}
+
+int session_file_list(const struct jail *j, const struct session_list_request *request,
+		      struct arena *a, struct session_listing *out, struct cj_error *err)
+{
+	struct session_path at;
+	struct lister l = {
+		.arena = a,
+		.max_entries = request->max_entries,
+		.depth = request->depth < SESSION_LIST_DEPTH_MAX ? request->depth
+								 : SESSION_LIST_DEPTH_MAX,
+	};
+	if (session_path_parse(j, request->path, a, &at, err) < 0)
+		return -err->code;
+	int fd = session_path_open(&at, O_RDONLY | O_DIRECTORY | O_NONBLOCK, err);
+	if (fd < 0)
+		return fd;
+	if (list_directory(&l, fd, at.path, 0, err) < 0)
+		return -err->code;
+	if (l.count > 1)
+		qsort(l.items, l.count, sizeof(*l.items), by_path);
+	*out = (struct session_listing){ l.items, l.count, l.is_truncated };
+	return 0;
+}

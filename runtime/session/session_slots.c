@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The execs of a session, as their keeper has them: reserved, running, ended, killed.  Acts.
+ *
+ * While an exec's worker lives, only the worker reads the reaper's link.  After that the keeper
+ * does.  Nothing here waits.
+ *
+ * A session has a *spare*: a slot with a cgroup and a reaper for the next exec.  The move of a
+ * reaper into its cgroup takes 8 to 17 ms when the host's cgroups have been idle, and the next exec
+ * need not wait for that.  When an exec takes the spare, the next one moves while the exec runs.
+ * An exec that follows at once waits for what is left of that move.  The ones after it do not: for
+ * about 10 ms after a move, the next one takes 0.2 ms.
+ *
+ * The limit on processes does not count the spare where a cgroup enforces it
+ * (session_cgroup_make_room()).  Where setrlimit(2) does, it counts; if the limit is low, the
+ * session has a spare only while no exec and no process of one lives.  The usage never counts it.
+ *
+ * A move locks all cgroups of the host.  So while a reaper moves, nothing here makes or removes a
+ * cgroup unless an exec needs one: the keeper would wait.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/session/session_kill.h"
+#include "runtime/session/session_state.h"
+#include "runtime/kernel/process/session_tree.h"
+
+#define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
+#define MOVE_LOOK_MS   3   /* at the reaper of an exec that moves */
+
+int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct serving serving;
+	if (j->exec || j->warm.launcher || j->run.program)
+		return cj_reject_as(err, EBUSY, "a jail with a program can't become a session");
+	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
+	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(serving))
+		return cj_fail(err, EPROTO, "begin the session");
+	memcpy(&serving, msg.data, sizeof(serving));
+	if (serving.isolation >= SESSION_ISOLATION_COUNT)
+		return cj_fail(err, EPROTO, "begin the session");
+	*out_isolation = (enum session_isolation)serving.isolation;
+	return 0;
+}
+
+static struct session_target target_of(const struct session *s, unsigned slot)
+{
+	return (struct session_target){
+		.row = &s->shared->rows[slot],
+		.leaf = &s->slots[slot].leaf,
+		.proc_fd = s->jail->handles.proc_fd,
+		.link_fd = s->slots[slot].link_fd,
+	};
+}
+
+/* --- reserve ------------------------------------------------------------------------------- */
+
+static unsigned find_free(const struct session *s)
+{
+	unsigned slot = 0;
+	while (slot < SESSION_EXECS_MAX && s->slots[slot].is_used)
+		slot++;
+	return slot;
+}
+
+/* The far end goes to init, which gives it to the reaper; nobody else has it. */
+static int ask_for_reaper(struct session *s, const struct cgroup *leaf, int *out_near,
+			  struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+	auto_fd int near_fd = ends[0], far_fd = ends[1], door_fd = session_cgroup_door(leaf);
+	const int fds[] = { far_fd, door_fd };
+	const struct step_link near = { near_fd, "the reaper", step_names };
+	if (step_ask_sender(&near, err) < 0 ||
+	    step_tell(&s->jail->link, STEP_EXEC, NULL, 0, fds, door_fd >= 0 ? 2 : 1, err) < 0)
+		return -err->code;
+	*out_near = take_fd(&near_fd);
+	return 0;
+}
+
+static void free_slot(struct session_slot *slot)
+{
+	(void)cgroup_destroy(&slot->leaf); /* one that stays ends with the session's */
+	cj_close(&slot->link_fd);
+	*slot = (struct session_slot){ .link_fd = -1, .leaf = CGROUP_NULL };
+}
+
+static int fill_slot(struct session *s, unsigned slot, struct cj_error *err)
+{
+	struct session_slot fresh = { .is_used = true, .link_fd = -1, .leaf = CGROUP_NULL };
+	/* EXEC_RESERVED; session_exec_reserve() clears the packets, which are many. */
+	memset(&s->shared->rows[slot], 0, offsetof(struct session_row, packets_state));
+	s->execs_begun++;
+	session_cgroup_add(s, &fresh.leaf);
+	if (ask_for_reaper(s, &fresh.leaf, &fresh.link_fd, err) < 0) {
+		free_slot(&fresh);
+		return -err->code;
+	}
+	s->slots[slot] = fresh;
+	return 0;
+}
+
+/* --- the spare ----------------------------------------------------------------------------- */
+
+void session_slots_begin(struct session *s)
+{
+	s->tidy_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
+}
+
+/* The reaper's first message is not in its link yet, or its exec worker has not read that. */
+static bool is_moving(const struct session *s, unsigned i)
+{
+	const struct session_slot *slot = &s->slots[i];
+	const struct session_row *row = &s->shared->rows[i];
+	if (!slot->is_used || slot->is_over || slot->has_moved || slot->leaf.dir_fd < 0)
+		return false;
+	return slot->is_spare || (!slot->is_done && atomic_load(&row->reaper_pid) == 0);
+}
+
+/* The link of a spare wakes the keeper, so one that never moves costs nothing.  The link of an exec
+ * is its worker's, which waits no longer than STEP_TIMEOUT_MS. */
+static bool must_wait(struct session *s)
+{
+	bool has_moving = false;
+	s->tidy_at_ms = 0;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		if (!is_moving(s, i))
+			continue;
+		has_moving = true;
+		if (!s->slots[i].is_spare)
+			s->tidy_at_ms = clock_ms() + MOVE_LOOK_MS;
+	}
+	return has_moving;
+}
+
+/* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
+ * fork it. */
+static bool has_moved(const struct session_slot *spare, bool *out_is_lost)
+{
+	struct pollfd link = { .fd = spare->link_fd, .events = POLLIN };
+	bool has_event = poll(&link, 1, 0) > 0;
+	*out_is_lost = has_event && (link.revents & ~POLLIN) != 0;
+	return has_event;
+}
+
+/* A program that can kill a spare shall not have cejail move one reaper after another. */
+static void lose_spare(struct session *s, struct session_slot *slot)
+{
+	session_cgroup_make_room(s, false);
+	cj_close(&slot->link_fd);
+	slot->is_spare = false;
+	slot->is_over = true;
+	s->has_lost_spare = true;
+	s->tidy_at_ms = clock_ms();
+}
+
+/* The message of one that has moved stays for the worker of its exec. */
+static void look_at_spare(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		bool is_lost = false;
+		if (!slot->is_spare || !has_moved(slot, &is_lost))
+			continue;
+		if (is_lost) {
+			lose_spare(s, slot);
+		} else if (!slot->has_moved) {
+			slot->has_moved = true;
+			s->tidy_at_ms = clock_ms();
+		}
+	}
+}
+
+static void free_over(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_over)
+			free_slot(&s->slots[i]);
+}
+
+static bool may_have_spare(const struct session *s)
+{
+	bool may_stay = session_cgroup_has_room(s);
+	if (s->init_cgroup_fd < 0 || s->has_lost_spare)
+		return false;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_spare || (s->slots[i].is_used && !may_stay))
+			return false;
+	return true;
+}
+
+static void add_spare(struct session *s)
+{
+	struct cj_error ignored = { 0 };
+	unsigned slot = find_free(s);
+	if (slot == SESSION_EXECS_MAX)
+		return;
+	session_cgroup_make_room(s, true);
+	if (fill_slot(s, slot, &ignored) == 0)
+		s->slots[slot].is_spare = true;
+	else
+		session_cgroup_make_room(s, false);
+}
+
+/* What needs the host's cgroups, and no exec waits for. */
+static void tidy(struct session *s)
+{
+	if (s->tidy_at_ms == 0 || clock_ms() < s->tidy_at_ms)
+		return;
+	if (must_wait(s))
+		return;
+	free_over(s);
+	if (may_have_spare(s))
+		add_spare(s);
+}
+
+static bool take_spare(struct session *s, unsigned *out_slot)
+{
+	const unsigned i = session_find_spare(s);
+	bool is_lost = false;
+	if (i == SESSION_EXECS_MAX)
+		return false;
+	bool is_there = has_moved(&s->slots[i], &is_lost);
+	session_cgroup_make_room(s, false);
+	if (is_lost) {
+		free_slot(&s->slots[i]);
+		return false;
+	}
+	s->slots[i].has_moved = is_there;
+	s->slots[i].is_spare = false;
+	*out_slot = i;
+	return true;
+}
+
+/* A failure to make a spare, and its loss, last until an exec begins or has ended. */
+static void want_spare(struct session *s)
+{
+	s->has_lost_spare = false;
+	s->tidy_at_ms = clock_ms();
+}
+
+int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
+{
+	unsigned slot;
+	session_packets_sync(s);
+	bool is_filled = take_spare(s, &slot);
+	if (!is_filled && find_free(s) == SESSION_EXECS_MAX)
+		free_over(s);
+	if (!is_filled && (slot = find_free(s)) == SESSION_EXECS_MAX)
+		return cj_reject_as(err, EBUSY,
+				    "%d programs of the session run or have left "
+				    "processes behind",
+				    SESSION_EXECS_MAX);
+	if (!is_filled && fill_slot(s, slot, err) < 0)
+		return cj_wrap(err, "exec");
+	session_denied_clear(s, slot);
+	want_spare(s);
+	*out_slot = slot;
+	return 0;
+}
+
+/* --- signal -------------------------------------------------------------------------------- */
+
+static int signal_rest(int proc_fd, pid_t reaper_pid, int signo)
+{
+	struct session_tree tree;
+	int rc = -ESRCH;
+	if (!session_tree_list(proc_fd, reaper_pid, &tree))
+		return rc;
+	for (size_t i = 0; i < tree.count; i++)
+		if (session_tree_signal(proc_fd, tree.pids[i], reaper_pid, signo) == 0)
+			rc = 0;
+	return rc;
+}
+
+int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_error *err)
+{
+	if (signo <= 0 || signo > SIGRTMAX)
+		return cj_reject(err, "%d is no signal", signo);
+	const struct session_row *row = &s->shared->rows[slot];
+	pid_t reaper_pid = atomic_load(&row->reaper_pid), main_pid = atomic_load(&row->main_pid);
+	int proc_fd = s->jail->handles.proc_fd, rc = -ESRCH;
+	if (s->slots[slot].is_used && reaper_pid > 0 && atomic_load(&row->is_started))
+		rc = main_pid > 0 ? session_tree_signal(proc_fd, main_pid, reaper_pid, signo)
+				  : signal_rest(proc_fd, reaper_pid, signo);
+	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+bool session_exec_lives(const struct session *s, unsigned slot)
+{
+	return session_slot_has_exec(&s->slots[slot]);
+}
+
+bool session_exec_runs(const struct session *s, unsigned slot)
+{
+	return session_slot_has_exec(&s->slots[slot]) && !s->slots[slot].is_done &&
+	       atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
+}
+
+static void begin_turns(struct session_slot *slot)
+{
+	slot->next_ms = clock_ms();
+	slot->deadline_ms = slot->next_ms + SESSION_KILL_MS;
+}
+
+void session_exec_name(struct session *s, unsigned slot, const char *id)
+{
+	(void)snprintf(s->slots[slot].id, sizeof(s->slots[slot].id), "%s", id);
+}
+
+bool session_exec_kill_left(struct session *s, const char *id)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		if (!session_slot_has_exec(slot) || !slot->is_done || strcmp(slot->id, id) != 0)
+			continue;
+		if (!slot->is_killing)
+			begin_turns(slot);
+		slot->is_killing = true;
+		return true;
+	}
+	return false;
+}
+
+void session_exec_done(struct session *s, unsigned slot)
+{
+	struct session_slot *it = &s->slots[slot];
+	if (!it->is_used || it->is_done)
+		return;
+	it->is_done = true;
+	it->is_killing = atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
+	begin_turns(it);
+	atomic_store(&s->shared->rows[slot].main_pid, 0);
+}
+
+void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX])
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		const struct session_slot *slot = &s->slots[i];
+		bool is_left = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
+		bool is_ours = is_left || slot->is_spare;
+		/* of a spare that has moved, only the end: poll(2) */
+		short events = slot->is_spare && slot->has_moved ? 0 : POLLIN;
+		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = events };
+	}
+}
+
+uint64_t session_slots_next_ms(const struct session *s)
+{
+	uint64_t at_ms = s->tidy_at_ms;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (session_slot_has_exec(&s->slots[i]))
+			at_ms = clock_earlier(at_ms, s->slots[i].next_ms);
+	return at_ms;
+}
+
+/* Nothing of it lives. */
+static void end_exec(struct session *s, unsigned slot)
+{
+	session_packets_sync(s);
+	cj_close(&s->slots[slot].link_fd);
+	s->slots[slot].is_over = true;
+	want_spare(s);
+}
+
+static enum session_end fail_stuck(struct cj_error *err)
+{
+	return cj_reject_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
+			    SESSION_KILL_MS / 1000) < 0
+		   ? SESSION_STUCK
+		   : SESSION_LIVES;
+}
+
+static enum session_end fail_reaper(struct cj_error *err)
+{
+	return cj_reject_as(err, ECHILD,
+			    "the reaper of a program was killed, so the processes that "
+			    "it left can't be told apart from others") < 0
+		   ? SESSION_REAPER_KILLED
+		   : SESSION_LIVES;
+}
+
+/* SOME: they are killed, or stay; then a killed reaper is noticed by its cgroup, without events. */
+static enum session_end go_on(struct session_slot *slot, const struct session_target *t,
+			      struct cj_error *err)
+{
+	if (!slot->is_killing) {
+		char byte;
+		bool is_closed = recv(t->link_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
+		return SESSION_LIVES;
+	}
+	const uint64_t now_ms = clock_ms();
+	if (now_ms >= slot->deadline_ms)
+		return fail_stuck(err);
+	session_kill_round(t, now_ms + SESSION_KILL_MS - slot->deadline_ms);
+	slot->next_ms = clock_ms() + SESSION_ROUND_MS;
+	return SESSION_LIVES;
+}
+
+static enum session_end turn(struct session *s, unsigned i, struct cj_error *err)
+{
+	struct session_slot *slot = &s->slots[i];
+	const struct session_target t = target_of(s, i);
+	switch ((enum exec_state)atomic_load(&t.row->state)) {
+	case EXEC_STUCK:
+		return fail_stuck(err);
+	case EXEC_REAPER_KILLED:
+		return fail_reaper(err);
+	case EXEC_EMPTY:
+		end_exec(s, i);
+		return SESSION_LIVES;
+	case EXEC_RESERVED:
+	case EXEC_LEFT:
+		break;
+	}
+	switch (session_look(&t, &slot->is_empty)) {
+	case LEFT_NONE:
+		end_exec(s, i);
+		return SESSION_LIVES;
+	case LEFT_UNKNOWN:
+		return fail_reaper(err);
+	case LEFT_SOME:
+		break;
+	}
+	return go_on(slot, &t, err);
+}
+
+enum session_end session_slots_turn(struct session *s, struct cj_error *err)
+{
+	enum session_end end = SESSION_LIVES;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX && end == SESSION_LIVES; i++) {
+		const struct session_slot *slot = &s->slots[i];
+		bool is_early = slot->next_ms > clock_ms();
+		if (session_slot_has_exec(slot) && slot->is_done && !is_early)
+			end = turn(s, i, err);
+	}
+	if (end == SESSION_LIVES) {
+		look_at_spare(s);
+		tidy(s);
+	}
+	return end;
+}
+
+/* Also of an exec whose worker has told its end, and that has not been looked at since. */
+bool session_slots_are_empty(const struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (session_slot_has_exec(&s->slots[i]) &&
+		    atomic_load(&s->shared->rows[i].state) != EXEC_EMPTY)
+			return false;
+	return true;
+}
+
+void session_slots_fini(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		cj_close(&slot->link_fd);
+		cgroup_close(&slot->leaf);
+		slot->is_used = false;
+	}
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_state - what a session holds; private to this folder.
+ *
+ * The keeper's memory, except struct session_shared: the keeper and its exec workers map it
+ * together.  A row has one writer for each member, named beside it; no process of the jail can
+ * reach it.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "netns/firewall/denials.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/kernel/seccomp/filter_name.h"
+#include "runtime/session/session.h"
+#include "runtime/jail/usage/process_usage.h"
+#include "runtime/jail/usage/sampler.h"
+
+#define SESSION_DENIED_MAX 32 /* of different refused calls that are counted for one exec */
+
+/* How far an exec has come.  Written by its worker; EXEC_RESERVED by the keeper. */
+enum exec_state {
+	EXEC_RESERVED,      /* its worker has not finished */
+	EXEC_LEFT,          /* finished; the main process ended, others may have stayed */
+	EXEC_EMPTY,         /* finished, and none of its processes lives */
+	EXEC_STUCK,         /* a process did not die in time */
+	EXEC_REAPER_KILLED, /* the reaper ended before its last child did */
+};
+
+/* Written by the keeper, read by the exec's worker: a count is raised after its name is there. */
+struct session_denied_row {
+	char name[FILTER_NAME_MAX];
+	_Atomic unsigned count;
+};
+
+/* Who may use the denied packets of a row. */
+enum packets_state {
+	PACKETS_COUNTED,  /* the keeper: it adds to them */
+	PACKETS_ASKED,    /* the keeper, for the last time: the exec's worker waits */
+	PACKETS_SETTLED,  /* the exec's worker */
+	PACKETS_GIVEN_UP, /* nobody: the keeper's answer did not come in time */
+};
+
+struct session_row {
+	_Atomic unsigned state; /* enum exec_state */
+	/* The exec's worker writes these.  0: not known yet. */
+	_Atomic pid_t reaper_pid;      /* in the jail's pid namespace */
+	_Atomic pid_t reaper_host_pid; /* in the keeper's */
+	_Atomic pid_t main_pid;        /* in the jail's; 0 again when it has ended */
+	_Atomic bool is_started;       /* the program was sent: the reaper may have children */
+	_Atomic uint32_t cell;         /* whose code the interpreter runs, as it says; 0: none */
+	/* The keeper writes these (session_denied.c). */
+	_Atomic unsigned ndenied;
+	_Atomic bool denied_is_incomplete;
+	_Atomic bool is_oom_killed; /* the keeper killed it: it used most of the session's memory */
+	struct session_denied_row denied[SESSION_DENIED_MAX];
+	/* session_packets.c */
+	_Atomic unsigned packets_state; /* enum packets_state */
+	bool packets_are_incomplete;
+	struct denials packets;
+};
+
+struct session_shared {
+	/* The keeper writes these; the first two before it kills init. */
+	_Atomic unsigned end;     /* enum session_end */
+	_Atomic bool is_closing;  /* the session is closed, which cancels its execs */
+	_Atomic unsigned network; /* enum network_state */
+	/*
+	 * Why it failed, written before NETWORK_FAILED.  Its last byte stays NUL: an exec that
+	 * reads it while another reason is written has a mixture, and no more.
+	 */
+	char network_why[NETWORK_WHY_MAX];
+	_Atomic unsigned uplink; /* enum uplink_kind */
+	struct session_row rows[SESSION_EXECS_MAX];
+};
+
+/* The keeper's part of an exec. */
+struct session_slot {
+	bool is_used;
+	bool is_spare;         /* its reaper waits for the next exec */
+	bool has_moved;        /* a spare's reaper is in its cgroup; also after an exec took it */
+	bool is_over;          /* nothing of its exec lives; its cgroup is still there */
+	bool is_between_cells; /* it is the interpreter's, which waits for a cell */
+	char id[PLAN_ID_MAX];  /* session_exec_name() */
+	bool was_oom_killed;   /* the kernel has killed in its leaf (session_cgroup.c) */
+	bool is_done;          /* its worker has ended: the keeper reads the link */
+	bool is_killing;       /* what it left is being killed, until deadline_ms on clock_ms() */
+	bool is_empty;         /* the reaper said that it has no child left */
+	uint64_t deadline_ms;
+	uint64_t next_ms;   /* when to look again, on clock_ms(); 0: when the link has a message */
+	int link_fd;        /* the near end of the reaper's link; -1: closed */
+	struct cgroup leaf; /* its own, below the jail's; CGROUP_NULL where there is none */
+};
+
+struct session {
+	struct jail *jail; /* borrowed */
+	pid_t keeper_pid;
+	enum session_isolation isolation;
+	struct session_shared *shared;
+	struct session_slot slots[SESSION_EXECS_MAX];
+	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
+	bool has_lost_spare;       /* and gets none before an exec begins or has ended */
+	uint64_t pids_counted;     /* the highest count of the cgroup that session_cgroup.c saw */
+	uint64_t pids_peak;        /* of the session's processes, without init and the spare */
+	uint64_t tidy_at_ms;       /* when cgroups are made or removed, on clock_ms(); 0: never */
+	int packets_fds[2];        /* a pipe: a worker wakes the keeper for PACKETS_ASKED */
+	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
+	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
+	struct session_keep *keep; /* session_keep.c's own */
+};
+
+/* The slot of the spare reaper; SESSION_EXECS_MAX: there is none. */
+static inline unsigned session_find_spare(const struct session *s)
+{
+	unsigned i = 0;
+	while (i < SESSION_EXECS_MAX && !s->slots[i].is_spare)
+		i++;
+	return i;
+}
+
+static inline bool session_has_spare(const struct session *s)
+{
+	return session_find_spare(s) < SESSION_EXECS_MAX;
+}
+
+static inline bool session_slot_has_exec(const struct session_slot *slot)
+{
+	return slot->is_used && !slot->is_spare && !slot->is_over;
+}
+
+/* --- session_slots.c, for session_keep.c ------------------------------------------------ */
+
+/* Sends STEP_SESSION and takes the answer. */
+int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err);
+
+/* Once it is known whether execs have cgroups: a spare will be made. */
+void session_slots_begin(struct session *s);
+/* One for each slot, in its order; fd -1: not watched. */
+void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX]);
+/* When session_slots_turn() has something to do without an event, on clock_ms(); 0: never. */
+uint64_t session_slots_next_ms(const struct session *s);
+/*
+ * After each poll(2): reads the links of finished execs, goes on killing, frees slots.  Anything
+ * but SESSION_LIVES: *err says why the session must end.
+ */
+enum session_end session_slots_turn(struct session *s, struct cj_error *err);
+/* No process of an exec lives. */
+bool session_slots_are_empty(const struct session *s);
+/* Closes the links.  The leaves end with the jail's, which no caller waits for. */
+void session_slots_fini(struct session *s);
+
+/* --- session_cgroup.c --------------------------------------------------------------------- */
+
+/*
+ * Takes the jail's cgroup.init_fd, and clears memory.oom.group of the jail's own leaf: the kernel
+ * kills the highest group that has it.  No cgroup, or one that could not be divided, is no failure:
+ * execs have no leaf then.
+ */
+void session_cgroup_begin(struct session *s);
+/*
+ * A new leaf below the jail's, "eN" with N of s->execs_begun, with the session's limits and
+ * memory.oom.group 1; CGROUP_NULL where there is none.
+ */
+void session_cgroup_add(struct session *s, struct cgroup *out);
+/* Does the limit on processes leave room for a spare reaper beside execs? */
+bool session_cgroup_has_room(const struct session *s);
+/* A spare reaper comes, or has gone: the jail's pids.max grows or shrinks by one. */
+void session_cgroup_make_room(struct session *s, bool has_spare);
+/* `peak` of pids.peak raises s->pids_peak; since the last call there was a spare, or none. */
+void session_cgroup_count_pids(struct session *s, uint64_t peak, bool had_spare);
+/*
+ * A descriptor through which a process that may not write to the leaf moves itself there: it writes
+ * "0".  The kernel checks the rights of the opener, since Linux 5.16.  -1: none.
+ */
+int session_cgroup_door(const struct cgroup *leaf);
+/*
+ * The process, by its pid in our namespace, is the only one in the leaf, or is moved there.
+ * Returns 0 or a negative errno.
+ */
+int session_cgroup_join(const struct cgroup *leaf, pid_t pid);
+/*
+ * The kernel's OOM killer was active: must the session end?  The kernel kills one exec.  If that
+ * used at least as much memory as all other execs together, it is the cause, and the others live
+ * on.  Else all of them are: true.
+ */
+bool session_cgroup_is_out_of_memory(struct session *s);
+
+/* --- session_denied.c --------------------------------------------------------------------- */
+
+/* From now on each refused call is counted in a row.  Runs in: the keeper. */
+void session_denied_begin(struct session *s);
+/* An empty row for a new exec.  Runs in: the keeper, when the slot is reserved. */
+void session_denied_clear(struct session *s, unsigned slot);
+/* A cell begins in this slot: what was counted until now is not its own. */
+void session_denied_restart(struct session *s, unsigned slot);
+/*
+ * The calls that this exec was refused, into the outcome, and a warning if some are not counted:
+ * more than SESSION_DENIED_MAX different ones, or a caller whose exec could not be found.
+ * Runs in: the exec's worker.
+ */
+int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err);
+
+/* --- session_packets.c -------------------------------------------------------------------- */
+
+/*
+ * What was denied since the last call goes into the rows of the execs that live.  Runs in: the
+ * keeper, before an exec begins and after the last process of one has ended.
+ */
+void session_packets_sync(struct session *s);
+/* An empty row.  Runs in: the keeper, after session_packets_sync(). */
+void session_packets_clear(struct session_row *row);
+/* Answers the workers that have asked.  Runs in: the keeper, when packets_fds[0] is readable. */
+void session_packets_answer(struct session *s);
+/* The last answer, to all workers.  Runs in: the keeper, when all processes have ended. */
+void session_packets_end(struct session *s);
+/*
+ * From now on the row is the worker's: it has all packets that were denied until now.  Runs in: the
+ * exec's worker, or the keeper for an exec of its own.
+ */
+void session_packets_settle(struct session *s, unsigned slot);
+/* Into the outcome.  Runs in: as session_packets_settle(), after it. */
+int session_packets_read(const struct session_row *row, struct outcome *out, struct cj_error *err);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result_text: numbers of the cgroup's files, and the JSON. */
+#include "runtime/container/annotation/result_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/container/annotation/result_place.h"
+
+static void assert_number(const char *text, const char *key, bool is_set, uint64_t value)
+{
+	const struct oci_u64 number = result_text_number(text, key);
+
+	assert_int_equal(number.is_set, is_set);
+	assert_int_equal(number.value, value);
+}
+
+static void numbers_of_cgroup_files_are_read(void **state)
+{
+	(void)state;
+	assert_number("4096\n", NULL, true, 4096);
+	assert_number("18446744073709551615\n", NULL, true, UINT64_MAX);
+	assert_number("max\n", NULL, false, 0);
+	assert_number("", NULL, false, 0);
+	assert_number("18446744073709551616\n", NULL, false, 0);
+	assert_number("low 1\noom 2\noom_kill 3\noom_group_kill 4\n", "oom_kill", true, 3);
+	assert_number("low 1\noom 2\noom_kill 3\n", "oom", true, 2);
+	assert_number("oom_kill 3", "oom_kill", true, 3);
+	assert_number("oom_kill\n", "oom_kill", false, 0);
+	assert_number("low 1\n", "oom_kill", false, 0);
+	assert_number("oom_kill 99999999999999999999999999\n", "oom_kill", false, 0);
+}
+
+static const char *text_of(const struct result_facts *f, struct json_writer *w)
+{
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	result_text_write(w, f);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_int_equal(strncmp(text, OCI_RESULT_BEGIN, strlen(OCI_RESULT_BEGIN)), 0);
+	return text;
+}
+
+static void expect(const struct result_facts *f, const char *part)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = text_of(f, w);
+
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static void the_end_decides_the_status(void **state)
+{
+	static const struct {
+		bool is_known;
+		int wait_status;
+		struct oci_u64 kills;
+		const char *part;
+	} rows[] = {
+		{ true, 0, { 0 }, "\"status\":\"exited\",\"exit_code\":0,\"signal\":null" },
+		{ true,
+		  3 << 8,
+		  { true, 1 },
+		  "\"status\":\"exited\",\"exit_code\":3,\"signal\":null" },
+		{ true, 9, { 0 }, "\"status\":\"signaled\",\"exit_code\":null,\"signal\":9" },
+		{ true, 9, { true, 0 }, "\"status\":\"signaled\"" },
+		{ true, 9, { true, 2 }, "\"status\":\"oom\",\"exit_code\":null,\"signal\":9" },
+		{ true,
+		  15,
+		  { true, 2 },
+		  "\"status\":\"signaled\",\"exit_code\":null,\"signal\":15" },
+		{ true, 11 | 0x80, { 0 }, "\"signal\":11" }, /* with a core dump */
+		{ false, 0, { true, 2 }, "\"status\":null,\"exit_code\":null,\"signal\":null" },
+		{ false, 0, { true, 2 }, "\"hit\":true,\"kills\":2" },
+		{ false, 0, { 0 }, "\"hit\":null,\"kills\":null" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct result_facts f = { .id = "x",
+						.has_wait_status = rows[i].is_known,
+						.wait_status = rows[i].wait_status,
+						.oom_kills = rows[i].kills };
+		expect(&f, rows[i].part);
+	}
+}
+
+static void denials_are_a_list_only_where_there_are_rules(void **state)
+{
+	static struct denials none;
+	static struct denials one = {
+		.items = { { .class = NET_METADATA,
+			     .protocol = 6,
+			     .address = { 4, { 169, 254, 169, 254 } },
+			     .port = 80,
+			     .count = 2 } },
+		.count = 1,
+	};
+
+	(void)state;
+	expect(&(struct result_facts){ .id = "x" }, "\"network\":null");
+	expect(&(struct result_facts){ .id = "x", .denials = &none },
+	       "\"network\":{\"denied\":[]}");
+	expect(&(struct result_facts){ .id = "x", .denials = &one },
+	       "\"denied\":[{\"class\":\"metadata\",\"protocol\":\"tcp\","
+	       "\"address\":\"169.254.169.254\",\"port\":80,\"count\":2}]");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_of_cgroup_files_are_read),
+		cmocka_unit_test(the_end_decides_the_status),
+		cmocka_unit_test(denials_are_a_list_only_where_there_are_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

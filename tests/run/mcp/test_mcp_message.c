@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The id of a message that no parser reads: the message's own one, or none. */
+#include "runtime/run/mcp/mcp_message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct blob blob_of(const char *text)
+{
+	return (struct blob){ text, strlen(text) };
+}
+
+struct row {
+	const char *head, *tail; /* tail "": the head is all of it */
+	enum mcp_id_kind kind;
+	const char *id;
+};
+
+static void check(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct mcp_id id;
+		mcp_id_find(blob_of(rows[i].head), blob_of(rows[i].tail), &id);
+		if (id.kind != rows[i].kind || strcmp(id.text, rows[i].id) != 0)
+			fail_msg("the id of %s...%s is '%s'", rows[i].head, rows[i].tail, id.text);
+	}
+}
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void the_id_of_a_refused_message_is_found_wherever_it_stands(void **state)
+{
+	static const struct row rows[] = {
+		{ "{\"id\":1,\"method\":\"m\\u0000\"}", "", MCP_ID_NUMBER, "1" },
+		{ " { \"method\" : \"m\" , \"params\" : [[{\"a\":1,\"a\":2}]] , \"id\" : \"x\" } ",
+		  "", MCP_ID_STRING, "x" },
+		{ "{\"params\":{\"id\":7},\"id\":-3}", "", MCP_ID_NUMBER, "-3" },
+		{ "{\"params\":\"\\\"id\\\":7,\",\"id\":\"\\u0041\\\"\"}", "", MCP_ID_STRING,
+		  "A\"" },
+		{ "{\"id\":5,\"method\":\"m\",\"params\":{\"x\":\"", "", MCP_ID_NUMBER, "5" },
+	};
+	(void)state;
+	CHECK(rows);
+}
+
+static void the_id_is_found_at_either_end_of_a_message_that_is_too_long(void **state)
+{
+	static const struct row rows[] = {
+		{ "{\"id\":1,\"params\":\"", "yyy\"}}", MCP_ID_NUMBER, "1" },
+		{ "{\"params\":\"", "y\"},\"jsonrpc\":\"2.0\",\"id\":12}", MCP_ID_NUMBER, "12" },
+		{ "{\"params\":\"", "y\"}, \"id\" : \"\\\\\\\"\" , \"jsonrpc\":\"2.0\" }\r",
+		  MCP_ID_STRING, "\\\"" },
+		{ "{\"method\":\"m\",\"params\":", "y\",\"id\":\"a\"}", MCP_ID_STRING, "a" },
+	};
+	(void)state;
+	CHECK(rows);
+}
+
+static void in_doubt_no_id_is_found(void **state)
+{
+	static const struct row rows[] = {
+		{ "", "", MCP_ID_NONE, "" },
+		{ "{", "", MCP_ID_NONE, "" },
+		{ "[{\"id\":1}]", "", MCP_ID_NONE, "" },
+		{ "{\"params\":{\"id\":1}}", "", MCP_ID_NONE, "" },
+		{ "{\"params\":\"\\\"id\\\":1\"}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":1,\"id\":2}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":1,\"\\u0069d\":2}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":1,\"result\":{}}", "", MCP_ID_NONE, "" },
+		{ "{\"error\":\"\\u0000\",\"id\":1}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":1", "", MCP_ID_NONE, "" }, /* or 12 */
+		{ "{\"id\":1.5,\"a\":0}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":{\"id\":1},\"a\":0}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":null,\"a\":0}", "", MCP_ID_NONE, "" },
+		{ "{\"id\":1,\"params\":\"", "\",\"id\":2}", MCP_ID_NONE, "" },
+		{ "{\"result\":\"", "\",\"id\":2}", MCP_ID_NONE, "" },
+		{ "{\"params\":\"", "\\\"id\":2}", MCP_ID_NONE, "" },
+		{ "{\"params\":\"", "\\\\\",\"a\":{\"id\":2}}", MCP_ID_NONE, "" },
+		{ "{\"params\":\"", "2}", MCP_ID_NONE, "" },
+		{ "{\"params\":\"", "id\":2}", MCP_ID_NONE, "" },
+		{ "{\"params\":\"", "\",\"id\":2", MCP_ID_NONE, "" },
+	};
+	(void)state;
+	CHECK(rows);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_id_of_a_refused_message_is_found_wherever_it_stands),
+		cmocka_unit_test(the_id_is_found_at_either_end_of_a_message_that_is_too_long),
+		cmocka_unit_test(in_doubt_no_id_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

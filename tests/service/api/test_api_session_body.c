@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small bodies: a lease, a signal, standard input. */
+#include "runtime/service/api/api_session_body.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct blob blob_of(const char *text)
+{
+	return (struct blob){ text, strlen(text) };
+}
+
+static void a_lease_is_a_duration(void **state)
+{
+	static const char *const bad[] = { "",
+					   "{}",
+					   "[]",
+					   "10",
+					   "{\"lease\": null}",
+					   "{\"lease\": \"\"}",
+					   "{\"lease\": \"-1s\"}",
+					   "{\"lease\": \"1m\", \"idle\": \"1m\"}",
+					   "{\"lease\": \"1m\", \"lease\": \"1m\"}",
+					   "{\"lease\": \"1m\"} x" };
+	struct cj_error err = { 0 };
+	uint64_t ms = 0;
+	(void)state;
+
+	assert_int_equal(session_body_lease(blob_of("{\"lease\": \"10m\"}"), &ms, &err), 0);
+	assert_int_equal(ms, 600000);
+	assert_int_equal(session_body_lease(blob_of("{\"lease\": 1.5}"), &ms, &err), 0);
+	assert_int_equal(ms, 1500);
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_int_equal(session_body_lease(blob_of(bad[i]), &ms, &err), -EINVAL);
+	assert_int_equal(session_body_lease((struct blob){ 0 }, &ms, &err), -EINVAL);
+}
+
+static void a_signal_has_its_name(void **state)
+{
+	static const char *const bad[] = { "{\"signal\": \"SEGV\"}",
+					   "{\"signal\": \"int\"}",
+					   "{\"signal\": \"SIGSIGINT\"}",
+					   "{\"signal\": \"\"}",
+					   "{\"signal\": 2}",
+					   "{\"signal\": \"RTMIN\"}",
+					   "{}" };
+	struct cj_error err = { 0 };
+	int signo = 0;
+	(void)state;
+
+	assert_int_equal(session_body_signal(blob_of("{\"signal\": \"INT\"}"), &signo, &err), 0);
+	assert_int_equal(signo, SIGINT);
+	assert_int_equal(session_body_signal(blob_of("{\"signal\": \"SIGKILL\"}"), &signo, &err),
+			 0);
+	assert_int_equal(signo, SIGKILL);
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_int_equal(session_body_signal(blob_of(bad[i]), &signo, &err), -EINVAL);
+}
+
+static void input_is_text_or_base64_and_may_be_the_last(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct session_stdin in;
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(
+	    session_body_stdin(blob_of("{\"text\": \"a\\u0000b\"}"), 10, &a, &in, &err),
+	    -EINVAL); /* a NUL is for base64 */
+	assert_int_equal(session_body_stdin(blob_of("{\"text\": \"abc\"}"), 3, &a, &in, &err), 0);
+	assert_int_equal(in.bytes.size, 3);
+	assert_memory_equal(in.bytes.bytes, "abc", 3);
+	assert_false(in.is_end);
+	assert_int_equal(
+	    session_body_stdin(blob_of("{\"base64\": \"AAH/\", \"eof\": true}"), 3, &a, &in, &err),
+	    0);
+	assert_memory_equal(in.bytes.bytes, "\0\1\xff", 3);
+	assert_true(in.is_end);
+	assert_int_equal(session_body_stdin(blob_of("{\"eof\": true}"), 3, &a, &in, &err), 0);
+	assert_int_equal(in.bytes.size, 0);
+}
+
+static void bad_input_is_refused(void **state)
+{
+	static const char *const bad[] = { "{}",
+					   "{\"eof\": false}",
+					   "{\"text\": \"a\", \"base64\": \"AA==\"}",
+					   "{\"base64\": \"?\"}",
+					   "{\"text\": {\"base64\": \"AA==\"}}",
+					   "{\"text\": 1}",
+					   "{\"eof\": 1}" };
+	auto_arena struct arena a = { 0 };
+	struct session_stdin in;
+	struct cj_error err = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_int_equal(session_body_stdin(blob_of(bad[i]), 10, &a, &in, &err), -EINVAL);
+	assert_int_equal(session_body_stdin(blob_of("{\"text\": \"abcd\"}"), 3, &a, &in, &err),
+			 -EFBIG);
+	assert_int_equal(
+	    session_body_stdin(blob_of("{\"base64\": \"AAAAAA==\"}"), 3, &a, &in, &err), -EFBIG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lease_is_a_duration),
+		cmocka_unit_test(a_signal_has_its_name),
+		cmocka_unit_test(input_is_text_or_base64_and_may_be_the_last),
+		cmocka_unit_test(bad_input_is_refused),
+	};
+	return cmocka_run_group_tests_name("api_session_body", tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and execs as callers read them. */
+#include "runtime/service/sessions/session_json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+
+static struct session_entry an_entry(void)
+{
+	return (struct session_entry){ .id = "s1",
+				       .profile = "python",
+				       .state = ENTRY_LIVE,
+				       .lease_ms = 60000,
+				       .idle_ms = 30000,
+				       .memory_bytes = 1024,
+				       .lease_until_ms = 61000,
+				       .idle_until_ms = 500,
+				       .created_ms = 1700000000000 };
+}
+
+static void assert_session(const struct session_entry *e, const char *expected)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct session_now now = { .mono_ms = 1000, .epoch_ms = 1700000001000 };
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	assert_non_null(w);
+	session_json_put(w, e, &now);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_string_equal(text, expected);
+}
+
+static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **state)
+{
+	struct session_entry e = an_entry();
+	(void)state;
+
+	assert_session(&e, "{\"id\":\"s1\",\"profile\":\"python\",\"context\":\"none\","
+			   "\"state\":\"live\",\"created_at\":\"2023-11-14T22:13:20.000Z\","
+			   "\"lease_until\":\"2023-11-14T22:14:21.000Z\","
+			   "\"idle_until\":\"2023-11-14T22:13:21.000Z\","
+			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
+			   "\"execs\":0,\"isolated\":false}");
+	e.state = ENTRY_ENDED;
+	e.reason = ENDED_OOM;
+	e.message = "why";
+	e.ended_ms = 1700000002000;
+	e.unfinished = 1;
+	assert_session(&e, "{\"id\":\"s1\",\"profile\":\"python\",\"context\":\"none\","
+			   "\"state\":\"ended\",\"reason\":\"oom\",\"message\":\"why\","
+			   "\"ended_at\":\"2023-11-14T22:13:22.000Z\","
+			   "\"created_at\":\"2023-11-14T22:13:20.000Z\","
+			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
+			   "\"execs\":1,\"isolated\":false}");
+}
+
+static void assert_exec(const struct exec_entry *x, const char *expected)
+{
+	size_t size = 0;
+	auto_free char *text = session_json_exec(x, &size);
+
+	assert_non_null(text);
+	assert_int_equal(strlen(text), size);
+	assert_string_equal(text, expected);
+}
+
+#define BEFORE                                                                                     \
+	"{\"id\":\"x\",\"session\":\"s1\",\"state\":\"finished\",\"detached\":true,"               \
+	"\"created_at\":\"2023-11-14T22:13:20.000Z\",\"ended_at\":\"2023-11-14T22:13:21.000Z\""
+
+static void a_finished_exec_has_its_result_or_the_reason_why_there_is_none(void **state)
+{
+	struct session_entry e = an_entry();
+	char result[] = "{\"a\":1}";
+	struct exec_entry x = { .session = &e,
+				.id = "x",
+				.is_detached = true,
+				.is_finished = true,
+				.created_ms = 1700000000000,
+				.ended_ms = 1700000001000,
+				.has_summary = true,
+				.status = STATUS_EXITED,
+				.exit_code = 3,
+				.error = API_CODE_COUNT,
+				.result = result,
+				.result_size = sizeof(result) - 1 };
+	(void)state;
+
+	assert_exec(&x, BEFORE ",\"status\":\"exited\",\"exit_code\":3,\"result\":{\"a\":1}}\n");
+	x.result = NULL;
+	x.result_size = 0;
+	assert_exec(&x, BEFORE ",\"status\":\"exited\",\"exit_code\":3,\"result_dropped\":true}\n");
+	x.has_summary = false;
+	x.error = API_SESSION_ENDED;
+	e.message = "it is over";
+	assert_exec(&x, BEFORE ",\"error\":{\"code\":\"session_ended\","
+			       "\"message\":\"it is over\"}}\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_live_session_has_its_times_and_an_ended_one_its_reason),
+		cmocka_unit_test(a_finished_exec_has_its_result_or_the_reason_why_there_is_none),
+	};
+	return cmocka_run_group_tests_name("session_json", tests, NULL, NULL);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of sessions: who may have one, for how long, and what is remembered. */
+#include "runtime/service/sessions/sessions.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB (1u << 20)
+
+struct world {
+	struct sessions sessions;
+	struct rights rights;
+	struct account a, b;
+	struct runs runs;
+	struct trace trace;
+	unsigned minted;
+};
+
+static int set_up(void **state)
+{
+	static struct world w;
+
+	w = (struct world){ .rights = { .sessions = 3 },
+			    .trace = { .request_id = "r", .traceparent = "t" } };
+	sessions_init(&w.sessions);
+	runs_init(&w.runs);
+	w.sessions.limits = (struct sessions_limits){
+		.count = 4, .memory_bytes = 1000, .lease_ms = 10000, .idle_ms = 600
+	};
+	w.a = (struct account){ .name = "uid:1", .rights = &w.rights };
+	w.b = (struct account){ .name = "uid:2", .rights = &w.rights };
+	*state = &w;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+
+	runs_fini(&w->runs);
+	sessions_fini(&w->sessions);
+	assert_int_equal(w->a.sessions + w->b.sessions, 0);
+	assert_int_equal(w->sessions.results_bytes, 0);
+	return 0;
+}
+
+static struct session_entry *add(struct world *w, struct account *a, uint64_t lease_ms,
+				 uint64_t idle_ms)
+{
+	char id[PLAN_ID_MAX];
+	(void)snprintf(id, sizeof(id), "s%u", w->minted++);
+	const struct session_order o = { .id = id,
+					 .profile = "python",
+					 .account = a,
+					 .memory_bytes = 100,
+					 .lease_ms = lease_ms,
+					 .idle_ms = idle_ms,
+					 .now_ms = 1000,
+					 .epoch_ms = 5000 };
+	struct session_entry *e = sessions_add(&w->sessions, &o);
+	assert_non_null(e);
+	return e;
+}
+
+static struct session_entry *add_live(struct world *w, struct account *a, uint64_t lease_ms,
+				      uint64_t idle_ms)
+{
+	struct session_entry *e = add(w, a, lease_ms, idle_ms);
+	session_entry_live(e, 1000);
+	return e;
+}
+
+static void end(struct world *w, struct session_entry *e)
+{
+	session_entry_ending(e, ENDED_CLOSED, NULL);
+	sessions_end(&w->sessions, e, 9000);
+}
+
+static struct exec_entry *begin(struct world *w, struct session_entry *e, const char *id)
+{
+	const struct run_order o = { .id = id,
+				     .profile = "python",
+				     .account = e->account,
+				     .trace = &w->trace,
+				     .gate = &e->exec_gate };
+	struct exec_entry *x = session_entry_add_exec(e, id);
+	assert_non_null(x);
+	x->run = runs_add(&w->runs, &o);
+	assert_non_null(x->run);
+	return x;
+}
+
+static void finish(struct world *w, struct exec_entry *x, const char *result, size_t size,
+		   uint64_t now_ms)
+{
+	struct run *run = (struct run *)x->run;
+	sessions_finish_exec(&w->sessions, x, result, size, API_CODE_COUNT, now_ms, 7000);
+	runs_finish(&w->runs, run, 7000);
+}
+
+/* --- ceilings ----------------------------------------------------------------- */
+
+static void a_caller_has_as_many_as_its_rights_say(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *first = add(w, &w->a, 0, 0);
+
+	add(w, &w->a, 0, 0);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_CODE_COUNT);
+	add(w, &w->a, 0, 0);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
+	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_CODE_COUNT);
+	session_entry_ending(first, ENDED_CLOSED, NULL);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
+	sessions_end(&w->sessions, first, 1);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_CODE_COUNT);
+	w->rights.sessions = 0;
+	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_TOO_MANY_SESSIONS);
+}
+
+static void the_service_has_as_many_as_its_limits_say(void **state)
+{
+	struct world *w = *state;
+
+	for (int i = 0; i < 4; i++)
+		add(w, i % 2 ? &w->a : &w->b, 0, 0);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_SESSIONS_FULL);
+	w->sessions.limits.count = 100;
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 600), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 601), API_SESSIONS_FULL);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, UINT64_MAX), API_SESSIONS_FULL);
+	w->sessions.limits.memory_bytes = 300; /* a reload: less than is reserved already */
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 0), API_SESSIONS_FULL);
+}
+
+static void a_dropped_session_counts_no_more(void **state)
+{
+	struct world *w = *state;
+
+	sessions_drop(&w->sessions, add(w, &w->a, 0, 0));
+	assert_int_equal(w->a.sessions, 0);
+	assert_int_equal(w->sessions.live, 0);
+	assert_int_equal(w->sessions.reserved_bytes, 0);
+}
+
+static void what_is_above_the_limits_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct session_order o = { .lease_ms = 10000, .idle_ms = 600 };
+	struct cj_error err = { 0 };
+
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), 0);
+	o.lease_ms = 10001;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "lease: "));
+	o.lease_ms = 1;
+	o.idle_ms = 601;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "idle: "));
+	o.idle_ms = 1;
+	o.memory_bytes = 1000;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), 0);
+	o.memory_bytes = 1001;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "memory: "));
+	assert_non_null(strstr(err.hint, "less memory"));
+}
+
+/* --- time --------------------------------------------------------------------- */
+
+static void assert_due(struct world *w, uint64_t now_ms, const struct session_entry *expected,
+		       enum entry_reason reason)
+{
+	enum entry_reason found = ENDED_REASON_COUNT;
+	uint64_t wait_ms = UINT64_MAX;
+
+	assert_ptr_equal(sessions_due(&w->sessions, now_ms, &found, &wait_ms), expected);
+	assert_int_equal(found, reason);
+}
+
+static void a_lease_and_an_idle_time_end(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *leased = add_live(w, &w->a, 300, 500);
+	struct session_entry *idle = add_live(w, &w->a, 900, 400);
+	enum entry_reason reason;
+	uint64_t wait_ms = UINT64_MAX;
+
+	assert_null(sessions_due(&w->sessions, 1000, &reason, &wait_ms));
+	assert_int_equal(wait_ms, 300);
+	assert_due(w, 1300, leased, ENDED_LEASE);
+	end(w, leased);
+	assert_due(w, 1399, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1400, idle, ENDED_IDLE);
+}
+
+static void a_renewed_session_lives_on(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 300, 600);
+
+	session_entry_renew(e, 500, 1200);
+	assert_due(w, 1699, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1700, e, ENDED_LEASE);
+}
+
+static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *other = add_live(w, &w->a, 300, 600);
+	struct session_entry *e = add_live(w, &w->a, 300, 600);
+
+	e->renew_on_use = true;
+	session_entry_touch(other, 1200);
+	session_entry_touch(e, 1200);
+	assert_due(w, 1300, other, ENDED_LEASE);
+	end(w, other);
+	struct exec_entry *x = begin(w, e, "x");
+	assert_due(w, 1500, NULL, ENDED_REASON_COUNT); /* in use */
+	finish(w, x, NULL, 0, 2000);
+	assert_due(w, 2299, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 2300, e, ENDED_LEASE);
+}
+
+static void a_use_renews_by_no_more_than_the_limits_of_a_reload(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 300, 600);
+	struct sessions_limits lower = w->sessions.limits;
+
+	e->renew_on_use = true;
+	lower.lease_ms = 200;
+	lower.idle_ms = 100;
+	sessions_set_limits(&w->sessions, &lower);
+	assert_due(w, 1200, NULL, ENDED_REASON_COUNT); /* what it has, it keeps */
+	struct exec_entry *x = begin(w, e, "x");
+	finish(w, x, NULL, 0, 1250);
+	assert_due(w, 1349, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1350, e, ENDED_IDLE);
+	e->idle_until_ms = 9000;
+	assert_due(w, 1449, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1450, e, ENDED_LEASE);
+}
+
+static void an_exec_keeps_a_session_from_being_idle(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 5000, 400);
+	struct exec_entry *x = begin(w, e, "x");
+
+	assert_due(w, 2000, NULL, ENDED_REASON_COUNT);
+	finish(w, x, NULL, 0, 2000);
+	assert_due(w, 2399, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 2400, e, ENDED_IDLE);
+	e->files = 1;
+	assert_due(w, 2400, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 6000, e, ENDED_LEASE);
+}
+
+static void a_session_that_starts_or_ends_is_not_due(void **state)
+{
+	struct world *w = *state;
+
+	add(w, &w->a, 1, 1);
+	session_entry_ending(add_live(w, &w->a, 1, 1), ENDED_CLOSED, NULL);
+	end(w, add_live(w, &w->a, 1, 1));
+	assert_due(w, 100000, NULL, ENDED_REASON_COUNT);
+}
+
+/* --- memory ------------------------------------------------------------------- */
+
+static void the_first_reason_stays(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+
+	session_entry_ending(e, ENDED_OOM, NULL);
+	session_entry_ending(e, ENDED_CLOSED, "no");
+	assert_int_equal(e->reason, ENDED_OOM);
+	assert_string_equal(e->message, entry_reason_texts[ENDED_OOM]);
+	sessions_end(&w->sessions, e, 9000);
+	assert_ptr_equal(sessions_find(&w->sessions, "uid:1", e->id), e);
+	assert_int_equal(e->ended_ms, 9000);
+}
+
+static void the_session_of_another_caller_is_not_found(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+
+	assert_ptr_equal(sessions_find(&w->sessions, "uid:1", e->id), e);
+	assert_null(sessions_find(&w->sessions, "uid:2", e->id));
+	assert_null(sessions_find(&w->sessions, "uid:1", "S0"));
+}
+
+static void ended_sessions_are_forgotten_in_their_order_and_caller_by_caller(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *of_b = add_live(w, &w->b, 0, 0);
+
+	end(w, of_b);
+	for (int i = 0; i < 40; i++) {
+		struct session_entry *e = add_live(w, &w->a, 0, 0);
+		session_entry_ending(e, ENDED_FAILED, "its own message");
+		sessions_end(&w->sessions, e, 9000);
+	}
+	assert_int_equal(w->sessions.ended, SESSIONS_OF_A_CALLER_MAX + 1);
+	assert_null(sessions_find(&w->sessions, "uid:1", "s8"));
+	assert_non_null(sessions_find(&w->sessions, "uid:1", "s9"));
+	assert_non_null(sessions_find(&w->sessions, "uid:2", of_b->id));
+}
+
+/* --- execs -------------------------------------------------------------------- */
+
+static void a_session_has_a_bounded_number_of_execs(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+	struct exec_entry *x = NULL;
+	char id[16];
+
+	for (unsigned i = 0; i < SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING; i++) {
+		assert_int_equal(session_entry_admit_exec(e), API_CODE_COUNT);
+		(void)snprintf(id, sizeof(id), "x%u", i);
+		x = begin(w, e, id);
+	}
+	assert_int_equal(session_entry_admit_exec(e), API_TOO_MANY_WAITING);
+	finish(w, x, NULL, 0, 1);
+	assert_int_equal(session_entry_admit_exec(e), API_CODE_COUNT);
+}
+
+static void only_some_execs_are_remembered(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+	struct exec_entry *kept = NULL;
+	char id[16];
+
+	for (unsigned i = 0; i < SESSION_EXECS_REMEMBERED + 5; i++) {
+		(void)snprintf(id, sizeof(id), "x%u", i);
+		struct exec_entry *x = begin(w, e, id);
+		if (i == 0) { /* somebody waits for it */
+			x->acts = (void *)w;
+			kept = x;
+		}
+		finish(w, x, NULL, 0, 1);
+	}
+	assert_ptr_equal(session_entry_find_exec(e, "x0"), kept);
+	assert_null(session_entry_find_exec(e, "x5"));
+	assert_non_null(session_entry_find_exec(e, "x6"));
+	assert_int_equal(e->finished, SESSION_EXECS_REMEMBERED);
+	kept->acts = NULL;
+}
+
+static void the_newest_exec_of_an_id_is_found(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+
+	finish(w, begin(w, e, "x"), NULL, 0, 1);
+	struct exec_entry *second = begin(w, e, "x");
+	assert_ptr_equal(session_entry_find_exec(e, "x"), second);
+	assert_null(session_entry_find_exec(e, "y"));
+}
+
+static void only_the_result_of_a_detached_exec_is_kept(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, e, "y");
+
+	y->is_detached = true;
+	finish(w, x, "{}", 2, 1);
+	finish(w, y, "{}", 2, 1);
+	assert_null(x->result);
+	assert_memory_equal(y->result, "{}", 2);
+	assert_int_equal(w->sessions.results_bytes, 2);
+	end(w, e);
+	assert_non_null(y->result); /* for a while */
+}
+
+static void results_are_bounded_and_the_oldest_goes_first(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0), *other = add_live(w, &w->b, 0, 0);
+	static char large[12 * MIB];
+	struct exec_entry *x[4], *of_other = begin(w, other, "x");
+
+	of_other->is_detached = true;
+	finish(w, of_other, large, sizeof(large), 1);
+	for (unsigned i = 0; i < 4; i++) {
+		x[i] = begin(w, e, "x");
+		x[i]->is_detached = true;
+		finish(w, x[i], large, sizeof(large), 10 + i);
+	}
+	assert_null(x[0]->result);
+	assert_null(x[1]->result);
+	assert_non_null(x[2]->result);
+	assert_non_null(x[3]->result);
+	assert_non_null(of_other->result); /* one caller's do not push out another's */
+}
+
+static void a_result_is_dropped_after_a_while(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0);
+	struct exec_entry *x = begin(w, e, "x");
+	uint64_t wait_ms = UINT64_MAX;
+
+	x->is_detached = true;
+	finish(w, x, "{}", 2, 1000);
+	sessions_expire_results(&w->sessions, 1000 + SESSION_RESULT_MS - 1, &wait_ms);
+	assert_non_null(x->result);
+	assert_int_equal(wait_ms, 1);
+	sessions_expire_results(&w->sessions, 1000 + SESSION_RESULT_MS, &wait_ms);
+	assert_null(x->result);
+}
+
+static void what_waits_for_programs_is_bounded(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0), *other = add_live(w, &w->b, 0, 0);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, e, "y"), *z = begin(w, other, "z");
+
+	assert_int_equal(sessions_hold(&w->sessions, x, SESSION_HELD_MAX - 1), API_CODE_COUNT);
+	assert_int_equal(sessions_hold(&w->sessions, y, 2), API_TOO_MANY_WAITING);
+	assert_int_equal(sessions_hold(&w->sessions, y, SIZE_MAX), API_TOO_MANY_WAITING);
+	assert_int_equal(sessions_hold(&w->sessions, z, SESSION_HELD_MAX), API_CODE_COUNT);
+	sessions_release(&w->sessions, x, MIB);
+	assert_int_equal(sessions_hold(&w->sessions, y, MIB + 1), API_CODE_COUNT);
+	finish(w, x, NULL, 0, 1);
+	assert_int_equal(w->sessions.held_bytes, SESSION_HELD_MAX + MIB + 1);
+	sessions_drop_exec(&w->sessions, y);
+	finish(w, z, NULL, 0, 1);
+	assert_int_equal(w->sessions.held_bytes, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_caller_has_as_many_as_its_rights_say),
+		TEST(the_service_has_as_many_as_its_limits_say),
+		TEST(a_dropped_session_counts_no_more),
+		TEST(what_is_above_the_limits_is_refused),
+		TEST(a_lease_and_an_idle_time_end),
+		TEST(a_renewed_session_lives_on),
+		TEST(a_use_renews_the_lease_if_the_session_wants_it),
+		TEST(a_use_renews_by_no_more_than_the_limits_of_a_reload),
+		TEST(an_exec_keeps_a_session_from_being_idle),
+		TEST(a_session_that_starts_or_ends_is_not_due),
+		TEST(the_first_reason_stays),
+		TEST(the_session_of_another_caller_is_not_found),
+		TEST(ended_sessions_are_forgotten_in_their_order_and_caller_by_caller),
+		TEST(a_session_has_a_bounded_number_of_execs),
+		TEST(only_some_execs_are_remembered),
+		TEST(the_newest_exec_of_an_id_is_found),
+		TEST(only_the_result_of_a_detached_exec_is_kept),
+		TEST(results_are_bounded_and_the_oldest_goes_first),
+		TEST(a_result_is_dropped_after_a_while),
+		TEST(what_waits_for_programs_is_bounded),
+	};
+	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
+}

@@ -245,7 +245,7 @@ static const struct example python[] = {
 	{ .code = "import signal\nprint([(s, signal.getsignal(s)) for s in signal.valid_signals() if signal.getsignal(s) not in (signal.SIG_DFL, None)], signal.pthread_sigmask(signal.SIG_BLOCK, ()))" },
 	{ .code = "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\nsignal.setitimer(signal.ITIMER_REAL, .05)\ntime.sleep(.5)" },
 	{ .code = "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0), os.umask(0), os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid(), os.sched_getscheduler(0))" },
-	{ .code = "import sys\nprint([s.seekable() for s in (sys.stdin, sys.stdout, sys.stderr)], [s.line_buffering for s in (sys.stdin, sys.stdout, sys.stderr)], [s.buffer for s in (sys.stdout, sys.stderr)])" },
+	{ .code = "import sys\nprint([s.seekable() for s in (sys.stdin, sys.stdout, sys.stderr)], [s.line_buffering for s in (sys.stdin, sys.stdout, sys.stderr)], [s.write_through for s in (sys.stdout, sys.stderr)], [s.buffer for s in (sys.stdout, sys.stderr)])" },
 	{ .code = "import tempfile, os\nprint(tempfile.gettempdir())\nwith tempfile.NamedTemporaryFile() as f:\n    print(os.path.dirname(f.name))" },
 	{ .code = "import resource\nprint([resource.getrlimit(n) for n in range(16)])" },
 	{ .code = "import multiprocessing as m\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    with m.Pool(2) as p:\n        print(p.map(f, range(5)))" },

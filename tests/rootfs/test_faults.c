@@ -81,6 +81,8 @@ static void every_failing_call_fails_a_writable_host_root_and_leaves_nothing(voi
 	(void)state;
 	struct rootfs_spec spec = host_spec();
 	spec.writable = true;
+	spec.python = "/usr/bin/python3";
+	spec.packages = ".local/lib/python3.11/site-packages";
 	fail_each_call(&spec);
 }
 

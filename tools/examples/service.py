@@ -73,7 +73,7 @@ result = run(
 for artifact in result["artifacts"]:
     print(artifact["path"], artifact["bytes"], "bytes")
 
-CODE = "import sys, time\nfor i in range(3):\n    sys.stdout.write(f'{i}\\n')\n    time.sleep(0.1)"
+CODE = "import time\nfor i in range(3):\n    print(i)\n    time.sleep(0.1)"
 for event in stream(path, profile="python", network="none", code=CODE):
     if event["type"] == "stdout":
         print("streamed", event["text"].strip())

@@ -20,16 +20,60 @@ def _():
     equal(value["status"], "exited", "status")
 
 
-@test("what a Python program has printed before a limit or a signal kills it is in the result")
+@test("the lines that a Python program has printed before a limit or a signal kills it are in the result; the beginning of a line is with -e PYTHONUNBUFFERED=1")
 def _():
     ends = [
         ("timeout", "import time; time.sleep(100)", ("-t", "1s")),
         ("oom", "x = [bytearray(1 << 20) for _ in range(1000)]", ("-m", "64M")),
-        ("signaled", "import os; os.kill(os.getpid(), 9)", ()),
+        ("signaled", "import os; os.kill(os.getpid(), 9)", ("-e", "PYTHONUNBUFFERED=1")),
     ]
     for status, end, options in ends:
         value = result("-p", "python", "-t", scaled(60), *options, "-c", f"print('start'); print('half a line', end=''); {end}")
-        equal((value["status"], value["stdout"]["text"]), (status, "start\nhalf a line"), f"the end of {end!r} ({value['stderr']})")
+        said = "start\nhalf a line" if "-e" in options else "start\n"
+        equal((value["status"], value["stdout"]["text"]), (status, said), f"the end of {end!r} ({value['stderr']})")
+
+
+WRITES = """
+import os, sys
+kept, (end, out) = os.dup(1), os.pipe2(os.O_DIRECT | os.O_NONBLOCK)  # a read gets what one write has put there
+os.dup2(out, 1)
+print("a", 1, 2.5)
+print("b", end="")
+print("c")
+os.dup2(kept, 1)
+seen = []
+try:
+    while part := os.read(end, 4096):
+        seen.append(part.decode())
+except BlockingIOError:
+    print(seen)
+"""
+EACH_LINE, EACH_STRING = "['a 1 2.5\\n', 'bc\\n']\n", "['a', ' ', '1', ' ', '2.5', '\\n', 'b', 'c', '\\n']\n"
+
+
+@test("Python writes each line by one call; each string by one where the caller asks for it, or Python ignores the user's packages")
+def _():
+    with Folder() as f:
+        file = f.file("writes.py", WRITES)
+        run("-p", "python", file).exits(0).says(EACH_LINE)
+        run("-p", "python", "-e", "PYTHONUNBUFFERED=1", file).exits(0).says(EACH_STRING)
+        for options, said in (("-B", EACH_LINE), ("-u", EACH_STRING), ("-s", EACH_STRING), ("-S", EACH_STRING)):
+            child = f"import subprocess, sys; subprocess.run([sys.executable, {options!r}, '/box/writes.py'])"
+            python(child, "-f", file).exits(0).says(said)
+
+
+@test("lines that the threads of a Python program print do not mix")
+def _():
+    code = """
+import threading
+def work(name):
+    for i in range(5000):
+        print(name, i, "end")
+for name in ("one", "two", "three"):
+    threading.Thread(target=work, args=[name]).start()"""
+    whole = {f"{name} {i} end" for name in ("one", "two", "three") for i in range(5000)}
+    lines = python(code).exits(0).out.splitlines()
+    equal(([line for line in lines if line not in whole][:9], len(lines)), ([], len(whole)), "mixed lines, and all")
 
 
 @test("output within --max-output is complete")

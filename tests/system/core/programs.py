@@ -196,7 +196,7 @@ console.log(require("tinypk"), run("tinypk").trim());"""
 @test("a Python program has the packages of the jail's home, none of the caller's, and another HOME has none made")
 def _():
     code = "import os, site, sys; print(site.ENABLE_USER_SITE, sys.flags.dont_write_bytecode, site.USER_BASE, os.listdir(site.USER_SITE) if os.path.isdir(site.USER_SITE) else None)"
-    python(code).exits(0).says("True 1 /box/.local []\n")
+    python(code).exits(0).says("True 1 /box/.local ['cejail.pth']\n")
     python(code, "-e", "HOME=/tmp/home").exits(0).says("True 1 /tmp/home/.local None\n")
     sh("ls -A /box").exits(0).says("out\n")
 

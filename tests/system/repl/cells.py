@@ -233,11 +233,12 @@ def _():
         equal(r.value("2"), "2", "the next cell")
 
 
-@test("what a cell has printed is in its result when it is killed, with or without the end of a line")
+@test("the lines that a cell has printed are in its result when it is killed")
 def _():
     with Service() as s, Repl(s) as r:
         value = r.exec("print('start'); print('half a line', end='')\nimport os; os.kill(os.getpid(), 9)", **LIMITED).result
-        equal((value["status"], text_of(value["stdout"])), ("signaled", "start\nhalf a line"), f"the killed cell ({value['cell']})")
+        equal((value["status"], text_of(value["stdout"])), ("signaled", "start\n"), f"the killed cell ({value['cell']})")
+        equal(r.value("import sys; [(s.line_buffering, s.write_through) for s in (sys.stdout, sys.stderr)]"), "[(True, False), (True, False)]", "its streams")
 
 
 @test("a cell imports what an earlier cell or a command of the session has installed with pip")

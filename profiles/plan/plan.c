@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what was asked for to what will be done.  Acts: looks at the host, changes nothing.
+ * From what was asked for to what will be done.  It looks at the host, and changes nothing.
  *
- * plan_make() is a table of parts, each of which decides one thing; what excludes what
- * is a second table, checked before any part looks at the host.
+ * plan_make() is a table of parts, each of which decides one thing; what excludes what is a second
+ * table, checked before any part looks at the host.
  */
 #include "profiles/plan/plan.h"
 
@@ -13,9 +13,7 @@
 #include <time.h>
 
 #include "profiles/plan/plan_parts.h"
-
-/* The jail's user; IDMAP_INSIDE_UID of runtime/kernel/ids/idmap.h, which lies above us. */
-#define INSIDE_ID 1000
+#include "runtime/kernel/ids/idmap.h"
 
 #define INODE_BYTES 4096 /* one file or directory for this much of --disk */
 #define INODES_MIN  1024
@@ -23,144 +21,93 @@
 
 /* --- what excludes what ----------------------------------------------------- */
 
-static bool has_code(const struct planner *p)
-{
-	return p->c->has_code;
-}
-
-static bool has_file(const struct planner *p)
-{
-	return p->inv->file;
-}
-
-static bool has_stdin_code(const struct planner *p)
-{
-	return p->inv->file && strcmp(p->inv->file, "-") == 0;
-}
-
-static bool has_stdin_file(const struct planner *p)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < p->c->files.count; i++)
-		count += plan_is_stdin(p->c->files.items[i]);
-	return count > 0;
-}
-
-static bool has_command(const struct planner *p)
-{
-	return p->inv->is_command;
-}
-
-static bool has_shell(const struct planner *p)
-{
-	return p->inv->use_shell;
-}
-
-static bool has_interactive(const struct planner *p)
-{
-	return p->c->interactive;
-}
-
-static bool has_tty(const struct planner *p)
-{
-	return p->c->tty;
-}
-
-static bool has_json_on_stdout(const struct planner *p)
-{
-	return p->c->json && !p->c->json_file;
-}
-
-static bool has_verbose(const struct planner *p)
-{
-	return p->c->verbose;
-}
-
-static bool has_quiet(const struct planner *p)
-{
-	return p->c->quiet;
-}
-
-static bool has_result_fd(const struct planner *p)
-{
-	return p->c->result_fd >= 0;
-}
-
-static bool has_same_fd(const struct planner *p)
-{
-	return p->c->events_fd == p->c->result_fd;
-}
-
-static bool has_remote(const struct planner *p)
-{
-	return p->c->remote;
-}
-
-static bool has_venv(const struct planner *p)
-{
-	return p->c->venv && strcmp(p->c->venv, "none") != 0;
-}
-
-static bool has_project(const struct planner *p)
-{
-	return p->c->project;
-}
-
-static bool has_dry_run(const struct planner *p)
-{
-	return p->c->dry_run;
-}
-
-static const struct exclusion {
-	bool (*has_one)(const struct planner *p);
-	const char *one;
-	bool (*has_other)(const struct planner *p);
-	const char *other;
-	const char *why;
-} exclusions[] = {
-	{ has_code, "-c CODE", has_file, "FILE", "there is one program" },
-	{ has_code, "-c CODE", has_command, "-- CMD", "there is one program" },
-	{ has_file, "FILE", has_command, "-- CMD", "there is one program" },
-	{ has_shell, "cejail shell", has_code, "-c CODE", "use cejail run" },
-	{ has_shell, "cejail shell", has_file, "FILE", "use cejail run" },
-	{ has_shell, "cejail shell", has_command, "-- CMD", "use cejail run" },
-	{ has_stdin_code, "-", has_interactive, "--interactive",
-	  "standard input can't be the program and its input" },
-	{ has_stdin_code, "-", has_tty, "--tty",
-	  "standard input can't be the program and its terminal" },
-	{ has_stdin_file, "--file -", has_stdin_code, "-",
-	  "standard input can't be a file and the program" },
-	{ has_stdin_file, "--file -", has_interactive, "--interactive",
-	  "standard input can't be a file and the program's input" },
-	{ has_stdin_file, "--file -", has_tty, "--tty",
-	  "standard input can't be a file and the program's terminal" },
-	{ has_json_on_stdout, "--json", has_tty, "--tty",
-	  "the terminal shows the program; use --json=FILE" },
-	{ has_verbose, "--verbose", has_quiet, "--quiet", "choose one" },
-	{ has_result_fd, "--result-fd", has_same_fd, "--events-fd", "they need a descriptor each" },
-	{ has_remote, "--remote", has_tty, "--tty", "a service has no terminal to give" },
-	{ has_remote, "--remote", has_dry_run, "--dry-run", "the plan is the service's" },
-	{ has_remote, "--remote", has_venv, "--venv",
-	  "the interpreters of a service start before the environment is known" },
-	{ has_remote, "--remote", has_project, "--project", "the files are on this host" },
-	{ has_remote, "--remote", has_shell, "cejail shell", "a service has no terminal to give" },
+enum wish {
+	CODE,
+	FILE_NAME,
+	FROM_STDIN,
+	COMMAND,
+	SHELL,
+	STDIN_FILE,
+	INTERACTIVE,
+	TTY,
+	JSON_STDOUT,
+	VERBOSE,
+	QUIET,
+	RESULT_FD,
+	SAME_FD,
+	REMOTE,
+	VENV,
+	PROJECT,
+	DRY_RUN,
+	WISH_COUNT
 };
 
-static int check_exclusions(struct planner *p, struct cj_error *err)
+static const struct exclusion {
+	enum wish one, other;
+	const char *why;
+} exclusions[] = {
+	{ CODE, FILE_NAME, "there is one program" },
+	{ CODE, COMMAND, "there is one program" },
+	{ FILE_NAME, COMMAND, "there is one program" },
+	{ SHELL, CODE, "use cejail run" },
+	{ SHELL, FILE_NAME, "use cejail run" },
+	{ SHELL, COMMAND, "use cejail run" },
+	{ FROM_STDIN, INTERACTIVE, "standard input can't be the program and its input" },
+	{ FROM_STDIN, TTY, "standard input can't be the program and its terminal" },
+	{ STDIN_FILE, FROM_STDIN, "standard input can't be a file and the program" },
+	{ STDIN_FILE, INTERACTIVE, "standard input can't be a file and the program's input" },
+	{ STDIN_FILE, TTY, "standard input can't be a file and the program's terminal" },
+	{ JSON_STDOUT, TTY, "the terminal shows the program; use --json=FILE" },
+	{ VERBOSE, QUIET, "choose one" },
+	{ RESULT_FD, SAME_FD, "they need a descriptor each" },
+	{ REMOTE, TTY, "a service has no terminal to give" },
+	{ REMOTE, DRY_RUN, "the plan is the service's" },
+	{ REMOTE, VENV, "the interpreters of a service start before the environment is known" },
+	{ REMOTE, PROJECT, "the files are on this host" },
+	{ REMOTE, SHELL, "a service has no terminal to give" },
+};
+
+static bool has_stdin_file(const struct config *c)
 {
-	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
-		const struct exclusion *e = &exclusions[i];
-		if (e->has_one(p) && e->has_other(p))
-			return cj_reject(err, "'%s' and '%s' exclude each other: %s", e->one,
-					 e->other, e->why);
+	for (size_t i = 0; i < c->files.count; i++) {
+		if (plan_is_stdin(c->files.items[i]))
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
 {
-	struct planner p = { .c = c, .inv = inv };
-	return check_exclusions(&p, err);
+	const struct {
+		const char *name; /* for the message */
+		bool is_given;
+	} wishes[WISH_COUNT] = {
+		[CODE] = { "-c CODE", c->has_code },
+		[FILE_NAME] = { "FILE", inv->file },
+		[FROM_STDIN] = { "-", inv->file && strcmp(inv->file, "-") == 0 },
+		[COMMAND] = { "-- CMD", inv->is_command },
+		[SHELL] = { "cejail shell", inv->use_shell },
+		[STDIN_FILE] = { "--file -", has_stdin_file(c) },
+		[INTERACTIVE] = { "--interactive", c->interactive },
+		[TTY] = { "--tty", c->tty },
+		[JSON_STDOUT] = { "--json", c->json && !c->json_file },
+		[VERBOSE] = { "--verbose", c->verbose },
+		[QUIET] = { "--quiet", c->quiet },
+		[RESULT_FD] = { "--result-fd", c->result_fd >= 0 },
+		[SAME_FD] = { "--events-fd", c->events_fd == c->result_fd },
+		[REMOTE] = { "--remote", c->remote },
+		[VENV] = { "--venv", c->venv && strcmp(c->venv, "none") != 0 },
+		[PROJECT] = { "--project", c->project },
+		[DRY_RUN] = { "--dry-run", c->dry_run },
+	};
+
+	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
+		const struct exclusion *e = &exclusions[i];
+		if (wishes[e->one].is_given && wishes[e->other].is_given)
+			return cj_reject(err, "'%s' and '%s' exclude each other: %s",
+					 wishes[e->one].name, wishes[e->other].name, e->why);
+	}
+	return 0;
 }
 
 /* --- parts ------------------------------------------------------------------ */
@@ -225,8 +172,8 @@ static int plan_root(struct planner *p, struct cj_error *err)
 		.scratch_bytes = c->disk_bytes,
 		.scratch_inodes = inodes_for(c->disk_bytes),
 		.hostname = c->hostname,
-		.uid = INSIDE_ID,
-		.gid = INSIDE_ID,
+		.uid = IDMAP_INSIDE_UID,
+		.gid = IDMAP_INSIDE_GID,
 	};
 	int rc = is_host ? 0 : plan_layers(p, err);
 	return rc < 0 ? cj_wrap(err, "--rootfs") : 0;
@@ -266,14 +213,16 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	      struct program *out_program, struct cj_error *err)
 {
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
-		check_exclusions, plan_delivery, plan_network,   plan_limits,      plan_root,
-		plan_identity,    plan_code,     plan_args_json, plan_argv,        plan_env,
-		plan_venv,        plan_places, /* knows where the code lands */
-		plan_artifacts,   plan_value,    plan_policy,    plan_python_home,
+		plan_delivery,  plan_network, plan_limits,    plan_root,
+		plan_identity,  plan_code,    plan_args_json, plan_argv,
+		plan_env,       plan_venv,    plan_places, /* knows where the code lands */
+		plan_artifacts, plan_value,   plan_policy,    plan_python_home,
 	};
 
 	if (inv->use_shell)
 		c->tty = c->interactive = true;
+	if (plan_check(c, inv, err) < 0)
+		return -err->code;
 
 	struct planner p = { .c = c, .inv = inv };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

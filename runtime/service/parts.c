@@ -118,6 +118,7 @@ int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj
 	const struct sessions_limits sessions = {
 		.count = c->sessions,
 		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
+		.reserves_limits = c->session_reserves_limits,
 		.lease_ms = c->session_lease_ms,
 		.idle_ms = c->session_idle_ms,
 	};

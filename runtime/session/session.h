@@ -148,6 +148,7 @@ bool session_exec_runs(const struct session *s, unsigned slot);
 /* What the whole session used and was refused, since its begin. */
 struct session_status {
 	struct usage usage;
+	uint64_t memory_bytes; /* in use now, files in memory included; UINT64_MAX: not known */
 	const struct denied_syscall *denied; /* valid until the next session_serve() */
 	size_t ndenied;
 	bool denied_is_complete;

@@ -379,5 +379,6 @@ void session_status(struct session *s, struct session_status *out)
 	if (s->jail->network)
 		out->denied_packets = network_denied_so_far(s->jail->network);
 	session_memory_usage(s, &s->keep->memory, &out->usage);
+	out->memory_bytes = session_memory_now(s, &s->keep->memory);
 	out->usage.wall_ms = clock_ms() - s->keep->began_ms;
 }

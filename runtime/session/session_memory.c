@@ -243,3 +243,12 @@ void session_memory_usage(struct session *s, struct session_memory *m, struct us
 	}
 	out->pids_peak = s->pids_peak;
 }
+
+/* The last sample counts shared memory for each process: more than is used, never less. */
+uint64_t session_memory_now(const struct session *s, const struct session_memory *m)
+{
+	if (s->jail->cgroup.enforced[CGROUP_MEMORY])
+		return cgroup_memory_bytes(&s->jail->cgroup);
+	return m->usage.reads_proc && m->usage.blind_since_ms == 0 ? m->usage.mapped_bytes
+								   : UINT64_MAX;
+}

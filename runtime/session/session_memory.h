@@ -34,5 +34,7 @@ bool session_memory_killed_init(const struct session *s);
 /* SESSION_OOM, and its sentence. */
 enum session_end session_memory_fail(struct cj_error *err);
 
+/* In use now; UINT64_MAX: not known.  After session_memory_usage(). */
+uint64_t session_memory_now(const struct session *s, const struct session_memory *m);
 /* Of all processes of the session, since its begin; without wall_ms. */
 void session_memory_usage(struct session *s, struct session_memory *m, struct usage *out);

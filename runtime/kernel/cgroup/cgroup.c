@@ -305,6 +305,17 @@ static void read_memory(int dir_fd, struct cgroup_usage *out)
 		out->oom_kills = group_kills;
 }
 
+uint64_t cgroup_memory_bytes(const struct cgroup *c)
+{
+	char text[2 * SYSTEM_FILE_SMALL];
+	uint64_t bytes, cached_bytes;
+	if (c->dir_fd < 0 || !read_number(c->dir_fd, "memory.current", &bytes) ||
+	    system_file_read(c->dir_fd, "memory.stat", text, sizeof(text)) <= 0 ||
+	    !cgroup_text_value(text, "inactive_file", &cached_bytes))
+		return UINT64_MAX;
+	return bytes > cached_bytes ? bytes - cached_bytes : 0; /* two files, not read at once */
+}
+
 static uint64_t read_pids_max_hits(int dir_fd)
 {
 	char text[SYSTEM_FILE_SMALL];

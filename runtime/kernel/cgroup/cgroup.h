@@ -143,6 +143,9 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);
  * Then a refused fork was refused by the leaf's own limit.
  */
 bool cgroup_has_room_above(const struct cgroup *c, uint64_t pids);
+/* The memory in use now, without files that are cached and were not used lately;
+ * UINT64_MAX: not known. */
+uint64_t cgroup_memory_bytes(const struct cgroup *c);
 /* The CPU time so far in microseconds: one pread(2) of a descriptor that stays open. */
 uint64_t cgroup_cpu_us(const struct cgroup *c);
 

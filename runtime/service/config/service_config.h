@@ -56,9 +56,10 @@ struct service_config {
 	unsigned sessions;         /* at once; 0: none may be created */
 	uint64_t session_lease_ms; /* the longest */
 	uint64_t session_idle_ms;  /* the longest, and what a session has that names none */
-	size_t session_memory;     /* of all of them, by their limits; 0: half of the host's */
-	uint64_t pool_age_ms;      /* no prepared jail is used after that */
-	uint64_t zygote_age_ms;    /* then the next one starts, or after so many children */
+	size_t session_memory;     /* that all may reserve; 0: half of the host's */
+	bool session_reserves_limits;
+	uint64_t pool_age_ms;   /* no prepared jail is used after that */
+	uint64_t zygote_age_ms; /* then the next one starts, or after so many children */
 	unsigned zygote_children;
 	struct callers callers;
 	struct audit_config audit;

@@ -254,6 +254,16 @@ int service_set_duration_ceiling(struct service_config *c, const struct service_
 	return set_ceiling(k, base, text, parse_duration, err);
 }
 
+/* The place of `text` among the names; `count`: it is none of them. */
+static unsigned find_name(const char *const names[], unsigned count, const char *text)
+{
+	unsigned i = 0;
+
+	while (i < count && strcmp(names[i], text) != 0)
+		i++;
+	return i;
+}
+
 int service_set_network_right(struct service_config *c, const struct service_key *k, void *base,
 			      const char *text, struct cj_error *err)
 {
@@ -263,11 +273,21 @@ int service_set_network_right(struct service_config *c, const struct service_key
 		[NETWORK_ANY] = "public",
 	};
 	(void)c;
-	for (unsigned i = 0; i < NETWORK_RIGHT_COUNT; i++) {
-		if (strcmp(names[i], text) != 0)
-			continue;
-		*(enum network_right *)field_of(k, base) = i;
-		return 0;
-	}
-	return cj_reject(err, "'%s' is neither 'none' nor 'profile' nor 'public'", text);
+	unsigned found = find_name(names, NETWORK_RIGHT_COUNT, text);
+	if (found == NETWORK_RIGHT_COUNT)
+		return cj_reject(err, "'%s' is neither 'none' nor 'profile' nor 'public'", text);
+	*(enum network_right *)field_of(k, base) = found;
+	return 0;
+}
+
+int service_set_session_reserve(struct service_config *c, const struct service_key *k, void *base,
+				const char *text, struct cj_error *err)
+{
+	static const char *const names[] = { [false] = "used", [true] = "limit" };
+	(void)c;
+	unsigned found = find_name(names, 2, text);
+	if (found == 2)
+		return cj_reject(err, "'%s' is neither 'used' nor 'limit'", text);
+	*(bool *)field_of(k, base) = found;
+	return 0;
 }

@@ -27,3 +27,4 @@ SERVICE_SETTER(set_cpus_ceiling);
 SERVICE_SETTER(set_count_ceiling);
 SERVICE_SETTER(set_duration_ceiling);
 SERVICE_SETTER(set_network_right);
+SERVICE_SETTER(set_session_reserve);

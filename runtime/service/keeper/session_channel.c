@@ -242,6 +242,7 @@ static const struct json_key status_keys[] = {
 	{ "cpu_ms", U64, AT(cpu_ms) },
 	{ "memory_bytes", U64, AT(memory_bytes) },
 	{ "pids", U64, AT(pids) },
+	{ "used_bytes", U64, AT(used_bytes) },
 	{ "denied_syscalls", U64, AT(denied_syscalls) },
 	{ "denied_packets", U64, AT(denied_packets) },
 };

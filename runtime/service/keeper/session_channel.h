@@ -109,6 +109,7 @@ struct session_line {
 	/* "status" */
 	uint64_t cpu_ms;             /* of the whole jail */
 	uint64_t memory_bytes, pids; /* the highest so far */
+	uint64_t used_bytes;         /* of memory, now; UINT64_MAX: not known, or an exec runs */
 	uint64_t denied_syscalls, denied_packets;
 	/* "ended" */
 	enum session_reason reason;

@@ -218,10 +218,11 @@ static struct child *find_free(struct keeper *k)
 	return NULL;
 }
 
-static bool has_children(const struct keeper *k)
+static bool has_children(const struct keeper *k, bool with_files)
 {
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
-		if (k->children[i].pidfd >= 0)
+		if (k->children[i].pidfd >= 0 &&
+		    (with_files || k->children[i].slot != SESSION_NO_SLOT))
 			return true;
 	return false;
 }
@@ -383,6 +384,8 @@ static void end_child(struct keeper *k, struct child *c)
 	else if (!c->is_cell && c->slot != SESSION_NO_SLOT && k->session)
 		session_exec_done(k->session, c->slot);
 	k->is_quiet = false;
+	if (!has_children(k, false))
+		k->status_ms = clock_earlier(k->status_ms, clock_ms() + SESSION_SETTLE_MS);
 }
 
 static void kill_children(struct keeper *k)
@@ -519,7 +522,7 @@ static void wait_round(struct keeper *k)
 static void send_status(struct keeper *k)
 {
 	struct session_status now = { 0 };
-	struct cj_error ignored = { 0 }; /* the server does not read: the next line says more */
+	struct cj_error ignored = { 0 }; /* the server does not read: the next line says it */
 
 	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
 		return;
@@ -529,13 +532,14 @@ static void send_status(struct keeper *k)
 		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
 		.memory_bytes = now.usage.memory_peak_bytes,
 		.pids = now.usage.pids_peak,
+		.used_bytes = has_children(k, false) ? UINT64_MAX : now.memory_bytes,
 		.denied_packets = now.denied_packets,
 	};
 	for (size_t i = 0; i < now.ndenied; i++)
 		line.denied_syscalls += now.denied[i].count;
-	(void)!session_line_send(k->work->sock_fd, &line, &ignored);
+	bool is_sent = session_line_send(k->work->sock_fd, &line, &ignored) == 0;
 	k->status_ms = clock_ms() + SESSION_STATUS_MS;
-	k->is_quiet = now.execs == 0;
+	k->is_quiet = is_sent && now.execs == 0;
 }
 
 static void handle(struct keeper *k)
@@ -558,7 +562,7 @@ static void handle(struct keeper *k)
 
 static void serve(struct keeper *k)
 {
-	while (!k->is_ending || (has_children(k) && clock_ms() < k->end_ms)) {
+	while (!k->is_ending || (has_children(k, true) && clock_ms() < k->end_ms)) {
 		wait_round(k);
 		handle(k);
 	}

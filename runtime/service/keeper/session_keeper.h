@@ -24,6 +24,8 @@ static_assert(SESSION_END_MS > CELL_CANCEL_MS, "a cell that is cancelled has tim
 
 /* Not more often than this a "status" line is sent. */
 #define SESSION_STATUS_MS 1000
+/* When the last exec has ended, the next line comes so soon: others may wait for the memory. */
+#define SESSION_SETTLE_MS 50
 
 /*
  * session_keep - the life of a session: its jail, its workers, its end.

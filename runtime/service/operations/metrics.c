@@ -282,6 +282,11 @@ static void put_sessions_memory(struct page *p, const char *name)
 	put_u64(p, name, p->g->sessions_reserved_bytes);
 }
 
+static void put_sessions_limits(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->sessions_limits_bytes);
+}
+
 static void put_sessions_created(struct page *p, const char *name)
 {
 	for (size_t i = 0; i <= OTHER; i++)
@@ -493,8 +498,10 @@ static const struct family {
 	  put_zygote_fallbacks },
 	{ "cejail_sessions", "gauge", "Sessions that have not ended.", put_sessions },
 	{ "cejail_sessions_limit", "gauge", "Maximum number of sessions.", put_sessions_max },
-	{ "cejail_sessions_reserved_bytes", "gauge", "Memory limits of all sessions together.",
+	{ "cejail_sessions_reserved_bytes", "gauge", "Memory that all sessions reserve together.",
 	  put_sessions_memory },
+	{ "cejail_sessions_limits_bytes", "gauge", "Memory limits of all sessions together.",
+	  put_sessions_limits },
 	{ "cejail_sessions_created_total", "counter", "Sessions that were created, by profile.",
 	  put_sessions_created },
 	{ "cejail_sessions_ended_total", "counter", "Sessions that have ended, by reason.",

@@ -46,7 +46,7 @@ void metrics_count_http(struct metrics *m, unsigned http_status);
 /* Values that are read when the page is requested. */
 struct gauges {
 	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters, pool_repls, zygotes;
-	uint64_t sessions, sessions_max, sessions_reserved_bytes;
+	uint64_t sessions, sessions_max, sessions_reserved_bytes, sessions_limits_bytes;
 	uint64_t in_flight_max, queued_max; /* 0: left out */
 	uint64_t started_ms;                /* of the service, since the epoch */
 	bool has_probed, probe_succeeded;

@@ -22,6 +22,25 @@ void runs_init(struct runs *r)
 		TAILQ_INIT(&r->lists[i]);
 }
 
+static bool is_open(const struct run_gate *gate)
+{
+	return gate->running < gate->most && (!gate->memory || reservation_fits(gate->memory));
+}
+
+static void enter_gate(struct run_gate *gate)
+{
+	gate->running++;
+	if (gate->memory)
+		reservation_enter(gate->memory);
+}
+
+static void leave_gate(struct run_gate *gate)
+{
+	gate->running--;
+	if (gate->memory)
+		reservation_leave(gate->memory);
+}
+
 /* Removes the run from its list and from the counts of its caller. */
 static void take_out(struct runs *r, struct run *run)
 {
@@ -32,7 +51,7 @@ static void take_out(struct runs *r, struct run *run)
 	else if (run->state == RUN_RUNNING)
 		run->account->running--;
 	if (run->state == RUN_RUNNING && run->gate)
-		run->gate->running--;
+		leave_gate(run->gate);
 }
 
 static void put_into(struct runs *r, struct run *run, enum run_state state)
@@ -45,7 +64,7 @@ static void put_into(struct runs *r, struct run *run, enum run_state state)
 	else if (state == RUN_RUNNING)
 		run->account->running++;
 	if (state == RUN_RUNNING && run->gate)
-		run->gate->running++;
+		enter_gate(run->gate);
 }
 
 void runs_drop(struct runs *r, struct run *run)
@@ -92,8 +111,7 @@ struct run *runs_add(struct runs *r, const struct run_order *o)
 
 static bool may_start(const struct run *run)
 {
-	return account_may_run(run->account) &&
-	       (!run->gate || run->gate->running < run->gate->most);
+	return account_may_run(run->account) && (!run->gate || is_open(run->gate));
 }
 
 struct run *runs_next(const struct runs *r, unsigned concurrency)

@@ -16,6 +16,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_error.h"
+#include "runtime/service/queue/reservation.h"
 #include "runtime/service/worker/job.h"
 #include "runtime/service/operations/trace.h"
 
@@ -29,6 +30,7 @@ extern const char *const run_state_names[RUN_STATE_COUNT];
 /* A limit that some runs share, beside those of the service and of their caller. */
 struct run_gate {
 	unsigned running, most;
+	struct reservation *memory; /* that a run of the gate needs; NULL: none; borrowed */
 };
 
 struct execution;

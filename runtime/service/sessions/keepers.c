@@ -221,8 +221,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 	if (line.type == SESSION_LINE_LIVES) {
 		on_session(k, &line);
 	} else if (line.type == SESSION_LINE_STATUS) {
-		k->entry->usage = line;
-		k->entry->has_usage = true;
+		session_entry_use(k->entry, &line);
 	} else if (line.type == SESSION_LINE_ENDED) {
 		on_end_line(k, &line);
 	} else {
@@ -435,8 +434,10 @@ static void tick_keeper(struct keeper *k, bool is_draining, uint64_t now_ms, int
 		*wait_ms = loop_sooner(*wait_ms, (int)(k->deadline_ms - now_ms));
 	keeper_tick_execs(k, now_ms, wait_ms);
 	keeper_tick_files(k, now_ms, wait_ms);
-	if (!k->conn && e->unfinished == 0)
+	if (!k->conn && e->unfinished == 0) {
 		settle(k);
+		*wait_ms = 0; /* an exec of another session may wait for its memory */
+	}
 }
 
 static int tick_leases(struct keepers *all, uint64_t now_ms)

@@ -68,6 +68,8 @@ void session_json_put(struct json_writer *w, const struct session_entry *e,
 	json_member_u64(w, "lease_ms", e->lease_ms);
 	json_member_u64(w, "idle_ms", e->idle_ms);
 	json_member_u64(w, "memory_limit_bytes", e->memory_bytes);
+	if (e->state != ENTRY_ENDED)
+		json_member_u64(w, "memory_reserved_bytes", e->memory.bytes);
 	json_member_u64(w, "execs", e->unfinished);
 	if (e->state != ENTRY_STARTING)
 		json_member_bool(w, "isolated", e->is_isolated);

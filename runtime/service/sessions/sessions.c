@@ -88,7 +88,7 @@ void sessions_drop(struct sessions *s, struct session_entry *e)
 		s->ended--;
 	} else {
 		s->live--;
-		s->reserved_bytes -= e->memory_bytes;
+		reservation_end(&e->memory);
 		e->account->sessions--;
 	}
 	if (e->is_own_message)
@@ -114,7 +114,11 @@ void sessions_set_limits(struct sessions *s, const struct sessions_limits *limit
 	struct session_entry *e;
 
 	s->limits = *limits;
+	s->memory.most_bytes = limits->memory_bytes;
+	s->memory.is_strict = limits->reserves_limits;
 	TAILQ_FOREACH(e, &s->entries, link) {
+		if (e->state != ENTRY_ENDED)
+			reservation_renew(&e->memory);
 		e->lease_ms = least(e->lease_ms, limits->lease_ms);
 		e->idle_ms = least(e->idle_ms, limits->idle_ms);
 	}
@@ -166,10 +170,9 @@ enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 
 	if (a->sessions >= a->rights->sessions)
 		return API_TOO_MANY_SESSIONS;
-	if (s->live >= l->count || s->reserved_bytes > l->memory_bytes ||
-	    memory_bytes > l->memory_bytes - s->reserved_bytes)
-		return API_SESSIONS_FULL;
-	return API_CODE_COUNT;
+	return s->live >= l->count || !reservations_have_room(&s->memory, memory_bytes)
+		   ? API_SESSIONS_FULL
+		   : API_CODE_COUNT;
 }
 
 static uint64_t default_lease(const struct sessions *s, const struct session_order *o)
@@ -196,11 +199,11 @@ struct session_entry *sessions_add(struct sessions *s, const struct session_orde
 	e->created_ms = o->epoch_ms;
 	e->lease_until_ms = o->now_ms + e->lease_ms;
 	e->idle_until_ms = o->now_ms + e->idle_ms;
-	e->exec_gate.most = SESSION_EXECS_AT_ONCE;
-	e->cell_gate.most = 1;
+	e->exec_gate = (struct run_gate){ .most = SESSION_EXECS_AT_ONCE, .memory = &e->memory };
+	e->cell_gate = (struct run_gate){ .most = 1, .memory = &e->memory };
 	TAILQ_INSERT_TAIL(&s->entries, e, link);
 	s->live++;
-	s->reserved_bytes += e->memory_bytes;
+	reservation_begin(&e->memory, &s->memory, e->memory_bytes);
 	e->account->sessions++;
 	return e;
 }
@@ -222,6 +225,14 @@ void session_entry_live(struct session_entry *e, uint64_t now_ms)
 	assert(e->state == ENTRY_STARTING);
 	e->state = ENTRY_LIVE;
 	session_entry_renew(e, e->lease_ms, now_ms);
+}
+
+void session_entry_use(struct session_entry *e, const struct session_line *status)
+{
+	e->usage = *status;
+	e->has_usage = true;
+	if (e->memory.all)
+		reservation_measure(&e->memory, status->used_bytes);
 }
 
 void session_entry_touch(struct session_entry *e, uint64_t now_ms)
@@ -281,7 +292,7 @@ void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms
 	e->keeper = NULL;
 	s->live--;
 	s->ended++;
-	s->reserved_bytes -= e->memory_bytes;
+	reservation_end(&e->memory);
 	(void)snprintf(caller, sizeof(caller), "%s", e->caller);
 	forget_one(s, caller);
 }

@@ -3,9 +3,9 @@
  * sessions - the table of sessions and of their execs: states, leases, ceilings, kept results.
  * Pure: time is an argument.  keepers.h acts on it.
  *
- * A session only moves forward through its states.  It counts for its caller, and reserves its
- * memory limit, until it has ended: then nothing of its jail is left.  The last ended sessions of a
- * caller are remembered, with the reason, and so are the last execs of a session.
+ * A session only moves forward through its states.  It counts for its caller, and reserves memory
+ * (reservation.h), until it has ended: then nothing of its jail is left.  The last ended sessions
+ * of a caller are remembered, with the reason, and so are the last execs of a session.
  */
 #pragma once
 
@@ -78,7 +78,8 @@ struct session_entry {
 	const char *message;      /* a constant, or malloc'ed where is_own_message */
 	bool is_own_message;
 	struct account *account; /* NULL: ended */
-	uint64_t memory_bytes;   /* reserved */
+	uint64_t memory_bytes;   /* its limit */
+	struct reservation memory;
 	uint64_t lease_ms, idle_ms;
 	bool renew_on_use; /* what begins the idle time again also renews the lease */
 	uint64_t lease_until_ms, idle_until_ms; /* monotonic */
@@ -95,14 +96,16 @@ TAILQ_HEAD(session_list, session_entry);
 
 struct sessions_limits {
 	unsigned count;
-	uint64_t memory_bytes;      /* of all */
+	uint64_t memory_bytes;      /* that all may reserve */
+	bool reserves_limits;       /* also of sessions in which nothing runs */
 	uint64_t lease_ms, idle_ms; /* the longest */
 };
 
 struct sessions {
 	struct session_list entries; /* oldest first, in any state */
 	size_t live, ended;          /* live: that have not ended */
-	uint64_t reserved_bytes, results_bytes, held_bytes;
+	struct reservations memory;
+	uint64_t results_bytes, held_bytes;
 	struct sessions_limits limits;
 };
 
@@ -132,6 +135,8 @@ struct session_entry *sessions_add(struct sessions *s, const struct session_orde
 struct session_entry *sessions_find(const struct sessions *s, const char *caller, const char *id);
 
 void session_entry_live(struct session_entry *e, uint64_t now_ms);
+/* A line of its keeper has come. */
+void session_entry_use(struct session_entry *e, const struct session_line *status);
 /* The caller did something with it: its idle time begins again, and so may its lease. */
 void session_entry_touch(struct session_entry *e, uint64_t now_ms);
 void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);

@@ -252,6 +252,12 @@ static void evidence_is_what_the_files_say(void **state)
 	assert_int_equal(usage.cpu_system_us, 20);
 	assert_int_equal(usage.throttled_us, 4);
 	assert_int_equal(cgroup_cpu_us(&c), 30);
+	assert_true(cgroup_memory_bytes(&c) == UINT64_MAX); /* there is no memory.current */
+	fake_put(c.dir_fd, "memory.current", "5000\n");
+	fake_put(c.dir_fd, "memory.stat", "anon 3000\ninactive_file 1500\nactive_file 7\n");
+	assert_int_equal(cgroup_memory_bytes(&c), 3500);
+	fake_put(c.dir_fd, "memory.stat", "anon 3000\ninactive_file 6000\n");
+	assert_int_equal(cgroup_memory_bytes(&c), 0);
 	cgroup_destroy(&c);
 }
 

@@ -198,7 +198,8 @@ static void each_line_arrives_as_it_was_sent(void **state)
 				      .memory_bytes = UINT64_MAX,
 				      .pids = 3,
 				      .denied_syscalls = 4,
-				      .denied_packets = 5 };
+				      .denied_packets = 5,
+				      .used_bytes = 6 };
 	struct session_line got = through(&line);
 	assert_memory_equal(&got, &line, sizeof(line));
 	for (enum session_reason r = SESSION_CLOSED; r < SESSION_REASON_COUNT; r++) {

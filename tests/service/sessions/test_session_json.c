@@ -21,6 +21,7 @@ static struct session_entry an_entry(void)
 				       .lease_ms = 60000,
 				       .idle_ms = 30000,
 				       .memory_bytes = 1024,
+				       .memory = { .bytes = 512 },
 				       .lease_until_ms = 61000,
 				       .idle_until_ms = 500,
 				       .created_ms = 1700000000000 };
@@ -50,7 +51,7 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 			   "\"lease_until\":\"2023-11-14T22:14:21.000Z\","
 			   "\"idle_until\":\"2023-11-14T22:13:21.000Z\","
 			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
-			   "\"execs\":0,\"isolated\":false}");
+			   "\"memory_reserved_bytes\":512,\"execs\":0,\"isolated\":false}");
 	e.state = ENTRY_ENDED;
 	e.reason = ENDED_OOM;
 	e.message = "why";

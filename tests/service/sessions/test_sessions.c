@@ -31,9 +31,9 @@ static int set_up(void **state)
 			    .trace = { .request_id = "r", .traceparent = "t" } };
 	sessions_init(&w.sessions);
 	runs_init(&w.runs);
-	w.sessions.limits = (struct sessions_limits){
-		.count = 4, .memory_bytes = 1000, .lease_ms = 10000, .idle_ms = 600
-	};
+	sessions_set_limits(
+	    &w.sessions, &(struct sessions_limits){
+			     .count = 4, .memory_bytes = 1000, .lease_ms = 10000, .idle_ms = 600 });
 	w.a = (struct account){ .name = "uid:1", .rights = &w.rights };
 	w.b = (struct account){ .name = "uid:2", .rights = &w.rights };
 	*state = &w;
@@ -48,6 +48,7 @@ static int tear_down(void **state)
 	sessions_fini(&w->sessions);
 	assert_int_equal(w->a.sessions + w->b.sessions, 0);
 	assert_int_equal(w->sessions.results_bytes, 0);
+	assert_int_equal(w->sessions.memory.bytes + w->sessions.memory.limits_bytes, 0);
 	return 0;
 }
 
@@ -136,7 +137,7 @@ static void the_service_has_as_many_as_its_limits_say(void **state)
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 600), API_CODE_COUNT);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 601), API_SESSIONS_FULL);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, UINT64_MAX), API_SESSIONS_FULL);
-	w->sessions.limits.memory_bytes = 300; /* a reload: less than is reserved already */
+	w->sessions.memory.most_bytes = 300; /* a reload: less than is reserved already */
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 0), API_SESSIONS_FULL);
 }
 
@@ -147,7 +148,7 @@ static void a_dropped_session_counts_no_more(void **state)
 	sessions_drop(&w->sessions, add(w, &w->a, 0, 0));
 	assert_int_equal(w->a.sessions, 0);
 	assert_int_equal(w->sessions.live, 0);
-	assert_int_equal(w->sessions.reserved_bytes, 0);
+	assert_int_equal(w->sessions.memory.bytes, 0);
 }
 
 static void what_is_above_the_limits_is_refused(void **state)
@@ -171,6 +172,168 @@ static void what_is_above_the_limits_is_refused(void **state)
 	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
 	assert_non_null(strstr(err.msg, "memory: "));
 	assert_non_null(strstr(err.hint, "less memory"));
+}
+
+/* --- the memory that sessions reserve ------------------------------------------- */
+
+static void limit_memory(struct world *w, uint64_t bytes, bool reserves_limits)
+{
+	struct sessions_limits limits = w->sessions.limits;
+
+	limits.memory_bytes = bytes;
+	limits.reserves_limits = reserves_limits;
+	sessions_set_limits(&w->sessions, &limits);
+}
+
+static struct session_entry *add_of(struct world *w, const char *id, uint64_t memory_bytes)
+{
+	const struct session_order o = { .id = id,
+					 .profile = "python",
+					 .account = &w->a,
+					 .memory_bytes = memory_bytes,
+					 .now_ms = 1000 };
+	struct session_entry *e = sessions_add(&w->sessions, &o);
+	assert_non_null(e);
+	return e;
+}
+
+static void measure(struct session_entry *e, uint64_t used_bytes)
+{
+	session_entry_use(e, &(struct session_line){ .used_bytes = used_bytes });
+}
+
+static struct run *start_next(struct world *w)
+{
+	struct run *run = runs_next(&w->runs, 10);
+	if (run)
+		runs_start(&w->runs, run, 1);
+	return run;
+}
+
+static void an_idle_session_reserves_what_it_uses(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 200 * MIB, false);
+	struct session_entry *e = add_of(w, "s", 100 * MIB);
+
+	assert_int_equal(w->sessions.memory.bytes, 100 * MIB); /* while it is created */
+	session_entry_live(e, 1000);
+	measure(e, UINT64_MAX); /* not known */
+	assert_int_equal(e->memory.bytes, 100 * MIB);
+	measure(e, 20 * MIB);
+	assert_int_equal(e->memory.bytes, 20 * MIB);
+	measure(e, 0);
+	assert_int_equal(e->memory.bytes, RESERVATION_MIN);
+	measure(e, 101 * MIB);
+	assert_int_equal(e->memory.bytes, 100 * MIB);
+	assert_int_equal(w->sessions.memory.bytes, 100 * MIB);
+	measure(add_of(w, "small", MIB), 1);
+	assert_int_equal(w->sessions.memory.bytes, 101 * MIB);
+	assert_int_equal(w->sessions.memory.limits_bytes, 101 * MIB);
+}
+
+static void an_exec_reserves_the_limit_until_the_next_measurement(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 200 * MIB, false);
+	struct session_entry *e = add_of(w, "s", 100 * MIB);
+	measure(e, 20 * MIB);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, e, "y");
+
+	assert_int_equal(e->memory.bytes, 20 * MIB); /* they are queued */
+	assert_ptr_equal(start_next(w), x->run);
+	assert_ptr_equal(start_next(w), y->run);
+	assert_int_equal(w->sessions.memory.bytes, 100 * MIB);
+	measure(e, 30 * MIB);
+	finish(w, x, NULL, 0, 2000);
+	measure(e, 30 * MIB);
+	assert_int_equal(e->memory.bytes, 100 * MIB); /* the other one runs */
+	finish(w, y, NULL, 0, 2000);
+	assert_int_equal(e->memory.bytes, 100 * MIB);
+	measure(e, 40 * MIB);
+	assert_int_equal(e->memory.bytes, 40 * MIB);
+}
+
+static void an_exec_waits_while_its_limit_cannot_be_reserved(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 150 * MIB, false);
+	struct session_entry *e = add_of(w, "e", 100 * MIB);
+	measure(e, 10 * MIB);
+	struct session_entry *f = add_of(w, "f", 100 * MIB);
+	measure(f, 10 * MIB);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, f, "y"), *z = begin(w, e, "z");
+
+	assert_ptr_equal(start_next(w), x->run);
+	assert_ptr_equal(start_next(w), z->run); /* its session has the memory already */
+	assert_null(start_next(w));
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 41 * MIB), API_SESSIONS_FULL);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 40 * MIB), API_CODE_COUNT);
+	finish(w, x, NULL, 0, 2000);
+	finish(w, z, NULL, 0, 2000);
+	assert_null(start_next(w)); /* until it is measured */
+	measure(e, 50 * MIB);
+	assert_ptr_equal(start_next(w), y->run);
+	assert_int_equal(w->sessions.memory.bytes, 150 * MIB);
+	finish(w, y, NULL, 0, 2000);
+}
+
+static void the_end_of_a_session_lets_a_waiting_exec_run(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 110 * MIB, false);
+	struct session_entry *e = add_of(w, "e", 100 * MIB);
+	measure(e, 20 * MIB);
+	struct session_entry *f = add_of(w, "f", 100 * MIB);
+	measure(f, 20 * MIB);
+	struct exec_entry *x = begin(w, e, "x");
+
+	assert_null(start_next(w));
+	end(w, f);
+	assert_ptr_equal(start_next(w), x->run);
+	finish(w, x, NULL, 0, 2000);
+}
+
+static void a_session_that_reserves_its_limit_does_so_all_the_time(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 200 * MIB, true);
+	struct session_entry *e = add_of(w, "e", 100 * MIB), *f = add_of(w, "f", 100 * MIB);
+	measure(e, 20 * MIB);
+	measure(f, 20 * MIB);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, f, "y");
+
+	assert_int_equal(w->sessions.memory.bytes, 200 * MIB);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_SESSIONS_FULL);
+	assert_ptr_equal(start_next(w), x->run); /* no exec waits for memory */
+	assert_ptr_equal(start_next(w), y->run);
+	finish(w, x, NULL, 0, 2000);
+	measure(e, 30 * MIB);
+	assert_int_equal(w->sessions.memory.bytes, 200 * MIB);
+	limit_memory(w, 200 * MIB, false); /* a reload; the exec of the other one runs */
+	assert_int_equal(w->sessions.memory.bytes, 130 * MIB);
+	limit_memory(w, 100 * MIB, true); /* less than is reserved */
+	assert_int_equal(w->sessions.memory.bytes, 200 * MIB);
+	struct exec_entry *z = begin(w, e, "z");
+	assert_ptr_equal(start_next(w), z->run); /* what its session has, it keeps */
+	finish(w, y, NULL, 0, 2000);
+	finish(w, z, NULL, 0, 2000);
+}
+
+static void a_session_that_ends_reserves_memory_until_its_jail_is_gone(void **state)
+{
+	struct world *w = *state;
+	limit_memory(w, 200 * MIB, false);
+	struct session_entry *e = add_of(w, "e", 100 * MIB);
+	measure(e, 20 * MIB);
+
+	session_entry_ending(e, ENDED_CLOSED, NULL);
+	assert_int_equal(w->sessions.memory.bytes, 20 * MIB);
+	sessions_end(&w->sessions, e, 9000);
+	assert_int_equal(w->sessions.memory.bytes, 0);
+	measure(e, 20 * MIB); /* a late line */
+	limit_memory(w, 200 * MIB, true);
+	assert_int_equal(w->sessions.memory.bytes, 0);
 }
 
 /* --- time --------------------------------------------------------------------- */
@@ -451,6 +614,12 @@ int main(void)
 		TEST(the_service_has_as_many_as_its_limits_say),
 		TEST(a_dropped_session_counts_no_more),
 		TEST(what_is_above_the_limits_is_refused),
+		TEST(an_idle_session_reserves_what_it_uses),
+		TEST(an_exec_reserves_the_limit_until_the_next_measurement),
+		TEST(an_exec_waits_while_its_limit_cannot_be_reserved),
+		TEST(the_end_of_a_session_lets_a_waiting_exec_run),
+		TEST(a_session_that_reserves_its_limit_does_so_all_the_time),
+		TEST(a_session_that_ends_reserves_memory_until_its_jail_is_gone),
 		TEST(a_lease_and_an_idle_time_end),
 		TEST(a_renewed_session_lives_on),
 		TEST(a_use_renews_the_lease_if_the_session_wants_it),

@@ -230,16 +230,77 @@ def _():
         s.call("POST", "/v1/sessions", SMALL).has(503, "sessions_full")
 
 
-@test("sessions reserve their memory limits, and the service has so much of it")
+@test("with session_reserve limit, sessions reserve their memory limits, and the service has so much of it")
 def _():
-    with serving(config={"session_memory": "200M"}) as s:
+    with serving(config={"session_memory": "200M", "session_reserve": "limit"}) as s:
         first = Session(s, memory="100M")
-        Session(s, memory="100M")
-        equal(s.metric("cejail_sessions_reserved_bytes"), 200 * MIB, "reserved")
+        second = Session(s, memory="100M")
+        equal(second.sh("true").result["exit_code"], 0, "an exec")
+        for name in ("cejail_sessions_reserved_bytes", "cejail_sessions_limits_bytes"):
+            equal(s.metric(name), 200 * MIB, name)
         s.call("POST", "/v1/sessions", {**SMALL, "memory": "4M"}).has(503, "sessions_full")
         s.call("POST", "/v1/sessions", {**SMALL, "memory": "201M"}).has(403, "above_ceiling")
         first.end()
         Session(s, memory="64M")
+
+
+def reserves(one, least, most):
+    return wait_until(lambda: least <= one.show()["memory_reserved_bytes"] <= most, f"session {one.id} to reserve between {least} and {most} bytes")
+
+
+@test("an idle session reserves what it uses, and its limit while an exec runs")
+def _():
+    with serving(config={"session_memory": "200M"}) as s:
+        first, second = Session(s, memory="100M"), Session(s, memory="100M")
+        reserves(first, MIB, 20 * MIB)
+        reserves(second, MIB, 20 * MIB)
+        third = Session(s, memory="100M")
+        reserves(third, MIB, 20 * MIB)
+        equal(s.metric("cejail_sessions_limits_bytes"), 300 * MIB, "the limits")
+        first.detached("sleep 600", "sleeper")
+        first.is_sleeping("sleeper")
+        equal(first.show()["memory_reserved_bytes"], 100 * MIB, "while an exec runs")
+        s.call("POST", "/v1/sessions", {**SMALL, "memory": "100M"}).has(503, "sessions_full")
+        first.call("POST", "/execs/sleeper/signal", {"signal": "KILL"}).has(202)
+        reserves(first, MIB, 20 * MIB)
+        first.sh("head -c 40M /dev/zero >/box/file").has(200)
+        reserves(first, 40 * MIB, 60 * MIB)
+        first.sh("rm /box/file").has(200)
+        reserves(first, MIB, 20 * MIB)
+        for one in (first, second, third):
+            one.end()
+        equal(s.metric("cejail_sessions_reserved_bytes"), 0, "reserved afterwards")
+
+
+@test("an exec waits until the limit of its session can be reserved, or until its time in the queue is over")
+def _():
+    with serving(config={"session_memory": "150M"}) as s:
+        first, second = Session(s, memory="100M"), None
+        reserves(first, MIB, 20 * MIB)
+        second = Session(s, memory="100M")
+        reserves(second, MIB, 20 * MIB)
+        first.detached("sleep 600", "sleeper")
+        first.is_sleeping("sleeper")
+        second.detached("echo ran", "waits")
+        equal(first.sh("echo too").result["stdout"]["text"], "too\n", "a second exec in the session that has the memory")
+        equal(second.exec("waits")["state"], "queued", "the exec that waits")
+        first.end()
+        equal(second.finished("waits")["result"]["stdout"]["text"], "ran\n", "the exec that waited")
+        s.reload({"session_memory": "150M", "queue_wait": "100ms", "drain": "1s"})
+        reserves(second, MIB, 20 * MIB)
+        third = Session(s, memory="100M")
+        reserves(third, MIB, 20 * MIB)
+        third.detached("sleep 600", "sleeper")
+        third.is_sleeping("sleeper")
+        second.sh("true").has(503, "queue_timeout")
+
+
+@test("what an exec leaves behind in memory is measured again and again")
+def _():
+    with serving(config={"session_memory": "200M"}) as s:
+        one = Session(s, memory="100M")
+        one.sh("(sleep 2; head -c 40M /dev/zero >/box/file; exec sleep 600) >/dev/null 2>&1 &").has(200)
+        reserves(one, 40 * MIB, 60 * MIB)
 
 
 @test("the rights of the caller hold for sessions and their execs")

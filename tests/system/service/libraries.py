@@ -331,7 +331,29 @@ def _():
             await session.mkdir("d")
             await session.rename("a", "d/a")
             equal((await session.exists("a"), (await session.stat("d/a")).bytes), (False, 1), "a file that was renamed")
+            changes, has_seen = session.watch("d"), asyncio.Event()
+
+            async def touch():
+                while not has_seen.is_set():
+                    await session.put("d/new", b"")
+                    await asyncio.sleep(0.05)
+
+            touching = asyncio.create_task(touch())
+            first = await changes.__anext__()
+            has_seen.set()
+            await touching
+            true(first.path.startswith("/box/d/"), f"the first change: {first}")
             await session.remove("d")
+            contains([change.event async for change in changes], "remove", "the changes until the directory is gone")
+            try:
+                await session.watch("d").__anext__()
+                raise Failure("there was no Error")
+            except lib.Error as problem:
+                equal(problem.code, "not_found", "the error's code")
+            waiting = asyncio.create_task(session.watch("/box").__anext__())
+            await asyncio.sleep(0.2)
+            waiting.cancel()
+            equal(isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError), True, "a cancelled watch")
             started = await session.start("import sys; print(sys.stdin.read())", open_stdin=True)
             equal(await started.poll(), None, "a running exec")
             wanted = {started.id}
@@ -358,8 +380,10 @@ def _():
         await opened.end()
         equal(len(await client.sessions()), 2, "the sessions")
 
+    threads = threading.active_count()
     with Sessions(lib.AsyncClient) as client:
         asyncio.run(use(client))
+        wait_until(lambda: threading.active_count() <= threads, "the end of the threads")
 
 
 @test("a client with a url and a token has runs and sessions; a wrong token is refused")
@@ -445,11 +469,19 @@ console.log(JSON.stringify(said));
 """
 
 USE_TYPES = """
+from typing import Literal
+
 import cejail
 
 result: cejail.Result = cejail.run("1", memory="64M", network="none").check()
 with cejail.session(context="repl", lease="1m") as session:
     session.exec("x = 1", interrupt=True)
+    for change in session.watch():
+        event: Literal["create", "write", "chmod", "remove", "rename", "overflow"] = change.event
+
+
+async def watch(session: cejail.AsyncSession) -> list[str]:
+    return [change.path async for change in session.watch("d")]
 """
 
 USE_NODE_TYPES = """
@@ -461,6 +493,7 @@ for await (const event of client.stream({ code: "1", memory: "64M", network: "no
 }
 const session = await client.session({ context: "repl", lease: "1m" });
 await session.exec({ code: "x = 1", interrupt: true });
+for await (const { event, path } of session.watch("d", { signal: new AbortController().signal })) console.log(event === "create", path.length);
 """
 
 
@@ -531,7 +564,7 @@ if shutil.which("mypy"):
             done = subprocess.run([*MYPY, f"{CLIENTS}/python/cejail"], capture_output=True, text=True, timeout=100 * SLOW, check=False, env=environment(MYPY_CACHE_DIR=f / "cache"))
             equal((done.returncode, done.stderr), (0, ""), done.stdout)
         true(os.path.exists(f"{CLIENTS}/python/cejail/py.typed"), "the marker of a typed package")
-        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})'))
+        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})', 'cejail.Change("made", "/box")'))
 
 
 if shutil.which("tsc"):
@@ -539,7 +572,7 @@ if shutil.which("tsc"):
     @test("tsc accepts the declarations for Node, and knows their keys", limit=120)
     def _():
         tsc = ["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--lib", "es2022,dom"]
-        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.session({ context: "ipython" });'))
+        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.session({ context: "ipython" });', 'for await (const { event } of session.watch()) console.log(event === "made");'))
 
 
 # Node is no package of tools/setup: a host without it has nothing to test.
@@ -583,10 +616,15 @@ def run_readme(words, folder, service, name, edit, **more):
 README_SAYS = [["exited 0 text", "now"], ["6", "timeout", "1"]]
 
 
+def has_watched(said):
+    true(re.fullmatch("(create|write) /box/now", " ".join(said)), f"the watch: {said}")
+
+
 @test("the Python programs of the clients' README run, and print what they should")
 def _():
     with Folder() as f, Service() as s:
         said = run_readme([PYTHON], f, s, "python", str, PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1")
+    has_watched(said.pop())
     equal(said.pop()[:3], README_SAYS[1], "the session")
     equal(said, README_SAYS[:1], "the runs")
 
@@ -597,6 +635,7 @@ if shutil.which("node"):
     def _():
         with Folder() as f, Service() as s:
             said = run_readme([shutil.which("node")], f, s, "js", lambda text: text.replace('from "cejail"', f'from "{CLIENTS}/node/cejail.mjs"'))
+        has_watched(said.pop())
         equal(said, README_SAYS, "what they print")
 
 
@@ -631,6 +670,20 @@ for (const client of [new Client({ socket }), new Client({ url, token }), new Cl
   if (!await session.mkdir("new/er") || await session.mkdir("new")) throw new Error("mkdir");
   await session.rename("run", "new/er/run");
   if (await session.exists("run") || (await session.stat("new/er/run")).mode !== "0755") throw new Error("rename");
+  await session.mkdir("w");
+  const seen = [];
+  const touching = (async () => { while (seen.length === 0) await session.put("w/new", ""); })();
+  for await (const { event, path } of session.watch("w")) {
+    seen.push(event);
+    if (!path.startsWith("/box/w")) throw new Error(path);
+    if (seen.length > 1) continue;
+    await touching;
+    await session.remove("w");
+  }
+  if (!seen.includes("remove")) throw new Error(`watch: ${seen}`);
+  const stopped = await session.watch("/box", { signal: AbortSignal.timeout(300) }).next().catch((e) => e.name);
+  if (stopped !== "TimeoutError") throw new Error(`watch: ${stopped}`);
+  if (await session.watch("w").next().catch((e) => e.code) !== "not_found") throw new Error("watch of nothing");
   await session.remove("d é");
   const codes = [];
   for (const work of [() => session.get("d é/n"), () => session.exec({ code: "1", memory: "1G" }), () => client.session({ profile: "no-such" }), () => client.attach("none")])

@@ -179,6 +179,12 @@ export interface Entry {
   mtime?: string;
 }
 
+/** A change in a directory.  "rename" is moved away; with "overflow" changes are missing: list the directory. */
+export interface Change {
+  event: "create" | "write" | "chmod" | "remove" | "rename" | "overflow";
+  path: string;
+}
+
 /** A jail that stays.  Paths are those of the jail; a relative one begins at /box. */
 export class Session {
   private constructor();
@@ -194,6 +200,8 @@ export class Session {
   exists(path: string): Promise<boolean>;
   mkdir(path: string): Promise<boolean>;
   rename(path: string, to: string): Promise<void>;
+  /** Until the directory is gone or the session ends.  Leaving the loop, or aborting `signal`, ends the watch. */
+  watch(path?: string, options?: { signal?: AbortSignal }): AsyncGenerator<Change, void, void>;
   remove(path: string): Promise<void>;
   lease(duration: string): Promise<Record<string, any>>;
   info(): Promise<Record<string, any>>;

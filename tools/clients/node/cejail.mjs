@@ -218,7 +218,8 @@ async function resultOf(start, signal) {
   }
 }
 
-async function* eventsOf(start, signal) {
+/** The lines of a stream, which ends with a result if it `has` one. */
+async function* rowsOf(start, signal, hasResult) {
   const one = await startOne(start, signal);
   let isWhole = false;
   try {
@@ -226,10 +227,10 @@ async function* eventsOf(start, signal) {
       const data = parse(line);
       if (data.type === "error") throw new CejailError(data.error.message, data.error);
       isWhole = data.type === "result";
-      if (isWhole) yield { type: "result", data, result: checked(data.result) };
-      else yield { type: data.type, data, content: bytesOf(data) };
+      yield data;
     }
     signal?.throwIfAborted();
+    isWhole ||= !hasResult;
     if (!isWhole) await one.explain();
   } catch (problem) {
     signal?.throwIfAborted();
@@ -240,6 +241,11 @@ async function* eventsOf(start, signal) {
     if (!isWhole) one.cancel();
     await one.end();
   }
+}
+
+async function* eventsOf(start, signal) {
+  for await (const data of rowsOf(start, signal, true))
+    yield data.type === "result" ? { type: "result", data, result: checked(data.result) } : { type: data.type, data, content: bytesOf(data) };
 }
 
 // --- clients ------------------------------------------------------------------------------
@@ -406,6 +412,13 @@ export class Session {
   /** As rename(2): a file replaces a file. */
   async rename(path, to) {
     await this.#service.ask("POST", this.#file(path), { rename: to.startsWith("/") ? to : `${HOME}/${to}` });
+  }
+
+  /** Yields the changes in a directory, until it is gone or the session ends.  Leaving the loop ends the watch. */
+  async *watch(path = HOME, { signal } = {}) {
+    const call = { method: "GET", path: `${this.#file(path)}?watch`, accept: EVENTS };
+    for await (const { event, path: changed } of rowsOf(() => startCall(this.#service.to, call, signal), signal, false))
+      yield { event, path: changed };
   }
 
   /** Removes a file, or a directory with everything in it. */

@@ -558,6 +558,7 @@ class _Call:
 
 
 _Run = Union[_Process, _Call]
+_R = TypeVar("_R", _Run, _Call)
 
 
 def _events(run: _Run) -> Iterator[Event]:
@@ -661,7 +662,7 @@ class AsyncClient(_Base):
 
     def stream(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> AsyncIterator[Event]:
         made = request(code, **more)
-        return _astream(lambda: self._start(made, True))
+        return _astream(lambda: self._start(made, True), _events)
 
     def session(self, profile: str | None = None, **settings: Unpack[SessionOptions]) -> _Opening:
         """`await` it, or use it with `async with`, which also ends the session."""
@@ -690,10 +691,20 @@ class Entry(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change in a directory: create, write, chmod, remove, rename (moved away) or overflow (some are missing)."""
+    """A change in a directory.  "rename" is moved away; with "overflow" changes are missing: list the directory."""
 
-    event: str
+    event: Literal["create", "write", "chmod", "remove", "rename", "overflow"]
     path: str
+
+
+def _changes(call: _Call) -> Iterator[Change]:
+    lines = call.lines()
+    try:
+        for line in lines:
+            row = _parse(line)
+            yield Change(row["event"], row["path"])
+    finally:
+        lines.close()  # type: ignore[attr-defined]
 
 
 _Rows = list[dict[str, Any]]  # in a class with a method `list`
@@ -775,11 +786,8 @@ class _Session:
         whole = to if to.startswith("/") else f"{HOME}/{to}"
         self._service.ask("POST", self._file(path), {"rename": whole})
 
-    def _watch(self, path: str) -> Iterator[Change]:
-        call = _Call(self._service, "GET", f"{self._file(path)}?watch", accept="application/x-ndjson")
-        for line in call.lines():
-            row = _parse(line)
-            yield Change(row["event"], row["path"])
+    def _watch(self, path: str) -> _Call:
+        return _Call(self._service, "GET", f"{self._file(path)}?watch", accept="application/x-ndjson")
 
     def _remove(self, path: str) -> None:
         self._service.ask("DELETE", self._file(path))
@@ -857,7 +865,7 @@ class Session(_Session):
 
     def watch(self, path: str = HOME) -> Iterator[Change]:
         """The changes in a directory, as they happen, until it is gone or the session ends."""
-        return self._watch(path)
+        return _changes(self._watch(path))
 
     def remove(self, path: str) -> None:
         """Remove a file, or a directory with everything in it."""
@@ -946,7 +954,7 @@ class AsyncSession(_Session):
 
     def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
                **more: Unpack[ExecOptions]) -> AsyncIterator[Event]:  # fmt: skip
-        return _astream(lambda: self._start(code, command, more, True))
+        return _astream(lambda: self._start(code, command, more, True), _events)
 
     async def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
                     **more: Unpack[StartOptions]) -> AsyncExec:  # fmt: skip
@@ -975,6 +983,10 @@ class AsyncSession(_Session):
 
     async def rename(self, path: str, to: str) -> None:
         await _in_thread(lambda: self._rename(path, to))
+
+    def watch(self, path: str = HOME) -> AsyncIterator[Change]:
+        """The changes in a directory, as they happen.  Leaving the loop ends the watch, not the session."""
+        return _astream(lambda: self._watch(path), _changes)
 
     async def remove(self, path: str) -> None:
         await _in_thread(lambda: self._remove(path))
@@ -1045,10 +1057,10 @@ async def _finish(start: Callable[[], _Run]) -> Result:
         raise
 
 
-async def _astream(start: Callable[[], _Run]) -> AsyncIterator[Event]:
+async def _astream(start: Callable[[], _R], read: Callable[[_R], Iterator[_T]]) -> AsyncIterator[_T]:
     run = await _in_thread(start)
-    events = _events(run)
-    step: asyncio.Future[Event | None] | None = None
+    events = read(run)
+    step: asyncio.Future[_T | None] | None = None
     try:
         while True:
             step = _in_thread(lambda: next(events, None))

@@ -260,7 +260,7 @@ static void on_replied(void *context, unsigned status, enum api_code code)
 
 	if (status > 0)
 		metrics_count_http(a->metrics, status);
-	if (code < API_CODE_COUNT)
+	if (code != API_OK)
 		metrics_count_refusal(a->metrics, code);
 }
 

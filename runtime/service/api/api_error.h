@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 enum api_code {
+	API_OK, /* no error */
 	API_BAD_REQUEST,
 	API_UNAUTHORIZED,
 	API_FORBIDDEN_ORIGIN,
@@ -36,7 +37,7 @@ enum api_code {
 	API_QUEUE_TIMEOUT,
 	API_AUDIT_UNAVAILABLE,
 	API_INTERNAL,
-	API_CODE_COUNT /* also: no error */
+	API_CODE_COUNT
 };
 
 struct api_row {
@@ -44,7 +45,7 @@ struct api_row {
 	unsigned http_status;
 	const char *message; /* the default message */
 };
-extern const struct api_row api_rows[API_CODE_COUNT];
+extern const struct api_row api_rows[API_CODE_COUNT]; /* API_OK has no texts */
 
 /*
  * {"error":{...}} and a newline, malloc'ed; NULL: no memory.  `message` and `hint` may be NULL.

@@ -181,9 +181,9 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		return false;
 	}
 	enum api_code why = executions_admit(api->executions, p->call->account);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
-	return why == API_CODE_COUNT;
+	return why == API_OK;
 }
 
 static bool wants_events(const struct exchange *x)

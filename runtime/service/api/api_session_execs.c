@@ -58,9 +58,9 @@ static bool fits_session(struct posted *p, const struct session_entry *e)
 		return false;
 	}
 	enum api_code why = session_entry_admit_exec(e);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
-	return why == API_CODE_COUNT;
+	return why == API_OK;
 }
 
 static void take(struct posted *p, struct session_entry *e, const char *id)
@@ -82,7 +82,7 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	enum api_code why = keeper_exec(c->api->keepers, e, &order, &x, &err);
 	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
-	else if (why != API_CODE_COUNT)
+	else if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
 	else if (is_detached)
 		reply(c, 202, x);
@@ -178,7 +178,7 @@ void api_signal_exec(struct api_call *c)
 		return;
 	}
 	enum api_code why = keeper_signal_exec(x, signo);
-	if (why == API_CODE_COUNT)
+	if (why == API_OK)
 		reply(c, 202, x);
 	else
 		exchange_refuse(c->exchange, why, NULL, NULL, 0);
@@ -219,7 +219,7 @@ void api_feed_exec(struct api_call *c)
 	}
 	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
 	enum api_code why = keeper_feed_exec(x, &input, &buffered);
-	if (why == API_CODE_COUNT)
+	if (why == API_OK)
 		reply_fed(c, x, &in, buffered);
 	else
 		exchange_refuse(c->exchange, why,

@@ -88,9 +88,9 @@ static bool has_room(struct posted *p, const struct session_order *o)
 		return false;
 	}
 	enum api_code why = sessions_admit(sessions, o->account, o->memory_bytes);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
-	return why == API_CODE_COUNT;
+	return why == API_OK;
 }
 
 static void create(struct posted *p, struct config *own)

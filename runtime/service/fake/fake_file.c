@@ -146,7 +146,7 @@ static int set_code(const struct json_reader *in, const struct json_key *k, cons
 	struct fake_answer *a = record;
 	(void)in;
 	(void)k;
-	for (unsigned i = 0; i < API_CODE_COUNT; i++) {
+	for (unsigned i = API_OK + 1; i < API_CODE_COUNT; i++) {
 		if (strcmp(api_rows[i].code, text) == 0) {
 			a->code = i;
 			a->is_refusal = true;

@@ -240,7 +240,7 @@ static struct exchange *create_exchange(struct http *h, const struct http_caller
 	x->watched = EPOLLIN;
 	x->deadline_ms = clock_ms() + h->receive_ms;
 	x->no_room = http_may_connect(x);
-	if (x->no_room != API_CODE_COUNT) {
+	if (x->no_room != API_OK) {
 		x->is_extra = true;
 		x->deadline_ms = clock_ms() + HTTP_LINGER_MS;
 	}

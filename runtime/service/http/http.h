@@ -57,7 +57,7 @@ struct http_ops {
 	void (*begun)(void *context, struct exchange *x);
 	/* The request is whole: answer it or hold it. */
 	void (*whole)(void *context, struct exchange *x);
-	/* API_CODE_COUNT: the request was not refused.  Status 0: one of the service's own. */
+	/* API_OK: the request was not refused.  Status 0: one of the service's own. */
 	void (*replied)(void *context, unsigned status, enum api_code code);
 	void *context;
 };

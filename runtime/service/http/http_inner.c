@@ -124,7 +124,6 @@ static struct exchange *create(struct http *h, const struct http_inner *ask)
 	*x = (struct exchange){ .http = h,
 				.is_inner = true,
 				.inner = *ask,
-				.no_room = API_CODE_COUNT,
 				.fd = -1,
 				.watch = WATCH_NULL,
 				.phase = PHASE_WHOLE,

@@ -37,7 +37,7 @@ struct exchange {
 	char token_name[CALLER_NAME_MAX]; /* of a TCP connection; "": unauthenticated */
 	bool is_ours;                     /* of root or the service's own uid */
 	bool is_extra;         /* refused or lingering: it does not count as a connection */
-	enum api_code no_room; /* why any request is refused; API_CODE_COUNT: none is */
+	enum api_code no_room; /* why any request is refused; API_OK: none is */
 	bool is_due;           /* http_tick() looks at it */
 	bool is_late;          /* its request was too slow */
 	bool is_abandoned;     /* it ends at once */
@@ -99,7 +99,7 @@ struct http {
 	bool has_due;
 };
 
-/* API_CODE_COUNT: one more connection, or so many more bytes, are allowed; http_share.c. */
+/* API_OK: one more connection, or so many more bytes, are allowed; http_share.c. */
 enum api_code http_may_connect(const struct exchange *x);
 enum api_code http_may_hold(const struct exchange *x, size_t more);
 /* The one to drop for the next unauthenticated client; NULL: there is room. */

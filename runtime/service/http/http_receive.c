@@ -116,7 +116,7 @@ static void begin(struct exchange *x)
 	x->chunks = (struct http_chunks){ 0 };
 	x->body_left = x->head.length;
 	x->most = body_room(x);
-	if (x->no_room != API_CODE_COUNT)
+	if (x->no_room != API_OK)
 		end_with(x, x->no_room, NULL);
 	else
 		x->http->ops.begun(x->http->ops.context, x);
@@ -181,27 +181,27 @@ bool exchange_awaits_body(const struct exchange *x)
 	       (x->head.is_chunked ? x->chunks.state != CHUNK_END : x->body_left > 0);
 }
 
-/* API_CODE_COUNT: there is room. */
+/* API_OK: there is room. */
 static enum api_code make_room(struct exchange *x, size_t needed)
 {
 	size_t room = 2 * needed < x->most ? 2 * needed : x->most;
 
 	if (needed <= x->room)
-		return API_CODE_COUNT;
+		return API_OK;
 	if (room < needed)
 		room = needed; /* a reload has raised the limit meanwhile */
 	enum api_code why = http_may_hold(x, room - x->room);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		return why;
 	char *grown = realloc(x->body, room);
 	if (!grown)
 		return API_QUEUE_FULL;
 	x->body = grown;
 	x->room = x->body_held = room;
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
-/* The limit of a request, a caller or all callers that it exceeds; API_CODE_COUNT: none. */
+/* The limit of a request, a caller or all callers that it exceeds; API_OK: none. */
 static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 {
 	/* a reload may have lowered the limit meanwhile */
@@ -214,15 +214,15 @@ static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 		x->deadline_ms += part->size * 1000 / HTTP_SEND_RATE; /* it may be large */
 		/* Without a holder it is answered, and the rest of the body is dropped. */
 		x->is_paused = x->holder && !x->divert(x->holder, part->bytes, part->size);
-		return API_CODE_COUNT;
+		return API_OK;
 	}
 	enum api_code why = make_room(x, x->size + part->size + 1);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		return why;
 	memcpy(x->body + x->size, part->bytes, part->size);
 	x->size += part->size;
 	x->body[x->size] = '\0';
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
 static int next_part(struct exchange *x, struct http_slice *out, struct cj_error *err)
@@ -258,10 +258,10 @@ static bool receive_body(struct exchange *x)
 		end_with(x, API_BAD_REQUEST, err.msg);
 		return false;
 	}
-	enum api_code why = part.size > 0 ? add_body(x, &part) : API_CODE_COUNT;
-	if (why != API_CODE_COUNT)
+	enum api_code why = part.size > 0 ? add_body(x, &part) : API_OK;
+	if (why != API_OK)
 		end_with(x, why, NULL);
-	return why == API_CODE_COUNT;
+	return why == API_OK;
 }
 
 static void be_whole(struct exchange *x)

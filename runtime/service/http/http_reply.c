@@ -58,7 +58,7 @@ bool exchange_adopt(struct exchange *x, const char *token_name)
 		return true;
 	(void)snprintf(x->token_name, sizeof(x->token_name), "%s", token_name);
 	enum api_code why = http_may_connect(x);
-	if (why == API_CODE_COUNT)
+	if (why == API_OK)
 		return true;
 	exchange_end_after(x);
 	exchange_refuse(x, why, NULL, NULL, HTTP_RETRY_MS);
@@ -318,7 +318,7 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 	size_t bytes = reply->text && !is_head(x) ? reply->skip + reply->size : 0;
 	enum api_code why = http_may_hold(x, bytes);
 
-	if (why != API_CODE_COUNT) {
+	if (why != API_OK) {
 		free(reply->text);
 		exchange_refuse(
 		    x, why, "too many replies wait to be read, so there is no room for this one",
@@ -327,7 +327,7 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 		return;
 	}
 	x->reply_held = bytes;
-	count(x, reply->status, API_CODE_COUNT);
+	count(x, reply->status, API_OK);
 	send_reply(x, reply);
 }
 
@@ -366,7 +366,7 @@ void exchange_begin_stream_of(struct exchange *x, const char *content_type,
 	if (!x->head.is_1_1)
 		x->ends_after =
 		    true; /* HTTP/1.0 knows the end of the body only by the end of the connection */
-	count(x, 200, API_CODE_COUNT);
+	count(x, 200, API_OK);
 	begin_head(x, 200, content_type);
 	if (x->head.is_1_1)
 		add_line(x, "Transfer-Encoding: chunked\r\n");
@@ -414,8 +414,7 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 	struct stream *s = &x->stream;
 	char frame[FRAME_MAX];
 
-	if (must ? http_may_hold(x, size) != API_CODE_COUNT
-		 : s->end - s->start + size > HTTP_STREAM_MAX)
+	if (must ? http_may_hold(x, size) != API_OK : s->end - s->start + size > HTTP_STREAM_MAX)
 		return false;
 	if (size == 0)
 		return true; /* an empty chunk would end the stream */

@@ -28,7 +28,7 @@ static enum api_code limit(const struct exchange *x, struct holding h, size_t mo
 	/* A caller that holds nothing may exceed its quarter: some results are larger than that. */
 	if (!x->is_ours && h.own > 0 && h.own + more > most / 4)
 		return API_TOO_MANY_WAITING;
-	return h.all + more > open ? API_QUEUE_FULL : API_CODE_COUNT;
+	return h.all + more > open ? API_QUEUE_FULL : API_OK;
 }
 
 enum api_code http_may_connect(const struct exchange *x)
@@ -36,7 +36,7 @@ enum api_code http_may_connect(const struct exchange *x)
 	struct holding h = { 0 };
 
 	if (x->is_inner)
-		return API_CODE_COUNT; /* the request it is made for counts */
+		return API_OK; /* the request it is made for counts */
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		if (e == x || e->is_extra)
 			continue;
@@ -58,7 +58,7 @@ enum api_code http_may_hold(const struct exchange *x, size_t more)
 	struct holding h = { 0 };
 
 	if (more <= HTTP_SMALL || x->is_inner)
-		return API_CODE_COUNT;
+		return API_OK;
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		size_t bytes = e->body_held + e->reply_held + e->stream.room;
 		h.all += bytes;

@@ -309,7 +309,7 @@ static void put_execs(struct page *p, const char *name)
 
 static void put_refusals(struct page *p, const char *name)
 {
-	for (size_t i = 0; i < API_CODE_COUNT; i++)
+	for (size_t i = API_OK + 1; i < API_CODE_COUNT; i++)
 		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", name, api_rows[i].code,
 			      p->m->refusals[i]);
 }

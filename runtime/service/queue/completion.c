@@ -72,7 +72,7 @@ static void answer_result(struct execution *e, const char *line, size_t size)
 				    .size = size - before };
 
 	if (e->on_complete)
-		e->on_complete(e->context, line + before, size - before - 1, API_CODE_COUNT);
+		e->on_complete(e->context, line + before, size - before - 1, API_OK);
 	if (!x)
 		return;
 	if (exchange_is_streaming(x)) {

@@ -89,7 +89,7 @@ struct executions *executions_create(const struct executions_context *c); /* NUL
 void executions_destroy(struct executions **all);
 void executions_set_limits(struct executions *e, struct executions_limits limits);
 
-/* May this caller queue one more run?  API_CODE_COUNT: yes. */
+/* API_OK: this caller may queue one more run. */
 enum api_code executions_admit(const struct executions *e, const struct account *a);
 /* out_run may be NULL. */
 int execution_begin(struct executions *all, const struct execution_order *order,

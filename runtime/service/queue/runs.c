@@ -86,7 +86,7 @@ enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned
 {
 	if (!account_may_wait(a))
 		return API_TOO_MANY_WAITING;
-	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_CODE_COUNT;
+	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_OK;
 }
 
 struct run *runs_add(struct runs *r, const struct run_order *o)

@@ -62,7 +62,7 @@ struct runs {
 void runs_init(struct runs *r);
 void runs_fini(struct runs *r);
 
-/* May this caller queue one more run?  API_CODE_COUNT: yes. */
+/* API_OK: this caller may queue one more run. */
 enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
 
 /* A new run; all of it is copied, but for the account. */

@@ -96,7 +96,7 @@ struct exec_order {
 /*
  * keeper_exec - queue an exec; takes the run's body.
  *
- * *out is the exec; of one that is not detached the exchange is held.  API_CODE_COUNT: it is
+ * *out is the exec; of one that is not detached the exchange is held.  API_OK: it is
  * queued; API_INTERNAL: *err says why it is not.
  */
 enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
@@ -105,7 +105,7 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 /* Answers the exchange when the exec is finished, or at `until_ms`. */
 void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
 		       uint64_t until_ms);
-/* API_CODE_COUNT: it is sent; to a queued exec, when that has its worker. */
+/* API_OK: it is sent; to a queued exec, when that has its worker. */
 enum api_code keeper_signal_exec(struct exec_entry *x, int signo);
 /* Kills the processes that a finished exec left in the background, if there are any. */
 void keeper_kill_left(const struct exec_entry *x);
@@ -115,7 +115,7 @@ struct exec_input {
 	size_t size;
 	bool is_end;
 };
-/* All of it or nothing.  API_CODE_COUNT: it is taken, and so much waits in *out_buffered. */
+/* All of it or nothing.  API_OK: it is taken, and so much waits in *out_buffered. */
 enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
 			       size_t *out_buffered);
 

@@ -126,7 +126,7 @@ static enum api_code take_input(struct exec_acts *acts, const struct exec_input 
 	struct input *in = &acts->input;
 	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, bytes->size);
 
-	if (why != API_CODE_COUNT || bytes->size == 0)
+	if (why != API_OK || bytes->size == 0)
 		return why;
 	char *grown = grow_input(in, bytes->size);
 	if (!grown) {
@@ -136,7 +136,7 @@ static enum api_code take_input(struct exec_acts *acts, const struct exec_input 
 	in->bytes = grown;
 	memcpy(in->bytes + in->end, bytes->bytes, bytes->size);
 	in->end += bytes->size;
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
 enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
@@ -150,12 +150,12 @@ enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in
 	if (in->size > SESSION_STDIN_MAX - waiting)
 		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
 	enum api_code why = take_input(x->acts, in);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		return why;
 	input->is_open = !in->is_end;
 	flush_input(x->acts);
 	*out_buffered = input->end - input->start;
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
 /* --- callers that wait ------------------------------------------------------------ */
@@ -309,9 +309,9 @@ static struct exec_acts *create_acts(struct keeper *k, struct exec_entry *x, boo
 static enum api_code hold_body(struct exec_acts *acts, const struct exec_order *order)
 {
 	if (!order->is_detached)
-		return API_CODE_COUNT;
+		return API_OK;
 	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.body_size);
-	if (why == API_CODE_COUNT)
+	if (why == API_OK)
 		acts->body_size = order->run.body_size;
 	return why;
 }
@@ -340,7 +340,7 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 		return API_INTERNAL;
 	}
 	enum api_code why = hold_body(acts, order);
-	if (why != API_CODE_COUNT)
+	if (why != API_OK)
 		return refuse_exec(acts, run.body, why);
 	x->acts = acts;
 	x->is_detached = order->is_detached;
@@ -355,7 +355,7 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
 	session_entry_touch(e, clock_ms());
 	*out = x;
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
 enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
@@ -368,10 +368,10 @@ enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
 	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
 		x->acts->signals =
 		    session_signals_join(x->acts->signals, session_signal_bit(signo));
-		return API_CODE_COUNT;
+		return API_OK;
 	}
 	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
-		return API_CODE_COUNT;
+		return API_OK;
 	slog_failure(SLOG_WARNING, x->run->trace.request_id, &err, "send a signal to an exec");
 	return err.code == EAGAIN ? API_QUEUE_FULL : API_NOT_RUNNING;
 }

@@ -104,7 +104,7 @@ static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
 		if (x->status == STATUS_EXITED)
 			json_member_u64(w, "exit_code", (uint64_t)x->exit_code);
 	}
-	if (x->error != API_CODE_COUNT) {
+	if (x->error != API_OK) {
 		json_put_key(w, "error");
 		json_open_object(w);
 		json_member_text(w, "code", api_rows[x->error].code);

@@ -485,7 +485,7 @@ static struct file_operation *create(struct keeper *k, const struct file_order *
 	return f;
 }
 
-/* API_CODE_COUNT: there is room for one more. */
+/* API_OK: there is room for one more. */
 static enum api_code admit(const struct keepers *all, const struct session_entry *e)
 {
 	const struct keeper *k;
@@ -497,7 +497,7 @@ static enum api_code admit(const struct keepers *all, const struct session_entry
 	}
 	if (callers >= SESSION_FILES_MAX)
 		return API_TOO_MANY_WAITING;
-	return total >= SESSION_ALL_FILES_MAX ? API_QUEUE_FULL : API_CODE_COUNT;
+	return total >= SESSION_ALL_FILES_MAX ? API_QUEUE_FULL : API_OK;
 }
 
 static void hold(struct file_operation *f, uint64_t max_bytes)
@@ -515,12 +515,12 @@ void keeper_file(struct keepers *all, struct session_entry *e, const struct file
 {
 	enum api_code code = admit(all, e);
 	struct cj_error err = { 0 };
-	struct file_operation *f = code == API_CODE_COUNT ? create(e->keeper, order, x) : NULL;
+	struct file_operation *f = code == API_OK ? create(e->keeper, order, x) : NULL;
 
 	if (!f) {
 		free(order->bytes);
-		exchange_refuse(x, code == API_CODE_COUNT ? API_INTERNAL : code, NULL, NULL,
-				code == API_CODE_COUNT ? 0 : RETRY_SOON_MS);
+		exchange_refuse(x, code == API_OK ? API_INTERNAL : code, NULL, NULL,
+				code == API_OK ? 0 : RETRY_SOON_MS);
 		return;
 	}
 	hold(f, order->job.max_bytes);

@@ -172,7 +172,7 @@ enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 		return API_TOO_MANY_SESSIONS;
 	return s->live >= l->count || !reservations_have_room(&s->memory, memory_bytes)
 		   ? API_SESSIONS_FULL
-		   : API_CODE_COUNT;
+		   : API_OK;
 }
 
 static uint64_t default_lease(const struct sessions *s, const struct session_order *o)
@@ -327,7 +327,7 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 enum api_code session_entry_admit_exec(const struct session_entry *e)
 {
 	return e->unfinished >= SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING ? API_TOO_MANY_WAITING
-									      : API_CODE_COUNT;
+									      : API_OK;
 }
 
 struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id)
@@ -337,7 +337,7 @@ struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *i
 	if (!x)
 		return NULL;
 	x->session = e;
-	x->error = API_CODE_COUNT;
+	x->error = API_OK;
 	(void)snprintf(x->id, sizeof(x->id), "%s", id);
 	TAILQ_INSERT_TAIL(&e->execs, x, link);
 	e->unfinished++;
@@ -375,7 +375,7 @@ enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t byt
 		return API_QUEUE_FULL;
 	x->held_bytes += bytes;
 	s->held_bytes += bytes;
-	return API_CODE_COUNT;
+	return API_OK;
 }
 
 /* NULL caller: of all.  The result that was kept first, or NULL. */

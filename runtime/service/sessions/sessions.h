@@ -59,7 +59,7 @@ struct exec_entry {
 	bool has_summary;
 	enum status status;
 	int exit_code;
-	enum api_code error; /* API_CODE_COUNT: it had a result */
+	enum api_code error; /* API_OK: it had a result */
 	char *result;        /* of a detached one; NULL: not kept, or no longer */
 	size_t result_size;
 	uint64_t kept_until_ms; /* monotonic */
@@ -125,7 +125,7 @@ struct session_order {
 /* A lease, an idle time or a memory limit above the limits: EPERM, and the message names it. */
 int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
 			    struct cj_error *err);
-/* May this caller have one more?  API_CODE_COUNT: yes. */
+/* API_OK: this caller may have one more. */
 enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 			     uint64_t memory_bytes);
 /* Starting; all of it is copied, but for the account.  NULL: no memory. */
@@ -156,7 +156,7 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 
 /* --- execs ------------------------------------------------------------------------- */
 
-/* May the session have one more?  API_CODE_COUNT: yes. */
+/* API_OK: the session may have one more. */
 enum api_code session_entry_admit_exec(const struct session_entry *e);
 /* Unfinished; its `run` is to be set.  NULL: no memory. */
 struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id);
@@ -173,7 +173,7 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 /*
  * sessions_hold - count bytes that wait in memory for an exec; finishing it releases the rest.
  *
- * API_CODE_COUNT: there is room.
+ * API_OK: there is room.
  */
 enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t bytes);
 void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes);

@@ -213,7 +213,8 @@ static void a_full_page_is_well_formed_and_bounded(void **state)
 		metrics_count_run(m, name, i % TIER_COUNT, &s, (uint64_t)i * i * i);
 		metrics_count_pool(m, name, i % TIER_COUNT, i / 3 % TIER_COUNT);
 		metrics_count_http(m, i);
-		metrics_count_refusal(m, i % API_CODE_COUNT);
+		if (i % API_CODE_COUNT != API_OK)
+			metrics_count_refusal(m, i % API_CODE_COUNT);
 	}
 	auto_free char *page = page_of(m, &g);
 	check_page(page);
@@ -426,10 +427,10 @@ static void alert_rules_and_dashboard_name_only_what_there_is(void **state)
 static void every_refusal_has_a_name_of_its_own(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < API_CODE_COUNT; i++) {
+	for (size_t i = API_OK + 1; i < API_CODE_COUNT; i++) {
 		assert_int_equal(strspn(api_rows[i].code, "abcdefghijklmnopqrstuvwxyz_"),
 				 strlen(api_rows[i].code));
-		for (size_t k = 0; k < i; k++)
+		for (size_t k = API_OK + 1; k < i; k++)
 			assert_string_not_equal(api_rows[i].code, api_rows[k].code);
 	}
 }

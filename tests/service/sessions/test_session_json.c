@@ -92,7 +92,7 @@ static void a_finished_exec_has_its_result_or_the_reason_why_there_is_none(void 
 				.has_summary = true,
 				.status = STATUS_EXITED,
 				.exit_code = 3,
-				.error = API_CODE_COUNT,
+				.error = API_OK,
 				.result = result,
 				.result_size = sizeof(result) - 1 };
 	(void)state;

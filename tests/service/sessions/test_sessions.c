@@ -102,7 +102,7 @@ static void finish(struct world *w, struct exec_entry *x, const char *result, si
 		   uint64_t now_ms)
 {
 	struct run *run = (struct run *)x->run;
-	sessions_finish_exec(&w->sessions, x, result, size, API_CODE_COUNT, now_ms, 7000);
+	sessions_finish_exec(&w->sessions, x, result, size, API_OK, now_ms, 7000);
 	runs_finish(&w->runs, run, 7000);
 }
 
@@ -114,14 +114,14 @@ static void a_caller_has_as_many_as_its_rights_say(void **state)
 	struct session_entry *first = add(w, &w->a, 0, 0);
 
 	add(w, &w->a, 0, 0);
-	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_OK);
 	add(w, &w->a, 0, 0);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
-	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_OK);
 	session_entry_ending(first, ENDED_CLOSED, NULL);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
 	sessions_end(&w->sessions, first, 1);
-	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_OK);
 	w->rights.sessions = 0;
 	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_TOO_MANY_SESSIONS);
 }
@@ -134,7 +134,7 @@ static void the_service_has_as_many_as_its_limits_say(void **state)
 		add(w, i % 2 ? &w->a : &w->b, 0, 0);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_SESSIONS_FULL);
 	w->sessions.limits.count = 100;
-	assert_int_equal(sessions_admit(&w->sessions, &w->a, 600), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 600), API_OK);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 601), API_SESSIONS_FULL);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, UINT64_MAX), API_SESSIONS_FULL);
 	w->sessions.memory.most_bytes = 300; /* a reload: less than is reserved already */
@@ -268,7 +268,7 @@ static void an_exec_waits_while_its_limit_cannot_be_reserved(void **state)
 	assert_ptr_equal(start_next(w), z->run); /* its session has the memory already */
 	assert_null(start_next(w));
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 41 * MIB), API_SESSIONS_FULL);
-	assert_int_equal(sessions_admit(&w->sessions, &w->a, 40 * MIB), API_CODE_COUNT);
+	assert_int_equal(sessions_admit(&w->sessions, &w->a, 40 * MIB), API_OK);
 	finish(w, x, NULL, 0, 2000);
 	finish(w, z, NULL, 0, 2000);
 	assert_null(start_next(w)); /* until it is measured */
@@ -490,13 +490,13 @@ static void a_session_has_a_bounded_number_of_execs(void **state)
 	char id[16];
 
 	for (unsigned i = 0; i < SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING; i++) {
-		assert_int_equal(session_entry_admit_exec(e), API_CODE_COUNT);
+		assert_int_equal(session_entry_admit_exec(e), API_OK);
 		(void)snprintf(id, sizeof(id), "x%u", i);
 		x = begin(w, e, id);
 	}
 	assert_int_equal(session_entry_admit_exec(e), API_TOO_MANY_WAITING);
 	finish(w, x, NULL, 0, 1);
-	assert_int_equal(session_entry_admit_exec(e), API_CODE_COUNT);
+	assert_int_equal(session_entry_admit_exec(e), API_OK);
 }
 
 static void only_some_execs_are_remembered(void **state)
@@ -592,12 +592,12 @@ static void what_waits_for_programs_is_bounded(void **state)
 	struct session_entry *e = add_live(w, &w->a, 0, 0), *other = add_live(w, &w->b, 0, 0);
 	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, e, "y"), *z = begin(w, other, "z");
 
-	assert_int_equal(sessions_hold(&w->sessions, x, SESSION_HELD_MAX - 1), API_CODE_COUNT);
+	assert_int_equal(sessions_hold(&w->sessions, x, SESSION_HELD_MAX - 1), API_OK);
 	assert_int_equal(sessions_hold(&w->sessions, y, 2), API_TOO_MANY_WAITING);
 	assert_int_equal(sessions_hold(&w->sessions, y, SIZE_MAX), API_TOO_MANY_WAITING);
-	assert_int_equal(sessions_hold(&w->sessions, z, SESSION_HELD_MAX), API_CODE_COUNT);
+	assert_int_equal(sessions_hold(&w->sessions, z, SESSION_HELD_MAX), API_OK);
 	sessions_release(&w->sessions, x, MIB);
-	assert_int_equal(sessions_hold(&w->sessions, y, MIB + 1), API_CODE_COUNT);
+	assert_int_equal(sessions_hold(&w->sessions, y, MIB + 1), API_OK);
 	finish(w, x, NULL, 0, 1);
 	assert_int_equal(w->sessions.held_bytes, SESSION_HELD_MAX + MIB + 1);
 	sessions_drop_exec(&w->sessions, y);

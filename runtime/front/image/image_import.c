@@ -84,13 +84,13 @@ static uint64_t cpu_seconds(uint64_t bytes_max)
 }
 
 /* Gives up everything but the descriptors of the job, whose numbers change. */
-static int confine(struct image_job *job, int *out_fd, int link_fd, struct cj_error *err)
+static int confine(struct image_job *job, int link_fd, struct cj_error *err)
 {
-	int fds[] = { *out_fd, job->work_fd, job->layers_fd, job->source_fd };
+	int fds[] = { job->answer_fd, job->work_fd, job->layers_fd, job->source_fd };
 	if (child_die_with_parent(link_fd, err) < 0 || child_null_streams(err) < 0 ||
 	    child_keep_only(fds, sizeof(fds) / sizeof(fds[0]), err) < 0)
 		return -err->code;
-	*out_fd = fds[0];
+	job->answer_fd = fds[0];
 	job->work_fd = fds[1];
 	job->layers_fd = fds[2];
 	job->source_fd = fds[3];
@@ -104,40 +104,52 @@ static int confine(struct image_job *job, int *out_fd, int link_fd, struct cj_er
 	return image_confine(&c, err);
 }
 
-/* Its answer is how it went, in one piece: PIPE_BUF, pipe(7). */
-static _Noreturn void child_main(const struct image_job *asked, int out_fd, int link_fd)
+static _Noreturn void child_main(const struct image_job *asked, int link_fd)
 {
-	struct cj_error err = { 0 };
+	struct image_answer end = { .is_end = 1 };
 	struct image_job job = *asked;
 	(void)umask(0); /* image_tree.h sets the permissions */
-	if (confine(&job, &out_fd, link_fd, &err) == 0)
-		(void)image_job_run(&job, &err);
-	_exit(sys_write(out_fd, &err, sizeof(err)) == sizeof(err) ? 0 : 1);
+	if (confine(&job, link_fd, &end.err) == 0)
+		(void)image_job_run(&job, &end.err);
+	_exit(sys_write(job.answer_fd, &end, sizeof(end)) == sizeof(end) ? 0 : 1);
 }
 
-static int read_end(int in_fd, pid_t pid, struct cj_error *err)
+/* False: the unpacker has ended, or a part of an answer came. */
+static bool read_answer(int in_fd, struct image_answer *out)
 {
-	struct cj_error theirs = { 0 };
 	size_t size = 0;
-	int status = 0;
-	while (size < sizeof(theirs)) {
-		ssize_t got = sys_read(in_fd, (char *)&theirs + size, sizeof(theirs) - size);
+	while (size < sizeof(*out)) {
+		ssize_t got = sys_read(in_fd, (char *)out + size, sizeof(*out) - size);
 		if (got <= 0)
 			break;
 		size += (size_t)got;
 	}
+	return size == sizeof(*out);
+}
+
+/* The unpacker's CPU time limits the number of reports. */
+static int read_end(const struct image_import *what, int in_fd, pid_t pid, struct cj_error *err)
+{
+	struct image_answer answer;
+	bool is_whole;
+	int status = 0;
+	while ((is_whole = read_answer(in_fd, &answer)) && !answer.is_end)
+		if (what->on_progress)
+			what->on_progress(&answer.at);
+	if (what->on_progress)
+		what->on_progress(NULL);
 	(void)sys_waitpid(pid, &status, 0); /* our child */
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
 		return cj_reject_as(err, ETIME, "the unpacker needed too much CPU time");
 	if (WIFSIGNALED(status))
 		return cj_reject_as(err, EPROTO, "the unpacker was ended by signal %d",
 				    WTERMSIG(status));
-	if (size != sizeof(theirs) || status != 0)
+	if (!is_whole || status != 0)
 		return cj_reject_as(err, EPROTO, "the unpacker ended without an answer");
-	return theirs.code == 0 ? 0 : cj_adopt(err, &theirs, "the unpacker");
+	return answer.err.code == 0 ? 0 : cj_adopt(err, &answer.err, "the unpacker");
 }
 
-static int unpack(const struct image_job *job, struct cj_error *err)
+static int unpack(const struct image_import *what, struct image_job *job, struct cj_error *err)
 {
 	int answer[2], alive[2];
 	if (pipe2(answer, O_CLOEXEC) < 0)
@@ -153,10 +165,11 @@ static int unpack(const struct image_job *job, struct cj_error *err)
 		return cj_fail(err, errno, "fork the unpacker");
 	if (pid == 0) {
 		cj_close(&held_fd);
-		child_main(job, out_fd, link_fd);
+		job->answer_fd = out_fd;
+		child_main(job, link_fd);
 	}
 	cj_close(&out_fd);
-	return read_end(in_fd, pid, err);
+	return read_end(what, in_fd, pid, err);
 }
 
 /* --- publishing ---------------------------------------------------------------------------- */
@@ -256,14 +269,16 @@ static int unpack_and_publish(const struct image_store *store, const struct imag
 	if (work_fd < 0 || layers_fd < 0)
 		return cj_fail(err, errno, "open '%s'", store->path);
 
-	const struct image_job job = { .name = what->name,
-				       .ref = what->ref,
-				       .bytes_max = what->bytes_max,
-				       .source_fd = source_fd,
-				       .source_is_dir = is_dir,
-				       .layers_fd = layers_fd,
-				       .work_fd = work_fd };
-	if (unpack(&job, err) < 0)
+	struct image_job job = { .name = what->name,
+				 .ref = what->ref,
+				 .bytes_max = what->bytes_max,
+				 .source_fd = source_fd,
+				 .source_is_dir = is_dir,
+				 .layers_fd = layers_fd,
+				 .work_fd = work_fd,
+				 .answer_fd = -1,
+				 .has_reports = what->on_progress != NULL };
+	if (unpack(what, &job, err) < 0)
 		return cj_wrap(err, "import '%s'", what->path);
 	if (read_record(work_fd, what->name, a, out, err) < 0)
 		return -err->code;

@@ -16,11 +16,16 @@
 
 #include "rootfs/image/image_record.h"
 
+struct image_progress; /* image_job.h */
+
 struct image_import {
 	const char *name;
 	const char *path; /* of the source */
 	const char *ref;  /* NULL: the source has one image */
 	uint64_t bytes_max;
+	/* How far it is, as often as the unpacker says so; with NULL when the unpacker has ended.
+	 * NULL: no one is told. */
+	void (*on_progress)(const struct image_progress *at);
 };
 
 /* *out_record, which lives in the arena, is that of the new image; *out_added counts its layers

@@ -14,8 +14,10 @@
 #include "rootfs/image/image_manifest.h"
 #include "rootfs/image/image_name.h"
 #include "rootfs/image/image_record.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/front/image/image_source.h"
 #include "runtime/front/image/image_unpack.h"
 #include "runtime/front/image/image_user.h"
@@ -36,12 +38,29 @@ struct job {
 	struct image_config config;
 	struct image_record record;
 	struct layer layers[IMAGE_LAYERS_MAX]; /* first at the bottom */
-	size_t nlayers;
+	size_t nlayers, layer;                 /* layer: that is read now, from 1 */
+	uint64_t next_report_ms;
 };
 
 static int no_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "import the image");
+}
+
+/* A report that can't be sent is lost: the importer has ended, and the unpacker ends with it. */
+static void report(void *context, uint64_t bytes, uint64_t total_bytes)
+{
+	struct job *j = context;
+	uint64_t now_ms = clock_ms();
+	if (now_ms < j->next_report_ms)
+		return;
+	j->next_report_ms = now_ms + IMAGE_PROGRESS_MS;
+	const struct image_answer answer = { .at = { .layer = (unsigned)j->layer,
+						     .layers = (unsigned)j->nlayers,
+						     .read_bytes = bytes,
+						     .total_bytes = total_bytes,
+						     .entries = j->budget.entries } };
+	(void)!sys_write(j->asked->answer_fd, &answer, sizeof(answer));
 }
 
 /* --- documents ----------------------------------------------------------------- */
@@ -321,6 +340,7 @@ static int unpack_all(struct job *j, struct cj_error *err)
 	const char *names[IMAGE_LAYERS_MAX];
 	for (size_t i = 0; i < j->nlayers; i++) {
 		const struct layer *l = &j->layers[i];
+		j->layer = i + 1;
 		names[i] = l->diff_id;
 		if (l->diff_id && is_there(j->asked->work_fd, l->diff_id))
 			continue; /* the image has it twice */
@@ -418,7 +438,9 @@ int image_job_run(const struct image_job *asked, struct cj_error *err)
 	if (!j)
 		return no_memory(err);
 	j->asked = asked;
-	j->budget.bytes_max = asked->bytes_max;
+	j->budget = (struct image_budget){ .bytes_max = asked->bytes_max,
+					   .on_read = asked->has_reports ? report : NULL,
+					   .context = j };
 	j->source.staged_fd = -1;
 	int rc = read_source(j, err);
 	if (rc == 0)

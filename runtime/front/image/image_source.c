@@ -226,7 +226,9 @@ int image_source_open(int in_fd, int work_fd, struct image_budget *budget, struc
 		      struct image_source *out, struct cj_error *err)
 {
 	/* each pass has the budget of its own: the same bytes are read again */
-	struct image_budget look = { .bytes_max = budget->bytes_max };
+	struct image_budget look = { .bytes_max = budget->bytes_max,
+				     .on_read = budget->on_read,
+				     .context = budget->context };
 	struct image_budget stage = look;
 	struct stat st;
 

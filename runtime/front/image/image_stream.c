@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -23,7 +24,8 @@ struct image_stream {
 	struct archive_entry *entry;              /* of a directory */
 	struct archive_entry_linkresolver *links; /* likewise: names of one file */
 	bool is_over_budget;
-	uint64_t file_bytes; /* read from fd */
+	uint64_t file_bytes;  /* read from fd, or from the files of a directory */
+	uint64_t total_bytes; /* of the file; 0: a directory */
 	struct sha256 file_hash, plain_hash;
 	uint8_t in[BUFFER_BYTES], plain[BUFFER_BYTES];
 };
@@ -83,6 +85,12 @@ static la_ssize_t read_file(struct archive *a, void *data, const void **out)
 	return got;
 }
 
+static void tell_read(const struct image_stream *s)
+{
+	if (s->budget->on_read)
+		s->budget->on_read(s->budget->context, s->file_bytes, s->total_bytes);
+}
+
 /* Uncompressed bytes into s->plain; 0 at the end. */
 static la_ssize_t decompress(struct image_stream *s)
 {
@@ -94,6 +102,7 @@ static la_ssize_t decompress(struct image_stream *s)
 	if (s->is_over_budget)
 		return ARCHIVE_FATAL;
 	sha256_update(&s->plain_hash, s->plain, (size_t)got);
+	tell_read(s);
 	return got;
 }
 
@@ -186,11 +195,13 @@ int image_stream_open(int in_fd, struct image_budget *budget, struct image_strea
 		      struct cj_error *err)
 {
 	auto_image_stream struct image_stream *s = create(budget);
+	struct stat st;
 	if (!s)
 		return no_memory(err);
 	s->fd = fcntl(in_fd, F_DUPFD_CLOEXEC, 0);
-	if (s->fd < 0 || lseek(s->fd, 0, SEEK_SET) < 0)
+	if (s->fd < 0 || lseek(s->fd, 0, SEEK_SET) < 0 || fstat(s->fd, &st) < 0)
 		return cj_fail(err, errno, "read the archive");
+	s->total_bytes = (uint64_t)st.st_size;
 	if (open_packed(s, err) < 0 || open_entries(s, err) < 0)
 		return -err->code;
 	*out = take_ptr(s);
@@ -254,6 +265,7 @@ static int next_of_dir(struct image_stream *s, struct archive_entry **out, struc
 	struct archive_entry *e = s->entry;
 	archive_entry_linkify(s->links, &e, &held);
 	hash_entry(s, e);
+	tell_read(s);
 	*out = e;
 	return 1;
 }
@@ -283,8 +295,11 @@ int image_stream_read(struct image_stream *s, const void **out_bytes, size_t *ou
 		return 0;
 	if (rc != ARCHIVE_OK || offset < 0)
 		return fail_archive(s, s->entries, err);
-	if (s->fd < 0)
+	if (s->fd < 0) {
 		sha256_update(&s->plain_hash, *out_bytes, *out_size);
+		s->file_bytes += *out_size;
+		tell_read(s);
+	}
 	*out_offset = (uint64_t)offset;
 	return 1;
 }

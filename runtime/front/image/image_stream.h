@@ -26,6 +26,10 @@ struct image_budget {
 	uint64_t unpacked_bytes; /* in files: a hole counts as what it stands for */
 	uint64_t entries;
 	uint64_t left_out; /* special files */
+	/* Called after each piece that is read: `bytes` of the file's `total_bytes`, which are
+	 * unknown (0) of a directory.  NULL: no one is told. */
+	void (*on_read)(void *context, uint64_t bytes, uint64_t total_bytes);
+	void *context;
 };
 
 struct image_stream;

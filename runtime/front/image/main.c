@@ -9,16 +9,20 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_store.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/image/image_import.h"
+#include "runtime/front/image/image_job.h"
 #include "runtime/run/options/option_syntax.h"
 
 #define FAILED      125
@@ -93,6 +97,50 @@ static int parse_import(const char *const *args, struct image_import *out, struc
 	return 0;
 }
 
+#define PROGRESS_COLUMNS 72
+
+/* Written with spaces behind it, so that it needs nothing of a terminal but a carriage return. */
+static void print_over_line(const char *text)
+{
+	(void)fprintf(stderr, "\r%-*s\r%s", PROGRESS_COLUMNS, "", text);
+}
+
+/* The numbers are the unpacker's and may be any: what is too long is cut. */
+static void show_progress(const struct image_progress *at)
+{
+	static uint64_t next_ms; /* 0: nothing is shown */
+	char text[PROGRESS_COLUMNS], read[32] = "0", total[32] = "";
+
+	if (!at) {
+		if (next_ms > 0)
+			print_over_line("");
+		return;
+	}
+	if (clock_ms() < next_ms)
+		return;
+	next_ms = clock_ms() + IMAGE_PROGRESS_MS;
+	if (at->read_bytes > 0)
+		text_format_size(at->read_bytes, read, sizeof(read));
+	if (at->total_bytes > 0)
+		text_format_size(at->total_bytes, total, sizeof(total));
+	const char *of = total[0] ? " of " : "";
+	if (at->layers == 0)
+		(void)snprintf(text, sizeof(text), "read %s%s%s", read, of, total);
+	else
+		(void)snprintf(text, sizeof(text), "layer %u of %u: read %s%s%s, %llu files",
+			       at->layer, at->layers, read, of, total,
+			       (unsigned long long)at->entries);
+	print_over_line(text);
+}
+
+/* A line that is longer than the terminal is wide could not be overwritten. */
+static bool has_wide_terminal(void)
+{
+	struct winsize size = { 0 }; /* 0 columns: not known */
+	return isatty(STDERR_FILENO) && (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 ||
+					 size.ws_col == 0 || size.ws_col > PROGRESS_COLUMNS);
+}
+
 static int import_action(const char *const *args)
 {
 	auto_arena struct arena a = { 0 };
@@ -102,7 +150,10 @@ static int import_action(const char *const *args)
 	char size[32];
 	size_t added = 0;
 
-	if (parse_import(args, &what, &err) < 0 || image_import(&what, &a, &r, &added, &err) < 0)
+	if (parse_import(args, &what, &err) < 0)
+		return fail(&err);
+	what.on_progress = has_wide_terminal() ? show_progress : NULL;
+	if (image_import(&what, &a, &r, &added, &err) < 0)
 		return fail(&err);
 	text_format_size(r.bytes, size, sizeof(size));
 	(void)printf("%s: %zu layer%s, %zu new: %llu files, %s\n", r.name, r.layers.count,

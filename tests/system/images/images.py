@@ -2,12 +2,17 @@
 """`cejail image`, and runs in an image."""
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
+import pty
+import re
 import signal
 import stat
+import struct
 import subprocess
+import termios
 
 from archives import *  # noqa: F403
 
@@ -83,6 +88,65 @@ def _():
         for name in ("tar", "dir"):
             s.sh(name, "cat /work/old; pwd").exits(0).says("old\n/box\n")
             refused(s.run(name), "has no command of its own", f"cejail run --rootfs {name} -- COMMAND")
+
+
+def on_terminal(s, columns, *words):
+    """What `cejail image WORDS` writes to a terminal as standard error."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = start("image", *words, env=s.env, stderr=theirs)
+    os.close(theirs)
+    told = b""
+    with contextlib.suppress(OSError):  # EIO: the last user of the terminal has gone
+        while piece := os.read(ours, 4096):
+            told += piece
+    os.close(ours)
+    return finish(process), told.decode()
+
+
+def screen(told):
+    """What is to be read at the end: a carriage return goes to the first column."""
+    lines = []
+    for line in told.split("\n"):
+        cells = ""
+        for piece in line.split("\r"):
+            cells = piece + cells[len(piece) :]
+        lines.append(cells.rstrip())
+    return "\n".join(lines)
+
+
+@test("an import on a terminal shows how far it is in one line, and erases it")
+def _():
+    with store() as s:
+        layout = Layout(s.f / "oci", [base(), change()], CONFIG).write()
+        done, told = on_terminal(s, 80, "import", "x", layout)
+        done.exits(0)
+        true(re.search(r"\rlayer 1 of 2: read [0-9.]+[KM]? of [0-9.]+[KM], 0 files", told), f"no progress in {told!r}")
+        true("\n" not in told, f"more than a line: {told!r}")
+        equal(screen(told), "", "the terminal")
+        done, told = on_terminal(s, 80, "import", "root", s.f.file("root.tar", base()))
+        done.exits(0)
+        true(re.search(r"\rread [0-9.]+K of [0-9.]+[KM]", told), f"no progress in {told!r}")
+        equal(screen(told), "", "the terminal")
+
+
+@test("an import that fails on a terminal erases its progress before it says why")
+def _():
+    with store() as s:
+        done, told = on_terminal(s, 0, "import", "x", s.f.file("cut.tar", base()[:70000]))
+        done.exits(125)
+        true("\rread " in told, f"no progress in {told!r}")
+        true(screen(told).startswith("cejail: import '"), f"the terminal: {screen(told)!r}")
+
+
+@test("an import shows no progress on a terminal that is too narrow, and none without a terminal")
+def _():
+    with store() as s:
+        source = s.f.file("root.tar", base())
+        done, told = on_terminal(s, 60, "import", "narrow", source)
+        done.exits(0)
+        equal(told, "", "what the narrow terminal has")
+        equal(s.add("piped", source).exits(0).err, "", "standard error")
 
 
 @test("modes, times and hard links are kept; owners, setuid bits and devices are not")

@@ -206,14 +206,16 @@ static int add_entry(struct lister *l, const char *path, const struct stat *st,
 static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
 			  struct cj_error *err);
 
-/* A directory that is gone meanwhile is no failure.  Returns 1: there is no room for more. */
+/* An entry that is gone meanwhile is no failure.  Returns 1: there is no room for more. */
 /* NOLINTNEXTLINE(misc-no-recursion): SESSION_LIST_DEPTH_MAX */
 static int list_entry(struct lister *l, int dir_fd, const char *path, const char *name,
 		      unsigned depth, struct cj_error *err)
 {
 	struct stat st;
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		l->is_truncated |= errno != ENOENT;
 		return 0;
+	}
 	auto_arena struct arena a = { 0 };
 	const char *full = arena_printf(&a, "%s/%s", path, name);
 	if (!full)

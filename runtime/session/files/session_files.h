@@ -79,7 +79,7 @@ struct session_list_request {
 struct session_listing {
 	const struct session_file *items; /* by path */
 	size_t count;
-	bool is_truncated; /* there are more entries, or a directory could not be read */
+	bool is_truncated; /* there are more entries, or some could not be looked at */
 };
 
 int session_file_list(const struct jail *j, const struct session_list_request *request,

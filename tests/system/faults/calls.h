@@ -25,7 +25,8 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(getpeername), CALL(getpgid), CALL(getpgrp), CALL(getpid), CALL(getppid),
 	CALL(getrandom), CALL(getresgid), CALL(getresuid), CALL(getrlimit), CALL(getrusage),
 	CALL(getsid), CALL(getsockname), CALL(getsockopt), CALL(gettid), CALL(gettimeofday),
-	CALL(getuid), CALL(getxattr), CALL(fgetxattr), CALL(io_uring_register), CALL(io_uring_setup), CALL(ioctl), CALL(keyctl), CALL(kill), CALL(landlock_add_rule),
+	CALL(getuid), CALL(getxattr), CALL(fgetxattr), CALL(inotify_add_watch),
+	CALL(inotify_init1), CALL(io_uring_register), CALL(io_uring_setup), CALL(ioctl), CALL(keyctl), CALL(kill), CALL(landlock_add_rule),
 	CALL(landlock_create_ruleset), CALL(landlock_restrict_self), CALL(lgetxattr), CALL(link),
 	CALL(linkat), CALL(listen), CALL(lseek), CALL(lstat), CALL(madvise), CALL(memfd_create),
 	CALL(mkdir), CALL(mkdirat), CALL(mknod), CALL(mknodat), CALL(mmap), CALL(mount),
@@ -63,6 +64,7 @@ static inline int text_argument(unsigned nr)
 	case SYS_pivot_root:
 		return 0;
 	case SYS_faccessat: case SYS_faccessat2: case SYS_fchmodat: case SYS_fchownat:
+	case SYS_inotify_add_watch:
 	case SYS_mkdirat: case SYS_mknodat: case SYS_mount: case SYS_mount_setattr:
 	case SYS_newfstatat: case SYS_open_tree: case SYS_openat: case SYS_openat2:
 	case SYS_readlinkat: case SYS_renameat2: case SYS_statx: case SYS_symlink:

@@ -72,6 +72,8 @@ ERRORS = {
     "getsockname": ("ENOBUFS",),
     "getsockopt": ("ENOPROTOOPT",),
     "getxattr": ("ENODATA", "ENOTSUP"),
+    "inotify_add_watch": ("ENOSPC", "ENOMEM", "EACCES"),
+    "inotify_init1": ("EMFILE", "ENFILE", "ENOMEM"),
     "io_uring_register": ("ENOMEM", "EPERM"),
     "io_uring_setup": ("ENOMEM", "EPERM", "ENOSYS"),
     "ioctl": ("EPERM", "ENOTTY", "ENODEV", "EBUSY"),

@@ -3,15 +3,16 @@
  * keeper - one session with its keeper, its workers and a server that is a child: for fault
  * injection (tests/system/faults/inject.c).  Acts.
  *
- *	keeper ID PROFILE FILE COMMAND [ARG...]
+ *	keeper ID PROFILE FILE [COMMAND [ARG...]]
  *
  * This process becomes the keeper of a session whose jail is called ID.  FILE is in the jail as
  * /mnt/posture.  The child, the "server", puts FILE there as /box/file, runs COMMAND twice, and
- * reads /box/kept.  It prints a line for each, and the output of each exec; then it closes the
- * session and prints how it ended.
+ * reads /box/kept.  Without a COMMAND it uses each operation on files instead.  It prints a line
+ * for each answer, and the output of each exec; then it closes the session and prints how it ended.
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,46 +95,63 @@ static void tell_result(const struct json_node *result)
 		(void)printf("warning: %s\n", w->text);
 }
 
-/* Prints what the lines of a worker say.  Those of a file that is read have an end. */
-static void read_worker(struct worker *w, bool wants_end)
-{
-	FILE *lines = open_lines(w->sock_fd);
-	char *room = malloc(LINE_ROOM), *line;
-	bool is_told = false;
+/* What a line of a worker is. */
+enum said { SAID_NOTHING, SAID_ANSWER, SAID_END, SAID_ERROR };
 
-	while (lines && room && (line = read_line(lines, room)) != NULL) {
-		auto_arena struct arena a = { 0 };
-		const struct json_node *root = NULL;
-		struct cj_error err = { 0 };
-		if (json_parse("line", line, strlen(line), &a, &root, &err) < 0)
-			(void)printf("bad line: %s\n", err.msg);
-		const char *type = text_of(root, "type");
-		const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
-		if (strcmp(type, "summary") == 0)
-			continue;
-		is_told = !wants_end || error || strcmp(type, "end") == 0 ||
-			  strcmp(type, "unready") == 0;
-		if (strcmp(type, "result") == 0)
-			tell_result(json_get(root, "result"));
-		else if (strcmp(type, "unready") == 0)
-			tell("unready", root);
-		else if (error)
-			tell("file", error);
-		else
-			(void)printf("%s\n", line);
-	}
-	if (!is_told)
-		(void)printf("worker: ended without a line\n");
-	(void)fclose(lines);
-	w->sock_fd = -1;
-	worker_close(w);
-	free(room);
+static enum said tell_line(const char *line)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+
+	if (json_parse("line", line, strlen(line), &a, &root, &err) < 0)
+		(void)printf("bad line: %s\n", err.msg);
+	const char *type = text_of(root, "type");
+	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
+	if (strcmp(type, "summary") == 0)
+		return SAID_NOTHING;
+	if (strcmp(type, "result") == 0)
+		tell_result(json_get(root, "result"));
+	else if (strcmp(type, "unready") == 0)
+		tell("unready", root);
+	else if (error)
+		tell("file", error);
+	else
+		(void)printf("%s\n", line);
+	if (error || strcmp(type, "unready") == 0)
+		return SAID_ERROR;
+	return strcmp(type, "end") == 0 ? SAID_END : SAID_ANSWER;
 }
 
-static void ask(const struct server *s, enum session_worker kind, enum job_kind job_kind,
-		struct blob body, const struct blob *input)
+/* Prints what the lines of a worker say, at most `most`.  Those of a file that is read have an end.
+ * False: there was none, or an error. */
+static bool read_lines(FILE *lines, bool wants_end, unsigned most)
 {
-	struct worker w = WORKER_NULL;
+	auto_free char *room = malloc(LINE_ROOM);
+	enum said last = SAID_NOTHING;
+	char *line;
+
+	while (room && most-- > 0 && (line = read_line(lines, room)) != NULL) {
+		enum said now = tell_line(line);
+		last = now != SAID_NOTHING ? now : last;
+	}
+	bool is_whole = last != SAID_NOTHING && (!wants_end || last != SAID_ANSWER);
+	if (!is_whole)
+		(void)printf("worker: ended without a line\n");
+	return is_whole && last != SAID_ERROR;
+}
+
+static FILE *take_lines(struct worker *w)
+{
+	FILE *lines = open_lines(w->sock_fd);
+	w->sock_fd = -1;
+	return lines;
+}
+
+/* False: it could not be asked. */
+static bool begin(const struct server *s, enum session_worker kind, enum job_kind job_kind,
+		  struct blob body, const struct blob *input, struct worker *w)
+{
 	auto_fd int stdin_fd = -1;
 	struct cj_error err = { 0 };
 	const struct job job = { .kind = job_kind,
@@ -142,11 +160,11 @@ static void ask(const struct server *s, enum session_worker kind, enum job_kind 
 				 .body_size = body.size,
 				 .may_name_host_paths = true };
 
-	if (session_send_worker(&s->keeper, kind, "exec", &w, input ? &stdin_fd : NULL, &err) < 0 ||
-	    worker_send_job(&w, &job, &err) < 0) {
+	if (session_send_worker(&s->keeper, kind, "exec", w, input ? &stdin_fd : NULL, &err) < 0 ||
+	    worker_send_job(w, &job, &err) < 0) {
 		(void)printf("worker: %s\n", err.code == EPIPE ? "ended without a line" : err.msg);
-		worker_close(&w);
-		return;
+		worker_close(w);
+		return false;
 	}
 	if (input) {
 		struct cj_error ignored = { 0 }; /* the worker has ended, and says why */
@@ -154,21 +172,44 @@ static void ask(const struct server *s, enum session_worker kind, enum job_kind 
 		(void)!fd_write_all(stdin_fd, input->bytes, input->size, "the pipe", &ignored);
 		cj_close(&stdin_fd);
 	}
-	read_worker(&w, job_kind == JOB_FILE && !input);
+	return true;
 }
 
-static void ask_file(const struct server *s, const struct file_job *job, const struct blob *input)
+static bool ask(const struct server *s, enum session_worker kind, enum job_kind job_kind,
+		struct blob body, const struct blob *input, bool wants_end)
 {
-	char *body = NULL;
-	size_t size = 0;
-	struct cj_error err = { 0 };
+	struct worker w = WORKER_NULL;
 
-	if (file_job_write(job, &body, &size, &err) < 0)
+	if (!begin(s, kind, job_kind, body, input, &w))
+		return false;
+	FILE *lines = take_lines(&w);
+	bool is_well = read_lines(lines, wants_end, UINT_MAX);
+	(void)fclose(lines);
+	worker_close(&w);
+	return is_well;
+}
+
+static struct blob body_of(const struct file_job *job)
+{
+	struct blob body = { 0 };
+	struct cj_error err = { 0 };
+	char *text = NULL;
+
+	if (file_job_write(job, &text, &body.size, &err) < 0)
 		(void)printf("file: %s\n", err.msg);
-	else
-		ask(s, input ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE, JOB_FILE,
-		    (struct blob){ body, size }, input);
-	free(body);
+	body.bytes = text;
+	return body;
+}
+
+static bool ask_file(const struct server *s, const struct file_job *job, const struct blob *input)
+{
+	const struct blob body = body_of(job);
+	bool is_change = input || job->op == FILE_MKDIR;
+
+	bool is_well = ask(s, is_change ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE, JOB_FILE,
+			   body, input, job->op == FILE_GET);
+	free((char *)body.bytes);
+	return is_well;
 }
 
 static void put_file(const struct server *s)
@@ -185,7 +226,7 @@ static void put_file(const struct server *s)
 
 	if (fd_read_file(AT_FDCWD, s->file, FILE_MAX, &a, &text, &size, &err) < 0)
 		(void)printf("server: %s\n", err.msg);
-	ask_file(s, &job, &(struct blob){ text, size });
+	(void)ask_file(s, &job, &(struct blob){ text, size });
 	arena_fini(&a);
 }
 
@@ -204,7 +245,71 @@ static void run_command(const struct server *s)
 	json_close_array(w);
 	json_close_object(w);
 	if (json_writer_take(w, &body, &size, &err) == 0)
-		ask(s, SESSION_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL);
+		(void)ask(s, SESSION_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL,
+			  false);
+}
+
+static void use_programs(const struct server *s)
+{
+	const struct file_job get = {
+		.op = FILE_GET, .path = "/box/kept", .to = "", .max_bytes = FILE_MAX
+	};
+
+	put_file(s);
+	run_command(s);
+	run_command(s);
+	(void)ask_file(s, &get, NULL);
+}
+
+/* The directory sees a file come; then it is removed, and the watch has an end.  Without these
+ * changes nothing would come, and so nothing is awaited. */
+static void watch_directory(const struct server *s)
+{
+	const struct file_job watch = { .op = FILE_WATCH, .path = "/box/seen", .to = "" };
+	const struct file_job move = { .op = FILE_RENAME,
+				       .path = "/box/dir/small",
+				       .to = "/box/seen/moved" };
+	const struct file_job remove = { .op = FILE_REMOVE, .path = "/box/seen", .to = "" };
+	const struct blob body = body_of(&watch);
+	struct worker w = WORKER_NULL;
+
+	if (begin(s, SESSION_WORKER_FILE, JOB_FILE, body, NULL, &w)) {
+		FILE *lines = take_lines(&w);
+		if (read_lines(lines, false, 1) && ask_file(s, &move, NULL) &&
+		    read_lines(lines, false, 1) && ask_file(s, &remove, NULL))
+			(void)read_lines(lines, true, UINT_MAX);
+		(void)fclose(lines);
+		worker_close(&w);
+	}
+	free((char *)body.bytes);
+}
+
+static void use_files(const struct server *s)
+{
+	static const struct blob small = { "small\n", 6 };
+	static const struct file_job puts[] = {
+		{ .op = FILE_PUT, .path = "/box/dir/small", .to = "", .max_bytes = FILE_MAX },
+		{ .op = FILE_PUT, .path = "/box/dir/a/b/c/deep", .to = "", .max_bytes = FILE_MAX },
+	};
+	static const struct file_job jobs[] = {
+		{ .op = FILE_MKDIR, .path = "/box/seen", .to = "" },
+		{ .op = FILE_LIST, .path = "/box", .to = "", .depth = 8 },
+		{ .op = FILE_STAT, .path = "/box/dir/small", .to = "" },
+		{ .op = FILE_GET, .path = "/box/dir/small", .to = "", .max_bytes = FILE_MAX },
+		{ .op = FILE_PART,
+		  .path = "/box/dir/small",
+		  .to = "",
+		  .offset = 1,
+		  .max_bytes = FILE_MAX },
+	};
+	const struct file_job remove = { .op = FILE_REMOVE, .path = "/box/dir", .to = "" };
+
+	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++)
+		(void)ask_file(s, &puts[i], &small);
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		(void)ask_file(s, &jobs[i], NULL);
+	watch_directory(s);
+	(void)ask_file(s, &remove, NULL);
 }
 
 static enum session_line_type next_line(FILE *lines, char *room, struct session_line *out)
@@ -255,13 +360,10 @@ static int serve(struct server *s)
 	enum session_line_type type = next_line(lines, room, &line);
 	if (type == SESSION_LINE_LIVES) {
 		(void)printf("lives: %s\n", line.is_isolated ? "isolated" : "not isolated");
-		put_file(s);
-		run_command(s);
-		run_command(s);
-		ask_file(s,
-			 &(struct file_job){
-			     .op = FILE_GET, .path = "/box/kept", .to = "", .max_bytes = FILE_MAX },
-			 NULL);
+		if (s->command[0])
+			use_programs(s);
+		else
+			use_files(s);
 		cj_close(&s->keeper.control_fd);
 		type = next_line(lines, room, &line);
 	}
@@ -304,7 +406,7 @@ int main(int argc, char **argv)
 	struct worker near = WORKER_NULL, far = WORKER_NULL;
 	struct cj_error err = { 0 };
 
-	if (argc < 5)
+	if (argc < 4)
 		return 99;
 	if (worker_open_ends(&near, &far.sock_fd, &far.control_fd, &err) < 0)
 		return 99;

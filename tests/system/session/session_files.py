@@ -8,7 +8,7 @@ import socket
 
 from harness import *  # noqa: F403
 from sessions import Session
-from service import Service
+from service import OTHER_UID, Service
 
 
 # --- attackers ----------------------------------------------------------------------
@@ -75,6 +75,34 @@ def _():
         session.says("cat /box/fixed", "old\n")
 
 
+@test("a session has of another owner's file what its mode gives to others, and does not remove it from a sticky directory", who="root")
+def _():
+    with Folder() as f:
+        os.chmod(f.path, 0o755)
+        for name, mode in (("open", 0o777), ("sticky", 0o1777)):
+            os.mkdir(f / name)
+            os.chmod(f / name, mode)
+        for name, mode in (("open/shut", 0o600), ("open/shown", 0o644), ("open/shared", 0o666), ("sticky/shared", 0o666)):
+            os.chmod(f.file(name, name), mode)
+            os.chown(f / name, OTHER_UID, OTHER_UID)
+        with Service() as s, Session(s, bind=[f"{f / 'open'}:/open", f"{f / 'sticky'}:/sticky"]) as session:
+            equal(session.get("/open/shut?stat").has(200).json["mode"], "0600", "what anybody may see")
+            session.get("/open/shut").has(403, "forbidden_file")
+            equal(session.get("/open/shown").has(200).body, b"open/shown", "a file that others may read")
+            for path in ("/open/shut", "/open/shown"):
+                session.put(path, b"new").has(403, "forbidden_file")
+            for path in ("/open/shared", "/sticky/shared"):
+                equal(session.get(path).has(200).body.decode(), path[1:], path)
+            session.call("DELETE", "/files/sticky/shared").has(403, "forbidden_file")
+            change(session, "/sticky/shared", 403, rename="/sticky/other")
+            session.says("cat /open/shut 2>/dev/null || echo no; cat /open/shown; rm -f /sticky/shared 2>/dev/null || echo no", "no\nopen/shownno\n")
+            session.put("/open/shared", b"new").has(200)
+            session.call("DELETE", "/files/open/shared").has(200)
+        for name in ("open/shut", "open/shown", "sticky/shared"):
+            with open(f / name, encoding="ascii") as file:
+                equal((file.read(), os.fstat(file.fileno()).st_uid), (name, OTHER_UID), name)
+
+
 # --- what it offers --------------------------------------------------------------------
 
 
@@ -94,8 +122,6 @@ def _():
             equal(session.get(f"/box/a.txt?offset={offset}&length={length}").has(200).json, {"bytes": 5, "offset": offset, "base64": part}, "a part")
         session.get("/box?offset=0").has(409, "not_regular")
         session.get("/box/a.txt?offset=0&stat").has(400, "bad_request")
-        equal(session.call("HEAD", "/files/box/a.txt").has(200).headers["Content-Length"], "5", "of HEAD")
-        equal(session.call("HEAD", "/files/box/none").status, 404, "of HEAD, for what is not there")
         equal(change(session, "/box/d/e/f", mkdir=True).json, {"path": "/box/d/e/f", "created": True}, "the directory")
         equal(change(session, "/box/d/e/f", mkdir=True).json, {"path": "/box/d/e/f", "created": False}, "that is there")
         equal(change(session, "/box", mkdir=True).json["created"], False, "the top")
@@ -187,6 +213,19 @@ def _():
         equal([e["path"] for e in session.get("/box?list&depth=1").json["entries"]], ["/box/large", "/box/out", "/box/warm"], "the files")
 
 
+@test("HEAD gives the number of bytes of a file, and no bytes")
+def _():
+    with Service() as s, Session(s) as session:
+        for size in (0, 5, 100000):
+            session.put("/box/file", bytes(size)).has(200)
+            reply = session.call("HEAD", "/files/box/file").has(200)
+            equal((reply.headers["Content-Length"], reply.body), (str(size), b""), f"HEAD of {size} bytes")
+        session.says("printf more >> /box/file; mkdir /box/d; ln -s file /box/link", "")
+        equal(session.call("HEAD", "/files/box/file").has(200).headers["Content-Length"], "100004", "of a file that has grown")
+        for path, status in (("none", 404), ("d", 409), ("link", 409)):
+            equal(session.call("HEAD", f"/files/box/{path}").status, status, path)
+
+
 @test("HEAD of a large file is no file operation any more when it is answered")
 def _():
     with Service() as s, Session(s, memory="256M", disk="128M") as session:
@@ -238,21 +277,24 @@ def _():
         true(("create", "/box/d/n\\x0al") in seen, f"a name with a control character: {seen}")
 
 
-@test("a watch whose process dies is broken off, and one of a session that ends is not")
+@test("a watch whose process is killed or runs out of time is broken off, and one of a session that ends is not")
 def _():
     with Service() as s, Session(s) as session:
-        for is_killed in (True, False):
+        for signo in (signal.SIGKILL, signal.SIGALRM, None):
             before = descendants()
             with socket.socket(socket.AF_UNIX) as c:
                 c.settimeout(30 * SLOW)
                 c.connect(str(s.socket))
                 c.sendall(f"GET {session.path}/files/box?watch HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
                 got = c.recv(65536)
-                if is_killed:
-                    for pid in descendants().keys() - before.keys():
-                        os.kill(pid, signal.SIGKILL)
+                if signo:
+                    watchers = descendants().keys() - before.keys()
+                    true(watchers, "the process of the watch is not seen")
+                    for pid in watchers:
+                        os.kill(pid, signo)
                 else:
                     session.call("DELETE", "").has(200)
                 while piece := c.recv(65536):
                     got += piece
-            equal(got.endswith(b"0\r\n\r\n"), not is_killed, f"the stream has its last chunk: {got}")
+            equal(got.endswith(b"0\r\n\r\n"), signo is None, f"the stream has its last chunk: {got}")
+            equal(session.show()["state"], "live" if signo else "ended", "the session")

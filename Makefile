@@ -184,7 +184,7 @@ test:                            ## the tests that words name: make test T=json,
 compile_commands.json: Makefile  ## how each source is compiled, for clangd and other editors' tools
 	@$(MAKE) -nB V=1 all $(TESTS) | tools/compile-commands > $@
 # The table of closed destinations, for tests that try its rows or read the manual.
-$(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
+$(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/address/ranges.o netns/address/ip.o)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
 # A process that lives long and uses the engine, as a service does, and the keeper of one session.

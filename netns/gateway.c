@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "netns/addresses.h"
-#include "netns/dns/resolver.h"
+#include "netns/address/addresses.h"
+#include "netns/relay/resolver.h"
 #include "netns/uplink/uplink_privileges.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -37,7 +37,7 @@
  */
 #pragma once
 
-#include "netns/allowlist.h"
+#include "netns/address/allowlist.h"
 #include "netns/firewall/denials.h"
 #include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"

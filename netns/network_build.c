@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "netns/firewall/firewall.h"
 #include "netns/gateway.h"
 #include "netns/network_parts.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "netns/forward.h"
+#include "netns/relay/forward.h"
 #include "netns/network.h"
 #include "netns/rtnetlink/loopback.h"
 #include "runtime/base/files/fd.h"

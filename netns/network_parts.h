@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "netns/dns/resolver.h"
-#include "netns/forward.h"
+#include "netns/relay/resolver.h"
+#include "netns/relay/forward.h"
 #include "netns/network.h"
 #include "netns/rtnetlink/hostaddrs.h"
 

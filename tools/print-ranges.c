@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 
 int main(void)
 {

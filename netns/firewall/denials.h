@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 #include "runtime/base/error.h"
 
 #define DENIALS_MAX                                                                                \

@@ -25,7 +25,7 @@
 
 #include "netns/firewall/firewall_spec.h"
 #include "netns/nftables/nft_batch.h"
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 #include "runtime/base/error.h"
 
 /*

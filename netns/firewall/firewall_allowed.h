@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "netns/allowlist.h"
+#include "netns/address/allowlist.h"
 #include "netns/firewall/firewall_match.h"
 
 /* The set for one family, and in `chain` the rules that return for packets that match it. */

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "netns/ip.h"
+#include "netns/address/ip.h"
 #include "netns/nftables/nft.h"
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 
 /* An IP family: the places in its headers that rules read. */
 struct firewall_family {

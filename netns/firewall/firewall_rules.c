@@ -3,7 +3,7 @@
 #include "netns/firewall/firewall_rules.h"
 
 #include "netns/firewall/firewall_allowed.h"
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 
 #define DATA_TYPE_MARK 19
 

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "netns/addresses.h"
-#include "netns/allowlist.h"
-#include "netns/ip.h"
+#include "netns/address/addresses.h"
+#include "netns/address/allowlist.h"
+#include "netns/address/ip.h"
 
 #define FIREWALL_TABLE       "cejail"
 #define FIREWALL_TABLE_MAX   24        /* "cejail-", 16 digits, a NUL: a container's */

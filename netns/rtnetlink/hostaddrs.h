@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "netns/ip.h"
+#include "netns/address/ip.h"
 #include "runtime/base/error.h"
 
 #define HOSTADDRS_MAX          256   /* more is an error: an incomplete rule set is not loaded */

@@ -18,7 +18,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "runtime/base/scope.h"
 

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "netns/addresses.h"
-#include "netns/ip.h"
+#include "netns/address/addresses.h"
+#include "netns/address/ip.h"
 #include "runtime/base/error.h"
 
 #define LINK_MTU_MAX 65520

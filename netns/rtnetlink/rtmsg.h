@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "netns/ip.h"
+#include "netns/address/ip.h"
 #include "netns/rtnetlink/rtbatch.h"
 
 #define RTMSG_LINK_BYTES 6

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/uplink/uplink_helper.h"
 #include "netns/uplink/uplink_host.h"

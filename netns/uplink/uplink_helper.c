@@ -17,7 +17,7 @@
 #include <sys/platform/x86.h>
 #endif
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/os_release.h"
 #include "runtime/base/scope.h"

@@ -16,7 +16,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/host_table/host_table_ask.h"
+#include "netns/uplink/host_table_ask.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/uplink/deferred_close.h"
 #include "runtime/base/clock.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "netns/allowlist.h"
+#include "netns/address/allowlist.h"
 
 #define UPLINK_WHY_MAX 400 /* bytes of a reason for the user, with its NUL */
 

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "runtime/base/scope.h"
 
 #define TUN "/dev/net/tun"

@@ -41,7 +41,7 @@ same "the manual lists exactly the closed ranges, with their classes" \
 	"$(section RANGES | sed -n 's/^\.It Li \([^ ]*\) Ta Cm \([a-z_]*\) Ta .*/\1\t\2/p')"
 
 same "the manual gives a meaning for each class, and for no other" \
-	"$(sed -n '/net_class_names\[NET_CLASS_COUNT\] = {/,/^};/s/.*= "\([a-z_]*\)",/\1/p' netns/ranges.c | sort)" \
+	"$(sed -n '/net_class_names\[NET_CLASS_COUNT\] = {/,/^};/s/.*= "\([a-z_]*\)",/\1/p' netns/address/ranges.c | sort)" \
 	"$(section 'DENIED PACKETS' | sed -n 's/^\.It Cm \([a-z_]*\)$/\1/p' | sort)"
 
 exit $failed

@@ -9,9 +9,9 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 
-#include "netns/dns/resolver.h"
+#include "netns/relay/resolver.h"
 #include "netns/firewall/firewall.h"
-#include "netns/forward.h"
+#include "netns/relay/forward.h"
 #include "netns/gateway.h"
 #include "netns/network_parts.h"
 #include "netns/rtnetlink/hostaddrs.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "netns/ip.h"
+#include "netns/address/ip.h"
 
 static inline void text_refused(const char *text)
 {

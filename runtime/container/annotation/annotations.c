@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "netns/firewall/firewall_spec.h"
-#include "netns/ranges.h"
+#include "netns/address/ranges.h"
 #include "runtime/base/text.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "netns/allowlist.h"
+#include "netns/address/allowlist.h"
 #include "runtime/container/config/oci_value.h"
 
 struct annotations {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_assess.h"

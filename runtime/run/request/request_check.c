@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "netns/allowlist.h"
+#include "netns/address/allowlist.h"
 #include "runtime/run/request/request.h"
 
 #define NAME "request"

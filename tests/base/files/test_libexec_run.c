@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "netns/dns/name_lookup.h"
+#include "netns/address/name_lookup.h"
 
 static const char *helper_path;
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/ranges.h"
-#include "netns/allowlist.h"
+#include "netns/address/ranges.h"
+#include "netns/address/allowlist.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 

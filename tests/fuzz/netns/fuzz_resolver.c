@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/dns/resolv_conf.h"
-#include "netns/dns/resolver.h"
-#include "netns/dns/resolver_message.h"
+#include "netns/relay/resolv_conf.h"
+#include "netns/relay/resolver.h"
+#include "netns/relay/resolver_message.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -13,7 +13,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/host_table/host_table_hold.h"
+#include "netns/uplink/host_table_hold.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/nftables/nft.h"
 #include "netns/rtnetlink/links.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "netns/addresses.h"
+#include "netns/address/addresses.h"
 #include "netns/firewall/firewall.h"
 #include "netns/gateway.h"
 #include "netns/firewall/host_firewall.h"

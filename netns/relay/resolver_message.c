@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queries to the host's name server, and the check of its answers.  Pure.
+ *
+ * A query is parsed to its last byte and then rewritten.  From the jail the host's name server
+ * gets only the id, the name, the type, and, within bounds, the answer size of EDNS.  An offset of
+ * 0 means "malformed": offset 0 is always the header.
+ */
+#include "netns/relay/resolver_message.h"
+
+#include <string.h>
+
+/* RFC 1035 4.1.1 */
+#define HEADER_BYTES  12
+#define FLAGS         2 /* two bytes: QR OPCODE AA TC RD, RA Z AD CD RCODE */
+#define COUNTS        4 /* four times two bytes: QD AN NS AR */
+#define BIT_QR        0x80
+#define BITS_OPCODE   0x78
+#define BIT_RD        0x01
+#define BITS_RCODE    0x0f
+#define RCODE_FAILED  2
+#define RCODE_REFUSED 5
+
+#define NAME_MAX_BYTES  255 /* RFC 1035 2.3.4 */
+#define LABEL_MAX_BYTES 63
+#define CLASS_IN        1   /* CH and ANY ask the server about itself: version.bind */
+#define TYPE_OPT        41  /* RFC 6891 */
+#define TYPE_FIRST_META 128 /* RFC 6895 3.1: keys, signatures, whole zones */
+#define TYPE_LAST_META  254 /* 255 is "all types" */
+
+/* An OPT record without options: RFC 6891 6.1.2. */
+#define OPT_BYTES      11
+#define OPT_TYPE       1 /* offsets: a name of one byte, that of the root, is before it */
+#define OPT_ANSWER     3 /* where the class stands: how long an answer may be */
+#define OPT_VERSION    6
+#define OPT_LENGTH     9 /* of its options */
+#define ANSWER_LEAST   512
+#define ANSWER_LARGEST 1232 /* what fits every path of IPv6 */
+
+static unsigned get16(const uint8_t *bytes)
+{
+	return (unsigned)bytes[0] << 8 | bytes[1];
+}
+
+static void put16(uint8_t *bytes, unsigned value)
+{
+	bytes[0] = (uint8_t)(value >> 8);
+	bytes[1] = (uint8_t)value;
+}
+
+static unsigned count_at(const uint8_t *message, unsigned which)
+{
+	return get16(message + COUNTS + 2 * which);
+}
+
+/* Behind the name at `at`; 0: cut off, too long, or with a pointer (no query needs one). */
+static size_t skip_name(const uint8_t *message, size_t size, size_t at)
+{
+	size_t start = at;
+	while (at < size && message[at] != 0) {
+		if (message[at] > LABEL_MAX_BYTES)
+			return 0;
+		at += 1 + (size_t)message[at];
+	}
+	if (at >= size || at + 1 - start > NAME_MAX_BYTES)
+		return 0;
+	return at + 1;
+}
+
+static size_t skip_question(const uint8_t *message, size_t size)
+{
+	size_t at = skip_name(message, size, HEADER_BYTES);
+	return at == 0 || size - at < 4 ? 0 : at + 4;
+}
+
+static bool is_question_plain(const uint8_t *end)
+{
+	unsigned type = get16(end - 4), class = get16(end - 2);
+	return class == CLASS_IN && type != TYPE_OPT &&
+	       (type < TYPE_FIRST_META || type > TYPE_LAST_META);
+}
+
+static bool is_header_plain(const uint8_t *message)
+{
+	return (message[FLAGS] & (BIT_QR | BITS_OPCODE)) == 0 && count_at(message, 0) == 1 &&
+	       count_at(message, 1) == 0 && count_at(message, 2) == 0 && count_at(message, 3) <= 1;
+}
+
+/* From `opt` to the end of the message: one OPT record of version 0, whatever its options. */
+static bool is_opt(const uint8_t *opt, size_t size)
+{
+	return size >= OPT_BYTES && opt[0] == 0 && get16(opt + OPT_TYPE) == TYPE_OPT &&
+	       opt[OPT_VERSION] == 0 && get16(opt + OPT_LENGTH) == size - OPT_BYTES;
+}
+
+static void write_opt(uint8_t *opt)
+{
+	unsigned answer = get16(opt + OPT_ANSWER);
+	answer = answer < ANSWER_LEAST ? ANSWER_LEAST : answer;
+	answer = answer > ANSWER_LARGEST ? ANSWER_LARGEST : answer;
+	memset(opt, 0, OPT_BYTES);
+	put16(opt + OPT_TYPE, TYPE_OPT);
+	put16(opt + OPT_ANSWER, answer);
+}
+
+size_t resolver_make_plain(uint8_t *message, size_t size)
+{
+	if (size < HEADER_BYTES || size > RESOLVER_QUESTION_MAX || !is_header_plain(message))
+		return 0;
+	size_t end = skip_question(message, size);
+	if (end == 0 || !is_question_plain(message + end))
+		return 0;
+	bool has_opt = count_at(message, 3) == 1;
+	if (has_opt ? !is_opt(message + end, size - end) : end != size)
+		return 0;
+
+	/* Always recursive: otherwise the answer reveals the content of the host's cache. */
+	message[FLAGS] = BIT_RD;
+	message[FLAGS + 1] = 0;
+	if (!has_opt)
+		return end;
+	write_opt(message + end);
+	return end + OPT_BYTES;
+}
+
+int resolver_stream(uint8_t *bytes, size_t *size, size_t *out_passed)
+{
+	size_t from = 0, to = 0;
+	int count = 0;
+	while (*size - from >= 2) {
+		size_t length = get16(bytes + from);
+		if (length < HEADER_BYTES || length > RESOLVER_QUESTION_MAX)
+			return -1;
+		if (*size - from - 2 < length)
+			break;
+		size_t plain = resolver_make_plain(bytes + from + 2, length);
+		if (plain == 0)
+			return -1;
+		memmove(bytes + to + 2, bytes + from + 2, plain);
+		put16(bytes + to, (unsigned)plain);
+		from += 2 + length;
+		to += 2 + plain;
+		count++;
+	}
+	memmove(bytes + to, bytes + from, *size - from);
+	*size -= from - to;
+	*out_passed = to;
+	return count;
+}
+
+/* Letters of both cases are the same (RFC 4343); a length byte is never a letter. */
+static bool is_same_text(const uint8_t *a, const uint8_t *b, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned x = a[i], y = b[i];
+		if (x != y && ((x | 0x20) != (y | 0x20) || (x | 0x20) < 'a' || (x | 0x20) > 'z'))
+			return false;
+	}
+	return true;
+}
+
+bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size)
+{
+	if (size < HEADER_BYTES || memcmp(query, answer, 2) != 0 ||
+	    (answer[FLAGS] & (BIT_QR | BITS_OPCODE)) != BIT_QR)
+		return false;
+	if (count_at(answer, 0) == 0) /* RFC 6891 7: a server that could not read the query */
+		return (answer[FLAGS + 1] & BITS_RCODE) != 0 && count_at(answer, 1) == 0;
+
+	size_t end = skip_question(query, RESOLVER_QUESTION_MAX);
+	return count_at(answer, 0) == 1 && size >= end &&
+	       is_same_text(query + HEADER_BYTES, answer + HEADER_BYTES, end - 4 - HEADER_BYTES) &&
+	       memcmp(query + end - 4, answer + end - 4, 4) == 0;
+}
+
+/* The question again, and a code.  0: there is no question to answer. */
+static size_t answer_with(const uint8_t *query, size_t size, uint8_t code, uint8_t *out)
+{
+	size_t end = skip_question(query, size);
+	memcpy(out, query, end);
+	if (end == 0)
+		return 0;
+	out[FLAGS] = BIT_QR | (query[FLAGS] & (BITS_OPCODE | BIT_RD));
+	out[FLAGS + 1] = code;
+	memset(out + COUNTS + 2, 0, 6); /* the question alone */
+	return end;
+}
+
+size_t resolver_failure(const uint8_t *query, size_t size,
+			uint8_t out[static RESOLVER_QUESTION_MAX])
+{
+	return answer_with(query, size, RCODE_FAILED, out);
+}
+
+size_t resolver_refusal(const uint8_t *message, size_t size,
+			uint8_t out[static RESOLVER_QUESTION_MAX])
+{
+	bool is_query = size >= HEADER_BYTES && size <= RESOLVER_QUESTION_MAX &&
+			(message[FLAGS] & BIT_QR) == 0 && count_at(message, 0) == 1;
+	return is_query ? answer_with(message, size, RCODE_REFUSED, out) : 0;
+}

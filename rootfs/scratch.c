@@ -53,19 +53,9 @@ static int make_dirs(int scratch_fd, bool is_writable, struct cj_error *err)
 }
 
 /*
- * Python's text streams pass on whole lines, each in one write(2), so that lines of threads do not
- * mix.  Where Python does not read this, as in a virtual environment, the variable has its own
- * meaning: Python writes each string at once.  A .pth file can't hide a module of the program.
- */
-static const char lines_text[] =
-    "import os, sys; os.environ.get('PYTHONUNBUFFERED') == 'lines' and "
-    "'-u' not in getattr(sys, 'orig_argv', ()) and "
-    "[s.reconfigure(line_buffering=True, write_through=False) "
-    "for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n";
-
-/*
  * Python looks for the packages of its user once, when it starts, so pip's directory is there
- * before.  Debian has python3 without python.
+ * before.  Debian has python3 without python.  The .pth file is a link, which a session does
+ * not list among the files of its programs.
  */
 static int make_python_home(int scratch_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
@@ -73,7 +63,7 @@ static int make_python_home(int scratch_fd, const struct rootfs_spec *spec, stru
 	int size = snprintf(path, sizeof(path), "box/%s/cejail.pth", spec->packages);
 	if (size < 0 || (size_t)size >= sizeof(path))
 		return cj_reject(err, "'%s' is too long", spec->packages);
-	if (skeleton_add_file(scratch_fd, path, lines_text, strlen(lines_text), err) < 0)
+	if (skeleton_add_link(scratch_fd, path, "/" SKELETON_PTH, err) < 0)
 		return -err->code;
 	return skeleton_add_link(scratch_fd, "box/.local/bin/python", spec->python, err);
 }

@@ -184,6 +184,20 @@ static int make_network_names(int skeleton_fd, const struct rootfs_spec *spec, s
 			 spec->resolv_conf ? spec->resolv_conf : "");
 }
 
+/*
+ * Python's text streams pass on whole lines, each in one write(2), so that lines of threads do not
+ * mix.  Where Python does not read this, as in a virtual environment, the variable has its own
+ * meaning: Python writes each string at once.  A .pth file can't hide a module of the program.
+ */
+static int make_pth(int skeleton_fd, struct cj_error *err)
+{
+	return make_text(skeleton_fd, SKELETON_PTH, err,
+			 "import os, sys; os.environ.get('PYTHONUNBUFFERED') == 'lines' and "
+			 "'-u' not in getattr(sys, 'orig_argv', ()) and "
+			 "[s.reconfigure(line_buffering=True, write_through=False) "
+			 "for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n");
+}
+
 static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
@@ -197,7 +211,9 @@ static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error
 		if (rc < 0)
 			return rc;
 	}
-	int rc = make_users(skeleton_fd, spec, err);
+	int rc = spec->python ? make_pth(skeleton_fd, err) : 0;
+	if (rc == 0)
+		rc = make_users(skeleton_fd, spec, err);
 	if (rc < 0)
 		return rc;
 	return make_network_names(skeleton_fd, spec, err);

@@ -15,6 +15,9 @@
 #include "rootfs/rootfs_spec.h"
 #include "runtime/base/error.h"
 
+/* Python executes it when it starts: a link in the directory of the user's packages leads here. */
+#define SKELETON_PTH "etc/cejail.pth"
+
 /*
  * skeleton_create - the tmpfs with the files that all jails have, detached, still writable.
  * Runs in:  init, as the jail's user (it owns what is made), umask 0.

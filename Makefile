@@ -58,7 +58,6 @@ OPENAPI := $(OUT)/gen/openapi.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
-FAKE    := $(OUT)/libexec/cejail/serve-fake
 # The OCI runtime: static like the launcher, because engines start it several times for a container.
 OCI     := $(OUT)/bin/cejail-oci
 MCP     := $(OUT)/libexec/cejail/mcp
@@ -86,7 +85,7 @@ is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE)
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI)
 	@rm -f $@
@@ -133,11 +132,8 @@ $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 
-# The service is a program of its own: its code would cost every run.  --fake is another one, so that
-# the real service contains no made-up answers.
-$(SERVER): $(OUT)/runtime/service/main.o
-$(FAKE): $(OUT)/runtime/service/fake/main.o
-$(SERVER) $(FAKE): $(FILTER) $(LIB)
+# The service is a program of its own: its code would cost every run.
+$(SERVER): $(OUT)/runtime/service/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
@@ -225,7 +221,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL) $(OCI)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(IMAGE) $(SERVER) $(MCP)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema $(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json)
@@ -261,7 +257,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/image/main.c runtime/service/main.c runtime/service/fake/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/image/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer.

@@ -49,10 +49,9 @@ static int create(struct serve_parts *p)
 }
 
 /* Tells the API about the parts. */
-static void connect_api(struct serve_parts *p, const struct api_filter *filter)
+static void connect_api(struct serve_parts *p)
 {
 	p->api = (struct api){ .http = p->http,
-			       .filter = *filter,
 			       .accounts = &p->accounts,
 			       .runs = &p->runs,
 			       .executions = p->executions,
@@ -67,7 +66,7 @@ static void connect_api(struct serve_parts *p, const struct api_filter *filter)
 }
 
 int serve_parts_open(struct serve_parts *p, struct loop *loop, struct spawner *spawner,
-		     const struct api_filter *filter, struct cj_error *err)
+		     struct cj_error *err)
 {
 	const struct http_ops ops = api_ops(&p->api);
 
@@ -78,7 +77,7 @@ int serve_parts_open(struct serve_parts *p, struct loop *loop, struct spawner *s
 		return cj_fail(err, ENOMEM, "start the server");
 	if (http_open(loop, &ops, &p->http, err) < 0)
 		return -err->code;
-	connect_api(p, filter);
+	connect_api(p);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ struct serve_parts {
 
 /* The caller calls serve_parts_close(), also after a failure, and of parts that are all zero. */
 int serve_parts_open(struct serve_parts *p, struct loop *loop, struct spawner *spawner,
-		     const struct api_filter *filter, struct cj_error *err);
+		     struct cj_error *err);
 /* Gives a new configuration to every part; it must live until the next one. */
 int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj_error *err);
 /* Requests, runs and sessions.  Returns the time in ms until there is more to do, or -1. */

@@ -55,19 +55,19 @@ static int check(struct service_config *config)
 
 /* Takes the configuration. */
 static int serve(const struct serve_options *options, struct service_config *config,
-		 const struct serve_program *program, struct cj_error *err)
+		 const struct worker_life *worker, struct cj_error *err)
 {
 	struct spawner spawner = SPAWNER_NULL;
 
-	if (spawner_start(&spawner, &program->worker, err) < 0 || tokens_load(config, err) < 0) {
+	if (spawner_start(&spawner, worker, err) < 0 || tokens_load(config, err) < 0) {
 		setup_free(&config);
 		spawner_end(&spawner);
 		return -err->code;
 	}
-	return server_run(options, config, &spawner, &program->filter, err);
+	return server_run(options, config, &spawner, err);
 }
 
-int serve_main(int argc, char **argv, const struct serve_program *program)
+int serve_main(int argc, char **argv, const struct worker_life *worker)
 {
 	struct serve_options options = { 0 };
 	struct service_config *config = NULL;
@@ -89,11 +89,7 @@ int serve_main(int argc, char **argv, const struct serve_program *program)
 		return print_help();
 	if (setup_read(&options, &config, &err) < 0)
 		return fail(&err);
-	if (program->prepare(program->context, &options, argv, &err) < 0) {
-		setup_free(&config);
-		return fail(&err);
-	}
 	if (options.check_only)
 		return check(config);
-	return serve(&options, config, program, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
+	return serve(&options, config, worker, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
 }

@@ -348,10 +348,10 @@ static void connect_health(struct server *v)
 	p->api.health = &v->health;
 }
 
-static int open_server(struct server *v, const struct api_filter *filter, struct cj_error *err)
+static int open_server(struct server *v, struct cj_error *err)
 {
 	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    serve_parts_open(&v->parts, &v->loop, &v->spawner, filter, err) < 0)
+	    serve_parts_open(&v->parts, &v->loop, &v->spawner, err) < 0)
 		return -err->code;
 	connect_health(v);
 	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
@@ -381,7 +381,7 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 }
 
 int server_run(const struct serve_options *o, struct service_config *config,
-	       struct spawner *spawner, const struct api_filter *filter, struct cj_error *err)
+	       struct spawner *spawner, struct cj_error *err)
 {
 	struct server *v = calloc(1, sizeof(*v));
 
@@ -401,7 +401,7 @@ int server_run(const struct serve_options *o, struct service_config *config,
 	v->watchdog_ms = notify_watchdog_ms();
 	raise_limit();
 	sweep();
-	int rc = open_server(v, filter, err);
+	int rc = open_server(v, err);
 	if (rc == 0)
 		rc = turn_until_over(v, err);
 	close_server(v);

@@ -64,4 +64,4 @@
 
 /* Takes the configuration and the spawner.  Returns when the service has ended; fails with why. */
 int server_run(const struct serve_options *o, struct service_config *config,
-	       struct spawner *spawner, const struct api_filter *filter, struct cj_error *err);
+	       struct spawner *spawner, struct cj_error *err);

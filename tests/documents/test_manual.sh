@@ -142,7 +142,7 @@ same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
 
 same "the manual names every exit code" "$(exit_codes)" \
 	"$(chapter "EXIT STATUS" | sed -n 's/^\.It \([0-9][0-9 ,]*\).*/\1/p' | tr -d ' ' | tr , '\n' | sort)"
-same "the manual names every variable that is read" "$(environment --exclude-dir=serve --exclude-dir=oci runtime netns rootfs profiles)" \
+same "the manual names every variable that is read" "$(environment --exclude-dir=service --exclude-dir=container runtime netns rootfs profiles)" \
 	"$(chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 if [ -x "$CEJAIL" ]; then
 	same "--help names every option with its letter and value, in the table's order" \
@@ -310,6 +310,13 @@ if [ -x "$CEJAIL" ]; then
 else
 	skip "$SESSION names every verb and option" "'$CEJAIL' is not built"
 fi
+
+same "the fake service of the Python client has the errors of the service" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/api/api_error.c | sort)" \
+	"$(sed -n '/^STATUSES/,/^}/p' tools/clients/python/cejail/fake.py | grep -oE '"[a-z_]+": [0-9]+' | tr -d '":' | sort)"
+same "the fake service of the Python client has the keys of a request" \
+	"$(python3 -c 'import json; print("\n".join(sorted(json.load(open("profiles/schema/request.json"))["properties"])))')" \
+	"$(PYTHONPATH=tools/clients/python python3 -c 'import cejail.fake; print("\n".join(sorted(cejail.fake.REQUEST_KEYS)))')"
 
 # --- the OCI runtime --------------------------------------------------------------------
 

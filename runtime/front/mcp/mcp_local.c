@@ -240,10 +240,8 @@ static void close_local(void *context)
 
 static int open_parts(struct local *l, struct cj_error *err)
 {
-	static const struct api_filter none = { .refuses = NULL };
-
 	configure(&l->config);
-	if (serve_parts_open(&l->parts, l->loop, &l->spawner, &none, err) < 0 ||
+	if (serve_parts_open(&l->parts, l->loop, &l->spawner, err) < 0 ||
 	    serve_parts_adopt(&l->parts, &l->config, err) < 0)
 		return -err->code;
 	l->parts.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */

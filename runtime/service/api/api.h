@@ -28,12 +28,6 @@ struct request;
 struct runs;
 struct service_config;
 
-/* A last check of a valid request for a run, for --fake.  `refuses` answers it and returns true. */
-struct api_filter {
-	bool (*refuses)(void *context, struct exchange *x, const struct request *r); /* or NULL */
-	void *context;
-};
-
 /* What the handlers use; all of it is borrowed.  The server fills it before the first request. */
 struct api {
 	const struct service_config *config; /* the one in force */
@@ -48,7 +42,6 @@ struct api {
 	const struct pool *pool;
 	const struct zygotes *zygotes;
 	const struct health *health;
-	struct api_filter filter;
 	uid_t own_uid;       /* of the service */
 	uint64_t started_ms; /* since the epoch */
 	LIST_HEAD(api_mcp_calls, api_mcp_call) mcp_calls;

@@ -219,10 +219,3 @@ struct execution_order posted_order(struct posted *p, const char *id)
 	p->body = NULL; /* moved */
 	return order;
 }
-
-bool posted_passes_filter(struct posted *p)
-{
-	const struct api_filter *f = &p->call->api->filter;
-
-	return !f->refuses || !f->refuses(f->context, p->call->exchange, &p->request);
-}

@@ -41,7 +41,6 @@ bool posted_is_json(struct posted *p);
 bool posted_find_profile(struct posted *p);
 /* The request onto `base`, against the rights and ceilings of its caller. */
 bool posted_validate(struct posted *p, const struct config *base);
-bool posted_passes_filter(struct posted *p);
 /* Room in the queue, and an id that is free. */
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 

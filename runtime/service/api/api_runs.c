@@ -35,8 +35,7 @@ void api_post_run(struct api_call *c)
 
 	posted_init(&p, c);
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
-	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_passes_filter(&p) &&
-	    posted_has_room(&p, id))
+	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id))
 		take(&p, id);
 	posted_fini(&p);
 }

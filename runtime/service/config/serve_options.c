@@ -11,6 +11,7 @@
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMES_MAX 96
+#define CLIENTS   CJ_DATADIR "/clients/python"
 
 /* Options that are not keys of the file. */
 static const struct own_option {
@@ -19,8 +20,6 @@ static const struct own_option {
 } own_options[] = {
 	{ "config", "FILE", "read this instead of " SERVICE_CONFIG_FILE,
 	  offsetof(struct serve_options, config) },
-	{ "fake", "FILE", "run nothing, take the answers from this file: for tests of clients",
-	  offsetof(struct serve_options, fake) },
 	{ "check", NULL, "read and check the configuration, run nothing",
 	  offsetof(struct serve_options, check_only) },
 	{ "until-idle", NULL, "end when there has been no session and no run for 10 seconds",
@@ -68,6 +67,11 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 				 "unknown option '%s': write --tcp 127.0.0.1:PORT, with "
 				 "--token-file FILE",
 				 named);
+	if (strcmp(named, "--fake") == 0)
+		return cj_reject(err, "unknown option '--fake': answers from a file come from the "
+				      "Python client, PYTHONPATH=" CLIENTS
+				      " python3 -m cejail.fake FILE "
+				      "--socket PATH");
 	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
 }
 

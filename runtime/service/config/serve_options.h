@@ -22,7 +22,6 @@ struct serve_option {
 
 struct serve_options {
 	const char *config; /* NULL: SERVICE_CONFIG_FILE, or the user's, if there is one */
-	const char *fake;   /* takes the answers from this file, and runs nothing */
 	bool wants_help;
 	bool check_only; /* read and check the configuration, run nothing */
 	bool until_idle; /* end when nobody uses it: idle.h */

@@ -35,7 +35,7 @@ struct worker_order {
 	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
 };
 
-/* What a worker does from its fork to its end: worker_main(), or that of --fake. */
+/* What a worker does from its fork to its end. */
 struct worker_life {
 	/* Runs in: a child of the spawner.  Takes the descriptors; does not return. */
 	void (*main)(void *context, const struct worker_order *order);

@@ -45,7 +45,6 @@ static void no_arguments_give_no_options(void **state)
 	(void)state;
 	struct serve_options o = parse(none);
 	assert_null(o.config);
-	assert_null(o.fake);
 	assert_false(o.wants_help || o.check_only);
 	assert_int_equal(o.count, 0);
 }
@@ -53,9 +52,8 @@ static void no_arguments_give_no_options(void **state)
 static void both_spellings_of_a_value_are_taken(void **state)
 {
 	(void)state;
-	struct serve_options o = parse(WORDS("--config", "c.json", "--fake=f.json", "--check"));
+	struct serve_options o = parse(WORDS("--config=c.json", "--check"));
 	assert_string_equal(o.config, "c.json");
-	assert_string_equal(o.fake, "f.json");
 	assert_true(o.check_only);
 	assert_true(parse(WORDS("--help")).wants_help);
 	assert_true(parse(WORDS("-h")).wants_help);

@@ -29,7 +29,7 @@
 
 #define MAKE_ATTEMPTS   16   /* another delete may remove a parent that it finds empty */
 #define EMPTY_WAIT_MS   5000 /* for killed processes; one in uninterruptible sleep takes longer */
-#define REMOVE_TRIES    1000 /* of 1 ms: rmdir may say EBUSY shortly after the last process left */
+#define REMOVE_WAIT_MS  1000
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void container_cgroup_close(struct container_cgroup *c)
@@ -383,41 +383,19 @@ int container_cgroup_open(const struct container_cgroup_record *record,
 	return 0;
 }
 
-/* A record without an inode number was written before the cgroup was made: it may be another's. */
-static int end_processes(const struct container_cgroup *c, struct cj_error *err)
-{
-	struct cgroup leaf = CGROUP_NULL;
-	if (c->record.inode == 0)
-		return 0;
-	int rc = cgroup_tree_kill(c->dir_fd, err);
-	leaf.dir_fd = c->dir_fd;                       /* borrowed */
-	(void)cgroup_wait_empty(&leaf, EMPTY_WAIT_MS); /* removing it says whether it is */
-	return rc;
-}
-
-static int remove_tree(int parent_fd, const char *name)
-{
-	int rc = -EBUSY;
-	for (unsigned i = 0; rc == -EBUSY && i < REMOVE_TRIES; i++) {
-		if (i > 0)
-			(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		rc = cgroup_tree_remove(parent_fd, name);
-	}
-	return rc;
-}
-
 int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *err)
 {
 	if (c->dir_fd < 0)
 		return 0;
-	if (end_processes(c, err) < 0)
+	/* Without an inode number the record is older than the cgroup, which may be another's. */
+	if (c->record.inode != 0 && cgroup_tree_kill(c->dir_fd, EMPTY_WAIT_MS, err) < 0)
 		return -err->code;
 	auto_fd int parent_fd = openat(c->dir_fd, "..", DIRECTORY_FLAGS);
 	if (parent_fd < 0 && (errno == ENODEV || errno == ENOENT))
 		return 0;
 	if (parent_fd < 0)
 		return cj_fail(err, errno, "open the cgroup above '%s'", c->record.path);
-	int rc = remove_tree(parent_fd, strrchr(c->record.path, '/') + 1);
+	int rc = cgroup_tree_remove(parent_fd, strrchr(c->record.path, '/') + 1, REMOVE_WAIT_MS);
 	if (rc < 0)
 		return cj_fail(err, -rc, "remove the cgroup '%s'", c->record.path);
 	if (c->record.unit[0] != '\0')

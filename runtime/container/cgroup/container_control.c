@@ -19,6 +19,7 @@
 #include "runtime/kernel/cgroup/cgroup_mount.h"
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */
+#define KILL_WAIT_MS   1000
 
 int container_cgroup_need(const struct container_cgroup *c, const char *what, struct cj_error *err)
 {
@@ -181,7 +182,7 @@ int container_cgroup_kill(const struct container_cgroup *c, int signal, struct c
 	int rc = container_cgroup_need(c, "kill --all", err);
 	if (rc < 0)
 		return rc;
-	return signal == SIGKILL ? cgroup_tree_kill(c->dir_fd, err)
+	return signal == SIGKILL ? cgroup_tree_kill(c->dir_fd, KILL_WAIT_MS, err)
 				 : cgroup_tree_signal(c->dir_fd, signal, err);
 }
 

@@ -105,9 +105,8 @@ bool cgroup_host_has_swap(void);
 uint64_t cgroup_inode(const struct cgroup *c);
 
 /*
- * Kills by cgroup.kill; before Linux 5.14 by SIGKILL to each process until none is left.
- * Of processes whose first thread has exited, one call may leave some: call it again until the
- * cgroup is empty.
+ * cgroup_tree_kill() without a wait.  Of processes whose first thread has exited, one call may
+ * leave some: call it again until the cgroup is empty.
  */
 void cgroup_kill(const struct cgroup *c);
 
@@ -120,12 +119,6 @@ bool cgroup_destroy(struct cgroup *c);
 
 /* Only forgets it: it ends with the leaf above.  *c is CGROUP_NULL then. */
 void cgroup_close(struct cgroup *c);
-
-/*
- * cgroup_remove_children - remove the empty children of a session's leaf.
- * Returns how many are left, because they have processes.
- */
-unsigned cgroup_remove_children(int dir_fd);
 
 /* Counters.  One that the kernel does not have stays 0, and its `has` member is false. */
 struct cgroup_usage {

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks, freezes, signals and removes nested cgroups.  Acts. */
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"
 
 #define PROCS_MAX      (32u << 20) /* 4194304 pids (PID_MAX_LIMIT) of 8 bytes */
 #define STEPS_MAX      1000000     /* of a walk or a removal */
-#define KILL_FREEZE_MS 1000
-#define KILL_WAIT_MS   100 /* killed processes leave within a few */
 #define SIGNAL_BATCH   64
-#define POLL_SLICE_MS  50 /* in case a notification is missed */
+#define POLL_SLICE_MS  50 /* in case a notification is missed; killed processes leave within a few */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static DIR *open_dir(int dir_fd)
@@ -56,13 +53,14 @@ static int go_up(int *fd)
 
 struct pid_list {
 	struct arena *arena;
+	size_t max; /* how many are wanted */
 	pid_t *items;
 	size_t count;
 };
 
 static int no_memory(struct cj_error *err)
 {
-	return cj_fail(err, ENOMEM, "list the container's processes");
+	return cj_fail(err, ENOMEM, "list the processes of a cgroup");
 }
 
 static size_t count_lines(const char *text)
@@ -90,7 +88,7 @@ static int add_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 	if (!pids)
 		return no_memory(err);
 	size_t found = cgroup_text_pids(text, pids, lines);
-	for (size_t i = 0; i < found; i++) {
+	for (size_t i = 0; i < found && list->count < list->max; i++) {
 		pid_t *grown = arena_grow(list->arena, list->items, list->count, sizeof(*grown));
 		if (!grown)
 			return no_memory(err);
@@ -135,7 +133,7 @@ static int add_children(struct pid_walk *w, struct level *level, struct cj_error
 	if (!dir)
 		return errno == ENOENT || errno == ENODEV
 			   ? 0
-			   : cj_fail(err, errno, "list the cgroups below the container's");
+			   : cj_fail(err, errno, "list the cgroups below a cgroup");
 	for (const char *name; (name = next_child(dir)) != NULL;) {
 		struct child *child = arena_alloc(&w->arena, sizeof(*child));
 		const char *kept = arena_strdup(&w->arena, name);
@@ -165,7 +163,7 @@ static int enter(struct pid_walk *w, const char *name, struct cj_error *err)
 	if (child_fd < 0 && (errno == ENOENT || errno == ENODEV))
 		return 0; /* removed meanwhile */
 	if (child_fd < 0)
-		return cj_fail(err, errno, "open the container's cgroup '%.200s'", name);
+		return cj_fail(err, errno, "open the nested cgroup '%.200s'", name);
 	cj_close(&w->fd);
 	w->fd = child_fd;
 	return visit(w, err);
@@ -175,7 +173,7 @@ static int leave(struct pid_walk *w, struct cj_error *err)
 {
 	w->level = w->level->above;
 	int rc = w->level ? go_up(&w->fd) : 0;
-	return rc < 0 ? cj_fail(err, -rc, "go up from a cgroup of the container") : 0;
+	return rc < 0 ? cj_fail(err, -rc, "go up from a nested cgroup") : 0;
 }
 
 static int walk_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
@@ -183,11 +181,10 @@ static int walk_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 	__attribute__((cleanup(pid_walk_fini))) struct pid_walk w = { .fd = -1, .list = list };
 	w.fd = openat(dir_fd, ".", TREE_DIRECTORY);
 	if (w.fd < 0)
-		return errno == ENOENT || errno == ENODEV
-			   ? 0
-			   : cj_fail(err, errno, "open the container's cgroup");
+		return errno == ENOENT || errno == ENODEV ? 0
+							  : cj_fail(err, errno, "open a cgroup");
 	int rc = visit(&w, err);
-	for (unsigned step = 0; rc == 0 && w.level; step++) {
+	for (unsigned step = 0; rc == 0 && w.level && list->count < list->max; step++) {
 		struct child *child = w.level->left;
 		if (step == STEPS_MAX)
 			return cj_reject_as(err, ELOOP,
@@ -203,34 +200,36 @@ static int walk_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count,
 		     struct cj_error *err)
 {
-	struct pid_list list = { .arena = a };
+	struct pid_list list = { .arena = a, .max = SIZE_MAX };
 	int rc = walk_pids(dir_fd, &list, err);
 	*out = list.items;
 	*out_count = list.count;
 	return rc;
 }
 
-/* A pid may be another process' by the time it is opened: then the cgroup lists it no more. */
-static bool is_listed(const pid_t *pids, size_t count, pid_t pid)
+static bool is_listed(const struct pid_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < count; i++)
-		if (pids[i] == pid)
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i] == pid)
 			return true;
 	return false;
 }
 
-static int signal_batch(int dir_fd, const pid_t *pids, size_t count, int signal,
+/*
+ * A pid may belong to another process by the time it is opened.  If the cgroup still lists it
+ * afterwards, the descriptor is of the right process.
+ */
+static int signal_batch(int dir_fd, const pid_t *pids, size_t count, int signal, size_t max,
 			struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
+	struct pid_list again = { .arena = &a, .max = max };
 	int fds[SIGNAL_BATCH];
-	pid_t *again;
-	size_t listed;
 	for (size_t i = 0; i < count; i++)
 		fds[i] = sys_pidfd_open(pids[i]); /* -1: it has ended */
-	int rc = cgroup_tree_pids(dir_fd, &a, &again, &listed, err);
+	int rc = walk_pids(dir_fd, &again, err);
 	for (size_t i = 0; i < count; i++) {
-		if (rc == 0 && fds[i] >= 0 && is_listed(again, listed, pids[i]) &&
+		if (rc == 0 && fds[i] >= 0 && is_listed(&again, pids[i]) &&
 		    sys_pidfd_send_signal(fds[i], signal) < 0 && errno != ESRCH)
 			rc = cj_fail(err, errno, "send signal %d to process %d", signal,
 				     (int)pids[i]);
@@ -239,21 +238,27 @@ static int signal_batch(int dir_fd, const pid_t *pids, size_t count, int signal,
 	return rc;
 }
 
-int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err)
+/* To `max` processes at most. */
+static int signal_some(int dir_fd, int signal, size_t max, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	pid_t *pids;
-	size_t count;
-	int rc = cgroup_tree_pids(dir_fd, &a, &pids, &count, err);
-	for (size_t i = 0; rc == 0 && i < count; i += SIGNAL_BATCH) {
-		size_t batch = count - i < SIGNAL_BATCH ? count - i : SIGNAL_BATCH;
-		rc = signal_batch(dir_fd, pids + i, batch, signal, err);
+	struct pid_list list = { .arena = &a, .max = max };
+	int rc = walk_pids(dir_fd, &list, err);
+	for (size_t i = 0; rc == 0 && i < list.count; i += SIGNAL_BATCH) {
+		size_t batch = list.count - i < SIGNAL_BATCH ? list.count - i : SIGNAL_BATCH;
+		rc = signal_batch(dir_fd, list.items + i, batch, signal, max, err);
 	}
 	return rc;
 }
 
+int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err)
+{
+	return signal_some(dir_fd, signal, SIZE_MAX, err);
+}
+
 /* --- its state --------------------------------------------------------------------------- */
 
+/* False also when the directory is removed. */
 static bool read_event(int events_fd, const char *key)
 {
 	char text[SYSTEM_FILE_SMALL];
@@ -268,6 +273,29 @@ bool cgroup_tree_event(int dir_fd, const char *key)
 	return events_fd >= 0 && read_event(events_fd, key);
 }
 
+/* False: the time is over. */
+static bool await_event(int events_fd, const char *key, bool wanted, uint64_t end)
+{
+	for (;;) {
+		/* Read first: it also arms the notification for the next change. */
+		if (read_event(events_fd, key) == wanted)
+			return true;
+		int64_t left = (int64_t)(end - clock_ms());
+		if (left <= 0)
+			return false;
+		struct pollfd change = { .fd = events_fd, .events = POLLPRI };
+		(void)poll(&change, 1, left < POLL_SLICE_MS ? (int)left : POLL_SLICE_MS);
+	}
+}
+
+bool cgroup_tree_wait_empty(int dir_fd, unsigned timeout_ms)
+{
+	auto_fd int events_fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (events_fd < 0)
+		return errno == ENOENT || errno == ENODEV;
+	return await_event(events_fd, "populated", false, clock_ms() + timeout_ms);
+}
+
 int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms)
 {
 	auto_fd int events_fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -276,36 +304,43 @@ int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms)
 	int rc = system_file_write(dir_fd, "cgroup.freeze", frozen ? "1" : "0");
 	if (rc < 0)
 		return rc;
-	for (uint64_t end = clock_ms() + timeout_ms;;) {
-		/* Read first: it also arms the notification for the next change. */
-		if (read_event(events_fd, "frozen") == frozen)
-			return 0;
-		if (clock_ms() >= end)
-			return -ETIMEDOUT;
-		struct pollfd change = { .fd = events_fd, .events = POLLPRI };
-		(void)poll(&change, 1, POLL_SLICE_MS);
-	}
+	return await_event(events_fd, "frozen", frozen, clock_ms() + timeout_ms) ? 0 : -ETIMEDOUT;
 }
 
-/* cgroup.kill signals the first thread of each process.  If that has exited, the others live on:
- * seen with Linux 6.18. */
-static bool is_soon_empty(int dir_fd)
+/*
+ * One round.  cgroup.kill signals the first thread of each process.  If that has exited, the others
+ * live on: a signal to the process ends them (seen with Linux 6.18).
+ */
+static int kill_some(int dir_fd, size_t max, struct cj_error *err)
 {
-	const struct cgroup tree = { .dir_fd = dir_fd, .cpu_fd = -1, .parent_fd = -1 };
-	return cgroup_wait_empty(&tree, KILL_WAIT_MS);
-}
-
-int cgroup_tree_kill(int dir_fd, struct cj_error *err)
-{
+	struct cj_error later;
 	int rc = system_file_write(dir_fd, "cgroup.kill", "1");
-	if (rc == -ENODEV || (rc == 0 && is_soon_empty(dir_fd))) /* ENODEV: it is removed */
-		return 0;
-	if (rc < 0 && rc != -ENOENT)
-		return cj_fail(err, -rc, "kill the processes of the container's cgroup");
-	/* A process in the kernel stops late, and must not fork meanwhile; SIGKILL waits for it. */
-	(void)cgroup_tree_freeze(dir_fd, true, KILL_FREEZE_MS);
-	rc = cgroup_tree_signal(dir_fd, SIGKILL, err);
-	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
+	if (rc == -ENODEV)
+		return 0; /* the directory is removed */
+	if (rc < 0)
+		rc = cj_fail(err, -rc, "kill the processes of a cgroup");
+	int sent = signal_some(dir_fd, SIGKILL, max, rc < 0 ? &later : err);
+	return rc < 0 ? rc : sent;
+}
+
+int cgroup_tree_kill(int dir_fd, unsigned timeout_ms, struct cj_error *err)
+{
+	const uint64_t end = clock_ms() + timeout_ms;
+	int rc = kill_some(dir_fd, SIGNAL_BATCH, err);
+	bool is_frozen = false;
+	for (uint64_t now; (now = clock_ms()) < end;) {
+		uint64_t left = end - now;
+		if (cgroup_tree_wait_empty(dir_fd,
+					   left < POLL_SLICE_MS ? (unsigned)left : POLL_SLICE_MS)) {
+			rc = 0;
+			break;
+		}
+		/* What is left must not fork meanwhile; SIGKILL ends a frozen process, too. */
+		is_frozen |= system_file_write(dir_fd, "cgroup.freeze", "1") == 0;
+		rc = kill_some(dir_fd, SIZE_MAX, err);
+	}
+	if (is_frozen)
+		(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty one: as well */
 	return rc;
 }
 
@@ -367,7 +402,7 @@ static int clear(int top_fd)
 	return -ELOOP;
 }
 
-int cgroup_tree_remove(int parent_fd, const char *name)
+static int remove_once(int parent_fd, const char *name)
 {
 	if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return 0;
@@ -380,4 +415,15 @@ int cgroup_tree_remove(int parent_fd, const char *name)
 	if (rc < 0)
 		return rc;
 	return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+int cgroup_tree_remove(int parent_fd, const char *name, unsigned timeout_ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	for (uint64_t end = clock_ms() + timeout_ms;;) {
+		int rc = remove_once(parent_fd, name);
+		if (rc != -EBUSY || clock_ms() >= end)
+			return rc;
+		(void)nanosleep(&pause, NULL); /* early is fine */
+	}
 }

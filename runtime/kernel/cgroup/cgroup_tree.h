@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup_tree - a cgroup and all below it: the container may have made cgroups of its own.  Acts.
+ * cgroup_tree - a cgroup and all below it: a container may have made cgroups of its own.
  *
- * Names below the container's cgroup are the container's.  Each is opened beneath its parent's
+ * Names below a container's cgroup are the container's.  Each is opened beneath its parent's
  * descriptor, never by path.
  */
 #pragma once
@@ -24,6 +24,9 @@ int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count
 /* The number behind `key` in cgroup.events is not 0; false when the directory is removed. */
 bool cgroup_tree_event(int dir_fd, const char *key);
 
+/* Waits until no process is left in it and below, at most timeout_ms.  False: some are left. */
+bool cgroup_tree_wait_empty(int dir_fd, unsigned timeout_ms);
+
 /*
  * Writes cgroup.freeze and waits until cgroup.events says that it is done: -ETIMEDOUT, or another
  * -errno.
@@ -37,13 +40,17 @@ int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms);
 int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err);
 
 /*
- * SIGKILL to every process, by cgroup.kill, which no fork escapes.  Before Linux 5.14, and if
- * that leaves some (their first thread has exited): to each process of the frozen cgroup.
+ * SIGKILL to every process, by cgroup.kill, which no fork escapes; returns when none is left, after
+ * timeout_ms at the latest.
+ *
+ * What is left then, or after the first moments, gets a signal of its own: see the source.  With
+ * timeout_ms 0, call it again until the cgroup is empty.
  */
-int cgroup_tree_kill(int dir_fd, struct cj_error *err);
+int cgroup_tree_kill(int dir_fd, unsigned timeout_ms, struct cj_error *err);
 
 /*
  * Removes the cgroup `name` in parent_fd with all below it: 0, also if it is gone, or -errno.
- * -EBUSY: one of them contains a process.
+ * -EBUSY: after timeout_ms one of them still contains a process.  Shortly after the last process
+ * has left, the kernel may say so, too.
  */
-int cgroup_tree_remove(int parent_fd, const char *name);
+int cgroup_tree_remove(int parent_fd, const char *name, unsigned timeout_ms);

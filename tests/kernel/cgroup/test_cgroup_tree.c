@@ -30,14 +30,14 @@
 #define TAIL_MAX 512
 
 static char top[CGROUP_PATH_MAX + 64]; /* "": none can be made here */
-static const char *missing;            /* this file is, as on an older kernel */
+static const char *refused;            /* this file takes no write */
 
 int __real_system_file_write(int dir_fd, const char *name, const char *text);
 int __wrap_system_file_write(int dir_fd, const char *name, const char *text);
 int __wrap_system_file_write(int dir_fd, const char *name, const char *text)
 {
-	if (missing && strcmp(name, missing) == 0)
-		return -ENOENT;
+	if (refused && strcmp(name, refused) == 0)
+		return -EACCES;
 	return __real_system_file_write(dir_fd, name, text);
 }
 
@@ -53,7 +53,7 @@ static int begin(void **state)
 	(void)state;
 	struct cgroup_host host;
 	cgroup_host_read(&host);
-	missing = NULL;
+	refused = NULL;
 	(void)snprintf(top, sizeof(top), "%s/cejail-test-%d-1", host.mount.point, (int)getpid());
 	if (host.mount.point[0] == '\0' || make_level("") < 0)
 		top[0] = '\0';
@@ -76,7 +76,7 @@ static int remove_top(void)
 	char *slash = strrchr(parent, '/');
 	*slash = '\0';
 	auto_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return cgroup_tree_remove(fd, slash + 1);
+	return cgroup_tree_remove(fd, slash + 1, 0);
 }
 
 static int end(void **state)
@@ -113,7 +113,7 @@ static void processes_of_every_level_are_listed_signalled_and_killed(void **stat
 	auto_fd int fd = open_top();
 	assert_int_equal(make_level("/a"), 0);
 	assert_int_equal(make_level("/a/b"), 0);
-	for (unsigned old_kernel = 0; old_kernel < 2; old_kernel++) {
+	for (unsigned is_refused = 0; is_refused < 2; is_refused++) {
 		auto_arena struct arena a = { 0 };
 		struct cj_error err = { 0 };
 		pid_t *pids = NULL, inner = spawn("/a/b"), outer = spawn("");
@@ -124,8 +124,8 @@ static void processes_of_every_level_are_listed_signalled_and_killed(void **stat
 		assert_true(cgroup_tree_event(fd, "populated"));
 		assert_int_equal(remove_top(), -EBUSY);
 
-		missing = old_kernel ? "cgroup.kill" : NULL;
-		assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+		refused = is_refused ? "cgroup.kill" : NULL;
+		assert_int_equal(cgroup_tree_kill(fd, (unsigned)patience_ms(5000), &err), 0);
 		reap(inner, SIGKILL);
 		reap(outer, SIGKILL);
 		assert_false(cgroup_tree_event(fd, "populated"));
@@ -154,7 +154,7 @@ static void a_process_without_its_first_thread_is_killed(void **state)
 	pid_t pid = spawn("/a");
 	assert_int_equal(kill(pid, SIGUSR1), 0);
 	await_zombie(pid);
-	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	assert_int_equal(cgroup_tree_kill(fd, (unsigned)patience_ms(5000), &err), 0);
 	reap(pid, SIGKILL);
 	assert_false(cgroup_tree_event(fd, "frozen"));
 }
@@ -205,7 +205,7 @@ static void a_frozen_cgroup_thaws(void **state)
 	assert_true(cgroup_tree_event(fd, "frozen"));
 	assert_int_equal(cgroup_tree_freeze(fd, false, (unsigned)patience_ms(60000)), 0);
 	assert_false(cgroup_tree_event(fd, "frozen"));
-	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	assert_int_equal(cgroup_tree_kill(fd, (unsigned)patience_ms(5000), &err), 0);
 	reap(pid, SIGKILL);
 }
 
@@ -219,7 +219,7 @@ static void a_tree_that_is_gone_is_no_error(void **state)
 	assert_int_equal(remove_top(), 0);
 	assert_int_equal(remove_top(), 0);
 	struct cj_error err = { 0 };
-	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	assert_int_equal(cgroup_tree_kill(fd, (unsigned)patience_ms(5000), &err), 0);
 	assert_false(cgroup_tree_event(fd, "populated"));
 }
 

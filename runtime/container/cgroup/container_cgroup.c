@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a container's cgroup: found, made, opened again, removed.  Acts.
+ * The life of a container's cgroup: found, made, opened again, removed.
  * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
  */
 #include "runtime/container/cgroup/container_cgroup.h"
@@ -18,18 +18,21 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/cgroup/cgroup_path.h"
-#include "runtime/container/cgroup/cgroup_scope.h"
+#include "runtime/container/cgroup/cgroup_path.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
-#include "runtime/container/cgroup/device_attach.h"
-#include "runtime/container/cgroup/resource_apply.h"
+#include "runtime/container/cgroup/device_rules.h"
+#include "runtime/container/cgroup/resource_limits.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/scope_helper.h"
 
 #define MAKE_ATTEMPTS   16   /* another delete may remove a parent that it finds empty */
 #define EMPTY_WAIT_MS   5000 /* for killed processes; one in uninterruptible sleep takes longer */
 #define REMOVE_WAIT_MS  1000
+#define MANAGER_MS      1000 /* in which systemd removes an empty scope itself */
+#define END_WAIT_MS     5000 /* a busy manager is late; twice, when it must be asked */
+#define RUNTIME_CHILD   "runtime"
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void container_cgroup_close(struct container_cgroup *c)
@@ -64,7 +67,7 @@ static int do_without(const struct container_cgroup_wanted *wanted, const char *
 	if (rc < 0)
 		return rc;
 	const struct resource_write *limit = resource_first_limit(&writes);
-	bool has_rules = resources_of(wanted)->ndevices > 0 && device_attach_is_possible();
+	bool has_rules = resources_of(wanted)->ndevices > 0 && device_rules_can_attach();
 	if (limit || has_rules) {
 		rc = cj_reject_as(err, ENOENT, "linux.resources.%s can't be enforced: %.300s",
 				  limit ? limit->field : "devices", why);
@@ -72,6 +75,88 @@ static int do_without(const struct container_cgroup_wanted *wanted, const char *
 	}
 	(void)snprintf(out->why_none, sizeof(out->why_none), "%s", why);
 	out->record.path[0] = '\0';
+	return 0;
+}
+
+/* --- a systemd scope ----------------------------------------------------------------------- */
+
+/*
+ *	SCOPE/runtime      create moves itself there, to be allowed to clone into the scope
+ *	SCOPE/container    the container, with its limits
+ *
+ * The scope is delegated, so systemd writes to neither.
+ */
+
+/* Root of the host asks the system's manager. */
+static bool is_system(void)
+{
+	return device_rules_can_attach();
+}
+
+static struct container_scope scope_of(const struct container_cgroup *c)
+{
+	return (struct container_scope){ .is_system = is_system(),
+					 .unit = c->record.unit,
+					 .slice = c->slice };
+}
+
+/* `path` is "slice:prefix:name" or NULL. */
+static int find_scope(const char *path, const char *id, struct container_cgroup *out,
+		      struct cj_error *err)
+{
+	struct cgroup_scope_name name;
+	int rc = cgroup_path_scope(path, id, &name, err);
+	if (rc < 0)
+		return rc;
+	if (!scope_helper_is_there(is_system())) {
+		rc = cj_reject_as(err, ENOENT, "--systemd-cgroup needs a %s, and none runs here",
+				  is_system() ? "systemd" : "systemd user manager");
+		(void)cj_hint(err, "use --cgroup-manager cgroupfs%s",
+			      is_system() ? ""
+					  : ", log in with a session, or 'loginctl "
+					    "enable-linger'");
+		return rc;
+	}
+	const char *slice = is_system() ? "system.slice" : "user.slice";
+	memcpy(out->record.unit, name.unit, sizeof(out->record.unit));
+	(void)snprintf(out->slice, sizeof(out->slice), "%s", name.slice[0] ? name.slice : slice);
+	return 0;
+}
+
+/* The cgroup that the manager moved us to. */
+static int put_scope_path(struct container_cgroup *c, struct cj_error *err)
+{
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+	const char *last = strrchr(host.own_path, '/');
+	if (!last || strcmp(last + 1, c->record.unit) != 0)
+		return cj_reject_as(err, ENOENT, "the scope '%s' can't be seen in '%s'",
+				    c->record.unit, host.mount.point);
+	memcpy(c->record.path, host.own_path, sizeof(c->record.path));
+	return 0;
+}
+
+/*
+ * Starts the scope around this process and moves it to the child "runtime", so that it may clone
+ * into the scope.  *out_fd is the scope's directory.
+ */
+static int start_scope(struct container_cgroup *c, int *out_fd, struct cj_error *err)
+{
+	const struct container_scope scope = scope_of(c);
+	int rc = scope_helper_start(&scope, err);
+	if (rc == 0)
+		rc = put_scope_path(c, err);
+	if (rc < 0)
+		return rc;
+	auto_fd int fd = open(c->record.path, DIRECTORY_FLAGS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open the scope '%s'", c->record.path);
+	rc = system_file_make_dir(fd, RUNTIME_CHILD);
+	if (rc == 0)
+		rc = system_file_write(fd, RUNTIME_CHILD "/cgroup.procs", "0"); /* this process */
+	if (rc < 0)
+		return cj_fail(err, -rc, "move to '%s/" RUNTIME_CHILD "'", c->record.path);
+	*out_fd = take_fd(&fd);
 	return 0;
 }
 
@@ -115,9 +200,9 @@ static int find_relative(const struct container_cgroup_wanted *wanted,
 	}
 	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) == 0)
 		return put_path(out, host->mount.point, path, err);
-	if (cgroup_scope_is_there(false)) {
+	if (scope_helper_is_there(false)) {
 		out->manager = CGROUP_MANAGER_SYSTEMD;
-		return cgroup_scope_find(NULL, wanted->id, out, err);
+		return find_scope(NULL, wanted->id, out, err);
 	}
 	return do_without(wanted, "no cgroup here is delegated to this user", out, err);
 }
@@ -154,7 +239,7 @@ int container_cgroup_find(const struct container_cgroup_wanted *wanted,
 	if (rc < 0)
 		return rc;
 	if (wanted->manager == CGROUP_MANAGER_SYSTEMD)
-		return cgroup_scope_find(wanted->path, wanted->id, out, err);
+		return find_scope(wanted->path, wanted->id, out, err);
 	return find_path(wanted, out, err);
 }
 
@@ -265,7 +350,7 @@ static int apply_all(struct making *m, struct cj_error *err)
 	if (rc == 0)
 		rc = device_rules_compile(r->devices, r->ndevices, &a, &program, err);
 	if (rc == 0)
-		rc = device_attach(fd, &program, err);
+		rc = device_rules_attach(fd, &program, err);
 	return rc < 0 ? rc : 0;
 }
 
@@ -300,7 +385,7 @@ static bool is_refused(const struct cj_error *err)
 static int make_path(struct making *m, struct cj_error *err)
 {
 	int rc = make_levels(m, err);
-	if (rc < 0 && is_refused(err) && !device_attach_is_possible()) {
+	if (rc < 0 && is_refused(err) && !device_rules_can_attach()) {
 		const struct cj_error why = *err;
 		(void)undo(m, rc);
 		return do_without(m->wanted, why.msg, m->cgroup, err);
@@ -315,7 +400,7 @@ static int make_path(struct making *m, struct cj_error *err)
 static int make_scope(struct making *m, struct cj_error *err)
 {
 	int scope_fd = -1;
-	int rc = cgroup_scope_start(m->cgroup, &scope_fd, err);
+	int rc = start_scope(m->cgroup, &scope_fd, err);
 	if (rc < 0 && m->wanted->manager != CGROUP_MANAGER_SYSTEMD) {
 		const struct cj_error why = *err; /* a manager that ends, for example */
 		m->cgroup->manager = m->wanted->manager;
@@ -327,9 +412,9 @@ static int make_scope(struct making *m, struct cj_error *err)
 	auto_fd int fd = scope_fd;
 	char scope[CGROUP_PATH_MAX];
 	memcpy(scope, m->cgroup->record.path, sizeof(scope));
-	rc = put_path(m->cgroup, scope, CGROUP_SCOPE_CONTAINER, err);
+	rc = put_path(m->cgroup, scope, CONTAINER_SCOPE_CHILD, err);
 	if (rc == 0)
-		rc = descend(m, &fd, scope, CGROUP_SCOPE_CONTAINER, err);
+		rc = descend(m, &fd, scope, CONTAINER_SCOPE_CHILD, err);
 	if (rc < 0)
 		return rc;
 	m->cgroup->dir_fd = take_fd(&fd);
@@ -383,6 +468,40 @@ int container_cgroup_open(const struct container_cgroup_record *record,
 	return 0;
 }
 
+/*
+ * False: the scope is there still.  A manager that looked while we removed the container's cgroups
+ * found it in use and has forgotten it since.  So we remove it, after the manager had its time.
+ */
+static bool await_end(int scope_fd, const char *unit)
+{
+	auto_fd int parent_fd = openat(scope_fd, "..", DIRECTORY_FLAGS);
+	for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
+		if (faccessat(scope_fd, "cgroup.events", F_OK, 0) < 0)
+			return true;
+		if (ms >= MANAGER_MS && parent_fd >= 0)
+			(void)unlinkat(parent_fd, unit, AT_REMOVEDIR); /* EBUSY: again */
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return false;
+}
+
+/* Waits until systemd has removed the empty scope, so that its name is free; best effort. */
+static void end_scope(const struct container_cgroup *c, int scope_fd)
+{
+	(void)unlinkat(scope_fd, RUNTIME_CHILD, AT_REMOVEDIR); /* create may be in it still */
+	if (cgroup_tree_event(scope_fd, "populated"))
+		return; /* `run` is in it, and its end is the scope's */
+
+	if (await_end(scope_fd, c->record.unit))
+		return;
+	struct cj_error ignored; /* the container is gone, and the scope is empty */
+	const struct container_scope scope = scope_of(c);
+	(void)scope_helper_stop(&scope, &ignored);
+	(void)await_end(
+	    scope_fd,
+	    c->record.unit); /* its name is taken until then, which the next create says */
+}
+
 int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *err)
 {
 	if (c->dir_fd < 0)
@@ -399,6 +518,6 @@ int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *e
 	if (rc < 0)
 		return cj_fail(err, -rc, "remove the cgroup '%s'", c->record.path);
 	if (c->record.unit[0] != '\0')
-		cgroup_scope_end(c, parent_fd);
+		end_scope(c, parent_fd);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * container_cgroup - the cgroup v2 directory of a container: found by cgroupsPath, made with its
- * limits, frozen, killed, read and removed.  Acts.
+ * limits, frozen, killed, read and removed.
  *
  * Managers:
  *
@@ -26,9 +26,11 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
-#include "runtime/kernel/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/cgroup_path.h"
 
 struct oci_resources;
+
+#define CONTAINER_SCOPE_CHILD "container" /* of a systemd scope: the container's cgroup */
 
 enum cgroup_manager {
 	CGROUP_MANAGER_CGROUPFS,

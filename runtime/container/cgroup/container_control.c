@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to a running container through its cgroup.  Acts. */
+/* What is done to a running container through its cgroup. */
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <signal.h>
@@ -9,14 +9,14 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/cgroup/cgroup_scope.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/container/cgroup/container_cgroup.h"
-#include "runtime/container/cgroup/device_attach.h"
-#include "runtime/container/cgroup/resource_apply.h"
+#include "runtime/container/cgroup/device_rules.h"
+#include "runtime/container/cgroup/resource_limits.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/cgroup_mount.h"
+#include "runtime/kernel/cgroup/scope_helper.h"
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */
 #define KILL_WAIT_MS   1000
@@ -73,6 +73,14 @@ static int join_beside(const struct container_cgroup *c, pid_t pid, pid_t init_p
 	return fd < 0 ? fd : cgroup_move(fd, pid);
 }
 
+/* Into the container's cgroup in the scope, where only the manager may move processes. */
+static int attach_by_manager(const struct container_cgroup *c, pid_t pid, struct cj_error *err)
+{
+	const struct container_scope scope = { .is_system = device_rules_can_attach(),
+					       .unit = c->record.unit };
+	return scope_helper_attach(&scope, "/" CONTAINER_SCOPE_CHILD, pid, err);
+}
+
 int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
 			  struct cj_error *err)
 {
@@ -82,7 +90,7 @@ int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t ini
 	if (rc == -EBUSY && init_pid > 0)
 		rc = join_beside(c, pid, init_pid);
 	if (rc == -EACCES && c->record.unit[0] != '\0')
-		return cgroup_scope_attach(c, pid > 0 ? pid : getpid(), err);
+		return attach_by_manager(c, pid > 0 ? pid : getpid(), err);
 	if (rc == 0)
 		return 0;
 	rc = cj_fail(err, -rc, "move a process into the cgroup '%s'", c->record.path);
@@ -118,7 +126,7 @@ static int update_devices(const struct container_cgroup *c, const struct oci_res
 		return 0;
 	int rc = device_rules_compile(r->devices, r->ndevices, a, &program, err);
 	if (rc == 0)
-		rc = device_attach(c->dir_fd, &program, err);
+		rc = device_rules_attach(c->dir_fd, &program, err);
 	return rc < 0 ? rc : 0;
 }
 

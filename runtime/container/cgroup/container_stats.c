@@ -1,26 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The counters of a container's cgroup as JSON, in the names and units that readers of `events
- * --stats` know: times in nanoseconds, bytes, swap with memory included.  Acts.
+ * --stats` know: times in nanoseconds, bytes, swap with memory included.
  *
  * A counter that the cgroup does not have is left out.
  */
+#include "runtime/container/cgroup/container_cgroup.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/kernel/cgroup/cgroup_stat.h"
-#include "runtime/container/cgroup/container_cgroup.h"
 
 #define NS_PER_US 1000
+#define KEY_MAX   64
 
 /* A file that may be long: memory.stat, io.stat. */
 #define STAT_MAX 65536
 struct stat_text {
 	char text[STAT_MAX];
 };
+
+/* --- the lines of memory.stat and io.stat ------------------------------------------------- */
+
+/* Digits up to one of `ends`: where they end, or NULL. */
+static const char *take_digits(const char *at, const char *ends, uint64_t *out)
+{
+	uint64_t value = 0;
+	const char *first = at;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return NULL;
+	if (at == first || (*at != '\0' && !strchr(ends, *at)))
+		return NULL;
+	*out = value;
+	return at;
+}
+
+static const char *next_line(const char *at)
+{
+	at += strcspn(at, "\n");
+	return at + (*at == '\n');
+}
+
+/* Each line "KEY NUMBER" as a member of the open object.  Other lines are skipped. */
+static void write_raw(struct json_writer *w, const char *text)
+{
+	for (; *text; text = next_line(text)) {
+		char key[KEY_MAX];
+		uint64_t value;
+		size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+		if (size == 0 || size >= sizeof(key) || text[size] != ' ' ||
+		    !take_digits(text + size + 1, "\n", &value))
+			continue;
+		memcpy(key, text, size);
+		key[size] = '\0';
+		json_member_u64(w, key, value);
+	}
+}
+
+enum io_kind { IO_BYTES, IO_REQUESTS };
+
+static const struct io_key {
+	const char *key, *operation;
+	enum io_kind kind;
+} io_keys[] = {
+	{ "rbytes=", "Read", IO_BYTES },    { "wbytes=", "Write", IO_BYTES },
+	{ "dbytes=", "Discard", IO_BYTES }, { "rios=", "Read", IO_REQUESTS },
+	{ "wios=", "Write", IO_REQUESTS },  { "dios=", "Discard", IO_REQUESTS },
+};
+
+static void write_item(struct json_writer *w, uint64_t major, uint64_t minor, const char *operation,
+		       uint64_t value)
+{
+	json_open_object(w);
+	json_member_u64(w, "major", major);
+	json_member_u64(w, "minor", minor);
+	json_member_text(w, "op", operation);
+	json_member_u64(w, "value", value);
+	json_close_object(w);
+}
+
+/* The words behind "MAJOR:MINOR" of one line. */
+static void write_words(struct json_writer *w, const char *at, uint64_t major, uint64_t minor,
+			enum io_kind kind)
+{
+	while (*at == ' ') {
+		at++;
+		for (size_t i = 0; i < sizeof(io_keys) / sizeof(io_keys[0]); i++) {
+			const struct io_key *k = &io_keys[i];
+			size_t size = strlen(k->key);
+			uint64_t value;
+			if (k->kind == kind && strncmp(at, k->key, size) == 0 &&
+			    take_digits(at + size, " \n", &value))
+				write_item(w, major, minor, k->operation, value);
+		}
+		at += strcspn(at, " \n");
+	}
+}
+
+/*
+ * Lines "MAJOR:MINOR rbytes=N wbytes=N rios=N ..." as items of the open array: {"major", "minor",
+ * "op": "Read"|"Write"|"Discard", "value"}.
+ */
+static void write_devices(struct json_writer *w, const char *text, enum io_kind kind)
+{
+	for (; *text; text = next_line(text)) {
+		uint64_t major = 0, minor = 0;
+		const char *at = take_digits(text, ":", &major);
+		at = at && *at == ':' ? take_digits(at + 1, " \n", &minor) : NULL;
+		if (at)
+			write_words(w, at, major, minor, kind);
+	}
+}
+
+/* --- the counters -------------------------------------------------------------------------- */
 
 static bool read_number(int dir_fd, const char *file, uint64_t *out)
 {
@@ -115,7 +212,7 @@ static void write_memory(struct json_writer *w, int dir_fd, struct stat_text *st
 		put_value(w, stat->text, "cache", "file", 1);
 		json_put_key(w, "raw");
 		json_open_object(w);
-		cgroup_stat_write_raw(w, stat->text);
+		write_raw(w, stat->text);
 		json_close_object(w);
 	}
 	json_close_object(w);
@@ -142,11 +239,11 @@ static void write_io(struct json_writer *w, int dir_fd, struct stat_text *stat)
 	json_open_object(w);
 	json_put_key(w, "ioServiceBytesRecursive");
 	json_open_array(w);
-	cgroup_stat_write_io(w, stat->text, CGROUP_STAT_BYTES);
+	write_devices(w, stat->text, IO_BYTES);
 	json_close_array(w);
 	json_put_key(w, "ioServicedRecursive");
 	json_open_array(w);
-	cgroup_stat_write_io(w, stat->text, CGROUP_STAT_REQUESTS);
+	write_devices(w, stat->text, IO_REQUESTS);
 	json_close_array(w);
 	json_close_object(w);
 }

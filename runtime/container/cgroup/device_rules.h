@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_rules - the rules of linux.resources.devices as a BPF program.  Pure.
+ * device_rules - the rules of linux.resources.devices as a BPF program, and its cgroup.
  *
  * The program decides on each open(2) and mknod(2) of a device: the kernel's
  * Documentation/admin-guide/cgroup-v2.rst, "Device controller".  For each right that is asked for
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/arena.h"
@@ -32,3 +33,20 @@ struct device_program {
  */
 int device_rules_compile(const struct oci_device_rule *rules, size_t count, struct arena *a,
 			 struct device_program *out, struct cj_error *err);
+
+/*
+ * Is this process root of the host?  Another can't load a device program; but in its user namespace
+ * the kernel lets no process make device nodes.
+ */
+bool device_rules_can_attach(void);
+
+/*
+ * device_rules_attach - the cgroup's own programs are replaced by this one.
+ *
+ * While both are attached, both must allow; so no moment is without rules.
+ * Unless device_rules_can_attach(), EPERM is success, and nothing is attached: 0.  Returns 1 when
+ * the program is attached.
+ * Fails: EPERM where this is root of the host without CAP_SYS_ADMIN; EINVAL without
+ *        CONFIG_CGROUP_BPF.
+ */
+int device_rules_attach(int cgroup_fd, const struct device_program *program, struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enables controllers and writes limits.  Acts. */
-#include "runtime/container/cgroup/resource_apply.h"
+#include "runtime/container/cgroup/resource_limits.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans the writes of a container's limits.  Pure. */
-#include "runtime/container/cgroup/resource_writes.h"
+#include "runtime/container/cgroup/resource_limits.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -174,7 +174,7 @@ static bool look_user_manager(const struct cgroup_host *host, const char *option
 	(void)option;
 	if (host->uid == 0)
 		return decline(out, "root makes a subtree of its own");
-	if (!scope_helper_is_there())
+	if (!scope_helper_is_there(false))
 		return decline(out,
 			       "no user manager runs for uid %u: log in with a session, or "
 			       "'loginctl enable-linger'",

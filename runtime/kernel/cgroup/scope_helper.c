@@ -1,17 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the helper that asks systemd.  Acts. */
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/files/libexec_run.h"
-#include "runtime/kernel/cgroup/user_bus.h"
 
-bool scope_helper_is_there(void)
+/* --- where systemd listens --------------------------------------------------------------- */
+
+static bool is_socket(const char *path)
 {
-	return user_bus_is_there();
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
+
+static void put_unix(struct scope_address *out, const char *path)
+{
+	int size = snprintf(out->text, sizeof(out->text), "unix:path=%s", path);
+	/* ',' ';' and '%' have a meaning in an address; systemd's paths have none of them. */
+	if (size < 0 || (size_t)size >= sizeof(out->text) || strpbrk(path, ",;%") ||
+	    !is_socket(path))
+		out->text[0] = '\0';
+}
+
+/*
+ * The user's bus comes first, by its address or where sessions have it; the manager's private
+ * socket last, as systemctl(1) uses it where no bus daemon runs.
+ */
+static struct scope_address address_of_user(size_t i)
+{
+	const char *runtime_dir = getenv("XDG_RUNTIME_DIR"),
+		   *bus = getenv("DBUS_SESSION_BUS_ADDRESS");
+	char path[300], usual[40];
+	struct scope_address out = { .is_bus = i < 2 };
+	if (i == 0) {
+		if (bus && strlen(bus) < sizeof(out.text))
+			memcpy(out.text, bus, strlen(bus) + 1);
+		return out;
+	}
+	/* With an emptied environment: the path that pam_systemd(8) documents. */
+	(void)snprintf(usual, sizeof(usual), "/run/user/%u", geteuid());
+	(void)snprintf(path, sizeof(path), "%.200s/%s",
+		       runtime_dir && runtime_dir[0] == '/' ? runtime_dir : usual,
+		       i == 1 ? "bus" : "systemd/private");
+	put_unix(&out, path);
+	return out;
+}
+
+struct scope_address scope_helper_address(bool is_system, size_t i)
+{
+	/* The manager's own first: it answers without a bus daemon, as systemctl(1) asks it. */
+	static const char *const of_system[] = { "/run/systemd/private",
+						 "/run/dbus/system_bus_socket" };
+	if (!is_system)
+		return address_of_user(i);
+	struct scope_address out = { .is_bus = i == 1 };
+	if (i < sizeof(of_system) / sizeof(of_system[0]))
+		put_unix(&out, of_system[i]);
+	return out;
+}
+
+bool scope_helper_is_there(bool is_system)
+{
+	struct stat st;
+	if (is_system)
+		return lstat("/run/systemd/system", &st) == 0 && S_ISDIR(st.st_mode);
+	for (size_t i = 0; i < SCOPE_ADDRESSES; i++)
+		if (scope_helper_address(false, i).text[0] != '\0')
+			return true;
+	return false;
+}
+
+/* --- what it is asked ----------------------------------------------------------------------- */
 
 /* The arguments are those of runtime/front/helpers/scope_main.c. */
 static int run(const char *const *args, struct cj_error *err)

@@ -8,12 +8,24 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
 
-/* Is there a user manager?  Only looks for its sockets. */
-bool scope_helper_is_there(void);
+/* Where a manager listens. */
+struct scope_address {
+	char text[300]; /* D-Bus server address; "": not there */
+	bool is_bus;    /* the address is a bus daemon's, not the manager's own */
+};
+#define SCOPE_ADDRESSES 3 /* in the order in which to try them */
+struct scope_address scope_helper_address(bool is_system, size_t i);
+
+/*
+ * Is there a manager?  Connects to none: of the user's it looks for the sockets; whether the
+ * system's is a systemd, it sees as sd_booted(3) does.
+ */
+bool scope_helper_is_there(bool is_system);
 
 /*
  * scope_helper_enter - ask the user's manager for "cejail-ID.scope" with Delegate=yes around this

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks systemd over sd-bus whether this unit is delegated, for a scope, and for what is done with
- * one.  Acts; runs in the helper program (runtime/front/scope_helper), so that cejail links no
+ * one.  Runs in the helper program (runtime/front/helpers/scope_main.c), so that cejail links no
  * library for it.
  */
 #include "runtime/kernel/cgroup/scope_request.h"
@@ -17,8 +17,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_mount.h"
-#include "runtime/kernel/cgroup/sdbus.h"
-#include "runtime/kernel/cgroup/user_bus.h"
+#include "runtime/kernel/cgroup/scope_helper.h"
 
 /* On a busy host the manager answers late.  Without its cgroup the jail's limits are weaker, so the
  * run waits this long. */
@@ -35,13 +34,13 @@ struct scope_call {
 	int pidfd; /* of the process: readable when it has ended; -1: none */
 };
 
-static int connect_bus(const struct sdbus *lib, const struct user_bus *address, struct sd_bus **out,
-		       struct cj_error *err)
+static int connect_bus(const struct sdbus *lib, const struct scope_address *address,
+		       struct sd_bus **out, struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
 	int rc = lib->new (&bus);
 	if (rc >= 0)
-		rc = lib->set_address(bus, address->address);
+		rc = lib->set_address(bus, address->text);
 	if (rc >= 0)
 		rc = lib->set_bus_client(bus, address->is_bus);
 	if (rc >= 0)
@@ -50,7 +49,7 @@ static int connect_bus(const struct sdbus *lib, const struct user_bus *address, 
 		rc = lib->start(bus);
 	if (rc < 0) {
 		(void)lib->flush_close_unref(bus); /* returns NULL */
-		return cj_fail(err, -rc, "connect to '%s'", address->address);
+		return cj_fail(err, -rc, "connect to '%s'", address->text);
 	}
 	*out = bus;
 	return 0;
@@ -230,8 +229,8 @@ static int start(const struct scope_call *call, struct cj_error *err)
 
 typedef int scope_action(const struct scope_call *call, struct cj_error *err);
 
-static int try_bus(const struct user_bus *address, struct scope_call *call, scope_action *action,
-		   struct cj_error *err)
+static int try_bus(const struct scope_address *address, struct scope_call *call,
+		   scope_action *action, struct cj_error *err)
 {
 	int rc = connect_bus(call->lib, address, &call->bus, err);
 	if (rc < 0)
@@ -254,10 +253,9 @@ static int ask(const struct scope_request *request, int pidfd, scope_action *act
 	struct scope_call call = { .lib = &lib, .request = request, .pidfd = pidfd };
 	rc = cj_reject_as(err, ENOENT, "no %s manager was found",
 			  request->is_system ? "system" : "user");
-	for (size_t i = 0; i < USER_BUS_ADDRESSES; i++) {
-		struct user_bus address = request->is_system ? system_bus_find(i)
-							     : user_bus_find(i);
-		if (address.address[0] == '\0')
+	for (size_t i = 0; i < SCOPE_ADDRESSES; i++) {
+		struct scope_address address = scope_helper_address(request->is_system, i);
+		if (address.text[0] == '\0')
 			continue;
 		rc = try_bus(&address, &call, action, err);
 		if (rc == 0 || rc == -ETIMEDOUT || rc == -ESRCH)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dlopen(3) of libsystemd.  Acts. */
-#include "runtime/kernel/cgroup/sdbus.h"
+#include "runtime/kernel/cgroup/scope_request.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

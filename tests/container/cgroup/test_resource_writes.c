@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linux.resources as writes: each row is a JSON text and what is written. */
-#include "runtime/container/cgroup/resource_writes.h"
+#include "runtime/container/cgroup/resource_limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/kernel/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/cgroup_path.h"
 #include "runtime/container/cgroup/device_rules.h"
-#include "runtime/container/cgroup/resource_writes.h"
+#include "runtime/container/cgroup/resource_limits.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -32,9 +32,10 @@ ssize_t __wrap_getxattr(const char *path, const char *name, void *value, size_t 
 	return 1;
 }
 
-bool __wrap_scope_helper_is_there(void);
-bool __wrap_scope_helper_is_there(void)
+bool __wrap_scope_helper_is_there(bool is_system);
+bool __wrap_scope_helper_is_there(bool is_system)
 {
+	assert_false(is_system);
 	return has_manager;
 }
 

@@ -24,8 +24,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/kernel/cgroup/sdbus.h"
-#include "runtime/kernel/cgroup/user_bus.h"
+#include "runtime/kernel/cgroup/scope_helper.h"
 #include "tests/forked.h"
 
 /* WRAP: sdbus_load system_file_read nanosleep */
@@ -504,11 +503,11 @@ static void without_a_socket_there_is_no_manager(void **state)
 {
 	(void)state;
 	struct cj_error err;
-	assert_false(user_bus_is_there());
+	assert_false(scope_helper_is_there(false));
 	assert_int_equal(enter(&err), -ENOENT);
 	assert_non_null(strstr(err.msg, "no user manager"));
 	listen_at("systemd/private");
-	assert_true(user_bus_is_there());
+	assert_true(scope_helper_is_there(false));
 }
 
 static void a_regular_file_is_not_taken_for_the_socket(void **state)
@@ -518,7 +517,7 @@ static void a_regular_file_is_not_taken_for_the_socket(void **state)
 	(void)snprintf(path, sizeof(path), "%s/bus", runtime_dir);
 	auto_file FILE *f = fopen(path, "we");
 	assert_non_null(f);
-	assert_false(user_bus_is_there());
+	assert_false(scope_helper_is_there(false));
 }
 
 static void a_path_with_address_syntax_is_not_used(void **state)
@@ -528,7 +527,7 @@ static void a_path_with_address_syntax_is_not_used(void **state)
 	char odd[128];
 	(void)snprintf(odd, sizeof(odd), "%s/systemd/..;unixexec:path=", runtime_dir);
 	(void)setenv("XDG_RUNTIME_DIR", odd, 1);
-	assert_false(user_bus_is_there());
+	assert_false(scope_helper_is_there(false));
 }
 
 static void without_libsystemd_it_is_an_error_that_says_so(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks and takes apart linux.cgroupsPath.  Pure. */
-#include "runtime/kernel/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/cgroup_path.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -79,13 +79,13 @@
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
-#include "runtime/session/exec_view.h"
 #include "runtime/base/stage.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/collect.h"
 #include "runtime/jail/supervise/evidence.h"
 #include "runtime/jail/supervise/start.h"
 #include "runtime/jail/supervise/supervisor.h"
+#include "runtime/jail/supervise/verdict.h"
 
 /* --- rows of the supervisor's table ------------------------------------------------ */
 
@@ -222,15 +222,45 @@ static const struct stage supervisor_stages[] = {
 /* clang-format on */
 #define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
 
+/* --- a run ------------------------------------------------------------------------- */
+
+static bool end_run(struct jail *j, const struct ended *ended, bool has_ended_itself)
+{
+	(void)has_ended_itself;
+	return jail_init_kill(j, ended->is_alone);
+}
+
+static void count_run(const struct jail *j, struct cgroup_usage *out)
+{
+	cgroup_read_usage(&j->cgroup, out);
+}
+
+static void destroy_run(struct jail **j)
+{
+	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
+	jail_state_free(j);
+}
+
+static const struct jail_ops run_ops = {
+	.was_oom_killed = verdict_was_oom_killed,
+	.lose = verdict_without_init,
+	.end = end_run,
+	.count = count_run,
+	.report = evidence_report_run,
+	.destroy = destroy_run,
+};
+
 /* --- the four functions -------------------------------------------------------------- */
 
 /* *out_again: it may succeed with an init that is moved into its cgroup. */
-static int prepare(const struct plan *plan, const char *id, bool moves_init, struct jail **out,
-		   bool *out_again, struct cj_error *err)
+static int prepare(const struct plan *plan, const char *id, jail_serve *serve, bool moves_init,
+		   struct jail **out, bool *out_again, struct cj_error *err)
 {
 	struct jail *j = jail_state_create(plan, id);
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");
+	j->ops = &run_ops;
+	j->init.serve = serve;
 	j->moves_init = moves_init;
 	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
 		*out_again = j->is_killed_born;
@@ -241,16 +271,22 @@ static int prepare(const struct plan *plan, const char *id, bool moves_init, str
 	return 0;
 }
 
-int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+int jail_prepare_session(const struct plan *plan, const char *id, jail_serve *serve,
+			 struct jail **out, struct cj_error *err)
 {
 	bool again = false;
-	int rc = prepare(plan, id, false, out, &again, err);
+	int rc = prepare(plan, id, serve, false, out, &again, err);
 	if (rc < 0 && again) {
 		*err = (struct cj_error){ 0 };
-		rc = prepare(plan, id, true, out, &again, err);
+		rc = prepare(plan, id, serve, true, out, &again, err);
 	}
 	/* whichever call it was: an old kernel lacks it, or a filter around us hides it */
 	return rc < 0 && err->code == ENOSYS ? refusal_hint(err) : rc;
+}
+
+int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+{
+	return jail_prepare_session(plan, id, NULL, out, err);
 }
 
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
@@ -340,10 +376,5 @@ void jail_destroy(struct jail **j)
 		relay_fini(&(*j)->run.relays[i]);
 	cj_close(&(*j)->run.master_fd);
 	bind_watch_end(&(*j)->run.binds);
-	if ((*j)->exec) {
-		session_exec_close(j);
-		return;
-	}
-	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
-	jail_state_free(j);
+	(*j)->ops->destroy(j);
 }

@@ -34,6 +34,14 @@ struct jail;
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
 
 /*
+ * jail_prepare_session - the same for a jail that may become a session: STEP_SESSION makes its
+ * init call serve(), which returns only on failure.  For session_prepare() (session.h).
+ */
+int jail_prepare_session(const struct plan *plan, const char *id,
+			 int (*serve)(struct jail *j, struct cj_error *err), struct jail **out,
+			 struct cj_error *err);
+
+/*
  * jail_warm - start `launcher` in the sealed jail; returns when the launcher is ready.
  *
  * The launcher is a program of ours (plan_launcher()), so nothing untrusted is inside yet.  It

@@ -23,6 +23,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->init.oom_fd = j->run.master_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
 	j->init.domain_fd = -1;
+	j->parent_pid = INIT_PID;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->run.relays[i]);
 	return j;

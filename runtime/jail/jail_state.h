@@ -19,10 +19,16 @@
 #include "runtime/jail/init/net_namespace.h"
 #include "runtime/jail/init/script.h"
 #include "runtime/jail/jail_io.h"
+#include "runtime/jail/jail_ops.h"
 #include "runtime/jail/outcome.h"
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/jail/supervise/relay.h"
+
+#define INIT_PID 1 /* in the jail's pid namespace */
+
+/* Init of a session, once it is sealed: returns only on failure. */
+typedef int jail_serve(struct jail *j, struct cj_error *err);
 
 /* Init's own. */
 struct jail_init {
@@ -30,7 +36,8 @@ struct jail_init {
 	struct net_namespace_maker netns;
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
 	struct adoption adoption;
-	int domain_fd; /* of a session: the ruleset of each exec's domain; -1: none */
+	int domain_fd;     /* of a session: the ruleset of each exec's domain; -1: none */
+	jail_serve *serve; /* after STEP_SESSION; NULL: the jail can't become a session */
 };
 
 /* The launcher.  What it uses until the program comes does not count as the program's usage. */
@@ -46,12 +53,13 @@ struct jail_run {
 	struct jail_io io;
 	enum network_state network_reported; /* to io.network */
 	struct relay relays[RELAY_COUNT];
-	int master_fd;             /* of the program's terminal */
-	struct session_cell *cell; /* NULL: it is no cell; borrowed */
-	struct bind_watch *binds;  /* NULL: the program may write no directory of the host */
-	int exec_errno;            /* why execve(2) failed; 0: the program runs */
-	struct script script_line; /* the code's "#!" line, if the plan wants it obeyed */
-	const char *code_real;     /* the path of the code's file; NULL: none, or not known */
+	int master_fd;                   /* of the program's terminal */
+	struct session_cell *cell;       /* of cell_ops; borrowed */
+	const struct cell_ops *cell_ops; /* NULL: it is no cell */
+	struct bind_watch *binds;        /* NULL: the program may write no directory of the host */
+	int exec_errno;                  /* why execve(2) failed; 0: the program runs */
+	struct script script_line;       /* the code's "#!" line, if the plan wants it obeyed */
+	const char *code_real;           /* the path of the code's file; NULL: none, or not known */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at;
 	uint64_t started_ms; /* the same on clock_ms() */
@@ -92,10 +100,14 @@ struct jail {
 	struct jail_init init;
 	struct jail_warm warm;
 	struct jail_run run;
-	struct session_exec *exec; /* this is the view of an exec of a session; NULL: it is not */
+	const struct jail_ops *ops;
+	struct session_exec *exec; /* of its ops; NULL: this is no exec */
+	bool is_shared;            /* with the other execs of a session, each with its own view */
+	pid_t parent_pid; /* init or the reaper, in the jail: all processes of the program descend
+			     from it */
 };
 
-/* A jail in which nothing is held.  NULL: no memory. */
+/* A jail in which nothing is held, for a run.  NULL: no memory. */
 struct jail *jail_state_create(const struct plan *plan, const char *id);
 void jail_state_free(struct jail **j);
 

@@ -86,7 +86,7 @@ static void take_cell(struct run_driver *d, struct outcome *out)
 {
 	struct cell_outcome *cell = &d->cell.outcome;
 
-	cell->is_lost = !session_cell_lives(&d->cell);
+	cell->is_lost = !d->cell.has_ended;
 	cell->is_claimed = !cell->is_lost && out->status == STATUS_EXITED;
 	out->cell = cell;
 	if (cell->is_new)

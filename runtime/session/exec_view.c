@@ -16,6 +16,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/supervise/verdict.h"
 #include "runtime/session/session_kill.h"
 #include "runtime/session/session_state.h"
 #include "runtime/kernel/process/session_tree.h"
@@ -23,87 +24,6 @@
 static struct session_row *row_of(const struct jail *view)
 {
 	return &view->exec->session->shared->rows[view->exec->slot];
-}
-
-/* --- open ------------------------------------------------------------------------------- */
-
-/* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
- * number was still its own. */
-static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
-{
-	struct pollfd link = { .fd = view->link.sock_fd };
-	view->init_pid = host_pid;
-	view->init_pidfd = host_pid > 0 ? sys_pidfd_open(host_pid) : -1;
-	if (host_pid <= 0 || view->init_pidfd < 0)
-		return cj_fail(err, host_pid > 0 ? errno : ESRCH, "find the reaper");
-	if (poll(&link, 1, 0) > 0 && (link.revents & POLLHUP))
-		return cj_reject_as(err, ECHILD, "the reaper was killed");
-	return 0;
-}
-
-static int meet_reaper(struct jail *view, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	struct reaper reaper;
-	if (step_await(&view->link, STEP_REAPER, &msg, err) < 0)
-		return -err->code;
-	if (msg.size != sizeof(reaper))
-		return cj_fail(err, EPROTO, "meet the reaper");
-	memcpy(&reaper, msg.data, sizeof(reaper));
-	if (open_reaper(view, msg.sender.pid, err) < 0)
-		return -err->code;
-	atomic_store(&row_of(view)->reaper_pid, reaper.pid);
-	atomic_store(&row_of(view)->reaper_host_pid, msg.sender.pid);
-
-	/* Before it has a child: each process that it starts is born there. */
-	int rc = view->cgroup.dir_fd >= 0 ? session_cgroup_join(&view->cgroup, msg.sender.pid) : 0;
-	return rc < 0 ? cj_fail(err, -rc, "move the reaper into its cgroup") : 0;
-}
-
-static void borrow(struct jail *view, const struct jail *j)
-{
-	view->root = j->root;
-	view->endpoints = j->endpoints;
-	view->handles = j->handles;
-	view->signal_fd = j->signal_fd; /* signalfd(2) reads the signals of the reading process */
-	view->old_signals = j->old_signals;
-	memcpy(view->limits, j->limits, sizeof(view->limits));
-	memcpy(view->layers, j->layers, sizeof(view->layers));
-	for (size_t i = 0; i < j->warnings.count; i++)
-		jail_warn(view, "%s", j->warnings.items[i]);
-}
-
-static struct jail *create_view(struct session *s, unsigned slot, const char *id)
-{
-	struct jail *view = jail_state_create(s->jail->plan, id);
-	if (!view)
-		return NULL;
-	view->exec = arena_array(&view->arena, 1, sizeof(*view->exec));
-	if (!view->exec) {
-		jail_state_free(&view);
-		return NULL;
-	}
-	*view->exec = (struct session_exec){ .session = s, .slot = slot };
-	borrow(view, s->jail);
-	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
-	view->cgroup = s->slots[slot].leaf;
-	view->link = (struct step_link){ s->slots[slot].link_fd, "the reaper", step_names };
-	return view;
-}
-
-int session_exec_open(struct session *s, unsigned slot, const char *id, struct jail **out,
-		      struct cj_error *err)
-{
-	struct jail *view = create_view(s, slot, id);
-	if (!view)
-		return cj_fail(err, ENOMEM, "create a view of the session's jail");
-	if (meet_reaper(view, err) < 0) {
-		session_exec_close(&view);
-		cj_stage(err, "exec");
-		return cj_wrap(err, "exec");
-	}
-	*out = view;
-	return 0;
 }
 
 void session_exec_begin_cell(struct jail *view)
@@ -118,27 +38,19 @@ void session_exec_set_cell(const struct jail *view, uint32_t number)
 
 /* --- while it runs --------------------------------------------------------------------- */
 
-void session_exec_starting(struct jail *view)
+static void starts(struct jail *view, pid_t main_pid)
 {
 	atomic_store(&row_of(view)->is_started, true);
-}
-
-void session_exec_started(struct jail *view, pid_t main_pid)
-{
 	atomic_store(&row_of(view)->main_pid, main_pid);
 }
 
-pid_t session_exec_reaper(const struct jail *view)
+/* By the kernel, or by the keeper: it used most of the session's memory. */
+static bool was_oom_killed(const struct jail *view)
 {
-	return atomic_load(&row_of(view)->reaper_pid);
+	return atomic_load(&row_of(view)->is_oom_killed) || verdict_was_oom_killed(view);
 }
 
-bool session_exec_was_oom_killed(const struct jail *view)
-{
-	return atomic_load(&row_of(view)->is_oom_killed);
-}
-
-bool session_exec_interrupt(const struct jail *view)
+static bool interrupt(const struct jail *view)
 {
 	const struct session_row *row = row_of(view);
 	pid_t main_pid = atomic_load(&row->main_pid);
@@ -167,11 +79,11 @@ static void decide_with_session(struct jail *view, enum session_end end, struct 
 	}
 }
 
-void session_exec_lost(struct jail *view, struct outcome *out)
+/* The whole session ended, or the reaper was killed. */
+static void lose(struct jail *view, const struct ended *ended, struct outcome *out)
 {
-	struct cgroup_usage own = { 0 };
-	cgroup_read_usage(&view->cgroup, &own);
-	if (own.oom_kills > 0 || session_exec_was_oom_killed(view)) {
+	(void)ended;
+	if (was_oom_killed(view)) {
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_OOM);
 		return;
@@ -205,10 +117,12 @@ static enum exec_state settle(struct jail *view, bool may_stay)
 	return EXEC_EMPTY;
 }
 
-bool session_exec_end(struct jail *view, bool may_stay)
+/* After false the keeper ends the session. */
+static bool end(struct jail *view, const struct ended *ended, bool has_ended_itself)
 {
+	(void)ended;
 	atomic_store(&row_of(view)->main_pid, 0);
-	enum exec_state state = settle(view, may_stay);
+	enum exec_state state = settle(view, has_ended_itself);
 	session_packets_settle(view->exec->session, view->exec->slot); /* while it still counts */
 	atomic_store(&row_of(view)->state, state);
 	if (state == EXEC_STUCK)
@@ -225,7 +139,7 @@ static void send_denials(const struct jail *view, const struct outcome *out)
 		view->run.io.denied(view->run.io.context, &out->network.denied[i]);
 }
 
-int session_exec_evidence(const struct jail *view, struct outcome *out, struct cj_error *err)
+static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 {
 	const struct session_shared *shared = view->exec->session->shared;
 	session_packets_settle(view->exec->session, view->exec->slot); /* a cell's end is no end */
@@ -250,10 +164,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-void session_exec_count(const struct jail *view, struct cgroup_usage *cg)
+/* Limits act on the jail's cgroup, above the exec's own: what was counted there since it began. */
+static void count(const struct jail *view, struct cgroup_usage *cg)
 {
 	struct cgroup_usage all = { 0 };
 	const struct cgroup_usage *before = &view->exec->before;
+	cgroup_read_usage(&view->cgroup, cg);
 	cgroup_read_usage(&view->exec->session->jail->cgroup, &all);
 	cg->own_ooms = growth(before->own_ooms, all.own_ooms);
 	/* A refused fork counts where the limit is, before Linux 6.11 in the exec's own cgroup. */
@@ -262,8 +178,104 @@ void session_exec_count(const struct jail *view, struct cgroup_usage *cg)
 	cg->throttled_us = larger(cg->throttled_us, growth(before->throttled_us, all.throttled_us));
 }
 
-void session_exec_close(struct jail **view)
+/* Releases the view, not what it borrows from the session. */
+static void destroy(struct jail **view)
 {
 	cj_close(&(*view)->init_pidfd);
 	jail_state_free(view);
+}
+
+static const struct jail_ops exec_ops = {
+	.starts = starts,
+	.interrupt = interrupt,
+	.was_oom_killed = was_oom_killed,
+	.lose = lose,
+	.end = end,
+	.count = count,
+	.report = report,
+	.destroy = destroy,
+};
+
+/* --- open ------------------------------------------------------------------------------- */
+
+/* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
+ * number was still its own. */
+static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
+{
+	struct pollfd link = { .fd = view->link.sock_fd };
+	view->init_pid = host_pid;
+	view->init_pidfd = host_pid > 0 ? sys_pidfd_open(host_pid) : -1;
+	if (host_pid <= 0 || view->init_pidfd < 0)
+		return cj_fail(err, host_pid > 0 ? errno : ESRCH, "find the reaper");
+	if (poll(&link, 1, 0) > 0 && (link.revents & POLLHUP))
+		return cj_reject_as(err, ECHILD, "the reaper was killed");
+	return 0;
+}
+
+static int meet_reaper(struct jail *view, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct reaper reaper;
+	if (step_await(&view->link, STEP_REAPER, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(reaper))
+		return cj_fail(err, EPROTO, "meet the reaper");
+	memcpy(&reaper, msg.data, sizeof(reaper));
+	if (open_reaper(view, msg.sender.pid, err) < 0)
+		return -err->code;
+	view->parent_pid = reaper.pid;
+	atomic_store(&row_of(view)->reaper_pid, reaper.pid);
+	atomic_store(&row_of(view)->reaper_host_pid, msg.sender.pid);
+
+	/* Before it has a child: each process that it starts is born there. */
+	int rc = view->cgroup.dir_fd >= 0 ? session_cgroup_join(&view->cgroup, msg.sender.pid) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "move the reaper into its cgroup") : 0;
+}
+
+static void borrow(struct jail *view, const struct jail *j)
+{
+	view->root = j->root;
+	view->endpoints = j->endpoints;
+	view->handles = j->handles;
+	view->signal_fd = j->signal_fd; /* signalfd(2) reads the signals of the reading process */
+	view->old_signals = j->old_signals;
+	memcpy(view->limits, j->limits, sizeof(view->limits));
+	memcpy(view->layers, j->layers, sizeof(view->layers));
+	for (size_t i = 0; i < j->warnings.count; i++)
+		jail_warn(view, "%s", j->warnings.items[i]);
+}
+
+static struct jail *create_view(struct session *s, unsigned slot, const char *id)
+{
+	struct jail *view = jail_state_create(s->jail->plan, id);
+	if (!view)
+		return NULL;
+	view->exec = arena_array(&view->arena, 1, sizeof(*view->exec));
+	if (!view->exec) {
+		jail_state_free(&view);
+		return NULL;
+	}
+	view->ops = &exec_ops;
+	view->is_shared = true;
+	*view->exec = (struct session_exec){ .session = s, .slot = slot };
+	borrow(view, s->jail);
+	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
+	view->cgroup = s->slots[slot].leaf;
+	view->link = (struct step_link){ s->slots[slot].link_fd, "the reaper", step_names };
+	return view;
+}
+
+int session_exec_open(struct session *s, unsigned slot, const char *id, struct jail **out,
+		      struct cj_error *err)
+{
+	struct jail *view = create_view(s, slot, id);
+	if (!view)
+		return cj_fail(err, ENOMEM, "create a view of the session's jail");
+	if (meet_reaper(view, err) < 0) {
+		destroy(&view);
+		cj_stage(err, "exec");
+		return cj_wrap(err, "exec");
+	}
+	*out = view;
+	return 0;
 }

@@ -7,7 +7,7 @@
  * *exec worker*, which uses the four functions of jail.h on a view of the jail:
  *
  *	keeper                                  exec worker (a fork of the keeper)
- *	jail_prepare(plan, &jail)
+ *	session_prepare(plan, &jail)
  *	session_begin(jail, &session)
  *	session_exec_reserve(session, &slot)
  *	fork()  ------------------------------> session_exec_open(session, slot, id, &view)
@@ -30,14 +30,20 @@
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
+#include "runtime/jail/jail_ops.h"
 #include "runtime/jail/outcome.h"
 
 struct jail;
+struct plan;
 struct session;
 
 /* Execs that run or have left processes behind, at a time.  Each has a reaper, which counts as one
  * of the jail's processes. */
 #define SESSION_EXECS_MAX 32
+
+#define SESSION_KILL_MS 5000 /* a process in an uninterruptible call ends late, not never */
+/* The longest time from cancelling a cell until its end: the interrupt, then the kill. */
+#define CELL_CANCEL_MS (INTERRUPT_MS + SESSION_KILL_MS)
 
 /* Why a session ended; its name in the service's answers. */
 enum session_end {
@@ -58,6 +64,10 @@ enum session_isolation {
 	SESSION_ISOLATED, /* an exec can neither open another's /proc files nor signal it */
 	SESSION_ISOLATION_COUNT
 };
+
+/* session_prepare - jail_prepare() for a jail that may become a session. */
+int session_prepare(const struct plan *plan, const char *id, struct jail **out,
+		    struct cj_error *err);
 
 /*
  * session_begin - make a session of a sealed jail that has no launcher and no program.

@@ -78,6 +78,7 @@ static int keep_only_own(struct jail *j, int link_fd, struct cj_error *err)
 	j->link.sock_fd = kept[0];
 	j->init.domain_fd = kept[1];
 	j->init.adoption = ADOPTION_NULL; /* its descriptors are closed */
+	j->init.serve = NULL;             /* no session in a session */
 	return 0;
 }
 
@@ -101,8 +102,6 @@ static int live(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
 		return -err->code;
 	step_wait_forever(&j->link);
 	pid_t main_pid = intake_program(j, err);
-	if (main_pid == INTAKE_SESSION)
-		return cj_fail(err, EPROTO, "take in the program: a session in a session");
 	if (main_pid < 0) {
 		cj_stage(err, "program");
 		return main_pid;

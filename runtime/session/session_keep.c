@@ -22,17 +22,18 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/jail.h"
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/session/session_init.h"
 #include "runtime/session/session_kill.h"
 #include "runtime/session/session_memory.h"
 #include "runtime/session/session_state.h"
 #include "runtime/kernel/process/session_tree.h"
 #include "runtime/jail/usage/usage_watch.h"
 
-#define INIT_PID     1
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
 #define CALLERS_MAX  1024 /* descriptors of the caller */
 
@@ -141,11 +142,19 @@ static void publish_network(struct session *s)
 	atomic_store(&s->shared->network, state);
 }
 
+int session_prepare(const struct plan *plan, const char *id, struct jail **out,
+		    struct cj_error *err)
+{
+	return jail_prepare_session(plan, id, session_init_serve, out, err);
+}
+
 int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 {
-	if (j->warm.launcher || j->run.program)
+	if (j->is_shared || j->warm.launcher || j->run.program)
 		return cj_reject_as(err, EBUSY,
 				    "begin a session: a program is in the jail already");
+	if (!j->init.serve)
+		return cj_reject(err, "begin a session: the jail was prepared for a run");
 	struct session *s = create(j);
 	if (!s)
 		return cj_fail(err, ENOMEM, "begin a session");

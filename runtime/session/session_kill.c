@@ -11,7 +11,6 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/kernel/process/session_tree.h"
 
-#define INIT_PID    1
 #define STUBBORN_MS 500
 
 /* Before the program was sent, a reaper has no child, so its end leaves none. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "runtime/session/session_state.h"
-#include "runtime/session/session_times.h"
+#include "runtime/session/session.h"
 
 #define SESSION_ROUND_MS 5 /* between two rounds */
 

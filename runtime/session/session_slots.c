@@ -39,8 +39,6 @@ int session_ask_init(struct jail *j, enum session_isolation *out_isolation, stru
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct serving serving;
-	if (j->exec || j->warm.launcher || j->run.program)
-		return cj_reject_as(err, EBUSY, "a jail with a program can't become a session");
 	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
 	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
 		return -err->code;

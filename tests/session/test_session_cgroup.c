@@ -320,7 +320,7 @@ static void init_is_where_a_session_needs_it_before_there_is_one(void **state)
 	struct whole_session w = { .plan = session_plan(),
 				   .descriptors_before = open_descriptors() };
 	pid_t pids[4];
-	assert_int_equal(jail_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
+	assert_int_equal(session_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
 	need_real(&w);
 	const char *path = w.jail->cgroup.path;
 	for (unsigned i = 0; i < 2; i++) {
@@ -338,7 +338,7 @@ static void a_program_may_use_a_jail_that_was_divided(void **state)
 	(void)state;
 	struct whole_session w = { .plan = session_plan() };
 	char path[512];
-	assert_int_equal(jail_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
+	assert_int_equal(session_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
 	need_real(&w);
 	memcpy(path, w.jail->cgroup.path, sizeof(path));
 	const char *argv[] = { "/bin/sh", "-c", "exit 7", NULL };

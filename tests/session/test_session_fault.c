@@ -190,7 +190,7 @@ static int try_once(const struct plan *plan)
 	struct whole_session w = { .plan = *plan, .descriptors_before = open_descriptors() };
 	struct exec_result r = { 0 };
 	*calls = 0;
-	if (jail_prepare(&w.plan, unique_id(), &w.jail, &w.err) < 0)
+	if (session_prepare(&w.plan, unique_id(), &w.jail, &w.err) < 0)
 		fail_msg("no jail: %s", w.err.msg);
 	trial->init = w.jail->init_pid;
 	trial->is_armed = true;

@@ -48,11 +48,21 @@ static void a_jail_with_a_program_becomes_no_session(void **state)
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
 	w = (struct whole_session){ .descriptors_before = open_descriptors() };
-	assert_int_equal(jail_prepare(&plan, unique_id(), &w.jail, &w.err), 0);
+	assert_int_equal(session_prepare(&plan, unique_id(), &w.jail, &w.err), 0);
 	assert_int_equal(jail_start(w.jail, &program, &io, &w.err), 0);
 	assert_int_equal(session_begin(w.jail, &w.session, &w.err), -EBUSY);
 	assert_null(w.session);
 	session_finish(&w.session); /* of none: nothing */
+	end_session(&w);
+}
+
+static void a_jail_of_a_run_becomes_no_session(void **state)
+{
+	(void)state;
+	struct whole_session w = { .plan = session_plan(),
+				   .descriptors_before = open_descriptors() };
+	assert_int_equal(jail_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
+	assert_int_equal(session_begin(w.jail, &w.session, &w.err), -EINVAL);
 	end_session(&w);
 }
 
@@ -274,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(execs_run_one_after_another_in_one_jail),
 		cmocka_unit_test(a_jail_with_a_program_becomes_no_session),
+		cmocka_unit_test(a_jail_of_a_run_becomes_no_session),
 		cmocka_unit_test(the_callers_descriptors_wait_in_the_same_round),
 		cmocka_unit_test(a_server_stays_when_its_exec_has_ended_and_keeps_the_slot),
 		cmocka_unit_test(what_a_killed_worker_left_is_killed),

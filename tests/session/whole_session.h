@@ -60,7 +60,7 @@ static inline struct plan session_plan(void)
 static inline int try_session(struct whole_session *w, const struct plan *plan)
 {
 	*w = (struct whole_session){ .plan = *plan, .descriptors_before = open_descriptors() };
-	int rc = jail_prepare(&w->plan, unique_id(), &w->jail, &w->err);
+	int rc = session_prepare(&w->plan, unique_id(), &w->jail, &w->err);
 	if (rc == 0)
 		rc = session_begin(w->jail, &w->session, &w->err);
 	return rc;

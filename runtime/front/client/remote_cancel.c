@@ -7,7 +7,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/client/remote_link.h"
 #include "runtime/front/client/remote_state.h"
-#include "runtime/session/session_times.h"
+#include "runtime/session/session.h"
 
 /* How long to wait for the result of a cancelled run. */
 #define CANCEL_MS (CELL_CANCEL_MS + 3000)

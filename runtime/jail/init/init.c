@@ -33,7 +33,6 @@
 #include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/session/session_init.h"
 #include "runtime/base/stage.h"
 
 /* --- the stages, in order ------------------------------------------------------ */
@@ -253,7 +252,7 @@ static int live(struct jail *j, struct cj_error *err)
 		return main_pid;
 	}
 	if (main_pid == INTAKE_SESSION)
-		return session_init_serve(j, err);
+		return j->init.serve(j, err);
 	/* Then init ends, too, and the kernel first kills every process that is left in its pid
 	 * namespace: pid_namespaces(7). */
 	return main_pid == 0 ? 0 : reap_until_ended(&j->link, main_pid, err);

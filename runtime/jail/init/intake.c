@@ -384,7 +384,7 @@ pid_t intake_program(struct jail *j, struct cj_error *err)
 			rc = start_launcher(j, &msg, &launcher, err);
 		else if (msg.step == STEP_ADOPT && !is_warm)
 			rc = adopt_launcher(j, &launcher, err);
-		else if (msg.step == STEP_SESSION && !is_warm)
+		else if (msg.step == STEP_SESSION && !is_warm && j->init.serve)
 			return begin_session(j);
 		else if (msg.step == STEP_START && !is_warm)
 			return start_program(j, &msg, err);

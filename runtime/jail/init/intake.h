@@ -8,7 +8,7 @@
 
 struct jail;
 
-/* Instead of a pid: STEP_SESSION came, and no program yet.  It is init's own pid. */
+/* Instead of a pid: STEP_SESSION came, which init.serve carries out.  It is init's own pid. */
 #define INTAKE_SESSION 1
 
 /* Returns the pid of the main process; 0 when the program could not be executed; INTAKE_SESSION. */

@@ -6,7 +6,6 @@
 #include <sys/vfs.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/exec_view.h"
 
 static uint64_t without_init(uint64_t pids)
 {
@@ -121,7 +120,7 @@ static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usa
 	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
 	if (cg->pids_max_hits <= j->warm.before.pids_max_hits)
 		return HIT_NO;
-	if (j->exec) /* its cgroup has the same limit; else it may be another exec that was refused */
+	if (j->is_shared) /* its cgroup has the same limit; else it may be another exec that was refused */
 		return cg->has_pids_peak && cg->pids_peak + 1 >= limit ? HIT_YES : HIT_UNKNOWN;
 	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
 		return HIT_YES;
@@ -138,13 +137,10 @@ static enum limit_hit hit_uncounted(const struct limit_state *limit)
 	return limit->value > 0 ? HIT_UNKNOWN : HIT_NO;
 }
 
-static void read_hits(struct jail *j, const struct watched *seen, struct cgroup_usage counted,
+static void read_hits(struct jail *j, const struct watched *seen, const struct cgroup_usage *cg,
 		      struct outcome *out)
 {
 	struct limit_state *limits = out->limits;
-	if (j->exec)
-		session_exec_count(j, &counted);
-	const struct cgroup_usage *cg = &counted;
 	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_CGROUP
 				       ? memory_hit_of_cgroup(j, cg, out)
 				       : memory_hit_of_samples(j, seen, out);
@@ -219,6 +215,11 @@ static int read_network(const struct jail *j, struct outcome *out, struct cj_err
 	return 0;
 }
 
+int evidence_report_run(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	return read_network(j, out, err) < 0 ? -err->code : read_denied(j, out, err);
+}
+
 void evidence_adopt(const struct jail *j, struct outcome *out)
 {
 	memcpy(out->limits, j->limits, sizeof(out->limits));
@@ -233,14 +234,10 @@ int evidence_read(struct jail *j, const struct watched *seen, struct outcome *ou
 		  struct cj_error *err)
 {
 	struct cgroup_usage cg = { 0 };
-	cgroup_read_usage(&j->cgroup, &cg);
+	j->ops->count(j, &cg);
 	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
 	read_cpu(j, seen, &cg, &out->usage);
-	read_hits(j, seen, cg, out);
-	if (j->exec)
-		return session_exec_evidence(j, out, err);
-	if (read_network(j, out, err) < 0)
-		return -err->code;
-	return read_denied(j, out, err);
+	read_hits(j, seen, &cg, out);
+	return j->ops->report(j, out, err);
 }

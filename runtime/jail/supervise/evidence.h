@@ -22,6 +22,9 @@ struct watched {
 /* Copies what is known of the jail and its program: limits, layers, the code's hash, the start. */
 void evidence_adopt(const struct jail *j, struct outcome *out);
 
+/* The refused calls and packets of a run, and its network. */
+int evidence_report_run(struct jail *j, struct outcome *out, struct cj_error *err);
+
 /* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */
 int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
 		  struct cj_error *err);

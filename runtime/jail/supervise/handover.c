@@ -22,7 +22,7 @@ static int send_input(void *context, const struct input *in, int fd, struct cj_e
 {
 	const struct jail *j = context;
 	struct input sent = *in;
-	sent.replaces = j->exec != NULL; /* an earlier program may have left a file of that name */
+	sent.replaces = j->is_shared; /* an earlier program may have left a file of that name */
 	return step_tell(&j->link, STEP_INPUT, &sent, sizeof(sent), &fd, fd >= 0, err);
 }
 

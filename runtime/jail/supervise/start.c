@@ -22,7 +22,6 @@
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/session/exec_view.h"
 #include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"
@@ -129,8 +128,8 @@ static int await_started(struct jail *j, struct cj_error *err)
 		j->run.exec_errno = how.exec_errno;
 		return 0;
 	}
-	if (j->exec)
-		session_exec_started(j, how.main_pid);
+	if (j->ops->starts)
+		j->ops->starts(j, how.main_pid);
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
 }
 
@@ -144,8 +143,8 @@ static int send_program(struct jail *j, int far[3], struct cj_error *err)
 
 	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
 	j->run.started_ms = clock_ms();
-	if (j->exec)
-		session_exec_starting(j);
+	if (j->ops->starts)
+		j->ops->starts(j, 0);
 	int rc = j->warm.launcher ? handover_go(j, err)
 				  : handover_start(j, STEP_START, j->run.program, far, err);
 	if (rc == 0 && !j->plan->tty)
@@ -277,7 +276,7 @@ static int start_any_launcher(struct jail *j, int zygote_fd, const struct progra
 			      struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
-	if (j->warm.launcher || j->run.program || j->exec)
+	if (j->warm.launcher || j->run.program || j->is_shared)
 		return refuse_second(err);
 	j->warm.launcher = launcher;
 	int rc = warm(j, zygote_fd, far, err);
@@ -322,7 +321,6 @@ static void send_started(const struct jail *j)
 static void note_usage_before(struct jail *j)
 {
 	struct usage_watch usage;
-	session_exec_begin_cell(j);
 	cgroup_read_usage(&j->cgroup, &j->warm.before);
 	if (j->warm.before.has_cpu)
 		return;
@@ -332,12 +330,13 @@ static void note_usage_before(struct jail *j)
 	usage_watch_fini(&usage);
 }
 
-void start_cell(struct jail *j, struct session_cell *cell, const struct program *program,
-		const struct jail_io *io)
+void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops,
+		const struct program *program, const struct jail_io *io)
 {
 	j->run.program = program;
 	j->run.io = *io;
 	j->run.cell = cell;
+	j->run.cell_ops = ops;
 	note_run_limits(j);
 	note_usage_before(j);
 	connect_relays(j);

@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/jail/jail_io.h"
 
+struct cell_ops;
 struct jail;
 struct program;
 struct session_cell;
@@ -25,5 +26,5 @@ int start_await(struct jail *j, struct cj_error *err);
 /* The last line that an interpreter printed, as a hint of why it failed. */
 void start_take_last_line(struct jail *j, struct cj_error *err);
 /* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent. */
-void start_cell(struct jail *j, struct session_cell *cell, const struct program *program,
-		const struct jail_io *io);
+void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops,
+		const struct program *program, const struct jail_io *io);

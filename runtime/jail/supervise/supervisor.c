@@ -28,15 +28,11 @@
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/session/exec_view.h"
-#include "runtime/session/repl/session_cell.h"
 #include "runtime/jail/supervise/evidence.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
 
-/* so long may a main process take to end after SIGINT at its time limit */
-#define INTERRUPT_MS 2000
-#define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
+#define READER_MS 5000 /* past the time limit: so long may the output's reader take nothing */
 
 /* In the order in which the events of one poll(2) are handled. */
 enum source {
@@ -119,20 +115,6 @@ static void cancel(struct watch *w, int signal)
 	outcome_decide(w->out, STATUS_CANCELLED);
 }
 
-/* Init has ended without STEP_ENDED: it was killed with the program, or from outside. */
-static void decide_without_init(struct watch *w)
-{
-	if (w->out->has_status)
-		return;
-	if (w->j->exec) {
-		session_exec_lost(w->j, w->out);
-		return;
-	}
-	if (!verdict_was_oom_killed(w->j))
-		jail_warn(w->j, "init was killed from outside; the program's own end is not known");
-	verdict_decide(w->j, &w->seen.ended, SIGKILL, w->out);
-}
-
 static int on_link(struct watch *w, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
@@ -142,7 +124,8 @@ static int on_link(struct watch *w, struct cj_error *err)
 		return rc;
 	if (rc < 0) {
 		unwatch(w, SOURCE_LINK);
-		decide_without_init(w);
+		if (!w->out->has_status)
+			w->j->ops->lose(w->j, &w->seen.ended, w->out);
 		return 0;
 	}
 	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
@@ -190,10 +173,10 @@ static int on_signals(struct watch *w, struct cj_error *err)
 /* Of an exec, once: its main process may end, as by Ctrl-C, before it is killed. */
 static bool may_interrupt(struct watch *w)
 {
-	if (!w->j->exec || w->j->run.cell || !w->j->run.program->limits.interrupts ||
+	if (!w->j->ops->interrupt || w->j->run.cell_ops || !w->j->run.program->limits.interrupts ||
 	    w->is_interrupted || w->out->has_status)
 		return false; /* a cell: interrupt_cell() */
-	w->is_interrupted = session_exec_interrupt(w->j);
+	w->is_interrupted = w->j->ops->interrupt(w->j);
 	return w->is_interrupted;
 }
 
@@ -221,7 +204,7 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 static int on_cell(struct watch *w, struct cj_error *err)
 {
 	(void)err;
-	session_cell_serve(w->j, w->out);
+	w->j->run.cell_ops->serve(w->j, w->out);
 	return 0;
 }
 
@@ -415,11 +398,11 @@ static int look_at_clock(struct watch *w, struct cj_error *err)
 
 static int wait_once(struct watch *w, struct cj_error *err)
 {
+	const struct cell_ops *cell = w->j->run.cell_ops;
 	bool was_late = w->is_late;
 	watch_room(w);
 	watch_syscalls(w);
-	watch_fd(w, SOURCE_CELL, session_cell_fd(w->j->run.cell),
-		 session_cell_events(w->j->run.cell));
+	w->fds[SOURCE_CELL] = cell ? cell->watch(w->j) : (struct pollfd){ .fd = -1 };
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);
 
@@ -454,14 +437,18 @@ static void open_watch(struct watch *w)
 
 /* --- the end -------------------------------------------------------------------------- */
 
-/* Of an exec: the processes of a main process that ended by itself may stay. */
+static bool has_left_cell(const struct jail *j)
+{
+	return j->run.cell_ops && j->run.cell_ops->has_ended(j);
+}
+
+/* An interpreter whose cell has ended lives on. */
 static bool end_everything(struct watch *w)
 {
-	if (!w->j->exec)
-		return jail_init_kill(w->j, w->seen.ended.is_alone);
-	bool has_ended_itself = w->seen.has_ended && (w->out->status == STATUS_EXITED ||
-						      w->out->status == STATUS_SIGNALED);
-	return session_exec_end(w->j, w->out->has_status && has_ended_itself);
+	bool has_ended_itself =
+	    w->seen.has_ended && w->out->has_status &&
+	    (w->out->status == STATUS_EXITED || w->out->status == STATUS_SIGNALED);
+	return has_left_cell(w->j) || w->j->ops->end(w->j, &w->seen.ended, has_ended_itself);
 }
 
 static bool has_output_left(const struct jail *j)
@@ -524,8 +511,7 @@ static int drain(struct watch *w, struct cj_error *err)
 
 static bool is_cell_running(const struct watch *w)
 {
-	return !session_cell_lives(w->j->run.cell) && !w->seen.has_ended &&
-	       w->fds[SOURCE_LINK].fd >= 0;
+	return !has_left_cell(w->j) && !w->seen.has_ended && w->fds[SOURCE_LINK].fd >= 0;
 }
 
 static int await_cell(struct watch *w, uint64_t until_ms, struct cj_error *err)
@@ -544,15 +530,15 @@ static int await_cell(struct watch *w, uint64_t until_ms, struct cj_error *err)
  */
 static int interrupt_cell(struct watch *w, struct cj_error *err)
 {
-	if (!session_cell_begin_end(w->j, w->out))
+	if (!w->j->run.cell_ops || !w->j->run.cell_ops->interrupt(w->j, w->out))
 		return 0;
 	w->is_rushed = true; /* else a write may block the interpreter */
 	const uint64_t begin_ms = clock_ms();
-	if (await_cell(w, begin_ms + CELL_INTERRUPT_MS / 2, err) < 0)
+	if (await_cell(w, begin_ms + INTERRUPT_MS / 2, err) < 0)
 		return -err->code;
 	if (is_cell_running(w))
-		(void)session_exec_interrupt(w->j);
-	return await_cell(w, begin_ms + CELL_INTERRUPT_MS, err);
+		(void)w->j->ops->interrupt(w->j);
+	return await_cell(w, begin_ms + INTERRUPT_MS, err);
 }
 
 static int watch_until_decided(struct watch *w, struct cj_error *err)
@@ -570,12 +556,12 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->run.started_ms;
-	if (out->has_status && out->status == STATUS_OOM && !j->exec)
+	if (out->has_status && out->status == STATUS_OOM && !j->is_shared)
 		process_usage_kill(j->handles.proc_fd); /* its memory may still grow: at once */
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
-	if (!session_cell_lives(j->run.cell) && !end_everything(&w))
+	if (!end_everything(&w))
 		w.was_signalled =
 		    true; /* a living process may hold the pipes: read what is there */
 	if (rc == 0)

@@ -6,7 +6,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/exec_view.h"
 #include "runtime/kernel/process/session_tree.h"
 #include "runtime/jail/usage/shared_memory.h"
 
@@ -101,7 +100,7 @@ static uint64_t measure_shared(const struct jail *j, uint64_t mapped_bytes)
 {
 	struct session_tree tree;
 	int proc_fd = j->handles.proc_fd;
-	if (!session_tree_list(proc_fd, j->exec ? session_exec_reaper(j) : 1, &tree))
+	if (!session_tree_list(proc_fd, j->parent_pid, &tree))
 		return 0;
 	return shared_memory_take(proc_fd, tree.pids, tree.count,
 				  mapped_bytes - j->plan->limits.memory_bytes / 2);
@@ -134,10 +133,9 @@ static void subtract_shared(struct usage_watch *w, const struct jail *j, struct 
 static bool take_of_exec(struct usage_watch *w, const struct jail *j, struct process_usage *now)
 {
 	struct session_tree tree;
-	pid_t reaper_pid = session_exec_reaper(j);
-	if (!session_tree_list(j->handles.proc_fd, reaper_pid, &tree))
+	if (!session_tree_list(j->handles.proc_fd, j->parent_pid, &tree))
 		return false;
-	const struct process_group group = { reaper_pid, tree.pids, tree.count, tree.is_whole };
+	const struct process_group group = { j->parent_pid, tree.pids, tree.count, tree.is_whole };
 	return process_usage_take_of(j->handles.proc_fd, &group, w->sampler, now);
 }
 
@@ -146,9 +144,9 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
-	bool is_whole =
-	    j->exec ? take_of_exec(w, j, now)
-		    : process_usage_take(j->handles.proc_fd, j->handles.box_fd, w->sampler, now);
+	bool is_whole = j->is_shared ? take_of_exec(w, j, now)
+				     : process_usage_take(j->handles.proc_fd, j->handles.box_fd,
+							  w->sampler, now);
 	if (is_whole)
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)

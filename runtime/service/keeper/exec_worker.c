@@ -35,7 +35,7 @@ static struct work make_work(const struct exec_order *order)
 /* The cell had not begun, or the interpreter waits for the next one. */
 static bool is_kept(const struct work *w)
 {
-	return !w->driver.cell.outcome.number || session_cell_lives(&w->driver.cell);
+	return !w->driver.cell.outcome.number || w->driver.cell.has_ended;
 }
 
 static int check_cell(const struct work *w, struct cj_error *err)

@@ -106,7 +106,7 @@ static int prepare(struct keeper *k, struct cj_error *err)
 		return -err->code;
 	}
 	w->plan.is_divided = true;
-	return jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
+	return session_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
 }
 
 static int send_begin(const struct keeper *k, struct cj_error *err)

@@ -16,7 +16,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/service/worker/work.h"
-#include "runtime/session/session_times.h"
+#include "runtime/session/session.h"
 
 /* From the end of a session until its workers are killed: they send their results meanwhile. */
 #define SESSION_END_MS 10000

@@ -21,7 +21,7 @@
 #include "runtime/service/queue/pool.h"
 #include "runtime/run/request/request.h"
 #include "runtime/service/queue/runs.h"
-#include "runtime/session/session_times.h"
+#include "runtime/session/session.h"
 
 struct audit;
 struct exchange;

@@ -20,6 +20,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/run/request/request.h"
 #include "runtime/service/worker/work.h"
+#include "runtime/session/session.h"
 
 struct waiting {
 	struct work work;
@@ -92,7 +93,7 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 		w->work.tier = TIER_COLD; /* to start an interpreter ahead would take longer */
 		return 0;
 	}
-	if (jail_prepare(&w->work.plan, w->work.jail_name, &w->work.driver.jail, err) < 0)
+	if (session_prepare(&w->work.plan, w->work.jail_name, &w->work.driver.jail, err) < 0)
 		return -err->code;
 	return w->work.tier == TIER_INTERPRETER ? start_interpreter(w, err) : 0;
 }

@@ -14,14 +14,13 @@
 #define CHUNK 65536
 #define READS 16 /* of one turn: the program's streams are read in between */
 
-int session_cell_fd(const struct session_cell *c)
+static struct pollfd watch(const struct jail *j)
 {
-	return c && !c->has_ended ? c->channel_fd : -1;
-}
-
-short session_cell_events(const struct session_cell *c)
-{
-	return (short)(POLLIN | (c && c->sent < c->size ? POLLOUT : 0));
+	const struct session_cell *c = j->run.cell;
+	return (struct pollfd){
+		.fd = c->has_ended ? -1 : c->channel_fd,
+		.events = (short)(POLLIN | (c->sent < c->size ? POLLOUT : 0)),
+	};
 }
 
 /* A program may have closed the other end.  Then the end of its process, or the time limit, ends
@@ -72,7 +71,7 @@ static int turn(struct session_cell *c, struct cj_error *err)
 	return rc;
 }
 
-void session_cell_serve(struct jail *j, struct outcome *out)
+static void serve(struct jail *j, struct outcome *out)
 {
 	struct session_cell *c = j->run.cell;
 	struct cj_error broken = { 0 };
@@ -91,17 +90,24 @@ void session_cell_serve(struct jail *j, struct outcome *out)
 	}
 }
 
-bool session_cell_begin_end(const struct jail *j, const struct outcome *out)
+static bool interrupt(const struct jail *j, const struct outcome *out)
 {
 	bool may_live = out->status == STATUS_TIMEOUT || out->status == STATUS_CANCELLED ||
 			out->status == STATUS_OUTPUT_LIMIT;
-	return j->run.cell && !j->run.cell->has_ended && may_live && session_exec_interrupt(j);
+	return !j->run.cell->has_ended && may_live && j->ops->interrupt(j);
 }
 
-bool session_cell_lives(const struct session_cell *c)
+static bool has_ended(const struct jail *j)
 {
-	return c && c->has_ended;
+	return j->run.cell->has_ended;
 }
+
+const struct cell_ops session_cell_ops = {
+	.watch = watch,
+	.serve = serve,
+	.interrupt = interrupt,
+	.has_ended = has_ended,
+};
 
 void session_cell_fini(struct session_cell *c)
 {

@@ -5,7 +5,7 @@
  * A cell is an exec whose main process runs already and goes on after it.  The supervisor watches
  * it as any program, and the channel beside it: there the interpreter says that the cell has ended.
  * Whatever else ends a cell (its time limit, its caller, its output limit) first sends SIGINT to
- * the interpreter, which has CELL_INTERRUPT_MS to end the cell; else its processes are killed.
+ * the interpreter, which has INTERRUPT_MS to end the cell; else its processes are killed.
  * After half of that time SIGINT is sent once more.
  */
 #pragma once
@@ -15,11 +15,9 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/jail/jail_ops.h"
 #include "runtime/session/repl/repl_channel.h"
-#include "runtime/session/session_times.h"
-
-struct jail;
-struct outcome;
+#include "runtime/session/session.h"
 
 struct session_cell {
 	int channel_fd;   /* borrowed, non-blocking; -1: its end was reached */
@@ -37,28 +35,8 @@ struct session_cell {
 		.channel_fd = -1                                                                   \
 	}
 
-/* In the supervisor; c NULL: the program is no cell. */
-
-/* For poll(2): -1 when nothing more is to come; POLLIN, and POLLOUT while there is more to send. */
-int session_cell_fd(const struct session_cell *c);
-short session_cell_events(const struct session_cell *c);
-
-/*
- * session_cell_serve - send and receive what is possible without blocking.
- *
- * Decides *out when the cell has ended, or when the channel has what no interpreter of ours sends:
- * the interpreter is killed then.
- */
-void session_cell_serve(struct jail *j, struct outcome *out);
-
-/*
- * session_cell_begin_end - what decided *out was not the end of the cell: interrupts it, if the
- * decision lets its interpreter live.  False: it does not, or this is no cell.
- */
-bool session_cell_begin_end(const struct jail *j, const struct outcome *out);
-
-/* Has the cell ended, so that its interpreter waits for the next one? */
-bool session_cell_lives(const struct session_cell *c);
+/* For start_cell().  What no interpreter of ours sends ends the cell and its interpreter. */
+extern const struct cell_ops session_cell_ops;
 
 void session_cell_fini(struct session_cell *c);
 #define auto_session_cell __attribute__((cleanup(session_cell_fini)))

@@ -14,6 +14,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/session/exec_view.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_state.h"
 #include "runtime/jail/supervise/start.h"
@@ -352,6 +353,7 @@ int session_cell_start(struct session_interpreter *i, const struct program *prog
 	cell->outcome.is_new = i->is_new && i->cells == 1;
 	repl_reader_init(&cell->reader, &cell->arena, &cell->outcome);
 	hash_code(i->view, program);
-	start_cell(i->view, cell, program, io);
+	session_exec_begin_cell(i->view);
+	start_cell(i->view, cell, &session_cell_ops, program, io);
 	return 0;
 }

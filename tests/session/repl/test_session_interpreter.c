@@ -105,7 +105,7 @@ static void note_cell(const struct outcome *out, const struct session_cell *cell
 	to->status = out->status;
 	to->exit_code = out->exit_code;
 	to->signal = out->signal;
-	to->lives = session_cell_lives(cell);
+	to->lives = cell->has_ended;
 	to->is_new = cell->outcome.is_new;
 	to->has_exception = cell->outcome.exception_type != NULL;
 	(void)snprintf(to->value, sizeof(to->value), "%s",

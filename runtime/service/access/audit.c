@@ -28,25 +28,13 @@
 /* --- the event -------------------------------------------------------------------- */
 
 struct record {
-	const struct audit_run *run;
+	const struct run_order *order;
+	enum tier tier;                      /* of a run */
 	const struct summary *end;           /* NULL: the run is about to start */
-	const struct audit_session *session; /* instead of a run */
+	const struct audit_session *session; /* NULL: it is of a run */
 	struct timespec time;
 	char trace_id[33];
 };
-
-static void stamp(struct record *r, const struct trace *trace)
-{
-	(void)clock_gettime(CLOCK_REALTIME, &r->time); /* cannot fail: clock_gettime(2) */
-	(void)snprintf(r->trace_id, sizeof(r->trace_id), "%.32s", trace->traceparent + 3);
-}
-
-static struct record record_of(const struct audit_run *run, const struct summary *end)
-{
-	struct record r = { .run = run, .end = end };
-	stamp(&r, run->trace);
-	return r;
-}
 
 /* The same name in the file and in the journal. */
 static const char *event_of(const struct record *r)
@@ -56,9 +44,9 @@ static const char *event_of(const struct record *r)
 	return r->end ? "end" : "start";
 }
 
-static const char *tier_of(const struct audit_run *run)
+static const char *tier_of(const struct record *r)
 {
-	return run->session ? "session" : tier_names[run->tier];
+	return r->order->session[0] ? "session" : tier_names[r->tier];
 }
 
 /* --- the line --------------------------------------------------------------------- */
@@ -92,55 +80,54 @@ static void put_end(struct json_writer *w, const struct summary *s)
 	json_member_u64(w, "denied_syscalls", s->denied_syscalls);
 }
 
-static void put_line_head(struct json_writer *w, const struct record *r, const char *id)
+static void put_line_head(struct json_writer *w, const struct record *r)
 {
+	const struct run_order *o = r->order;
+
 	json_open_object(w);
 	put_text(w, "schema", "cejail.audit/1");
 	put_text(w, "event", event_of(r));
 	result_put_time(w, "time", &r->time);
-	put_text(w, "id", id);
+	put_text(w, "id", o->job.id);
+	put_text(w, "caller", o->caller);
+	put_text(w, "profile", o->profile);
+	put_text(w, "profile_sha256", o->job.profile_sha256);
+}
+
+static void put_trace(struct json_writer *w, const struct record *r)
+{
+	put_text(w, "request_id", r->order->job.trace.request_id);
+	put_text(w, "traceparent", r->order->job.trace.traceparent);
 }
 
 static void put_line(struct json_writer *w, const struct record *r)
 {
-	put_line_head(w, r, r->run->id);
-	put_text(w, "caller", r->run->caller);
-	put_text(w, "profile", r->run->profile);
-	put_text(w, "profile_sha256", r->run->profile_sha256);
-	put_text(w, "code_sha256", r->run->code_sha256);
-	json_member_u64(w, "code_bytes", r->run->code_bytes);
-	put_text(w, "request_sha256", r->run->request_sha256);
-	put_text(w, "tier", tier_of(r->run));
-	put_text(w, "session", r->run->session ? r->run->session : "");
-	put_text(w, "request_id", r->run->trace->request_id);
-	put_text(w, "traceparent", r->run->trace->traceparent);
+	put_line_head(w, r);
+	put_text(w, "code_sha256", r->order->code_sha256);
+	json_member_u64(w, "code_bytes", r->order->code_bytes);
+	put_text(w, "request_sha256", r->order->request_sha256);
+	put_text(w, "tier", tier_of(r));
+	put_text(w, "session", r->order->session);
+	put_trace(w, r);
 	if (r->end)
 		put_end(w, r->end);
 	json_close_object(w);
-}
-
-static void put_session_end(struct json_writer *w, const struct audit_session *s)
-{
-	put_text(w, "reason", s->reason);
-	json_member_u64(w, "execs", s->execs);
-	json_member_u64(w, "duration_ms", s->duration_ms);
-	json_member_u64(w, "cpu_ms", s->cpu_ms);
 }
 
 static void put_session_line(struct json_writer *w, const struct record *r)
 {
 	const struct audit_session *s = r->session;
 
-	put_line_head(w, r, s->id);
-	put_text(w, "caller", s->caller);
-	put_text(w, "profile", s->profile);
-	put_text(w, "profile_sha256", s->profile_sha256);
-	put_text(w, "request_sha256", s->request_sha256);
-	put_text(w, "request_id", s->trace->request_id);
-	put_text(w, "traceparent", s->trace->traceparent);
+	put_line_head(w, r);
+	put_text(w, "request_sha256", r->order->request_sha256);
+	put_trace(w, r);
 	put_text(w, "context", s->context);
-	if (s->reason)
-		put_session_end(w, s);
+	if (s->reason) {
+		put_text(w, "reason", s->reason);
+		json_member_u64(w, "execs", s->execs);
+		json_member_u64(w, "duration_ms", s->duration_ms);
+		json_member_u64(w, "cpu_ms", s->cpu_ms);
+	}
 	json_close_object(w);
 }
 
@@ -273,28 +260,32 @@ static void put_entry_head(struct entry *e, const struct record *r, const char *
 	put_field(e, "CEJAIL_EVENT", event_of(r));
 }
 
+static void put_entry_order(struct entry *e, const struct run_order *o)
+{
+	put_field(e, "CEJAIL_CALLER", o->caller);
+	put_field(e, "CEJAIL_PROFILE", o->profile);
+	put_if(e, "CEJAIL_PROFILE_SHA256", o->job.profile_sha256);
+	put_if(e, "CEJAIL_REQUEST_SHA256", o->request_sha256);
+	put_field(e, "CEJAIL_REQUEST_ID", o->job.trace.request_id);
+}
+
 static void put_entry(struct entry *e, const struct record *r)
 {
-	const struct audit_run *run = r->run;
+	const struct run_order *o = r->order;
 	char message[TEXT_MAX];
 	if (r->end)
-		(void)snprintf(message, sizeof(message), "run %.64s of %.64s ended: %s", run->id,
-			       run->caller, status_names[r->end->status]);
+		(void)snprintf(message, sizeof(message), "run %.64s of %.64s ended: %s", o->job.id,
+			       o->caller, status_names[r->end->status]);
 	else
-		(void)snprintf(message, sizeof(message), "run %.64s of %.64s starts", run->id,
-			       run->caller);
+		(void)snprintf(message, sizeof(message), "run %.64s of %.64s starts", o->job.id,
+			       o->caller);
 	put_entry_head(e, r, message, r->end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
-	put_field(e, "CEJAIL_RUN_ID", run->id);
-	put_field(e, "CEJAIL_CALLER", run->caller);
-	put_field(e, "CEJAIL_PROFILE", run->profile);
-	put_if(e, "CEJAIL_PROFILE_SHA256", run->profile_sha256);
-	put_if(e, "CEJAIL_CODE_SHA256", run->code_sha256);
-	put_number(e, "CEJAIL_CODE_BYTES", run->code_bytes);
-	put_if(e, "CEJAIL_REQUEST_SHA256", run->request_sha256);
-	put_field(e, "CEJAIL_TIER", tier_of(run));
-	if (run->session)
-		put_field(e, "CEJAIL_SESSION", run->session);
-	put_field(e, "CEJAIL_REQUEST_ID", run->trace->request_id);
+	put_field(e, "CEJAIL_RUN_ID", o->job.id);
+	put_entry_order(e, o);
+	put_if(e, "CEJAIL_CODE_SHA256", o->code_sha256);
+	put_number(e, "CEJAIL_CODE_BYTES", o->code_bytes);
+	put_field(e, "CEJAIL_TIER", tier_of(r));
+	put_if(e, "CEJAIL_SESSION", o->session);
 	put_if(e, "TRACE_ID", r->trace_id);
 	if (r->end)
 		put_end_fields(e, r->end);
@@ -305,16 +296,13 @@ static void put_session_entry(struct entry *e, const struct record *r)
 	const struct audit_session *s = r->session;
 	char message[TEXT_MAX];
 
-	(void)snprintf(message, sizeof(message), "session %.64s of %.64s %s%.32s", s->id, s->caller,
-		       s->reason ? "ended: " : "starts", s->reason ? s->reason : "");
+	(void)snprintf(message, sizeof(message), "session %.64s of %.64s %s%.32s", r->order->job.id,
+		       r->order->caller, s->reason ? "ended: " : "starts",
+		       s->reason ? s->reason : "");
 	put_entry_head(e, r, message,
 		       s->reason ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
-	put_field(e, "CEJAIL_SESSION", s->id);
-	put_field(e, "CEJAIL_CALLER", s->caller);
-	put_field(e, "CEJAIL_PROFILE", s->profile);
-	put_if(e, "CEJAIL_PROFILE_SHA256", s->profile_sha256);
-	put_if(e, "CEJAIL_REQUEST_SHA256", s->request_sha256);
-	put_field(e, "CEJAIL_REQUEST_ID", s->trace->request_id);
+	put_field(e, "CEJAIL_SESSION", r->order->job.id);
+	put_entry_order(e, r->order);
 	put_if(e, "TRACE_ID", r->trace_id);
 	if (!s->reason)
 		return;
@@ -459,11 +447,14 @@ bool audit_is_on(const struct audit *a)
 }
 
 /* Each sink gets the event even if the other one fails; *err is the first failure. */
-static int write_record(struct audit *a, const struct record *r, struct cj_error *err)
+static int write_record(struct audit *a, struct record r, struct cj_error *err)
 {
 	struct cj_error second = { 0 };
-	int rc = a->file_fd >= 0 ? write_file(a, r, err) : 0;
-	int rc_journal = a->journal_fd >= 0 ? write_journal(a, r, rc < 0 ? &second : err) : 0;
+
+	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
+	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", r.order->job.trace.traceparent + 3);
+	int rc = a->file_fd >= 0 ? write_file(a, &r, err) : 0;
+	int rc_journal = a->journal_fd >= 0 ? write_journal(a, &r, rc < 0 ? &second : err) : 0;
 	if (rc < 0 || rc_journal < 0) {
 		a->failures++;
 		rc = cj_wrap(err, "audit");
@@ -474,22 +465,13 @@ static int write_record(struct audit *a, const struct record *r, struct cj_error
 	return 0;
 }
 
-int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err)
+int audit_run(struct audit *a, const struct run_order *run, enum tier tier,
+	      const struct summary *end, struct cj_error *err)
 {
-	const struct record r = record_of(run, NULL);
-	return write_record(a, &r, err);
-}
-
-int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,
-	      struct cj_error *err)
-{
-	const struct record r = record_of(run, s);
-	return write_record(a, &r, err);
+	return write_record(a, (struct record){ .order = run, .tier = tier, .end = end }, err);
 }
 
 int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err)
 {
-	struct record r = { .session = session };
-	stamp(&r, session->trace);
-	return write_record(a, &r, err);
+	return write_record(a, (struct record){ .order = session->order, .session = session }, err);
 }

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
-#include "runtime/service/worker/job.h"
 #include "runtime/service/config/service_config.h"
+#include "runtime/service/queue/runs.h"
 
 /* journalctl MESSAGE_ID=... */
 #define AUDIT_MESSAGE_SESSION_START "5a6d3c0f9be44f1c8d2a7e15b06c94d3"
@@ -42,29 +42,19 @@ void audit_close(struct audit *a);
 int audit_reopen(struct audit *a, struct cj_error *err);
 bool audit_is_on(const struct audit *a);
 
-struct audit_run {
-	const char *id, *caller, *profile;
-	/* "" where unknown; request_sha256 is the hash of the whole body */
-	const char *profile_sha256, *code_sha256, *request_sha256;
-	uint64_t code_bytes;
-	const struct trace *trace;
-	enum tier tier;
-	const char *session; /* the id of the session that it is an exec of, or NULL */
-};
 /*
+ * audit_run - the line of a run that is about to start (`end` is NULL), or has ended.
+ *
  * Fails: a sink did not get the whole line.  A profile with "audit": "required" does not run then.
  */
-int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err);
-int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,
-	      struct cj_error *err);
+int audit_run(struct audit *a, const struct run_order *run, enum tier tier,
+	      const struct summary *end, struct cj_error *err);
 
 /* A session, whose execs are runs. */
 struct audit_session {
-	const char *id, *caller, *profile;
-	const char *profile_sha256, *request_sha256;
+	const struct run_order *order;
 	const char *context; /* "none" or "repl" */
-	const struct trace *trace;
-	const char *reason; /* of the end; NULL: it is about to start */
+	const char *reason;  /* of the end; NULL: it is about to start */
 	uint64_t execs, duration_ms, cpu_ms;
 };
 int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err);

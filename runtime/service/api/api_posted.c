@@ -192,30 +192,31 @@ static bool wants_events(const struct exchange *x)
 	return accept && strcasestr(accept, "application/x-ndjson") != NULL;
 }
 
-struct execution_order posted_order(struct posted *p, const char *id)
+struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id)
 {
-	struct api_call *c = p->call;
-	bool is_cold = p->request.fit == FIT_COLD;
-	const struct execution_order order = {
-		.exchange = c->exchange,
-		.account = c->account,
-		.id = id,
-		.profile = p->request.profile,
-		.profile_sha256 = p->profile->profile_sha256,
-		.trace = exchange_trace(c->exchange),
-		.terms = { .fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
-			   .why_cold = is_cold ? BYPASS_REQUEST : BYPASS_CEILING,
-			   .wants_events = wants_events(c->exchange),
-			   .may_name_host_paths = c->account->rights->host_paths,
-			   .audit_required = p->profile->audit_required || p->asked.audit_required,
-			   .clamp = p->clamp,
-			   .wall_ms = p->asked.wall_ms,
-			   .output_bytes = p->asked.output_bytes },
-		.code = p->request.code,
-		.body = p->body,
-		.body_size = p->size,
+	const struct account *account = p->call->account;
+	struct run_order o = {
+		.job = { .kind = kind,
+			 .trace = *exchange_trace(p->call->exchange),
+			 .wants_events = wants_events(p->call->exchange),
+			 .may_name_host_paths = account->rights->host_paths,
+			 .clamp = p->clamp,
+			 .body_size = p->size },
+		.account = p->call->account,
+		.code_bytes = p->request.code.size,
+		.fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
+		.why_cold = p->request.fit == FIT_COLD ? BYPASS_REQUEST : BYPASS_CEILING,
+		.audit_required = p->profile->audit_required || p->asked.audit_required,
+		.wall_ms = p->asked.wall_ms,
+		.output_bytes = p->asked.output_bytes,
 	};
 
-	p->body = NULL; /* moved */
-	return order;
+	o.job.body = take_ptr(p->body);
+	(void)snprintf(o.job.id, sizeof(o.job.id), "%s", id);
+	(void)snprintf(o.caller, sizeof(o.caller), "%s", account->name);
+	(void)snprintf(o.profile, sizeof(o.profile), "%s", p->request.profile);
+	memcpy(o.job.profile_sha256, p->profile->profile_sha256, sizeof(o.job.profile_sha256));
+	if (p->request.code.bytes)
+		sha256_hex(p->request.code.bytes, p->request.code.size, o.code_sha256);
+	return o;
 }

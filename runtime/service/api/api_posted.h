@@ -44,8 +44,8 @@ bool posted_validate(struct posted *p, const struct config *base);
 /* Room in the queue, and an id that is free. */
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 
-/* The run that it asks for.  Moves the body: execution_begin() takes it. */
-struct execution_order posted_order(struct posted *p, const char *id);
+/* What was decided about it, with the body, which moves. */
+struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id);
 
 void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err,
 		   uint64_t retry_ms);

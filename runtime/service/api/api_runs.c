@@ -21,10 +21,11 @@
 
 static void take(struct posted *p, const char *id)
 {
-	const struct execution_order order = posted_order(p, id);
+	const struct run_order order = posted_order(p, JOB_RUN, id);
+	const struct execution_ops ops = { .exchange = p->call->exchange };
 	struct cj_error err = { 0 };
 
-	if (execution_begin(p->call->api->executions, &order, NULL, &err) < 0)
+	if (execution_begin(p->call->api->executions, &order, &ops, NULL, &err) < 0)
 		posted_fail(p, &err, "queue a run");
 }
 
@@ -71,13 +72,13 @@ static void put_ending(struct json_writer *w, const struct run *run)
 static void put_run(struct json_writer *w, const struct run *run)
 {
 	json_open_object(w);
-	json_member_text(w, "id", run->id);
-	json_member_text(w, "profile", run->profile);
-	if (run->session[0])
-		json_member_text(w, "session", run->session);
+	json_member_text(w, "id", run->order.job.id);
+	json_member_text(w, "profile", run->order.profile);
+	if (run->order.session[0])
+		json_member_text(w, "session", run->order.session);
 	json_member_text(w, "state", run_state_names[run->state]);
 	json_member_text(w, "tier", run->has_tier ? tier_names[run->tier] : NULL);
-	json_member_text(w, "request_id", run->trace.request_id);
+	json_member_text(w, "request_id", run->order.job.trace.request_id);
 	put_time(w, "created_at", run->created_ms);
 	put_time(w, "started_at", run->started_ms);
 	put_time(w, "ended_at", run->ended_ms);
@@ -97,7 +98,7 @@ void api_list_runs(struct api_call *c)
 		json_open_array(w);
 		for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 			TAILQ_FOREACH(run, &runs->lists[i], link)
-				if (strcmp(run->caller, c->account->name) == 0)
+				if (strcmp(run->order.caller, c->account->name) == 0)
 					put_run(w, run);
 		json_close_array(w);
 		json_close_object(w);

@@ -67,18 +67,16 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 {
 	struct api_call *c = p->call;
 	bool is_detached = p->request.detach;
-	struct exec_order order = { .run = posted_order(p, id),
+	struct exec_order order = { .run = posted_order(p, JOB_EXEC, id),
+				    .exchange = is_detached ? NULL : c->exchange,
 				    .is_detached = is_detached,
 				    .is_cell = e->is_repl && p->request.has_code,
 				    .has_stdin = p->request.open_stdin };
 	struct exec_entry *x = NULL;
 	struct cj_error err = { 0 };
 
-	order.run.terms.audit_required |= keeper_is_audit_required(e);
-	if (is_detached) {
-		order.run.exchange = NULL;
-		order.run.terms.wants_events = false;
-	}
+	order.run.audit_required |= keeper_is_audit_required(e);
+	order.run.job.wants_events &= !is_detached;
 	enum api_code why = keeper_exec(c->api->keepers, e, &order, &x, &err);
 	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
@@ -153,7 +151,7 @@ void api_cancel_exec(struct api_call *c)
 		return;
 	}
 	struct session_entry *e = x->session;
-	execution_cancel((struct run *)x->run);
+	execution_cancel(x->run);
 	/* a queued one is finished now, and may be forgotten already */
 	x = session_entry_find_exec(e, c->names.ids[1]);
 	if (x)

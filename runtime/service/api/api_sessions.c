@@ -2,6 +2,7 @@
 /* /v1/sessions: created, listed, renewed, ended.  Acts: replies. */
 #include "runtime/service/api/api_sessions.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "profiles/plan/plan.h"
@@ -97,12 +98,9 @@ static void create(struct posted *p, struct config *own)
 {
 	struct api_call *c = p->call;
 	struct cj_error err = { 0 };
-	char id[PLAN_ID_MAX];
 	struct keeper_order order = {
 		.exchange = c->exchange,
-		.session = { .id = id,
-			     .profile = p->request.profile,
-			     .account = c->account,
+		.session = { .account = c->account,
 			     .is_repl = p->request.wants_repl,
 			     .memory_bytes = p->asked.memory_bytes,
 			     .lease_ms = p->request.lease_ms,
@@ -110,21 +108,21 @@ static void create(struct posted *p, struct config *own)
 			     .renew_on_use = p->request.renew_on_use,
 			     .now_ms = clock_ms(),
 			     .epoch_ms = clock_epoch_ms() },
-		.trace = exchange_trace(c->exchange),
-		.fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
-		.may_name_host_paths = c->account->rights->host_paths,
-		.audit_required = own->audit_required || p->asked.audit_required,
-		.clamp = p->clamp,
 		.profile = own,
 		.config = &p->asked,
 		.arena = &p->arena,
-		.body = p->body,
-		.body_size = p->size,
 	};
+	char id[PLAN_ID_MAX];
 
 	if (!has_room(p, &order.session))
 		return;
-	if (plan_mint_id(id, &err) < 0 || keeper_begin(c->api->keepers, &order, &err) < 0)
+	int rc = plan_mint_id(id, &err);
+	if (rc == 0) {
+		order.run = posted_order(p, JOB_SESSION, id);
+		rc = keeper_begin(c->api->keepers, &order, &err);
+		free(order.run.job.body);
+	}
+	if (rc < 0)
 		posted_fail(p, &err, "create a session");
 }
 

@@ -156,46 +156,32 @@ static void on_complete(void *context, const char *result, size_t size, enum api
 	h->next_ms = h->probed_ms + (h->succeeded ? h->interval_ms : PROBE_RETRY_MS);
 }
 
-static int write_probe(const struct health *h, char **out_body, size_t *out_size,
-		       struct cj_error *err)
-{
-	int size = asprintf(out_body, "{\"profile\":\"%s\",\"command\":[\"true\"]}", h->profile);
-
-	if (size < 0)
-		return cj_fail(err, ENOMEM, "write the probe");
-	*out_size = (size_t)size;
-	return 0;
-}
-
 static int begin_probe(struct health *h, struct cj_error *err)
 {
+	const struct execution_ops ops = { .on_complete = on_complete, .context = h };
 	const struct config *profile = NULL;
-	struct trace trace;
-	char id[PLAN_ID_MAX], *body = NULL;
-	size_t size = 0;
+	struct run_order order = {
+		.job = { .kind = JOB_RUN, .may_name_host_paths = true },
+		.account = &h->account,
+		.fit = FIT_COLD, /* a cold worker: the probe tests all steps */
+		.why_cold = BYPASS_COUNT,
+	};
+	struct job *job = &order.job;
 
 	if (profile_cache_get(h->context.profiles, h->profile, &profile, err) < 0 ||
-	    plan_mint_id(id, err) < 0 || trace_adopt(NULL, NULL, &trace, err) < 0 ||
-	    write_probe(h, &body, &size, err) < 0)
+	    plan_mint_id(job->id, err) < 0 || trace_adopt(NULL, NULL, &job->trace, err) < 0)
 		return -err->code;
-	const struct execution_order order = {
-		.account = &h->account,
-		.id = id,
-		.profile = h->profile,
-		.profile_sha256 = profile->profile_sha256,
-		.trace = &trace,
-		.terms = { .fit = FIT_COLD,
-			   .why_cold = BYPASS_COUNT, /* a cold worker: the probe tests all steps */
-			   .may_name_host_paths = true,
-			   .audit_required = profile->audit_required,
-			   .wall_ms = profile->wall_ms,
-			   .output_bytes = profile->output_bytes },
-		.body = body,
-		.body_size = size,
-		.on_complete = on_complete,
-		.context = h,
-	};
-	return execution_begin(h->context.executions, &order, NULL, err);
+	int size = asprintf(&job->body, "{\"profile\":\"%s\",\"command\":[\"true\"]}", h->profile);
+	if (size < 0)
+		return cj_fail(err, ENOMEM, "write the probe");
+	job->body_size = (size_t)size;
+	memcpy(job->profile_sha256, profile->profile_sha256, sizeof(job->profile_sha256));
+	(void)snprintf(order.caller, sizeof(order.caller), "%s", h->account.name);
+	(void)snprintf(order.profile, sizeof(order.profile), "%s", h->profile);
+	order.audit_required = profile->audit_required;
+	order.wall_ms = profile->wall_ms;
+	order.output_bytes = profile->output_bytes;
+	return execution_begin(h->context.executions, &order, &ops, NULL, err);
 }
 
 int health_tick(struct health *h, uint64_t now_ms)

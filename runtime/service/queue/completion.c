@@ -16,7 +16,6 @@
 void execution_destroy(struct execution *e)
 {
 	worker_conn_destroy(&e->conn);
-	free(e->body);
 	free(e);
 }
 
@@ -30,7 +29,7 @@ void execution_report_dropped(struct execution *e)
 		return;
 	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
 			    (unsigned long long)e->dropped);
-	if (exchange_put(e->exchange, line, (size_t)size, false))
+	if (exchange_put(e->ops.exchange, line, (size_t)size, false))
 		e->dropped = 0;
 }
 
@@ -48,10 +47,10 @@ static void put_error(const struct execution *e, struct exchange *x, enum api_co
 static void answer_failure(struct execution *e, enum api_code why)
 {
 	const char *message = why == API_SESSION_ENDED ? e->host_ended : NULL;
-	struct exchange *x = take_ptr(e->exchange);
+	struct exchange *x = take_ptr(e->ops.exchange);
 
-	if (e->on_complete)
-		e->on_complete(e->context, NULL, 0, why);
+	if (e->ops.on_complete)
+		e->ops.on_complete(e->ops.context, NULL, 0, why);
 	if (x && exchange_is_streaming(x)) {
 		put_error(e, x, why, message);
 		exchange_end_stream(x);
@@ -64,15 +63,15 @@ static void answer_failure(struct execution *e, enum api_code why)
 /* `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim. */
 static void answer_result(struct execution *e, const char *line, size_t size)
 {
-	struct exchange *x = e->exchange;
+	struct exchange *x = e->ops.exchange;
 	size_t before = sizeof(RESULT_BEFORE) - 1;
 	struct http_reply reply = { .status = 200,
 				    .content_type = "application/json",
 				    .skip = before,
 				    .size = size - before };
 
-	if (e->on_complete)
-		e->on_complete(e->context, line + before, size - before - 1, API_OK);
+	if (e->ops.on_complete)
+		e->ops.on_complete(e->ops.context, line + before, size - before - 1, API_OK);
 	if (!x)
 		return;
 	if (exchange_is_streaming(x)) {
@@ -90,43 +89,26 @@ static void answer_result(struct execution *e, const char *line, size_t size)
 		}
 		exchange_reply(x, &reply);
 	}
-	e->exchange = NULL;
+	e->ops.exchange = NULL;
 }
 
 /* --- the audit -------------------------------------------------------------- */
 
-static struct audit_run about(const struct execution *e)
-{
-	return (struct audit_run){
-		.id = e->run->id,
-		.caller = e->run->caller,
-		.profile = e->run->profile,
-		.profile_sha256 = e->profile_sha256,
-		.code_sha256 = e->code_sha256,
-		.request_sha256 = e->request_sha256,
-		.code_bytes = e->code_bytes,
-		.trace = &e->run->trace,
-		.tier = e->run->tier,
-		.session = e->host.session ? e->run->session : NULL,
-	};
-}
-
 bool execution_audit(struct execution *e, const struct summary *s)
 {
 	const struct executions_context *c = &e->all->context;
-	struct audit_run run = about(e);
 	struct cj_error err = { 0 };
 
 	if (!audit_is_on(c->audit))
-		return !e->terms.audit_required;
-	int rc = s ? audit_end(c->audit, &run, s, &err) : audit_start(c->audit, &run, &err);
+		return !e->run->order.audit_required;
+	int rc = audit_run(c->audit, &e->run->order, e->run->tier, s, &err);
 	if (rc == 0)
 		return true;
 	metrics_count_audit_failure(c->metrics);
 	slog_failure(SLOG_ERROR, execution_request_id(e), &err,
 		     s ? "write the audit line of a run's end"
 		       : "write the audit line of a run's start");
-	return !e->terms.audit_required;
+	return !e->run->order.audit_required;
 }
 
 /* --- completion ------------------------------------------------------------- */
@@ -137,8 +119,8 @@ static void finish_run(struct execution *e)
 	struct executions *all = e->all;
 	uint64_t request_us = clock_us() - e->begun_us;
 
-	metrics_count_run(all->context.metrics, e->run->profile,
-			  e->host.session ? METRICS_IN_SESSION : e->run->tier, &e->run->summary,
+	metrics_count_run(all->context.metrics, e->run->order.profile,
+			  e->ops.spawn ? METRICS_IN_SESSION : e->run->tier, &e->run->summary,
 			  request_us);
 	runs_finish(all->context.runs, e->run, clock_epoch_ms());
 	e->run = NULL;
@@ -155,11 +137,11 @@ static void log_failure(const struct execution *e)
 {
 	const struct summary *s = &e->run->summary;
 
-	bool is_probe = e->on_complete && !e->host.session;
+	bool is_probe = e->ops.on_complete && !e->ops.spawn;
 
 	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
-		slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s: %s", e->run->id,
-		     e->run->profile, s->error_stage, s->error_message);
+		slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s: %s",
+		     e->run->order.job.id, e->run->order.profile, s->error_stage, s->error_message);
 }
 
 void execution_complete(struct execution *e, const char *line, size_t size)
@@ -189,8 +171,8 @@ void execution_fail(struct execution *e, const char *why)
 			     .error_stage = "service" };
 
 	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", why);
-	slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s", e->run->id, e->run->profile,
-	     why);
+	slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s", e->run->order.job.id,
+	     e->run->order.profile, why);
 	use_own_summary(e, &s);
 	answer_failure(e, API_INTERNAL);
 	finish_run(e);
@@ -209,20 +191,25 @@ void execution_fail_at_host(struct execution *e, const char *why)
 {
 	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
 
-	slog(SLOG_WARNING, execution_request_id(e), "exec %s of session %s: %s", e->run->id,
-	     e->run->session, why);
+	slog(SLOG_WARNING, execution_request_id(e), "exec %s of session %s: %s",
+	     e->run->order.job.id, e->run->order.session, why);
 	use_own_summary(e, &s);
 	answer_failure(e, API_TOO_MANY_WAITING);
 	finish_run(e);
+}
+
+static const char *session_of(const struct execution *e)
+{
+	return e->ops.spawn ? e->run->order.session : NULL;
 }
 
 /* The result of a run that was cancelled before a worker could write it. */
 static char *write_cancelled(const struct execution *e, size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct result_about profile = { .profile_name = e->run->profile,
-					      .profile_sha256 = e->profile_sha256,
-					      .session = e->host.session ? e->run->session : NULL };
+	const struct result_about profile = { .profile_name = e->run->order.profile,
+					      .profile_sha256 = e->run->order.job.profile_sha256,
+					      .session = session_of(e) };
 	struct cj_error err = { 0 };
 	struct outcome o;
 	const char *text = NULL;
@@ -230,9 +217,9 @@ static char *write_cancelled(const struct execution *e, size_t *out_size)
 
 	if (!w)
 		return NULL;
-	outcome_init(&o, e->run->id, 0);
+	outcome_init(&o, e->run->order.job.id, 0);
 	outcome_decide(&o, STATUS_CANCELLED);
-	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", e->code_sha256);
+	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", e->run->order.code_sha256);
 	json_open_object(w);
 	json_member_text(w, "type", "result");
 	json_put_key(w, "result");

@@ -10,7 +10,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/report/events.h"
 #include "runtime/service/queue/execution_parts.h"
 #include "runtime/service/operations/slog.h"
 
@@ -68,18 +67,16 @@ static void on_taken(void *holder)
 
 static void begin_stream(struct execution *e)
 {
-	if (!exchange_is_streaming(e->exchange))
-		exchange_begin_stream(e->exchange, on_taken);
+	if (!exchange_is_streaming(e->ops.exchange))
+		exchange_begin_stream(e->ops.exchange, on_taken);
 }
 
 /* The worker waits for a slow caller, until the run's deadline or until it is cancelled. */
 static void forward_event(struct execution *e, const char *text, size_t size)
 {
-	struct exchange *x = e->exchange;
+	struct exchange *x = e->ops.exchange;
 
-	if (e->on_event && e->terms.wants_events)
-		e->on_event(e->context, text, size);
-	if (!x || !e->terms.wants_events)
+	if (!x || !e->run->order.job.wants_events)
 		return;
 	begin_stream(e);
 	execution_report_dropped(e);
@@ -98,44 +95,42 @@ static void forward_event(struct execution *e, const char *text, size_t size)
 	e->dropped++;
 }
 
-static bool is_event(const char *type)
-{
-	for (size_t i = 0; i < EVENT_TYPE_COUNT; i++)
-		if (strcmp(type, event_type_names[i]) == 0)
-			return true;
-	return false;
-}
-
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
 	struct execution *e = conn->owner;
 	struct readiness_line said;
-	char type[16];
 
 	if (!e->run)
 		return; /* lines after the result are ignored */
-	worker_conn_line_type(text, type);
-	if (strcmp(type, "summary") == 0) {
-		read_summary(e, text, size);
-	} else if (is_result(e, text, size)) {
-		if (e->terms.wants_events && e->exchange)
-			begin_stream(e);
-		execution_complete(e, text, size);
-	} else if (strcmp(type, "unready") == 0) {
+	switch (worker_conn_line(text)) {
+	case WORKER_READY:
+		if (!e->ops.spawn && e->run->tier == TIER_INTERPRETER)
+			pool_note_ready(e->all->context.pool, e->run->order.profile, text, size);
+		return;
+	case WORKER_UNREADY:
 		ready_read(text, size, &said);
-		if (e->host.session)
+		if (e->ops.spawn)
 			execution_fail_at_host(e, said.why);
 		else
 			execution_fail(e, said.why);
-	} else if (strcmp(type, "ready") == 0) {
-		if (!e->host.session && e->run->tier == TIER_INTERPRETER)
-			pool_note_ready(e->all->context.pool, e->run->profile, text, size);
-	} else if (is_event(type)) {
+		return;
+	case WORKER_EVENT:
 		forward_event(e, text, size);
-	} else {
-		e->is_broken = e->is_cancelled = true;
-		e->deadline_ms = 1; /* it fails at the next tick */
+		return;
+	case WORKER_SUMMARY:
+		read_summary(e, text, size);
+		return;
+	case WORKER_RESULT:
+		if (!is_result(e, text, size))
+			break;
+		if (e->run->order.job.wants_events && e->ops.exchange)
+			begin_stream(e);
+		execution_complete(e, text, size);
+		return;
+	default:
+		break;
 	}
+	worker_conn_break(conn, "it sent a line that the protocol does not have");
 }
 
 static void remove_exiting(struct execution *e)
@@ -151,7 +146,7 @@ static void on_ended(struct worker_conn *conn, const char *why)
 	char text[128];
 
 	/* The reason may be on its way: the end of the session. */
-	if (e->run && e->host.session && !e->host_ended) {
+	if (e->run && e->ops.spawn && !e->host_ended && !why[0]) {
 		e->is_lost = e->is_cancelled = true;
 		e->deadline_ms = clock_ms() + EXECUTION_LOST_MS;
 		return;
@@ -176,36 +171,20 @@ static void close_control(struct execution *e)
 
 /* --- starting --------------------------------------------------------------- */
 
-static int send_job(struct execution *e, struct cj_error *err)
-{
-	struct job job = {
-		.kind = e->host.session ? JOB_EXEC : JOB_RUN,
-		.trace = e->run->trace,
-		.wants_events = e->terms.wants_events,
-		.may_name_host_paths = e->terms.may_name_host_paths,
-		.clamp = e->terms.clamp,
-		.body = e->body,
-		.body_size = e->body_size,
-	};
-
-	(void)snprintf(job.id, sizeof(job.id), "%s", e->run->id);
-	memcpy(job.profile_sha256, e->profile_sha256, sizeof(job.profile_sha256));
-	return worker_send_job(&e->conn->worker, &job, err);
-}
-
 /* The worker that is prepared furthest for this request, or a new one. */
 static int find_worker(struct execution *e, struct cj_error *err)
 {
 	struct pool *pool = e->all->context.pool;
 
 	e->run->tier = TIER_COLD;
-	if (e->host.session)
-		return e->host.spawn(e->host.context, &e->conn, err);
+	if (e->ops.spawn)
+		return e->ops.spawn(e->ops.context, &e->conn, err);
 	e->run->has_tier = true;
-	e->conn = pool_take(pool, e->run->profile, e->terms.fit, &e->run->tier);
+	e->conn = pool_take(pool, e->run->order.profile, e->run->order.fit, &e->run->tier);
 	if (e->conn)
 		return 0;
-	return pool_spawn_new(pool, e->run->profile, e->terms.fit, &e->conn, &e->run->tier, err);
+	return pool_spawn_new(pool, e->run->order.profile, e->run->order.fit, &e->conn,
+			      &e->run->tier, err);
 }
 
 /* Which tier it got, and why. */
@@ -213,11 +192,12 @@ static void count_tier(const struct execution *e)
 {
 	const struct executions_context *c = &e->all->context;
 
-	metrics_count_pool(c->metrics, e->run->profile,
-			   pool_wanted_tier(c->pool, e->run->profile, e->terms.fit), e->run->tier);
-	metrics_count_bypass(c->metrics, e->run->profile,
-			     pool_bypass_of(c->pool, e->run->profile, e->terms.fit,
-					    e->terms.why_cold, e->run->tier));
+	metrics_count_pool(c->metrics, e->run->order.profile,
+			   pool_wanted_tier(c->pool, e->run->order.profile, e->run->order.fit),
+			   e->run->tier);
+	metrics_count_bypass(c->metrics, e->run->order.profile,
+			     pool_bypass_of(c->pool, e->run->order.profile, e->run->order.fit,
+					    e->run->order.why_cold, e->run->tier));
 }
 
 /*
@@ -226,7 +206,7 @@ static void count_tier(const struct execution *e)
  */
 static int hand_over(struct execution *e, struct cj_error *err)
 {
-	while (send_job(e, err) < 0) {
+	while (worker_send_job(&e->conn->worker, &e->run->order.job, err) < 0) {
 		bool was_cold = e->run->tier == TIER_COLD;
 		if (was_cold && err->code == EPIPE)
 			break;
@@ -237,8 +217,8 @@ static int hand_over(struct execution *e, struct cj_error *err)
 	e->conn->owner = e;
 	e->conn->line = on_line;
 	e->conn->ended = on_ended;
-	e->conn->line_max = LINE_MAX_OF(e->terms.output_bytes);
-	if (!e->host.session)
+	e->conn->line_max = LINE_MAX_OF(e->run->order.output_bytes);
+	if (!e->ops.spawn)
 		count_tier(e);
 	return 0;
 }
@@ -266,7 +246,7 @@ static void start(struct execution *e, uint64_t now_ms)
 		return;
 	}
 	runs_start(e->all->context.runs, e->run, clock_epoch_ms());
-	if (rc < 0 && e->host.session && err.code == EPIPE) {
+	if (rc < 0 && e->ops.spawn && err.code == EPIPE) {
 		e->host_ended = "the session has ended";
 		execution_fail_with_host(e);
 		execution_destroy(e);
@@ -279,11 +259,11 @@ static void start(struct execution *e, uint64_t now_ms)
 		execution_destroy(e);
 		return;
 	}
-	free(take_ptr(e->body));
-	if (e->exchange)
-		exchange_drop_body(e->exchange);
-	if (e->terms.wall_ms > 0)
-		e->deadline_ms = now_ms + e->terms.wall_ms + EXECUTION_GRACE_MS;
+	cj_free(&e->run->order.job.body);
+	if (e->ops.exchange)
+		exchange_drop_body(e->ops.exchange);
+	if (e->run->order.wall_ms > 0)
+		e->deadline_ms = now_ms + e->run->order.wall_ms + EXECUTION_GRACE_MS;
 	TAILQ_INSERT_TAIL(&e->all->running, e, link);
 }
 
@@ -293,9 +273,9 @@ static void on_caller_gone(void *holder)
 {
 	struct execution *e = holder;
 
-	e->exchange = NULL;
+	e->ops.exchange = NULL;
 	slog(SLOG_INFO, execution_request_id(e), "run %s: its caller disconnected or cancelled it",
-	     e->run->id);
+	     e->run->order.job.id);
 	execution_cancel(e->run);
 }
 
@@ -304,52 +284,26 @@ enum api_code executions_admit(const struct executions *e, const struct account 
 	return runs_admit(e->context.runs, a, e->limits.queue);
 }
 
-static struct run *add_run(struct executions *all, const struct execution_order *order)
-{
-	const struct run_order o = { .id = order->id,
-				     .profile = order->profile,
-				     .account = order->account,
-				     .trace = order->trace,
-				     .session = order->host.session,
-				     .gate = order->host.gate,
-				     .now_ms = clock_ms(),
-				     .epoch_ms = clock_epoch_ms(),
-				     .queue_ms = all->limits.queue_ms };
-
-	return runs_add(all->context.runs, &o);
-}
-
-int execution_begin(struct executions *all, const struct execution_order *order,
-		    const struct run **out_run, struct cj_error *err)
+int execution_begin(struct executions *all, const struct run_order *order,
+		    const struct execution_ops *ops, struct run **out_run, struct cj_error *err)
 {
 	struct execution *e = calloc(1, sizeof(*e));
-	struct run *run = e ? add_run(all, order) : NULL;
+	struct run *run = e ? runs_add(all->context.runs, order, clock_ms() + all->limits.queue_ms,
+				       clock_epoch_ms())
+			    : NULL;
 
 	if (!run) {
 		free(e);
-		free(order->body);
+		free(order->job.body);
 		return cj_fail(err, ENOMEM, "queue a run");
 	}
-	*e = (struct execution){ .all = all,
-				 .run = run,
-				 .exchange = order->exchange,
-				 .terms = order->terms,
-				 .host = order->host,
-				 .code_bytes = order->code.size,
-				 .body = order->body,
-				 .body_size = order->body_size,
-				 .on_event = order->on_event,
-				 .on_complete = order->on_complete,
-				 .context = order->context };
-	e->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();
-	(void)snprintf(e->profile_sha256, sizeof(e->profile_sha256), "%s", order->profile_sha256);
-	if (order->code.bytes)
-		sha256_hex(order->code.bytes, order->code.size, e->code_sha256);
+	*e = (struct execution){ .all = all, .run = run, .ops = *ops };
+	e->begun_us = ops->exchange ? exchange_whole_us(ops->exchange) : clock_us();
 	if (audit_is_on(all->context.audit))
-		sha256_hex(order->body, order->body_size, e->request_sha256);
+		sha256_hex(order->job.body, order->job.body_size, run->order.request_sha256);
 	run->execution = e;
-	if (order->exchange)
-		exchange_hold(order->exchange, on_caller_gone, e);
+	if (ops->exchange)
+		exchange_hold(ops->exchange, on_caller_gone, e);
 	if (out_run)
 		*out_run = run;
 	return 0;
@@ -421,7 +375,7 @@ static void enforce_deadline(struct execution *e, uint64_t now_ms)
 {
 	if (!e->is_cancelled) {
 		slog(SLOG_WARNING, execution_request_id(e),
-		     "run %s: deadline exceeded (%s), cancelling", e->run->id,
+		     "run %s: deadline exceeded (%s), cancelling", e->run->order.job.id,
 		     e->conn->is_paused ? "its caller reads too slowly"
 					: "its worker sent no result");
 		close_control(e);
@@ -432,9 +386,7 @@ static void enforce_deadline(struct execution *e, uint64_t now_ms)
 		execution_fail_with_host(e);
 	else
 		execution_fail(e, e->is_lost ? "its worker ended without a result"
-				  : e->is_broken
-				      ? "its worker sent a line that the protocol does not have"
-				      : "deadline exceeded, and its worker did not exit");
+					     : "deadline exceeded, and its worker did not exit");
 	remove_exiting(e);
 }
 

@@ -19,7 +19,6 @@
 
 #include "runtime/service/api/api_error.h"
 #include "runtime/service/queue/pool.h"
-#include "runtime/run/request/request.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/session/session.h"
 
@@ -34,38 +33,13 @@ struct metrics;
 #define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
 #define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
 
-/* What the server has decided about a request that it accepted. */
-struct execution_terms {
-	enum request_fit fit;
-	enum pool_bypass why_cold; /* with FIT_COLD */
-	bool wants_events, may_name_host_paths, audit_required;
-	struct rights_clamp clamp;
-	uint64_t wall_ms, output_bytes; /* the limits in force */
-};
-
-/* Where a worker comes from, if not from the pool: a session.  The texts are borrowed. */
-struct execution_host {
-	const char *session;   /* the id of a session; NULL: none, the run has a jail of its own */
-	struct run_gate *gate; /* runs.h */
-	/* A worker that takes a JOB_EXEC. */
-	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
-	void *context;
-};
-
-/* A run as it is accepted.  All of it is copied, except what is marked as taken. */
-struct execution_order {
+/* Who waits for a run, and who has its worker. */
+struct execution_ops {
 	struct exchange *exchange; /* NULL: nobody waits for an answer; taken */
-	struct account *account;
-	const char *id, *profile, *profile_sha256;
-	const struct trace *trace;
-	struct execution_terms terms;
-	struct execution_host host;
-	struct blob code; /* for the audit: its hash and size */
-	char *body;       /* malloc'ed, taken */
-	size_t body_size;
-	/* Beside or instead of an exchange: a line for each event, if the terms want them; at last
-	 * the result's JSON, or NULL and the reason why there is none. */
-	void (*on_event)(void *context, const char *line, size_t size);
+	/* A worker that takes a JOB_EXEC, of a session.  NULL: one of the pool, or a new one. */
+	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
+	/* Beside or instead of an exchange: at last the result's JSON, or NULL and the reason why
+	 * there is none.  NULL: nobody wants to know. */
 	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
 };
@@ -91,9 +65,9 @@ void executions_set_limits(struct executions *e, struct executions_limits limits
 
 /* API_OK: this caller may queue one more run. */
 enum api_code executions_admit(const struct executions *e, const struct account *a);
-/* out_run may be NULL. */
-int execution_begin(struct executions *all, const struct execution_order *order,
-		    const struct run **out_run, struct cj_error *err);
+/* Takes the body of the order's job, which is malloc'ed.  out_run may be NULL. */
+int execution_begin(struct executions *all, const struct run_order *order,
+		    const struct execution_ops *ops, struct run **out_run, struct cj_error *err);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
 /*

@@ -14,23 +14,13 @@
 struct execution {
 	TAILQ_ENTRY(execution) link;
 	struct executions *all;
-	struct run *run;           /* NULL: complete, and the worker has not exited yet */
-	struct exchange *exchange; /* NULL: none, answered, or the caller is gone */
-	struct execution_terms terms;
-	struct execution_host host;
-	const char *host_ended; /* how the host has ended; NULL: it has not */
-	bool is_lost;           /* the worker in the host has ended without a result */
-	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
-	char request_sha256[SHA256_HEX_MAX]; /* for the audit; "" where there is none */
-	size_t code_bytes, body_size;
-	char *body; /* until the worker has it */
-	void (*on_event)(void *context, const char *line, size_t size);
-	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
-	void *context;
+	struct run *run;          /* NULL: complete, and the worker has not exited yet */
+	struct execution_ops ops; /* its exchange is NULL: answered, or the caller is gone */
+	const char *host_ended;   /* how its session has ended; NULL: it has not */
+	bool is_lost;             /* its worker in the session has ended without a result */
 	struct worker_conn *conn;
 	uint64_t deadline_ms; /* of the next hard step; 0: none */
 	bool is_cancelled;    /* the control pipe is closed */
-	bool is_broken;       /* its worker sent something that the protocol does not have */
 	bool is_audited;      /* the line about its start is written */
 	uint64_t dropped;     /* events that a slow caller did not get */
 	uint64_t begun_us;
@@ -48,7 +38,7 @@ struct executions {
 /* Valid until the run is complete. */
 static inline const char *execution_request_id(const struct execution *e)
 {
-	return e->run->trace.request_id;
+	return e->run->order.job.trace.request_id;
 }
 
 /* Closes and frees an execution that is in no list any more. */

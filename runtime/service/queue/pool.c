@@ -53,16 +53,15 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 {
 	struct slot *s = w->owner;
 	struct readiness_line said;
-	char type[16];
+	enum worker_line line = worker_conn_line(text);
 
-	worker_conn_line_type(text, type);
-	if (strcmp(type, "ready") == 0 && !s->is_ready) {
-		ready_read(text, size, &said);
-		become_ready(s, &said);
-	} else if (strcmp(type, "unready") == 0) {
-		ready_read(text, size, &said);
+	if (line != WORKER_READY && line != WORKER_UNREADY)
+		return;
+	ready_read(text, size, &said);
+	if (line == WORKER_UNREADY)
 		fail(s->bucket, said.why);
-	}
+	else if (!s->is_ready)
+		become_ready(s, &said);
 }
 
 /* A waiting worker should not end: another one is prepared, but after a pause. */

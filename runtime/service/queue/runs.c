@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/scope.h"
+
 const char *const run_state_names[] = {
 	[RUN_QUEUED] = "queued",
 	[RUN_RUNNING] = "running",
@@ -47,11 +49,11 @@ static void take_out(struct runs *r, struct run *run)
 	TAILQ_REMOVE(&r->lists[run->state], run, link);
 	r->counts[run->state]--;
 	if (run->state == RUN_QUEUED)
-		run->account->queued--;
+		run->order.account->queued--;
 	else if (run->state == RUN_RUNNING)
-		run->account->running--;
-	if (run->state == RUN_RUNNING && run->gate)
-		leave_gate(run->gate);
+		run->order.account->running--;
+	if (run->state == RUN_RUNNING && run->order.gate)
+		leave_gate(run->order.gate);
 }
 
 static void put_into(struct runs *r, struct run *run, enum run_state state)
@@ -60,16 +62,17 @@ static void put_into(struct runs *r, struct run *run, enum run_state state)
 	TAILQ_INSERT_TAIL(&r->lists[state], run, link);
 	r->counts[state]++;
 	if (state == RUN_QUEUED)
-		run->account->queued++;
+		run->order.account->queued++;
 	else if (state == RUN_RUNNING)
-		run->account->running++;
-	if (state == RUN_RUNNING && run->gate)
-		enter_gate(run->gate);
+		run->order.account->running++;
+	if (state == RUN_RUNNING && run->order.gate)
+		enter_gate(run->order.gate);
 }
 
 void runs_drop(struct runs *r, struct run *run)
 {
 	take_out(r, run);
+	free(run->order.job.body);
 	free(run);
 }
 
@@ -89,29 +92,24 @@ enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned
 	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_OK;
 }
 
-struct run *runs_add(struct runs *r, const struct run_order *o)
+struct run *runs_add(struct runs *r, const struct run_order *order, uint64_t until_ms,
+		     uint64_t epoch_ms)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
-	(void)snprintf(run->id, sizeof(run->id), "%s", o->id);
-	(void)snprintf(run->caller, sizeof(run->caller), "%s", o->account->name);
-	(void)snprintf(run->profile, sizeof(run->profile), "%s", o->profile);
-	if (o->session)
-		(void)snprintf(run->session, sizeof(run->session), "%s", o->session);
-	run->trace = *o->trace;
-	run->account = o->account;
-	run->gate = o->gate;
-	run->created_ms = o->epoch_ms;
-	run->queued_until_ms = o->now_ms + o->queue_ms;
+	run->order = *order;
+	run->created_ms = epoch_ms;
+	run->queued_until_ms = until_ms;
 	put_into(r, run, RUN_QUEUED);
 	return run;
 }
 
 static bool may_start(const struct run *run)
 {
-	return account_may_run(run->account) && (!run->gate || is_open(run->gate));
+	return account_may_run(run->order.account) &&
+	       (!run->order.gate || is_open(run->order.gate));
 }
 
 struct run *runs_next(const struct runs *r, unsigned concurrency)
@@ -121,7 +119,8 @@ struct run *runs_next(const struct runs *r, unsigned concurrency)
 	if (r->counts[RUN_RUNNING] >= concurrency)
 		return NULL;
 	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-		if (may_start(run) && (!best || run->account->turn < best->account->turn))
+		if (may_start(run) &&
+		    (!best || run->order.account->turn < best->order.account->turn))
 			best = run;
 	return best;
 }
@@ -130,7 +129,7 @@ void runs_start(struct runs *r, struct run *run, uint64_t wall_ms)
 {
 	assert(run->state == RUN_QUEUED);
 	take_out(r, run);
-	run->account->turn = ++r->turns;
+	run->order.account->turn = ++r->turns;
 	run->started_ms = wall_ms;
 	put_into(r, run, RUN_RUNNING);
 }
@@ -142,7 +141,7 @@ static void forget_one(struct runs *r, const char *caller)
 	size_t same = 0;
 
 	TAILQ_FOREACH(run, &r->lists[RUN_FINISHED], link) {
-		if (strcmp(run->caller, caller) != 0)
+		if (strcmp(run->order.caller, caller) != 0)
 			continue;
 		oldest = oldest ? oldest : run;
 		same++;
@@ -158,11 +157,12 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 	assert(run->state != RUN_FINISHED);
 	take_out(r, run);
 	run->ended_ms = wall_ms;
-	run->account = NULL;
-	run->gate = NULL;
+	cj_free(&run->order.job.body);
+	run->order.account = NULL;
+	run->order.gate = NULL;
 	run->execution = NULL;
 	put_into(r, run, RUN_FINISHED);
-	forget_one(r, run->caller);
+	forget_one(r, run->order.caller);
 }
 
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms)
@@ -190,7 +190,8 @@ struct run *runs_find(const struct runs *r, const char *caller, const char *id)
 
 	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 		TAILQ_FOREACH_REVERSE(run, &r->lists[i], run_list, link)
-			if (strcmp(run->id, id) == 0 && strcmp(run->caller, caller) == 0)
+			if (strcmp(run->order.job.id, id) == 0 &&
+			    strcmp(run->order.caller, caller) == 0)
 				return run;
 	return NULL;
 }

@@ -16,9 +16,9 @@
 #include "profiles/plan/plan.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_error.h"
+#include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/reservation.h"
 #include "runtime/service/worker/job.h"
-#include "runtime/service/operations/trace.h"
 
 #define RUNS_REMEMBERED_MAX  1024
 #define RUNS_OF_A_CALLER_MAX 64
@@ -33,21 +33,34 @@ struct run_gate {
 	struct reservation *memory; /* that a run of the gate needs; NULL: none; borrowed */
 };
 
+/*
+ * What the service has decided about a request that it accepts: a run, an exec, or a session.  It
+ * is made once, where the request is validated, and then moves into the run or the session.
+ */
+struct run_order {
+	struct job job; /* for the worker; its body is malloc'ed, and NULL when the worker has it */
+	char caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
+	char session[PLAN_ID_MAX]; /* that it is an exec of; "": none */
+	struct account *account;   /* NULL: the run is finished */
+	struct run_gate *gate;     /* NULL: none; borrowed while the run is unfinished */
+	/* For the audit; "" where there is none. */
+	char code_sha256[SHA256_HEX_MAX], request_sha256[SHA256_HEX_MAX];
+	size_t code_bytes;
+	enum request_fit fit;
+	enum pool_bypass why_cold; /* with FIT_COLD */
+	bool audit_required;
+	uint64_t wall_ms, output_bytes; /* the limits in force */
+};
+
 struct execution;
 struct run {
 	TAILQ_ENTRY(run) link;
-	char id[PLAN_ID_MAX];
-	char caller[CALLER_NAME_MAX];
-	char profile[RUN_PROFILE_MAX];
-	char session[PLAN_ID_MAX]; /* that it is an exec of; "": none */
-	struct trace trace;
+	struct run_order order;
 	enum run_state state;
 	bool has_tier, has_summary;
 	enum tier tier;
-	struct account *account;                   /* NULL: finished */
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
 	uint64_t queued_until_ms;                  /* monotonic */
-	struct run_gate *gate;                     /* NULL: none; borrowed */
 	struct summary summary;
 	struct execution *execution; /* of an unfinished run: execution.h */
 };
@@ -65,19 +78,9 @@ void runs_fini(struct runs *r);
 /* API_OK: this caller may queue one more run. */
 enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
 
-/* A new run; all of it is copied, but for the account. */
-struct run_order {
-	const char *id, *profile;
-	const char *session; /* NULL: none */
-	struct account *account;
-	const struct trace *trace;
-	struct run_gate *gate; /* NULL: none; outlives the run's being unfinished */
-	uint64_t now_ms;       /* monotonic */
-	uint64_t epoch_ms;     /* the time of day */
-	uint64_t queue_ms;     /* the longest time that it waits */
-};
-/* Queued.  NULL: no memory. */
-struct run *runs_add(struct runs *r, const struct run_order *o);
+/* A new run, queued until `until_ms` at most.  Moves the order.  NULL: no memory. */
+struct run *runs_add(struct runs *r, const struct run_order *order, uint64_t until_ms,
+		     uint64_t epoch_ms);
 
 /*
  * runs_next - the queued run that starts next, or NULL.  Of the callers that may run one more, it

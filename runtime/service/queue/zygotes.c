@@ -78,14 +78,13 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 	struct zygote *z = w->owner;
 	struct zygote_row *row = z->row;
 	struct readiness_line said;
-	char type[16];
+	enum worker_line line = worker_conn_line(text);
 
-	worker_conn_line_type(text, type);
-	if (strcmp(type, "ready") == 0 && z == row->starting) {
+	if (line == WORKER_READY && z == row->starting) {
 		become_ready(row);
-	} else if (strcmp(type, "stale") == 0 && z == row->serving) {
+	} else if (line == WORKER_STALE && z == row->serving) {
 		become_stale(z);
-	} else if (strcmp(type, "unready") == 0) {
+	} else if (line == WORKER_UNREADY) {
 		ready_read(text, size, &said);
 		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)
 			row->is_unsuitable = true;

@@ -49,12 +49,10 @@ struct keeper {
 	struct session_entry *entry;
 	struct worker_conn *conn; /* NULL: it has ended */
 	struct config profile, config;
-	struct arena arena; /* of the texts in both */
-	struct trace trace;
-	char request_sha256[SHA256_HEX_MAX];
-	bool may_name_host_paths, audit_required;
-	bool is_callers_own;  /* the mistake that it failed of */
-	uint64_t deadline_ms; /* for the jail to be built, or to end; 0: none */
+	struct arena arena;     /* of the texts in both */
+	struct run_order order; /* without its body */
+	bool is_callers_own;    /* the mistake that it failed of */
+	uint64_t deadline_ms;   /* for the jail to be built, or to end; 0: none */
 	uint64_t begun_ms, execs;
 	struct session_waiters waiters;
 	struct file_operations files;

@@ -41,7 +41,7 @@ const struct config *keeper_config(const struct session_entry *e)
 
 bool keeper_is_audit_required(const struct session_entry *e)
 {
-	return e->keeper->audit_required;
+	return e->keeper->order.audit_required;
 }
 
 /* --- callers that wait ---------------------------------------------------------- */
@@ -130,13 +130,8 @@ static bool write_audit(struct keeper *k, const char *reason)
 {
 	const struct session_entry *e = k->entry;
 	struct audit *audit = k->all->context.audit;
-	const struct audit_session line = { .id = e->id,
-					    .caller = e->caller,
-					    .profile = e->profile,
-					    .profile_sha256 = k->profile.profile_sha256,
-					    .request_sha256 = k->request_sha256,
+	const struct audit_session line = { .order = &k->order,
 					    .context = e->is_repl ? "repl" : "none",
-					    .trace = &k->trace,
 					    .reason = reason,
 					    .execs = k->execs,
 					    .duration_ms = clock_ms() - k->begun_ms,
@@ -144,12 +139,13 @@ static bool write_audit(struct keeper *k, const char *reason)
 	struct cj_error err = { 0 };
 
 	if (!audit_is_on(audit))
-		return !k->audit_required;
+		return !k->order.audit_required;
 	if (audit_session(audit, &line, &err) == 0)
 		return true;
 	metrics_count_audit_failure(k->all->context.metrics);
-	slog_failure(SLOG_ERROR, k->trace.request_id, &err, "write the audit line of a session");
-	return !k->audit_required;
+	slog_failure(SLOG_ERROR, k->order.job.trace.request_id, &err,
+		     "write the audit line of a session");
+	return !k->order.audit_required;
 }
 
 /* --- the keeper's lines --------------------------------------------------------- */
@@ -181,7 +177,7 @@ static void log_end(const struct keeper *k, enum entry_reason reason, const char
 	enum slog_level level = reason == ENDED_FAILED || reason == ENDED_STUCK ? SLOG_ERROR
 										: SLOG_INFO;
 
-	slog(level, k->trace.request_id, "session %s (%s) ended: %s%s%s", k->entry->id,
+	slog(level, k->order.job.trace.request_id, "session %s (%s) ended: %s%s%s", k->entry->id,
 	     k->entry->profile, entry_reason_names[reason], message[0] ? ": " : "", message);
 }
 
@@ -190,7 +186,7 @@ static void fail(struct keeper *k, enum entry_reason reason, const char *message
 		 bool is_for_caller)
 {
 	log_end(k, reason, message);
-	bool is_shown = message[0] && (is_for_caller || k->may_name_host_paths);
+	bool is_shown = message[0] && (is_for_caller || k->order.job.may_name_host_paths);
 	session_entry_ending(k->entry, reason, is_shown ? message : NULL);
 	keeper_end_execs(k, true);
 	k->deadline_ms = clock_ms() + KEEPER_END_MS;
@@ -207,12 +203,11 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 	struct keeper *k = conn->owner;
 	struct readiness_line said;
 	struct session_line line;
-	char type[16];
+	enum worker_line type = worker_conn_line(text);
 
-	worker_conn_line_type(text, type);
-	if (strcmp(type, "ready") == 0)
+	if (type == WORKER_READY)
 		return;
-	if (strcmp(type, "unready") == 0) {
+	if (type == WORKER_UNREADY) {
 		ready_read(text, size, &said);
 		fail(k, ENDED_FAILED, said.why, false);
 		return;
@@ -244,20 +239,6 @@ static void on_ended(struct worker_conn *conn, const char *why)
 
 /* --- begin ------------------------------------------------------------------------ */
 
-static int send_job(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
-{
-	struct job job = { .kind = JOB_SESSION,
-			   .trace = k->trace,
-			   .may_name_host_paths = o->may_name_host_paths,
-			   .clamp = o->clamp,
-			   .body = o->body,
-			   .body_size = o->body_size };
-
-	(void)snprintf(job.id, sizeof(job.id), "%s", k->entry->id);
-	memcpy(job.profile_sha256, k->profile.profile_sha256, sizeof(job.profile_sha256));
-	return worker_send_job(&k->conn->worker, &job, err);
-}
-
 static struct worker_conn *take_prepared(const struct keeper *k, enum request_fit fit,
 					 enum tier *tier)
 {
@@ -276,16 +257,17 @@ static struct worker_conn *take_prepared(const struct keeper *k, enum request_fi
 static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
 {
 	struct pool *pool = k->all->context.pool;
-	enum request_fit fit = o->fit == FIT_COLD ? FIT_COLD : FIT_JAIL;
+	enum request_fit fit = o->run.fit == FIT_COLD ? FIT_COLD : FIT_JAIL;
 
 	for (;;) {
 		enum tier tier = TIER_COLD;
-		k->conn = take_prepared(k, o->fit, &tier);
+		k->conn = take_prepared(k, o->run.fit, &tier);
 		if (!k->conn &&
 		    pool_spawn_new(pool, k->entry->profile, fit, &k->conn, &tier, err) < 0)
 			return -err->code;
 		/* the last line of a cold worker that has died says why */
-		if (send_job(k, o, err) == 0 || (tier == TIER_COLD && err->code == EPIPE))
+		if (worker_send_job(&k->conn->worker, &o->run.job, err) == 0 ||
+		    (tier == TIER_COLD && err->code == EPIPE))
 			break;
 		worker_conn_destroy(&k->conn);
 		if (tier == TIER_COLD)
@@ -310,7 +292,11 @@ static void destroy(struct keeper *k)
 static struct keeper *create(struct keepers *all, const struct keeper_order *o)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
-	struct session_entry *e = k ? sessions_add(all->context.sessions, &o->session) : NULL;
+	struct session_order session = o->session;
+
+	session.id = o->run.job.id;
+	session.profile = o->run.profile;
+	struct session_entry *e = k ? sessions_add(all->context.sessions, &session) : NULL;
 
 	if (!e) {
 		free(k);
@@ -321,11 +307,10 @@ static struct keeper *create(struct keepers *all, const struct keeper_order *o)
 	e->keeper = k;
 	TAILQ_INIT(&k->waiters);
 	TAILQ_INIT(&k->files);
-	k->trace = *o->trace;
+	k->order = o->run;
+	k->order.job.body = NULL;
 	k->begun_ms = o->session.now_ms;
 	k->deadline_ms = k->begun_ms + KEEPER_START_MS;
-	k->may_name_host_paths = o->may_name_host_paths;
-	k->audit_required = o->audit_required;
 	k->profile = *o->profile;
 	k->config = *o->config;
 	k->arena = *o->arena;
@@ -333,7 +318,7 @@ static struct keeper *create(struct keepers *all, const struct keeper_order *o)
 	config_init(o->config);
 	*o->arena = (struct arena){ 0 };
 	if (audit_is_on(all->context.audit))
-		sha256_hex(o->body, o->body_size, k->request_sha256);
+		sha256_hex(o->run.job.body, o->run.job.body_size, k->order.request_sha256);
 	TAILQ_INSERT_TAIL(&all->list, k, link);
 	return k;
 }
@@ -375,8 +360,8 @@ void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason 
 		(void)hold(k, x, false);
 	if (e->state >= ENTRY_ENDING)
 		return;
-	slog(SLOG_INFO, k->trace.request_id, "session %s (%s) ends: %s", e->id, e->profile,
-	     entry_reason_names[reason]);
+	slog(SLOG_INFO, k->order.job.trace.request_id, "session %s (%s) ends: %s", e->id,
+	     e->profile, entry_reason_names[reason]);
 	session_entry_ending(e, reason, NULL);
 	k->deadline_ms = clock_ms() + KEEPER_END_MS;
 	if (k->conn)
@@ -416,8 +401,8 @@ static void enforce_deadline(struct keeper *k)
 		worker_conn_close_control(k->conn);
 		return;
 	}
-	slog(SLOG_ERROR, k->trace.request_id, "session %s: its keeper did not end in time",
-	     k->entry->id);
+	slog(SLOG_ERROR, k->order.job.trace.request_id,
+	     "session %s: its keeper did not end in time", k->entry->id);
 	keeper_end_execs(k, true);
 	worker_conn_destroy(&k->conn);
 }

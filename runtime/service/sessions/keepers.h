@@ -55,18 +55,13 @@ void keepers_destroy(struct keepers **all);
 
 /* A session as it is accepted. */
 struct keeper_order {
-	struct exchange *exchange; /* answered when the session lives */
-	struct session_order session;
-	const struct trace *trace;
-	enum request_fit fit;
-	bool may_name_host_paths, audit_required;
-	struct rights_clamp clamp;
+	struct exchange *exchange;    /* answered when the session lives */
+	struct run_order run;         /* moved, but for its body */
+	struct session_order session; /* without its id and profile, which are those of `run` */
 	/* Moved into the keeper on success: the profile, with the request's settings, and the
 	 * memory of both. */
 	struct config *profile, *config;
 	struct arena *arena;
-	const char *body;
-	size_t body_size;
 };
 /* Answers the exchange now or later, unless it fails. */
 int keeper_begin(struct keepers *all, const struct keeper_order *order, struct cj_error *err);
@@ -90,7 +85,8 @@ int keepers_tick(struct keepers *all, bool is_draining, uint64_t now_ms);
 /* --- execs: session_execs.c ---------------------------------------------------------- */
 
 struct exec_order {
-	struct execution_order run; /* its exchange is NULL of a detached one */
+	struct run_order run;
+	struct exchange *exchange; /* NULL: it is detached */
 	bool is_detached, is_cell, has_stdin;
 };
 /*

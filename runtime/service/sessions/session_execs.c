@@ -310,9 +310,9 @@ static enum api_code hold_body(struct exec_acts *acts, const struct exec_order *
 {
 	if (!order->is_detached)
 		return API_OK;
-	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.body_size);
+	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.job.body_size);
 	if (why == API_OK)
-		acts->body_size = order->run.body_size;
+		acts->body_size = order->run.job.body_size;
 	return why;
 }
 
@@ -328,30 +328,30 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 			  const struct exec_order *order, struct exec_entry **out,
 			  struct cj_error *err)
 {
-	struct execution_order run = order->run;
-	struct exec_entry *x = session_entry_add_exec(e, run.id);
+	struct run_order run = order->run;
+	struct exec_entry *x = session_entry_add_exec(e, run.job.id);
 	struct exec_acts *acts = x ? create_acts(e->keeper, x, order->has_stdin) : NULL;
 
 	if (!acts) {
 		if (x)
 			sessions_drop_exec(all->context.sessions, x);
-		free(run.body);
+		free(run.job.body);
 		(void)!cj_fail(err, ENOMEM, "queue an exec");
 		return API_INTERNAL;
 	}
 	enum api_code why = hold_body(acts, order);
 	if (why != API_OK)
-		return refuse_exec(acts, run.body, why);
+		return refuse_exec(acts, run.job.body, why);
 	x->acts = acts;
 	x->is_detached = order->is_detached;
 	x->is_cell = order->is_cell;
-	run.host = (struct execution_host){ .session = e->id,
-					    .gate = x->is_cell ? &e->cell_gate : &e->exec_gate,
-					    .spawn = spawn,
-					    .context = acts };
-	run.on_complete = on_complete;
-	run.context = acts;
-	if (execution_begin(all->context.executions, &run, &x->run, err) < 0)
+	(void)snprintf(run.session, sizeof(run.session), "%s", e->id);
+	run.gate = x->is_cell ? &e->cell_gate : &e->exec_gate;
+	const struct execution_ops ops = { .exchange = order->exchange,
+					   .spawn = spawn,
+					   .on_complete = on_complete,
+					   .context = acts };
+	if (execution_begin(all->context.executions, &run, &ops, &x->run, err) < 0)
 		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
 	session_entry_touch(e, clock_ms());
 	*out = x;
@@ -372,7 +372,8 @@ enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
 	}
 	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
 		return API_OK;
-	slog_failure(SLOG_WARNING, x->run->trace.request_id, &err, "send a signal to an exec");
+	slog_failure(SLOG_WARNING, x->run->order.job.trace.request_id, &err,
+		     "send a signal to an exec");
 	return err.code == EAGAIN ? API_QUEUE_FULL : API_NOT_RUNNING;
 }
 
@@ -404,6 +405,6 @@ void keeper_end_execs(struct keeper *k, bool is_gone)
 
 	while ((x = next_to_end(k->entry, is_gone)) != NULL) {
 		x->is_told = true;
-		execution_host_ended((struct run *)x->run, k->entry->message);
+		execution_host_ended(x->run, k->entry->message);
 	}
 }

@@ -52,8 +52,8 @@ struct exec_entry {
 	struct session_entry *session;
 	char id[PLAN_ID_MAX];
 	bool is_detached, is_cell, is_finished;
-	bool is_told;          /* that its session has ended */
-	const struct run *run; /* of an unfinished one */
+	bool is_told;    /* that its session has ended */
+	struct run *run; /* of an unfinished one */
 	/* Of a finished one. */
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: never */
 	bool has_summary;

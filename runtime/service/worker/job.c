@@ -153,7 +153,7 @@ int job_write(const struct job *job, struct cj_error *err)
 	const struct iovec parts[] = {
 		{ (void *)header, size },
 		{ newline, 1 },
-		{ (void *)job->body, job->body_size },
+		{ job->body, job->body_size },
 	};
 	return fd_memfd_sealed_parts("job", parts, LENGTH(parts), err);
 }
@@ -193,7 +193,7 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 	if (read_memfd(memfd, a, &text, &size, err) < 0)
 		return -err->code;
 	assert(text); /* read_memfd() has set it */
-	const char *end = memchr(text, '\n', size < HEADER_MAX ? size : HEADER_MAX);
+	char *end = memchr(text, '\n', size < HEADER_MAX ? size : HEADER_MAX);
 	if (!end)
 		return cj_reject(err, "the job has no header");
 	const struct json_reader in = { .file = "job", .arena = a };

@@ -61,7 +61,7 @@ struct job {
 	char profile_sha256[SHA256_HEX_MAX];
 	struct rights_clamp clamp;
 	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
-	const char *body; /* borrowed */
+	char *body;       /* borrowed; of a job that was read: in its arena */
 	size_t body_size;
 };
 

@@ -7,6 +7,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/run/report/events.h"
 
 #define ROOM_MIN 4096
 #define LINE_MIN (64u << 10) /* until the run sets the limit for its result */
@@ -35,8 +36,8 @@ static void handle_lines(struct worker_conn *w)
 {
 	char *begin = w->buffer, *limit = w->buffer + w->size, *newline;
 
-	while ((newline = memchr(begin + w->searched, '\n',
-				 (size_t)(limit - begin) - w->searched)) != NULL) {
+	while (!w->broken && (newline = memchr(begin + w->searched, '\n',
+					       (size_t)(limit - begin) - w->searched)) != NULL) {
 		*newline = '\0';
 		w->searched = 0;
 		w->line(w, begin, (size_t)(newline - begin));
@@ -66,7 +67,9 @@ static void on_ready(struct watch *watch, uint32_t events)
 	}
 	w->size += (size_t)got;
 	handle_lines(w);
-	if (w->size > w->line_max)
+	if (w->broken)
+		end(w, w->broken);
+	else if (w->size > w->line_max)
 		end(w, "its line is too long");
 }
 
@@ -108,6 +111,30 @@ void worker_conn_pause(struct worker_conn *w, bool is_paused)
 void worker_conn_close_control(struct worker_conn *w)
 {
 	cj_close(&w->worker.control_fd);
+}
+
+void worker_conn_break(struct worker_conn *w, const char *why)
+{
+	w->broken = why;
+}
+
+enum worker_line worker_conn_line(const char *line)
+{
+	static const char *const names[WORKER_LINE_COUNT] = {
+		[WORKER_READY] = "ready",   [WORKER_UNREADY] = "unready",
+		[WORKER_STALE] = "stale",   [WORKER_SUMMARY] = "summary",
+		[WORKER_RESULT] = "result",
+	};
+	char type[16];
+
+	worker_conn_line_type(line, type);
+	for (size_t i = 0; i < WORKER_LINE_COUNT; i++)
+		if (names[i] && strcmp(type, names[i]) == 0)
+			return i;
+	for (size_t i = 0; i < EVENT_TYPE_COUNT; i++)
+		if (strcmp(type, event_type_names[i]) == 0)
+			return WORKER_EVENT;
+	return WORKER_OTHER;
 }
 
 void worker_conn_line_type(const char *line, char out[static 16])

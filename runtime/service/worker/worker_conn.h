@@ -20,6 +20,7 @@ struct worker_conn {
 	size_t size, room, searched;
 	size_t line_max; /* a longer line ends the connection */
 	bool is_paused;
+	const char *broken; /* why it ends, by its owner; NULL: it does not */
 
 	void *owner;
 	/* A line without its newline, with a NUL.  Must not destroy the connection. */
@@ -39,5 +40,20 @@ void worker_conn_pause(struct worker_conn *w, bool is_paused);
 /* Cancels its run, or ends a waiting worker; its lines still come. */
 void worker_conn_close_control(struct worker_conn *w);
 
+/* From its `line`: no more lines are read, and it ends for this reason, a constant. */
+void worker_conn_break(struct worker_conn *w, const char *why);
+
+/* What a line says by its type, as job.h lists them. */
+enum worker_line {
+	WORKER_OTHER, /* of a session or of a file operation, or of nobody */
+	WORKER_READY,
+	WORKER_UNREADY,
+	WORKER_STALE,
+	WORKER_EVENT,
+	WORKER_SUMMARY,
+	WORKER_RESULT,
+	WORKER_LINE_COUNT
+};
+enum worker_line worker_conn_line(const char *line);
 /* "start" of {"type":"start",...}; "" for any other line. */
 void worker_conn_line_type(const char *line, char out[static 16]);

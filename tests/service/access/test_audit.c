@@ -152,17 +152,16 @@ static struct audit open_audit(bool file, bool journal, bool sync)
 static const struct trace a_trace = { "req-1",
 				      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" };
 
-static struct audit_run a_run(void)
+static struct run_order a_run(void)
 {
-	return (struct audit_run){ .id = "01J9ZK5W8Q3T7V2X4Y6A8C0E1G",
+	return (struct run_order){ .job = { .id = "01J9ZK5W8Q3T7V2X4Y6A8C0E1G",
+					    .trace = a_trace,
+					    .profile_sha256 = "aa" },
 				   .caller = "uid:1000",
 				   .profile = "python",
-				   .profile_sha256 = "aa",
 				   .code_sha256 = "bb",
 				   .request_sha256 = "cc",
-				   .code_bytes = 8,
-				   .trace = &a_trace,
-				   .tier = TIER_INTERPRETER };
+				   .code_bytes = 8 };
 }
 
 static struct summary a_summary(void)
@@ -191,18 +190,19 @@ static struct summary a_summary(void)
 static void write_both(struct audit *a)
 {
 	struct cj_error err = { 0 };
-	struct audit_run run = a_run();
+	struct run_order run = a_run();
 	struct summary s = a_summary();
-	if (audit_start(a, &run, &err) < 0 || audit_end(a, &run, &s, &err) < 0)
+	if (audit_run(a, &run, TIER_INTERPRETER, NULL, &err) < 0 ||
+	    audit_run(a, &run, TIER_INTERPRETER, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
 static void assert_fails(struct audit *a, const char *said)
 {
 	struct cj_error err = { 0 };
-	struct audit_run run = a_run();
+	struct run_order run = a_run();
 	uint64_t before = a->failures;
-	assert_true(audit_start(a, &run, &err) < 0);
+	assert_true(audit_run(a, &run, TIER_INTERPRETER, NULL, &err) < 0);
 	if (!strstr(err.msg, said))
 		fail_msg("'%s' does not say '%s'", err.msg, said);
 	assert_string_equal(a->last_failure, err.msg);
@@ -285,16 +285,12 @@ static void a_session_begins_and_ends_with_a_line(void **state)
 {
 	struct lines l;
 	struct audit a = open_audit(true, false, false);
-	struct audit_session s = { .id = "s1",
-				   .caller = "uid:1000",
-				   .profile = "python",
-				   .profile_sha256 = "aa",
-				   .request_sha256 = "cc",
-				   .context = "repl",
-				   .trace = &a_trace };
+	struct run_order order = a_run();
+	struct audit_session s = { .order = &order, .context = "repl" };
 	struct cj_error err = { 0 };
 	(void)state;
 
+	(void)snprintf(order.job.id, sizeof(order.job.id), "s1");
 	assert_int_equal(audit_session(&a, &s, &err), 0);
 	s.reason = "idle";
 	s.execs = 4;
@@ -351,9 +347,9 @@ static void what_is_unknown_is_null(void **state)
 	struct lines l;
 	struct cj_error err = { 0 };
 	struct audit a = open_audit(true, false, false);
-	struct audit_run run = a_run();
-	run.code_sha256 = run.profile_sha256 = run.request_sha256 = "";
-	assert_int_equal(audit_start(&a, &run, &err), 0);
+	struct run_order run = a_run();
+	run.code_sha256[0] = run.job.profile_sha256[0] = run.request_sha256[0] = '\0';
+	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
 	read_lines(&l, "log");
 	assert_string_equal(text_at(l.items[0], "code_sha256"), "null");
 	assert_string_equal(text_at(l.items[0], "profile_sha256"), "null");
@@ -370,14 +366,14 @@ static void odd_names_stay_within_their_line(void **state)
 	struct audit a = open_audit(true, true, false);
 	static char long_name[5000];
 	memset(long_name, 'x', sizeof(long_name) - 1);
-	struct audit_run run = a_run();
-	run.profile = "/a\n{\"event\":\"end\"}\xff\"";
-	assert_int_equal(audit_start(&a, &run, &err), 0);
-	run.profile = long_name;
-	assert_int_equal(audit_start(&a, &run, &err), 0);
+	struct run_order run = a_run();
+	struct audit_session session = { .order = &run, .context = "none", .reason = long_name };
+	(void)snprintf(run.profile, sizeof(run.profile), "%s", "/a\n{\"event\":\"end\"}\xff\"");
+	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
+	assert_int_equal(audit_session(&a, &session, &err), 0);
 	read_lines(&l, "log");
 	assert_int_equal(l.count, 2);
-	assert_int_equal(strlen(text_at(l.items[1], "profile")), 255);
+	assert_int_equal(strlen(text_at(l.items[1], "reason")), 255);
 	arena_fini(&l.arena);
 	audit_close(&a);
 }
@@ -578,13 +574,13 @@ static void what_is_too_large_goes_as_a_sealed_file(void **state)
 	(void)state;
 	struct audit a = open_audit(false, true, false);
 	struct cj_error err = { 0 };
-	struct audit_run run = a_run();
+	struct run_order run = a_run();
 	struct summary s = a_summary();
 	faults = (typeof(faults)){ .send_errno = EMSGSIZE, .send_failures = 1, .file_fd = -1 };
-	assert_int_equal(audit_start(&a, &run, &err), 0);
+	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
 	faults.send_errno = ENOBUFS;
 	faults.send_failures = 1;
-	assert_int_equal(audit_end(&a, &run, &s, &err), 0);
+	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, &s, &err), 0);
 	check_entries();
 	audit_close(&a);
 }
@@ -597,9 +593,9 @@ static void a_name_cannot_add_a_journal_field(void **state)
 	static const char value[] = "/a\nCEJAIL_CALLER=uid:0\nx";
 	struct audit a = open_audit(false, true, false);
 	struct cj_error err = { 0 };
-	struct audit_run run = a_run();
-	run.profile = value;
-	assert_int_equal(audit_start(&a, &run, &err), 0);
+	struct run_order run = a_run();
+	memcpy(run.profile, value, sizeof(value));
+	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
 	size_t size = receive(entry, sizeof(entry));
 	const char *field = memmem(entry, size, "\nCEJAIL_PROFILE\n", 16);
 	assert_non_null(field);

@@ -124,7 +124,7 @@ static void send_kind(struct worker *w, enum job_kind kind, const char *body, si
 		.kind = kind,
 		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		.wants_events = wants_events,
-		.body = body,
+		.body = (char *)body,
 		.body_size = size,
 	};
 

@@ -43,14 +43,11 @@ static int tear_down(void **state)
 
 static struct run *add_at(struct world *w, struct account *a, const char *id, uint64_t now_ms)
 {
-	const struct run_order order = { .id = id,
-					 .profile = "python",
-					 .account = a,
-					 .trace = &w->trace,
-					 .now_ms = now_ms,
-					 .epoch_ms = 1000000 + now_ms,
-					 .queue_ms = 500 };
-	struct run *run = runs_add(&w->runs, &order);
+	struct run_order order = { .job.trace = w->trace, .profile = "python", .account = a };
+
+	(void)snprintf(order.job.id, sizeof(order.job.id), "%s", id);
+	(void)snprintf(order.caller, sizeof(order.caller), "%s", a->name);
+	struct run *run = runs_add(&w->runs, &order, now_ms + 500, 1000000 + now_ms);
 
 	assert_non_null(run);
 	return run;
@@ -70,7 +67,7 @@ static struct account *start_next(struct world *w, unsigned concurrency)
 
 	if (!run)
 		return NULL;
-	struct account *account = run->account;
+	struct account *account = run->order.account;
 	runs_start(&w->runs, run, 2000000);
 	return account;
 }
@@ -89,7 +86,7 @@ static void a_run_is_counted_with_its_caller_while_it_lives(void **state)
 	assert_int_equal(w->a.running, 1);
 	runs_finish(&w->runs, run, 3000000);
 	assert_int_equal(w->a.running, 0);
-	assert_null(run->account);
+	assert_null(run->order.account);
 	assert_int_equal(run->created_ms, 1000000);
 	assert_int_equal(run->started_ms, 2000000);
 	assert_int_equal(run->ended_ms, 3000000);
@@ -263,15 +260,12 @@ static void runs_that_share_a_gate_start_as_it_allows(void **state)
 {
 	struct world *w = *state;
 	struct run_gate gate = { .most = 1 };
-	struct run_order order = { .profile = "python",
-				   .account = &w->a,
-				   .trace = &w->trace,
-				   .gate = &gate,
-				   .queue_ms = 500 };
-	order.id = "first";
-	struct run *first = runs_add(&w->runs, &order);
-	order.id = "second";
-	struct run *second = runs_add(&w->runs, &order);
+	struct run_order order = {
+		.job.id = "first", .profile = "python", .account = &w->a, .gate = &gate
+	};
+	struct run *first = runs_add(&w->runs, &order, 500, 0);
+	(void)snprintf(order.job.id, sizeof(order.job.id), "second");
+	struct run *second = runs_add(&w->runs, &order, 500, 0);
 	struct run *other = add(w, &w->a);
 
 	runs_start(&w->runs, runs_next(&w->runs, 10), 1);

@@ -86,14 +86,15 @@ static void end(struct world *w, struct session_entry *e)
 
 static struct exec_entry *begin(struct world *w, struct session_entry *e, const char *id)
 {
-	const struct run_order o = { .id = id,
-				     .profile = "python",
-				     .account = e->account,
-				     .trace = &w->trace,
-				     .gate = &e->exec_gate };
+	struct run_order o = { .job.trace = w->trace,
+			       .profile = "python",
+			       .account = e->account,
+			       .gate = &e->exec_gate };
 	struct exec_entry *x = session_entry_add_exec(e, id);
 	assert_non_null(x);
-	x->run = runs_add(&w->runs, &o);
+	(void)snprintf(o.job.id, sizeof(o.job.id), "%s", id);
+	(void)snprintf(o.caller, sizeof(o.caller), "%s", e->account->name);
+	x->run = runs_add(&w->runs, &o, 0, 0);
 	assert_non_null(x->run);
 	return x;
 }
@@ -101,7 +102,7 @@ static struct exec_entry *begin(struct world *w, struct session_entry *e, const 
 static void finish(struct world *w, struct exec_entry *x, const char *result, size_t size,
 		   uint64_t now_ms)
 {
-	struct run *run = (struct run *)x->run;
+	struct run *run = x->run;
 	sessions_finish_exec(&w->sessions, x, result, size, API_OK, now_ms, 7000);
 	runs_finish(&w->runs, run, 7000);
 }

@@ -29,7 +29,7 @@ static struct job some_job(void)
 		.profile_sha256 = "ab12",
 		.clamp = { .ceilings = { UINT64_MAX, 2, 0, 1500, 5, 6 }, .no_network = true },
 		.sent_us = 12345678901234,
-		.body = "{\"code\":\"x\"}\n\0after\n",
+		.body = (char *)"{\"code\":\"x\"}\n\0after\n",
 		.body_size = 20,
 	};
 }

@@ -93,7 +93,7 @@ static void a_profile_with_another_hash_than_the_validated_one_runs_nothing(void
 	struct spawner s = started();
 	struct cj_error err = { 0 };
 	static const char body[] = SHELL("echo out");
-	struct job job = { .id = "the-run", .body = body, .body_size = strlen(body) };
+	struct job job = { .id = "the-run", .body = (char *)body, .body_size = strlen(body) };
 
 	(void)snprintf(job.profile_sha256, sizeof(job.profile_sha256), "%064d", 0);
 	for (size_t i = 0; i < TIERS; i++) {

@@ -187,6 +187,34 @@ static void a_paused_connection_is_not_read_until_it_is_resumed_or_ends(void **s
 	assert_int_equal(w->ends, 1);
 }
 
+static void break_at_the_first(struct worker_conn *w, const char *text, size_t size)
+{
+	on_line(w, text, size);
+	worker_conn_break(w, "it sent something else");
+}
+
+static void no_line_is_read_behind_one_that_breaks_the_protocol(void **state)
+{
+	struct world *w = *state;
+
+	w->conn->line = break_at_the_first;
+	say(w, "one\ntwo\n");
+	assert_int_equal(w->count, 1);
+	assert_int_equal(w->ends, 1);
+	assert_string_equal(w->why, "it sent something else");
+}
+
+static void a_line_is_known_by_its_type(void **state)
+{
+	(void)state;
+
+	assert_int_equal(worker_conn_line("{\"type\":\"ready\",\"zygote\":true}"), WORKER_READY);
+	assert_int_equal(worker_conn_line("{\"type\":\"result\",\"result\":{}}"), WORKER_RESULT);
+	assert_int_equal(worker_conn_line("{\"type\":\"stdout\"}"), WORKER_EVENT);
+	assert_int_equal(worker_conn_line("{\"type\":\"readyy\"}"), WORKER_OTHER);
+	assert_int_equal(worker_conn_line(""), WORKER_OTHER);
+}
+
 static void the_type_of_a_line_is_its_first_member(void **state)
 {
 	static const struct {
@@ -253,6 +281,8 @@ int main(void)
 		ROW(the_end_is_reported_once_after_the_last_line),
 		ROW(lines_still_arrive_after_the_control_pipe_is_closed),
 		ROW(a_paused_connection_is_not_read_until_it_is_resumed_or_ends),
+		ROW(no_line_is_read_behind_one_that_breaks_the_protocol),
+		ROW(a_line_is_known_by_its_type),
 		ROW(the_type_of_a_line_is_its_first_member),
 		ROW(an_unwatched_descriptor_gets_no_callback),
 	};

@@ -74,7 +74,7 @@ static inline void send_body(struct worker *w, const char *body, bool wants_even
 		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		.wants_events = wants_events,
 		.may_name_host_paths = may_see,
-		.body = body,
+		.body = (char *)body,
 		.body_size = strlen(body),
 	};
 	if (worker_send_job(w, &job, &err) < 0)

@@ -55,6 +55,7 @@ CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
 PAGE    := $(OUT)/gen/report_page.o
 OPENAPI := $(OUT)/gen/openapi.o
+MCPTOOL := $(OUT)/gen/mcp_tools.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
@@ -87,7 +88,7 @@ say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
 all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
-$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI)
+$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL)
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -102,8 +103,11 @@ $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
-# The bytes of the file; runtime/front/cli/report_verb.c names where they begin and end.
+# The bytes of a file; runtime/front/cli/report_verb.c and runtime/run/mcp/mcp_tool.c name where they
+# begin and end.
 $(PAGE): runtime/front/cli/report.html
+$(MCPTOOL): runtime/run/mcp/tools.json
+$(PAGE) $(MCPTOOL):
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
 

@@ -268,7 +268,7 @@ same "$MCP names every host of --print-config" \
 same "$MCP names every argument of a session's tools" "$(mcp_arguments 'EXEC|CREATE' | grep -vxE "$(mcp_arguments RUN | paste -sd'|')")" \
 	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.Va \([a-z_]*\).*/\1/p' | grep -xE 'profile|context|lease_seconds|command' | sort -u)"
 same "$MCP names every tool of sessions" \
-	"$(grep -oE '"session_[a-z_]+", "[A-Z]' runtime/run/mcp/mcp_session_tool.c | cut -d'"' -f2 | sort)" \
+	"$(sed -n 's/^\t"\(session_[a-z_]*\)": {$/\1/p' runtime/run/mcp/tools.json | sort)" \
 	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.It Cm //p' | sort)"
 same "$MCP names every argument of a tool" "$(mcp_arguments RUN)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed '/^The answer has/,$d' | sed -n 's/^\.It Va //p' | sort)"

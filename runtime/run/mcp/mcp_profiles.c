@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "netns/uplink/uplink.h"
-#include "runtime/run/mcp/mcp_session_tool.h"
 
 const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
 
@@ -66,6 +65,6 @@ void mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char
 	for (size_t i = 0; i < nruns; i++)
 		tools[i].has_sessions = true;
 	for (size_t i = MCP_TOOL_SESSION_CREATE; i < MCP_TOOL_KIND_COUNT; i++)
-		mcp_session_tool_init(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, tools,
+		mcp_tool_init_session(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, tools,
 				      nruns);
 }

@@ -122,6 +122,7 @@ static int load_tools(struct mcp_protocol *p, struct mcp_fault *fault)
 static int list_tools(struct request *r, struct mcp_fault *fault)
 {
 	const struct mcp_protocol *p = r->protocol;
+	struct cj_error err = { 0 };
 
 	if (load_tools(r->protocol, fault) < 0)
 		return -EINVAL;
@@ -131,7 +132,8 @@ static int list_tools(struct request *r, struct mcp_fault *fault)
 	json_put_key(r->w, "tools");
 	json_open_array(r->w);
 	for (size_t i = 0; i < p->ntools; i++)
-		mcp_tool_put(r->w, &p->tools[i], r->era);
+		if (mcp_tool_put(r->w, &p->tools[i], r->era, &err) < 0)
+			return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
 	json_close_array(r->w);
 	put_caching(r);
 	mcp_end(r->w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_tool - a tool as tools/list shows it: one for each profile, and those of sessions.  Pure.
+ * mcp_tool - a tool as tools/list shows it: one for each profile, and those of sessions.
  *
  * Title, description, schemas and annotations are made from the settings that are in force: the
  * profile's, with the options of the command line.
@@ -65,10 +65,14 @@ void mcp_tool_limits(const struct mcp_tool *tool, const char *profile, struct ce
 /* The most that an answer has of stdout and of stderr. */
 uint64_t mcp_tool_text_max(const struct mcp_tool *tool);
 
-/* One element of "tools". */
-void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era);
+/*
+ * mcp_tool_init_session - the tool of sessions of this kind.
+ *
+ * `runs`: the tools of the profiles that a session may have; borrowed.
+ */
+void mcp_tool_init_session(struct mcp_tool *t, enum mcp_tool_kind kind, const char *prefix,
+			   const struct mcp_tool *runs, size_t nruns);
 
-/* Schemas of a run, which an exec in a session has, too. */
-void mcp_tool_put_memory_input(struct json_writer *w, const struct mcp_tool *tool);
-void mcp_tool_put_program_input(struct json_writer *w, const struct mcp_tool *tool);
-void mcp_tool_put_result_output(struct json_writer *w, const struct mcp_tool *tool);
+/* Writes one element of "tools".  Fails: ENOMEM. */
+int mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era,
+		 struct cj_error *err);

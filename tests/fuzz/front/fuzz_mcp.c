@@ -18,7 +18,6 @@
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/run/mcp/mcp_request.h"
 #include "runtime/run/mcp/mcp_session_answer.h"
-#include "runtime/run/mcp/mcp_session_tool.h"
 #include "runtime/run/request/request.h"
 #include "tests/fuzz/bytes.h"
 
@@ -136,7 +135,7 @@ static void take_lines(struct bytes in)
 
 	tools[0].has_sessions = true;
 	for (size_t i = 1; i < MCP_TOOL_KIND_COUNT; i++)
-		mcp_session_tool_init(&tools[i], (enum mcp_tool_kind)i, "", &tool, 1);
+		mcp_tool_init_session(&tools[i], (enum mcp_tool_kind)i, "", &tool, 1);
 	while (in.left > 0) {
 		auto_arena struct arena a = { 0 };
 		auto_json_writer struct json_writer *w = json_writer_create(false);

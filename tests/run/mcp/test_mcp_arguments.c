@@ -14,7 +14,6 @@
 
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/mcp/mcp_session_tool.h"
 #include "runtime/run/request/request.h"
 
 static const struct mcp_tool tool = { .name = "run_python",
@@ -252,7 +251,7 @@ static void init_tool(struct mcp_tool *out, enum mcp_tool_kind kind)
 {
 	*out = runs[0];
 	if (kind != MCP_TOOL_RUN)
-		mcp_session_tool_init(out, kind, "", runs, 2);
+		mcp_tool_init_session(out, kind, "", runs, 2);
 }
 
 /* The properties of its input schema. */
@@ -264,7 +263,7 @@ static const struct json_node *list_properties(const struct mcp_tool *t, struct 
 	const char *text = NULL;
 	size_t size = 0;
 
-	mcp_tool_put(w, t, MCP_ERA_LEGACY);
+	assert_int_equal(mcp_tool_put(w, t, MCP_ERA_LEGACY, &err), 0);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_int_equal(json_parse_capped("tool", text, size, a, &root, &err), 0);
 	return json_get(json_get(root, "inputSchema"), "properties");
@@ -355,7 +354,7 @@ static void the_tools_of_sessions_have_the_limits_of_the_sessions_profile(void *
 			fail_msg("%s: %s", rows[i].arguments, f->text);
 	}
 	/* a server without a tool of a profile allows nothing */
-	mcp_session_tool_init(&t, MCP_TOOL_SESSION_EXEC, "", runs, 0);
+	mcp_tool_init_session(&t, MCP_TOOL_SESSION_EXEC, "", runs, 0);
 	assert_true(write_call(f, rows[7].arguments) < 0);
 	f->tool = &tool;
 }

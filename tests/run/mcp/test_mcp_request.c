@@ -14,7 +14,6 @@
 
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/mcp/mcp_session_tool.h"
 
 static const struct mcp_tool python = { .name = "run_python",
 					.profile = "python",
@@ -57,7 +56,7 @@ static int write_call(struct fixture *f, enum mcp_tool_kind kind, const char *ar
 	struct mcp_tool tool = python;
 
 	if (kind != MCP_TOOL_RUN)
-		mcp_session_tool_init(&tool, kind, "", &python, 1);
+		mcp_tool_init_session(&tool, kind, "", &python, 1);
 	f->err = (struct cj_error){ 0 };
 	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &f->err),
 			 0);

@@ -156,7 +156,7 @@ static bool begin(const struct server *s, enum session_worker kind, enum job_kin
 	struct cj_error err = { 0 };
 	const struct job job = { .kind = job_kind,
 				 .id = "exec",
-				 .body = body.bytes,
+				 .body = (char *)body.bytes,
 				 .body_size = body.size,
 				 .may_name_host_paths = true };
 

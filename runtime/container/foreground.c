@@ -3,8 +3,10 @@
 #include "runtime/container/foreground.h"
 
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
 /* Signals that a user or an engine sends to the program by sending them to us. */
@@ -39,24 +41,29 @@ static int has_ended(pid_t pid)
 	return rc < 0 ? -1 : info.si_pid == pid;
 }
 
-int foreground_wait(pid_t pid, void (*before_reap)(const void *context), const void *context,
-		    int *out_status, struct cj_error *err)
+int foreground_wait(pid_t pid, const struct foreground_calls *calls, int *out_status,
+		    struct cj_error *err)
 {
 	sigset_t set;
 	int status = 0;
 	fill_set(&set);
+	auto_fd int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (signal_fd < 0)
+		return cj_fail(err, errno, "make a descriptor for signals");
 	for (;;) {
 		int ended = has_ended(pid);
 		if (ended < 0)
 			return cj_fail(err, errno, "wait for the program");
 		if (ended)
 			break;
+		if (calls)
+			calls->await(calls->context, signal_fd);
 		int number = sigwaitinfo(&set, NULL);
 		if (number > 0 && number != SIGCHLD)
 			(void)kill(pid, number); /* our child, not reaped: it may have ended */
 	}
-	if (before_reap)
-		before_reap(context);
+	if (calls)
+		calls->before_reap(calls->context);
 	if (sys_waitpid(pid, &status, 0) < 0)
 		return cj_fail(err, errno, "wait for the program");
 	*out_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -12,11 +12,18 @@
  * forked unblocks them. */
 int foreground_prepare(struct cj_error *err);
 
+/* What the caller does while it waits. */
+struct foreground_calls {
+	void (*await)(void *context, int fd); /* returns when the descriptor is readable */
+	void (*before_reap)(void *context);   /* until it returns, the status can be read */
+	void *context;
+};
+
 /*
  * foreground_wait - until the child `pid` ends.
  *
- * It is reaped after before_reap(context), which may be NULL: until then its status can be read.
- * *out_status is the program's as a shell has it: 128 and the signal's number where one ended it.
+ * `calls` may be NULL.  *out_status is the program's as a shell has it: 128 and the signal's number
+ * where one ended it.
  */
-int foreground_wait(pid_t pid, void (*before_reap)(const void *context), const void *context,
-		    int *out_status, struct cj_error *err);
+int foreground_wait(pid_t pid, const struct foreground_calls *calls, int *out_status,
+		    struct cj_error *err);

@@ -3,6 +3,7 @@
 #include "runtime/base/files/unix_send.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +26,34 @@ int unix_connect(const char *path, struct cj_error *err)
 	if (connect(sock_fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return cj_fail(err, errno, "connect to the socket '%s'", path);
 	return take_fd(&sock_fd);
+}
+
+/* A path, or a name in the abstract namespace after a '@'; 0: neither. */
+static socklen_t address_of(const char *text, struct sockaddr_un *out)
+{
+	size_t size = strlen(text);
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if ((text[0] != '/' && text[0] != '@') || size < 2 || size >= sizeof(out->sun_path))
+		return 0;
+	memcpy(out->sun_path, text, size);
+	if (text[0] == '@')
+		out->sun_path[0] = '\0'; /* unix(7): the length of the address ends it, not a NUL */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (text[0] == '/'));
+}
+
+int unix_connect_datagram(const char *where, struct cj_error *err)
+{
+	struct sockaddr_un address;
+	socklen_t length = address_of(where, &address);
+	if (length == 0)
+		return cj_reject(err, "'%.128s' is neither a path nor an abstract name of a socket",
+				 where);
+	auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "create a unix socket");
+	if (connect(fd, (const struct sockaddr *)&address, length) < 0)
+		return cj_fail(err, errno, "connect to the socket '%s'", where);
+	return take_fd(&fd);
 }
 
 static ssize_t send_first(int sock_fd, struct iovec *bytes, int fd)

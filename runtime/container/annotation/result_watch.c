@@ -187,15 +187,8 @@ static int keep(struct watcher *w, struct cj_error *err)
 /* nf_tables wants the first at each call.  The second is for /proc/PID/stat of another user. */
 static int give_up_rights(struct cj_error *err)
 {
-	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
-	uint64_t own;
-
-	if (process_caps_of_self(&own, err) < 0)
-		return -err->code;
-	const struct process_caps caps = { .permitted = own & kept, .effective = own & kept };
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "set no_new_privs");
-	return process_caps_apply(&caps, 0, err);
+	return process_caps_give_up(UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE,
+				    err);
 }
 
 static void wait_for_end(struct watcher *w)

@@ -2,9 +2,9 @@
 /*
  * result_watch - the process that writes the result of a container: io.cejail.result.
  *
- * No process of cejail-oci stays beside a container, with this one exception, which the annotation
- * asks for: at the end of the container the kernel removes what the result is read from.  The
- * process is a child of create, in create's cgroup, without streams, and ends with the container.
+ * This process stays beside the container, because the annotation asks for it: at the end of the
+ * container the kernel removes what the result is read from.  The process is a child of create, in
+ * create's cgroup, without streams, and ends with the container.
  *
  *	create                          result process
  *	------                          --------------

@@ -2,8 +2,9 @@
 /*
  * container - the verbs that make, start, show, signal and remove a container.
  *
- * Theory of operation.  No process of ours stays outside, and none inside but the container's own
- * pid 1, which becomes the program by execve(2):
+ * Theory of operation.  No process of ours stays outside, but for what the caller asks for: a
+ * result (result_watch.h), or to be notified (notify_relay.h).  None stays inside but the
+ * container's own pid 1, which becomes the program by execve(2):
  *
  *	create                                   init (forked, never executed)
  *	------                                   -----------------------------

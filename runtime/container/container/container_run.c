@@ -9,11 +9,21 @@
 
 /* The process that writes the result reads the exit status from the zombie, on kernels before 6.15.
  */
-static void await_result(const void *context)
+static void await_result(void *context)
 {
+	const struct creation *c = context;
 	struct cj_error late = { 0 };
 
-	(void)!state_await_file(context, STATE_RESULT, &late); /* then it has no status */
+	(void)!state_await_file(&c->state, STATE_RESULT, &late); /* then it has no status */
+}
+
+/* A service manager believes its main process only, which is this one: systemd.exec(5),
+ * NotifyAccess=. */
+static void relay(void *context, int fd)
+{
+	struct creation *c = context;
+
+	notify_relay_wait(&c->notify, fd);
 }
 
 static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_error *err)
@@ -23,7 +33,8 @@ static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_e
 		return -err->code;
 	if (call->options->is_detached)
 		return 0;
-	if (foreground_wait(c->init_pid, await_result, &c->state, &call->exit_status, err) < 0)
+	const struct foreground_calls calls = { relay, await_result, c };
+	if (foreground_wait(c->init_pid, &calls, &call->exit_status, err) < 0)
 		return -err->code;
 	c->init_pid = 0;
 	return 0;

@@ -120,7 +120,11 @@ static int annotations_enter(struct creation *c, struct cj_error *err)
 
 static int tree_plan_enter(struct creation *c, struct cj_error *err)
 {
-	if (oci_tree_plan(&c->bundle.config, c->arena, &c->tree, err) < 0 ||
+	struct oci_config *config = &c->bundle.config;
+
+	/* The first adds a mount, and a variable of the process. */
+	if (notify_relay_plan(&c->notify, c->options, config, c->arena, err) < 0 ||
+	    oci_tree_plan(config, c->arena, &c->tree, err) < 0 ||
 	    sysctls_look_at_host(&c->host_spaces, err) < 0)
 		return -err->code;
 	oci_log_warnings(c->options, &c->tree.warnings);
@@ -195,7 +199,8 @@ static int state_enter(struct creation *c, struct cj_error *err)
 	return state_put_file(&c->state, STATE_CONFIG, c->bundle.text, c->bundle.size, err);
 }
 
-static int waiting_enter(struct creation *c, struct cj_error *err)
+/* Of start, and of the program for its service manager. */
+static int sockets_enter(struct creation *c, struct cj_error *err)
 {
 	c->start_fd = state_socket_listen(&c->state, err);
 	if (c->start_fd < 0)
@@ -204,7 +209,7 @@ static int waiting_enter(struct creation *c, struct cj_error *err)
 			       O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (c->waiting_fd < 0 || flock(c->waiting_fd, LOCK_EX | LOCK_NB) < 0)
 		return cj_fail(err, errno, "lock the file '" STATE_WAITING "' of the state");
-	return 0;
+	return notify_relay_bind(&c->notify, &c->state, err);
 }
 
 static int cgroup_enter(struct creation *c, struct cj_error *err)
@@ -442,6 +447,14 @@ static int result_enter(struct creation *c, struct cj_error *err)
 	return lock_result(c, err) < 0 ? -err->code : start_result(c, err);
 }
 
+/* In the foreground this process stays, and does it itself. */
+static int notify_process_enter(struct creation *c, struct cj_error *err)
+{
+	bool stays = c->options->verb == OCI_RUN && !c->options->is_detached;
+
+	return stays ? 0 : notify_relay_start(&c->notify, c->init_pid, c->init_pidfd, err);
+}
+
 static int created_enter(struct creation *c, struct cj_error *err)
 {
 	if (c->options->pid_file) {
@@ -469,7 +482,7 @@ static const struct {
 	{ "process", process_enter },         /* likewise */
 	{ "console", console_enter_socket },
 	{ "state", state_enter }, /* the record, before what it names */
-	{ "start socket", waiting_enter },
+	{ "sockets", sockets_enter },
 	{ "cgroup", cgroup_enter },          /* limits exist before init does */
 	{ "class of service", rdt_enter },   /* exists before init, as the cgroup does */
 	{ "init", init_enter },              /* born into the cgroup, as a rule */
@@ -478,8 +491,9 @@ static const struct {
 	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
 	{ "network rules", rules_enter }, /* the network exists, the program does not run */
 	{ "container", built_enter },
-	{ "result", result_enter },   /* the cgroup and the sockets that it reads exist */
-	{ "created", created_enter }, /* the pid file, when init is ready for start */
+	{ "result", result_enter }, /* the cgroup and the sockets that it reads exist */
+	{ "notify process", notify_process_enter }, /* init exists, with which it ends */
+	{ "created", created_enter },               /* the pid file, when init is ready for start */
 };
 
 /* --- failure ------------------------------------------------------------------------------- */
@@ -534,6 +548,7 @@ void creation_close(struct creation *c)
 	cj_close(&c->net_devices.there_fd);
 	network_handle_close(&c->network);
 	result_place_close(&c->result);
+	notify_relay_close(&c->notify);
 	cj_close(&c->result_lock_fd);
 	cj_close(&c->result_go_fd);
 	tree_close(&c->sources);
@@ -552,6 +567,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.start_fd = -1,
 		.waiting_fd = -1,
 		.console_fd = -1,
+		.notify = NOTIFY_RELAY_NULL,
 		.init_sock_fd = -1,
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,

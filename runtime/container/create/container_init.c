@@ -39,6 +39,7 @@ static void close_outside(struct creation *c)
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);
 	result_place_close(&c->result);
+	notify_relay_close(&c->notify);
 }
 
 static int detach_enter(struct init *in, struct cj_error *err)

@@ -14,6 +14,7 @@
 #include "runtime/container/container/container_config.h"
 #include "runtime/container/create/listen_fds.h"
 #include "runtime/container/create/net_devices.h"
+#include "runtime/container/notify/notify_relay.h"
 #include "runtime/container/oci_call.h"
 #include "runtime/container/plan/oci_tree.h"
 #include "runtime/container/process/process.h"
@@ -44,6 +45,7 @@ struct creation {
 	struct process *process; /* NULL: config.json has no process */
 	struct strings hook_env; /* some of the caller's, for createContainer */
 	struct listen_fds listen;
+	struct notify_relay notify;
 	unsigned preserved_fds; /* by --preserve-fds and LISTEN_FDS */
 	struct container_cgroup_wanted wanted_cgroup;
 

@@ -208,7 +208,7 @@ int exec_run(struct oci_call *call, struct cj_error *err)
 	if (rc < 0)
 		end_process(&e);
 	else if (waits)
-		rc = foreground_wait(e.pid, NULL, NULL, &call->exit_status, err);
+		rc = foreground_wait(e.pid, NULL, &call->exit_status, err);
 	release(&e);
 	return rc;
 }

@@ -204,6 +204,17 @@ int process_caps_apply(const struct process_caps *caps, uint64_t kept, struct cj
 	return 0;
 }
 
+int process_caps_give_up(uint64_t kept, struct cj_error *err)
+{
+	uint64_t own;
+	if (process_caps_of_self(&own, err) < 0)
+		return -err->code;
+	const struct process_caps caps = { .permitted = own & kept, .effective = own & kept };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "set no_new_privs");
+	return process_caps_apply(&caps, 0, err);
+}
+
 int process_caps_raise(const struct process_caps *caps, uint64_t more, struct cj_error *err)
 {
 	struct process_caps sets = *caps;

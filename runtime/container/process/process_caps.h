@@ -50,5 +50,9 @@ int process_caps_bound(const struct process_caps *caps, struct cj_error *err);
  */
 int process_caps_apply(const struct process_caps *caps, uint64_t kept, struct cj_error *err);
 
+/* For a process of ours that stays beside the container: no_new_privs, and no capability but those
+ * in `kept` that it has. */
+int process_caps_give_up(uint64_t kept, struct cj_error *err);
+
 /* Makes `more`, which is permitted, effective besides the process' own. */
 int process_caps_raise(const struct process_caps *caps, uint64_t more, struct cj_error *err);

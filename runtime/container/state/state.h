@@ -6,6 +6,7 @@
  *	config.json   the configuration as create read it
  *	start         a socket on which init waits for start
  *	waiting       locked by init until its execve(2)
+ *	notify        a socket for sd_notify(3) of the program: notify_relay.h
  *	result        locked by the process that writes the container's result: result_watch.h
  *
  * The flock(2) on the directory belongs to the command that changes the container.  state, list and
@@ -98,6 +99,7 @@ int state_get_file(const struct state *s, const char *name, struct arena *a, cha
 #define STATE_SOCKET  "start"
 #define STATE_WAITING "waiting"
 #define STATE_RESULT  "result"
+#define STATE_NOTIFY  "notify"
 
 /*
  * state_await_file - until no process has the lock of this file of the state directory.

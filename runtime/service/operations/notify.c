@@ -6,15 +6,13 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/unix_send.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
@@ -22,32 +20,14 @@
 #define LISTEN_FDS_START 3 /* sd_listen_fds(3) */
 #define LISTEN_FDS_MAX   64
 
-/* A path, or a name in the abstract namespace after a '@'; 0: neither. */
-static socklen_t address_of(const char *text, struct sockaddr_un *out)
-{
-	size_t size = strlen(text);
-	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if ((text[0] != '/' && text[0] != '@') || size < 2 || size >= sizeof(out->sun_path))
-		return 0;
-	memcpy(out->sun_path, text, size);
-	if (text[0] == '@')
-		out->sun_path[0] = '\0'; /* unix(7): the length of the address ends it, not a NUL */
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (text[0] == '/'));
-}
-
 static void send_text(const char *text, size_t size)
 {
+	struct cj_error ignored = { 0 };
 	const char *where = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un address;
-	socklen_t length = where ? address_of(where, &address) : 0;
-	if (length == 0)
-		return;
-	auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
+	auto_fd int fd = where ? unix_connect_datagram(where, &ignored) : -1;
 	/* A failure is ignored: without these messages systemd stops the service and logs why. */
-	(void)sendto(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
-		     length);
+	if (fd >= 0)
+		(void)send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void notify_send(const char *fmt, ...)

@@ -13,7 +13,7 @@
 
 #include "netns/address/addresses.h"
 #include "netns/relay/resolver.h"
-#include "netns/uplink/uplink_privileges.h"
+#include "netns/uplink/uplink_parts.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -126,7 +126,7 @@ static int opener_run(int jail_fd, bool has_dns, struct step_link *link, struct 
 	if (child_reset(kept, 2, err) < 0)
 		return -err->code;
 	link->sock_fd = kept[1];
-	int netns_fd = uplink_privileges_join(kept[0], err);
+	int netns_fd = uplink_join_owner(kept[0], err);
 	/* After the join: a change of credentials clears the request. */
 	if (netns_fd < 0 || child_die_with_parent(link->sock_fd, err) < 0 ||
 	    open_gateway(has_dns, &h, err) < 0 || open_jail(netns_fd, &h, err) < 0)

@@ -184,10 +184,10 @@ int network_reject_unreachable(struct network *n, struct cj_error *err)
 
 static void lose_uplink(struct network *n)
 {
-	char why[UPLINK_WHY_MAX] = "";
 	unwatch_fd(n, uplink_fd(n->uplink));
-	uplink_lost(n->uplink, why);
-	network_failed(n, "nothing leads out of the jail's network any more: %s", why);
+	uplink_lost(n->uplink);
+	network_failed(n, "nothing leads out of the jail's network any more: %s",
+		       uplink_why(n->uplink));
 	network_warn(n, "%s", n->why);
 }
 

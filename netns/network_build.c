@@ -62,11 +62,11 @@ static int start_uplink(struct network *n, struct cj_error *err)
 		/* other lists need no rules on the host: jails with them may share a table there */
 		.nallowed = n->endpoints->opens_closed_range ? n->endpoints->count : 0,
 	};
-	char why[UPLINK_WHY_MAX] = "";
-	if (uplink_start(&spec, &n->uplink, why, err) < 0)
+	if (uplink_start(&spec, &n->uplink, err) < 0)
 		return cj_wrap(err, "start the uplink");
-	if (uplink_kind_of(n->uplink) == UPLINK_HOST && why[0] != '\0')
-		network_warn(n, NETWORK_DEGRADED "the uplink may not work: %s", why);
+	if (uplink_kind_of(n->uplink) == UPLINK_HOST && uplink_warning(n->uplink)[0] != '\0')
+		network_warn(n, NETWORK_DEGRADED "the uplink may not work: %s",
+			     uplink_warning(n->uplink));
 	return 0;
 }
 
@@ -152,11 +152,11 @@ static int build_resolver(struct network *n, struct cj_error *err)
 	return network_watch_fd(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
 }
 
-static int settle(struct network *n, const char *why, struct cj_error *err)
+static int settle(struct network *n, struct cj_error *err)
 {
 	n->state = NETWORK_READY;
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE) {
-		network_failed(n, "nothing leads out of the jail: %s", why);
+		network_failed(n, "nothing leads out of the jail: %s", uplink_why(n->uplink));
 		network_warn(n, NETWORK_DEGRADED "%s", n->why);
 	}
 	if (network_reject_unreachable(n, err) < 0)
@@ -174,10 +174,9 @@ int network_await(struct network *n, struct cj_error *err)
 {
 	if (!n->is_building)
 		return 0;
-	char why[UPLINK_WHY_MAX] = "";
-	if (uplink_await(n->uplink, why, err) < 0)
+	if (uplink_await(n->uplink, err) < 0)
 		return cj_wrap(err, "wait for the uplink");
-	return settle(n, why, err);
+	return settle(n, err);
 }
 
 int network_proceed(struct network *n, struct cj_error *err)
@@ -185,10 +184,9 @@ int network_proceed(struct network *n, struct cj_error *err)
 	if (!n->is_building)
 		return 0;
 	bool is_decided = false;
-	char why[UPLINK_WHY_MAX] = "";
-	if (uplink_proceed(n->uplink, &is_decided, why, err) < 0)
+	if (uplink_proceed(n->uplink, &is_decided, err) < 0)
 		return cj_wrap(err, "wait for the uplink");
-	return is_decided ? settle(n, why, err) : 0;
+	return is_decided ? settle(n, err) : 0;
 }
 
 bool network_is_building(const struct network *n)

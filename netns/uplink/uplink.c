@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses, awaits and stops an uplink.  Acts. */
 #include "netns/uplink/uplink.h"
 
 #include <net/if.h>
@@ -13,8 +12,7 @@
 #include "netns/address/addresses.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/uplink/uplink_helper.h"
-#include "netns/uplink/uplink_host.h"
-#include "netns/uplink/uplink_keeper.h"
+#include "netns/uplink/uplink_parts.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
@@ -52,30 +50,19 @@ static void add_why(struct uplink *u, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- starting ---------------------------------------------------------------------------------
- * Each returns 0: started; 1: not on this host, and the reason is added; or an error. */
-
-static int start_host(struct uplink *u, struct cj_error *err)
+static void add_error(struct uplink *u, const struct cj_error *err)
 {
-	char why[UPLINK_WHY_MAX] = "";
-	int rc = uplink_host_start(&u->spec, &u->host, why, err);
-	if (rc >= 0 && why[0] != '\0')
-		add_why(u, "%s", why);
-	u->is_plugged = rc == 0;
-	return rc;
+	add_why(u, err->hint[0] ? "%s (%s)" : "%s", err->msg, err->hint);
 }
 
-static int start_helper(struct uplink *u, enum uplink_kind kind)
+/* --- starting -------------------------------------------------------------------------------- */
+
+static int start_helper(struct uplink *u, enum uplink_kind kind, struct cj_error *err)
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
-	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX];
-	struct cj_error err;
-
-	if (!uplink_helper_find(h, u->spec.path, path, why) || !uplink_helper_has_tun(why)) {
-		if (!strstr(u->why, why)) /* the device is the same for every helper */
-			add_why(u, "%s", why);
-		return 1;
-	}
+	char path[UPLINK_PATH_MAX];
+	if (uplink_helper_find(h, u->spec.path, path, err) < 0 || uplink_helper_try_tun(err) < 0)
+		return -err->code;
 	uplink_helper_choose_build(h, path);
 	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();
 	const struct uplink_keeper_spec spec = {
@@ -84,11 +71,14 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 		.is_net_admin = h->needs_net_admin,
 		.gateway_fd = u->spec.gateway_fd,
 	};
-	if (uplink_keeper_start(&spec, &u->keeper, &err) < 0) {
-		add_why(u, "%s: %s", h->name, err.msg);
-		return 1;
-	}
-	return 0;
+	return uplink_keeper_start(&spec, &u->keeper, err) < 0 ? cj_wrap(err, "%s", h->name) : 0;
+}
+
+/* The host's own shortage ends the run; after any other error another kind of uplink may work. */
+static bool ends_the_run(enum uplink_kind kind, int code)
+{
+	return kind == UPLINK_HOST &&
+	       (code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS);
 }
 
 /* Tries the kinds from `first` on; only one kind unless the caller asked for "auto". */
@@ -99,24 +89,25 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 	u->kind = UPLINK_NONE;
 	u->until_ms = 0;
 	for (enum uplink_kind kind = first; kind <= last && kind < UPLINK_NONE; kind++) {
-		int rc = kind == UPLINK_HOST ? start_host(u, err) : start_helper(u, kind);
-		if (rc < 0)
-			return rc;
+		struct cj_error refused = { 0 };
+		int rc = kind == UPLINK_HOST ? uplink_host_start(&u->spec, &u->host, &refused)
+					     : start_helper(u, kind, &refused);
 		if (rc == 0) {
 			u->kind = kind;
+			u->is_plugged = kind == UPLINK_HOST;
 			return 0;
 		}
+		if (ends_the_run(kind, refused.code)) {
+			*err = refused;
+			return rc;
+		}
+		if (!strstr(u->why, refused.msg)) /* the device is the same for every helper */
+			add_error(u, &refused);
 	}
 	return 0;
 }
 
-static void copy_why(const struct uplink *u, char out_why[static UPLINK_WHY_MAX])
-{
-	memcpy(out_why, u->why, sizeof(u->why));
-}
-
-int uplink_start(const struct uplink_spec *spec, struct uplink **out,
-		 char out_why[static UPLINK_WHY_MAX], struct cj_error *err)
+int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_error *err)
 {
 	struct uplink *u = calloc(1, sizeof(*u));
 	if (!u)
@@ -130,7 +121,6 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		uplink_stop(&u);
 		return -err->code;
 	}
-	copy_why(u, out_why);
 	*out = u;
 	return 0;
 }
@@ -218,8 +208,7 @@ static void leave_helper(struct uplink *u)
 	u->is_configured = false;
 }
 
-int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
-		   struct cj_error *err)
+int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 {
 	while (u->kind != UPLINK_NONE && !u->is_plugged) {
 		enum look look = plug_helper(u);
@@ -231,15 +220,14 @@ int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLI
 			return -err->code;
 	}
 	*out_decided = u->kind == UPLINK_NONE || u->is_plugged;
-	copy_why(u, out_why);
 	return 0;
 }
 
-int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err)
+int uplink_await(struct uplink *u, struct cj_error *err)
 {
 	for (;;) {
 		bool is_decided = false;
-		if (uplink_proceed(u, &is_decided, out_why, err) < 0)
+		if (uplink_proceed(u, &is_decided, err) < 0)
 			return -err->code;
 		if (is_decided)
 			return 0;
@@ -269,23 +257,28 @@ bool uplink_is_ending(const struct uplink *u)
 	return poll(&link, 1, 0) > 0;
 }
 
-/*
- * Takes away the default routes, so the gateway rejects packets at once.  Without it a tap device
- * that nobody is attached to drops them silently.
- */
-static void take_down(int gateway_fd)
+const char *uplink_why(const struct uplink *u)
 {
-	struct ifreq request = { .ifr_name = LINK_UPLINK };
-	(void)ioctl(gateway_fd, SIOCSIFFLAGS, &request); /* fails if the gateway has ended */
+	return u->why;
 }
 
-void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX])
+const char *uplink_warning(const struct uplink *u)
 {
-	char exit_text[UPLINK_WHY_MAX];
+	return u->host.warning;
+}
+
+void uplink_lost(struct uplink *u)
+{
+	char exit_text[UPLINK_WHY_MAX - 32];
 	uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s ended, %.*s", uplink_names[u->kind],
-		       UPLINK_WHY_MAX - 32, exit_text);
-	take_down(u->spec.gateway_fd);
+	u->why[0] = '\0';
+	add_why(u, "%s ended, %s", uplink_names[u->kind], exit_text);
+
+	/* Takes away the default routes, so the gateway rejects packets at once.  Without it a tap
+	 * device that nobody is attached to drops them silently. */
+	struct ifreq request = { .ifr_name = LINK_UPLINK };
+	(void)ioctl(u->spec.gateway_fd, SIOCSIFFLAGS,
+		    &request); /* fails if the gateway has ended */
 	uplink_keeper_stop(&u->keeper);
 	u->kind = UPLINK_NONE;
 }
@@ -301,15 +294,13 @@ void uplink_stop(struct uplink **u)
 	*u = NULL;
 }
 
-bool uplink_probe(enum uplink_kind kind, const char *path, char out_why[static UPLINK_WHY_MAX])
+int uplink_probe(enum uplink_kind kind, const char *path, struct cj_error *err)
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
+	char found[UPLINK_PATH_MAX], warning[UPLINK_WHY_MAX];
 
-	out_why[0] = '\0';
-	if (h) {
-		char found[UPLINK_PATH_MAX];
-		return uplink_helper_find(h, path, found, out_why) &&
-		       uplink_helper_has_tun(out_why);
-	}
-	return kind != UPLINK_HOST || uplink_host_probe(out_why);
+	if (!h)
+		return kind == UPLINK_HOST ? uplink_host_check(warning, err) : 0;
+	int rc = uplink_helper_find(h, path, found, err);
+	return rc < 0 ? rc : uplink_helper_try_tun(err);
 }

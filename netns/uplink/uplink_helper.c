@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pasta and slirp4netns.  The table is pure; finding them acts. */
 #include "netns/uplink/uplink_helper.h"
 
 #include <arpa/inet.h>
@@ -55,7 +54,7 @@ static const char *const pasta46[] = { PASTA, "--address", TAP6, "--gateway", RO
 
 /*
  * slirp4netns(1).  Not --enable-sandbox: it wants to be uid 0 in the gateway's user namespace,
- * which has none; uplink_root.c stands in for it.  No IPv6: it is experimental there.
+ * which has none; uplink_enter_root() stands in for it.  No IPv6: it is experimental there.
  */
 static const char *const slirp4[] = {
 	"slirp4netns", "--netns-type=path", "--mtu=65520", "--cidr=198.18.1.0/24",
@@ -131,8 +130,8 @@ static bool may_run(const char *path, const struct stat *st)
 	return is_trusted(st) && access(path, X_OK) == 0;
 }
 
-bool uplink_helper_find(const struct uplink_helper *h, const char *path,
-			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX])
+int uplink_helper_find(const struct uplink_helper *h, const char *path,
+		       char out_path[static UPLINK_PATH_MAX], struct cj_error *err)
 {
 	struct stat st;
 	for (const char *at = path ? path : UPLINK_HELPER_PATH; *at != '\0';) {
@@ -142,17 +141,17 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 		if (out_path[0] != '/' || size >= UPLINK_PATH_MAX || !is_file(out_path, &st))
 			continue;
 		if (may_run(out_path, &st))
-			return true;
-		(void)snprintf(out_why, UPLINK_WHY_MAX,
-			       "'%s' is not used: others may change it, or it can't be executed "
-			       "(chmod 755, chown root)",
-			       out_path);
-		return false;
+			return 0;
+		(void)!cj_reject_as(err, EPERM,
+				    "'%.200s' is not used: others may change it, or it can't be "
+				    "executed",
+				    out_path);
+		return cj_hint(err, "chmod 755, chown root");
 	}
 	char remedy[INSTALL_MAX];
 	os_install(h->package, remedy);
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s is not installed (%s)", h->name, remedy);
-	return false;
+	(void)!cj_reject_as(err, ENOENT, "%s is not installed", h->name);
+	return cj_hint(err, "%s", remedy);
 }
 
 static bool has_avx2(void)
@@ -176,30 +175,22 @@ void uplink_helper_choose_build(const struct uplink_helper *h, char path[static 
 }
 
 /* Tests with the rights of the helper: the caller's, or, of a root caller, those of "others". */
-static int try_tun(void)
+int uplink_helper_try_tun(struct cj_error *err)
 {
 	struct stat st;
+	const bool is_root = geteuid() == 0;
+	const mode_t others = S_IROTH | S_IWOTH;
 	auto_fd int fd = open(TUN, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	if (geteuid() == 0 && fstat(fd, &st) == 0 &&
-	    (st.st_mode & (S_IROTH | S_IWOTH)) != (S_IROTH | S_IWOTH))
-		return EACCES;
-	return 0;
-}
-
-bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX])
-{
-	int code = try_tun();
+	int code = fd < 0 ? errno : 0;
+	if (fd >= 0 && is_root && fstat(fd, &st) == 0 && (st.st_mode & others) != others)
+		code = EACCES;
 	if (code == 0)
-		return true;
-	const char *remedy = code == EACCES || code == EPERM
-				 ? "chmod 666 " TUN ", or the udev rule your distribution ships"
-				 : "modprobe tun";
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "'" TUN "' can't be opened%s: %s (%s)",
-		       geteuid() == 0 ? " by a helper, who is not root" : "", strerror(code),
-		       remedy);
-	return false;
+		return 0;
+	(void)!cj_fail(err, code, "'" TUN "' can't be opened%s",
+		       is_root ? " by a helper, who is not root" : "");
+	return cj_hint(err, code == EACCES || code == EPERM
+				? "chmod 666 " TUN ", or the udev rule your distribution ships"
+				: "modprobe tun");
 }
 
 bool uplink_helper_has_ipv6(void)
@@ -241,17 +232,17 @@ static bool read_version(const char *path, char *out, size_t size)
 	return true;
 }
 
-bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size)
+int uplink_helper_version(enum uplink_kind kind, char *out, size_t size, struct cj_error *err)
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
-	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX], line[128];
+	char path[UPLINK_PATH_MAX], line[128];
 
-	if (!h || !uplink_helper_find(h, NULL, path, why)) {
-		(void)snprintf(out, size, "%s", h ? why : "no helper");
-		return false;
-	}
+	if (!h)
+		return cj_reject(err, "no helper");
+	if (uplink_helper_find(h, NULL, path, err) < 0)
+		return -err->code;
 	if (!read_version(path, line, sizeof(line)))
 		(void)snprintf(line, sizeof(line), "its version is unknown");
 	(void)snprintf(out, size, "%s (%s)", path, line);
-	return true;
+	return 0;
 }

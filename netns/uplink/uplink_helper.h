@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uplink_helper - pasta and slirp4netns: where they are installed, their arguments, and the
- * addresses they serve.  The table is pure, the rest acts.
+ * addresses they serve.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "netns/rtnetlink/links.h"
-#include "netns/uplink/uplink_spec.h"
+#include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"
 
 #define UPLINK_PATH_MAX 4096
@@ -30,11 +30,12 @@ const struct uplink_helper *uplink_helper_of(enum uplink_kind kind);
 
 /*
  * uplink_helper_find - the first file of its name in `path` (NULL: UPLINK_HELPER_PATH).
- * False, with the reason in out_why: there is none; users other than root and the caller may write
- * it; or another user owns it.
+ *
+ * Fails: ENOENT if there is none; EPERM if users other than root and the caller may write it, or
+ *        another user owns it: then out_path names it.
  */
-bool uplink_helper_find(const struct uplink_helper *h, const char *path,
-			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX]);
+int uplink_helper_find(const struct uplink_helper *h, const char *path,
+		       char out_path[static UPLINK_PATH_MAX], struct cj_error *err);
 
 /*
  * A helper with avx2_suffix executes the file of its own path and this suffix, on a processor with
@@ -43,12 +44,11 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
  */
 void uplink_helper_choose_build(const struct uplink_helper *h, char path[static UPLINK_PATH_MAX]);
 
-/* May the helper's user open the tun device?  The helper of a root caller is not root. */
-bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX]);
+/* Fails if the helper's user can't open the tun device.  The helper of a root caller is not root. */
+int uplink_helper_try_tun(struct cj_error *err);
 
-/* Does the caller's network namespace lead to the IPv6 Internet?  Sends nothing. */
+/* Whether the caller's network namespace leads to the IPv6 Internet.  Sends nothing. */
 bool uplink_helper_has_ipv6(void);
 
-/* "/usr/bin/pasta (pasta 0.0~git...)".  It runs the helper, so only doctor may call it.  False:
- * `out` has the reason. */
-bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size);
+/* "/usr/bin/pasta (pasta 0.0~git...)".  It runs the helper, so only doctor may call it. */
+int uplink_helper_version(enum uplink_kind kind, char *out, size_t size, struct cj_error *err);

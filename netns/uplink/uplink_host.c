@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the host, finds a free number, loads the rules, plugs the link.  Acts. */
-#include "netns/uplink/uplink_host.h"
+/* Checks the host, finds a free number, loads the rules, plugs the link. */
+#include "netns/uplink/uplink_parts.h"
 
 #include <netinet/in.h> /* before linux/: the kernel's headers then leave its types out */
 
 #include <fcntl.h>
 #include <linux/if.h>
+#include <linux/io_uring.h>
 #include <linux/netlink.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/capability.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/uplink/host_table_ask.h"
+#include "netns/uplink/host_table.h"
 #include "netns/rtnetlink/links.h"
-#include "netns/uplink/deferred_close.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -28,35 +29,33 @@
 #define TRIES         (2 * TRIES_IN_LINE)
 #define HOST_MTU      1500 /* path MTU discovery (ICMP) handles smaller ones */
 
-static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
+/*
+ * The last close of a socket that owns an nftables table waits for an RCU grace period of 5 to
+ * 20 ms, and so does the exit of its process.  An io_uring releases its registered files in a
+ * kernel worker after the ring is closed.  So the process closes its own descriptors first, which
+ * are not the last then, and the ring after them: both are fast.  It is as safe: the kernel closes
+ * the ring with its process, however the process ends.
+ *
+ * Returns a ring that keeps fds[] open, too; -1 if this kernel or sandbox has no io_uring: then the
+ * last close waits.  Follows: io_uring_setup(2), io_uring_register(2) IORING_REGISTER_FILES.
+ */
+static int defer_close(const int *fds, size_t count)
 {
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(why, UPLINK_WHY_MAX, fmt, args); /* may be cut */
-	va_end(args);
-	return 1;
+	struct io_uring_params params = { 0 };
+	auto_fd int ring_fd = (int)syscall(SYS_io_uring_setup, 1, &params);
+	if (ring_fd < 0 ||
+	    syscall(SYS_io_uring_register, ring_fd, IORING_REGISTER_FILES, fds, count) < 0)
+		return -1;
+	return take_fd(&ring_fd);
 }
 
-/* These end the run; after any other error another kind of uplink may work. */
-static bool is_out_of_resources(int code)
-{
-	return code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS;
-}
+/* --- what the host allows ---------------------------------------------------------------- */
 
-static int explain_error(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+static int refuse_capability(struct cj_error *err)
 {
-	if (is_out_of_resources(err->code))
-		return -err->code;
-	return refuse(why, "%s%s%s%s", err->msg, err->hint[0] ? " (" : "", err->hint,
-		      err->hint[0] ? ")" : "");
-}
-
-static int refuse_capability(char why[static UPLINK_WHY_MAX])
-{
-	return refuse(why, "CAP_NET_ADMIN over the caller's network namespace is missing "
-			   "(run cejail as root)");
+	return cj_reject_as(err, EPERM,
+			    "CAP_NET_ADMIN over the caller's network namespace is missing "
+			    "(run cejail as root)");
 }
 
 static bool has_capability(void)
@@ -70,7 +69,7 @@ static bool has_capability(void)
 	return value == CAP_SET;
 }
 
-/* Is `value` the first byte of the sysctl file?  A missing file: no. */
+/* 1 if the sysctl file begins with `value`; 0 if not, or if there is no such file; or an error. */
 static int is_sysctl(const char *path, char value, struct cj_error *err)
 {
 	char byte = '\0';
@@ -83,21 +82,23 @@ static int is_sysctl(const char *path, char value, struct cj_error *err)
 }
 
 /* New links inherit `default`, and forwarding also needs the switch for the whole host. */
-static int check_forwarding(char why[static UPLINK_WHY_MAX], struct cj_error *err)
+static int check_forwarding(struct cj_error *err)
 {
-	static const char *const switches[] = { "net/ipv4/ip_forward",
-						"net/ipv4/conf/default/forwarding" };
-	static const char *const names[] = { "net.ipv4.ip_forward",
-					     "net.ipv4.conf.default.forwarding" };
-	for (size_t i = 0; i < 2; i++) {
-		char path[64];
-		(void)snprintf(path, sizeof(path), "/proc/sys/%s", switches[i]);
-		int rc = is_sysctl(path, '1', err);
+	static const struct {
+		const char *path, *name;
+	} switches[] = {
+		{ "/proc/sys/net/ipv4/ip_forward", "net.ipv4.ip_forward" },
+		{ "/proc/sys/net/ipv4/conf/default/forwarding",
+		  "net.ipv4.conf.default.forwarding" },
+	};
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		int rc = is_sysctl(switches[i].path, '1', err);
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
-			return refuse(why, "IP forwarding is off; turn it on: sysctl -w %s=1",
-				      names[i]);
+			return cj_reject_as(err, ENONET,
+					    "IP forwarding is off; turn it on: sysctl -w %s=1",
+					    switches[i].name);
 	}
 	return 0;
 }
@@ -111,40 +112,40 @@ static int host_forwards_ipv6(struct cj_error *err)
 	return is_sysctl("/proc/sys/net/ipv6/conf/default/disable_ipv6", '0', err);
 }
 
-static int explain_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+static int explain_nf_tables(struct cj_error *err)
 {
 	if (err->code == EPERM)
-		return refuse_capability(why);
+		return refuse_capability(err);
 	if (err->code == EINVAL || err->code == EPROTONOSUPPORT || err->code == EOPNOTSUPP)
-		return refuse(why, "the kernel has no nf_tables; load it: modprobe nf_tables");
-	return explain_error(why, err);
+		return cj_reject_as(err, EOPNOTSUPP,
+				    "the kernel has no nf_tables; load it: modprobe nf_tables");
+	return -err->code;
 }
 
 /* The capability may be over a user namespace that does not own the network namespace.  Listing the
  * chains of nf_tables finds out: it needs the right capability. */
-static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
+int uplink_host_check(char out_warning[static UPLINK_WHY_MAX], struct cj_error *err)
 {
-	why[0] = '\0';
+	out_warning[0] = '\0';
 	if (!has_capability())
-		return refuse_capability(why);
-	int rc = check_forwarding(why, err);
-	if (rc != 0)
-		return rc;
+		return refuse_capability(err);
+	if (check_forwarding(err) < 0)
+		return -err->code;
 
 	struct host_firewall_chain chain;
-	rc = host_firewall_look(&chain, err);
+	int rc = host_firewall_look(&chain, err);
 	if (rc < 0)
-		return explain_nf_tables(why, err);
-	if (rc > 0) {
-		const char *family = host_firewall_family_name(chain.family);
-		(void)refuse(why,
-			     "the table '%s %s' drops forwarded packets by its policy; allow "
-			     "interface '" HOST_FIREWALL_LINKS
-			     "*' in it ('cejail doctor' has the command)",
-			     family, chain.table);
-	}
+		return explain_nf_tables(err);
+	if (rc > 0)
+		(void)snprintf(out_warning, UPLINK_WHY_MAX,
+			       "the table '%s %s' drops forwarded packets by its policy; allow "
+			       "interface '" HOST_FIREWALL_LINKS
+			       "*' in it ('cejail doctor' has the command)",
+			       host_firewall_family_name(chain.family), chain.table);
 	return 0;
 }
+
+/* --- a number, its rules and its link ----------------------------------------------------- */
 
 struct attempt {
 	const struct uplink_spec *spec;
@@ -153,12 +154,6 @@ struct attempt {
 	struct host_table shared; /* null: the jail loads a table of its own */
 	int mark_fd;
 };
-
-static void attempt_fini(struct attempt *a)
-{
-	cj_close(&a->shared.rules_fd);
-	cj_close(&a->mark_fd);
-}
 
 static struct ip ip4_of(unsigned number)
 {
@@ -180,39 +175,17 @@ static bool is_name_taken(int host_fd, const char *name)
 	return ioctl(host_fd, SIOCGIFINDEX, &request) == 0;
 }
 
-/* The kernel has answered before, so EPERM means: another socket owns a table of that name. */
-static int load_rules(int nft_fd, const struct firewall_host_spec *rules, struct cj_error *err)
-{
-	int rc = firewall_apply_host(nft_fd, rules, err);
-	if (rc == -EPERM)
-		err->code = EEXIST;
-	return rc < 0 ? -err->code : 0;
-}
-
 static int load_own(const struct firewall_host_spec *rules, struct cj_error *err)
 {
 	auto_fd int nft_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	if (nft_fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
-	if (load_rules(nft_fd, rules, err) < 0)
-		return -err->code;
-	return take_fd(&nft_fd);
-}
-
-static int plug(const struct attempt *a, const struct firewall_host_spec *rules,
-		struct cj_error *err)
-{
-	const struct links_host_spec link = {
-		.name = rules->link, .ip4 = rules->ip4, .ip6 = rules->ip6, .mtu = HOST_MTU
-	};
-	return links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err);
-}
-
-/* Takes the descriptors of *a. */
-static void keep_shared(struct attempt *a, struct uplink_host *out)
-{
-	out->rules_fd = take_fd(&a->shared.rules_fd);
-	out->given_ms = clock_ms();
+	if (firewall_apply_host(nft_fd, rules, err) == 0)
+		return take_fd(&nft_fd);
+	/* The kernel has answered before, so EPERM means: another socket owns a table of that name. */
+	if (err->code == EPERM)
+		err->code = EEXIST;
+	return -err->code;
 }
 
 /* Takes rules_fd and the mark of *a. */
@@ -223,7 +196,7 @@ static void keep_own(struct attempt *a, int rules_fd, const char *table, struct 
 	out->mark_fd = take_fd(&a->mark_fd);
 	/* The mark stays until the kernel closes the socket of the table. */
 	const int fds[] = { rules_fd, out->mark_fd };
-	out->ring_fd = deferred_close(fds, out->mark_fd < 0 ? 1 : 2);
+	out->ring_fd = defer_close(fds, out->mark_fd < 0 ? 1 : 2);
 	if (out->ring_fd >= 0)
 		cj_close(&out->mark_fd);
 }
@@ -251,14 +224,21 @@ static int try_number(struct attempt *a, unsigned number, struct uplink_host *ou
 						  .allowed = a->spec->allowed,
 						  .nallowed = a->spec->nallowed };
 	auto_fd int own_fd = is_shared ? -1 : load_own(&rules, err);
-	if ((!is_shared && own_fd < 0) || plug(a, &rules, err) < 0)
+	if (!is_shared && own_fd < 0)
+		return own_fd;
+	const struct links_host_spec link = {
+		.name = name, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
+	};
+	if (links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err) < 0)
 		return -err->code;
 	memcpy(out->name, name, sizeof(name));
 	out->has_ipv6 = a->has_ipv6;
-	if (is_shared)
-		keep_shared(a, out);
-	else
+	if (!is_shared) {
 		keep_own(a, take_fd(&own_fd), table, out);
+		return 0;
+	}
+	out->rules_fd = take_fd(&a->shared.rules_fd);
+	out->given_ms = clock_ms();
 	return 0;
 }
 
@@ -270,14 +250,6 @@ static unsigned number_at(const struct uplink_spec *spec, int try)
 	if (getrandom(&chance, sizeof(chance), 0) < 0)
 		chance = 0; /* then the next number in line */
 	return (spec->number + (unsigned)try + chance) % NUMBERS + 1;
-}
-
-static int find_number(struct attempt *a, struct uplink_host *out, struct cj_error *err)
-{
-	int rc = -EEXIST;
-	for (int try = 0; rc == -EEXIST && try < TRIES; try++)
-		rc = try_number(a, number_at(a->spec, try), out, err);
-	return rc;
 }
 
 /*
@@ -295,25 +267,26 @@ static void find_table(struct attempt *a)
 		(void)host_table_start(a->has_ipv6, &a->shared, &err);
 }
 
-int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
-		      char why[static UPLINK_WHY_MAX], struct cj_error *err)
+int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out, struct cj_error *err)
 {
 	*out = (struct uplink_host)UPLINK_HOST_NONE;
-	int refused = check_host(why, err);
-	if (refused != 0)
-		return refused;
-
+	if (uplink_host_check(out->warning, err) < 0)
+		return -err->code;
 	auto_fd int host_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (host_fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
 	int has_ipv6 = spec->has_ipv6 ? host_forwards_ipv6(err) : 0;
 	if (has_ipv6 < 0)
 		return has_ipv6;
+
 	struct attempt a = { spec, host_fd, has_ipv6 > 0, { .rules_fd = -1 }, -1 };
 	find_table(&a);
-	int rc = find_number(&a, out, err);
-	attempt_fini(&a);
-	return rc < 0 ? explain_error(why, err) : 0;
+	int rc = -EEXIST;
+	for (int try = 0; rc == -EEXIST && try < TRIES; try++)
+		rc = try_number(&a, number_at(spec, try), out, err);
+	cj_close(&a.shared.rules_fd);
+	cj_close(&a.mark_fd);
+	return rc;
 }
 
 /* Otherwise what the dead jail's TCP still sends could pass the host without the table. */
@@ -335,18 +308,9 @@ void uplink_host_stop(struct uplink_host *u)
 	if (is_own && is_down)
 		firewall_remove(u->rules_fd, u->table);
 	if (may_be_last)
-		u->ring_fd = deferred_close(&u->rules_fd, 1);
+		u->ring_fd = defer_close(&u->rules_fd, 1);
 	cj_close(&u->rules_fd);
 	cj_close(&u->mark_fd);
 	cj_close(&u->ring_fd);
 	u->name[0] = u->table[0] = '\0';
-}
-
-bool uplink_host_probe(char why[static UPLINK_WHY_MAX])
-{
-	struct cj_error err = { 0 };
-	int rc = check_host(why, &err);
-	if (rc < 0)
-		(void)refuse(why, "%s", err.msg);
-	return rc == 0;
 }

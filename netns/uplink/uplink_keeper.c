@@ -1,24 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper of a helper.  Acts; the header has the theory of operation. */
-#include "netns/uplink/uplink_keeper.h"
+/*
+ * The keeper of a helper.
+ *
+ * Theory of operation
+ *
+ *	supervisor              intermediate process          keeper                helper
+ *
+ *	clone3 ---------------> dies with the supervisor
+ *	                        joins the gateway's user
+ *	                        namespace, becomes its user
+ *	                        clone3 (CLONE_PARENT) ------> pid 1 of a new pid
+ *	                        joins the gateway's network   namespace, own root
+ *	                        namespace, makes the tap                 
+ *	                        device                      clone3 -------------> waits
+ *	<--- started, pidfd --- "the device is there" ----------------------------> waits
+ *	reaps the intermediate  ends                          drops all
+ *	process                                               capabilities -------> execve with the
+ *	                                                                            capabilities it
+ *	                                                                            needs; attaches
+ *	pidfd is readable <------- exit, last output -------- reads stderr <------- ends
+ *
+ * A process that has joined a user namespace can't leave it, so an intermediate process joins.  By
+ * CLONE_PARENT the keeper is still the supervisor's child.  The keeper is created before the
+ * intermediate process leaves the caller's network namespace, and before the device is made: both
+ * work at the same time.  The supervisor learns of the keeper when the device is there.  From then
+ * on only the helper can give it a carrier.
+ *
+ * When the supervisor has killed and reaped the keeper, the kernel has ended all processes of its
+ * pid namespace: pid_namespaces(7).  The device stays, without carrier, until the gateway's network
+ * namespace ends.
+ *
+ * The keeper ends with the supervisor in two ways: PR_SET_PDEATHSIG, and the end of the link.
+ * Keeper and helper stay in the caller's network namespace: there the helper makes its sockets.
+ */
+#include "netns/uplink/uplink_parts.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/uplink/uplink_exit.h"
-#include "netns/uplink/uplink_privileges.h"
-#include "netns/uplink/uplink_root.h"
-#include "netns/uplink/uplink_tap.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/kernel/process/privileges.h"
 
 #define START_TIMEOUT_MS 5000
 #define EXIT_NO_HELPER   127 /* as a shell reports a missing command */
@@ -35,7 +68,6 @@ static const char *const keeper_steps[KEEPER_STEPS] = {
 
 struct keeper_order {
 	const struct uplink_keeper_spec *spec;
-	int gateway_fd; /* spec's, as this process has it */
 	struct step_link link;
 	int hold[2]; /* a pipe; the helper waits for HOLD_BYTES in it; made when it is needed */
 };
@@ -43,6 +75,64 @@ struct keeper_order {
 /* One of the intermediate process: the tap device is there.  One of the keeper: it has dropped its
  * capabilities. */
 #define HOLD_BYTES 2
+
+/* --- how a helper ended -------------------------------------------------------------------- */
+
+void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t size)
+{
+	if (size > sizeof(w->tail)) {
+		bytes += size - sizeof(w->tail);
+		size = sizeof(w->tail);
+	}
+	size_t keep = w->size;
+	if (keep > sizeof(w->tail) - size)
+		keep = sizeof(w->tail) - size;
+	memmove(w->tail, w->tail + (w->size - keep), keep);
+	memcpy(w->tail + keep, bytes, size);
+	w->size = keep + size;
+}
+
+/* No use in a message: pasta without a syslog writes the first, slirp4netns always the second. */
+static bool is_noise(const char *line, size_t length)
+{
+	static const char *const noise[] = { "Failed to send ", "WARNING: Support for seccomp" };
+	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++) {
+		size_t size = strlen(noise[i]);
+		if (length >= size && memcmp(line, noise[i], size) == 0)
+			return true;
+	}
+	return length == 0;
+}
+
+/* The last line that is no noise.  Returns its length; 0: there is none. */
+static size_t last_line(const char *text, size_t size, const char **out)
+{
+	for (size_t end = size; end > 0;) {
+		size_t start = end;
+		while (start > 0 && text[start - 1] != '\n')
+			start--;
+		if (!is_noise(text + start, end - start)) {
+			*out = text + start;
+			return end - start;
+		}
+		end = start > 0 ? start - 1 : 0;
+	}
+	return 0;
+}
+
+void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size)
+{
+	const char *line = NULL;
+	char shown[256] = "";
+	size_t kept = w->size < sizeof(w->tail) ? w->size : sizeof(w->tail);
+	size_t length = last_line(w->tail, kept, &line);
+	if (length > 0)
+		(void)text_escape(line, length, false, shown, sizeof(shown));
+
+	const char *how = w->code == CLD_EXITED ? "exit status" : "signal";
+	(void)snprintf(out, size, "%s %d%s%s%s", how, w->status, length > 0 ? ": '" : "", shown,
+		       length > 0 ? "'" : "");
+}
 
 /* --- from here: the helper, until it is executed ---------------------------------------- */
 
@@ -64,7 +154,7 @@ static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
 	await_start(o->hold);
-	if (uplink_privileges_keep(o->spec->is_net_admin, &err) == 0) {
+	if (uplink_keep_capabilities(o->spec->is_net_admin, &err) == 0) {
 		(void)execve(o->spec->path, (char *const *)o->spec->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->spec->path);
 	}
@@ -151,7 +241,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	if (child_die_with_parent(o->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
 	    child_start_session(err) < 0)
 		return -err->code;
-	if (uplink_root_enter(o->spec->path, err) < 0)
+	if (uplink_enter_root(o->spec->path, err) < 0)
 		return -err->code;
 
 	int stderr_fd = -1;
@@ -161,7 +251,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	cj_close(netns_fd);
 	cj_close(&o->hold[0]);
 	/* The helper starts only then: no program runs while the keeper has a capability. */
-	if (uplink_privileges_drop(err) < 0)
+	if (privileges_keep_only(-1, err) < 0)
 		return -err->code;
 	if (write(o->hold[1], "", 1) < 0 && errno != EPIPE) /* it has ended: watch() reports that */
 		return cj_fail(err, errno, "start the helper");
@@ -170,26 +260,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	return 0;
 }
 
-static void keeper_main(struct keeper_order *o, int netns_fd)
-{
-	struct cj_error err;
-	if (keeper_run(o, &netns_fd, &err) < 0)
-		step_abort(&o->link, &err);
-	_exit(0);
-}
-
 /* --- from here: the intermediate process -------------------------------------------------- */
-
-/* Closes inherited descriptors, and resets signal handlers and the signal mask. */
-static int reset_inherited(struct keeper_order *o, struct cj_error *err)
-{
-	int fds[] = { o->gateway_fd, o->link.sock_fd };
-	if (child_reset(fds, 2, err) < 0)
-		return -err->code;
-	o->gateway_fd = fds[0];
-	o->link.sock_fd = fds[1];
-	return 0;
-}
 
 /* Returns the gateway's network namespace. */
 static int join_gateway(int gateway_fd, struct cj_error *err)
@@ -198,8 +269,8 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	 * its groups, as in every other program that it runs. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return cj_fail(err, errno, "empty the list of groups");
-	auto_fd int netns_fd = uplink_privileges_join(gateway_fd, err);
-	if (netns_fd < 0 || uplink_privileges_become(err) < 0)
+	auto_fd int netns_fd = uplink_join_owner(gateway_fd, err);
+	if (netns_fd < 0 || uplink_become_mapped(err) < 0)
 		return -err->code;
 	return take_fd(&netns_fd);
 }
@@ -211,7 +282,7 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
  */
 static int make_tap(const struct keeper_order *o, int netns_fd, int keeper_fd, struct cj_error *err)
 {
-	int rc = uplink_tap_make(netns_fd, err);
+	int rc = uplink_make_tap(netns_fd, err);
 	if (rc < 0) /* before "started", so the supervisor ends the keeper */
 		step_abort(&o->link, err);
 	if (step_tell(&o->link, KEEPER_STARTED, NULL, 0, &keeper_fd, 1, err) < 0)
@@ -223,12 +294,16 @@ static int make_tap(const struct keeper_order *o, int netns_fd, int keeper_fd, s
 
 static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
-	if (reset_inherited(o, err) < 0 || child_die_with_parent(o->link.sock_fd, err) < 0)
+	int kept[] = { o->spec->gateway_fd, o->link.sock_fd };
+	if (child_reset(kept, 2, err) < 0)
 		return -err->code;
-	auto_fd int netns_fd = join_gateway(o->gateway_fd, err);
+	o->link.sock_fd = kept[1];
+	if (child_die_with_parent(o->link.sock_fd, err) < 0)
+		return -err->code;
+	auto_fd int netns_fd = join_gateway(kept[0], err);
 	if (netns_fd < 0)
 		return netns_fd;
-	cj_close(&o->gateway_fd);
+	cj_close(&kept[0]);
 	if (pipe2(o->hold, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create a pipe");
 
@@ -240,17 +315,12 @@ static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 	pid_t pid = sys_clone3(&args);
 	if (pid < 0)
 		return cj_fail(err, errno, "create the keeper's namespaces");
-	if (pid == 0)
-		keeper_main(o, netns_fd);
+	if (pid == 0) {
+		if (keeper_run(o, &netns_fd, err) < 0)
+			step_abort(&o->link, err);
+		_exit(0);
+	}
 	return make_tap(o, netns_fd, keeper_fd, err);
-}
-
-static void intermediate_main(struct keeper_order *o)
-{
-	struct cj_error err;
-	if (intermediate_run(o, &err) < 0)
-		step_abort(&o->link, &err);
-	_exit(0);
 }
 
 /* --- the supervisor ------------------------------------------------------------------------- */
@@ -287,10 +357,11 @@ int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_kee
 	if (pid == 0) {
 		struct keeper_order o = {
 			.spec = spec,
-			.gateway_fd = spec->gateway_fd,
 			.link = { ends[1], "the supervisor", keeper_steps },
 		};
-		intermediate_main(&o);
+		if (intermediate_run(&o, err) < 0)
+			step_abort(&o.link, err);
+		_exit(0);
 	}
 	int code = errno;
 	struct uplink_keeper k = { .pidfd = -1, .link_fd = ends[0] };

@@ -49,20 +49,15 @@ FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_
 FAILS(firewall_apply_gateway, (int fd, const struct firewall_spec *spec, struct cj_error *err),
       (fd, spec, err))
 FAILS(denials_listen, (int fd, struct cj_error *err), (fd, err))
-FAILS(uplink_start,
-      (const struct uplink_spec *spec, struct uplink **out, char why[static UPLINK_WHY_MAX],
-       struct cj_error *err),
-      (spec, out, why, err))
+FAILS(uplink_start, (const struct uplink_spec *spec, struct uplink **out, struct cj_error *err),
+      (spec, out, err))
 FAILS(links_join, (int gateway, int jail, const struct links_spec *spec, struct cj_error *err),
       (gateway, jail, spec, err))
 FAILS(forward_create,
       (const int *fds, const uint16_t *ports, size_t n, struct forward **out, struct cj_error *err),
       (fds, ports, n, out, err))
-FAILS(uplink_await, (struct uplink * u, char why[static UPLINK_WHY_MAX], struct cj_error *err),
-      (u, why, err))
-FAILS(uplink_proceed,
-      (struct uplink * u, bool *decided, char why[static UPLINK_WHY_MAX], struct cj_error *err),
-      (u, decided, why, err))
+FAILS(uplink_await, (struct uplink * u, struct cj_error *err), (u, err))
+FAILS(uplink_proceed, (struct uplink * u, bool *decided, struct cj_error *err), (u, decided, err))
 FAILS(resolver_create,
       (int udp, int tcp, const char *path, struct resolver **out, struct cj_error *err),
       (udp, tcp, path, out, err))

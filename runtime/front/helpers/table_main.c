@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table-helper 4|46: loads a table for the links of many jails and leaves the process behind that
- * holds it: netns/uplink/host_table.h.  Started by host_table_ask.c.  Acts with the caller's
+ * holds it: netns/uplink/host_table.h.  Acts with the caller's
  * rights.
  */
 #include <string.h>
 
 #include "netns/uplink/host_table.h"
-#include "netns/uplink/host_table_hold.h"
 #include "runtime/base/files/libexec_program.h"
 
 #define LIFE_SECONDS 20 /* of the process that the run waits for */

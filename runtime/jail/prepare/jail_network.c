@@ -12,7 +12,7 @@
 #include "runtime/jail/prepare/jail_assess.h"
 #include "runtime/jail/protocol.h"
 
-#define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.h counts them */
+#define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.c counts them */
 
 /* --- callbacks -------------------------------------------------------------------------- */
 

@@ -31,11 +31,11 @@ bool mcp_profiles_has_interpreter(const struct config *c)
 bool mcp_profiles_has_uplink(const struct config *c)
 {
 	static const enum uplink_kind kinds[] = { UPLINK_HOST, UPLINK_PASTA, UPLINK_SLIRP4NETNS };
-	char why[UPLINK_WHY_MAX];
+	struct cj_error unavailable = { 0 };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if ((c->uplink == UPLINK_AUTO || c->uplink == kinds[i]) &&
-		    uplink_probe(kinds[i], NULL, why))
+		    uplink_probe(kinds[i], NULL, &unavailable) == 0)
 			return true;
 	return false;
 }

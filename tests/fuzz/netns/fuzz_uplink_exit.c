@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "netns/uplink/uplink_exit.h"
+#include "netns/uplink/uplink_parts.h"
 #include "runtime/base/text.h"
 #include "tests/fuzz/bytes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_table: one holder, as many users as come, and nothing left behind the last. */
-#include "netns/uplink/host_table_hold.h"
+#include "netns/uplink/host_table.h"
 
 #include <netinet/in.h>
 
@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "netns/firewall/firewall.h"
-#include "netns/uplink/host_table_ask.h"
 #include "netns/nftables/nft.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -264,7 +263,7 @@ static void the_mark_is_one_per_network_namespace(void **state)
 static int listen_as_holder(void)
 {
 	struct sockaddr_un address;
-	socklen_t size = host_table_address(host_table_what(true), &address);
+	socklen_t size = host_table_address(true, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	MUST(fd >= 0 && bind(fd, (void *)&address, size) == 0 && listen(fd, 8) == 0);
 	return fd;

@@ -16,12 +16,11 @@ static void the_uplink_none_is_always_available_and_owns_nothing(void **state)
 {
 	struct uplink_spec spec = { .kind = UPLINK_NONE, .gateway_fd = -1 };
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 	struct uplink *u = NULL;
 	(void)state;
-	assert_int_equal(uplink_start(&spec, &u, why, &err), 0);
-	assert_int_equal(uplink_await(u, why, &err), 0);
-	assert_string_equal(why, "");
+	assert_int_equal(uplink_start(&spec, &u, &err), 0);
+	assert_int_equal(uplink_await(u, &err), 0);
+	assert_string_equal(uplink_why(u), "");
 	assert_int_equal(uplink_kind_of(u), UPLINK_NONE);
 	assert_int_equal(uplink_fd(u), -1);
 	uplink_stop(&u);
@@ -137,11 +136,10 @@ static void leave_nothing(enum uplink_kind kind)
 	add_witness(gateway_fd);
 	struct uplink_spec spec = { .kind = kind, .gateway_fd = gateway_fd };
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 	size_t before = count_fds();
 
-	struct uplink *u = start(&spec, why);
-	CHECK(uplink_await(u, why, &err) == 0 && uplink_kind_of(u) == kind, "%s", why);
+	struct uplink *u = start(&spec);
+	CHECK(uplink_await(u, &err) == 0 && uplink_kind_of(u) == kind, "%s", uplink_why(u));
 	uplink_stop(&u);
 	CHECK(u == NULL && count_fds() == before, "%zu descriptors before, %zu after", before,
 	      count_fds());
@@ -184,14 +182,13 @@ static void die_with_the_keeper(enum uplink_kind kind)
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(kind, gateway_fd);
 	struct pollfd death = { .fd = uplink_fd(u), .events = POLLIN };
-	char why[UPLINK_WHY_MAX];
 
 	CHECK(poll(&death, 1, 0) == 0, "it lives");
 	CHECK(sys_pidfd_send_signal(uplink_fd(u), SIGKILL) == 0, "kill the keeper");
 	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
 	CHECK(helper_lets_go(gateway_fd), "the helper outlives its keeper");
-	uplink_lost(u, why);
-	CHECK(strstr(why, uplink_names[kind]) != NULL, "%s", why);
+	uplink_lost(u);
+	CHECK(strstr(uplink_why(u), uplink_names[kind]) != NULL, "%s", uplink_why(u));
 	CHECK(uplink_kind_of(u) == UPLINK_NONE && uplink_fd(u) == -1, "none is left");
 	int code = from_gateway(gateway_fd, try_connect, WORLD, PATIENCE_MS);
 	CHECK(code == ENETUNREACH, "%s", strerror(code));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink_exit: what a helper said last. */
-#include "netns/uplink/uplink_exit.h"
+#include "netns/uplink/uplink_parts.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -117,16 +117,15 @@ static void fake_pasta(const char *script)
 static void expect_none_of(enum uplink_kind kind, const char *script, const char *words)
 {
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 	auto_fd int gateway_fd = make_gateway();
 	if (!may_use_tun())
 		skip_lab("no /dev/net/tun for everybody");
 	fake_helper(uplink_names[kind], script);
 	struct uplink_spec spec = { .kind = kind, .gateway_fd = gateway_fd, .path = fake_dir };
-	struct uplink *u = start(&spec, why);
-	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
+	struct uplink *u = start(&spec);
+	CHECK(uplink_await(u, &err) == 0, "%s", err.msg);
 	CHECK(uplink_kind_of(u) == UPLINK_NONE, "%s", uplink_names[uplink_kind_of(u)]);
-	CHECK(strstr(why, words) != NULL, "'%s' is not in '%s'", words, why);
+	CHECK(strstr(uplink_why(u), words) != NULL, "'%s' is not in '%s'", words, uplink_why(u));
 	CHECK(uplink_fd(u) == -1 && waitpid(-1, NULL, WNOHANG) < 0, "something is left");
 	uplink_stop(&u);
 }
@@ -219,19 +218,19 @@ static unsigned tap_index(int gateway_fd)
 static void fall_to_slirp4netns(const char *path, const char *words, bool is_same_tap)
 {
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 	auto_fd int gateway_fd = make_gateway();
-	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, why) || !uplink_probe(UPLINK_PASTA, path, why))
-		skip_lab(why);
+	if (uplink_probe(UPLINK_SLIRP4NETNS, NULL, &err) < 0 ||
+	    uplink_probe(UPLINK_PASTA, path, &err) < 0)
+		skip_lab(err.msg);
 	make_world();
 	struct uplink_spec spec = { .kind = UPLINK_AUTO, .gateway_fd = gateway_fd, .path = path };
-	struct uplink *u = start(&spec, why);
+	struct uplink *u = start(&spec);
 	if (uplink_kind_of(u) == UPLINK_HOST)
 		skip_lab("the host uplink is to be had");
 	unsigned first = tap_index(gateway_fd);
-	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
-	CHECK(uplink_kind_of(u) == UPLINK_SLIRP4NETNS, "%s", why);
-	CHECK(strstr(why, words), "%s", why);
+	CHECK(uplink_await(u, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_SLIRP4NETNS, "%s", uplink_why(u));
+	CHECK(strstr(uplink_why(u), words), "%s", uplink_why(u));
 	CHECK(first != 0 && (tap_index(gateway_fd) == first) == is_same_tap, "the tap device");
 
 	auto_fd int world_fd = listen_at(WORLD, PORT);
@@ -259,12 +258,13 @@ static void fall_after_half_a_configuration(void)
 static void die_later(void)
 {
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX], real[UPLINK_PATH_MAX], script[UPLINK_PATH_MAX + 128];
+	char real[UPLINK_PATH_MAX], script[UPLINK_PATH_MAX + 128];
 	auto_fd int gateway_fd = make_gateway();
-	if (!uplink_probe(UPLINK_PASTA, NULL, why))
-		skip_lab(why);
+	if (uplink_probe(UPLINK_PASTA, NULL, &err) < 0)
+		skip_lab(err.msg);
 	make_world();
-	CHECK(uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, real, why), "%s", why);
+	CHECK(uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, real, &err) == 0, "%s",
+	      err.msg);
 	/* a job in the background reads /dev/null unless it is told */
 	(void)snprintf(script, sizeof(script),
 		       "exec 3<&0; %s \"$@\" <&3 & sleep 4; "
@@ -274,14 +274,15 @@ static void die_later(void)
 	struct uplink_spec spec = { .kind = UPLINK_PASTA,
 				    .gateway_fd = gateway_fd,
 				    .path = fake_dir };
-	struct uplink *u = start(&spec, why);
-	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
-	CHECK(uplink_kind_of(u) == UPLINK_PASTA, "%s", why);
+	struct uplink *u = start(&spec);
+	CHECK(uplink_await(u, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_PASTA, "%s", uplink_why(u));
 
 	struct pollfd death = { .fd = uplink_fd(u), .events = POLLIN };
 	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
-	uplink_lost(u, why);
-	CHECK(strcmp(why, "pasta ended, exit status 4: 'tired'") == 0, "%s", why);
+	uplink_lost(u);
+	CHECK(strcmp(uplink_why(u), "pasta ended, exit status 4: 'tired'") == 0, "%s",
+	      uplink_why(u));
 	CHECK(uplink_kind_of(u) == UPLINK_NONE && helper_lets_go(gateway_fd),
 	      "what it left lives on");
 	uplink_stop(&u);
@@ -306,23 +307,24 @@ LAB_TEST(auto_goes_on_with_a_new_tap_device_when_the_first_is_half_configured,
 
 static void a_missing_helper_is_named_with_its_package(void **state)
 {
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	(void)state;
-	assert_false(uplink_probe(UPLINK_PASTA, "/nonexistent:relative:", why));
-	assert_memory_equal(why, "pasta is not installed (", 24);
-	assert_non_null(strstr(why, "install"));
-	assert_non_null(strstr(why, "passt"));
+	assert_int_equal(uplink_probe(UPLINK_PASTA, "/nonexistent:relative:", &err), -ENOENT);
+	assert_string_equal(err.msg, "pasta is not installed");
+	assert_non_null(strstr(err.hint, "install"));
+	assert_non_null(strstr(err.hint, "passt"));
 }
 
 static void a_helper_that_others_may_write_is_refused(void **state)
 {
-	char why[UPLINK_WHY_MAX], path[128];
+	struct cj_error err = { 0 };
+	char path[128];
 	(void)state;
 	fake_pasta("exit 0");
 	fake_path(path, "pasta");
 	assert_int_equal(chmod(path, 0777), 0);
-	assert_false(uplink_probe(UPLINK_PASTA, fake_dir, why));
-	assert_non_null(strstr(why, "others may change it"));
+	assert_int_equal(uplink_probe(UPLINK_PASTA, fake_dir, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "others may change it"));
 }
 
 static bool processor_has_avx2(void)
@@ -371,12 +373,13 @@ static bool refuse_tun(void)
 
 static int say_why_not(void)
 {
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	if (!refuse_tun())
 		return 77;
-	bool is_named = !uplink_helper_has_tun(why) &&
-			strstr(why, "'/dev/net/tun' can't be opened") &&
-			strstr(why, ": Permission denied (chmod 666 /dev/net/tun");
+	bool is_named = uplink_helper_try_tun(&err) == -EACCES &&
+			strstr(err.msg, "'/dev/net/tun' can't be opened") &&
+			strstr(err.msg, ": Permission denied") &&
+			strstr(err.hint, "chmod 666 /dev/net/tun");
 	return is_named ? 0 : 1;
 }
 
@@ -396,11 +399,12 @@ static void a_refused_tun_device_is_named_with_its_remedy(void **state)
 
 static void a_helpers_version_names_its_path(void **state)
 {
+	struct cj_error err = { 0 };
 	char out[UPLINK_WHY_MAX];
 	(void)state;
-	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, out) && strstr(out, "installed"))
+	if (uplink_probe(UPLINK_SLIRP4NETNS, NULL, &err) == -ENOENT && strstr(err.msg, "installed"))
 		skip();
-	assert_true(uplink_helper_version(UPLINK_SLIRP4NETNS, out, sizeof(out)));
+	assert_int_equal(uplink_helper_version(UPLINK_SLIRP4NETNS, out, sizeof(out), &err), 0);
 	assert_non_null(strstr(out, "/slirp4netns (slirp4netns version "));
 }
 

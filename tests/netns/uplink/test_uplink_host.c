@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: libexec_run */
 /* uplink_host: plugged, refused with a reason, or gone, on a "host" of the test's own. */
-#include "netns/uplink/uplink_host.h"
+#include "netns/uplink/uplink_parts.h"
 
 #include <netinet/in.h>
 
@@ -13,7 +13,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/uplink/host_table_hold.h"
+#include "netns/uplink/host_table.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/nftables/nft.h"
 #include "netns/rtnetlink/links.h"
@@ -79,14 +79,20 @@ static int count_links(void)
 	return count_lines("/proc/thread-self/net/dev", "cj");
 }
 
-static int start(const struct place *gateway, unsigned number, struct uplink_host *out, char *why)
+static int start(const struct place *gateway, unsigned number, struct uplink_host *out,
+		 struct cj_error *err)
 {
-	struct cj_error err = { 0 };
 	struct uplink_spec spec = spec_of(gateway, number);
-	int rc = uplink_host_start(&spec, out, why, &err);
+	int rc = uplink_host_start(&spec, out, err);
 	if (rc < 0)
-		fprintf(stderr, "%s\n", err.msg);
+		fprintf(stderr, "%s\n", err->msg);
 	return rc;
+}
+
+static int probe(struct cj_error *err)
+{
+	char warning[UPLINK_WHY_MAX];
+	return uplink_host_check(warning, err);
 }
 
 /* The body's namespace becomes the host, and the caller stays in it. */
@@ -119,21 +125,22 @@ static void body_off(void)
 {
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	(void)host_with_gateway(&g);
 	set_forwarding("0");
-	MUST(start(&g, 1, &u, why) == 1);
-	MUST(strcmp(why, "IP forwarding is off; turn it on: sysctl -w net.ipv4.ip_forward=1") == 0);
+	MUST(start(&g, 1, &u, &err) < 0);
+	MUST(strcmp(err.msg, "IP forwarding is off; turn it on: sysctl -w net.ipv4.ip_forward=1") ==
+	     0);
 	MUST(u.rules_fd == -1 && u.name[0] == '\0');
 	MUST(count_links() == 0 && count_tables() == 0);
-	MUST(!uplink_host_probe(why) && strstr(why, "sysctl"));
+	MUST(probe(&err) < 0 && strstr(err.msg, "sysctl"));
 	MUST(count_lines("/proc/sys/net/ipv4/ip_forward", "0") == 1);
 	uplink_host_stop(&u);
 
 	set_forwarding("1");
 	MUST(put_file("/proc/sys/net/ipv4/conf/default/forwarding", "0"));
-	MUST(start(&g, 1, &u, why) == 1);
-	MUST(strstr(why, "sysctl -w net.ipv4.conf.default.forwarding=1"));
+	MUST(start(&g, 1, &u, &err) < 0);
+	MUST(strstr(err.msg, "sysctl -w net.ipv4.conf.default.forwarding=1"));
 }
 
 static void without_ip_forwarding_it_names_the_sysctl_and_does_not_set_it(void **state)
@@ -146,12 +153,12 @@ static void body_no_capability(void)
 {
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	(void)host_with_gateway(&g);
 	MUST(unshare(CLONE_NEWUSER) == 0); /* every capability, over nothing that is here */
-	MUST(start(&g, 1, &u, why) == 1);
-	MUST(strstr(why, "CAP_NET_ADMIN over the caller's network namespace is missing"));
-	MUST(!uplink_host_probe(why));
+	MUST(start(&g, 1, &u, &err) < 0);
+	MUST(strstr(err.msg, "CAP_NET_ADMIN over the caller's network namespace is missing"));
+	MUST(probe(&err) < 0);
 }
 
 static void capabilities_over_another_user_namespace_do_not_count(void **state)
@@ -164,12 +171,12 @@ static void body_plugged(void)
 {
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place h = host_with_gateway(&g);
-	MUST(uplink_host_probe(why) && why[0] == '\0');
+	MUST(uplink_host_check(u.warning, &err) == 0 && u.warning[0] == '\0');
 	MUST(count_links() == 0 && count_tables() == 0);
 
-	MUST(start(&g, 299, &u, why) == 0 && why[0] == '\0');
+	MUST(start(&g, 299, &u, &err) == 0 && u.warning[0] == '\0');
 	MUST(strcmp(u.name, "cj300") == 0 && if_nametoindex("cj300") > 0);
 	MUST(count_lines("/proc/thread-self/net/route", "cj300\t2C0113C6") == 1);
 	MUST(count_lines("/proc/thread-self/net/ipv6_route",
@@ -199,10 +206,10 @@ static void body_no_ipv6(void)
 {
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	(void)host_with_gateway(&g);
 	MUST(put_file("/proc/sys/net/ipv6/conf/all/forwarding", "0"));
-	MUST(start(&g, 1, &u, why) == 0 && why[0] == '\0');
+	MUST(start(&g, 1, &u, &err) == 0 && u.warning[0] == '\0');
 	MUST(count_lines("/proc/thread-self/net/ipv6_route", "fdce6a12") == 0);
 	go_to(&g);
 	MUST(count_lines("/proc/thread-self/net/if_inet6", LINK_UPLINK) == 0);
@@ -224,10 +231,10 @@ static void body_killed(void)
 	MUST(pid >= 0);
 	if (pid == 0) {
 		struct uplink_host u;
-		char why[UPLINK_WHY_MAX];
+		struct cj_error err = { 0 };
 		struct place g = place_new();
 		go_to(&h);
-		MUST(start(&g, 1, &u, why) == 0);
+		MUST(start(&g, 1, &u, &err) == 0);
 		kill(getpid(), SIGKILL);
 	}
 	int status = 0;
@@ -243,13 +250,14 @@ static void a_killed_supervisor_leaves_neither_link_nor_table(void **state)
 
 static void start_many(const struct place *h, int done_fd, int end_fd)
 {
-	char why[UPLINK_WHY_MAX], byte = 'x';
+	struct cj_error err = { 0 };
+	char byte = 'x';
 	for (int i = 0; i < PER_CHILD; i++) {
 		struct uplink_host u;
 		struct place g = place_new();
 		go_to(h);
-		if (start(&g, 0, &u, why) != 0) {
-			fprintf(stderr, "%d: %s\n", i, why);
+		if (start(&g, 0, &u, &err) != 0) {
+			fprintf(stderr, "%d: %s\n", i, err.msg);
 			_exit(1);
 		}
 		close(g.ns_fd); /* its sockets keep it */
@@ -299,7 +307,7 @@ static void body_shared(void)
 {
 	struct uplink_host u[4];
 	struct place g[4];
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place h = place_here();
 	has_helper = true;
 	idle_ms = (unsigned)patience_ms(60000); /* longer than this takes */
@@ -308,7 +316,7 @@ static void body_shared(void)
 	for (int i = 0; i < 4; i++) {
 		g[i] = place_new();
 		go_to(&h);
-		MUST(start(&g[i], 7, &u[i], why) == 0 && why[0] == '\0');
+		MUST(start(&g[i], 7, &u[i], &err) == 0 && u[i].warning[0] == '\0');
 		MUST(if_nametoindex(u[i].name) > 0);
 		MUST(count_tables() == (i == 0 ? 1 : 2));
 	}
@@ -336,13 +344,13 @@ static void body_without_helper(void)
 {
 	struct uplink_host u[2];
 	struct place g[2];
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place h = place_here();
 	set_forwarding("1");
 	for (int i = 0; i < 2; i++) {
 		g[i] = place_new();
 		go_to(&h);
-		MUST(start(&g[i], 7, &u[i], why) == 0 && why[0] == '\0');
+		MUST(start(&g[i], 7, &u[i], &err) == 0 && u[i].warning[0] == '\0');
 		MUST(u[i].table[0] != '\0' && count_tables() == i + 1);
 	}
 	MUST(u[0].ring_fd < 0 || u[0].mark_fd < 0);
@@ -364,7 +372,6 @@ static void body_allowed(void)
 	const struct endpoint open = { ip_of("10.1.2.3"), ip_of("10.1.2.3"), 80, 80 };
 	struct uplink_host u[2];
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 	struct place h = place_here(), g[2];
 	has_helper = true;
 	set_forwarding("1");
@@ -374,7 +381,7 @@ static void body_allowed(void)
 		struct uplink_spec spec = spec_of(&g[i], 7);
 		spec.allowed = &open;
 		spec.nallowed = 1;
-		MUST_DO(uplink_host_start(&spec, &u[i], why, &err), err);
+		MUST_DO(uplink_host_start(&spec, &u[i], &err), err);
 		MUST(u[i].table[0] != '\0' && count_tables() == i + 1);
 	}
 }
@@ -395,11 +402,11 @@ static void body_shared_killed(void)
 	MUST(pid >= 0);
 	if (pid == 0) {
 		struct uplink_host u[3];
-		char why[UPLINK_WHY_MAX];
+		struct cj_error err = { 0 };
 		for (int i = 0; i < 3; i++) {
 			struct place g = place_new();
 			go_to(&h);
-			MUST(start(&g, 1, &u[i], why) == 0);
+			MUST(start(&g, 1, &u[i], &err) == 0);
 		}
 		kill(getpid(), SIGKILL);
 	}
@@ -427,7 +434,7 @@ static void body_foreign(void)
 	static const struct nft_hook hook = { "FORWARD", "filter", NF_INET_FORWARD, 0, NF_DROP };
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place h = host_with_gateway(&g);
 	int fd = open_netlink(NETLINK_NETFILTER);
 	struct nft_batch *b = nft_batch_create();
@@ -436,11 +443,11 @@ static void body_foreign(void)
 	nft_add_base_chain(b, &hook);
 	load(fd, b);
 
-	MUST(start(&g, 1, &u, why) == 0);
-	MUST(strstr(why, "the table 'inet docker' drops forwarded packets by its policy"));
-	MUST(strstr(why, "allow interface 'cj*' in it"));
+	MUST(start(&g, 1, &u, &err) == 0);
+	MUST(strstr(u.warning, "the table 'inet docker' drops forwarded packets by its policy"));
+	MUST(strstr(u.warning, "allow interface 'cj*' in it"));
 	unplug(&h, &u);
-	MUST(uplink_host_probe(why) && why[0] != '\0');
+	MUST(uplink_host_check(u.warning, &err) == 0 && u.warning[0] != '\0');
 
 	b = nft_batch_create();
 	nft_batch_begin(b, "docker");
@@ -449,7 +456,7 @@ static void body_foreign(void)
 	nft_verdict(b, NF_ACCEPT, NULL);
 	nft_rule_end(b);
 	load(fd, b);
-	MUST(start(&g, 1, &u, why) == 0 && why[0] == '\0');
+	MUST(start(&g, 1, &u, &err) == 0 && u.warning[0] == '\0');
 	unplug(&h, &u);
 }
 
@@ -509,12 +516,12 @@ static void body_packets(void)
 {
 	struct uplink_host u;
 	struct place g;
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place h = host_with_gateway(&g), world = place_new();
 	go_to(&h);
 	add_world(&h, &world);
 	listen_at("8.0.0.1", 80);
-	MUST(start(&g, 1, &u, why) == 0);
+	MUST(start(&g, 1, &u, &err) == 0);
 	go_to(&world); /* knows no way to 198.19.0.0/16: the host's address must be put in */
 	listen_at("8.0.0.2", 80);
 
@@ -574,7 +581,7 @@ static void body_times(void)
 {
 	enum { ROUNDS = 50 };
 	long starts[ROUNDS], stops[ROUNDS], probes[ROUNDS];
-	char why[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 	struct place g;
 	struct place h = host_with_gateway(&g);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -583,10 +590,10 @@ static void body_times(void)
 		struct place fresh = place_new();
 		go_to(&h);
 		clock_gettime(CLOCK_MONOTONIC, &from);
-		MUST(uplink_host_probe(why));
+		MUST(probe(&err) == 0);
 		probes[i] = ns_since(&from);
 		clock_gettime(CLOCK_MONOTONIC, &from);
-		MUST(start(&fresh, (unsigned)i, &u, why) == 0);
+		MUST(start(&fresh, (unsigned)i, &u, &err) == 0);
 		starts[i] = ns_since(&from);
 		clock_gettime(CLOCK_MONOTONIC, &from);
 		uplink_host_stop(&u);

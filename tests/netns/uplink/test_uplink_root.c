@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: mount */
 /* A helper's root: what it sees of the host, and what not, wherever it is installed. */
-#include "netns/uplink/uplink_root.h"
+#include "netns/uplink/uplink_parts.h"
 
 #include <errno.h>
 #include <linux/limits.h>
@@ -81,7 +81,7 @@ static void enter(const char *path)
 {
 	struct cj_error err = { 0 };
 	MUST(unshare(CLONE_NEWNS) == 0);
-	MUST_DO(uplink_root_enter(path, &err), err);
+	MUST_DO(uplink_enter_root(path, &err), err);
 	check_root();
 }
 
@@ -109,7 +109,7 @@ static void body_missing(void)
 {
 	struct cj_error err = { 0 };
 	MUST(unshare(CLONE_NEWNS) == 0);
-	MUST(uplink_root_enter("/no/such/folder/helper", &err) == -ENOENT);
+	MUST(uplink_enter_root("/no/such/folder/helper", &err) == -ENOENT);
 	MUST(strstr(err.msg, "/no/such/folder"));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink_tap: what a helper finds in the gateway, who may attach, and how the device ends. */
-#include "netns/uplink/uplink_tap.h"
+#include "netns/uplink/uplink_parts.h"
 
 #include <grp.h>
 #include <sys/capability.h>
@@ -26,7 +26,7 @@ static int in_gateway(int gateway_fd, int (*what)(int netns_fd))
 static int make(int netns_fd)
 {
 	struct cj_error err = { 0 };
-	return uplink_tap_make(netns_fd, &err) < 0 ? err.code : 0;
+	return uplink_make_tap(netns_fd, &err) < 0 ? err.code : 0;
 }
 
 /* The process is in the gateway from then on.  Only that needs a capability. */

@@ -175,8 +175,8 @@ static inline void enter_lab(void)
 
 static inline bool may_use_tun(void)
 {
-	char why[UPLINK_WHY_MAX];
-	return uplink_helper_has_tun(why);
+	struct cj_error err = { 0 };
+	return uplink_helper_try_tun(&err) == 0;
 }
 
 static inline void run_in_lab(void (*body)(void))
@@ -361,11 +361,11 @@ static inline int from_gateway(int gateway_fd, int (*what)(const char *, uint16_
 	return WEXITSTATUS(status);
 }
 
-static inline struct uplink *start(const struct uplink_spec *spec, char why[static UPLINK_WHY_MAX])
+static inline struct uplink *start(const struct uplink_spec *spec)
 {
 	struct cj_error err = { 0 };
 	struct uplink *u = NULL;
-	CHECK(uplink_start(spec, &u, why, &err) == 0, "%s", err.msg);
+	CHECK(uplink_start(spec, &u, &err) == 0, "%s", err.msg);
 	return u;
 }
 
@@ -373,13 +373,12 @@ static inline struct uplink *plug(enum uplink_kind kind, int gateway_fd)
 {
 	struct uplink_spec spec = { .kind = kind, .gateway_fd = gateway_fd, .has_ipv6 = true };
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
-	if (!uplink_probe(kind, NULL, why))
-		skip_lab(why);
+	if (uplink_probe(kind, NULL, &err) < 0)
+		skip_lab(err.msg);
 	make_world();
-	struct uplink *u = start(&spec, why);
-	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
-	CHECK(uplink_kind_of(u) == kind, "%s", why);
+	struct uplink *u = start(&spec);
+	CHECK(uplink_await(u, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == kind, "%s", uplink_why(u));
 	return u;
 }
 

@@ -192,15 +192,14 @@ static int length_without_remedy(const char *why)
 
 void check_tun(struct finding *f)
 {
-	char why[UPLINK_WHY_MAX] = "";
+	struct cj_error err = { 0 };
 	struct place place;
 
-	if (uplink_helper_has_tun(why)) {
+	if (uplink_helper_try_tun(&err) == 0) {
 		finding_set(f, FINDING_OK, "can be opened by a helper");
 		return;
 	}
-	finding_set(f, FINDING_NOTE, "%.*s: no uplink 'pasta' or 'slirp4netns'",
-		    length_without_remedy(why), why);
+	finding_set(f, FINDING_NOTE, "%s: no uplink 'pasta' or 'slirp4netns'", err.msg);
 	place_find(&place);
 	if (access(TUN, F_OK) < 0)
 		finding_remedy(f, "%s", place_remedy_tun(&place));
@@ -211,15 +210,16 @@ void check_tun(struct finding *f)
 static void check_helper(struct finding *f, enum uplink_kind kind, enum finding_level without)
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
-	char path[UPLINK_PATH_MAX], text[UPLINK_WHY_MAX] = "";
+	char path[UPLINK_PATH_MAX], text[UPLINK_WHY_MAX];
+	struct cj_error err = { 0 };
 
-	if (uplink_helper_find(h, NULL, path, text)) {
-		(void)uplink_helper_version(kind, text, sizeof(text)); /* says also what fails */
-		finding_set(f, FINDING_OK, "%s", text);
+	if (uplink_helper_find(h, NULL, path, &err) == 0) {
+		int rc = uplink_helper_version(kind, text, sizeof(text), &err);
+		finding_set(f, FINDING_OK, "%s", rc == 0 ? text : err.msg);
 		return;
 	}
-	finding_set(f, without, "%.*s", length_without_remedy(text), text);
-	if (strstr(text, "not installed"))
+	finding_set(f, without, "%s", err.msg);
+	if (err.code == ENOENT)
 		finding_remedy_package(f, h->package);
 	else
 		finding_remedy(f, "sudo chown root %s && sudo chmod 755 %s", path, path);
@@ -233,8 +233,9 @@ void check_pasta(struct finding *f)
 /* It is used only without pasta: if pasta is installed, it may be missing. */
 void check_slirp4netns(struct finding *f)
 {
-	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX];
-	bool has_pasta = uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, path, why);
+	char path[UPLINK_PATH_MAX];
+	struct cj_error err = { 0 };
+	bool has_pasta = uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, path, &err) == 0;
 
 	check_helper(f, UPLINK_SLIRP4NETNS, has_pasta ? FINDING_OK : FINDING_NOTE);
 	if (f->level == FINDING_OK)
@@ -295,11 +296,11 @@ static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out
 
 	out[0] = '\0';
 	for (enum uplink_kind kind = UPLINK_HOST; kind < chosen && used < size; kind++) {
-		char why[UPLINK_WHY_MAX] = "";
-		if (uplink_probe(kind, NULL, why))
-			(void)snprintf(why, sizeof(why), "%s",
-				       kind == UPLINK_PASTA && pasta_reason[0] ? pasta_reason
-									       : "did not start");
+		struct cj_error err = { 0 };
+		const char *why = err.msg;
+		if (uplink_probe(kind, NULL, &err) == 0)
+			why = kind == UPLINK_PASTA && pasta_reason[0] ? pasta_reason
+								      : "did not start";
 		int n = snprintf(out + used, size - used, "%s%s: %.*s", used ? "; " : "",
 				 uplink_names[kind], length_without_remedy(why), why);
 		used += n > 0 ? (size_t)n : 0;
@@ -356,11 +357,10 @@ static void ask_pasta(const struct outcome *first, char *out, size_t size)
 {
 	__attribute__((cleanup(outcome_fini))) struct outcome second;
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX];
 
 	out[0] = '\0';
 	outcome_init(&second, "", 0);
-	if (first->network.uplink <= UPLINK_PASTA || !uplink_probe(UPLINK_PASTA, NULL, why) ||
+	if (first->network.uplink <= UPLINK_PASTA || uplink_probe(UPLINK_PASTA, NULL, &err) < 0 ||
 	    try_network(UPLINK_PASTA, &second, &err) < 0)
 		return;
 	for (size_t i = 0; i < second.warnings.count; i++) {

@@ -49,7 +49,7 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 }
 
 /* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports links_join */
-/* WRAP: firewall_apply_jail uplink_helper_find uplink_helper_has_tun uplink_probe */
+/* WRAP: firewall_apply_jail uplink_helper_find uplink_helper_try_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
@@ -117,42 +117,45 @@ int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec
 				: cj_fail(err, links_errno, "join");
 }
 
-static bool answer_no(char *out_why, const char *why)
+static int answer(bool is_there, int code, const char *why, const char *hint, struct cj_error *err)
 {
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s", why);
-	return false;
+	if (is_there)
+		return 0;
+	(void)!cj_reject_as(err, code, "%s", why);
+	return cj_hint(err, "%s", hint);
 }
 
-bool __real_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
-			       char *out_why);
-bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
-			       char *out_why);
-bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
-			       char *out_why)
+int __real_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			      struct cj_error *err);
+int __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			      struct cj_error *err);
+int __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			      struct cj_error *err)
 {
 	if (!is_faked)
-		return __real_uplink_helper_find(h, path, out_path, out_why);
+		return __real_uplink_helper_find(h, path, out_path, err);
 	(void)snprintf(out_path, UPLINK_PATH_MAX, "/usr/bin/%s", h->name);
-	return has_helper[strcmp(h->name, "pasta") == 0 ? UPLINK_PASTA : UPLINK_SLIRP4NETNS] ||
-	       answer_no(out_why, "it is not installed (apt install it)");
+	bool is_pasta = strcmp(h->name, "pasta") == 0;
+	return answer(has_helper[is_pasta ? UPLINK_PASTA : UPLINK_SLIRP4NETNS], ENOENT,
+		      "it is not installed", "apt install it", err);
 }
 
-bool __real_uplink_helper_has_tun(char *out_why);
-bool __wrap_uplink_helper_has_tun(char *out_why);
-bool __wrap_uplink_helper_has_tun(char *out_why)
+int __real_uplink_helper_try_tun(struct cj_error *err);
+int __wrap_uplink_helper_try_tun(struct cj_error *err);
+int __wrap_uplink_helper_try_tun(struct cj_error *err)
 {
 	if (!is_faked)
-		return __real_uplink_helper_has_tun(out_why);
-	return has_tun || answer_no(out_why, tun_problem);
+		return __real_uplink_helper_try_tun(err);
+	return answer(has_tun, EACCES, tun_problem, "chmod", err);
 }
 
-bool __real_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
-bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
-bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why)
+int __real_uplink_probe(enum uplink_kind kind, const char *path, struct cj_error *err);
+int __wrap_uplink_probe(enum uplink_kind kind, const char *path, struct cj_error *err);
+int __wrap_uplink_probe(enum uplink_kind kind, const char *path, struct cj_error *err)
 {
 	if (!is_faked)
-		return __real_uplink_probe(kind, path, out_why);
-	return has_helper[kind] || answer_no(out_why, "is not there (get it)");
+		return __real_uplink_probe(kind, path, err);
+	return answer(has_helper[kind], ENOENT, "is not there", "get it", err);
 }
 
 static int as_the_host_is(void **state)
@@ -165,7 +168,7 @@ static int as_the_host_is(void **state)
 	rules_errno = links_errno = 0;
 	is_faked = has_tun = false;
 	memset(has_helper, 0, sizeof(has_helper));
-	tun_problem = "'/dev/net/tun' can't be opened: Permission denied (chmod)";
+	tun_problem = "'/dev/net/tun' can't be opened: Permission denied";
 	return 0;
 }
 

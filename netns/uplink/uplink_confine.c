@@ -1,18 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root file system of a helper.  Acts. */
-#include "netns/uplink/uplink_root.h"
+/* What the processes of a helper give up: users, capabilities, file system; and the tap device. */
+#include "netns/uplink/uplink_parts.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <net/if.h> /* before linux/: the kernel's headers then leave its types out */
+
+#include <linux/if_tun.h>
+#include <linux/nsfs.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "netns/address/addresses.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/kernel/process/privileges.h"
+
+/* --- users and capabilities ------------------------------------------------------------- */
+
+int uplink_join_owner(int sock_fd, struct cj_error *err)
+{
+	auto_fd int netns_fd = ioctl(sock_fd, SIOCGSKNS);
+	if (netns_fd < 0)
+		return cj_fail(err, errno, "open a socket's network namespace");
+	auto_fd int user_fd = ioctl(netns_fd, NS_GET_USERNS);
+	if (user_fd < 0)
+		return cj_fail(err, errno, "open the user namespace of a network namespace");
+	if (setns(user_fd, CLONE_NEWUSER) < 0)
+		return cj_fail(err, errno, "join the user namespace of a network namespace");
+	return take_fd(&netns_fd);
+}
+
+/* The first id of a map is the only one: user_namespaces(7), "inside outside count". */
+static int read_first_id(const char *path, unsigned long *out, struct cj_error *err)
+{
+	char text[64], *end = text;
+	ssize_t got = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (got < 0)
+		return cj_fail(err, (int)-got, "read '%s'", path);
+
+	errno = 0;
+	*out = strtoul(text, &end, 10);
+	if (end == text || errno != 0)
+		return cj_fail(err, EINVAL, "find an id in '%s'", path);
+	return 0;
+}
+
+int uplink_become_mapped(struct cj_error *err)
+{
+	unsigned long uid = 0, gid = 0;
+	if (read_first_id("/proc/self/uid_map", &uid, err) < 0 ||
+	    read_first_id("/proc/self/gid_map", &gid, err) < 0)
+		return -err->code;
+	if (setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) < 0)
+		return cj_fail(err, errno, "become group %lu", gid);
+	if (setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
+		return cj_fail(err, errno, "become user %lu", uid);
+	return 0;
+}
+
+int uplink_keep_capabilities(bool is_net_admin, struct cj_error *err)
+{
+	static const cap_value_t caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
+	static const cap_flag_t sets[] = { CAP_PERMITTED, CAP_INHERITABLE, CAP_EFFECTIVE };
+	int count = is_net_admin ? 2 : 1, rc = 0;
+	cap_t wanted = cap_init();
+	if (!wanted)
+		return cj_fail(err, errno, "prepare a set of capabilities");
+	for (size_t i = 0; rc == 0 && i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (cap_set_flag(wanted, sets[i], count, caps, CAP_SET) < 0)
+			rc = cj_fail(err, errno, "fill a set of capabilities");
+	if (rc == 0 && cap_set_proc(wanted) < 0)
+		rc = cj_fail(err, errno, "reduce the capabilities");
+	(void)cap_free(wanted); /* frees memory; nothing else can go wrong */
+
+	for (int i = 0; rc == 0 && i < count; i++)
+		if (cap_set_ambient(caps[i], CAP_SET) < 0)
+			rc = cj_fail(err, errno, "make capability %d ambient", caps[i]);
+	return rc < 0 ? rc : privileges_no_new(err);
+}
+
+/* --- the file system -------------------------------------------------------------------- */
 
 #define ROOT "/tmp" /* covered by our tmpfs, in this mount namespace alone */
 
@@ -144,7 +221,7 @@ static int fill(int own_fd, const char *own, struct cj_error *err)
 	return 0;
 }
 
-int uplink_root_enter(const char *path, struct cj_error *err)
+int uplink_enter_root(const char *path, struct cj_error *err)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return cj_fail(err, errno, "make the mounts of '/' private");
@@ -162,5 +239,31 @@ int uplink_root_enter(const char *path, struct cj_error *err)
 	if (chdir(ROOT) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
 	    chdir("/") < 0)
 		return cj_fail(err, errno, "enter the helper's root");
+	return 0;
+}
+
+/* --- the tap device --------------------------------------------------------------------- */
+
+#define TUN "/dev/net/tun"
+
+int uplink_make_tap(int netns_fd, struct cj_error *err)
+{
+	/* as pasta and slirp4netns ask for it: with other flags they could not attach */
+	struct ifreq request = { .ifr_name = LINK_UPLINK };
+	request.ifr_flags = IFF_TAP | IFF_NO_PI;
+
+	if (setns(netns_fd, CLONE_NEWNET) < 0)
+		return cj_fail(err, errno, "join the gateway's network namespace");
+	/* it belongs to the network namespace that it is opened in */
+	auto_fd int fd = open(TUN, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '" TUN "'");
+	if (ioctl(fd, TUNSETIFF, &request) < 0)
+		return cj_fail(err, errno, "create the tap device '" LINK_UPLINK "'");
+	/* The owner attaches without a capability, other users only with CAP_NET_ADMIN. */
+	if (ioctl(fd, TUNSETOWNER, (unsigned long)geteuid()) < 0)
+		return cj_fail(err, errno, "set the owner of '" LINK_UPLINK "'");
+	if (ioctl(fd, TUNSETPERSIST, 1UL) < 0)
+		return cj_fail(err, errno, "make '" LINK_UPLINK "' persistent");
 	return 0;
 }

@@ -110,14 +110,16 @@ int image_store_read(const struct image_store *store, const char *name, struct a
 
 /* --- listing ------------------------------------------------------------------ */
 
-/* The name in "NAME.json"; NULL: another file, or no memory. */
-static const char *name_of(const char *file, struct arena *a)
+/* Adds the name in "NAME.json"; another file is none.  -1: no memory. */
+static int add_name(const char *file, struct arena *a, struct strings *out)
 {
 	size_t size = strlen(file), suffix = strlen(SUFFIX);
 	if (size <= suffix || strcmp(file + size - suffix, SUFFIX) != 0)
-		return NULL;
+		return 0;
 	const char *name = arena_strndup(a, file, size - suffix);
-	return name && image_is_name(name) ? name : NULL;
+	if (!name)
+		return -1;
+	return image_is_name(name) ? strings_add(out, a, name) : 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -131,17 +133,23 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 	*out = (struct strings){ 0 };
 	auto_fd int fd = openat(store->fd, "images", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : cj_fail(err, errno, "open '%s/images'", store->path);
+		return cj_fail(err, errno, "open '%s/images'", store->path);
 	auto_dir DIR *dir = fdopendir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "read '%s/images'", store->path);
 	(void)take_fd(&fd); /* the DIR's */
 
-	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
-		const char *name = name_of(e->d_name, a);
-		if (name && strings_add(out, a, name) < 0)
+	for (;;) {
+		errno = 0;
+		const struct dirent *e = readdir(dir);
+		if (!e)
+			break;
+		if (add_name(e->d_name, a, out) < 0)
 			return cj_fail(err, ENOMEM, "list '%s/images'", store->path);
 	}
+	/* whoever removes what no image needs must know all images */
+	if (errno != 0)
+		return cj_fail(err, errno, "list '%s/images'", store->path);
 	if (out->count > 0)
 		qsort(out->items, out->count, sizeof(*out->items), compare);
 	return 0;

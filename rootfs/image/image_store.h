@@ -44,7 +44,7 @@ void image_store_close(struct image_store *store);
 int image_store_read(const struct image_store *store, const char *name, struct arena *a,
 		     struct image_record *out, struct cj_error *err);
 
-/* The names of all images, sorted. */
+/* The names of all images, sorted.  Fails: ENOENT: there is no directory of images. */
 int image_store_list(const struct image_store *store, struct arena *a, struct strings *out,
 		     struct cj_error *err);
 

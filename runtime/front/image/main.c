@@ -208,8 +208,9 @@ static int read_records(const struct image_store *store, struct arena *a, struct
 			size_t *out_count, int *out_status, struct cj_error *err)
 {
 	struct strings names = { 0 };
-	if (store->fd >= 0 && image_store_list(store, a, &names, err) < 0)
-		return -err->code;
+	int rc = store->fd < 0 ? 0 : image_store_list(store, a, &names, err);
+	if (rc < 0 && rc != -ENOENT) /* a store without images/ was never used */
+		return rc;
 	struct image_record *records = arena_array(a, names.count + 1, sizeof(*records));
 	if (!records)
 		return cj_fail(err, ENOMEM, "list the images");

@@ -44,7 +44,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(setpriority), CALL(setregid), CALL(setresgid), CALL(setresuid), CALL(setreuid),
 	CALL(setrlimit), CALL(setsid), CALL(setsockopt), CALL(setuid), CALL(shutdown),
 	CALL(signalfd4), CALL(socket), CALL(socketpair), CALL(splice), CALL(stat), CALL(statfs),
-	CALL(statx), CALL(symlink), CALL(symlinkat), CALL(sysinfo), CALL(tgkill), CALL(time),
+	CALL(statx), CALL(symlink), CALL(symlinkat), CALL(syncfs), CALL(sysinfo), CALL(tgkill), CALL(time),
 	CALL(timer_create), CALL(timer_settime), CALL(timerfd_create), CALL(timerfd_settime), CALL(umask), CALL(umount2), CALL(uname),
 	CALL(unlink), CALL(unlinkat), CALL(unshare), CALL(utimensat), CALL(vfork), CALL(wait4),
 	CALL(waitid), CALL(write), CALL(writev),

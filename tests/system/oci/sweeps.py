@@ -52,7 +52,7 @@ class Trial:
     def __init__(self, b, *orders):
         self.id = b.new_id()
         report = b / f"{self.id}.report"
-        words = [INJECT, report, *orders, "--", OCI, "--root", b.root, *self.command(b)]
+        words = [*self.through(b), INJECT, report, *orders, "--", OCI, "--root", b.root, *self.command(b)]
         self.before = set(descendants())
         process = subprocess.Popen(words, env=environment(MALLOC_PERTURB_="165"), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
@@ -66,6 +66,14 @@ class Trial:
 
     def command(self, b):
         return ["run", "--bundle", b.path, self.id]
+
+    def through(self, b):
+        """Programs that execute it."""
+        return []
+
+    def problem(self):
+        """What only this kind of run promises, and is not so."""
+        return None
 
     def left(self):
         found = [words for pid, words in descendants().items() if pid not in self.before and "(Z)" not in words]
@@ -142,20 +150,25 @@ def is_right(b, base, call, name):
         lines = [line for line in seen.done.err.splitlines() if line.startswith("cejail-oci: ") and "warning" not in line]
         equal(len(lines), 1, f"errors of {seen.done.err!r} where {what}")
     true(not left or seen.done.err, f"left without a word where {what}: {left}")
+    true(not seen.problem(), f"{seen.problem()} where {what} ({seen.done.err})")
+
+
+def fail_each(b, kind, step):
+    base, calls = calls_of(b, kind)
+    problems = []
+    for call, name in faults_of(calls, step):
+        try:
+            is_right(b, base, call, name)
+        except Failure as failure:
+            problems.append(str(failure))
+    true(not problems, "\n".join(problems))
 
 
 @test("each system call of run fails once and the container is whole or refused and nothing is left", limit=900)
 def _():
     with Bundle() as b:
         prepare(b)
-        base, calls = calls_of(b)
-        problems = []
-        for call, name in faults_of(calls, 30 if EMULATED else 4):
-            try:
-                is_right(b, base, call, name)
-            except Failure as failure:
-                problems.append(str(failure))
-        true(not problems, "\n".join(problems))
+        fail_each(b, Trial, 30 if EMULATED else 4)
 
 
 def is_swept(b, call, victim, kind=Trial):
@@ -208,14 +221,7 @@ def prepare_annotated(b):
 def _():
     with Bundle() as b:
         prepare_annotated(b)
-        base, calls = calls_of(b, AnnotatedTrial)
-        problems = []
-        for call, name in faults_of(calls, 60 if EMULATED else 6):
-            try:
-                is_right(b, base, call, name)
-            except Failure as failure:
-                problems.append(str(failure))
-        true(not problems, "\n".join(problems))
+        fail_each(b, AnnotatedTrial, 60 if EMULATED else 6)
 
 
 @test("when a process of a run with annotations is killed at any system call delete force leaves nothing", limit=900)
@@ -226,6 +232,59 @@ def _():
         for victim in ("supervisor", "other"):
             for call in one_of_each(calls, 80 if EMULATED else 16):
                 is_swept(b, call, victim, AnnotatedTrial)
+
+
+# --- devices, hooks, descriptors and a long overlay ---
+
+
+class EquippedTrial(Trial):
+    """A run with two descriptors of socket activation, in a network namespace with the device v0."""
+
+    SCRIPT = """
+    ip link add v0 address 02:00:00:00:00:07 type veth peer name v1 && ip link set v0 up && ip link set v1 up &&
+    ip addr add 10.9.8.7/24 dev v0 && exec 3< /dev/null 4< "$0" || exit 99
+    LISTEN_FDS=2 LISTEN_PID=1 "$@"; code=$?; echo "v0: $(ip -o addr show dev v0 2>&1 | grep -o "inet 10.9.8.7\|does not exist")"; exit $code
+    """
+
+    def through(self, b):
+        return ["unshare", "-n", "bash", "-c", self.SCRIPT, f"{b.path}/given"]
+
+    def problem(self):
+        """A container whose program does not start gives its device back with its address."""
+        is_fine = "PATH=/bin" in self.done.out or "v0: inet 10.9.8.7\n" in self.done.out
+        return None if is_fine else f"the device is gone: {self.done.out[-200:]!r}"
+
+
+def prepare_equipped(b):
+    deep = "/".join(["d" * 60] * 4)
+    for number in range(3):
+        b.file(f"{number}{deep}/file", f"{number}\n")
+    layers = ":".join(f"{b.path}/{number}{deep}" for number in range(3))
+    b.config["mounts"].append(mount_of("overlay", "/x", "overlay", "lowerdir=" + layers))
+    b.config["hooks"] = {kind: [{"path": "/bin/true"}] for kind in ("prestart", "createRuntime", "poststop")}
+    b.config["hooks"]["createContainer"] = [{"path": "/bin/true", "env": ["A=b"]}]
+    b.linux["netDevices"] = {"v0": {"name": "box%d"}}
+    b.file("given", "given\n")
+    prepare(b)
+    b.process["args"][2] = "cat <&4; cat /x/file; cat /sys/class/net/box0/address; ls /sys/class/net\n" + POSTURE
+    b.save()
+
+
+@test("each system call of a run with network devices hooks and passed descriptors fails once and nothing is lost", who="root", limit=900)
+def _():
+    with Bundle() as b:
+        prepare_equipped(b)
+        fail_each(b, EquippedTrial, 60 if EMULATED else 6)
+
+
+@test("when a process of a run with network devices hooks and passed descriptors is killed at any system call nothing is left", who="root", limit=900)
+def _():
+    with Bundle() as b:
+        prepare_equipped(b)
+        _, calls = calls_of(b, EquippedTrial)
+        for victim in ("supervisor", "init"):
+            for call in one_of_each(calls, 80 if EMULATED else 16):
+                is_swept(b, call, victim, EquippedTrial)
 
 
 # --- exec ---

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cejail mcp`: each system call of the server, its spawner and its workers fails once.
 
-The client opens the connection, lists the tools, runs a program, uses a session and ends its input.  Whatever fails,
+The client opens the connection, lists the tools, runs a program, uses a session and its files, and ends its input.  Whatever fails,
 each request has an answer: the one without the fault, or one that says what failed.  Or the server ends, with one
 line and status 125.  Nothing is left.
 """
@@ -27,6 +27,12 @@ CODE = r"""
 import re
 print(*re.findall("^(?:CapEff|CapBnd|NoNewPrivs|Seccomp):.*", open("/proc/self/status").read(), re.M), "complete")
 """
+
+FILES = (
+    ("session_put_file", {"path": "d/file", "text": "text"}),
+    ("session_list_files", {"path": "d"}),
+    ("session_get_file", {"path": "d/file"}),
+)
 
 
 class Client:
@@ -85,6 +91,8 @@ class Client:
         session = self.call("session_create", profile="python")
         if session:
             self.call("session_exec", session=session["session"], code=CODE)
+            for tool, more in FILES:
+                self.call(tool, session=session["session"], **more)
             self.call("session_end", session=session["session"])
         self.process.stdin.close()
         if self.line() is not None:
@@ -100,7 +108,7 @@ def facts_of(result):
     if not facts:
         return [f"refused: {text}"]
     if "run_id" not in facts:
-        return [f"{facts.get('state')}"]
+        return [f"{facts.get('state') or [[entry['path'] for entry in facts.get('entries', ())], facts.get('text')]}"]
     rows = [f"{facts['status']} {facts.get('exit_code', '')} {facts['stdout']!r} {facts['stderr']!r}"]
     if result["isError"]:
         rows.append(f"failed: {facts['message']}")

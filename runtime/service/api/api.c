@@ -53,6 +53,7 @@ static const struct route {
 	{ "DELETE", "/v1/sessions/*/execs/*", api_cancel_exec },
 	{ "POST", "/v1/sessions/*/execs/*/signal", api_signal_exec },
 	{ "POST", "/v1/sessions/*/execs/*/stdin", api_feed_exec },
+	{ "PUT", "/v1/sessions/*/execs/*/stdin", api_put_stdin, .begin = api_begin_stdin },
 	{ "GET", "/v1/sessions/*/files/**", api_get_file },
 	{ "PUT", "/v1/sessions/*/files/**", api_put_file, .begin = api_begin_put },
 	{ "POST", "/v1/sessions/*/files/**", api_change_file },
@@ -173,7 +174,10 @@ static bool has_good_length(struct api *api, struct exchange *x, const struct ro
 	const char *length = exchange_header(x, "Content-Length");
 	const struct request_caps *caps = &api->config->caps;
 	bool is_open = route->is_open, is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
-	uint64_t size = 0, max = is_open ? 0 : route->begin ? caps->file_bytes : caps->body_bytes;
+	uint64_t size = 0, max = is_open                           ? 0
+				 : route->begin == api_begin_stdin ? caps->stdin_bytes
+				 : route->begin                    ? caps->file_bytes
+								   : caps->body_bytes;
 	struct cj_error ignored = { 0 };
 
 	if (!(is_open && is_hidden) &&

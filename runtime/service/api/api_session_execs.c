@@ -182,20 +182,28 @@ void api_signal_exec(struct api_call *c)
 		exchange_refuse(c->exchange, why, NULL, NULL, 0);
 }
 
-static void reply_fed(struct api_call *c, const struct exec_entry *x,
-		      const struct session_stdin *in, size_t buffered)
+static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t accepted,
+		      size_t buffered, bool is_end)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
 	if (w) {
 		json_open_object(w);
 		json_member_text(w, "id", x->id);
-		json_member_u64(w, "accepted", in->bytes.size);
+		json_member_u64(w, "accepted", accepted);
 		json_member_u64(w, "buffered", buffered);
-		json_member_bool(w, "eof", in->is_end);
+		json_member_bool(w, "eof", is_end);
 		json_close_object(w);
 	}
 	api_reply_json(c->exchange, 200, w);
+}
+
+static void refuse_input(struct api_call *c, enum api_code why)
+{
+	exchange_refuse(
+	    c->exchange, why,
+	    why == API_NOT_RUNNING ? "the exec has ended, or its standard input is closed" : NULL,
+	    NULL, why == API_TOO_MANY_WAITING ? RETRY_SOON_MS : 0);
 }
 
 void api_feed_exec(struct api_call *c)
@@ -218,11 +226,31 @@ void api_feed_exec(struct api_call *c)
 	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
 	enum api_code why = keeper_feed_exec(x, &input, &buffered);
 	if (why == API_OK)
-		reply_fed(c, x, &in, buffered);
+		reply_fed(c, x, in.bytes.size, buffered, in.is_end);
 	else
-		exchange_refuse(c->exchange, why,
-				why == API_NOT_RUNNING
-				    ? "the exec has ended, or its standard input is closed"
-				    : NULL,
-				NULL, why == API_TOO_MANY_WAITING ? RETRY_SOON_MS : 0);
+		refuse_input(c, why);
+}
+
+/* The head of the request is there, and its body is to come. */
+void api_begin_stdin(struct api_call *c)
+{
+	struct exec_entry *x = find_exec(c);
+
+	if (!x)
+		return;
+	enum api_code why = keeper_stream_exec(x, c->exchange, c->api->config->caps.stdin_bytes);
+	if (why != API_OK)
+		refuse_input(c, why);
+}
+
+void api_put_stdin(struct api_call *c)
+{
+	size_t accepted, buffered;
+
+	if (!exchange_diverted_to(c->exchange)) { /* no MCP tool asks for it */
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	const struct exec_entry *x = keeper_stream_whole(c->exchange, &accepted, &buffered);
+	reply_fed(c, x, accepted, buffered, true);
 }

@@ -24,6 +24,8 @@ void api_show_exec(struct api_call *c);
 void api_cancel_exec(struct api_call *c);
 void api_signal_exec(struct api_call *c);
 void api_feed_exec(struct api_call *c);
+void api_begin_stdin(struct api_call *c);
+void api_put_stdin(struct api_call *c);
 
 /* api_session_files.c */
 void api_get_file(struct api_call *c);

@@ -71,7 +71,8 @@ static const struct service_key file_keys[] = {
 	{ "file_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.file_bytes),
 	  .standard = "64M", .help = "maximum size of each of its files, and of a session's" },
 	{ "stdin_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.stdin_bytes),
-	  .standard = "8M", .help = "maximum size of its standard input" },
+	  .standard = "64M",
+	  .help = "maximum size of its standard input, and of that streamed to an exec" },
 
 	{ "pool", NULL, SERVICE_OBJECT, "PROFILE: {...}", .read = read_pool,
 	  .standard = "python: 1 jail, 2 interpreters",
@@ -204,7 +205,7 @@ void service_config_init(struct service_config *c)
 		.caps = { .body_bytes = 16u << 20,
 			  .code_bytes = 1u << 20,
 			  .file_bytes = 64u << 20,
-			  .stdin_bytes = 8u << 20 },
+			  .stdin_bytes = 64u << 20 },
 		.pools = { { "python", .jails = 1, .interpreters = 2 } },
 		.npools = 1,
 		.sessions = 64,

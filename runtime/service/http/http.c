@@ -185,7 +185,7 @@ static void end_all_late(struct http *h, uint64_t now_ms)
 		return;
 	h->scan_at_ms = now_ms + SCAN_MS;
 	for (struct exchange *x = h->exchanges; x; x = x->next)
-		if (x->deadline_ms > 0 && now_ms >= x->deadline_ms)
+		if (x->deadline_ms > 0 && now_ms >= x->deadline_ms && !x->is_paused)
 			end_late(x);
 }
 

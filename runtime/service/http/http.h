@@ -131,7 +131,8 @@ void exchange_drop_body(struct exchange *x);
  * goes to `take` in pieces.
  *
  * The exchange is held at once.  `take` has a piece in any case; false: read no more before
- * exchange_resume_body().  If the request ends early or is refused, `gone` is called.
+ * exchange_resume_body(), and the holder limits that time.  If the request ends early or is
+ * refused, `gone` is called.
  */
 struct http_diversion {
 	bool (*take)(void *holder, const char *bytes, size_t size);

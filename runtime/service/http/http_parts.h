@@ -70,7 +70,8 @@ struct exchange {
 	void *holder;
 	bool (*divert)(void *holder, const char *bytes, size_t size); /* NULL: the body is kept */
 	size_t divert_max;
-	bool is_paused; /* the holder takes no more of the body now */
+	bool is_paused; /* the holder takes no more of the body now, since paused_ms */
+	uint64_t paused_ms;
 
 	bool is_answered, ends_after;
 	char reply_head[HTTP_REPLY_HEAD_MAX];

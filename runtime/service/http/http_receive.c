@@ -214,6 +214,7 @@ static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 		x->deadline_ms += part->size * 1000 / HTTP_SEND_RATE; /* it may be large */
 		/* Without a holder it is answered, and the rest of the body is dropped. */
 		x->is_paused = x->holder && !x->divert(x->holder, part->bytes, part->size);
+		x->paused_ms = clock_ms();
 		return API_OK;
 	}
 	enum api_code why = make_room(x, x->size + part->size + 1);

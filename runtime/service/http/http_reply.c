@@ -91,6 +91,8 @@ void exchange_divert_body(struct exchange *x, const struct http_diversion *to)
 
 void exchange_resume_body(struct exchange *x)
 {
+	if (x->is_paused)
+		x->deadline_ms += clock_ms() - x->paused_ms; /* the caller could not send */
 	x->is_paused = false;
 	exchange_set_due(x);
 }

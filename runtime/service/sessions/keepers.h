@@ -115,6 +115,18 @@ struct exec_input {
 enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
 			       size_t *out_buffered);
 
+/*
+ * keeper_stream_exec - the body of the exchange, which has begun, is the rest of its input.
+ *
+ * The body is read as the program reads.  If it ends early, the exec is cancelled: a program must
+ * not take a part for the whole.
+ * API_OK: the exchange is held.
+ */
+enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange, size_t max);
+/* The body is whole: answer its exchange.  Returns the exec. */
+const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *out_accepted,
+					     size_t *out_buffered);
+
 /* --- files: session_operations.c ------------------------------------------------------- */
 
 struct file_order {

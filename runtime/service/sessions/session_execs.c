@@ -14,6 +14,8 @@
 #include "runtime/service/sessions/keeper_parts.h"
 #include "runtime/service/sessions/session_json.h"
 
+#define RETRY_MS 1000
+
 struct exec_waiter {
 	TAILQ_ENTRY(exec_waiter) link;
 	struct exec_acts *acts;
@@ -29,6 +31,9 @@ struct input {
 	struct watch watch;
 	char *bytes; /* [start, end) waits */
 	size_t start, end, room;
+	struct exchange *source; /* its body is the rest; NULL: none, or it is whole */
+	size_t accepted;         /* of that body */
+	bool is_closed;          /* the program takes no more */
 };
 
 struct exec_acts {
@@ -57,6 +62,9 @@ static void close_input(struct exec_acts *acts)
 	sessions_release(sessions_of(acts), acts->exec, in->end - in->start);
 	in->start = in->end = in->room = 0;
 	in->is_open = false;
+	in->is_closed = true;
+	if (in->source)
+		exchange_resume_body(in->source); /* the rest is dropped */
 }
 
 /* Writes what the pipe takes.  A program that has closed its end gets nothing more. */
@@ -77,11 +85,14 @@ static void flush_input(struct exec_acts *acts)
 	}
 	if (in->fd < 0)
 		return;
-	if (in->start == in->end && !in->is_open)
+	if (in->start == in->end && !in->is_open && !in->source) {
 		close_input(acts);
-	else
-		loop_rewatch(acts->keeper->all->context.loop, &in->watch,
-			     in->start < in->end ? EPOLLOUT : 0);
+		return;
+	}
+	loop_rewatch(acts->keeper->all->context.loop, &in->watch,
+		     in->start < in->end ? EPOLLOUT : 0);
+	if (in->start == in->end && in->source)
+		exchange_resume_body(in->source);
 }
 
 static void on_input_ready(struct watch *w, uint32_t events)
@@ -156,6 +167,71 @@ enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in
 	flush_input(x->acts);
 	*out_buffered = input->end - input->start;
 	return API_OK;
+}
+
+/* --- standard input from the body of a request ------------------------------------ */
+
+static void refuse_source(struct exec_acts *acts, enum api_code why)
+{
+	struct exchange *source = take_ptr(acts->input.source);
+
+	if (!source)
+		return;
+	exchange_release(source);
+	exchange_refuse(source, why, NULL, NULL, api_rows[why].http_status >= 429 ? RETRY_MS : 0);
+}
+
+static bool on_source_bytes(void *holder, const char *bytes, size_t size)
+{
+	struct exec_acts *acts = holder;
+	struct input *in = &acts->input;
+
+	if (in->is_closed)
+		return true;
+	enum api_code why = take_input(acts, &(struct exec_input){ bytes, size, false });
+	if (why != API_OK) {
+		refuse_source(acts, why);
+		execution_cancel((struct run *)acts->exec->run);
+		return true;
+	}
+	in->accepted += size;
+	flush_input(acts);
+	return in->end - in->start < SESSION_FILE_BUFFER;
+}
+
+static void on_source_gone(void *holder)
+{
+	struct exec_acts *acts = holder;
+
+	acts->input.source = NULL;
+	execution_cancel((struct run *)acts->exec->run);
+}
+
+enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange, size_t max)
+{
+	struct input *in = x->acts ? &x->acts->input : NULL;
+	const struct http_diversion body = { on_source_bytes, on_source_gone, x->acts, max };
+
+	if (!in || !in->is_open || x->is_finished)
+		return API_NOT_RUNNING;
+	in->is_open = false; /* for others */
+	in->source = exchange;
+	exchange_divert_body(exchange, &body);
+	return API_OK;
+}
+
+const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *out_accepted,
+					     size_t *out_buffered)
+{
+	struct exec_acts *acts = exchange_diverted_to(exchange);
+	struct input *in = &acts->input;
+
+	exchange_release(exchange);
+	in->source = NULL;
+	flush_input(acts);
+	*out_accepted = in->accepted;
+	*out_buffered = in->end - in->start;
+	return acts->exec;
 }
 
 /* --- callers that wait ------------------------------------------------------------ */
@@ -259,7 +335,7 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 	struct keeper *k = acts->keeper;
 	struct worker worker = WORKER_NULL;
 	auto_fd int stdin_fd = -1;
-	bool has_stdin = acts->input.is_open || acts->input.end > 0;
+	bool has_stdin = acts->input.is_open || acts->input.source || acts->input.end > 0;
 
 	if (!keeper_is_live(k))
 		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
@@ -283,6 +359,7 @@ static void on_complete(void *context, const char *result, size_t size, enum api
 	struct keeper *k = acts->keeper;
 	int unused_ms = -1;
 
+	refuse_source(acts, API_NOT_RUNNING);
 	close_input(acts);
 	sessions_finish_exec(k->all->context.sessions, acts->exec, result, size, why, clock_ms(),
 			     clock_epoch_ms());

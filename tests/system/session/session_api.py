@@ -6,9 +6,11 @@ What an exec does in its jail is in sessions.py.
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import signal
+import socket
 import threading
 import urllib.parse
 
@@ -490,6 +492,67 @@ def _():
         equal(one.finished("x")["status"], "cancelled", "the end")
 
 
+def rss_peak(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
+
+
+@test("60 MB of standard input are streamed to a program that reads slowly, and the service does not hold them")
+def _():
+    with serving(config={"receive_timeout": "1s"}) as s:
+        one = Session(s)
+        data = os.urandom(MIB) * 60
+        one.detached("echo begun; sleep 3; sha256sum", "x", open_stdin=True)
+        value = one.call("PUT", "/execs/x/stdin", data).has(200).json
+        equal((value["id"], value["accepted"], value["eof"]), ("x", len(data), True), "the answer")
+        equal(one.finished("x")["result"]["stdout"]["text"], f"begun\n{hashlib.sha256(data).hexdigest()}  -\n", "what the program read")
+        true(rss_peak(s.process.pid) < 24 * MIB, f"the service used {rss_peak(s.process.pid)} bytes")
+        one.call("PUT", "/execs/x/stdin", b"x").has(409, "not_running")
+
+
+@test("a streamed standard input follows what was written before, ends with its body, and begins while the exec is queued")
+def _():
+    with serving(config={"concurrency": 1, "stdin_max": "1M"}) as s:
+        one = Session(s)
+        with queued_behind_another(s, one, "cat; echo over", open_stdin=True):
+            one.call("POST", "/execs/queued/stdin", {"text": "one "}).has(200)
+            large = one.call("PUT", "/execs/queued/stdin", b"x" * (MIB + 1))
+            large.has(413, "too_large")
+            streamed = s.background(one.call, "PUT", "/execs/queued/stdin", b"two " * 50000)
+            wait_until(lambda: one.call("POST", "/execs/queued/stdin", {"text": "x"}).status == 409, "the body to begin")
+            one.call("PUT", "/execs/queued/stdin", b"x").has(409, "not_running")
+        equal(streamed.finish().has(200).json["accepted"], 200000, "accepted")
+        equal(one.finished("queued")["result"]["stdout"]["text"], "one " + "two " * 50000 + "over\n", "the output")
+        one.detached("cat; echo empty", "empty", open_stdin=True)
+        one.call("PUT", "/execs/empty/stdin", b"").has(200)
+        equal(one.finished("empty")["result"]["stdout"]["text"], "empty\n", "without a byte")
+        one.detached("exec 0<&-; echo closed; sleep 1", "closed", open_stdin=True)
+        value = one.call("PUT", "/execs/closed/stdin", b"x" * MIB)
+        true(value.status == 409 or value.has(200).json["accepted"] < MIB, f"of a program that reads nothing: {value!r}")
+        equal(one.finished("closed")["result"]["stdout"]["text"], "closed\n", "which ends as it wants")
+
+
+@test("an exec whose streamed input ends early is cancelled, and one that ends answers the rest")
+def _():
+    with serving() as s:
+        one = Session(s)
+        for head, body in (("Content-Length: 100000", b"part"), ("Transfer-Encoding: chunked", b"4\r\npart\r\n"), ("Transfer-Encoding: chunked", b"4\r\npart\r\nzz\r\n")):
+            one.detached("cat >/box/got; echo whole", "x", open_stdin=True)
+            with socket.socket(socket.AF_UNIX) as c:
+                c.connect(str(s.socket))
+                c.sendall(f"PUT {one.path}/execs/x/stdin HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + body)
+                wait_until(lambda: one.call("POST", "/execs/x/stdin", {"text": "x"}).status == 409, "the body to begin")
+            equal(one.finished("x")["status"], "cancelled", head)
+        one.detached("head -c 5; sleep 1", "short", open_stdin=True)
+        one.call("PUT", "/execs/short/stdin", b"x" * (8 * MIB)).has(409, "not_running")
+        equal(one.finished("short")["result"]["stdout"]["text"], "xxxxx", "the output")
+        one.detached("sleep 600", "ended", open_stdin=True)
+        streamed = s.background(one.call, "PUT", "/execs/ended/stdin", b"x" * (8 * MIB))
+        one.is_sleeping("ended")
+        one.end()
+        true(streamed.finish().status in (404, 409), "the answer when the session ends")
+
+
 @contextlib.contextmanager
 def queued_behind_another(s, one, script, **options):
     """The exec "queued" of a service that runs one at a time; it begins when this ends."""
@@ -870,8 +933,8 @@ def of_all(routes, session="x"):
 @test("each answer of these routes is as the OpenAPI file says", who="root", limit=120)
 def _():
     c = Routes()
-    rights = {"host_paths": False, "profiles": ["base"], "memory": "1G", "sessions": 1}
-    config = {"concurrency": 1, "body_max": "64K", "code_max": "32K", "file_max": "48K", "callers": {"default": rights, "uid:0": rights}}
+    rights = {"host_paths": False, "profiles": ["base"], "memory": "1G", "sessions": 1, "rate_per_minute": 0}
+    config = {"concurrency": 1, "body_max": "64K", "code_max": "32K", "file_max": "48K", "stdin_max": "48K", "callers": {"default": rights, "uid:0": rights}}
     with Folder() as f, serving(config={**config, **one_token_config(f)}) as s:
         def ask(method, path, body=None, headers=None, status=None, code=None):
             reply = c.check(method, path, s.call(method, path, body, headers))
@@ -916,6 +979,12 @@ def _():
         ask("DELETE", execs + "/x", status=200)
         for rest, body in (("/signal", {"signal": "INT"}), ("/stdin", {"text": "x"})):
             ask("POST", execs + "/x" + rest, body, None, 409, "not_running")
+        ask("PUT", execs + "/x/stdin", b"x", None, 409, "not_running")
+        for body, headers, status in ((b"x" * 50000, None, 413), (b"x", None, 200), (b"zz\r\n", {"Transfer-Encoding": "chunked"}, 400)):
+            ask("POST", execs, {"command": ["cat"], "id": "y", "detach": True, "open_stdin": True}, None, 202)
+            ask("PUT", execs + "/y/stdin", body, headers, status)
+            ask("DELETE", execs + "/y")
+            wait_until(lambda: ask("GET", execs + "/y").json["state"] == "finished", "the exec to end")
         files = path + "/files/box/"
         ask("PUT", files + "x", b"x", None, 200)
         ask("PUT", files + "..", b"x", None, 400)

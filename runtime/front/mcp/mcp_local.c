@@ -138,7 +138,7 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 						       "restart 'cejail mcp'");
 	}
 	r->state = q;
-	if (mcp_inner_ask(&q->inner, l->parts.http, NULL, r, body, size, err) < 0) {
+	if (mcp_inner_ask(&q->inner, &l->parts.api, NULL, r, body, size, err) < 0) {
 		destroy_request(q);
 		return -err->code;
 	}

@@ -137,17 +137,17 @@ static void on_ready(struct watch *w, uint32_t events)
 
 static void write_head(struct call *c)
 {
-	const struct remote_message message = {
-		.method = c->reply.run->method,
-		.path = c->reply.run->target,
+	char target[MCP_TARGET_MAX];
+	struct remote_message message = {
+		.path = target,
 		.accept = c->reply.run->wants_events ? "application/x-ndjson" : "*/*",
-		.type = c->reply.run->content_type,
 		.body = c->request,
 		.size = c->size,
 		.agent = "cejail-mcp",
 		.traceparent = c->reply.run->traceparent,
 	};
 
+	message.method = mcp_request_put_http(c->reply.run->request, target, &message.type);
 	c->head_size = remote_link_write_head(&message, c->head);
 }
 

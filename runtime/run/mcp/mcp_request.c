@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls as requests.  Pure. */
+/* Calls as requests. */
 #include "runtime/run/mcp/mcp_request.h"
 
 #include <inttypes.h>
@@ -24,8 +24,6 @@ static int keep_body(struct mcp_request *out, struct json_writer *w, struct cj_e
 
 	if (json_writer_take(w, &text, &out->size, err) < 0)
 		return -err->code;
-	out->method = "POST";
-	out->content_type = "application/json";
 	out->body = strndup(text, out->size);
 	return out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
 }
@@ -42,13 +40,10 @@ static int write_program(struct mcp_request *out, const struct mcp_tool *tool,
 	if (mcp_arguments_write(w, tool, given, arguments, &plan, err) < 0)
 		return -err->code;
 	if (tool->kind == MCP_TOOL_SESSION_CREATE)
-		(void)snprintf(out->target, sizeof(out->target), "/v1/sessions");
-	else if (plan.session[0])
-		(void)snprintf(out->target, sizeof(out->target), "/v1/sessions/%s/execs",
-			       plan.session);
+		out->operation = MCP_CREATE_SESSION;
 	else
-		(void)snprintf(out->target, sizeof(out->target), "/v1/runs");
-	out->has_result = tool->kind != MCP_TOOL_SESSION_CREATE;
+		out->operation = plan.session[0] ? MCP_EXEC_PROGRAM : MCP_RUN_PROGRAM;
+	(void)snprintf(out->session, sizeof(out->session), "%s", plan.session);
 	return keep_body(out, w, err);
 }
 
@@ -56,10 +51,8 @@ static int write_program(struct mcp_request *out, const struct mcp_tool *tool,
 
 /* The arguments of one of these tools. */
 struct file_call {
-	char session[PLAN_ID_MAX];
+	struct mcp_request *to;
 	const char *path, *text, *base64;
-	uint64_t offset, length; /* of the part of a file */
-	bool is_executable;
 };
 
 static int take_text(const struct json_node *node, const char **out, struct cj_error *err)
@@ -72,7 +65,7 @@ static int take_text(const struct json_node *node, const char **out, struct cj_e
 
 static int take_session(struct file_call *c, const struct json_node *node, struct cj_error *err)
 {
-	return mcp_arguments_take_session(node, c->session, err);
+	return mcp_arguments_take_session(node, c->to->session, err);
 }
 
 static int take_path(struct file_call *c, const struct json_node *node, struct cj_error *err)
@@ -103,19 +96,19 @@ static int take_number(const struct json_node *node, uint64_t min, uint64_t max,
 
 static int take_offset(struct file_call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_number(node, 0, INT64_MAX, &c->offset, err);
+	return take_number(node, 0, INT64_MAX, &c->to->offset, err);
 }
 
 static int take_length(struct file_call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_number(node, 1, MCP_IMAGE_MAX, &c->length, err);
+	return take_number(node, 1, MCP_IMAGE_MAX, &c->to->length, err);
 }
 
 static int take_executable(struct file_call *c, const struct json_node *node, struct cj_error *err)
 {
 	if (node->type != JSON_BOOL)
 		return cj_reject(err, "'%s' must be true or false", node->key);
-	c->is_executable = node->boolean;
+	c->to->is_executable = node->boolean;
 	return 0;
 }
 
@@ -165,40 +158,13 @@ static int take_arguments(struct file_call *c, enum mcp_tool_kind tool,
 	return 0;
 }
 
-/* "/box/a b", or "a b" below /box, becomes "box/a%20b". */
-static int put_path(char *to, size_t room, const char *path, struct cj_error *err)
+/* "/box/a b", or "a b" below /box, becomes "box/a b". */
+static int keep_path(struct mcp_request *out, const char *path, struct cj_error *err)
 {
-	char encoded[3 * MCP_PATH_MAX + 1];
-	const char *below = path[0] == '/' ? "" : "box/";
-
 	if (strlen(path) > MCP_PATH_MAX)
 		return cj_reject(err, "'path' is longer than %d bytes", MCP_PATH_MAX);
-	*mcp_uri_put_path(encoded, path + (path[0] == '/')) = '\0';
-	(void)snprintf(to, room, "%s%s", below, encoded);
-	return 0;
-}
-
-static int write_target(struct mcp_request *out, const struct file_call *c, enum mcp_tool_kind tool,
-			struct cj_error *err)
-{
-	int used = snprintf(out->target, sizeof(out->target), "/v1/sessions/%s%s", c->session,
-			    tool == MCP_TOOL_SESSION_END ? "" : "/files/");
-	char *to = out->target + used;
-	size_t room = sizeof(out->target) - (size_t)used;
-
-	if (tool == MCP_TOOL_SESSION_END)
-		return 0;
-	if (put_path(to, room, c->path ? c->path : "/box", err) < 0)
-		return -err->code;
-	size_t size = strlen(to);
-	if (tool == MCP_TOOL_SESSION_LIST_FILES)
-		(void)snprintf(to + size, room - size, "%s?list",
-			       size > 0 && to[size - 1] == '/' ? "" : "/");
-	else if (tool == MCP_TOOL_SESSION_GET_FILE)
-		(void)snprintf(to + size, room - size, "?offset=%" PRIu64 "&length=%" PRIu64,
-			       c->offset, c->length);
-	else if (c->is_executable)
-		(void)snprintf(to + size, room - size, "?executable");
+	(void)snprintf(out->path, sizeof(out->path), "%s%s", path[0] == '/' ? "" : "box/",
+		       path + (path[0] == '/'));
 	return 0;
 }
 
@@ -206,7 +172,6 @@ static int keep_content(struct mcp_request *out, const struct file_call *c, stru
 {
 	size_t room = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
 
-	out->content_type = "application/octet-stream";
 	out->body = malloc(room + 1);
 	if (!out->body)
 		return cj_fail(err, ENOMEM, "read the arguments");
@@ -221,18 +186,20 @@ static int keep_content(struct mcp_request *out, const struct file_call *c, stru
 static int write_file_call(struct mcp_request *out, enum mcp_tool_kind tool,
 			   const struct json_node *arguments, struct cj_error *err)
 {
-	static const char *const methods[] = {
-		[MCP_TOOL_SESSION_PUT_FILE] = "PUT",
-		[MCP_TOOL_SESSION_GET_FILE] = "GET",
-		[MCP_TOOL_SESSION_LIST_FILES] = "GET",
-		[MCP_TOOL_SESSION_END] = "DELETE",
+	static const enum mcp_operation operations[] = {
+		[MCP_TOOL_SESSION_PUT_FILE] = MCP_PUT_FILE,
+		[MCP_TOOL_SESSION_GET_FILE] = MCP_GET_FILE,
+		[MCP_TOOL_SESSION_LIST_FILES] = MCP_LIST_FILES,
+		[MCP_TOOL_SESSION_END] = MCP_END_SESSION,
 	};
 	static const struct json_node nothing = { .type = JSON_OBJECT };
-	struct file_call c = { .path = NULL, .length = MCP_IMAGE_MAX };
+	struct file_call c = { .to = out };
 
-	out->method = methods[tool];
-	if (take_arguments(&c, tool, arguments ? arguments : &nothing, err) < 0 ||
-	    write_target(out, &c, tool, err) < 0)
+	out->operation = operations[tool];
+	out->length = MCP_IMAGE_MAX;
+	if (take_arguments(&c, tool, arguments ? arguments : &nothing, err) < 0)
+		return -err->code;
+	if (tool != MCP_TOOL_SESSION_END && keep_path(out, c.path ? c.path : "/box", err) < 0)
 		return -err->code;
 	return tool == MCP_TOOL_SESSION_PUT_FILE ? keep_content(out, &c, err) : 0;
 }
@@ -241,8 +208,44 @@ int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 		      const struct mcp_given *given, const struct json_node *arguments,
 		      const char *run_id, struct cj_error *err)
 {
-	*out = (struct mcp_request){ .method = NULL };
+	*out = (struct mcp_request){ .body = NULL };
 	if (tool->kind <= MCP_TOOL_SESSION_EXEC)
 		return write_program(out, tool, given, arguments, run_id, err);
 	return write_file_call(out, tool->kind, arguments, err);
+}
+
+/* --- over HTTP ---------------------------------------------------------------------------- */
+
+const char *mcp_request_put_http(const struct mcp_request *r,
+				 char out_target[static MCP_TARGET_MAX],
+				 const char **out_content_type)
+{
+	static const struct {
+		const char *method, *type;
+		const char *before, *behind; /* the id of the session */
+	} rows[MCP_OPERATION_COUNT] = {
+		[MCP_RUN_PROGRAM] = { "POST", "application/json", "/v1/runs", "" },
+		[MCP_CREATE_SESSION] = { "POST", "application/json", "/v1/sessions", "" },
+		[MCP_EXEC_PROGRAM] = { "POST", "application/json", "/v1/sessions/", "/execs" },
+		[MCP_PUT_FILE] = { "PUT", "application/octet-stream", "/v1/sessions/", "/files/" },
+		[MCP_GET_FILE] = { "GET", NULL, "/v1/sessions/", "/files/" },
+		[MCP_LIST_FILES] = { "GET", NULL, "/v1/sessions/", "/files/" },
+		[MCP_END_SESSION] = { "DELETE", NULL, "/v1/sessions/", "" },
+	};
+	const char *end = out_target + MCP_TARGET_MAX;
+	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s",
+					 rows[r->operation].before, r->session,
+					 rows[r->operation].behind);
+
+	to = mcp_uri_put_path(to, r->path);
+	*to = '\0';
+	if (r->operation == MCP_LIST_FILES)
+		(void)snprintf(to, (size_t)(end - to), "%s?list", to[-1] == '/' ? "" : "/");
+	else if (r->operation == MCP_GET_FILE)
+		(void)snprintf(to, (size_t)(end - to), "?offset=%" PRIu64 "&length=%" PRIu64,
+			       r->offset, r->length);
+	else if (r->is_executable)
+		(void)snprintf(to, (size_t)(end - to), "?executable");
+	*out_content_type = rows[r->operation].type;
+	return rows[r->operation].method;
 }

@@ -130,10 +130,11 @@ static bool has_safe_origin(struct exchange *x)
 	return !exchange_caller(x).is_tcp || (host && is_loopback(host));
 }
 
-static struct account *account_by_token(struct api *api, struct exchange *x)
+static struct account *account_by_token(struct api *api, struct exchange *x,
+					const struct exchange *asker)
 {
 	static const char scheme[] = "Bearer ";
-	const char *header = exchange_header(x, "Authorization");
+	const char *header = exchange_header(asker, "Authorization");
 
 	if (!header || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0)
 		header = scheme; /* no caller has an empty token; it takes as long */
@@ -150,13 +151,12 @@ static struct account *account_by_token(struct api *api, struct exchange *x)
 	return a && exchange_adopt(x, a->name) ? a : NULL;
 }
 
-/* NULL: refused. */
-static struct account *find_account(struct api *api, struct exchange *x)
+struct account *api_find_account(struct api *api, struct exchange *x, const struct exchange *asker)
 {
 	struct http_caller caller = exchange_caller(x);
 
 	if (caller.is_tcp)
-		return account_by_token(api, x);
+		return account_by_token(api, x, asker);
 	struct account *a = account_of_uid(api->accounts, &api->config->callers, caller.uid,
 					   api->own_uid, clock_ms());
 	if (!a)
@@ -207,8 +207,6 @@ static bool is_within_rate(struct api_call *c)
 {
 	uint64_t retry_ms = 0;
 
-	if (exchange_is_inner(c->exchange))
-		return true; /* the request that it is made for counts */
 	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
 		return true;
 	exchange_refuse(c->exchange, API_RATE_LIMITED, NULL, NULL, retry_ms);
@@ -221,7 +219,9 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 {
 	char allow[64];
 
+	const char *accept = exchange_header(x, "Accept");
 	*out = (struct api_call){ .api = api, .exchange = x };
+	out->wants_events = accept && strcasestr(accept, "application/x-ndjson");
 	const struct route *route =
 	    find_route(exchange_method(x), exchange_path(x), &out->names, allow, sizeof(allow));
 	if (!has_safe_origin(x)) {
@@ -229,7 +229,7 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 		return NULL;
 	}
 	if (!route || !route->is_open) {
-		out->account = find_account(api, x);
+		out->account = api_find_account(api, x, x);
 		/* a body that is diverted begins before the request is whole, and is not parsed */
 		bool pays = !route || (route->begin ? !exchange_diverted_to(x) : is_whole);
 		if (!out->account || (pays && !is_within_rate(out)))

@@ -61,7 +61,14 @@ struct api_call {
 	struct exchange *exchange;
 	struct account *account;
 	struct api_names names;
+	bool wants_events;             /* of a run, as they come */
+	const struct api_query *query; /* NULL: the exchange has it as text */
 };
+
+/*
+ * The account of the exchange's caller; `asker` has its token, if it needs one.  NULL: refused.
+ */
+struct account *api_find_account(struct api *api, struct exchange *x, const struct exchange *asker);
 
 void api_post_run(struct api_call *c);
 void api_list_runs(struct api_call *c);

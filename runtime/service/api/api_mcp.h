@@ -3,8 +3,8 @@
  * api_mcp - the Model Context Protocol over HTTP: POST /mcp.  api_mcp.c reads messages and answers
  * those that need no run; api_mcp_call.c runs tools.
  *
- * A call of a tool is a request of the service's own (http_inner.c) to its API, with the rights of
- * the caller: accounts, ceilings, the queue, the audit and the metrics see what they see of any
+ * A call of a tool is an operation of the same API (mcp_inner.h), with the rights of the caller:
+ * accounts, ceilings, the queue, the audit and the metrics see what they see of any
  * request.  The answer is JSON; if it takes long, or there is progress, a stream of events.
  *
  * Nothing is kept between two requests.  A client that opens with `initialize` gets a session id

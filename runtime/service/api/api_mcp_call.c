@@ -130,7 +130,7 @@ static void on_ended(struct mcp_inner *i)
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
 {
 	struct api_mcp_call *call = context;
-	return mcp_inner_ask(&call->inner, call->api->http, call->outer, r, request, size, err);
+	return mcp_inner_ask(&call->inner, call->api, call->outer, r, request, size, err);
 }
 
 static void cancel(void *context, struct mcp_run *r)

@@ -186,19 +186,13 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 	return why == API_OK;
 }
 
-static bool wants_events(const struct exchange *x)
-{
-	const char *accept = exchange_header(x, "Accept");
-	return accept && strcasestr(accept, "application/x-ndjson") != NULL;
-}
-
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id)
 {
 	const struct account *account = p->call->account;
 	struct run_order o = {
 		.job = { .kind = kind,
 			 .trace = *exchange_trace(p->call->exchange),
-			 .wants_events = wants_events(p->call->exchange),
+			 .wants_events = p->call->wants_events,
 			 .may_name_host_paths = account->rights->host_paths,
 			 .clamp = p->clamp,
 			 .body_size = p->size },

@@ -14,10 +14,14 @@ static bool read_target(struct api_call *c, unsigned parameters, struct api_quer
 			char path[static INPUT_PATH_MAX])
 {
 	struct cj_error err = { 0 };
+	int rc = 0;
 
-	if (api_query_parse(exchange_query(c->exchange), parameters, out_query, &err) == 0 &&
-	    api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0, path,
-			  &err) == 0)
+	if (c->query)
+		*out_query = *c->query;
+	else
+		rc = api_query_parse(exchange_query(c->exchange), parameters, out_query, &err);
+	if (rc == 0 && api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0,
+				     path, &err) == 0)
 		return true;
 	exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
 	return false;

@@ -53,6 +53,9 @@ static int check_segment(const char *segment, size_t size, struct cj_error *err)
 		return cj_reject(err, "the path has an empty segment");
 	if ((size == 1 && segment[0] == '.') || (size == 2 && memcmp(segment, "..", 2) == 0))
 		return cj_reject(err, "the path has a segment '%.*s'", (int)size, segment);
+	for (size_t i = 0; i < size; i++)
+		if (((unsigned char)segment[i] < 0x20 && segment[i] != '\t') || segment[i] == 0x7f)
+			return cj_reject(err, "the path has a control character");
 	if (size > SEGMENT_MAX)
 		return cj_reject(err, "the path has a segment of more than %d bytes", SEGMENT_MAX);
 	return 0;

@@ -82,16 +82,14 @@ size_t http_unfinished(const struct http *h);
 /* --- a request of the service's own ---------------------------------------- */
 
 /*
- * A request to the same API without a connection: for a protocol on top of it, such as MCP.  It has
- * the rights of the exchange that it is made for, and runs through the same handlers.
+ * An exchange without a connection and without a head, for a protocol on top of the API, such as
+ * MCP.  It belongs to the caller of the exchange that it is made for.
  */
 struct http_inner {
-	/* Its caller, token and request id; only read at the start.  NULL: this process' own. */
+	/* Its caller and request id; only read at the start.  NULL: this process' own. */
 	const struct exchange *outer;
-	const char *method, *target;
-	const char *accept, *content_type; /* the latter NULL: JSON */
-	const char *traceparent;           /* NULL: that of the outer request */
-	char *body;                        /* malloc'ed, taken; NULL: none */
+	const char *traceparent; /* NULL: that of the outer request */
+	char *body;              /* malloc'ed, taken; NULL: none */
 	size_t body_size;
 
 	/* A piece of a stream, from within exchange_put(). */
@@ -102,8 +100,10 @@ struct http_inner {
 };
 
 /* *out is gone after `replied`, or with http_drop_inner(): its holder is notified. */
-int http_ask_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
-		   struct cj_error *err);
+int http_open_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
+		    struct cj_error *err);
+/* After its handler: one that had no memory to answer or to hold it is an error. */
+void http_settle_inner(struct exchange *x);
 void http_drop_inner(struct exchange **x);
 bool exchange_is_inner(const struct exchange *x);
 

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests of the service's own: an exchange without a connection.  Acts: calls the handlers.
- *
- * Its head is written and parsed as that of any other request, so a handler cannot tell the
- * difference.
- */
-#include <assert.h>
-#include <stdio.h>
+/* Requests of the service's own: an exchange without a connection. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,43 +19,6 @@ void exchange_keep_inner_reply(struct exchange *x, const struct http_reply *repl
 bool exchange_is_inner(const struct exchange *x)
 {
 	return x->is_inner;
-}
-
-/* --- the head ------------------------------------------------------------------ */
-
-static const char *or_empty(const char *text)
-{
-	return text ? text : "";
-}
-
-/*
- * The token of the outer request is given again: a reload may have taken its rights away.  All
- * values have come through the parser of heads, or are constants, so none has an end of line.
- */
-static char *write_head(const struct http_inner *ask, size_t *out_size)
-{
-	bool has_token = ask->outer && ask->outer->caller.is_tcp;
-	const char *token = has_token ? exchange_header(ask->outer, "Authorization") : NULL;
-	const char *type = ask->content_type ? ask->content_type : "application/json";
-	char *text = NULL;
-
-	int size = asprintf(
-	    &text,
-	    "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\nContent-Type: %s\r\n%s%s%s\r\n",
-	    ask->method, ask->target, ask->accept, type, token ? "Authorization: " : "",
-	    or_empty(token), token ? "\r\n" : "");
-	*out_size = size < 0 ? 0 : (size_t)size;
-	return size < 0 ? NULL : text;
-}
-
-static int parse_head(struct exchange *x, struct cj_error *err)
-{
-	size_t size = 0;
-
-	x->head_text = write_head(&x->inner, &size);
-	if (!x->head_text)
-		return cj_fail(err, ENOMEM, "ask the service");
-	return http_head_parse(x->head_text, size, &x->head, err);
 }
 
 /* --- life ------------------------------------------------------------------------ */
@@ -133,8 +89,8 @@ static struct exchange *create(struct http *h, const struct http_inner *ask)
 	return x;
 }
 
-int http_ask_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
-		   struct cj_error *err)
+int http_open_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
+		    struct cj_error *err)
 {
 	struct exchange *x = create(h, ask);
 
@@ -143,16 +99,19 @@ int http_ask_inner(struct http *h, const struct http_inner *ask, struct exchange
 		return cj_fail(err, ENOMEM, "ask the service");
 	}
 	link_inner(x);
-	if (parse_head(x, err) < 0 || take_trace(x, err) < 0) {
+	if (take_trace(x, err) < 0) {
 		destroy(x);
 		return -err->code;
 	}
 	x->inner.outer = NULL; /* it may end first */
 	*out = x;
-	h->ops.whole(h->ops.context, x);
-	if (!x->is_answered && !x->holder) /* there was no memory */
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
 	return 0;
+}
+
+void http_settle_inner(struct exchange *x)
+{
+	if (!x->is_answered && !x->holder)
+		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
 }
 
 void http_drop_inner(struct exchange **x)

@@ -86,9 +86,9 @@ static void check_target(const char *target)
 
 static enum request_kind kind_of(const struct mcp_request *r)
 {
-	if (!r->has_result)
+	if (r->operation == MCP_CREATE_SESSION)
 		return REQUEST_SESSION;
-	return strcmp(r->target, "/v1/runs") == 0 ? REQUEST_RUN : REQUEST_EXEC;
+	return r->operation == MCP_RUN_PROGRAM ? REQUEST_RUN : REQUEST_EXEC;
 }
 
 static void check_call(const struct mcp_asked *asked)
@@ -97,14 +97,17 @@ static void check_call(const struct mcp_asked *asked)
 	struct config options;
 	const struct mcp_given given = { &options, wanted };
 	struct mcp_request request;
+	char target[MCP_TARGET_MAX];
+	const char *type = NULL;
 	struct cj_error err = { 0 };
 
 	config_init(&options);
 	if (mcp_request_write(&request, asked->tool, &given, asked->arguments, "ID", &err) < 0) {
 		assert(err.code > 0 && err.msg[0]);
 	} else {
-		check_target(request.target);
-		if (strcmp(request.method, "POST") == 0)
+		const char *method = mcp_request_put_http(&request, target, &type);
+		check_target(target);
+		if (strcmp(method, "POST") == 0)
 			check_request(request.body, request.size, kind_of(&request));
 	}
 	mcp_request_fini(&request);

@@ -69,50 +69,54 @@ static void each_tool_asks_its_route(void **state)
 	static const struct {
 		enum mcp_tool_kind kind;
 		const char *arguments, *method, *target;
-		bool has_result;
 	} rows[] = {
-		{ MCP_TOOL_RUN, "{\"code\":\"1\"}", "POST", "/v1/runs", true },
+		{ MCP_TOOL_RUN, "{\"code\":\"1\"}", "POST", "/v1/runs" },
 		{ MCP_TOOL_RUN, "{\"code\":\"1\",\"session\":\"S\"}", "POST",
-		  "/v1/sessions/S/execs", true },
-		{ MCP_TOOL_SESSION_CREATE, "{\"profile\":\"python\"}", "POST", "/v1/sessions",
-		  false },
+		  "/v1/sessions/S/execs" },
+		{ MCP_TOOL_SESSION_CREATE, "{\"profile\":\"python\"}", "POST", "/v1/sessions" },
 		{ MCP_TOOL_SESSION_EXEC, "{\"session\":\"S\",\"command\":[\"ls\"]}", "POST",
-		  "/v1/sessions/S/execs", true },
+		  "/v1/sessions/S/execs" },
 		{ MCP_TOOL_SESSION_PUT_FILE,
 		  "{\"session\":\"S\",\"path\":\"a\",\"text\":\"t\",\"executable\":true}", "PUT",
-		  "/v1/sessions/S/files/box/a?executable", false },
+		  "/v1/sessions/S/files/box/a?executable" },
 		{ MCP_TOOL_SESSION_GET_FILE, "{\"session\":\"S\",\"path\":\"/tmp/a\"}", "GET",
-		  "/v1/sessions/S/files/tmp/a?offset=0&length=4194304", false },
+		  "/v1/sessions/S/files/tmp/a?offset=0&length=4194304" },
 		{ MCP_TOOL_SESSION_GET_FILE,
 		  "{\"session\":\"S\",\"path\":\"a\",\"offset\":7,\"length\":9}", "GET",
-		  "/v1/sessions/S/files/box/a?offset=7&length=9", false },
+		  "/v1/sessions/S/files/box/a?offset=7&length=9" },
 		{ MCP_TOOL_SESSION_LIST_FILES, "{\"session\":\"S\"}", "GET",
-		  "/v1/sessions/S/files/box/?list", false },
+		  "/v1/sessions/S/files/box/?list" },
 		{ MCP_TOOL_SESSION_LIST_FILES, "{\"session\":\"S\",\"path\":\"d/\"}", "GET",
-		  "/v1/sessions/S/files/box/d/?list", false },
-		{ MCP_TOOL_SESSION_END, "{\"session\":\"S\"}", "DELETE", "/v1/sessions/S", false },
+		  "/v1/sessions/S/files/box/d/?list" },
+		{ MCP_TOOL_SESSION_END, "{\"session\":\"S\"}", "DELETE", "/v1/sessions/S" },
 	};
+
+	char target[MCP_TARGET_MAX];
+	const char *type = NULL;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fixture *f = *state;
 		if (write_call(f, rows[i].kind, rows[i].arguments) < 0)
 			fail_msg("%s: %s", rows[i].arguments, f->err.msg);
-		assert_string_equal(f->request.method, rows[i].method);
-		assert_string_equal(f->request.target, rows[i].target);
-		assert_int_equal(f->request.has_result, rows[i].has_result);
+		const char *method = mcp_request_put_http(&f->request, target, &type);
+		assert_string_equal(method, rows[i].method);
+		assert_string_equal(target, rows[i].target);
+		assert_int_equal(type != NULL, f->request.body != NULL);
 	}
 }
 
 static void no_path_leaves_its_part_of_the_url(void **state)
 {
 	struct fixture *f = *state;
+	char target[MCP_TARGET_MAX];
+	const char *type = NULL;
 
 	assert_int_equal(write_call(f, MCP_TOOL_SESSION_GET_FILE,
 				    "{\"session\":\"S\",\"path\":\"a b?x#\\r\\n%2f\\u00fc\"}"),
 			 0);
-	assert_string_equal(f->request.target,
-			    "/v1/sessions/S/files/box/a%20b%3Fx%23%0D%0A%252f%C3%BC"
-			    "?offset=0&length=4194304");
+	(void)mcp_request_put_http(&f->request, target, &type);
+	assert_string_equal(target, "/v1/sessions/S/files/box/a%20b%3Fx%23%0D%0A%252f%C3%BC"
+				    "?offset=0&length=4194304");
 	static const char *const ids[] = { "", "../runs", "a/b", "a b", "a?b", "a\\nb" };
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		char text[128];

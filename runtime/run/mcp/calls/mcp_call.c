@@ -145,7 +145,7 @@ static void keep_arguments(struct mcp_call *c, const struct json_node *arguments
 static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,
 		 struct cj_error *err)
 {
-	struct mcp_request request = { .method = NULL };
+	struct mcp_request request = { .body = NULL };
 	struct mcp_given known = *given;
 	const char *session = json_get_text(asked->arguments, "session");
 
@@ -159,9 +159,7 @@ static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct
 		keep_arguments(c, asked->arguments);
 		c->tool.runs = NULL; /* they may be freed before the call ends */
 		c->tool.nruns = 0;
-		c->run.method = request.method;
-		c->run.target = request.target;
-		c->run.content_type = request.content_type;
+		c->run.request = &request;
 		rc = c->place->start(c->place->context, &c->run, take_ptr(request.body),
 				     request.size, err);
 	}

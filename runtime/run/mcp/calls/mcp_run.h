@@ -13,13 +13,13 @@
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
+#include "runtime/run/mcp/mcp_request.h"
 
 /* The owner has set all of it. */
 struct mcp_run {
 	char id[PLAN_ID_MAX];
 	const char *profile;
-	/* of the API, only read at the start; content_type NULL: no body */
-	const char *method, *target, *content_type;
+	const struct mcp_request *request; /* without its body; only read at the start */
 	bool wants_events;
 	const char *traceparent; /* of the client; NULL: none.  Only read at the start */
 

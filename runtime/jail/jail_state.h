@@ -87,7 +87,7 @@ struct jail {
 	struct idmap ids;
 	struct cgroup cgroup;
 	bool moves_init;     /* into its cgroup, instead of making it there */
-	bool is_killed_born; /* why: cgroup_kills_births() */
+	bool is_killed_born; /* why: spawn_kills() */
 	pid_t init_pid;
 	int init_pidfd;
 	bool is_sealed;       /* init has said so */

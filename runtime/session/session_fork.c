@@ -13,6 +13,7 @@
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/kernel/process/spawn.h"
 #include "runtime/session/session_state.h"
 
 /* The standard streams, the caller's, the jail's handles, two cgroups, the link and a few more. */
@@ -107,17 +108,12 @@ int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t n
 /* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */
 static pid_t fork_into(const struct session *s, int cgroup_fd, int *out_pidfd)
 {
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
-		.pidfd = (uintptr_t)out_pidfd,
-		.exit_signal = SIGCHLD,
-		.cgroup = (uint64_t)cgroup_fd,
-	};
+	const struct spawn_place place = { .cgroup_fd = cgroup_fd };
 	if (cgroup_fd < 0 || s->jail->moves_init) {
 		errno = ENOTSUP;
 		return -1;
 	}
-	return sys_clone3(&args);
+	return spawn_process(&place, CLONE_PIDFD, SIGCHLD, out_pidfd);
 }
 
 /* A move is not refused for the limit on processes, as a birth is: cgroup(7). */

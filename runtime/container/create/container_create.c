@@ -23,7 +23,6 @@
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state_socket.h"
 #include "runtime/container/state/state_status.h"
-#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/process/process_start.h"
 
 const char *const creation_step_names[] = {
@@ -278,15 +277,6 @@ static int spawn_unlocked(struct creation *c, struct cj_error *err)
 	return rc;
 }
 
-/* It does nothing before it has its id map. */
-static int move_init(struct creation *c, struct cj_error *err)
-{
-	int rc = cgroup_move(c->cgroup.dir_fd, c->init_pid);
-
-	return rc < 0 ? cj_fail(err, -rc, "move init into the cgroup '%s'", c->cgroup.record.path)
-		      : 0;
-}
-
 /* An init that gets no id map yet ends with the link, so a kill between clone3 and the record
  * leaves no process. */
 static int make_init(struct creation *c, struct cj_error *err)
@@ -299,7 +289,10 @@ static int make_init(struct creation *c, struct cj_error *err)
 	c->init_sock_fd = socks[1];
 	step_limit_wait(socks[0],
 			container_hooks_wait_ms(&c->bundle.config, OCI_HOOK_CREATE_CONTAINER));
-	if (spawn_unlocked(c, err) < 0 || (c->moves_init && move_init(c, err) < 0))
+	if (spawn_unlocked(c, err) < 0)
+		return -err->code;
+	const struct spawn_place place = creation_place(c);
+	if (spawn_move(&place, c->init_pid, err) < 0) /* it does nothing before it has its ids */
 		return -err->code;
 	cj_close(&c->init_sock_fd);
 	c->state.record.pid = c->init_pid;
@@ -336,7 +329,8 @@ static void end_init(struct creation *c)
 static int init_enter(struct creation *c, struct cj_error *err)
 {
 	if (make_init(c, err) < 0 || map_ids(c, err) < 0) {
-		if (c->cgroup.dir_fd < 0 || !cgroup_kills_births(c->cgroup.dir_fd))
+		const struct spawn_place place = creation_place(c);
+		if (!spawn_kills(&place))
 			return -err->code;
 		end_init(c);
 		cj_close(&c->init_pidfd);

@@ -39,13 +39,11 @@ static uint64_t new_flags(const struct creation *c)
 
 static pid_t clone_into(const struct creation *c, uint64_t flags, int signal_at_end)
 {
-	struct clone_args args = { .flags = flags, .exit_signal = (uint64_t)signal_at_end };
+	struct spawn_place place = creation_place(c);
 
-	if (c->cgroup.dir_fd >= 0 && !c->moves_init && !(flags & CLONE_PARENT)) {
-		args.flags |= CLONE_INTO_CGROUP;
-		args.cgroup = (uint64_t)c->cgroup.dir_fd;
-	}
-	return sys_clone3(&args);
+	if (flags & CLONE_PARENT)
+		place.cgroup_fd = -1; /* the intermediate process is in it already */
+	return spawn_process(&place, flags, signal_at_end, NULL);
 }
 
 static int reject_clone(const struct creation *c, int code, struct cj_error *err)

@@ -19,6 +19,7 @@
 #include "runtime/container/plan/oci_tree.h"
 #include "runtime/container/process/process.h"
 #include "runtime/container/state/state.h"
+#include "runtime/kernel/process/spawn.h"
 
 /* Between create and init, in this order: container.h draws them. */
 enum creation_step {
@@ -64,7 +65,7 @@ struct creation {
 
 	struct net_devices net_devices; /* moved ones; a failure returns them */
 
-	bool moves_init;       /* into its cgroup: cgroup_kills_births() */
+	bool moves_init;       /* into its cgroup: spawn_kills() */
 	int init_sock_fd;      /* init's end of the link */
 	struct step_link link; /* in create: to init; in init: to create */
 	pid_t init_pid;        /* 0: none */
@@ -72,6 +73,13 @@ struct creation {
 	bool has_run_hooks; /* of the runtime: then a failure runs poststop */
 	bool has_pid_file;
 };
+
+static inline struct spawn_place creation_place(const struct creation *c)
+{
+	return (struct spawn_place){ .cgroup_fd = c->cgroup.dir_fd,
+				     .path = c->cgroup.record.path,
+				     .moves = c->moves_init };
+}
 
 static inline const struct oci_namespace *creation_namespaces(const struct creation *c)
 {

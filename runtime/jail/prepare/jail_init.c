@@ -10,6 +10,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/refusal.h"
+#include "runtime/kernel/process/spawn.h"
 #include "runtime/jail/prepare/shift.h"
 #include "runtime/jail/init/init.h"
 #include "runtime/jail/jail_state.h"
@@ -28,16 +29,11 @@ static int explain_clone(struct cj_error *err, int code)
 	return rc;
 }
 
-/* It does nothing before it has its id map. */
-static int move_init(struct jail *j, struct cj_error *err)
+static struct spawn_place place_of(const struct jail *j)
 {
-	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
-	int rc = cgroup_fd >= 0 ? cgroup_move(cgroup_fd, j->init_pid) : 0;
-	if (rc < 0) {
-		jail_init_leave(j);
-		return cj_fail(err, -rc, "move init into the cgroup '%s'", j->cgroup.path);
-	}
-	return 0;
+	return (struct spawn_place){ .cgroup_fd = cgroup_birth_fd(&j->cgroup),
+				     .path = j->cgroup.path,
+				     .moves = j->moves_init };
 }
 
 int jail_init_enter(struct jail *j, struct cj_error *err)
@@ -46,14 +42,8 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	int cgroup_fd = j->moves_init ? -1 : cgroup_birth_fd(&j->cgroup);
-	const struct clone_args args = {
-		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
-		.pidfd = (uintptr_t)&j->init_pidfd,
-		.exit_signal = SIGCHLD,
-		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
-	};
-	pid_t pid = sys_clone3(&args);
+	const struct spawn_place place = place_of(j);
+	pid_t pid = spawn_process(&place, JAIL_NAMESPACES | CLONE_PIDFD, SIGCHLD, &j->init_pidfd);
 	if (pid == 0) {
 		/* From here: init. */
 		j->link = (struct step_link){ ends[1], "the supervisor", step_names };
@@ -67,15 +57,18 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	}
 	j->init_pid = pid;
 	j->link = (struct step_link){ ends[0], "init", step_names };
-	return j->moves_init ? move_init(j, err) : 0;
+	int rc = spawn_move(&place, pid, err); /* it does nothing before it has its id map */
+	if (rc < 0)
+		jail_init_leave(j);
+	return rc;
 }
 
 /* Until init has sealed itself, its end may be the kernel's doing. */
 void jail_init_leave(struct jail *j)
 {
-	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
-	if (!j->is_sealed && !j->moves_init && cgroup_fd >= 0)
-		j->is_killed_born = cgroup_kills_births(cgroup_fd);
+	const struct spawn_place place = place_of(j);
+	if (!j->is_sealed)
+		j->is_killed_born = spawn_kills(&place);
 	cj_close(&j->link.sock_fd);
 	cj_end_child(&j->init_pidfd);
 	j->init_pid = 0;

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "runtime/base/files/system_file.h"
@@ -255,18 +254,6 @@ void cgroup_divide(struct cgroup *c)
 int cgroup_birth_fd(const struct cgroup *c)
 {
 	return c->init_fd >= 0 ? c->init_fd : c->dir_fd;
-}
-
-bool cgroup_kills_births(int dir_fd)
-{
-	/* No signal at its end, which the caller may wait for or ignore: only __WALL sees it. */
-	const struct clone_args args = { .flags = CLONE_INTO_CGROUP, .cgroup = (uint64_t)dir_fd };
-	int status = 0;
-	pid_t pid = sys_clone3(&args);
-	if (pid == 0)
-		_exit(0);
-	return pid > 0 && sys_waitpid(pid, &status, __WALL) == pid && WIFSIGNALED(status) &&
-	       WTERMSIG(status) == SIGKILL;
 }
 
 int cgroup_move(int dir_fd, pid_t pid)

@@ -85,16 +85,6 @@ void cgroup_divide(struct cgroup *c);
 /* Where a process of the jail is born, by CLONE_INTO_CGROUP; -1: nowhere. */
 int cgroup_birth_fd(const struct cgroup *c);
 
-/*
- * cgroup_kills_births - does the kernel kill what CLONE_INTO_CGROUP makes in this cgroup?
- *
- * Linux since 6.14 counts the uses of cgroup.kill.  If the caller's cgroup and this one have
- * different counts, however old, the kernel takes that for a kill during the clone, and the child
- * gets SIGKILL before its first instruction.  Such a cgroup gets its processes by cgroup_move().
- * Tries it with a process that ends at once: only for the way of an error.
- */
-bool cgroup_kills_births(int dir_fd);
-
 /* Moves the process into the cgroup: 0, or -errno of the write to cgroup.procs. */
 int cgroup_move(int dir_fd, pid_t pid);
 

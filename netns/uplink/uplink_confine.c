@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <net/if.h> /* before linux/: the kernel's headers then leave its types out */
 
+#include <linux/capability.h>
 #include <linux/if_tun.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -23,6 +23,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/privileges.h"
 
 /* --- users and capabilities ------------------------------------------------------------- */
@@ -61,32 +62,19 @@ int uplink_become_mapped(struct cj_error *err)
 	if (read_first_id("/proc/self/uid_map", &uid, err) < 0 ||
 	    read_first_id("/proc/self/gid_map", &gid, err) < 0)
 		return -err->code;
-	if (setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) < 0)
-		return cj_fail(err, errno, "become group %lu", gid);
-	if (setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
-		return cj_fail(err, errno, "become user %lu", uid);
-	return 0;
+	return privileges_become((uid_t)uid, (gid_t)gid, false, err);
 }
 
 int uplink_keep_capabilities(bool is_net_admin, struct cj_error *err)
 {
-	static const cap_value_t caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
-	static const cap_flag_t sets[] = { CAP_PERMITTED, CAP_INHERITABLE, CAP_EFFECTIVE };
-	int count = is_net_admin ? 2 : 1, rc = 0;
-	cap_t wanted = cap_init();
-	if (!wanted)
-		return cj_fail(err, errno, "prepare a set of capabilities");
-	for (size_t i = 0; rc == 0 && i < sizeof(sets) / sizeof(sets[0]); i++)
-		if (cap_set_flag(wanted, sets[i], count, caps, CAP_SET) < 0)
-			rc = cj_fail(err, errno, "fill a set of capabilities");
-	if (rc == 0 && cap_set_proc(wanted) < 0)
-		rc = cj_fail(err, errno, "reduce the capabilities");
-	(void)cap_free(wanted); /* frees memory; nothing else can go wrong */
-
-	for (int i = 0; rc == 0 && i < count; i++)
-		if (cap_set_ambient(caps[i], CAP_SET) < 0)
-			rc = cj_fail(err, errno, "make capability %d ambient", caps[i]);
-	return rc < 0 ? rc : privileges_no_new(err);
+	const uint64_t kept = UINT64_C(1) << CAP_SYS_ADMIN | (uint64_t)is_net_admin
+								 << CAP_NET_ADMIN;
+	const struct capabilities caps = {
+		.permitted = kept, .inheritable = kept, .effective = kept, .ambient = kept
+	};
+	if (capabilities_apply(&caps, 0, err) < 0)
+		return -err->code;
+	return privileges_no_new(err);
 }
 
 /* --- the file system -------------------------------------------------------------------- */

@@ -5,11 +5,11 @@
 #include <netinet/in.h> /* before linux/: the kernel's headers then leave its types out */
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/if.h>
 #include <linux/io_uring.h>
 #include <linux/netlink.h>
 #include <stdio.h>
-#include <sys/capability.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -23,6 +23,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/kernel/process/capabilities.h"
 
 #define NUMBERS       65535 /* 1 to that: two bytes of an address */
 #define TRIES_IN_LINE 64    /* from spec->number on; then as many at random */
@@ -56,17 +57,6 @@ static int refuse_capability(struct cj_error *err)
 	return cj_reject_as(err, EPERM,
 			    "CAP_NET_ADMIN over the caller's network namespace is missing "
 			    "(run cejail as root)");
-}
-
-static bool has_capability(void)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-	cap_t caps = cap_get_proc();
-	if (caps)
-		(void)cap_get_flag(caps, CAP_NET_ADMIN, CAP_EFFECTIVE,
-				   &value); /* on failure it stays clear */
-	(void)cap_free(caps);
-	return value == CAP_SET;
 }
 
 /* 1 if the sysctl file begins with `value`; 0 if not, or if there is no such file; or an error. */
@@ -127,7 +117,7 @@ static int explain_nf_tables(struct cj_error *err)
 int uplink_host_check(char out_warning[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	out_warning[0] = '\0';
-	if (!has_capability())
+	if (!capabilities_is_effective(CAP_NET_ADMIN))
 		return refuse_capability(err);
 	if (check_forwarding(err) < 0)
 		return -err->code;

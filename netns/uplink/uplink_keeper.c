@@ -251,7 +251,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	cj_close(netns_fd);
 	cj_close(&o->hold[0]);
 	/* The helper starts only then: no program runs while the keeper has a capability. */
-	if (privileges_keep_only(-1, err) < 0)
+	if (privileges_keep_only(0, err) < 0)
 		return -err->code;
 	if (write(o->hold[1], "", 1) < 0 && errno != EPIPE) /* it has ended: watch() reports that */
 		return cj_fail(err, errno, "start the helper");

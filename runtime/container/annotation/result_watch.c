@@ -20,7 +20,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/container/annotation/result_text.h"
-#include "runtime/container/process/process_caps.h"
+#include "runtime/kernel/process/privileges.h"
 
 #define RECEIVE_MAX 64    /* times, at the end */
 #define START_MS    30000 /* as create waits for init */
@@ -187,7 +187,9 @@ static int keep(struct watcher *w, struct cj_error *err)
 /* nf_tables wants the first at each call.  The second is for /proc/PID/stat of another user. */
 static int give_up_rights(struct cj_error *err)
 {
-	return process_caps_give_up(UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE,
+	if (privileges_no_new(err) < 0)
+		return -err->code;
+	return privileges_keep_only(UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE,
 				    err);
 }
 

@@ -17,7 +17,7 @@
 #include "runtime/base/step.h"
 #include "runtime/container/notify/notify_text.h"
 #include "runtime/container/oci_log.h"
-#include "runtime/container/process/process_caps.h"
+#include "runtime/kernel/process/privileges.h"
 #include "runtime/container/state/state_socket.h"
 #include "runtime/base/files/unix_send.h"
 
@@ -171,7 +171,7 @@ static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
 static int begin(int fds[static HELD_COUNT], struct cj_error *err)
 {
 	if (child_start_session(err) < 0 || child_reset(fds, HELD_COUNT, err) < 0 ||
-	    process_caps_give_up(0, err) < 0)
+	    privileges_no_new(err) < 0 || privileges_keep_only(0, err) < 0)
 		return -err->code;
 	return chdir("/") < 0 ? cj_fail(err, errno, "change to '/'") : 0;
 }

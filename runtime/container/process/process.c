@@ -65,8 +65,8 @@ int process_check_dumpable(struct cj_error *err)
 static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
 {
 	uint64_t available;
-	int rc = p->context.has_user_namespace ? process_caps_of_kernel(&available, err)
-					       : process_caps_of_self(&available, err);
+	int rc = p->context.has_user_namespace ? capabilities_of_kernel(&available, err)
+					       : capabilities_of_self(&available, err);
 	if (rc < 0)
 		return rc;
 	if (process_caps_resolve(&p->wanted->capabilities, available, a, &p->caps, &p->warnings) <
@@ -342,7 +342,7 @@ static int load(const struct process *p, bool is_hook, struct cj_error *err)
 {
 	if (p->filter.len == 0)
 		return 0;
-	if (p->kept_caps && process_caps_raise(&p->caps, p->kept_caps, err) < 0) {
+	if (p->kept_caps && capabilities_raise(&p->caps, p->kept_caps, err) < 0) {
 		(void)cj_hint(err, "without noNewPrivileges a seccomp filter needs CAP_SYS_ADMIN: "
 				   "seccomp(2)");
 		return cj_wrap(err, "load the seccomp filter");

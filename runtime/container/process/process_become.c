@@ -105,7 +105,7 @@ static int set_umask(struct becoming *b, struct cj_error *err)
 
 static int bound_caps(struct becoming *b, struct cj_error *err)
 {
-	return process_caps_bound(&b->p->caps, err);
+	return capabilities_bound(b->p->caps.bounding, err);
 }
 
 static int try_cwd(struct becoming *b, struct cj_error *err)
@@ -123,7 +123,7 @@ static int set_groups(struct becoming *b, struct cj_error *err)
 	int why = errno;
 	/* A user namespace that an ordinary user made denies it: its groups may restrict.  They are
 	 * not mapped there.  user_namespaces(7) */
-	if (why == EPERM && user->ngroups == 0 && process_caps_is_effective(CAP_SETGID))
+	if (why == EPERM && user->ngroups == 0 && capabilities_is_effective(CAP_SETGID))
 		return 0;
 	int rc = cj_fail(err, why, "set %zu additional groups", user->ngroups);
 	if (why == EINVAL)
@@ -160,7 +160,7 @@ static int set_ids(struct becoming *b, struct cj_error *err)
 
 static int apply_caps(struct becoming *b, struct cj_error *err)
 {
-	return process_caps_apply(&b->p->caps, b->p->kept_caps, err);
+	return capabilities_apply(&b->p->caps, b->p->kept_caps, err);
 }
 
 static int no_new_privileges(struct becoming *b, struct cj_error *err)

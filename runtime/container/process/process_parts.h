@@ -16,7 +16,7 @@
 struct process {
 	const struct oci_process *wanted; /* borrowed */
 	struct process_context context;
-	struct process_caps caps;
+	struct capabilities caps;
 	uint64_t kept_caps; /* permitted until execve(2), for seccomp(2) */
 
 	bool no_new_privileges;

@@ -179,9 +179,9 @@ static int restrict_files(const struct image_confinement *c, struct cj_error *er
 int image_confine(const struct image_confinement *c, struct cj_error *err)
 {
 	/* A directory that root imports may have files of other users; the store's are root's. */
-	int capability = c->source_fd >= 0 ? CAP_DAC_READ_SEARCH : -1;
+	uint64_t kept = c->source_fd >= 0 ? UINT64_C(1) << CAP_DAC_READ_SEARCH : 0;
 	if (privileges_no_new(err) < 0 || restrict_files(c, err) < 0 ||
-	    privileges_keep_only(capability, err) < 0 || child_become_undumpable(err) < 0 ||
+	    privileges_keep_only(kept, err) < 0 || child_become_undumpable(err) < 0 ||
 	    set_limits(c, err) < 0)
 		return -err->code;
 	return load_filter(err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives up init's privileges.  Acts; each step is read back where the kernel allows it. */
 #include "runtime/kernel/process/privileges.h"
 
 #include <fcntl.h>
@@ -7,7 +6,6 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -15,8 +13,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-
-#define CAPS_MAX 64 /* as many as fit into the sets of capset(2) */
+#include "runtime/kernel/process/capabilities.h"
 
 /* No bit that execve(2) or a change of ids could turn back into a capability. */
 #define SECUREBITS                                                                                 \
@@ -93,88 +90,26 @@ int privileges_no_new(struct cj_error *err)
 	return 0;
 }
 
-/*
- * Up to the first that this kernel does not know: EINVAL, prctl(2).  Not cap_max_bits(3): it
- * guesses fewer when an outer sandbox refuses it an answer.
- */
-static int drop_bounding(struct cj_error *err)
-{
-	for (cap_value_t cap = 0; cap < CAPS_MAX; cap++) {
-		int rc = cap_drop_bound(cap);
-		if (rc < 0 && errno == EINVAL && cap > 0)
-			return 0;
-		if (rc < 0)
-			return cj_fail(err, errno, "drop capability %d from the bounding set", cap);
-	}
-	return 0;
-}
-
-static bool has_any_bounding(void)
-{
-	for (cap_value_t cap = 0; cap < CAPS_MAX; cap++) {
-		int rc = cap_get_bound(cap);
-		if (rc != 0)
-			return rc > 0 || errno != EINVAL || cap == 0;
-	}
-	return false;
-}
-
-static int drop_sets(struct cj_error *err)
-{
-	cap_t none = cap_init();
-	if (!none)
-		return cj_fail(err, errno, "prepare an empty set of capabilities");
-
-	/* Not cap_reset_ambient(3): it asks for each capability first, in 42 calls. */
-	int rc = 0;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 || cap_set_proc(none) < 0)
-		rc = cj_fail(err, errno, "drop all capabilities");
-	(void)cap_free(none); /* frees memory; nothing else can go wrong */
-	return rc;
-}
-
-/* Is any of the three sets not empty?  Asks the kernel. */
-static bool has_any_set(void)
-{
-	cap_t now = cap_get_proc(), none = cap_init();
-	bool is_empty = now && none && cap_compare(now, none) == 0;
-	(void)cap_free(now);
-	(void)cap_free(none);
-	return !is_empty;
-}
-
 int privileges_drop(struct cj_error *err)
 {
-	if (drop_bounding(err) < 0)
+	const struct capabilities none = { 0 };
+	if (capabilities_bound(0, err) < 0)
 		return -err->code;
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "lock the securebits");
-	if (drop_sets(err) < 0)
+	/* The payload has our uid: if it could, it would trace pid 1.  ptrace(2) */
+	if (capabilities_apply(&none, 0, err) < 0 || child_become_undumpable(err) < 0)
 		return -err->code;
-	/* The payload has our uid: without this it could trace pid 1.  ptrace(2) */
-	if (child_become_undumpable(err) < 0)
-		return -err->code;
-
-	if (has_any_bounding() || has_any_set() || prctl(PR_GET_SECUREBITS) != SECUREBITS)
-		return cj_fail(err, EPERM, "verify that no capability is left");
+	if (prctl(PR_GET_SECUREBITS) != SECUREBITS)
+		return cj_fail(err, EPERM, "verify the securebits");
 	return 0;
 }
 
-int privileges_keep_only(int capability, struct cj_error *err)
+int privileges_keep_only(uint64_t kept, struct cj_error *err)
 {
-	cap_value_t kept = capability;
-	cap_flag_value_t has = CAP_CLEAR;
-	cap_t now = cap_get_proc(), wanted = cap_init();
-	int rc = 0;
-
-	if (!now || !wanted ||
-	    (capability >= 0 && cap_get_flag(now, kept, CAP_PERMITTED, &has) < 0) ||
-	    (has == CAP_SET && (cap_set_flag(wanted, CAP_PERMITTED, 1, &kept, CAP_SET) < 0 ||
-				cap_set_flag(wanted, CAP_EFFECTIVE, 1, &kept, CAP_SET) < 0)) ||
-	    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-	    cap_set_proc(wanted) < 0)
-		rc = cj_fail(err, errno, "drop capabilities");
-	(void)cap_free(now); /* frees memory; nothing else can go wrong */
-	(void)cap_free(wanted);
-	return rc;
+	uint64_t own = 0;
+	if (kept && capabilities_of_self(&own, err) < 0)
+		return -err->code;
+	const struct capabilities caps = { .permitted = own & kept, .effective = own & kept };
+	return capabilities_apply(&caps, 0, err);
 }

@@ -35,7 +35,7 @@ static void check_filter(const struct oci_seccomp *seccomp, struct arena *a)
 
 static void check_caps(const struct oci_capabilities *wanted, struct arena *a)
 {
-	struct process_caps caps = { 0 };
+	struct capabilities caps = { 0 };
 	struct strings warnings = { 0 };
 	int rc = process_caps_resolve(wanted, AVAILABLE, a, &caps, &warnings);
 	assert(rc == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: prctl cap_drop_bound cap_get_bound cap_init cap_get_proc cap_set_proc */
+/* WRAP: prctl capget capset */
 /* WRAP: sys_keyctl_join_session_keyring */
 /*
  * Giving up privileges: each call fails once, and each may lie that it went well; neither goes
@@ -50,18 +50,9 @@ static bool is_lying(const char *name)
 		return is_lying(#name) ? success : __real_##name arguments;                        \
 	}
 
-WRAP(int, cap_drop_bound, (cap_value_t cap), (cap), -1, 0)
-WRAP(int, cap_set_proc, (cap_t caps), (caps), -1, 0)
-WRAP(cap_t, cap_init, (void), (), NULL, __real_cap_init())
-WRAP(cap_t, cap_get_proc, (void), (), NULL, __real_cap_get_proc())
-
-/* -1 is its answer for a number that is no capability. */
-int __real_cap_get_bound(cap_value_t cap);
-int __wrap_cap_get_bound(cap_value_t cap);
-int __wrap_cap_get_bound(cap_value_t cap)
-{
-	return is_next(EPERM) ? 1 : __real_cap_get_bound(cap);
-}
+WRAP(int, capset, (cap_user_header_t header, const cap_user_data_t data), (header, data), -1, 0)
+WRAP(int, capget, (cap_user_header_t header, cap_user_data_t data), (header, data), -1,
+     __real_capget(header, data))
 
 int __real_prctl(int option, ...);
 int __wrap_prctl(int option, ...);
@@ -73,9 +64,10 @@ int __wrap_prctl(int option, ...)
 	va_end(ap);
 	if (is_next(EPERM))
 		return -1;
-	return is_lying("prctl") && option != PR_GET_SECUREBITS
-		   ? 0
-		   : __real_prctl(option, value, 0UL, 0UL, 0UL);
+	bool lies_now = option == PR_CAPBSET_DROP     ? is_lying("PR_CAPBSET_DROP")
+			: option == PR_SET_SECUREBITS ? is_lying("PR_SET_SECUREBITS")
+						      : false;
+	return lies_now ? 0 : __real_prctl(option, value, 0UL, 0UL, 0UL);
 }
 
 static int keyring_code; /* the errno of a session keyring; 0: there is one */
@@ -144,14 +136,19 @@ static void new_privileges_are_refused_or_it_fails(void **state)
 static void a_privilege_that_is_still_there_after_a_successful_call_is_an_error(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "cap_drop_bound", "cap_set_proc", "prctl" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		lies = names[i];
+	static const struct {
+		const char *call, *message;
+	} rows[] = {
+		{ "PR_CAPBSET_DROP", "verify the bounding set of capabilities" },
+		{ "PR_SET_SECUREBITS", "verify the securebits" },
+		{ "capset", "verify the capabilities" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		lies = rows[i].call;
 		try_in_child(privileges_drop);
 		lies = NULL;
 		assert_int_equal(tried->rc, -EPERM);
-		assert_string_equal(tried->err.msg,
-				    "verify that no capability is left: Operation not permitted");
+		assert_non_null(strstr(tried->err.msg, rows[i].message));
 	}
 }
 

@@ -130,7 +130,7 @@ enum worker_line worker_conn_line(const char *line)
 	worker_conn_line_type(line, type);
 	for (size_t i = 0; i < WORKER_LINE_COUNT; i++)
 		if (names[i] && strcmp(type, names[i]) == 0)
-			return i;
+			return (enum worker_line)i;
 	for (size_t i = 0; i < EVENT_TYPE_COUNT; i++)
 		if (strcmp(type, event_type_names[i]) == 0)
 			return WORKER_EVENT;

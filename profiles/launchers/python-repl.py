@@ -17,6 +17,7 @@ import linecache
 import os
 import re
 import signal
+import tokenize
 import traceback
 import types
 import warnings
@@ -217,7 +218,9 @@ def send_value(value):
 
 # --- commands, as notebooks have them --------------------------------------------------------
 
-COMMAND_LINE = re.compile(r"(\s*(?:[\w.,\[\]'\" ]+= *)?)(!!?|%|(?=pip3? install ))([^=].*)", re.DOTALL)
+TARGET = r"""(?:(?!\s)(?:[\w.,\[\] ]|'[^'\n]*'|"[^"\n]*")+= *)?"""
+COMMAND_LINE = re.compile(rf"(\s*{TARGET})(!!?|%|(?=pip3? install ))([^=].*)", re.DOTALL)
+DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 IN_COMMAND = re.compile(r"\$?\{([^{}]+)\}|\$([^\W\d]\w*)")
 STOP_S = 0.25  # after an interrupt; the interpreter itself has two seconds
 
@@ -256,6 +259,30 @@ def translate_line(lines, at):
     call = "__magic__" if mark in ("", "%") else "__lines__" if mark == "!!" or before.strip() else "__shell__"
     lines[at:end] = [f"{before}{call}({command.strip()!r})"] + [""] * (end - at - 1)
     return True
+
+
+def translate_lines(lines):
+    """
+    Translates the commands among the lines that begin a statement: no Python can begin so.  The
+    tokenizer asks for a line when it is through with the one before, so its last token says
+    whether the next line begins a statement.
+    """
+    at = depth = 0
+    begins = True
+
+    def read_line():
+        nonlocal at, begins
+        if begins:
+            translate_line(lines, at)
+        at, begins = at + 1, False
+        return lines[at - 1] + "\n" if at <= len(lines) else ""
+
+    try:
+        for token in tokenize.generate_tokens(read_line):
+            depth += DEPTHS.get(token.string, 0) if token.type == tokenize.OP else 0
+            begins = depth == 0 and token.type in (tokenize.NEWLINE, tokenize.NL)
+    except Exception:
+        pass  # the compiler says what is wrong
 
 
 def expand(command, frame):
@@ -383,16 +410,16 @@ def ends_with_semicolon(code, last):
 
 
 def parse_cell(code, name):
-    """The text that Python compiles, and its tree.  Lines that no Python can have are commands: the compiler says which."""
+    """The text that Python compiles, and its tree.  Only a text that Python refuses has commands."""
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
-    lines = translate_cell(code).split("\n")
-    while True:
-        try:
-            text = "\n".join(lines)
-            return text, compile(text, name, "exec", flags=flags, dont_inherit=True)
-        except SyntaxError as error:
-            if not error.lineno or not translate_line(lines, error.lineno - 1):
-                raise
+    text = translate_cell(code)
+    try:
+        return text, compile(text, name, "exec", flags=flags, dont_inherit=True)
+    except SyntaxError:
+        lines = text.split("\n")
+        translate_lines(lines)
+        text = "\n".join(lines)
+    return text, compile(text, name, "exec", flags=flags, dont_inherit=True)
 
 
 def compile_cell(code, name):

@@ -201,6 +201,56 @@ def _():
         equal((cut["stdout"]["truncated"], cut["stdout"]["bytes"]), (True, 1000000), "the output of a loud command")
 
 
+ODD_PLACES = """
+text = f'''{1}
+!echo no
+% no'''
+total = sum([7
+  % 4, 5 \\
+  % 3])
+names = {"a = !b": "it's"}
+names["a = !b"] = "%d = %s" % (1, 2)
+for i in range(2):
+    if i:
+        names["c"] = !echo it is {i}; \\
+            echo two
+        # a comment
+        !echo more
+
+!echo done
+print(text, total, names)
+"""
+
+
+@test("a line that begins a statement is a command, and none in a string, in brackets or behind a backslash")
+def _():
+    with Service() as s, Repl(s) as r:
+        wrong = r.cell("x = (\n!echo no", exit_code=1)["cell"]["exception"]["type"]
+        equal(wrong, "SyntaxError", "a bracket that is open")
+        said = r.cell(ODD_PLACES)
+        names = "{'a = !b': '1 = 2', 'c': ['it is 1', 'two']}"
+        equal(text_of(said["stdout"]), f"more\ndone\n1\n!echo no\n% no 5 {names}\n", "the cell")
+
+
+COUNT = """
+import builtins
+plain, sizes = builtins.compile, []
+def counted(source, *args, **options):
+    sizes.append(len(source) if isinstance(source, str) else 0)
+    return plain(source, *args, **options)
+builtins.compile = counted
+"""
+
+
+@test("Python compiles a cell twice however many command lines it has")
+def _():
+    code = "if False:\n" + "".join(f"    !echo {i}\n    x = {i}\n" for i in range(1000)) + "!echo last"
+    with Service() as s, Repl(s) as r:
+        r.cell(COUNT)
+        equal(text_of(r.cell(code)["stdout"]), "last\n", "the cell")
+        equal(r.value(f"len([size for size in sizes if size >= {len(code)}])"), "2", "how often its text was compiled")
+
+
 @test("what the interpreter alone says of the end of a cell is marked, and what was observed is not")
 def _():
     loud = "print('y' * 100000, end='')"

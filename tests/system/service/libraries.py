@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client libraries of tools/clients, as they are installed: over `cejail run` and over a service."""
 
+import ast
 import asyncio
 import importlib.util
 import json
@@ -526,6 +527,15 @@ def _():
             sys.version_info = kept
         for function in (module.run, module.astream, module.Client.session, module.Session.exec, module.AsyncSession.start):
             true("return" in typing.get_type_hints(function), f"the hints of {function.__qualname__}")
+
+
+@test("no annotation of the library for Python has the operator |, which Python 3.9 can't evaluate between types")
+def _():
+    with open(f"{CLIENTS}/python/cejail/__init__.py", encoding="utf-8") as file:
+        nodes = list(ast.walk(ast.parse(file.read())))
+    hints = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
+    wrong = [ast.unparse(hint) for hint in hints if hint and any(isinstance(part, ast.BitOr) for part in ast.walk(hint))]
+    equal((wrong, len([hint for hint in hints if hint]) > 100), ([], True), "annotations with |, and whether there are any")
 
 
 @test("check() raises unless the program exited with 0, and a result is shown in one line")

@@ -37,7 +37,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Optional, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
@@ -82,67 +82,67 @@ Files = Mapping[str, Union[str, bytes, File]]
 class _Program(TypedDict, total=False):
     args: Sequence[str]
     args_json: Any
-    stdin: str | bytes | None
-    files: Files | None
-    artifacts: bool | str
+    stdin: Union[str, bytes, None]
+    files: Optional[Files]
+    artifacts: Union[bool, str]
 
 
 class _Common(TypedDict, total=False):
-    file_name: str | None
-    timeout: float | str | None
-    max_output: int | str | None
-    on_output_limit: Literal["truncate", "kill"] | None
-    env: Mapping[str, str] | None
-    workdir: str | None
-    artifact_path: Sequence[str] | None
-    value_path: str | None
-    accept_weaker: Sequence[str] | None
+    file_name: Optional[str]
+    timeout: Union[float, str, None]
+    max_output: Union[int, str, None]
+    on_output_limit: Optional[Literal["truncate", "kill"]]
+    env: Optional[Mapping[str, str]]
+    workdir: Optional[str]
+    artifact_path: Optional[Sequence[str]]
+    value_path: Optional[str]
+    accept_weaker: Optional[Sequence[str]]
 
 
 class _Jail(_Common, total=False):
-    cpu_time: float | str | None
-    memory: int | str | None
-    cpus: float | str | None
-    pids: int | str | None
-    nofile: int | str | None
-    disk: int | str | None
-    file: Sequence[str] | None
-    ro_bind: Sequence[str] | None
-    bind: Sequence[str] | None
-    overlay: Sequence[str] | None
-    tmpfs: Sequence[str] | None
-    connect: Sequence[str] | None
-    network: str | Mapping[str, Any] | None
-    hostname: str | None
-    rootfs: str | None
-    writable: bool | None
-    noexec: bool | None
-    seccomp: str | None
-    strict: bool | None
-    cgroup_parent: str | None
+    cpu_time: Union[float, str, None]
+    memory: Union[int, str, None]
+    cpus: Union[float, str, None]
+    pids: Union[int, str, None]
+    nofile: Union[int, str, None]
+    disk: Union[int, str, None]
+    file: Optional[Sequence[str]]
+    ro_bind: Optional[Sequence[str]]
+    bind: Optional[Sequence[str]]
+    overlay: Optional[Sequence[str]]
+    tmpfs: Optional[Sequence[str]]
+    connect: Optional[Sequence[str]]
+    network: Union[str, Mapping[str, Any], None]
+    hostname: Optional[str]
+    rootfs: Optional[str]
+    writable: Optional[bool]
+    noexec: Optional[bool]
+    seccomp: Optional[str]
+    strict: Optional[bool]
+    cgroup_parent: Optional[str]
 
 
 class RunOptions(_Jail, _Program, total=False):
-    command: Sequence[str] | None
-    profile: str | None
-    id: str | None
+    command: Optional[Sequence[str]]
+    profile: Optional[str]
+    id: Optional[str]
 
 
 class ExecOptions(_Common, _Program, total=False):
-    profile: str | None
-    id: str | None
-    interrupt: bool | None
+    profile: Optional[str]
+    id: Optional[str]
+    interrupt: Optional[bool]
 
 
 class StartOptions(ExecOptions, total=False):
-    open_stdin: bool | None
+    open_stdin: Optional[bool]
 
 
 class SessionOptions(_Jail, total=False):
-    lease: str | float | None
-    idle: str | float | None
-    renew_on_use: bool | None
-    context: Literal["none", "repl"] | None
+    lease: Union[str, float, None]
+    idle: Union[str, float, None]
+    renew_on_use: Optional[bool]
+    context: Optional[Literal["none", "repl"]]
 
 
 class Error(Exception):
@@ -152,8 +152,8 @@ class Error(Exception):
     `result` is the result with the status "setup_error", if there is one.
     """
 
-    def __init__(self, message: str, code: str | None = None, hint: str | None = None,
-                 result: Result | None = None, retry_after: float | None = None) -> None:  # fmt: skip
+    def __init__(self, message: str, code: Optional[str] = None, hint: Optional[str] = None,
+                 result: Optional[Result] = None, retry_after: Optional[float] = None) -> None:  # fmt: skip
         super().__init__(f"{message} ({hint})" if hint else message)
         self.message, self.code, self.hint, self.result, self.retry_after = message, code, hint, result, retry_after
 
@@ -183,7 +183,7 @@ class Cell:
     raw: dict[str, Any]
 
     @property
-    def value(self) -> str | None:
+    def value(self) -> Optional[str]:
         """The repr of the last expression; None without one."""
         return self.raw.get("value")
 
@@ -192,7 +192,7 @@ class Cell:
         return [Display(row["type"], _bytes_of(row)) for row in self.raw.get("displays", [])]
 
     @property
-    def exception(self) -> dict[str, Any] | None:
+    def exception(self) -> Optional[dict[str, Any]]:
         """type, message and traceback."""
         return self.raw.get("exception")
 
@@ -248,12 +248,12 @@ class Result:
         return cast(str, self.raw["status"])
 
     @property
-    def exit_code(self) -> int | None:
+    def exit_code(self) -> Optional[int]:
         """None unless the status is "exited"."""
         return cast("int | None", self.raw["exit_code"])
 
     @property
-    def signal(self) -> int | None:
+    def signal(self) -> Optional[int]:
         return cast("int | None", self.raw["signal"])
 
     @property
@@ -288,7 +288,7 @@ class Result:
         return self.raw.get("value")
 
     @property
-    def cell(self) -> Cell | None:
+    def cell(self) -> Optional[Cell]:
         """Of a session with context="repl"."""
         return Cell(self.raw["cell"]) if "cell" in self.raw else None
 
@@ -317,7 +317,7 @@ class Event:
 
     type: str
     data: dict[str, Any]
-    result: Result | None = None
+    result: Optional[Result] = None
 
     def __repr__(self) -> str:
         shown = f", text={_short(self.text)}" if self.type in ("stdout", "stderr") else ""
@@ -350,8 +350,8 @@ def _file(path: str, file: Union[str, bytes, File]) -> dict[str, Any]:
     return {**row, "executable": True} if file.executable else row
 
 
-def request(code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None, profile: str | None = None,
-            args: Sequence[str] = (), stdin: Union[str, bytes, None] = None, files: Files | None = None,
+def request(code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None, profile: Optional[str] = None,
+            args: Sequence[str] = (), stdin: Union[str, bytes, None] = None, files: Optional[Files] = None,
             args_json: Any = _MISSING, artifacts: Union[bool, str] = False, **settings: Any) -> dict[str, Any]:  # fmt: skip
     """The JSON object of a run.  Settings that are None are left out."""
     made: dict[str, Any] = {"profile": profile or ("base" if command is not None else PROFILE)}
@@ -359,8 +359,8 @@ def request(code: Union[str, bytes, None] = None, *, command: Sequence[str] | No
     return made
 
 
-def _program(code: Union[str, bytes, None] = None, command: Sequence[str] | None = None, args: Sequence[str] = (),
-             stdin: Union[str, bytes, None] = None, files: Files | None = None, args_json: Any = _MISSING,
+def _program(code: Union[str, bytes, None] = None, command: Optional[Sequence[str]] = None, args: Sequence[str] = (),
+             stdin: Union[str, bytes, None] = None, files: Optional[Files] = None, args_json: Any = _MISSING,
              artifacts: Union[bool, str] = False, settings: Mapping[str, Any] = {}) -> dict[str, Any]:  # fmt: skip # noqa: B006
     made: dict[str, Any] = {}
     if code is not None:
@@ -476,7 +476,7 @@ class _UnixConnection(http.client.HTTPConnection):
 class _Service:
     """Where a service listens, and who calls it."""
 
-    def __init__(self, socket: str | None, url: str | None, token: str | None) -> None:
+    def __init__(self, socket: Optional[str], url: Optional[str], token: Optional[str]) -> None:
         self.socket, self.url, self.token = socket, url, token
         if url:
             to = urlsplit(url)
@@ -500,7 +500,7 @@ class _Service:
 class _Call:
     """One request.  The service cancels a run whose connection is closed."""
 
-    def __init__(self, service: _Service, method: str, path: str, body: bytes | None = None,
+    def __init__(self, service: _Service, method: str, path: str, body: Optional[bytes] = None,
                  type: str = "application/json", accept: str = "application/json") -> None:  # fmt: skip
         self.connection = service.connect()
         headers = {"Accept": accept}
@@ -584,7 +584,7 @@ def _events(run: _Run) -> Iterator[Event]:
 
 
 class _Base:
-    def __init__(self, socket: str | None = None, *, url: str | None = None, token: str | None = None,
+    def __init__(self, socket: Optional[str] = None, *, url: Optional[str] = None, token: Optional[str] = None,
                  program: str = "cejail", options: Sequence[str] = ()) -> None:  # fmt: skip
         """Without arguments: over `cejail run`.
 
@@ -634,7 +634,7 @@ class Client(_Base):
         cancels the run."""
         return _events(self._start(request(code, **more), True))
 
-    def session(self, profile: str | None = None, **settings: Unpack[SessionOptions]) -> Session:
+    def session(self, profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> Session:
         """Create a session.  Settings: lease, idle, context, and those of a jail; cejail-session(1).
 
         Without a socket or url, the session is at the service of this user; cejail starts one if none listens.
@@ -664,7 +664,7 @@ class AsyncClient(_Base):
         made = request(code, **more)
         return _astream(lambda: self._start(made, True), _events)
 
-    def session(self, profile: str | None = None, **settings: Unpack[SessionOptions]) -> _Opening:
+    def session(self, profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> _Opening:
         """`await` it, or use it with `async with`, which also ends the session."""
         return _Opening(self, profile, settings)
 
@@ -715,11 +715,11 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     return Entry(row["path"], row["type"], row["bytes"], row.get("mode", ""), row.get("mtime", ""))
 
 
-def _order(profile: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _order(profile: Optional[str], settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"profile": profile or PROFILE, **{key: value for key, value in settings.items() if value is not None}}
 
 
-def _exec(code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+def _exec(code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> dict[str, Any]:
     taken = {key: more[key] for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
     return _program(code, command, settings={key: more[key] for key in more if key not in taken}, **taken)
 
@@ -736,11 +736,11 @@ class _Session:
         whole = path if path.startswith("/") else f"{HOME}/{path}"
         return f"{self._path}/files{quote(whole)}"
 
-    def _start(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any],
+    def _start(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any],
                wants_events: bool = False) -> _Call:  # fmt: skip
         return self._service.start(_exec(code, command, more), wants_events, f"{self._path}/execs")
 
-    def _detach(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: Mapping[str, Any]) -> str:
+    def _detach(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> str:
         body = {**_exec(code, command, more), "detach": True}
         return cast(str, self._service.ask("POST", f"{self._path}/execs", body)["id"])
 
@@ -815,7 +815,7 @@ class Session(_Session):
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    def exec(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
              **more: Unpack[ExecOptions]) -> Result:  # fmt: skip
         """Run code or a command to its end.  Keywords: those of request(), timeout, env, interrupt, ...
 
@@ -823,12 +823,12 @@ class Session(_Session):
         """
         return self._start(code, command, more).result()
 
-    def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    def stream(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                **more: Unpack[ExecOptions]) -> Iterator[Event]:  # fmt: skip
         """As Client.stream()."""
         return _events(self._start(code, command, more, True))
 
-    def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    def start(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
               **more: Unpack[StartOptions]) -> Exec:  # fmt: skip
         """Run it without waiting for its end.  With open_stdin=True, Exec.write() feeds it."""
         return Exec(self, self._detach(code, command, more))
@@ -891,7 +891,7 @@ class _Exec:
         self.id, self._session = id, session
         self._service, self._path = session._service, session._exec_path(id)
 
-    def _ask_end(self, wait_s: float) -> Result | None:
+    def _ask_end(self, wait_s: float) -> Optional[Result]:
         """None: it has not ended after this time."""
         answer = self._service.ask("GET", f"{self._path}?wait={max(1, int(wait_s * 1000))}ms")
         if answer["state"] != "finished":
@@ -922,7 +922,7 @@ class Exec(_Exec):
             if result:
                 return result
 
-    def poll(self) -> Result | None:
+    def poll(self) -> Optional[Result]:
         """The result; None: it has not ended."""
         return self._ask_end(0)
 
@@ -948,15 +948,15 @@ class AsyncSession(_Session):
     async def __aexit__(self, *_: object) -> None:
         await self.end()
 
-    async def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    async def exec(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                    **more: Unpack[ExecOptions]) -> Result:  # fmt: skip
         return await _finish(lambda: self._start(code, command, more))
 
-    def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    def stream(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                **more: Unpack[ExecOptions]) -> AsyncIterator[Event]:  # fmt: skip
         return _astream(lambda: self._start(code, command, more, True), _events)
 
-    async def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+    async def start(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                     **more: Unpack[StartOptions]) -> AsyncExec:  # fmt: skip
         return AsyncExec(self, await _in_thread(lambda: self._detach(code, command, more)))
 
@@ -1008,7 +1008,7 @@ class AsyncExec(_Exec):
             if result:
                 return result
 
-    async def poll(self) -> Result | None:
+    async def poll(self) -> Optional[Result]:
         return await _in_thread(lambda: self._ask_end(0))
 
     async def signal(self, name: str) -> None:
@@ -1024,9 +1024,9 @@ class AsyncExec(_Exec):
 class _Opening:
     """An AsyncSession that is to be created."""
 
-    def __init__(self, client: AsyncClient, profile: str | None, settings: Mapping[str, Any]) -> None:
+    def __init__(self, client: AsyncClient, profile: Optional[str], settings: Mapping[str, Any]) -> None:
         self._client, self._order = client, _order(profile, settings)
-        self._session: AsyncSession | None = None
+        self._session: Optional[AsyncSession] = None
 
     def _open(self) -> AsyncSession:
         service = self._client._sessions()
@@ -1060,7 +1060,7 @@ async def _finish(start: Callable[[], _Run]) -> Result:
 async def _astream(start: Callable[[], _R], read: Callable[[_R], Iterator[_T]]) -> AsyncIterator[_T]:
     run = await _in_thread(start)
     events = read(run)
-    step: asyncio.Future[_T | None] | None = None
+    step: Optional[asyncio.Future[Optional[_T]]] = None
     try:
         while True:
             step = _in_thread(lambda: next(events, None))
@@ -1119,11 +1119,11 @@ def astream(code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) ->
     return AsyncClient().stream(code, **more)
 
 
-def session(profile: str | None = None, **settings: Unpack[SessionOptions]) -> Session:
+def session(profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> Session:
     """Client().session()"""
     return Client().session(profile, **settings)
 
 
-def asession(profile: str | None = None, **settings: Unpack[SessionOptions]) -> _Opening:
+def asession(profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> _Opening:
     """AsyncClient().session()"""
     return AsyncClient().session(profile, **settings)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
-#include "runtime/run/options/help.h"
 #include "runtime/run/options/option_syntax.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))

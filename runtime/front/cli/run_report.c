@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
-#include "runtime/run/options/call_notes.h"
 #include "runtime/run/options/operands.h"
 #include "runtime/front/cli/notes.h"
 #include "runtime/front/cli/run_state.h"
@@ -51,7 +50,8 @@ static void note_call(const struct run *r)
 
 	if (r->outcome.status != STATUS_SETUP_ERROR && r->outcome.exec_errno == 0 &&
 	    !r->request.root)
-		call_notes_print(r->options.has_separator ? NULL : r->invocation.args, reads_input);
+		operands_print_notes(r->options.has_separator ? NULL : r->invocation.args,
+				     reads_input);
 }
 
 int run_report(struct run *r, bool is_complete)

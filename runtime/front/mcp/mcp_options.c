@@ -9,7 +9,7 @@
 
 #include "profiles/setting_types.h"
 #include "runtime/base/text.h"
-#include "runtime/run/options/own_options.h"
+#include "runtime/run/options/option_syntax.h"
 #include "runtime/front/client/remote_gather.h"
 
 #define PREFIX_MAX 64

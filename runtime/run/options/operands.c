@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: searches for files and commands. */
 #include "runtime/run/options/operands.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/run/options/habits.h"
 
@@ -166,4 +167,34 @@ const char *operands_stray(const char *const *args)
 		if (is_long_option(*args) || is_limit(*args, args[1]))
 			return *args;
 	return NULL;
+}
+
+/* --- after the run ------------------------------------------------------------------- */
+
+bool operands_has_input(int fd)
+{
+	struct stat st;
+	int pending = 0;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (S_ISFIFO(st.st_mode))
+		return ioctl(fd, FIONREAD, &pending) == 0 && pending > 0;
+	if (!S_ISREG(st.st_mode))
+		return false;
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	return at >= 0 && at < st.st_size;
+}
+
+void operands_print_notes(const char *const *args, bool reads_input)
+{
+	const char *stray = args ? operands_stray(args) : NULL;
+
+	if (stray)
+		log_note("'%.*s' follows FILE, so the program received it: write the options of "
+			 "cejail before FILE",
+			 (int)strcspn(stray, "="), stray);
+	if (!reads_input && operands_has_input(STDIN_FILENO))
+		log_note("standard input has data that was not read: add -i to pass it to the "
+			 "program, or write '-' for FILE if it is the code");
 }

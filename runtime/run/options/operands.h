@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * operands - explains a FILE on the command line of `cejail run` that is not a file.
- *
- * Acts: examines the file system; changes nothing.
+ * operands - likely mistakes in what follows the options of `cejail run`: a FILE that is not a
+ * file, an option after FILE, input that was not read.  Looks at the host, and changes nothing.
  */
 #pragma once
 
@@ -26,3 +25,19 @@ int operands_explain(const struct options *o, struct cj_error *err);
  * none.  Arguments after a "--" do not count.
  */
 const char *operands_stray(const char *const *args);
+
+/*
+ * operands_has_input - whether `fd` has bytes that can be read now.
+ *
+ * Only pipes and regular files count.  Data of a terminal or a socket may be for another process.
+ * A file has data if its offset is before its end.
+ */
+bool operands_has_input(int fd);
+
+/*
+ * operands_print_notes - print one line for each mistake, after the run.
+ *
+ * `args`: the program's arguments; NULL after "--", where each argument is the command's.
+ * `reads_input`: standard input was passed to the program (-i), or was the code ('-').
+ */
+void operands_print_notes(const char *const *args, bool reads_input);

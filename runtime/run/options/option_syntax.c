@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/options/option_syntax.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "profiles/settings.h"
+
+#define NAMED_MAX   40
+#define HELP_WIDTH  80
+#define HELP_INDENT 30
 
 bool option_split(const char *arg, struct long_option *out)
 {
@@ -46,4 +53,163 @@ int option_reject_unknown(const char *named, const char *nearest, const char *ve
 	else
 		cj_hint(err, "see 'cejail %s --help'", verb);
 	return rc;
+}
+
+/* --- the options of a verb ---------------------------------------------------------- */
+
+int own_rest_init(struct own_rest *rest, const char *const *args, struct arena *a,
+		  struct cj_error *err)
+{
+	size_t count = 0;
+
+	while (args[count])
+		count++;
+	*rest = (struct own_rest){ .args = arena_array(a, count + 1, sizeof(*rest->args)) };
+	return rest->args ? 0 : cj_fail(err, ENOMEM, "read the options");
+}
+
+/* "--name", "--name=value" or "-x"; an own letter is not combined with others. */
+static const struct own_option *find(const struct own_options *own, const char *arg,
+				     const char **out_value)
+{
+	struct long_option o = { 0 };
+	bool is_long = option_split(arg, &o);
+	bool is_letter = arg[0] == '-' && arg[1] != '\0' && arg[2] == '\0';
+
+	*out_value = o.value;
+	for (size_t i = 0; i < own->count; i++) {
+		const struct own_option *row = &own->rows[i];
+		if ((is_long && option_has_name(&o, row->name)) ||
+		    (is_letter && row->letter == arg[1]))
+			return row;
+	}
+	return NULL;
+}
+
+static int set(const struct own_options *own, const struct own_option *row, const char *attached,
+	       const char *const **next, struct cj_error *err)
+{
+	void *field = (char *)own->out + row->offset;
+	char named[NAMED_MAX];
+
+	(void)snprintf(named, sizeof(named), "--%s", row->name);
+	if (row->value)
+		return option_take_value(attached, next, named, row->value, own->verb, field, err);
+	if (attached)
+		return cj_reject(err, "option '%s' takes no value", named);
+	*(bool *)field = true;
+	return 0;
+}
+
+static bool needs_value(const struct setting *s)
+{
+	return s && s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+/* Is the next argument the value of this option of `run`? */
+static bool takes_next(const char *arg)
+{
+	if (strncmp(arg, "--", 2) == 0)
+		return needs_value(setting_by_option(arg + 2));
+	for (const char *at = arg + 1; *at; at++) {
+		if (needs_value(setting_by_letter(*at)))
+			return at[1] == '\0';
+	}
+	return false;
+}
+
+/* "--remote PATH.sock": options_scan() takes the next argument, too. */
+static bool takes_ending(const char *arg, const char *next)
+{
+	const struct setting *s = strncmp(arg, "--", 2) == 0 ? setting_by_option(arg + 2) : NULL;
+	size_t size = next ? strlen(next) : 0, end = s && s->value_end ? strlen(s->value_end) : 0;
+
+	return end > 0 && size >= end && strcmp(next + size - end, s->value_end) == 0;
+}
+
+static bool is_option(const char *arg)
+{
+	return arg && arg[0] == '-' && arg[1] != '\0' && strcmp(arg, "--") != 0;
+}
+
+/* *out_row: NULL if the next argument is no option of these. */
+static int take_own(const struct own_options *own, const char *const **next,
+		    const struct own_option **out_row, struct cj_error *err)
+{
+	const char *value = NULL;
+
+	*out_row = find(own, **next, &value);
+	if (!*out_row)
+		return 0;
+	++*next;
+	return set(own, *out_row, value, next, err);
+}
+
+int own_options_take_one(const struct own_options *own, const char *const **next, bool *out_is_own,
+			 struct cj_error *err)
+{
+	const struct own_option *row = NULL;
+	int rc = take_own(own, next, &row, err);
+
+	*out_is_own = row != NULL;
+	return rc;
+}
+
+int own_options_take(const struct own_options *own, const char *const **next, struct own_rest *rest,
+		     struct cj_error *err)
+{
+	while (is_option(**next)) {
+		const char *const *begin = *next;
+		const struct own_option *row = NULL;
+		if (take_own(own, next, &row, err) < 0)
+			return -err->code;
+		if (!row) {
+			const char *arg = *(*next)++;
+			rest->args[rest->count++] = arg;
+			if (**next && (takes_next(arg) || takes_ending(arg, **next)))
+				rest->args[rest->count++] = *(*next)++;
+		}
+		bool is_left_out = row && rest->left_out && strcmp(row->name, rest->left_out) == 0;
+		for (; rest->all && !is_left_out && begin < *next; begin++)
+			rest->all[rest->nall++] = *begin;
+	}
+	return 0;
+}
+
+/* --- the layout of --help ----------------------------------------------------------- */
+
+static void print_wrapped(const char *text)
+{
+	for (int at = HELP_INDENT; *text;) {
+		int size = (int)strcspn(text, " ");
+		if (at > HELP_INDENT && at + 1 + size > HELP_WIDTH) {
+			(void)printf("\n%*s", HELP_INDENT, "");
+			at = HELP_INDENT;
+		} else if (at > HELP_INDENT) {
+			at += printf(" ");
+		}
+		at += printf("%.*s", size, text);
+		text += size + (text[size] == ' ');
+	}
+	(void)printf("\n");
+}
+
+void help_print(int width, const char *text)
+{
+	if (width >= HELP_INDENT - 1)
+		(void)printf("\n%*s", HELP_INDENT, "");
+	else
+		(void)printf("%*s", HELP_INDENT - width, "");
+	print_wrapped(text);
+}
+
+void own_options_print_help(const struct own_option *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct own_option *o = &rows[i];
+		char letter[] = { '-', o->letter, ',', '\0' };
+		int width = printf("  %3s --%s%s%s", o->letter ? letter : "", o->name,
+				   o->value ? " " : "", o->value ? o->value : "");
+		help_print(width, o->help);
+	}
 }

@@ -11,7 +11,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/run/options/habits.h"
-#include "runtime/run/options/help.h"
 #include "runtime/run/options/option_syntax.h"
 
 /* The options that decide where the run comes from, where its result goes, and which messages are

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
-#include "runtime/run/options/help.h"
 #include "runtime/run/options/option_syntax.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
@@ -14,28 +13,17 @@
 #define CLIENTS   CJ_DATADIR "/clients/python"
 
 /* Options that are not keys of the file. */
-static const struct own_option {
-	const char *name, *value, *help;
-	size_t offset; /* of a bool, or with a value of a string */
-} own_options[] = {
-	{ "config", "FILE", "read this instead of " SERVICE_CONFIG_FILE,
+static const struct own_option own_rows[] = {
+	{ "config", 0, "FILE", "read this instead of " SERVICE_CONFIG_FILE,
 	  offsetof(struct serve_options, config) },
-	{ "check", NULL, "read and check the configuration, run nothing",
+	{ "check", 0, NULL, "read and check the configuration, run nothing",
 	  offsetof(struct serve_options, check_only) },
-	{ "until-idle", NULL, "end when there has been no session and no run for 10 seconds",
+	{ "until-idle", 0, NULL, "end when there has been no session and no run for 10 seconds",
 	  offsetof(struct serve_options, until_idle) },
-	{ "help", NULL, "this text", offsetof(struct serve_options, wants_help) },
+	{ "help", 'h', NULL, "this text", offsetof(struct serve_options, wants_help) },
 };
 
 /* --- finding a row ------------------------------------------------------------ */
-
-static const struct own_option *find_own(const struct long_option *o)
-{
-	for (size_t i = 0; i < LENGTH(own_options); i++)
-		if (option_has_name(o, own_options[i].name))
-			return &own_options[i];
-	return NULL;
-}
 
 /* Only the file's own keys have options: service_config_set() writes to no other place. */
 static const struct service_key *find_key(const struct long_option *o)
@@ -54,8 +42,8 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 	char named[64];
 	size_t n = 0;
 
-	for (size_t i = 0; i < LENGTH(own_options); i++)
-		names[n++] = own_options[i].name;
+	for (size_t i = 0; i < LENGTH(own_rows); i++)
+		names[n++] = own_rows[i].name;
 	for (size_t i = 0; i < t->count && n < NAMES_MAX; i++)
 		if (t->keys[i].option)
 			names[n++] = t->keys[i].option;
@@ -77,34 +65,14 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 
 /* --- the arguments --------------------------------------------------------------- */
 
-static int take_value(const struct long_option *o, const char *const **next, const char *name,
-		      const char *value_name, const char **out, struct cj_error *err)
-{
-	char named[64];
-
-	(void)snprintf(named, sizeof(named), "--%s", name);
-	return option_take_value(o->value, next, named, value_name, "serve", out, err);
-}
-
-static int take_own(const struct own_option *own, const struct long_option *o,
-		    const char *const **next, struct serve_options *out, struct cj_error *err)
-{
-	void *field = (char *)out + own->offset;
-
-	if (own->value)
-		return take_value(o, next, own->name, own->value, field, err);
-	if (o->value)
-		return cj_reject(err, "option '--%s' takes no value", own->name);
-	*(bool *)field = true;
-	return 0;
-}
-
 static int take_key(const struct service_key *k, const struct long_option *o,
 		    const char *const **next, struct serve_options *out, struct cj_error *err)
 {
 	const char *value = NULL;
+	char named[64];
 
-	if (take_value(o, next, k->option, k->value, &value, err) < 0)
+	(void)snprintf(named, sizeof(named), "--%s", k->option);
+	if (option_take_value(o->value, next, named, k->value, "serve", &value, err) < 0)
 		return -err->code;
 	if (out->count == SERVE_OPTIONS_MAX)
 		return cj_reject(err, "more than %d options", SERVE_OPTIONS_MAX);
@@ -114,22 +82,20 @@ static int take_key(const struct service_key *k, const struct long_option *o,
 
 static int take_argument(const char *const **next, struct serve_options *out, struct cj_error *err)
 {
-	const char *arg = *(*next)++;
+	const struct own_options own = {
+		.verb = "serve", .rows = own_rows, .count = LENGTH(own_rows), .out = out
+	};
 	struct long_option o;
+	bool is_own = false;
 
-	if (strcmp(arg, "-h") == 0) {
-		out->wants_help = true;
-		return 0;
-	}
+	if (own_options_take_one(&own, next, &is_own, err) < 0 || is_own)
+		return -err->code;
+	const char *arg = *(*next)++;
 	if (!option_split(arg, &o)) {
-		int rc = cj_reject(err, "unknown argument '%s'", arg);
-		cj_hint(err, "see 'cejail serve --help'");
-		return rc;
+		(void)!cj_reject(err, "unknown argument '%s'", arg);
+		return cj_hint(err, "see 'cejail serve --help'");
 	}
-	const struct own_option *own = find_own(&o);
 	const struct service_key *key = find_key(&o);
-	if (own)
-		return take_own(own, &o, next, out, err);
 	return key ? take_key(key, &o, next, out, err) : reject_option(&o, err);
 }
 
@@ -180,12 +146,11 @@ void serve_options_print_help(void)
 {
 	(void)printf("Usage: cejail serve [OPTION...]\n"
 		     "Run programs in jails for callers of a socket: cejail-serve(8).\n\n");
-	for (size_t i = 0; i < LENGTH(own_options); i++)
-		print_entry("--", own_options[i].name, own_options[i].value, own_options[i].help);
+	own_options_print_help(own_rows, LENGTH(own_rows));
 	for (size_t i = 0; i < service_tables[0].count; i++) {
 		const struct service_key *k = &service_tables[0].keys[i];
 		if (k->option)
-			print_entry("--", k->option, k->value, k->help);
+			print_entry("    --", k->option, k->value, k->help);
 	}
 	(void)printf("\nKeys of the configuration file (JSON), [default]:\n");
 	for (size_t i = 0; i < service_tables_count; i++)

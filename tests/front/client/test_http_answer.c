@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/front/client/http_answer.c" /* the front end is in no library */
+#include "runtime/front/client/http_answer.h"
 
 struct body {
 	char text[8192];

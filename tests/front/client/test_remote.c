@@ -11,9 +11,8 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/run/options/options.h"
-/* the front end is in no library */
-#include "runtime/front/client/remote_request.c"
-#include "runtime/run/report/remote_result.c"
+#include "runtime/front/client/remote_request.h"
+#include "runtime/run/report/remote_result.h"
 
 /* --- requests --------------------------------------------------------------- */
 

@@ -14,10 +14,9 @@
 #include <unistd.h>
 
 #include "tests/temp_dir.h"
-/* the front end is in no library */
-#include "runtime/front/client/http_answer.c"
-#include "runtime/front/client/remote_link.c"
-#include "runtime/run/report/remote_result.c"
+#include "runtime/front/client/http_answer.h"
+#include "runtime/front/client/remote_link.h"
+#include "runtime/run/report/remote_result.h"
 #include "tests/patience.h"
 
 /* --- URLs --------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "profiles/settings.h"
-#include "runtime/run/options/habits.c" /* the front end is in no library */
+#include "runtime/run/options/habits.c"
 
 /* Calls `check` with each word of a table. */
 static void for_each_word(const struct habit *table, size_t n,

@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* the front end is in no library */
-#include "runtime/run/options/habits.c"
-#include "runtime/run/options/options.c"
+#include "runtime/base/scope.h"
+#include "runtime/run/options/options.c" /* its tables */
 
 struct fixture {
 	struct arena arena;
@@ -182,8 +181,8 @@ static void an_option_of_another_program_is_answered(void **state)
 	(void)state;
 	auto_fixture struct fixture f = SCAN("--rm", "job.py");
 	assert_int_equal(f.rc, -EINVAL);
-	assert_string_equal(f.err.msg, "unknown option '--rm': not needed: every jail is removed "
-				       "at its end");
+	assert_string_equal(f.err.msg, "unknown option '--rm': not needed: every jail has an init "
+				       "and a session of its own, and is removed at its end");
 	auto_fixture struct fixture letter = SCAN("-iu", "1000");
 	assert_memory_equal(letter.err.msg, "unknown option '-u': not needed: ", 32);
 	auto_fixture struct fixture volume = SCAN("-v/a:/b");

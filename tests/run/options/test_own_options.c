@@ -8,8 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-/* the front end is in no library */
-#include "runtime/run/options/own_options.c"
+#include "runtime/run/options/option_syntax.h"
 
 struct verb {
 	const char *lease, *signal;

@@ -15,9 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* the front end is in no library */
-#include "runtime/run/report/delivery.c"
-#include "runtime/run/report/result_file.c"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/run/report/delivery.h"
+#include "runtime/run/report/result_file.h"
 
 /* WRAP: linkat */
 static bool linking_fails;

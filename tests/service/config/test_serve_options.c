@@ -151,7 +151,7 @@ static void help_names_every_row_in_eighty_columns(void **state)
 			char entry[64];
 			(void)snprintf(entry, sizeof(entry), "\n  %s ", k->key);
 			assert_non_null(strstr(help, entry));
-			(void)snprintf(entry, sizeof(entry), "\n  --%s ",
+			(void)snprintf(entry, sizeof(entry), "--%s ",
 				       k->option ? k->option : "help");
 			assert_non_null(strstr(help, entry));
 		}

@@ -8,7 +8,7 @@
 
 #include "profiles/config.h"
 #include "runtime/run/options/options.h"
-#include "runtime/run/options/own_options.h"
+#include "runtime/run/options/option_syntax.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/client/remote_link.h"
 

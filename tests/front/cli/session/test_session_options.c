@@ -9,8 +9,6 @@
 #include <string.h>
 
 /* the front end is in no library */
-#include "runtime/run/options/habits.c"
-#include "runtime/run/options/options.c"
 #include "runtime/front/cli/session/session_options.c"
 
 static const struct setting *setting(const char *option)

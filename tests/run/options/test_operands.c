@@ -10,10 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* the front end is in no library */
-#include "runtime/run/options/call_notes.c"
-#include "runtime/run/options/habits.c"
-#include "runtime/run/options/operands.c"
+#include "runtime/run/options/operands.h"
 
 static void a_pipe_has_input_while_bytes_are_in_it(void **state)
 {
@@ -21,13 +18,13 @@ static void a_pipe_has_input_while_bytes_are_in_it(void **state)
 	int ends[2];
 	char byte;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	assert_false(call_notes_has_input(ends[0]));
+	assert_false(operands_has_input(ends[0]));
 	assert_int_equal(write(ends[1], "x", 1), 1);
-	assert_true(call_notes_has_input(ends[0]));
+	assert_true(operands_has_input(ends[0]));
 	assert_int_equal(read(ends[0], &byte, 1), 1); /* it was not taken */
-	assert_false(call_notes_has_input(ends[0]));
+	assert_false(operands_has_input(ends[0]));
 	(void)close(ends[1]);
-	assert_false(call_notes_has_input(ends[0])); /* at its end */
+	assert_false(operands_has_input(ends[0])); /* at its end */
 	(void)close(ends[0]);
 }
 
@@ -38,11 +35,11 @@ static void a_file_has_input_before_its_end(void **state)
 	int fd = mkostemp(name, O_CLOEXEC);
 	assert_true(fd >= 0);
 	(void)unlink(name);
-	assert_false(call_notes_has_input(fd));
+	assert_false(operands_has_input(fd));
 	assert_int_equal(write(fd, "abc", 3), 3);
-	assert_false(call_notes_has_input(fd)); /* behind what was written */
+	assert_false(operands_has_input(fd)); /* behind what was written */
 	assert_int_equal(lseek(fd, 1, SEEK_SET), 1);
-	assert_true(call_notes_has_input(fd));
+	assert_true(operands_has_input(fd));
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 1); /* it stayed where it was */
 	(void)close(fd);
 }
@@ -53,14 +50,14 @@ static void terminals_and_sockets_count_as_no_input(void **state)
 	int ends[2];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	assert_int_equal(write(ends[1], "x", 1), 1);
-	assert_false(call_notes_has_input(ends[0]));
+	assert_false(operands_has_input(ends[0]));
 	(void)close(ends[0]), (void)close(ends[1]);
 
 	int zero_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	assert_true(zero_fd >= 0);
-	assert_false(call_notes_has_input(zero_fd));
+	assert_false(operands_has_input(zero_fd));
 	(void)close(zero_fd);
-	assert_false(call_notes_has_input(-1));
+	assert_false(operands_has_input(-1));
 }
 
 #define STRAY(...) operands_stray((const char *const[]){ __VA_ARGS__, NULL })

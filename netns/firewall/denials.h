@@ -2,8 +2,8 @@
 /*
  * denials - the packets that the rules refused: a short table from nflog messages and counters.
  *
- * A message has the head of a packet of the payload: untrusted bytes, parsed by denial_parse()
- * (pure). The kernel limits the rate of logging, and messages may be lost, but the counters are
+ * A message has the head of a packet of the payload: untrusted bytes, parsed by denial_parse().
+ * The kernel limits the rate of logging, and messages may be lost, but the counters are
  * exact.  So refusals that were counted and not logged become one row of their class, without an
  * address.
  *
@@ -34,7 +34,7 @@ const char *denial_protocol_name(uint8_t protocol);
 
 /*
  * denial_parse - one nflog message (its netlink payload after the nfgenmsg header) to a denial.
- * Pure, bounded: follows at most eight extension headers, reads nothing past `size`.
+ * Bounded: follows at most eight extension headers, reads nothing past `size`.
  * False: not from cejail's rules (no class in its mark), or not an IP packet.
  */
 bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);

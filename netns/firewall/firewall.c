@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads rules into the kernel and reads counters from it.  Acts.
+ * Loads rules into the kernel and reads counters from it.
  *
  * The kernel handles a batch within sendmsg(2): when that returns, all answers are in the socket.
  * An answer counts if it comes from the kernel, has our port and the number of a message we sent.
@@ -18,8 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "netns/firewall/firewall_build.h"
-#include "netns/firewall/firewall_match.h"
+#include "netns/firewall/firewall_parts.h"
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/files/sha256.h"
 
@@ -29,20 +28,12 @@
 
 static int send_all(int nft_fd, const void *bytes, size_t size, struct cj_error *err)
 {
-	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	const int on = 1;
 
 	/* Error answers then leave out our own message.  Ignored: that only saves space. */
 	(void)setsockopt(nft_fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
-
-	ssize_t sent;
-	do {
-		sent = sendto(nft_fd, bytes, size, 0, (const struct sockaddr *)&kernel,
-			      sizeof(kernel));
-	} while (sent < 0 && errno == EINTR);
-	if (sent < 0)
-		return cj_fail(err, errno, "send %zu bytes", size);
-	return 0;
+	int rc = nfnl_send(nft_fd, bytes, size);
+	return rc < 0 ? cj_fail(err, -rc, "send %zu bytes", size) : 0;
 }
 
 static int port_of(int nft_fd, uint32_t *out_port, struct cj_error *err)
@@ -71,28 +62,16 @@ static int await_answer(int nft_fd, struct cj_error *err)
 	return 0;
 }
 
-/* Reads one datagram of the kernel and ignores others.  0: there is none. */
+/* 0: there is none. */
 static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *err)
 {
-	for (;;) {
-		struct sockaddr_nl from = { 0 };
-		struct iovec part = { buffer, size };
-		struct msghdr header = { .msg_name = &from,
-					 .msg_namelen = sizeof(from),
-					 .msg_iov = &part,
-					 .msg_iovlen = 1 };
-		ssize_t got = recvmsg(nft_fd, &header, MSG_DONTWAIT);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0 && errno == EAGAIN)
-			return 0;
-		if (got < 0)
-			return cj_fail(err, errno, "read the answers");
-		if (header.msg_flags & MSG_TRUNC)
-			return cj_fail(err, EMSGSIZE, "read an answer");
-		if (from.nl_pid == 0 && got > 0)
-			return got;
-	}
+	ssize_t got = nfnl_receive(nft_fd, buffer, size, MSG_DONTWAIT);
+	if (got == -EAGAIN)
+		return 0;
+	if (got < 0)
+		return cj_fail(err, (int)-got,
+			       got == -EMSGSIZE ? "read an answer" : "read the answers");
+	return got;
 }
 
 /* --- loading --- */
@@ -218,53 +197,43 @@ void firewall_remove(int nft_fd, const char *table)
 {
 	struct cj_error ignored;
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (!b)
-		return;
-	nft_batch_begin(b, table);
-	nft_delete_table(b);
-	(void)nft_batch_end(b); /* firewall_load() checks b->error */
-	(void)firewall_load(nft_fd, b, &ignored);
+	if (b) {
+		nft_batch_begin(b, table);
+		nft_delete_table(b);
+		(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	}
+	(void)!load_new(nft_fd, b, &ignored);
 }
 
-static void build_host_address(struct nft_batch *b, const struct ip *ip)
+/* Adds one element to a set of a loaded table. */
+static int add_element(int nft_fd, const char *set, const void *key, uint32_t key_bytes,
+		       struct cj_error *err)
 {
-	nft_batch_begin(b, FIREWALL_TABLE);
-	nft_elements_begin(b, firewall_families[ip->family == 6].host);
-	nft_element(b,
-		    &(struct nft_element){ .key = ip->bytes, .key_bytes = (uint32_t)ip_size(ip) });
-	nft_elements_end(b);
-	(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b) {
+		nft_batch_begin(b, FIREWALL_TABLE);
+		nft_elements_begin(b, set);
+		nft_element(b, &(struct nft_element){ .key = key, .key_bytes = key_bytes });
+		nft_elements_end(b);
+		(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	}
+	return load_new(nft_fd, b, err);
 }
 
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-
-	if (b)
-		build_host_address(b, ip);
-	if (load_new(nft_fd, b, err) < 0)
+	const char *set = firewall_families[ip->family == 6].host;
+	if (add_element(nft_fd, set, ip->bytes, (uint32_t)ip_size(ip), err) < 0)
 		return cj_wrap(err, "close host address '%s'", ip_format(ip, text));
 	return 0;
 }
 
-static void build_unreachable(struct nft_batch *b, int family)
-{
-	const uint8_t *nfproto = &firewall_families[family == 6].nfproto;
-	nft_batch_begin(b, FIREWALL_TABLE);
-	nft_elements_begin(b, FIREWALL_UNREACHABLE);
-	nft_element(b, &(struct nft_element){ .key = nfproto, .key_bytes = sizeof(*nfproto) });
-	nft_elements_end(b);
-	(void)nft_batch_end(b); /* firewall_load() checks b->error */
-}
-
 int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-
-	if (b)
-		build_unreachable(b, family);
-	if (load_new(nft_fd, b, err) == 0 || err->code == EEXIST) /* already done */
+	const uint8_t *nfproto = &firewall_families[family == 6].nfproto;
+	int rc = add_element(nft_fd, FIREWALL_UNREACHABLE, nfproto, sizeof(*nfproto), err);
+	if (rc == 0 || rc == -EEXIST) /* already done */
 		return 0;
 	return cj_wrap(err, "reject IPv%d, which has no way out", family);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules in the gateway.  Pure.
+ * The rules in the gateway.
  *
  * Packets from the jail pass two chains before routing.  So packets that routing would drop without
  * an answer (loopback, multicast) are counted and answered, too.  Nothing after these chains
@@ -14,11 +14,9 @@
  * DNS queries are not tracked: the host shares the table of connections, and queries from 65,536
  * ports would fill it with as many entries, for half a minute.
  */
-#include "netns/firewall/firewall_build.h"
+#include "netns/firewall/firewall_parts.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
-
-#include "netns/firewall/firewall_rules.h"
 
 #define PRIORITY_RAW     (-300) /* NF_IP_PRI_RAW */
 #define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
@@ -31,12 +29,6 @@
 
 static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
 
-static void end_with(struct nft_batch *b, int code, const char *chain)
-{
-	nft_verdict(b, code, chain);
-	nft_rule_end(b);
-}
-
 /* --- what comes from the jail --- */
 
 static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
@@ -47,7 +39,7 @@ static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_match_source(b, &spec->addresses.jail4);
 	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
 			  sizeof(first_byte));
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 /* No extension header of any kind stands between the IPv6 header and these. */
@@ -60,7 +52,7 @@ static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
 		firewall_match_source(b, &spec->addresses.jail6);
 		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
 				  &next[i], sizeof(next[i]));
-		end_with(b, NF_ACCEPT, NULL);
+		nft_rule_end_with(b, NF_ACCEPT, NULL);
 	}
 }
 
@@ -69,14 +61,13 @@ static void refuse_odd_headers(struct nft_batch *b, const struct ip *jail)
 	nft_rule_begin(b, "raw");
 	firewall_match_source(b, jail);
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
-	nft_rule_end(b);
 }
 
 static void pass_others(struct nft_batch *b, const char *chain)
 {
 	nft_rule_begin(b, chain);
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
@@ -86,7 +77,7 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_base_chain(b, &hook);
 	pass_others(b, "raw");
 	if (spec->has_dns)
-		firewall_add_dns(b, "raw", &spec->addresses.gateway4, nft_notrack);
+		firewall_add_dns(b, "raw", &spec->addresses.gateway4, false);
 
 	take_ipv4(b, spec);
 	refuse_odd_headers(b, &spec->addresses.jail4);
@@ -96,7 +87,6 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	}
 	nft_rule_begin(b, "raw");
 	firewall_end_refused(b, "discard", NET_SPOOFED);
-	nft_rule_end(b);
 }
 
 /* Dropped: an answer to each packet above the rate would be too many packets. */
@@ -106,7 +96,6 @@ static void limit_udp(struct nft_batch *b)
 	firewall_match_protocol(b, IPPROTO_UDP);
 	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
 	firewall_end_refused(b, "discard", NET_LIMIT);
-	nft_rule_end(b);
 }
 
 /* Closed connections stay tracked for minutes, here and in the table that all of the host
@@ -116,7 +105,6 @@ static void limit_new(struct nft_batch *b)
 	nft_rule_begin(b, "from_jail");
 	nft_match_rate(b, FIREWALL_NEW_SECOND, FIREWALL_CONNECTIONS, true);
 	firewall_end_refused(b, "refuse", NET_LIMIT);
-	nft_rule_end(b);
 }
 
 static void limit_connections(struct nft_batch *b)
@@ -124,14 +112,13 @@ static void limit_connections(struct nft_batch *b)
 	nft_rule_begin(b, "from_jail");
 	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
 	firewall_end_refused(b, "refuse", NET_LIMIT);
-	nft_rule_end(b);
 }
 
 static void match_state(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
 {
 	nft_rule_begin(b, chain);
 	nft_match_ct_state(b, states);
-	end_with(b, verdict, NULL);
+	nft_rule_end_with(b, verdict, NULL);
 }
 
 static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
@@ -144,16 +131,14 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	match_state(b, "from_jail", answers, NF_ACCEPT);
 	/* by address and port, not as "untracked": neighbour discovery is untracked, too */
 	if (spec->has_dns)
-		firewall_add_dns(b, "from_jail", &spec->addresses.gateway4, firewall_accept);
+		firewall_add_dns(b, "from_jail", &spec->addresses.gateway4, true);
 
-	nft_rule_begin(b, "from_jail");
-	end_with(b, NFT_JUMP, "filter");
+	nft_add_verdict(b, "from_jail", NFT_JUMP, "filter");
 	/* after the filter: also an invalid packet to a closed destination is reported */
 	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 	limit_connections(b);
 	limit_new(b);
-	nft_rule_begin(b, "from_jail");
-	end_with(b, NF_ACCEPT, NULL);
+	nft_add_verdict(b, "from_jail", NF_ACCEPT, NULL);
 }
 
 /* --- the other chains --- */
@@ -169,7 +154,7 @@ static void accept_neighbours(struct nft_batch *b)
 		firewall_match_protocol(b, IPPROTO_ICMPV6);
 		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &types[i],
 				  sizeof(types[i]));
-		end_with(b, NF_ACCEPT, NULL);
+		nft_rule_end_with(b, NF_ACCEPT, NULL);
 	}
 }
 
@@ -185,8 +170,8 @@ static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 		return;
 	nft_rule_begin(b, "input");
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
-	end_with(b, NF_DROP, NULL);
-	firewall_add_dns(b, "input", &spec->addresses.gateway4, firewall_accept);
+	nft_rule_end_with(b, NF_DROP, NULL);
+	firewall_add_dns(b, "input", &spec->addresses.gateway4, true);
 }
 
 /*
@@ -204,7 +189,7 @@ static void drop_multicast(struct nft_batch *b)
 	firewall_match_family(b, six);
 	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, six->destination_offset, NFT_CMP_EQ,
 			  &multicast, sizeof(multicast));
-	end_with(b, NF_DROP, NULL);
+	nft_rule_end_with(b, NF_DROP, NULL);
 }
 
 /* What the gateway itself sends. */
@@ -238,10 +223,10 @@ static void add_forward(struct nft_batch *b)
 
 	nft_add_base_chain(b, &hook);
 	begin_forward(b, LINK_GATEWAY, LINK_UPLINK);
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 	begin_forward(b, LINK_UPLINK, LINK_GATEWAY);
 	nft_match_ct_state(b, answers);
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 static void add_postrouting(struct nft_batch *b)

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules in the caller's own network namespace, with the host uplink.  Pure.
+ * The rules in the caller's own network namespace, with the host uplink.
  *
  * They match packets of one link only, or of all links with one prefix.  The destination is checked
  * twice, because rules of other tables may translate it in between.  Before that (priority -300) it
  * must not be an address of the host, whenever the host got it.  After it, forward refuses closed
  * ranges, and input refuses all.
  */
-#include "netns/firewall/firewall_build.h"
+#include "netns/firewall/firewall_parts.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/rtnetlink.h>
-
-#include "netns/firewall/firewall_allowed.h"
-#include "netns/firewall/firewall_rules.h"
 
 #define PRIORITY_RAW    (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
 #define PRIORITY_SRCNAT 100    /* NF_IP_PRI_NAT_SRC */
@@ -31,12 +28,6 @@ static size_t each_source(const struct firewall_host_spec *spec, const struct ip
 static uint32_t network_bytes(const struct ip *source)
 {
 	return source->family == 6 ? 14 : 2;
-}
-
-static void end_with(struct nft_batch *b, int code, const char *chain)
-{
-	nft_verdict(b, code, chain);
-	nft_rule_end(b);
 }
 
 static void match_link(struct nft_batch *b, const struct firewall_host_spec *spec,
@@ -69,9 +60,9 @@ static void accept_routed(struct nft_batch *b, const struct firewall_host_spec *
 
 	nft_rule_begin(b, "prerouting");
 	match_source(b, spec, source);
-	nft_load_destination_type(b);
+	nft_load_address_type(b, NFTA_FIB_F_DADDR);
 	nft_compare(b, NFT_CMP_EQ, &unicast, sizeof(unicast));
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec *spec)
@@ -84,17 +75,16 @@ static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec 
 	nft_add_base_chain(b, &hook);
 	nft_rule_begin(b, "prerouting");
 	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_NEQ);
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 
 	for (size_t i = 0; i < count; i++)
 		accept_routed(b, spec, sources[i]);
 	for (size_t i = 0; i < count; i++) {
 		nft_rule_begin(b, "prerouting");
 		match_source(b, spec, sources[i]);
-		end_with(b, NFT_GOTO, "refuse");
+		nft_rule_end_with(b, NFT_GOTO, "refuse");
 	}
-	nft_rule_begin(b, "prerouting");
-	end_with(b, NF_DROP, NULL);
+	nft_add_verdict(b, "prerouting", NF_DROP, NULL);
 }
 
 static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec)
@@ -104,14 +94,14 @@ static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec
 	nft_add_base_chain(b, &hook);
 	nft_rule_begin(b, "input");
 	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
-	end_with(b, NFT_GOTO, "refuse");
+	nft_rule_end_with(b, NFT_GOTO, "refuse");
 }
 
 static void match_answers(struct nft_batch *b, const char *chain)
 {
 	nft_rule_begin(b, chain);
 	nft_match_ct_state(b, answers);
-	end_with(b, NF_ACCEPT, NULL);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 static void add_out(struct nft_batch *b, const struct firewall_host_spec *spec)
@@ -143,7 +133,7 @@ static void drop_late_answers(struct nft_batch *b, const struct firewall_host_sp
 		nft_rule_begin(b, "forward");
 		firewall_match_name_prefix(b, NFT_META_OIFNAME, NFT_CMP_NEQ, spec->every_link);
 		firewall_match_destination_network(b, sources[i], network_bytes(sources[i]));
-		end_with(b, NF_DROP, NULL);
+		nft_rule_end_with(b, NF_DROP, NULL);
 	}
 }
 
@@ -153,18 +143,17 @@ static void add_forward(struct nft_batch *b, const struct firewall_host_spec *sp
 
 	nft_add_chain(b, "in");
 	match_answers(b, "in");
-	nft_rule_begin(b, "in");
-	end_with(b, NF_DROP, NULL);
+	nft_add_verdict(b, "in", NF_DROP, NULL);
 
 	/* "in" comes first: a packet from one jail to another goes into a jail */
 	nft_add_base_chain(b, &hook);
 	drop_late_answers(b, spec);
 	nft_rule_begin(b, "forward");
 	match_link(b, spec, NFT_META_OIFNAME, NFT_CMP_EQ);
-	end_with(b, NFT_GOTO, "in");
+	nft_rule_end_with(b, NFT_GOTO, "in");
 	nft_rule_begin(b, "forward");
 	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
-	end_with(b, NFT_GOTO, "out");
+	nft_rule_end_with(b, NFT_GOTO, "out");
 }
 
 static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec *spec)

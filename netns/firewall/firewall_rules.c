@@ -1,11 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter of destinations, and the handling of refused packets.  Pure. */
-#include "netns/firewall/firewall_rules.h"
+/*
+ * The rules that several places share: the handling of refused packets, and the filter of
+ * destinations with the allow list (--allow).
+ *
+ * The elements of the set are (address, port) rectangles, which must not overlap.  So an endpoint
+ * within an earlier one is left out, and one that overlaps an earlier one gets rules of its own.
+ * An echo request has no port: it is looked up with port 0, which only endpoints of all ports
+ * include.
+ */
+#include "netns/firewall/firewall_parts.h"
 
-#include "netns/firewall/firewall_allowed.h"
-#include "netns/address/ranges.h"
+#include <assert.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
 
+#define DATA_TYPE_IPV4 7 /* nft(8)'s numbers */
+#define DATA_TYPE_IPV6 8
+#define DATA_TYPE_PORT 13
 #define DATA_TYPE_MARK 19
+#define DATA_TYPE_BITS 6 /* of each field of a concatenation */
+
+/* Offsets: RFC 791 3.1, RFC 8200 3.  Types: RFC 792, RFC 4443 4.1. */
+/* clang-format off */
+const struct firewall_family firewall_families[FIREWALL_FAMILIES] = {
+	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4" },
+	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6" },
+};
+/* clang-format on */
+
+size_t firewall_families_of(const struct ip *ip6)
+{
+	return ip6->family == 6 ? 2 : 1;
+}
+
+void firewall_match_family(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_match_meta(b, NFT_META_NFPROTO, NFT_CMP_EQ, &f->nfproto, sizeof(f->nfproto));
+}
+
+void firewall_match_source(struct nft_batch *b, const struct ip *ip)
+{
+	firewall_match_source_network(b, ip, firewall_families[ip->family == 6].ip_bytes);
+}
+
+void firewall_match_source_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes)
+{
+	const struct firewall_family *f = &firewall_families[ip->family == 6];
+
+	firewall_match_family(b, f);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->source_offset, NFT_CMP_EQ, ip->bytes,
+			  bytes);
+}
+
+void firewall_match_destination_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes)
+{
+	const struct firewall_family *f = &firewall_families[ip->family == 6];
+
+	firewall_match_family(b, f);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, NFT_CMP_EQ,
+			  ip->bytes, bytes);
+}
+
+void firewall_match_protocol(struct nft_batch *b, uint8_t protocol)
+{
+	nft_match_meta(b, NFT_META_L4PROTO, NFT_CMP_EQ, &protocol, sizeof(protocol));
+}
+
+void firewall_match_echo(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &f->echo_request,
+			  sizeof(f->echo_request));
+}
+
+void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,
+			 const char *link)
+{
+	char name[IFNAMSIZ] = { 0 };
+	(void)snprintf(name, sizeof(name), "%s", link);
+	nft_match_meta(b, key, op, name, sizeof(name));
+}
+
+void firewall_match_name_prefix(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,
+				const char *prefix)
+{
+	nft_match_meta(b, key, op, prefix, (uint32_t)strlen(prefix));
+}
+
+void firewall_load_destination(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_load_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, f->ip_bytes,
+			 NFT_REG32_00);
+}
+
+void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class)
+{
+	const uint32_t mark = (uint32_t) class + 1;
+
+	nft_load_value(b, &mark, sizeof(mark), NFT_REG32_00);
+	nft_set_mark(b, NFT_REG32_00);
+	nft_rule_end_with(b, NFT_GOTO, chain);
+}
+
+void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
+		      bool is_tracked)
+{
+	static const uint8_t protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
+	const uint16_t port = htons(53);
+
+	for (size_t i = 0; i < sizeof(protocols); i++) {
+		nft_rule_begin(b, chain);
+		firewall_match_destination_network(b, server,
+						   firewall_families[server->family == 6].ip_bytes);
+		firewall_match_protocol(b, protocols[i]);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, NFT_CMP_EQ, &port,
+				  sizeof(port));
+		if (is_tracked)
+			nft_verdict(b, NF_ACCEPT, NULL);
+		else
+			nft_notrack(b);
+		nft_rule_end(b);
+	}
+}
+
+void firewall_accept_loopback(struct nft_batch *b, const char *chain, enum nft_meta_keys key)
+{
+	const uint32_t index = 1; /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
+
+	nft_rule_begin(b, chain);
+	nft_match_meta(b, key, NFT_CMP_EQ, &index, sizeof(index));
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
+}
+
+void firewall_drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, f);
+	firewall_match_protocol(b, f->icmp);
+	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_NEQ, &f->echo_request,
+			  sizeof(f->echo_request));
+	nft_rule_end_with(b, NF_DROP, NULL);
+}
+
+/* --- refused packets --- */
 
 /* More than HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
 #define HOST_SET_SIZE 300
@@ -42,22 +179,15 @@ static void add_report(struct nft_batch *b)
 	nft_rule_end(b);
 }
 
-static void add_jump_to_report(struct nft_batch *b, const char *chain)
-{
-	nft_rule_begin(b, chain);
-	nft_verdict(b, NFT_JUMP, "report");
-	nft_rule_end(b);
-}
-
 static void add_answers(struct nft_batch *b, const char *chain)
 {
 	nft_rule_begin(b, chain);
 	firewall_match_protocol(b, IPPROTO_TCP);
-	nft_reject_tcp(b);
+	nft_reject(b, NFT_REJECT_TCP_RST, 0);
 	nft_rule_end(b);
 
 	nft_rule_begin(b, chain);
-	nft_reject_admin(b);
+	nft_reject(b, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 	nft_rule_end(b);
 }
 
@@ -73,14 +203,12 @@ void firewall_add_refusal(struct nft_batch *b)
 	add_report(b);
 
 	nft_add_chain(b, "refuse");
-	add_jump_to_report(b, "refuse");
+	nft_add_verdict(b, "refuse", NFT_JUMP, "report");
 	add_answers(b, "refuse");
 
 	nft_add_chain(b, "discard");
-	add_jump_to_report(b, "discard");
-	nft_rule_begin(b, "discard");
-	nft_verdict(b, NF_DROP, NULL);
-	nft_rule_end(b);
+	nft_add_verdict(b, "discard", NFT_JUMP, "report");
+	nft_add_verdict(b, "discard", NF_DROP, NULL);
 }
 
 /* --- sets of destinations --- */
@@ -152,6 +280,153 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 	nft_elements_end(b);
 }
 
+/* --- the allow list --- */
+
+#define PORT_BYTES  ((uint32_t)sizeof(uint16_t))
+#define KEY_MAX     (16 + 4)
+#define ELEMENT_MAX (4 + 2 * (4 + 4 + KEY_MAX)) /* attributes: list item, two keys */
+static_assert(ENDPOINTS_MAX * ELEMENT_MAX <= UINT16_MAX, "the elements fit into one attribute");
+
+enum place { PLACE_SET, PLACE_RULES, PLACE_NONE };
+
+static bool is_before(const struct ip *a, const struct ip *b)
+{
+	return memcmp(a->bytes, b->bytes, ip_size(a)) < 0;
+}
+
+static bool do_meet(const struct endpoint *a, const struct endpoint *b)
+{
+	return a->first.family == b->first.family && !is_before(&a->last, &b->first) &&
+	       !is_before(&b->last, &a->first) && a->first_port <= b->last_port &&
+	       b->first_port <= a->last_port;
+}
+
+static bool is_within(const struct endpoint *a, const struct endpoint *b)
+{
+	return a->first.family == b->first.family && !is_before(&a->first, &b->first) &&
+	       !is_before(&b->last, &a->last) && a->first_port >= b->first_port &&
+	       a->last_port <= b->last_port;
+}
+
+static enum place place_of(const struct endpoint *allowed, size_t at)
+{
+	enum place place = PLACE_SET;
+
+	for (size_t i = 0; i < at; i++) {
+		if (is_within(&allowed[at], &allowed[i]))
+			return PLACE_NONE;
+		if (do_meet(&allowed[at], &allowed[i]))
+			place = PLACE_RULES;
+	}
+	return place;
+}
+
+/* --- the set --- */
+
+static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_MAX])
+{
+	const uint16_t big = htons(port);
+
+	memset(out, 0, KEY_MAX);
+	memcpy(out, ip->bytes, ip_size(ip));
+	memcpy(out + ip_size(ip), &big, sizeof(big));
+}
+
+static void add_endpoint(struct nft_batch *b, const struct endpoint *e)
+{
+	uint8_t first[KEY_MAX], last[KEY_MAX];
+	make_key(&e->first, e->first_port, first);
+	make_key(&e->last, e->last_port, last);
+
+	nft_element(b, &(struct nft_element){ .key = first,
+					      .key_end = last,
+					      .key_bytes = (uint32_t)ip_size(&e->first) + 4 });
+}
+
+void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
+			      const struct endpoint *allowed, size_t count)
+{
+	nft_add_set(b,
+		    &(struct nft_set){ .name = f->allowed,
+				       .flags = NFT_SET_INTERVAL | NFT_SET_CONCAT,
+				       .key_type = f->key_type << DATA_TYPE_BITS | DATA_TYPE_PORT,
+				       .key_bytes = f->ip_bytes + 4,
+				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES } });
+	nft_elements_begin(b, f->allowed);
+	for (size_t i = 0; i < count; i++) {
+		if (allowed[i].first.family == f->number && place_of(allowed, i) == PLACE_SET)
+			add_endpoint(b, &allowed[i]);
+	}
+	nft_elements_end(b);
+}
+
+/* --- the rules --- */
+
+struct rule {
+	const char *chain;
+	const struct firewall_family *family;
+	uint8_t protocol;
+};
+
+static void begin_rule(struct nft_batch *b, const struct rule *r)
+{
+	nft_rule_begin(b, r->chain);
+	firewall_match_family(b, r->family);
+	firewall_match_protocol(b, r->protocol);
+	if (r->protocol == r->family->icmp)
+		firewall_match_echo(b, r->family);
+}
+
+static void load_port(struct nft_batch *b, const struct rule *r, uint32_t reg)
+{
+	static const uint16_t none = 0;
+
+	if (r->protocol == r->family->icmp)
+		nft_load_value(b, &none, sizeof(none), reg);
+	else
+		nft_load_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, PORT_BYTES, reg);
+}
+
+static void add_rule_of_set(struct nft_batch *b, const struct rule *r)
+{
+	begin_rule(b, r);
+	firewall_load_destination(b, r->family);
+	load_port(b, r, NFT_REG32_00 + r->family->ip_bytes / 4);
+	nft_match_set(b, r->family->allowed);
+	nft_rule_end_with(b, NFT_RETURN, NULL);
+}
+
+static void add_rule_of_endpoint(struct nft_batch *b, const struct rule *r,
+				 const struct endpoint *e)
+{
+	const uint16_t first = htons(e->first_port), last = htons(e->last_port);
+
+	begin_rule(b, r);
+	firewall_load_destination(b, r->family);
+	nft_match_range(b, e->first.bytes, e->last.bytes, r->family->ip_bytes);
+	load_port(b, r, NFT_REG32_00);
+	nft_match_range(b, &first, &last, PORT_BYTES);
+	nft_rule_end_with(b, NFT_RETURN, NULL);
+}
+
+void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
+				const struct firewall_family *f, const struct endpoint *allowed,
+				size_t count)
+{
+	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
+
+	for (size_t p = 0; p < sizeof(protocols); p++) {
+		const struct rule rule = { chain, f, protocols[p] };
+
+		add_rule_of_set(b, &rule);
+		for (size_t i = 0; i < count; i++) {
+			if (allowed[i].first.family == f->number &&
+			    place_of(allowed, i) == PLACE_RULES)
+				add_rule_of_endpoint(b, &rule, &allowed[i]);
+		}
+	}
+}
+
 /* --- the filter of destinations --- */
 
 static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
@@ -161,7 +436,6 @@ static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
 	firewall_load_destination(b, f);
 	nft_match_set(b, f->host);
 	firewall_end_refused(b, "refuse", NET_HOST);
-	nft_rule_end(b);
 }
 
 void firewall_refuse_closed(struct nft_batch *b, const char *chain, const struct firewall_family *f)
@@ -171,8 +445,7 @@ void firewall_refuse_closed(struct nft_batch *b, const char *chain, const struct
 	firewall_load_destination(b, f);
 	nft_lookup_map(b, f->closed, NFT_REG32_00);
 	nft_set_mark(b, NFT_REG32_00);
-	nft_verdict(b, NFT_GOTO, "refuse");
-	nft_rule_end(b);
+	nft_rule_end_with(b, NFT_GOTO, "refuse");
 }
 
 static void end_open(struct nft_batch *b, bool is_list)
@@ -180,8 +453,7 @@ static void end_open(struct nft_batch *b, bool is_list)
 	if (is_list)
 		firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
 	else
-		nft_verdict(b, NFT_RETURN, NULL);
-	nft_rule_end(b);
+		nft_rule_end_with(b, NFT_RETURN, NULL);
 }
 
 /* The families that the jail has no addresses of: no rule above checked their destinations. */
@@ -191,7 +463,6 @@ static void refuse_families_from(struct nft_batch *b, size_t first)
 		nft_rule_begin(b, "filter");
 		firewall_match_family(b, &firewall_families[i]);
 		firewall_end_refused(b, "refuse", NET_PROTOCOL);
-		nft_rule_end(b);
 	}
 }
 
@@ -216,7 +487,6 @@ static void filter_protocol(struct nft_batch *b, size_t families, bool is_list)
 	}
 	nft_rule_begin(b, "filter");
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
-	nft_rule_end(b);
 }
 
 void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)

@@ -36,11 +36,11 @@ enum host_firewall_read {
 	HOST_FIREWALL_BROKEN /* an error, or no messages */
 };
 
-/* Reads answers to NFT_MSG_GETCHAIN.  Pure; `bytes` is aligned to 4. */
+/* Reads answers to NFT_MSG_GETCHAIN.  `bytes` is aligned to 4. */
 enum host_firewall_read host_firewall_read_chains(struct host_firewall_chains *chains,
 						  const void *bytes, size_t size);
 
-/* Whether answers to NFT_MSG_GETRULE compare a name with HOST_FIREWALL_LINKS "*".  Pure. */
+/* Whether answers to NFT_MSG_GETRULE compare a name with HOST_FIREWALL_LINKS "*". */
 bool host_firewall_names_us(const void *bytes, size_t size);
 
 /*

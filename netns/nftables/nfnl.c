@@ -1,10 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two headers of a message, and checks of lengths.  Pure. */
 #include "netns/nftables/nfnl.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define SKIPPED_MAX 256 /* datagrams of other senders that one call drops */
+
+int nfnl_socket(int protocol, struct cj_error *err)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	if (fd < 0)
+		return cj_fail(err, errno, "open a %s socket",
+			       protocol == NETLINK_ROUTE ? "NETLINK_ROUTE" : "NETLINK_NETFILTER");
+	return fd;
+}
+
+int nfnl_send(int fd, const void *bytes, size_t size)
+{
+	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	ssize_t sent;
+	do
+		sent = sendto(fd, bytes, size, 0, (const struct sockaddr *)&kernel, sizeof(kernel));
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+ssize_t nfnl_receive(int fd, void *bytes, size_t size, int flags)
+{
+	for (unsigned i = 0; i < SKIPPED_MAX;) {
+		struct sockaddr_nl from = { 0 };
+		struct iovec part = { bytes, size };
+		struct msghdr header = { .msg_name = &from,
+					 .msg_namelen = sizeof(from),
+					 .msg_iov = &part,
+					 .msg_iovlen = 1 };
+		ssize_t got = recvmsg(fd, &header, flags);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (header.msg_flags & MSG_TRUNC)
+			return -EMSGSIZE;
+		if (header.msg_namelen == sizeof(from) && from.nl_pid == 0 && got > 0)
+			return got;
+		i++;
+	}
+	return -EAGAIN;
+}
 
 int nfnl_begin(struct nl_msg *message, const struct nfnl_head *head)
 {

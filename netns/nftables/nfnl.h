@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nfnl - headers and checks of netfilter's netlink messages.  Pure.
+ * nfnl - netlink sockets, and headers and checks of netfilter's messages.
  *
  * Follows: netlink(7), linux/netfilter/nfnetlink.h.
  */
@@ -10,6 +10,23 @@
 #include <netlink/msg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+
+/* A socket of NETLINK_NETFILTER or NETLINK_ROUTE, in the caller's network namespace. */
+int nfnl_socket(int protocol, struct cj_error *err);
+
+/* Sends whole messages to the kernel.  0 or -errno. */
+int nfnl_send(int fd, const void *bytes, size_t size);
+
+/*
+ * nfnl_receive - the next datagram of the kernel; those of other senders are dropped.
+ *
+ * With MSG_DONTWAIT in `flags` it never waits.  Returns the size; -EAGAIN when there is none, or
+ * after many of other senders; -EMSGSIZE when it does not fit; else -errno.
+ */
+ssize_t nfnl_receive(int fd, void *bytes, size_t size, int flags);
 
 struct nfnl_head {
 	uint8_t subsystem, message; /* NFNL_SUBSYS_*, NFT_MSG_* or NFULNL_MSG_* */
@@ -28,8 +45,8 @@ void nfnl_free(struct nl_msg **message);
 int nfnl_begin(struct nl_msg *message, const struct nfnl_head *head);
 
 /*
- * Is there a whole message in the `left` bytes at `at`, with its padding?  Use it instead of
- * nlmsg_ok(), which accepts a message whose padding is missing.
+ * Whether there is a whole message in the `left` bytes at `at`, with its padding.  Use it instead
+ * of nlmsg_ok(), which accepts a message whose padding is missing.
  */
 bool nfnl_is_message(const struct nlmsghdr *at, int left);
 /* The message behind it: nlmsg_next() drops the const. */

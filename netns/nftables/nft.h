@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nft - writes one nftables batch (libnl-3), an object or a rule at a time.  Pure: bytes out.
+ * nft - writes one nftables batch (libnl-3), an object or a rule at a time.
  *
  * Everything belongs to one table of the inet family.  Errors are kept in the batch (ENOBUFS when
  * it is full): build everything, then check nft_batch_end() once.
@@ -16,7 +16,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netns/nftables/nft_batch.h"
+/* Largest build is a list of ENDPOINTS_MAX plus all closed ranges: about 80 KiB.  Pages that are
+ * not written cost nothing. */
+#define NFT_BATCH_MAX (192 * 1024)
+#define NFT_NAME_MAX  64
+
+struct nl_msg;
+struct nlattr;
+
+struct nft_batch {
+	uint8_t *bytes;               /* whole netlink messages, ready for one sendmsg(2) */
+	size_t size, last_at;         /* last_at: where the last message begins */
+	uint32_t first_seq, last_seq; /* of its messages */
+	int error;                    /* the first errno met, or 0 */
+	const char *table;            /* borrowed */
+	struct nl_msg *message;       /* the one that is being written, in memory of its own */
+	struct nlattr *list;          /* its expressions or elements, or NULL */
+};
 
 /* NULL: no memory. */
 struct nft_batch *nft_batch_create(void);
@@ -33,7 +49,7 @@ int nft_batch_end(struct nft_batch *b);
 /* "rule 3 of chain 'filter'": the object of the message with this sequence number, for errors. */
 void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size);
 
-/* --- objects (nft.c) --- */
+/* --- objects --- */
 
 void nft_add_table(struct nft_batch *b, uint32_t flags);
 void nft_ensure_table(struct nft_batch *b); /* unless it exists */
@@ -48,7 +64,7 @@ struct nft_hook {
 };
 void nft_add_base_chain(struct nft_batch *b, const struct nft_hook *hook);
 
-/* --- sets (nft_set.c) --- */
+/* --- sets --- */
 
 struct nft_set {
 	const char *name;
@@ -73,20 +89,23 @@ void nft_elements_begin(struct nft_batch *b, const char *set);
 void nft_element(struct nft_batch *b, const struct nft_element *element);
 void nft_elements_end(struct nft_batch *b);
 
-/* --- rules (nft_expr.c): expressions stand between begin and end, and work from left to right; one
+/* --- rules: expressions stand between begin and end, and work from left to right; one
  * that does not match ends its rule.  Registers are NFT_REG32_*. --- */
 
 void nft_rule_begin(struct nft_batch *b, const char *chain);
 void nft_rule_end(struct nft_batch *b);
+/* nft_verdict(), then the end. */
+void nft_rule_end_with(struct nft_batch *b, int code, const char *chain);
+/* A whole rule, for every packet. */
+void nft_add_verdict(struct nft_batch *b, const char *chain, int code, const char *to);
 
 void nft_load_meta(struct nft_batch *b, enum nft_meta_keys key, uint32_t reg);
 void nft_load_payload(struct nft_batch *b, enum nft_payload_bases base, uint32_t offset,
 		      uint32_t bytes, uint32_t reg);
 void nft_load_value(struct nft_batch *b, const void *value, uint32_t bytes, uint32_t reg);
 
-/* `fib daddr type` and `fib saddr type`, as RTN_* of rtnetlink(7). */
-void nft_load_destination_type(struct nft_batch *b);
-void nft_load_source_type(struct nft_batch *b);
+/* `fib daddr type` (NFTA_FIB_F_DADDR) or `fib saddr type` (_SADDR), as RTN_* of rtnetlink(7). */
+void nft_load_address_type(struct nft_batch *b, enum nft_fib_flags which);
 
 /* Matches a packet that came in on the link that an answer to its source would leave by: `fib saddr
  * . iif oif exists`. */
@@ -125,8 +144,7 @@ struct nft_log {
 };
 void nft_log(struct nft_batch *b, const struct nft_log *log);
 
-void nft_reject_tcp(struct nft_batch *b);   /* with a reset */
-void nft_reject_admin(struct nft_batch *b); /* ICMP "administratively prohibited", either family */
+void nft_reject(struct nft_batch *b, enum nft_reject_types type, uint8_t code);
 void nft_masquerade(struct nft_batch *b);
 void nft_notrack(struct nft_batch *b); /* before priority -200: the packet is not tracked */
 void nft_verdict(struct nft_batch *b, int code,

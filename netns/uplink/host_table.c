@@ -100,19 +100,18 @@ static int ask_table(int own_fd, const char *name, struct cj_error *err)
 								.family = NFPROTO_INET });
 	if (!request || nla_put_string(request, NFTA_TABLE_NAME, name) < 0)
 		return cj_fail(err, ENOMEM, "look at the table '%s'", name);
-	if (send(own_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len, 0) < 0)
-		return cj_fail(err, errno, "look at the table '%s'", name);
-	return 0;
+	int rc = nfnl_send(own_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len);
+	return rc < 0 ? cj_fail(err, -rc, "look at the table '%s'", name) : 0;
 }
 
-/* The kernel answers within send(2). */
+/* The kernel answers within nfnl_send(). */
 static int receive_owner(int own_fd, const char *name, uint32_t *out, struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) char bytes[ANSWER_BYTES];
 	const struct nlmsghdr *answer = (const struct nlmsghdr *)bytes;
-	ssize_t size = recv(own_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	ssize_t size = nfnl_receive(own_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (size < 0)
-		return cj_fail(err, errno, "look at the table '%s'", name);
+		return cj_fail(err, (int)-size, "look at the table '%s'", name);
 	if (!nfnl_is_message(answer, (int)size))
 		return cj_fail(err, EBADMSG, "look at the table '%s'", name);
 	if (answer->nlmsg_type == NLMSG_ERROR)
@@ -129,8 +128,8 @@ static int receive_owner(int own_fd, const char *name, uint32_t *out, struct cj_
 }
 
 /*
- * Fails unless this socket owns the inet table `name` of our network namespace: EPERM; ENOENT without
- * the table; ENOPROTOOPT before Linux 5.14.
+ * Fails unless this socket owns the inet table `name` of our network namespace: EPERM; ENOENT
+ * without the table; ENOPROTOOPT before Linux 5.14.
  * Follows: SO_NETNS_COOKIE and SO_PROTOCOL in socket(7), NFTA_TABLE_OWNER in nf_tables.h.
  */
 static int check_owner(int rules_fd, const char *name, struct cj_error *err)
@@ -138,9 +137,9 @@ static int check_owner(int rules_fd, const char *name, struct cj_error *err)
 	struct sockaddr_nl port = { 0 };
 	socklen_t size = sizeof(port);
 	uint32_t owner = 0;
-	auto_fd int own_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	auto_fd int own_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (own_fd < 0)
-		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
+		return own_fd;
 	if (check_place(rules_fd, own_fd, err) < 0 || ask_table(own_fd, name, err) < 0 ||
 	    receive_owner(own_fd, name, &owner, err) < 0)
 		return -err->code;
@@ -328,9 +327,9 @@ int host_table_hold(bool has_ipv6, unsigned idle_ms, struct cj_error *err)
 		return 0;
 	if (listen_fd < 0)
 		return listen_fd;
-	auto_fd int rules_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	auto_fd int rules_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (rules_fd < 0)
-		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
+		return rules_fd;
 	struct host_table table = { .rules_fd = rules_fd };
 	if (load_any(&table, has_ipv6, err) < 0)
 		return -err->code;

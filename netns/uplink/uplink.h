@@ -82,8 +82,8 @@ const char *uplink_warning(const struct uplink *u);
 int uplink_fd(const struct uplink *u);
 bool uplink_is_ending(const struct uplink *u); /* uplink_fd() will be readable in a moment */
 
-/* After uplink_fd() was readable: the kind becomes UPLINK_NONE, and uplink_why() says how the helper
- * ended, with its last output. */
+/* After uplink_fd() was readable: the kind becomes UPLINK_NONE, and uplink_why() says how the
+ * helper ended, with its last output. */
 void uplink_lost(struct uplink *u);
 
 void uplink_stop(struct uplink **u);

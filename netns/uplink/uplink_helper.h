@@ -44,7 +44,8 @@ int uplink_helper_find(const struct uplink_helper *h, const char *path,
  */
 void uplink_helper_choose_build(const struct uplink_helper *h, char path[static UPLINK_PATH_MAX]);
 
-/* Fails if the helper's user can't open the tun device.  The helper of a root caller is not root. */
+/* Fails if the helper's user can't open the tun device.  The helper of a root caller is not
+ * root. */
 int uplink_helper_try_tun(struct cj_error *err);
 
 /* Whether the caller's network namespace leads to the IPv6 Internet.  Sends nothing. */

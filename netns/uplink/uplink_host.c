@@ -19,6 +19,7 @@
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
 #include "netns/uplink/host_table.h"
+#include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -167,12 +168,13 @@ static bool is_name_taken(int host_fd, const char *name)
 
 static int load_own(const struct firewall_host_spec *rules, struct cj_error *err)
 {
-	auto_fd int nft_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	auto_fd int nft_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (nft_fd < 0)
-		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
+		return nft_fd;
 	if (firewall_apply_host(nft_fd, rules, err) == 0)
 		return take_fd(&nft_fd);
-	/* The kernel has answered before, so EPERM means: another socket owns a table of that name. */
+	/* The kernel has answered before, so EPERM means: another socket owns a table of that
+	 * name. */
 	if (err->code == EPERM)
 		err->code = EEXIST;
 	return -err->code;
@@ -262,9 +264,9 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out, s
 	*out = (struct uplink_host)UPLINK_HOST_NONE;
 	if (uplink_host_check(out->warning, err) < 0)
 		return -err->code;
-	auto_fd int host_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	auto_fd int host_fd = nfnl_socket(NETLINK_ROUTE, err);
 	if (host_fd < 0)
-		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
+		return host_fd;
 	int has_ipv6 = spec->has_ipv6 ? host_forwards_ipv6(err) : 0;
 	if (has_ipv6 < 0)
 		return has_ipv6;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "netns/firewall/firewall_spec.h"
+#include "netns/firewall/firewall.h"
 #include "netns/address/ranges.h"
 #include "runtime/base/text.h"
 

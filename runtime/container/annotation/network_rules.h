@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "netns/firewall/firewall_spec.h"
+#include "netns/firewall/firewall.h"
 #include "runtime/container/annotation/annotations.h"
 #include "runtime/container/config/oci_config.h"
 

@@ -7,7 +7,7 @@
  */
 #include "runtime/container/config/oci_config.h"
 
-#include "netns/firewall/firewall_spec.h"
+#include "netns/firewall/firewall.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/container/annotation/annotations.h"

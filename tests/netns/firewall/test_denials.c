@@ -404,7 +404,7 @@ static void the_sums_of_a_full_table_are_exact(void **state)
 
 /* --- the socket ------------------------------------------------------------- */
 
-/* WRAP: recvfrom */
+/* WRAP: recvmsg */
 static struct fake {
 	bool is_on;
 	unsigned waiting; /* messages still to come */
@@ -412,22 +412,22 @@ static struct fake {
 	struct message message;
 } fake;
 
-ssize_t __real_recvfrom(int fd, void *buffer, size_t size, int flags, struct sockaddr *from,
-			socklen_t *from_size);
-ssize_t __wrap_recvfrom(int fd, void *buffer, size_t size, int flags, struct sockaddr *from,
-			socklen_t *from_size);
-ssize_t __wrap_recvfrom(int fd, void *buffer, size_t size, int flags, struct sockaddr *from,
-			socklen_t *from_size)
+ssize_t __real_recvmsg(int fd, struct msghdr *header, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 {
 	if (!fake.is_on)
-		return __real_recvfrom(fd, buffer, size, flags, from, from_size);
+		return __real_recvmsg(fd, header, flags);
 	if (fake.waiting == 0) {
 		errno = EAGAIN;
 		return -1;
 	}
 	fake.waiting--;
-	*(struct sockaddr_nl *)from = (struct sockaddr_nl){ AF_NETLINK, 0, fake.sender, 0 };
-	memcpy(buffer, fake.message.bytes, fake.message.size);
+	*(struct sockaddr_nl *)header->msg_name =
+	    (struct sockaddr_nl){ AF_NETLINK, 0, fake.sender, 0 };
+	header->msg_namelen = sizeof(struct sockaddr_nl);
+	header->msg_flags = 0;
+	memcpy(header->msg_iov->iov_base, fake.message.bytes, fake.message.size);
 	return (ssize_t)fake.message.size;
 }
 

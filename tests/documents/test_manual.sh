@@ -215,7 +215,7 @@ serve_help() {
 	local dir
 	dir=$(dirname "$CEJAIL")/../libexec/cejail
 	"$dir/serve" --help | awk -v want="$1" '
-		/^  --/ { if (want == "options") print $1, $2 ~ /^[A-Z:]+$/ ? $2 : "-"; next }
+		/^ *(-h, )?--/ { sub(/-h, /, ""); if (want == "options") print $1, $2 ~ /^[A-Z:]+$/ ? $2 : "-"; next }
 		/^[A-Z]/ { keys = /^Keys|^In each/; next }
 		keys && want == "keys" && /^  [a-z_]/ { print $1 }'
 }

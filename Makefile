@@ -66,9 +66,9 @@ IMAGE   := $(OUT)/libexec/cejail/image
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
-	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c privileges.c) \
+	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c landlock.c privileges.c) \
 	   $(addprefix kernel/seccomp/,filter.c filter_bound.c) \
-	   $(addprefix jail/,init/landlock.c init/limits.c) \
+	   jail/init/limits.c \
 	   $(addprefix jail/zygote/,main.c zygote_check.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges

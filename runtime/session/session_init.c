@@ -37,7 +37,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/intake.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"

@@ -30,7 +30,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/ids/idmap.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/jail/record.h"
@@ -91,7 +91,8 @@ FAILS(rootfs_open_handles,
       (spec, out, err))
 FAILS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
 FAILS(privileges_no_new, (struct cj_error * err), (err))
-FAILS(landlock_apply, (const struct rootfs_spec *root, struct cj_error *err), (root, err))
+FAILS(landlock_apply, (const struct landlock_jail *jail, int *out_fd, struct cj_error *err),
+      (jail, out_fd, err))
 FAILS(privileges_drop, (struct cj_error * err), (err))
 FAILS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
 

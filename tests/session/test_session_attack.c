@@ -5,7 +5,7 @@
 
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/kernel/process/session_tree.h"
 #include "tests/forked.h"
 

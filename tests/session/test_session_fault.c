@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "runtime/base/files/system_file.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "tests/failing.h"
 #include "tests/forked.h"
 

@@ -8,7 +8,7 @@
 #include "runtime/kernel/seccomp/policy.h"
 #include "profiles/profile.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/kernel/seccomp/filter.h"
 
 /* No supervisor answers here: the kernel would refuse with ENOSYS, which programs take for an old

@@ -13,7 +13,7 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/kernel/process/privileges.h"
 
 #define MEMORY_BYTES (1ull << 30) /* a zstd window is at most 128 MiB, a JSON document 1 MiB */

@@ -26,7 +26,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/adoption.h"
 #include "runtime/jail/init/intake.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/net_namespace.h"
 #include "runtime/kernel/process/privileges.h"
@@ -156,11 +156,20 @@ static int no_new_enter(struct jail *j, struct cj_error *err)
 
 static int landlock_enter(struct jail *j, struct cj_error *err)
 {
+	const struct rootfs_spec *root = &j->plan->root;
+	auto_free const char **places = calloc(root->nbinds + 1, sizeof(*places));
+	if (!places)
+		return cj_fail(err, ENOMEM, "list the writable places");
+	struct landlock_jail jail = { .is_writable = root->writable, .places = places };
+	for (size_t i = 0; i < root->nbinds; i++) {
+		enum bind_kind kind = root->binds[i].kind;
+		if (kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS)
+			places[jail.nplaces++] = root->binds[i].target;
+	}
 	/* The result of this call, not of another landlock_abi(): that may fail for lack of
 	 * memory. */
-	int rc = j->plan->uses_zygote
-		     ? landlock_apply_and_keep(&j->plan->root, &j->init.adoption.ruleset_fd, err)
-		     : landlock_apply(&j->plan->root, err);
+	int rc =
+	    landlock_apply(&jail, j->plan->uses_zygote ? &j->init.adoption.ruleset_fd : NULL, err);
 	j->layers[LAYER_LANDLOCK] = rc > 0 ? LAYER_ON : LAYER_ABSENT;
 	return rc;
 }

@@ -21,7 +21,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/elf_interpreter.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/script.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"

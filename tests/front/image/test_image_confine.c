@@ -23,7 +23,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/front/image/image_remove.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "tests/forked.h"
 
 static char top[32];

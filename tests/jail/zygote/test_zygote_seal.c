@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #include "runtime/base/files/system_file.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/kernel/process/privileges.h"
 #include "tests/patience.h"

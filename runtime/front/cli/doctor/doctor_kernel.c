@@ -24,7 +24,7 @@
 #include "runtime/front/cli/doctor/doctor_fixes.h"
 #include "runtime/front/cli/doctor/doctor_place.h"
 #include "runtime/kernel/ids/refusal.h"
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 
 /* --- remedies ----------------------------------------------------------------------- */
 

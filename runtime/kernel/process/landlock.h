@@ -10,27 +10,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 
 /* The kernel's Landlock ABI; 0: absent, or too old to be of use. */
 int landlock_abi(void);
 
+/* What a jail may change, besides the places that every jail has. */
+struct landlock_jail {
+	bool is_writable; /* all of it */
+	const char *const *places;
+	size_t nplaces;
+};
+
 /*
  * landlock_apply - restrict the calling process, for good.
+ *
+ * *out_ruleset_fd is the ruleset, for a process that joins the jail later: -1 where landlock_abi()
+ * is 0; NULL: nobody needs it.
  * Runs in:  init, inside the new root, after no_new_privs.
  * Returns 1, or 0 when landlock_abi() is 0.
  * Follows:  landlock(7).
  */
-int landlock_apply(const struct rootfs_spec *root, struct cj_error *err);
+int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct cj_error *err);
 
-/* The same; *out_ruleset_fd is the ruleset, for a process that joins the jail later: -1 where
- * landlock_abi() is 0. */
-int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
-			    struct cj_error *err);
-
-/* Restricts the calling process with a ruleset of landlock_apply_and_keep(), or of
- * landlock_domain_ruleset(). */
+/* Restricts the calling process with a ruleset of landlock_apply() or landlock_domain_ruleset(). */
 int landlock_restrict(int ruleset_fd, struct cj_error *err);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock, by its three system calls.  Acts; runs in init.
+ * Landlock, by its three system calls.
  *
  * The ruleset handles changes: opening for writing, creating, removing, renaming, truncating,
  * requests to devices.  It does not handle reading, which the mounts restrict: a rule for each
@@ -8,7 +8,7 @@
  * own tree; cejail's own program, behind /proc/self/exe, is outside.  No rule allows creating
  * device nodes.
  */
-#include "runtime/jail/init/landlock.h"
+#include "runtime/kernel/process/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,20 +115,17 @@ static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, str
 	return add_rule(ruleset_fd, fd, access & access_of(abi), path, err);
 }
 
-static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
+static int allow_places(int ruleset_fd, int abi, const struct landlock_jail *jail,
 			struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		if (allow(ruleset_fd, abi, places[i].path, places[i].access, err) < 0)
 			return -err->code;
 	}
-	for (size_t i = 0; i < root->nbinds; i++) {
-		enum bind_kind kind = root->binds[i].kind;
-		if ((kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS) &&
-		    allow(ruleset_fd, abi, root->binds[i].target, FS_CHANGE, err) < 0)
+	for (size_t i = 0; i < jail->nplaces; i++)
+		if (allow(ruleset_fd, abi, jail->places[i], FS_CHANGE, err) < 0)
 			return -err->code;
-	}
-	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (root->writable ? FS_CHANGE : 0);
+	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
 	return allow(ruleset_fd, abi, "/", everywhere, err);
 }
 
@@ -146,26 +143,21 @@ int landlock_restrict(int ruleset_fd, struct cj_error *err)
 	return restrict_self(ruleset_fd, landlock_abi(), err);
 }
 
-int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
-			    struct cj_error *err)
+int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct cj_error *err)
 {
-	*out_ruleset_fd = -1;
+	if (out_ruleset_fd)
+		*out_ruleset_fd = -1;
 	int abi = landlock_abi();
 	if (abi == 0)
 		return 0;
 
 	auto_fd int ruleset_fd = create_ruleset(access_of(abi), 0, true, abi, err);
-	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0 ||
+	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, jail, err) < 0 ||
 	    restrict_self(ruleset_fd, abi, err) < 0)
 		return -err->code;
-	*out_ruleset_fd = take_fd(&ruleset_fd);
+	if (out_ruleset_fd)
+		*out_ruleset_fd = take_fd(&ruleset_fd);
 	return 1;
-}
-
-int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
-{
-	auto_fd int ruleset_fd = -1;
-	return landlock_apply_and_keep(root, &ruleset_fd, err);
 }
 
 /*

@@ -13,7 +13,7 @@
 #include "netns/firewall/denials.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/kernel/seccomp/filter_name.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 #include "runtime/session/session.h"
 #include "runtime/jail/usage/process_usage.h"
 #include "runtime/jail/usage/sampler.h"

@@ -11,7 +11,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
 
 /*
  * Since Linux 5.19: a signal does not restart a call that waits for the supervisor's answer.  So

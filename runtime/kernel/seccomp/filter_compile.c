@@ -19,9 +19,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "runtime/kernel/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
 #include "runtime/kernel/seccomp/filter_calls.h"
-#include "runtime/kernel/seccomp/filter_emit.h"
 
 /* A rule, for one of the calls that it names; those of one call are in the file's order. */
 struct use {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of refused calls, from tables.  Pure. */
-#include "runtime/kernel/seccomp/filter_name.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <sched.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  *	- answers have a rate; between them the listener isn't read, and the callers wait.  The
  *	  kernel queues calls in their order, so a flood delays another call of its jail by no more
  *	  than one call of each process and thread
- *	- names come from tables (filter_name.h); memory behind a pointer is never read
+ *	- names come from tables (filter_name.c); memory behind a pointer is never read
  *	- counting ends at FILTER_NAMES_MAX names
  *
  * The listener is never closed while a process could use it: the kernel would then refuse the calls
@@ -33,11 +33,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/seccomp/filter_bound.h"
-#include "runtime/kernel/seccomp/filter_name.h"
-#include "runtime/kernel/seccomp/filter_run.h"
-#include "runtime/kernel/seccomp/rate.h"
-#include "runtime/kernel/seccomp/socket_count.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #define WATCH_BATCH 16
 

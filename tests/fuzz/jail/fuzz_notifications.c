@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/kernel/seccomp/filter.h"
-#include "runtime/kernel/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/kernel/seccomp/bpf.h"
 

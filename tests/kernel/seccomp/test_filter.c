@@ -40,7 +40,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/seccomp/socket_count.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 #include "tests/blocked.h"
 #include "tests/forked.h"
 #include "tests/patience.h"

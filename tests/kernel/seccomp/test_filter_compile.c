@@ -15,9 +15,8 @@
 #include <cmocka.h>
 #include <linux/sched.h>
 
-#include "runtime/kernel/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
 #include "runtime/kernel/seccomp/filter_calls.h"
-#include "runtime/kernel/seccomp/filter_run.h"
 #include "tests/kernel/seccomp/bpf.h"
 #include "tests/kernel/seccomp/policy_text.h"
 

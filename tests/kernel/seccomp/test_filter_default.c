@@ -19,7 +19,7 @@
 #include <linux/sockios.h>
 #include <seccomp.h>
 
-#include "runtime/kernel/seccomp/filter_bound.h"
+#include "runtime/kernel/seccomp/filter_plan.h"
 #include "runtime/kernel/seccomp/filter_calls.h"
 #include "tests/kernel/seccomp/bpf.h"
 #include "tests/kernel/seccomp/policy_text.h"

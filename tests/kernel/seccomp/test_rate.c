@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A burst, then a number per millisecond, at times that the test makes up. */
-#include "runtime/kernel/seccomp/rate.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts netlink sockets of a jail's network namespace, in /proc/net/protocols: the kernel counts
- * there from socket(2) to the last close, bound or not.  Acts.
+ * What limits the calls of a jail that the supervisor answers: a rate, and the number of netlink
+ * sockets in the jail's network namespace, by /proc/net/protocols.  The kernel counts there from
+ * socket(2) to the last close, bound or not.
  */
-#include "runtime/kernel/seccomp/socket_count.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,6 +17,33 @@
 #define LEAST     4           /* of them, however large one may be */
 
 #define PROTOCOLS_MAX 16384 /* a line of 130 bytes for each protocol of the kernel */
+
+void rate_init(struct rate *r, unsigned per_ms, unsigned burst, uint64_t now_ms)
+{
+	*r = (struct rate){ per_ms, burst, burst, now_ms };
+}
+
+void rate_take(struct rate *r, unsigned price)
+{
+	r->left = r->left > price ? r->left - price : 0;
+}
+
+bool rate_refill(struct rate *r, uint64_t now_ms)
+{
+	if (r->left > 0)
+		return true;
+	if (now_ms < r->since_ms + RATE_PAUSE_MS)
+		return false;
+	uint64_t ms = now_ms - r->since_ms;
+	r->left = ms < r->burst / r->per_ms ? (unsigned)ms * r->per_ms : r->burst;
+	r->since_ms = now_ms;
+	return true;
+}
+
+uint64_t rate_paused_until_ms(const struct rate *r)
+{
+	return r->left > 0 ? 0 : r->since_ms + RATE_PAUSE_MS;
+}
 
 /* "protocol size sockets ...": the third word of the line that begins with NETLINK. */
 long socket_count_parse(const char *text)

@@ -227,7 +227,7 @@ static int tick_drain(struct server *v, uint64_t now)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
 		     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
 	executions_cancel_all(v->parts.executions);
-	keepers_end_all(v->parts.keepers, ENDED_DRAIN);
+	keepers_end_all(v->parts.keepers, SESSION_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;

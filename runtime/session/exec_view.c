@@ -73,7 +73,7 @@ static void decide_with_session(struct jail *view, enum session_end end, struct 
 					"is not known");
 		else
 			jail_warn(view, "the session ended (%s) before the program did",
-				  session_end_names[end]);
+				  session_ends[end].name);
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_SIGNALED);
 	}

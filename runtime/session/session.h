@@ -45,17 +45,32 @@ struct session;
 /* The longest time from cancelling a cell until its end: the interrupt, then the kill. */
 #define CELL_CANCEL_MS (INTERRUPT_MS + SESSION_KILL_MS)
 
-/* Why a session ended; its name in the service's answers. */
+/*
+ * How a session ends.  The first reason counts, at whichever process it arises:
+ *
+ *	server     LEASE, IDLE, DRAIN, CLOSED   ends the keeper, whose line "closed" says no more
+ *	keeper     CLOSED, KILLED               the server has ended it, or SIGTERM came
+ *	the jail   OOM, KILLED, STUCK, FAILED   session_serve() returns them in the keeper, which
+ *	                                        sends them to the server
+ */
 enum session_end {
 	SESSION_LIVES,
-	SESSION_OOM,           /* all execs together used more memory than the session may */
-	SESSION_INIT_KILLED,   /* init has ended */
-	SESSION_STUCK,         /* an exec's processes could not be killed within 5 s */
-	SESSION_REAPER_KILLED, /* a program killed its reaper: its processes can't be told apart */
-	SESSION_FAILED,        /* cejail itself failed; the error says why */
+	SESSION_LEASE,
+	SESSION_IDLE,
+	SESSION_DRAIN,  /* the service ends */
+	SESSION_CLOSED, /* by its caller.  A keeper reports this end or a later one */
+	SESSION_OOM,    /* all execs together used more memory than the session may */
+	SESSION_KILLED, /* init has ended */
+	SESSION_STUCK,  /* an exec's processes could not be killed in SESSION_KILL_MS, or can't be
+			   told apart because a program killed its reaper */
+	SESSION_FAILED, /* cejail itself failed; the error says why */
 	SESSION_END_COUNT
 };
-extern const char *const session_end_names[SESSION_END_COUNT];
+struct session_end_row {
+	const char *name; /* in the service's answers */
+	const char *text; /* the sentence that callers read */
+};
+extern const struct session_end_row session_ends[SESSION_END_COUNT];
 
 /* How far the kernel keeps the execs of one session apart.  SECURITY.md, "Sessions". */
 enum session_isolation {

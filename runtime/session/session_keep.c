@@ -37,15 +37,6 @@
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
 #define CALLERS_MAX  1024 /* descriptors of the caller */
 
-const char *const session_end_names[SESSION_END_COUNT] = {
-	[SESSION_LIVES] = "lives",
-	[SESSION_OOM] = "oom",
-	[SESSION_INIT_KILLED] = "killed",
-	[SESSION_STUCK] = "stuck",
-	[SESSION_REAPER_KILLED] = "reaper killed",
-	[SESSION_FAILED] = "failed",
-};
-
 enum source {
 	SOURCE_MEMORY,   /* the kernel's OOM killer was active */
 	SOURCE_INIT,     /* init has ended */
@@ -270,7 +261,7 @@ static enum session_end take_init_error(struct session *s, struct cj_error *err)
 	}
 	*err = (struct cj_error){ 0 };
 	(void)!cj_reject_as(err, ECANCELED, "the session's init was killed");
-	return SESSION_INIT_KILLED;
+	return SESSION_KILLED;
 }
 
 static enum session_end on_init(struct session *s, struct cj_error *err)
@@ -303,7 +294,7 @@ static enum session_end look_at_init(struct session *s, struct cj_error *err)
 	int ready = poll(&init, 1, INIT_LOOK_MS);
 	if (ready == 0 && session_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
 		ready = poll(&init, 1, SESSION_KILL_MS);
-	return ready > 0 ? on_init(s, err) : SESSION_REAPER_KILLED;
+	return ready > 0 ? on_init(s, err) : SESSION_STUCK;
 }
 
 static enum session_end handle(struct session *s, struct cj_error *err)
@@ -324,7 +315,7 @@ static enum session_end handle(struct session *s, struct cj_error *err)
 		session_packets_answer(s);
 	advance_network(s);
 	end = session_slots_turn(s, err);
-	return end == SESSION_REAPER_KILLED ? look_at_init(s, err) : end;
+	return end == SESSION_STUCK ? look_at_init(s, err) : end;
 }
 
 static int count_ready(struct pollfd *fds, size_t nfds, const struct pollfd *polled)

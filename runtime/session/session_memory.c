@@ -50,7 +50,7 @@ static bool has_execs(const struct session *s)
 static bool is_idle(const struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (session_exec_runs(s, i) && !s->slots[i].is_between_cells)
+		if (session_exec_runs(s, i) && s->slots[i].state != SLOT_BETWEEN_CELLS)
 			return false;
 	return true;
 }
@@ -130,7 +130,7 @@ static bool is_dying(const struct session *s, unsigned slot)
 {
 	const struct cgroup *leaf = &s->slots[slot].leaf;
 	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
-	return s->slots[slot].is_used && leaf->dir_fd >= 0 && reaper_pid > 0 &&
+	return s->slots[slot].state != SLOT_FREE && leaf->dir_fd >= 0 && reaper_pid > 0 &&
 	       session_tree_parent(s->jail->handles.proc_fd, reaper_pid) == 0 &&
 	       !cgroup_wait_empty(leaf, 0);
 }

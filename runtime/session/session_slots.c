@@ -66,7 +66,7 @@ static struct session_target target_of(const struct session *s, unsigned slot)
 static unsigned find_free(const struct session *s)
 {
 	unsigned slot = 0;
-	while (slot < SESSION_EXECS_MAX && s->slots[slot].is_used)
+	while (slot < SESSION_EXECS_MAX && s->slots[slot].state != SLOT_FREE)
 		slot++;
 	return slot;
 }
@@ -95,9 +95,10 @@ static void free_slot(struct session_slot *slot)
 	*slot = (struct session_slot){ .link_fd = -1, .leaf = CGROUP_NULL };
 }
 
-static int fill_slot(struct session *s, unsigned slot, struct cj_error *err)
+/* As SLOT_RUNNING or SLOT_SPARE_MOVES. */
+static int fill_slot(struct session *s, unsigned slot, enum slot_state state, struct cj_error *err)
 {
-	struct session_slot fresh = { .is_used = true, .link_fd = -1, .leaf = CGROUP_NULL };
+	struct session_slot fresh = { .state = state, .link_fd = -1, .leaf = CGROUP_NULL };
 	/* EXEC_RESERVED; session_exec_reserve() clears the packets, which are many. */
 	memset(&s->shared->rows[slot], 0, offsetof(struct session_row, packets_state));
 	s->execs_begun++;
@@ -117,14 +118,27 @@ void session_slots_begin(struct session *s)
 	s->tidy_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
 }
 
-/* The reaper's first message is not in its link yet, or its exec worker has not read that. */
+/* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
+ * fork it. */
+static bool has_moved(const struct session_slot *spare, bool *out_is_lost)
+{
+	struct pollfd link = { .fd = spare->link_fd, .events = POLLIN };
+	bool has_event = poll(&link, 1, 0) > 0;
+	*out_is_lost = has_event && (link.revents & ~POLLIN) != 0;
+	return has_event;
+}
+
+/* The reaper's first message is not in its link yet, and its exec worker has not read it. */
 static bool is_moving(const struct session *s, unsigned i)
 {
 	const struct session_slot *slot = &s->slots[i];
-	const struct session_row *row = &s->shared->rows[i];
-	if (!slot->is_used || slot->is_over || slot->has_moved || slot->leaf.dir_fd < 0)
+	bool is_lost;
+	if (slot->leaf.dir_fd < 0)
 		return false;
-	return slot->is_spare || (!slot->is_done && atomic_load(&row->reaper_pid) == 0);
+	if (slot->state == SLOT_RUNNING)
+		return atomic_load(&s->shared->rows[i].reaper_pid) == 0 &&
+		       !has_moved(slot, &is_lost);
+	return slot->state == SLOT_SPARE_MOVES;
 }
 
 /* The link of a spare wakes the keeper, so one that never moves costs nothing.  The link of an exec
@@ -137,20 +151,10 @@ static bool must_wait(struct session *s)
 		if (!is_moving(s, i))
 			continue;
 		has_moving = true;
-		if (!s->slots[i].is_spare)
+		if (s->slots[i].state == SLOT_RUNNING)
 			s->tidy_at_ms = clock_ms() + MOVE_LOOK_MS;
 	}
 	return has_moving;
-}
-
-/* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
- * fork it. */
-static bool has_moved(const struct session_slot *spare, bool *out_is_lost)
-{
-	struct pollfd link = { .fd = spare->link_fd, .events = POLLIN };
-	bool has_event = poll(&link, 1, 0) > 0;
-	*out_is_lost = has_event && (link.revents & ~POLLIN) != 0;
-	return has_event;
 }
 
 /* A program that can kill a spare shall not have cejail move one reaper after another. */
@@ -158,8 +162,7 @@ static void lose_spare(struct session *s, struct session_slot *slot)
 {
 	session_cgroup_make_room(s, false);
 	cj_close(&slot->link_fd);
-	slot->is_spare = false;
-	slot->is_over = true;
+	slot->state = SLOT_OVER;
 	s->has_lost_spare = true;
 	s->tidy_at_ms = clock_ms();
 }
@@ -170,12 +173,12 @@ static void look_at_spare(struct session *s)
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
 		bool is_lost = false;
-		if (!slot->is_spare || !has_moved(slot, &is_lost))
+		if (!session_slot_is_spare(slot) || !has_moved(slot, &is_lost))
 			continue;
 		if (is_lost) {
 			lose_spare(s, slot);
-		} else if (!slot->has_moved) {
-			slot->has_moved = true;
+		} else if (slot->state == SLOT_SPARE_MOVES) {
+			slot->state = SLOT_SPARE;
 			s->tidy_at_ms = clock_ms();
 		}
 	}
@@ -184,17 +187,18 @@ static void look_at_spare(struct session *s)
 static void free_over(struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_over)
+		if (s->slots[i].state == SLOT_OVER)
 			free_slot(&s->slots[i]);
 }
 
 static bool may_have_spare(const struct session *s)
 {
-	bool may_stay = session_cgroup_has_room(s);
-	if (s->init_cgroup_fd < 0 || s->has_lost_spare)
+	if (s->init_cgroup_fd < 0 || s->has_lost_spare || session_has_spare(s))
 		return false;
+	if (session_cgroup_has_room(s))
+		return true;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_spare || (s->slots[i].is_used && !may_stay))
+		if (s->slots[i].state != SLOT_FREE)
 			return false;
 	return true;
 }
@@ -206,9 +210,7 @@ static void add_spare(struct session *s)
 	if (slot == SESSION_EXECS_MAX)
 		return;
 	session_cgroup_make_room(s, true);
-	if (fill_slot(s, slot, &ignored) == 0)
-		s->slots[slot].is_spare = true;
-	else
+	if (fill_slot(s, slot, SLOT_SPARE_MOVES, &ignored) < 0)
 		session_cgroup_make_room(s, false);
 }
 
@@ -230,14 +232,13 @@ static bool take_spare(struct session *s, unsigned *out_slot)
 	bool is_lost = false;
 	if (i == SESSION_EXECS_MAX)
 		return false;
-	bool is_there = has_moved(&s->slots[i], &is_lost);
+	(void)has_moved(&s->slots[i], &is_lost);
 	session_cgroup_make_room(s, false);
 	if (is_lost) {
 		free_slot(&s->slots[i]);
 		return false;
 	}
-	s->slots[i].has_moved = is_there;
-	s->slots[i].is_spare = false;
+	s->slots[i].state = SLOT_RUNNING;
 	*out_slot = i;
 	return true;
 }
@@ -261,7 +262,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 				    "%d programs of the session run or have left "
 				    "processes behind",
 				    SESSION_EXECS_MAX);
-	if (!is_filled && fill_slot(s, slot, err) < 0)
+	if (!is_filled && fill_slot(s, slot, SLOT_RUNNING, err) < 0)
 		return cj_wrap(err, "exec");
 	session_denied_clear(s, slot);
 	want_spare(s);
@@ -290,7 +291,7 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
 	const struct session_row *row = &s->shared->rows[slot];
 	pid_t reaper_pid = atomic_load(&row->reaper_pid), main_pid = atomic_load(&row->main_pid);
 	int proc_fd = s->jail->handles.proc_fd, rc = -ESRCH;
-	if (s->slots[slot].is_used && reaper_pid > 0 && atomic_load(&row->is_started))
+	if (session_exec_lives(s, slot) && reaper_pid > 0 && atomic_load(&row->is_started))
 		rc = main_pid > 0 ? session_tree_signal(proc_fd, main_pid, reaper_pid, signo)
 				  : signal_rest(proc_fd, reaper_pid, signo);
 	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
@@ -305,12 +306,15 @@ bool session_exec_lives(const struct session *s, unsigned slot)
 
 bool session_exec_runs(const struct session *s, unsigned slot)
 {
-	return session_slot_has_exec(&s->slots[slot]) && !s->slots[slot].is_done &&
+	const enum slot_state state = s->slots[slot].state;
+	return (state == SLOT_RUNNING || state == SLOT_BETWEEN_CELLS) &&
 	       atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
 }
 
-static void begin_turns(struct session_slot *slot)
+/* From now on the keeper reads its link. */
+static void take_over(struct session_slot *slot, bool kills)
 {
+	slot->state = kills ? SLOT_KILLING : SLOT_LEFT;
 	slot->next_ms = clock_ms();
 	slot->deadline_ms = slot->next_ms + SESSION_KILL_MS;
 }
@@ -320,15 +324,19 @@ void session_exec_name(struct session *s, unsigned slot, const char *id)
 	(void)snprintf(s->slots[slot].id, sizeof(s->slots[slot].id), "%s", id);
 }
 
+static bool is_ours(const struct session_slot *slot)
+{
+	return slot->state == SLOT_LEFT || slot->state == SLOT_KILLING;
+}
+
 bool session_exec_kill_left(struct session *s, const char *id)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
-		if (!session_slot_has_exec(slot) || !slot->is_done || strcmp(slot->id, id) != 0)
+		if (!is_ours(slot) || strcmp(slot->id, id) != 0)
 			continue;
-		if (!slot->is_killing)
-			begin_turns(slot);
-		slot->is_killing = true;
+		if (slot->state == SLOT_LEFT)
+			take_over(slot, true);
 		return true;
 	}
 	return false;
@@ -337,11 +345,9 @@ bool session_exec_kill_left(struct session *s, const char *id)
 void session_exec_done(struct session *s, unsigned slot)
 {
 	struct session_slot *it = &s->slots[slot];
-	if (!it->is_used || it->is_done)
+	if (it->state != SLOT_RUNNING && it->state != SLOT_BETWEEN_CELLS)
 		return;
-	it->is_done = true;
-	it->is_killing = atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
-	begin_turns(it);
+	take_over(it, atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED);
 	atomic_store(&s->shared->rows[slot].main_pid, 0);
 }
 
@@ -349,11 +355,11 @@ void session_slots_watch(const struct session *s, struct pollfd fds[static SESSI
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		const struct session_slot *slot = &s->slots[i];
-		bool is_left = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
-		bool is_ours = is_left || slot->is_spare;
+		bool is_watched = session_slot_is_spare(slot) ||
+				  (is_ours(slot) && slot->next_ms == 0);
 		/* of a spare that has moved, only the end: poll(2) */
-		short events = slot->is_spare && slot->has_moved ? 0 : POLLIN;
-		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = events };
+		short events = slot->state == SLOT_SPARE ? 0 : POLLIN;
+		fds[i] = (struct pollfd){ is_watched ? slot->link_fd : -1, events, 0 };
 	}
 }
 
@@ -361,7 +367,7 @@ uint64_t session_slots_next_ms(const struct session *s)
 {
 	uint64_t at_ms = s->tidy_at_ms;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (session_slot_has_exec(&s->slots[i]))
+		if (is_ours(&s->slots[i]))
 			at_ms = clock_earlier(at_ms, s->slots[i].next_ms);
 	return at_ms;
 }
@@ -371,32 +377,30 @@ static void end_exec(struct session *s, unsigned slot)
 {
 	session_packets_sync(s);
 	cj_close(&s->slots[slot].link_fd);
-	s->slots[slot].is_over = true;
+	s->slots[slot].state = SLOT_OVER;
 	want_spare(s);
 }
 
 static enum session_end fail_stuck(struct cj_error *err)
 {
-	return cj_reject_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
-			    SESSION_KILL_MS / 1000) < 0
-		   ? SESSION_STUCK
-		   : SESSION_LIVES;
+	(void)!cj_reject_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
+			    SESSION_KILL_MS / 1000);
+	return SESSION_STUCK;
 }
 
 static enum session_end fail_reaper(struct cj_error *err)
 {
-	return cj_reject_as(err, ECHILD,
+	(void)!cj_reject_as(err, ECHILD,
 			    "the reaper of a program was killed, so the processes that "
-			    "it left can't be told apart from others") < 0
-		   ? SESSION_REAPER_KILLED
-		   : SESSION_LIVES;
+			    "it left can't be told apart from others");
+	return SESSION_STUCK;
 }
 
 /* SOME: they are killed, or stay; then a killed reaper is noticed by its cgroup, without events. */
 static enum session_end go_on(struct session_slot *slot, const struct session_target *t,
 			      struct cj_error *err)
 {
-	if (!slot->is_killing) {
+	if (slot->state == SLOT_LEFT) {
 		char byte;
 		bool is_closed = recv(t->link_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
@@ -444,7 +448,7 @@ enum session_end session_slots_turn(struct session *s, struct cj_error *err)
 	for (unsigned i = 0; i < SESSION_EXECS_MAX && end == SESSION_LIVES; i++) {
 		const struct session_slot *slot = &s->slots[i];
 		bool is_early = slot->next_ms > clock_ms();
-		if (session_slot_has_exec(slot) && slot->is_done && !is_early)
+		if (is_ours(slot) && !is_early)
 			end = turn(s, i, err);
 	}
 	if (end == SESSION_LIVES) {
@@ -470,6 +474,6 @@ void session_slots_fini(struct session *s)
 		struct session_slot *slot = &s->slots[i];
 		cj_close(&slot->link_fd);
 		cgroup_close(&slot->leaf);
-		slot->is_used = false;
+		slot->state = SLOT_FREE;
 	}
 }

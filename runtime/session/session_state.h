@@ -76,18 +76,34 @@ struct session_shared {
 	struct session_row rows[SESSION_EXECS_MAX];
 };
 
+/*
+ *	          an exec is reserved          its worker ended without jail_wait()
+ *	FREE ------------------------> RUNNING ----------------------------------> KILLING
+ *	  |                            ^  | ^                                       ^   |
+ *	  | a spare          reserved |  | | a cell ends, begins       its caller  |   | none
+ *	  v is made                    |  | v                           wants that  |   | lives
+ *	SPARE_MOVES ------> SPARE -----'  | BETWEEN_CELLS: ends as RUNNING          |   v
+ *	   |     it has moved |           '--------------------------------------> LEFT ---> OVER
+ *	   '------------------'                       its worker has ended
+ *	        killed: OVER                                                          OVER ---> FREE
+ */
+enum slot_state {
+	SLOT_FREE,
+	SLOT_SPARE_MOVES,   /* its reaper moves into its cgroup */
+	SLOT_SPARE,         /* its reaper waits for the next exec */
+	SLOT_RUNNING,       /* its worker lives, and alone reads the link */
+	SLOT_BETWEEN_CELLS, /* it is the interpreter's, which waits for a cell */
+	SLOT_LEFT,          /* its worker has ended; it may have left processes, which stay */
+	SLOT_KILLING,       /* the same; they are being killed, until deadline_ms on clock_ms() */
+	SLOT_OVER,          /* nothing of it lives; its cgroup is still there */
+};
+
 /* The keeper's part of an exec. */
 struct session_slot {
-	bool is_used;
-	bool is_spare;         /* its reaper waits for the next exec */
-	bool has_moved;        /* a spare's reaper is in its cgroup; also after an exec took it */
-	bool is_over;          /* nothing of its exec lives; its cgroup is still there */
-	bool is_between_cells; /* it is the interpreter's, which waits for a cell */
-	char id[PLAN_ID_MAX];  /* session_exec_name() */
-	bool was_oom_killed;   /* the kernel has killed in its leaf (session_cgroup.c) */
-	bool is_done;          /* its worker has ended: the keeper reads the link */
-	bool is_killing;       /* what it left is being killed, until deadline_ms on clock_ms() */
-	bool is_empty;         /* the reaper said that it has no child left */
+	enum slot_state state;
+	char id[PLAN_ID_MAX]; /* session_exec_name() */
+	bool was_oom_killed;  /* the kernel has killed in its leaf (session_cgroup.c) */
+	bool is_empty;        /* the reaper said that it has no child left */
 	uint64_t deadline_ms;
 	uint64_t next_ms;   /* when to look again, on clock_ms(); 0: when the link has a message */
 	int link_fd;        /* the near end of the reaper's link; -1: closed */
@@ -111,11 +127,16 @@ struct session {
 	struct session_keep *keep; /* session_keep.c's own */
 };
 
+static inline bool session_slot_is_spare(const struct session_slot *slot)
+{
+	return slot->state == SLOT_SPARE_MOVES || slot->state == SLOT_SPARE;
+}
+
 /* The slot of the spare reaper; SESSION_EXECS_MAX: there is none. */
 static inline unsigned session_find_spare(const struct session *s)
 {
 	unsigned i = 0;
-	while (i < SESSION_EXECS_MAX && !s->slots[i].is_spare)
+	while (i < SESSION_EXECS_MAX && !session_slot_is_spare(&s->slots[i]))
 		i++;
 	return i;
 }
@@ -127,7 +148,7 @@ static inline bool session_has_spare(const struct session *s)
 
 static inline bool session_slot_has_exec(const struct session_slot *slot)
 {
-	return slot->is_used && !slot->is_spare && !slot->is_over;
+	return slot->state >= SLOT_RUNNING && slot->state < SLOT_OVER;
 }
 
 /* --- session_slots.c, for session_keep.c ------------------------------------------------ */

@@ -410,7 +410,7 @@ static void a_killed_reaper_ends_the_session(void **state)
 	if (serve_until_gone(&w, h.slot)) /* it had a cgroup of its own, which was killed */
 		assert_true(has_cgroup(&w));
 	else
-		assert_int_equal(w.end, SESSION_REAPER_KILLED);
+		assert_int_equal(w.end, SESSION_STUCK);
 	end_session(&w);
 	has_no_landlock = false;
 }

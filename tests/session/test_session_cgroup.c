@@ -77,7 +77,7 @@ static void end_bench(struct bench *b)
 static void add(struct bench *b, unsigned slot)
 {
 	b->session.execs_begun++;
-	b->session.slots[slot].is_used = true;
+	b->session.slots[slot].state = SLOT_RUNNING;
 	session_cgroup_add(&b->session, &b->session.slots[slot].leaf);
 }
 
@@ -147,13 +147,13 @@ static void the_limit_is_the_old_one_when_the_spare_reaper_is_killed(void **stat
 	session_cgroup_make_room(&b.session, true);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	b.session.slots[0].link_fd = ends[0];
-	b.session.slots[0].is_spare = b.session.slots[0].has_moved = true;
+	b.session.slots[0].state = SLOT_SPARE;
 	assert_int_equal(session_slots_turn(&b.session, &err), SESSION_LIVES);
 	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "18\n");
 	cj_close(&ends[1]);
 	assert_int_equal(session_slots_turn(&b.session, &err), SESSION_LIVES);
 	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "17\n");
-	assert_false(b.session.slots[0].is_used);
+	assert_int_equal(b.session.slots[0].state, SLOT_FREE);
 	assert_int_equal(session_slots_next_ms(&b.session), 0); /* no other one is made */
 	end_bench(&b);
 }
@@ -235,7 +235,7 @@ static void the_exec_that_used_most_is_the_cause(void **state)
 	assert_false(session_cgroup_is_out_of_memory(&b.session));
 	assert_false(session_cgroup_is_out_of_memory(&b.session)); /* the same kill, once more */
 
-	b.session.slots[2].is_used = false;
+	b.session.slots[2].state = SLOT_FREE;
 	use(&b, 0, 30, true); /* the smaller one was killed */
 	use(&b, 1, 34, false);
 	assert_true(session_cgroup_is_out_of_memory(&b.session));
@@ -398,7 +398,7 @@ static void a_reaper_waits_in_its_cgroup_for_the_next_exec(void **state)
 		assert_false(session_exec_lives(w.session, number));
 		struct exec_handle e = start_shell(&w, "exit 3", NULL);
 		assert_int_equal(e.slot, number);
-		assert_false(slot->is_spare);
+		assert_int_equal(slot->state, SLOT_RUNNING);
 		struct exec_result done = finish_exec(&w, &e);
 		assert_exited(&done, 3);
 		assert_int_equal(atomic_load(&w.session->shared->rows[number].reaper_host_pid),

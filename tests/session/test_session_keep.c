@@ -133,7 +133,7 @@ static void the_death_of_init_ends_the_session(void **state)
 	serve_until_file(&w, "up");
 	assert_int_equal(sys_pidfd_send_signal(w.jail->init_pidfd, SIGKILL), 0);
 	serve_until_end(&w);
-	assert_int_equal(w.end, SESSION_INIT_KILLED);
+	assert_int_equal(w.end, SESSION_KILLED);
 	assert_string_equal(w.err.msg, "the session's init was killed");
 	struct exec_result r = finish_exec(&w, &e);
 	if (r.is_there &&

@@ -62,7 +62,7 @@ static int setup(void **state)
 	m.jail.limits[LIMIT_MEMORY] =
 	    (struct limit_state){ 1024 * MIB, ENFORCED_BY_SUPERVISOR, HIT_NO };
 	m.session = (struct session){ .jail = &m.jail, .shared = &m.shared, .init_cgroup_fd = -1 };
-	m.session.slots[0] = (struct session_slot){ .is_used = true, .is_between_cells = true };
+	m.session.slots[0] = (struct session_slot){ .state = SLOT_BETWEEN_CELLS };
 	usage = (struct process_usage){ .memory_bytes = 16 * MIB, .cpu_user_us = 20000 };
 	now_ms = 1000;
 	burns_us = 0;
@@ -99,9 +99,9 @@ static unsigned samples_of_a_second(struct made_up *m)
 static void a_session_without_processes_is_not_sampled(void **state)
 {
 	struct made_up *m = *state;
-	m->session.slots[0].is_used = false;
+	m->session.slots[0].state = SLOT_FREE;
 	assert_int_equal(samples_of_a_second(m), 0);
-	m->session.slots[0] = (struct session_slot){ .is_used = true, .is_spare = true };
+	m->session.slots[0] = (struct session_slot){ .state = SLOT_SPARE };
 	assert_int_equal(samples_of_a_second(m), 0);
 }
 
@@ -109,7 +109,7 @@ static uint64_t pids_with(struct made_up *m, uint64_t processes, bool has_spare)
 {
 	struct usage used = { 0 };
 	usage.processes = processes;
-	m->session.slots[2] = (struct session_slot){ .is_used = has_spare, .is_spare = has_spare };
+	m->session.slots[2] = (struct session_slot){ .state = has_spare ? SLOT_SPARE : SLOT_FREE };
 	session_memory_usage(&m->session, &m->memory, &used);
 	assert_true(used.has_pids_peak);
 	return used.pids_peak;
@@ -135,8 +135,7 @@ static void an_idle_session_is_sampled_every_200_ms(void **state)
 static void what_an_exec_left_behind_is_idle_too(void **state)
 {
 	struct made_up *m = *state;
-	m->session.slots[0].is_between_cells = false;
-	m->session.slots[0].is_done = true;
+	m->session.slots[0].state = SLOT_LEFT;
 	(void)samples_of_a_second(m);
 	assert_int_equal(samples_of_a_second(m), 5);
 }
@@ -152,7 +151,7 @@ static void a_session_that_uses_cpu_time_is_sampled_every_20_ms(void **state)
 static void a_session_whose_program_runs_is_sampled_every_20_ms(void **state)
 {
 	struct made_up *m = *state;
-	m->session.slots[1].is_used = true;
+	m->session.slots[1].state = SLOT_RUNNING;
 	(void)samples_of_a_second(m);
 	assert_int_equal(samples_of_a_second(m), 50);
 }
@@ -170,7 +169,7 @@ static void a_cell_that_begins_is_sampled_at_once(void **state)
 	struct made_up *m = *state;
 	(void)samples_of_a_second(m);
 	assert_true(session_memory_next_ms(&m->session, &m->memory) > now_ms);
-	m->session.slots[0].is_between_cells = false;
+	m->session.slots[0].state = SLOT_RUNNING;
 	assert_true(session_memory_next_ms(&m->session, &m->memory) <= now_ms);
 	assert_int_equal(samples_of_a_second(m), 50);
 }

@@ -187,7 +187,7 @@ void api_end_session(struct api_call *c)
 	if (e && e->state == ENTRY_ENDED)
 		reply(c, e);
 	else if (e)
-		keeper_end(c->api->keepers, e, ENDED_CLOSED, c->exchange);
+		keeper_end(c->api->keepers, e, SESSION_CLOSED, c->exchange);
 }
 
 void api_renew_session(struct api_call *c)

@@ -211,11 +211,28 @@ int session_receive(int sock_fd, struct session_request *out, struct cj_error *e
 
 /* --- lines of the keeper ----------------------------------------------------------- */
 
-const char *const session_reason_names[] = {
-	[SESSION_CLOSED] = "closed",   [SESSION_OUT_OF_MEMORY] = "oom", [SESSION_KILLED] = "killed",
-	[SESSION_UNENDABLE] = "stuck", [SESSION_BROKEN] = "failed",
-};
-static_assert(LENGTH(session_reason_names) == SESSION_REASON_COUNT, "every reason has a name");
+/* The names of session_ends[], from the first one that a keeper reports. */
+static int set_reason(const struct json_reader *in, const struct json_key *k, const char *text,
+		      void *record, struct cj_error *err)
+{
+	enum session_end *out = (enum session_end *)((char *)record + k->offset);
+
+	for (int i = SESSION_CLOSED; i < SESSION_END_COUNT; i++) {
+		if (strcmp(text, session_ends[i].name) != 0)
+			continue;
+		*out = (enum session_end)i;
+		return 0;
+	}
+	(void)in;
+	return cj_reject(err, "'%s' is no end of a session", text);
+}
+
+static void write_reason(struct json_writer *w, const struct json_key *k, const void *record)
+{
+	const enum session_end *reason = (const void *)((const char *)record + k->offset);
+
+	json_put_string(w, session_ends[*reason].name);
+}
 
 #define NEEDED(type) JSON_TAKES_##type, .is_required = true
 #define AT(member)   .offset = offsetof(struct session_line, member)
@@ -248,8 +265,7 @@ static const struct json_key status_keys[] = {
 };
 static const struct json_key ended_keys[] = {
 	{ TYPE },
-	{ "reason", NEEDED(STRING), .set = json_set_name, .write = json_write_name,
-	  .detail = session_reason_names, .max = SESSION_REASON_COUNT, AT(reason) },
+	{ "reason", NEEDED(STRING), .set = set_reason, .write = write_reason, AT(reason) },
 	{ "stage", CUT(stage) },
 	{ "message", CUT(message) },
 	{ "is_callers_own", FLAG, AT(is_callers_own) },
@@ -288,7 +304,7 @@ static enum session_line_type type_of(const struct json_node *root)
 }
 
 /* The socket is not blocking: a server that does not read for a while loses the reason. */
-void session_end_send(int sock_fd, enum session_reason reason, const struct cj_error *why,
+void session_end_send(int sock_fd, enum session_end reason, const struct cj_error *why,
 		      bool is_callers_own, int wait_ms)
 {
 	struct session_line line = {

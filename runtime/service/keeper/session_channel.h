@@ -29,6 +29,7 @@
 #include "runtime/base/error.h"
 #include "runtime/service/worker/job.h"
 #include "runtime/service/worker/spawner.h"
+#include "runtime/session/session.h"
 
 #define SESSION_WORKERS_MAX 64 /* of one session at once: execs and files; then "unready" */
 
@@ -91,17 +92,6 @@ enum session_line_type {
 	SESSION_LINE_ENDED,
 };
 
-enum session_reason {
-	SESSION_CLOSED, /* the server closed the control pipe */
-	SESSION_OUT_OF_MEMORY,
-	SESSION_KILLED,    /* init was killed */
-	SESSION_UNENDABLE, /* the processes of an exec could not be killed, or not be found */
-	SESSION_BROKEN,    /* it could not be built or kept */
-	SESSION_REASON_COUNT
-};
-/* "closed", "oom", "killed", "stuck", "failed" */
-extern const char *const session_reason_names[SESSION_REASON_COUNT];
-
 struct session_line {
 	enum session_line_type type;
 	/* "session" */
@@ -112,7 +102,7 @@ struct session_line {
 	uint64_t used_bytes;         /* of memory, now; UINT64_MAX: not known, or an exec runs */
 	uint64_t denied_syscalls, denied_packets;
 	/* "ended" */
-	enum session_reason reason;
+	enum session_end reason;
 	char stage[32];
 	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4]; /* names the host: for the log */
 	bool is_callers_own; /* the caller's mistake: it may see the message */
@@ -121,6 +111,6 @@ struct session_line {
 /* Writes the line; never blocks.  Fails: EAGAIN when the server does not read. */
 int session_line_send(int sock_fd, const struct session_line *line, struct cj_error *err);
 /* The line "ended", with why->stage and its message.  Waits `wait_ms` for room at most. */
-void session_end_send(int sock_fd, enum session_reason reason, const struct cj_error *why,
+void session_end_send(int sock_fd, enum session_end reason, const struct cj_error *why,
 		      bool is_callers_own, int wait_ms);
 void session_line_read(const char *text, size_t size, struct session_line *out);

@@ -80,7 +80,7 @@ struct keeper {
 	struct pollfd fds[SOURCE_COUNT];
 	bool is_ending;
 	uint64_t end_ms; /* workers are killed then */
-	enum session_reason reason;
+	enum session_end reason;
 	struct cj_error why; /* of a reason but SESSION_CLOSED */
 	uint64_t status_ms;  /* when the next line may be sent */
 	bool is_quiet;       /* nothing has happened since the last line */
@@ -148,22 +148,7 @@ static int begin(struct keeper *k, const struct cj_error *early, struct cj_error
 
 /* --- the end ---------------------------------------------------------------------- */
 
-static enum session_reason reason_of(enum session_end end)
-{
-	switch (end) {
-	case SESSION_OOM:
-		return SESSION_OUT_OF_MEMORY;
-	case SESSION_INIT_KILLED:
-		return SESSION_KILLED;
-	case SESSION_STUCK:
-	case SESSION_REAPER_KILLED:
-		return SESSION_UNENDABLE;
-	default:
-		return SESSION_BROKEN;
-	}
-}
-
-static void start_end(struct keeper *k, enum session_reason reason)
+static void start_end(struct keeper *k, enum session_end reason)
 {
 	struct cj_error ignored = { 0 }; /* without the timer, only the server limits the end */
 
@@ -176,7 +161,7 @@ static void start_end(struct keeper *k, enum session_reason reason)
 }
 
 /* The server closed the control pipe, or `cejail kill` sent SIGTERM: the execs are cancelled. */
-static void cancel(struct keeper *k, enum session_reason reason)
+static void cancel(struct keeper *k, enum session_end reason)
 {
 	if (k->is_ending)
 		return;
@@ -197,7 +182,7 @@ static void end_session(struct keeper *k)
 static void give_up(struct keeper *k, enum session_end end)
 {
 	end_session(k);
-	start_end(k, reason_of(end));
+	start_end(k, end);
 }
 
 /* --- workers ---------------------------------------------------------------------- */
@@ -572,7 +557,7 @@ static void serve(struct keeper *k)
 
 void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
 {
-	struct keeper k = { .work = w, .signal_fd = signal_fd, .reason = SESSION_BROKEN };
+	struct keeper k = { .work = w, .signal_fd = signal_fd, .reason = SESSION_FAILED };
 	bool is_callers_own = false;
 	struct cj_error late = *early;
 

@@ -60,7 +60,7 @@ static void on_waiter_gone(void *holder)
 
 	remove_waiter(waiter);
 	if (is_creator) /* nobody knows the id */
-		keeper_end(k->all, k->entry, ENDED_CLOSED, NULL);
+		keeper_end(k->all, k->entry, SESSION_CLOSED, NULL);
 }
 
 /* False: there is no memory for it, and it was told so. */
@@ -93,11 +93,11 @@ static void refuse_creator(const struct keeper *k, struct exchange *x)
 {
 	const struct session_entry *e = k->entry;
 
-	if (e->reason == ENDED_DRAIN)
+	if (e->reason == SESSION_DRAIN)
 		exchange_refuse(x, API_DRAINING, NULL, NULL, RETRY_SOON_MS);
 	else if (k->is_callers_own)
 		exchange_refuse(x, API_BAD_REQUEST, e->message, NULL, 0);
-	else if (e->reason == ENDED_FAILED)
+	else if (e->reason == SESSION_FAILED)
 		exchange_refuse(x, API_INTERNAL, e->is_own_message ? e->message : NULL, NULL, 0);
 	else
 		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL, 0);
@@ -162,28 +162,17 @@ static void on_session(struct keeper *k, const struct session_line *line)
 	answer_waiters(k);
 }
 
-static enum entry_reason reason_of(enum session_reason reason)
+static void log_end(const struct keeper *k, enum session_end reason, const char *message)
 {
-	static const enum entry_reason reasons[SESSION_REASON_COUNT] = {
-		[SESSION_CLOSED] = ENDED_CLOSED, [SESSION_OUT_OF_MEMORY] = ENDED_OOM,
-		[SESSION_KILLED] = ENDED_KILLED, [SESSION_UNENDABLE] = ENDED_STUCK,
-		[SESSION_BROKEN] = ENDED_FAILED,
-	};
-	return reasons[reason];
-}
-
-static void log_end(const struct keeper *k, enum entry_reason reason, const char *message)
-{
-	enum slog_level level = reason == ENDED_FAILED || reason == ENDED_STUCK ? SLOG_ERROR
-										: SLOG_INFO;
+	enum slog_level level = reason == SESSION_FAILED || reason == SESSION_STUCK ? SLOG_ERROR
+										    : SLOG_INFO;
 
 	slog(level, k->order.job.trace.request_id, "session %s (%s) ended: %s%s%s", k->entry->id,
-	     k->entry->profile, entry_reason_names[reason], message[0] ? ": " : "", message);
+	     k->entry->profile, session_ends[reason].name, message[0] ? ": " : "", message);
 }
 
 /* The jail has ended, or never lived. */
-static void fail(struct keeper *k, enum entry_reason reason, const char *message,
-		 bool is_for_caller)
+static void fail(struct keeper *k, enum session_end reason, const char *message, bool is_for_caller)
 {
 	log_end(k, reason, message);
 	bool is_shown = message[0] && (is_for_caller || k->order.job.may_name_host_paths);
@@ -194,8 +183,8 @@ static void fail(struct keeper *k, enum entry_reason reason, const char *message
 
 static void on_end_line(struct keeper *k, const struct session_line *line)
 {
-	k->is_callers_own = line->reason == SESSION_BROKEN && line->is_callers_own;
-	fail(k, reason_of(line->reason), line->message, k->is_callers_own);
+	k->is_callers_own = line->reason == SESSION_FAILED && line->is_callers_own;
+	fail(k, line->reason, line->message, k->is_callers_own);
 }
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
@@ -209,7 +198,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		return;
 	if (type == WORKER_UNREADY) {
 		ready_read(text, size, &said);
-		fail(k, ENDED_FAILED, said.why, false);
+		fail(k, SESSION_FAILED, said.why, false);
 		return;
 	}
 	session_line_read(text, size, &line);
@@ -220,7 +209,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 	} else if (line.type == SESSION_LINE_ENDED) {
 		on_end_line(k, &line);
 	} else {
-		fail(k, ENDED_FAILED, "its keeper sent a line that the protocol does not have",
+		fail(k, SESSION_FAILED, "its keeper sent a line that the protocol does not have",
 		     false);
 		worker_conn_close_control(conn);
 	}
@@ -231,7 +220,7 @@ static void on_ended(struct worker_conn *conn, const char *why)
 	struct keeper *k = conn->owner;
 
 	if (k->entry->state < ENTRY_ENDING)
-		fail(k, ENDED_FAILED, why[0] ? why : "its keeper has ended", false);
+		fail(k, SESSION_FAILED, why[0] ? why : "its keeper has ended", false);
 	else
 		keeper_end_execs(k, true);
 	worker_conn_destroy(&k->conn);
@@ -337,20 +326,20 @@ int keeper_begin(struct keepers *all, const struct keeper_order *order, struct c
 		return 0;
 	}
 	if (find_worker(k, order, err) < 0) {
-		(void)write_audit(k, entry_reason_names[ENDED_FAILED]);
+		(void)write_audit(k, session_ends[SESSION_FAILED].name);
 		sessions_drop(sessions, k->entry);
 		destroy(k);
 		return cj_wrap(err, "create a session");
 	}
 	metrics_count_session(all->context.metrics, k->entry->profile);
 	if (!hold(k, order->exchange, true)) /* nobody knows the id */
-		keeper_end(all, k->entry, ENDED_CLOSED, NULL);
+		keeper_end(all, k->entry, SESSION_CLOSED, NULL);
 	return 0;
 }
 
 /* --- the end ---------------------------------------------------------------------- */
 
-void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason reason,
+void keeper_end(struct keepers *all, struct session_entry *e, enum session_end reason,
 		struct exchange *x)
 {
 	struct keeper *k = e->keeper;
@@ -361,7 +350,7 @@ void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason 
 	if (e->state >= ENTRY_ENDING)
 		return;
 	slog(SLOG_INFO, k->order.job.trace.request_id, "session %s (%s) ends: %s", e->id,
-	     e->profile, entry_reason_names[reason]);
+	     e->profile, session_ends[reason].name);
 	session_entry_ending(e, reason, NULL);
 	k->deadline_ms = clock_ms() + KEEPER_END_MS;
 	if (k->conn)
@@ -369,7 +358,7 @@ void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason 
 	keeper_end_execs(k, false);
 }
 
-void keepers_end_all(struct keepers *all, enum entry_reason reason)
+void keepers_end_all(struct keepers *all, enum session_end reason)
 {
 	struct keeper *k;
 
@@ -384,8 +373,8 @@ static void settle(struct keeper *k)
 	struct session_entry *e = k->entry;
 
 	keeper_close_files(k);
-	(void)write_audit(k, entry_reason_names[e->reason]); /* it logs and counts its failure */
-	metrics_count_session_end(all->context.metrics, entry_reason_names[e->reason]);
+	(void)write_audit(k, session_ends[e->reason].name); /* it logs and counts its failure */
+	metrics_count_session_end(all->context.metrics, session_ends[e->reason].name);
 	/* before the waiters are answered: a next session may be created at once */
 	sessions_end(all->context.sessions, e, clock_epoch_ms());
 	answer_waiters(k);
@@ -397,7 +386,7 @@ static void settle(struct keeper *k)
 static void enforce_deadline(struct keeper *k)
 {
 	if (k->entry->state == ENTRY_STARTING) {
-		fail(k, ENDED_FAILED, "its jail was not built in time", false);
+		fail(k, SESSION_FAILED, "its jail was not built in time", false);
 		worker_conn_close_control(k->conn);
 		return;
 	}
@@ -412,7 +401,7 @@ static void tick_keeper(struct keeper *k, bool is_draining, uint64_t now_ms, int
 	struct session_entry *e = k->entry;
 
 	if (is_draining && e->unfinished == 0 && e->files == 0)
-		keeper_end(k->all, e, ENDED_DRAIN, NULL);
+		keeper_end(k->all, e, SESSION_DRAIN, NULL);
 	if (k->conn && k->deadline_ms > 0 && k->deadline_ms <= now_ms)
 		enforce_deadline(k);
 	else if (k->conn && k->deadline_ms > 0)
@@ -429,7 +418,7 @@ static int tick_leases(struct keepers *all, uint64_t now_ms)
 {
 	struct sessions *sessions = all->context.sessions;
 	struct session_entry *e;
-	enum entry_reason reason = ENDED_LEASE;
+	enum session_end reason = SESSION_LEASE;
 	uint64_t wait_ms = 60000;
 
 	while ((e = sessions_due(sessions, now_ms, &reason, &wait_ms)) != NULL)
@@ -460,7 +449,7 @@ void keepers_destroy(struct keepers **all)
 	if (!*all)
 		return;
 	while ((k = TAILQ_FIRST(&(*all)->list)) != NULL) {
-		session_entry_ending(k->entry, ENDED_DRAIN, NULL);
+		session_entry_ending(k->entry, SESSION_DRAIN, NULL);
 		worker_conn_destroy(&k->conn);
 		settle(k);
 	}

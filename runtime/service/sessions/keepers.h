@@ -72,9 +72,9 @@ const struct config *keeper_config(const struct session_entry *e);
 bool keeper_is_audit_required(const struct session_entry *e);
 
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
-void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason reason,
+void keeper_end(struct keepers *all, struct session_entry *e, enum session_end reason,
 		struct exchange *x);
-void keepers_end_all(struct keepers *all, enum entry_reason reason);
+void keepers_end_all(struct keepers *all, enum session_end reason);
 
 /*
  * What is due: leases, idle times, deadlines, callers that have waited long enough; and while

@@ -26,7 +26,7 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 
 static void put_end(struct json_writer *w, const struct session_entry *e)
 {
-	json_member_text(w, "reason", entry_reason_names[e->reason]);
+	json_member_text(w, "reason", session_ends[e->reason].name);
 	json_member_text(w, "message", e->message);
 	if (e->state == ENTRY_ENDED)
 		put_time(w, "ended_at", e->ended_ms);

@@ -20,27 +20,6 @@ const char *const entry_state_names[] = {
 static_assert(sizeof(entry_state_names) / sizeof(entry_state_names[0]) == ENTRY_STATE_COUNT,
 	      "every state has a name");
 
-const char *const entry_reason_names[] = {
-	[ENDED_CLOSED] = "closed", [ENDED_LEASE] = "lease",   [ENDED_IDLE] = "idle",
-	[ENDED_DRAIN] = "drain",   [ENDED_OOM] = "oom",       [ENDED_KILLED] = "killed",
-	[ENDED_STUCK] = "stuck",   [ENDED_FAILED] = "failed",
-};
-static_assert(sizeof(entry_reason_names) / sizeof(entry_reason_names[0]) == ENDED_REASON_COUNT,
-	      "every reason has a name");
-
-const char *const entry_reason_texts[] = {
-	[ENDED_CLOSED] = "the session was closed",
-	[ENDED_LEASE] = "the session's lease is over",
-	[ENDED_IDLE] = "the session was idle for too long",
-	[ENDED_DRAIN] = "the service is shutting down",
-	[ENDED_OOM] = "the programs of the session together exceeded its memory limit",
-	[ENDED_KILLED] = "a program of the session ended the first process of its jail",
-	[ENDED_STUCK] = "the processes of an exec could not be killed",
-	[ENDED_FAILED] = "the session's jail failed; the service's log has the reason",
-};
-static_assert(sizeof(entry_reason_texts) / sizeof(entry_reason_texts[0]) == ENDED_REASON_COUNT,
-	      "every reason has a text");
-
 void sessions_init(struct sessions *s)
 {
 	*s = (struct sessions){ 0 };
@@ -249,14 +228,14 @@ void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t no
 	session_entry_touch(e, now_ms);
 }
 
-void session_entry_ending(struct session_entry *e, enum entry_reason reason, const char *message)
+void session_entry_ending(struct session_entry *e, enum session_end reason, const char *message)
 {
 	if (e->state >= ENTRY_ENDING)
 		return;
 	char *own = message ? strdup(message) : NULL;
 	e->state = ENTRY_ENDING;
 	e->reason = reason;
-	e->message = own ? own : entry_reason_texts[reason];
+	e->message = own ? own : session_ends[reason].text;
 	e->is_own_message = own != NULL;
 }
 
@@ -304,7 +283,7 @@ static bool is_busy(const struct session_entry *e)
 }
 
 struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
-				   enum entry_reason *out_reason, uint64_t *wait_ms)
+				   enum session_end *out_reason, uint64_t *wait_ms)
 {
 	struct session_entry *e;
 
@@ -314,7 +293,7 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 		bool is_lease = is_busy(e) || e->lease_until_ms <= e->idle_until_ms;
 		uint64_t until_ms = is_lease ? e->lease_until_ms : e->idle_until_ms;
 		if (until_ms <= now_ms) {
-			*out_reason = is_lease ? ENDED_LEASE : ENDED_IDLE;
+			*out_reason = is_lease ? SESSION_LEASE : SESSION_IDLE;
 			return e;
 		}
 		*wait_ms = least(*wait_ms, until_ms - now_ms);

@@ -32,21 +32,6 @@
 enum entry_state { ENTRY_STARTING, ENTRY_LIVE, ENTRY_ENDING, ENTRY_ENDED, ENTRY_STATE_COUNT };
 extern const char *const entry_state_names[ENTRY_STATE_COUNT];
 
-enum entry_reason {
-	ENDED_CLOSED,
-	ENDED_LEASE,
-	ENDED_IDLE,
-	ENDED_DRAIN,
-	ENDED_OOM,
-	ENDED_KILLED,
-	ENDED_STUCK,
-	ENDED_FAILED,
-	ENDED_REASON_COUNT
-};
-extern const char *const entry_reason_names[ENDED_REASON_COUNT]; /* "closed", "lease", ... */
-/* The sentence that callers read. */
-extern const char *const entry_reason_texts[ENDED_REASON_COUNT];
-
 struct exec_entry {
 	TAILQ_ENTRY(exec_entry) link;
 	struct session_entry *session;
@@ -74,8 +59,8 @@ struct session_entry {
 	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
 	bool is_repl;
 	enum entry_state state;
-	enum entry_reason reason; /* of ENTRY_ENDING and ENTRY_ENDED */
-	const char *message;      /* a constant, or malloc'ed where is_own_message */
+	enum session_end reason; /* of ENTRY_ENDING and ENTRY_ENDED */
+	const char *message;     /* a constant, or malloc'ed where is_own_message */
 	bool is_own_message;
 	struct account *account; /* NULL: ended */
 	uint64_t memory_bytes;   /* its limit */
@@ -141,7 +126,7 @@ void session_entry_use(struct session_entry *e, const struct session_line *statu
 void session_entry_touch(struct session_entry *e, uint64_t now_ms);
 void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);
 /* From starting or live, once; later ones change nothing.  `message` NULL: the reason's. */
-void session_entry_ending(struct session_entry *e, enum entry_reason reason, const char *message);
+void session_entry_ending(struct session_entry *e, enum session_end reason, const char *message);
 /* Nothing of it is left.  Forgets the oldest ended ones above the limits. */
 void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms);
 /* Removes one that never lived. */
@@ -152,7 +137,7 @@ void sessions_drop(struct sessions *s, struct session_entry *e);
  * to the time until the next.
  */
 struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
-				   enum entry_reason *out_reason, uint64_t *wait_ms);
+				   enum session_end *out_reason, uint64_t *wait_ms);
 
 /* --- execs ------------------------------------------------------------------------- */
 

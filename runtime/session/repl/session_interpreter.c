@@ -142,7 +142,8 @@ uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
 static void change_state(struct session_interpreter *i, enum interpreter_state state)
 {
 	i->state = state;
-	i->session->slots[i->slot].is_between_cells = state == INTERPRETER_WAITS;
+	i->session->slots[i->slot].state = state == INTERPRETER_WAITS ? SLOT_BETWEEN_CELLS
+								      : SLOT_RUNNING;
 }
 
 static int fail_to_start(struct session_interpreter *i, struct cj_error *err)

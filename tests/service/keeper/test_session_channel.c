@@ -202,7 +202,7 @@ static void each_line_arrives_as_it_was_sent(void **state)
 				      .used_bytes = 6 };
 	struct session_line got = through(&line);
 	assert_memory_equal(&got, &line, sizeof(line));
-	for (enum session_reason r = SESSION_CLOSED; r < SESSION_REASON_COUNT; r++) {
+	for (enum session_end r = SESSION_CLOSED; r < SESSION_END_COUNT; r++) {
 		line = (struct session_line){ .type = SESSION_LINE_ENDED,
 					      .reason = r,
 					      .stage = "plan",
@@ -229,6 +229,10 @@ static void another_line_has_no_type(void **state)
 		"{\"type\":\"session\",\"isolated\":1}",
 		"{\"type\":\"session\",\"isolated\":true,\"more\":1}",
 		("{\"type\":\"ended\",\"reason\":\"bored\",\"stage\":\"\",\"message\":\"\","
+		 "\"is_callers_own\":false}"),
+		("{\"type\":\"ended\",\"reason\":\"lives\",\"stage\":\"\",\"message\":\"\","
+		 "\"is_callers_own\":false}"),
+		("{\"type\":\"ended\",\"reason\":\"lease\",\"stage\":\"\",\"message\":\"\","
 		 "\"is_callers_own\":false}"),
 	};
 

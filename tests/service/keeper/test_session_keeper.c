@@ -161,13 +161,13 @@ static struct side opened(void)
 	return opened_by(TIER_COLD);
 }
 
-static void assert_ended(struct side *side, enum session_reason reason)
+static void assert_ended(struct side *side, enum session_end reason)
 {
 	char byte;
 	struct session_line line = next_line(side);
 
 	if (line.type != SESSION_LINE_ENDED || line.reason != reason)
-		fail_msg("not '%s': %s", session_reason_names[reason], side->line);
+		fail_msg("not '%s': %s", session_ends[reason].name, side->line);
 	assert_true(wait_readable(side->keeper.sock_fd));
 	assert_true(read(side->keeper.sock_fd, &byte, 1) <= 0);
 }
@@ -533,7 +533,7 @@ static void a_session_that_cannot_be_built_says_why(void **state)
 		    asked(TIER_COLD, rows[i].profile ? rows[i].profile : profile, rows[i].body);
 		struct session_line line = next_line(&side);
 		assert_int_equal(line.type, SESSION_LINE_ENDED);
-		assert_int_equal(line.reason, SESSION_BROKEN);
+		assert_int_equal(line.reason, SESSION_FAILED);
 		assert_string_equal(line.stage, rows[i].stage);
 		assert_int_equal(line.is_callers_own, rows[i].is_callers_own);
 		close_side(&side);
@@ -939,7 +939,7 @@ static void a_prepared_session_takes_no_other_job(void **state)
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 		struct side side = prepared_python();
 		take(&side, bodies[i][0]);
-		assert_ended(&side, SESSION_BROKEN);
+		assert_ended(&side, SESSION_FAILED);
 		if (!strstr(side.line, bodies[i][1]))
 			fail_msg("no '%s': %s", bodies[i][1], side.line);
 		close_side(&side);

@@ -53,7 +53,7 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
 			   "\"memory_reserved_bytes\":512,\"execs\":0,\"isolated\":false}");
 	e.state = ENTRY_ENDED;
-	e.reason = ENDED_OOM;
+	e.reason = SESSION_OOM;
 	e.message = "why";
 	e.ended_ms = 1700000002000;
 	e.unfinished = 1;

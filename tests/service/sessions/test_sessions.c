@@ -80,7 +80,7 @@ static struct session_entry *add_live(struct world *w, struct account *a, uint64
 
 static void end(struct world *w, struct session_entry *e)
 {
-	session_entry_ending(e, ENDED_CLOSED, NULL);
+	session_entry_ending(e, SESSION_CLOSED, NULL);
 	sessions_end(&w->sessions, e, 9000);
 }
 
@@ -119,7 +119,7 @@ static void a_caller_has_as_many_as_its_rights_say(void **state)
 	add(w, &w->a, 0, 0);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
 	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_OK);
-	session_entry_ending(first, ENDED_CLOSED, NULL);
+	session_entry_ending(first, SESSION_CLOSED, NULL);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
 	sessions_end(&w->sessions, first, 1);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_OK);
@@ -328,7 +328,7 @@ static void a_session_that_ends_reserves_memory_until_its_jail_is_gone(void **st
 	struct session_entry *e = add_of(w, "e", 100 * MIB);
 	measure(e, 20 * MIB);
 
-	session_entry_ending(e, ENDED_CLOSED, NULL);
+	session_entry_ending(e, SESSION_CLOSED, NULL);
 	assert_int_equal(w->sessions.memory.bytes, 20 * MIB);
 	sessions_end(&w->sessions, e, 9000);
 	assert_int_equal(w->sessions.memory.bytes, 0);
@@ -340,9 +340,9 @@ static void a_session_that_ends_reserves_memory_until_its_jail_is_gone(void **st
 /* --- time --------------------------------------------------------------------- */
 
 static void assert_due(struct world *w, uint64_t now_ms, const struct session_entry *expected,
-		       enum entry_reason reason)
+		       enum session_end reason)
 {
-	enum entry_reason found = ENDED_REASON_COUNT;
+	enum session_end found = SESSION_END_COUNT;
 	uint64_t wait_ms = UINT64_MAX;
 
 	assert_ptr_equal(sessions_due(&w->sessions, now_ms, &found, &wait_ms), expected);
@@ -354,15 +354,15 @@ static void a_lease_and_an_idle_time_end(void **state)
 	struct world *w = *state;
 	struct session_entry *leased = add_live(w, &w->a, 300, 500);
 	struct session_entry *idle = add_live(w, &w->a, 900, 400);
-	enum entry_reason reason;
+	enum session_end reason;
 	uint64_t wait_ms = UINT64_MAX;
 
 	assert_null(sessions_due(&w->sessions, 1000, &reason, &wait_ms));
 	assert_int_equal(wait_ms, 300);
-	assert_due(w, 1300, leased, ENDED_LEASE);
+	assert_due(w, 1300, leased, SESSION_LEASE);
 	end(w, leased);
-	assert_due(w, 1399, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 1400, idle, ENDED_IDLE);
+	assert_due(w, 1399, NULL, SESSION_END_COUNT);
+	assert_due(w, 1400, idle, SESSION_IDLE);
 }
 
 static void a_renewed_session_lives_on(void **state)
@@ -371,8 +371,8 @@ static void a_renewed_session_lives_on(void **state)
 	struct session_entry *e = add_live(w, &w->a, 300, 600);
 
 	session_entry_renew(e, 500, 1200);
-	assert_due(w, 1699, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 1700, e, ENDED_LEASE);
+	assert_due(w, 1699, NULL, SESSION_END_COUNT);
+	assert_due(w, 1700, e, SESSION_LEASE);
 }
 
 static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
@@ -384,13 +384,13 @@ static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
 	e->renew_on_use = true;
 	session_entry_touch(other, 1200);
 	session_entry_touch(e, 1200);
-	assert_due(w, 1300, other, ENDED_LEASE);
+	assert_due(w, 1300, other, SESSION_LEASE);
 	end(w, other);
 	struct exec_entry *x = begin(w, e, "x");
-	assert_due(w, 1500, NULL, ENDED_REASON_COUNT); /* in use */
+	assert_due(w, 1500, NULL, SESSION_END_COUNT); /* in use */
 	finish(w, x, NULL, 0, 2000);
-	assert_due(w, 2299, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 2300, e, ENDED_LEASE);
+	assert_due(w, 2299, NULL, SESSION_END_COUNT);
+	assert_due(w, 2300, e, SESSION_LEASE);
 }
 
 static void a_use_renews_by_no_more_than_the_limits_of_a_reload(void **state)
@@ -403,14 +403,14 @@ static void a_use_renews_by_no_more_than_the_limits_of_a_reload(void **state)
 	lower.lease_ms = 200;
 	lower.idle_ms = 100;
 	sessions_set_limits(&w->sessions, &lower);
-	assert_due(w, 1200, NULL, ENDED_REASON_COUNT); /* what it has, it keeps */
+	assert_due(w, 1200, NULL, SESSION_END_COUNT); /* what it has, it keeps */
 	struct exec_entry *x = begin(w, e, "x");
 	finish(w, x, NULL, 0, 1250);
-	assert_due(w, 1349, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 1350, e, ENDED_IDLE);
+	assert_due(w, 1349, NULL, SESSION_END_COUNT);
+	assert_due(w, 1350, e, SESSION_IDLE);
 	e->idle_until_ms = 9000;
-	assert_due(w, 1449, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 1450, e, ENDED_LEASE);
+	assert_due(w, 1449, NULL, SESSION_END_COUNT);
+	assert_due(w, 1450, e, SESSION_LEASE);
 }
 
 static void an_exec_keeps_a_session_from_being_idle(void **state)
@@ -419,13 +419,13 @@ static void an_exec_keeps_a_session_from_being_idle(void **state)
 	struct session_entry *e = add_live(w, &w->a, 5000, 400);
 	struct exec_entry *x = begin(w, e, "x");
 
-	assert_due(w, 2000, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 2000, NULL, SESSION_END_COUNT);
 	finish(w, x, NULL, 0, 2000);
-	assert_due(w, 2399, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 2400, e, ENDED_IDLE);
+	assert_due(w, 2399, NULL, SESSION_END_COUNT);
+	assert_due(w, 2400, e, SESSION_IDLE);
 	e->files = 1;
-	assert_due(w, 2400, NULL, ENDED_REASON_COUNT);
-	assert_due(w, 6000, e, ENDED_LEASE);
+	assert_due(w, 2400, NULL, SESSION_END_COUNT);
+	assert_due(w, 6000, e, SESSION_LEASE);
 }
 
 static void a_session_that_starts_or_ends_is_not_due(void **state)
@@ -433,9 +433,9 @@ static void a_session_that_starts_or_ends_is_not_due(void **state)
 	struct world *w = *state;
 
 	add(w, &w->a, 1, 1);
-	session_entry_ending(add_live(w, &w->a, 1, 1), ENDED_CLOSED, NULL);
+	session_entry_ending(add_live(w, &w->a, 1, 1), SESSION_CLOSED, NULL);
 	end(w, add_live(w, &w->a, 1, 1));
-	assert_due(w, 100000, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 100000, NULL, SESSION_END_COUNT);
 }
 
 /* --- memory ------------------------------------------------------------------- */
@@ -445,10 +445,10 @@ static void the_first_reason_stays(void **state)
 	struct world *w = *state;
 	struct session_entry *e = add_live(w, &w->a, 0, 0);
 
-	session_entry_ending(e, ENDED_OOM, NULL);
-	session_entry_ending(e, ENDED_CLOSED, "no");
-	assert_int_equal(e->reason, ENDED_OOM);
-	assert_string_equal(e->message, entry_reason_texts[ENDED_OOM]);
+	session_entry_ending(e, SESSION_OOM, NULL);
+	session_entry_ending(e, SESSION_CLOSED, "no");
+	assert_int_equal(e->reason, SESSION_OOM);
+	assert_string_equal(e->message, session_ends[SESSION_OOM].text);
 	sessions_end(&w->sessions, e, 9000);
 	assert_ptr_equal(sessions_find(&w->sessions, "uid:1", e->id), e);
 	assert_int_equal(e->ended_ms, 9000);
@@ -472,7 +472,7 @@ static void ended_sessions_are_forgotten_in_their_order_and_caller_by_caller(voi
 	end(w, of_b);
 	for (int i = 0; i < 40; i++) {
 		struct session_entry *e = add_live(w, &w->a, 0, 0);
-		session_entry_ending(e, ENDED_FAILED, "its own message");
+		session_entry_ending(e, SESSION_FAILED, "its own message");
 		sessions_end(&w->sessions, e, 9000);
 	}
 	assert_int_equal(w->sessions.ended, SESSIONS_OF_A_CALLER_MAX + 1);

@@ -152,7 +152,8 @@ static struct program program_of(const struct repl *r, const char *code, uint64_
 
 static bool is_idle(const struct repl *r)
 {
-	return r->whole.session->slots[session_interpreter_slot(r->interpreter)].is_between_cells;
+	return r->whole.session->slots[session_interpreter_slot(r->interpreter)].state ==
+	       SLOT_BETWEEN_CELLS;
 }
 
 static struct cell_result run_program_of(struct repl *r, const struct program *program)

@@ -332,7 +332,7 @@ static void tell_end(enum session_line_type type, const struct session_line *lin
 	else if (line->reason == SESSION_CLOSED)
 		(void)printf("ended: closed\n");
 	else
-		(void)printf("ended: %s: %s: %s\n", session_reason_names[line->reason], line->stage,
+		(void)printf("ended: %s: %s: %s\n", session_ends[line->reason].name, line->stage,
 			     line->message);
 }
 

@@ -59,7 +59,7 @@ def preload_outside(names):
 
 
 def list_files():
-    """The service replaces the zygote when one of these files changes: zygote_files.h."""
+    """The service replaces the zygote when one of these files changes: zygote_keeper.h."""
     files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
     with open("/proc/self/maps") as maps:
         files.update(line.rstrip("\n").split(None, 5)[-1] for line in maps)

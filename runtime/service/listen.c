@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening sockets.  Acts. */
+/* Listening sockets. */
 #include "runtime/service/listen.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts are made, configured, and ended in their order.  Acts. */
+/* The parts are made, configured, and ended in their order. */
 #include "runtime/service/parts.h"
 
 #include <sys/sysinfo.h>
@@ -10,10 +10,137 @@
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"
+#include "runtime/service/operations/slog.h"
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/sessions/keepers.h"
+#include "runtime/service/worker/worker_conn.h"
 
 #define RUNS_PER_CPU 4
+
+/* --- what the pool and the zygotes ask for --------------------------------------------------- */
+
+static int connect_worker(struct serve_parts *p, struct worker *worker, struct worker_conn **out,
+			  struct cj_error *err)
+{
+	*out = worker_conn_create(p->loop, worker, err);
+	return *out ? 0 : -err->code;
+}
+
+static int spawn_worker(void *context, const char *profile, enum tier tier,
+			struct worker_conn **out, struct cj_error *err)
+{
+	struct serve_parts *p = context;
+	struct worker worker = WORKER_NULL;
+	struct worker_wish wish = { .profile = profile, .tier = tier, .zygote_fd = -1 };
+
+	if (tier == TIER_INTERPRETER &&
+	    zygotes_ask(&p->zygotes, profile, &wish.zygote_fd) == ZYGOTE_SOON)
+		return cj_fail(err, POOL_NOT_YET, "wait for the zygote");
+	if (spawner_ask(p->spawner, &wish, &worker, err) < 0)
+		return -err->code;
+	return connect_worker(p, &worker, out, err);
+}
+
+static int spawn_for_job(void *context, const char *profile, struct worker_conn **out,
+			 struct cj_error *err)
+{
+	struct serve_parts *p = context;
+	struct worker worker = WORKER_NULL;
+	struct worker_wish wish = { profile, TIER_INTERPRETER, -1, true };
+
+	if (zygotes_ask(&p->zygotes, profile, &wish.zygote_fd) != ZYGOTE_READY)
+		return cj_fail(err, POOL_NOT_YET, "fork a zygote");
+	if (spawner_ask(p->spawner, &wish, &worker, err) < 0)
+		return -err->code;
+	return connect_worker(p, &worker, out, err);
+}
+
+static void note_ready(void *context, const char *profile, enum tier tier,
+		       const struct readiness_line *how)
+{
+	if (tier == TIER_INTERPRETER && (how->is_of_zygote || how->why[0]))
+		zygotes_child_ready(&((struct serve_parts *)context)->zygotes, profile, how->why);
+}
+
+static int spawn_zygote(void *context, const char *profile, struct worker_conn **out,
+			struct cj_error *err)
+{
+	struct serve_parts *p = context;
+	struct worker worker = WORKER_NULL;
+
+	if (spawner_ask_zygote(p->spawner, profile, &worker, err) < 0)
+		return -err->code;
+	return connect_worker(p, &worker, out, err);
+}
+
+static int take_zygote_socket(void *context, const struct worker_conn *conn, struct cj_error *err)
+{
+	(void)context;
+	return job_receive(conn->worker.control_fd, err);
+}
+
+static bool is_zygote_wanted(void *context, const char *profile)
+{
+	const struct config *c;
+	struct cj_error ignored = { 0 }; /* the pool's workers report it */
+
+	return profile_cache_get(((struct serve_parts *)context)->profiles, profile, &c,
+				 &ignored) == 0 &&
+	       plan_wants_zygote(c);
+}
+
+static void count_zygote(void *context, const char *profile, enum zygote_event event)
+{
+	metrics_count_zygote(((struct serve_parts *)context)->metrics, profile, event);
+}
+
+static void log_zygote(void *context, const char *profile, const char *why)
+{
+	(void)context;
+	slog(SLOG_WARNING, "",
+	     "without a zygote, each interpreter of profile '%s' starts in its own jail: %s",
+	     profile, why);
+}
+
+static uint64_t stamp(void *context, const char *profile)
+{
+	return profile_cache_stamp(((struct serve_parts *)context)->profiles, profile);
+}
+
+static uint64_t now_ms(void *context)
+{
+	(void)context;
+	return clock_ms();
+}
+
+static void log_unready(void *context, const char *profile, enum tier tier, const char *why)
+{
+	(void)context;
+	slog(SLOG_WARNING, "", "no %s of profile '%s' can be prepared ahead: %s", tier_names[tier],
+	     profile, why);
+}
+
+static void init_preparing(struct serve_parts *p)
+{
+	const struct zygotes_ops zygotes_ops = { .spawn = spawn_zygote,
+						 .take_socket = take_zygote_socket,
+						 .is_wanted = is_zygote_wanted,
+						 .stamp = stamp,
+						 .now_ms = now_ms,
+						 .count = count_zygote,
+						 .failed = log_zygote,
+						 .context = p };
+	const struct pool_ops pool_ops = { .spawn = spawn_worker,
+					   .spawn_for_job = spawn_for_job,
+					   .ready = note_ready,
+					   .stamp = stamp,
+					   .now_ms = now_ms,
+					   .failed = log_unready,
+					   .context = p };
+
+	zygotes_init(&p->zygotes, &zygotes_ops);
+	pool_init(&p->pool, &pool_ops);
+}
 
 /* --- made ---------------------------------------------------------------------------- */
 
@@ -30,12 +157,7 @@ static int create(struct serve_parts *p)
 	accounts_init(&p->accounts);
 	runs_init(&p->runs);
 	p->profiles = profile_cache_create();
-	p->preparing = (struct preparing){ .loop = p->loop,
-					   .spawner = p->spawner,
-					   .zygotes = &p->zygotes,
-					   .profiles = p->profiles,
-					   .metrics = p->metrics };
-	preparing_init(&p->preparing, &p->pool);
+	init_preparing(p);
 	p->executions = executions_create(&context);
 	sessions_init(&p->sessions);
 	const struct keepers_context keepers = { .sessions = &p->sessions,

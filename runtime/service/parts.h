@@ -7,12 +7,17 @@
  */
 #pragma once
 
+#include "runtime/base/loop.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/access/audit.h"
 #include "runtime/service/api/api.h"
-#include "runtime/service/queue/preparing.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/operations/metrics.h"
+#include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/runs.h"
+#include "runtime/service/queue/zygotes.h"
 #include "runtime/service/sessions/sessions.h"
+#include "runtime/service/worker/spawner.h"
 
 struct serve_parts {
 	struct loop *loop;       /* borrowed, open */
@@ -25,7 +30,6 @@ struct serve_parts {
 	struct runs runs;
 	struct pool pool;
 	struct zygotes zygotes;
-	struct preparing preparing;
 	struct executions *executions;
 	struct sessions sessions;
 	struct keepers *keepers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's life.  Acts.
+ * The server's life.
  *
  * One thread and one epoll loop: listening sockets, signals, connections, workers' sockets, the end
  * of the spawner.  Each turn of the loop waits for an event or for the next deadline, and then
@@ -24,12 +24,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/record.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/service/access/tokens.h"
-#include "runtime/service/config/setup.h"
+#include "runtime/service/config/serve_options.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/listen.h"
 #include "runtime/service/operations/health.h"
-#include "runtime/service/operations/idle.h"
 #include "runtime/service/operations/notify.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/parts.h"
@@ -37,8 +38,6 @@
 #include "runtime/service/queue/runs.h"
 #include "runtime/service/sessions/keepers.h"
 #include "runtime/service/worker/worker_conn.h"
-#include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/jail/record.h"
 
 #define ACCEPT_BATCH    32
 #define ACCEPT_PAUSE_MS 100   /* when no descriptors are left */
@@ -75,7 +74,7 @@ static int adopt(struct server *v, struct service_config *c, struct cj_error *er
 	struct service_config *old = v->config;
 	v->config = c;
 	if (old != c)
-		setup_free(&old);
+		service_config_free(&old);
 	return health_adopt(&v->health, c, err);
 }
 
@@ -94,14 +93,14 @@ static void reload_config(struct server *v)
 	struct service_config *c = NULL;
 	struct cj_error err = { 0 };
 
-	if (setup_read(v->options, &c, &err) == 0 && tokens_load(c, &err) == 0 &&
+	if (serve_options_load(v->options, &c, &err) == 0 && tokens_load(c, &err) == 0 &&
 	    adopt(v, c, &err) == 0) {
 		slog(SLOG_NOTICE, "", "configuration reloaded");
 		return;
 	}
 	slog_failure(SLOG_ERROR, "", &err, "reload failed, the old configuration stays in force");
 	if (c != v->config)
-		setup_free(&c);
+		service_config_free(&c);
 	reopen_audit(v);
 }
 
@@ -204,6 +203,22 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 
 	(void)!cj_reject(&v->failure, "the spawner has ended, so no run can start");
 	v->is_over = true;
+}
+
+/* --- --until-idle ---------------------------------------------------------------------------- */
+
+bool idle_is_used(const struct idle_uses *u)
+{
+	return u->runs > u->own_runs || u->requests > 0 || u->sessions > 0;
+}
+
+int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
+{
+	if (is_used || i->since_ms == 0)
+		i->since_ms = now_ms > 0 ? now_ms : 1;
+	uint64_t passed_ms = now_ms > i->since_ms ? now_ms - i->since_ms : 0;
+
+	return passed_ms < IDLE_PATIENCE_MS ? (int)(IDLE_PATIENCE_MS - passed_ms) : 0;
 }
 
 /* --- time ------------------------------------------------------------------------------ */
@@ -365,7 +380,7 @@ static void close_server(struct server *v)
 	listeners_close(&v->listeners);
 	serve_parts_close(&v->parts);
 	health_fini(&v->health);
-	setup_free(&v->config);
+	service_config_free(&v->config);
 	cj_close(&v->signal_fd);
 	loop_close(&v->loop);
 	spawner_end(&v->spawner);
@@ -386,7 +401,7 @@ int server_run(const struct serve_options *o, struct service_config *config,
 	struct server *v = calloc(1, sizeof(*v));
 
 	if (!v) {
-		setup_free(&config);
+		service_config_free(&config);
 		spawner_end(spawner);
 		return cj_fail(err, ENOMEM, "start the service");
 	}

@@ -57,6 +57,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "runtime/base/error.h"
 #include "runtime/service/api/api.h"
 #include "runtime/service/config/serve_options.h"
@@ -65,3 +69,24 @@
 /* Takes the configuration and the spawner.  Returns when the service has ended; fails with why. */
 int server_run(const struct serve_options *o, struct service_config *config,
 	       struct spawner *spawner, struct cj_error *err);
+
+/*
+ * --until-idle: `cejail session create` starts a service that ends when nobody uses it.  It waits
+ * before it ends, so that several sessions in a row, with short pauses, use the same one.
+ */
+#define IDLE_PATIENCE_MS 10000
+
+/* What a service has to do at the moment. */
+struct idle_uses {
+	size_t runs, own_runs; /* all, and those of them that probe: a probe is no use */
+	size_t requests;       /* whose replies are not sent yet */
+	size_t sessions;       /* that live, with or without an exec */
+};
+bool idle_is_used(const struct idle_uses *u);
+
+struct idle {
+	uint64_t since_ms; /* of the last use; monotonic; 0: there was none */
+};
+
+/* Returns the time in ms until the service has been idle for long enough: 0: it has. */
+int idle_tick(struct idle *i, bool is_used, uint64_t now_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers, their rights and their counters.  Pure. */
+/* Callers, their rights and their counters. */
 #include "runtime/service/access/account.h"
 
 #include <inttypes.h>

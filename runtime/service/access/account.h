@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account - the callers and their counters.  Pure: time is an argument.
+ * account - the callers and their counters.
  *
  * A caller is a uid at the other end of the Unix socket (SO_PEERCRED), or the name of a token.
  * Rights come from the row of that name in "callers", else from "default".  The service's own uid

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit log: two events of each run, to a file and to the journal.  Acts. */
+/* The audit log: two events of each run, to a file and to the journal. */
 #include "runtime/service/access/audit.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit - one JSON line when a run is about to start, one when it has ended.  Acts.
+ * audit - one JSON line when a run is about to start, one when it has ended.
  *
  * Schema: profiles/schema/audit.json.  A line has hashes, counts and stages.  It never has code,
  * output, arguments, the environment, or an error message, which may quote them.  To a file

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Token files, read once, kept as digests.  Acts. */
+/* Token files, read once, kept as digests. */
 #include "runtime/service/access/tokens.h"
 
 #include <stdlib.h>

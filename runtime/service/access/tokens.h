@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokens - the secrets of TCP callers, read from their files.  Acts: opens and reads.
+ * tokens - the secrets of TCP callers, read from their files.
  *
  * Only the SHA-256 digest of a token stays in memory.  The service does not start if others can
  * read a file, or if a token could be guessed.

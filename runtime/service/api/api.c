@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The access check and the routes.  Acts: replies.
+ * The access check and the routes.
  *
  * Access is checked when the head has arrived, before any body.  Web pages are refused: they send
  * Origin, and the service never offers CORS.  On TCP the Host must be a loopback name, against DNS
@@ -17,8 +17,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_sessions.h"
-#include "runtime/service/api/api_mcp.h"
+#include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/health.h"
 #include "runtime/service/operations/metrics.h"
@@ -286,7 +285,7 @@ static void show_alive(struct api_call *c)
 		json_member_text(w, "status", "alive");
 		json_close_object(w);
 	}
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 static void show_readiness(struct api_call *c)
@@ -294,7 +293,7 @@ static void show_readiness(struct api_call *c)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
 	bool is_of_use = w && health_write(c->api->health, w) != READINESS_UNREADY;
-	api_reply_json(c->exchange, is_of_use ? 200 : 503, w);
+	exchange_reply_json(c->exchange, is_of_use ? 200 : 503, w);
 }
 
 static void show_metrics(struct api_call *c)

@@ -10,8 +10,6 @@
 #include <sys/types.h>
 
 #include "runtime/run/mcp/calls/mcp_tasks.h"
-#include "runtime/service/api/api_reply.h"
-#include "runtime/service/api/api_target.h"
 #include "runtime/service/http/http.h"
 
 struct account;
@@ -52,26 +50,3 @@ struct api {
 struct http_ops api_ops(struct api *a);
 /* Time has passed.  Returns the time in ms until there is more to do, or -1. */
 int api_tick(struct api *a, uint64_t now_ms);
-
-/* --- shared by api*.c only ------------------------------------------------------- */
-
-/* A request that passed the access check: who sent it, and what its path names. */
-struct api_call {
-	struct api *api;
-	struct exchange *exchange;
-	struct account *account;
-	struct api_names names;
-	bool wants_events;             /* of a run, as they come */
-	const struct api_query *query; /* NULL: the exchange has it as text */
-};
-
-/*
- * The account of the exchange's caller; `asker` has its token, if it needs one.  NULL: refused.
- */
-struct account *api_find_account(struct api *api, struct exchange *x, const struct exchange *asker);
-
-void api_post_run(struct api_call *c);
-void api_list_runs(struct api_call *c);
-void api_show_run(struct api_call *c);
-void api_cancel_run(struct api_call *c);
-void api_list_profiles(struct api_call *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of error codes.  Pure. */
+/* The table of error codes. */
 #include "runtime/service/api/api_error.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_error - the error body that a caller reads: a stable code and a sentence.  Pure.  errno,
+ * api_error - the error body that a caller reads: a stable code and a sentence.  errno,
  * paths and stages are only in the log, under the same request id.
  */
 #pragma once

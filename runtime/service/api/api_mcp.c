@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /mcp: messages, and the answers that need no run.  Acts: replies. */
-#include "runtime/service/api/api_mcp.h"
+/* POST /mcp: messages, and the answers that need no run. */
+#include "runtime/service/api/api_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "profiles/plan/plan.h"
+#include "runtime/base/loop.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/mcp/mcp_profiles.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_posted.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/base/loop.h"
 
 #define JSON_TYPE "application/json"
 
@@ -90,7 +89,7 @@ static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 void api_mcp_reply(struct exchange *x, unsigned status, struct json_writer *w)
 {
 	if (mcp_headers_accept(exchange_header(x, "Accept"), JSON_TYPE)) {
-		api_reply_json(x, status, w);
+		exchange_reply_json(x, status, w);
 		return;
 	}
 	exchange_begin_stream_of(x, API_MCP_EVENTS, NULL);

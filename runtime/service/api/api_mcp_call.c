@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of tools over HTTP.  Acts: asks the API, replies. */
+/* Calls of tools over HTTP. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/mcp/calls/mcp_call.h"
-#include "runtime/service/api/mcp_inner.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_mcp.h"
+#include "runtime/service/api/api_parts.h"
+#include "runtime/service/api/mcp_inner.h"
 #include "runtime/service/sessions/sessions.h"
 
 #define STREAM_MS 15000 /* then a reply that has not come becomes a stream, and says so again */

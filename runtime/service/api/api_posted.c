@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The validation of bodies, step by step.  Acts: reads profiles, refuses. */
-#include "runtime/service/api/api_posted.h"
+/* The validation of bodies, step by step. */
+#include "runtime/service/api/api_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

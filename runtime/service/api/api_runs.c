@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/runs and /v1/profiles.  Acts: reads profiles, queues runs, replies. */
+/* /v1/runs and /v1/profiles. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "runtime/base/text.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/api/api.h"
-#include "runtime/service/api/api_posted.h"
+#include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/queue/execution.h"
 #include "runtime/service/operations/slog.h"
+#include "runtime/service/queue/execution.h"
 
 static void take(struct posted *p, const char *id)
 {
@@ -103,7 +103,7 @@ void api_list_runs(struct api_call *c)
 		json_close_array(w);
 		json_close_object(w);
 	}
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 static void reply_run(struct api_call *c, const struct run *run)
@@ -112,7 +112,7 @@ static void reply_run(struct api_call *c, const struct run *run)
 
 	if (w)
 		put_run(w, run);
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 /* The run of another caller is not found, as one that never existed. */
@@ -148,7 +148,7 @@ void api_cancel_run(struct api_call *c)
 		json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
 		json_close_object(w);
 	}
-	api_reply_json(c->exchange, 202, w);
+	exchange_reply_json(c->exchange, 202, w);
 }
 
 /* --- profiles ---------------------------------------------------------------- */
@@ -230,5 +230,5 @@ void api_list_profiles(struct api_call *c)
 			put_profile(w, c, &entries[i]);
 	json_close_array(w);
 	json_close_object(w);
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions/ID/execs.  Acts: queues execs, replies. */
+/* /v1/sessions/ID/execs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +7,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_posted.h"
-#include "runtime/service/api/api_session_body.h"
-#include "runtime/service/api/api_sessions.h"
+#include "runtime/service/api/api_parts.h"
 #include "runtime/service/sessions/keepers.h"
 #include "runtime/service/sessions/session_json.h"
 
@@ -32,7 +30,7 @@ static void reply(struct api_call *c, unsigned status, const struct exec_entry *
 
 	if (w)
 		session_json_put_exec(w, x);
-	api_reply_json(c->exchange, status, w);
+	exchange_reply_json(c->exchange, status, w);
 }
 
 /* --- a new one ---------------------------------------------------------------- */
@@ -122,7 +120,7 @@ void api_list_execs(struct api_call *c)
 		json_close_array(w);
 		json_close_object(w);
 	}
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 void api_show_exec(struct api_call *c)
@@ -195,7 +193,7 @@ static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t acc
 		json_member_bool(w, "eof", is_end);
 		json_close_object(w);
 	}
-	api_reply_json(c->exchange, 200, w);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 static void refuse_input(struct api_call *c, enum api_code why)

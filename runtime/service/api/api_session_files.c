@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions/ID/files/PATH.  Acts: replies. */
+/* /v1/sessions/ID/files/PATH. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/service/api/api_session_body.h"
-#include "runtime/service/api/api_sessions.h"
+#include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/sessions/keepers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and queries.  Pure. */
-#include "runtime/service/api/api_target.h"
+/* Paths and queries. */
+#include "runtime/service/api/api_parts.h"
 
 #include <stdio.h>
 #include <string.h>

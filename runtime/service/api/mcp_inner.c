@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "runtime/service/api/api_sessions.h"
+#include "runtime/service/api/api_parts.h"
 
 /*
  * The handler still uses the exchange: a run that is done here is freed only when `ended` is

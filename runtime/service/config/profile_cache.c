@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles, parsed once.  Acts: reads files. */
+/* Profiles, parsed once. */
 #include "runtime/service/config/profile_cache.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve_options - the arguments of `cejail serve`.  Pure but for the help text.
+ * serve_options - the arguments of `cejail serve`.
  *
  * The options are those rows of the tables of service_config.h that have one, and the few below.
  * They are kept as text and applied after each reading of the file, so that they hold after
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/base/error.h"
 #include "runtime/service/config/service_config.h"
 
 #define SERVE_OPTIONS_MAX 64 /* given in one command line */
@@ -24,7 +25,7 @@ struct serve_options {
 	const char *config; /* NULL: SERVICE_CONFIG_FILE, or the user's, if there is one */
 	bool wants_help;
 	bool check_only; /* read and check the configuration, run nothing */
-	bool until_idle; /* end when nobody uses it: idle.h */
+	bool until_idle; /* end when nobody uses it: server.h */
 	struct serve_option given[SERVE_OPTIONS_MAX];
 	size_t count;
 };
@@ -36,3 +37,8 @@ int serve_options_apply(const struct serve_options *o, struct service_config *c,
 			struct cj_error *err);
 /* `cejail serve --help`: usage, options, and the keys of the file; to standard output. */
 void serve_options_print_help(void);
+
+/* Without the tokens (tokens.h); malloc'ed.  Fails: also when the file of --config is missing. */
+int serve_options_load(const struct serve_options *o, struct service_config **out,
+		       struct cj_error *err);
+void service_config_free(struct service_config **c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the service's configuration and the reader of its file.  Pure. */
+/* The tables of the service's configuration and the reader of its file. */
 #include "runtime/service/config/service_config.h"
 
 #include <assert.h>

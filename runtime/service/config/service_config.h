@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service_config - /etc/cejail/serve.json: tables of keys, and their reader.  Pure.
+ * service_config - /etc/cejail/serve.json: tables of keys, and their reader.
  *
  * A row is a key, an entry of cejail-serve(8) and of profiles/schema/serve.json, and, where it has
  * one, an option of `cejail serve` (serve_options.h).  Unknown keys, duplicates, values that can't

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of the values in the service's tables.  Pure. */
+/* Readers of the values in the service's tables. */
 #include "runtime/service/config/service_values.h"
 
 #include <arpa/inet.h>

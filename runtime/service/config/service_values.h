@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service_values - how the values of the service's tables are read.  Pure.
+ * service_values - how the values of the service's tables are read.
  *
  * Each takes one whole text, checks it against the row, and writes the field only on success.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections.  Acts: watches each one with the epoll loop, reads a request, passes it on, writes
- * the reply, reads the next request.  server.c accepts the connections.
+ * Connections: each is watched by the epoll loop, its request is read and passed on, the reply is
+ * written, the next request read.  server.c accepts the connections.
  *
  * Each connection has one state (enum phase), which alone decides the events that it waits for
  * (events_of).  A change from outside its own turn only marks the connection as due, and

@@ -37,6 +37,7 @@
 
 struct http;
 struct exchange;
+struct json_writer;
 
 struct http_caller {
 	bool is_tcp;
@@ -151,6 +152,8 @@ void *exchange_diverted_to(const struct exchange *x);
 void exchange_reply(struct exchange *x, const struct http_reply *reply);
 void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
 		     uint64_t retry_after_ms);
+/* The writer's value as the reply; NULL, or a writer that failed, is an internal error. */
+void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer *w);
 /* The connection ends after the next reply. */
 void exchange_end_after(struct exchange *x);
 /* One more line of the next reply's head.  Both live until then; few and short. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_head - the request line and the headers of HTTP/1.1 (RFC 9112), read strictly.  Pure.
+ * http_head - the request line and the headers of HTTP/1.1 (RFC 9112), read strictly.
  *
  * The whole head is refused when two parsers could read any byte of it differently: a control
  * character, a carriage return or line feed alone, a name that is not a token, a folded line, two
@@ -50,3 +50,40 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 
 /* NULL: there is none. */
 const char *http_head_get(const struct http_head *head, const char *name);
+
+/* --- a body in chunks (RFC 9112, section 7.1), as its bytes arrive ------------------ */
+
+#define HTTP_CHUNKS_REST_MAX 4096 /* of all extensions and trailers, which are ignored */
+
+enum chunk_state {
+	CHUNK_SIZE, /* at first */
+	CHUNK_EXTENSION,
+	CHUNK_SIZE_LF,
+	CHUNK_DATA,
+	CHUNK_DATA_CR,
+	CHUNK_DATA_LF,
+	CHUNK_TRAILER, /* at the beginning of a line */
+	CHUNK_TRAILER_LINE,
+	CHUNK_TRAILER_LF,
+	CHUNK_LAST_LF,
+	CHUNK_END
+};
+
+struct http_chunks {
+	enum chunk_state state;
+	uint64_t left; /* of the chunk */
+	unsigned digits;
+	size_t rest;
+};
+
+struct http_slice {
+	const char *bytes;
+	size_t size;
+};
+
+/*
+ * Consumes bytes of *in until there is a part of the body (*out), no bytes are left, or the body
+ * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are not chunks.
+ */
+int http_chunks_next(struct http_chunks *c, struct http_slice *in, struct http_slice *out,
+		     struct cj_error *err);

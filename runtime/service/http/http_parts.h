@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http_parts - what the files of http.h share: http.c (connections), http_receive.c (requests),
- * http_reply.c (replies), http_send.c (their bytes), http_share.c, http_inner.c (without a
- * connection).
+ * http_reply.c (replies and their bytes), http_share.c, http_inner.c (without a connection).
  */
 #pragma once
 
 #include "runtime/service/access/account.h"
 #include "runtime/service/http/http.h"
-#include "runtime/service/http/http_chunks.h"
 #include "runtime/service/http/http_head.h"
 
 #define HTTP_REPLY_HEAD_MAX 1024

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests as they arrive.  Acts: reads the connection.
+ * Requests as they arrive.
  *
  * A head is validated as a whole (http_head.h) before any header is used.  Input that is not HTTP
  * is answered once, with an error, and the connection ends.  No more of a body is read than the

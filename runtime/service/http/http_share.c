@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each caller's share of connections and of memory: requests that arrive or wait in the queue,
- * replies that wait to be read.  Pure.
+ * replies that wait to be read.
  *
  * A caller may have a quarter.  An eighth is reserved for root and the service's own uid, which may
  * have everything.  The sums are computed each time, so no counter can get out of step.

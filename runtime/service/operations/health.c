@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe, and the page /readyz.  Acts: begins runs. */
+/* The probe, and the page /readyz. */
 #include "runtime/service/operations/health.h"
 
 #include <stdarg.h>

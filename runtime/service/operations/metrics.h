@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics - counters of the service, as Prometheus text 0.0.4.  Pure but for process_*, which
- * metrics_process.c reads.
+ * metrics - counters of the service, as Prometheus text 0.0.4.
  *
  * One table of families: name, type, help, labels.  Callers can't choose the values of labels:
  * profiles are counted by name once a run was accepted, up to a limit, then as "other".
@@ -57,7 +56,7 @@ int metrics_write(const struct metrics *m, const struct gauges *g, char **out_te
 		  size_t *out_size, struct cj_error *err);
 
 /* Of this process; 0 if the kernel does not say. */
-struct process_usage {
+struct metrics_process {
 	uint64_t resident_bytes, open_fds, cpu_us;
 };
-void process_usage_look(struct process_usage *out);
+void metrics_look_at_process(struct metrics_process *out);

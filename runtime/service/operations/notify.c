@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sd_notify(3), sd_listen_fds(3) and the watchdog, by hand.  Acts. */
+/* sd_notify(3), sd_listen_fds(3) and the watchdog, by hand. */
 #include "runtime/service/operations/notify.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service's log lines.  Acts: one write(2) a line to descriptor 2. */
+/* The service's log lines. */
 #include "runtime/service/operations/slog.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifiers of requests.  Pure but for getrandom(2). */
+/* Identifiers of requests. */
 #include "runtime/service/operations/trace.h"
 
 #include <assert.h>

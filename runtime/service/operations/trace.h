@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace - the identifiers of a request in logs: X-Request-Id and W3C traceparent
- * (https://www.w3.org/TR/trace-context/).  Pure but for getrandom(2).
+ * (https://www.w3.org/TR/trace-context/).
  *
  * An identifier from the caller is used if it is well-formed, otherwise a new one is made.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How runs end: audited, counted and answered, exactly once.  Acts. */
+/* How runs end: audited, counted and answered, exactly once. */
 #include "runtime/service/queue/execution_parts.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs from the queue to their workers, and the workers' lines.  Acts. */
+/* Runs from the queue to their workers, and the workers' lines. */
 #include "runtime/service/queue/execution.h"
 
 #include <stdio.h>

@@ -16,10 +16,9 @@
 #include <sys/queue.h>
 
 #include "runtime/base/error.h"
-#include "runtime/service/worker/job.h"
 #include "runtime/run/request/request.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/queue/backoff.h"
+#include "runtime/service/worker/job.h"
 #include "runtime/service/worker/worker_conn.h"
 
 #define POOL_STARTING_MAX 2 /* at the same time: the processors are for runs first */
@@ -39,6 +38,28 @@ extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling
 
 /* Of pool_ops.spawn: not now, but soon; this is no failure. */
 #define POOL_NOT_YET EINPROGRESS
+
+/*
+ * When to try again what has failed: each pause is twice as long as the one before.  It also says
+ * which reasons are new.
+ */
+#define BACKOFF_MIN_MS 1000
+#define BACKOFF_MAX_MS 60000
+
+/* All 0: nothing has failed. */
+struct backoff {
+	uint64_t retry_at_ms, pause_ms;
+	char problem[512]; /* the last failure's reason; "": it has succeeded since */
+};
+
+/* It failed: a pause begins.  Returns whether the reason is another one than the last. */
+bool backoff_fail(struct backoff *b, uint64_t now_ms, const char *why);
+/* The same without a pause. */
+bool backoff_note(struct backoff *b, const char *why);
+/* It succeeded: the next pause is short again.  A pause that has begun goes on. */
+void backoff_succeed(struct backoff *b);
+
+bool backoff_is_over(const struct backoff *b, uint64_t now_ms);
 
 struct pool_ops {
 	int (*spawn)(void *context, const char *profile, enum tier tier, struct worker_conn **out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum of what sessions reserve.  Pure. */
+/* The sum of what sessions reserve. */
 #include "runtime/service/queue/reservation.h"
 
 #include <assert.h>

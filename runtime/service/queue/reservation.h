@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reservation - the memory that each session reserves of what all sessions may have.  Pure.
+ * reservation - the memory that each session reserves of what all sessions may have.
  *
  * A session reserves its memory limit while it is created and while one of its runs (execs) is in
  * progress.  Between them it reserves what it uses, as its jail was measured last, and at least

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three lists of runs.  Pure. */
+/* The three lists of runs. */
 #include "runtime/service/queue/runs.h"
 
 #include <assert.h>

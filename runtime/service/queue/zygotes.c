@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zygotes: which there are, and which there should be.  Decides. */
+/* Zygotes: which there are, and which there should be. */
 #include "runtime/service/queue/zygotes.h"
 
 #include <stdio.h>

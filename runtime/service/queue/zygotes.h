@@ -17,7 +17,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/queue/backoff.h"
+#include "runtime/service/queue/pool.h"
 #include "runtime/service/worker/worker_conn.h"
 
 #define ZYGOTE_FAILURES_MAX 3 /* children in a row that could not be made: it is ended */

@@ -9,7 +9,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/access/audit.h"
-#include "runtime/service/api/api_reply.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/operations/slog.h"
@@ -85,7 +84,7 @@ static void reply(struct exchange *x, unsigned status, const struct session_entr
 
 	if (w)
 		session_json_put(w, e, &now);
-	api_reply_json(x, status, w);
+	exchange_reply_json(x, status, w);
 }
 
 /* Why the session was not created.  Only its caller's own mistake is in the message. */

@@ -9,7 +9,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/service/api/api_reply.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/sessions/keeper_parts.h"
@@ -89,7 +88,7 @@ static void reply_path(struct file_operation *f, const struct json_node *result)
 		}
 		json_close_object(w);
 	}
-	api_reply_json(take_exchange(f), 200, w);
+	exchange_reply_json(take_exchange(f), 200, w);
 }
 
 static void reply_result(struct file_operation *f, const struct json_node *result)
@@ -98,7 +97,7 @@ static void reply_result(struct file_operation *f, const struct json_node *resul
 
 	if (w)
 		json_put_node(w, result);
-	api_reply_json(take_exchange(f), 200, w);
+	exchange_reply_json(take_exchange(f), 200, w);
 }
 
 /* --- streams ----------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages between server and worker.  Pure but for the memfd.
+ * The messages between server and worker.
  *
  * Each message is a table of keys, which one reader and one writer walk.  Each member is required
  * and no other one is taken: both sides are one build of one program, and a difference is a fault.

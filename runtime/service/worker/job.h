@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job - the messages between the server and a worker.  Pure, but for descriptors.
+ * job - the messages between the server and a worker.
  *
  * To the worker, once: one byte with a sealed memfd, which has a header (one line of JSON) and the
  * request's body as the caller sent it.  To the server: JSON lines, in this order:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spawner: orders in, workers out.  Acts.
+ * The spawner: orders in, workers out.
  *
  * Theory of operation
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work - what a worker does with its job: reads it, plans and runs it, sends the result.  Acts.
+ * work - what a worker does with its job: reads it, plans and runs it, sends the result.
  *
  * A worker of a run (worker.h) and a worker of an exec in a session (session/exec_worker.h) share
  * this code.  They differ in where the jail comes from.
@@ -14,11 +14,11 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/run/run_driver.h"
+#include "runtime/jail/outcome.h"
 #include "runtime/run/report/events.h"
 #include "runtime/run/request/request.h"
+#include "runtime/run/run_driver.h"
 #include "runtime/service/worker/job.h"
-#include "runtime/jail/outcome.h"
 
 struct work {
 	const char *profile;
@@ -72,3 +72,12 @@ int work_limit_life(uint64_t wall_ms, struct cj_error *err);
  * socket ends without one, which the server handles.  The caller destroys w->driver.jail.
  */
 void work_serve(struct work *w, const struct cj_error *early);
+
+/* Is it the caller's mistake: what it asked for, or input that did not fit? */
+bool work_is_callers_own(const struct work *w, const struct cj_error *e);
+
+/* Replaces the message of an error that is not the caller's own and may name the host. */
+void work_hide_host(const struct work *w, struct cj_error *e);
+
+/* Sends the summary and the result of w->outcome. */
+int work_deliver(struct work *w, struct cj_error *err);

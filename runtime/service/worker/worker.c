@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker: one jail, one request, one result; or the jail of a session.  Acts.
+ * A worker: one jail, one request, one result; or the jail of a session.
  *
  * Everything that a request does not decide happens before it: the profile is read, the plan is
  * made, and depending on the tier the jail is sealed and its interpreter waits.  The worker sends

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lines from a worker's socket.  Acts. */
+/* Reads lines from a worker's socket. */
 #include "runtime/service/worker/worker_conn.h"
 
 #include <stdlib.h>

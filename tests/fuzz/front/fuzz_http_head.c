@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/service/http/http_chunks.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

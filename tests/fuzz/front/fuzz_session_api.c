@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "runtime/run/request/request.h"
-#include "runtime/service/api/api_session_body.h"
-#include "runtime/service/api/api_target.h"
+#include "runtime/service/api/api_parts.h"
 
 #define STDIN_MAX 16
 #define TEXT_MAX  8192

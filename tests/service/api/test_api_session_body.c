@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small bodies: a lease, a signal, standard input. */
-#include "runtime/service/api/api_session_body.h"
+#include "runtime/service/api/api_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

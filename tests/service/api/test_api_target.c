@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a path and a query name: routes, files of a session, parameters. */
-#include "runtime/service/api/api_target.h"
+#include "runtime/service/api/api_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

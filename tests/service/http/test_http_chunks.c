@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/service/http/http_chunks.h"
+#include "runtime/service/http/http_head.h"
 
 struct body {
 	char text[64];

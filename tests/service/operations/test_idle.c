@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/service/operations/idle.h"
+#include "runtime/service/server.h"
 
 static void a_service_that_was_never_used_ends_after_the_patience(void **state)
 {

@@ -352,12 +352,12 @@ static void all_else_is_shown(void **state)
 
 static void the_process_reports_its_own_usage(void **state)
 {
-	struct process_usage before, after;
+	struct metrics_process before, after;
 	(void)state;
-	process_usage_look(&before);
+	metrics_look_at_process(&before);
 	int fd = dup(STDOUT_FILENO);
 	assert_true(fd >= 0);
-	process_usage_look(&after);
+	metrics_look_at_process(&after);
 	(void)close(fd);
 	assert_int_equal(after.open_fds, before.open_fds + 1);
 	assert_in_range(after.resident_bytes, 100u << 10, 1ull << 40);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: inotify_add_watch inotify_init1 */
 /* Files that a zygote has loaded: each way to change one is noticed, and nothing else is. */
-#include "runtime/service/worker/zygote_files.h"
+#include "runtime/service/worker/zygote_keeper.h"
 
 #include <fcntl.h>
 #include <poll.h>

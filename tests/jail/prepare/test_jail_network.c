@@ -27,16 +27,13 @@ int __wrap_gateway_open(bool has_dns, struct network_handles *h, struct cj_error
 				      : __real_gateway_open(has_dns, h, err);
 }
 
-int __real_uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
-			  struct cj_error *err);
-int __wrap_uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
-			  struct cj_error *err);
-int __wrap_uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
-			  struct cj_error *err)
+int __real_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err);
+int __wrap_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err);
+int __wrap_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 {
 	if (wrong == UPLINK_FAILS)
 		return cj_fail(err, ENOMEM, "make a trial");
-	return wrong == UPLINK_HANGS ? 0 : __real_uplink_proceed(u, out_decided, out_why, err);
+	return wrong == UPLINK_HANGS ? 0 : __real_uplink_proceed(u, out_decided, err);
 }
 
 int __real_sys_seccomp(unsigned operation, unsigned flags, void *args);

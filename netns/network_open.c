@@ -6,7 +6,7 @@
 
 #include "netns/relay/forward.h"
 #include "netns/network.h"
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
@@ -67,7 +67,7 @@ static int open_listeners(const struct network_spec *spec, struct network_handle
 static int open_all(const struct network_spec *spec, struct network_handles *h,
 		    struct cj_error *err)
 {
-	if (loopback_up(err) < 0)
+	if (links_raise_loopback(err) < 0)
 		return -err->code;
 	if (spec->mode == NETWORK_PUBLIC && open_jail_socket(&h->fds[SLOT_JAIL], err) < 0)
 		return -err->code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostaddrs - the addresses of this host's interfaces, also those that it gets later.  Acts.
+ * hostaddrs - the addresses of this host's interfaces, also those that it gets later.
  *
  * It subscribes before it lists, so no address is missed.  Removed addresses stay closed.
  */
@@ -30,7 +30,7 @@ enum hostaddrs_read {
 	HOSTADDRS_FULL  /* more than HOSTADDRS_MAX */
 };
 
-/* Adds the addresses in rtnetlink messages.  Pure; `bytes` is aligned to 4. */
+/* Adds the addresses in rtnetlink messages.  `bytes` is aligned to 4. */
 enum hostaddrs_read hostaddrs_read(struct hostaddrs_set *set, const void *bytes, size_t size);
 
 /* Requests the list of all addresses (RTM_GETADDR) in the network namespace of the socket.  The
@@ -39,7 +39,7 @@ int hostaddrs_ask(int route_fd);
 
 struct hostaddrs;
 
-/* Opens the subscription (non-blocking) and lists the addresses of every interface of the caller's
+/* Opens the subscription and lists the addresses of every interface of the caller's
  * network namespace.  Fails: E2BIG, more than HOSTADDRS_MAX. */
 int hostaddrs_open(struct hostaddrs **out, struct cj_error *err);
 void hostaddrs_close(struct hostaddrs **h);

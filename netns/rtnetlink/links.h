@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * links - interfaces, addresses, routes and neighbours, with libnl-route-3.  Acts.
+ * links - interfaces, addresses, routes and neighbours, with libnl-route-3.
  *
  * Works through NETLINK_ROUTE sockets that the gateway's opener made inside the namespaces, so the
  * supervisor never enters one.  Names are LINK_* (addresses.h).  Interface indexes are chosen here,
@@ -75,3 +75,30 @@ struct links_tap_spec {
 	unsigned mtu;
 };
 int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struct cj_error *err);
+
+/*
+ * links_raise_loopback - bring "lo" up in the calling process' network namespace.
+ *
+ * Runs in:  init, with CAP_NET_ADMIN over its network namespace, before the seal.
+ * Follows:  netdevice(7) SIOCSIFFLAGS.
+ */
+int links_raise_loopback(struct cj_error *err);
+
+/* Two NETLINK_ROUTE sockets, and the namespace of the second one. */
+struct links_move {
+	int from_fd, to_fd, to_netns_fd;
+};
+
+/*
+ * links_move - move the link `name`, call it `new_name` there, and bring it up.
+ *
+ * *out_index: 0, or the link's index, which counts then and not `name`.  Becomes its index there,
+ * or 0 if it is not moved.
+ * It keeps its MTU, its link address and its permanent addresses of global scope.  With "%d" in
+ * new_name the kernel chooses a number.
+ * Fails: ENODEV; EEXIST when the other namespace has such a link: nothing is moved; EINVAL for a
+ *        link that can't be moved, as `lo`.  After a later failure the link is in the other one.
+ * Follows: rtnetlink(7), linux/if_link.h IFLA_NET_NS_FD, IFLA_NEW_IFINDEX.
+ */
+int links_move(const struct links_move *where, const char *name, const char *new_name,
+	       int *out_index, struct cj_error *err);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds requests with libnl-route-3: fills an object, makes a message of it, frees the object.
- * Pure.  Without memory the message is NULL, which the batch keeps as its failure.
+ * A request is made with libnl-route-3: fill an object, make a message of it, free the object.
+ * Without memory the message is NULL, which the batch keeps as its failure.
  */
 #include "netns/rtnetlink/rtmsg.h"
 
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
@@ -16,10 +18,159 @@
 #include <netlink/route/neighbour.h>
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
-#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
+#include "netns/nftables/nfnl.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+
+/* --- the batch --- */
+
+#define ANSWER_MAX 8192 /* an RTM_NEWLINK is 2 KB; an error repeats its request */
+
+void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
+{
+	if (!msg) {
+		b->failed = ENOMEM;
+		return;
+	}
+	const struct nlmsghdr *header = nlmsg_hdr(msg);
+	size_t size = NLMSG_ALIGN(header->nlmsg_len);
+	if (b->count == RTBATCH_MESSAGES_MAX || size > RTBATCH_BYTES_MAX - b->size) {
+		b->failed = ENOBUFS;
+		nlmsg_free(msg);
+		return;
+	}
+	memcpy(b->bytes + b->size, header, header->nlmsg_len);
+	nlmsg_free(msg);
+	b->at[b->count] = b->size;
+	b->size += size;
+
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(b->what[b->count], RTBATCH_WHAT_MAX, fmt, args); /* may be cut */
+	va_end(args);
+	b->count++;
+}
+
+void rtbatch_tolerate(struct rtbatch *b, int code)
+{
+	if (!b->failed)
+		b->tolerated[b->count - 1] = code;
+}
+
+static struct nlmsghdr *message_at(const struct rtbatch *b, size_t i)
+{
+	return (struct nlmsghdr *)(void *)(b->bytes + b->at[i]);
+}
+
+static bool asks_for_link(const struct rtbatch *b, size_t i)
+{
+	return message_at(b, i)->nlmsg_type == RTM_GETLINK;
+}
+
+/* Sequence numbers start with the time, so answers that an earlier, interrupted exchange left in
+ * the socket do not match. */
+static uint32_t number_messages(struct rtbatch *b)
+{
+	uint32_t first = (uint32_t)clock_us();
+
+	for (size_t i = 0; i < b->count; i++) {
+		struct nlmsghdr *header = message_at(b, i);
+		header->nlmsg_flags |= NLM_F_REQUEST;
+		header->nlmsg_seq = first + (uint32_t)i;
+		header->nlmsg_pid = 0;
+	}
+	if (!asks_for_link(b, b->count - 1))
+		message_at(b, b->count - 1)->nlmsg_flags |= NLM_F_ACK;
+	return first;
+}
+
+/* 0: there is none. */
+static uint8_t read_byte(struct nlmsghdr *header, int attribute)
+{
+	const struct nlattr *a = nlmsg_find_attr(header, sizeof(struct ifinfomsg), attribute);
+	return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0;
+}
+
+static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
+{
+	if (header->nlmsg_type != RTM_NEWLINK || !nlmsg_valid_hdr(header, sizeof(struct ifinfomsg)))
+		return EBADMSG;
+	const struct ifinfomsg *info = nlmsg_data(header);
+	*out = (struct rtbatch_link){
+		.index = info->ifi_index,
+		.operstate = read_byte(header, IFLA_OPERSTATE),
+		.has_carrier = read_byte(header, IFLA_CARRIER) != 0,
+	};
+	return 0;
+}
+
+struct answer {
+	uint32_t first;
+	bool is_last;
+	int code; /* of the first failure */
+	size_t failed_at;
+	struct rtbatch_link link;
+};
+
+static void read_answer(const struct rtbatch *b, struct nlmsghdr *header, struct answer *a)
+{
+	size_t i = header->nlmsg_seq - a->first;
+	if (i >= b->count)
+		return;
+	/* 0: acknowledged; else a positive errno, EBADMSG for a malformed answer */
+	int code = header->nlmsg_type == NLMSG_ERROR ? nfnl_error(header) : EBADMSG;
+	if (asks_for_link(b, i) && (code == 0 || header->nlmsg_type != NLMSG_ERROR))
+		code = read_link(header, &a->link);
+	if (code != 0 && code != b->tolerated[i] && a->code == 0) {
+		a->code = code;
+		a->failed_at = i;
+	}
+	a->is_last = a->is_last || i == b->count - 1;
+}
+
+static int read_answers(int route_fd, const struct rtbatch *b, struct answer *a)
+{
+	_Alignas(4) uint8_t bytes[ANSWER_MAX];
+
+	while (!a->is_last) {
+		ssize_t size = nfnl_receive(route_fd, bytes, sizeof(bytes), 0);
+		if (size < 0)
+			return (int)-size;
+		int left = (int)size;
+		for (struct nlmsghdr *at = (void *)bytes; nlmsg_ok(at, left);
+		     at = nlmsg_next(at, &left))
+			read_answer(b, at, a);
+	}
+	return 0;
+}
+
+int rtbatch_send(int route_fd, struct rtbatch *b, struct rtbatch_link *out_link,
+		 struct cj_error *err)
+{
+	if (b->failed)
+		return cj_fail(err, b->failed, "build a netlink request");
+	struct answer a = { .first = number_messages(b) };
+	const char *last = b->what[b->count - 1];
+
+	int rc = nfnl_send(route_fd, b->bytes, b->size);
+	if (rc < 0)
+		return cj_fail(err, -rc, "%s: send to netlink", last);
+	int code = read_answers(route_fd, b, &a);
+	if (code != 0)
+		return cj_fail(err, code, "%s: receive from netlink", last);
+	if (a.code != 0)
+		return cj_fail(err, a.code, "%s", b->what[a.failed_at]);
+	if (out_link)
+		*out_link = a.link;
+	return 0;
+}
+
+/* --- requests --- */
 
 static void put_addr(struct nl_addr **a)
 {
@@ -49,14 +200,10 @@ static void put_route(struct rtnl_route **r)
 #define auto_neigh   __attribute__((cleanup(put_neigh))) struct rtnl_neigh
 #define auto_route   __attribute__((cleanup(put_route))) struct rtnl_route
 
-static int family_of(const struct ip *ip)
-{
-	return ip->family == 4 ? AF_INET : AF_INET6;
-}
-
 static struct nl_addr *addr_of(const struct ip *ip, uint8_t bits)
 {
-	struct nl_addr *a = nl_addr_build(family_of(ip), ip->bytes, ip_size(ip));
+	struct nl_addr *a =
+	    nl_addr_build(ip->family == 4 ? AF_INET : AF_INET6, ip->bytes, ip_size(ip));
 	if (a)
 		nl_addr_set_prefixlen(a, bits);
 	return a;
@@ -140,15 +287,6 @@ void rtmsg_delete(struct rtbatch *b, const struct rtmsg_link *link)
 	rtbatch_add(b, msg, "remove '%s'", link->name);
 }
 
-static void no_autoconfiguration(struct rtbatch *b, const struct rtmsg_link *link)
-{
-	auto_link *l = change_of(link);
-	bool is_whole = l && rtnl_link_inet6_set_addr_gen_mode(l, IN6_ADDR_GEN_MODE_NONE) == 0;
-	rtbatch_add(b, is_whole ? change_request(l) : NULL,
-		    "turn off the IPv6 autoconfiguration of '%s'", link->name);
-	rtbatch_tolerate(b, EAFNOSUPPORT); /* a kernel without IPv6 has nothing to turn off */
-}
-
 void rtmsg_configure(struct rtbatch *b, const struct rtmsg_link *link,
 		     const struct rtmsg_setting *settings, size_t n)
 {
@@ -158,7 +296,12 @@ void rtmsg_configure(struct rtbatch *b, const struct rtmsg_link *link,
 		is_whole =
 		    rtnl_link_inet_set_conf(l, (unsigned)settings[i].key, settings[i].value) == 0;
 	rtbatch_add(b, is_whole ? change_request(l) : NULL, "set net.ipv4.conf.%s", link->name);
-	no_autoconfiguration(b, link);
+
+	auto_link *six = change_of(link);
+	is_whole = six && rtnl_link_inet6_set_addr_gen_mode(six, IN6_ADDR_GEN_MODE_NONE) == 0;
+	rtbatch_add(b, is_whole ? change_request(six) : NULL,
+		    "turn off the IPv6 autoconfiguration of '%s'", link->name);
+	rtbatch_tolerate(b, EAFNOSUPPORT); /* a kernel without IPv6 has nothing to turn off */
 }
 
 void rtmsg_up(struct rtbatch *b, const struct rtmsg_link *link, unsigned mtu)
@@ -203,20 +346,6 @@ static struct nl_msg *route_request(struct rtnl_route *r)
 	return r && rtnl_route_build_add_request(r, flags, &msg) == 0 ? msg : NULL;
 }
 
-/* The kernel adds the local route of an IPv6 address from a work queue, even without duplicate
- * detection.  Until then it would drop the first packets, so the route is added here. */
-static void route_local(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip)
-{
-	char text[IP_TEXT_MAX];
-	auto_route *r = route_over(link, ip, all_bits(ip), NULL);
-	if (r) {
-		rtnl_route_set_type(r, RTN_LOCAL);
-		rtnl_route_set_table(r, RT_TABLE_LOCAL);
-		rtnl_route_set_scope(r, RT_SCOPE_HOST);
-	}
-	rtbatch_add(b, route_request(r), "add the local route of %s", ip_format(ip, text));
-}
-
 void rtmsg_address(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
 		   uint8_t bits)
 {
@@ -233,8 +362,18 @@ void rtmsg_address(struct rtbatch *b, const struct rtmsg_link *link, const struc
 			msg = NULL;
 	}
 	rtbatch_add(b, msg, "give '%s' the address %s/%u", link->name, ip_format(ip, text), bits);
-	if (ip->family == 6)
-		route_local(b, link, ip);
+	if (ip->family != 6)
+		return;
+
+	/* The kernel adds the local route of an IPv6 address from a work queue, even without
+	 * duplicate detection.  Until then it would drop the first packets, so it is added here. */
+	auto_route *r = route_over(link, ip, all_bits(ip), NULL);
+	if (r) {
+		rtnl_route_set_type(r, RTN_LOCAL);
+		rtnl_route_set_table(r, RT_TABLE_LOCAL);
+		rtnl_route_set_scope(r, RT_SCOPE_HOST);
+	}
+	rtbatch_add(b, route_request(r), "add the local route of %s", ip_format(ip, text));
 }
 
 void rtmsg_neighbour(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,

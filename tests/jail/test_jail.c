@@ -6,7 +6,7 @@
 /* WRAP: record_open_dir idmap_choose cgroup_find cgroup_make sys_clone3 idmap_write */
 /* WRAP: record_create record_complete */
 /* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
-/* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_counts rootfs_mask_proc */
+/* WRAP: rootfs_build rootfs_enter links_raise_loopback privileges_limit_counts rootfs_mask_proc */
 /* WRAP: privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new landlock_apply privileges_drop */
 /* WRAP: filter_load stages_enter */
@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
@@ -82,7 +82,7 @@ FAILS(rootfs_build,
       (const struct rootfs_spec *spec, struct rootfs_sources **sources, struct cj_error *err),
       (spec, sources, err))
 FAILS(rootfs_enter, (int fd, struct cj_error *err), (fd, err))
-FAILS(loopback_up, (struct cj_error * err), (err))
+FAILS(links_raise_loopback, (struct cj_error * err), (err))
 FAILS(privileges_limit_counts, (struct cj_error * err), (err))
 FAILS(privileges_nest, (uid_t uid, gid_t gid, struct cj_error *err), (uid, gid, err))
 FAILS(rootfs_mask_proc, (struct cj_error * err), (err))
@@ -162,7 +162,7 @@ static const struct {
 	{ "privileges_become", "id map" },
 	{ "rootfs_build", "root" },
 	{ "rootfs_enter", "root" },
-	{ "loopback_up", "network" },
+	{ "links_raise_loopback", "network" },
 	{ "privileges_limit_counts", "proc" },
 	{ "rootfs_mask_proc", "proc" },
 	{ "rootfs_open_handles", "handles" },

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
@@ -114,7 +114,7 @@ static int time_enter(struct init *in, struct cj_error *err)
 
 static int loopback_enter(struct init *in, struct cj_error *err)
 {
-	return is_new(in, OCI_NS_NETWORK) ? loopback_up(err) : 0;
+	return is_new(in, OCI_NS_NETWORK) ? links_raise_loopback(err) : 0;
 }
 
 static int hooks_enter(struct init *in, struct cj_error *err)

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "netns/rtnetlink/link_move.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 
 #define OWN_NETNS "/proc/self/ns/net"
@@ -55,10 +55,10 @@ int net_devices_move(const struct oci_linux *config, int init_pidfd, struct aren
 	from_fd = open_route(err);
 	if (from_fd < 0 || enter_and_open(init_pidfd, &netns_fd, &out->there_fd, err) < 0)
 		return cj_wrap(err, "linux.netDevices");
-	const struct link_move where = { from_fd, out->there_fd, netns_fd };
+	const struct links_move where = { from_fd, out->there_fd, netns_fd };
 	for (size_t i = 0; i < config->nnet_devices; i++) {
 		const struct oci_net_device *d = &config->net_devices[i];
-		if (link_move(&where, d->host_name, d->name, &out->indexes[i], err) < 0)
+		if (links_move(&where, d->host_name, d->name, &out->indexes[i], err) < 0)
 			return cj_wrap(err, "linux.netDevices");
 	}
 	return 0;
@@ -73,12 +73,12 @@ int net_devices_return(const struct oci_linux *config, const struct net_devices 
 		return 0;
 	if (open_there(&netns_fd, &here_fd, err) < 0)
 		return cj_wrap(err, "linux.netDevices");
-	const struct link_move where = { moved->there_fd, here_fd, netns_fd };
+	const struct links_move where = { moved->there_fd, here_fd, netns_fd };
 	for (size_t i = 0; i < config->nnet_devices; i++) {
 		const struct oci_net_device *d = &config->net_devices[i];
 		struct cj_error failed = { 0 };
 		int index = moved->indexes[i];
-		if (index > 0 && link_move(&where, d->name, d->host_name, &index, &failed) < 0)
+		if (index > 0 && links_move(&where, d->name, d->host_name, &index, &failed) < 0)
 			*err = failed;
 	}
 	return err->code != 0 ? cj_wrap(err, "linux.netDevices: give them back") : 0;

@@ -18,7 +18,7 @@ struct net_devices {
  * namespace that stays.  With it the kernel removes virtual devices, and moves the others to the
  * first network namespace of the machine.
  * Runs in:  create; it is in the container's namespace for a moment.
- * Fails:    EPERM without CAP_NET_ADMIN over both namespaces; link_move().
+ * Fails:    EPERM without CAP_NET_ADMIN over both namespaces; links_move().
  */
 int net_devices_move(const struct oci_linux *config, int init_pidfd, struct arena *a,
 		     struct net_devices *out, struct cj_error *err);

@@ -26,7 +26,7 @@
 #include "netns/rtnetlink/rtmsg.h"
 #include "tests/fuzz/bytes.h"
 
-/* WRAP: sendto send recv recvmsg recvfrom getsockname setsockopt poll socket clock_gettime */
+/* WRAP: sendto recvmsg getsockname setsockopt poll socket clock_gettime */
 
 #define PORT 7 /* ours */
 
@@ -45,17 +45,11 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags, const s
 	return (ssize_t)size;
 }
 
-ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
-ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
-{
-	return __wrap_sendto(fd, bytes, size, flags, NULL, 0);
-}
-
 /* The next datagram; its whole size, which may be more than there is room for. */
-static ssize_t answer(void *out, size_t room, bool *out_ours, int nothing)
+static ssize_t answer(void *out, size_t room, bool *out_ours)
 {
 	if (answers.left == 0) {
-		errno = nothing;
+		errno = EAGAIN;
 		return -1;
 	}
 	*out_ours = bytes_u8(&answers) != 255;
@@ -65,34 +59,12 @@ static ssize_t answer(void *out, size_t room, bool *out_ours, int nothing)
 	return (ssize_t)one.left;
 }
 
-ssize_t __wrap_recv(int fd, void *out, size_t room, int flags);
-ssize_t __wrap_recv(int fd, void *out, size_t room, int flags)
-{
-	(void)fd, (void)flags;
-	bool is_ours;
-	ssize_t size = answer(out, room, &is_ours, ENOBUFS);
-	return size > (ssize_t)room ? (ssize_t)room : size;
-}
-
-ssize_t __wrap_recvfrom(int fd, void *out, size_t room, int flags, struct sockaddr *from,
-			socklen_t *from_size);
-ssize_t __wrap_recvfrom(int fd, void *out, size_t room, int flags, struct sockaddr *from,
-			socklen_t *from_size)
-{
-	(void)fd, (void)flags;
-	bool is_ours = false;
-	ssize_t size = answer(out, room, &is_ours, EAGAIN);
-	*(struct sockaddr_nl *)from = (struct sockaddr_nl){ .nl_pid = is_ours ? 0 : 4711 };
-	*from_size = sizeof(struct sockaddr_nl);
-	return size > (ssize_t)room ? (ssize_t)room : size;
-}
-
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	(void)fd, (void)flags;
 	bool is_ours = false;
-	ssize_t size = answer(msg->msg_iov->iov_base, msg->msg_iov->iov_len, &is_ours, EAGAIN);
+	ssize_t size = answer(msg->msg_iov->iov_base, msg->msg_iov->iov_len, &is_ours);
 	((struct sockaddr_nl *)msg->msg_name)->nl_pid = is_ours ? 0 : 4711;
 	msg->msg_flags = size > (ssize_t)msg->msg_iov->iov_len ? MSG_TRUNC : 0;
 	return size > (ssize_t)msg->msg_iov->iov_len ? (ssize_t)msg->msg_iov->iov_len : size;

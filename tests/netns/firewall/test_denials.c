@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 #include "tests/netns/script.h"
@@ -605,7 +605,7 @@ static void enter_namespace(struct child *c)
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		leave(c, CHILD_SKIPS, "no user or network namespaces here");
 	expect(c, put_file("/proc/self/uid_map", map));
-	expect(c, loopback_up(&err) == 0);
+	expect(c, links_raise_loopback(&err) == 0);
 	run_nft(c, rules, NULL);
 	c->log_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	expect(c, c->log_fd >= 0);

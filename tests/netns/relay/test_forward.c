@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "tests/failing.h"
 #include "tests/netns/turns.h"
@@ -67,7 +67,7 @@ static int host_fd = -1, jail_fd = -1; /* network namespaces; -1: refused here *
 static int new_namespace(int flags)
 {
 	struct cj_error err = { 0 };
-	if (unshare(flags) < 0 || loopback_up(&err) < 0)
+	if (unshare(flags) < 0 || links_raise_loopback(&err) < 0)
 		return -1;
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }

@@ -24,7 +24,7 @@
 #include "netns/relay/resolv_conf.h"
 #include "netns/relay/resolver_message.h"
 #include "netns/relay/resolver_state.h"
-#include "netns/rtnetlink/loopback.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "tests/netns/turns.h"
 #include "tests/patience.h"
@@ -61,7 +61,8 @@ static bool has_namespace;
 static void make_namespace(void)
 {
 	struct cj_error err = { 0 };
-	has_namespace = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && loopback_up(&err) == 0;
+	has_namespace = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 &&
+			links_raise_loopback(&err) == 0;
 }
 
 /* --- messages -------------------------------------------------------------------- */

@@ -92,13 +92,6 @@ bool session_cgroup_has_room(const struct session *s)
 	return pids == 0 || pids >= SPARE_PIDS || s->jail->cgroup.enforced[CGROUP_PIDS];
 }
 
-static bool read_number(const struct cgroup *c, const char *file, uint64_t *out)
-{
-	char text[64];
-	return c->dir_fd >= 0 && system_file_read(c->dir_fd, file, text, sizeof(text)) > 0 &&
-	       cgroup_text_number(text, out);
-}
-
 /*
  * The kernel counts the spare, too.  A peak that has grown is from the time since the last call.
  * If it has not grown, the session may have had as many processes without a spare as before with
@@ -119,7 +112,7 @@ void session_cgroup_make_room(struct session *s, bool has_spare)
 	const struct cgroup *c = &s->jail->cgroup;
 	uint64_t peak = 0;
 	char text[24];
-	if (read_number(c, "pids.peak", &peak))
+	if (cgroup_read_number(c->dir_fd, "pids.peak", &peak))
 		session_cgroup_count_pids(s, peak, !has_spare);
 	if (s->jail->plan->limits.pids == 0 || !c->enforced[CGROUP_PIDS])
 		return;
@@ -161,7 +154,8 @@ bool session_cgroup_is_out_of_memory(struct session *s)
 			continue;
 		if (!is_victim(&slot->leaf, &peak_bytes)) {
 			uint64_t current_bytes = 0;
-			(void)read_number(&slot->leaf, "memory.current", &current_bytes);
+			(void)cgroup_read_number(slot->leaf.dir_fd, "memory.current",
+						 &current_bytes);
 			others_bytes += current_bytes;
 			continue;
 		}

@@ -13,9 +13,11 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/kernel/cgroup/cgroup.h"
 
-#define NS_PER_US 1000
-#define KEY_MAX   64
+#define NS_PER_US       1000
+#define KEY_MAX         64
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A file that may be long: memory.stat, io.stat. */
 #define STAT_MAX 65536
@@ -24,21 +26,6 @@ struct stat_text {
 };
 
 /* --- the lines of memory.stat and io.stat ------------------------------------------------- */
-
-/* Digits up to one of `ends`: where they end, or NULL. */
-static const char *take_digits(const char *at, const char *ends, uint64_t *out)
-{
-	uint64_t value = 0;
-	const char *first = at;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return NULL;
-	if (at == first || (*at != '\0' && !strchr(ends, *at)))
-		return NULL;
-	*out = value;
-	return at;
-}
 
 static const char *next_line(const char *at)
 {
@@ -54,7 +41,7 @@ static void write_raw(struct json_writer *w, const char *text)
 		uint64_t value;
 		size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
 		if (size == 0 || size >= sizeof(key) || text[size] != ' ' ||
-		    !take_digits(text + size + 1, "\n", &value))
+		    !cgroup_text_digits(text + size + 1, "\n", &value))
 			continue;
 		memcpy(key, text, size);
 		key[size] = '\0';
@@ -90,12 +77,12 @@ static void write_words(struct json_writer *w, const char *at, uint64_t major, u
 {
 	while (*at == ' ') {
 		at++;
-		for (size_t i = 0; i < sizeof(io_keys) / sizeof(io_keys[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(io_keys); i++) {
 			const struct io_key *k = &io_keys[i];
 			size_t size = strlen(k->key);
 			uint64_t value;
 			if (k->kind == kind && strncmp(at, k->key, size) == 0 &&
-			    take_digits(at + size, " \n", &value))
+			    cgroup_text_digits(at + size, " \n", &value))
 				write_item(w, major, minor, k->operation, value);
 		}
 		at += strcspn(at, " \n");
@@ -110,21 +97,14 @@ static void write_devices(struct json_writer *w, const char *text, enum io_kind 
 {
 	for (; *text; text = next_line(text)) {
 		uint64_t major = 0, minor = 0;
-		const char *at = take_digits(text, ":", &major);
-		at = at && *at == ':' ? take_digits(at + 1, " \n", &minor) : NULL;
+		const char *at = cgroup_text_digits(text, ":", &major);
+		at = at && *at == ':' ? cgroup_text_digits(at + 1, " \n", &minor) : NULL;
 		if (at)
 			write_words(w, at, major, minor, kind);
 	}
 }
 
 /* --- the counters -------------------------------------------------------------------------- */
-
-static bool read_number(int dir_fd, const char *file, uint64_t *out)
-{
-	char text[64];
-	return system_file_read(dir_fd, file, text, sizeof(text)) > 0 &&
-	       cgroup_text_number(text, out);
-}
 
 /* A limit; without one it is UINT64_MAX, as other runtimes print it. */
 static bool read_limit(int dir_fd, const char *file, uint64_t *out)
@@ -137,40 +117,51 @@ static bool read_limit(int dir_fd, const char *file, uint64_t *out)
 	return true;
 }
 
-static void put_value(struct json_writer *w, const char *text, const char *name, const char *key,
-		      uint64_t factor)
+struct counter {
+	const char *name, *key; /* in JSON; in the file */
+	uint64_t factor;
+};
+
+static void put_counters(struct json_writer *w, const char *text, const struct counter *rows,
+			 size_t count)
 {
-	uint64_t value;
-	if (cgroup_text_value(text, key, &value) && !__builtin_mul_overflow(value, factor, &value))
-		json_member_u64(w, name, value);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value;
+		if (cgroup_text_value(text, rows[i].key, &value) &&
+		    !__builtin_mul_overflow(value, rows[i].factor, &value))
+			json_member_u64(w, rows[i].name, value);
+	}
 }
+static const struct counter failures[] = { { "failcnt", "max", 1 } };
 
 static void write_cpu(struct json_writer *w, int dir_fd)
 {
+	static const struct counter usage[] = {
+		{ "total", "usage_usec", NS_PER_US },
+		{ "user", "user_usec", NS_PER_US },
+		{ "kernel", "system_usec", NS_PER_US },
+	};
+	static const struct counter throttling[] = {
+		{ "periods", "nr_periods", 1 },
+		{ "throttledPeriods", "nr_throttled", 1 },
+		{ "throttledTime", "throttled_usec", NS_PER_US },
+	};
 	char text[SYSTEM_FILE_SMALL];
 	if (system_file_read(dir_fd, "cpu.stat", text, sizeof(text)) <= 0)
 		return;
-	json_put_key(w, "cpu");
-	json_open_object(w);
-	json_put_key(w, "usage");
-	json_open_object(w);
-	put_value(w, text, "total", "usage_usec", NS_PER_US);
-	put_value(w, text, "user", "user_usec", NS_PER_US);
-	put_value(w, text, "kernel", "system_usec", NS_PER_US);
+	json_open_member_object(w, "cpu");
+	json_open_member_object(w, "usage");
+	put_counters(w, text, usage, COUNT_OF(usage));
 	json_close_object(w);
-	json_put_key(w, "throttling");
-	json_open_object(w);
-	put_value(w, text, "periods", "nr_periods", 1);
-	put_value(w, text, "throttledPeriods", "nr_throttled", 1);
-	put_value(w, text, "throttledTime", "throttled_usec", NS_PER_US);
+	json_open_member_object(w, "throttling");
+	put_counters(w, text, throttling, COUNT_OF(throttling));
 	json_close_object(w);
 	json_close_object(w);
 }
 
 static void write_entry(struct json_writer *w, const char *name, uint64_t limit, uint64_t usage)
 {
-	json_put_key(w, name);
-	json_open_object(w);
+	json_open_member_object(w, name);
 	json_member_u64(w, "limit", limit);
 	json_member_u64(w, "usage", usage);
 }
@@ -187,13 +178,13 @@ static void write_memory_usage(struct json_writer *w, int dir_fd, uint64_t usage
 	char events[SYSTEM_FILE_SMALL];
 	(void)read_limit(dir_fd, "memory.max", &limit); /* absent: none */
 	write_entry(w, "usage", limit, usage);
-	if (read_number(dir_fd, "memory.peak", &peak))
+	if (cgroup_read_number(dir_fd, "memory.peak", &peak))
 		json_member_u64(w, "max", peak);
 	if (system_file_read(dir_fd, "memory.events", events, sizeof(events)) > 0)
-		put_value(w, events, "failcnt", "max", 1);
+		put_counters(w, events, failures, 1);
 	json_close_object(w);
 
-	if (!read_number(dir_fd, "memory.swap.current", &swap))
+	if (!cgroup_read_number(dir_fd, "memory.swap.current", &swap))
 		return;
 	(void)read_limit(dir_fd, "memory.swap.max", &swap_limit); /* absent: none */
 	write_entry(w, "swap", add_limits(limit, swap_limit), add_limits(usage, swap));
@@ -202,16 +193,15 @@ static void write_memory_usage(struct json_writer *w, int dir_fd, uint64_t usage
 
 static void write_memory(struct json_writer *w, int dir_fd, struct stat_text *stat)
 {
+	static const struct counter cache[] = { { "cache", "file", 1 } };
 	uint64_t usage;
-	if (!read_number(dir_fd, "memory.current", &usage))
+	if (!cgroup_read_number(dir_fd, "memory.current", &usage))
 		return;
-	json_put_key(w, "memory");
-	json_open_object(w);
+	json_open_member_object(w, "memory");
 	write_memory_usage(w, dir_fd, usage);
 	if (system_file_read(dir_fd, "memory.stat", stat->text, STAT_MAX) > 0) {
-		put_value(w, stat->text, "cache", "file", 1);
-		json_put_key(w, "raw");
-		json_open_object(w);
+		put_counters(w, stat->text, cache, 1);
+		json_open_member_object(w, "raw");
 		write_raw(w, stat->text);
 		json_close_object(w);
 	}
@@ -221,12 +211,11 @@ static void write_memory(struct json_writer *w, int dir_fd, struct stat_text *st
 static void write_pids(struct json_writer *w, int dir_fd)
 {
 	uint64_t current, limit;
-	if (!read_number(dir_fd, "pids.current", &current))
+	if (!cgroup_read_number(dir_fd, "pids.current", &current))
 		return;
-	json_put_key(w, "pids");
-	json_open_object(w);
+	json_open_member_object(w, "pids");
 	json_member_u64(w, "current", current);
-	if (read_number(dir_fd, "pids.max", &limit))
+	if (cgroup_read_number(dir_fd, "pids.max", &limit))
 		json_member_u64(w, "limit", limit);
 	json_close_object(w);
 }
@@ -235,14 +224,11 @@ static void write_io(struct json_writer *w, int dir_fd, struct stat_text *stat)
 {
 	if (system_file_read(dir_fd, "io.stat", stat->text, STAT_MAX) < 0)
 		return;
-	json_put_key(w, "blkio");
-	json_open_object(w);
-	json_put_key(w, "ioServiceBytesRecursive");
-	json_open_array(w);
+	json_open_member_object(w, "blkio");
+	json_open_member_array(w, "ioServiceBytesRecursive");
 	write_devices(w, stat->text, IO_BYTES);
 	json_close_array(w);
-	json_put_key(w, "ioServicedRecursive");
-	json_open_array(w);
+	json_open_member_array(w, "ioServicedRecursive");
 	write_devices(w, stat->text, IO_REQUESTS);
 	json_close_array(w);
 	json_close_object(w);
@@ -254,15 +240,14 @@ static void write_page_size(struct json_writer *w, int dir_fd, const char *size,
 	char file[64], events[SYSTEM_FILE_SMALL];
 	uint64_t usage;
 	(void)snprintf(file, sizeof(file), "hugetlb.%.*s.current", length, size);
-	if (!read_number(dir_fd, file, &usage))
+	if (!cgroup_read_number(dir_fd, file, &usage))
 		return;
 	(void)snprintf(file, sizeof(file), "%.*s", length, size);
-	json_put_key(w, file);
-	json_open_object(w);
+	json_open_member_object(w, file);
 	json_member_u64(w, "usage", usage);
 	(void)snprintf(file, sizeof(file), "hugetlb.%.*s.events", length, size);
 	if (system_file_read(dir_fd, file, events, sizeof(events)) > 0)
-		put_value(w, events, "failcnt", "max", 1);
+		put_counters(w, events, failures, 1);
 	json_close_object(w);
 }
 
@@ -280,8 +265,7 @@ static void write_huge_pages(struct json_writer *w, int dir_fd)
 		if (!end || strcmp(end, ".current") != 0)
 			continue;
 		if (!is_open) {
-			json_put_key(w, "hugetlb");
-			json_open_object(w);
+			json_open_member_object(w, "hugetlb");
 		}
 		is_open = true;
 		write_page_size(w, dir_fd, size, (int)(end - size));

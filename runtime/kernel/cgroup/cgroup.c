@@ -271,7 +271,7 @@ uint64_t cgroup_inode(const struct cgroup *c)
 
 /* --- evidence ------------------------------------------------------------------------- */
 
-static bool read_number(int dir_fd, const char *file, uint64_t *out)
+bool cgroup_read_number(int dir_fd, const char *file, uint64_t *out)
 {
 	char text[64];
 	return system_file_read(dir_fd, file, text, sizeof(text)) > 0 &&
@@ -282,7 +282,7 @@ static void read_memory(int dir_fd, struct cgroup_usage *out)
 {
 	char text[SYSTEM_FILE_SMALL];
 	uint64_t group_kills = 0;
-	out->has_memory_peak = read_number(dir_fd, "memory.peak", &out->memory_peak_bytes);
+	out->has_memory_peak = cgroup_read_number(dir_fd, "memory.peak", &out->memory_peak_bytes);
 	if (system_file_read(dir_fd, "memory.events", text, sizeof(text)) <= 0)
 		return;
 	(void)cgroup_text_value(text, "oom", &out->own_ooms); /* absent: stays 0 */
@@ -296,7 +296,7 @@ uint64_t cgroup_memory_bytes(const struct cgroup *c)
 {
 	char text[2 * SYSTEM_FILE_SMALL];
 	uint64_t bytes, cached_bytes;
-	if (c->dir_fd < 0 || !read_number(c->dir_fd, "memory.current", &bytes) ||
+	if (c->dir_fd < 0 || !cgroup_read_number(c->dir_fd, "memory.current", &bytes) ||
 	    system_file_read(c->dir_fd, "memory.stat", text, sizeof(text)) <= 0 ||
 	    !cgroup_text_value(text, "inactive_file", &cached_bytes))
 		return UINT64_MAX;
@@ -316,7 +316,7 @@ static uint64_t read_pids_max_hits(int dir_fd)
 static void read_pids(const struct cgroup *c, struct cgroup_usage *out)
 {
 	uint64_t of_init = read_pids_max_hits(c->init_fd);
-	out->has_pids_peak = read_number(c->dir_fd, "pids.peak", &out->pids_peak);
+	out->has_pids_peak = cgroup_read_number(c->dir_fd, "pids.peak", &out->pids_peak);
 	out->pids_max_hits = read_pids_max_hits(c->dir_fd);
 	out->pids_max_hits = of_init > out->pids_max_hits ? of_init : out->pids_max_hits;
 }
@@ -346,9 +346,10 @@ static bool has_room(const char *path, uint64_t pids)
 {
 	uint64_t max = 0, current = 0;
 	auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || !read_number(fd, "pids.max", &max))
+	if (fd < 0 || !cgroup_read_number(fd, "pids.max", &max))
 		return true;
-	return read_number(fd, "pids.current", &current) && current <= max && max - current >= pids;
+	return cgroup_read_number(fd, "pids.current", &current) && current <= max &&
+	       max - current >= pids;
 }
 
 bool cgroup_has_room_above(const struct cgroup *c, uint64_t pids)

@@ -110,6 +110,9 @@ bool cgroup_destroy(struct cgroup *c);
 /* Only forgets it: it ends with the leaf above.  *c is CGROUP_NULL then. */
 void cgroup_close(struct cgroup *c);
 
+/* The number in a file of the cgroup; false: there is none ("max"), or no such file. */
+bool cgroup_read_number(int dir_fd, const char *file, uint64_t *out);
+
 /* Counters.  One that the kernel does not have stays 0, and its `has` member is false. */
 struct cgroup_usage {
 	bool has_memory_peak, has_pids_peak, has_cpu;

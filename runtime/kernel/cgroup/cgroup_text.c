@@ -206,19 +206,18 @@ bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 	return size > 0 && size < CGROUP_PATH_MAX;
 }
 
-/* Digits up to the end of the line. */
-static bool take_number(const char *at, uint64_t *out)
+const char *cgroup_text_digits(const char *at, const char *ends, uint64_t *out)
 {
 	uint64_t value = 0;
-	const char *digits = at;
+	const char *first = at;
 	for (; *at >= '0' && *at <= '9'; at++)
 		if (__builtin_mul_overflow(value, 10u, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return false;
-	if (at == digits || (*at != '\n' && *at != '\0'))
-		return false;
+			return NULL;
+	if (at == first || (*at != '\0' && !strchr(ends, *at)))
+		return NULL;
 	*out = value;
-	return true;
+	return at;
 }
 
 bool cgroup_text_value(const char *text, const char *key, uint64_t *out)
@@ -226,7 +225,7 @@ bool cgroup_text_value(const char *text, const char *key, uint64_t *out)
 	size_t size = strlen(key);
 	while (*text != '\0') {
 		if (strncmp(text, key, size) == 0 && text[size] == ' ')
-			return take_number(text + size + 1, out);
+			return cgroup_text_number(text + size + 1, out);
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
@@ -235,7 +234,7 @@ bool cgroup_text_value(const char *text, const char *key, uint64_t *out)
 
 bool cgroup_text_number(const char *text, uint64_t *out)
 {
-	return take_number(text, out);
+	return cgroup_text_digits(text, "\n", out) != NULL;
 }
 
 bool cgroup_text_has_word(const char *text, const char *word)
@@ -257,7 +256,7 @@ size_t cgroup_text_pids(const char *text, pid_t *out, size_t max)
 	const char *end;
 	while (count < max && (end = strchr(text, '\n')) != NULL) {
 		uint64_t pid;
-		if (take_number(text, &pid) && pid <= INT32_MAX)
+		if (cgroup_text_number(text, &pid) && pid <= INT32_MAX)
 			out[count++] = (pid_t)pid;
 		text = end + 1;
 	}

@@ -63,6 +63,9 @@ bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 /* The number behind "key " at the beginning of a line (memory.events, cpu.stat, ...). */
 bool cgroup_text_value(const char *text, const char *key, uint64_t *out);
 
+/* Digits up to one of `ends` or to the end: where they end, or NULL. */
+const char *cgroup_text_digits(const char *at, const char *ends, uint64_t *out);
+
 /* A file that is one number ("max" and anything else: false). */
 bool cgroup_text_number(const char *text, uint64_t *out);
 

@@ -20,33 +20,136 @@
 #define POLL_SLICE_MS  50 /* in case a notification is missed; killed processes leave within a few */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-static DIR *open_dir(int dir_fd)
+static int no_memory(struct cj_error *err)
 {
-	auto_fd int fd = openat(dir_fd, ".", TREE_DIRECTORY);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (dir)
-		(void)take_fd(&fd); /* dir's now: fdopendir(3) */
-	return dir;
+	return cj_fail(err, ENOMEM, "walk through nested cgroups");
 }
+
+static bool is_gone(int code)
+{
+	return code == ENOENT || code == ENODEV;
+}
+
+/* --- the walk ------------------------------------------------------------------------------ */
+
+/*
+ * It holds one descriptor, however deep a container nests its cgroups.  The names of a level are
+ * read at once: a position in a directory is a hash of a name, and the container can choose names
+ * of one hash.
+ */
+struct child {
+	struct child *next;
+	const char *name;
+};
+
+struct level {
+	struct level *above;
+	struct child *left;    /* still to be entered */
+	struct child *entered; /* the one below which the walk is */
+};
+
+struct walk {
+	/* What is done in each cgroup before those below it; NULL: nothing. */
+	int (*visit)(struct walk *w, struct cj_error *err);
+	bool removes;  /* each cgroup below the first, when the walk leaves it */
+	bool is_over;  /* set by visit */
+	void *context; /* visit's */
+
+	struct arena arena;
+	int fd; /* of the lowest level */
+	struct level *level;
+};
+
+static void walk_fini(struct walk *w)
+{
+	cj_close(&w->fd);
+	arena_fini(&w->arena);
+}
+#define auto_walk __attribute__((cleanup(walk_fini)))
 
 /* A cgroup contains files and cgroups only. */
-static const char *next_child(DIR *dir)
+static int list_children(struct walk *w, struct level *level, struct cj_error *err)
 {
-	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") != 0 &&
-		    strcmp(e->d_name, "..") != 0)
-			return e->d_name;
-	return NULL;
+	auto_fd int fd = openat(w->fd, ".", TREE_DIRECTORY);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return is_gone(errno) ? 0 : cj_fail(err, errno, "list the cgroups in a cgroup");
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		if (e->d_type != DT_DIR || strcmp(e->d_name, ".") == 0 ||
+		    strcmp(e->d_name, "..") == 0)
+			continue;
+		struct child *child = arena_alloc(&w->arena, sizeof(*child));
+		const char *name = arena_strdup(&w->arena, e->d_name);
+		if (!child || !name)
+			return no_memory(err);
+		*child = (struct child){ level->left, name };
+		level->left = child;
+	}
+	return 0;
 }
 
-static int go_up(int *fd)
+/* w->fd is a cgroup that was not visited yet. */
+static int begin_level(struct walk *w, struct cj_error *err)
 {
-	int parent_fd = openat(*fd, "..", TREE_DIRECTORY);
+	struct level *level = arena_alloc(&w->arena, sizeof(*level));
+	if (!level)
+		return no_memory(err);
+	*level = (struct level){ .above = w->level };
+	w->level = level;
+	int rc = w->visit ? w->visit(w, err) : 0;
+	return rc < 0 ? rc : list_children(w, level, err);
+}
+
+static int enter_child(struct walk *w, struct cj_error *err)
+{
+	struct child *child = w->level->left;
+	w->level->left = child->next;
+	w->level->entered = child;
+	if (w->removes && (unlinkat(w->fd, child->name, AT_REMOVEDIR) == 0 || is_gone(errno)))
+		return 0;
+	if (w->removes && errno != EBUSY)
+		return cj_fail(err, errno, "remove the cgroup '%.200s'", child->name);
+	int child_fd = openat(w->fd, child->name, TREE_DIRECTORY);
+	if (child_fd < 0)
+		return is_gone(errno)
+			   ? 0
+			   : cj_fail(err, errno, "open the nested cgroup '%.200s'", child->name);
+	cj_close(&w->fd);
+	w->fd = child_fd;
+	return begin_level(w, err);
+}
+
+static int end_level(struct walk *w, struct cj_error *err)
+{
+	w->level = w->level->above;
+	if (!w->level)
+		return 0;
+	int parent_fd = openat(w->fd, "..", TREE_DIRECTORY);
 	if (parent_fd < 0)
-		return -errno;
-	cj_close(fd);
-	*fd = parent_fd;
+		return cj_fail(err, errno, "go up from a nested cgroup");
+	cj_close(&w->fd);
+	w->fd = parent_fd;
+	const char *name = w->level->entered->name;
+	if (w->removes && unlinkat(w->fd, name, AT_REMOVEDIR) < 0 && !is_gone(errno))
+		return cj_fail(err, errno, "remove the cgroup '%.200s'", name);
 	return 0;
+}
+
+static int walk_tree(struct walk *w, int dir_fd, struct cj_error *err)
+{
+	w->fd = openat(dir_fd, ".", TREE_DIRECTORY);
+	if (w->fd < 0)
+		return is_gone(errno) ? 0 : cj_fail(err, errno, "open a cgroup");
+	int rc = begin_level(w, err);
+	for (unsigned step = 0; rc == 0 && w->level && !w->is_over; step++) {
+		if (step == STEPS_MAX)
+			return cj_reject_as(err, ELOOP,
+					    "the container has more than %d nested cgroups",
+					    STEPS_MAX / 2);
+		rc = w->level->left ? enter_child(w, err) : end_level(w, err);
+	}
+	return rc;
 }
 
 /* --- its processes -------------------------------------------------------------------- */
@@ -58,11 +161,6 @@ struct pid_list {
 	size_t count;
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "list the processes of a cgroup");
-}
-
 static size_t count_lines(const char *text)
 {
 	size_t count = 0;
@@ -72,12 +170,13 @@ static size_t count_lines(const char *text)
 }
 
 /* In a threaded cgroup the processes are those of the domain above: EOPNOTSUPP, cgroups(7). */
-static int add_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
+static int add_pids(struct walk *w, struct cj_error *err)
 {
 	auto_arena struct arena scratch = { 0 };
+	struct pid_list *list = w->context;
 	char *text;
 	size_t size;
-	int rc = fd_read_file(dir_fd, "cgroup.procs", PROCS_MAX, &scratch, &text, &size, err);
+	int rc = fd_read_file(w->fd, "cgroup.procs", PROCS_MAX, &scratch, &text, &size, err);
 	if (rc == -EOPNOTSUPP || rc == -ENODEV || rc == -ENOENT)
 		return 0;
 	if (rc < 0)
@@ -96,112 +195,21 @@ static int add_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 		if (pids[i] != 0) /* of a process in another pid namespace */
 			grown[list->count++] = pids[i];
 	}
+	w->is_over = list->count == list->max;
 	return 0;
 }
 
-/*
- * A walk that holds one descriptor, however deep the container nests its cgroups.  The names of a
- * level are read at once: a position in a directory is a hash of a name, and the container can
- * choose names of one hash.
- */
-struct child {
-	struct child *next;
-	const char *name;
-};
-
-struct level {
-	struct level *above;
-	struct child *left; /* still to be entered */
-};
-
-struct pid_walk {
-	struct arena arena;
-	int fd; /* of the lowest level */
-	struct level *level;
-	struct pid_list *list;
-};
-
-static void pid_walk_fini(struct pid_walk *w)
+static int list_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 {
-	cj_close(&w->fd);
-	arena_fini(&w->arena);
-}
-
-static int add_children(struct pid_walk *w, struct level *level, struct cj_error *err)
-{
-	auto_dir DIR *dir = open_dir(w->fd);
-	if (!dir)
-		return errno == ENOENT || errno == ENODEV
-			   ? 0
-			   : cj_fail(err, errno, "list the cgroups below a cgroup");
-	for (const char *name; (name = next_child(dir)) != NULL;) {
-		struct child *child = arena_alloc(&w->arena, sizeof(*child));
-		const char *kept = arena_strdup(&w->arena, name);
-		if (!child || !kept)
-			return no_memory(err);
-		*child = (struct child){ level->left, kept };
-		level->left = child;
-	}
-	return 0;
-}
-
-/* w->fd is a cgroup that was not visited yet. */
-static int visit(struct pid_walk *w, struct cj_error *err)
-{
-	struct level *level = arena_alloc(&w->arena, sizeof(*level));
-	if (!level)
-		return no_memory(err);
-	*level = (struct level){ .above = w->level };
-	w->level = level;
-	int rc = add_pids(w->fd, w->list, err);
-	return rc < 0 ? rc : add_children(w, level, err);
-}
-
-static int enter(struct pid_walk *w, const char *name, struct cj_error *err)
-{
-	int child_fd = openat(w->fd, name, TREE_DIRECTORY);
-	if (child_fd < 0 && (errno == ENOENT || errno == ENODEV))
-		return 0; /* removed meanwhile */
-	if (child_fd < 0)
-		return cj_fail(err, errno, "open the nested cgroup '%.200s'", name);
-	cj_close(&w->fd);
-	w->fd = child_fd;
-	return visit(w, err);
-}
-
-static int leave(struct pid_walk *w, struct cj_error *err)
-{
-	w->level = w->level->above;
-	int rc = w->level ? go_up(&w->fd) : 0;
-	return rc < 0 ? cj_fail(err, -rc, "go up from a nested cgroup") : 0;
-}
-
-static int walk_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
-{
-	__attribute__((cleanup(pid_walk_fini))) struct pid_walk w = { .fd = -1, .list = list };
-	w.fd = openat(dir_fd, ".", TREE_DIRECTORY);
-	if (w.fd < 0)
-		return errno == ENOENT || errno == ENODEV ? 0
-							  : cj_fail(err, errno, "open a cgroup");
-	int rc = visit(&w, err);
-	for (unsigned step = 0; rc == 0 && w.level && list->count < list->max; step++) {
-		struct child *child = w.level->left;
-		if (step == STEPS_MAX)
-			return cj_reject_as(err, ELOOP,
-					    "the container has more than %d nested cgroups",
-					    STEPS_MAX / 2);
-		if (child)
-			w.level->left = child->next;
-		rc = child ? enter(&w, child->name, err) : leave(&w, err);
-	}
-	return rc;
+	auto_walk struct walk w = { .visit = add_pids, .context = list, .fd = -1 };
+	return walk_tree(&w, dir_fd, err);
 }
 
 int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count,
 		     struct cj_error *err)
 {
 	struct pid_list list = { .arena = a, .max = SIZE_MAX };
-	int rc = walk_pids(dir_fd, &list, err);
+	int rc = list_pids(dir_fd, &list, err);
 	*out = list.items;
 	*out_count = list.count;
 	return rc;
@@ -227,7 +235,7 @@ static int signal_batch(int dir_fd, const pid_t *pids, size_t count, int signal,
 	int fds[SIGNAL_BATCH];
 	for (size_t i = 0; i < count; i++)
 		fds[i] = sys_pidfd_open(pids[i]); /* -1: it has ended */
-	int rc = walk_pids(dir_fd, &again, err);
+	int rc = list_pids(dir_fd, &again, err);
 	for (size_t i = 0; i < count; i++) {
 		if (rc == 0 && fds[i] >= 0 && is_listed(&again, pids[i]) &&
 		    sys_pidfd_send_signal(fds[i], signal) < 0 && errno != ESRCH)
@@ -243,7 +251,7 @@ static int signal_some(int dir_fd, int signal, size_t max, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	struct pid_list list = { .arena = &a, .max = max };
-	int rc = walk_pids(dir_fd, &list, err);
+	int rc = list_pids(dir_fd, &list, err);
 	for (size_t i = 0; rc == 0 && i < list.count; i += SIGNAL_BATCH) {
 		size_t batch = list.count - i < SIGNAL_BATCH ? list.count - i : SIGNAL_BATCH;
 		rc = signal_batch(dir_fd, list.items + i, batch, signal, max, err);
@@ -346,62 +354,6 @@ int cgroup_tree_kill(int dir_fd, unsigned timeout_ms, struct cj_error *err)
 
 /* --- its end ------------------------------------------------------------------------------ */
 
-/*
- * Removes the children of *fd that can be, and moves *fd to the first that can't.  1: moved; 0: no
- * child is left, and *out_any says whether there was one; or -errno.
- */
-static int clear_level(int *fd, bool *out_any)
-{
-	auto_dir DIR *dir = open_dir(*fd);
-	if (!dir)
-		return -errno;
-	*out_any = false;
-	for (const char *name; (name = next_child(dir)) != NULL;) {
-		*out_any = true;
-		if (unlinkat(*fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-			continue;
-		if (errno != EBUSY)
-			return -errno;
-		int child_fd = openat(*fd, name, TREE_DIRECTORY);
-		if (child_fd < 0 && errno == ENOENT)
-			continue;
-		if (child_fd < 0)
-			return -errno;
-		cj_close(fd);
-		*fd = child_fd;
-		return 1;
-	}
-	return 0;
-}
-
-/*
- * Holds one descriptor, however deep the container has nested its cgroups.  A child that could not
- * be removed and has no child itself contains a process.
- */
-static int clear(int top_fd)
-{
-	auto_fd int fd = openat(top_fd, ".", TREE_DIRECTORY);
-	if (fd < 0)
-		return -errno;
-	bool is_new = false;
-	for (unsigned depth = 0, step = 0; step < STEPS_MAX; step++) {
-		bool had_any = false;
-		int rc = clear_level(&fd, &had_any);
-		if (rc < 0)
-			return rc;
-		if (rc == 0 && is_new && !had_any)
-			return -EBUSY;
-		if (rc == 0 && depth == 0)
-			return 0;
-		is_new = rc > 0;
-		depth = rc > 0 ? depth + 1 : depth - 1;
-		rc = rc > 0 ? 0 : go_up(&fd);
-		if (rc < 0)
-			return rc;
-	}
-	return -ELOOP;
-}
-
 static int remove_once(int parent_fd, const char *name)
 {
 	if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -411,9 +363,10 @@ static int remove_once(int parent_fd, const char *name)
 	auto_fd int top_fd = openat(parent_fd, name, TREE_DIRECTORY);
 	if (top_fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	int rc = clear(top_fd);
-	if (rc < 0)
-		return rc;
+	auto_walk struct walk w = { .removes = true, .fd = -1 };
+	struct cj_error why = { 0 };
+	if (walk_tree(&w, top_fd, &why) < 0)
+		return -why.code;
 	return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 

@@ -15,7 +15,6 @@
 #include "runtime/container/cgroup/resource_limits.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_mount.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */

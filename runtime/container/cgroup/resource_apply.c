@@ -10,7 +10,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/kernel/cgroup/cgroup_mount.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/cgroup_subtree.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"
 

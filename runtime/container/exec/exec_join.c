@@ -16,7 +16,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/process/console.h"
-#include "runtime/container/process/process_adjust.h"
+#include "runtime/container/process/process.h"
 
 const char *const exec_step_names[] = {
 	[EXEC_SPAWNED] = "process spawned",

@@ -15,10 +15,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/process/process_adjust.h"
-#include "runtime/container/process/process_filter.h"
 #include "runtime/container/process/process_parts.h"
-#include "runtime/container/process/process_program.h"
 #include "runtime/container/annotation/tighten.h"
 
 /* --- prepare: outside --------------------------------------------------------------- */

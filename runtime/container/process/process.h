@@ -155,3 +155,6 @@ const char *const *process_env(const struct process *p);
  * is for messages: "start the container".
  */
 int process_await(const struct step_link *link, const char *what, struct cj_error *err);
+
+/* The CPUs of the calling process; NULL: every CPU of its cgroup.  sched_setaffinity(2) */
+int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits and priorities of another process.  Acts. */
-#include "runtime/container/process/process_adjust.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -28,7 +28,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/process/console.h"
-#include "runtime/container/process/process_adjust.h"
 #include "runtime/container/process/process_parts.h"
 #include "runtime/kernel/process/privileges.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/container/process/process_caps.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <ctype.h>
 #include <string.h>

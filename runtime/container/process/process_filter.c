@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the rules of config.json to BPF, by libseccomp. */
-#include "runtime/container/process/process_filter.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <assert.h>
 #include <seccomp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_parts - what a struct process consists of, for the files of this room. */
+/* process_parts - what a struct process consists of, and what the files of this room do for it. */
 #pragma once
 
 #include <limits.h>
@@ -8,8 +8,44 @@
 #include <sys/types.h>
 
 #include "runtime/container/process/process.h"
-#include "runtime/container/process/process_caps.h"
-#include "runtime/container/process/seccomp_agent.h"
+#include "runtime/kernel/process/capabilities.h"
+
+/* --- seccomp_agent.c --------------------------------------------------------------------- */
+
+/*
+ * The program that answers notified system calls: it receives the filter's listener
+ * over its unix socket, with a message about the process.
+ *
+ * The process can't send the listener itself: the filter may notify just that call, and nobody
+ * would answer.  So a thread without the filter sends it, and execve(2) ends the thread.
+ */
+struct agent_message;
+
+struct seccomp_agent {
+	int sock_fd;                   /* connected, O_CLOEXEC; -1: there is no agent */
+	struct agent_message *message; /* shared with forks of this process */
+};
+#define SECCOMP_AGENT_NULL ((struct seccomp_agent){ .sock_fd = -1 })
+
+/* Connects to the agent.  Runs outside, before the fork. */
+int seccomp_agent_connect(const char *socket_path, struct seccomp_agent *out, struct cj_error *err);
+void seccomp_agent_close(struct seccomp_agent *agent);
+
+/* The message that goes with the listener; the process itself may have been forked already. */
+int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, size_t size,
+			   struct cj_error *err);
+
+/*
+ * seccomp_agent_load - load the filter on this process, and send its listener.
+ *
+ * `load` makes the seccomp(2) call and returns the listener or -1 with errno.  Returns when the
+ * agent's socket has the message.  This process makes no system call after `load`.
+ * Fails: what `load` says; EPIPE and others of the socket.
+ */
+int seccomp_agent_load(const struct seccomp_agent *agent, int (*load)(const void *context),
+		       const void *context, struct cj_error *err);
+
+/* --- process.c --------------------------------------------------------------------------- */
 
 #define PROCESS_HOME "HOME="
 
@@ -41,3 +77,82 @@ struct process {
 	char executable[PATH_MAX];
 	struct strings warnings;
 };
+
+/* --- process_caps.c ---------------------------------------------------------------------- */
+
+/*
+ * The capability sets of a process, from the names in config.json.
+ *
+ * A set that config.json does not name is empty.  So nothing is inheritable or ambient unless the
+ * engine asks for it (CVE-2022-29162, CVE-2022-27650).  capabilities(7)
+ */
+
+/* The bit of "CAP_KILL"; 0: no such capability is known. */
+uint64_t process_caps_bit(const char *name);
+
+/*
+ * process_caps_resolve - names to sets.
+ *
+ * A capability that is unknown, or not in `available`, or whose set needs another set that lacks
+ * it, is left out, with a warning: the specification wants no error.  -ENOMEM.
+ */
+int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t available, struct arena *a,
+			 struct capabilities *out, struct strings *warnings);
+
+/* --- process_filter.c -------------------------------------------------------------------- */
+
+/*
+ * "linux.seccomp" compiled by libseccomp.  No system call but those on a memfd.
+ *
+ * Names that libseccomp does not know are skipped: each engine's profile names calls of other
+ * architectures and newer kernels.  Several rules for a call are alternatives; the conditions of
+ * one rule must all be true.  If two of them are about the same argument, each condition of the
+ * rule is an alternative: other runtimes read it so, and engines write their profiles for these.
+ */
+
+/*
+ * process_filter_compile - the program, in the arena.
+ *
+ * Fails: EINVAL for an action that takes no errnoRet; an architecture that this libseccomp lacks;
+ *        a call with two rules of which libseccomp would ignore one.
+ */
+int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
+			   struct sock_fprog *out, struct cj_error *err);
+
+/* --- process_program.c ------------------------------------------------------------------- */
+
+/*
+ * process_program_find - `name` itself if it has a slash, else in the PATH of `env`.
+ *
+ * Fails: ENOENT, "executable file not found in $PATH: 'NAME'" or "open executable 'NAME': ...";
+ *        EACCES.  podman turns these texts into the status 127 and 126.
+ */
+int process_program_find(const char *name, const struct strings *env,
+			 char out_path[static PATH_MAX], struct cj_error *err);
+
+/*
+ * process_program_home - the home directory of `uid` by the container's /etc/passwd; "/" where that
+ * has none, or can't be read.
+ *
+ * Runs in: the process with the user and the rights of the program, so a hostile file in that place
+ *          gives nothing to the program that it does not have.
+ */
+void process_program_home(uint32_t uid, char out_path[static PATH_MAX]);
+
+/* --- process_adjust.c: what one process sets for another --------------------------------- */
+
+/*
+ * The part of an ordinary user: its own oom_score_adj, which a child inherits.  It can't write that
+ * of the child, which is not dumpable, so that its files in /proc belong to root: proc(5).
+ */
+int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
+
+/* `pid` is a child that nobody has waited for, so that no other process has its number. */
+int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);
+
+/* The memory policy of the calling process, which what it executes keeps.  set_mempolicy(2) */
+int process_adjust_own_memory(const struct oci_memory_policy *policy, struct cj_error *err);
+
+/* In the process itself, as the last call before the filter: the limits that process_adjust_pid()
+ * left to it; the others are set already, and this changes nothing. */
+int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err);

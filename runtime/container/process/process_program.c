@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches for the executable, as execve(2) will see it, and for the home directory.  Acts, but
  * changes nothing. */
-#include "runtime/container/process/process_program.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends a seccomp listener to its agent.  Acts. */
-#include "runtime/container/process/seccomp_agent.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <pthread.h>
 #include <sched.h>

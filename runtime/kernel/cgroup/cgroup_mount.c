@@ -6,7 +6,7 @@
  * tells the same of one mount: it is asked for the two usual places.  Any answer but a plain yes
  * leads to the file.
  */
-#include "runtime/kernel/cgroup/cgroup_mount.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

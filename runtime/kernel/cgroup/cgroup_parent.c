@@ -14,7 +14,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/kernel/cgroup/cgroup_mount.h"
 #include "runtime/kernel/cgroup/cgroup_subtree.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 

@@ -22,6 +22,15 @@ struct cgroup_host {
 };
 void cgroup_host_read(struct cgroup_host *out);
 
+/* What cgroup_text_mount() finds in /proc/self/mountinfo, most often without reading that file. */
+void cgroup_mount_find(struct cgroup_mount *out);
+
+/*
+ * cgroup_self_read - what /proc/PID/cgroup says, or /proc/self/cgroup with pid 0: 0 or -errno.
+ * Where it can't be read, *out is in no cgroup.
+ */
+int cgroup_self_read(pid_t pid, struct cgroup_self *out);
+
 struct cgroup_parent {
 	int dir_fd; /* -1: there is none */
 	char path[CGROUP_PATH_MAX];

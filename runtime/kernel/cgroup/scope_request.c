@@ -16,7 +16,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/cgroup/cgroup_mount.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 /* On a busy host the manager answers late.  Without its cgroup the jail's limits are weaker, so the

@@ -4,7 +4,7 @@
  * Capability sets: resolved from names, and given to a child in a user namespace of its own, where
  * it has them all.
  */
-#include "runtime/container/process/process_caps.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <sched.h>
 #include <setjmp.h>

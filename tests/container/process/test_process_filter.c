@@ -3,7 +3,7 @@
  * linux.seccomp in force: a child loads what was compiled and makes calls.  getpid(2) ignores its
  * arguments, so any condition can be tried on it.
  */
-#include "runtime/container/process/process_filter.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for an executable, and the texts that engines turn into a status. */
-#include "runtime/container/process/process_program.h"
+#include "runtime/container/process/process_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

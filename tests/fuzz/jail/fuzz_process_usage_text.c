@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/kernel/ids/idmap_parser.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "runtime/kernel/process/process_usage_text.h"
 #include "tests/fuzz/bytes.h"
 

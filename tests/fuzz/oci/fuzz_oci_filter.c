@@ -6,11 +6,10 @@
  * refusal has a message; no set has a capability that is not available, and none is effective or
  * ambient beyond the permitted ones.
  */
-#include "runtime/container/process/process_filter.h"
+#include "runtime/container/process/process_parts.h"
 
 #include "runtime/base/scope.h"
 #include "runtime/container/config/oci_config.h"
-#include "runtime/container/process/process_caps.h"
 #include "tests/fuzz/bytes.h"
 
 #define AVAILABLE UINT64_C(0x000000ff00ff00ff)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Id maps as the kernel writes them, and which ids are taken from them. */
-#include "runtime/kernel/ids/idmap_parser.h"
+#include "runtime/kernel/ids/idmap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

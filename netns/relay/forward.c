@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One host port on the jail's own loopback.  Acts.
- *
  * An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a TCP proxy, then come
  * the listeners, last the timer.  While accept4(2) could only fail (no slot, no descriptor), the
  * listeners have no events: clients wait in the kernel's backlog until a connection ends or the
@@ -178,18 +176,12 @@ static void drop_proxy(struct forward *f, size_t slot)
 	set_listening(f, true);
 }
 
-static size_t free_slot(const struct forward *f)
-{
-	size_t slot = 0;
-	while (f->proxies[slot])
-		slot++;
-	return slot;
-}
-
 static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 {
-	size_t slot = free_slot(f);
 	struct sockaddr_in address = own_loopback(port);
+	size_t slot = 0;
+	while (f->proxies[slot]) /* the caller has checked that one is free */
+		slot++;
 	struct tcp_proxy *p = tcp_proxy_create(f->epoll_fd, 2 * (uint32_t)slot, jail_fd);
 	if (!p) {
 		cj_close(&jail_fd);
@@ -203,12 +195,6 @@ static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 		set_listening(f, false);
 }
 
-/* The client gave up the connection, or the call was interrupted: not a failure of ours. */
-static bool is_about_the_client(int code)
-{
-	return code == EAGAIN || code == ECONNABORTED || code == EINTR || code == EPROTO;
-}
-
 static void serve_listener(struct forward *f, const struct listener *listener)
 {
 	if (f->nproxies == FORWARD_CONNECTIONS_MAX)
@@ -217,10 +203,10 @@ static void serve_listener(struct forward *f, const struct listener *listener)
 		pause_listening(f);
 		return;
 	}
-	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = tcp_proxy_accept(listener->fd);
 	if (fd >= 0)
 		connect_proxy(f, fd, listener->port);
-	else if (!is_about_the_client(errno))
+	else if (fd != -EAGAIN)
 		pause_listening(f);
 }
 
@@ -235,15 +221,6 @@ static void serve_proxy(struct forward *f, const struct epoll_event *event)
 		drop_proxy(f, slot); /* if the server can't be reached, the client gets a reset */
 }
 
-static void serve_other(struct forward *f, uint32_t id)
-{
-	size_t i = id - FIRST_LISTENER;
-	if (i < f->nlisteners)
-		serve_listener(f, &f->listeners[i]);
-	else
-		serve_timer(f);
-}
-
 int forward_serve(struct forward *f, struct cj_error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -256,8 +233,14 @@ int forward_serve(struct forward *f, struct cj_error *err)
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u32 < FIRST_LISTENER)
 			serve_proxy(f, &events[i]);
-	for (int i = 0; i < n; i++)
-		if (events[i].data.u32 >= FIRST_LISTENER)
-			serve_other(f, events[i].data.u32);
+	for (int i = 0; i < n; i++) {
+		size_t at = events[i].data.u32 - FIRST_LISTENER;
+		if (events[i].data.u32 < FIRST_LISTENER)
+			continue;
+		if (at < f->nlisteners)
+			serve_listener(f, &f->listeners[at]);
+		else
+			serve_timer(f);
+	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward - --connect tcp:127.0.0.1:PORT: one host port on the jail's own loopback.  Acts.
+ * forward - --connect tcp:127.0.0.1:PORT: one host port on the jail's own loopback.
  *
  * Init listens inside the jail and hands the listening sockets to the supervisor.  The supervisor
  * accepts, connects to the same port of its own loopback, and relays bytes.  Connections and

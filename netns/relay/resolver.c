@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets and events of a resolver.  Acts.
- *
  * Three limits bound what a flooding jail can do: slots (a new query replaces the oldest one, more
  * TCP clients wait), queries per second, and events per call.  A flood delays the jail's own name
  * queries, but neither the host's name server nor the supervisor's other work.
@@ -13,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "netns/relay/resolv_conf.h"
-#include "netns/relay/resolver_state.h"
-#include "netns/relay/resolver_tcp.h"
-#include "netns/relay/resolver_udp.h"
+#include "netns/relay/resolver_message.h"
+#include "netns/relay/tcp_proxy.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -28,13 +25,113 @@
 #define EVENTS_MAX     16    /* handled by one call */
 #define FILE_BYTES_MAX 65536 /* of a resolv.conf(5), which has a few lines */
 
+#define TICK_MS        250  /* resolution of the time limits */
+#define QUERIES_SECOND 1000 /* to the host's name server; the burst is as large */
+#define BUDGET_MAX     (QUERIES_SECOND * 1000) /* thousandths: that burst */
+
+#define RECEIVE_MAX 8    /* queries read by one call */
+#define SKIP_MS     2000 /* after this time of silence a server gets no new queries */
+#define EXPIRE_MS   5000
+
+#define IDLE_MS      10000 /* of a TCP connection */
+#define SESSION_COST 20 /* in queries: 50 connections a second, so that the host keeps free ports */
+
+#define DNS_PORT     53
+#define SESSIONS_MAX 16 /* of TCP, out of RESOLVER_QUERIES_MAX */
+#define UDP_MAX      (RESOLVER_QUERIES_MAX - SESSIONS_MAX)
+
+/* An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a session, then come the
+ * queries, then the three below. */
+enum resolver_event { FIRST_QUERY = 2 * SESSIONS_MAX, UDP = FIRST_QUERY + UDP_MAX, TCP, TIMER };
+
+/* A query that waits for its answer. */
+struct resolver_query {
+	int fd; /* connected to the server, with a port for this query only; -1: free slot */
+	uint64_t since_ms;
+	size_t server, tried; /* index of its server; how many servers were asked */
+	struct sockaddr_storage peer;
+	socklen_t peer_size;
+	uint8_t bytes[RESOLVER_QUESTION_MAX];
+	size_t size;
+};
+
+/* A client's TCP connection, and the resolver's connection to the server. */
+struct resolver_session {
+	struct tcp_proxy *proxy;  /* NULL: free */
+	size_t server, tried;     /* first server asked; how many were tried */
+	uint64_t moved, since_ms; /* bytes so far, and when they last grew */
+};
+
+struct resolver {
+	int epoll_fd, timer_fd, udp_fd, tcp_fd;
+	bool is_ticking, is_paused; /* the timer runs; the TCP listener is not watched */
+	size_t current, nservers;   /* the server that new queries go to */
+	struct ip servers[RESOLVER_SERVERS_MAX];
+	uint64_t now_ms, filled_ms;
+	unsigned budget; /* thousandths of a query */
+	struct resolver_query queries[UDP_MAX];
+	struct resolver_session sessions[SESSIONS_MAX];
+	uint8_t scratch[RESOLVER_ANSWER_MAX];
+};
+
+/* --- the servers, the timer and the budget ---------------------------------------- */
+
+/* The socket address of port 53 of `ip`.  Returns its size. */
+static socklen_t address_of(const struct ip *ip, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (ip->family == 4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+		in->sin_family = AF_INET;
+		in->sin_port = htons(DNS_PORT);
+		memcpy(&in->sin_addr, ip->bytes, 4);
+		return sizeof(*in);
+	}
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(DNS_PORT);
+	memcpy(&in6->sin6_addr, ip->bytes, 16);
+	return sizeof(*in6);
+}
+
+/* This server did not answer: new queries go to the next one. */
+static void skip_server(struct resolver *r, size_t server)
+{
+	if (server == r->current)
+		r->current = (server + 1) % r->nservers;
+}
+
+/* Takes `cost` queries from the budget.  False: it has too few, and none is taken. */
+static bool spend(struct resolver *r, unsigned cost)
+{
+	uint64_t fresh = (r->now_ms - r->filled_ms) * QUERIES_SECOND;
+	r->filled_ms = r->now_ms;
+	r->budget = fresh > BUDGET_MAX - r->budget ? BUDGET_MAX : r->budget + (unsigned)fresh;
+	if (r->budget < cost * 1000)
+		return false;
+	r->budget -= cost * 1000;
+	return true;
+}
+
+/* The timer runs while a query or a session waits. */
+static void set_timer(struct resolver *r, bool is_on)
+{
+	struct itimerspec when = { 0 };
+	if (is_on == r->is_ticking)
+		return;
+	if (is_on)
+		when.it_value.tv_nsec = when.it_interval.tv_nsec = TICK_MS * 1000000L;
+	(void)timerfd_settime(r->timer_fd, 0, &when, NULL); /* fails for bad arguments only */
+	r->is_ticking = is_on;
+}
+
 /* --- listening ----------------------------------------------------------------- */
 
 static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];
 	struct sockaddr_storage at;
-	socklen_t size = resolver_state_address(address, &at);
+	socklen_t size = address_of(address, &at);
 	const char *name = ip_format(address, text);
 	int on = 1;
 
@@ -46,9 +143,9 @@ static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return cj_fail(err, errno, "set up a socket for names at '%s'", name);
 	if (bind(fd, (struct sockaddr *)&at, size) < 0)
-		return cj_fail(err, errno, "bind '%s' port %d", name, RESOLVER_PORT);
-	if (type == SOCK_STREAM && listen(fd, RESOLVER_SESSIONS_MAX) < 0)
-		return cj_fail(err, errno, "listen at '%s' port %d", name, RESOLVER_PORT);
+		return cj_fail(err, errno, "bind '%s' port %d", name, DNS_PORT);
+	if (type == SOCK_STREAM && listen(fd, SESSIONS_MAX) < 0)
+		return cj_fail(err, errno, "listen at '%s' port %d", name, DNS_PORT);
 	return take_fd(&fd);
 }
 
@@ -64,6 +161,273 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 	*out_udp_fd = take_fd(&udp_fd);
 	*out_tcp_fd = tcp_fd;
 	return 0;
+}
+
+/* --- queries over UDP ---------------------------------------------------------------
+ *
+ * Each query has a socket of its own, connected to the server: so the port is random, and the
+ * kernel accepts answers of this server only (RFC 5452 9.2).  The id is the client's own.  When a
+ * server refuses, the next one is asked at once; after the last one the client gets a failure.
+ * When a server is silent, the client asks again (resolv.conf(5) "timeout", 5 s), and the query
+ * goes to another server.
+ */
+
+static void answer_client(struct resolver *r, const struct resolver_query *q, const uint8_t *bytes,
+			  size_t size)
+{
+	/* A full send buffer drops the answer, as any router may: the client asks again. */
+	(void)sendto(r->udp_fd, bytes, size, MSG_NOSIGNAL, (const struct sockaddr *)&q->peer,
+		     q->peer_size);
+}
+
+/* At once, because without an answer the client waits and asks again. */
+static void refuse(struct resolver *r, const struct resolver_query *q, size_t size)
+{
+	uint8_t refusal[RESOLVER_QUESTION_MAX];
+	size_t length = resolver_refusal(r->scratch, size, refusal);
+	if (length > 0)
+		answer_client(r, q, refusal, length);
+}
+
+static bool ask_server(struct resolver *r, struct resolver_query *q)
+{
+	struct sockaddr_storage address;
+	socklen_t size = address_of(&r->servers[q->server], &address);
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.u32 = FIRST_QUERY + (uint32_t)(q - r->queries) };
+
+	q->fd = socket(address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (q->fd >= 0 && connect(q->fd, (struct sockaddr *)&address, size) == 0 &&
+	    send(q->fd, q->bytes, q->size, MSG_NOSIGNAL) == (ssize_t)q->size &&
+	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, q->fd, &event) == 0)
+		return true;
+	cj_close(&q->fd);
+	return false;
+}
+
+/* Asks the server at q->server; if it can't be reached, the later ones, each once. */
+static void ask(struct resolver *r, struct resolver_query *q)
+{
+	for (; q->tried < r->nservers; q->server = (q->server + 1) % r->nservers) {
+		q->tried++;
+		if (ask_server(r, q))
+			return;
+		skip_server(r, q->server);
+	}
+	uint8_t failure[RESOLVER_QUESTION_MAX];
+	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
+}
+
+/* A free slot, or else the slot of the oldest query.  New queries must reach a server that answers,
+ * even if a silent one has let all slots fill up. */
+static struct resolver_query *make_room(struct resolver *r)
+{
+	struct resolver_query *oldest = &r->queries[0];
+	for (size_t i = 0; i < UDP_MAX; i++) {
+		if (r->queries[i].fd < 0)
+			return &r->queries[i];
+		if (r->queries[i].since_ms < oldest->since_ms)
+			oldest = &r->queries[i];
+	}
+	cj_close(&oldest->fd);
+	return oldest;
+}
+
+static bool receive_query(struct resolver *r)
+{
+	struct resolver_query query = { .fd = -1,
+					.since_ms = r->now_ms,
+					.server = r->current,
+					.peer_size = sizeof(query.peer) };
+	ssize_t size = recvfrom(r->udp_fd, r->scratch, sizeof(r->scratch), 0,
+				(struct sockaddr *)&query.peer, &query.peer_size);
+	if (size < 0)
+		return false; /* EAGAIN; recvfrom(2) has also cleared any pending error */
+	if (!spend(r, 1))
+		return true;
+	query.size = resolver_make_plain(r->scratch, (size_t)size);
+	if (query.size == 0) {
+		refuse(r, &query, (size_t)size);
+		return true;
+	}
+	struct resolver_query *q = make_room(r);
+	*q = query;
+	memcpy(q->bytes, r->scratch, q->size);
+	ask(r, q);
+	set_timer(r, true);
+	return true;
+}
+
+static void receive_queries(struct resolver *r)
+{
+	for (int i = 0; i < RECEIVE_MAX && receive_query(r); i++)
+		;
+}
+
+static void take_answer(struct resolver *r, size_t slot)
+{
+	struct resolver_query *q = &r->queries[slot];
+	if (q->fd < 0)
+		return;
+	ssize_t size = recv(q->fd, r->scratch, sizeof(r->scratch), 0);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size < 0) { /* an ICMP error, udp(7) */
+		cj_close(&q->fd);
+		skip_server(r, q->server);
+		q->server = (q->server + 1) % r->nservers;
+		ask(r, q);
+		return;
+	}
+	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
+		return; /* the right answer may still come */
+	answer_client(r, q, r->scratch, (size_t)size);
+	cj_close(&q->fd);
+}
+
+static bool sweep_queries(struct resolver *r)
+{
+	bool some_wait = false;
+	for (size_t i = 0; i < UDP_MAX; i++) {
+		struct resolver_query *q = &r->queries[i];
+		if (q->fd < 0)
+			continue;
+		uint64_t waited_ms = r->now_ms - q->since_ms;
+		if (waited_ms >= SKIP_MS)
+			skip_server(r, q->server);
+		if (waited_ms >= EXPIRE_MS)
+			cj_close(&q->fd);
+		else
+			some_wait = true;
+	}
+	return some_wait;
+}
+
+/* --- queries over TCP: one connection to the server for each connection of a client ---
+ *
+ * The client's bytes are split into messages, and each message is validated before it is sent on.
+ * The server's bytes are passed on unchanged.  Without a free slot, clients wait in the kernel's
+ * backlog.
+ */
+
+static void set_listening(struct resolver *r, bool is_on)
+{
+	if (r->is_paused != is_on)
+		return;
+	struct epoll_event event = { .events = is_on ? EPOLLIN : 0, .data.u32 = TCP };
+	/* Can't fail: the listener has been there since resolver_create(). */
+	(void)epoll_ctl(r->epoll_fd, EPOLL_CTL_MOD, r->tcp_fd, &event);
+	r->is_paused = !is_on;
+}
+
+static void drop_session(struct resolver *r, size_t slot)
+{
+	tcp_proxy_destroy(&r->sessions[slot].proxy);
+	set_listening(r, true);
+}
+
+static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
+{
+	struct resolver *r = arg;
+	size_t passed;
+	int count = resolver_stream(bytes, size, &passed);
+	if (count < 0 || !spend(r, (unsigned)count))
+		return -1;
+	return (ssize_t)passed;
+}
+
+/* Connects to the current server, or to a later one if connect(2) fails at once. */
+static void connect_session(struct resolver *r, size_t slot)
+{
+	struct resolver_session *s = &r->sessions[slot];
+	while (s->tried < r->nservers) {
+		size_t server = (s->server + s->tried++) % r->nservers;
+		struct sockaddr_storage address;
+		socklen_t size = address_of(&r->servers[server], &address);
+		if (tcp_proxy_connect(s->proxy, (struct sockaddr *)&address, size) ==
+		    TCP_PROXY_OPEN)
+			return;
+	}
+	drop_session(r, slot);
+}
+
+static void open_session(struct resolver *r, size_t slot, int jail_fd)
+{
+	struct tcp_proxy *p = tcp_proxy_create(r->epoll_fd, 2 * (uint32_t)slot, jail_fd);
+	if (!p) {
+		cj_close(&jail_fd);
+		return;
+	}
+	tcp_proxy_filter(p, filter_queries, r);
+	r->sessions[slot] =
+	    (struct resolver_session){ .proxy = p, .server = r->current, .since_ms = r->now_ms };
+	connect_session(r, slot);
+}
+
+static size_t free_slot(const struct resolver *r)
+{
+	size_t slot = 0;
+	while (slot < SESSIONS_MAX && r->sessions[slot].proxy)
+		slot++;
+	return slot;
+}
+
+static void accept_session(struct resolver *r)
+{
+	size_t slot = free_slot(r);
+	set_timer(r, true);
+	if (slot == SESSIONS_MAX || !spend(r, SESSION_COST)) {
+		set_listening(r, false); /* until a session ends, or the next tick */
+		return;
+	}
+	int fd = tcp_proxy_accept(r->tcp_fd);
+	if (fd >= 0)
+		open_session(r, slot, fd);
+	else if (fd != -EAGAIN)
+		set_listening(r, false); /* epoll would report it again at once */
+}
+
+/* --- serving ------------------------------------------------------------------- */
+
+static void serve_session(struct resolver *r, size_t slot, enum tcp_proxy_side side,
+			  uint32_t events)
+{
+	struct resolver_session *s = &r->sessions[slot];
+	if (!s->proxy)
+		return;
+	switch (tcp_proxy_serve(s->proxy, side, events)) {
+	case TCP_PROXY_OPEN:
+		break;
+	case TCP_PROXY_UNREACHABLE:
+		connect_session(r, slot);
+		break;
+	case TCP_PROXY_CLOSED:
+		drop_session(r, slot);
+		break;
+	}
+}
+
+static bool is_idle(const struct resolver *r, struct resolver_session *s)
+{
+	uint64_t moved = tcp_proxy_moved(s->proxy);
+	if (moved != s->moved) {
+		s->moved = moved;
+		s->since_ms = r->now_ms;
+	}
+	return r->now_ms - s->since_ms >= IDLE_MS;
+}
+
+static bool sweep_sessions(struct resolver *r)
+{
+	bool some_wait = r->is_paused;
+	for (size_t i = 0; i < SESSIONS_MAX; i++) {
+		struct resolver_session *s = &r->sessions[i];
+		if (s->proxy && is_idle(r, s))
+			drop_session(r, i);
+		some_wait |= s->proxy != NULL;
+	}
+	set_listening(r, true);
+	return some_wait;
 }
 
 /* --- creating ---------------------------------------------------------------------- */
@@ -82,7 +446,7 @@ static int read_servers(struct resolver *r, const char *path, struct cj_error *e
 		if (rc < 0)
 			return rc;
 	}
-	r->nservers = resolv_conf_servers(text ? text : "", r->servers);
+	r->nservers = resolver_read_conf(text ? text : "", r->servers);
 	return 0;
 }
 
@@ -107,10 +471,10 @@ static int set_up(struct resolver *r, int udp_fd, int tcp_fd, const char *path,
 	if (r->timer_fd < 0)
 		return cj_fail(err, errno, "create a timer for the resolver");
 
-	rc = watch_fd(r, udp_fd, RESOLVER_UDP, err);
+	rc = watch_fd(r, udp_fd, UDP, err);
 	if (rc == 0)
-		rc = watch_fd(r, tcp_fd, RESOLVER_TCP, err);
-	return rc == 0 ? watch_fd(r, r->timer_fd, RESOLVER_TIMER, err) : rc;
+		rc = watch_fd(r, tcp_fd, TCP, err);
+	return rc == 0 ? watch_fd(r, r->timer_fd, TIMER, err) : rc;
 }
 
 int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
@@ -120,9 +484,10 @@ int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **
 	if (!r)
 		return cj_fail(err, ENOMEM, "make room for the resolver");
 	r->epoll_fd = r->timer_fd = r->udp_fd = r->tcp_fd = -1;
-	for (size_t i = 0; i < RESOLVER_UDP_MAX; i++)
+	for (size_t i = 0; i < UDP_MAX; i++)
 		r->queries[i].fd = -1;
-	resolver_state_init_budget(r, clock_ms());
+	r->budget = BUDGET_MAX;
+	r->now_ms = r->filled_ms = clock_ms();
 
 	int rc = set_up(r, udp_fd, tcp_fd, path, err);
 	if (rc < 0) {
@@ -140,8 +505,10 @@ void resolver_destroy(struct resolver **rr)
 	struct resolver *r = *rr;
 	if (!r)
 		return;
-	resolver_udp_fini(r);
-	resolver_tcp_fini(r);
+	for (size_t i = 0; i < UDP_MAX; i++)
+		cj_close(&r->queries[i].fd);
+	for (size_t i = 0; i < SESSIONS_MAX; i++)
+		tcp_proxy_destroy(&r->sessions[i].proxy);
 	cj_close(&r->udp_fd);
 	cj_close(&r->tcp_fd);
 	cj_close(&r->timer_fd);
@@ -154,30 +521,27 @@ int resolver_fd(const struct resolver *r)
 	return r->epoll_fd;
 }
 
+/* --- serving ------------------------------------------------------------------- */
+
 static void serve_timer(struct resolver *r)
 {
 	uint64_t times;
 	(void)!read(r->timer_fd, &times, sizeof(times)); /* only resets the descriptor */
-	bool some_wait = resolver_udp_sweep(r);
-	some_wait |= resolver_tcp_sweep(r);
-	if (!some_wait)
-		resolver_state_stop_timer(r);
+	bool queries_wait = sweep_queries(r), sessions_wait = sweep_sessions(r);
+	set_timer(r, queries_wait || sessions_wait);
 }
-
-/* --- serving ------------------------------------------------------------------- */
 
 static void serve_event(struct resolver *r, const struct epoll_event *event)
 {
 	uint32_t id = event->data.u32;
-	if (id < RESOLVER_FIRST_QUERY)
-		resolver_tcp_serve(r, id / 2, id % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL,
-				   event->events);
-	else if (id < RESOLVER_UDP)
-		resolver_udp_answer(r, id - RESOLVER_FIRST_QUERY);
-	else if (id == RESOLVER_UDP)
-		resolver_udp_receive(r);
-	else if (id == RESOLVER_TCP)
-		resolver_tcp_accept(r);
+	if (id < FIRST_QUERY)
+		serve_session(r, id / 2, id % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL, event->events);
+	else if (id < UDP)
+		take_answer(r, id - FIRST_QUERY);
+	else if (id == UDP)
+		receive_queries(r);
+	else if (id == TCP)
+		accept_session(r);
 	else
 		serve_timer(r);
 }
@@ -193,10 +557,10 @@ int resolver_serve(struct resolver *r, struct cj_error *err)
 	/* Sessions first: a slot that is freed may still have an event in this batch, and must not
 	 * be in use by another session by then.  A stale event of a query only reads EAGAIN. */
 	for (int i = 0; i < n; i++)
-		if (events[i].data.u32 < RESOLVER_FIRST_QUERY)
+		if (events[i].data.u32 < FIRST_QUERY)
 			serve_event(r, &events[i]);
 	for (int i = 0; i < n; i++)
-		if (events[i].data.u32 >= RESOLVER_FIRST_QUERY)
+		if (events[i].data.u32 >= FIRST_QUERY)
 			serve_event(r, &events[i]);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resolver - the name server of a jail: port 53 of its gateway, relayed to the host's servers.
- * Acts.
  *
  * Init opens the sockets in the gateway's namespace.  The supervisor forwards each query from the
  * caller's own namespace.  So the host's name servers may be on loopback or in a closed range, and
@@ -12,6 +11,8 @@
 
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"
+
+#define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
 
 /* Runs in init, in the gateway's namespace, before that has its address (IP_FREEBIND). */
 int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries to the host's name server, and the check of its answers.  Pure.
- *
  * A query is parsed to its last byte and then rewritten.  From the jail the host's name server
  * gets only the id, the name, the type, and, within bounds, the answer size of EDNS.  An offset of
  * 0 means "malformed": offset 0 is always the header.
@@ -198,4 +196,42 @@ size_t resolver_refusal(const uint8_t *message, size_t size,
 	bool is_query = size >= HEADER_BYTES && size <= RESOLVER_QUESTION_MAX &&
 			(message[FLAGS] & BIT_QR) == 0 && count_at(message, 0) == 1;
 	return is_query ? answer_with(message, size, RCODE_REFUSED, out) : 0;
+}
+
+/* --- resolv.conf(5), read as the C library reads it: the keyword is at the start of the line, and a
+ * blank, '#' or ';' ends the address --- */
+
+#define BLANKS " \t\r\v\f"
+
+static bool parse_line(const char *line, size_t length, struct ip *out)
+{
+	static const char keyword[] = "nameserver";
+	const size_t skip = sizeof(keyword) - 1;
+	if (length <= skip || memcmp(line, keyword, skip) != 0)
+		return false;
+
+	size_t blanks = strspn(line + skip, BLANKS);
+	const char *word = line + skip + blanks;
+	size_t size = strcspn(word, BLANKS "\n#;");
+	char address[IP_TEXT_MAX];
+	if (blanks == 0 || size >= sizeof(address))
+		return false;
+	memcpy(address, word, size);
+	address[size] = '\0';
+	return ip_parse(address, out);
+}
+
+size_t resolver_read_conf(const char *text, struct ip out[static RESOLVER_SERVERS_MAX])
+{
+	size_t count = 0;
+	while (*text != '\0' && count < RESOLVER_SERVERS_MAX) {
+		size_t length = strcspn(text, "\n");
+		if (parse_line(text, length, &out[count]))
+			count++;
+		text += length + (text[length] == '\n');
+	}
+	if (count > 0)
+		return count;
+	out[0] = (struct ip){ .family = 4, .bytes = { 127, 0, 0, 1 } };
+	return 1;
 }

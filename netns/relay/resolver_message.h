@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resolver_message - checks and rewrites DNS messages, for the resolver only.  Pure.
+ * resolver_message - checks and rewrites DNS messages, and reads resolv.conf(5); for the resolver
+ * only.  No system calls.
  */
 #pragma once
 
@@ -8,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "netns/address/ip.h"
 
 /* A question has at most 271 bytes; the rest is for EDNS, which pads to 468 (RFC 8467). */
 #define RESOLVER_QUESTION_MAX 1024 /* a whole query */
@@ -29,7 +32,7 @@ size_t resolver_make_plain(uint8_t *message, size_t size);
  */
 int resolver_stream(uint8_t *bytes, size_t *size, size_t *out_passed);
 
-/* Is `answer` an answer to `query` (which passed)?  It needs the same id and question (RFC 5452
+/* Whether `answer` is an answer to `query` (which passed).  It needs the same id and question (RFC 5452
  * 9.1); an error may lack the question. */
 bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size);
 
@@ -41,3 +44,9 @@ size_t resolver_failure(const uint8_t *query, size_t size,
 /* "Refused" (RCODE 5) as the answer to a message that must not pass.  0: it is no query. */
 size_t resolver_refusal(const uint8_t *message, size_t size,
 			uint8_t out[static RESOLVER_QUESTION_MAX]);
+
+#define RESOLVER_SERVERS_MAX 3 /* MAXNS of resolv.conf(5) */
+
+/* The name servers that `text` lists; 127.0.0.1 when it lists none.  One with a zone
+ * (fe80::1%eth0) is skipped: a struct ip has no interface.  Returns how many there are. */
+size_t resolver_read_conf(const char *text, struct ip out[static RESOLVER_SERVERS_MAX]);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relays bytes between two sockets.  Acts. */
 #include "netns/relay/tcp_proxy.h"
 
 #include <errno.h>
@@ -39,6 +38,14 @@ static void set_nodelay(int fd)
 	int on = 1;
 	/* Ignored: without it small messages are only delayed. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+int tcp_proxy_accept(int listen_fd)
+{
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return errno == ECONNABORTED || errno == EINTR || errno == EPROTO ? -EAGAIN : -errno;
 }
 
 struct tcp_proxy *tcp_proxy_create(int epoll_fd, uint32_t id, int jail_fd)
@@ -204,11 +211,6 @@ static enum tcp_proxy_state serve_connecting(struct tcp_proxy *p, enum tcp_proxy
 
 /* --- moving bytes -------------------------------------------------------------- */
 
-static bool is_later(int code)
-{
-	return code == EAGAIN || code == EINTR;
-}
-
 static bool clear_bytes(struct tcp_proxy *p, struct side *from)
 {
 	if (from == &p->sides[TCP_PROXY_HOST] || !p->filter) {
@@ -233,7 +235,7 @@ static bool fill(struct tcp_proxy *p, struct side *from)
 
 	ssize_t size = recv(from->fd, from->bytes + from->end, TCP_PROXY_BYTES - from->end, 0);
 	if (size < 0)
-		return is_later(errno);
+		return errno == EAGAIN || errno == EINTR;
 	if (size == 0)
 		from->has_ended = true;
 	from->end += (size_t)size;
@@ -246,7 +248,7 @@ static bool drain(struct side *from, int to_fd)
 	ssize_t size =
 	    send(to_fd, from->bytes + from->begin, from->cleared - from->begin, MSG_NOSIGNAL);
 	if (size < 0)
-		return is_later(errno);
+		return errno == EAGAIN || errno == EINTR;
 	from->begin += (size_t)size;
 	return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tcp_proxy - relays between two TCP connections: a client in the jail and a server of the host.
- * Acts.
  *
  * Each direction has one buffer.  The proxy reads into it only when it is empty, so a slow reader
  * slows down its own writer and no other connection.  The proxy passes on the end of one direction;
@@ -24,6 +23,10 @@ enum tcp_proxy_state {
 };
 
 struct tcp_proxy;
+
+/* The next client of a listener.  Fails: EAGAIN when there is none, or it gave up the connection;
+ * another errno for a failure of ours: no descriptors, no memory. */
+int tcp_proxy_accept(int listen_fd);
 
 /*
  * tcp_proxy_create - a proxy with only its jail side connected.

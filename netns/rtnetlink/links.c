@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each veth pair is created down, configured, brought up, and only then gets addresses, neighbours and
- * routes.  A route needs a link that is up, and the kernel must not choose an IPv6 address first.
- * These links have no ARP (IFF_NOARP), so no process inside can claim to be a neighbour.
+ * Each veth pair is created down, configured, brought up, and only then gets addresses, neighbours
+ * and routes.  A route needs a link that is up, and the kernel must not choose an IPv6 address
+ * first.  These links have no ARP (IFF_NOARP), so no process inside can claim to be a neighbour.
  */
 #include "netns/rtnetlink/links.h"
 

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/relay/resolv_conf.h"
 #include "netns/relay/resolver.h"
 #include "netns/relay/resolver_message.h"
 #include "tests/fuzz/bytes.h"
@@ -108,10 +107,10 @@ static void check_stream(const uint8_t *bytes, size_t size)
 
 static void check_servers(const uint8_t *bytes, size_t size)
 {
-	struct ip servers[RESOLV_CONF_SERVERS_MAX];
+	struct ip servers[RESOLVER_SERVERS_MAX];
 	char *text = bytes_text((struct bytes){ bytes, size });
-	size_t count = resolv_conf_servers(text, servers);
-	assert(count >= 1 && count <= RESOLV_CONF_SERVERS_MAX);
+	size_t count = resolver_read_conf(text, servers);
+	assert(count >= 1 && count <= RESOLVER_SERVERS_MAX);
 	for (size_t i = 0; i < count; i++)
 		assert(servers[i].family == 4 || servers[i].family == 6);
 	free(text);

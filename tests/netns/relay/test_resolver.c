@@ -21,9 +21,7 @@
 
 #include <cmocka.h>
 
-#include "netns/relay/resolv_conf.h"
 #include "netns/relay/resolver_message.h"
-#include "netns/relay/resolver_state.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "tests/netns/turns.h"
@@ -306,9 +304,9 @@ static void names_and_messages_have_a_maximum_length(void **state)
 
 static void expect_servers(const char *text, const char *wanted)
 {
-	struct ip servers[RESOLV_CONF_SERVERS_MAX];
+	struct ip servers[RESOLVER_SERVERS_MAX];
 	char got[256] = "", one[IP_TEXT_MAX];
-	size_t count = resolv_conf_servers(text, servers), at = 0;
+	size_t count = resolver_read_conf(text, servers), at = 0;
 	for (size_t i = 0; i < count; i++)
 		at += (size_t)snprintf(got + at, sizeof(got) - at, "%s%s", i ? " " : "",
 				       ip_format(&servers[i], one));

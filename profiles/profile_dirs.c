@@ -13,7 +13,7 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -60,7 +60,7 @@ static bool find_beside_program(char *out, size_t out_size)
 {
 	char exe[PATH_MAX], prefix[PATH_MAX];
 	struct cj_error unknown = { 0 };
-	if (libexec_path_self(exe, &unknown) < 0)
+	if (libexec_self(exe, &unknown) < 0)
 		return false;
 
 	memcpy(prefix, exe, strlen(exe) + 1);

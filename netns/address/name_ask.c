@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the helper that looks up a name.  Acts. */
 #include "netns/address/name_lookup.h"
-#include "runtime/base/files/libexec_run.h"
+#include "runtime/base/files/libexec.h"
 
 int name_ask(const char *name, struct ip out[static NAME_ADDRESSES_MAX], size_t *out_count,
 	     struct cj_error *err)

@@ -20,7 +20,7 @@
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/files/libexec_run.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/kernel/process/privileges.h"

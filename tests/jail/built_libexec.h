@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* built_libexec - programs and libraries of this build: tests lie elsewhere than cejail. */
-/* What includes it says: WRAP: libexec_path_find */
+/* What includes it says: WRAP: libexec_find */
 #pragma once
 
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
+int __wrap_libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
+int __wrap_libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
 {
 	(void)err;
 	char self[PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: libexec_path_find */
+/* WRAP: libexec_find */
 /*
  * The shipped launchers in whole jails: little programs behave in an interpreter that waited, and
  * in a fork of a zygote, as in one of their own, to the byte and to the exit status.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a program of ours lies.  Acts: asks /proc for the running one. */
-#include "runtime/base/files/libexec_path.h"
+/* Where a helper lies.  A test replaces this file's functions beneath libexec.c. */
+#include "runtime/base/files/libexec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void remove_copy(char *self)
 	memmove(self, self + begin, strlen(self + begin) + 1);
 }
 
-int libexec_path_self(char out[static PATH_MAX], struct cj_error *err)
+int libexec_self(char out[static PATH_MAX], struct cj_error *err)
 {
 	ssize_t size = readlink("/proc/self/exe", out, PATH_MAX - 1);
 	if (size < 0)
@@ -33,10 +33,10 @@ int libexec_path_self(char out[static PATH_MAX], struct cj_error *err)
 	return 0;
 }
 
-int libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
+int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
 {
 	char self[PATH_MAX];
-	if (libexec_path_self(self, err) < 0)
+	if (libexec_self(self, err) < 0)
 		return -err->code;
 
 	char *slash = strrchr(self, '/');

@@ -54,7 +54,7 @@ static off_t size_to_copy(int fd, off_t whole)
 	return end > 0 && end < whole ? end : whole;
 }
 
-/* Its name is the program's path, so that libexec_path_find() still finds the helpers. */
+/* Its name is the program's path, so that libexec_find() still finds the helpers. */
 static int make_memfd(int exe_fd, struct cj_error *err)
 {
 	char path[PATH_MAX];

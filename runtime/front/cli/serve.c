@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/front/cli/cli.h"
 
 /* Executes libexec/cejail/NAME.  `first`: its arguments before those after the verb. */
@@ -28,7 +28,7 @@ static int exec_program(const struct cli *cli, const char *name, const char *con
 		args[used++] = first[i];
 	memcpy(args + used, cli->args, count * sizeof(*args));
 
-	int rc = libexec_path_find(name, path, err);
+	int rc = libexec_find(name, path, err);
 	if (rc == 0) {
 		(void)signal(SIGXFSZ,
 			     SIG_DFL); /* an ignored signal stays ignored across execve(2) */

@@ -4,7 +4,7 @@
  * struct ip.  Started by netns/address/name_ask.c.  Acts with the caller's rights.
  */
 #include "netns/address/name_lookup.h"
-#include "runtime/base/files/libexec_program.h"
+#include "runtime/base/files/libexec.h"
 
 #define LIFE_SECONDS                                                                               \
 	120 /* resolv.conf(5): three servers, two attempts, 5 s each; and other sources */

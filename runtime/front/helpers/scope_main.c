@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/files/libexec_program.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/scope_request.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "netns/uplink/host_table.h"
-#include "runtime/base/files/libexec_program.h"
+#include "runtime/base/files/libexec.h"
 
 #define LIFE_SECONDS 20 /* of the process that the run waits for */
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/child.h"
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/jail/protocol.h"
@@ -123,7 +123,7 @@ static int join_env(const struct strings *env, const char **out, char preload[PA
 	char path[PATH_MAX];
 	if (value_of(env, "LD_PRELOAD"))
 		return cj_reject(err, "the profile sets LD_PRELOAD, which the zygote needs itself");
-	if (libexec_path_find("zygote.so", path, err) < 0)
+	if (libexec_find("zygote.so", path, err) < 0)
 		return -err->code;
 	if (access(path, R_OK) < 0) /* the dynamic linker would only warn */
 		return cj_fail(err, errno, "read '%s'", path);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/files/libexec_run.h"
+#include "runtime/base/files/libexec.h"
 
 /* --- where systemd listens --------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * scope_helper - a delegated cgroup from systemd: a transient scope that this process is moved
  * into.
  *
- * The call is made by a helper of ours (libexec_run.h), because it loads libsystemd.
+ * The call is made by a helper of ours (libexec.h), because it loads libsystemd.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a program of ours lies. */
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static void a_program_is_found_from_where_this_one_lies(void **state)
 	struct cj_error err = { 0 };
 	(void)state;
 
-	assert_int_equal(libexec_path_find("other", path, &err), 0);
+	assert_int_equal(libexec_find("other", path, &err), 0);
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	size_t dir = (size_t)(strrchr(self, '/') - self);
 	assert_memory_equal(path, self, dir);
@@ -34,7 +34,7 @@ static void a_path_that_is_too_long_is_said(void **state)
 
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(libexec_path_find(name, path, &err), -ENAMETOOLONG);
+	assert_int_equal(libexec_find(name, path, &err), -ENAMETOOLONG);
 	assert_non_null(strstr(err.msg, "find the helper"));
 }
 

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 
@@ -58,7 +58,7 @@ static int look_around(char **argv)
 	CHECK(prctl(PR_GET_NAME, name, 0, 0, 0) == 0 && strcmp(name, "cejail-oci") == 0);
 
 	/* helpers lie where they lay */
-	CHECK(libexec_path_find("some-helper", helper, &err) == 0);
+	CHECK(libexec_find("some-helper", helper, &err) == 0);
 	char *slash = strrchr(argv[2], '/');
 	(void)snprintf(wanted, sizeof(wanted), "%.*s/../libexec/cejail/some-helper",
 		       (int)(slash - argv[2]), argv[2]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: zygote_check_memory libexec_path_find */
+/* WRAP: zygote_check_memory libexec_find */
 /*
  * A fork of a zygote is what a launcher is that init has executed: the same restrictions, the same
  * view of the jail, the same outcome.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: zygote_check_memory */
-/* WRAP: libexec_path_find setns chdir privileges_become privileges_join_keyring limits_apply */
+/* WRAP: libexec_find setns chdir privileges_become privileges_join_keyring limits_apply */
 /* WRAP: privileges_no_new landlock_restrict privileges_drop filter_load zygote_request_read */
 /*
  * A fork of a zygote that can't be sealed ends, and the supervisor says why.  One that says it is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: zygote_check_memory libexec_path_find step_pair sys_waitpid fork */
+/* WRAP: zygote_check_memory libexec_find step_pair sys_waitpid fork */
 /*
  * A zygote keeps nothing of a request, serves only while it can be forked, and ends with those who
  * use it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: zygote_check_memory */
-/* WRAP: libexec_path_find getpid access sys_clone3 sys_open_tree sys_mount_setattr */
+/* WRAP: libexec_find getpid access sys_clone3 sys_open_tree sys_mount_setattr */
 /* How a zygote is executed, and what can't be one. */
 #include "tests/service/queue/zygotes.h"
 

@@ -15,7 +15,7 @@
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -168,7 +168,7 @@ static int start_process(struct session_call *c, struct cj_error *err)
 	char path[PATH_MAX];
 	auto_fd int log_fd = open_log(err);
 
-	if (log_fd < 0 || libexec_path_find("serve", path, err) < 0)
+	if (log_fd < 0 || libexec_find("serve", path, err) < 0)
 		return -err->code;
 	off_t from = lseek(log_fd, 0, SEEK_END);
 	pid_t pid = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: libexec_path_find */
+/* WRAP: libexec_find */
 /* libexec_run: what becomes of all that a helper may answer.  A shell plays it. */
-#include "runtime/base/files/libexec_run.h"
+#include "runtime/base/files/libexec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@
 
 static const char *helper_path;
 
-int __wrap_libexec_path_find(const char *name, char *out, struct cj_error *err);
-int __wrap_libexec_path_find(const char *name, char *out, struct cj_error *err)
+int __wrap_libexec_find(const char *name, char *out, struct cj_error *err);
+int __wrap_libexec_find(const char *name, char *out, struct cj_error *err)
 {
 	(void)name;
 	if (!helper_path)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a helper and waits for its answer.  Acts. */
-#include "runtime/base/files/libexec_run.h"
+/* Starts a helper and waits for its answer. */
+#include "runtime/base/files/libexec.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -36,7 +37,7 @@ static int spawn_helper(const struct libexec_call *call, int out_fd, pid_t *out_
 			struct cj_error *err)
 {
 	char path[PATH_MAX], *argv[ARGS_MAX + 2] = { path };
-	if (libexec_path_find(call->name, path, err) < 0)
+	if (libexec_find(call->name, path, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < ARGS_MAX && call->args[i]; i++)
 		argv[i + 1] = (char *)call->args[i];
@@ -120,4 +121,26 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)
 		return rc;
 	}
 	return await_helper(call, ends[0], pid, err);
+}
+
+/* --- the helper's side -------------------------------------------------------- */
+
+void libexec_begin(unsigned life_seconds)
+{
+	(void)alarm(life_seconds);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail for a signal that there is */
+}
+
+int libexec_answer(const void *bytes, size_t size)
+{
+	struct cj_error ignored; /* without a reader there is nobody to tell */
+	return fd_write_all(STDOUT_FILENO, bytes, size, "the launcher's pipe", &ignored) < 0
+		   ? EXIT_FAILURE
+		   : EXIT_SUCCESS;
+}
+
+int libexec_fail(const struct cj_error *err)
+{
+	(void)libexec_answer(err, sizeof(*err)); /* the parent sees the exit status, too */
+	return EXIT_FAILURE;
 }

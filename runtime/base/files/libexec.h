@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libexec_run - runs a helper of ours from PREFIX/libexec/cejail and reads its answer.  Acts.
+ * libexec - helpers: programs of ours that lie in PREFIX/libexec/cejail, of the PREFIX that has the
+ * running program in bin or there, too; never found by PATH.
  *
  * A helper is a program of its own because of the libraries that it loads: none of them is ever in
  * the launcher's memory, nor in init's, and the launcher is linked statically.  It acts with the
- * caller's rights.  libexec_program.h is the helper's side.
+ * caller's rights.
  */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 
 #include "runtime/base/error.h"
@@ -29,3 +31,22 @@ struct libexec_call {
  * Follows: posix_spawn(3).
  */
 ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err);
+
+/* The path of the running program, also when that is a copy in memory: own_copy.h. */
+int libexec_self(char out[static PATH_MAX], struct cj_error *err);
+
+/* The path of the helper `name`. */
+int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
+
+/* --- for the helper itself ----------------------------------------------------- */
+
+/*
+ * libexec_begin - from now on the program ends with its parent, and after so many seconds at the
+ * latest: what it asks may never answer.
+ */
+void libexec_begin(unsigned life_seconds);
+
+/* Writes the answer to standard output.  Returns the exit status. */
+int libexec_answer(const void *bytes, size_t size);
+/* Writes the error there.  Returns the exit status that goes with it. */
+int libexec_fail(const struct cj_error *err);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/container/config/oci_features.h"
 #include "runtime/container/config/oci_spec.h"

@@ -114,6 +114,11 @@ void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_member_known(struct json_writer *w, const char *key, bool is_known,
 		       uint64_t value); /* null when it is not known: not 0 */
 void json_member_bool(struct json_writer *w, const char *key, bool value);
+/* A member whose value is open until json_close_object() or json_close_array(). */
+void json_member_object(struct json_writer *w, const char *key);
+void json_member_array(struct json_writer *w, const char *key);
+/* An already parsed tree. */
+void json_member_node(struct json_writer *w, const char *key, const struct json_node *node);
 /* An array of at most `count` strings; a NULL among them ends it. */
 void json_member_texts(struct json_writer *w, const char *key, const char *const *texts,
 		       size_t count);
@@ -130,3 +135,10 @@ void json_put_node(struct json_writer *w, const struct json_node *node);
  */
 int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_size,
 		     struct cj_error *err);
+
+/*
+ * json_print - write the finished text and a newline to standard output.
+ *
+ * Fails: as json_writer_take().  Whether the output could be written, stdout's error flag says.
+ */
+int json_print(struct json_writer *w, struct cj_error *err);

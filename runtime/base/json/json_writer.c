@@ -350,8 +350,7 @@ void json_member_bool(struct json_writer *w, const char *key, bool value)
 void json_member_texts(struct json_writer *w, const char *key, const char *const *texts,
 		       size_t count)
 {
-	json_put_key(w, key);
-	json_open_array(w);
+	json_member_array(w, key);
 	for (size_t i = 0; i < count && texts[i]; i++)
 		json_put_string(w, texts[i]);
 	json_close_array(w);
@@ -373,6 +372,24 @@ void json_put_bytes(struct json_writer *w, const void *bytes, size_t size)
 		put_text(w, digits, text_base64(bytes, size, digits));
 	else
 		fail(w, -ENOMEM);
+}
+
+void json_member_object(struct json_writer *w, const char *key)
+{
+	json_put_key(w, key);
+	json_open_object(w);
+}
+
+void json_member_array(struct json_writer *w, const char *key)
+{
+	json_put_key(w, key);
+	json_open_array(w);
+}
+
+void json_member_node(struct json_writer *w, const char *key, const struct json_node *node)
+{
+	json_put_key(w, key);
+	json_put_node(w, node);
 }
 
 /* Recurses as deep as json_parse() nests: JSON_DEPTH_MAX; NOLINTNEXTLINE(misc-no-recursion) */
@@ -423,5 +440,16 @@ int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_s
 		w->text[--w->size] = '\0';
 	*out_text = w->text;
 	*out_size = w->size;
+	return 0;
+}
+
+int json_print(struct json_writer *w, struct cj_error *err)
+{
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	(void)printf("%.*s\n", (int)size, text);
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/container/container/container_config.h"
 #include "runtime/container/state/state_status.h"

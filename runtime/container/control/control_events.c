@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/container/control/control.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/container/container/container_config.h"
 #include "runtime/container/control/control.h"

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/kernel/seccomp/policy.h"
 #include "profiles/profile.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/front/cli/cli.h"
+#include "runtime/kernel/seccomp/policy.h"
 
 static int list_profiles(const struct cli *cli);
 static int show_profile(const struct cli *cli);

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/run/report/result.h"
-#include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/run/report/result.h"
 
 #define PS_SCHEMA "cejail.ps/1"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/run_state.h"

@@ -17,7 +17,7 @@
 #include "rootfs/image/image_store.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

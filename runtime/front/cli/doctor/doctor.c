@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/os_release.h"
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/front/cli/cli.h"
 
 #define DOCTOR_SCHEMA "cejail.doctor/1"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/json/json_print.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 

@@ -19,7 +19,7 @@
  *
  * Inside, init forks a *reaper* for each exec: our own code, sealed like init.  It is the subreaper
  * of all processes of its exec, so "the processes of an exec" are the descendants of its reaper.
- * session_init.c opens with the protocol, SECURITY.md has the trust model.
+ * session_init.c opens with the protocol, cejail-session(1) has the promises.
  */
 #pragma once
 
@@ -72,7 +72,7 @@ struct session_end_row {
 };
 extern const struct session_end_row session_ends[SESSION_END_COUNT];
 
-/* How far the kernel keeps the execs of one session apart.  SECURITY.md, "Sessions". */
+/* How far the kernel keeps the execs of one session apart.  cejail-session(1), SECURITY. */
 enum session_isolation {
 	SESSION_SHARED,   /* no Landlock: each exec may trace, read and signal all others */
 	SESSION_UNTRACED, /* Landlock before Linux 6.12: may signal all others, and kill reapers */

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# SECURITY.md and tests/PROOFS.md agree, and every test that they name exists:
+# SECURITY.md, the manual pages and tests/PROOFS.md agree, and every test that they name exists:
 # tests/documents/test_claims.sh [SECURITY.md [PROOFS.md]]
 #
-# A promise is a list item below "## Promises" of SECURITY.md.  PROOFS.md repeats it word for word as a
+# A promise is a list item below "## Promises" of SECURITY.md, or below ".Ss Promises" of a manual page, there
+# with macros in place of the marks of Markdown.  PROOFS.md repeats it word for word as a
 # paragraph, with its tests as a list below.  The other entries of PROOFS.md have a title in bold type; one below
 # "## Not promised" is the title of such an item in SECURITY.md.
 set -euo pipefail
@@ -28,7 +29,19 @@ promises() {
 		inside && /^- / { item = substr($0, 3); next }
 		item { sub(/^ */, ""); item = item " " $0 }
 		END { if (item) print item }' "$SECURITY"
+	awk '
+		function word(n) { if (item != "" && $n !~ /^[.,:;)]$/) item = item " "; item = item $n }
+		/^\.S[sh] / { inside = $0 == ".Ss Promises"; next }
+		!inside { next }
+		/^\.(It|El)/ { if (item != "") print item; item = ""; next }
+		/^\.Xr / { item = item " " $2 "(" $3 ")"; for (i = 4; i <= NF; i++) word(i); next }
+		/^\.Ql / { $1 = ""; sub(/^ /, ""); }
+		/^\.Bl/ { next }
+		{ for (i = 1; i <= NF; i++) word(i) }' man/*.[1-9]
 }
+
+# Text without the marks of Markdown.
+plain() { tr -d '`*'; }
 
 # The titles of SECURITY.md's limits.
 limits() {
@@ -40,10 +53,10 @@ limits() {
 repeated=$(proof_entries "$PROOFS" | awk -F'\t' '$2 == "promise" { print $3 }')
 while IFS= read -r promise; do
 	report FAIL "$PROOFS has no tests for the promise '$promise'"
-done < <(promises | grep -vxFf <(echo "$repeated") || true)
+done < <(promises | plain | grep -vxFf <(plain <<< "$repeated") || true)
 while IFS= read -r promise; do
-	report FAIL "$SECURITY has no promise '$promise', which $PROOFS proves"
-done < <(grep -vxFf <(promises) <<< "$repeated" || true)
+	report FAIL "neither $SECURITY nor a manual page has the promise '$promise', which $PROOFS proves"
+done < <(plain <<< "$repeated" | grep -vxFf <(promises | plain) || true)
 while IFS= read -r title; do
 	report FAIL "$SECURITY has no limit '$title', which $PROOFS names"
 done < <(proof_entries "$PROOFS" | awk -F'\t' '$1 == "Not promised" && $2 == "title" { gsub(/\*\*/, "", $3); print $3 }' | grep -vxFf <(limits) || true)

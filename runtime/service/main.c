@@ -33,12 +33,6 @@ static int fail(const struct cj_error *err)
 	return SERVE_FAILED;
 }
 
-static int print_help(void)
-{
-	serve_options_print_help();
-	return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
-}
-
 /* --- --check: warnings about a valid configuration ------------------------------------------- */
 
 struct review {
@@ -117,14 +111,6 @@ static void review_pool(const char *caller, const struct rights *rights, const c
 		     profile, caller, names);
 }
 
-static void review_zygote(const char *profile)
-{
-	struct cj_error err = { 0 };
-
-	if (zygote_keeper_check(profile, &err) < 0)
-		warn(err.hint[0] ? "pool: %s (%s)" : "pool: %s", err.msg, err.hint);
-}
-
 static void review_pools(const struct review *r)
 {
 	const struct callers *callers = &r->c->callers;
@@ -134,8 +120,9 @@ static void review_pools(const struct review *r)
 		const struct config *config = find_profile(r, "pool", profile);
 		if (!config)
 			continue;
-		if (r->c->pools[i].interpreters > 0)
-			review_zygote(profile);
+		struct cj_error err = { 0 };
+		if (r->c->pools[i].interpreters > 0 && zygote_keeper_check(profile, &err) < 0)
+			warn(err.hint[0] ? "pool: %s (%s)" : "pool: %s", err.msg, err.hint);
 		review_pool("default", &callers->standard, profile, config);
 		for (size_t k = 0; k < callers->count; k++)
 			review_pool(callers->rows[k].name, &callers->rows[k].rights, profile,
@@ -212,8 +199,10 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN); /* write(2) fails with EPIPE instead; cannot fail */
 	if (serve_options_parse((const char *const *)argv + (argc > 0), &options, &err) < 0)
 		return fail(&err);
-	if (options.wants_help)
-		return print_help();
+	if (options.wants_help) {
+		serve_options_print_help();
+		return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
+	}
 	if (serve_options_load(&options, &config, &err) < 0)
 		return fail(&err);
 	if (options.check_only)

@@ -205,12 +205,6 @@ int serve_parts_open(struct serve_parts *p, struct loop *loop, struct spawner *s
 
 /* --- configured ------------------------------------------------------------------------ */
 
-static unsigned choose_concurrency(const struct service_config *c)
-{
-	/* with over a thousand CPUs the configuration must say */
-	return c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus();
-}
-
 /* What sessions may reserve, unless the configuration says. */
 static uint64_t half_of_memory(void)
 {
@@ -233,9 +227,12 @@ static int adopt_audit(struct serve_parts *p, const struct service_config *c, st
 
 int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj_error *err)
 {
-	const struct executions_limits limits = { .concurrency = choose_concurrency(c),
-						  .queue = c->queue,
-						  .queue_ms = c->queue_ms };
+	const struct executions_limits limits = {
+		/* with over a thousand CPUs the configuration must say */
+		.concurrency = c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus(),
+		.queue = c->queue,
+		.queue_ms = c->queue_ms,
+	};
 	const struct sessions_limits sessions = {
 		.count = c->sessions,
 		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),

@@ -9,7 +9,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/service/api/mcp_inner.h"
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
@@ -37,7 +36,7 @@ struct local {
 /* A request to the API, until its reply. */
 struct asked_run {
 	LIST_ENTRY(asked_run) link;
-	struct mcp_inner inner;
+	struct api_asked inner;
 };
 
 /* --- the pool ----------------------------------------------------------------------- */
@@ -105,11 +104,11 @@ static void keep_repl_warm(struct local *l, const struct session_entry *e)
 static void destroy_request(struct asked_run *q)
 {
 	LIST_REMOVE(q, link);
-	mcp_inner_fini(&q->inner);
+	api_asked_fini(&q->inner);
 	free(q);
 }
 
-static void on_ended(struct mcp_inner *i)
+static void on_ended(struct api_asked *i)
 {
 	destroy_request(watch_owner(i, struct asked_run, inner));
 }
@@ -138,7 +137,7 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 						       "restart 'cejail mcp'");
 	}
 	r->state = q;
-	if (mcp_inner_ask(&q->inner, &l->parts.api, NULL, r, body, size, err) < 0) {
+	if (api_asked_ask(&q->inner, &l->parts.api, NULL, r, body, size, err) < 0) {
 		destroy_request(q);
 		return -err->code;
 	}
@@ -166,7 +165,7 @@ static void cancel(void *context, struct mcp_run *r)
 	struct asked_run *q = r->state;
 
 	(void)context;
-	mcp_inner_cancel(&q->inner);
+	api_asked_cancel(&q->inner);
 	destroy_request(q);
 }
 

@@ -3,7 +3,7 @@
  * mcp_request - what a call of a tool asks of the service.  No system calls.
  *
  * Inside the service and in the MCP server that has its parts, the API carries it out as it is
- * (mcp_inner.h).  For a service behind a socket it is written as HTTP, cejail-serve(8).
+ * (api.h).  For a service behind a socket it is written as HTTP, cejail-serve(8).
  */
 #pragma once
 

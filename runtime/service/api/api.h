@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "runtime/run/mcp/calls/mcp_reply.h"
 #include "runtime/run/mcp/calls/mcp_tasks.h"
 #include "runtime/service/http/http.h"
 
@@ -50,3 +51,26 @@ struct api {
 struct http_ops api_ops(struct api *a);
 /* Time has passed.  Returns the time in ms until there is more to do, or -1. */
 int api_tick(struct api *a, uint64_t now_ms);
+
+/* --- operations without HTTP, for MCP ---------------------------------------------------- */
+
+/*
+ * A request of MCP to the API of the same process, carried out by the handlers of the routes: with
+ * the rights of the caller.
+ *
+ * The request that it is made for has paid for its rate, and has passed the checks of Origin and
+ * Host.  Its token is checked again: a reload may have taken its rights away.
+ */
+struct api_asked {
+	struct exchange *exchange; /* NULL: not asked yet, replied, or cancelled */
+	struct mcp_reply reply;
+	/* The last callback, after `done` of the run; not of one that was cancelled. */
+	void (*ended)(struct api_asked *i);
+};
+
+/* `outer`: NULL: the request is this process' own.  Takes the body.  The owner has set `ended`. */
+int api_asked_ask(struct api_asked *i, struct api *api, const struct exchange *outer,
+		  struct mcp_run *r, char *body, size_t size, struct cj_error *err);
+/* Calls `done` of the run, and uses *i no more after it. */
+void api_asked_cancel(struct api_asked *i);
+void api_asked_fini(struct api_asked *i);

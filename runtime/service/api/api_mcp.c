@@ -63,11 +63,6 @@ static int add_tool(struct message *p, const char *name, bool is_standard, struc
 	return rc;
 }
 
-static bool may_have_sessions(const struct api_call *c)
-{
-	return c->api->config->sessions > 0 && c->account->rights->sessions > 0;
-}
-
 static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 {
 	struct message *p = watch_owner(protocol, struct message, protocol);
@@ -79,7 +74,9 @@ static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 		rc = add_tool(p, chosen->items[i], false, err);
 	for (size_t i = 0; chosen->count == 0 && mcp_profiles_standard[i] && rc == 0; i++)
 		rc = add_tool(p, mcp_profiles_standard[i], true, err);
-	if (rc == 0 && protocol->ntools > 0 && may_have_sessions(p->call))
+	bool may_have_sessions = p->call->api->config->sessions > 0 &&
+				 p->call->account->rights->sessions > 0;
+	if (rc == 0 && protocol->ntools > 0 && may_have_sessions)
 		mcp_profiles_add_sessions(p->tools, &protocol->ntools, "");
 	return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of tools over HTTP. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,6 @@
 #include "runtime/run/mcp/calls/mcp_call.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
-#include "runtime/service/api/mcp_inner.h"
 #include "runtime/service/sessions/sessions.h"
 
 #define STREAM_MS 15000 /* then a reply that has not come becomes a stream, and says so again */
@@ -18,7 +18,7 @@ struct api_mcp_call {
 	LIST_ENTRY(api_mcp_call) link;
 	struct api *api;
 	struct exchange *outer; /* NULL: answered, or the client is gone */
-	struct mcp_inner inner;
+	struct api_asked inner;
 	struct mcp_place place;
 	struct mcp_call of;
 	bool has_ended; /* answered; it is freed when `inner` has ended */
@@ -31,6 +31,108 @@ struct api_mcp_call {
 static struct api_mcp_call *call_of(struct mcp_call *c)
 {
 	return watch_owner(c, struct api_mcp_call, of);
+}
+
+/* --- a request of MCP to the API ------------------------------------------------------------- */
+
+/*
+ * The handler still uses the exchange: a run that is done here is freed only when `ended` is
+ * called.
+ */
+static void on_inner_piece(void *context, const char *bytes, size_t size)
+{
+	struct api_asked *i = context;
+	struct cj_error err = { 0 };
+
+	if (mcp_reply_keep(&i->reply, 200, bytes, size, &err) < 0)
+		mcp_reply_fail(&i->reply, &err);
+}
+
+static void on_inner_replied(void *context, const struct http_reply *reply)
+{
+	struct api_asked *i = context;
+	struct cj_error err = { 0 };
+
+	if (reply->text && mcp_reply_keep(&i->reply, reply->status, reply->text + reply->skip,
+					  reply->size, &err) < 0)
+		mcp_reply_fail(&i->reply, &err);
+	mcp_reply_end(&i->reply, reply->status, (reply->retry_after_ms + 999) / 1000);
+	i->exchange = NULL;
+	i->ended(i);
+}
+
+static const struct operation {
+	void (*handle)(struct api_call *c);
+	unsigned parameters; /* enum api_parameter */
+} operations[MCP_OPERATION_COUNT] = {
+	[MCP_RUN_PROGRAM] = { api_post_run, 0 },
+	[MCP_CREATE_SESSION] = { api_post_session, 0 },
+	[MCP_EXEC_PROGRAM] = { api_post_exec, 0 },
+	[MCP_PUT_FILE] = { api_put_file, 0 },
+	[MCP_GET_FILE] = { api_get_file, PARAMETER_OFFSET | PARAMETER_LENGTH },
+	[MCP_LIST_FILES] = { api_get_file, PARAMETER_LIST },
+	[MCP_END_SESSION] = { api_end_session, 0 },
+};
+
+static void carry_out(struct api *api, struct exchange *x, const struct exchange *outer,
+		      const struct mcp_run *r)
+{
+	const struct mcp_request *asked = r->request;
+	const struct operation *o = &operations[asked->operation];
+	const bool is_part = asked->operation == MCP_GET_FILE;
+	const struct api_query query = {
+		.given = o->parameters | (asked->is_executable ? PARAMETER_EXECUTABLE : 0),
+		.offset = is_part ? asked->offset : 0,
+		.length = is_part ? asked->length : 0,
+	};
+	struct api_call call = { .api = api,
+				 .exchange = x,
+				 .account = api_find_account(api, x, outer ? outer : x),
+				 .names.rest = asked->path,
+				 .wants_events = r->wants_events,
+				 .query = &query };
+
+	if (!call.account)
+		return;
+	(void)snprintf(call.names.ids[0], sizeof(call.names.ids[0]), "%s", asked->session);
+	o->handle(&call);
+	http_settle_inner(x);
+}
+
+int api_asked_ask(struct api_asked *i, struct api *api, const struct exchange *outer,
+		  struct mcp_run *r, char *body, size_t size, struct cj_error *err)
+{
+	struct http_inner ask = {
+		.outer = outer,
+		.traceparent = r->traceparent,
+		.body_size = size,
+		.piece = on_inner_piece,
+		.replied = on_inner_replied,
+		.context = i,
+	};
+
+	ask.body = body;
+	i->reply.run = r;
+	if (http_open_inner(api->http, &ask, &i->exchange, err) < 0)
+		return -err->code;
+	carry_out(api, i->exchange, outer, r);
+	return 0;
+}
+
+/* Dropping the request cancels its run. */
+void api_asked_cancel(struct api_asked *i)
+{
+	struct cj_error err = { 0 };
+
+	http_drop_inner(&i->exchange);
+	(void)!cj_reject(&err, "cancelled");
+	mcp_reply_fail(&i->reply, &err);
+}
+
+void api_asked_fini(struct api_asked *i)
+{
+	http_drop_inner(&i->exchange);
+	mcp_reply_fini(&i->reply);
 }
 
 /* --- to the client ------------------------------------------------------------------- */
@@ -95,24 +197,19 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 static void destroy(struct api_mcp_call *call)
 {
 	LIST_REMOVE(call, link);
-	mcp_inner_fini(&call->inner);
+	api_asked_fini(&call->inner);
 	arena_fini(&call->arena);
 	free(call);
-}
-
-/* Cancelled, so without an answer: a stream that ends. */
-static void end_unanswered(struct api_mcp_call *call)
-{
-	begin_stream(call);
-	exchange_end_stream(take_ptr(call->outer));
 }
 
 static void on_over(struct mcp_call *c)
 {
 	struct api_mcp_call *call = call_of(c);
 
-	if (call->outer)
-		end_unanswered(call);
+	if (call->outer) { /* cancelled, so without an answer: a stream that ends */
+		begin_stream(call);
+		exchange_end_stream(take_ptr(call->outer));
+	}
 	call->has_ended = true;
 	if (!call->inner.exchange)
 		destroy(call);
@@ -122,7 +219,7 @@ static const struct mcp_call_ops call_ops = { .send = on_message, .over = on_ove
 
 /* --- the run, by the API ---------------------------------------------------------------- */
 
-static void on_ended(struct mcp_inner *i)
+static void on_ended(struct api_asked *i)
 {
 	destroy(watch_owner(i, struct api_mcp_call, inner));
 }
@@ -130,7 +227,7 @@ static void on_ended(struct mcp_inner *i)
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
 {
 	struct api_mcp_call *call = context;
-	return mcp_inner_ask(&call->inner, call->api, call->outer, r, request, size, err);
+	return api_asked_ask(&call->inner, call->api, call->outer, r, request, size, err);
 }
 
 static void cancel(void *context, struct mcp_run *r)
@@ -138,7 +235,7 @@ static void cancel(void *context, struct mcp_run *r)
 	struct api_mcp_call *call = context;
 
 	(void)r;
-	mcp_inner_cancel(&call->inner);
+	api_asked_cancel(&call->inner);
 }
 
 static const char *profile_of(void *context, const char *session)
@@ -210,17 +307,6 @@ static struct api_mcp_call *create(struct api_call *c, struct mcp_tool *tool)
 	return NULL;
 }
 
-/* The API gives nothing of its own to a run. */
-static void begin(struct mcp_call *call, const struct mcp_asked *asked, const bool *wanted)
-{
-	struct config none;
-
-	config_init(&none);
-	const struct mcp_given given = { .config = &none, .wanted = wanted };
-	mcp_call_begin(call, asked, &given);
-	config_fini(&none);
-}
-
 void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked)
 {
 	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
@@ -234,7 +320,12 @@ void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked)
 	}
 	kept.tool = &tool;
 	exchange_hold(c->exchange, on_client_gone, call);
-	begin(&call->of, &kept, wanted);
+	/* the API gives nothing of its own to a run */
+	struct config none;
+	config_init(&none);
+	const struct mcp_given given = { .config = &none, .wanted = wanted };
+	mcp_call_begin(&call->of, &kept, &given);
+	config_fini(&none);
 }
 
 void api_mcp_call_cancel(struct api_call *c, const struct mcp_id *id)

@@ -200,7 +200,7 @@ void api_remove_file(struct api_call *c);
 /* --- POST /mcp --------------------------------------------------------------------------- */
 
 /*
- * A call of a tool is an operation of the same API (mcp_inner.h), with the rights of the caller:
+ * A call of a tool is an operation of the same API (api.h), with the rights of the caller:
  * accounts, ceilings, the queue, the audit and the metrics see what they see of any request.  The
  * answer is JSON; if it takes long, or there is progress, a stream of events.
  *

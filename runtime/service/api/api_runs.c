@@ -19,25 +19,20 @@
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/queue/execution.h"
 
-static void take(struct posted *p, const char *id)
-{
-	const struct run_order order = posted_order(p, JOB_RUN, id);
-	const struct execution_ops ops = { .exchange = p->call->exchange };
-	struct cj_error err = { 0 };
-
-	if (execution_begin(p->call->api->executions, &order, &ops, NULL, &err) < 0)
-		posted_fail(p, &err, "queue a run");
-}
-
 void api_post_run(struct api_call *c)
 {
+	const struct execution_ops ops = { .exchange = c->exchange };
+	struct cj_error err = { 0 };
 	struct posted p;
 	char id[PLAN_ID_MAX];
 
 	posted_init(&p, c);
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
-	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id))
-		take(&p, id);
+	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id)) {
+		const struct run_order order = posted_order(&p, JOB_RUN, id);
+		if (execution_begin(c->api->executions, &order, &ops, NULL, &err) < 0)
+			posted_fail(&p, &err, "queue a run");
+	}
 	posted_fini(&p);
 }
 
@@ -153,12 +148,7 @@ void api_cancel_run(struct api_call *c)
 
 /* --- profiles ---------------------------------------------------------------- */
 
-static bool is_warm(const struct pool *pool, const char *profile)
-{
-	return pool_wanted_tier(pool, profile, FIT_INTERPRETER) > TIER_COLD;
-}
-
-static void put_settings(struct json_writer *w, const struct config *c)
+static void put_limits(struct json_writer *w, const struct config *c)
 {
 	json_put_key(w, "limits");
 	json_open_object(w);
@@ -170,20 +160,12 @@ static void put_settings(struct json_writer *w, const struct config *c)
 	json_member_u64(w, "disk_bytes", c->disk_bytes);
 	json_member_u64(w, "max_output_bytes", c->output_bytes);
 	json_close_object(w);
-	json_member_text(w, "network", network_mode_names[c->network]);
-}
-
-/* What a session of the profile may have. */
-static void put_contexts(struct json_writer *w, const struct config *c)
-{
-	const char *const contexts[] = { "none", "repl" };
-
-	json_member_texts(w, "contexts", contexts, plan_has_repl(c) ? 2 : 1);
 }
 
 /* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
 static void put_profile(struct json_writer *w, struct api_call *c, const struct profile_entry *e)
 {
+	const char *const contexts[] = { "none", "repl" };
 	const struct config *config = NULL;
 	struct cj_error err = { 0 };
 	bool is_good = !e->problem &&
@@ -193,10 +175,13 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	json_member_text(w, "name", e->name);
 	json_member_text(w, "description", e->description);
 	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
-	json_member_bool(w, "warm", is_warm(c->api->pool, e->name));
+	json_member_bool(w, "warm",
+			 pool_wanted_tier(c->api->pool, e->name, FIT_INTERPRETER) > TIER_COLD);
 	if (is_good) {
-		put_settings(w, config);
-		put_contexts(w, config);
+		put_limits(w, config);
+		json_member_text(w, "network", network_mode_names[config->network]);
+		/* what a session of the profile may have */
+		json_member_texts(w, "contexts", contexts, plan_has_repl(config) ? 2 : 1);
 	} else if (c->account->rights->host_paths)
 		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
 	else

@@ -161,12 +161,6 @@ static struct entry *find(struct profile_cache *k, const char *name)
 	return NULL;
 }
 
-static struct entry *find_place(struct profile_cache *k)
-{
-	struct entry *free_one = find(k, "");
-	return free_one ? free_one : &k->entries[k->next++ % PROFILE_CACHE_MAX];
-}
-
 /* Up to date, or NULL. */
 static struct entry *look_up(struct profile_cache *k, const char *name, struct cj_error *err)
 {
@@ -178,7 +172,10 @@ static struct entry *look_up(struct profile_cache *k, const char *name, struct c
 	}
 	if (e && stamp_of(&e->paths) == e->stamp)
 		return e;
-	e = e ? e : find_place(k);
+	if (!e)
+		e = find(k, ""); /* an unused one */
+	if (!e)
+		e = &k->entries[k->next++ % PROFILE_CACHE_MAX];
 	forget(e);
 	return read_entry(e, name, err) == 0 ? e : NULL;
 }

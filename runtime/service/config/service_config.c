@@ -145,22 +145,24 @@ static const struct service_key mcp_keys[] = {
 };
 
 #undef AT
-#define AT(field)    .offset = offsetof(struct caller_row, field)
-#define CEILING(how) .is_number = true, .standard = "(the profile's value)", VALUE("MOST", how)
+#define AT(field) .offset = offsetof(struct caller_row, field)
+#define CEILING(how)                                                                               \
+	.is_number = true, .standard = "(the profile's value)", VALUE("MOST", ceiling),            \
+	.parse = (how)
 static const struct service_key caller_keys[] = {
 	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile,
 	  AT(rights.profiles), .standard = "(all)", .help = "profiles that the caller may use" },
-	{ "memory", NULL, CEILING(size_ceiling), AT(rights.ceilings.memory_bytes),
+	{ "memory", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.memory_bytes),
 	  .help = "ceiling, or \"unlimited\"; it also clamps the profile's value" },
-	{ "cpus", NULL, CEILING(cpus_ceiling), AT(rights.ceilings.millicpus),
+	{ "cpus", NULL, CEILING(parse_cpus), AT(rights.ceilings.millicpus),
 	  .help = "ceiling, as for memory" },
-	{ "pids", NULL, CEILING(count_ceiling), AT(rights.ceilings.pids),
+	{ "pids", NULL, CEILING(service_parse_number), AT(rights.ceilings.pids),
 	  .help = "ceiling, as for memory" },
-	{ "timeout", NULL, CEILING(duration_ceiling), AT(rights.ceilings.wall_ms),
+	{ "timeout", NULL, CEILING(parse_duration), AT(rights.ceilings.wall_ms),
 	  .help = "ceiling, as for memory" },
-	{ "disk", NULL, CEILING(size_ceiling), AT(rights.ceilings.disk_bytes),
+	{ "disk", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.disk_bytes),
 	  .help = "ceiling, as for memory" },
-	{ "max_output", NULL, CEILING(size_ceiling), AT(rights.ceilings.output_bytes),
+	{ "max_output", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.output_bytes),
 	  .help = "ceiling, as for memory" },
 	{ "network", NULL, VALUE("none|profile|public", network_right), AT(rights.network),
 	  .standard = "profile",

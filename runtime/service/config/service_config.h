@@ -93,6 +93,7 @@ struct service_key {
 	/* One value onto the field at `offset` of `base`; a list is called once an item. */
 	int (*set)(struct service_config *c, const struct service_key *k, void *base,
 		   const char *text, struct cj_error *err);
+	int (*parse)(const char *text, uint64_t *out, struct cj_error *err); /* of a ceiling */
 	size_t offset;
 	uint64_t min, max;
 	bool is_number; /* may be a JSON number, too */

@@ -196,20 +196,8 @@ int service_add_profile(struct service_config *c, const struct service_key *k, v
 	return rc;
 }
 
-/* A caller's ceilings; 0, the profile's own value, is what nobody writes. */
-static int set_ceiling(const struct service_key *k, void *base, const char *text,
-		       int (*parse)(const char *text, uint64_t *out, struct cj_error *err),
-		       struct cj_error *err)
-{
-	uint64_t value = CEILING_NONE;
-	int rc = strcmp(text, UNLIMITED) == 0 ? 0 : parse(text, &value, err);
-	if (rc == 0)
-		*(uint64_t *)field_of(k, base) = value;
-	return rc;
-}
-
 /* A PiB, as in profiles: more is a slip of the pen. */
-static int parse_bytes(const char *text, uint64_t *out, struct cj_error *err)
+int service_parse_bytes(const char *text, uint64_t *out, struct cj_error *err)
 {
 	uint64_t bytes;
 	int rc = parse_size(text, &bytes, err);
@@ -221,37 +209,21 @@ static int parse_bytes(const char *text, uint64_t *out, struct cj_error *err)
 	return 0;
 }
 
-static int parse_number(const char *text, uint64_t *out, struct cj_error *err)
+int service_parse_number(const char *text, uint64_t *out, struct cj_error *err)
 {
 	return parse_u64(text, 1, INT_MAX, out, err);
 }
 
-int service_set_size_ceiling(struct service_config *c, const struct service_key *k, void *base,
-			     const char *text, struct cj_error *err)
+/* 0, the profile's own value, is what nobody writes. */
+int service_set_ceiling(struct service_config *c, const struct service_key *k, void *base,
+			const char *text, struct cj_error *err)
 {
+	uint64_t value = CEILING_NONE;
+	int rc = strcmp(text, UNLIMITED) == 0 ? 0 : k->parse(text, &value, err);
 	(void)c;
-	return set_ceiling(k, base, text, parse_bytes, err);
-}
-
-int service_set_cpus_ceiling(struct service_config *c, const struct service_key *k, void *base,
-			     const char *text, struct cj_error *err)
-{
-	(void)c;
-	return set_ceiling(k, base, text, parse_cpus, err);
-}
-
-int service_set_count_ceiling(struct service_config *c, const struct service_key *k, void *base,
-			      const char *text, struct cj_error *err)
-{
-	(void)c;
-	return set_ceiling(k, base, text, parse_number, err);
-}
-
-int service_set_duration_ceiling(struct service_config *c, const struct service_key *k, void *base,
-				 const char *text, struct cj_error *err)
-{
-	(void)c;
-	return set_ceiling(k, base, text, parse_duration, err);
+	if (rc == 0)
+		*(uint64_t *)field_of(k, base) = value;
+	return rc;
 }
 
 /* The place of `text` among the names; `count`: it is none of them. */

@@ -22,9 +22,9 @@ SERVICE_SETTER(set_group);
 SERVICE_SETTER(set_tcp); /* of the loopback */
 SERVICE_SETTER(set_profile);
 SERVICE_SETTER(add_profile);
-SERVICE_SETTER(set_size_ceiling); /* these take "unlimited", too */
-SERVICE_SETTER(set_cpus_ceiling);
-SERVICE_SETTER(set_count_ceiling);
-SERVICE_SETTER(set_duration_ceiling);
+/* uint64_t: as the row's `parse` reads it, or "unlimited". */
+SERVICE_SETTER(set_ceiling);
+int service_parse_bytes(const char *text, uint64_t *out, struct cj_error *err);
+int service_parse_number(const char *text, uint64_t *out, struct cj_error *err);
 SERVICE_SETTER(set_network_right);
 SERVICE_SETTER(set_session_reserve);

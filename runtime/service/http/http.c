@@ -46,25 +46,7 @@ static uint32_t events_of(const struct exchange *x)
 	return events;
 }
 
-static void rewatch(struct exchange *x)
-{
-	uint32_t events = events_of(x);
-
-	if (events != x->watched)
-		loop_rewatch(x->http->loop, &x->watch, events);
-	x->watched = events;
-}
-
 /* --- life ------------------------------------------------------------------- */
-
-static void link_exchange(struct http *h, struct exchange *x)
-{
-	x->next = h->exchanges;
-	if (x->next)
-		x->next->previous = x;
-	h->exchanges = x;
-	h->count++;
-}
 
 static void destroy_exchange(struct exchange *x)
 {
@@ -149,7 +131,10 @@ static bool turn(struct exchange *x)
 		destroy_exchange(x);
 		return false;
 	}
-	rewatch(x);
+	uint32_t events = events_of(x);
+	if (events != x->watched)
+		loop_rewatch(x->http->loop, &x->watch, events);
+	x->watched = events;
 	return true;
 }
 
@@ -291,7 +276,11 @@ void http_add(struct http *h, int fd, bool is_tcp)
 	}
 	if (x->is_extra)
 		limit_lingerers(x);
-	link_exchange(h, x);
+	x->next = h->exchanges;
+	if (x->next)
+		x->next->previous = x;
+	h->exchanges = x;
+	h->count++;
 }
 
 /* --- open, close ------------------------------------------------------------ */

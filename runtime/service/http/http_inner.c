@@ -23,16 +23,6 @@ bool exchange_is_inner(const struct exchange *x)
 
 /* --- life ------------------------------------------------------------------------ */
 
-static void link_inner(struct exchange *x)
-{
-	struct http *h = x->http;
-
-	x->next = h->inners;
-	if (x->next)
-		x->next->previous = x;
-	h->inners = x;
-}
-
 static void destroy(struct exchange *x)
 {
 	if (x->next)
@@ -98,7 +88,10 @@ int http_open_inner(struct http *h, const struct http_inner *ask, struct exchang
 		free(ask->body);
 		return cj_fail(err, ENOMEM, "ask the service");
 	}
-	link_inner(x);
+	x->next = h->inners;
+	if (x->next)
+		x->next->previous = x;
+	h->inners = x;
 	if (take_trace(x, err) < 0) {
 		destroy(x);
 		return -err->code;

@@ -88,15 +88,6 @@ static size_t body_room(const struct exchange *x)
 	return (x->head.is_chunked || x->head.length > max ? max : (size_t)x->head.length) + 1;
 }
 
-static void name_request(struct exchange *x)
-{
-	struct cj_error err = { 0 };
-
-	if (trace_adopt(http_head_get(&x->head, "X-Request-Id"),
-			http_head_get(&x->head, "traceparent"), &x->trace, &err) < 0)
-		slog_failure(SLOG_WARNING, "", &err, "mint a request id");
-}
-
 /* For callers that wait before they send the body: RFC 9110, section 10.1.1. */
 static void invite_body(struct exchange *x)
 {
@@ -111,7 +102,11 @@ static void invite_body(struct exchange *x)
 
 static void begin(struct exchange *x)
 {
-	name_request(x);
+	struct cj_error err = { 0 };
+
+	if (trace_adopt(http_head_get(&x->head, "X-Request-Id"),
+			http_head_get(&x->head, "traceparent"), &x->trace, &err) < 0)
+		slog_failure(SLOG_WARNING, "", &err, "mint a request id");
 	x->phase = PHASE_BODY;
 	x->chunks = (struct http_chunks){ 0 };
 	x->body_left = x->head.length;

@@ -163,6 +163,16 @@ static void use_own_summary(struct execution *e, const struct summary *s)
 		(void)execution_audit(e, s); /* it logs and counts its failure itself */
 }
 
+/* Its session has ended or has no room for it, so nobody ran it. */
+static void fail_cancelled(struct execution *e, enum api_code why)
+{
+	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
+
+	use_own_summary(e, &s);
+	answer_failure(e, why);
+	finish_run(e);
+}
+
 /* No result will come.  The audit line and the log say that the service failed. */
 void execution_fail(struct execution *e, const char *why)
 {
@@ -180,27 +190,14 @@ void execution_fail(struct execution *e, const char *why)
 
 void execution_fail_with_host(struct execution *e)
 {
-	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
-
-	use_own_summary(e, &s);
-	answer_failure(e, API_SESSION_ENDED);
-	finish_run(e);
+	fail_cancelled(e, API_SESSION_ENDED);
 }
 
 void execution_fail_at_host(struct execution *e, const char *why)
 {
-	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
-
 	slog(SLOG_WARNING, execution_request_id(e), "exec %s of session %s: %s",
 	     e->run->order.job.id, e->run->order.session, why);
-	use_own_summary(e, &s);
-	answer_failure(e, API_TOO_MANY_WAITING);
-	finish_run(e);
-}
-
-static const char *session_of(const struct execution *e)
-{
-	return e->ops.spawn ? e->run->order.session : NULL;
+	fail_cancelled(e, API_TOO_MANY_WAITING);
 }
 
 /* The result of a run that was cancelled before a worker could write it. */
@@ -209,7 +206,8 @@ static char *write_cancelled(const struct execution *e, size_t *out_size)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct result_about profile = { .profile_name = e->run->order.profile,
 					      .profile_sha256 = e->run->order.job.profile_sha256,
-					      .session = session_of(e) };
+					      .session = e->ops.spawn ? e->run->order.session
+								      : NULL };
 	struct cj_error err = { 0 };
 	struct outcome o;
 	const char *text = NULL;

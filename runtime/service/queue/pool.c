@@ -120,14 +120,6 @@ void pool_init(struct pool *p, const struct pool_ops *ops)
 	*p = (struct pool){ .ops = *ops, .check_ms = CHECK_MS };
 }
 
-static void empty_bucket(struct pool_bucket *bucket)
-{
-	struct slot *s;
-
-	while ((s = TAILQ_FIRST(&bucket->slots)) != NULL)
-		end_slot(s);
-}
-
 static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
 {
 	for (size_t i = 0; i < p->count; i++)
@@ -159,8 +151,11 @@ void pool_add(struct pool *p, const struct pool_config *row)
 
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms)
 {
+	struct slot *s;
+
 	for (size_t i = 0; i < p->count; i++)
-		empty_bucket(&p->buckets[i]);
+		while ((s = TAILQ_FIRST(&p->buckets[i].slots)) != NULL)
+			end_slot(s);
 	p->count = 0;
 	p->age_ms = age_ms;
 	for (size_t i = 0; i < count; i++)
@@ -311,25 +306,20 @@ static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 	return true;
 }
 
-static void end_stale(struct pool_bucket *bucket, uint64_t now_ms)
-{
-	struct slot *s, *next;
-
-	for (s = TAILQ_FIRST(&bucket->slots); s; s = next) {
-		next = TAILQ_NEXT(s, link);
-		if (s->is_ready && is_stale(s, now_ms))
-			end_slot(s);
-	}
-}
-
 /* Every check_ms; pool_take() checks what it takes in any case. */
 static void end_all_stale(struct pool *p, uint64_t now_ms)
 {
 	if (now_ms < p->stale_checked_ms + p->check_ms)
 		return;
 	p->stale_checked_ms = now_ms;
-	for (size_t i = 0; i < p->count; i++)
-		end_stale(&p->buckets[i], now_ms);
+	for (size_t i = 0; i < p->count; i++) {
+		struct slot *s, *next;
+		for (s = TAILQ_FIRST(&p->buckets[i].slots); s; s = next) {
+			next = TAILQ_NEXT(s, link);
+			if (s->is_ready && is_stale(s, now_ms))
+				end_slot(s);
+		}
+	}
 }
 
 static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)

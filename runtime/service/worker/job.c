@@ -45,93 +45,91 @@ static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COU
 
 /* --- the messages' members -------------------------------------------------------- */
 
-#define U64  JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64, .is_required = true
-#define FLAG JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool, .is_required = true
-#define CODE                                                                                       \
-	(JSON_TAKES_NUMBER | JSON_TAKES_NULL), .set = json_set_int, .write = json_write_int,       \
-					       .is_required = true
-#define KNOWN                                                                                      \
-	(JSON_TAKES_NUMBER | JSON_TAKES_NULL), .set = json_set_known_u64,                          \
-					       .write = json_write_known_u64, .is_required = true
-#define STATUS                                                                                     \
-	JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name, .is_required = true,    \
-			   .detail = status_names, .max = STATUS_COUNT
-/* char[]: refused when it is too long, or cut. */
-#define CHARS_BY(how, type, member)                                                                \
-	JSON_TAKES_STRING, .set = (how), .write = json_write_chars, .is_required = true,           \
-			   .offset = offsetof(struct type, member),                                \
-			   .max = sizeof(((struct type *)0)->member) - 1
-#define CHARS(type, member)     CHARS_BY(json_set_chars, type, member)
-#define CUT_CHARS(type, member) CHARS_BY(json_set_chars_cut, type, member)
+/* A row of a table: the key, and the field of the struct. */
+#define NUMBER(key, type, field)                                                                   \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_NUMBER, .is_required = true,                    \
+		.offset = offsetof(type, field), .set = json_set_u64, .write = json_write_u64,     \
+	}
+#define FLAG(key, type, field)                                                                     \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_BOOL, .is_required = true,                      \
+		.offset = offsetof(type, field), .set = json_set_bool, .write = json_write_bool,   \
+	}
+#define ENUM(key, type, field, names, count)                                                       \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_STRING, .is_required = true,                    \
+		.offset = offsetof(type, field), .set = json_set_name, .write = json_write_name,   \
+		.detail = (names), .max = (count),                                                 \
+	}
+/* char[]; `set` refuses a text that is too long, or cuts it. */
+#define TEXT(key, type, field, how)                                                                \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_STRING, .is_required = true,                    \
+		.offset = offsetof(type, field), .max = sizeof(((type *)0)->field) - 1,            \
+		.set = (how), .write = json_write_chars,                                           \
+	}
+/* An int, null below 0. */
+#define CODE(key, type, field)                                                                     \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_NUMBER | JSON_TAKES_NULL, .is_required = true,  \
+		.offset = offsetof(type, field), .set = json_set_int, .write = json_write_int,     \
+	}
+/* A number, null without the flag has_FIELD. */
+#define KNOWN(key, type, field, has_field)                                                         \
+	{                                                                                          \
+		.name = (key), .types = JSON_TAKES_NUMBER | JSON_TAKES_NULL, .is_required = true,  \
+		.offset = offsetof(type, field), .known = offsetof(type, has_field),               \
+		.set = json_set_known_u64, .write = json_write_known_u64,                          \
+	}
 
-#define AT(member) .offset = offsetof(struct job, member)
 static const struct json_key job_keys[] = {
-	{ "id", CHARS(job, id) },
-	{ "kind", JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name,
-	  .is_required = true, .detail = job_kind_names, .max = JOB_KIND_COUNT, AT(kind) },
-	{ "request_id", CHARS(job, trace.request_id) },
-	{ "traceparent", CHARS(job, trace.traceparent) },
-	{ "sent_us", U64, AT(sent_us) },
-	{ "wants_events", FLAG, AT(wants_events) },
-	{ "may_name_host_paths", FLAG, AT(may_name_host_paths) },
-	{ "profile_sha256", CHARS(job, profile_sha256) },
-	{ "memory_bytes", U64, AT(clamp.ceilings.memory_bytes) },
-	{ "millicpus", U64, AT(clamp.ceilings.millicpus) },
-	{ "pids", U64, AT(clamp.ceilings.pids) },
-	{ "wall_ms", U64, AT(clamp.ceilings.wall_ms) },
-	{ "disk_bytes", U64, AT(clamp.ceilings.disk_bytes) },
-	{ "output_bytes", U64, AT(clamp.ceilings.output_bytes) },
-	{ "no_network", FLAG, AT(clamp.no_network) },
+	TEXT("id", struct job, id, json_set_chars),
+	ENUM("kind", struct job, kind, job_kind_names, JOB_KIND_COUNT),
+	TEXT("request_id", struct job, trace.request_id, json_set_chars),
+	TEXT("traceparent", struct job, trace.traceparent, json_set_chars),
+	NUMBER("sent_us", struct job, sent_us),
+	FLAG("wants_events", struct job, wants_events),
+	FLAG("may_name_host_paths", struct job, may_name_host_paths),
+	TEXT("profile_sha256", struct job, profile_sha256, json_set_chars),
+	/* as GET /v1/profiles has them, where 1500 millicpus are 1.5 cpus */
+	NUMBER("memory_bytes", struct job, clamp.ceilings.memory_bytes),
+	NUMBER("millicpus", struct job, clamp.ceilings.millicpus),
+	NUMBER("pids", struct job, clamp.ceilings.pids),
+	NUMBER("timeout_ms", struct job, clamp.ceilings.wall_ms),
+	NUMBER("disk_bytes", struct job, clamp.ceilings.disk_bytes),
+	NUMBER("max_output_bytes", struct job, clamp.ceilings.output_bytes),
+	FLAG("no_network", struct job, clamp.no_network),
 };
-#undef AT
 static const struct json_record job_record = JSON_RECORD(job_keys, "the job");
 
-static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
-{
-	(void)in;
-	(void)k;
-	(void)record;
-	return strcmp(text, "summary") == 0 ? 0 : cj_reject(err, "'%.32s' is not 'summary'", text);
-}
+static const char *const summary_types[] = { "summary" };
 
-static void write_type(struct json_writer *w, const struct json_key *k, const void *record)
-{
-	(void)k;
-	(void)record;
-	json_put_string(w, "summary");
-}
-
-#define AT(member) .offset = offsetof(struct summary, member)
 static const struct json_key summary_keys[] = {
-	{ "type", JSON_TAKES_STRING, .set = set_type, .write = write_type, .is_required = true },
-	{ "status", STATUS, AT(status) },
-	{ "exit_code", CODE, AT(exit_code) },
-	{ "signal", CODE, AT(signal) },
-	{ "error_stage", CUT_CHARS(summary, error_stage) },
-	{ "error_message", CUT_CHARS(summary, error_message) },
-	{ "is_callers_own", FLAG, AT(is_callers_own) },
-	{ "profile_sha256", CHARS(summary, profile_sha256) },
-	{ "code_sha256", CHARS(summary, code_sha256) },
-	{ "wall_ms", U64, AT(usage.wall_ms) },
-	{ "cpu_user_ms", U64, AT(usage.cpu_user_ms) },
-	{ "cpu_system_ms", U64, AT(usage.cpu_system_ms) },
-	{ "memory_peak_bytes", KNOWN, AT(usage.memory_peak_bytes),
-	  .known = offsetof(struct summary, usage.has_memory_peak) },
-	{ "pids_peak", KNOWN, AT(usage.pids_peak),
-	  .known = offsetof(struct summary, usage.has_pids_peak) },
-	{ "has_network", FLAG, AT(has_network) },
-	{ "network_state", JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name,
-	  .is_required = true, .detail = network_state_names, .max = NETWORK_STATE_COUNT,
-	  AT(network_state) },
-	{ "setup_us", U64, AT(setup_us) },
-	{ "denied_packets", U64, AT(denied_packets) },
-	{ "denied_syscalls", U64, AT(denied_syscalls) },
-	{ "stdout_bytes", U64, AT(stdout_bytes) },
-	{ "stderr_bytes", U64, AT(stderr_bytes) },
-	{ "artifacts", U64, AT(artifacts) },
+	ENUM("type", struct summary, type, summary_types, 1),
+	ENUM("status", struct summary, status, status_names, STATUS_COUNT),
+	CODE("exit_code", struct summary, exit_code),
+	CODE("signal", struct summary, signal),
+	TEXT("error_stage", struct summary, error_stage, json_set_chars_cut),
+	TEXT("error_message", struct summary, error_message, json_set_chars_cut),
+	FLAG("is_callers_own", struct summary, is_callers_own),
+	TEXT("profile_sha256", struct summary, profile_sha256, json_set_chars),
+	TEXT("code_sha256", struct summary, code_sha256, json_set_chars),
+	NUMBER("wall_ms", struct summary, usage.wall_ms),
+	NUMBER("cpu_user_ms", struct summary, usage.cpu_user_ms),
+	NUMBER("cpu_system_ms", struct summary, usage.cpu_system_ms),
+	KNOWN("memory_peak_bytes", struct summary, usage.memory_peak_bytes, usage.has_memory_peak),
+	KNOWN("pids_peak", struct summary, usage.pids_peak, usage.has_pids_peak),
+	FLAG("has_network", struct summary, has_network),
+	ENUM("network_state", struct summary, network_state, network_state_names,
+	     NETWORK_STATE_COUNT),
+	NUMBER("setup_us", struct summary, setup_us),
+	NUMBER("denied_packets", struct summary, denied_packets),
+	NUMBER("denied_syscalls", struct summary, denied_syscalls),
+	NUMBER("stdout_bytes", struct summary, stdout_bytes),
+	NUMBER("stderr_bytes", struct summary, stderr_bytes),
+	NUMBER("artifacts", struct summary, artifacts),
 };
-#undef AT
 static const struct json_record summary_record = JSON_RECORD(summary_keys, "the summary");
 
 /* --- the job ------------------------------------------------------------------------ */

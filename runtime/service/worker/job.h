@@ -79,6 +79,7 @@ int job_receive(int sock_fd, struct cj_error *err);
 
 /* For metrics, audit, and GET /v1/runs of a finished run. */
 struct summary {
+	unsigned type; /* 0: "summary" */
 	enum status status;
 	int exit_code, signal; /* -1 and 0 where there is none */
 	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */

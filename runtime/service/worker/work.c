@@ -251,13 +251,6 @@ static struct jail_io make_io(const struct work *w)
 	};
 }
 
-/* What an earlier exec left there is not the value of this one. */
-static void forget_value(const struct work *w)
-{
-	if (w->session_id && w->program.value_path)
-		jail_forget_value(w->driver.jail, w->program.value_path);
-}
-
 static int run(struct work *w, struct cj_error *err)
 {
 	struct outcome *o = &w->outcome;
@@ -268,7 +261,9 @@ static int run(struct work *w, struct cj_error *err)
 		return -err->code;
 	}
 	w->driver.io = make_io(w);
-	forget_value(w);
+	/* what an earlier exec left there is not the value of this one */
+	if (w->session_id && w->program.value_path)
+		jail_forget_value(w->driver.jail, w->program.value_path);
 	if (run_driver_start(&w->driver, err) < 0)
 		return -err->code;
 	w->setup_us = clock_us() - w->job.sent_us;
@@ -417,16 +412,6 @@ void work_hide_host(const struct work *w, struct cj_error *e)
 	e->hint[0] = '\0';
 }
 
-static int add_summary(struct work *w, struct cj_error *err)
-{
-	const struct summary s = summarize(w);
-	auto_json_writer struct json_writer *line = json_writer_create(false);
-	if (!line)
-		return cj_fail(err, ENOMEM, "write the summary");
-	summary_write(line, &s);
-	return events_add_line(&w->events, line, err);
-}
-
 int work_deliver(struct work *w, struct cj_error *err)
 {
 	const struct result_about about = {
@@ -437,13 +422,16 @@ int work_deliver(struct work *w, struct cj_error *err)
 		.traceparent = w->job.trace.traceparent,
 		.session = w->session_id,
 	};
+	const struct summary summary = summarize(w);
+	auto_json_writer struct json_writer *line = json_writer_create(false);
 	auto_json_writer struct json_writer *result = json_writer_create(false);
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (!result)
+	if (!result || !line)
 		return cj_fail(err, ENOMEM, "write the result");
-	if (add_summary(w, err) < 0)
+	summary_write(line, &summary);
+	if (events_add_line(&w->events, line, err) < 0)
 		return -err->code;
 	if (w->outcome.status == STATUS_SETUP_ERROR)
 		work_hide_host(w, &w->outcome.error); /* the summary has it, for the log */

@@ -139,15 +139,9 @@ static void await_job(struct waiting *w, const struct worker_context *context)
 		serve(w, context);
 }
 
-/* The keeper of a session waits for the job itself. */
-static void keep_ahead(struct waiting *w, const struct worker_context *context)
-{
-	if (context && context->keep_session)
-		context->keep_session(&w->work, w->signal_fd, &w->early);
-}
-
 _Noreturn void worker_main(void *context, const struct worker_order *order)
 {
+	const struct worker_context *sessions = context;
 	struct waiting w = {
 		.work = { .profile = order->profile,
 			  .tier = order->tier,
@@ -166,10 +160,10 @@ _Noreturn void worker_main(void *context, const struct worker_order *order)
 		unready_tell(work->sock_fd, &w.early);
 		_exit(EXIT_FAILURE);
 	}
-	if (work->tier == TIER_REPL)
-		keep_ahead(&w, context);
-	else
-		await_job(&w, context);
+	if (work->tier != TIER_REPL)
+		await_job(&w, sessions);
+	else if (sessions && sessions->keep_session) /* the keeper waits for the job itself */
+		sessions->keep_session(work, w.signal_fd, &w.early);
 	cj_close(&work->sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&work->driver.jail);
 	_exit(EXIT_SUCCESS);

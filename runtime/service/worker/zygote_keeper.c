@@ -84,21 +84,18 @@ static int open_log(struct keeper *k, int *out_far_fd, struct cj_error *err)
 /* IN_ATTRIB: also when another file takes its name, because the old one has a link less then. */
 #define CHANGES (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 
-static int watch_one(int watch_fd, const char *path, struct cj_error *err)
-{
-	if (inotify_add_watch(watch_fd, path, CHANGES) >= 0 || errno == ENOENT || errno == ENOTDIR)
-		return 0;
-	(void)!cj_fail(err, errno, "watch '%s'", path);
-	return err->code == ENOSPC ? cj_hint(err, "raise the sysctl fs.inotify.max_user_watches")
-				   : -err->code;
-}
-
 static int watch_all(int watch_fd, char *list, struct cj_error *err)
 {
 	char *rest = list;
-	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
-		if (line[0] == '/' && watch_one(watch_fd, line, err) < 0)
-			return -err->code;
+	for (char *path = strsep(&rest, "\n"); path; path = strsep(&rest, "\n")) {
+		if (path[0] != '/' || inotify_add_watch(watch_fd, path, CHANGES) >= 0 ||
+		    errno == ENOENT || errno == ENOTDIR)
+			continue;
+		(void)!cj_fail(err, errno, "watch '%s'", path);
+		if (err->code == ENOSPC)
+			cj_hint(err, "raise the sysctl fs.inotify.max_user_watches");
+		return -err->code;
+	}
 	return 0;
 }
 
@@ -238,13 +235,6 @@ static void note_change(struct keeper *k)
 		k->stale_ms = now_ms + ZYGOTE_QUIET_MS;
 }
 
-static void report_stale(struct keeper *k)
-{
-	stale_tell(k->order.sock_fd);
-	cj_close(&k->files_fd);
-	k->stale_ms = NEVER;
-}
-
 /* Returns when it has ended, or the server wants it no more. */
 static int watch(struct keeper *k, struct cj_error *err)
 {
@@ -256,8 +246,11 @@ static int watch(struct keeper *k, struct cj_error *err)
 		bool is_over = !wait_for(k, sources, SOURCE_READY, until_ms);
 		if (is_over && clock_ms() >= end_ms)
 			return 0;
-		if (is_over)
-			report_stale(k);
+		if (is_over) {
+			stale_tell(k->order.sock_fd);
+			cj_close(&k->files_fd);
+			k->stale_ms = NEVER;
+		}
 		if (sources[SOURCE_FILES].revents)
 			note_change(k);
 		if (sources[SOURCE_END].revents)

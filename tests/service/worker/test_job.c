@@ -143,9 +143,9 @@ static int altered(const char *old, const char *new)
 static void each_member_of_a_header_is_checked(void **state)
 {
 	(void)state;
-	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":-1"), "wall_ms: '-1'");
-	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":\"1\""),
-		       "wall_ms must be a number, not a string");
+	assert_refused(altered("\"timeout_ms\":1500", "\"timeout_ms\":-1"), "timeout_ms: '-1'");
+	assert_refused(altered("\"timeout_ms\":1500", "\"timeout_ms\":\"1\""),
+		       "timeout_ms must be a number, not a string");
 	assert_refused(altered("18446744073709551615", "18446744073709551616"),
 		       "memory_bytes: '18446744073709551616' is too large");
 	assert_refused(altered("\"pids\":0,", ""), "pids is missing");

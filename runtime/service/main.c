@@ -19,7 +19,7 @@
 #include "runtime/service/access/tokens.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/serve_options.h"
-#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/keeper/keeper.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/server.h"
 #include "runtime/service/worker/worker.h"
@@ -167,7 +167,7 @@ static int check(struct service_config *config)
 static int serve(const struct serve_options *options, struct service_config *config,
 		 struct cj_error *err)
 {
-	struct worker_context jobs = { .keep_session = session_keep };
+	struct worker_context jobs = { .keep_session = keeper_main };
 	const struct worker_life worker = { .main = worker_main,
 					    .keep_zygote = zygote_keeper_main,
 					    .context = &jobs };

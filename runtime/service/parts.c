@@ -12,7 +12,7 @@
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/queue/execution.h"
-#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/worker/worker_conn.h"
 
 #define RUNS_PER_CPU 4
@@ -160,13 +160,13 @@ static int create(struct serve_parts *p)
 	init_preparing(p);
 	p->executions = executions_create(&context);
 	sessions_init(&p->sessions);
-	const struct keepers_context keepers = { .sessions = &p->sessions,
-						 .executions = p->executions,
-						 .pool = &p->pool,
-						 .metrics = p->metrics,
-						 .audit = &p->audit,
-						 .loop = p->loop };
-	p->keepers = keepers_create(&keepers);
+	const struct keeper_conns_context keepers = { .sessions = &p->sessions,
+						      .executions = p->executions,
+						      .pool = &p->pool,
+						      .metrics = p->metrics,
+						      .audit = &p->audit,
+						      .loop = p->loop };
+	p->keepers = keeper_conns_create(&keepers);
 	return p->metrics && p->profiles && p->executions && p->keepers ? 0 : -ENOMEM;
 }
 
@@ -264,7 +264,7 @@ int serve_parts_tick(struct serve_parts *p, uint64_t now_ms)
 	wait_ms = loop_sooner(wait_ms, executions_tick(p->executions, now_ms));
 	wait_ms = loop_sooner(wait_ms, api_tick(&p->api, now_ms));
 	wait_ms = loop_sooner(
-	    wait_ms, keepers_tick(p->keepers, executions_is_draining(p->executions), now_ms));
+	    wait_ms, sessions_tick(p->keepers, executions_is_draining(p->executions), now_ms));
 	return loop_sooner(wait_ms, http_tick(p->http, now_ms)); /* sends new refusals */
 }
 
@@ -291,7 +291,7 @@ void serve_parts_close(struct serve_parts *p)
 	if (p->executions)
 		executions_cancel_all(p->executions);
 	executions_destroy(&p->executions);
-	keepers_destroy(&p->keepers);
+	keeper_conns_destroy(&p->keepers);
 	if (p->http)
 		(void)http_tick(p->http, clock_ms());
 	http_close(&p->http);

@@ -32,7 +32,7 @@ struct serve_parts {
 	struct zygotes zygotes;
 	struct executions *executions;
 	struct sessions sessions;
-	struct keepers *keepers;
+	struct keeper_conns *keepers;
 	struct api api;
 };
 

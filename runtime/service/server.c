@@ -36,7 +36,7 @@
 #include "runtime/service/parts.h"
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/queue/runs.h"
-#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/worker/worker_conn.h"
 
 #define ACCEPT_BATCH    32
@@ -242,7 +242,7 @@ static int tick_drain(struct server *v, uint64_t now)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
 		     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
 	executions_cancel_all(v->parts.executions);
-	keepers_end_all(v->parts.keepers, SESSION_DRAIN);
+	sessions_close_all(v->parts.keepers, SESSION_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;

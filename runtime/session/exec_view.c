@@ -19,7 +19,7 @@
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/session/session_kill.h"
 #include "runtime/session/session_state.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 
 static struct session_row *row_of(const struct jail *view)
 {
@@ -54,7 +54,7 @@ static bool interrupt(const struct jail *view)
 {
 	const struct session_row *row = row_of(view);
 	pid_t main_pid = atomic_load(&row->main_pid);
-	return main_pid > 0 && session_tree_signal(view->handles.proc_fd, main_pid,
+	return main_pid > 0 && process_tree_signal(view->handles.proc_fd, main_pid,
 						   atomic_load(&row->reaper_pid), SIGINT) == 0;
 }
 

@@ -20,7 +20,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/kernel/seccomp/filter.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "runtime/kernel/process/process_usage_text.h"
 
 #define WALK_MAX 128 /* parents above the caller; two files are read for each */
@@ -44,8 +44,8 @@ static int find_exec(void *context, pid_t pid, unsigned *out_price)
 	const struct session *s = context;
 	pid_t child_pid = 0;
 	for (unsigned steps = 0; pid > 1 && steps < WALK_MAX; steps++) {
-		pid_t parent_pid = session_tree_parent(s->host_proc_fd, pid);
-		if (child_pid > 0 && session_tree_parent(s->host_proc_fd, child_pid) != pid)
+		pid_t parent_pid = process_tree_parent(s->host_proc_fd, pid);
+		if (child_pid > 0 && process_tree_parent(s->host_proc_fd, child_pid) != pid)
 			return -1;
 		*out_price += 2;
 		int slot = slot_of_reaper(s, parent_pid);

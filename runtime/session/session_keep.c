@@ -31,7 +31,7 @@
 #include "runtime/session/session_kill.h"
 #include "runtime/session/session_memory.h"
 #include "runtime/session/session_state.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "runtime/jail/usage/usage_watch.h"
 
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
@@ -292,7 +292,7 @@ static enum session_end look_at_init(struct session *s, struct cj_error *err)
 {
 	struct pollfd init = { .fd = s->jail->init_pidfd, .events = POLLIN };
 	int ready = poll(&init, 1, INIT_LOOK_MS);
-	if (ready == 0 && session_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
+	if (ready == 0 && process_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
 		ready = poll(&init, 1, SESSION_KILL_MS);
 	return ready > 0 ? on_init(s, err) : SESSION_STUCK;
 }

@@ -9,7 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/step.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 
 #define STUBBORN_MS 500
 
@@ -65,10 +65,10 @@ static void kill_below(const struct session_target *t, pid_t reaper_pid, uint64_
 {
 	bool is_stubborn = since_ms >= STUBBORN_MS;
 	if (is_stubborn)
-		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGSTOP);
-	size_t living = session_tree_kill(t->proc_fd, reaper_pid);
+		(void)process_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGSTOP);
+	size_t living = process_tree_kill(t->proc_fd, reaper_pid);
 	if (is_stubborn && living == 0)
-		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGCONT);
+		(void)process_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGCONT);
 }
 
 void session_kill_round(const struct session_target *t, uint64_t since_ms)
@@ -78,7 +78,7 @@ void session_kill_round(const struct session_target *t, uint64_t since_ms)
 	if (t->leaf->dir_fd >= 0)
 		cgroup_kill(t->leaf);
 	if (!has_begun(t) && reaper_pid > 0) /* it may write an input, and wait for space */
-		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGKILL);
+		(void)process_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGKILL);
 	else if (t->leaf->dir_fd < 0 && reaper_pid > 0)
 		kill_below(t, reaper_pid, since_ms);
 }

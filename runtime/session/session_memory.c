@@ -8,7 +8,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/session/session_kill.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 
 /* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */
 static void arm(const struct session_memory *m)
@@ -94,10 +94,10 @@ bool session_memory_killed_init(const struct session *s)
 static uint64_t bytes_of(const struct session *s, unsigned slot)
 {
 	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
-	auto_free struct session_tree *tree = malloc(sizeof(*tree));
+	auto_free struct process_tree *tree = malloc(sizeof(*tree));
 	int proc_fd = s->jail->handles.proc_fd;
 	struct process_usage now;
-	if (!tree || reaper_pid <= 0 || !session_tree_list(proc_fd, reaper_pid, tree))
+	if (!tree || reaper_pid <= 0 || !process_tree_list(proc_fd, reaper_pid, tree))
 		return 0;
 	const struct process_group group = { reaper_pid, tree->pids, tree->count, true };
 	(void)process_usage_take_of(proc_fd, &group, NULL, &now); /* what can be read */
@@ -111,7 +111,7 @@ static void kill_exec(struct session *s, unsigned slot)
 	if (s->slots[slot].leaf.dir_fd >= 0)
 		cgroup_kill(&s->slots[slot].leaf);
 	else
-		(void)session_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
+		(void)process_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
 }
 
 /* What was seen above the limit may have ended since; what is left is not the cause. */
@@ -131,7 +131,7 @@ static bool is_dying(const struct session *s, unsigned slot)
 	const struct cgroup *leaf = &s->slots[slot].leaf;
 	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
 	return s->slots[slot].state != SLOT_FREE && leaf->dir_fd >= 0 && reaper_pid > 0 &&
-	       session_tree_parent(s->jail->handles.proc_fd, reaper_pid) == 0 &&
+	       process_tree_parent(s->jail->handles.proc_fd, reaper_pid) == 0 &&
 	       !cgroup_wait_empty(leaf, 0);
 }
 

@@ -30,7 +30,7 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/session/session_kill.h"
 #include "runtime/session/session_state.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 
 #define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
 #define MOVE_LOOK_MS   3   /* at the reaper of an exec that moves */
@@ -274,12 +274,12 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 
 static int signal_rest(int proc_fd, pid_t reaper_pid, int signo)
 {
-	struct session_tree tree;
+	struct process_tree tree;
 	int rc = -ESRCH;
-	if (!session_tree_list(proc_fd, reaper_pid, &tree))
+	if (!process_tree_list(proc_fd, reaper_pid, &tree))
 		return rc;
 	for (size_t i = 0; i < tree.count; i++)
-		if (session_tree_signal(proc_fd, tree.pids[i], reaper_pid, signo) == 0)
+		if (process_tree_signal(proc_fd, tree.pids[i], reaper_pid, signo) == 0)
 			rc = 0;
 	return rc;
 }
@@ -292,7 +292,7 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
 	pid_t reaper_pid = atomic_load(&row->reaper_pid), main_pid = atomic_load(&row->main_pid);
 	int proc_fd = s->jail->handles.proc_fd, rc = -ESRCH;
 	if (session_exec_lives(s, slot) && reaper_pid > 0 && atomic_load(&row->is_started))
-		rc = main_pid > 0 ? session_tree_signal(proc_fd, main_pid, reaper_pid, signo)
+		rc = main_pid > 0 ? process_tree_signal(proc_fd, main_pid, reaper_pid, signo)
 				  : signal_rest(proc_fd, reaper_pid, signo);
 	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program of a session tries against its reaper, the other execs and the keeper. */
-/* WRAP: landlock_domain_ruleset session_tree_kill cgroup_kill */
+/* WRAP: landlock_domain_ruleset process_tree_kill cgroup_kill */
 #include "tests/session/whole_session.h"
 
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "tests/forked.h"
 
 static bool has_no_landlock, has_no_scopes; /* ABI 0; 2 to 5 */
@@ -24,11 +24,11 @@ int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 
 static bool no_kill_works;
 
-size_t __real_session_tree_kill(int proc_fd, pid_t root_pid);
-size_t __wrap_session_tree_kill(int proc_fd, pid_t root_pid);
-size_t __wrap_session_tree_kill(int proc_fd, pid_t root_pid)
+size_t __real_process_tree_kill(int proc_fd, pid_t root_pid);
+size_t __wrap_process_tree_kill(int proc_fd, pid_t root_pid);
+size_t __wrap_process_tree_kill(int proc_fd, pid_t root_pid)
 {
-	return no_kill_works ? 1 : __real_session_tree_kill(proc_fd, root_pid);
+	return no_kill_works ? 1 : __real_process_tree_kill(proc_fd, root_pid);
 }
 
 void __real_cgroup_kill(const struct cgroup *c);

@@ -17,7 +17,7 @@
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/front/mcp/mcp_setup.h"
 #include "runtime/service/operations/slog.h"
-#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/keeper/keeper.h"
 #include "runtime/service/worker/worker.h"
 #include "runtime/service/worker/zygote_keeper.h"
 
@@ -45,7 +45,7 @@ static int print_config(const struct mcp_options *o, const char *program, struct
 /* The spawner is forked before anything of the client is read. */
 static int serve(const struct mcp_options *o, struct cj_error *err)
 {
-	struct worker_context jobs = { .keep_session = session_keep };
+	struct worker_context jobs = { .keep_session = keeper_main };
 	const struct worker_life life = { .main = worker_main,
 					  .keep_zygote = zygote_keeper_main,
 					  .context = &jobs };

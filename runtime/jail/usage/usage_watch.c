@@ -6,7 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "runtime/jail/usage/shared_memory.h"
 
 #define PAUSE_MAX_MS      20
@@ -98,9 +98,9 @@ static bool is_out_of_memory(struct usage_watch *w, const struct jail *j,
 /* Also so much that the sum is well below the limit. */
 static uint64_t measure_shared(const struct jail *j, uint64_t mapped_bytes)
 {
-	struct session_tree tree;
+	struct process_tree tree;
 	int proc_fd = j->handles.proc_fd;
-	if (!session_tree_list(proc_fd, j->parent_pid, &tree))
+	if (!process_tree_list(proc_fd, j->parent_pid, &tree))
 		return 0;
 	return shared_memory_take(proc_fd, tree.pids, tree.count,
 				  mapped_bytes - j->plan->limits.memory_bytes / 2);
@@ -132,8 +132,8 @@ static void subtract_shared(struct usage_watch *w, const struct jail *j, struct 
 /* Its own processes; the scratch belongs to all of the session. */
 static bool take_of_exec(struct usage_watch *w, const struct jail *j, struct process_usage *now)
 {
-	struct session_tree tree;
-	if (!session_tree_list(j->handles.proc_fd, j->parent_pid, &tree))
+	struct process_tree tree;
+	if (!process_tree_list(j->handles.proc_fd, j->parent_pid, &tree))
 		return false;
 	const struct process_group group = { j->parent_pid, tree.pids, tree.count, tree.is_whole };
 	return process_usage_take_of(j->handles.proc_fd, &group, w->sampler, now);

@@ -286,7 +286,7 @@ static const struct rule rules[] = {
 	{ "lease", RIGHTS_NEUTRAL },
 	{ "idle", RIGHTS_NEUTRAL },
 	{ "renew_on_use", RIGHTS_NEUTRAL },
-	/* sessions_admit() counts the sessions, session_entry_admit_exec() their execs */
+	/* sessions_admit() counts the sessions, sessions_admit_exec() their execs */
 	{ "context", RIGHTS_NEUTRAL },
 	{ "detach", RIGHTS_NEUTRAL },
 	{ "interrupt", RIGHTS_NEUTRAL }, /* SIGINT at a limit; SIGKILL follows within seconds */

@@ -16,7 +16,7 @@
 struct account;
 struct accounts;
 struct executions;
-struct keepers;
+struct keeper_conns;
 struct sessions;
 struct health;
 struct json_writer;
@@ -35,7 +35,7 @@ struct api {
 	struct runs *runs;
 	struct executions *executions;
 	struct sessions *sessions;
-	struct keepers *keepers;
+	struct keeper_conns *keepers;
 	struct profile_cache *profiles;
 	struct metrics *metrics;
 	const struct pool *pool;

@@ -8,15 +8,15 @@
 #include "runtime/base/scope.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
-#include "runtime/service/sessions/keepers.h"
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/sessions/keeper_conn.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #define RETRY_SOON_MS 1000
 
 static struct exec_entry *find_exec(struct api_call *c)
 {
 	struct session_entry *e = api_find_session(c);
-	struct exec_entry *x = e ? session_entry_find_exec(e, c->names.ids[1]) : NULL;
+	struct exec_entry *x = e ? sessions_find_exec(e, c->names.ids[1]) : NULL;
 
 	if (e && !x)
 		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
@@ -29,7 +29,7 @@ static void reply(struct api_call *c, unsigned status, const struct exec_entry *
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
 	if (w)
-		session_json_put_exec(w, x);
+		sessions_json_put_exec(w, x);
 	exchange_reply_json(c->exchange, status, w);
 }
 
@@ -55,7 +55,7 @@ static bool fits_session(struct posted *p, const struct session_entry *e)
 		posted_refuse(p, API_BAD_REQUEST, &err, 0);
 		return false;
 	}
-	enum api_code why = session_entry_admit_exec(e);
+	enum api_code why = sessions_admit_exec(e);
 	if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
 	return why == API_OK;
@@ -73,9 +73,9 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	struct exec_entry *x = NULL;
 	struct cj_error err = { 0 };
 
-	order.run.audit_required |= keeper_is_audit_required(e);
+	order.run.audit_required |= sessions_is_audit_required(e);
 	order.run.job.wants_events &= !is_detached;
-	enum api_code why = keeper_exec(c->api->keepers, e, &order, &x, &err);
+	enum api_code why = sessions_exec(c->api->keepers, e, &order, &x, &err);
 	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
 	else if (why != API_OK)
@@ -92,9 +92,9 @@ void api_post_exec(struct api_call *c)
 	posted_init(&p, c);
 	struct session_entry *e = api_find_live_session(c);
 	if (e && posted_is_accepted(&p)) {
-		p.profile = keeper_profile(e);
+		p.profile = sessions_profile(e);
 		if (posted_parse(&p, REQUEST_EXEC, e->profile) && may_use_profile(&p, e) &&
-		    posted_validate(&p, keeper_config(e)) && fits_session(&p, e) &&
+		    posted_validate(&p, sessions_config(e)) && fits_session(&p, e) &&
 		    posted_has_room(&p, id))
 			take(&p, e, id);
 	}
@@ -116,7 +116,7 @@ void api_list_execs(struct api_call *c)
 		json_put_key(w, "execs");
 		json_open_array(w);
 		TAILQ_FOREACH(x, &e->execs, link)
-			session_json_put_exec(w, x);
+			sessions_json_put_exec(w, x);
 		json_close_array(w);
 		json_close_object(w);
 	}
@@ -134,7 +134,7 @@ void api_show_exec(struct api_call *c)
 	}
 	struct exec_entry *x = find_exec(c);
 	if (x)
-		keeper_await_exec(c->api->keepers, x, c->exchange, clock_ms() + query.wait_ms);
+		sessions_await_exec(c->api->keepers, x, c->exchange, clock_ms() + query.wait_ms);
 }
 
 void api_cancel_exec(struct api_call *c)
@@ -144,14 +144,14 @@ void api_cancel_exec(struct api_call *c)
 	if (!x)
 		return;
 	if (x->is_finished) {
-		keeper_kill_left(x);
+		sessions_kill_left(x);
 		reply(c, 200, x);
 		return;
 	}
 	struct session_entry *e = x->session;
 	execution_cancel(x->run);
 	/* a queued one is finished now, and may be forgotten already */
-	x = session_entry_find_exec(e, c->names.ids[1]);
+	x = sessions_find_exec(e, c->names.ids[1]);
 	if (x)
 		reply(c, 202, x);
 	else
@@ -173,7 +173,7 @@ void api_signal_exec(struct api_call *c)
 		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
 		return;
 	}
-	enum api_code why = keeper_signal_exec(x, signo);
+	enum api_code why = sessions_signal_exec(x, signo);
 	if (why == API_OK)
 		reply(c, 202, x);
 	else
@@ -222,7 +222,7 @@ void api_feed_exec(struct api_call *c)
 		return;
 	}
 	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
-	enum api_code why = keeper_feed_exec(x, &input, &buffered);
+	enum api_code why = sessions_feed_exec(x, &input, &buffered);
 	if (why == API_OK)
 		reply_fed(c, x, in.bytes.size, buffered, in.is_end);
 	else

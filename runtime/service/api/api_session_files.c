@@ -6,7 +6,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/keeper_conn.h"
 
 /* What a request for a file names.  False: it was refused. */
 static bool read_target(struct api_call *c, unsigned parameters, struct api_query *out_query,
@@ -37,7 +37,7 @@ static void operate(struct api_call *c, struct session_entry *e, const struct fi
 				"use GET", 0);
 		return;
 	}
-	keeper_file(c->api->keepers, e, &order, c->exchange);
+	sessions_file(c->api->keepers, e, &order, c->exchange);
 }
 
 static enum file_op op_of(unsigned given)
@@ -98,7 +98,7 @@ static void put(struct api_call *c, char *body, size_t size)
 		.bytes = body,
 		.size = size,
 	};
-	keeper_file(c->api->keepers, e, &order, c->exchange);
+	sessions_file(c->api->keepers, e, &order, c->exchange);
 }
 
 void api_begin_put(struct api_call *c)
@@ -112,7 +112,7 @@ void api_put_file(struct api_call *c)
 	size_t size = 0;
 
 	if (exchange_diverted_to(c->exchange)) {
-		keeper_file_whole(c->exchange);
+		sessions_file_whole(c->exchange);
 		return;
 	}
 	char *body = exchange_take_body(c->exchange, &size);

@@ -14,8 +14,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/sessions/keepers.h"
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/sessions/keeper_conn.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #define RETRY_SOON_MS 1000
 
@@ -80,7 +80,7 @@ static bool has_context(struct posted *p)
 	return false;
 }
 
-static bool has_room(struct posted *p, const struct session_order *o)
+static bool has_room(struct posted *p, const struct sessions_request *o)
 {
 	struct sessions *sessions = p->call->api->sessions;
 	struct cj_error err = { 0 };
@@ -99,7 +99,7 @@ static void create(struct posted *p, struct config *own)
 {
 	struct api_call *c = p->call;
 	struct cj_error err = { 0 };
-	struct keeper_order order = {
+	struct sessions_order order = {
 		.exchange = c->exchange,
 		.session = { .account = c->account,
 			     .is_repl = p->request.wants_repl,
@@ -120,7 +120,7 @@ static void create(struct posted *p, struct config *own)
 	int rc = plan_mint_id(id, &err);
 	if (rc == 0) {
 		order.run = posted_order(p, JOB_SESSION, id);
-		rc = keeper_begin(c->api->keepers, &order, &err);
+		rc = sessions_begin(c->api->keepers, &order, &err);
 		free(order.run.job.body);
 	}
 	if (rc < 0)
@@ -147,17 +147,17 @@ void api_post_session(struct api_call *c)
 static void reply(struct api_call *c, const struct session_entry *e)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
 
 	if (w)
-		session_json_put(w, e, &now);
+		sessions_json_put(w, e, &now);
 	exchange_reply_json(c->exchange, 200, w);
 }
 
 void api_list_sessions(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
 	const struct session_entry *e;
 
 	if (w) {
@@ -166,7 +166,7 @@ void api_list_sessions(struct api_call *c)
 		json_open_array(w);
 		TAILQ_FOREACH(e, &c->api->sessions->entries, link)
 			if (strcmp(e->caller, c->account->name) == 0)
-				session_json_put(w, e, &now);
+				sessions_json_put(w, e, &now);
 		json_close_array(w);
 		json_close_object(w);
 	}
@@ -188,13 +188,13 @@ void api_end_session(struct api_call *c)
 	if (e && e->state == ENTRY_ENDED)
 		reply(c, e);
 	else if (e)
-		keeper_end(c->api->keepers, e, SESSION_CLOSED, c->exchange);
+		sessions_close(c->api->keepers, e, SESSION_CLOSED, c->exchange);
 }
 
 void api_renew_session(struct api_call *c)
 {
 	struct session_entry *e = api_find_live_session(c);
-	struct session_order asked = { 0 };
+	struct sessions_request asked = { 0 };
 	struct cj_error err = { 0 };
 	size_t size = 0;
 
@@ -209,7 +209,7 @@ void api_renew_session(struct api_call *c)
 		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL, 0);
 		return;
 	}
-	session_entry_renew(e, asked.lease_ms, clock_ms());
+	sessions_renew(e, asked.lease_ms, clock_ms());
 	reply(c, e);
 }
 

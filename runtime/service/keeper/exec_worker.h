@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/session.h"
 
@@ -18,7 +18,7 @@ struct exec_order {
 	struct session_interpreter *interpreter; /* of a cell */
 	const struct cj_error *early;            /* of a cell: why there is no interpreter */
 	int signal_fd;
-	struct session_request *request; /* its descriptors are the worker's */
+	struct keeper_request *request; /* its descriptors are the worker's */
 };
 
 /* Runs in: a fork of the keeper that has closed what is not its own.  Sends a run's lines. */

@@ -133,7 +133,7 @@ static int check_memory(uint64_t bytes, uint64_t most, struct cj_error *err)
 		       "ask for less memory; session_memory in cejail-serve(8) is the maximum");
 }
 
-int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
+int sessions_check_ceilings(const struct sessions *s, const struct sessions_request *o,
 			    struct cj_error *err)
 {
 	int rc = check_time("lease", o->lease_ms, s->limits.lease_ms, err);
@@ -154,12 +154,12 @@ enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 		   : API_OK;
 }
 
-static uint64_t default_lease(const struct sessions *s, const struct session_order *o)
+static uint64_t default_lease(const struct sessions *s, const struct sessions_request *o)
 {
 	return least(o->renew_on_use ? s->limits.idle_ms : SESSION_LEASE_MS, s->limits.lease_ms);
 }
 
-struct session_entry *sessions_add(struct sessions *s, const struct session_order *o)
+struct session_entry *sessions_add(struct sessions *s, const struct sessions_request *o)
 {
 	struct session_entry *e = calloc(1, sizeof(*e));
 
@@ -199,14 +199,14 @@ struct session_entry *sessions_find(const struct sessions *s, const char *caller
 
 /* --- its life --------------------------------------------------------------- */
 
-void session_entry_live(struct session_entry *e, uint64_t now_ms)
+void sessions_set_live(struct session_entry *e, uint64_t now_ms)
 {
 	assert(e->state == ENTRY_STARTING);
 	e->state = ENTRY_LIVE;
-	session_entry_renew(e, e->lease_ms, now_ms);
+	sessions_renew(e, e->lease_ms, now_ms);
 }
 
-void session_entry_use(struct session_entry *e, const struct session_line *status)
+void sessions_note_usage(struct session_entry *e, const struct keeper_line *status)
 {
 	e->usage = *status;
 	e->has_usage = true;
@@ -214,21 +214,21 @@ void session_entry_use(struct session_entry *e, const struct session_line *statu
 		reservation_measure(&e->memory, status->used_bytes);
 }
 
-void session_entry_touch(struct session_entry *e, uint64_t now_ms)
+void sessions_touch(struct session_entry *e, uint64_t now_ms)
 {
 	e->idle_until_ms = now_ms + e->idle_ms;
 	if (e->renew_on_use)
 		e->lease_until_ms = now_ms + e->lease_ms;
 }
 
-void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms)
+void sessions_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms)
 {
 	e->lease_ms = lease_ms;
 	e->lease_until_ms = now_ms + lease_ms;
-	session_entry_touch(e, now_ms);
+	sessions_touch(e, now_ms);
 }
 
-void session_entry_ending(struct session_entry *e, enum session_end reason, const char *message)
+void sessions_set_ending(struct session_entry *e, enum session_end reason, const char *message)
 {
 	if (e->state >= ENTRY_ENDING)
 		return;
@@ -303,13 +303,13 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 
 /* --- execs ------------------------------------------------------------------ */
 
-enum api_code session_entry_admit_exec(const struct session_entry *e)
+enum api_code sessions_admit_exec(const struct session_entry *e)
 {
 	return e->unfinished >= SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING ? API_TOO_MANY_WAITING
 									      : API_OK;
 }
 
-struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id)
+struct exec_entry *sessions_add_exec(struct session_entry *e, const char *id)
 {
 	struct exec_entry *x = calloc(1, sizeof(*x));
 
@@ -323,7 +323,7 @@ struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *i
 	return x;
 }
 
-struct exec_entry *session_entry_find_exec(const struct session_entry *e, const char *id)
+struct exec_entry *sessions_find_exec(const struct session_entry *e, const char *id)
 {
 	struct exec_entry *x;
 
@@ -430,7 +430,7 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 	x->session->unfinished--;
 	x->session->finished++;
 	sessions_release(s, x, x->held_bytes);
-	session_entry_touch(x->session, now_ms);
+	sessions_touch(x->session, now_ms);
 	if (result && x->is_detached)
 		keep_result(s, x, result, size, now_ms);
 	forget_execs(s, x->session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sessions - the table of sessions and of their execs: states, leases, ceilings, kept results.
- * Pure: time is an argument.  keepers.h acts on it.
+ * Pure: time is an argument.  keeper_conn.h acts on it.
  *
  * A session only moves forward through its states.  It counts for its caller, and reserves memory
  * (reservation.h), until it has ended: then nothing of its jail is left.  The last ended sessions
@@ -17,11 +17,11 @@
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_error.h"
 #include "runtime/service/queue/runs.h"
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 
 #define SESSIONS_OF_A_CALLER_MAX 32 /* remembered */
 #define SESSIONS_REMEMBERED_MAX  512
-#define SESSION_EXECS_AT_ONCE    16 /* session_channel.h has room for these, a cell and files */
+#define SESSION_EXECS_AT_ONCE    16 /* keeper_channel.h has room for these, a cell and files */
 #define SESSION_EXECS_WAITING    32
 #define SESSION_EXECS_REMEMBERED 32
 #define SESSION_LEASE_MS         (5 * 60 * 1000) /* of a session that asks for none */
@@ -50,7 +50,7 @@ struct exec_entry {
 	uint64_t kept_until_ms; /* monotonic */
 	/* Of an unfinished one: of a detached one's request, and of its input. */
 	size_t held_bytes;
-	struct exec_acts *acts; /* of an unfinished one, and while callers wait: keepers.h */
+	struct exec_acts *acts; /* of an unfinished one, and while callers wait: keeper_conn.h */
 };
 TAILQ_HEAD(exec_list, exec_entry);
 
@@ -74,8 +74,8 @@ struct session_entry {
 	unsigned files;                         /* file operations in progress, without watches */
 	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
 	bool is_isolated, has_usage;
-	struct session_line usage; /* the last status */
-	struct keeper *keeper;     /* of one that has not ended: keepers.h */
+	struct keeper_line usage;   /* the last status */
+	struct keeper_conn *keeper; /* of one that has not ended: keeper_conn.h */
 };
 TAILQ_HEAD(session_list, session_entry);
 
@@ -99,7 +99,7 @@ void sessions_fini(struct sessions *s);
 /* At the start and after a reload: each later use of a session renews its times by no more. */
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);
 
-struct session_order {
+struct sessions_request {
 	const char *id, *profile;
 	struct account *account;
 	bool is_repl;
@@ -108,25 +108,25 @@ struct session_order {
 	uint64_t now_ms, epoch_ms;
 };
 /* A lease, an idle time or a memory limit above the limits: EPERM, and the message names it. */
-int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
+int sessions_check_ceilings(const struct sessions *s, const struct sessions_request *o,
 			    struct cj_error *err);
 /* API_OK: this caller may have one more. */
 enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 			     uint64_t memory_bytes);
 /* Starting; all of it is copied, but for the account.  NULL: no memory. */
-struct session_entry *sessions_add(struct sessions *s, const struct session_order *o);
+struct session_entry *sessions_add(struct sessions *s, const struct sessions_request *o);
 
 /* Also of those that have ended.  The session of another caller is not found. */
 struct session_entry *sessions_find(const struct sessions *s, const char *caller, const char *id);
 
-void session_entry_live(struct session_entry *e, uint64_t now_ms);
+void sessions_set_live(struct session_entry *e, uint64_t now_ms);
 /* A line of its keeper has come. */
-void session_entry_use(struct session_entry *e, const struct session_line *status);
+void sessions_note_usage(struct session_entry *e, const struct keeper_line *status);
 /* The caller did something with it: its idle time begins again, and so may its lease. */
-void session_entry_touch(struct session_entry *e, uint64_t now_ms);
-void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);
+void sessions_touch(struct session_entry *e, uint64_t now_ms);
+void sessions_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);
 /* From starting or live, once; later ones change nothing.  `message` NULL: the reason's. */
-void session_entry_ending(struct session_entry *e, enum session_end reason, const char *message);
+void sessions_set_ending(struct session_entry *e, enum session_end reason, const char *message);
 /* Nothing of it is left.  Forgets the oldest ended ones above the limits. */
 void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms);
 /* Removes one that never lived. */
@@ -142,13 +142,13 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 /* --- execs ------------------------------------------------------------------------- */
 
 /* API_OK: the session may have one more. */
-enum api_code session_entry_admit_exec(const struct session_entry *e);
+enum api_code sessions_admit_exec(const struct session_entry *e);
 /* Unfinished; its `run` is to be set.  NULL: no memory. */
-struct exec_entry *session_entry_add_exec(struct session_entry *e, const char *id);
+struct exec_entry *sessions_add_exec(struct session_entry *e, const char *id);
 /* Removes one that did not begin after all. */
 void sessions_drop_exec(struct sessions *s, struct exec_entry *x);
 /* The newest with that id; NULL: none, or forgotten. */
-struct exec_entry *session_entry_find_exec(const struct session_entry *e, const char *id);
+struct exec_entry *sessions_find_exec(const struct session_entry *e, const char *id);
 /*
  * sessions_finish_exec - `run` is read a last time.  A detached exec's result is copied and kept as
  * the limits allow; NULL: there is none, because of `error`.

@@ -10,7 +10,7 @@
 
 struct work;
 
-/* What a worker does with a JOB_SESSION, and with TIER_REPL before its job: session_keep(). */
+/* What a worker does with a JOB_SESSION, and with TIER_REPL before its job: keeper_main(). */
 struct worker_context {
 	void (*keep_session)(struct work *w, int signal_fd, const struct cj_error *early);
 };

@@ -24,7 +24,7 @@
 
 #define NEVER UINT64_MAX
 
-struct keeper {
+struct zygote_keeper {
 	struct worker_order order;
 	struct config config;
 	struct plan plan;
@@ -40,7 +40,7 @@ struct keeper {
 
 /* --- what the zygote writes --------------------------------------------------- */
 
-static void keep_line(struct keeper *k, const char *bytes, size_t size)
+static void keep_line(struct zygote_keeper *k, const char *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		if (bytes[i] == '\n') {
@@ -56,7 +56,7 @@ static void keep_line(struct keeper *k, const char *bytes, size_t size)
 	k->line[k->size] = '\0';
 }
 
-static void read_log(struct keeper *k)
+static void read_log(struct zygote_keeper *k)
 {
 	char bytes[4096];
 	ssize_t got = 0;
@@ -67,7 +67,7 @@ static void read_log(struct keeper *k)
 		cj_close(&k->log_fd); /* nobody writes any more */
 }
 
-static int open_log(struct keeper *k, int *out_far_fd, struct cj_error *err)
+static int open_log(struct zygote_keeper *k, int *out_far_fd, struct cj_error *err)
 {
 	int ends[2];
 
@@ -132,7 +132,7 @@ void zygote_files_drain(int watch_fd)
 /* --- start -------------------------------------------------------------------- */
 
 /* *err says why. */
-static int refuse(const struct keeper *k, struct cj_error *err)
+static int refuse(const struct zygote_keeper *k, struct cj_error *err)
 {
 	(void)!cj_wrap(err, "profile '%s' can't use a zygote", k->order.profile);
 	cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
@@ -140,7 +140,7 @@ static int refuse(const struct keeper *k, struct cj_error *err)
 	return cj_stage(err, ZYGOTE_STAGE_UNSUITABLE);
 }
 
-static int make_plan(struct keeper *k, struct cj_error *err)
+static int make_plan(struct zygote_keeper *k, struct cj_error *err)
 {
 	if (profile_load(&k->config, k->order.profile, err) < 0)
 		return -err->code;
@@ -156,7 +156,7 @@ static int make_plan(struct keeper *k, struct cj_error *err)
 	return err->code == EINVAL ? cj_stage(err, ZYGOTE_STAGE_UNSUITABLE) : -err->code;
 }
 
-static int start(struct keeper *k, struct cj_error *err)
+static int start(struct zygote_keeper *k, struct cj_error *err)
 {
 	auto_fd int far_fd = -1;
 
@@ -168,7 +168,7 @@ static int start(struct keeper *k, struct cj_error *err)
 enum source { SOURCE_SERVER, SOURCE_END, SOURCE_LOG, SOURCE_FILES, SOURCE_READY, SOURCE_COUNT };
 
 /* Waits until one of the first `count` sources has something; false: the time is over. */
-static bool wait_for(struct keeper *k, struct pollfd sources[SOURCE_COUNT], size_t count,
+static bool wait_for(struct zygote_keeper *k, struct pollfd sources[SOURCE_COUNT], size_t count,
 		     uint64_t until_ms)
 {
 	const int fds[SOURCE_COUNT] = { k->order.sock_fd, k->zygote.pidfd, k->log_fd, k->files_fd,
@@ -184,7 +184,7 @@ static bool wait_for(struct keeper *k, struct pollfd sources[SOURCE_COUNT], size
 	return rc != 0;
 }
 
-static int await_ready(struct keeper *k, struct cj_error *err)
+static int await_ready(struct zygote_keeper *k, struct cj_error *err)
 {
 	struct pollfd sources[SOURCE_COUNT];
 	uint64_t until_ms = clock_ms() + ZYGOTE_START_MS;
@@ -206,7 +206,7 @@ static int await_ready(struct keeper *k, struct cj_error *err)
 /* --- end ---------------------------------------------------------------------- */
 
 /* How a zygote ended by itself; the server may start another. */
-static int describe_end(struct keeper *k, struct cj_error *err)
+static int describe_end(struct zygote_keeper *k, struct cj_error *err)
 {
 	siginfo_t info = { 0 };
 
@@ -223,7 +223,7 @@ static int describe_end(struct keeper *k, struct cj_error *err)
 }
 
 /* An upgrade changes many files: it is over when none has changed for a while. */
-static void note_change(struct keeper *k)
+static void note_change(struct zygote_keeper *k)
 {
 	uint64_t now_ms = clock_ms();
 
@@ -236,7 +236,7 @@ static void note_change(struct keeper *k)
 }
 
 /* Returns when it has ended, or the server wants it no more. */
-static int watch(struct keeper *k, struct cj_error *err)
+static int watch(struct zygote_keeper *k, struct cj_error *err)
 {
 	struct pollfd sources[SOURCE_COUNT];
 	uint64_t end_ms = NEVER;
@@ -264,7 +264,7 @@ static int watch(struct keeper *k, struct cj_error *err)
 	}
 }
 
-static int hand_over(struct keeper *k, struct cj_error *err)
+static int hand_over(struct zygote_keeper *k, struct cj_error *err)
 {
 	k->files_fd = zygote_files_watch(k->zygote.scratch_fd, err);
 	if (k->files_fd < 0)
@@ -278,7 +278,7 @@ static int hand_over(struct keeper *k, struct cj_error *err)
 int zygote_keeper_check(const char *profile, struct cj_error *err)
 {
 	const struct worker_order order = { .profile = profile };
-	struct keeper k = { .order = order };
+	struct zygote_keeper k = { .order = order };
 
 	config_init(&k.config);
 	int rc = profile_load(&k.config, profile, err);
@@ -292,7 +292,7 @@ int zygote_keeper_check(const char *profile, struct cj_error *err)
 
 _Noreturn void zygote_keeper_main(const struct worker_order *order)
 {
-	struct keeper k = {
+	struct zygote_keeper k = {
 		.order = *order,
 		.zygote = ZYGOTE_NULL,
 		.files_fd = -1,

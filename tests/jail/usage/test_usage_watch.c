@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When samples are taken, and what they decide. */
-/* WRAP: process_usage_take session_tree_list shared_memory_take clock_us clock_ms */
+/* WRAP: process_usage_take process_tree_list shared_memory_take clock_us clock_ms */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "runtime/jail/usage/shared_memory.h"
 
 #define MIB (1ull << 20)
@@ -33,8 +33,8 @@ bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
 	return is_whole;
 }
 
-bool __wrap_session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out);
-bool __wrap_session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out)
+bool __wrap_process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out);
+bool __wrap_process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out)
 {
 	(void)proc_fd, (void)root_pid;
 	out->count = 0;

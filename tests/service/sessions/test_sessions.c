@@ -57,14 +57,14 @@ static struct session_entry *add(struct world *w, struct account *a, uint64_t le
 {
 	char id[PLAN_ID_MAX];
 	(void)snprintf(id, sizeof(id), "s%u", w->minted++);
-	const struct session_order o = { .id = id,
-					 .profile = "python",
-					 .account = a,
-					 .memory_bytes = 100,
-					 .lease_ms = lease_ms,
-					 .idle_ms = idle_ms,
-					 .now_ms = 1000,
-					 .epoch_ms = 5000 };
+	const struct sessions_request o = { .id = id,
+					    .profile = "python",
+					    .account = a,
+					    .memory_bytes = 100,
+					    .lease_ms = lease_ms,
+					    .idle_ms = idle_ms,
+					    .now_ms = 1000,
+					    .epoch_ms = 5000 };
 	struct session_entry *e = sessions_add(&w->sessions, &o);
 	assert_non_null(e);
 	return e;
@@ -74,13 +74,13 @@ static struct session_entry *add_live(struct world *w, struct account *a, uint64
 				      uint64_t idle_ms)
 {
 	struct session_entry *e = add(w, a, lease_ms, idle_ms);
-	session_entry_live(e, 1000);
+	sessions_set_live(e, 1000);
 	return e;
 }
 
 static void end(struct world *w, struct session_entry *e)
 {
-	session_entry_ending(e, SESSION_CLOSED, NULL);
+	sessions_set_ending(e, SESSION_CLOSED, NULL);
 	sessions_end(&w->sessions, e, 9000);
 }
 
@@ -90,7 +90,7 @@ static struct exec_entry *begin(struct world *w, struct session_entry *e, const 
 			       .profile = "python",
 			       .account = e->account,
 			       .gate = &e->exec_gate };
-	struct exec_entry *x = session_entry_add_exec(e, id);
+	struct exec_entry *x = sessions_add_exec(e, id);
 	assert_non_null(x);
 	(void)snprintf(o.job.id, sizeof(o.job.id), "%s", id);
 	(void)snprintf(o.caller, sizeof(o.caller), "%s", e->account->name);
@@ -119,7 +119,7 @@ static void a_caller_has_as_many_as_its_rights_say(void **state)
 	add(w, &w->a, 0, 0);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
 	assert_int_equal(sessions_admit(&w->sessions, &w->b, 1), API_OK);
-	session_entry_ending(first, SESSION_CLOSED, NULL);
+	sessions_set_ending(first, SESSION_CLOSED, NULL);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_TOO_MANY_SESSIONS);
 	sessions_end(&w->sessions, first, 1);
 	assert_int_equal(sessions_admit(&w->sessions, &w->a, 1), API_OK);
@@ -155,7 +155,7 @@ static void a_dropped_session_counts_no_more(void **state)
 static void what_is_above_the_limits_is_refused(void **state)
 {
 	struct world *w = *state;
-	struct session_order o = { .lease_ms = 10000, .idle_ms = 600 };
+	struct sessions_request o = { .lease_ms = 10000, .idle_ms = 600 };
 	struct cj_error err = { 0 };
 
 	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), 0);
@@ -188,11 +188,11 @@ static void limit_memory(struct world *w, uint64_t bytes, bool reserves_limits)
 
 static struct session_entry *add_of(struct world *w, const char *id, uint64_t memory_bytes)
 {
-	const struct session_order o = { .id = id,
-					 .profile = "python",
-					 .account = &w->a,
-					 .memory_bytes = memory_bytes,
-					 .now_ms = 1000 };
+	const struct sessions_request o = { .id = id,
+					    .profile = "python",
+					    .account = &w->a,
+					    .memory_bytes = memory_bytes,
+					    .now_ms = 1000 };
 	struct session_entry *e = sessions_add(&w->sessions, &o);
 	assert_non_null(e);
 	return e;
@@ -200,7 +200,7 @@ static struct session_entry *add_of(struct world *w, const char *id, uint64_t me
 
 static void measure(struct session_entry *e, uint64_t used_bytes)
 {
-	session_entry_use(e, &(struct session_line){ .used_bytes = used_bytes });
+	sessions_note_usage(e, &(struct keeper_line){ .used_bytes = used_bytes });
 }
 
 static struct run *start_next(struct world *w)
@@ -218,7 +218,7 @@ static void an_idle_session_reserves_what_it_uses(void **state)
 	struct session_entry *e = add_of(w, "s", 100 * MIB);
 
 	assert_int_equal(w->sessions.memory.bytes, 100 * MIB); /* while it is created */
-	session_entry_live(e, 1000);
+	sessions_set_live(e, 1000);
 	measure(e, UINT64_MAX); /* not known */
 	assert_int_equal(e->memory.bytes, 100 * MIB);
 	measure(e, 20 * MIB);
@@ -328,7 +328,7 @@ static void a_session_that_ends_reserves_memory_until_its_jail_is_gone(void **st
 	struct session_entry *e = add_of(w, "e", 100 * MIB);
 	measure(e, 20 * MIB);
 
-	session_entry_ending(e, SESSION_CLOSED, NULL);
+	sessions_set_ending(e, SESSION_CLOSED, NULL);
 	assert_int_equal(w->sessions.memory.bytes, 20 * MIB);
 	sessions_end(&w->sessions, e, 9000);
 	assert_int_equal(w->sessions.memory.bytes, 0);
@@ -370,7 +370,7 @@ static void a_renewed_session_lives_on(void **state)
 	struct world *w = *state;
 	struct session_entry *e = add_live(w, &w->a, 300, 600);
 
-	session_entry_renew(e, 500, 1200);
+	sessions_renew(e, 500, 1200);
 	assert_due(w, 1699, NULL, SESSION_END_COUNT);
 	assert_due(w, 1700, e, SESSION_LEASE);
 }
@@ -382,8 +382,8 @@ static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
 	struct session_entry *e = add_live(w, &w->a, 300, 600);
 
 	e->renew_on_use = true;
-	session_entry_touch(other, 1200);
-	session_entry_touch(e, 1200);
+	sessions_touch(other, 1200);
+	sessions_touch(e, 1200);
 	assert_due(w, 1300, other, SESSION_LEASE);
 	end(w, other);
 	struct exec_entry *x = begin(w, e, "x");
@@ -433,7 +433,7 @@ static void a_session_that_starts_or_ends_is_not_due(void **state)
 	struct world *w = *state;
 
 	add(w, &w->a, 1, 1);
-	session_entry_ending(add_live(w, &w->a, 1, 1), SESSION_CLOSED, NULL);
+	sessions_set_ending(add_live(w, &w->a, 1, 1), SESSION_CLOSED, NULL);
 	end(w, add_live(w, &w->a, 1, 1));
 	assert_due(w, 100000, NULL, SESSION_END_COUNT);
 }
@@ -445,8 +445,8 @@ static void the_first_reason_stays(void **state)
 	struct world *w = *state;
 	struct session_entry *e = add_live(w, &w->a, 0, 0);
 
-	session_entry_ending(e, SESSION_OOM, NULL);
-	session_entry_ending(e, SESSION_CLOSED, "no");
+	sessions_set_ending(e, SESSION_OOM, NULL);
+	sessions_set_ending(e, SESSION_CLOSED, "no");
 	assert_int_equal(e->reason, SESSION_OOM);
 	assert_string_equal(e->message, session_ends[SESSION_OOM].text);
 	sessions_end(&w->sessions, e, 9000);
@@ -472,7 +472,7 @@ static void ended_sessions_are_forgotten_in_their_order_and_caller_by_caller(voi
 	end(w, of_b);
 	for (int i = 0; i < 40; i++) {
 		struct session_entry *e = add_live(w, &w->a, 0, 0);
-		session_entry_ending(e, SESSION_FAILED, "its own message");
+		sessions_set_ending(e, SESSION_FAILED, "its own message");
 		sessions_end(&w->sessions, e, 9000);
 	}
 	assert_int_equal(w->sessions.ended, SESSIONS_OF_A_CALLER_MAX + 1);
@@ -491,13 +491,13 @@ static void a_session_has_a_bounded_number_of_execs(void **state)
 	char id[16];
 
 	for (unsigned i = 0; i < SESSION_EXECS_AT_ONCE + SESSION_EXECS_WAITING; i++) {
-		assert_int_equal(session_entry_admit_exec(e), API_OK);
+		assert_int_equal(sessions_admit_exec(e), API_OK);
 		(void)snprintf(id, sizeof(id), "x%u", i);
 		x = begin(w, e, id);
 	}
-	assert_int_equal(session_entry_admit_exec(e), API_TOO_MANY_WAITING);
+	assert_int_equal(sessions_admit_exec(e), API_TOO_MANY_WAITING);
 	finish(w, x, NULL, 0, 1);
-	assert_int_equal(session_entry_admit_exec(e), API_OK);
+	assert_int_equal(sessions_admit_exec(e), API_OK);
 }
 
 static void only_some_execs_are_remembered(void **state)
@@ -516,9 +516,9 @@ static void only_some_execs_are_remembered(void **state)
 		}
 		finish(w, x, NULL, 0, 1);
 	}
-	assert_ptr_equal(session_entry_find_exec(e, "x0"), kept);
-	assert_null(session_entry_find_exec(e, "x5"));
-	assert_non_null(session_entry_find_exec(e, "x6"));
+	assert_ptr_equal(sessions_find_exec(e, "x0"), kept);
+	assert_null(sessions_find_exec(e, "x5"));
+	assert_non_null(sessions_find_exec(e, "x6"));
 	assert_int_equal(e->finished, SESSION_EXECS_REMEMBERED);
 	kept->acts = NULL;
 }
@@ -530,8 +530,8 @@ static void the_newest_exec_of_an_id_is_found(void **state)
 
 	finish(w, begin(w, e, "x"), NULL, 0, 1);
 	struct exec_entry *second = begin(w, e, "x");
-	assert_ptr_equal(session_entry_find_exec(e, "x"), second);
-	assert_null(session_entry_find_exec(e, "y"));
+	assert_ptr_equal(sessions_find_exec(e, "x"), second);
+	assert_null(sessions_find_exec(e, "y"));
 }
 
 static void only_the_result_of_a_detached_exec_is_kept(void **state)

@@ -29,8 +29,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/keeper/file_job.h"
-#include "runtime/service/keeper/session_channel.h"
-#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/keeper/keeper_channel.h"
+#include "runtime/service/keeper/keeper.h"
 #include "runtime/service/worker/work.h"
 
 #define FILE_MAX  (64u << 20)
@@ -149,7 +149,7 @@ static FILE *take_lines(struct worker *w)
 }
 
 /* False: it could not be asked. */
-static bool begin(const struct server *s, enum session_worker kind, enum job_kind job_kind,
+static bool begin(const struct server *s, enum keeper_worker kind, enum job_kind job_kind,
 		  struct blob body, const struct blob *input, struct worker *w)
 {
 	auto_fd int stdin_fd = -1;
@@ -160,7 +160,7 @@ static bool begin(const struct server *s, enum session_worker kind, enum job_kin
 				 .body_size = body.size,
 				 .may_name_host_paths = true };
 
-	if (session_send_worker(&s->keeper, kind, "exec", w, input ? &stdin_fd : NULL, &err) < 0 ||
+	if (keeper_send_worker(&s->keeper, kind, "exec", w, input ? &stdin_fd : NULL, &err) < 0 ||
 	    worker_send_job(w, &job, &err) < 0) {
 		(void)printf("worker: %s\n", err.code == EPIPE ? "ended without a line" : err.msg);
 		worker_close(w);
@@ -175,7 +175,7 @@ static bool begin(const struct server *s, enum session_worker kind, enum job_kin
 	return true;
 }
 
-static bool ask(const struct server *s, enum session_worker kind, enum job_kind job_kind,
+static bool ask(const struct server *s, enum keeper_worker kind, enum job_kind job_kind,
 		struct blob body, const struct blob *input, bool wants_end)
 {
 	struct worker w = WORKER_NULL;
@@ -206,8 +206,8 @@ static bool ask_file(const struct server *s, const struct file_job *job, const s
 	const struct blob body = body_of(job);
 	bool is_change = input || job->op == FILE_MKDIR;
 
-	bool is_well = ask(s, is_change ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE, JOB_FILE,
-			   body, input, job->op == FILE_GET);
+	bool is_well = ask(s, is_change ? KEEPER_WORKER_WRITE : KEEPER_WORKER_FILE, JOB_FILE, body,
+			   input, job->op == FILE_GET);
 	free((char *)body.bytes);
 	return is_well;
 }
@@ -245,7 +245,7 @@ static void run_command(const struct server *s)
 	json_close_array(w);
 	json_close_object(w);
 	if (json_writer_take(w, &body, &size, &err) == 0)
-		(void)ask(s, SESSION_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL,
+		(void)ask(s, KEEPER_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL,
 			  false);
 }
 
@@ -273,7 +273,7 @@ static void watch_directory(const struct server *s)
 	const struct blob body = body_of(&watch);
 	struct worker w = WORKER_NULL;
 
-	if (begin(s, SESSION_WORKER_FILE, JOB_FILE, body, NULL, &w)) {
+	if (begin(s, KEEPER_WORKER_FILE, JOB_FILE, body, NULL, &w)) {
 		FILE *lines = take_lines(&w);
 		if (read_lines(lines, false, 1) && ask_file(s, &move, NULL) &&
 		    read_lines(lines, false, 1) && ask_file(s, &remove, NULL))
@@ -312,22 +312,22 @@ static void use_files(const struct server *s)
 	(void)ask_file(s, &remove, NULL);
 }
 
-static enum session_line_type next_line(FILE *lines, char *room, struct session_line *out)
+static enum keeper_line_type next_line(FILE *lines, char *room, struct keeper_line *out)
 {
 	char *line;
 
-	*out = (struct session_line){ .type = SESSION_LINE_NONE };
+	*out = (struct keeper_line){ .type = KEEPER_LINE_NONE };
 	while ((line = read_line(lines, room)) != NULL) {
-		session_line_read(line, strlen(line), out);
-		if (out->type == SESSION_LINE_LIVES || out->type == SESSION_LINE_ENDED)
+		keeper_line_read(line, strlen(line), out);
+		if (out->type == KEEPER_LINE_LIVES || out->type == KEEPER_LINE_ENDED)
 			return out->type;
 	}
-	return SESSION_LINE_NONE;
+	return KEEPER_LINE_NONE;
 }
 
-static void tell_end(enum session_line_type type, const struct session_line *line)
+static void tell_end(enum keeper_line_type type, const struct keeper_line *line)
 {
-	if (type != SESSION_LINE_ENDED)
+	if (type != KEEPER_LINE_ENDED)
 		(void)printf("ended: without a line\n");
 	else if (line->reason == SESSION_CLOSED)
 		(void)printf("ended: closed\n");
@@ -340,7 +340,7 @@ static int serve(struct server *s)
 {
 	FILE *lines = open_lines(s->keeper.sock_fd);
 	char *room = malloc(LINE_ROOM);
-	struct session_line line;
+	struct keeper_line line;
 	struct cj_error err = { 0 };
 	char body[512];
 
@@ -357,8 +357,8 @@ static int serve(struct server *s)
 				 .may_name_host_paths = true };
 	if (worker_send_job(&s->keeper, &job, &err) < 0)
 		return 99;
-	enum session_line_type type = next_line(lines, room, &line);
-	if (type == SESSION_LINE_LIVES) {
+	enum keeper_line_type type = next_line(lines, room, &line);
+	if (type == KEEPER_LINE_LIVES) {
 		(void)printf("lives: %s\n", line.is_isolated ? "isolated" : "not isolated");
 		if (s->command[0])
 			use_programs(s);
@@ -396,7 +396,7 @@ static void keep(struct worker *far, const char *id, const char *profile)
 	else if (profile_load(&w.config, profile, &early) < 0)
 		cj_stage(&early, "profile");
 	if (work_await_job(&w, signal_fd) && work_read_job(&w, &early) == 0)
-		session_keep(&w, signal_fd, &early);
+		keeper_main(&w, signal_fd, &early);
 	cj_close(&w.sock_fd);
 	jail_destroy(&w.driver.jail);
 }

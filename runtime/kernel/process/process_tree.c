@@ -6,7 +6,7 @@
  * older than its parent, so a link to a younger one is not followed.  A signal goes through the
  * open directory of the process, after it was compared with the list.
  */
-#include "runtime/kernel/process/session_tree.h"
+#include "runtime/kernel/process/process_tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ struct entry {
 };
 
 struct snapshot {
-	struct entry items[SESSION_TREE_MAX]; /* by pid */
+	struct entry items[PROCESS_TREE_MAX]; /* by pid */
 	size_t count;
 	bool is_whole;
 };
@@ -50,7 +50,7 @@ static bool read_stat(int dir_fd, const char *name, struct sample_stat *out)
 	       process_usage_text_stat(text, out);
 }
 
-pid_t session_tree_parent(int proc_fd, pid_t pid)
+pid_t process_tree_parent(int proc_fd, pid_t pid)
 {
 	char name[32];
 	struct sample_stat stat;
@@ -58,7 +58,7 @@ pid_t session_tree_parent(int proc_fd, pid_t pid)
 	return read_stat(proc_fd, name, &stat) ? (pid_t)stat.parent_pid : 0;
 }
 
-bool session_tree_is_ending(int proc_fd, pid_t pid)
+bool process_tree_is_ending(int proc_fd, pid_t pid)
 {
 	char name[32];
 	struct sample_stat stat;
@@ -76,12 +76,12 @@ static int open_process(int proc_fd, pid_t pid)
 /* --- a walk up from one ------------------------------------------------------------------ */
 
 /* The pids from `pid` up to below root_pid; 0: it does not descend from it. */
-static size_t walk_up(int proc_fd, pid_t pid, pid_t root_pid, pid_t chain[SESSION_TREE_MAX])
+static size_t walk_up(int proc_fd, pid_t pid, pid_t root_pid, pid_t chain[PROCESS_TREE_MAX])
 {
 	size_t count = 0;
-	while (pid > INIT_PID && pid != root_pid && count < SESSION_TREE_MAX) {
+	while (pid > INIT_PID && pid != root_pid && count < PROCESS_TREE_MAX) {
 		chain[count++] = pid;
-		pid = session_tree_parent(proc_fd, pid);
+		pid = process_tree_parent(proc_fd, pid);
 	}
 	return pid == root_pid ? count : 0;
 }
@@ -90,15 +90,15 @@ static size_t walk_up(int proc_fd, pid_t pid, pid_t root_pid, pid_t chain[SESSIO
 static bool is_still_so(int proc_fd, const pid_t *chain, size_t count, pid_t root_pid)
 {
 	for (size_t i = 0; i < count; i++)
-		if (session_tree_parent(proc_fd, chain[i]) !=
+		if (process_tree_parent(proc_fd, chain[i]) !=
 		    (i + 1 < count ? chain[i + 1] : root_pid))
 			return false;
 	return true;
 }
 
-bool session_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
+bool process_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
 {
-	pid_t chain[SESSION_TREE_MAX];
+	pid_t chain[PROCESS_TREE_MAX];
 	for (int try = 0; try < WALK_TRIES && root_pid > 0; try++) {
 		size_t count = walk_up(proc_fd, pid, root_pid, chain);
 		if (count > 0 && is_still_so(proc_fd, chain, count, root_pid))
@@ -107,10 +107,10 @@ bool session_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
 	return false;
 }
 
-int session_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo)
+int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo)
 {
 	auto_fd int process_fd = open_process(proc_fd, pid);
-	if (process_fd < 0 || !session_tree_is_below(proc_fd, pid, root_pid))
+	if (process_fd < 0 || !process_tree_is_below(proc_fd, pid, root_pid))
 		return -ESRCH;
 	return sys_pidfd_send_signal(process_fd, signo) < 0 ? -errno : 0;
 }
@@ -132,7 +132,7 @@ static void add(struct snapshot *s, int proc_fd, const char *name)
 	if (!read_stat(proc_fd, file, &stat))
 		return; /* it has ended; if it can't be read for another reason, its children are
 			   without a parent */
-	if (s->count == SESSION_TREE_MAX || (s->count > 0 && s->items[s->count - 1].pid >= pid)) {
+	if (s->count == PROCESS_TREE_MAX || (s->count > 0 && s->items[s->count - 1].pid >= pid)) {
 		s->is_whole = false;
 		return;
 	}
@@ -214,7 +214,7 @@ static struct snapshot *take_below(int proc_fd, pid_t root_pid)
 	return take_ptr(s);
 }
 
-bool session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out)
+bool process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out)
 {
 	auto_free struct snapshot *s = take_below(proc_fd, root_pid);
 	out->count = 0;
@@ -249,7 +249,7 @@ static size_t stop_new(int proc_fd, struct snapshot *now, struct snapshot *befor
 	return count;
 }
 
-size_t session_tree_kill(int proc_fd, pid_t root_pid)
+size_t process_tree_kill(int proc_fd, pid_t root_pid)
 {
 	auto_free struct snapshot *before = NULL;
 	auto_free struct snapshot *now = take_below(proc_fd, root_pid);

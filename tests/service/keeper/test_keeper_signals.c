@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signals that wait for a program of a session. */
-#include "runtime/service/keeper/session_signals.h"
+#include "runtime/service/keeper/keeper_signals.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,21 +10,21 @@
 
 static uint64_t join(int first, int second)
 {
-	struct session_signals waiting = { 0 };
-	session_signals_add(&waiting, session_signal_bit(first));
-	session_signals_add(&waiting, session_signal_bit(second));
+	struct keeper_signals waiting = { 0 };
+	keeper_signals_add(&waiting, keeper_signal_bit(first));
+	keeper_signals_add(&waiting, keeper_signal_bit(second));
 	return waiting.bits;
 }
 
 static void of_stop_and_cont_the_last_one_counts(void **state)
 {
 	(void)state;
-	assert_int_equal(join(SIGSTOP, SIGCONT), session_signal_bit(SIGCONT));
-	assert_int_equal(join(SIGCONT, SIGSTOP), session_signal_bit(SIGSTOP));
+	assert_int_equal(join(SIGSTOP, SIGCONT), keeper_signal_bit(SIGCONT));
+	assert_int_equal(join(SIGCONT, SIGSTOP), keeper_signal_bit(SIGSTOP));
 	assert_int_equal(join(SIGTERM, SIGCONT),
-			 session_signal_bit(SIGTERM) | session_signal_bit(SIGCONT));
+			 keeper_signal_bit(SIGTERM) | keeper_signal_bit(SIGCONT));
 	assert_int_equal(join(SIGSTOP, SIGKILL),
-			 session_signal_bit(SIGSTOP) | session_signal_bit(SIGKILL));
+			 keeper_signal_bit(SIGSTOP) | keeper_signal_bit(SIGKILL));
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include "runtime/base/text.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/slog.h"
-#include "runtime/service/sessions/keeper_parts.h"
+#include "runtime/service/sessions/sessions_parts.h"
 
 #define RETRY_SOON_MS  1000
 #define LONG_LINE_MAX  (16u << 20)
@@ -294,7 +294,7 @@ static bool on_body(void *holder, const char *bytes, size_t size)
 	return p->end - p->start < SESSION_FILE_BUFFER;
 }
 
-void keeper_file_whole(struct exchange *x)
+void sessions_file_whole(struct exchange *x)
 {
 	struct file_operation *f = exchange_diverted_to(x);
 
@@ -373,7 +373,7 @@ static void count_use(const struct file_operation *f, int change)
 	if (f->op == FILE_WATCH)
 		return;
 	e->files += (unsigned)change;
-	session_entry_touch(e, clock_ms());
+	sessions_touch(e, clock_ms());
 }
 
 static void destroy(struct file_operation *f)
@@ -435,15 +435,15 @@ static int adopt_pipe(struct file_operation *f, int *fd, struct cj_error *err)
 
 static int begin(struct file_operation *f, const struct file_job *job, struct cj_error *err)
 {
-	struct keeper *k = f->keeper;
+	struct keeper_conn *k = f->keeper;
 	struct worker worker = WORKER_NULL;
 	bool is_put = job->op == FILE_PUT;
 	auto_fd int pipe_fd = -1;
 
-	if (session_send_worker(&k->conn->worker,
-				is_put || job->op == FILE_MKDIR ? SESSION_WORKER_WRITE
-								: SESSION_WORKER_FILE,
-				"", &worker, is_put ? &pipe_fd : NULL, err) < 0)
+	if (keeper_send_worker(&k->conn->worker,
+			       is_put || job->op == FILE_MKDIR ? KEEPER_WORKER_WRITE
+							       : KEEPER_WORKER_FILE,
+			       "", &worker, is_put ? &pipe_fd : NULL, err) < 0)
 		return -err->code;
 	f->conn = worker_conn_create(k->all->context.loop, &worker, err);
 	if (!f->conn)
@@ -457,7 +457,7 @@ static int begin(struct file_operation *f, const struct file_job *job, struct cj
 	return is_put ? adopt_pipe(f, &pipe_fd, err) : 0;
 }
 
-static struct file_operation *create(struct keeper *k, const struct file_order *order,
+static struct file_operation *create(struct keeper_conn *k, const struct file_order *order,
 				     struct exchange *x)
 {
 	struct file_operation *f = calloc(1, sizeof(*f));
@@ -485,9 +485,9 @@ static struct file_operation *create(struct keeper *k, const struct file_order *
 }
 
 /* API_OK: there is room for one more. */
-static enum api_code admit(const struct keepers *all, const struct session_entry *e)
+static enum api_code admit(const struct keeper_conns *all, const struct session_entry *e)
 {
-	const struct keeper *k;
+	const struct keeper_conn *k;
 	unsigned callers = 0, total = 0;
 
 	TAILQ_FOREACH(k, &all->list, link) {
@@ -509,8 +509,8 @@ static void hold(struct file_operation *f, uint64_t max_bytes)
 		exchange_hold(f->exchange, on_caller_gone, f);
 }
 
-void keeper_file(struct keepers *all, struct session_entry *e, const struct file_order *order,
-		 struct exchange *x)
+void sessions_file(struct keeper_conns *all, struct session_entry *e,
+		   const struct file_order *order, struct exchange *x)
 {
 	enum api_code code = admit(all, e);
 	struct cj_error err = { 0 };
@@ -531,7 +531,7 @@ void keeper_file(struct keepers *all, struct session_entry *e, const struct file
 
 /* --- time ------------------------------------------------------------------------- */
 
-void keeper_tick_files(struct keeper *k, uint64_t now_ms, int *wait_ms)
+void keeper_conn_tick_files(struct keeper_conn *k, uint64_t now_ms, int *wait_ms)
 {
 	struct file_operation *f, *next;
 
@@ -549,7 +549,7 @@ void keeper_tick_files(struct keeper *k, uint64_t now_ms, int *wait_ms)
 	}
 }
 
-void keeper_close_files(struct keeper *k)
+void keeper_conn_close_files(struct keeper_conn *k)
 {
 	struct file_operation *f;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the server and the keeper of a session: each arrives whole, with its own
  * descriptors, and nobody waits for the other. */
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -37,12 +37,12 @@ static void close_channel(struct channel *c)
 	cj_close(&c->far_fd);
 }
 
-static struct session_request received(const struct channel *c)
+static struct keeper_request received(const struct channel *c)
 {
-	struct session_request r = SESSION_REQUEST_NULL;
+	struct keeper_request r = KEEPER_REQUEST_NULL;
 	struct cj_error err = { 0 };
 
-	if (session_receive(c->far_fd, &r, &err) != 1)
+	if (keeper_receive(c->far_fd, &r, &err) != 1)
 		fail_msg("no request: %s", err.msg);
 	return r;
 }
@@ -57,16 +57,15 @@ static void a_worker_arrives_with_its_own_descriptors(void **state)
 	char byte = 0;
 
 	assert_int_equal(
-	    session_send_worker(&c.keeper, SESSION_WORKER_EXEC, "build", &exec, &stdin_fd, &err),
-	    0);
-	assert_int_equal(session_send_worker(&c.keeper, SESSION_WORKER_FILE, "", &file, NULL, &err),
+	    keeper_send_worker(&c.keeper, KEEPER_WORKER_EXEC, "build", &exec, &stdin_fd, &err), 0);
+	assert_int_equal(keeper_send_worker(&c.keeper, KEEPER_WORKER_FILE, "", &file, NULL, &err),
 			 0);
 
-	struct session_request first = received(&c), second = received(&c);
-	assert_int_equal(first.kind, SESSION_REQUEST_WORKER);
-	assert_int_equal(first.worker, SESSION_WORKER_EXEC);
+	struct keeper_request first = received(&c), second = received(&c);
+	assert_int_equal(first.kind, KEEPER_REQUEST_WORKER);
+	assert_int_equal(first.worker, KEEPER_WORKER_EXEC);
 	assert_string_equal(first.id, "build");
-	assert_int_equal(second.worker, SESSION_WORKER_FILE);
+	assert_int_equal(second.worker, KEEPER_WORKER_FILE);
 	assert_string_equal(second.id, "");
 	assert_true(second.stdin_fd < 0);
 
@@ -76,8 +75,8 @@ static void a_worker_arrives_with_its_own_descriptors(void **state)
 	assert_int_equal(write(second.sock_fd, "s", 1), 1);
 	assert_int_equal(read(file.sock_fd, &byte, 1), 1);
 	assert_int_equal(byte, 's');
-	session_request_fini(&first);
-	session_request_fini(&second);
+	keeper_request_fini(&first);
+	keeper_request_fini(&second);
 	assert_int_equal(read(exec.sock_fd, &byte, 1), 0); /* its far end is nowhere else */
 	cj_close(&stdin_fd);
 	worker_close(&exec);
@@ -91,10 +90,10 @@ static void a_signal_arrives_with_the_id_of_its_exec(void **state)
 	struct channel c = opened();
 	struct cj_error err = { 0 };
 
-	assert_int_equal(session_send_signal(&c.keeper, "a", SIGINT, &err), 0);
-	assert_int_equal(session_send_signal(&c.keeper, "b", SIGTERM, &err), 0);
-	struct session_request r = received(&c);
-	assert_int_equal(r.kind, SESSION_REQUEST_SIGNAL);
+	assert_int_equal(keeper_send_signal(&c.keeper, "a", SIGINT, &err), 0);
+	assert_int_equal(keeper_send_signal(&c.keeper, "b", SIGTERM, &err), 0);
+	struct keeper_request r = received(&c);
+	assert_int_equal(r.kind, KEEPER_REQUEST_SIGNAL);
 	assert_string_equal(r.id, "a");
 	assert_int_equal(r.signo, SIGINT);
 	r = received(&c);
@@ -106,12 +105,12 @@ static void nothing_to_read_is_not_the_end(void **state)
 {
 	(void)state;
 	struct channel c = opened();
-	struct session_request r = SESSION_REQUEST_NULL;
+	struct keeper_request r = KEEPER_REQUEST_NULL;
 	struct cj_error err = { 0 };
 
-	assert_int_equal(session_receive(c.far_fd, &r, &err), 0);
+	assert_int_equal(keeper_receive(c.far_fd, &r, &err), 0);
 	worker_close(&c.keeper);
-	assert_int_equal(session_receive(c.far_fd, &r, &err), -EPIPE);
+	assert_int_equal(keeper_receive(c.far_fd, &r, &err), -EPIPE);
 	close_channel(&c);
 }
 
@@ -119,7 +118,7 @@ static void nothing_to_read_is_not_the_end(void **state)
 static void a_message_of_another_shape_is_refused(void **state)
 {
 	(void)state;
-	struct session_request r = SESSION_REQUEST_NULL;
+	struct keeper_request r = KEEPER_REQUEST_NULL;
 	struct cj_error err = { 0 };
 
 	for (int i = 0; i < 2; i++) {
@@ -128,7 +127,7 @@ static void a_message_of_another_shape_is_refused(void **state)
 		memset(noise, i == 0 ? 0x7f : 0, sizeof(noise));
 		assert_int_equal(send(c.keeper.sock_fd, noise, i == 0 ? sizeof(noise) : 3, 0),
 				 i == 0 ? (int)sizeof(noise) : 3);
-		assert_int_equal(session_receive(c.far_fd, &r, &err), -EPROTO);
+		assert_int_equal(keeper_receive(c.far_fd, &r, &err), -EPROTO);
 		close_channel(&c);
 	}
 }
@@ -140,15 +139,15 @@ static void the_server_does_not_wait_for_a_keeper_that_does_not_read(void **stat
 	struct cj_error err = { 0 };
 	int rc = 0, sent = 0;
 
-	while ((rc = session_send_signal(&c.keeper, "x", SIGINT, &err)) == 0)
+	while ((rc = keeper_send_signal(&c.keeper, "x", SIGINT, &err)) == 0)
 		sent++;
 	assert_int_equal(rc, -EAGAIN);
 	for (int i = 0; i < sent; i++) { /* each of them is whole */
-		struct session_request r = received(&c);
+		struct keeper_request r = received(&c);
 		assert_string_equal(r.id, "x");
 	}
 	cj_close(&c.far_fd);
-	assert_int_equal(session_send_signal(&c.keeper, "x", SIGINT, &err), -EPIPE);
+	assert_int_equal(keeper_send_signal(&c.keeper, "x", SIGINT, &err), -EPIPE);
 	close_channel(&c);
 }
 
@@ -162,8 +161,8 @@ static void an_id_that_does_not_fit_is_refused(void **state)
 
 	memset(id, 'a', PLAN_ID_MAX);
 	id[PLAN_ID_MAX] = '\0';
-	assert_int_equal(session_send_signal(&c.keeper, id, SIGINT, &err), -EINVAL);
-	assert_int_equal(session_send_worker(&c.keeper, SESSION_WORKER_EXEC, id, &w, NULL, &err),
+	assert_int_equal(keeper_send_signal(&c.keeper, id, SIGINT, &err), -EINVAL);
+	assert_int_equal(keeper_send_worker(&c.keeper, KEEPER_WORKER_EXEC, id, &w, NULL, &err),
 			 -EINVAL);
 	assert_true(w.sock_fd < 0);
 	close_channel(&c);
@@ -171,18 +170,18 @@ static void an_id_that_does_not_fit_is_refused(void **state)
 
 /* --- lines ------------------------------------------------------------------------ */
 
-static struct session_line through(const struct session_line *sent)
+static struct keeper_line through(const struct keeper_line *sent)
 {
 	struct channel c = opened();
 	struct cj_error err = { 0 };
-	struct session_line got;
+	struct keeper_line got;
 	char text[4096];
 
-	assert_int_equal(session_line_send(c.far_fd, sent, &err), 0);
+	assert_int_equal(keeper_line_send(c.far_fd, sent, &err), 0);
 	ssize_t size = read(c.keeper.sock_fd, text, sizeof(text));
 	assert_true(size > 1);
 	assert_int_equal(text[size - 1], '\n');
-	session_line_read(text, (size_t)size - 1, &got);
+	keeper_line_read(text, (size_t)size - 1, &got);
 	close_channel(&c);
 	return got;
 }
@@ -190,26 +189,26 @@ static struct session_line through(const struct session_line *sent)
 static void each_line_arrives_as_it_was_sent(void **state)
 {
 	(void)state;
-	struct session_line line = { .type = SESSION_LINE_LIVES, .is_isolated = true };
+	struct keeper_line line = { .type = KEEPER_LINE_LIVES, .is_isolated = true };
 
 	assert_true(through(&line).is_isolated);
-	line = (struct session_line){ .type = SESSION_LINE_STATUS,
-				      .cpu_ms = 1,
-				      .memory_bytes = UINT64_MAX,
-				      .pids = 3,
-				      .denied_syscalls = 4,
-				      .denied_packets = 5,
-				      .used_bytes = 6 };
-	struct session_line got = through(&line);
+	line = (struct keeper_line){ .type = KEEPER_LINE_STATUS,
+				     .cpu_ms = 1,
+				     .memory_bytes = UINT64_MAX,
+				     .pids = 3,
+				     .denied_syscalls = 4,
+				     .denied_packets = 5,
+				     .used_bytes = 6 };
+	struct keeper_line got = through(&line);
 	assert_memory_equal(&got, &line, sizeof(line));
 	for (enum session_end r = SESSION_CLOSED; r < SESSION_END_COUNT; r++) {
-		line = (struct session_line){ .type = SESSION_LINE_ENDED,
-					      .reason = r,
-					      .stage = "plan",
-					      .message = "no '\x7f' \"way\"",
-					      .is_callers_own = true };
+		line = (struct keeper_line){ .type = KEEPER_LINE_ENDED,
+					     .reason = r,
+					     .stage = "plan",
+					     .message = "no '\x7f' \"way\"",
+					     .is_callers_own = true };
 		got = through(&line);
-		assert_int_equal(got.type, SESSION_LINE_ENDED);
+		assert_int_equal(got.type, KEEPER_LINE_ENDED);
 		assert_int_equal(got.reason, r);
 		assert_string_equal(got.stage, line.stage);
 		assert_string_equal(got.message, line.message);
@@ -237,9 +236,9 @@ static void another_line_has_no_type(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		struct session_line line;
-		session_line_read(others[i], strlen(others[i]), &line);
-		assert_int_equal(line.type, SESSION_LINE_NONE);
+		struct keeper_line line;
+		keeper_line_read(others[i], strlen(others[i]), &line);
+		assert_int_equal(line.type, KEEPER_LINE_NONE);
 	}
 }
 
@@ -247,14 +246,14 @@ static void the_keeper_does_not_wait_for_a_server_that_does_not_read(void **stat
 {
 	(void)state;
 	struct channel c = opened();
-	const struct session_line line = { .type = SESSION_LINE_STATUS };
+	const struct keeper_line line = { .type = KEEPER_LINE_STATUS };
 	struct cj_error err = { 0 };
-	struct session_line got;
+	struct keeper_line got;
 	char text[4096], *end;
 	int rc = 0;
 
 	fd_set_nonblocking(c.far_fd);
-	while ((rc = session_line_send(c.far_fd, &line, &err)) == 0)
+	while ((rc = keeper_line_send(c.far_fd, &line, &err)) == 0)
 		;
 	assert_int_equal(rc, -EAGAIN);
 	cj_close(&c.far_fd);
@@ -267,8 +266,8 @@ static void the_keeper_does_not_wait_for_a_server_that_does_not_read(void **stat
 	text[last - 1] = '\0';
 	end = strrchr(text, '\n');
 	end = end ? end + 1 : text;
-	session_line_read(end, strlen(end), &got);
-	assert_int_equal(got.type, SESSION_LINE_STATUS);
+	keeper_line_read(end, strlen(end), &got);
+	assert_int_equal(got.type, KEEPER_LINE_STATUS);
 	close_channel(&c);
 }
 

@@ -4,14 +4,14 @@
  * The keeper of a session and its workers, as the server sees them: each exec has its own result,
  * and nothing outlives the session, wherever it ends.
  */
-#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/keeper/keeper.h"
 
 #include <semaphore.h>
 #include <sys/mman.h>
 
 #include "runtime/base/text.h"
 #include "runtime/service/keeper/file_job.h"
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 #include "tests/service/worker/workers.h"
 
 static int *forks_left;     /* shared with the keeper; below 0: as many as one likes */
@@ -62,7 +62,7 @@ uint64_t __wrap_clock_ms(void)
 	return __real_clock_ms() + (clock_ahead_ms ? *clock_ahead_ms : 0);
 }
 
-static struct worker_context jobs = { .keep_session = session_keep };
+static struct worker_context jobs = { .keep_session = keeper_main };
 static const struct worker_life life = { .main = worker_main, .context = &jobs };
 
 static bool *has_to_wait; /* shared with the keeper: it may destroy its jail after may_destroy */
@@ -104,15 +104,15 @@ static bool read_line(int fd, char *out, size_t room)
 }
 
 /* The keeper's next line that is no status. */
-static struct session_line next_line(struct side *side)
+static struct keeper_line next_line(struct side *side)
 {
-	struct session_line line;
+	struct keeper_line line;
 
 	do {
 		if (!read_line(side->keeper.sock_fd, side->line, sizeof(side->line)))
 			fail_msg("the keeper ended without a line");
-		session_line_read(side->line, strlen(side->line), &line);
-	} while (line.type == SESSION_LINE_STATUS);
+		keeper_line_read(side->line, strlen(side->line), &line);
+	} while (line.type == KEEPER_LINE_STATUS);
 	return line;
 }
 
@@ -150,7 +150,7 @@ static struct side opened_by(enum tier tier)
 {
 	struct side side = asked(tier, profile, "{\"profile\":\"test\"}");
 
-	if (next_line(&side).type != SESSION_LINE_LIVES)
+	if (next_line(&side).type != KEEPER_LINE_LIVES)
 		fail_msg("no session: %s", side.line);
 	side.runs = await_runs(1);
 	return side;
@@ -164,9 +164,9 @@ static struct side opened(void)
 static void assert_ended(struct side *side, enum session_end reason)
 {
 	char byte;
-	struct session_line line = next_line(side);
+	struct keeper_line line = next_line(side);
 
-	if (line.type != SESSION_LINE_ENDED || line.reason != reason)
+	if (line.type != KEEPER_LINE_ENDED || line.reason != reason)
 		fail_msg("not '%s': %s", session_ends[reason].name, side->line);
 	assert_true(wait_readable(side->keeper.sock_fd));
 	assert_true(read(side->keeper.sock_fd, &byte, 1) <= 0);
@@ -192,7 +192,7 @@ static struct worker asked_exec(struct side *side, const char *id, const char *b
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
 
-	if (session_send_worker(&side->keeper, SESSION_WORKER_EXEC, id, &w, NULL, &err) < 0)
+	if (keeper_send_worker(&side->keeper, KEEPER_WORKER_EXEC, id, &w, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	send_kind(&w, JOB_EXEC, body, strlen(body), wants_events);
 	return w;
@@ -240,7 +240,7 @@ static void the_settings_of_an_exec_are_the_sessions_and_its_own(void **state)
 				 "{\"profile\":\"test\",\"env\":{\"A\":\"session\"},"
 				 "\"lease\":\"5m\"}");
 
-	assert_int_equal(next_line(&side).type, SESSION_LINE_LIVES);
+	assert_int_equal(next_line(&side).type, KEEPER_LINE_LIVES);
 	struct said said = run_exec(&side, SHELL("echo $A"));
 	assert_output(&said, "session\n");
 	said = run_exec(&side,
@@ -336,8 +336,8 @@ static void a_signal_reaches_the_main_process_even_before_it_runs(void **state)
 	struct cj_error err = { 0 };
 	struct worker w = asked_exec(&side, "x", SHELL("sleep 1000"), false);
 
-	assert_int_equal(session_send_signal(&side.keeper, "none", SIGINT, &err), 0);
-	assert_int_equal(session_send_signal(&side.keeper, "x", SIGUSR1, &err), 0);
+	assert_int_equal(keeper_send_signal(&side.keeper, "none", SIGINT, &err), 0);
+	assert_int_equal(keeper_send_signal(&side.keeper, "x", SIGUSR1, &err), 0);
 	struct said said = hear(&w);
 	assert_status(&said, "signaled");
 	assert_int_equal(summary_of(&said).signal, SIGUSR1);
@@ -355,7 +355,7 @@ static void an_open_input_is_written_in_parts(void **state)
 	int stdin_fd = -1;
 
 	assert_int_equal(
-	    session_send_worker(&side.keeper, SESSION_WORKER_EXEC, "x", &w, &stdin_fd, &err), 0);
+	    keeper_send_worker(&side.keeper, KEEPER_WORKER_EXEC, "x", &w, &stdin_fd, &err), 0);
 	send_kind(&w, JOB_EXEC, body, strlen(body), true);
 	assert_int_equal(write(stdin_fd, "one ", 4), 4);
 	await_output(&w, "one ");
@@ -382,9 +382,9 @@ static struct file_answer ask(struct side *side, struct file_job job, const stru
 	job.max_bytes = 1 << 20;
 	job.depth = FILE_LIST_DEPTH;
 	assert_int_equal(file_job_write(&job, &body, &size, &err), 0);
-	assert_int_equal(session_send_worker(&side->keeper,
-					     content ? SESSION_WORKER_WRITE : SESSION_WORKER_FILE,
-					     "", w, content ? &pipe_fd : NULL, &err),
+	assert_int_equal(keeper_send_worker(&side->keeper,
+					    content ? KEEPER_WORKER_WRITE : KEEPER_WORKER_FILE, "",
+					    w, content ? &pipe_fd : NULL, &err),
 			 0);
 	send_kind(w, JOB_FILE, body, size, false);
 	if (content)
@@ -531,8 +531,8 @@ static void a_session_that_cannot_be_built_says_why(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct side side =
 		    asked(TIER_COLD, rows[i].profile ? rows[i].profile : profile, rows[i].body);
-		struct session_line line = next_line(&side);
-		assert_int_equal(line.type, SESSION_LINE_ENDED);
+		struct keeper_line line = next_line(&side);
+		assert_int_equal(line.type, KEEPER_LINE_ENDED);
 		assert_int_equal(line.reason, SESSION_FAILED);
 		assert_string_equal(line.stage, rows[i].stage);
 		assert_int_equal(line.is_callers_own, rows[i].is_callers_own);
@@ -612,7 +612,7 @@ static void a_file_request_without_a_free_descriptor_has_one_answer(void **state
 	assert_true(put_bytes(&side, "/box/a", (struct blob){ "x", 1 }, &a).is_ok);
 	*refuses_pidfd = true;
 	assert_int_equal(file_job_write(&removed, &body, &size, &err), 0);
-	assert_int_equal(session_send_worker(&side.keeper, SESSION_WORKER_FILE, "", &w, NULL, &err),
+	assert_int_equal(keeper_send_worker(&side.keeper, KEEPER_WORKER_FILE, "", &w, NULL, &err),
 			 0);
 	send_kind(&w, JOB_FILE, body, size, false);
 	assert_unready(&w, "fork a worker");
@@ -673,9 +673,9 @@ static void a_worker_without_a_job_does_not_delay_the_end(void **state)
 	struct cj_error err = { 0 };
 
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(session_send_worker(&side.keeper,
-						     i ? SESSION_WORKER_FILE : SESSION_WORKER_EXEC,
-						     "x", &w[i], NULL, &err),
+		assert_int_equal(keeper_send_worker(&side.keeper,
+						    i ? KEEPER_WORKER_FILE : KEEPER_WORKER_EXEC,
+						    "x", &w[i], NULL, &err),
 				 0);
 	struct said said = run_exec(&side, SHELL("echo between"));
 	assert_output(&said, "between\n");
@@ -769,7 +769,7 @@ static struct worker asked_cell_worker(struct side *side, const char *id)
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
 
-	if (session_send_worker(&side->keeper, SESSION_WORKER_CELL, id, &w, NULL, &err) < 0)
+	if (keeper_send_worker(&side->keeper, KEEPER_WORKER_CELL, id, &w, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	return w;
 }
@@ -790,7 +790,7 @@ static struct said run_cell(struct side *side, const char *body)
 /* Its first cell: no other was there before. */
 static void assert_session_works(struct side *side)
 {
-	if (next_line(side).type != SESSION_LINE_LIVES)
+	if (next_line(side).type != KEEPER_LINE_LIVES)
 		fail_msg("no session: %s", side->line);
 	struct said said = run_cell(side, "{\"code\":\"1 + 1\",\"timeout\":\"60s\"}");
 	assert_status(&said, "exited");
@@ -969,7 +969,7 @@ static struct side opened_repl(void)
 	struct side side = prepared_python();
 
 	take(&side, REPL);
-	if (next_line(&side).type != SESSION_LINE_LIVES)
+	if (next_line(&side).type != KEEPER_LINE_LIVES)
 		fail_msg("no session: %s", side.line);
 	return side;
 }
@@ -997,7 +997,7 @@ static void assert_cell_ended(struct said *said, const char *exception)
 static void interrupt(struct side *side, const char *id)
 {
 	struct cj_error err = { 0 };
-	assert_int_equal(session_send_signal(&side->keeper, id, SIGINT, &err), 0);
+	assert_int_equal(keeper_send_signal(&side->keeper, id, SIGINT, &err), 0);
 }
 
 /* An interpreter that has taken a cell, and begins its code only when it may go. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and execs as callers read them. */
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,13 +30,13 @@ static struct session_entry an_entry(void)
 static void assert_session(const struct session_entry *e, const char *expected)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct session_now now = { .mono_ms = 1000, .epoch_ms = 1700000001000 };
+	const struct sessions_now now = { .mono_ms = 1000, .epoch_ms = 1700000001000 };
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
 	assert_non_null(w);
-	session_json_put(w, e, &now);
+	sessions_json_put(w, e, &now);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_string_equal(text, expected);
 }
@@ -68,7 +68,7 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 static void assert_exec(const struct exec_entry *x, const char *expected)
 {
 	size_t size = 0;
-	auto_free char *text = session_json_exec(x, &size);
+	auto_free char *text = sessions_json_exec(x, &size);
 
 	assert_non_null(text);
 	assert_int_equal(strlen(text), size);
@@ -114,5 +114,5 @@ int main(void)
 		cmocka_unit_test(a_live_session_has_its_times_and_an_ended_one_its_reason),
 		cmocka_unit_test(a_finished_exec_has_its_result_or_the_reason_why_there_is_none),
 	};
-	return cmocka_run_group_tests_name("session_json", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("sessions_json", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session whose interpreter waits before there is a job.  Acts. */
-#include "runtime/service/keeper/session_ahead.h"
+#include "runtime/service/keeper/keeper_ahead.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 struct ahead {
 	struct session *session;
-	struct session_repl *repl;
+	struct keeper_repl *repl;
 };
 
 enum source { SOURCE_JOB, SOURCE_CONTROL, SOURCE_SIGNALS, SOURCE_REPL };
@@ -29,7 +29,7 @@ static int begin(struct work *w, struct ahead *a, struct cj_error *err)
 		cj_stage(err, "session");
 		return -err->code;
 	}
-	return session_repl_create(w, a->session, &a->repl, err);
+	return keeper_repl_create(w, a->session, &a->repl, err);
 }
 
 static int tell_once(const struct work *w, bool *is_told, struct cj_error *err)
@@ -42,7 +42,7 @@ static int tell_once(const struct work *w, bool *is_told, struct cj_error *err)
 
 static int timeout_ms(const struct ahead *a)
 {
-	uint64_t now_ms = clock_ms(), at_ms = session_repl_at_ms(a->repl);
+	uint64_t now_ms = clock_ms(), at_ms = keeper_repl_at_ms(a->repl);
 
 	if (at_ms == UINT64_MAX)
 		return -1;
@@ -53,7 +53,7 @@ static int timeout_ms(const struct ahead *a)
 /* A job that has come already gets a new jail, as one without a pool does. */
 static int lose_jail(struct work *w, struct ahead *a, struct cj_error *err)
 {
-	session_repl_destroy(&a->repl);
+	keeper_repl_destroy(&a->repl);
 	session_finish(&a->session);
 	jail_destroy(&w->driver.jail);
 	if (!has_job(w))
@@ -72,7 +72,7 @@ static int wait_round(struct work *w, int signal_fd, struct ahead *a, struct cj_
 		[SOURCE_SIGNALS] = { .fd = signal_fd, .events = POLLIN },
 	};
 
-	session_repl_watch(a->repl, &fds[SOURCE_REPL]);
+	keeper_repl_watch(a->repl, &fds[SOURCE_REPL]);
 	if (session_serve(a->session, fds, SOURCE_COUNT, timeout_ms(a), &end, err) < 0)
 		return -err->code;
 	return fds[SOURCE_JOB].revents || fds[SOURCE_CONTROL].revents ||
@@ -87,7 +87,7 @@ static int wait_for_job(struct work *w, int signal_fd, struct ahead *a, struct c
 	if (begin(w, a, err) < 0)
 		return -err->code;
 	for (bool is_asked = false;;) {
-		int rc = session_repl_prepare(a->repl, err);
+		int rc = keeper_repl_prepare(a->repl, err);
 		if (rc < 0)
 			return lose_jail(w, a, err);
 		if (is_asked) /* a job that is cancelled at once is still read */
@@ -101,8 +101,8 @@ static int wait_for_job(struct work *w, int signal_fd, struct ahead *a, struct c
 	}
 }
 
-bool session_ahead_take(struct work *w, int signal_fd, struct session **session,
-			struct session_repl **repl, struct cj_error *early)
+bool keeper_ahead_take(struct work *w, int signal_fd, struct session **session,
+		       struct keeper_repl **repl, struct cj_error *early)
 {
 	struct ahead a = { 0 };
 	struct cj_error err = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_repl - the cells of a session with the context "repl": which one is next, and in which
+ * keeper_repl - the cells of a session with the context "repl": which one is next, and in which
  * interpreter.
  *
  * The keeper has one interpreter, which starts in the background.  A cell waits until it is ready
@@ -16,40 +16,40 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/repl/session_interpreter.h"
 
 struct session;
-struct session_repl;
+struct keeper_repl;
 
 /*
- * session_repl_create - find the profile's interpreter; starts nothing.
+ * keeper_repl_create - find the profile's interpreter; starts nothing.
  * Fails: EINVAL with the stage "options" where the profile has none.
  */
-int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
-			struct cj_error *err);
+int keeper_repl_create(struct work *keeper, struct session *s, struct keeper_repl **out,
+		       struct cj_error *err);
 /* Ends the interpreter, and refuses the cell that waits. */
-void session_repl_destroy(struct session_repl **r);
+void keeper_repl_destroy(struct keeper_repl **r);
 
 /* The session ends: refuses the cell that waits.  r may be NULL. */
-void session_repl_refuse(struct session_repl *r);
+void keeper_repl_refuse(struct keeper_repl *r);
 
 /* Takes the request's descriptors.  Fails: EBUSY when one waits that is not cancelled. */
-int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err);
+int keeper_repl_add(struct keeper_repl *r, struct keeper_request *request, struct cj_error *err);
 
 /* For the cell that waits.  False: this one does not wait. */
-bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals);
+bool keeper_repl_add_signals(struct keeper_repl *r, const char *id, uint64_t signals);
 /* As session_interpreter_runs_code(). */
-bool session_repl_runs_code(const struct session_repl *r);
+bool keeper_repl_runs_code(const struct keeper_repl *r);
 
-void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS]);
-/* On clock_ms(), when session_repl_turn() has something to do without an event. */
-uint64_t session_repl_at_ms(const struct session_repl *r);
+void keeper_repl_watch(const struct keeper_repl *r, struct pollfd out[INTERPRETER_FDS]);
+/* On clock_ms(), when keeper_repl_turn() has something to do without an event. */
+uint64_t keeper_repl_at_ms(const struct keeper_repl *r);
 
 /* What the worker of the next cell gets. */
 struct repl_cell {
-	struct session_request request;          /* the receiver's */
+	struct keeper_request request;           /* the receiver's */
 	struct session_interpreter *interpreter; /* borrowed */
 	const struct cj_error *early;            /* why there is none, or NULL */
 	unsigned slot;                           /* for session_exec_signal() */
@@ -57,16 +57,16 @@ struct repl_cell {
 };
 
 /*
- * session_repl_prepare - before there are cells: starts the interpreter, also in the place of one
+ * keeper_repl_prepare - before there are cells: starts the interpreter, also in the place of one
  * that has ended.
  * Returns 1: it waits; 0: not yet.  Fails: it can't be started; the next call tries again.
  */
-int session_repl_prepare(struct session_repl *r, struct cj_error *err);
+int keeper_repl_prepare(struct keeper_repl *r, struct cj_error *err);
 
 /*
- * session_repl_turn - after each poll(2): starts an interpreter where one is wanted.
- * True: a worker is to be forked for *out.  Call session_repl_end_cell() when it has ended, or if
+ * keeper_repl_turn - after each poll(2): starts an interpreter where one is wanted.
+ * True: a worker is to be forked for *out.  Call keeper_repl_end_cell() when it has ended, or if
  * it can't be forked.
  */
-bool session_repl_turn(struct session_repl *r, struct repl_cell *out);
-void session_repl_end_cell(struct session_repl *r, bool is_kept);
+bool keeper_repl_turn(struct keeper_repl *r, struct repl_cell *out);
+void keeper_repl_end_cell(struct keeper_repl *r, bool is_kept);

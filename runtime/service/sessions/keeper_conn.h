@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keepers - the acting half of sessions: their keepers, execs, files, audit lines.  Acts.
+ * keeper_conn - the server's connections to the keepers of its sessions: what acts for the table
+ * in sessions.h, with execs, files and audit lines.
  *
- *	keeper_begin     a worker of the pool or a new one gets a JOB_SESSION
+ *	sessions_begin   a worker of the pool or a new one gets a JOB_SESSION
  *	"session"        the jail is built: the session lives, its caller is answered
- *	keeper_exec      an exec is queued as a run (execution.h); its worker is the keeper's
- *	keeper_end       the control pipe is closed: the keeper cancels the execs, destroys the jail
+ *	sessions_exec    an exec is queued as a run (execution.h); its worker is the keeper's
+ *	sessions_close   the control pipe is closed: the keeper cancels the execs, destroys the jail
  *	"ended"          nothing of the jail is left; waiting callers are told why
  *
  * A session without its keeper has ended.  A caller that waits holds its exchange here, so it may
@@ -28,18 +29,18 @@ struct loop;
 struct metrics;
 struct pool;
 
-#define KEEPER_START_MS       30000      /* for the jail to be built */
-#define KEEPER_END_MS         15000      /* for the keeper to end; it limits itself to less */
+#define SESSIONS_START_MS     30000      /* for the jail to be built */
+#define SESSIONS_END_MS       15000      /* for the keeper to end; it limits itself to less */
 #define SESSION_FILE_MS       30000      /* between two signs of life of a file operation */
 #define SESSION_STDIN_MAX     (1u << 20) /* buffered for an exec that does not read */
 #define SESSION_FILES_MAX     16         /* operations of a caller at once, watches too */
 #define SESSION_ALL_FILES_MAX 64
 #define SESSION_FILE_BUFFER   (64u << 10) /* of a put; then its caller waits */
 
-struct keepers;
+struct keeper_conns;
 
-/* What keepers use; all of it is borrowed and outlives them. */
-struct keepers_context {
+/* What they use; all of it is borrowed and outlives them. */
+struct keeper_conns_context {
 	struct sessions *sessions;
 	struct executions *executions;
 	struct pool *pool;
@@ -47,42 +48,44 @@ struct keepers_context {
 	struct audit *audit;
 	struct loop *loop;
 };
-struct keepers *keepers_create(const struct keepers_context *c); /* NULL: no memory */
+struct keeper_conns *
+keeper_conns_create(const struct keeper_conns_context *c); /* NULL: no memory */
 /* Closes everything; call it when executions have been destroyed. */
-void keepers_destroy(struct keepers **all);
+void keeper_conns_destroy(struct keeper_conns **all);
 
 /* --- sessions ---------------------------------------------------------------------- */
 
 /* A session as it is accepted. */
-struct keeper_order {
-	struct exchange *exchange;    /* answered when the session lives */
-	struct run_order run;         /* moved, but for its body */
-	struct session_order session; /* without its id and profile, which are those of `run` */
+struct sessions_order {
+	struct exchange *exchange;       /* answered when the session lives */
+	struct run_order run;            /* moved, but for its body */
+	struct sessions_request session; /* without its id and profile, which are those of `run` */
 	/* Moved into the keeper on success: the profile, with the request's settings, and the
 	 * memory of both. */
 	struct config *profile, *config;
 	struct arena *arena;
 };
 /* Answers the exchange now or later, unless it fails. */
-int keeper_begin(struct keepers *all, const struct keeper_order *order, struct cj_error *err);
+int sessions_begin(struct keeper_conns *all, const struct sessions_order *order,
+		   struct cj_error *err);
 
 /* The settings of a session that has not ended: those of its profile, and with its request's. */
-const struct config *keeper_profile(const struct session_entry *e);
-const struct config *keeper_config(const struct session_entry *e);
-bool keeper_is_audit_required(const struct session_entry *e);
+const struct config *sessions_profile(const struct session_entry *e);
+const struct config *sessions_config(const struct session_entry *e);
+bool sessions_is_audit_required(const struct session_entry *e);
 
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
-void keeper_end(struct keepers *all, struct session_entry *e, enum session_end reason,
-		struct exchange *x);
-void keepers_end_all(struct keepers *all, enum session_end reason);
+void sessions_close(struct keeper_conns *all, struct session_entry *e, enum session_end reason,
+		    struct exchange *x);
+void sessions_close_all(struct keeper_conns *all, enum session_end reason);
 
 /*
  * What is due: leases, idle times, deadlines, callers that have waited long enough; and while
  * `is_draining`, sessions without an exec.  Returns the time in ms until there is more, or -1.
  */
-int keepers_tick(struct keepers *all, bool is_draining, uint64_t now_ms);
+int sessions_tick(struct keeper_conns *all, bool is_draining, uint64_t now_ms);
 
-/* --- execs: session_execs.c ---------------------------------------------------------- */
+/* --- execs: sessions_execs.c ---------------------------------------------------------- */
 
 struct exec_order {
 	struct run_order run;
@@ -90,21 +93,21 @@ struct exec_order {
 	bool is_detached, is_cell, has_stdin;
 };
 /*
- * keeper_exec - queue an exec; takes the run's body.
+ * sessions_exec - queue an exec; takes the run's body.
  *
  * *out is the exec; of one that is not detached the exchange is held.  API_OK: it is
  * queued; API_INTERNAL: *err says why it is not.
  */
-enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
-			  const struct exec_order *order, struct exec_entry **out,
-			  struct cj_error *err);
+enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
+			    const struct exec_order *order, struct exec_entry **out,
+			    struct cj_error *err);
 /* Answers the exchange when the exec is finished, or at `until_ms`. */
-void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
-		       uint64_t until_ms);
+void sessions_await_exec(struct keeper_conns *all, struct exec_entry *x, struct exchange *exchange,
+			 uint64_t until_ms);
 /* API_OK: it is sent; to a queued exec, when that has its worker. */
-enum api_code keeper_signal_exec(struct exec_entry *x, int signo);
+enum api_code sessions_signal_exec(struct exec_entry *x, int signo);
 /* Kills the processes that a finished exec left in the background, if there are any. */
-void keeper_kill_left(const struct exec_entry *x);
+void sessions_kill_left(const struct exec_entry *x);
 
 struct exec_input {
 	const char *bytes;
@@ -112,8 +115,8 @@ struct exec_input {
 	bool is_end;
 };
 /* All of it or nothing.  API_OK: it is taken, and so much waits in *out_buffered. */
-enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
-			       size_t *out_buffered);
+enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
+				 size_t *out_buffered);
 
 /*
  * keeper_stream_exec - the body of the exchange, which has begun, is the rest of its input.
@@ -127,7 +130,7 @@ enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange
 const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *out_accepted,
 					     size_t *out_buffered);
 
-/* --- files: session_operations.c ------------------------------------------------------- */
+/* --- files: sessions_files.c ------------------------------------------------------- */
 
 struct file_order {
 	struct file_job job;
@@ -137,7 +140,7 @@ struct file_order {
 };
 /* Answers the exchange when it is done, or with a stream.  That of a put whose bytes are to come
  * diverts its body. */
-void keeper_file(struct keepers *all, struct session_entry *e, const struct file_order *order,
-		 struct exchange *x);
+void sessions_file(struct keeper_conns *all, struct session_entry *e,
+		   const struct file_order *order, struct exchange *x);
 /* The diverted body is whole. */
-void keeper_file_whole(struct exchange *x);
+void sessions_file_whole(struct exchange *x);

@@ -6,7 +6,7 @@
  * far smaller than the socket's buffer, so it is sent whole or not at all.  recvmsg(2) never reads
  * past a message with descriptors, and one read asks for the size of one message: unix(7).
  */
-#include "runtime/service/keeper/session_channel.h"
+#include "runtime/service/keeper/keeper_channel.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -85,10 +85,10 @@ static int open_stdin(int far[WIRE_FD_COUNT], int *near_fd, struct cj_error *err
 	return 0;
 }
 
-int session_send_worker(const struct worker *keeper, enum session_worker kind, const char *id,
-			struct worker *out, int *out_stdin_fd, struct cj_error *err)
+int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, const char *id,
+		       struct worker *out, int *out_stdin_fd, struct cj_error *err)
 {
-	struct wire wire = { .kind = SESSION_REQUEST_WORKER, .worker = kind };
+	struct wire wire = { .kind = KEEPER_REQUEST_WORKER, .worker = kind };
 	struct worker near = WORKER_NULL;
 	int far[WIRE_FD_COUNT] = { -1, -1, -1 };
 	auto_fd int stdin_fd = -1;
@@ -112,10 +112,9 @@ int session_send_worker(const struct worker *keeper, enum session_worker kind, c
 	return 0;
 }
 
-int session_send_signal(const struct worker *keeper, const char *id, int signo,
-			struct cj_error *err)
+int keeper_send_signal(const struct worker *keeper, const char *id, int signo, struct cj_error *err)
 {
-	struct wire wire = { .kind = SESSION_REQUEST_SIGNAL, .signo = signo };
+	struct wire wire = { .kind = KEEPER_REQUEST_SIGNAL, .signo = signo };
 
 	if (set_id(&wire, id, err) < 0)
 		return -err->code;
@@ -124,7 +123,7 @@ int session_send_signal(const struct worker *keeper, const char *id, int signo,
 
 /* --- the keeper's side ------------------------------------------------------------- */
 
-void session_request_fini(struct session_request *r)
+void keeper_request_fini(struct keeper_request *r)
 {
 	cj_close(&r->sock_fd);
 	cj_close(&r->control_fd);
@@ -148,9 +147,9 @@ static bool is_valid(const struct wire *wire, size_t nfds)
 {
 	if (memchr(wire->id, '\0', sizeof(wire->id)) == NULL)
 		return false;
-	if (wire->kind == SESSION_REQUEST_SIGNAL)
+	if (wire->kind == KEEPER_REQUEST_SIGNAL)
 		return nfds == 0 && wire->signo > 0 && wire->signo < NSIG;
-	return wire->kind == SESSION_REQUEST_WORKER && wire->worker < SESSION_WORKER_COUNT &&
+	return wire->kind == KEEPER_REQUEST_WORKER && wire->worker < KEEPER_WORKER_COUNT &&
 	       nfds >= WIRE_FD_MIN;
 }
 
@@ -183,7 +182,7 @@ static ssize_t receive_wire(int sock_fd, struct received *out)
 	return got;
 }
 
-int session_receive(int sock_fd, struct session_request *out, struct cj_error *err)
+int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err)
 {
 	struct received r = { .fds = { -1, -1, -1 } };
 	ssize_t got = receive_wire(sock_fd, &r);
@@ -194,14 +193,14 @@ int session_receive(int sock_fd, struct session_request *out, struct cj_error *e
 		return cj_fail(err, (int)-got, "read from the server");
 	if (got == 0)
 		return cj_reject_as(err, EPIPE, "the server has ended");
-	struct session_request request = { .kind = r.wire.kind,
-					   .worker = r.wire.worker,
-					   .signo = r.wire.signo,
-					   .sock_fd = r.fds[WIRE_SOCK],
-					   .control_fd = r.fds[WIRE_CONTROL],
-					   .stdin_fd = r.fds[WIRE_STDIN] };
+	struct keeper_request request = { .kind = r.wire.kind,
+					  .worker = r.wire.worker,
+					  .signo = r.wire.signo,
+					  .sock_fd = r.fds[WIRE_SOCK],
+					  .control_fd = r.fds[WIRE_CONTROL],
+					  .stdin_fd = r.fds[WIRE_STDIN] };
 	if (!r.is_whole || !is_valid(&r.wire, r.nfds)) {
-		session_request_fini(&request);
+		keeper_request_fini(&request);
 		return cj_reject_as(err, EPROTO, "the server sent a message that is not whole");
 	}
 	memcpy(request.id, r.wire.id, sizeof(request.id));
@@ -235,12 +234,12 @@ static void write_reason(struct json_writer *w, const struct json_key *k, const 
 }
 
 #define NEEDED(type) JSON_TAKES_##type, .is_required = true
-#define AT(member)   .offset = offsetof(struct session_line, member)
+#define AT(member)   .offset = offsetof(struct keeper_line, member)
 #define U64          NEEDED(NUMBER), .set = json_set_u64, .write = json_write_u64
 #define FLAG         NEEDED(BOOL), .set = json_set_bool, .write = json_write_bool
 #define CUT(member)                                                                                \
 	NEEDED(STRING), .set = json_set_chars_cut, .write = json_write_chars, AT(member),          \
-			.max = sizeof(((struct session_line *)0)->member) - 1
+			.max = sizeof(((struct keeper_line *)0)->member) - 1
 
 static int skip_type(const struct json_reader *in, const struct json_key *k, const char *text,
 		     void *record, struct cj_error *err)
@@ -275,12 +274,12 @@ static const struct line_kind {
 	const char *type;
 	struct json_record record;
 } line_kinds[] = {
-	[SESSION_LINE_LIVES] = { "session", JSON_RECORD(lives_keys, "the line") },
-	[SESSION_LINE_STATUS] = { "status", JSON_RECORD(status_keys, "the line") },
-	[SESSION_LINE_ENDED] = { "ended", JSON_RECORD(ended_keys, "the line") },
+	[KEEPER_LINE_LIVES] = { "session", JSON_RECORD(lives_keys, "the line") },
+	[KEEPER_LINE_STATUS] = { "status", JSON_RECORD(status_keys, "the line") },
+	[KEEPER_LINE_ENDED] = { "ended", JSON_RECORD(ended_keys, "the line") },
 };
 
-int session_line_send(int sock_fd, const struct session_line *line, struct cj_error *err)
+int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
@@ -293,22 +292,22 @@ int session_line_send(int sock_fd, const struct session_line *line, struct cj_er
 	return job_send_line(sock_fd, w, err);
 }
 
-static enum session_line_type type_of(const struct json_node *root)
+static enum keeper_line_type type_of(const struct json_node *root)
 {
 	const char *type = json_get_text(root, "type");
 
-	for (size_t i = SESSION_LINE_NONE + 1; type && i < LENGTH(line_kinds); i++)
+	for (size_t i = KEEPER_LINE_NONE + 1; type && i < LENGTH(line_kinds); i++)
 		if (strcmp(type, line_kinds[i].type) == 0)
-			return (enum session_line_type)i;
-	return SESSION_LINE_NONE;
+			return (enum keeper_line_type)i;
+	return KEEPER_LINE_NONE;
 }
 
 /* The socket is not blocking: a server that does not read for a while loses the reason. */
-void session_end_send(int sock_fd, enum session_end reason, const struct cj_error *why,
-		      bool is_callers_own, int wait_ms)
+void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_error *why,
+			  bool is_callers_own, int wait_ms)
 {
-	struct session_line line = {
-		.type = SESSION_LINE_ENDED,
+	struct keeper_line line = {
+		.type = KEEPER_LINE_ENDED,
 		.reason = reason,
 		.is_callers_own = is_callers_own,
 	};
@@ -320,25 +319,25 @@ void session_end_send(int sock_fd, enum session_end reason, const struct cj_erro
 		(void)snprintf(line.message, sizeof(line.message), "%s (%s)", why->msg, why->hint);
 	else
 		(void)snprintf(line.message, sizeof(line.message), "%s", why->msg);
-	if (session_line_send(sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
+	if (keeper_line_send(sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
 		return;
 	if (poll(&server, 1, wait_ms) > 0)
-		(void)!session_line_send(sock_fd, &line, &ignored);
+		(void)!keeper_line_send(sock_fd, &line, &ignored);
 }
 
-void session_line_read(const char *text, size_t size, struct session_line *out)
+void keeper_line_read(const char *text, size_t size, struct keeper_line *out)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	const struct json_reader in = { .file = "keeper" };
 	struct cj_error ignored = { 0 }; /* the caller ends a keeper that breaks the protocol */
-	struct session_line line = { .type = SESSION_LINE_NONE };
+	struct keeper_line line = { .type = KEEPER_LINE_NONE };
 
 	*out = line;
 	if (json_parse("keeper", text, size, &a, &root, &ignored) < 0)
 		return;
 	line.type = type_of(root);
-	if (line.type != SESSION_LINE_NONE &&
+	if (line.type != KEEPER_LINE_NONE &&
 	    json_record_read(&in, root, &line_kinds[line.type].record, &line, &ignored) == 0)
 		*out = line;
 }

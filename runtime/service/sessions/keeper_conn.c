@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions from their request to their end.  Acts. */
-#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/keeper_conn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/operations/slog.h"
-#include "runtime/service/sessions/keeper_parts.h"
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/sessions/sessions_parts.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #define RETRY_SOON_MS 1000
 
-struct keepers *keepers_create(const struct keepers_context *c)
+struct keeper_conns *keeper_conns_create(const struct keeper_conns_context *c)
 {
-	struct keepers *all = calloc(1, sizeof(*all));
+	struct keeper_conns *all = calloc(1, sizeof(*all));
 
 	if (!all)
 		return NULL;
@@ -28,17 +28,17 @@ struct keepers *keepers_create(const struct keepers_context *c)
 	return all;
 }
 
-const struct config *keeper_profile(const struct session_entry *e)
+const struct config *sessions_profile(const struct session_entry *e)
 {
 	return &e->keeper->profile;
 }
 
-const struct config *keeper_config(const struct session_entry *e)
+const struct config *sessions_config(const struct session_entry *e)
 {
 	return &e->keeper->config;
 }
 
-bool keeper_is_audit_required(const struct session_entry *e)
+bool sessions_is_audit_required(const struct session_entry *e)
 {
 	return e->keeper->order.audit_required;
 }
@@ -54,16 +54,16 @@ static void remove_waiter(struct session_waiter *waiter)
 static void on_waiter_gone(void *holder)
 {
 	struct session_waiter *waiter = holder;
-	struct keeper *k = waiter->keeper;
+	struct keeper_conn *k = waiter->keeper;
 	bool is_creator = waiter->is_creator;
 
 	remove_waiter(waiter);
 	if (is_creator) /* nobody knows the id */
-		keeper_end(k->all, k->entry, SESSION_CLOSED, NULL);
+		sessions_close(k->all, k->entry, SESSION_CLOSED, NULL);
 }
 
 /* False: there is no memory for it, and it was told so. */
-static bool hold(struct keeper *k, struct exchange *x, bool is_creator)
+static bool hold(struct keeper_conn *k, struct exchange *x, bool is_creator)
 {
 	struct session_waiter *waiter = calloc(1, sizeof(*waiter));
 
@@ -80,15 +80,15 @@ static bool hold(struct keeper *k, struct exchange *x, bool is_creator)
 static void reply(struct exchange *x, unsigned status, const struct session_entry *e)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct session_now now = { clock_ms(), clock_epoch_ms() };
+	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
 
 	if (w)
-		session_json_put(w, e, &now);
+		sessions_json_put(w, e, &now);
 	exchange_reply_json(x, status, w);
 }
 
 /* Why the session was not created.  Only its caller's own mistake is in the message. */
-static void refuse_creator(const struct keeper *k, struct exchange *x)
+static void refuse_creator(const struct keeper_conn *k, struct exchange *x)
 {
 	const struct session_entry *e = k->entry;
 
@@ -102,7 +102,7 @@ static void refuse_creator(const struct keeper *k, struct exchange *x)
 		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL, 0);
 }
 
-static void answer_waiters(struct keeper *k)
+static void answer_waiters(struct keeper_conn *k)
 {
 	struct session_waiter *waiter, *next;
 
@@ -125,7 +125,7 @@ static void answer_waiters(struct keeper *k)
 /* --- the audit ------------------------------------------------------------------ */
 
 /* False: the line is required and could not be written. */
-static bool write_audit(struct keeper *k, const char *reason)
+static bool write_audit(struct keeper_conn *k, const char *reason)
 {
 	const struct session_entry *e = k->entry;
 	struct audit *audit = k->all->context.audit;
@@ -149,7 +149,7 @@ static bool write_audit(struct keeper *k, const char *reason)
 
 /* --- the keeper's lines --------------------------------------------------------- */
 
-static void on_session(struct keeper *k, const struct session_line *line)
+static void on_session(struct keeper_conn *k, const struct keeper_line *line)
 {
 	struct session_entry *e = k->entry;
 
@@ -157,11 +157,11 @@ static void on_session(struct keeper *k, const struct session_line *line)
 		return; /* it is about to end already */
 	e->is_isolated = line->is_isolated;
 	k->deadline_ms = 0;
-	session_entry_live(e, clock_ms());
+	sessions_set_live(e, clock_ms());
 	answer_waiters(k);
 }
 
-static void log_end(const struct keeper *k, enum session_end reason, const char *message)
+static void log_end(const struct keeper_conn *k, enum session_end reason, const char *message)
 {
 	enum slog_level level = reason == SESSION_FAILED || reason == SESSION_STUCK ? SLOG_ERROR
 										    : SLOG_INFO;
@@ -171,16 +171,17 @@ static void log_end(const struct keeper *k, enum session_end reason, const char 
 }
 
 /* The jail has ended, or never lived. */
-static void fail(struct keeper *k, enum session_end reason, const char *message, bool is_for_caller)
+static void fail(struct keeper_conn *k, enum session_end reason, const char *message,
+		 bool is_for_caller)
 {
 	log_end(k, reason, message);
 	bool is_shown = message[0] && (is_for_caller || k->order.job.may_name_host_paths);
-	session_entry_ending(k->entry, reason, is_shown ? message : NULL);
-	keeper_end_execs(k, true);
-	k->deadline_ms = clock_ms() + KEEPER_END_MS;
+	sessions_set_ending(k->entry, reason, is_shown ? message : NULL);
+	keeper_conn_end_execs(k, true);
+	k->deadline_ms = clock_ms() + SESSIONS_END_MS;
 }
 
-static void on_end_line(struct keeper *k, const struct session_line *line)
+static void on_end_line(struct keeper_conn *k, const struct keeper_line *line)
 {
 	k->is_callers_own = line->reason == SESSION_FAILED && line->is_callers_own;
 	fail(k, line->reason, line->message, k->is_callers_own);
@@ -188,9 +189,9 @@ static void on_end_line(struct keeper *k, const struct session_line *line)
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
-	struct keeper *k = conn->owner;
+	struct keeper_conn *k = conn->owner;
 	struct readiness_line said;
-	struct session_line line;
+	struct keeper_line line;
 	enum worker_line type = worker_conn_line(text);
 
 	if (type == WORKER_READY)
@@ -200,12 +201,12 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		fail(k, SESSION_FAILED, said.why, false);
 		return;
 	}
-	session_line_read(text, size, &line);
-	if (line.type == SESSION_LINE_LIVES) {
+	keeper_line_read(text, size, &line);
+	if (line.type == KEEPER_LINE_LIVES) {
 		on_session(k, &line);
-	} else if (line.type == SESSION_LINE_STATUS) {
-		session_entry_use(k->entry, &line);
-	} else if (line.type == SESSION_LINE_ENDED) {
+	} else if (line.type == KEEPER_LINE_STATUS) {
+		sessions_note_usage(k->entry, &line);
+	} else if (line.type == KEEPER_LINE_ENDED) {
 		on_end_line(k, &line);
 	} else {
 		fail(k, SESSION_FAILED, "its keeper sent a line that the protocol does not have",
@@ -216,18 +217,18 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 
 static void on_ended(struct worker_conn *conn, const char *why)
 {
-	struct keeper *k = conn->owner;
+	struct keeper_conn *k = conn->owner;
 
 	if (k->entry->state < ENTRY_ENDING)
 		fail(k, SESSION_FAILED, why[0] ? why : "its keeper has ended", false);
 	else
-		keeper_end_execs(k, true);
+		keeper_conn_end_execs(k, true);
 	worker_conn_destroy(&k->conn);
 }
 
 /* --- begin ------------------------------------------------------------------------ */
 
-static struct worker_conn *take_prepared(const struct keeper *k, enum request_fit fit,
+static struct worker_conn *take_prepared(const struct keeper_conn *k, enum request_fit fit,
 					 enum tier *tier)
 {
 	struct pool *pool = k->all->context.pool;
@@ -242,7 +243,7 @@ static struct worker_conn *take_prepared(const struct keeper *k, enum request_fi
 }
 
 /* A prepared session or jail, else a cold worker; one that has died meanwhile is replaced. */
-static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
+static int find_worker(struct keeper_conn *k, const struct sessions_order *o, struct cj_error *err)
 {
 	struct pool *pool = k->all->context.pool;
 	enum request_fit fit = o->run.fit == FIT_COLD ? FIT_COLD : FIT_JAIL;
@@ -267,7 +268,7 @@ static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj
 	return 0;
 }
 
-static void destroy(struct keeper *k)
+static void destroy(struct keeper_conn *k)
 {
 	TAILQ_REMOVE(&k->all->list, k, link);
 	worker_conn_destroy(&k->conn);
@@ -277,10 +278,10 @@ static void destroy(struct keeper *k)
 	free(k);
 }
 
-static struct keeper *create(struct keepers *all, const struct keeper_order *o)
+static struct keeper_conn *create(struct keeper_conns *all, const struct sessions_order *o)
 {
-	struct keeper *k = calloc(1, sizeof(*k));
-	struct session_order session = o->session;
+	struct keeper_conn *k = calloc(1, sizeof(*k));
+	struct sessions_request session = o->session;
 
 	session.id = o->run.job.id;
 	session.profile = o->run.profile;
@@ -298,7 +299,7 @@ static struct keeper *create(struct keepers *all, const struct keeper_order *o)
 	k->order = o->run;
 	k->order.job.body = NULL;
 	k->begun_ms = o->session.now_ms;
-	k->deadline_ms = k->begun_ms + KEEPER_START_MS;
+	k->deadline_ms = k->begun_ms + SESSIONS_START_MS;
 	k->profile = *o->profile;
 	k->config = *o->config;
 	k->arena = *o->arena;
@@ -311,10 +312,11 @@ static struct keeper *create(struct keepers *all, const struct keeper_order *o)
 	return k;
 }
 
-int keeper_begin(struct keepers *all, const struct keeper_order *order, struct cj_error *err)
+int sessions_begin(struct keeper_conns *all, const struct sessions_order *order,
+		   struct cj_error *err)
 {
 	struct sessions *sessions = all->context.sessions;
-	struct keeper *k = create(all, order);
+	struct keeper_conn *k = create(all, order);
 
 	if (!k)
 		return cj_fail(err, ENOMEM, "create a session");
@@ -332,16 +334,16 @@ int keeper_begin(struct keepers *all, const struct keeper_order *order, struct c
 	}
 	metrics_count_session(all->context.metrics, k->entry->profile);
 	if (!hold(k, order->exchange, true)) /* nobody knows the id */
-		keeper_end(all, k->entry, SESSION_CLOSED, NULL);
+		sessions_close(all, k->entry, SESSION_CLOSED, NULL);
 	return 0;
 }
 
 /* --- the end ---------------------------------------------------------------------- */
 
-void keeper_end(struct keepers *all, struct session_entry *e, enum session_end reason,
-		struct exchange *x)
+void sessions_close(struct keeper_conns *all, struct session_entry *e, enum session_end reason,
+		    struct exchange *x)
 {
-	struct keeper *k = e->keeper;
+	struct keeper_conn *k = e->keeper;
 
 	(void)all;
 	if (x)
@@ -350,28 +352,28 @@ void keeper_end(struct keepers *all, struct session_entry *e, enum session_end r
 		return;
 	slog(SLOG_INFO, k->order.job.trace.request_id, "session %s (%s) ends: %s", e->id,
 	     e->profile, session_ends[reason].name);
-	session_entry_ending(e, reason, NULL);
-	k->deadline_ms = clock_ms() + KEEPER_END_MS;
+	sessions_set_ending(e, reason, NULL);
+	k->deadline_ms = clock_ms() + SESSIONS_END_MS;
 	if (k->conn)
 		worker_conn_close_control(k->conn);
-	keeper_end_execs(k, false);
+	keeper_conn_end_execs(k, false);
 }
 
-void keepers_end_all(struct keepers *all, enum session_end reason)
+void sessions_close_all(struct keeper_conns *all, enum session_end reason)
 {
-	struct keeper *k;
+	struct keeper_conn *k;
 
 	TAILQ_FOREACH(k, &all->list, link)
-		keeper_end(all, k->entry, reason, NULL);
+		sessions_close(all, k->entry, reason, NULL);
 }
 
 /* Nothing of the session is left. */
-static void settle(struct keeper *k)
+static void settle(struct keeper_conn *k)
 {
-	struct keepers *all = k->all;
+	struct keeper_conns *all = k->all;
 	struct session_entry *e = k->entry;
 
-	keeper_close_files(k);
+	keeper_conn_close_files(k);
 	(void)write_audit(k, session_ends[e->reason].name); /* it logs and counts its failure */
 	metrics_count_session_end(all->context.metrics, session_ends[e->reason].name);
 	/* before the waiters are answered: a next session may be created at once */
@@ -382,7 +384,7 @@ static void settle(struct keeper *k)
 
 /* --- time --------------------------------------------------------------------------- */
 
-static void enforce_deadline(struct keeper *k)
+static void enforce_deadline(struct keeper_conn *k)
 {
 	if (k->entry->state == ENTRY_STARTING) {
 		fail(k, SESSION_FAILED, "its jail was not built in time", false);
@@ -391,29 +393,29 @@ static void enforce_deadline(struct keeper *k)
 	}
 	slog(SLOG_ERROR, k->order.job.trace.request_id,
 	     "session %s: its keeper did not end in time", k->entry->id);
-	keeper_end_execs(k, true);
+	keeper_conn_end_execs(k, true);
 	worker_conn_destroy(&k->conn);
 }
 
-static void tick_keeper(struct keeper *k, bool is_draining, uint64_t now_ms, int *wait_ms)
+static void tick_keeper(struct keeper_conn *k, bool is_draining, uint64_t now_ms, int *wait_ms)
 {
 	struct session_entry *e = k->entry;
 
 	if (is_draining && e->unfinished == 0 && e->files == 0)
-		keeper_end(k->all, e, SESSION_DRAIN, NULL);
+		sessions_close(k->all, e, SESSION_DRAIN, NULL);
 	if (k->conn && k->deadline_ms > 0 && k->deadline_ms <= now_ms)
 		enforce_deadline(k);
 	else if (k->conn && k->deadline_ms > 0)
 		*wait_ms = loop_sooner(*wait_ms, (int)(k->deadline_ms - now_ms));
-	keeper_tick_execs(k, now_ms, wait_ms);
-	keeper_tick_files(k, now_ms, wait_ms);
+	keeper_conn_tick_execs(k, now_ms, wait_ms);
+	keeper_conn_tick_files(k, now_ms, wait_ms);
 	if (!k->conn && e->unfinished == 0) {
 		settle(k);
 		*wait_ms = 0; /* an exec of another session may wait for its memory */
 	}
 }
 
-static int tick_leases(struct keepers *all, uint64_t now_ms)
+static int tick_leases(struct keeper_conns *all, uint64_t now_ms)
 {
 	struct sessions *sessions = all->context.sessions;
 	struct session_entry *e;
@@ -421,14 +423,14 @@ static int tick_leases(struct keepers *all, uint64_t now_ms)
 	uint64_t wait_ms = 60000;
 
 	while ((e = sessions_due(sessions, now_ms, &reason, &wait_ms)) != NULL)
-		keeper_end(all, e, reason, NULL);
+		sessions_close(all, e, reason, NULL);
 	sessions_expire_results(sessions, now_ms, &wait_ms);
 	return (int)wait_ms;
 }
 
-int keepers_tick(struct keepers *all, bool is_draining, uint64_t now_ms)
+int sessions_tick(struct keeper_conns *all, bool is_draining, uint64_t now_ms)
 {
-	struct keeper *k, *next;
+	struct keeper_conn *k, *next;
 	int wait_ms = -1;
 
 	if (TAILQ_EMPTY(&all->context.sessions->entries))
@@ -441,14 +443,14 @@ int keepers_tick(struct keepers *all, bool is_draining, uint64_t now_ms)
 	return wait_ms;
 }
 
-void keepers_destroy(struct keepers **all)
+void keeper_conns_destroy(struct keeper_conns **all)
 {
-	struct keeper *k;
+	struct keeper_conn *k;
 
 	if (!*all)
 		return;
 	while ((k = TAILQ_FIRST(&(*all)->list)) != NULL) {
-		session_entry_ending(k->entry, SESSION_DRAIN, NULL);
+		sessions_set_ending(k->entry, SESSION_DRAIN, NULL);
 		worker_conn_destroy(&k->conn);
 		settle(k);
 	}

@@ -6,20 +6,20 @@
  *
  *	begin    the job's settings onto the profile's, the plan, jail_prepare() (a worker of the
  *	         pool has done that), session_begin(), the line "session".  A worker with TIER_REPL
- *	         begins before its job: session_ahead.h
+ *	         begins before its job: keeper_ahead.h
  *	serve    one round of session_serve() after another.  A request of the server is a fork or a
  *	         signal.  The end of a worker is session_exec_done()
  *	end      by the server (it closes the control pipe or ends), by SIGTERM, or by the engine
  *	         (the jail can't live on).  In the first two cases the workers get SIGTERM, which
  *	         cancels their execs; the rounds go on until they have ended.  In the third case the
  *	         jail is killed first, which ends the execs with what they see.  Workers that are
- *	         left after SESSION_END_MS are killed.  Then the jail is destroyed, and the line
+ *	         left after KEEPER_END_MS are killed.  Then the jail is destroyed, and the line
  *	         "ended" says why.
  *
  * Nothing here blocks: requests and lines are sent and received without waiting, workers are forks,
  * and the time of the end is limited, at last by a timer of the kernel.
  */
-#include "runtime/service/keeper/session_keeper.h"
+#include "runtime/service/keeper/keeper.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -40,10 +40,10 @@
 #include "runtime/jail/jail.h"
 #include "runtime/run/request/request.h"
 #include "runtime/service/keeper/exec_worker.h"
-#include "runtime/service/keeper/session_ahead.h"
-#include "runtime/service/keeper/session_channel.h"
-#include "runtime/service/keeper/session_repl.h"
-#include "runtime/service/keeper/session_signals.h"
+#include "runtime/service/keeper/keeper_ahead.h"
+#include "runtime/service/keeper/keeper_channel.h"
+#include "runtime/service/keeper/keeper_repl.h"
+#include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_fork.h"
@@ -58,7 +58,7 @@ struct child {
 	unsigned slot;
 	unsigned number;      /* of an exec (work.h) */
 	char id[PLAN_ID_MAX]; /* of an exec; else "" */
-	struct session_signals signals;
+	struct keeper_signals signals;
 	bool is_cell; /* the slot is that of the session's interpreter */
 };
 
@@ -69,14 +69,14 @@ enum source {
 	SOURCE_REPL,
 	SOURCE_CHILDREN = SOURCE_REPL + INTERPRETER_FDS
 };
-#define SOURCE_COUNT (SOURCE_CHILDREN + SESSION_WORKERS_MAX)
+#define SOURCE_COUNT (SOURCE_CHILDREN + KEEPER_WORKERS_MAX)
 
 struct keeper {
 	struct work *work;
 	int signal_fd;
-	struct session *session;   /* NULL: not begun, or finished */
-	struct session_repl *repl; /* NULL: its context is "none" */
-	struct child children[SESSION_WORKERS_MAX];
+	struct session *session;  /* NULL: not begun, or finished */
+	struct keeper_repl *repl; /* NULL: its context is "none" */
+	struct child children[KEEPER_WORKERS_MAX];
 	struct pollfd fds[SOURCE_COUNT];
 	bool is_ending;
 	uint64_t end_ms; /* workers are killed then */
@@ -111,12 +111,12 @@ static int prepare(struct keeper *k, struct cj_error *err)
 
 static int send_begin(const struct keeper *k, struct cj_error *err)
 {
-	const struct session_line line = {
-		.type = SESSION_LINE_LIVES,
+	const struct keeper_line line = {
+		.type = KEEPER_LINE_LIVES,
 		.is_isolated = session_isolation(k->session) == SESSION_ISOLATED,
 	};
 
-	return session_line_send(k->work->sock_fd, &line, err);
+	return keeper_line_send(k->work->sock_fd, &line, err);
 }
 
 static int begin_session(struct keeper *k, struct cj_error *err)
@@ -131,7 +131,7 @@ static int begin_session(struct keeper *k, struct cj_error *err)
 		cj_stage(err, "session");
 		return -err->code;
 	}
-	return w->request.wants_repl ? session_repl_create(w, k->session, &k->repl, err) : 0;
+	return w->request.wants_repl ? keeper_repl_create(w, k->session, &k->repl, err) : 0;
 }
 
 static int begin(struct keeper *k, const struct cj_error *early, struct cj_error *err)
@@ -156,8 +156,8 @@ static void start_end(struct keeper *k, enum session_end reason)
 		return;
 	k->is_ending = true;
 	k->reason = reason;
-	k->end_ms = clock_ms() + SESSION_END_MS;
-	(void)!work_limit_life(SESSION_END_MS, &ignored);
+	k->end_ms = clock_ms() + KEEPER_END_MS;
+	(void)!work_limit_life(KEEPER_END_MS, &ignored);
 }
 
 /* The server closed the control pipe, or `cejail kill` sent SIGTERM: the execs are cancelled. */
@@ -165,16 +165,16 @@ static void cancel(struct keeper *k, enum session_end reason)
 {
 	if (k->is_ending)
 		return;
-	session_repl_refuse(k->repl);
+	keeper_repl_refuse(k->repl);
 	start_end(k, reason);
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0)
 			(void)sys_pidfd_send_signal(k->children[i].pidfd, SIGTERM);
 }
 
 static void end_session(struct keeper *k)
 {
-	session_repl_destroy(&k->repl);
+	keeper_repl_destroy(&k->repl);
 	session_finish(&k->session);
 }
 
@@ -189,7 +189,7 @@ static void give_up(struct keeper *k, enum session_end end)
 
 static struct child *find_child(struct keeper *k, const char *id)
 {
-	for (size_t i = 0; id[0] && i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; id[0] && i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 && strcmp(k->children[i].id, id) == 0)
 			return &k->children[i];
 	return NULL;
@@ -197,7 +197,7 @@ static struct child *find_child(struct keeper *k, const char *id)
 
 static struct child *find_free(struct keeper *k)
 {
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd < 0)
 			return &k->children[i];
 	return NULL;
@@ -205,16 +205,16 @@ static struct child *find_free(struct keeper *k)
 
 static bool has_children(const struct keeper *k, bool with_files)
 {
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 &&
 		    (with_files || k->children[i].slot != SESSION_NO_SLOT))
 			return true;
 	return false;
 }
 
-static bool is_file(enum session_worker worker)
+static bool is_file(enum keeper_worker worker)
 {
-	return worker == SESSION_WORKER_FILE || worker == SESSION_WORKER_WRITE;
+	return worker == KEEPER_WORKER_FILE || worker == KEEPER_WORKER_WRITE;
 }
 
 /*
@@ -224,7 +224,7 @@ static bool is_file(enum session_worker worker)
 static _Noreturn void become_worker(struct keeper *k, const struct exec_order *order,
 				    pid_t keeper_pid)
 {
-	const struct session_request *r = order->request;
+	const struct keeper_request *r = order->request;
 	struct cj_error err = { 0 };
 	int own[4 + INTERPRETER_OWN] = { r->sock_fd, r->control_fd, r->stdin_fd, k->signal_fd };
 	size_t count = 4;
@@ -239,7 +239,7 @@ static _Noreturn void become_worker(struct keeper *k, const struct exec_order *o
 	(void)prctl(PR_SET_NAME, name, 0, 0, 0); /* only what ps(1) shows */
 	if (is_file(r->worker))
 		file_worker_run(order);
-	else if (r->worker == SESSION_WORKER_CELL)
+	else if (r->worker == KEEPER_WORKER_CELL)
 		_exit(cell_worker_run(order) ? EXIT_SUCCESS : EXIT_FAILURE);
 	else
 		exec_worker_run(order);
@@ -252,7 +252,7 @@ static int fork_worker(struct keeper *k, struct child *c, const struct exec_orde
 {
 	const pid_t self = getpid();
 	int pidfd = -1;
-	bool is_charged = order->request->worker == SESSION_WORKER_WRITE;
+	bool is_charged = order->request->worker == KEEPER_WORKER_WRITE;
 	pid_t pid = is_charged ? session_fork_charged(k->session, &pidfd) : child_fork(&pidfd);
 
 	if (pid == 0)
@@ -266,7 +266,7 @@ static int fork_worker(struct keeper *k, struct child *c, const struct exec_orde
 /* A worker that has sent its result may not have exited yet. */
 static bool has_number(const struct keeper *k, unsigned number)
 {
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++) {
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++) {
 		const struct child *c = &k->children[i];
 		if (c->pidfd >= 0 && c->number == number && c->slot != SESSION_NO_SLOT &&
 		    session_exec_runs(k->session, c->slot))
@@ -284,21 +284,21 @@ static unsigned free_number(const struct keeper *k)
 	return number;
 }
 
-static int add_cell(struct keeper *k, struct session_request *r, struct cj_error *err)
+static int add_cell(struct keeper *k, struct keeper_request *r, struct cj_error *err)
 {
 	if (k->repl)
-		return session_repl_add(k->repl, r, err);
+		return keeper_repl_add(k->repl, r, err);
 	return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
 }
 
-static int add_worker(struct keeper *k, struct session_request *r, struct cj_error *err)
+static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_error *err)
 {
 	struct child *c = find_free(k);
 	bool needs_slot = !is_file(r->worker);
 
 	if (!c)
 		return cj_reject_as(err, EBUSY, "the session has %d workers already",
-				    SESSION_WORKERS_MAX);
+				    KEEPER_WORKERS_MAX);
 	*c = (struct child){ .pidfd = -1, .slot = SESSION_NO_SLOT, .number = free_number(k) };
 	if (needs_slot && session_exec_reserve(k->session, &c->slot, err) < 0)
 		return -err->code;
@@ -324,11 +324,11 @@ static int start_cell_worker(struct keeper *k, struct repl_cell *cell, struct cj
 
 	if (!c)
 		return cj_reject_as(err, EBUSY, "the session has %d workers already",
-				    SESSION_WORKERS_MAX);
+				    KEEPER_WORKERS_MAX);
 	*c =
 	    (struct child){ .pidfd = -1, .slot = cell->slot, .number = NO_NUMBER, .is_cell = true };
 	memcpy(c->id, cell->request.id, sizeof(c->id));
-	session_signals_add(&c->signals, cell->signals);
+	keeper_signals_add(&c->signals, cell->signals);
 	const struct exec_order order = { .keeper = k->work,
 					  .session = k->session,
 					  .slot = cell->slot,
@@ -344,16 +344,16 @@ static void serve_repl(struct keeper *k)
 	struct repl_cell cell;
 	struct cj_error err = { 0 };
 
-	if (!k->repl || k->is_ending || !session_repl_turn(k->repl, &cell))
+	if (!k->repl || k->is_ending || !keeper_repl_turn(k->repl, &cell))
 		return;
 	k->is_quiet = false;
 	if (start_cell_worker(k, &cell, &err) < 0) {
 		cj_stage(&err, "session");
 		fd_set_nonblocking(cell.request.sock_fd);
 		unready_tell(cell.request.sock_fd, &err);
-		session_repl_end_cell(k->repl, true);
+		keeper_repl_end_cell(k->repl, true);
 	}
-	session_request_fini(&cell.request);
+	keeper_request_fini(&cell.request);
 }
 
 /* Its last line is in its socket; only the kernel still knows it. */
@@ -365,17 +365,17 @@ static void end_child(struct keeper *k, struct child *c)
 	cj_close(&c->pidfd);
 	bool is_kept = how.si_code == CLD_EXITED && how.si_status == EXIT_SUCCESS;
 	if (c->is_cell && k->repl)
-		session_repl_end_cell(k->repl, is_kept);
+		keeper_repl_end_cell(k->repl, is_kept);
 	else if (!c->is_cell && c->slot != SESSION_NO_SLOT && k->session)
 		session_exec_done(k->session, c->slot);
 	k->is_quiet = false;
 	if (!has_children(k, false))
-		k->status_ms = clock_earlier(k->status_ms, clock_ms() + SESSION_SETTLE_MS);
+		k->status_ms = clock_earlier(k->status_ms, clock_ms() + KEEPER_SETTLE_MS);
 }
 
 static void kill_children(struct keeper *k)
 {
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		cj_end_child(&k->children[i].pidfd);
 }
 
@@ -383,35 +383,35 @@ static void kill_children(struct keeper *k)
 
 static void deliver_signals(struct keeper *k, struct child *c)
 {
-	session_signals_deliver(&c->signals, k->session, c->slot, c->is_cell ? k->repl : NULL);
+	keeper_signals_deliver(&c->signals, k->session, c->slot, c->is_cell ? k->repl : NULL);
 }
 
-static void add_signal(struct keeper *k, const struct session_request *r)
+static void add_signal(struct keeper *k, const struct keeper_request *r)
 {
 	struct child *c = find_child(k, r->id);
 
-	if (!c && session_repl_add_signals(k->repl, r->id, session_signal_bit(r->signo)))
+	if (!c && keeper_repl_add_signals(k->repl, r->id, keeper_signal_bit(r->signo)))
 		return;
 	if (!c && r->signo == SIGKILL && k->session)
 		(void)session_exec_kill_left(k->session, r->id); /* its background processes */
 	if (!c || c->slot == SESSION_NO_SLOT)
 		return; /* it has ended meanwhile */
-	session_signals_add(&c->signals, session_signal_bit(r->signo));
+	keeper_signals_add(&c->signals, keeper_signal_bit(r->signo));
 	deliver_signals(k, c);
 }
 
 /* --- the loop ----------------------------------------------------------------------- */
 
-static void carry_out(struct keeper *k, struct session_request *r)
+static void carry_out(struct keeper *k, struct keeper_request *r)
 {
 	struct cj_error err = { 0 };
 
 	k->is_quiet = false;
-	if (r->kind == SESSION_REQUEST_SIGNAL) {
+	if (r->kind == KEEPER_REQUEST_SIGNAL) {
 		add_signal(k, r);
 		return;
 	}
-	int rc = r->worker == SESSION_WORKER_CELL ? add_cell(k, r, &err) : add_worker(k, r, &err);
+	int rc = r->worker == KEEPER_WORKER_CELL ? add_cell(k, r, &err) : add_worker(k, r, &err);
 	if (rc < 0) {
 		cj_stage(&err, "session");
 		fd_set_nonblocking(r->sock_fd);
@@ -422,10 +422,10 @@ static void carry_out(struct keeper *k, struct session_request *r)
 static void read_requests(struct keeper *k)
 {
 	for (int i = 0; i < REQUESTS_MAX && !k->is_ending; i++) {
-		__attribute__((cleanup(session_request_fini))) struct session_request r =
-		    SESSION_REQUEST_NULL;
+		__attribute__((cleanup(keeper_request_fini))) struct keeper_request r =
+		    KEEPER_REQUEST_NULL;
 		struct cj_error err = { 0 };
-		int rc = session_receive(k->work->sock_fd, &r, &err);
+		int rc = keeper_receive(k->work->sock_fd, &r, &err);
 		if (rc == 0)
 			return;
 		if (rc < 0) {
@@ -454,12 +454,12 @@ static int timeout_ms(const struct keeper *k)
 		at_ms = k->end_ms;
 	else if (!k->is_quiet)
 		at_ms = k->status_ms;
-	if (k->repl && !k->is_ending && session_repl_at_ms(k->repl) < at_ms)
-		at_ms = session_repl_at_ms(k->repl);
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	if (k->repl && !k->is_ending && keeper_repl_at_ms(k->repl) < at_ms)
+		at_ms = keeper_repl_at_ms(k->repl);
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 && k->children[i].signals.bits != 0 &&
-		    now_ms + SESSION_SIGNALS_MS < at_ms)
-			at_ms = now_ms + SESSION_SIGNALS_MS;
+		    now_ms + KEEPER_SIGNALS_MS < at_ms)
+			at_ms = now_ms + KEEPER_SIGNALS_MS;
 	if (at_ms == UINT64_MAX)
 		return -1;
 	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
@@ -477,8 +477,8 @@ static void watch(struct keeper *k)
 	for (int i = 0; i < INTERPRETER_FDS; i++)
 		k->fds[SOURCE_REPL + i] = (struct pollfd){ .fd = -1 };
 	if (k->repl && is_open)
-		session_repl_watch(k->repl, &k->fds[SOURCE_REPL]);
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		keeper_repl_watch(k->repl, &k->fds[SOURCE_REPL]);
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		k->fds[SOURCE_CHILDREN + i] =
 		    (struct pollfd){ .fd = k->children[i].pidfd, .events = POLLIN };
 }
@@ -512,8 +512,8 @@ static void send_status(struct keeper *k)
 	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
 		return;
 	session_status(k->session, &now);
-	struct session_line line = {
-		.type = SESSION_LINE_STATUS,
+	struct keeper_line line = {
+		.type = KEEPER_LINE_STATUS,
 		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
 		.memory_bytes = now.usage.memory_peak_bytes,
 		.pids = now.usage.pids_peak,
@@ -522,14 +522,14 @@ static void send_status(struct keeper *k)
 	};
 	for (size_t i = 0; i < now.ndenied; i++)
 		line.denied_syscalls += now.denied[i].count;
-	bool is_sent = session_line_send(k->work->sock_fd, &line, &ignored) == 0;
-	k->status_ms = clock_ms() + SESSION_STATUS_MS;
+	bool is_sent = keeper_line_send(k->work->sock_fd, &line, &ignored) == 0;
+	k->status_ms = clock_ms() + KEEPER_STATUS_MS;
 	k->is_quiet = is_sent && now.execs == 0;
 }
 
 static void handle(struct keeper *k)
 {
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 && k->fds[SOURCE_CHILDREN + i].revents)
 			end_child(k, &k->children[i]);
 	if (k->fds[SOURCE_SERVER].revents)
@@ -539,7 +539,7 @@ static void handle(struct keeper *k)
 	if (k->fds[SOURCE_CONTROL].revents)
 		cancel(k, SESSION_CLOSED);
 	serve_repl(k);
-	for (size_t i = 0; k->session && i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; k->session && i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0)
 			deliver_signals(k, &k->children[i]);
 	send_status(k);
@@ -555,19 +555,19 @@ static void serve(struct keeper *k)
 	end_session(k);
 }
 
-void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
+void keeper_main(struct work *w, int signal_fd, const struct cj_error *early)
 {
 	struct keeper k = { .work = w, .signal_fd = signal_fd, .reason = SESSION_FAILED };
 	bool is_callers_own = false;
 	struct cj_error late = *early;
 
-	if (w->tier == TIER_REPL && !session_ahead_take(w, signal_fd, &k.session, &k.repl, &late)) {
+	if (w->tier == TIER_REPL && !keeper_ahead_take(w, signal_fd, &k.session, &k.repl, &late)) {
 		end_session(&k);
 		return;
 	}
 	(void)prctl(PR_SET_NAME, "cejail-session", 0, 0, 0); /* only what ps(1) shows */
 	fd_set_nonblocking(w->sock_fd);
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		k.children[i].pidfd = -1;
 	if (begin(&k, &late, &k.why) == 0) {
 		serve(&k);
@@ -575,5 +575,5 @@ void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
 		is_callers_own = work_is_callers_own(w, &k.why);
 		end_session(&k);
 	}
-	session_end_send(w->sock_fd, k.reason, &k.why, is_callers_own, SESSION_END_MS);
+	keeper_line_send_end(w->sock_fd, k.reason, &k.why, is_callers_own, KEEPER_END_MS);
 }

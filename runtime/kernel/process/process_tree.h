@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_tree - who descends from whom in a jail, by the parents in its own /proc.
+ * process_tree - who descends from whom in a jail, by the parents in its own /proc.
  *
  * All pids are those of the jail's pid namespace, and proc_fd is the jail's /proc.  The processes
  * may fork and end while they are read, so a list may lack some: only the reaper's own end proves
@@ -12,31 +12,31 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define SESSION_TREE_MAX 4096 /* processes that are looked at */
+#define PROCESS_TREE_MAX 4096 /* processes that are looked at */
 
-struct session_tree {
-	pid_t pids[SESSION_TREE_MAX]; /* the descendants, zombies included; not the root itself */
+struct process_tree {
+	pid_t pids[PROCESS_TREE_MAX]; /* the descendants, zombies included; not the root itself */
 	size_t count;
 	bool is_whole; /* every process could be read, and so could its parents */
 };
 
 /* The descendants of root_pid.  False: /proc can't be read. */
-bool session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out);
+bool process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out);
 
 /* The parent of a process; 0: there is no such process, or its parent is outside. */
-pid_t session_tree_parent(int proc_fd, pid_t pid);
+pid_t process_tree_parent(int proc_fd, pid_t pid);
 
 /* Has it begun to end?  Init ends when all processes of its namespace have: pid_namespaces(7). */
-bool session_tree_is_ending(int proc_fd, pid_t pid);
+bool process_tree_is_ending(int proc_fd, pid_t pid);
 
-/* Does pid descend from root_pid, at most SESSION_TREE_MAX steps up? */
-bool session_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid);
+/* Does pid descend from root_pid, at most PROCESS_TREE_MAX steps up? */
+bool process_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid);
 
 /*
  * A signal to pid if it descends from root_pid.  The open directory in /proc names the process, and
  * no later one with the same number.  Returns 0, or a negative errno: -ESRCH.
  */
-int session_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo);
+int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo);
 
 /* SIGKILL to every descendant that is found.  Returns how many. */
-size_t session_tree_kill(int proc_fd, pid_t root_pid);
+size_t process_tree_kill(int proc_fd, pid_t root_pid);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_parts - shared by keepers.c, session_execs.c and session_operations.c. */
+/* sessions_parts - shared by keeper_conn.c, sessions_execs.c and sessions_files.c. */
 #pragma once
 
 #include <sys/queue.h>
 
-#include "runtime/service/sessions/keepers.h"
+#include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/worker/worker_conn.h"
 
-struct keepers;
+struct keeper_conns;
 
 /* A caller that waits for a session to live, or to end. */
 struct session_waiter {
 	TAILQ_ENTRY(session_waiter) link;
-	struct keeper *keeper;
+	struct keeper_conn *keeper;
 	struct exchange *exchange;
 	bool is_creator;
 };
@@ -29,7 +29,7 @@ struct file_pipe {
 
 struct file_operation {
 	TAILQ_ENTRY(file_operation) link;
-	struct keeper *keeper;
+	struct keeper_conn *keeper;
 	struct exchange *exchange; /* NULL: answered */
 	struct worker_conn *conn;
 	enum file_op op;
@@ -43,9 +43,9 @@ struct file_operation {
 };
 TAILQ_HEAD(file_operations, file_operation);
 
-struct keeper {
-	TAILQ_ENTRY(keeper) link;
-	struct keepers *all;
+struct keeper_conn {
+	TAILQ_ENTRY(keeper_conn) link;
+	struct keeper_conns *all;
 	struct session_entry *entry;
 	struct worker_conn *conn; /* NULL: it has ended */
 	struct config profile, config;
@@ -58,24 +58,24 @@ struct keeper {
 	struct file_operations files;
 	unsigned operations; /* how many these are */
 };
-TAILQ_HEAD(keeper_list, keeper);
+TAILQ_HEAD(keeper_conn_list, keeper_conn);
 
-struct keepers {
-	struct keepers_context context;
-	struct keeper_list list;
+struct keeper_conns {
+	struct keeper_conns_context context;
+	struct keeper_conn_list list;
 };
 
 /* Can its keeper be asked for something? */
-static inline bool keeper_is_live(const struct keeper *k)
+static inline bool keeper_conn_is_live(const struct keeper_conn *k)
 {
 	return k && k->conn && k->entry->state == ENTRY_LIVE;
 }
 
-/* Fails the queued execs, and all others if the keeper is gone: session_execs.c. */
-void keeper_end_execs(struct keeper *k, bool is_gone);
+/* Fails the queued execs, and all others if the keeper is gone: sessions_execs.c. */
+void keeper_conn_end_execs(struct keeper_conn *k, bool is_gone);
 /* Answers callers that have waited long enough; lowers *wait_ms. */
-void keeper_tick_execs(struct keeper *k, uint64_t now_ms, int *wait_ms);
+void keeper_conn_tick_execs(struct keeper_conn *k, uint64_t now_ms, int *wait_ms);
 
-/* Removes what is over or too late: session_operations.c. */
-void keeper_tick_files(struct keeper *k, uint64_t now_ms, int *wait_ms);
-void keeper_close_files(struct keeper *k);
+/* Removes what is over or too late: sessions_files.c. */
+void keeper_conn_tick_files(struct keeper_conn *k, uint64_t now_ms, int *wait_ms);
+void keeper_conn_close_files(struct keeper_conn *k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of sessions and execs.  Pure. */
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void put_time(struct json_writer *w, const char *key, uint64_t epoch_ms)
 }
 
 static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
-		      const struct session_now *now)
+		      const struct sessions_now *now)
 {
 	uint64_t left_ms = until_ms > now->mono_ms ? until_ms - now->mono_ms : 0;
 	put_time(w, key, now->epoch_ms + left_ms);
@@ -33,7 +33,7 @@ static void put_end(struct json_writer *w, const struct session_entry *e)
 }
 
 static void put_times(struct json_writer *w, const struct session_entry *e,
-		      const struct session_now *now)
+		      const struct sessions_now *now)
 {
 	put_until(w, "lease_until", e->lease_until_ms, now);
 	if (e->unfinished == 0)
@@ -52,8 +52,8 @@ static void put_usage(struct json_writer *w, const struct session_entry *e)
 	json_close_object(w);
 }
 
-void session_json_put(struct json_writer *w, const struct session_entry *e,
-		      const struct session_now *now)
+void sessions_json_put(struct json_writer *w, const struct session_entry *e,
+		       const struct sessions_now *now)
 {
 	json_open_object(w);
 	json_member_text(w, "id", e->id);
@@ -129,14 +129,14 @@ static void put_members(struct json_writer *w, const struct exec_entry *x)
 		put_exec_end(w, x);
 }
 
-void session_json_put_exec(struct json_writer *w, const struct exec_entry *x)
+void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x)
 {
 	json_open_object(w);
 	put_members(w, x);
 	json_close_object(w);
 }
 
-char *session_json_exec(const struct exec_entry *x, size_t *out_size)
+char *sessions_json_exec(const struct exec_entry *x, size_t *out_size)
 {
 	static const char key[] = ",\"result\":";
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -146,7 +146,7 @@ char *session_json_exec(const struct exec_entry *x, size_t *out_size)
 
 	if (!w)
 		return NULL;
-	session_json_put_exec(w, x);
+	sessions_json_put_exec(w, x);
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		return NULL;
 	char *whole = malloc(size + sizeof(key) + x->result_size + 1);

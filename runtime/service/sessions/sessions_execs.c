@@ -10,9 +10,9 @@
 #include "runtime/service/http/http.h"
 #include "runtime/base/loop.h"
 #include "runtime/service/operations/slog.h"
-#include "runtime/service/keeper/session_signals.h"
-#include "runtime/service/sessions/keeper_parts.h"
-#include "runtime/service/sessions/session_json.h"
+#include "runtime/service/keeper/keeper_signals.h"
+#include "runtime/service/sessions/sessions_parts.h"
+#include "runtime/service/sessions/sessions_json.h"
 
 #define RETRY_MS 1000
 
@@ -39,7 +39,7 @@ struct input {
 struct exec_acts {
 	size_t body_size; /* that is counted: of a detached exec, until its worker has it */
 	struct exec_entry *exec;
-	struct keeper *keeper;
+	struct keeper_conn *keeper;
 	uint64_t signals; /* came while it was queued: bit N-1 is signal N */
 	struct exec_waiters waiters;
 	struct input input;
@@ -150,8 +150,8 @@ static enum api_code take_input(struct exec_acts *acts, const struct exec_input 
 	return API_OK;
 }
 
-enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
-			       size_t *out_buffered)
+enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
+				 size_t *out_buffered)
 {
 	struct input *input = x->acts ? &x->acts->input : NULL;
 
@@ -240,7 +240,7 @@ static void reply_exec(struct exchange *exchange, const struct exec_entry *x)
 {
 	struct http_reply reply = { .status = 200, .content_type = "application/json" };
 
-	reply.text = session_json_exec(x, &reply.size);
+	reply.text = sessions_json_exec(x, &reply.size);
 	exchange_reply(exchange, &reply);
 }
 
@@ -265,8 +265,8 @@ static void on_waiter_gone(void *holder)
 	remove_waiter(waiter);
 }
 
-void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
-		       uint64_t until_ms)
+void sessions_await_exec(struct keeper_conns *all, struct exec_entry *x, struct exchange *exchange,
+			 uint64_t until_ms)
 {
 	struct exec_waiter *waiter;
 	(void)all;
@@ -299,7 +299,7 @@ static void answer_waiters(struct exec_acts *acts, uint64_t now_ms, int *wait_ms
 	}
 }
 
-void keeper_tick_execs(struct keeper *k, uint64_t now_ms, int *wait_ms)
+void keeper_conn_tick_execs(struct keeper_conn *k, uint64_t now_ms, int *wait_ms)
 {
 	struct exec_entry *x;
 
@@ -310,21 +310,20 @@ void keeper_tick_execs(struct keeper *k, uint64_t now_ms, int *wait_ms)
 
 /* --- an exec ------------------------------------------------------------------------ */
 
-static enum session_worker worker_of(const struct exec_entry *x)
+static enum keeper_worker worker_of(const struct exec_entry *x)
 {
-	return x->is_cell ? SESSION_WORKER_CELL : SESSION_WORKER_EXEC;
+	return x->is_cell ? KEEPER_WORKER_CELL : KEEPER_WORKER_EXEC;
 }
 
 /* Behind the request for its worker, so that the keeper holds them until the program runs. */
 static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
 {
 	for (int signo = 1; acts->signals != 0 && signo < NSIG; signo++) {
-		if ((acts->signals & session_signal_bit(signo)) == 0)
+		if ((acts->signals & keeper_signal_bit(signo)) == 0)
 			continue;
-		if (session_send_signal(&acts->keeper->conn->worker, acts->exec->id, signo, err) <
-		    0)
+		if (keeper_send_signal(&acts->keeper->conn->worker, acts->exec->id, signo, err) < 0)
 			return -err->code;
-		acts->signals &= ~session_signal_bit(signo);
+		acts->signals &= ~keeper_signal_bit(signo);
 	}
 	return 0;
 }
@@ -332,15 +331,15 @@ static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
 static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 {
 	struct exec_acts *acts = context;
-	struct keeper *k = acts->keeper;
+	struct keeper_conn *k = acts->keeper;
 	struct worker worker = WORKER_NULL;
 	auto_fd int stdin_fd = -1;
 	bool has_stdin = acts->input.is_open || acts->input.source || acts->input.end > 0;
 
-	if (!keeper_is_live(k))
+	if (!keeper_conn_is_live(k))
 		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
-	if (session_send_worker(&k->conn->worker, worker_of(acts->exec), acts->exec->id, &worker,
-				has_stdin ? &stdin_fd : NULL, err) < 0)
+	if (keeper_send_worker(&k->conn->worker, worker_of(acts->exec), acts->exec->id, &worker,
+			       has_stdin ? &stdin_fd : NULL, err) < 0)
 		return -err->code;
 	if (send_held_signals(acts, err) < 0 ||
 	    (has_stdin && adopt_input(acts, &stdin_fd, err) < 0)) {
@@ -356,7 +355,7 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 static void on_complete(void *context, const char *result, size_t size, enum api_code why)
 {
 	struct exec_acts *acts = context;
-	struct keeper *k = acts->keeper;
+	struct keeper_conn *k = acts->keeper;
 	int unused_ms = -1;
 
 	refuse_source(acts, API_NOT_RUNNING);
@@ -368,7 +367,7 @@ static void on_complete(void *context, const char *result, size_t size, enum api
 	forget_acts(acts);
 }
 
-static struct exec_acts *create_acts(struct keeper *k, struct exec_entry *x, bool has_stdin)
+static struct exec_acts *create_acts(struct keeper_conn *k, struct exec_entry *x, bool has_stdin)
 {
 	struct exec_acts *acts = calloc(1, sizeof(*acts));
 
@@ -401,12 +400,12 @@ static enum api_code refuse_exec(struct exec_acts *acts, char *body, enum api_co
 	return why;
 }
 
-enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
-			  const struct exec_order *order, struct exec_entry **out,
-			  struct cj_error *err)
+enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
+			    const struct exec_order *order, struct exec_entry **out,
+			    struct cj_error *err)
 {
 	struct run_order run = order->run;
-	struct exec_entry *x = session_entry_add_exec(e, run.job.id);
+	struct exec_entry *x = sessions_add_exec(e, run.job.id);
 	struct exec_acts *acts = x ? create_acts(e->keeper, x, order->has_stdin) : NULL;
 
 	if (!acts) {
@@ -430,36 +429,36 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 					   .context = acts };
 	if (execution_begin(all->context.executions, &run, &ops, &x->run, err) < 0)
 		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
-	session_entry_touch(e, clock_ms());
+	sessions_touch(e, clock_ms());
 	*out = x;
 	return API_OK;
 }
 
-enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
+enum api_code sessions_signal_exec(struct exec_entry *x, int signo)
 {
-	struct keeper *k = x->session->keeper;
+	struct keeper_conn *k = x->session->keeper;
 	struct cj_error err = { 0 };
 
-	if (x->is_finished || !keeper_is_live(k))
+	if (x->is_finished || !keeper_conn_is_live(k))
 		return API_NOT_RUNNING;
 	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
-		x->acts->signals =
-		    session_signals_join(x->acts->signals, session_signal_bit(signo));
+		x->acts->signals = keeper_signals_join(x->acts->signals, keeper_signal_bit(signo));
 		return API_OK;
 	}
-	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
+	if (keeper_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
 		return API_OK;
 	slog_failure(SLOG_WARNING, x->run->order.job.trace.request_id, &err,
 		     "send a signal to an exec");
 	return err.code == EAGAIN ? API_QUEUE_FULL : API_NOT_RUNNING;
 }
 
-void keeper_kill_left(const struct exec_entry *x)
+void sessions_kill_left(const struct exec_entry *x)
 {
-	struct keeper *k = x->session->keeper;
+	struct keeper_conn *k = x->session->keeper;
 	struct cj_error err = { 0 };
 
-	if (keeper_is_live(k) && session_send_signal(&k->conn->worker, x->id, SIGKILL, &err) < 0)
+	if (keeper_conn_is_live(k) &&
+	    keeper_send_signal(&k->conn->worker, x->id, SIGKILL, &err) < 0)
 		slog_failure(SLOG_WARNING, "", &err, "kill what an exec left");
 }
 
@@ -476,7 +475,7 @@ static struct exec_entry *next_to_end(const struct session_entry *e, bool is_gon
 	return NULL;
 }
 
-void keeper_end_execs(struct keeper *k, bool is_gone)
+void keeper_conn_end_execs(struct keeper_conn *k, bool is_gone)
 {
 	struct exec_entry *x;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_channel - what the server and the keeper of a session send each other.  Acts.
+ * keeper_channel - what the server and the keeper of a session send each other.  Acts.
  *
  * A keeper is a worker (spawner_ask(), not TIER_INTERPRETER) that received a job of the kind
  * JOB_SESSION.  To the keeper, over its socket after the job: messages of one size, some with
@@ -31,69 +31,69 @@
 #include "runtime/service/worker/spawner.h"
 #include "runtime/session/session.h"
 
-#define SESSION_WORKERS_MAX 64 /* of one session at once: execs and files; then "unready" */
+#define KEEPER_WORKERS_MAX 64 /* of one session at once: execs and files; then "unready" */
 
 /* --- the server's side ------------------------------------------------------------- */
 
-enum session_worker {
-	SESSION_WORKER_EXEC,
-	SESSION_WORKER_CELL,  /* an exec whose code runs in the session's interpreter */
-	SESSION_WORKER_FILE,  /* an operation on files (file_job.h) */
-	SESSION_WORKER_WRITE, /* likewise, and the session pays for its memory */
-	SESSION_WORKER_COUNT
+enum keeper_worker {
+	KEEPER_WORKER_EXEC,
+	KEEPER_WORKER_CELL,  /* an exec whose code runs in the session's interpreter */
+	KEEPER_WORKER_FILE,  /* an operation on files (file_job.h) */
+	KEEPER_WORKER_WRITE, /* likewise, and the session pays for its memory */
+	KEEPER_WORKER_COUNT
 };
 
 /*
- * session_send_worker - ask for a worker in the session; send it its job by worker_send_job().
+ * keeper_send_worker - ask for a worker in the session; send it its job by worker_send_job().
  *
  * `id` is the exec's, "" of a file.  With out_stdin_fd the exec's standard input, or the bytes of a
  * file, come through a pipe, whose write end the caller gets, non-blocking.
  * Fails: EAGAIN when the keeper does not read; EPIPE when it has ended.
  */
-int session_send_worker(const struct worker *keeper, enum session_worker kind, const char *id,
-			struct worker *out, int *out_stdin_fd, struct cj_error *err);
+int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, const char *id,
+		       struct worker *out, int *out_stdin_fd, struct cj_error *err);
 
 /*
- * session_send_signal - a signal to the main process of an exec.
+ * keeper_send_signal - a signal to the main process of an exec.
  *
  * The keeper holds it until the program runs, or until the interpreter begins the cell.
  * Best-effort: an exec that has ended does not get it.
  */
-int session_send_signal(const struct worker *keeper, const char *id, int signo,
-			struct cj_error *err);
+int keeper_send_signal(const struct worker *keeper, const char *id, int signo,
+		       struct cj_error *err);
 
 /* --- the keeper's side ------------------------------------------------------------- */
 
-enum session_request_kind { SESSION_REQUEST_WORKER, SESSION_REQUEST_SIGNAL, SESSION_REQUEST_COUNT };
+enum keeper_request_kind { KEEPER_REQUEST_WORKER, KEEPER_REQUEST_SIGNAL, KEEPER_REQUEST_COUNT };
 
-struct session_request {
-	enum session_request_kind kind;
-	enum session_worker worker;
+struct keeper_request {
+	enum keeper_request_kind kind;
+	enum keeper_worker worker;
 	char id[PLAN_ID_MAX];
 	int signo;
 	int sock_fd, control_fd, stdin_fd; /* of a worker; stdin_fd -1: none.  The receiver's */
 };
 
-#define SESSION_REQUEST_NULL                                                                       \
+#define KEEPER_REQUEST_NULL                                                                        \
 	{                                                                                          \
 		.sock_fd = -1, .control_fd = -1, .stdin_fd = -1                                    \
 	}
 
 /* One request.  Returns 1, or 0 when there is none now.  Fails: EPIPE when the server has ended. */
-int session_receive(int sock_fd, struct session_request *out, struct cj_error *err);
-void session_request_fini(struct session_request *r);
+int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err);
+void keeper_request_fini(struct keeper_request *r);
 
 /* --- lines of the keeper ----------------------------------------------------------- */
 
-enum session_line_type {
-	SESSION_LINE_NONE, /* another line, or one that can't be read */
-	SESSION_LINE_LIVES,
-	SESSION_LINE_STATUS,
-	SESSION_LINE_ENDED,
+enum keeper_line_type {
+	KEEPER_LINE_NONE, /* another line, or one that can't be read */
+	KEEPER_LINE_LIVES,
+	KEEPER_LINE_STATUS,
+	KEEPER_LINE_ENDED,
 };
 
-struct session_line {
-	enum session_line_type type;
+struct keeper_line {
+	enum keeper_line_type type;
 	/* "session" */
 	bool is_isolated; /* execs can't reach each other's processes: Landlock is in force */
 	/* "status" */
@@ -109,8 +109,8 @@ struct session_line {
 };
 
 /* Writes the line; never blocks.  Fails: EAGAIN when the server does not read. */
-int session_line_send(int sock_fd, const struct session_line *line, struct cj_error *err);
+int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_error *err);
 /* The line "ended", with why->stage and its message.  Waits `wait_ms` for room at most. */
-void session_end_send(int sock_fd, enum session_end reason, const struct cj_error *why,
-		      bool is_callers_own, int wait_ms);
-void session_line_read(const char *text, size_t size, struct session_line *out);
+void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_error *why,
+			  bool is_callers_own, int wait_ms);
+void keeper_line_read(const char *text, size_t size, struct keeper_line *out);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next cell of a session and its interpreter.  Acts. */
-#include "runtime/service/keeper/session_repl.h"
+#include "runtime/service/keeper/keeper_repl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/keeper/session_signals.h"
+#include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/session/session_fork.h"
 
-struct session_repl {
+struct keeper_repl {
 	struct session *session; /* borrowed */
 	struct program launcher;
 	struct session_interpreter *interpreter; /* NULL: none now */
@@ -19,14 +19,14 @@ struct session_repl {
 	bool has_cell;           /* a worker runs */
 	struct cj_error failure; /* of the last start; code 0: none */
 	bool is_waiting;         /* the next cell has come */
-	struct session_request waiting;
+	struct keeper_request waiting;
 	uint64_t signals; /* for it */
 };
 
-int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
-			struct cj_error *err)
+int keeper_repl_create(struct work *keeper, struct session *s, struct keeper_repl **out,
+		       struct cj_error *err)
 {
-	struct session_repl *r = calloc(1, sizeof(*r));
+	struct keeper_repl *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return cj_fail(err, ENOMEM, "keep an interpreter");
@@ -43,14 +43,14 @@ int session_repl_create(struct work *keeper, struct session *s, struct session_r
 
 /* --- the cell that waits ---------------------------------------------------------------------- */
 
-static void refuse(struct session_request *request, const struct cj_error *why)
+static void refuse(struct keeper_request *request, const struct cj_error *why)
 {
 	fd_set_nonblocking(request->sock_fd);
 	unready_tell(request->sock_fd, why);
-	session_request_fini(request);
+	keeper_request_fini(request);
 }
 
-static void refuse_waiting(struct session_repl *r, const char *why)
+static void refuse_waiting(struct keeper_repl *r, const char *why)
 {
 	struct cj_error err = { 0 };
 
@@ -61,13 +61,13 @@ static void refuse_waiting(struct session_repl *r, const char *why)
 	r->signals = 0;
 }
 
-static bool is_cancelled(const struct session_request *request)
+static bool is_cancelled(const struct keeper_request *request)
 {
 	return fd_await(request->control_fd, 0, 0);
 }
 
 /* The code of a cell that nobody waits for any more does not run. */
-static void drop_cancelled(struct session_repl *r)
+static void drop_cancelled(struct keeper_repl *r)
 {
 	if (r->is_waiting && is_cancelled(&r->waiting))
 		refuse_waiting(r, "the cell was cancelled before it began");
@@ -77,38 +77,38 @@ static void drop_cancelled(struct session_repl *r)
  * The server sends a cell when the one before it has its result (cell_gate).  Its worker may not
  * have exited, so one waits here.  A cancelled one may wait, too: the server forgets it earlier.
  */
-int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err)
+int keeper_repl_add(struct keeper_repl *r, struct keeper_request *request, struct cj_error *err)
 {
 	drop_cancelled(r);
 	if (r->is_waiting)
 		return cj_reject_as(err, EBUSY, "a cell of the session waits already");
 	r->is_waiting = true;
 	r->waiting = *request;
-	*request = (struct session_request)SESSION_REQUEST_NULL;
+	*request = (struct keeper_request)KEEPER_REQUEST_NULL;
 	return 0;
 }
 
-bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals)
+bool keeper_repl_add_signals(struct keeper_repl *r, const char *id, uint64_t signals)
 {
 	if (!r || !r->is_waiting || strcmp(r->waiting.id, id) != 0)
 		return false;
-	r->signals = session_signals_join(r->signals, signals);
+	r->signals = keeper_signals_join(r->signals, signals);
 	return true;
 }
 
-bool session_repl_runs_code(const struct session_repl *r)
+bool keeper_repl_runs_code(const struct keeper_repl *r)
 {
 	return r->interpreter && session_interpreter_runs_code(r->interpreter);
 }
 
 /* --- the interpreter ------------------------------------------------------------------------ */
 
-static enum interpreter_state state_of(const struct session_repl *r)
+static enum interpreter_state state_of(const struct keeper_repl *r)
 {
 	return r->interpreter ? session_interpreter_state(r->interpreter) : INTERPRETER_ENDED;
 }
 
-static void fail(struct session_repl *r, const struct cj_error *why)
+static void fail(struct keeper_repl *r, const struct cj_error *why)
 {
 	r->failure = *why;
 	cj_stage(&r->failure, "session");
@@ -116,7 +116,7 @@ static void fail(struct session_repl *r, const struct cj_error *why)
 	session_interpreter_end(&r->interpreter);
 }
 
-static void start(struct session_repl *r)
+static void start(struct keeper_repl *r)
 {
 	struct cj_error err = { 0 };
 
@@ -129,7 +129,7 @@ static void start(struct session_repl *r)
  * One that ended while it loaded its modules is a failure of the next cell.  One that ended between
  * two cells, by a thread of its program, is replaced.
  */
-static void look_at(struct session_repl *r)
+static void look_at(struct keeper_repl *r)
 {
 	struct cj_error why = { 0 };
 	bool was_starting = state_of(r) == INTERPRETER_STARTS;
@@ -147,7 +147,7 @@ static void look_at(struct session_repl *r)
 	r->is_wanted = true;
 }
 
-void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS])
+void keeper_repl_watch(const struct keeper_repl *r, struct pollfd out[INTERPRETER_FDS])
 {
 	for (int i = 0; i < INTERPRETER_FDS; i++)
 		out[i] = (struct pollfd){ .fd = -1 };
@@ -156,7 +156,7 @@ void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRE
 }
 
 /* A cell that has come, and an interpreter that is wanted, have their turn at once. */
-uint64_t session_repl_at_ms(const struct session_repl *r)
+uint64_t keeper_repl_at_ms(const struct keeper_repl *r)
 {
 	bool can_begin = r->is_waiting && !r->has_cell && state_of(r) != INTERPRETER_STARTS;
 
@@ -165,7 +165,7 @@ uint64_t session_repl_at_ms(const struct session_repl *r)
 	return r->interpreter ? session_interpreter_at_ms(r->interpreter) : UINT64_MAX;
 }
 
-int session_repl_prepare(struct session_repl *r, struct cj_error *err)
+int keeper_repl_prepare(struct keeper_repl *r, struct cj_error *err)
 {
 	r->failure = (struct cj_error){ 0 };
 	look_at(r);
@@ -175,7 +175,7 @@ int session_repl_prepare(struct session_repl *r, struct cj_error *err)
 	return r->failure.code != 0 ? -r->failure.code : state_of(r) == INTERPRETER_WAITS;
 }
 
-bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
+bool keeper_repl_turn(struct keeper_repl *r, struct repl_cell *out)
 {
 	look_at(r);
 	if (r->has_cell)
@@ -206,7 +206,7 @@ bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
 	return true;
 }
 
-void session_repl_end_cell(struct session_repl *r, bool is_kept)
+void keeper_repl_end_cell(struct keeper_repl *r, bool is_kept)
 {
 	r->has_cell = false;
 	r->failure = (struct cj_error){ 0 };
@@ -219,17 +219,17 @@ void session_repl_end_cell(struct session_repl *r, bool is_kept)
 	r->is_wanted = true;
 }
 
-void session_repl_refuse(struct session_repl *r)
+void keeper_repl_refuse(struct keeper_repl *r)
 {
 	if (r && r->is_waiting)
 		refuse_waiting(r, "the session ended before the cell began");
 }
 
-void session_repl_destroy(struct session_repl **r)
+void keeper_repl_destroy(struct keeper_repl **r)
 {
 	if (!*r)
 		return;
-	session_repl_refuse(*r);
+	keeper_repl_refuse(*r);
 	session_interpreter_end(&(*r)->interpreter);
 	free(*r);
 	*r = NULL;

@@ -49,6 +49,10 @@
  * program, which goes on from STEP_INPUT as init does here.  The jail ends when the session does.
  * See runtime/session/session.h, and session_init.c there for its part of the diagram.
  *
+ * The supervisor stays dumpable, init does not: a child of a process that is not dumpable cannot
+ * have its id map written by an ordinary user.  There is no time namespace, which would hide only
+ * the uptime of the host.
+ *
  * Init's rights shrink with each row of its table.  When it writes input files it has no more
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
  * socket is closed before the launcher has a byte of the program.

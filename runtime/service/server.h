@@ -9,8 +9,10 @@
  *	    worker   one for each run: the supervisor of one jail
  *	      init     pid 1 of the jail
  *	        payload  the untrusted program
- *	    keeper   one for each session: the supervisor of a jail that stays
- *	      worker   one for each exec and each file operation in it
+ *	    zygote keeper    one for each profile with a zygote: starts it and watches it
+ *	      zygote         the interpreter with its modules; workers ask it for a fork in their jail
+ *	    session keeper   one for each session: the supervisor of a jail that stays
+ *	      exec worker    one for each exec and each operation on a file in it
  *
  * A request's way through them:
  *

@@ -139,15 +139,13 @@ static int open_dir(const struct profile_dir *dir, int *out_fd, struct cj_error 
 int profile_dir_names(const struct profile_dir *where, struct arena *a, struct strings *out,
 		      struct cj_error *err)
 {
-	auto_fd int dir_fd = -1;
+	int dir_fd = -1;
 	int rc = open_dir(where, &dir_fd, err);
 	if (rc < 0 || dir_fd < 0)
 		return rc;
-
-	auto_dir DIR *dir = fdopendir(dir_fd);
+	auto_dir DIR *dir = fd_take_dir(dir_fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", where->path);
-	(void)take_fd(&dir_fd); /* closedir(3) closes it */
 
 	for (;;) {
 		errno = 0;

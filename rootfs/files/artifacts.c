@@ -29,6 +29,7 @@
 #include "rootfs/files/jail_file.h"
 #include "rootfs/files/types.h"
 #include "runtime/base/files/atomic_file.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -390,12 +391,9 @@ static void path_push(struct collector *c, const char *name)
 static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
 			     struct cj_error *err)
 {
-	auto_dir DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int code = errno;
-		cj_close(&fd);
-		return cj_fail(err, code, "list '/box/out/%s'", c->path);
-	}
+	auto_dir DIR *dir = fd_take_dir(fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '/box/out/%s'", c->path);
 	size_t length = strlen(c->path);
 	for (;;) {
 		errno = 0;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -129,12 +130,9 @@ static bool is_dot(const char *name)
 /* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error *err)
 {
-	auto_dir DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int code = errno;
-		cj_close(&fd);
-		return cj_fail(err, code, "list '%s'", w->source);
-	}
+	auto_dir DIR *dir = fd_take_dir(fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '%s'", w->source);
 	for (;;) {
 		errno = 0;
 		const struct dirent *entry = readdir(dir);

@@ -13,6 +13,7 @@
 #include "rootfs/host/public.h"
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -245,15 +246,10 @@ static int take_name(struct host_view *view, const char *name, struct arena *a,
 /* *out stays NULL where /etc can't be listed. */
 static int open_etc(const struct host_view *view, DIR **out, struct cj_error *err)
 {
-	auto_fd int etc_fd =
-	    openat(view->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (etc_fd < 0 && (is_absent(errno) || errno == EACCES))
+	*out = fd_open_dir(view->root_fd, "etc");
+	if (*out || is_absent(errno) || errno == EACCES)
 		return 0;
-	*out = etc_fd < 0 ? NULL : fdopendir(etc_fd);
-	if (!*out)
-		return cj_fail(err, errno, "list '/etc'");
-	(void)take_fd(&etc_fd);
-	return 0;
+	return cj_fail(err, errno, "list '/etc'");
 }
 
 /* Also opens the rows of the families. */

@@ -131,13 +131,10 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 		     struct cj_error *err)
 {
 	*out = (struct strings){ 0 };
-	auto_fd int fd = openat(store->fd, "images", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return cj_fail(err, errno, "open '%s/images'", store->path);
-	auto_dir DIR *dir = fdopendir(fd);
+	auto_dir DIR *dir =
+	    fd_take_dir(openat(store->fd, "images", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (!dir)
-		return cj_fail(err, errno, "read '%s/images'", store->path);
-	(void)take_fd(&fd); /* the DIR's */
+		return cj_fail(err, errno, "open '%s/images'", store->path);
 
 	for (;;) {
 		errno = 0;

@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -127,10 +128,9 @@ static int remove_links(struct copier *c, struct cj_error *err)
 {
 	if (c->links_fd < 0)
 		return 0;
-	auto_dir DIR *dir = fdopendir(c->links_fd);
+	auto_dir DIR *dir = fd_take_dir(take_fd(&c->links_fd));
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", c->links_name);
-	(void)take_fd(&c->links_fd); /* closedir(3) closes it */
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
 		if (e->d_name[0] != '.' && unlinkat(dirfd(dir), e->d_name, 0) < 0)
 			return cj_fail(err, errno, "remove a link in '%s'", c->links_name);
@@ -300,13 +300,9 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 			  struct cj_error *err)
 {
 	struct stat st;
-	auto_fd int list_fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (list_fd < 0 || fstat(list_fd, &st) < 0)
+	auto_dir DIR *dir = fd_open_dir(from_fd, ".");
+	if (!dir || fstat(dirfd(dir), &st) < 0)
 		return cj_fail(err, errno, "list '%s'", c->name);
-	auto_dir DIR *dir = fdopendir(list_fd);
-	if (!dir)
-		return cj_fail(err, errno, "list '%s'", c->name);
-	(void)take_fd(&list_fd); /* closedir(3) closes it */
 	int rc = copy_entries(c, dir, to_fd, depth, err);
 	if (rc == 0 && depth == 0)
 		rc = remove_links(c, err);

@@ -281,11 +281,8 @@ void record_remove(int dir_fd, const char *id, int *lock_fd)
 
 static DIR *open_runs(int dir_fd, struct cj_error *err)
 {
-	auto_fd int fd = openat(dir_fd, "runs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (dir)
-		(void)take_fd(&fd); /* dir's now: fdopendir(3) */
-	else
+	DIR *dir = fd_open_dir(dir_fd, "runs");
+	if (!dir)
 		*err = (struct cj_error){ .code = errno };
 	return dir;
 }

@@ -387,6 +387,20 @@ int fd_open_linked(const char *path, struct cj_error *err)
 	return open_looked_at(path_fd, path, err);
 }
 
+DIR *fd_take_dir(int fd)
+{
+	auto_fd int taken = fd;
+	DIR *dir = taken < 0 ? NULL : fdopendir(taken);
+	if (dir)
+		(void)take_fd(&taken); /* closedir(3) closes it */
+	return dir;
+}
+
+DIR *fd_open_dir(int dir_fd, const char *name)
+{
+	return fd_take_dir(openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
 const char *fd_real_path(int fd, char out[static PATH_MAX])
 {
 	char self[32];

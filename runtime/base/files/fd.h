@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,6 +84,15 @@ const char *fd_real_path(int fd, char out[static PATH_MAX]);
  * end.  timeout_ms: 0 only looks; a signal begins it anew.  False: there is none.
  */
 bool fd_await(int fd, short events, int timeout_ms);
+
+/*
+ * fd_open_dir - the directory dir_fd/name, or dir_fd itself by ".", to be listed: a new open file,
+ * because the offset of dir_fd is shared.  Follows no link at the end.  NULL: errno says why.
+ */
+DIR *fd_open_dir(int dir_fd, const char *name);
+
+/* fdopendir(3) that takes the descriptor also on failure. */
+DIR *fd_take_dir(int fd);
 
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

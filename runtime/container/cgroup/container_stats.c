@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/kernel/cgroup/cgroup.h"
@@ -253,11 +254,9 @@ static void write_page_size(struct json_writer *w, int dir_fd, const char *size,
 
 static void write_huge_pages(struct json_writer *w, int dir_fd)
 {
-	auto_fd int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
 	if (!dir)
 		return;
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 	bool is_open = false;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
 		const char *size = e->d_name + strlen("hugetlb.");

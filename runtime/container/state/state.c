@@ -230,11 +230,9 @@ int state_remove(struct state *s, struct cj_error *err)
 	if (s->dir_fd < 0)
 		return 0;
 
-	auto_fd int copy_fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *dir = copy_fd < 0 ? NULL : fdopendir(copy_fd);
+	auto_dir DIR *dir = fd_open_dir(s->dir_fd, ".");
 	if (!dir)
 		return cj_fail(err, errno, "read the state of '%s'", s->id);
-	(void)take_fd(&copy_fd); /* the stream's now */
 	for (struct dirent *e; (e = readdir(dir));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
 		    unlinkat(s->dir_fd, e->d_name, 0) < 0 && errno != ENOENT)
@@ -308,11 +306,9 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 	}
 	if (fd < 0)
 		return fd;
-	auto_dir DIR *dir = fdopendir(fd);
-	if (!dir) {
-		cj_close(&fd);
-		return cj_fail(err, ENOMEM, "list the containers");
-	}
+	auto_dir DIR *dir = fd_take_dir(fd);
+	if (!dir)
+		return cj_fail(err, errno, "list the containers");
 	for (struct dirent *e; (e = readdir(dir));)
 		if (add_entry(e, a, out, err) < 0)
 			return -err->code;

@@ -11,21 +11,11 @@
 #include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_name.h"
 #include "rootfs/image/image_use.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 /* A layer's tree, and tmp/WORK/LAYER above it. */
 #define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
-
-/* NULL: errno says why. */
-static DIR *open_dir(int dir_fd, const char *name)
-{
-	auto_fd int fd = openat(dir_fd, name, DIRECTORY);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (dir)
-		(void)take_fd(&fd); /* the DIR's */
-	return dir;
-}
 
 static bool is_self(const char *name)
 {
@@ -37,7 +27,7 @@ static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_er
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int remove_content(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
 {
-	auto_dir DIR *dir = open_dir(dir_fd, name);
+	auto_dir DIR *dir = fd_open_dir(dir_fd, name);
 	if (!dir)
 		return cj_fail(err, errno, "open '%s' to remove it", name);
 	if (depth >= DEPTH_MAX)
@@ -107,7 +97,7 @@ static int retire(const struct image_store *store, int layers_fd, const char *na
 static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
 			 struct cj_error *err)
 {
-	auto_dir DIR *dir = open_dir(store->fd, "layers");
+	auto_dir DIR *dir = fd_open_dir(store->fd, "layers");
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/layers'", store->path);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {

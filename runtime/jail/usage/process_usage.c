@@ -19,6 +19,7 @@
 #include <sys/vfs.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -76,14 +77,11 @@ static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *
 {
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
-	auto_fd int fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int tasks_fd = fd;
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(proc_fd, name);
 	if (!dir) {
 		w->is_blind |= errno != ENOENT && errno != ESRCH;
 		return 0;
 	}
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
 	uint64_t bytes = 0;
 	unsigned seen = 0;
@@ -91,7 +89,7 @@ static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *
 		if (!is_pid(e->d_name))
 			continue;
 		seen++;
-		bytes = read_memory(w, tasks_fd, e->d_name);
+		bytes = read_memory(w, dirfd(dir), e->d_name);
 	}
 	return bytes;
 }
@@ -247,12 +245,9 @@ static bool conclude(struct walk *w, struct sampler *s, bool is_all, struct proc
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out)
 {
 	*out = (struct process_usage){ 0 };
-	/* A new open file: the offset of proc_fd is shared. */
-	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return false;
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
 	unsigned seen = 0;
 	struct walk w = { .past = s, .reaper = "1" };
@@ -282,11 +277,9 @@ bool process_usage_take_of(int proc_fd, const struct process_group *group, struc
 
 void process_usage_kill(int proc_fd)
 {
-	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return;
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
 	unsigned seen = 0;
 	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
@@ -97,19 +98,10 @@ int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 
 /* --- leaves without a supervisor -------------------------------------------------------- */
 
-static DIR *open_dir(int dir_fd)
-{
-	auto_fd int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (dir)
-		(void)take_fd(&fd); /* dir's now: fdopendir(3) */
-	return dir;
-}
-
 /* A session's leaf has children.  Another program's cgroup may have the name of a leaf. */
 static bool has_only_our_children(int dir_fd)
 {
-	auto_dir DIR *dir = open_dir(dir_fd);
+	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
 	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !cgroup_text_is_child(e->d_name))
 			return false;
@@ -129,7 +121,7 @@ static bool remove_abandoned(int parent_fd, const char *name)
 unsigned cgroup_sweep_in(int parent_fd)
 {
 	unsigned removed = 0;
-	auto_dir DIR *dir = open_dir(parent_fd);
+	auto_dir DIR *dir = fd_open_dir(parent_fd, ".");
 	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
 		removed += cgroup_text_leaf_id(e->d_name) && remove_abandoned(parent_fd, e->d_name);
 	return removed;

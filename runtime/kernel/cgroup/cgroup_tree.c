@@ -70,11 +70,9 @@ static void walk_fini(struct walk *w)
 /* A cgroup contains files and cgroups only. */
 static int list_children(struct walk *w, struct level *level, struct cj_error *err)
 {
-	auto_fd int fd = openat(w->fd, ".", TREE_DIRECTORY);
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(w->fd, ".");
 	if (!dir)
 		return is_gone(errno) ? 0 : cj_fail(err, errno, "list the cgroups in a cgroup");
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
 		if (e->d_type != DT_DIR || strcmp(e->d_name, ".") == 0 ||
 		    strcmp(e->d_name, "..") == 0)

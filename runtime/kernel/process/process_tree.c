@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -148,12 +149,9 @@ static bool list_all(int proc_fd, struct snapshot *s)
 {
 	s->count = 0;
 	s->is_whole = true;
-	/* A new open file: the offset of proc_fd is shared. */
-	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return false;
-	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
 		if (is_pid(e->d_name))
 			add(s, proc_fd, e->d_name);

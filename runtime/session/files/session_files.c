@@ -239,12 +239,9 @@ static int list_entry(struct lister *l, int dir_fd, const char *path, const char
 static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
 			  struct cj_error *err)
 {
-	auto_dir DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int code = errno;
-		cj_close(&fd);
-		return cj_fail(err, code, "list '%s'", path);
-	}
+	auto_dir DIR *dir = fd_take_dir(fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '%s'", path);
 	for (;;) {
 		errno = 0;
 		const struct dirent *e = readdir(dir);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "rootfs/files/jail_file.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/session/files/session_path.h"
 
@@ -97,12 +98,9 @@ static int for_each(struct removal *r, int fd,
 		    struct cj_error *err)
 {
 	int count = 0;
-	auto_dir DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int code = errno;
-		cj_close(&fd);
-		return fail(r, code, err);
-	}
+	auto_dir DIR *dir = fd_take_dir(fd);
+	if (!dir)
+		return fail(r, errno, err);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;

@@ -6,13 +6,27 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/container/call/oci_log.h"
 #include "runtime/container/config/oci_features.h"
-#include "runtime/container/oci_log.h"
-#include "runtime/container/oci_verbs.h"
+#include "runtime/container/container/container.h"
+#include "runtime/container/create/container_create.h"
+#include "runtime/container/exec/exec.h"
+#include "runtime/container/oci_show.h"
 #include "runtime/container/process/own_copy.h"
 
 #define STATUS_FAILED      1
 #define STATUS_EXEC_FAILED 255 /* a status that few programs have */
+
+static oci_verb *const verbs[OCI_VERB_COUNT] = {
+	[OCI_CREATE] = container_create, [OCI_START] = container_start,
+	[OCI_STATE] = container_state,   [OCI_KILL] = container_kill,
+	[OCI_DELETE] = container_delete, [OCI_RUN] = container_run,
+	[OCI_LIST] = container_list,     [OCI_PS] = container_ps,
+	[OCI_PAUSE] = container_pause,   [OCI_RESUME] = container_resume,
+	[OCI_UPDATE] = container_update, [OCI_EVENTS] = container_events,
+	[OCI_EXEC] = exec_run,           [OCI_FEATURES] = oci_show_features,
+	[OCI_SPEC] = oci_show_spec,
+};
 
 static int print_version(void)
 {
@@ -41,7 +55,7 @@ static int perform(struct oci_call *call, char *const argv[], struct cj_error *e
 	if (needs_copy(call->options->verb) && own_copy_enter(argv, err) < 0)
 		return -err->code;
 	oci_log_debug(call->options, "%s", oci_options_verb(call->options->verb));
-	return oci_verbs_run(call, err);
+	return verbs[call->options->verb](call, err);
 }
 
 /* A verb's output that is lost is a failure, too. */

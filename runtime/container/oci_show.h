@@ -2,7 +2,7 @@
 /* oci_show - the verbs that need no container: features, spec. */
 #pragma once
 
-#include "runtime/container/oci_call.h"
+#include "runtime/container/call/oci_log.h"
 
 /* On standard output. */
 oci_verb oci_show_features;

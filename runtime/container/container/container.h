@@ -1,45 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * container - the verbs that make, start, show, signal and remove a container.
- *
- * Theory of operation.  No process of ours stays outside, but for what the caller asks for: a
- * result (result_watch.h), or to be notified (notify_relay.h).  None stays inside but the
- * container's own pid 1, which becomes the program by execve(2):
- *
- *	create                                   init (forked, never executed)
- *	------                                   -----------------------------
- *	configuration, plan, seccomp program
- *	state directory, lock
- *	record: the cgroup's path
- *	cgroup
- *	clone3, into the cgroup ---------------> new namespaces, or joined ones (by path:
- *	record: pid and start time                 container_spawn.h)
- *	id maps
- *	CREATION_IDS_MAPPED -------------------> cgroup namespace, time namespace
- *	hooks prestart, createRuntime <--------- CREATION_NAMESPACES
- *	CREATION_HOOKS_DONE -------------------> sources, root of its user namespace, host name,
- *	                                           tree, hooks createContainer, console, masks,
- *	                                           sysctls, pivot, user, privileges, executable
- *	limits, pid file, record: created <----- CREATION_BUILT
- *	CREATION_CREATED ----------------------> accept(2) on the start socket
- *	exit                                       |
- *	                                           |
- *	start: connects, CREATION_START -------> CREATION_STARTING, hooks startContainer,
- *	(end of file, or init's error) <--------'  seccomp, execve
- *
- * Init is not dumpable until execve(2), with one exception: before the id map it is, in a new user
- * namespace of an ordinary user.  No process has a right there yet.  Until CREATION_CREATED init
- * ends when create does.  A failure of create removes all that create has made; what a kill
- * leaves, `delete --force` removes by the record, which names each thing before it exists.
- *
- * The file "waiting" of the state directory is locked by init, with a descriptor that execve(2)
- * closes.  So who can't get the lock sees a created container, and no kill at any moment makes the
- * record wrong about it.
- */
+/* container - the verbs that act on a container which exists, and what they share with create. */
 #pragma once
 
-#include "runtime/container/oci_call.h"
+#include "runtime/container/call/oci_log.h"
+#include "runtime/container/cgroup/container_cgroup.h"
+#include "runtime/container/config/oci_config.h"
+#include "runtime/container/state/state.h"
 
 /* Each is the verb of its name: cejail-oci(8). */
-oci_verb container_create, container_start, container_state, container_kill, container_delete,
-    container_run, container_list;
+oci_verb container_state, container_list, container_kill, container_delete;
+
+/* These act through the cgroup of a container that runs, or waits for start. */
+oci_verb container_pause, container_resume, container_ps, container_update, container_events;
+
+/* What create read: later verbs never look at the bundle, which may have changed. */
+int container_config_stored(const struct state *s, struct arena *a, struct oci_config *out,
+			    struct cj_error *err);
+
+/*
+ * container_delete_all - kill what runs, remove the cgroup, run the hooks poststop, remove the
+ * state.  Needs the lock.  What was removed already is no error, so it can be repeated.
+ */
+int container_delete_all(const struct oci_options *o, struct state *s, struct arena *a,
+			 struct cj_error *err);
+
+/* "9", "KILL", "SIGKILL", "RTMIN+3"; any case.  Fails for 0 and for what is no signal. */
+int container_signal_parse(const char *text, int *out, struct cj_error *err);
+
+/*
+ * container_update_read - the options of `update` that are given, as limits into *out.
+ *
+ * Sizes may have a unit ("64M"); -1 stands for no limit.  *out_any: at least one is given.
+ * Fails: EINVAL, naming the option; for what cgroup v2 does not have, too.
+ */
+int container_update_read(const struct oci_options *o, struct oci_resources *out, bool *out_any,
+			  struct cj_error *err);
+
+/* The container that a verb names, with its cgroup. */
+struct container_target {
+	struct state state;
+	struct container_cgroup cgroup;
+};
+#define CONTAINER_TARGET_NULL                                                                      \
+	{                                                                                          \
+		.state = STATE_NULL, .cgroup = {.dir_fd = -1 }                                     \
+	}
+void container_target_close(struct container_target *t);
+#define auto_container_target __attribute__((cleanup(container_target_close)))
+
+/*
+ * container_target_open - the container of call->options->id.  `is_locked`: the verb changes it.
+ *
+ * Fails: ENOENT "container 'ID' does not exist"; ESRCH "container not running"; EBUSY while create
+ *        makes it.
+ */
+int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
+			  struct cj_error *err);

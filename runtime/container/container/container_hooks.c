@@ -19,7 +19,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/container/oci_log.h"
+#include "runtime/container/call/oci_log.h"
 
 #define INIT_WAIT_MS 30000 /* cejail-oci(8) says so */
 #define OUTPUT_TAIL  160   /* bytes of a hook's output in a message */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create, outside: what init needs, made in the order that container.h draws.  Acts. */
-#include "runtime/container/container/container.h"
+/* create, outside: what init needs, made in the order that container_create.h draws. */
+#include "runtime/container/create/container_create.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,13 +13,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/annotation/result_watch.h"
+#include "runtime/container/call/caller.h"
+#include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container_hooks.h"
-#include "runtime/container/create/container_ids.h"
-#include "runtime/container/create/container_spawn.h"
 #include "runtime/container/create/creation.h"
-#include "runtime/container/create/hook_env.h"
-#include "runtime/container/oci_log.h"
-#include "runtime/container/pid_file.h"
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state_socket.h"
 #include "runtime/container/state/state_status.h"
@@ -34,123 +31,23 @@ const char *const creation_step_names[] = {
 
 /* --- the stages ---------------------------------------------------------------------------- */
 
-/*
- * Descriptors that the engine leaked are neither ours nor the container's (conmon leaks its pipes).
- * Before one of ours stays open, so that none gets the number of a preserved one; and after the
- * configuration is read, which may be one: --config /dev/fd/N.
- */
-static int streams_enter(struct creation *c, struct cj_error *err)
+static void annotations_leave(struct creation *c)
 {
-	if (listen_fds_read(PRESERVED_FDS_MAX, &c->listen, err) < 0)
-		return -err->code;
-	c->preserved_fds = c->listen.count + (unsigned)c->options->preserve_fds;
-	return process_keep_fds(c->preserved_fds, err);
+	result_place_close(&c->result);
 }
 
-/* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
-static int leave_out_own_cgroups(struct creation *c, struct cj_error *err)
+static void plan_leave(struct creation *c)
 {
-	struct oci_namespace *ns = &c->bundle.config.on_linux.namespaces[OCI_NS_CGROUP];
-	struct stat ours, theirs;
-
-	if (!ns->path)
-		return 0;
-	if (stat("/proc/self/ns/cgroup", &ours) < 0 || stat(ns->path, &theirs) < 0)
-		return cj_fail(err, errno, "look at the cgroup namespace '%s'", ns->path);
-	if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
-		*ns = (struct oci_namespace){ 0 };
-	return 0;
+	tree_close(&c->sources);
+	notify_relay_close(&c->notify);
 }
 
-/* What the caller may make; what config.json may ask for, its parser has checked. */
-static int check_namespaces(const struct creation *c, struct cj_error *err)
+static void process_leave(struct creation *c)
 {
-	const struct oci_namespace *ns = creation_namespaces(c);
-
-	if (geteuid() != 0 && !ns[OCI_NS_USER].is_wanted) {
-		int rc = cj_reject_as(err, EPERM, "linux.namespaces has no user namespace");
-		cj_hint(err, "an ordinary user needs one; cejail-oci spec --rootless writes it");
-		return rc;
-	}
-	/* Init is dumpable until its id map is written, and a process of the same user could
-	 * attach to it: ptrace(2). */
-	if (geteuid() != 0 && !ns[OCI_NS_USER].path && ns[OCI_NS_PID].path)
-		return cj_reject(err, "an ordinary user can't join a pid namespace with a new user "
-				      "namespace");
-	return ns[OCI_NS_USER].path ? process_check_dumpable(err) : 0;
+	process_close(&c->process);
 }
 
-static int bundle_enter(struct creation *c, struct cj_error *err)
-{
-	if (container_config_bundle(c->options, c->arena, &c->bundle, err) < 0)
-		return -err->code;
-	int rc = check_namespaces(c, err);
-	return rc < 0 ? rc : leave_out_own_cgroups(c, err);
-}
-
-static int network_plan(struct creation *c, struct cj_error *err)
-{
-	const struct oci_config *config = &c->bundle.config;
-	const struct oci_process *process =
-	    config->has_process && !c->annotations.is_sandbox ? &config->process : NULL;
-	struct strings warnings = { 0 };
-
-	if (!c->annotations.has_network)
-		return 0;
-	if (network_rules_check(config, process, err) < 0 ||
-	    network_rules_prepare(&c->annotations, c->arena, &c->rules, &warnings, err) < 0)
-		return -err->code;
-	oci_log_warnings(c->options, &warnings);
-	return 0;
-}
-
-static int annotations_enter(struct creation *c, struct cj_error *err)
-{
-	if (annotations_read(&c->bundle.config.annotations, c->arena, &c->annotations, err) < 0 ||
-	    network_plan(c, err) < 0)
-		return -err->code;
-	if (!c->annotations.result)
-		return 0;
-	if (state_check_id(c->options->id, err) < 0) /* it may be a part of the path */
-		return -err->code;
-	return result_place_find(c->annotations.result, c->options->result_dir, c->options->id,
-				 c->arena, &c->result, err);
-}
-
-static int tree_plan_enter(struct creation *c, struct cj_error *err)
-{
-	struct oci_config *config = &c->bundle.config;
-
-	/* The first adds a mount, and a variable of the process. */
-	if (notify_relay_plan(&c->notify, c->options, config, c->arena, err) < 0 ||
-	    oci_tree_plan(config, c->arena, &c->tree, err) < 0 ||
-	    sysctls_look_at_host(&c->host_spaces, err) < 0)
-		return -err->code;
-	oci_log_warnings(c->options, &c->tree.warnings);
-	return tree_open_outside(&c->tree.tree, c->bundle.path, &c->sources, err);
-}
-
-static int process_enter(struct creation *c, struct cj_error *err)
-{
-	const struct oci_config *config = &c->bundle.config;
-	const struct process_context context = {
-		.has_user_namespace = creation_namespaces(c)[OCI_NS_USER].is_wanted,
-		.keeps_keyring = c->options->no_new_keyring,
-		.profile = c->annotations.profile,
-		.preserved_fds = c->preserved_fds,
-	};
-
-	if (!config->has_process)
-		return 0;
-	if (listen_fds_pass(&c->listen, &c->bundle.config.process.env, c->arena, err) < 0)
-		return -err->code;
-	if (process_prepare(config, &config->process, &context, c->arena, &c->process, err) < 0)
-		return -err->code;
-	oci_log_warnings(c->options, process_warnings(c->process));
-	return 0;
-}
-
-static int console_enter_socket(struct creation *c, struct cj_error *err)
+static int terminal_enter(struct creation *c, struct cj_error *err)
 {
 	const struct oci_config *config = &c->bundle.config;
 
@@ -163,6 +60,11 @@ static int console_enter_socket(struct creation *c, struct cj_error *err)
 	}
 	c->console_fd = console_connect(c->options->console_socket, err);
 	return c->console_fd < 0 ? c->console_fd : 0;
+}
+
+static void terminal_leave(struct creation *c)
+{
+	cj_close(&c->console_fd);
 }
 
 static int fill_record(struct creation *c, struct cj_error *err)
@@ -198,6 +100,24 @@ static int state_enter(struct creation *c, struct cj_error *err)
 	return state_put_file(&c->state, STATE_CONFIG, c->bundle.text, c->bundle.size, err);
 }
 
+/*
+ * The last that is removed: the record names what could not be removed before, for the verb delete.
+ * Without dir_fd no container exists, or it is another one's.
+ */
+static void state_leave(struct creation *c)
+{
+	struct cj_error failed = { 0 };
+
+	if (!c->stays && !c->is_left_over && c->state.dir_fd >= 0) {
+		if (c->has_run_hooks)
+			container_hooks_run_each(c->options, &c->bundle.config, OCI_HOOK_POSTSTOP,
+						 &c->state, STATE_STOPPED);
+		if (state_remove(&c->state, &failed) < 0)
+			oci_log_warning(c->options, &failed);
+	}
+	state_close(&c->state);
+}
+
 /* Of start, and of the program for its service manager. */
 static int sockets_enter(struct creation *c, struct cj_error *err)
 {
@@ -211,17 +131,17 @@ static int sockets_enter(struct creation *c, struct cj_error *err)
 	return notify_relay_bind(&c->notify, &c->state, err);
 }
 
-static int cgroup_enter(struct creation *c, struct cj_error *err)
+static void sockets_leave(struct creation *c)
 {
-	if (container_cgroup_make(&c->wanted_cgroup, &c->cgroup, err) < 0)
-		return -err->code;
-	if (c->cgroup.why_none[0] != '\0') {
-		struct cj_error why = { 0 };
-		(void)!cj_reject(&why, "no cgroup: %s", c->cgroup.why_none);
-		oci_log_info(c->options, &why);
-	}
-	c->state.record.cgroup = c->cgroup.record;
-	return state_write(&c->state, err);
+	cj_close(&c->start_fd);
+	cj_close(&c->waiting_fd);
+}
+
+static void warn_left_over(struct creation *c, struct cj_error *failed)
+{
+	cj_hint(failed, "delete it again, with the verb delete");
+	oci_log_warning(c->options, failed);
+	c->is_left_over = true;
 }
 
 /* The record names the class before it exists. */
@@ -241,6 +161,37 @@ static int rdt_enter(struct creation *c, struct cj_error *err)
 	return state_write(&c->state, err); /* another container may have made it */
 }
 
+static void rdt_leave(struct creation *c)
+{
+	struct cj_error failed = { 0 };
+
+	if (!c->stays && c->state.dir_fd >= 0 &&
+	    rdt_remove_recorded(&c->state.record.rdt, &failed) < 0)
+		warn_left_over(c, &failed);
+}
+
+static int cgroup_enter(struct creation *c, struct cj_error *err)
+{
+	if (container_cgroup_make(&c->wanted_cgroup, &c->cgroup, err) < 0)
+		return -err->code;
+	if (c->cgroup.why_none[0] != '\0') {
+		struct cj_error why = { 0 };
+		(void)!cj_reject(&why, "no cgroup: %s", c->cgroup.why_none);
+		oci_log_info(c->options, &why);
+	}
+	c->state.record.cgroup = c->cgroup.record;
+	return state_write(&c->state, err);
+}
+
+static void cgroup_leave(struct creation *c)
+{
+	struct cj_error failed = { 0 };
+
+	if (!c->stays && c->state.dir_fd >= 0 && container_cgroup_remove(&c->cgroup, &failed) < 0)
+		warn_left_over(c, &failed);
+	container_cgroup_close(&c->cgroup);
+}
+
 static int rdt_join_enter(struct creation *c, struct cj_error *err)
 {
 	return rdt_join_recorded(&c->state.record.rdt, c->init_pid, err);
@@ -250,16 +201,8 @@ static int rdt_join_enter(struct creation *c, struct cj_error *err)
 static int keep_env(struct creation *c, struct cj_error *err)
 {
 	return c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count > 0
-		   ? hook_env_read(c->arena, &c->hook_env, err)
+		   ? inherit_hook_env(c->arena, &c->hook_env, err)
 		   : 0;
-}
-
-/* Init's alone from now on: its execve(2) must be the last close. */
-static void close_inside(struct creation *c)
-{
-	cj_close(&c->start_fd);
-	cj_close(&c->waiting_fd);
-	cj_close(&c->console_fd);
 }
 
 /* A process of a joined pid namespace may stop init, and a kill may end create then: init has no
@@ -309,7 +252,7 @@ static int map_ids(struct creation *c, struct cj_error *err)
 	auto_step_msg struct step_msg msg = { 0 };
 
 	if (user->is_wanted && !user->path &&
-	    container_ids_write(&c->bundle.config.on_linux, c->init_pid, err) < 0)
+	    container_spawn_map_ids(&c->bundle.config.on_linux, c->init_pid, err) < 0)
 		return -err->code;
 	if (step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
@@ -341,14 +284,39 @@ static int init_enter(struct creation *c, struct cj_error *err)
 		if (make_init(c, err) < 0 || map_ids(c, err) < 0)
 			return -err->code;
 	}
-	close_inside(c);
+	/* init's alone from now on: its execve(2) must be the last close */
+	sockets_leave(c);
+	terminal_leave(c);
 	return 0;
+}
+
+static void init_leave(struct creation *c)
+{
+	if (!c->stays)
+		end_init(c);
+	cj_close(&c->init_sock_fd);
+	cj_close(&c->link.sock_fd);
+	cj_close(&c->init_pidfd);
 }
 
 static int net_devices_enter(struct creation *c, struct cj_error *err)
 {
-	return net_devices_move(&c->bundle.config.on_linux, c->init_pidfd, c->arena,
-				&c->net_devices, err);
+	return inherit_devices_move(&c->bundle.config.on_linux, c->init_pidfd, c->arena,
+				    &c->net_devices, err);
+}
+
+static void net_devices_leave(struct creation *c)
+{
+	struct cj_error failed = { 0 };
+
+	if (!c->stays) {
+		end_init(
+		    c); /* it could change the devices meanwhile; there_fd keeps the namespace */
+		if (inherit_devices_return(&c->bundle.config.on_linux, &c->net_devices, &failed) <
+		    0)
+			oci_log_warning(c->options, &failed);
+	}
+	cj_close(&c->net_devices.there_fd);
 }
 
 static int hooks_enter(struct creation *c, struct cj_error *err)
@@ -378,6 +346,11 @@ static int rules_enter(struct creation *c, struct cj_error *err)
 	c->network.rules_fd = take_fd(&msg.fds[0]);
 	c->network.log_fd = take_fd(&msg.fds[1]);
 	return 0;
+}
+
+static void rules_leave(struct creation *c)
+{
+	network_handle_close(&c->network);
 }
 
 static int describe(struct creation *c, struct cj_error *err)
@@ -441,6 +414,12 @@ static int result_enter(struct creation *c, struct cj_error *err)
 	return lock_result(c, err) < 0 ? -err->code : start_result(c, err);
 }
 
+static void result_leave(struct creation *c)
+{
+	cj_close(&c->result_lock_fd);
+	cj_close(&c->result_go_fd);
+}
+
 /* In the foreground this process stays, and does it itself. */
 static int notify_process_enter(struct creation *c, struct cj_error *err)
 {
@@ -452,7 +431,7 @@ static int notify_process_enter(struct creation *c, struct cj_error *err)
 static int created_enter(struct creation *c, struct cj_error *err)
 {
 	if (c->options->pid_file) {
-		if (pid_file_write(c->options->pid_file, c->init_pid, err) < 0)
+		if (caller_write_pid(c->options->pid_file, c->init_pid, err) < 0)
 			return -err->code;
 		c->has_pid_file = true;
 	}
@@ -465,90 +444,59 @@ static int created_enter(struct creation *c, struct cj_error *err)
 	return c->result_go_fd >= 0 ? result_watch_go(c->result_go_fd, err) : 0;
 }
 
+static void created_leave(struct creation *c)
+{
+	if (c->has_pid_file && !c->stays)
+		(void)unlink(c->options->pid_file); /* its process is about to end */
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+/*
+ * A leave releases what its row holds, also if the row has failed half-way.  It closes descriptors,
+ * and unless c->stays removes what would outlive this process.
+ */
 static const struct {
 	const char *name;
 	int (*enter)(struct creation *c, struct cj_error *err);
+	void (*leave)(struct creation *c); /* NULL: holds nothing, or the next row's leave has it */
 } stages[] = {
-	{ "bundle", bundle_enter },           /* a bad configuration leaves nothing to undo */
-	{ "streams", streams_enter },         /* before any descriptor of ours stays open */
-	{ "annotations", annotations_enter }, /* likewise */
-	{ "plan", tree_plan_enter },          /* likewise */
-	{ "process", process_enter },         /* likewise */
-	{ "console", console_enter_socket },
-	{ "state", state_enter }, /* the record, before what it names */
-	{ "sockets", sockets_enter },
-	{ "cgroup", cgroup_enter },          /* limits exist before init does */
-	{ "class of service", rdt_enter },   /* exists before init, as the cgroup does */
-	{ "init", init_enter },              /* born into the cgroup, as a rule */
-	{ "class of init", rdt_join_enter }, /* before a hook of init, which inherits it */
-	{ "network devices", net_devices_enter },
-	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
-	{ "network rules", rules_enter }, /* the network exists, the program does not run */
-	{ "container", built_enter },
-	{ "result", result_enter }, /* the cgroup and the sockets that it reads exist */
-	{ "notify process", notify_process_enter }, /* init exists, with which it ends */
-	{ "created", created_enter },               /* the pid file, when init is ready for start */
+	/* a bad configuration leaves nothing to undo */
+	{ "bundle", creation_plan_bundle, NULL },
+	{ "streams", creation_plan_streams, NULL }, /* before any descriptor of ours stays open */
+	{ "annotations", creation_plan_annotations, annotations_leave },
+	{ "plan", creation_plan_tree, plan_leave },
+	{ "process", creation_plan_process, process_leave },
+	{ "console", terminal_enter, terminal_leave },
+	{ "state", state_enter, state_leave }, /* the record, before what it names */
+	{ "sockets", sockets_enter, sockets_leave },
+	/* both limit init before it exists; the class goes when the cgroup has no process */
+	{ "class of service", rdt_enter, rdt_leave },
+	{ "cgroup", cgroup_enter, cgroup_leave },
+	{ "init", init_enter, init_leave },        /* born into the cgroup, as a rule */
+	{ "class of init", rdt_join_enter, NULL }, /* before a hook of init, which inherits it */
+	{ "network devices", net_devices_enter, net_devices_leave },
+	{ "hooks", hooks_enter, NULL }, /* the namespaces exist, the root is not entered */
+	{ "network rules", rules_enter, rules_leave }, /* the network exists, no program runs */
+	{ "container", built_enter, NULL },
+	{ "result", result_enter,
+	  result_leave }, /* the cgroup and the sockets that it reads exist */
+	{ "notify process", notify_process_enter, NULL }, /* init exists, with which it ends */
+	{ "created", created_enter,
+	  created_leave }, /* the pid file, when init is ready for start */
 };
 
-/* --- failure ------------------------------------------------------------------------------- */
-
-/* Both are tried.  false: one is left, which only the record names. */
-static bool remove_limits(struct creation *c)
+static void leave_rows(struct creation *c, size_t count)
 {
-	struct cj_error failed[2] = { 0 };
-	bool is_gone = true;
-
-	(void)!container_cgroup_remove(&c->cgroup, &failed[0]);
-	(void)!rdt_remove_recorded(&c->state.record.rdt, &failed[1]);
-	for (size_t i = 0; i < 2; i++) {
-		if (failed[i].code == 0)
-			continue;
-		cj_hint(&failed[i], "delete it again, with the verb delete");
-		oci_log_warning(c->options, &failed[i]);
-		is_gone = false;
-	}
-	return is_gone;
+	while (count-- > 0)
+		if (stages[count].leave)
+			stages[count].leave(c);
 }
 
-void creation_undo(struct creation *c)
+void creation_leave(struct creation *c, bool stays)
 {
-	struct cj_error later = { 0 };
-
-	end_init(c);
-	if (c->has_pid_file)
-		(void)unlink(c->options->pid_file); /* it names a process that has ended */
-	if (c->state.dir_fd < 0)
-		return; /* the container is another one's, or none exists */
-	if (net_devices_return(&c->bundle.config.on_linux, &c->net_devices, &later) < 0)
-		oci_log_warning(c->options, &later);
-	later = (struct cj_error){ 0 };
-	if (!remove_limits(c))
-		return; /* the rest is for delete */
-	if (c->has_run_hooks)
-		container_hooks_run_each(c->options, &c->bundle.config, OCI_HOOK_POSTSTOP,
-					 &c->state, STATE_STOPPED);
-	if (state_remove(&c->state, &later) < 0)
-		oci_log_warning(c->options, &later);
-}
-
-void creation_close(struct creation *c)
-{
-	cj_close(&c->start_fd);
-	cj_close(&c->waiting_fd);
-	cj_close(&c->console_fd);
-	cj_close(&c->init_sock_fd);
-	cj_close(&c->link.sock_fd);
-	cj_close(&c->init_pidfd);
-	cj_close(&c->net_devices.there_fd);
-	network_handle_close(&c->network);
-	result_place_close(&c->result);
-	notify_relay_close(&c->notify);
-	cj_close(&c->result_lock_fd);
-	cj_close(&c->result_go_fd);
-	tree_close(&c->sources);
-	process_close(&c->process);
-	container_cgroup_close(&c->cgroup);
-	state_close(&c->state);
+	c->stays = stays;
+	leave_rows(c, sizeof(stages) / sizeof(stages[0]));
 }
 
 int creation_make(struct oci_call *call, struct creation *c, struct cj_error *err)
@@ -574,8 +522,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
 		oci_log_debug(c->options, "create: %s", stages[i].name);
 		if (stages[i].enter(c, err) < 0) {
-			creation_undo(c);
-			creation_close(c);
+			leave_rows(c, i + 1);
 			return -err->code;
 		}
 	}
@@ -588,6 +535,6 @@ int container_create(struct oci_call *call, struct cj_error *err)
 
 	if (creation_make(call, &c, err) < 0)
 		return -err->code;
-	creation_close(&c);
+	creation_leave(&c, true);
 	return 0;
 }

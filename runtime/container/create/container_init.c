@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The container's init.  Acts. */
-#include "runtime/container/create/container_init.h"
+#include "runtime/container/create/creation.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -18,7 +18,6 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/container/container/container_hooks.h"
-#include "runtime/container/create/creation.h"
 #include "runtime/container/process/console.h"
 
 #define STATUS_FAILED 1
@@ -258,7 +257,7 @@ static int process_enter(struct init *in, struct cj_error *err)
 	if (process_become(p, in->console.slave_fd >= 0 ? &in->console : NULL, err) < 0)
 		return -err->code;
 	console_close(&in->console);
-	listen_fds_name_self(&in->c->listen);
+	inherit_fds_name_self(&in->c->listen);
 	return process_find(p, err);
 }
 

@@ -11,12 +11,11 @@
 #include "runtime/base/sys.h"
 #include "runtime/container/annotation/annotations.h"
 #include "runtime/container/annotation/network_rules.h"
-#include "runtime/container/container/container_config.h"
+#include "runtime/container/call/caller.h"
+#include "runtime/container/call/oci_log.h"
+#include "runtime/container/container/container.h"
 #include "runtime/container/exec/exec_join.h"
 #include "runtime/container/exec/exec_process.h"
-#include "runtime/container/foreground.h"
-#include "runtime/container/oci_log.h"
-#include "runtime/container/pid_file.h"
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state_status.h"
 
@@ -152,7 +151,7 @@ static int let_go(struct execution *e, struct cj_error *err)
 	    step_await(&e->link, EXEC_READY, &msg, err) < 0 ||
 	    process_describe(e->process, &state, e->pid, err) < 0 ||
 	    process_adjust(e->process, e->pid, err) < 0 ||
-	    (e->options->pid_file && pid_file_write(e->options->pid_file, e->pid, err) < 0))
+	    (e->options->pid_file && caller_write_pid(e->options->pid_file, e->pid, err) < 0))
 		return -err->code;
 	return step_tell(&e->link, EXEC_GO, NULL, 0, NULL, 0, err);
 }
@@ -202,13 +201,13 @@ int exec_run(struct oci_call *call, struct cj_error *err)
 	/* The file may be a descriptor that process_keep_fds() closes. */
 	if (exec_process_file(e.options, e.arena, &e.wanted, err) < 0 ||
 	    process_keep_fds((unsigned)call->options->preserve_fds, err) < 0 ||
-	    (waits && foreground_prepare(err) < 0))
+	    (waits && caller_block_signals(err) < 0))
 		return -err->code;
 	int rc = start(&e, err);
 	if (rc < 0)
 		end_process(&e);
 	else if (waits)
-		rc = foreground_wait(e.pid, NULL, &call->exit_status, err);
+		rc = caller_wait(e.pid, NULL, &call->exit_status, err);
 	release(&e);
 	return rc;
 }

@@ -28,6 +28,6 @@
  */
 #pragma once
 
-#include "runtime/container/oci_call.h"
+#include "runtime/container/call/oci_log.h"
 
 oci_verb exec_run;

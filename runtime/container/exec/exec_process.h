@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "runtime/container/call/oci_options.h"
 #include "runtime/container/config/oci_config.h"
-#include "runtime/container/oci_options.h"
 
 /*
  * exec_process_file - reads the file of --process; without one it does nothing.

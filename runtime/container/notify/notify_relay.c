@@ -13,13 +13,13 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/unix_send.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "runtime/container/call/oci_log.h"
 #include "runtime/container/notify/notify_text.h"
-#include "runtime/container/oci_log.h"
-#include "runtime/kernel/process/privileges.h"
 #include "runtime/container/state/state_socket.h"
-#include "runtime/base/files/unix_send.h"
+#include "runtime/kernel/process/privileges.h"
 
 #define VARIABLE "NOTIFY_SOCKET="
 #define START_MS 30000 /* as create waits for init */

@@ -21,8 +21,8 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/container/call/oci_options.h"
 #include "runtime/container/config/oci_config.h"
-#include "runtime/container/oci_options.h"
 #include "runtime/container/state/state.h"
 
 #define NOTIFY_RELAY_PATH "/run/notify/notify.sock"

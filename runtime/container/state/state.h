@@ -20,9 +20,9 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/container/call/oci_options.h"
 #include "runtime/container/cgroup/container_cgroup.h"
 #include "runtime/container/rdt/rdt.h"
-#include "runtime/container/oci_options.h"
 
 #define STATE_ID_MAX 255 /* NAME_MAX */
 

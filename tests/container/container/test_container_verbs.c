@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/container/container/container_signal.h"
+#include "runtime/container/container/container.h"
 
 static void names_and_numbers_are_signals(void **state)
 {

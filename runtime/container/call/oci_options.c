@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of cejail-oci, by two tables.  Pure, except for the help texts. */
-#include "runtime/container/oci_options.h"
+#include "runtime/container/call/oci_options.h"
 
 #include <stdio.h>
 #include <string.h>

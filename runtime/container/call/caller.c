@@ -1,13 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for a program in the foreground.  Acts. */
-#include "runtime/container/foreground.h"
+/* The pid file, and waiting for a program in the foreground. */
+#include "runtime/container/call/caller.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+
+#define PID_MODE 0644 /* engines of another user read it */
+
+static int write_new(const char *path, pid_t pid, struct cj_error *err)
+{
+	char text[16];
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PID_MODE);
+
+	if (fd < 0)
+		return cj_fail(err, errno, "create '%s'", path);
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	return fd_write_all(fd, text, strlen(text), "the process id", err);
+}
+
+int caller_write_pid(const char *path, pid_t pid, struct cj_error *err)
+{
+	char temporary[PATH_MAX];
+
+	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid()) >=
+	    (int)sizeof(temporary))
+		return cj_fail(err, ENAMETOOLONG, "write the pid file '%s'", path);
+	(void)unlink(temporary); /* of a process that had our id and was killed */
+	int rc = write_new(temporary, pid, err);
+	if (rc == 0 && rename(temporary, path) < 0)
+		rc = cj_fail(err, errno, "rename '%s' to '%s'", temporary, path);
+	if (rc < 0) {
+		(void)unlink(temporary); /* it may not exist */
+		return cj_wrap(err, "pid file");
+	}
+	return 0;
+}
+
+/* --- the foreground --------------------------------------------------------------------------- */
 
 /* Signals that a user or an engine sends to the program by sending them to us. */
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT };
@@ -20,7 +58,7 @@ static void fill_set(sigset_t *set)
 		sigaddset(set, forwarded[i]);
 }
 
-int foreground_prepare(struct cj_error *err)
+int caller_block_signals(struct cj_error *err)
 {
 	sigset_t set;
 	fill_set(&set);
@@ -41,8 +79,8 @@ static int has_ended(pid_t pid)
 	return rc < 0 ? -1 : info.si_pid == pid;
 }
 
-int foreground_wait(pid_t pid, const struct foreground_calls *calls, int *out_status,
-		    struct cj_error *err)
+int caller_wait(pid_t pid, const struct caller_wait_calls *calls, int *out_status,
+		struct cj_error *err)
 {
 	sigset_t set;
 	int status = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages as text and as JSON lines.  Acts: writes to standard error and to the log. */
-#include "runtime/container/oci_log.h"
+#include "runtime/container/call/oci_log.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

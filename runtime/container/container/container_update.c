@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the options of `update`: a row each.  Pure. */
-#include "runtime/container/control/update_flags.h"
+/* The verb update: limits by option, a row each, or from a file. */
+#include "runtime/container/container/container.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 static int set_size(const char *text, void *field, struct cj_error *err)
@@ -77,8 +81,8 @@ static const struct flag {
 	ROW("blkio-weight", blkio_weight, set_number, block_io.weight),
 };
 
-int update_flags_read(const struct oci_options *o, struct oci_resources *out, bool *out_any,
-		      struct cj_error *err)
+int container_update_read(const struct oci_options *o, struct oci_resources *out, bool *out_any,
+			  struct cj_error *err)
 {
 	*out_any = false;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -91,4 +95,48 @@ int update_flags_read(const struct oci_options *o, struct oci_resources *out, bo
 		*out_any = true;
 	}
 	return 0;
+}
+
+/* "-" is standard input; any other file that can be read will do, a pipe as well. */
+static int read_resources(const char *path, struct arena *a, struct oci_resources *out,
+			  struct cj_error *err)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	const char *name = is_stdin ? "standard input" : path;
+	auto_fd int file_fd = is_stdin ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	char *text;
+	size_t size;
+	if (!is_stdin && file_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	int rc = fd_read_all(is_stdin ? STDIN_FILENO : file_fd, JSON_BYTES_MAX, a, &text, &size,
+			     name, err);
+	return rc < 0 ? rc : oci_resources_read(name, text, size, a, out, err);
+}
+
+int container_update(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	struct oci_resources resources = { 0 };
+	struct oci_config config;
+	const struct oci_options *o = call->options;
+	bool has_flags = false;
+	int rc = container_update_read(o, &resources, &has_flags, err);
+	if (rc < 0)
+		return rc;
+	if (o->resources && has_flags)
+		return cj_reject(err, "update takes --resources or limits by option, not both");
+	if (!o->resources && !has_flags)
+		return cj_reject(err, "update: no limit is given: use --resources FILE or an "
+				      "option such as --memory");
+	if (o->resources)
+		rc = read_resources(o->resources, call->arena, &resources, err);
+	if (rc == 0)
+		rc = container_target_open(call, true, &t, err);
+	if (rc == 0 && o->resources)
+		rc = container_config_stored(&t.state, call->arena, &config, err);
+	if (rc < 0)
+		return rc;
+	if (o->resources)
+		oci_config_settle_pids(&config, &resources);
+	return container_cgroup_update(&t.cgroup, &resources, err);
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/files/system_file.h"
-#include "runtime/container/pid_file.h"
+#include "runtime/container/call/caller.h"
 #include "tests/temp_dir.h"
 
 static size_t count_entries(void)
@@ -33,10 +33,10 @@ static void it_holds_digits_alone_and_replaces_what_was_there(void **state)
 	(void)state;
 
 	(void)snprintf(path, sizeof(path), "%s/pid", temp_dir);
-	assert_int_equal(pid_file_write(path, 4711, &err), 0);
+	assert_int_equal(caller_write_pid(path, 4711, &err), 0);
 	assert_int_equal(system_file_read(temp_dir_fd, "pid", text, sizeof(text)), 4);
 	assert_string_equal(text, "4711");
-	assert_int_equal(pid_file_write(path, 8, &err), 0);
+	assert_int_equal(caller_write_pid(path, 8, &err), 0);
 	assert_int_equal(system_file_read(temp_dir_fd, "pid", text, sizeof(text)), 1);
 	assert_string_equal(text, "8");
 	assert_int_equal(count_entries(), 1);
@@ -52,7 +52,7 @@ static void a_link_is_replaced_not_followed(void **state)
 	(void)snprintf(path, sizeof(path), "%s/pid", temp_dir);
 	(void)snprintf(target, sizeof(target), "%s/target", temp_dir);
 	assert_int_equal(symlink(target, path), 0);
-	assert_int_equal(pid_file_write(path, 1, &err), 0);
+	assert_int_equal(caller_write_pid(path, 1, &err), 0);
 	assert_int_equal(lstat(path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_equal(access(target, F_OK), -1);
@@ -66,10 +66,10 @@ static void a_failure_leaves_nothing(void **state)
 
 	(void)snprintf(path, sizeof(path), "%s/dir", temp_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_true(pid_file_write(path, 1, &err) < 0);
+	assert_true(caller_write_pid(path, 1, &err) < 0);
 	assert_non_null(strstr(err.msg, "pid file"));
 	assert_int_equal(count_entries(), 1);
-	assert_int_equal(pid_file_write("/nothing/here", 1, &err), -ENOENT);
+	assert_int_equal(caller_write_pid("/nothing/here", 1, &err), -ENOENT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_dir_make, temp_dir_remove)

@@ -10,7 +10,21 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/container/oci_options.h"
+#include "runtime/container/call/oci_options.h"
+
+/*
+ * What the function of a verb gets, and what it leaves for main().
+ *
+ * A verb prints only what is its output (state, list, ...).  Its failure goes to main(), which
+ * reports it and exits with status 1.
+ */
+struct oci_call {
+	const struct oci_options *options;
+	struct arena *arena;
+	int exit_status; /* on success; run and exec set the program's */
+};
+
+typedef int oci_verb(struct oci_call *call, struct cj_error *err);
 
 /* Reports a failure.  Only main() calls it, once.  A log that can't be written is reported, too. */
 void oci_log_error(const struct oci_options *o, const struct cj_error *err);

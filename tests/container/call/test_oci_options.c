@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/container/oci_options.h"
+#include "runtime/container/call/oci_options.h"
 
 #define ARGS(...)                                                                                  \
 	(const char *const[])                                                                      \

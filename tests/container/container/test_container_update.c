@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of `update`. */
-#include "runtime/container/control/update_flags.h"
+#include "runtime/container/container/container.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static int read_flags(const struct oci_options *o, struct oci_resources *out, st
 	bool any = false;
 	*out = (struct oci_resources){ 0 };
 	*err = (struct cj_error){ 0 };
-	int rc = update_flags_read(o, out, &any, err);
+	int rc = container_update_read(o, out, &any, err);
 	assert_true(rc < 0 || any);
 	return rc;
 }
@@ -62,7 +62,7 @@ static void without_an_option_nothing_is_set(void **state)
 	struct cj_error err = { 0 };
 	bool any = true;
 	const struct oci_options o = { 0 };
-	assert_int_equal(update_flags_read(&o, &r, &any, &err), 0);
+	assert_int_equal(container_update_read(&o, &r, &any, &err), 0);
 	assert_false(any);
 	assert_memory_equal(&r, &none, sizeof(r));
 }

@@ -12,8 +12,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/container/control/control.h"
-#include "runtime/container/control/control_target.h"
+#include "runtime/container/container/container.h"
 
 #define INTERVAL_MS   5000 /* of other runtimes, too */
 #define POLL_SLICE_MS 1000 /* in case a notification is missed */
@@ -93,14 +92,14 @@ static int run(struct watch *watch, uint64_t interval, struct cj_error *err)
 	return rc;
 }
 
-int control_events(struct oci_call *call, struct cj_error *err)
+int container_events(struct oci_call *call, struct cj_error *err)
 {
-	auto_control_target struct control_target t = CONTROL_TARGET_NULL;
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
 	const struct oci_options *o = call->options;
 	uint64_t interval = INTERVAL_MS;
 	if (o->interval && parse_duration(o->interval, &interval, err) < 0)
 		return cj_wrap(err, "--interval");
-	int rc = control_target_open(call, false, &t, err);
+	int rc = container_target_open(call, false, &t, err);
 	if (rc == 0)
 		rc = container_cgroup_need(&t.cgroup, "events", err);
 	if (rc < 0)

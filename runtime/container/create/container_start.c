@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb start.  Acts. */
-#include "runtime/container/container/container_start.h"
+/* The verbs start and run. */
+#include "runtime/container/create/container_create.h"
 
 #include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/container/call/caller.h"
+#include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/container/container_config.h"
-#include "runtime/container/container/container_delete.h"
 #include "runtime/container/container/container_hooks.h"
 #include "runtime/container/create/creation.h"
-#include "runtime/container/oci_log.h"
 #include "runtime/container/state/state_socket.h"
 
 static int check_created(const struct state *s, struct cj_error *err)
@@ -35,8 +34,13 @@ static void kill_late(const struct state *s)
 		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
 }
 
-int container_start_init(const struct state *s, const struct oci_config *config,
-			 struct cj_error *err)
+/*
+ * Lets init go on.  Returns when the program is executed, or with init's error.
+ *
+ * Fails: EINVAL when the container is not in the state "created"; ETIMEDOUT when init does nothing
+ *        for container_hooks_wait_ms().  No program runs after a failure.
+ */
+static int start_init(const struct state *s, const struct oci_config *config, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 
@@ -57,8 +61,12 @@ int container_start_init(const struct state *s, const struct oci_config *config,
 	return rc;
 }
 
-int container_start_hooks(const struct oci_options *o, const struct oci_config *config,
-			  const struct state *s, struct cj_error *err)
+/*
+ * The hooks poststart.  A failure is a warning for a configuration before version 1.3 of the
+ * specification.  From 1.3 on it is an error, after which the caller kills the container.
+ */
+static int run_poststart(const struct oci_options *o, const struct oci_config *config,
+			 const struct state *s, struct cj_error *err)
 {
 	if (oci_config_is_since(config, 3))
 		return container_hooks_run(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, err);
@@ -90,12 +98,63 @@ int container_start(struct oci_call *call, struct cj_error *err)
 
 	if (state_open(call->options, true, call->arena, &s, err) < 0 ||
 	    container_config_stored(&s, call->arena, &config, err) < 0 ||
-	    container_start_init(&s, &config, err) < 0)
+	    start_init(&s, &config, err) < 0)
 		return -err->code;
 	state_unlock(&s); /* a hook may delete the container */
-	if (container_start_hooks(call->options, &config, &s, err) < 0) {
+	if (run_poststart(call->options, &config, &s, err) < 0) {
 		delete_started(call, &s);
 		return -err->code;
 	}
 	return 0;
+}
+
+/* --- run: create, start, wait, delete --------------------------------------------------------- */
+
+/* The process that writes the result reads the exit status from the zombie, on kernels before 6.15.
+ */
+static void await_result(void *context)
+{
+	const struct creation *c = context;
+	struct cj_error late = { 0 };
+
+	(void)!state_await_file(&c->state, STATE_RESULT, &late); /* then it has no status */
+}
+
+/* A service manager believes its main process only, which is this one: systemd.exec(5),
+ * NotifyAccess=. */
+static void relay(void *context, int fd)
+{
+	struct creation *c = context;
+
+	notify_relay_wait(&c->notify, fd);
+}
+
+static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_error *err)
+{
+	if (start_init(&c->state, &c->bundle.config, err) < 0 ||
+	    run_poststart(call->options, &c->bundle.config, &c->state, err) < 0)
+		return -err->code;
+	if (call->options->is_detached)
+		return 0;
+	const struct caller_wait_calls calls = { relay, await_result, c };
+	if (caller_wait(c->init_pid, &calls, &call->exit_status, err) < 0)
+		return -err->code;
+	c->init_pid = 0;
+	return 0;
+}
+
+int container_run(struct oci_call *call, struct cj_error *err)
+{
+	struct creation c;
+
+	if (!call->options->is_detached && caller_block_signals(err) < 0)
+		return -err->code;
+	if (creation_make(call, &c, err) < 0)
+		return -err->code;
+	int rc = start_and_wait(call, &c, err);
+	bool stays = rc == 0;
+	if (stays && !call->options->is_detached && !call->options->keep)
+		rc = container_delete_all(call->options, &c.state, call->arena, err);
+	creation_leave(&c, stays);
+	return rc;
 }

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs that act on a container which exists, but for update and events. */
+#include "runtime/container/container/container.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/container/call/oci_log.h"
+#include "runtime/container/container/container_hooks.h"
+#include "runtime/container/state/state.h"
+#include "runtime/container/state/state_status.h"
+
+int container_config_stored(const struct state *s, struct arena *a, struct oci_config *out,
+			    struct cj_error *err)
+{
+	char *text;
+	size_t size;
+
+	if (state_get_file(s, STATE_CONFIG, a, &text, &size, err) < 0)
+		return cj_wrap(err, "container '%s'", s->id);
+	return oci_config_read(STATE_CONFIG, text, size, a, out, err);
+}
+
+/* --- state and list --------------------------------------------------------------------------- */
+
+/* A container whose configuration is lost still has a state. */
+static void write_state(struct json_writer *w, const struct state *s, struct arena *a,
+			bool with_owner)
+{
+	struct cj_error lost = { 0 };
+	struct oci_config config;
+	bool is_known = container_config_stored(s, a, &config, &lost) == 0;
+
+	state_status_write(w, s, state_status_of(s), is_known ? &config.annotations : NULL,
+			   with_owner);
+}
+
+int container_state(struct oci_call *call, struct cj_error *err)
+{
+	auto_state struct state s = STATE_NULL;
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "print the state");
+	if (state_open(call->options, false, call->arena, &s, err) < 0)
+		return -err->code;
+	write_state(w, &s, call->arena, false);
+	return json_print(w, err);
+}
+
+static void print_row(const struct state *s)
+{
+	enum state_status status = state_status_of(s);
+	char created[STATE_TIME_MAX];
+
+	state_status_time(s->record.created_ms, created);
+	(void)printf("%-24s %-8d %-9s %-24s %-40s %u\n", s->record.id,
+		     status == STATE_STOPPED ? 0 : (int)s->record.pid, state_status_name(status),
+		     created, s->record.bundle, (unsigned)s->record.owner_uid);
+}
+
+static void list_one(const struct oci_options *o, const char *id, struct json_writer *w)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_state struct state s = STATE_NULL;
+	struct cj_error ended = { 0 };
+	struct oci_options of_one = { .root = o->root, .id = id };
+
+	if (o->is_quiet) {
+		(void)printf("%s\n", id);
+		return;
+	}
+	/* deleted meanwhile, or half made */
+	if (state_open(&of_one, false, &arena, &s, &ended) < 0)
+		return;
+	if (o->is_json)
+		write_state(w, &s, &arena, true);
+	else
+		print_row(&s);
+}
+
+int container_list(struct oci_call *call, struct cj_error *err)
+{
+	const struct oci_options *o = call->options;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct strings ids = { 0 };
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "list the containers");
+	if (state_list(o, call->arena, &ids, err) < 0)
+		return -err->code;
+	if (!o->is_json && !o->is_quiet)
+		(void)printf("%-24s %-8s %-9s %-24s %-40s %s\n", "ID", "PID", "STATUS", "CREATED",
+			     "BUNDLE", "OWNER");
+	json_open_array(w);
+	for (size_t i = 0; i < ids.count; i++)
+		list_one(o, ids.items[i], w);
+	json_close_array(w);
+	return o->is_json && !o->is_quiet ? json_print(w, err) : 0;
+}
+
+/* --- kill ------------------------------------------------------------------------------------- */
+
+/* Not the kernel's other names of the same numbers, except for those that people use. */
+static const struct {
+	const char *name;
+	int number;
+} signals[] = {
+	{ "ABRT", SIGABRT }, { "ALRM", SIGALRM }, { "BUS", SIGBUS },       { "CHLD", SIGCHLD },
+	{ "CLD", SIGCHLD },  { "CONT", SIGCONT }, { "FPE", SIGFPE },       { "HUP", SIGHUP },
+	{ "ILL", SIGILL },   { "INT", SIGINT },   { "IO", SIGIO },         { "IOT", SIGABRT },
+	{ "KILL", SIGKILL }, { "PIPE", SIGPIPE }, { "POLL", SIGIO },       { "PROF", SIGPROF },
+	{ "PWR", SIGPWR },   { "QUIT", SIGQUIT }, { "SEGV", SIGSEGV },     { "STKFLT", SIGSTKFLT },
+	{ "STOP", SIGSTOP }, { "SYS", SIGSYS },   { "TERM", SIGTERM },     { "TRAP", SIGTRAP },
+	{ "TSTP", SIGTSTP }, { "TTIN", SIGTTIN }, { "TTOU", SIGTTOU },     { "URG", SIGURG },
+	{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "VTALRM", SIGVTALRM }, { "WINCH", SIGWINCH },
+	{ "XCPU", SIGXCPU }, { "XFSZ", SIGXFSZ },
+};
+
+#define RT_FIRST 34 /* what libc leaves to programs: signal(7) */
+#define RT_LAST  64
+
+static int reject_signal(const char *text, struct cj_error *err)
+{
+	return cj_reject(err, "unknown signal '%.32s'", text);
+}
+
+/* "RTMIN+N", "RTMAX-N", "RTMIN", "RTMAX". */
+static int parse_real_time(const char *name, const char *text, int *out, struct cj_error *err)
+{
+	struct cj_error ignored = { 0 };
+	bool from_min = strncasecmp(name, "RTMIN", 5) == 0;
+	const char *rest = name + 5;
+	uint64_t distance = 0;
+
+	if (rest[0] != '\0' &&
+	    (rest[0] != (from_min ? '+' : '-') ||
+	     parse_u64(rest + 1, 0, RT_LAST - RT_FIRST, &distance, &ignored) < 0))
+		return reject_signal(text, err);
+	*out = from_min ? RT_FIRST + (int)distance : RT_LAST - (int)distance;
+	return 0;
+}
+
+int container_signal_parse(const char *text, int *out, struct cj_error *err)
+{
+	struct cj_error ignored = { 0 };
+	const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	uint64_t number;
+
+	if (isdigit((unsigned char)text[0])) {
+		if (parse_u64(text, 0, RT_LAST, &number, &ignored) < 0)
+			return reject_signal(text, err);
+		*out = (int)number;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (strcasecmp(name, signals[i].name) == 0) {
+			*out = signals[i].number;
+			return 0;
+		}
+	if (strncasecmp(name, "RTMIN", 5) == 0 || strncasecmp(name, "RTMAX", 5) == 0)
+		return parse_real_time(name, text, out, err);
+	return reject_signal(text, err);
+}
+
+/* Without the lock: a hook of create or start may call it. */
+static int signal_init(const struct state *s, int number, struct cj_error *err)
+{
+	auto_fd int pidfd = state_open_init(s, err);
+
+	if (pidfd < 0)
+		return pidfd;
+	if (sys_pidfd_send_signal(pidfd, number) == 0)
+		return 0;
+	if (errno == ESRCH)
+		return state_reject_stopped(s, err);
+	return cj_fail(err, errno, "send signal %d to the container '%s'", number, s->id);
+}
+
+/* By the cgroup, also when init has died and others live, in a shared pid namespace. */
+static int signal_all(const struct state *s, int number, struct cj_error *err)
+{
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	if (container_cgroup_open(&s->record.cgroup, &cgroup, err) < 0)
+		return -err->code;
+	if (cgroup.dir_fd < 0) /* no cgroup: what init is not the parent of can't be found */
+		return signal_init(s, number, err);
+	if (!container_cgroup_is_populated(&cgroup))
+		return state_reject_stopped(s, err);
+	return container_cgroup_kill(&cgroup, number, err);
+}
+
+int container_kill(struct oci_call *call, struct cj_error *err)
+{
+	const struct oci_options *o = call->options;
+	auto_state struct state s = STATE_NULL;
+	int number = SIGTERM;
+
+	if (o->operands.count > 0 && container_signal_parse(o->operands.items[0], &number, err) < 0)
+		return -err->code;
+	if (state_open(o, false, call->arena, &s, err) < 0)
+		return -err->code;
+	return o->all ? signal_all(&s, number, err) : signal_init(&s, number, err);
+}
+
+/* --- delete ----------------------------------------------------------------------------------- */
+
+#define END_WAIT_MS 10000 /* a process that can't be killed sits in the kernel */
+
+/* Zombies count as ended: their parent is the engine. */
+static int end_init(const struct state *s, struct cj_error *err)
+{
+	struct cj_error ended = { 0 };
+	auto_fd int pidfd = state_open_init(s, &ended);
+
+	if (pidfd < 0) {
+		if (ended.code == ESRCH)
+			return 0;
+		*err = ended;
+		return -err->code;
+	}
+	if (sys_pidfd_send_signal(pidfd, SIGKILL) < 0 && errno != ESRCH)
+		return cj_fail(err, errno, "kill the container '%s'", s->id);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	if (poll(&end, 1, END_WAIT_MS) != 1)
+		return cj_fail(err, ETIMEDOUT, "wait for the end of the container '%s'", s->id);
+	return 0;
+}
+
+static int remove_cgroup(const struct state *s, struct cj_error *err)
+{
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	if (container_cgroup_open(&s->record.cgroup, &cgroup, err) < 0)
+		return -err->code;
+	return container_cgroup_remove(&cgroup, err);
+}
+
+/* The container is gone: a failure is a warning, as the specification says. */
+static void run_poststop(const struct oci_options *o, const struct state *s, struct arena *a)
+{
+	struct cj_error failed = { 0 };
+	struct oci_config config;
+
+	if (container_config_stored(s, a, &config, &failed) < 0)
+		oci_log_warning(o, &failed);
+	else
+		container_hooks_run_each(o, &config, OCI_HOOK_POSTSTOP, s, STATE_STOPPED);
+}
+
+/* Who writes it reads the cgroup.  The result must not keep a container from being removed. */
+static void await_result(const struct oci_options *o, const struct state *s)
+{
+	struct cj_error late = { 0 };
+
+	if (state_await_file(s, STATE_RESULT, &late) < 0)
+		oci_log_warning(o, &late);
+}
+
+int container_delete_all(const struct oci_options *o, struct state *s, struct arena *a,
+			 struct cj_error *err)
+{
+	if (!s->is_lost) {
+		if (end_init(s, err) < 0)
+			return -err->code;
+		await_result(o, s);
+		if (remove_cgroup(s, err) < 0 || rdt_remove_recorded(&s->record.rdt, err) < 0)
+			return -err->code;
+		if (s->record.pid > 0) /* hooks of create may have run, also if it was killed */
+			run_poststop(o, s, a);
+	}
+	return state_remove(s, err);
+}
+
+/*
+ * Before the lock: a command that waits for init, or init itself, may be stopped while it has it.
+ * What can't be read or killed here is reported under the lock.
+ */
+static void kill_unlocked(const struct oci_options *o, struct arena *a)
+{
+	struct cj_error later = { 0 };
+	auto_state struct state s = STATE_NULL;
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	if (state_open(o, false, a, &s, &later) < 0)
+		return;
+	auto_fd int pidfd = state_open_init(&s, &later);
+	if (pidfd >= 0)
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+	if (container_cgroup_open(&s.record.cgroup, &cgroup, &later) == 0 && cgroup.dir_fd >= 0)
+		(void)!container_cgroup_kill(&cgroup, SIGKILL, &later);
+}
+
+/* Without --force only what does not run. */
+static int check_status(const struct state *s, struct cj_error *err)
+{
+	enum state_status status = state_status_of(s);
+
+	if (status == STATE_STOPPED || status == STATE_CREATED)
+		return 0;
+	int rc = cj_reject(err, "cannot delete container '%s' that is not stopped: %s", s->id,
+			   state_status_name(status));
+	cj_hint(err, "delete --force kills it");
+	return rc;
+}
+
+int container_delete(struct oci_call *call, struct cj_error *err)
+{
+	const struct oci_options *o = call->options;
+	auto_state struct state s = STATE_NULL;
+
+	if (o->force)
+		kill_unlocked(o, call->arena);
+	int rc = o->force ? state_open_any(o, call->arena, &s, err)
+			  : state_open(o, true, call->arena, &s, err);
+
+	if (rc == -ENOENT && o->force) {
+		*err = (struct cj_error){ 0 };
+		return 0;
+	}
+	if (rc < 0 || (!o->force && check_status(&s, err) < 0))
+		return -err->code;
+	return container_delete_all(o, &s, call->arena, err);
+}
+
+/* --- through the cgroup ---------------------------------------------------------------------- */
+
+void container_target_close(struct container_target *t)
+{
+	container_cgroup_close(&t->cgroup);
+	state_close(&t->state);
+}
+
+int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
+			  struct cj_error *err)
+{
+	int rc = state_open(call->options, is_locked, call->arena, &out->state, err);
+	if (rc < 0)
+		return rc;
+	enum state_status status = state_status_of(&out->state);
+	if (status == STATE_STOPPED)
+		return cj_reject_as(err, ESRCH, "container not running");
+	if (status == STATE_CREATING)
+		return cj_reject_as(err, EBUSY, "container '%s' is not created yet",
+				    call->options->id);
+	return container_cgroup_open(&out->state.record.cgroup, &out->cgroup, err);
+}
+
+int container_pause(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	int rc = container_target_open(call, true, &t, err);
+	return rc < 0 ? rc : container_cgroup_freeze(&t.cgroup, err);
+}
+
+int container_resume(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	int rc = container_target_open(call, true, &t, err);
+	return rc < 0 ? rc : container_cgroup_thaw(&t.cgroup, err);
+}
+
+static int print_json(const pid_t *pids, size_t count, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "print the processes");
+	json_open_array(w);
+	for (size_t i = 0; i < count; i++)
+		json_put_u64(w, (uint64_t)pids[i]);
+	json_close_array(w);
+	return json_print(w, err);
+}
+
+int container_ps(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	pid_t *pids = NULL;
+	size_t count = 0;
+	if (call->options->operands.count > 0)
+		return cj_reject(err, "ps takes no options of ps(1): print the pids and give them "
+				      "to 'ps -p'");
+	int rc = container_target_open(call, false, &t, err);
+	if (rc == 0)
+		rc = container_cgroup_pids(&t.cgroup, call->arena, &pids, &count, err);
+	if (rc < 0)
+		return rc;
+	if (call->options->is_json)
+		return print_json(pids, count, err);
+	(void)printf("PID\n");
+	for (size_t i = 0; i < count; i++)
+		(void)printf("%d\n", (int)pids[i]);
+	return 0;
+}

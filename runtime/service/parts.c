@@ -19,10 +19,14 @@
 
 /* --- what the pool and the zygotes ask for --------------------------------------------------- */
 
-static int connect_worker(struct serve_parts *p, struct worker *worker, struct worker_conn **out,
-			  struct cj_error *err)
+static int spawn(struct serve_parts *p, const struct worker_order *wanted, struct worker_conn **out,
+		 struct cj_error *err)
 {
-	*out = worker_conn_create(p->loop, worker, err);
+	struct worker worker = WORKER_NULL;
+
+	if (spawner_ask(p->spawner, wanted, &worker, err) < 0)
+		return -err->code;
+	*out = worker_conn_create(p->loop, &worker, err);
 	return *out ? 0 : -err->code;
 }
 
@@ -30,29 +34,34 @@ static int spawn_worker(void *context, const char *profile, enum tier tier,
 			struct worker_conn **out, struct cj_error *err)
 {
 	struct serve_parts *p = context;
-	struct worker worker = WORKER_NULL;
-	struct worker_wish wish = { .profile = profile, .tier = tier, .zygote_fd = -1 };
+	struct worker_order wanted = { .profile = profile, .tier = tier, .zygote_fd = -1 };
 
 	if (tier == TIER_INTERPRETER &&
-	    zygotes_ask(&p->zygotes, profile, &wish.zygote_fd) == ZYGOTE_SOON)
+	    zygotes_ask(&p->zygotes, profile, &wanted.zygote_fd) == ZYGOTE_SOON)
 		return cj_fail(err, POOL_NOT_YET, "wait for the zygote");
-	if (spawner_ask(p->spawner, &wish, &worker, err) < 0)
-		return -err->code;
-	return connect_worker(p, &worker, out, err);
+	return spawn(p, &wanted, out, err);
 }
 
 static int spawn_for_job(void *context, const char *profile, struct worker_conn **out,
 			 struct cj_error *err)
 {
 	struct serve_parts *p = context;
-	struct worker worker = WORKER_NULL;
-	struct worker_wish wish = { profile, TIER_INTERPRETER, -1, true };
+	struct worker_order wanted = {
+		.profile = profile, .tier = TIER_INTERPRETER, .zygote_fd = -1, .has_job = true
+	};
 
-	if (zygotes_ask(&p->zygotes, profile, &wish.zygote_fd) != ZYGOTE_READY)
+	if (zygotes_ask(&p->zygotes, profile, &wanted.zygote_fd) != ZYGOTE_READY)
 		return cj_fail(err, POOL_NOT_YET, "fork a zygote");
-	if (spawner_ask(p->spawner, &wish, &worker, err) < 0)
-		return -err->code;
-	return connect_worker(p, &worker, out, err);
+	return spawn(p, &wanted, out, err);
+}
+
+static int spawn_zygote(void *context, const char *profile, struct worker_conn **out,
+			struct cj_error *err)
+{
+	const struct worker_order wanted = { .profile = profile,
+					     .is_zygote = true,
+					     .zygote_fd = -1 };
+	return spawn(context, &wanted, out, err);
 }
 
 static void note_ready(void *context, const char *profile, enum tier tier,
@@ -60,17 +69,6 @@ static void note_ready(void *context, const char *profile, enum tier tier,
 {
 	if (tier == TIER_INTERPRETER && (how->is_of_zygote || how->why[0]))
 		zygotes_child_ready(&((struct serve_parts *)context)->zygotes, profile, how->why);
-}
-
-static int spawn_zygote(void *context, const char *profile, struct worker_conn **out,
-			struct cj_error *err)
-{
-	struct serve_parts *p = context;
-	struct worker worker = WORKER_NULL;
-
-	if (spawner_ask_zygote(p->spawner, profile, &worker, err) < 0)
-		return -err->code;
-	return connect_worker(p, &worker, out, err);
 }
 
 static int take_zygote_socket(void *context, const struct worker_conn *conn, struct cj_error *err)

@@ -54,12 +54,27 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 			   "internal error; the service's log has the reason under this request id" },
 };
 
-static char *finish(struct json_writer *w, size_t *out_size)
+/* The error as a member of an object, which has a "type" unless that is NULL, and a newline. */
+static char *write_error(const char *type, enum api_code code, const char *message,
+			 const char *hint, const char *request_id, size_t *out_size)
 {
+	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
+	if (!w)
+		return NULL;
+	json_open_object(w);
+	if (type)
+		json_member_text(w, "type", type);
+	json_member_object(w, "error");
+	json_member_text(w, "code", api_rows[code].code);
+	json_member_text(w, "message", message ? message : api_rows[code].message);
+	json_member_filled(w, "hint", hint);
+	json_member_text(w, "request_id", request_id);
+	json_close_object(w);
+	json_close_object(w);
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		return NULL;
 	char *copy = malloc(size + 2);
@@ -71,41 +86,14 @@ static char *finish(struct json_writer *w, size_t *out_size)
 	return copy;
 }
 
-static void put_error(struct json_writer *w, enum api_code code, const char *message,
-		      const char *hint, const char *request_id)
-{
-	json_put_key(w, "error");
-	json_open_object(w);
-	json_member_text(w, "code", api_rows[code].code);
-	json_member_text(w, "message", message ? message : api_rows[code].message);
-	json_member_filled(w, "hint", hint);
-	json_member_text(w, "request_id", request_id);
-	json_close_object(w);
-}
-
 char *api_error_text(enum api_code code, const char *message, const char *hint,
 		     const char *request_id, size_t *out_size)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (!w)
-		return NULL;
-	json_open_object(w);
-	put_error(w, code, message, hint, request_id);
-	json_close_object(w);
-	return finish(w, out_size);
+	return write_error(NULL, code, message, hint, request_id, out_size);
 }
 
 char *api_error_line(enum api_code code, const char *message, const char *request_id,
 		     size_t *out_size)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (!w)
-		return NULL;
-	json_open_object(w);
-	json_member_text(w, "type", "error");
-	put_error(w, code, message, NULL, request_id);
-	json_close_object(w);
-	return finish(w, out_size);
+	return write_error("error", code, message, NULL, request_id, out_size);
 }

@@ -89,8 +89,7 @@ void api_list_runs(struct api_call *c)
 
 	if (w) {
 		json_open_object(w);
-		json_put_key(w, "runs");
-		json_open_array(w);
+		json_member_array(w, "runs");
 		for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 			TAILQ_FOREACH(run, &runs->lists[i], link)
 				if (strcmp(run->order.caller, c->account->name) == 0)
@@ -150,8 +149,7 @@ void api_cancel_run(struct api_call *c)
 
 static void put_limits(struct json_writer *w, const struct config *c)
 {
-	json_put_key(w, "limits");
-	json_open_object(w);
+	json_member_object(w, "limits");
 	json_member_u64(w, "memory_bytes", c->memory_bytes);
 	json_put_key(w, "cpus");
 	json_put_milli(w, c->millicpus);
@@ -208,8 +206,7 @@ void api_list_profiles(struct api_call *c)
 		return;
 	}
 	json_open_object(w);
-	json_put_key(w, "profiles");
-	json_open_array(w);
+	json_member_array(w, "profiles");
 	for (size_t i = 0; i < count; i++)
 		if (rights_has_profile(c->account->rights, entries[i].name))
 			put_profile(w, c, &entries[i]);

@@ -113,8 +113,7 @@ void api_list_execs(struct api_call *c)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (w) {
 		json_open_object(w);
-		json_put_key(w, "execs");
-		json_open_array(w);
+		json_member_array(w, "execs");
 		TAILQ_FOREACH(x, &e->execs, link)
 			sessions_json_put_exec(w, x);
 		json_close_array(w);

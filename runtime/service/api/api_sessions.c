@@ -162,8 +162,7 @@ void api_list_sessions(struct api_call *c)
 
 	if (w) {
 		json_open_object(w);
-		json_put_key(w, "sessions");
-		json_open_array(w);
+		json_member_array(w, "sessions");
 		TAILQ_FOREACH(e, &c->api->sessions->entries, link)
 			if (strcmp(e->caller, c->account->name) == 0)
 				sessions_json_put(w, e, &now);

@@ -260,8 +260,7 @@ static void find_reasons(const struct health *h, struct reasons *r)
 
 static void put_probe(struct json_writer *w, const struct health *h)
 {
-	json_put_key(w, "probe");
-	json_open_object(w);
+	json_member_object(w, "probe");
 	json_member_text(w, "profile", h->profile);
 	json_member_text(w, "status", h->has_probed ? h->status : NULL);
 	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
@@ -270,8 +269,7 @@ static void put_probe(struct json_writer *w, const struct health *h)
 
 static void put_pool(struct json_writer *w, const struct pool *p)
 {
-	json_put_key(w, "pool");
-	json_open_array(w);
+	json_member_array(w, "pool");
 	for (size_t i = 0; i < p->count; i++) {
 		json_open_object(w);
 		json_member_text(w, "profile", p->buckets[i].profile);
@@ -296,21 +294,18 @@ static void put_bypass(void *context, const char *profile, const char *why, uint
 
 static void put_bypassed(struct json_writer *w, const struct metrics *m)
 {
-	json_put_key(w, "pool_bypassed");
-	json_open_array(w);
+	json_member_array(w, "pool_bypassed");
 	metrics_list_bypassed(m, w, put_bypass);
 	json_close_array(w);
 }
 
 static void put_load(struct json_writer *w, const struct executions_load *load)
 {
-	json_put_key(w, "queue");
-	json_open_object(w);
+	json_member_object(w, "queue");
 	json_member_u64(w, "depth", load->queued);
 	json_member_u64(w, "max", load->queued_max);
 	json_close_object(w);
-	json_put_key(w, "runs");
-	json_open_object(w);
+	json_member_object(w, "runs");
 	json_member_u64(w, "in_flight", load->running);
 	json_member_u64(w, "max", load->running_max);
 	json_close_object(w);
@@ -320,13 +315,11 @@ static void put_enforcement(struct json_writer *w, const struct health *h)
 {
 	const struct strings *limits = &h->limits;
 
-	json_put_key(w, "limits_by");
-	json_open_object(w);
+	json_member_object(w, "limits_by");
 	for (size_t i = 0; i + 1 < limits->count; i += 2)
 		json_member_text(w, limits->items[i], limits->items[i + 1]);
 	json_close_object(w);
-	json_put_key(w, "audit");
-	json_open_object(w);
+	json_member_object(w, "audit");
 	json_member_bool(w, "on", audit_is_on(h->context.audit));
 	json_member_u64(w, "failures", h->context.audit->failures);
 	json_close_object(w);
@@ -341,8 +334,7 @@ enum readiness health_write(const struct health *h, struct json_writer *w)
 	find_reasons(h, &r);
 	json_open_object(w);
 	json_member_text(w, "status", names[r.worst]);
-	json_put_key(w, "reasons");
-	json_open_array(w);
+	json_member_array(w, "reasons");
 	for (size_t i = 0; i < r.list.count; i++)
 		json_put_string(w, r.list.items[i]);
 	json_close_array(w);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/unix_send.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -204,43 +205,26 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 	return 0;
 }
 
-union descriptor_room {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
-static struct msghdr job_message(struct iovec *byte, union descriptor_room *control)
-{
-	return (struct msghdr){ .msg_iov = byte,
-				.msg_iovlen = 1,
-				.msg_control = control,
-				.msg_controllen = sizeof(*control) };
-}
-
 int job_send(int sock_fd, int memfd, struct cj_error *err)
 {
-	char mark = 0;
-	struct iovec byte = { &mark, 1 };
-	union descriptor_room control = { 0 };
-	const struct msghdr msg = job_message(&byte, &control);
+	const char mark = 0;
+	int code = unix_send(sock_fd, &mark, sizeof(mark), memfd);
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &memfd, sizeof(memfd));
-	ssize_t sent;
-	do
-		sent = sendmsg(sock_fd, &msg, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? cj_fail(err, errno, "send a job to its worker") : 0;
+	return code != 0 ? cj_fail(err, code, "send a job to its worker") : 0;
 }
 
 int job_receive(int sock_fd, struct cj_error *err)
 {
 	char mark = 0;
 	struct iovec byte = { &mark, 1 };
-	union descriptor_room control = { 0 };
-	struct msghdr msg = job_message(&byte, &control);
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &byte,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 	int memfd = -1;
 
 	ssize_t got;

@@ -236,21 +236,25 @@ int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
 	return open_pair(near, out_sock_fd, out_control_fd, false, err);
 }
 
-static int send_order(struct spawner *s, struct order *order, const char *profile, int zygote_fd,
-		      struct worker *out, struct cj_error *err)
+int spawner_ask(struct spawner *s, const struct worker_order *wanted, struct worker *out,
+		struct cj_error *err)
 {
 	const struct step_link link = { s->sock_fd, "the spawner", order_names };
+	struct order order = { .tier = wanted->tier,
+			       .has_job = wanted->has_job,
+			       .is_zygote = wanted->is_zygote };
 	struct worker near = WORKER_NULL;
-	int far[ORDER_FD_COUNT] = { -1, -1, zygote_fd };
+	int far[ORDER_FD_COUNT] = { -1, -1, wanted->zygote_fd };
 
-	if (strlen(profile) >= sizeof(order->profile))
-		return cj_reject(err, "the name of profile '%.32s...' is too long", profile);
-	memcpy(order->profile, profile, strlen(profile) + 1);
+	if (strlen(wanted->profile) >= sizeof(order.profile))
+		return cj_reject(err, "the name of profile '%.32s...' is too long",
+				 wanted->profile);
+	memcpy(order.profile, wanted->profile, strlen(wanted->profile) + 1);
 	/* the keeper of a zygote sends the zygote's socket */
-	int rc = open_pair(&near, &far[ORDER_SOCK], &far[ORDER_CONTROL], order->is_zygote, err);
+	int rc = open_pair(&near, &far[ORDER_SOCK], &far[ORDER_CONTROL], order.is_zygote, err);
 	if (rc == 0)
-		rc = step_tell(&link, STEP_ORDER, order, sizeof(*order), far,
-			       zygote_fd >= 0 ? ORDER_FD_COUNT : ORDER_FD_MIN, err);
+		rc = step_tell(&link, STEP_ORDER, &order, sizeof(order), far,
+			       wanted->zygote_fd >= 0 ? ORDER_FD_COUNT : ORDER_FD_MIN, err);
 	cj_close(&far[ORDER_SOCK]);
 	cj_close(&far[ORDER_CONTROL]);
 	if (rc < 0)
@@ -258,20 +262,6 @@ static int send_order(struct spawner *s, struct order *order, const char *profil
 	else
 		*out = near;
 	return rc;
-}
-
-int spawner_ask(struct spawner *s, const struct worker_wish *wish, struct worker *out,
-		struct cj_error *err)
-{
-	struct order order = { .tier = wish->tier, .has_job = wish->has_job };
-	return send_order(s, &order, wish->profile, wish->zygote_fd, out, err);
-}
-
-int spawner_ask_zygote(struct spawner *s, const char *profile, struct worker *out,
-		       struct cj_error *err)
-{
-	struct order order = { .is_zygote = true };
-	return send_order(s, &order, profile, -1, out, err);
 }
 
 int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err)

@@ -29,9 +29,10 @@ struct spawner {
 /* The arguments of a new worker, or of the keeper of a zygote. */
 struct worker_order {
 	const char *profile;
-	enum tier tier; /* of a worker */
-	int sock_fd, control_fd;
-	int zygote_fd; /* of a worker: the socket of the zygote to fork from; -1: none */
+	bool is_zygote; /* its keeper, and no worker: only the profile and the next two count */
+	int sock_fd, control_fd; /* given by spawner_ask() */
+	enum tier tier;
+	int zygote_fd; /* the socket of the zygote to fork from; -1: none */
 	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
 };
 
@@ -64,24 +65,14 @@ struct worker {
 int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
 		     struct cj_error *err);
 
-/* What worker is wanted. */
-struct worker_wish {
-	const char *profile;
-	enum tier tier;
-	int zygote_fd; /* as in struct worker_order; borrowed */
-	bool has_job;
-};
-
 /*
- * spawner_ask - a worker.  It returns before the worker exists.  The worker's lines report
- * failures; end of file without a result means that it died.
+ * spawner_ask - a worker, or the keeper of a zygote.  Borrows the order.
+ *
+ * It returns before the process exists.  The worker's lines report failures; end of file without a
+ * result means that it died.
  */
-int spawner_ask(struct spawner *s, const struct worker_wish *wish, struct worker *out,
+int spawner_ask(struct spawner *s, const struct worker_order *wanted, struct worker *out,
 		struct cj_error *err);
-
-/* The keeper of a new zygote for `profile`, in the same way; borrows nothing. */
-int spawner_ask_zygote(struct spawner *s, const char *profile, struct worker *out,
-		       struct cj_error *err);
 
 /* Sends the job; the worker does the rest. */
 int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err);

@@ -469,7 +469,7 @@ static void nothing_is_left_behind_by_a_kill_of_any_process(void **state)
 			assert_true(wait_readable(s.pidfd)); /* the server's epoll sees it */
 			struct worker w;
 			struct cj_error err = { 0 };
-			const struct worker_wish cold = { .profile = profile, .zygote_fd = -1 };
+			const struct worker_order cold = { .profile = profile, .zygote_fd = -1 };
 			assert_true(spawner_ask(&s, &cold, &w, &err) < 0);
 		}
 		spawner_end(&s);

@@ -60,7 +60,7 @@ static inline struct worker asked_for(struct spawner *s, const char *name, enum 
 {
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
-	const struct worker_wish wish = { .profile = name, .tier = tier, .zygote_fd = -1 };
+	const struct worker_order wish = { .profile = name, .tier = tier, .zygote_fd = -1 };
 	if (spawner_ask(s, &wish, &w, &err) < 0)
 		fail_msg("%s", err.msg);
 	return w;

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The opener of a gateway.  Acts; the header has the theory of operation. */
-#include "netns/gateway.h"
+/*
+ * Makes a jail's gateway: the network namespace between the jail and the host.
+ *
+ *	supervisor              opener
+ *	clone3 ---------------> keeps the jail's socket and the link, dies with the supervisor
+ *	                        joins the user namespace that owns the jail's network namespace
+ *	                        creates the gateway, and opens sockets in it
+ *	                        enters the jail's network namespace, and opens sockets in it
+ *	<--- opened, sockets -- ends
+ *	reaps the opener
+ *
+ * A process that has joined a user namespace can't leave it, so a process of its own does this.
+ * The sockets keep the gateway alive, and the supervisor works through them: it never enters a
+ * namespace of the jail.
+ */
+#include "netns/network_parts.h"
 
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -106,21 +120,10 @@ int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *
 	return rc < 0 ? rc : open_jail(netns_fd, h, err);
 }
 
-static int tell_opened(const struct step_link *link, const struct network_handles *h,
-		       struct cj_error *err)
-{
-	int fds[SLOT_COUNT];
-	size_t count;
-	const struct gateway_opened opened = {
-		.slots = network_handles_pack(h, fds, &count),
-		.has_ipv6 = h->has_ipv6,
-	};
-	return step_tell(link, GATEWAY_OPENED, &opened, sizeof(opened), fds, count, err);
-}
-
 static int opener_run(int jail_fd, bool has_dns, struct step_link *link, struct cj_error *err)
 {
-	int kept[] = { jail_fd, link->sock_fd };
+	int kept[] = { jail_fd, link->sock_fd }, fds[SLOT_COUNT];
+	size_t count = 0;
 	struct network_handles h;
 	network_handles_init(&h);
 	if (child_reset(kept, 2, err) < 0)
@@ -131,16 +134,11 @@ static int opener_run(int jail_fd, bool has_dns, struct step_link *link, struct 
 	if (netns_fd < 0 || child_die_with_parent(link->sock_fd, err) < 0 ||
 	    open_gateway(has_dns, &h, err) < 0 || open_jail(netns_fd, &h, err) < 0)
 		return -err->code;
-	return tell_opened(link, &h, err);
-}
-
-static void opener_main(int jail_fd, bool has_dns, int sock_fd)
-{
-	struct step_link link = { sock_fd, "the supervisor", gateway_steps };
-	struct cj_error err = { 0 };
-	if (opener_run(jail_fd, has_dns, &link, &err) < 0)
-		step_abort(&link, &err);
-	_exit(0); /* closes the rest */
+	const struct gateway_opened opened = {
+		.slots = network_handles_pack(&h, fds, &count),
+		.has_ipv6 = h.has_ipv6,
+	};
+	return step_tell(link, GATEWAY_OPENED, &opened, sizeof(opened), fds, count, err);
 }
 
 /* --- the supervisor ------------------------------------------------------------------------ */
@@ -169,8 +167,12 @@ int gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err)
 		return -err->code;
 
 	pid_t pid = child_fork(&opener_fd);
-	if (pid == 0)
-		opener_main(h->fds[SLOT_JAIL], has_dns, ends[1]);
+	if (pid == 0) {
+		struct step_link link = { ends[1], "the supervisor", gateway_steps };
+		if (opener_run(h->fds[SLOT_JAIL], has_dns, &link, err) < 0)
+			step_abort(&link, err);
+		_exit(0); /* closes the rest */
+	}
 	int code = errno;
 	cj_close(&ends[1]);
 	int rc = pid < 0 ? cj_fail(err, code, "create the gateway's opener")

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's part: holds a network, serves it, reports.  Acts. */
 #include "netns/network.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
+#include "netns/address/addresses.h"
 #include "netns/firewall/firewall.h"
 #include "netns/network_parts.h"
+#include "netns/relay/forward.h"
+#include "netns/rtnetlink/links.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 #define SERVE_MAX  8  /* events of one call of network_serve() */
 #define REPORT_MAX 64 /* reads of the remaining log at the end */
+
+#define RESOLV_CONF "/etc/resolv.conf"
+#define MTU_HOST    1500
 
 const char *const network_mode_names[NETWORK_MODE_COUNT] = {
 	[NETWORK_NONE] = "none",
@@ -25,7 +33,17 @@ const char *const network_state_names[NETWORK_STATE_COUNT] = {
 	[NETWORK_FAILED] = "failed",
 };
 
-void network_warn(const struct network *n, const char *fmt, ...)
+enum network_source {
+	SOURCE_JAIL_LOG,
+	SOURCE_GATEWAY_LOG,
+	SOURCE_HOSTADDRS, /* an interface of the host got an address */
+	SOURCE_UPLINK,    /* the helper died */
+	SOURCE_FORWARD,
+	SOURCE_RESOLVER
+};
+
+__attribute__((format(printf, 2, 3))) static void warn(const struct network *n, const char *fmt,
+						       ...)
 {
 	char text[UPLINK_WHY_MAX + 128];
 	va_list ap;
@@ -35,7 +53,9 @@ void network_warn(const struct network *n, const char *fmt, ...)
 	n->callbacks.warn(n->callbacks.context, text);
 }
 
-void network_failed(struct network *n, const char *fmt, ...)
+/* Sets NETWORK_FAILED and its reason; a text that is too long is cut. */
+__attribute__((format(printf, 2, 3))) static void set_failed(struct network *n, const char *fmt,
+							     ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -44,18 +64,13 @@ void network_failed(struct network *n, const char *fmt, ...)
 	n->state = NETWORK_FAILED;
 }
 
-static int open_epoll(struct network *n, struct cj_error *err)
-{
-	if (n->epoll_fd < 0)
-		n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return n->epoll_fd < 0 ? cj_fail(err, errno, "create an epoll") : 0;
-}
-
-int network_watch_fd(struct network *n, enum network_source source, int fd, struct cj_error *err)
+static int watch_fd(struct network *n, enum network_source source, int fd, struct cj_error *err)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
-	if (open_epoll(n, err) < 0)
-		return -err->code;
+	if (n->epoll_fd < 0)
+		n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (n->epoll_fd < 0)
+		return cj_fail(err, errno, "create an epoll");
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
 		return cj_fail(err, errno, "watch the network");
 	return 0;
@@ -64,6 +79,90 @@ int network_watch_fd(struct network *n, enum network_source source, int fd, stru
 static void unwatch_fd(struct network *n, int fd)
 {
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
+}
+
+/* Rejected at once, a program need not wait for a timeout. */
+static int reject_unreachable(struct network *n, struct cj_error *err)
+{
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (uplink_kind_of(n->uplink) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
+		return -err->code;
+	return uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
+}
+
+/* --- the handles, and how they travel ---------------------------------------------------- */
+
+void network_handles_init(struct network_handles *h)
+{
+	for (size_t i = 0; i < SLOT_COUNT; i++)
+		h->fds[i] = -1;
+	h->has_ipv6 = false;
+}
+
+void network_handles_fini(struct network_handles *h)
+{
+	for (size_t i = 0; i < SLOT_COUNT; i++)
+		cj_close(&h->fds[i]);
+}
+
+uint32_t network_handles_pack(const struct network_handles *h, int fds[SLOT_COUNT], size_t *out_n)
+{
+	uint32_t slots = 0;
+	*out_n = 0;
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
+		if (h->fds[slot] < 0)
+			continue;
+		slots |= 1u << slot;
+		fds[(*out_n)++] = h->fds[slot];
+	}
+	return slots;
+}
+
+void network_handles_unpack(struct network_handles *h, uint32_t slots, int *fds, size_t n)
+{
+	size_t taken = 0;
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++)
+		if ((slots & (1u << slot)) && taken < n) {
+			cj_close(&h->fds[slot]);
+			h->fds[slot] = take_fd(&fds[taken++]);
+		}
+}
+
+/* --- init's part ----------------------------------------------------------------------- */
+
+static int open_all(const struct network_spec *spec, struct network_handles *h,
+		    struct cj_error *err)
+{
+	if (links_raise_loopback(err) < 0)
+		return -err->code;
+	if (spec->mode == NETWORK_PUBLIC) {
+		/* Any socket tells the opener of the gateway which namespace is the jail's. */
+		h->fds[SLOT_JAIL] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (h->fds[SLOT_JAIL] < 0)
+			return cj_fail(err, errno, "open a socket of the jail's");
+	}
+	for (size_t i = 0; i < spec->nports; i++) {
+		h->fds[SLOT_LISTENERS + i] = forward_listen(spec->ports[i], err);
+		if (h->fds[SLOT_LISTENERS + i] < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int network_open(const struct network_spec *spec, struct network_handles *out, struct cj_error *err)
+{
+	network_handles_init(out);
+	if (open_all(spec, out, err) == 0)
+		return 0;
+	network_handles_fini(out);
+	return -err->code;
+}
+
+int network_allow_ping(unsigned gid, struct cj_error *err)
+{
+	char range[32];
+	(void)snprintf(range, sizeof(range), "%u %u", gid, gid);
+	return fd_put_file(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", range, err);
 }
 
 /* --- its life ------------------------------------------------------------------------ */
@@ -77,7 +176,7 @@ static int build_forward(struct network *n, struct cj_error *err)
 		return -err->code;
 	for (size_t i = 0; i < n->spec->nports; i++)
 		n->handles.fds[SLOT_LISTENERS + i] = -1; /* owned by the forward */
-	return network_watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
+	return watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
 }
 
 int network_create(const struct network_setup *setup, struct network_handles *handles,
@@ -122,6 +221,182 @@ enum network_state network_state(const struct network *n, const char **out_why)
 	return n->state;
 }
 
+/* --- building, up to the start of the uplink ------------------------------------------------
+ *
+ * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
+ * packet is ever unfiltered.  When a build fails, the jail's rules are first changed to refuse
+ * every packet, and they stay; then the uplink is removed, then the gateway.
+ */
+
+static int load_rules(struct network *n, struct cj_error *err)
+{
+	struct firewall_spec spec = {
+		.addresses = addresses_make(n->handles.has_ipv6),
+		.has_dns = n->handles.fds[SLOT_DNS_UDP] >= 0,
+		.is_list = n->spec->nallow > 0,
+		.allowed = n->endpoints->items,
+		.nallowed = n->endpoints->count,
+	};
+	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
+	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the jail's rules");
+	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the gateway's rules");
+	return 0;
+}
+
+static int join_links(struct network *n, struct cj_error *err)
+{
+	const struct links_spec spec = {
+		.addresses = addresses_make(n->handles.has_ipv6),
+		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
+	};
+	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
+			  &spec, err);
+}
+
+static int start_uplink(struct network *n, struct cj_error *err)
+{
+	const struct uplink_spec spec = {
+		.kind = n->spec->uplink,
+		.number = n->number,
+		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
+		.has_ipv6 = n->handles.has_ipv6,
+		.allowed = n->endpoints->items,
+		/* other lists need no rules on the host: jails with them may share a table there */
+		.nallowed = n->endpoints->opens_closed_range ? n->endpoints->count : 0,
+	};
+	if (uplink_start(&spec, &n->uplink, err) < 0)
+		return cj_wrap(err, "start the uplink");
+	if (uplink_kind_of(n->uplink) == UPLINK_HOST && uplink_warning(n->uplink)[0] != '\0')
+		warn(n, NETWORK_DEGRADED "the uplink may not work: %s", uplink_warning(n->uplink));
+	return 0;
+}
+
+static int watch_rules(struct network *n, struct cj_error *err)
+{
+	const int *fds = n->handles.fds;
+	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
+	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
+	    watch_fd(n, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0 ||
+	    watch_fd(n, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err) < 0)
+		return -err->code;
+	return watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err);
+}
+
+/* With an allow list the jail has no DNS: names in queries could carry data out. */
+static int build_public(struct network *n, struct cj_error *err)
+{
+	if (gateway_open(n->spec->nallow == 0, &n->handles, err) < 0)
+		return cj_wrap(err, "make the gateway");
+	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
+		return -err->code;
+	n->is_filtered = true;
+	if (watch_rules(n, err) < 0 || start_uplink(n, err) < 0)
+		return -err->code;
+	return join_links(n, err);
+}
+
+/* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
+static void close_jail(const struct network *n)
+{
+	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (!n->is_filtered)
+		return;
+	(void)!firewall_unreachable(rules_fd, 4, &ignored);
+	(void)!firewall_unreachable(rules_fd, 6, &ignored);
+}
+
+void network_give_up(struct network *n, const struct cj_error *why)
+{
+	close_jail(n);
+	set_failed(n, "%s%s%s%s", why->msg, why->hint[0] ? " (" : "", why->hint,
+		   why->hint[0] ? ")" : "");
+	warn(n, NETWORK_DEGRADED "the jail has none: %s", n->why);
+	n->is_building = false;
+	n->is_filtered = false;
+	uplink_stop(&n->uplink);
+	resolver_destroy(&n->resolver);
+	hostaddrs_close(&n->hostaddrs);
+	for (size_t i = 0; i < SLOT_LISTENERS; i++)
+		cj_close(&n->handles.fds[i]);
+}
+
+/* A kernel without nf_tables or veth can't enforce the rules: then the jail has no network. */
+int network_build(struct network *n, struct cj_error *err)
+{
+	if (n->spec->mode != NETWORK_PUBLIC || n->is_building || n->state != NETWORK_UNUSED)
+		return 0;
+	if (build_public(n, err) == 0) {
+		n->is_building = true;
+		return 0;
+	}
+	if (err->code != EOPNOTSUPP)
+		return -err->code;
+	network_give_up(n, err);
+	return 0;
+}
+
+/* --- from the uplink on ----------------------------------------------------------------- */
+
+/* Without a way out DNS is of no use: then the sockets are closed, and port 53 answers nothing. */
+static int build_resolver(struct network *n, struct cj_error *err)
+{
+	int *udp_fd = &n->handles.fds[SLOT_DNS_UDP], *tcp_fd = &n->handles.fds[SLOT_DNS_TCP];
+	if (*udp_fd < 0 || uplink_kind_of(n->uplink) == UPLINK_NONE) {
+		cj_close(udp_fd);
+		cj_close(tcp_fd);
+		return 0;
+	}
+	if (resolver_create(*udp_fd, *tcp_fd, RESOLV_CONF, &n->resolver, err) < 0)
+		return -err->code;
+	*udp_fd = *tcp_fd = -1; /* owned by the resolver */
+	return watch_fd(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
+}
+
+static int settle(struct network *n, struct cj_error *err)
+{
+	n->state = NETWORK_READY;
+	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE) {
+		set_failed(n, "nothing leads out of the jail: %s", uplink_why(n->uplink));
+		warn(n, NETWORK_DEGRADED "%s", n->why);
+	}
+	if (reject_unreachable(n, err) < 0)
+		return -err->code;
+	int uplink_end_fd = uplink_fd(n->uplink);
+	if (uplink_end_fd >= 0 && watch_fd(n, SOURCE_UPLINK, uplink_end_fd, err) < 0)
+		return -err->code;
+	if (build_resolver(n, err) < 0)
+		return -err->code;
+	n->is_building = false;
+	return 0;
+}
+
+int network_await(struct network *n, struct cj_error *err)
+{
+	if (!n->is_building)
+		return 0;
+	if (uplink_await(n->uplink, err) < 0)
+		return cj_wrap(err, "wait for the uplink");
+	return settle(n, err);
+}
+
+int network_proceed(struct network *n, struct cj_error *err)
+{
+	if (!n->is_building)
+		return 0;
+	bool is_decided = false;
+	if (uplink_proceed(n->uplink, &is_decided, err) < 0)
+		return cj_wrap(err, "wait for the uplink");
+	return is_decided ? settle(n, err) : 0;
+}
+
+bool network_is_building(const struct network *n)
+{
+	return n->is_building;
+}
+
 /* --- serving ------------------------------------------------------------------------- */
 
 /* Returns how many messages there were.  Errors are ignored: the counters have all denials. */
@@ -130,20 +405,6 @@ static int receive_denials(struct network *n, int log_fd)
 	struct cj_error ignored;
 	return denials_receive(log_fd, &n->denials, n->callbacks.denied, n->callbacks.context,
 			       &ignored);
-}
-
-static int on_jail_log(struct network *n, struct cj_error *err)
-{
-	(void)err;
-	(void)receive_denials(n, n->handles.fds[SLOT_JAIL_LOG]);
-	return 0;
-}
-
-static int on_gateway_log(struct network *n, struct cj_error *err)
-{
-	(void)err;
-	(void)receive_denials(n, n->handles.fds[SLOT_GATEWAY_LOG]);
-	return 0;
 }
 
 static int close_new_addresses(struct network *n, struct cj_error *err)
@@ -167,52 +428,49 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	if (close_new_addresses(n, err) == 0)
 		return 0;
 	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
-	network_failed(n, "nothing new leads out of the jail's network any more: %s", err->msg);
-	network_warn(n, "%s", n->why);
+	set_failed(n, "nothing new leads out of the jail's network any more: %s", err->msg);
+	warn(n, "%s", n->why);
 	*err = (struct cj_error){ 0 };
 	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
 							  : firewall_unreachable(rules_fd, 6, err);
-}
-
-int network_reject_unreachable(struct network *n, struct cj_error *err)
-{
-	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
-	if (uplink_kind_of(n->uplink) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
-		return -err->code;
-	return uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
 }
 
 static void lose_uplink(struct network *n)
 {
 	unwatch_fd(n, uplink_fd(n->uplink));
 	uplink_lost(n->uplink);
-	network_failed(n, "nothing leads out of the jail's network any more: %s",
-		       uplink_why(n->uplink));
-	network_warn(n, "%s", n->why);
+	set_failed(n, "nothing leads out of the jail's network any more: %s",
+		   uplink_why(n->uplink));
+	warn(n, "%s", n->why);
 }
 
 static int on_uplink(struct network *n, struct cj_error *err)
 {
 	lose_uplink(n);
 	resolver_destroy(&n->resolver);
-	return network_reject_unreachable(n, err);
+	return reject_unreachable(n, err);
 }
 
-static int on_forward(struct network *n, struct cj_error *err)
+static int serve_source(struct network *n, enum network_source source, struct cj_error *err)
 {
-	return forward_serve(n->forward, err);
+	switch (source) {
+	case SOURCE_JAIL_LOG:
+		(void)receive_denials(n, n->handles.fds[SLOT_JAIL_LOG]);
+		return 0;
+	case SOURCE_GATEWAY_LOG:
+		(void)receive_denials(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+		return 0;
+	case SOURCE_HOSTADDRS:
+		return on_hostaddrs(n, err);
+	case SOURCE_UPLINK:
+		return on_uplink(n, err);
+	case SOURCE_FORWARD:
+		return forward_serve(n->forward, err);
+	case SOURCE_RESOLVER: /* the uplink's end may have destroyed it */
+		return n->resolver ? resolver_serve(n->resolver, err) : 0;
+	}
+	return 0;
 }
-
-static int on_resolver(struct network *n, struct cj_error *err)
-{
-	return n->resolver ? resolver_serve(n->resolver, err) : 0;
-}
-
-static int (*const handlers[SOURCE_COUNT])(struct network *n, struct cj_error *err) = {
-	[SOURCE_JAIL_LOG] = on_jail_log,   [SOURCE_GATEWAY_LOG] = on_gateway_log,
-	[SOURCE_HOSTADDRS] = on_hostaddrs, [SOURCE_UPLINK] = on_uplink,
-	[SOURCE_FORWARD] = on_forward,     [SOURCE_RESOLVER] = on_resolver,
-};
 
 int network_fd(const struct network *n)
 {
@@ -226,7 +484,7 @@ int network_serve(struct network *n, struct cj_error *err)
 	if (count < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for the network");
 	for (int i = 0; i < count; i++)
-		if (handlers[events[i].data.u32](n, err) < 0)
+		if (serve_source(n, events[i].data.u32, err) < 0)
 			return -err->code;
 	return 0;
 }
@@ -270,7 +528,7 @@ const struct denials *network_report(struct network *n)
 	if (n->uplink && !n->is_building && uplink_is_ending(n->uplink))
 		lose_uplink(n);
 	if (count_denials(n, &err) < 0)
-		network_warn(n, "the count of denied packets may be too low: %s", err.msg);
+		warn(n, "the count of denied packets may be too low: %s", err.msg);
 	return &n->denials;
 }
 

@@ -10,7 +10,7 @@
  *	init        network_open     brings `lo` up; a socket of the jail's namespace, and the
  *	                             listeners of --connect tcp:
  *	supervisor  network_create   takes them; serves the listeners
- *	            network_build    opens the gateway (gateway.h), loads rules, then makes links,
+ *	            network_build    opens the gateway (gateway.c), loads rules, then makes links,
  *	                             then starts the uplink
  *	            network_await    waits until the uplink is ready
  *	            network_proceed  looks whether it is ready, for a loop that also does other work

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network_parts - what a network holds; private to network.c and network_build.c.
+ * network_parts - what a network holds, and the opener of its gateway; for netns/ only, tests, and
+ * `cejail doctor`.
  */
 #pragma once
 
-#include "netns/relay/resolver.h"
-#include "netns/relay/forward.h"
 #include "netns/network.h"
+#include "netns/relay/forward.h"
+#include "netns/relay/resolver.h"
 #include "netns/rtnetlink/hostaddrs.h"
-
-enum network_source {
-	SOURCE_JAIL_LOG,
-	SOURCE_GATEWAY_LOG,
-	SOURCE_HOSTADDRS, /* an interface of the host got an address */
-	SOURCE_UPLINK,    /* the helper died */
-	SOURCE_FORWARD,
-	SOURCE_RESOLVER,
-	SOURCE_COUNT
-};
 
 struct network {
 	const struct network_spec *spec; /* borrowed, as are the endpoints */
@@ -37,13 +28,22 @@ struct network {
 	struct denials denials;
 };
 
-void network_warn(const struct network *n, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* --- gateway.c ---------------------------------------------------------------------------- */
 
-/* Sets NETWORK_FAILED and its reason; a text that is too long is cut. */
-void network_failed(struct network *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * gateway_open - fill the gateway's and the jail's slots of *h, and h->has_ipv6.
+ *
+ * h->fds[SLOT_JAIL] is a socket of the jail's namespace; it is closed on success.
+ * Must not: be called before the id maps are written.
+ * Fails:    with the opener's error; *h is as it was.  The opener is reaped in any case.
+ * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), network_namespaces(7).
+ */
+int gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err);
 
-int network_watch_fd(struct network *n, enum network_source source, int fd, struct cj_error *err);
-
-/* Rejected at once, a program need not wait for a timeout. */
-int network_reject_unreachable(struct network *n, struct cj_error *err);
+/*
+ * gateway_open_here - the opener's part alone, for a trial.
+ *
+ * Runs in: a process with every capability over the user namespace that owns the namespace of
+ * SLOT_JAIL; it is in that network namespace afterwards.  On failure *h may have some sockets.
+ */
+int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *err);

@@ -198,8 +198,8 @@ size_t resolver_refusal(const uint8_t *message, size_t size,
 	return is_query ? answer_with(message, size, RCODE_REFUSED, out) : 0;
 }
 
-/* --- resolv.conf(5), read as the C library reads it: the keyword is at the start of the line, and a
- * blank, '#' or ';' ends the address --- */
+/* --- resolv.conf(5), read as the C library reads it: the keyword is at the start of the line, and
+ * a blank, '#' or ';' ends the address --- */
 
 #define BLANKS " \t\r\v\f"
 

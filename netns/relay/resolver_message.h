@@ -32,8 +32,8 @@ size_t resolver_make_plain(uint8_t *message, size_t size);
  */
 int resolver_stream(uint8_t *bytes, size_t *size, size_t *out_passed);
 
-/* Whether `answer` is an answer to `query` (which passed).  It needs the same id and question (RFC 5452
- * 9.1); an error may lack the question. */
+/* Whether `answer` is an answer to `query` (which passed).  It needs the same id and question (RFC
+ * 5452 9.1); an error may lack the question. */
 bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size);
 
 /* "The server failed" (RFC 1035 4.1.1 RCODE 2) as the answer to `query` (which passed).  Returns

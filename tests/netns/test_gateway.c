@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gateway: the opener makes one more namespace, hands out sockets of both, and always ends. */
-#include "netns/gateway.h"
+#include "netns/network_parts.h"
 
 #include <errno.h>
 #include <linux/nsfs.h>

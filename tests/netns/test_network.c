@@ -12,7 +12,6 @@
 #include "netns/relay/resolver.h"
 #include "netns/firewall/firewall.h"
 #include "netns/relay/forward.h"
-#include "netns/gateway.h"
 #include "netns/network_parts.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"

@@ -10,7 +10,7 @@
 #include <linux/seccomp.h>
 #include <string.h>
 
-#include "netns/gateway.h"
+#include "netns/network_parts.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "tests/jail/whole_jail.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail's /dev.  Acts. */
-#include "rootfs/devices.h"
+/* The jail's /dev. */
+#include "rootfs/rootfs_parts.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
@@ -35,20 +33,13 @@ _Static_assert(DEVICE_COUNT == DEVICES_MAX, "a descriptor for every device");
  * only mounts without nodev. */
 #define DEVICE_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
 
-bool device_is(int fd, unsigned major_number, unsigned minor_number)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
-	       st.st_rdev == makedev(major_number, minor_number);
-}
-
 static int open_device(size_t i, int dev_fd, struct cj_error *err)
 {
 	auto_fd int fd = sys_openat2(dev_fd, devices[i].name, O_PATH | O_NOFOLLOW, 0,
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", devices[i].path);
-	if (!device_is(fd, devices[i].major_number, devices[i].minor_number))
+	if (!mounts_is_device(fd, devices[i].major_number, devices[i].minor_number))
 		return cj_reject(err, "'%s' is not the device %u:%u", devices[i].path,
 				 devices[i].major_number, devices[i].minor_number);
 	return mounts_clone(fd, "", DEVICE_ATTRS, devices[i].path, err);
@@ -82,9 +73,8 @@ int devices_add_places(const struct device_sources *sources, int skeleton_fd, st
 	for (size_t i = 0; i < DEVICE_COUNT; i++) {
 		if (sources->fds[i] < 0)
 			continue;
-		int rc = skeleton_add_place(skeleton_fd, devices[i].path + 1, false, err);
-		if (rc < 0)
-			return rc;
+		if (skeleton_add_place(skeleton_fd, devices[i].path + 1, false, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -95,19 +85,11 @@ int devices_add_places(const struct device_sources *sources, int skeleton_fd, st
  */
 #define TERMINALS_MAX "16"
 
-static int attach_terminals(int dev_fd, struct cj_error *err)
-{
-	static const struct mounts_option options[] = {
-		{ "ptmxmode", "0666" },
-		{ "mode", "0620" },
-		{ "max", TERMINALS_MAX },
-	};
-	auto_fd int pts_fd = mounts_create("devpts", options, sizeof(options) / sizeof(options[0]),
-					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-	if (pts_fd < 0)
-		return pts_fd;
-	return mounts_attach_in(pts_fd, dev_fd, "pts", "/dev/pts", err);
-}
+static const struct mounts_option terminal_options[] = {
+	{ "ptmxmode", "0666" },
+	{ "mode", "0620" },
+	{ "max", TERMINALS_MAX },
+};
 
 int devices_attach(const struct device_sources *sources, int root_fd, struct cj_error *err)
 {
@@ -117,10 +99,12 @@ int devices_attach(const struct device_sources *sources, int root_fd, struct cj_
 	for (size_t i = 0; i < DEVICE_COUNT; i++) {
 		if (sources->fds[i] < 0)
 			continue;
-		int rc = mounts_attach_in(sources->fds[i], dev_fd, devices[i].name, devices[i].path,
-					  err);
-		if (rc < 0)
-			return rc;
+		if (mounts_attach_in(sources->fds[i], dev_fd, devices[i].name, devices[i].path,
+				     err) < 0)
+			return -err->code;
 	}
-	return attach_terminals(dev_fd, err);
+	auto_fd int pts_fd = mounts_create("devpts", terminal_options,
+					   sizeof(terminal_options) / sizeof(terminal_options[0]),
+					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+	return pts_fd < 0 ? pts_fd : mounts_attach_in(pts_fd, dev_fd, "pts", "/dev/pts", err);
 }

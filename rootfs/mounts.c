@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount API by descriptors.  Acts; decides nothing. */
+/* The mount API by descriptors. */
 #include "rootfs/mounts.h"
 
 #include <assert.h>
@@ -7,12 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
 #define LEVEL_BYTES 2 /* "e ", "w " or "i " before a message: fsopen(2) */
+
+bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == makedev(major_number, minor_number);
+}
 
 int mounts_make_private(struct cj_error *err)
 {
@@ -38,12 +47,6 @@ static int fail_with_log(int context_fd, int code, const char *type, const char 
 	return cj_fail(err, code, "%s a '%s' file system (%s)", doing, type, text + LEVEL_BYTES);
 }
 
-static int set_option(int context_fd, const struct mounts_option *option)
-{
-	unsigned command = option->value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
-	return fsconfig(context_fd, command, option->key, option->value, 0);
-}
-
 int mounts_create(const char *type, const struct mounts_option *options, size_t noptions,
 		  uint64_t attrs, struct cj_error *err)
 {
@@ -51,9 +54,11 @@ int mounts_create(const char *type, const struct mounts_option *options, size_t 
 	if (context_fd < 0)
 		return cj_fail(err, errno, "open a '%s' file system", type);
 
-	for (size_t i = 0; i < noptions; i++)
-		if (set_option(context_fd, &options[i]) < 0)
+	for (size_t i = 0; i < noptions; i++) {
+		unsigned command = options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+		if (fsconfig(context_fd, command, options[i].key, options[i].value, 0) < 0)
 			return fail_with_log(context_fd, errno, type, options[i].key, err);
+	}
 
 	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return fail_with_log(context_fd, errno, type, "create", err);
@@ -153,8 +158,7 @@ static int detach_old_root(struct cj_error *err)
 
 int mounts_pivot(int root_fd, struct cj_error *err)
 {
-	int rc = swap_roots(root_fd, err);
-	return rc < 0 ? rc : detach_old_root(err);
+	return swap_roots(root_fd, err) < 0 ? -err->code : detach_old_root(err);
 }
 
 int mounts_pivot_from_peers(int root_fd, struct cj_error *err)
@@ -162,9 +166,8 @@ int mounts_pivot_from_peers(int root_fd, struct cj_error *err)
 	auto_fd int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (old_fd < 0)
 		return cj_fail(err, errno, "open '/'");
-	int rc = swap_roots(root_fd, err);
-	if (rc < 0)
-		return rc;
+	if (swap_roots(root_fd, err) < 0)
+		return -err->code;
 	/* mount(2) takes "." for the working directory itself, not for what lies on it. */
 	if (fchdir(old_fd) < 0 || mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return cj_fail(err, errno, "make the mounts of the old root private");

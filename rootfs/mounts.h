@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,9 @@
 struct mounts_option {
 	const char *key, *value;
 };
+
+/* True when fd (O_PATH is enough) is the character device of that number. */
+bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number);
 
 /* Stops the propagation of mounts to and from this mount namespace: mount_namespaces(7). */
 int mounts_make_private(struct cj_error *err);

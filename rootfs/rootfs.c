@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens, builds and enters the jail's tree.  Acts.
+ * Opens, builds and enters the jail's tree.
  *
  * Theory of operation.  Kernels before 6.15 attach mounts only beneath mounts of the
  * caller's namespace, and clone and overlay only such mounts.  So a new tree is first
@@ -11,23 +11,22 @@
  */
 #include "rootfs/rootfs.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
-#include "rootfs/devices.h"
-#include "rootfs/host/binds.h"
-#include "rootfs/host/host.h"
-#include "rootfs/host/layers.h"
-#include "rootfs/host/overlays.h"
+#include "rootfs/layers.h"
 #include "rootfs/mounts.h"
-#include "rootfs/proc.h"
-#include "rootfs/scratch.h"
+#include "rootfs/rootfs_parts.h"
 #include "rootfs/skeleton.h"
-#include "rootfs/tmpdirs.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -68,13 +67,6 @@ static struct rootfs_sources *sources_new(void)
 	return s;
 }
 
-static int open_root(const struct rootfs_spec *spec, struct rootfs_sources *s, struct cj_error *err)
-{
-	if (spec->kind == ROOT_HOST)
-		return host_open(&s->host, spec->writable, &s->arena, err);
-	return layers_open(&s->layers, &spec->layers, &s->arena, err);
-}
-
 int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
 			struct cj_error *err)
 {
@@ -83,21 +75,19 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 		return cj_fail(err, ENOMEM, "open the sources of the tree");
 
 	/* Before anything is attached: no mount may propagate to the host's namespace. */
-	int rc = mounts_make_private(err);
-	if (rc < 0)
-		return rc;
+	if (mounts_make_private(err) < 0)
+		return -err->code;
 
 	s->park_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->park_fd < 0)
 		return cj_fail(err, errno, "open '/dev'");
-	rc = devices_open(&s->devices, s->park_fd, spec->tty, err);
-	if (rc == 0)
-		rc = open_root(spec, s, err);
-	if (rc == 0)
-		rc = binds_open(&s->binds, spec, &s->layers, &s->arena, err);
-	if (rc < 0)
-		return rc;
-
+	int rc = devices_open(&s->devices, s->park_fd, spec->tty, err);
+	if (rc == 0 && spec->kind == ROOT_HOST)
+		rc = host_open(&s->host, spec->writable, &s->arena, err);
+	else if (rc == 0)
+		rc = layers_open(&s->layers, &spec->layers, &s->arena, err);
+	if (rc < 0 || binds_open(&s->binds, spec, &s->layers, &s->arena, err) < 0)
+		return -err->code;
 	*out = take_ptr(s);
 	return 0;
 }
@@ -105,7 +95,7 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec *spec, int *fds,
 			size_t count, struct cj_error *err)
 {
-	return overlays_adopt(&sources->binds, spec, fds, count, err);
+	return binds_adopt_lowers(&sources->binds, spec, fds, count, err);
 }
 
 static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sources *s,
@@ -115,14 +105,12 @@ static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sou
 	if (skeleton_fd < 0)
 		return skeleton_fd;
 
-	int rc = devices_add_places(&s->devices, skeleton_fd, err);
-	if (rc == 0)
-		rc = host_add_places(&s->host, skeleton_fd, err);
-	if (rc == 0)
-		rc = binds_add_places(&s->binds, spec, skeleton_fd, err);
-	if (rc == 0)
-		rc = mounts_attach(skeleton_fd, s->park_fd, "skeleton", err);
-	return rc < 0 ? rc : take_fd(&skeleton_fd);
+	if (devices_add_places(&s->devices, skeleton_fd, err) < 0 ||
+	    host_add_places(&s->host, skeleton_fd, err) < 0 ||
+	    binds_add_places(&s->binds, spec, skeleton_fd, err) < 0 ||
+	    mounts_attach(skeleton_fd, s->park_fd, "skeleton", err) < 0)
+		return -err->code;
+	return take_fd(&skeleton_fd);
 }
 
 static int open_scratch_dir(int scratch_fd, const char *name, struct cj_error *err)
@@ -160,14 +148,15 @@ static int make_root(const struct rootfs_spec *spec, const struct rootfs_sources
 	auto_fd int root_fd = join(&overlay, scratch_fd, upper, SCRATCH_ROOT_WORK, err);
 	if (root_fd < 0)
 		return root_fd;
-	int rc = mounts_attach(root_fd, s->park_fd, "root", err);
-	return rc < 0 ? rc : take_fd(&root_fd);
+	if (mounts_attach(root_fd, s->park_fd, "root", err) < 0)
+		return -err->code;
+	return take_fd(&root_fd);
 }
 
 /* /usr was opened as a plain directory: put the overlay over it in its place. */
 static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error *err)
 {
-	struct host_entry *usr = host_usr(&s->host);
+	struct host_entry *usr = &s->host.entries[0];
 	struct overlay overlay = { .name = "/usr", .top_fd = usr->fd };
 	int fd = join(&overlay, scratch_fd, SCRATCH_USR_UPPER, SCRATCH_USR_WORK, err);
 	if (fd < 0)
@@ -177,26 +166,35 @@ static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error
 	return 0;
 }
 
+#define PROC_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+
+/* A new procfs of this pid namespace.  The kernel compares it with an existing one: it must not
+ * show what is masked outside (mount_too_revealing), so this comes before the old root is detached.
+ */
+static int attach_proc(int root_fd, struct cj_error *err)
+{
+	auto_fd int proc_fd = mounts_create("proc", NULL, 0, PROC_ATTRS, err);
+	if (proc_fd == -EPERM)
+		return cj_hint(err, "parts of the outer /proc are masked, as in a container, so "
+				    "the kernel allows no new one; see 'cejail doctor'");
+	if (proc_fd < 0)
+		return proc_fd;
+	return mounts_attach_at(proc_fd, root_fd, "/proc", err);
+}
+
 static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, int scratch_fd,
 		      int root_fd, struct cj_error *err)
 {
-	int rc = 0;
-	if (spec->kind == ROOT_HOST && spec->writable)
-		rc = overlay_usr(s, scratch_fd, err);
-	if (rc == 0)
-		rc = host_attach(&s->host, root_fd, err);
-	if (rc == 0)
-		rc = proc_attach(root_fd, err);
-	if (rc == 0)
-		rc = devices_attach(&s->devices, root_fd, err);
-	if (rc == 0)
-		rc = scratch_attach(scratch_fd, spec, root_fd, err);
+	if (spec->kind == ROOT_HOST && spec->writable && overlay_usr(s, scratch_fd, err) < 0)
+		return -err->code;
+	if (host_attach(&s->host, root_fd, err) < 0 || attach_proc(root_fd, err) < 0 ||
+	    devices_attach(&s->devices, root_fd, err) < 0 ||
+	    scratch_attach(scratch_fd, spec, root_fd, err) < 0)
+		return -err->code;
 	/* Last: a bind below /box or /tmp must lie on the scratch, not under it. */
-	if (rc == 0)
-		rc = binds_attach(&s->binds, spec, scratch_fd, root_fd, err);
-	if (rc == 0 && !spec->writable)
-		rc = mounts_restrict(root_fd, MOUNT_ATTR_RDONLY, "/", err);
-	return rc;
+	if (binds_attach(&s->binds, spec, scratch_fd, root_fd, err) < 0)
+		return -err->code;
+	return spec->writable ? 0 : mounts_restrict(root_fd, MOUNT_ATTR_RDONLY, "/", err);
 }
 
 static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struct cj_error *err)
@@ -204,20 +202,16 @@ static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struc
 	auto_fd int scratch_fd = scratch_create(spec, err);
 	if (scratch_fd < 0)
 		return scratch_fd;
-	int rc = mounts_attach(scratch_fd, s->park_fd, "scratch", err);
-	/* Before the root: what is parked after it would lie on top of it. */
-	if (rc == 0)
-		rc = overlays_mount(&s->binds, spec, scratch_fd, s->park_fd, err);
-	if (rc == 0)
-		rc = tmpdirs_make(&s->binds, spec, scratch_fd, err);
-	if (rc < 0)
-		return rc;
+	/* Overlays before the root: what is parked after it would lie on top of it. */
+	if (mounts_attach(scratch_fd, s->park_fd, "scratch", err) < 0 ||
+	    binds_mount_overlays(&s->binds, spec, scratch_fd, s->park_fd, err) < 0 ||
+	    scratch_make_tmpfs(&s->binds, spec, scratch_fd, err) < 0)
+		return -err->code;
 
 	auto_fd int root_fd = make_root(spec, s, scratch_fd, err);
-	if (root_fd < 0)
-		return root_fd;
-	rc = attach_all(spec, s, scratch_fd, root_fd, err);
-	return rc < 0 ? rc : take_fd(&root_fd);
+	if (root_fd < 0 || attach_all(spec, s, scratch_fd, root_fd, err) < 0)
+		return -err->code;
+	return take_fd(&root_fd);
 }
 
 int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources,
@@ -243,14 +237,146 @@ int rootfs_check_entered(struct cj_error *err)
 
 int rootfs_enter(int root_fd, struct cj_error *err)
 {
-	int rc = mounts_pivot(root_fd, err);
-	return rc < 0 ? rc : rootfs_check_entered(err);
+	return mounts_pivot(root_fd, err) < 0 ? -err->code : rootfs_check_entered(err);
+}
+
+/* --- the masks of /proc -------------------------------------------------------- */
+
+/* Settings: readable, because programs read some (cap_last_cap, overcommit, pid_max).  Read-only,
+ * because some belong to the jail's user, and pid_max is writable inside since Linux 6.14. */
+static const char *const read_only_paths[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
+
+/* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes choose
+ * sizes by them.  A path that this kernel does not have is skipped. */
+static const char *const masked_paths[] = {
+	/* where the kernel lies in memory: the first step of most exploits */
+	"kallsyms",
+	"kcore",
+	"iomem",
+	"ioports",
+	"modules",
+	"slabinfo",
+	"vmallocinfo",
+	"timer_list",
+	"timer_stats",
+	"sched_debug",
+	"latency_stats",
+	/* the kernel's log, build and command line: these have contained passwords */
+	"kmsg",
+	"cmdline",
+	"bootconfig",
+	"config.gz",
+	/* other users' keys, by name and number: keyrings(7) */
+	"keys",
+	"key-users",
+	/* the machine's hardware and its use by others */
+	"acpi",
+	"asound",
+	"scsi",
+	"diskstats",
+	"partitions",
+	"interrupts",
+	/* pressure stall information; since Linux 6.6 a write makes the kernel monitor it */
+	"pressure",
+};
+
+/* Opens /proc, a real procfs. */
+static int open_proc(struct cj_error *err)
+{
+	auto_fd int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (proc_fd < 0)
+		return cj_fail(err, errno, "open '/proc'");
+
+	struct statfs fs;
+	if (fstatfs(proc_fd, &fs) < 0)
+		return cj_fail(err, errno, "look at '/proc'");
+	if (fs.f_type != PROC_SUPER_MAGIC)
+		return cj_reject(err, "'/proc' is no procfs");
+	return take_fd(&proc_fd);
+}
+
+/* Checks that /dev/null is the real device: it is bound over files of /proc. */
+static int check_null(struct cj_error *err)
+{
+	auto_fd int null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (null_fd < 0)
+		return cj_fail(err, errno, "open '/dev/null'");
+	if (!mounts_is_device(null_fd, 1, 3))
+		return cj_reject(err, "'/dev/null' is not the device 1:3");
+	return 0;
+}
+
+/* Returns 1 and fills *out, 0 when this kernel has no such path, or an error. */
+static int look(int proc_fd, const char *path, struct stat *out, struct cj_error *err)
+{
+	if (fstatat(proc_fd, path, out, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", path);
+}
+
+static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+	int rc = look(proc_fd, path, &st, err);
+	if (rc <= 0)
+		return rc;
+
+	auto_fd int tree_fd =
+	    mounts_clone(proc_fd, path, PROC_ATTRS | MOUNT_ATTR_RDONLY, path, err);
+	if (tree_fd < 0)
+		return tree_fd;
+	return mounts_attach_in(tree_fd, proc_fd, path, path, err);
+}
+
+/* True for a file that only the host's root may open: that user does not exist in the jail. */
+static bool is_closed(const struct stat *st)
+{
+	return !S_ISDIR(st->st_mode) && (st->st_mode & 0077) == 0 && st->st_uid != geteuid();
+}
+
+/*
+ * By mount(2) and paths, not by descriptor: there are two dozen of these mounts, and this takes
+ * half the time.  Only init has used this tree so far, and open_proc() and check_null() have just
+ * checked both ends.
+ */
+static int mask(int proc_fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+	int rc = look(proc_fd, path, &st, err);
+	if (rc <= 0 || is_closed(&st))
+		return rc < 0 ? rc : 0;
+
+	char target[64];
+	int size = snprintf(target, sizeof(target), "/proc/%s", path);
+	assert(size > 0 && (size_t)size < sizeof(target));
+
+	rc = S_ISDIR(st.st_mode)
+		 ? mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			 "mode=0555,size=4k,nr_inodes=2")
+		 : mount("/dev/null", target, NULL, MS_BIND, NULL);
+	return rc < 0 ? cj_fail(err, errno, "mask '%s'", target) : 0;
 }
 
 int rootfs_mask_proc(struct cj_error *err)
 {
-	return proc_mask(err);
+	auto_fd int proc_fd = open_proc(err);
+	if (proc_fd < 0)
+		return proc_fd;
+	if (check_null(err) < 0)
+		return -err->code;
+
+	for (size_t i = 0; i < sizeof(read_only_paths) / sizeof(read_only_paths[0]); i++) {
+		if (make_read_only(proc_fd, read_only_paths[i], err) < 0)
+			return cj_wrap(err, "make '/proc/%s' read-only", read_only_paths[i]);
+	}
+	for (size_t i = 0; i < sizeof(masked_paths) / sizeof(masked_paths[0]); i++) {
+		if (mask(proc_fd, masked_paths[i], err) < 0)
+			return -err->code;
+	}
+	return 0;
 }
+
+/* --- after that ---------------------------------------------------------------- */
 
 size_t rootfs_count_overlays(const struct rootfs_spec *spec)
 {

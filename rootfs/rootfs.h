@@ -18,10 +18,47 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-#include "rootfs/rootfs_spec.h"
+#include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+
+enum root_kind {
+	ROOT_HOST,   /* this host's /usr, read-only, and a skeleton for the rest */
+	ROOT_LAYERS, /* directories, first in the list on top */
+};
+
+enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_TMPFS };
+
+#define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
+
+/* A host path that the caller shows in the jail. */
+struct bind_spec {
+	enum bind_kind kind;
+	const char *source; /* absolute, no symbolic link in it (plan.c); BIND_TMPFS: none */
+	const char *target; /* absolute, normalised, in the jail */
+};
+
+struct rootfs_spec {
+	enum root_kind kind;
+	struct strings layers; /* ROOT_LAYERS: absolute host paths */
+	bool writable;         /* a temporary upper layer in the scratch */
+	bool noexec_scratch;
+	bool tty; /* the jail has /dev/tty and a controlling terminal */
+	uint64_t scratch_bytes, scratch_inodes;
+	const struct bind_spec *binds;
+	size_t nbinds;
+	const char *python;      /* python3 in the jail: /box gets a home for pip; NULL: none */
+	const char *packages;    /* in that home: ".local/lib/python3.11/site-packages" */
+	const char *hosts;       /* further lines of /etc/hosts; NULL: none */
+	const char *resolv_conf; /* all of /etc/resolv.conf; NULL: empty */
+	const char *hostname;    /* for /etc/hosts; set in the uts namespace by init */
+	uid_t uid;               /* the jail's user, inside ids */
+	gid_t gid;
+};
 
 /* Descriptors of detached trees, one per host path; -1 where not used.  Lives in init only. */
 struct rootfs_sources;
@@ -61,8 +98,8 @@ int rootfs_enter(int root_fd, struct cj_error *err);
 /* The check alone, after another way in. */
 int rootfs_check_entered(struct cj_error *err);
 
-/* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is
- * masked. */
+/* After rootfs_enter and the sysctls that init writes: makes the settings in "/proc" read-only and
+ * masks information about the machine. */
 int rootfs_mask_proc(struct cj_error *err);
 
 /* Descriptors for the supervisor: they outlive init's processes. */

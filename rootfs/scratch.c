@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writable tmpfs.  Acts. */
-#include "rootfs/scratch.h"
+/* The writable tmpfs. */
+#include "rootfs/rootfs_parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -34,8 +35,11 @@ static const struct {
 
 #define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
 
-/* noexec is best-effort: memfd_create(2) gives executable memory in any case. */
-uint64_t scratch_attrs(const struct rootfs_spec *spec)
+#define TMPFS_MODE 01777 /* as of /tmp */
+
+/* The attributes of every mount of it.  noexec is best-effort: memfd_create(2) gives executable
+ * memory in any case. */
+static uint64_t scratch_attrs(const struct rootfs_spec *spec)
 {
 	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 	       (spec->noexec_scratch ? (uint64_t)MOUNT_ATTR_NOEXEC : 0);
@@ -88,10 +92,8 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	if (scratch_fd < 0)
 		return cj_wrap(err, "make the scratch");
 
-	int rc = make_dirs(scratch_fd, spec->writable, err);
-	if (rc == 0 && spec->python)
-		rc = make_python_home(scratch_fd, spec, err);
-	if (rc < 0)
+	if (make_dirs(scratch_fd, spec->writable, err) < 0 ||
+	    (spec->python && make_python_home(scratch_fd, spec, err) < 0))
 		return cj_wrap(err, "fill the scratch");
 	return take_fd(&scratch_fd);
 }
@@ -106,9 +108,32 @@ int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
 						  scratch_attrs(spec), scratch_dirs[i].target, err);
 		if (dir_fd < 0)
 			return dir_fd;
-		int rc = mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err);
-		if (rc < 0)
-			return rc;
+		if (mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+static int make_tmpfs(int scratch_fd, const struct rootfs_spec *spec, size_t number,
+		      struct cj_error *err)
+{
+	char name[32];
+	(void)snprintf(name, sizeof(name), "tmpfs%zu", number);
+	if (mkdirat(scratch_fd, name, TMPFS_MODE) < 0)
+		return cj_fail(err, errno, "make '%s' of the scratch", name);
+	return mounts_clone(scratch_fd, name, scratch_attrs(spec), name, err);
+}
+
+int scratch_make_tmpfs(struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+		       struct cj_error *err)
+{
+	for (size_t i = 0; i < sources->count; i++) {
+		if (spec->binds[i].kind != BIND_TMPFS)
+			continue;
+		int fd = make_tmpfs(scratch_fd, spec, i, err);
+		if (fd < 0)
+			return cj_wrap(err, "--tmpfs '%s'", spec->binds[i].target);
+		sources->items[i].fd = fd;
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generated part of the tree.  Acts, on a tmpfs that no other process can reach yet. */
+/* The generated part of the tree, on a tmpfs that no other process can reach yet. */
 #include "rootfs/skeleton.h"
 
 #include <fcntl.h>
@@ -137,47 +137,39 @@ static int make_text(int skeleton_fd, const char *path, struct cj_error *err, co
 	return skeleton_add_file(skeleton_fd, path, text, (size_t)size, err);
 }
 
-/* The jail's user must have a name (getpwuid(3) in os.path.expanduser, git, ssh, npm). */
-static int make_users(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
-{
-	int rc = make_text(skeleton_fd, "etc/passwd", err,
-			   "root:x:0:0:root:/:/usr/sbin/nologin\n"
-			   "jail:x:%u:%u:jail:/box:/bin/sh\n"
-			   "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-			   (unsigned)spec->uid, (unsigned)spec->gid);
-	if (rc < 0)
-		return rc;
-	return make_text(skeleton_fd, "etc/group", err,
-			 "root:x:0:\n"
-			 "jail:x:%u:\n"
-			 "nogroup:x:65534:\n",
-			 (unsigned)spec->gid);
-}
-
-static int make_network_names(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
+static int make_etc(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	const char *hostname = spec->hostname ? spec->hostname : "jail";
-	int rc = make_text(skeleton_fd, "etc/hostname", err, "%s\n", hostname);
-	if (rc < 0)
-		return rc;
-	rc = make_text(skeleton_fd, "etc/hosts", err,
-		       "127.0.0.1\tlocalhost %s\n"
-		       "::1\tlocalhost ip6-localhost ip6-loopback\n%s",
-		       hostname, spec->hosts ? spec->hosts : "");
-	if (rc < 0)
-		return rc;
-	rc = make_text(skeleton_fd, "etc/nsswitch.conf", err,
-		       "passwd: files\n"
-		       "group: files\n"
-		       "hosts: files dns\n"
-		       "services: files\n"
-		       "protocols: files\n");
-	if (rc < 0)
-		return rc;
+	unsigned uid = spec->uid, gid = spec->gid;
+
+	/* The jail's user must have a name (getpwuid(3) in os.path.expanduser, git, ssh, npm). */
+	if (make_text(skeleton_fd, "etc/passwd", err,
+		      "root:x:0:0:root:/:/usr/sbin/nologin\n"
+		      "jail:x:%u:%u:jail:/box:/bin/sh\n"
+		      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+		      uid, gid) < 0 ||
+	    make_text(skeleton_fd, "etc/group", err,
+		      "root:x:0:\n"
+		      "jail:x:%u:\n"
+		      "nogroup:x:65534:\n",
+		      gid) < 0)
+		return -err->code;
+
+	if (make_text(skeleton_fd, "etc/hostname", err, "%s\n", hostname) < 0 ||
+	    make_text(skeleton_fd, "etc/hosts", err,
+		      "127.0.0.1\tlocalhost %s\n"
+		      "::1\tlocalhost ip6-localhost ip6-loopback\n%s",
+		      hostname, spec->hosts ? spec->hosts : "") < 0 ||
+	    make_text(skeleton_fd, "etc/nsswitch.conf", err,
+		      "passwd: files\n"
+		      "group: files\n"
+		      "hosts: files dns\n"
+		      "services: files\n"
+		      "protocols: files\n") < 0)
+		return -err->code;
 	/* Without it getaddrinfo(3) uses only the first line of a name: host.conf(5) */
-	rc = make_text(skeleton_fd, "etc/host.conf", err, "multi on\n");
-	if (rc < 0)
-		return rc;
+	if (make_text(skeleton_fd, "etc/host.conf", err, "multi on\n") < 0)
+		return -err->code;
 	/* Empty, not absent: an image's own must not show through.  resolv.conf(5) then means
 	 * the local machine, which refuses at once. */
 	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s",
@@ -201,22 +193,17 @@ static int make_pth(int skeleton_fd, struct cj_error *err)
 static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
-		int rc = skeleton_add_place(skeleton_fd, common_dirs[i], true, err);
-		if (rc < 0)
-			return rc;
+		if (skeleton_add_place(skeleton_fd, common_dirs[i], true, err) < 0)
+			return -err->code;
 	}
 	for (size_t i = 0; i < COMMON_LINKS; i++) {
-		int rc = skeleton_add_link(skeleton_fd, common_links[i].path,
-					   common_links[i].target, err);
-		if (rc < 0)
-			return rc;
+		if (skeleton_add_link(skeleton_fd, common_links[i].path, common_links[i].target,
+				      err) < 0)
+			return -err->code;
 	}
-	int rc = spec->python ? make_pth(skeleton_fd, err) : 0;
-	if (rc == 0)
-		rc = make_users(skeleton_fd, spec, err);
-	if (rc < 0)
-		return rc;
-	return make_network_names(skeleton_fd, spec, err);
+	if (spec->python && make_pth(skeleton_fd, err) < 0)
+		return -err->code;
+	return make_etc(skeleton_fd, spec, err);
 }
 
 int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err)
@@ -227,8 +214,7 @@ int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err)
 	if (skeleton_fd < 0)
 		return cj_wrap(err, "make the skeleton");
 
-	int rc = fill(skeleton_fd, spec, err);
-	if (rc < 0)
+	if (fill(skeleton_fd, spec, err) < 0)
 		return cj_wrap(err, "fill the skeleton");
 	return take_fd(&skeleton_fd);
 }

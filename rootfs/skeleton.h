@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rootfs/rootfs_spec.h"
+#include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 
 /* Python executes it when it starts: a link in the directory of the user's packages leads here. */

@@ -5,7 +5,7 @@
 #pragma once
 
 #define IMAGE_NAME_MAX    64
-#define IMAGE_LAYERS_MAX  60            /* LAYERS_MAX of rootfs/host/layers.h */
+#define IMAGE_LAYERS_MAX  60            /* LAYERS_MAX of rootfs/layers.h */
 #define IMAGE_ENTRIES_MAX 1000000u      /* files of all layers together, directories included */
 #define IMAGE_PATH_MAX    4095          /* bytes of an entry's path, and of a link's target */
 #define IMAGE_DEPTH_MAX   256           /* directories in an entry's path */

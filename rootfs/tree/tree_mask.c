@@ -6,7 +6,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "rootfs/devices.h"
 #include "rootfs/mounts.h"
 #include "rootfs/tree/tree_mount.h"
 #include "runtime/base/scope.h"
@@ -25,7 +24,7 @@ int tree_mask_open(struct tree_masks *masks, int dev_fd, struct cj_error *err)
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	if (fd < 0)
 		return cj_fail(err, errno, "open '/dev/null'");
-	if (!device_is(fd, 1, 3))
+	if (!mounts_is_device(fd, 1, 3))
 		return cj_reject(err, "'/dev/null' is not the device 1:3");
 	auto_fd int null_fd = tree_mount_clone(fd, false, "/dev/null", err);
 	if (null_fd < 0)

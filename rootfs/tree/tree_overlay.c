@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rootfs/host/layers.h"
+#include "rootfs/layers.h"
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"
 

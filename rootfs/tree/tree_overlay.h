@@ -3,7 +3,7 @@
  * tree_overlay - overlays whose paths are longer than an option of fsconfig(2) may be.  Acts.
  *
  * The directories of an engine's store have long paths, and an image has many.  Each is opened, and
- * the kernel reads the number of its descriptor: rootfs/host/layers.c.
+ * the kernel reads the number of its descriptor: rootfs/layers.c.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * tree_spec - the plan of a tree that is built on a given root file system: plain data.
  *
- * Where rootfs_spec.h describes a jail of cejail run, this is an ordered list of operations on a
- * root that somebody else made: a hostile one, from which nothing but its files is taken.
+ * Where struct rootfs_spec describes a jail of cejail run, this is an ordered list of operations on
+ * a root that somebody else made: a hostile one, from which nothing but its files is taken.
  */
 #pragma once
 

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cejail-profile(5) lists the public files of the host as rootfs/host/public.c has them:
+# cejail-profile(5) lists the public files of the host as rootfs/host.c has them:
 # tests/documents/test_public_manual.sh [MANUAL]
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
 
 MANUAL=${1:-man/cejail-profile.5}
-TABLE=rootfs/host/public.c
+TABLE=rootfs/host.c
 
-# Of public_paths all below /etc and /var; of public_families "/etc/PREFIX*SUFFIX".
+# Of host_paths all below /etc and /var; of host_families "/etc/PREFIX*SUFFIX".
 in_table() {
 	sed -n 's/^\t"\(\/[ev][^"]*\)",$/\1/p' "$TABLE"
 	sed -n 's/^\t{ "\([^"]*\)", "\([^"]*\)",$/\/etc\/\1*\2/p; s/^\t{ "\([^"]*\)", "\([^"]*\)", {.*/\/etc\/\1*\2/p' "$TABLE"

@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 
-#include "rootfs/devices.h"
+#include "rootfs/rootfs_parts.h"
 
 /* --- places --------------------------------------------------------------------------- */
 
@@ -102,10 +102,10 @@ static void a_device_is_checked_by_number_and_type(void **state)
 	(void)state;
 	int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
 	int zero_fd = open("/dev/zero", O_PATH | O_CLOEXEC);
-	assert_true(device_is(null_fd, 1, 3));
-	assert_false(device_is(null_fd, 1, 5));
-	assert_false(device_is(zero_fd, 1, 3));
-	assert_false(device_is(-1, 1, 3));
+	assert_true(mounts_is_device(null_fd, 1, 3));
+	assert_false(mounts_is_device(null_fd, 1, 5));
+	assert_false(mounts_is_device(zero_fd, 1, 3));
+	assert_false(mounts_is_device(-1, 1, 3));
 	cj_close(&null_fd);
 	cj_close(&zero_fd);
 }

@@ -14,7 +14,7 @@
 #include "runtime/base/sys.h"
 
 #define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-#define OPAQUE  "user.overlay.opaque" /* with the option userxattr: rootfs/host/layers.c */
+#define OPAQUE  "user.overlay.opaque" /* with the option userxattr: rootfs/layers.c */
 
 void image_tree_fini(struct image_tree *t)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Overlays by descriptor.  Acts.
+ * Overlays by descriptor.
  *
  * overlayfs takes its layers as text, and one option holds 255 bytes.  In the directory
  * /proc/self/fd a descriptor's path is its number, so no path is resolved twice and no text
  * needs escaping.  (Options that take descriptors exist since Linux 6.13.)
  */
-#include "rootfs/host/layers.h"
+#include "rootfs/layers.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories of the host, copy on write: what a jail can change, and what it can't. */
-#include "rootfs/host/overlays.h"
+#include "rootfs/rootfs_parts.h"
 
 #include "tests/rootfs/inside.h"
 
@@ -133,7 +133,7 @@ static void a_replaced_directory_is_not_adopted(void **state)
 	int same = open("/usr", O_PATH | O_CLOEXEC), other = open("/usr", O_PATH | O_CLOEXEC);
 	int fds[] = { same, other };
 	struct cj_error err = { 0 };
-	assert_int_equal(overlays_adopt(&sources, &spec, fds, 2, &err), -EINVAL);
+	assert_int_equal(binds_adopt_lowers(&sources, &spec, fds, 2, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "--overlay '/tmp': it was replaced by another directory"));
 	assert_int_equal(items[1].fd, same);
 	assert_true(items[1].is_detached && !items[2].is_detached);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and attaches the host paths of the caller.  Acts. */
-#include "rootfs/host/binds.h"
+/* Opens and attaches the host paths of the caller. */
+#include "rootfs/rootfs_parts.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "rootfs/host/overlays.h"
+#include "rootfs/layers.h"
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
@@ -27,8 +29,8 @@ static const struct {
 	/* Connecting does not write to the file system: only the socket's mode counts, unix(7). */
 	[BIND_SOCKET] = { "--connect", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					   MOUNT_ATTR_NOEXEC },
-	[BIND_TMPFS] = { "--tmpfs", 0 },     /* attributes: tmpdirs.c */
-	[BIND_OVERLAY] = { "--overlay", 0 }, /* attributes: overlays.c */
+	[BIND_TMPFS] = { "--tmpfs", 0 },     /* attributes: scratch.c */
+	[BIND_OVERLAY] = { "--overlay", 0 }, /* attributes: find_attrs() */
 };
 
 static const char *kind_of_file(mode_t mode)
@@ -68,6 +70,21 @@ static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error
 	return rc;
 }
 
+/* The overlay would show what other file systems below the directory cover. */
+static int check_lower(int dir_fd, const char *name, struct cj_error *err)
+{
+	/* Not recursive: the kernel refuses that where a mount we inherited lies below. */
+	auto_fd int tree_fd = sys_open_tree(
+	    dir_fd, "", OPEN_TREE_CLONE | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+	if (tree_fd >= 0)
+		return 0;
+	if (errno != EINVAL)
+		return cj_fail(err, errno, "--overlay '%s': clone its mount", name);
+	int rc = cj_reject(err, "--overlay '%s': other file systems are mounted below it", name);
+	cj_hint(err, "name a directory without mount points below, or use --ro-bind %s", name);
+	return rc;
+}
+
 static int open_source(const struct bind_spec *bind, struct bind_source *out, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
@@ -94,13 +111,12 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", bind->source);
-	int rc = check_type(bind, st.st_mode, err);
-	if (rc < 0)
-		return rc;
+	if (check_type(bind, st.st_mode, err) < 0)
+		return -err->code;
 
 	out->is_dir = S_ISDIR(st.st_mode);
 	if (bind->kind == BIND_OVERLAY) {
-		rc = overlays_check_lower(fd, bind->source, err);
+		int rc = check_lower(fd, bind->source, err);
 		out->fd = rc < 0 ? -1 : take_fd(&fd);
 		return rc;
 	}
@@ -145,12 +161,10 @@ int binds_open(struct bind_sources *out, const struct rootfs_spec *spec,
 
 	for (; out->count < spec->nbinds; out->count++) {
 		const struct bind_spec *bind = &spec->binds[out->count];
-		int rc = check_target(bind, layers, err);
-		if (rc == 0)
-			rc = open_source(bind, &out->items[out->count], err);
-		if (rc < 0) {
+		if (check_target(bind, layers, err) < 0 ||
+		    open_source(bind, &out->items[out->count], err) < 0) {
 			binds_close(out);
-			return rc;
+			return -err->code;
 		}
 	}
 	return 0;
@@ -167,10 +181,9 @@ int binds_add_places(const struct bind_sources *sources, const struct rootfs_spe
 		     int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < sources->count; i++) {
-		int rc = skeleton_add_place(skeleton_fd, spec->binds[i].target + 1,
-					    sources->items[i].is_dir, err);
-		if (rc < 0)
-			return rc;
+		if (skeleton_add_place(skeleton_fd, spec->binds[i].target + 1,
+				       sources->items[i].is_dir, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -248,9 +261,136 @@ int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *s
 						  scratch.st_dev, err);
 		if (place_fd < 0)
 			return place_fd;
-		int rc = mounts_attach(sources->items[i].fd, place_fd, bind->target, err);
-		if (rc < 0)
+		if (mounts_attach(sources->items[i].fd, place_fd, bind->target, err) < 0)
 			return cj_wrap(err, "%s '%s'", bind_kinds[bind->kind].option, bind->source);
+	}
+	return 0;
+}
+
+/* --- overlays -------------------------------------------------------------------- */
+
+/* The supervisor opened the path separately: check that both are the same directory. */
+static int adopt(struct bind_source *source, const char *name, int *fd, struct cj_error *err)
+{
+	struct stat ours, theirs;
+	if (fstat(source->fd, &ours) < 0 || fstat(*fd, &theirs) < 0)
+		return cj_fail(err, errno, "--overlay '%s': look at it", name);
+	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+		return cj_reject(err, "--overlay '%s': it was replaced by another directory", name);
+	cj_close(&source->fd);
+	source->fd = take_fd(fd);
+	source->is_detached = true;
+	return 0;
+}
+
+int binds_adopt_lowers(struct bind_sources *sources, const struct rootfs_spec *spec, int *fds,
+		       size_t count, struct cj_error *err)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < sources->count && used < count; i++) {
+		if (spec->binds[i].kind != BIND_OVERLAY)
+			continue;
+		if (adopt(&sources->items[i], spec->binds[i].source, &fds[used++], err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+/* Files of another user can't be copied up: their owner has no id in this user namespace. */
+static int check_owner(const struct bind_spec *bind, const struct rootfs_spec *spec,
+		       const struct stat *st, struct cj_error *err)
+{
+	if (st->st_uid == spec->uid && st->st_gid == spec->gid)
+		return 0;
+	bool is_group = st->st_uid == spec->uid;
+	int rc = cj_reject(err,
+			   "--overlay '%s': its %s is not the jail's, so nothing in it could "
+			   "be changed",
+			   bind->source, is_group ? "group" : "owner");
+	cj_hint(err,
+		is_group ? "give it your own group (chgrp(1)), or copy it in with --file %s"
+			 : "start cejail as its owner, or copy it in with --file %s",
+		bind->source);
+	return rc;
+}
+
+/* A directory of the scratch, not shown in the jail.  Returns a descriptor. */
+static int make_layer(int scratch_fd, const char *name, mode_t mode, struct cj_error *err)
+{
+	if (mkdirat(scratch_fd, name, mode) < 0)
+		return cj_fail(err, errno, "make '%s' of the scratch", name);
+	int fd = openat(scratch_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "open '%s' of the scratch", name) : fd;
+}
+
+/* The upper directory is the visible root of the overlay: it gets the mode and time of the
+ * lower. */
+static int make_upper(int scratch_fd, const char *name, const struct stat *lower,
+		      struct cj_error *err)
+{
+	auto_fd int fd = make_layer(scratch_fd, name, lower->st_mode & 0777, err);
+	if (fd < 0)
+		return fd;
+	const struct timespec times[2] = { lower->st_atim, lower->st_mtim };
+	if (futimens(fd, times) < 0)
+		return cj_fail(err, errno, "set the time of '%s' of the scratch", name);
+	return take_fd(&fd);
+}
+
+/* The noexec of the lower mount has no effect through an overlay. */
+static int find_attrs(int lower_fd, const struct rootfs_spec *spec, uint64_t *out,
+		      struct cj_error *err)
+{
+	struct statvfs fs;
+	if (fstatvfs(lower_fd, &fs) < 0)
+		return cj_fail(err, errno, "read the mount flags");
+	*out = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	if (spec->noexec_scratch || (fs.f_flag & ST_NOEXEC))
+		*out |= MOUNT_ATTR_NOEXEC;
+	return 0;
+}
+
+/* Returns the overlay of the bind `number` over lower_fd, detached. */
+static int mount_one(const struct rootfs_spec *spec, size_t number, int lower_fd, int scratch_fd,
+		     struct cj_error *err)
+{
+	const struct bind_spec *bind = &spec->binds[number];
+	struct stat st;
+	uint64_t attrs = 0;
+	if (fstat(lower_fd, &st) < 0)
+		return cj_fail(err, errno, "look at it");
+	if (check_owner(bind, spec, &st, err) < 0 || find_attrs(lower_fd, spec, &attrs, err) < 0)
+		return -err->code;
+
+	char upper[48], work[48];
+	(void)snprintf(upper, sizeof(upper), "overlay%zu", number);
+	(void)snprintf(work, sizeof(work), "overlay%zu.work", number);
+	auto_fd int upper_fd = make_upper(scratch_fd, upper, &st, err);
+	auto_fd int work_fd = upper_fd < 0 ? -1 : make_layer(scratch_fd, work, 0700, err);
+	if (work_fd < 0)
+		return -err->code;
+	const struct overlay overlay = {
+		.name = bind->source, .top_fd = lower_fd, .upper_fd = upper_fd, .work_fd = work_fd
+	};
+	return layers_join(&overlay, attrs, err);
+}
+
+int binds_mount_overlays(struct bind_sources *sources, const struct rootfs_spec *spec,
+			 int scratch_fd, int park_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < sources->count; i++) {
+		struct bind_source *source = &sources->items[i];
+		const struct bind_spec *bind = &spec->binds[i];
+		if (bind->kind != BIND_OVERLAY)
+			continue;
+		if (source->is_detached &&
+		    mounts_attach(source->fd, park_fd, bind->source, err) < 0)
+			return -err->code;
+		int fd = mount_one(spec, i, source->fd, scratch_fd, err);
+		if (fd < 0)
+			return fd;
+		cj_close(&source->fd);
+		source->fd = fd;
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's part of the tree.  Acts; only the tables of public.c decide what is shown. */
-#include "rootfs/host/host.h"
+/* The host's part of the tree.  Only the first two tables decide what is shown. */
+#include "rootfs/rootfs_parts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,12 +10,89 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/host/public.h"
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+
+/* clang-format off */
+const char *const host_paths[] = {
+	/* directories, or links into /usr that are made again */
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+
+	/* libraries outside the dynamic loader's built-in directories: ld.so(8) */
+	"/etc/ld.so.cache",
+	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
+	"/etc/alternatives",
+
+	/* public certificates, and the defaults of TLS: Debian's, then Fedora's */
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	"/etc/pki/ca-trust/extracted",
+	"/etc/pki/tls/certs",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/crypto-policies",
+
+	/* local time, most often a link into /usr/share/zoneinfo; its name: tzlocal, R */
+	"/etc/localtime",
+	"/etc/timezone",
+	/* which distribution this is: configure scripts, dpkg-vendor(1), Python's platform */
+	"/etc/os-release",
+	"/etc/lsb-release",
+	"/etc/debian_version",
+	"/etc/dpkg/origins",
+
+	/* getservbyname(3), getprotobyname(3); types of files by their names: Python's mimetypes */
+	"/etc/services",
+	"/etc/protocols",
+	"/etc/mime.types",
+	/* fonts of plots, browsers and converters: fontconfig; matplotlib does not start without */
+	"/etc/fonts",
+	"/etc/matplotlibrc",
+
+	/* catalogues of XML and SGML: document types from /usr/share instead of the network */
+	"/etc/xml",
+	/* macros of manual pages; formats, maps and paths of TeX, which packages generate */
+	"/etc/texmf",
+	"/var/lib/texmf",
+
+	/* languages whose /usr leads here: Maven, Groovy, R, Free Pascal, COBOL, .NET, Haskell */
+	"/etc/maven/m2.conf",
+	"/etc/maven/logging",
+	"/etc/groovy",
+	"/etc/R/ldpaths",
+	"/etc/R/Makeconf",
+	"/etc/R/Renviron",
+	"/etc/R/repositories",
+	"/etc/fpc.cfg",
+	"/etc/gnucobol",
+	"/etc/dotnet",
+	"/var/lib/ghc/package.conf.d",
+};
+
+const struct host_family host_families[] = {
+	/* Java: security providers, virtual machines, defaults of logging and networking */
+	{ "java-", "-openjdk",
+	  { "security", "jvm-amd64.cfg", "jvm-arm64.cfg", "jvm-aarch64.cfg",
+	    "logging.properties", "net.properties" } },
+	/* ImageMagick: programs for other formats, fonts, dithering */
+	{ "ImageMagick-", "",
+	  { "delegates.xml", "type.xml", "type-ghostscript.xml", "type-dejavu.xml",
+	    "type-urw-base35.xml", "thresholds.xml" } },
+	/* Free Pascal: where its units lie; /etc/fpc.cfg leads here */
+	{ "fpc-", ".cfg", { NULL } },
+};
+/* clang-format on */
+
+const size_t host_paths_count = sizeof(host_paths) / sizeof(host_paths[0]);
+const size_t host_families_count = sizeof(host_families) / sizeof(host_families[0]);
 
 /* The copy of a file of one page costs a run less than a mount; that of more pages costs more. */
 #define COPY_BYTES_MAX   (4u << 10)
@@ -41,16 +118,6 @@ static const char *read_link(int dir_fd, const char *name, struct arena *a)
 	return arena_strndup(a, text, (size_t)size);
 }
 
-/* Fills *out from the place `fd`; out->fd is then open. */
-static int open_tree_at(int fd, bool is_lower, struct host_entry *out, struct cj_error *err)
-{
-	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-			   : mounts_clone(fd, "", HOST_ATTRS, out->path, err);
-	if (is_lower && out->fd < 0)
-		return cj_fail(err, errno, "keep '%s'", out->path);
-	return out->fd < 0 ? out->fd : 0;
-}
-
 /* Missing, or behind a link of a distribution that keeps it elsewhere: the jail does not get it. */
 static bool is_absent(int code)
 {
@@ -70,7 +137,7 @@ static bool is_public(mode_t mode)
 	return S_ISLNK(mode) || (mode & wanted) == wanted;
 }
 
-/* May all users pass the directories above `path`?  Root always may.  1: yes; 0: no. */
+/* Returns 1 when all users may pass the directories above `path`, else 0.  Root always may. */
 static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 {
 	const char *below = path + 1, *slash = strchr(below, '/');
@@ -132,14 +199,20 @@ static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct 
 	if (!S_ISDIR(mode) && !S_ISREG(mode))
 		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
 	out->is_dir = S_ISDIR(mode);
-	return out->text ? 0 : open_tree_at(fd, is_lower, out, err);
+	if (out->text)
+		return 0;
+	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			   : mounts_clone(fd, "", HOST_ATTRS, out->path, err);
+	if (is_lower && out->fd < 0)
+		return cj_fail(err, errno, "keep '%s'", out->path);
+	return out->fd < 0 ? out->fd : 0;
 }
 
 /* One path, if this host has it and it is public: a row of the view. */
 static int open_row(struct host_view *view, const char *path, bool is_lower, struct arena *a,
 		    struct cj_error *err)
 {
-	bool is_usr = strcmp(path, public_paths[0]) == 0;
+	bool is_usr = strcmp(path, host_paths[0]) == 0;
 	struct stat st;
 	auto_fd int fd = open_path(view, path);
 	if (fd < 0 && (is_absent(errno) || is_closed(path, errno)) && !is_usr)
@@ -165,7 +238,7 @@ static int open_row(struct host_view *view, const char *path, bool is_lower, str
 
 /* --- the names in /etc ------------------------------------------------------------ */
 
-static bool is_of(const struct public_family *family, const char *name)
+static bool is_of(const struct host_family *family, const char *name)
 {
 	size_t size = strlen(name), prefix = strlen(family->prefix),
 	       suffix = strlen(family->suffix);
@@ -174,7 +247,7 @@ static bool is_of(const struct public_family *family, const char *name)
 }
 
 /* The family's rows at "/etc/NAME". */
-static int open_member(struct host_view *view, const struct public_family *family, const char *name,
+static int open_member(struct host_view *view, const struct host_family *family, const char *name,
 		       struct arena *a, struct cj_error *err)
 {
 	for (size_t i = 0; i == 0 || family->names[i]; i++) {
@@ -225,20 +298,14 @@ static bool name_bits_has(const struct name_bits *set, const char *name)
 	return (set->bits[hash / 64] >> hash % 64 & 1) != 0;
 }
 
-static bool may_have(const struct etc_names *etc, const char *path)
-{
-	return strncmp(path, "/etc/", 5) != 0 || name_bits_has(&etc->present, path + 5);
-}
-
 static int take_name(struct host_view *view, const char *name, struct arena *a,
 		     struct cj_error *err)
 {
-	for (size_t i = 0; i < public_families_count; i++) {
-		if (!is_of(&public_families[i], name))
+	for (size_t i = 0; i < host_families_count; i++) {
+		if (!is_of(&host_families[i], name))
 			continue;
-		int rc = open_member(view, &public_families[i], name, a, err);
-		if (rc < 0)
-			return rc;
+		if (open_member(view, &host_families[i], name, a, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -268,9 +335,8 @@ static int list_etc(struct host_view *view, DIR *dir, struct etc_names *etc, str
 		name_bits_add(&etc->present, entry->d_name);
 		if (entry->d_type == DT_LNK)
 			name_bits_add(&etc->links, entry->d_name);
-		int rc = take_name(view, entry->d_name, a, err);
-		if (rc < 0)
-			return rc;
+		if (take_name(view, entry->d_name, a, err) < 0)
+			return -err->code;
 	}
 }
 
@@ -303,43 +369,30 @@ static int try_link(struct host_view *view, const struct etc_names *etc, int etc
 	return 0;
 }
 
-/* "/usr" first: host_usr(). */
+/* "/usr" first, which must exist. */
 static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
 		     struct cj_error *err)
 {
 	struct etc_names etc = { 0 };
 	auto_dir DIR *dir = NULL;
-	int rc = open_row(view, public_paths[0], usr_is_lower, a, err);
-	if (rc == 0)
-		rc = open_etc(view, &dir, err);
-	if (rc == 0)
-		rc = list_etc(view, dir, &etc, a, err);
+	if (open_row(view, host_paths[0], usr_is_lower, a, err) < 0 ||
+	    open_etc(view, &dir, err) < 0 || list_etc(view, dir, &etc, a, err) < 0)
+		return -err->code;
 	const int etc_fd = dir ? dirfd(dir) : -1;
-	for (size_t i = 1; rc == 0 && i < public_paths_count; i++) {
-		if (!may_have(&etc, public_paths[i]))
+	for (size_t i = 1; i < host_paths_count; i++) {
+		const char *path = host_paths[i];
+		if (strncmp(path, "/etc/", 5) == 0 && !name_bits_has(&etc.present, path + 5))
 			continue;
-		rc = try_link(view, &etc, etc_fd, public_paths[i], a, err);
-		if (rc == 0)
-			rc = open_row(view, public_paths[i], false, a, err);
-		rc = rc < 0 ? rc : 0;
+		int rc = try_link(view, &etc, etc_fd, path, a, err);
+		if (rc < 0 || (rc == 0 && open_row(view, path, false, a, err) < 0))
+			return -err->code;
 	}
-	return rc;
-}
-
-/* The caller's limit of file size also applies to files that init writes. */
-static int find_copy_max(struct host_view *view, struct cj_error *err)
-{
-	struct rlimit file_size;
-	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
-		return cj_fail(err, errno, "get the limit of a file's size");
-	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
-	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
 	return 0;
 }
 
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
 {
-	size_t most = public_paths_count + FAMILY_ROWS_MAX;
+	size_t most = host_paths_count + FAMILY_ROWS_MAX;
 	*view = (struct host_view){ .entries = arena_array(a, most, sizeof(*view->entries)) };
 	if (!view->entries)
 		return cj_fail(err, errno, "list the host's directories");
@@ -348,10 +401,15 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 	if (root_fd < 0)
 		return cj_fail(err, errno, "open '/'");
 
+	/* The caller's limit of file size also applies to files that init writes. */
+	struct rlimit file_size;
+	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
+		return cj_fail(err, errno, "get the limit of a file's size");
+	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
+	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
+
 	view->root_fd = root_fd;
-	int rc = find_copy_max(view, err);
-	if (rc == 0)
-		rc = open_rows(view, usr_is_lower, a, err);
+	int rc = open_rows(view, usr_is_lower, a, err);
 	view->root_fd = -1;
 	if (rc < 0)
 		host_close(view);
@@ -363,11 +421,6 @@ void host_close(struct host_view *view)
 	for (size_t i = 0; i < view->count; i++)
 		cj_close(&view->entries[i].fd);
 	view->count = 0;
-}
-
-struct host_entry *host_usr(struct host_view *view)
-{
-	return &view->entries[0]; /* the first row of public_paths, which host_open insists on */
 }
 
 static int add_entry_place(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
@@ -383,9 +436,8 @@ static int add_entry_place(const struct host_entry *entry, int skeleton_fd, stru
 int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < view->count; i++) {
-		int rc = add_entry_place(&view->entries[i], skeleton_fd, err);
-		if (rc < 0)
-			return rc;
+		if (add_entry_place(&view->entries[i], skeleton_fd, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -411,9 +463,8 @@ int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
 		const struct host_entry *entry = &view->entries[i];
 		if (entry->link || entry->text)
 			continue;
-		int rc = attach_entry(entry, root_fd, etc_fd, err);
-		if (rc < 0)
-			return rc;
+		if (attach_entry(entry, root_fd, etc_fd, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }

@@ -4,8 +4,7 @@
 
 #include <sys/mount.h>
 
-#include "rootfs/host/host.h"
-#include "rootfs/host/public.h"
+#include "rootfs/rootfs_parts.h"
 #include "tests/forked.h"
 
 static void put_file(const char *path, mode_t mode)
@@ -74,7 +73,7 @@ static void look_at_view(void)
 	struct cj_error err = { 0 };
 	int before = open_count();
 	check(host_open(&view, false, &arena, &err) == 0);
-	check(strcmp(host_usr(&view)->path, "/usr") == 0);
+	check(strcmp(view.entries[0].path, "/usr") == 0);
 	check(is_shown(&view, "/etc/matplotlibrc") && is_shown(&view, "/etc/fonts"));
 	check(is_shown(&view, "/etc/fpc.cfg") && is_shown(&view, "/etc/fpc-3.2.2.cfg"));
 	check(count_below(&view, "/etc/java-17-openjdk/") == 2);
@@ -171,16 +170,16 @@ static void no_public_path_is_a_place_for_secrets(void **state)
 		"/etc/ssh/ssh_config",
 		"/var/lib/private/x",
 	};
-	for (size_t i = 0; i < public_paths_count; i++)
+	for (size_t i = 0; i < host_paths_count; i++)
 		for (size_t k = 0; k < sizeof(closed) / sizeof(closed[0]); k++) {
-			size_t size = strlen(public_paths[i]);
-			assert_false(strncmp(closed[k], public_paths[i], size) == 0 &&
+			size_t size = strlen(host_paths[i]);
+			assert_false(strncmp(closed[k], host_paths[i], size) == 0 &&
 				     (closed[k][size] == '/' || closed[k][size] == '\0'));
 		}
-	for (size_t i = 0; i < public_families_count; i++)
-		for (size_t k = 0; public_families[i].names[k]; k++) {
-			assert_string_not_equal(public_families[i].names[k], "management");
-			assert_string_not_equal(public_families[i].names[k], "policy.xml");
+	for (size_t i = 0; i < host_families_count; i++)
+		for (size_t k = 0; host_families[i].names[k]; k++) {
+			assert_string_not_equal(host_families[i].names[k], "management");
+			assert_string_not_equal(host_families[i].names[k], "policy.xml");
 		}
 }
 

@@ -66,12 +66,6 @@ int container_cgroup_join_below(const struct container_cgroup *c, const char *pa
 		      : 0;
 }
 
-static int join_beside(const struct container_cgroup *c, pid_t pid, pid_t init_pid)
-{
-	auto_fd int fd = open_cgroup_of(c, init_pid);
-	return fd < 0 ? fd : cgroup_move(fd, pid);
-}
-
 /* Into the container's cgroup in the scope, where only the manager may move processes. */
 static int attach_by_manager(const struct container_cgroup *c, pid_t pid, struct cj_error *err)
 {
@@ -86,8 +80,10 @@ int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t ini
 	if (c->dir_fd < 0)
 		return 0;
 	int rc = cgroup_move(c->dir_fd, pid);
-	if (rc == -EBUSY && init_pid > 0)
-		rc = join_beside(c, pid, init_pid);
+	if (rc == -EBUSY && init_pid > 0) {
+		auto_fd int fd = open_cgroup_of(c, init_pid);
+		rc = fd < 0 ? fd : cgroup_move(fd, pid);
+	}
 	if (rc == -EACCES && c->record.unit[0] != '\0')
 		return attach_by_manager(c, pid > 0 ? pid : getpid(), err);
 	if (rc == 0)
@@ -106,41 +102,22 @@ static const char *read_text(int dir_fd, const char *file, char *text, size_t si
 	return system_file_read(dir_fd, file, text, size) > 0 ? text : NULL;
 }
 
-static int plan_update(const struct container_cgroup *c, const struct oci_resources *r,
-		       struct arena *a, struct resource_writes *out, struct cj_error *err)
-{
-	char memory_max[64], cpu_max[64];
-	const struct resource_current current = {
-		.memory_max = read_text(c->dir_fd, "memory.max", memory_max, sizeof(memory_max)),
-		.cpu_max = read_text(c->dir_fd, "cpu.max", cpu_max, sizeof(cpu_max)),
-	};
-	return resource_writes_plan(r, &current, a, out, err);
-}
-
-static int update_devices(const struct container_cgroup *c, const struct oci_resources *r,
-			  struct arena *a, struct cj_error *err)
-{
-	struct device_program program;
-	if (r->ndevices == 0)
-		return 0;
-	int rc = device_rules_compile(r->devices, r->ndevices, a, &program, err);
-	if (rc == 0)
-		rc = device_rules_attach(c->dir_fd, &program, err);
-	return rc < 0 ? rc : 0;
-}
-
 int container_cgroup_update(const struct container_cgroup *c, const struct oci_resources *resources,
 			    struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	struct resource_writes writes;
 	int rc = container_cgroup_need(c, "update", err);
-	if (rc == 0)
-		rc = plan_update(c, resources, &a, &writes, err);
-	if (rc == 0)
-		rc = resource_check_usage(c->dir_fd, resources, err);
 	if (rc < 0)
 		return rc;
+	char memory_max[64], cpu_max[64];
+	const struct resource_current current = {
+		.memory_max = read_text(c->dir_fd, "memory.max", memory_max, sizeof(memory_max)),
+		.cpu_max = read_text(c->dir_fd, "cpu.max", cpu_max, sizeof(cpu_max)),
+	};
+	if (resource_writes_plan(resources, &current, &a, &writes, err) < 0 ||
+	    resource_check_usage(c->dir_fd, resources, err) < 0)
+		return -err->code;
 
 	auto_fd int parent_fd = openat(c->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent_fd < 0)
@@ -149,7 +126,13 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 	struct cj_error ignored;
 	(void)resource_enable(parent_fd, c->record.path, &writes, &ignored);
 	rc = resource_apply(c->dir_fd, &writes, err);
-	return rc < 0 ? rc : update_devices(c, resources, &a, err);
+	if (rc < 0 || resources->ndevices == 0)
+		return rc;
+	struct device_program program;
+	rc = device_rules_compile(resources->devices, resources->ndevices, &a, &program, err);
+	if (rc == 0)
+		rc = device_rules_attach(c->dir_fd, &program, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* --- freeze -------------------------------------------------------------------------------- */

@@ -255,10 +255,8 @@ static void write_page_size(struct json_writer *w, int dir_fd, const char *size,
 static void write_huge_pages(struct json_writer *w, int dir_fd)
 {
 	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
-	if (!dir)
-		return;
 	bool is_open = false;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
 		const char *size = e->d_name + strlen("hugetlb.");
 		const char *end = strncmp(e->d_name, "hugetlb.", 8) == 0 ? strchr(size, '.') : NULL;
 		if (!end || strcmp(end, ".current") != 0)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enables controllers and writes limits.  Acts. */
 #include "runtime/container/cgroup/resource_limits.h"
 
 #include <fcntl.h>
@@ -32,20 +31,15 @@ static const struct resource_write *needs(const struct resource_writes *writes, 
 	return NULL;
 }
 
-static bool is_on_v1(const char *controller)
-{
-	struct cgroup_self self;
-	if (cgroup_self_read(0, &self) < 0)
-		return false;
-	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
-		if (strcmp(cgroup_controller_names[i], controller) == 0)
-			return self.on_v1[i];
-	return self.on_v1[CGROUP_MEMORY]; /* the others go with it */
-}
-
 int resource_hint(const char *controller, struct cj_error *err)
 {
-	if (is_on_v1(controller))
+	struct cgroup_self self;
+	bool is_on_v1 = cgroup_self_read(0, &self) == 0 &&
+			self.on_v1[CGROUP_MEMORY]; /* the others go with it */
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (strcmp(cgroup_controller_names[i], controller) == 0)
+			is_on_v1 = self.on_v1[i];
+	if (is_on_v1)
 		return cj_hint(err,
 			       "this host mounts the cgroup v1 controllers: boot with "
 			       "systemd.unified_cgroup_hierarchy=1, ask for no such limit, or use "
@@ -58,23 +52,15 @@ int resource_hint(const char *controller, struct cj_error *err)
 
 /* --- controllers ---------------------------------------------------------------------- */
 
-/* Engines read their counters and update their limits.  The others are enabled for a limit only. */
-static bool is_for_counters(const char *name)
+static int reject_busy(const char *path, const struct resource_write *user, struct cj_error *err)
 {
-	return cgroup_text_has_word("cpuset cpu io memory pids", name);
-}
-
-/* The next word of a list in place; NULL: no more. */
-static char *next_word(char **at)
-{
-	*at += strspn(*at, " \n");
-	if (**at == '\0')
-		return NULL;
-	char *word = *at;
-	*at += strcspn(*at, " \n");
-	if (**at)
-		*(*at)++ = '\0';
-	return word;
+	int rc = cj_reject_as(err, EBUSY,
+			      "linux.resources.%s: '%.200s' contains processes, so that its "
+			      "children get no controller '%s'",
+			      user->field, path, user->controller);
+	(void)cj_hint(err, "see cgroups(7), no internal processes; choose another cgroupsPath, or "
+			   "start cejail-oci in a unit with Delegate=yes");
+	return rc;
 }
 
 static int enable_one(int dir_fd, const char *path, const char *name,
@@ -91,57 +77,30 @@ static int enable_one(int dir_fd, const char *path, const char *name,
 	return rc;
 }
 
-/* The controllers of `available` that are to be enabled, one after the other; NULL: no more. */
-static const char *next_missing(char **at, const char *enabled,
-				const struct resource_writes *writes,
-				const struct resource_write **out_user)
-{
-	for (const char *name; (name = next_word(at)) != NULL;) {
-		*out_user = needs(writes, name);
-		if (!cgroup_text_has_word(enabled, name) && (*out_user || is_for_counters(name)))
-			return name;
-	}
-	return NULL;
-}
-
-/*
- * Only the root of all cgroups may contain processes beside children with controllers.  Any other
- * would become a threaded domain by some controllers, and its children would take no process:
- * cgroups(7), "Thread mode".
- */
-static bool contains_processes(int dir_fd)
-{
-	pid_t pid;
-	return faccessat(dir_fd, "cgroup.type", F_OK, 0) == 0 &&
-	       cgroup_subtree_pids(dir_fd, &pid, 1) > 0;
-}
-
-static int reject_busy(const char *path, const struct resource_write *user, struct cj_error *err)
-{
-	int rc = cj_reject_as(err, EBUSY,
-			      "linux.resources.%s: '%.200s' contains processes, so that its "
-			      "children get no controller '%s'",
-			      user->field, path, user->controller);
-	(void)cj_hint(err, "see cgroups(7), no internal processes; choose another cgroupsPath, or "
-			   "start cejail-oci in a unit with Delegate=yes");
-	return rc;
-}
-
 int resource_enable(int dir_fd, const char *path, const struct resource_writes *writes,
 		    struct cj_error *err)
 {
-	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL], *at = available;
+	/* Engines read their counters and update their limits.  The others are for a limit only. */
+	static const char for_counters[] = "cpuset cpu io memory pids";
+	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL], *rest = available;
 	if (!cgroup_subtree_read(dir_fd, "cgroup.controllers", available) ||
 	    !cgroup_subtree_read(dir_fd, "cgroup.subtree_control", enabled))
 		return 0; /* what is needed fails later, by its file */
-	bool is_busy = contains_processes(dir_fd);
-	const struct resource_write *user;
-	for (const char *name; (name = next_missing(&at, enabled, writes, &user)) != NULL;) {
-		int rc = 0;
-		if (!is_busy)
-			rc = enable_one(dir_fd, path, name, user, err);
-		else if (user)
-			rc = reject_busy(path, user, err);
+	/*
+	 * Only the root of all cgroups may contain processes beside children with controllers.  Any
+	 * other would become a threaded domain by some controllers, and its children would take no
+	 * process: cgroups(7), "Thread mode".
+	 */
+	pid_t pid;
+	bool is_busy = faccessat(dir_fd, "cgroup.type", F_OK, 0) == 0 &&
+		       cgroup_subtree_pids(dir_fd, &pid, 1) > 0;
+	for (const char *name; (name = strsep(&rest, " \n")) != NULL;) {
+		const struct resource_write *user = needs(writes, name);
+		if (*name == '\0' || cgroup_text_has_word(enabled, name) ||
+		    (!user && (is_busy || !cgroup_text_has_word(for_counters, name))))
+			continue;
+		int rc = is_busy ? reject_busy(path, user, err)
+				 : enable_one(dir_fd, path, name, user, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -149,13 +108,6 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
 }
 
 /* --- limits ------------------------------------------------------------------------------ */
-
-/* Without swap accounting there is no file.  On a host without swap nothing is lost by that. */
-static bool is_held_anyway(const struct resource_write *w)
-{
-	return w->is_optional ||
-	       (strcmp(w->file, "memory.swap.max") == 0 && !cgroup_host_has_swap());
-}
 
 static int apply(int dir_fd, const struct resource_write *w, struct cj_error *err)
 {
@@ -166,7 +118,10 @@ static int apply(int dir_fd, const struct resource_write *w, struct cj_error *er
 		value = w->other_value;
 		rc = system_file_write(dir_fd, file, value);
 	}
-	if (rc == 0 || (rc == -ENOENT && is_held_anyway(w)))
+	/* Without swap accounting there is no file.  On a host without swap nothing is lost by
+	 * that. */
+	bool is_swap = strcmp(w->file, "memory.swap.max") == 0;
+	if (rc == 0 || (rc == -ENOENT && (w->is_optional || (is_swap && !cgroup_host_has_swap()))))
 		return 0;
 	if (rc != -ENOENT)
 		return cj_fail(err, -rc, "linux.resources.%s: write '%.100s' to '%s'", w->field,
@@ -189,13 +144,12 @@ int resource_apply(int dir_fd, const struct resource_writes *writes, struct cj_e
 
 int resource_check_usage(int dir_fd, const struct oci_resources *resources, struct cj_error *err)
 {
-	char text[64];
 	uint64_t used;
 	const struct oci_memory *m = &resources->memory;
 	if (!m->check_before_update || !m->limit.is_set || m->limit.value <= 0)
 		return 0;
-	if (system_file_read(dir_fd, "memory.current", text, sizeof(text)) <= 0 ||
-	    !cgroup_text_number(text, &used) || used <= (uint64_t)m->limit.value)
+	if (!cgroup_read_number(dir_fd, "memory.current", &used) ||
+	    used <= (uint64_t)m->limit.value)
 		return 0;
 	return cj_reject_as(err, EBUSY,
 			    "linux.resources.memory.limit: %" PRId64 " is below the %" PRIu64

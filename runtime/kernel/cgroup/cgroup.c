@@ -120,15 +120,6 @@ static const struct enforcer {
 };
 static_assert(sizeof(enforcers) / sizeof(enforcers[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
 
-static void enforce_limits(struct cgroup *c, const struct cgroup_limits *limits)
-{
-	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
-		uint64_t value;
-		memcpy(&value, (const char *)limits + enforcers[i].value, sizeof(value));
-		c->enforced[i] = c->offered[i] && value > 0 && enforcers[i].enforce(c, limits);
-	}
-}
-
 /* --- the leaf ---------------------------------------------------------------------- */
 
 /* An empty leaf of this name belongs to a dead jail and is replaced. */
@@ -234,7 +225,11 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 	if (c->dir_fd < 0)
 		return cj_fail(err, errno, "make cgroup '%s'", c->path);
 	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not known */
-	enforce_limits(c, limits);
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)limits + enforcers[i].value, sizeof(value));
+		c->enforced[i] = c->offered[i] && value > 0 && enforcers[i].enforce(c, limits);
+	}
 	return 0;
 }
 
@@ -278,20 +273,6 @@ bool cgroup_read_number(int dir_fd, const char *file, uint64_t *out)
 	       cgroup_text_number(text, out);
 }
 
-static void read_memory(int dir_fd, struct cgroup_usage *out)
-{
-	char text[SYSTEM_FILE_SMALL];
-	uint64_t group_kills = 0;
-	out->has_memory_peak = cgroup_read_number(dir_fd, "memory.peak", &out->memory_peak_bytes);
-	if (system_file_read(dir_fd, "memory.events", text, sizeof(text)) <= 0)
-		return;
-	(void)cgroup_text_value(text, "oom", &out->own_ooms); /* absent: stays 0 */
-	(void)cgroup_text_value(text, "oom_kill", &out->oom_kills);
-	(void)cgroup_text_value(text, "oom_group_kill", &group_kills);
-	if (out->oom_kills == 0)
-		out->oom_kills = group_kills;
-}
-
 uint64_t cgroup_memory_bytes(const struct cgroup *c)
 {
 	char text[2 * SYSTEM_FILE_SMALL];
@@ -312,33 +293,31 @@ static uint64_t read_pids_max_hits(int dir_fd)
 	return hits;
 }
 
-/* Before Linux 6.11 a refusal counts where the process is, not where the limit is. */
-static void read_pids(const struct cgroup *c, struct cgroup_usage *out)
-{
-	uint64_t of_init = read_pids_max_hits(c->init_fd);
-	out->has_pids_peak = cgroup_read_number(c->dir_fd, "pids.peak", &out->pids_peak);
-	out->pids_max_hits = read_pids_max_hits(c->dir_fd);
-	out->pids_max_hits = of_init > out->pids_max_hits ? of_init : out->pids_max_hits;
-}
-
-static void read_cpu(int cpu_fd, struct cgroup_usage *out)
-{
-	char text[SYSTEM_FILE_SMALL];
-	if (cpu_fd < 0 || system_file_reread(cpu_fd, text, sizeof(text)) <= 0)
-		return;
-	out->has_cpu = cgroup_text_value(text, "user_usec", &out->cpu_user_us) &&
-		       cgroup_text_value(text, "system_usec", &out->cpu_system_us);
-	(void)cgroup_text_value(text, "throttled_usec", &out->throttled_us); /* absent: stays 0 */
-}
-
 void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
 {
 	*out = (struct cgroup_usage){ 0 };
 	if (c->dir_fd < 0)
 		return;
-	read_memory(c->dir_fd, out);
-	read_pids(c, out);
-	read_cpu(c->cpu_fd, out);
+	char text[SYSTEM_FILE_SMALL];
+	out->has_memory_peak =
+	    cgroup_read_number(c->dir_fd, "memory.peak", &out->memory_peak_bytes);
+	if (system_file_read(c->dir_fd, "memory.events", text, sizeof(text)) > 0) {
+		(void)cgroup_text_value(text, "oom", &out->own_ooms); /* absent: stays 0 */
+		if (!cgroup_text_value(text, "oom_kill", &out->oom_kills) || out->oom_kills == 0)
+			(void)cgroup_text_value(text, "oom_group_kill", &out->oom_kills);
+	}
+
+	/* Before Linux 6.11 a refusal counts where the process is, not where the limit is. */
+	uint64_t of_init = read_pids_max_hits(c->init_fd);
+	out->has_pids_peak = cgroup_read_number(c->dir_fd, "pids.peak", &out->pids_peak);
+	out->pids_max_hits = read_pids_max_hits(c->dir_fd);
+	out->pids_max_hits = of_init > out->pids_max_hits ? of_init : out->pids_max_hits;
+
+	if (c->cpu_fd < 0 || system_file_reread(c->cpu_fd, text, sizeof(text)) <= 0)
+		return;
+	out->has_cpu = cgroup_text_value(text, "user_usec", &out->cpu_user_us) &&
+		       cgroup_text_value(text, "system_usec", &out->cpu_system_us);
+	(void)cgroup_text_value(text, "throttled_usec", &out->throttled_us); /* absent: stays 0 */
 }
 
 /* Has this cgroup above the leaf room?  One without a limit has. */

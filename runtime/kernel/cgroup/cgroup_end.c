@@ -2,7 +2,6 @@
 /* The end of a leaf, by its supervisor, by its record or by a sweep.  Each wait has a limit. */
 #include "runtime/kernel/cgroup/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>

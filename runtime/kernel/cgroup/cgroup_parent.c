@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a parent for leaves and makes it ready: one row for each way.  Acts. */
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 
 #include <fcntl.h>
@@ -14,6 +13,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup_subtree.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
@@ -110,31 +110,17 @@ static bool is_managed(const struct cgroup_host *host)
 	return strstr(host->own_path, unit) != NULL;
 }
 
-/* The user manager's own cgroup: delegated to it, not to us. */
-static bool is_manager(const struct cgroup_host *host, const char *path)
-{
-	char unit[64];
-	(void)snprintf(unit, sizeof(unit), "/user@%u.service", host->uid);
-	const char *tail = strstr(path, unit);
-	return tail && strcmp(tail, unit) == 0;
-}
-
-/* Without a mark the owner decides; root may write everywhere, which proves nothing. */
-static bool is_delegated(const struct cgroup_host *host)
-{
-	if (is_marked(host->own_path))
-		return true;
-	return host->uid != 0 && !is_managed(host) && is_writable(host->own_path);
-}
-
 /* The cgroup above our own: its processes have moved to a leaf, or were started in one. */
 static bool is_delegated_above(const struct cgroup_host *host, const char *above, const char *leaf)
 {
 	/* The cejail that moved us here has checked it. */
 	if (strcmp(leaf, CGROUP_SUPERVISOR_LEAF) == 0)
 		return is_marked(above) || (host->uid != 0 && is_writable(above));
-	/* A service with DelegateSubgroup= has the mark on the cgroup above its processes. */
-	return is_marked(above) && !is_manager(host, above);
+	/* A service with DelegateSubgroup= has the mark on the cgroup above its processes.  That of
+	 * the user manager is delegated to the manager, not to us. */
+	char manager[64];
+	(void)snprintf(manager, sizeof(manager), "/user@%u.service", host->uid);
+	return is_marked(above) && !text_ends_with(above, manager);
 }
 
 /* How to get a cgroup: a system service has a unit, but its user may have no manager. */
@@ -161,7 +147,9 @@ static bool look_delegated(const struct cgroup_host *host, const char *option,
 		if (is_delegated_above(host, above, slash + 1))
 			return put_path(out, above, "");
 	}
-	if (is_delegated(host))
+	/* Without a mark the owner decides; root may write everywhere, which proves nothing. */
+	if (is_marked(host->own_path) ||
+	    (host->uid != 0 && !is_managed(host) && is_writable(host->own_path)))
 		return put_path(out, host->own_path, "");
 	return decline(out, "our cgroup '%s' is not delegated to us: %s", host->self.path,
 		       delegation_remedy(host));
@@ -339,18 +327,13 @@ static void read_offers(const struct cgroup_host *host, struct cgroup_parent *ou
 	}
 }
 
-static bool is_cgroup2(int fd)
-{
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
-}
-
 static bool open_parent(struct cgroup_parent *out)
 {
 	auto_fd int dir_fd = open(out->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir_fd < 0)
 		return decline(out, "open '%.120s': %s", out->path, strerror(errno));
-	if (!is_cgroup2(dir_fd))
+	struct statfs fs;
+	if (fstatfs(dir_fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
 		return decline(out, "'%.120s' is not in a cgroup v2 hierarchy", out->path);
 	if (faccessat(dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return decline(out, "write to '%.120s': %s", out->path, strerror(errno));
@@ -375,18 +358,13 @@ static bool prepare(const struct cgroup_host *host, const struct way *way, const
 
 /* --- finding one --------------------------------------------------------------- */
 
-static bool has_v1(const struct cgroup_host *host)
-{
-	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
-		if (host->self.on_v1[i])
-			return true;
-	return false;
-}
-
 /* The most helpful sentence; else the last row's, which says why root's own subtree failed. */
 static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 {
-	if (has_v1(host))
+	bool has_v1 = false;
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		has_v1 |= host->self.on_v1[i];
+	if (has_v1)
 		(void)decline(out,
 			      "this host mounts the cgroup v1 controllers (memory, cpu, pids): "
 			      "boot with " SYSTEMD_UNIFIED);
@@ -397,36 +375,24 @@ static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 		(void)decline(out, "no delegated cgroup here: %s", delegation_remedy(host));
 }
 
-static int find_option(const struct cgroup_host *host, const char *option, const char *id,
-		       struct cgroup_parent *out, struct cj_error *err)
-{
-	if (host->mount.point[0] == '\0')
-		return cj_reject(
-		    err, "cgroup parent '%.200s': no cgroup v2 hierarchy is mounted here", option);
-	if (!prepare(host, &cgroup_parents[0], option, id, out))
-		return cj_reject(err, "cgroup parent '%.200s': %s", option, out->why_not);
-	return 0;
-}
-
-/* Keeps the first parent that was found (it has a path) and couldn't be used. */
-static void keep_obstacle(const struct cgroup_parent *failed,
-			  char obstacle[static sizeof(failed->why_not)])
-{
-	if (failed->path[0] != '\0' && obstacle[0] == '\0')
-		memcpy(obstacle, failed->why_not, sizeof(failed->why_not));
-}
-
 int cgroup_parent_find(const struct cgroup_host *host, const char *option, const char *id,
 		       struct cgroup_parent *out, struct cj_error *err)
 {
 	*out = (struct cgroup_parent){ .dir_fd = -1 };
+	bool is_mounted = host->mount.point[0] != '\0';
+	if (option && !is_mounted)
+		return cj_reject(
+		    err, "cgroup parent '%.200s': no cgroup v2 hierarchy is mounted here", option);
+	if (option && !prepare(host, &cgroup_parents[0], option, id, out))
+		return cj_reject(err, "cgroup parent '%.200s': %s", option, out->why_not);
 	if (option)
-		return find_option(host, option, id, out, err);
+		return 0;
 
-	char obstacle[sizeof(out->why_not)] = "";
-	for (size_t i = 1; i < WAYS && host->mount.point[0] != '\0' && out->dir_fd < 0; i++)
-		if (!prepare(host, &cgroup_parents[i], NULL, id, out))
-			keep_obstacle(out, obstacle);
+	char obstacle[sizeof(out->why_not)] = ""; /* of the first that was found: it has a path */
+	for (size_t i = 1; i < WAYS && is_mounted && out->dir_fd < 0; i++)
+		if (!prepare(host, &cgroup_parents[i], NULL, id, out) && out->path[0] != '\0' &&
+		    obstacle[0] == '\0')
+			memcpy(obstacle, out->why_not, sizeof(obstacle));
 	if (out->dir_fd < 0)
 		say_none(host, out);
 	/* If a better parent couldn't be used, its sentence is the one to act on. */

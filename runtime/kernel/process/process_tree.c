@@ -8,7 +8,6 @@
  */
 #include "runtime/kernel/process/process_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -51,20 +50,23 @@ static bool read_stat(int dir_fd, const char *name, struct sample_stat *out)
 	       process_usage_text_stat(text, out);
 }
 
-pid_t process_tree_parent(int proc_fd, pid_t pid)
+static bool read_stat_of(int proc_fd, pid_t pid, struct sample_stat *out)
 {
 	char name[32];
-	struct sample_stat stat;
 	(void)snprintf(name, sizeof(name), "%d/stat", pid);
-	return read_stat(proc_fd, name, &stat) ? (pid_t)stat.parent_pid : 0;
+	return read_stat(proc_fd, name, out);
+}
+
+pid_t process_tree_parent(int proc_fd, pid_t pid)
+{
+	struct sample_stat stat;
+	return read_stat_of(proc_fd, pid, &stat) ? (pid_t)stat.parent_pid : 0;
 }
 
 bool process_tree_is_ending(int proc_fd, pid_t pid)
 {
-	char name[32];
 	struct sample_stat stat;
-	(void)snprintf(name, sizeof(name), "%d/stat", pid);
-	return read_stat(proc_fd, name, &stat) && stat.is_ending;
+	return read_stat_of(proc_fd, pid, &stat) && stat.is_ending;
 }
 
 static int open_process(int proc_fd, pid_t pid)
@@ -118,19 +120,11 @@ int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo)
 
 /* --- all of them --------------------------------------------------------------------------- */
 
-static bool is_pid(const char *name)
-{
-	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
-}
-
 /* The kernel lists them in the order of their numbers. */
-static void add(struct snapshot *s, int proc_fd, const char *name)
+static void add(struct snapshot *s, int proc_fd, pid_t pid)
 {
-	char file[40];
 	struct sample_stat stat;
-	pid_t pid = (pid_t)strtol(name, NULL, 10);
-	(void)snprintf(file, sizeof(file), "%.20s/stat", name);
-	if (!read_stat(proc_fd, file, &stat))
+	if (!read_stat_of(proc_fd, pid, &stat))
 		return; /* it has ended; if it can't be read for another reason, its children are
 			   without a parent */
 	if (s->count == PROCESS_TREE_MAX || (s->count > 0 && s->items[s->count - 1].pid >= pid)) {
@@ -153,8 +147,8 @@ static bool list_all(int proc_fd, struct snapshot *s)
 	if (!dir)
 		return false;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		if (is_pid(e->d_name))
-			add(s, proc_fd, e->d_name);
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9') /* no other name begins so */
+			add(s, proc_fd, (pid_t)strtol(e->d_name, NULL, 10));
 	return true;
 }
 

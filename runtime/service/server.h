@@ -10,7 +10,7 @@
  *	      init     pid 1 of the jail
  *	        payload  the untrusted program
  *	    zygote keeper    one for each profile with a zygote: starts it and watches it
- *	      zygote         the interpreter with its modules; workers ask it for a fork in their jail
+ *	      zygote         the interpreter with its modules; workers ask it for forks
  *	    session keeper   one for each session: the supervisor of a jail that stays
  *	      exec worker    one for each exec and each operation on a file in it
  *

@@ -8,6 +8,12 @@
 struct denial;
 struct network_outcome;
 
+/* What was refused: a packet or a system call; the other is NULL. */
+struct jail_denied {
+	const struct denial *packet; /* its row, counted so far */
+	const char *syscall;         /* its name */
+};
+
 /* Every callback may be NULL. */
 struct jail_io {
 	int stdin_fd;  /* the program's input; -1: /dev/null */
@@ -16,10 +22,10 @@ struct jail_io {
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
 	int channel_fd; /* becomes descriptor 3 of the program: a session's REPL; 0: none */
-	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
+	/* Something happened: "start", "stdout", "stderr"; for --events-fd. */
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
-	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
-	void (*denied)(void *context, const struct denial *d);
+	/* Something was refused; packets at most as often as the kernel logs. */
+	void (*denied)(void *context, const struct jail_denied *d);
 	/* The public network became ready, or failed: its state, reason and uplink. */
 	void (*network)(void *context, const struct network_outcome *n);
 	/*

@@ -28,10 +28,10 @@ static void on_event(void *context, const char *type, const void *bytes, size_t 
 		events_add(d->events, type, bytes, size);
 }
 
-static void on_denial(void *context, const struct denial *denial)
+static void on_denied(void *context, const struct jail_denied *denied)
 {
 	const struct run_driver *d = context;
-	events_add_denial(d->events, denial);
+	events_add_denied(d->events, denied);
 }
 
 static void on_network(void *context, const struct network_outcome *n)
@@ -52,7 +52,7 @@ int run_driver_start(struct run_driver *d, struct cj_error *err)
 {
 	d->io.context = d;
 	d->io.event = d->events ? on_event : NULL;
-	d->io.denied = d->events ? on_denial : NULL;
+	d->io.denied = d->events ? on_denied : NULL;
 	d->io.network = d->events ? on_network : NULL;
 	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
 

@@ -135,8 +135,9 @@ static bool end(struct jail *view, const struct ended *ended, bool has_ended_its
 /* The events of a run come when a packet is denied.  Here the keeper knows it first. */
 static void send_denials(const struct jail *view, const struct outcome *out)
 {
-	for (size_t i = 0; view->run.io.denied && i < out->network.ndenied; i++)
-		view->run.io.denied(view->run.io.context, &out->network.denied[i]);
+	const struct jail_io *io = &view->run.io;
+	for (size_t i = 0; io->denied && i < out->network.ndenied; i++)
+		io->denied(io->context, &(struct jail_denied){ .packet = &out->network.denied[i] });
 }
 
 static int report(struct jail *view, struct outcome *out, struct cj_error *err)

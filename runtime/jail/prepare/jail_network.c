@@ -23,9 +23,9 @@ static void on_warning(void *context, const char *text)
 
 static void on_denial(void *context, const struct denial *denial)
 {
-	struct jail *j = context;
+	const struct jail *j = context;
 	if (j->run.io.denied)
-		j->run.io.denied(j->run.io.context, denial);
+		j->run.io.denied(j->run.io.context, &(struct jail_denied){ .packet = denial });
 }
 
 /* --- rows ------------------------------------------------------------------------------ */

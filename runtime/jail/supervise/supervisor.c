@@ -196,8 +196,9 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	(void)err;
 	const char *name = NULL;
 	filter_watch_answer(w->j->watch, &name);
-	if (name)
-		send_event(w, "denied", name, strlen(name));
+	const struct jail_io *io = &w->j->run.io;
+	if (name && io->denied)
+		io->denied(io->context, &(struct jail_denied){ .syscall = name });
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/jail_io.h"
 #include "runtime/run/report/result.h"
 
 const char *const event_type_names[EVENT_TYPE_COUNT] = {
@@ -186,19 +187,14 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 	free(joined);
 }
 
-static void add_other(struct events *e, const char *type, const char *text, size_t size)
+static void add_start(struct events *e, const char *id, size_t size)
 {
-	bool is_start = strcmp(type, event_type_names[EVENT_START]) == 0;
-	auto_json_writer struct json_writer *w =
-	    open_event(e, is_start ? EVENT_START : EVENT_DENIED);
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_START);
 	if (!w) {
 		e->dropped++;
 		return;
 	}
-	if (is_start)
-		put_start(w, e, text, size);
-	else
-		json_member_text(w, "syscall", text);
+	put_start(w, e, id, size);
 	json_close_object(w);
 	queue_line(e, w);
 }
@@ -215,15 +211,19 @@ static void add_network(struct events *e, const struct network_outcome *n)
 	queue_line(e, w);
 }
 
-static void add_denial(struct events *e, const struct denial *d)
+static void add_denied(struct events *e, const struct jail_denied *d)
 {
 	auto_json_writer struct json_writer *w = open_event(e, EVENT_DENIED);
 	if (!w) {
 		e->dropped++;
 		return;
 	}
-	json_put_key(w, "network");
-	result_put_denial(w, d);
+	if (d->packet) {
+		json_put_key(w, "network");
+		result_put_denial(w, d->packet);
+	} else {
+		json_member_text(w, "syscall", d->syscall);
+	}
 	json_close_object(w);
 	queue_line(e, w);
 }
@@ -247,11 +247,11 @@ static bool is_ready(struct events *e)
 	return e->dropped == 0;
 }
 
-void events_add_denial(struct events *e, const struct denial *d)
+void events_add_denied(struct events *e, const struct jail_denied *d)
 {
 	if (!is_ready(e))
 		return;
-	add_denial(e, d);
+	add_denied(e, d);
 	flush(e, 0);
 }
 
@@ -271,8 +271,8 @@ void events_add(struct events *e, const char *type, const void *bytes, size_t si
 		add_output(e, 0, bytes, size, false);
 	else if (strcmp(type, "stderr") == 0)
 		add_output(e, 1, bytes, size, false);
-	else
-		add_other(e, type, bytes, size);
+	else if (strcmp(type, "start") == 0)
+		add_start(e, bytes, size);
 	flush(e, 0);
 }
 

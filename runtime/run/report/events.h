@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netns/firewall/denials.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
 
@@ -50,12 +49,13 @@ struct events {
 void events_init(struct events *e, int fd);
 void events_fini(struct events *e);
 
-/* Adds an event of struct jail_io: "start", "stdout", "stderr", "denied".  Never blocks. */
+/* Adds an event of struct jail_io: "start", "stdout", "stderr".  Never blocks. */
 void events_add(struct events *e, const char *type, const void *bytes, size_t size);
 
-/* {"type":"denied","network":ROW}: the row of the result, with the count so far.  Never
- * blocks. */
-void events_add_denial(struct events *e, const struct denial *d);
+/* {"type":"denied","network":ROW}: the row of the result, with the count so far; or
+ * {"type":"denied","syscall":NAME}.  Never blocks. */
+struct jail_denied;
+void events_add_denied(struct events *e, const struct jail_denied *d);
 
 /* {"type":"network", ...}: the public network is ready, or has failed.  Never blocks. */
 struct network_outcome;

@@ -18,6 +18,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"
+#include "runtime/jail/jail_io.h"
 #include "runtime/jail/outcome.h"
 #include "tests/forked.h"
 #include "tests/patience.h"
@@ -121,7 +122,7 @@ static void events_have_the_time_since_the_first_one(void **state)
 	events_add(&e, "start", "id", 2);
 	assert_non_null(strstr(read_now(), "{\"type\":\"start\",\"at_ms\":0,"));
 	now_ms += 70;
-	events_add(&e, "denied", "mount", 5);
+	events_add_denied(&e, &(struct jail_denied){ .syscall = "mount" });
 	assert_non_null(
 	    strstr(read_now(), "{\"type\":\"denied\",\"at_ms\":70,\"syscall\":\"mount\"}\n"));
 }
@@ -198,7 +199,7 @@ static void start_and_denied_events_have_their_own_members(void **state)
 	events_add(&e, "start", "ID-1", 4);
 	e.timeout_ms = 1500;
 	events_add(&e, "start", "ID-2", 4);
-	events_add(&e, "denied", "mount", 5);
+	events_add_denied(&e, &(struct jail_denied){ .syscall = "mount" });
 	const char *text = read_now();
 	assert_memory_equal(text, "{\"type\":\"start\",\"at_ms\":0,\"id\":\"ID-1\",\"time\":\"20",
 			    48);
@@ -214,7 +215,7 @@ static void a_denied_packet_is_an_event_with_its_row(void **state)
 	auto_events struct events e;
 	const struct denial d = { NET_METADATA, 6, { 4, { 169, 254, 169, 254 } }, 80, 2 };
 	events_init(&e, reader.write_fd);
-	events_add_denial(&e, &d);
+	events_add_denied(&e, &(struct jail_denied){ .packet = &d });
 	assert_string_equal(read_now(),
 			    "{\"type\":\"denied\",\"at_ms\":0,\"network\":{\"class\":\"metadata\","
 			    "\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
@@ -249,12 +250,12 @@ static void denied_packets_do_not_wait_for_the_reader(void **state)
 	events_init(&e, reader.write_fd);
 	(void)alarm(patience_s(120)); /* only a test that hangs meets it */
 	for (unsigned i = 0; i < 20000; i++)
-		events_add_denial(&e, &d);
+		events_add_denied(&e, &(struct jail_denied){ .packet = &d });
 	(void)alarm(0);
 	assert_true(e.dropped > 0);
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
 	events_fini(&e);
-	events_add_denial(&e, &d); /* nobody listens */
+	events_add_denied(&e, &(struct jail_denied){ .packet = &d }); /* nobody listens */
 	assert_null(e.queue);
 }
 

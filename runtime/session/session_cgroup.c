@@ -29,14 +29,14 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 
 #define SPARE_PIDS 16 /* of so many processes, a spare reaper may be one */
 
 static bool has_controller(int dir_fd, enum cgroup_controller which)
 {
 	char list[SYSTEM_FILE_SMALL];
-	return cgroup_subtree_read(dir_fd, "cgroup.subtree_control", list) &&
+	return cgroup_tree_read(dir_fd, "cgroup.subtree_control", list) &&
 	       cgroup_text_has_word(list, cgroup_controller_names[which]);
 }
 
@@ -129,7 +129,7 @@ int session_cgroup_door(const struct cgroup *leaf)
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 {
 	pid_t alone;
-	if (cgroup_subtree_pids(leaf->dir_fd, &alone, 1) == 1 && alone == pid)
+	if (cgroup_tree_own_pids(leaf->dir_fd, &alone, 1) == 1 && alone == pid)
 		return 0;
 	return cgroup_move(leaf->dir_fd, pid);
 }

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/session/session_state.h"
 #include "tests/forked.h"
 #include "tests/kernel/cgroup/fake_cgroup.h"
@@ -311,7 +311,7 @@ static size_t pids_in(const char *path, const char *name, pid_t *out, size_t max
 	char full[600];
 	(void)snprintf(full, sizeof(full), "%s/%s", path, name);
 	auto_fd int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? 0 : cgroup_subtree_pids(fd, out, max);
+	return fd < 0 ? 0 : cgroup_tree_own_pids(fd, out, max);
 }
 
 static void init_is_where_a_session_needs_it_before_there_is_one(void **state)
@@ -377,7 +377,7 @@ static pid_t await_spare(struct whole_session *w, const struct session_slot **ou
 		serve_once(w);
 		*out = find_spare(w);
 		if (*out)
-			(void)cgroup_subtree_pids((*out)->leaf.dir_fd, &pid, 1);
+			(void)cgroup_tree_own_pids((*out)->leaf.dir_fd, &pid, 1);
 	}
 	return pid;
 }
@@ -518,7 +518,7 @@ static void a_reaper_that_may_not_move_itself_is_moved(void **state)
 	pid_t found = 0;
 	for (unsigned i = 0; i < 2; i++) { /* the second time it is there already */
 		assert_int_equal(session_cgroup_join(&leaf, self), 0);
-		assert_int_equal(cgroup_subtree_pids(leaf.dir_fd, &found, 1), 1);
+		assert_int_equal(cgroup_tree_own_pids(leaf.dir_fd, &found, 1), 1);
 		assert_int_equal(found, self);
 	}
 	assert_int_equal(kill(self, SIGKILL), 0);

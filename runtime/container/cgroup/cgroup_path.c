@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and takes apart linux.cgroupsPath.  Pure. */
 #include "runtime/container/cgroup/cgroup_path.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup_path - linux.cgroupsPath of a config.json: a path in the hierarchy, or the names of a
- * systemd scope.  Pure.
+ * systemd scope.  No system calls.
  */
 #pragma once
 

@@ -24,7 +24,6 @@
 #include "runtime/container/cgroup/resource_limits.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 #define MAKE_ATTEMPTS   16   /* another delete may remove a parent that it finds empty */
@@ -259,7 +258,7 @@ static int enable(const struct making *m, int dir_fd, const char *path, struct c
 	int rc = resource_enable(dir_fd, path, m->writes, err);
 	if (rc != -EBUSY || !m->cgroup->is_below_own)
 		return rc;
-	int moved = cgroup_subtree_vacate(dir_fd);
+	int moved = cgroup_tree_vacate(dir_fd);
 	if (moved < 0)
 		return cj_fail(err, -moved, "move the processes of '%.200s' to a leaf", path);
 	return resource_enable(dir_fd, path, m->writes, err);

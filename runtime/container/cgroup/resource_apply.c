@@ -10,7 +10,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"
 
 const struct resource_write *resource_first_limit(const struct resource_writes *writes)
@@ -83,8 +83,8 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
 	/* Engines read their counters and update their limits.  The others are for a limit only. */
 	static const char for_counters[] = "cpuset cpu io memory pids";
 	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL], *rest = available;
-	if (!cgroup_subtree_read(dir_fd, "cgroup.controllers", available) ||
-	    !cgroup_subtree_read(dir_fd, "cgroup.subtree_control", enabled))
+	if (!cgroup_tree_read(dir_fd, "cgroup.controllers", available) ||
+	    !cgroup_tree_read(dir_fd, "cgroup.subtree_control", enabled))
 		return 0; /* what is needed fails later, by its file */
 	/*
 	 * Only the root of all cgroups may contain processes beside children with controllers.  Any
@@ -93,7 +93,7 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
 	 */
 	pid_t pid;
 	bool is_busy = faccessat(dir_fd, "cgroup.type", F_OK, 0) == 0 &&
-		       cgroup_subtree_pids(dir_fd, &pid, 1) > 0;
+		       cgroup_tree_own_pids(dir_fd, &pid, 1) > 0;
 	for (const char *name; (name = strsep(&rest, " \n")) != NULL;) {
 		const struct resource_write *user = needs(writes, name);
 		if (*name == '\0' || cgroup_text_has_word(enabled, name) ||

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans the writes of a container's limits.  Pure. */
 #include "runtime/container/cgroup/resource_limits.h"
 
 #include <assert.h>
@@ -177,8 +176,10 @@ static void read_cpu_max(const struct planner *p, char quota[static 24], uint64_
 	(void)cgroup_text_number(now + size + 1, period); /* else the kernel's own */
 }
 
-static void plan_bandwidth(struct planner *p, const struct oci_cpu *c)
+static int plan_bandwidth(struct planner *p, const struct oci_resources *r, struct cj_error *err)
 {
+	const struct oci_cpu *c = &r->cpu;
+	(void)err;
 	bool has_quota = c->quota.is_set && c->quota.value != 0;
 	bool has_period = c->period.is_set && c->period.value != 0;
 	if (c->burst.is_set) /* one that is above the new quota would forbid it */
@@ -199,11 +200,13 @@ static void plan_bandwidth(struct planner *p, const struct oci_cpu *c)
 	if (c->burst.is_set && c->burst.value > 0)
 		add(p, "cpu.burst", "cpu", "cpu.max.burst")->value =
 		    text(p, "%" PRIu64, c->burst.value);
+	return 0;
 }
 
 /* The kernel refuses a weight for a group of SCHED_IDLE. */
-static int plan_shares(struct planner *p, const struct oci_cpu *c, struct cj_error *err)
+static int plan_shares(struct planner *p, const struct oci_resources *r, struct cj_error *err)
 {
+	const struct oci_cpu *c = &r->cpu;
 	if (c->idle.is_set && c->idle.value != 0 && c->idle.value != 1)
 		return cj_reject(err, "linux.resources.cpu.idle must be 0 or 1, not %" PRId64,
 				 c->idle.value);
@@ -218,15 +221,6 @@ static int plan_shares(struct planner *p, const struct oci_cpu *c, struct cj_err
 		w->value = text(p, "%" PRIu64, resource_cpu_weight(c->shares.value));
 		w->is_optional = c->shares.value == SHARES_DEFAULT;
 	}
-	return 0;
-}
-
-static int plan_cpu(struct planner *p, const struct oci_resources *r, struct cj_error *err)
-{
-	int rc = plan_shares(p, &r->cpu, err);
-	if (rc < 0)
-		return rc;
-	plan_bandwidth(p, &r->cpu);
 	return 0;
 }
 
@@ -291,23 +285,21 @@ static int plan_huge_pages(struct planner *p, const struct oci_resources *r, str
 	return 0;
 }
 
-static void put_rdma(struct planner *p, const struct oci_rdma *r, struct resource_write *w)
-{
-	char handles[24] = "max", objects[24] = "max";
-	if (r->handles.is_set)
-		(void)snprintf(handles, sizeof(handles), "%" PRIu64, r->handles.value);
-	if (r->objects.is_set)
-		(void)snprintf(objects, sizeof(objects), "%" PRIu64, r->objects.value);
-	w->value = text(p, "%s hca_handle=%s hca_object=%s", r->device, handles, objects);
-}
-
 static int plan_rdma(struct planner *p, const struct oci_resources *r, struct cj_error *err)
 {
 	for (size_t i = 0; i < r->nrdma; i++) {
 		const char *device = r->rdma[i].device;
 		if (device[0] == '\0' || strlen(device) > 64 || strpbrk(device, " \n="))
 			return cj_reject(err, "linux.resources.rdma: '%.64s' is no device", device);
-		put_rdma(p, &r->rdma[i], add(p, "rdma", "rdma", "rdma.max"));
+		char handles[24] = "max", objects[24] = "max";
+		if (r->rdma[i].handles.is_set)
+			(void)snprintf(handles, sizeof(handles), "%" PRIu64,
+				       r->rdma[i].handles.value);
+		if (r->rdma[i].objects.is_set)
+			(void)snprintf(objects, sizeof(objects), "%" PRIu64,
+				       r->rdma[i].objects.value);
+		add(p, "rdma", "rdma", "rdma.max")->value =
+		    text(p, "%s hca_handle=%s hca_object=%s", device, handles, objects);
 	}
 	return 0;
 }
@@ -423,8 +415,8 @@ static int plan_unified(struct planner *p, const struct oci_resources *r, struct
 
 /* `unified` is last: it overrides. */
 static int (*const plans[])(struct planner *, const struct oci_resources *, struct cj_error *) = {
-	plan_memory,     plan_cpu,  plan_cpuset, plan_pids,
-	plan_huge_pages, plan_rdma, plan_io,     plan_unified,
+	plan_memory,     plan_shares, plan_bandwidth, plan_cpuset,  plan_pids,
+	plan_huge_pages, plan_rdma,   plan_io,        plan_unified,
 };
 
 int resource_writes_plan(const struct oci_resources *resources,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A container's terminal.  Acts; each file is checked by its descriptor. */
+/* A container's terminal; each file is checked by its descriptor. */
 #include "runtime/container/process/console.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes a sealed copy of this program.  Acts. */
 #include "runtime/container/process/own_copy.h"
 
 #include <elf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process will be, resolved outside; and the last call inside.  Acts. */
+/* What a process will be, resolved outside; and the last call inside. */
 #include "runtime/container/process/process.h"
 
 #include <fcntl.h>

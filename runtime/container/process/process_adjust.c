@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits and priorities of another process.  Acts. */
 #include "runtime/container/process/process_parts.h"
 
 #include <errno.h>
@@ -32,20 +31,18 @@ static int fail_rlimit(const struct oci_rlimit *r, int code, struct cj_error *er
 	return rc;
 }
 
-/* A process may lower its own limits.  It has those of this process. */
-static bool may_set_own(const struct oci_rlimit *r)
-{
-	struct rlimit now;
-	return getrlimit((__rlimit_resource_t)r->resource, &now) == 0 && r->hard <= now.rlim_max;
-}
-
 /* Without CAP_SYS_RESOURCE the kernel lets nobody set the limits of a process of another user. */
 static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
 {
 	for (size_t i = 0; i < wanted->nrlimits; i++) {
 		const struct oci_rlimit *r = &wanted->rlimits[i];
 		int rc = set_rlimit(r, pid);
-		if (rc < 0 && !(rc == -EPERM && may_set_own(r)))
+		struct rlimit
+		    now; /* a process may lower its own limits; it has those of this one */
+		bool may_set_own = rc == -EPERM &&
+				   getrlimit((__rlimit_resource_t)r->resource, &now) == 0 &&
+				   r->hard <= now.rlim_max;
+		if (rc < 0 && !may_set_own)
 			return fail_rlimit(r, -rc, err);
 	}
 	return 0;

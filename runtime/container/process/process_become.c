@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process of ours becomes what config.json says, short of the filter and execve(2).  Acts.
+ * A process of ours becomes what config.json says, short of the filter and execve(2).
  *
  * The order is the kernel's:
  *

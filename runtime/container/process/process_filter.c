@@ -25,33 +25,38 @@ static void release_filter(scmp_filter_ctx *ctx)
 }
 #define auto_filter __attribute__((cleanup(release_filter)))
 
-/* Only these two carry a number; the parser refuses errnoRet for the others. */
+/*
+ * By strictness, which is the kernel's: seccomp(2), "the highest-precedence value".  Only ERRNO and
+ * TRACE carry a number; the parser refuses errnoRet for the others.
+ */
+static const struct action {
+	enum oci_seccomp_action action;
+	uint32_t number;
+} actions[] = {
+	{ OCI_SECCOMP_ALLOW, SCMP_ACT_ALLOW },
+	{ OCI_SECCOMP_LOG, SCMP_ACT_LOG },
+	{ OCI_SECCOMP_TRACE, SCMP_ACT_TRACE(0) },
+	{ OCI_SECCOMP_NOTIFY, SCMP_ACT_NOTIFY },
+	{ OCI_SECCOMP_ERRNO, SCMP_ACT_ERRNO(0) },
+	{ OCI_SECCOMP_TRAP, SCMP_ACT_TRAP },
+	{ OCI_SECCOMP_KILL_THREAD, SCMP_ACT_KILL_THREAD },
+	{ OCI_SECCOMP_KILL_PROCESS, SCMP_ACT_KILL_PROCESS },
+};
+
+static unsigned strictness_of(enum oci_seccomp_action action)
+{
+	unsigned rank = 0;
+	while (rank + 1 < sizeof(actions) / sizeof(actions[0]) && actions[rank].action != action)
+		rank++;
+	assert(actions[rank].action == action);
+	return rank;
+}
+
 static uint32_t to_action(enum oci_seccomp_action action, const struct oci_u64 *errno_ret)
 {
 	uint16_t number = (uint16_t)(errno_ret->is_set ? errno_ret->value : EPERM);
-	switch (action) {
-	case OCI_SECCOMP_KILL_THREAD:
-		return SCMP_ACT_KILL_THREAD;
-	case OCI_SECCOMP_KILL_PROCESS:
-		return SCMP_ACT_KILL_PROCESS;
-	case OCI_SECCOMP_TRAP:
-		return SCMP_ACT_TRAP;
-	case OCI_SECCOMP_ERRNO:
-		return SCMP_ACT_ERRNO(number);
-	case OCI_SECCOMP_TRACE:
-		return SCMP_ACT_TRACE(number);
-	case OCI_SECCOMP_ALLOW:
-		return SCMP_ACT_ALLOW;
-	case OCI_SECCOMP_LOG:
-		return SCMP_ACT_LOG;
-	case OCI_SECCOMP_NOTIFY:
-		return SCMP_ACT_NOTIFY;
-	case OCI_SECCOMP_NONE:
-	case OCI_SECCOMP_ACTION_COUNT:
-		break;
-	}
-	assert(!"a seccomp rule has an action");
-	return SCMP_ACT_KILL_PROCESS;
+	bool has_number = action == OCI_SECCOMP_ERRNO || action == OCI_SECCOMP_TRACE;
+	return actions[strictness_of(action)].number | (has_number ? number : 0u);
 }
 
 static int check_errno(enum oci_seccomp_action action, const struct oci_u64 *errno_ret,
@@ -117,7 +122,7 @@ static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 
 /* --- several rules for one call ---------------------------------------------------------- */
 
-/* A rule's name.  Strictness is the kernel's: seccomp(2), "the highest-precedence value". */
+/* A rule's name. */
 struct use {
 	const char *name;
 	uint32_t action;
@@ -129,20 +134,6 @@ struct uses {
 	    *items; /* by name; those without conditions first, the strictest of them before */
 	size_t count;
 };
-
-static unsigned strictness_of(enum oci_seccomp_action action)
-{
-	static const enum oci_seccomp_action order[] = {
-		OCI_SECCOMP_ALLOW,       OCI_SECCOMP_LOG,          OCI_SECCOMP_TRACE,
-		OCI_SECCOMP_NOTIFY,      OCI_SECCOMP_ERRNO,        OCI_SECCOMP_TRAP,
-		OCI_SECCOMP_KILL_THREAD, OCI_SECCOMP_KILL_PROCESS,
-	};
-	unsigned rank = 0;
-
-	while (rank < sizeof(order) / sizeof(order[0]) && order[rank] != action)
-		rank++;
-	return rank;
-}
 
 static int compare_uses(const void *one, const void *other)
 {
@@ -247,18 +238,6 @@ static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
 
 /* --- the whole --------------------------------------------------------------------- */
 
-static int add_architectures(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
-			     struct cj_error *err)
-{
-	for (size_t i = 0; i < seccomp->narchitectures; i++) {
-		int rc = seccomp_arch_add(ctx, seccomp->architectures[i]);
-		if (rc < 0 && rc != -EEXIST)
-			return cj_fail(err, -rc, "seccomp: add architecture 0x%x",
-				       seccomp->architectures[i]);
-	}
-	return 0;
-}
-
 /* libseccomp 2.5 exports to a descriptor only. */
 static int export(scmp_filter_ctx ctx, struct arena *a, struct sock_fprog *out,
 		  struct cj_error *err)
@@ -295,8 +274,13 @@ int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 	auto_filter scmp_filter_ctx ctx = seccomp_init(by_default);
 	if (!ctx)
 		return cj_fail(err, ENOMEM, "compile the seccomp filter");
-	if (add_architectures(ctx, seccomp, err) < 0 ||
-	    add_rules(ctx, seccomp, &uses, by_default, err) < 0)
+	for (size_t i = 0; i < seccomp->narchitectures; i++) {
+		int rc = seccomp_arch_add(ctx, seccomp->architectures[i]);
+		if (rc < 0 && rc != -EEXIST)
+			return cj_fail(err, -rc, "seccomp: add architecture 0x%x",
+				       seccomp->architectures[i]);
+	}
+	if (add_rules(ctx, seccomp, &uses, by_default, err) < 0)
 		return -err->code;
 	return export(ctx, a, out, err);
 }

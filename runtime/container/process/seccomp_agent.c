@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends a seccomp listener to its agent.  Acts. */
 #include "runtime/container/process/process_parts.h"
 
 #include <pthread.h>

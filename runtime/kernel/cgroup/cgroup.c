@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A leaf of the unified hierarchy: created, limited, read.  Acts.
+ * A leaf of the unified hierarchy: created, limited, read.
  * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
  */
 #include "runtime/kernel/cgroup/cgroup.h"
@@ -19,7 +19,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"
 
 #define CPU_PERIOD_US 100000
@@ -243,7 +243,7 @@ void cgroup_divide(struct cgroup *c)
 	if (c->init_fd < 0)
 		(void)unlinkat(c->dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
 	else
-		(void)cgroup_subtree_enable(c->dir_fd); /* -EBUSY: somebody put a process there */
+		(void)cgroup_tree_enable(c->dir_fd); /* -EBUSY: somebody put a process there */
 }
 
 int cgroup_birth_fd(const struct cgroup *c)

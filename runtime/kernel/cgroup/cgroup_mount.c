@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cgroup2 mount, and the cgroup of a process.  Acts.
+ * Finds the cgroup2 mount, and the cgroup of a process.
  *
  * /proc/self/mountinfo costs a run 2 us for each mount of the host.  Since Linux 6.8 statmount(2)
  * tells the same of one mount: it is asked for the two usual places.  Any answer but a plain yes

@@ -14,7 +14,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/kernel/cgroup/cgroup_subtree.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 #define READY_ROUNDS    16 /* others may add processes while we move them out */
@@ -259,7 +259,7 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 		return decline(out, "open '%s': %s", host->mount.point, strerror(errno));
 
 	/* A controller that can't be enabled is missing in the subtree, which is checked later. */
-	(void)cgroup_subtree_enable(root_fd);
+	(void)cgroup_tree_enable(root_fd);
 	int made = system_file_make_dir(root_fd, "cejail");
 	if (made < 0 && made != -EEXIST)
 		return decline(out, "make '%s': %s", out->path, strerror(-made));
@@ -286,9 +286,9 @@ static const struct way {
 static bool enable_or_vacate(struct cgroup_parent *out)
 {
 	for (unsigned round = 0; round < READY_ROUNDS; round++) {
-		if (cgroup_subtree_enable(out->dir_fd) != -EBUSY)
+		if (cgroup_tree_enable(out->dir_fd) != -EBUSY)
 			return true;
-		int rc = cgroup_subtree_vacate(out->dir_fd);
+		int rc = cgroup_tree_vacate(out->dir_fd);
 		if (rc == -EXDEV)
 			return decline(out,
 				       "'%.120s' also holds processes of another pid namespace",
@@ -318,7 +318,7 @@ static void say_missing(const struct cgroup_host *host, struct cgroup_parent *ou
 static void read_offers(const struct cgroup_host *host, struct cgroup_parent *out)
 {
 	char enabled[SYSTEM_FILE_SMALL];
-	bool is_read = cgroup_subtree_read(out->dir_fd, "cgroup.subtree_control", enabled);
+	bool is_read = cgroup_tree_read(out->dir_fd, "cgroup.subtree_control", enabled);
 	for (size_t i = CGROUP_CONTROLLER_COUNT; i-- > 0;) {
 		out->offers[i] = is_read &&
 				 cgroup_text_has_word(enabled, cgroup_controller_names[i]);
@@ -429,7 +429,7 @@ static void report_controllers(const char *path, struct cgroup_parent_report *ou
 		*strrchr(dir, '/') = '\0';
 
 	auto_fd int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0 || !cgroup_subtree_read(dir_fd, "cgroup.controllers", list))
+	if (dir_fd < 0 || !cgroup_tree_read(dir_fd, "cgroup.controllers", list))
 		return;
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
 		out->controllers[i] = cgroup_text_has_word(list, cgroup_controller_names[i]);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of the kernel's cgroup files.  Pure. */
 #include "runtime/kernel/cgroup/cgroup_text.h"
 
 #include <stdio.h>

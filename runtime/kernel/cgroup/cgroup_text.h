@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup_text - what /proc/self/mountinfo, /proc/self/cgroup and the files of a
- * cgroup say.  Pure.  Malformed lines are skipped, so a
+ * cgroup say.  No system calls.  Malformed lines are skipped, so a
  * malformed file means that the host has no cgroup to use.
  */
 #pragma once
@@ -22,14 +22,14 @@ extern const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT];
 
 /*
  * What may follow the prefix: 1 to 32 of [A-Za-z0-9_-], nothing that leads elsewhere in a path; and
- * not "supervisor": that leaf is our own (cgroup_subtree.h).
+ * not "supervisor": that leaf is our own (cgroup_tree.h).
  */
 bool cgroup_text_is_leaf_id(const char *id);
 
 /* The id in the last component of a path or name; NULL: it is not a leaf's. */
 const char *cgroup_text_leaf_id(const char *path);
 
-/* The child to which the processes of a leaf's parent move (cgroup_subtree.h). */
+/* The child to which the processes of a leaf's parent move (cgroup_tree.h). */
 #define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
 
 /* The children of a session's leaf: init's, and "eN" for each exec (session/session_cgroup.h). */

@@ -18,6 +18,8 @@
 #define STEPS_MAX      1000000     /* of a walk or a removal */
 #define SIGNAL_BATCH   64
 #define POLL_SLICE_MS  50 /* in case a notification is missed; killed processes leave within a few */
+#define VACATE_ROUNDS  16  /* each finds processes forked since the last one */
+#define VACATE_PIDS    512 /* in one round */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int no_memory(struct cj_error *err)
@@ -377,4 +379,66 @@ int cgroup_tree_remove(int parent_fd, const char *name, unsigned timeout_ms)
 			return rc;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
+}
+
+/* --- the cgroup itself ---------------------------------------------------------------------- */
+
+bool cgroup_tree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE_SMALL])
+{
+	return system_file_read(dir_fd, name, list, SYSTEM_FILE_SMALL) >= 0;
+}
+
+int cgroup_tree_enable(int dir_fd)
+{
+	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL];
+	if (!cgroup_tree_read(dir_fd, "cgroup.controllers", available) ||
+	    !cgroup_tree_read(dir_fd, "cgroup.subtree_control", enabled))
+		return 0;
+
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		const char *name = cgroup_controller_names[i];
+		char word[32];
+		if (!cgroup_text_has_word(available, name) || cgroup_text_has_word(enabled, name))
+			continue;
+		(void)snprintf(word, sizeof(word), "+%s", name);
+		if (system_file_write(dir_fd, "cgroup.subtree_control", word) == -EBUSY)
+			return -EBUSY;
+	}
+	return 0;
+}
+
+size_t cgroup_tree_own_pids(int dir_fd, pid_t *out, size_t max)
+{
+	char text[SYSTEM_FILE_SMALL];
+	auto_fd int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	return cgroup_text_pids(text, out, max);
+}
+
+int cgroup_tree_vacate(int dir_fd)
+{
+	int made = system_file_make_dir(dir_fd, CGROUP_SUPERVISOR_LEAF);
+	if (made < 0 && made != -EEXIST)
+		return made;
+
+	for (unsigned round = 0; round < VACATE_ROUNDS; round++) {
+		pid_t pids[VACATE_PIDS];
+		size_t count = cgroup_tree_own_pids(dir_fd, pids, VACATE_PIDS);
+		if (count == 0)
+			return 0;
+		for (size_t i = 0; i < count; i++) {
+			char text[16];
+			if (pids[i] == 0) /* not in our pid namespace; 0 would name ourselves */
+				return -EXDEV;
+			(void)snprintf(text, sizeof(text), "%d", (int)pids[i]);
+			int rc =
+			    system_file_write(dir_fd, CGROUP_SUPERVISOR_LEAF "/cgroup.procs", text);
+			if (rc < 0 && rc != -ESRCH) /* ESRCH: it ended meanwhile */
+				return rc;
+		}
+	}
+	return -EBUSY;
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/files/system_file.h"
 
 /*
  * The processes in the cgroup and below it.  One of another pid namespace is left out: it has no
@@ -54,3 +55,23 @@ int cgroup_tree_kill(int dir_fd, unsigned timeout_ms, struct cj_error *err);
  * has left, the kernel may say so, too.
  */
 int cgroup_tree_remove(int parent_fd, const char *name, unsigned timeout_ms);
+
+/* --- the cgroup itself, as the parent of others: cgroups(7), "No internal processes" rule --- */
+
+/* Reads a file of the cgroup that is a list of words. */
+bool cgroup_tree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE_SMALL]);
+
+/* Some of the processes in the cgroup itself (0: one of another pid namespace); more may follow. */
+size_t cgroup_tree_own_pids(int dir_fd, pid_t *out, size_t max);
+
+/*
+ * Enables memory, cpu and pids for the children.  -EBUSY: the cgroup contains processes.  A
+ * controller that the cgroup does not have is no error.
+ */
+int cgroup_tree_enable(int dir_fd);
+
+/*
+ * Moves all processes of the cgroup into CGROUP_SUPERVISOR_LEAF.  -EXDEV: some are in another
+ * pid namespace; -EBUSY: new ones keep appearing; or the errno of the move.
+ */
+int cgroup_tree_vacate(int dir_fd);

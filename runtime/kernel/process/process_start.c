@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads /proc/PID/stat.  Acts. */
 #include "runtime/kernel/process/process_start.h"
 
 #include <errno.h>

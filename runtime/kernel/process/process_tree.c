@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descendants of a reaper, by the parents in /proc.  Acts.
+ * The descendants of a reaper, by the parents in /proc.
  *
  * A parent may end while the list is made, and its number may be used again.  A process is never
  * older than its parent, so a link to a younger one is not followed.  A signal goes through the

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of proc(5).  Pure. */
 #include "runtime/kernel/process/process_usage_text.h"
 
 #include <sched.h>

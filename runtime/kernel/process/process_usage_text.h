@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_usage_text - files of /proc/PID as text: stat, status, schedstat, syscall.  Pure.
+ * process_usage_text - files of /proc/PID as text: stat, status, schedstat, syscall.  It reads no
+ * file itself.
  *
  * The first two carry the process' name, which the payload chooses: it may hold blanks,
  * parentheses and digits, so stat is read from its last ')' on and status only at

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads a filter into the calling process.  Acts; runs in init. */
+/* Loads a filter into the calling process, init. */
 #include "runtime/kernel/seccomp/filter.h"
 
 #include <linux/seccomp.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables about single system calls.  Pure. */
 #include "runtime/kernel/seccomp/filter_calls.h"
 
 #include <errno.h>

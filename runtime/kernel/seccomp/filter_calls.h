@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filter_calls - tables of system calls: which are notified, which init needs, which are bounded,
- * and the numbers of calls that libseccomp 2.5.4 does not know.  Pure.
+ * and the numbers of calls that libseccomp 2.5.4 does not know.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a policy's rules to one decision per call.  Pure: libseccomp only translates names to
+ * From a policy's rules to one decision per call.  libseccomp only translates names to
  * numbers.
  *
  * libseccomp's own compiler is not used for two reasons.  Beside a rule without conditions it drops

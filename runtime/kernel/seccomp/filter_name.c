@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of refused calls, from tables.  Pure. */
+/* Names of refused calls, from tables. */
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <sched.h>

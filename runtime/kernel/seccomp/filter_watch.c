@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's side of a listener: refuses notified calls, counts their names, and allows a
- * number of the bounded calls.  Acts.
+ * number of the bounded calls.
  *
  * The payload chooses when calls come, how many, and their arguments.  So the work is limited:
  *

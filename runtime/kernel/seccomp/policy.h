@@ -2,7 +2,7 @@
 /*
  * policy - a seccomp profile in the OCI / Docker JSON format, read into plain data.
  *
- * Pure: no libseccomp here; runtime/kernel/seccomp/filter_compile.c compiles it.  Every key,
+ * No libseccomp here; runtime/kernel/seccomp/filter_compile.c compiles it.  Every key,
  * action and operator of the format is understood or refused with its place.  Names
  * stay names: which of them are system calls, the compiler finds out and reports.
  * Docker's "includes"/"excludes" are evaluated for a jail (no capabilities, this

@@ -65,7 +65,7 @@ MCP     := $(OUT)/libexec/cejail/mcp
 IMAGE   := $(OUT)/libexec/cejail/image
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
-SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
+SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/files/unix.c \
 	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c landlock.c privileges.c) \
 	   $(addprefix kernel/seccomp/,filter.c filter_bound.c) \
 	   jail/init/limits.c \

@@ -15,18 +15,16 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
 
 #define STEP_FAILED UINT32_MAX
 
+static_assert(STEP_FDS_MAX <= UNIX_FDS_MAX, "a message has room for the descriptors of a step");
+
 struct step_header {
 	uint32_t step;
 	uint32_t size; /* of the data behind it */
-};
-
-union step_control {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(STEP_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
 void step_limit_wait(int sock_fd, unsigned timeout_ms)
@@ -63,20 +61,6 @@ void step_wait_forever(const struct step_link *link)
 	step_limit_wait(link->sock_fd, 0);
 }
 
-static void attach_fds(struct msghdr *msg, union step_control *control, const int *fds, size_t nfds)
-{
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control;
-	msg->msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-
-	struct cmsghdr *rights = CMSG_FIRSTHDR(msg);
-	assert(rights); /* the room is larger than a header */
-	rights->cmsg_level = SOL_SOCKET;
-	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-	memcpy(CMSG_DATA(rights), fds, nfds * sizeof(int));
-}
-
 static int send_message(int sock_fd, uint32_t step, const void *data, size_t size, const int *fds,
 			size_t nfds)
 {
@@ -85,43 +69,20 @@ static int send_message(int sock_fd, uint32_t step, const void *data, size_t siz
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = (void *)data, .iov_len = size }, /* sendmsg(2) only reads it */
 	};
-	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1 };
-	union step_control control;
-	if (nfds > 0)
-		attach_fds(&msg, &control, fds, nfds);
-
-	ssize_t sent;
-	do
-		sent = sendmsg(sock_fd, &msg, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
+	const struct unix_message m = {
+		.parts = parts,
+		.nparts = size > 0 ? 2 : 1,
+		.fds = (int *)fds, /* only read */
+		.nfds = nfds,
+	};
+	ssize_t sent = unix_send_message(sock_fd, &m);
+	return sent < 0 ? (int)sent : 0;
 }
 
 void step_abort(const struct step_link *link, const struct cj_error *why)
 {
 	/* If even this can't be sent, the peer reads the end of the socket. */
 	(void)send_message(link->sock_fd, STEP_FAILED, why, sizeof(*why), NULL, 0);
-}
-
-static void take_sender(struct step_msg *out, const struct cmsghdr *c)
-{
-	struct ucred sender;
-	memcpy(&sender, CMSG_DATA(c), sizeof(sender));
-	out->sender.pid = sender.pid;
-	out->sender.uid = sender.uid;
-}
-
-static void take_control(struct step_msg *out, struct msghdr *msg)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
-			take_sender(out, c);
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count && out->nfds < STEP_FDS_MAX; i++)
-			memcpy(&out->fds[out->nfds++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-	}
 }
 
 static int adopt_error(const struct step_link *link, const struct step_msg *msg,
@@ -139,12 +100,11 @@ static int receive_message(int sock_fd, struct step_header *header, struct step_
 		{ .iov_base = header, .iov_len = sizeof(*header) },
 		{ .iov_base = out->data, .iov_len = sizeof(out->data) },
 	};
-	union step_control control;
-	struct msghdr msg = {
-		.msg_iov = parts,
-		.msg_iovlen = 2,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+	struct unix_message m = {
+		.parts = parts,
+		.nparts = 2,
+		.fds = out->fds,
+		.nfds = STEP_FDS_MAX,
 	};
 
 	/*
@@ -153,13 +113,14 @@ static int receive_message(int sock_fd, struct step_header *header, struct step_
 	 */
 	ssize_t got;
 	do
-		got = recvmsg(sock_fd, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+		got = unix_receive_message(sock_fd, &m);
+	while (got == -ECONNRESET);
 	if (got < 0)
-		return -errno;
-	take_control(out, &msg);
-	*out_truncated = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-			 (got > 0 && (size_t)got < sizeof(*header));
+		return (int)got;
+	out->nfds = m.nfds;
+	out->sender.pid = m.pid;
+	out->sender.uid = m.uid;
+	*out_truncated = m.is_cut || (got > 0 && (size_t)got < sizeof(*header));
 	out->size = (size_t)got > sizeof(*header) ? (size_t)got - sizeof(*header) : 0;
 	return got == 0 ? -EPIPE : 0;
 }

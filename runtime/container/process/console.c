@@ -14,9 +14,9 @@
 
 #include "rootfs/mounts.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/files/unix_send.h"
 
 #define PTMX        makedev(5, 2)
 #define SLAVE_FIRST 136 /* the first major number of slaves, of eight: devices.txt */

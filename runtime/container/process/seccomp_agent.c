@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/files/unix_send.h"
 
 #define MESSAGE_MAX (64u << 10) /* annotations are most of it */
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/protocol.h"
 
@@ -73,15 +74,6 @@ int adoption_begin(struct adoption *a, const struct step_link *link, int *out_fd
 	return rc;
 }
 
-static pid_t sender_of(struct msghdr *msg)
-{
-	struct ucred sender = { 0 };
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
-			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
-	return sender.pid;
-}
-
 static bool is_live_child(pid_t pid)
 {
 	return pid > 1 && waitpid(pid, NULL, WNOHANG | __WALL) == 0;
@@ -90,28 +82,17 @@ static bool is_live_child(pid_t pid)
 pid_t adoption_await(int fd, struct cj_error *err)
 {
 	char ready;
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
 	struct iovec part = { .iov_base = &ready, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &part,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t got;
-	do
-		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+	struct unix_message m = { .parts = &part, .nparts = 1 };
+	ssize_t got = unix_receive_message(fd, &m);
 	if (got < 0)
-		return cj_fail(err, errno, "wait for the fork of the zygote");
+		return cj_fail(err, (int)-got, "wait for the fork of the zygote");
 	if (got == 0)
 		return cj_reject_as(err, ECHILD,
 				    "the fork of the zygote ended before it was ready");
 
-	pid_t pid = sender_of(&msg);
-	if (!is_live_child(pid))
+	if (!is_live_child(m.pid))
 		return cj_fail(err, EPROTO,
-			       "take the fork of the zygote: pid %d is no child of init", pid);
-	return pid;
+			       "take the fork of the zygote: pid %d is no child of init", m.pid);
+	return m.pid;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -319,26 +320,19 @@ static const struct sockaddr_un journal_address = {
 /* An entry that is too long for a datagram is sent as a sealed memfd with an empty datagram. */
 static int send_memfd(int sock_fd, const struct entry *e, struct cj_error *err)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = {
-		.msg_name = (void *)&journal_address,
-		.msg_namelen = sizeof(journal_address),
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
 	auto_fd int fd = fd_memfd_sealed("journal entry", e->text, e->used, err);
 	if (fd < 0)
 		return fd;
-	struct cmsghdr *c = &control.align; /* CMSG_FIRSTHDR, where a header fits */
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	if (sendmsg(sock_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return cj_fail(err, errno, "send to '%s'", JOURNAL_SOCKET);
+	const struct unix_message m = {
+		.fds = &fd,
+		.nfds = 1,
+		.flags = MSG_DONTWAIT,
+		.to = &journal_address,
+		.to_size = sizeof(journal_address),
+	};
+	ssize_t sent = unix_send_message(sock_fd, &m);
+	if (sent < 0)
+		return cj_fail(err, (int)-sent, "send to '%s'", JOURNAL_SOCKET);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 
@@ -34,35 +35,23 @@ struct wire {
 	char id[PLAN_ID_MAX];
 };
 
-union descriptors_room {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(WIRE_FD_COUNT * sizeof(int))];
-};
-
 /* --- the server's side ------------------------------------------------------------- */
 
 static int send_wire(const struct worker *keeper, struct wire *wire, const int *fds, size_t nfds,
 		     struct cj_error *err)
 {
 	struct iovec bytes = { wire, sizeof(*wire) };
-	union descriptors_room control = { 0 };
-	struct msghdr msg = { .msg_iov = &bytes, .msg_iovlen = 1 };
-
-	if (nfds > 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, nfds * sizeof(int));
-	}
-	ssize_t sent;
-	do
-		sent = sendmsg(keeper->sock_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (sent < 0 && errno == EINTR);
+	const struct unix_message m = {
+		.parts = &bytes,
+		.nparts = 1,
+		.fds = (int *)fds, /* only read */
+		.nfds = nfds,
+		.flags = MSG_DONTWAIT,
+	};
+	ssize_t sent = unix_send_message(keeper->sock_fd, &m);
 	if (sent == (ssize_t)sizeof(*wire))
 		return 0;
-	return cj_fail(err, sent < 0 ? errno : EIO, "write to the keeper of the session");
+	return cj_fail(err, sent < 0 ? (int)-sent : EIO, "write to the keeper of the session");
 }
 
 static int set_id(struct wire *wire, const char *id, struct cj_error *err)
@@ -130,19 +119,6 @@ void keeper_request_fini(struct keeper_request *r)
 	cj_close(&r->stdin_fd);
 }
 
-static size_t take_descriptors(struct msghdr *msg, int fds[WIRE_FD_COUNT])
-{
-	size_t count = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(c), count * sizeof(int));
-	}
-	return count;
-}
-
 static bool is_valid(const struct wire *wire, size_t nfds)
 {
 	if (memchr(wire->id, '\0', sizeof(wire->id)) == NULL)
@@ -165,20 +141,18 @@ struct received {
 static ssize_t receive_wire(int sock_fd, struct received *out)
 {
 	struct iovec bytes = { &out->wire, sizeof(out->wire) };
-	union descriptors_room control = { 0 };
-	struct msghdr msg = { .msg_iov = &bytes,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-
-	ssize_t got;
-	do
-		got = recvmsg(sock_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
+	struct unix_message m = {
+		.parts = &bytes,
+		.nparts = 1,
+		.fds = out->fds,
+		.nfds = WIRE_FD_COUNT,
+		.flags = MSG_DONTWAIT,
+	};
+	ssize_t got = unix_receive_message(sock_fd, &m);
 	if (got < 0)
-		return -errno;
-	out->nfds = take_descriptors(&msg, out->fds);
-	out->is_whole = got == (ssize_t)sizeof(out->wire) && !(msg.msg_flags & MSG_CTRUNC);
+		return got;
+	out->nfds = m.nfds;
+	out->is_whole = got == (ssize_t)sizeof(out->wire) && !m.is_cut;
 	return got;
 }
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/unix_send.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -216,30 +216,18 @@ int job_send(int sock_fd, int memfd, struct cj_error *err)
 int job_receive(int sock_fd, struct cj_error *err)
 {
 	char mark = 0;
-	struct iovec byte = { &mark, 1 };
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &byte,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
 	int memfd = -1;
-
-	ssize_t got;
-	do
-		got = recvmsg(sock_fd, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+	struct iovec byte = { &mark, 1 };
+	struct unix_message m = { .parts = &byte, .nparts = 1, .fds = &memfd, .nfds = 1 };
+	ssize_t got = unix_receive_message(sock_fd, &m);
 	if (got < 0)
-		return cj_fail(err, errno, "receive a job");
+		return cj_fail(err, (int)-got, "receive a job");
 	if (got == 0)
 		return cj_reject_as(err, EPIPE, "the server ended before it had a job");
-	const struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+	if (m.nfds == 0 || m.is_cut) {
+		cj_close(&memfd);
 		return cj_reject(err, "the job came without its descriptor");
-	memcpy(&memfd, CMSG_DATA(c), sizeof(memfd));
+	}
 	return memfd;
 }
 

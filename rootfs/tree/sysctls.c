@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel parameters of namespaces.  Acts. */
+/* Kernel parameters of namespaces. */
 #include "rootfs/tree/sysctls.h"
 
 #include <fcntl.h>
@@ -111,9 +111,8 @@ int sysctls_write(const struct sysctl *items, size_t count, const struct sysctl_
 	if (proc_fd < 0)
 		return proc_fd;
 	for (size_t i = 0; i < count; i++) {
-		int rc = write_one(proc_fd, &items[i], err);
-		if (rc < 0)
-			return rc;
+		if (write_one(proc_fd, &items[i], err) < 0)
+			return -err->code;
 	}
 	return 0;
 }

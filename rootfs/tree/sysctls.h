@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sysctls - kernel parameters of the namespaces that this process is in.  Acts.
+ * sysctls - kernel parameters of the namespaces that this process is in.
  *
  * They are written through a procfs of our own that is attached nowhere, so that no mount below
  * a container's /proc can redirect a write.  proc(5)

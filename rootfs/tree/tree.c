@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mounts on a root file system that may be hostile.  Acts.
+ * Mounts on a root file system that may be hostile.
  *
  * Theory of operation.  Kernels before 6.15 attach mounts only beneath mounts of the caller's
  * namespace.  So the root is cloned and attached on its own directory first; everything else goes
@@ -22,10 +22,7 @@
 #include <unistd.h>
 
 #include "rootfs/rootfs.h"
-#include "rootfs/tree/tree_copy.h"
-#include "rootfs/tree/tree_mask.h"
-#include "rootfs/tree/tree_mount.h"
-#include "rootfs/tree/tree_node.h"
+#include "rootfs/tree/tree_parts.h"
 #include "rootfs/tree/tree_place.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -63,7 +60,8 @@ void tree_close(struct tree_sources **sources)
 	if (!s)
 		return;
 	cj_close(&s->root_fd);
-	tree_mask_close(&s->masks);
+	cj_close(&s->masks.null_fd);
+	cj_close(&s->masks.empty_fd);
 	for (size_t i = 0; i < ANCHORS; i++)
 		cj_close(&s->anchor_fds[i]);
 	for (size_t i = 0; i < s->count; i++)
@@ -81,7 +79,7 @@ static struct tree_sources *sources_new(const struct tree_spec *spec)
 	if (!s)
 		return NULL;
 	s->root_fd = -1;
-	s->masks = TREE_MASKS_NULL;
+	s->masks = (struct tree_masks){ .null_fd = -1, .empty_fd = -1 };
 	for (size_t i = 0; i < ANCHORS; i++)
 		s->anchor_fds[i] = -1;
 	s->mount_fds = calloc(spec->nops + 1, sizeof(*s->mount_fds));
@@ -127,7 +125,7 @@ static int stop_propagation(const struct tree_spec *spec, struct cj_error *err)
 	return rc;
 }
 
-static int open_dev(struct tree_sources *s, struct cj_error *err)
+static int open_null(struct tree_sources *s, struct cj_error *err)
 {
 	auto_fd int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dev_fd < 0)
@@ -137,11 +135,8 @@ static int open_dev(struct tree_sources *s, struct cj_error *err)
 
 int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)
 {
-	int rc = stop_propagation(spec, err);
-	if (rc == 0)
-		rc = open_dev(s, err);
-	if (rc < 0)
-		return rc;
+	if (stop_propagation(spec, err) < 0 || open_null(s, err) < 0)
+		return -err->code;
 	s->root_fd =
 	    sys_openat2(AT_FDCWD, spec->root, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
 	if (s->root_fd < 0)
@@ -197,9 +192,8 @@ static int leave_peers(const struct tree_spec *spec, const struct tree_sources *
 static int mount_root(const struct tree_spec *spec, const struct tree_sources *s,
 		      struct cj_error *err)
 {
-	int rc = leave_peers(spec, s, err);
-	if (rc < 0)
-		return rc;
+	if (leave_peers(spec, s, err) < 0)
+		return -err->code;
 	auto_fd int tree_fd = tree_mount_clone(s->root_fd, true, spec->root, err);
 	if (tree_fd < 0)
 		return tree_fd;
@@ -207,15 +201,15 @@ static int mount_root(const struct tree_spec *spec, const struct tree_sources *s
 		.propagation = spec->propagation == MS_SLAVE ? MS_SLAVE : MS_PRIVATE,
 		.propagates_below = true,
 	};
-	rc = tree_mount_restrict(tree_fd, &attrs, spec->root, err);
-	if (rc == 0)
-		rc = mounts_attach(tree_fd, s->root_fd, spec->root, err);
-	return rc < 0 ? rc : take_fd(&tree_fd);
+	if (tree_mount_restrict(tree_fd, &attrs, spec->root, err) < 0 ||
+	    mounts_attach(tree_fd, s->root_fd, spec->root, err) < 0)
+		return -err->code;
+	return take_fd(&tree_fd);
 }
 
 /* --- places -------------------------------------------------------------------------------- */
 
-/* Is `path` this place, or below it?  Then *out_rest is "" or begins with '/'. */
+/* True for this place and for what is below it: then *out_rest is "" or begins with '/'. */
 static bool is_at(const char *path, const char *place, const char **out_rest)
 {
 	size_t length = strlen(place);
@@ -350,61 +344,45 @@ static int imitate(const struct tree_op *op, int place_fd, int tree_fd, struct c
 	return 0;
 }
 
-static int is_directory(int fd, bool *out, const char *name, struct cj_error *err)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "look at '%s'", name);
-	*out = S_ISDIR(st.st_mode);
-	return 0;
-}
-
-static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd, int *tree_fd,
+static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd, int tree_fd,
 		  struct cj_error *err)
 {
-	bool is_dir = true;
-	if (is_directory(*tree_fd, &is_dir, op->path, err) < 0)
-		return -err->code;
-	enum tree_place kind = is_dir ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
+	struct stat st;
+	if (fstat(tree_fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", op->path);
+	enum tree_place kind = S_ISDIR(st.st_mode) ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
 	bool covers = is_covering(op, s, root_fd);
 	auto_fd int place_fd = open_place(s, root_fd, op->path, kind, err);
 	if (place_fd < 0)
 		return place_fd;
-	int rc = check_mount(op, *tree_fd, place_fd, err);
-	if (rc == 0 && covers)
-		rc = imitate(op, place_fd, *tree_fd, err);
-	if (rc == 0)
-		rc = mounts_attach(*tree_fd, place_fd, op->path, err);
-	if (rc == 0)
-		rc = keep_anchor(s, op->path, *tree_fd, err);
-	return rc;
-}
-
-static int do_place(const struct tree_op *op, struct tree_sources *s, int root_fd,
-		    struct cj_error *err)
-{
-	enum tree_place kind = op->kind == TREE_DIRECTORY ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
-	auto_fd int fd = open_place(s, root_fd, op->path, kind, err);
-	return fd < 0 ? fd : 0;
+	if (check_mount(op, tree_fd, place_fd, err) < 0 ||
+	    (covers && imitate(op, place_fd, tree_fd, err) < 0) ||
+	    mounts_attach(tree_fd, place_fd, op->path, err) < 0)
+		return -err->code;
+	return keep_anchor(s, op->path, tree_fd, err);
 }
 
 static int do_operation(const struct tree_op *op, struct tree_sources *s, int *mount_fd,
 			int root_fd, struct cj_error *err)
 {
 	const struct tree_path at = find_start(s, root_fd, op->path);
+	auto_fd int made_fd = -1;
 	switch (op->kind) {
 	case TREE_DIRECTORY:
+		made_fd = tree_place_open(&at, TREE_PLACE_DIRECTORY, err);
+		return made_fd < 0 ? made_fd : 0;
 	case TREE_FILE:
-		return do_place(op, s, root_fd, err);
+		made_fd = tree_place_open(&at, TREE_PLACE_FILE, err);
+		return made_fd < 0 ? made_fd : 0;
 	case TREE_LINK:
 		return tree_node_add_link(&at, op->source, err);
 	case TREE_DEVICE:
 		return tree_node_add_device(&at, op, err);
 	case TREE_FS:
 		*mount_fd = tree_mount_create(op, err);
-		return *mount_fd < 0 ? *mount_fd : attach(op, s, root_fd, mount_fd, err);
+		return *mount_fd < 0 ? *mount_fd : attach(op, s, root_fd, *mount_fd, err);
 	case TREE_BIND:
-		return attach(op, s, root_fd, mount_fd, err);
+		return attach(op, s, root_fd, *mount_fd, err);
 	default:
 		return cj_reject(err, "'%s': no such operation", op->path);
 	}
@@ -414,8 +392,7 @@ static int do_operations(const struct tree_spec *spec, struct tree_sources *s, i
 			 struct cj_error *err)
 {
 	for (size_t i = 0; i < spec->nops; i++) {
-		int rc = do_operation(&spec->ops[i], s, &s->mount_fds[i], root_fd, err);
-		if (rc < 0)
+		if (do_operation(&spec->ops[i], s, &s->mount_fds[i], root_fd, err) < 0)
 			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
 		if (!tree_mount_is_late(&spec->ops[i]))
 			cj_close(&s->mount_fds[i]);
@@ -446,15 +423,11 @@ static int open_existing(const struct tree_sources *s, int root_fd, const char *
 	return fd;
 }
 
-/* What is mounted or made below them is there by now. */
-static int end_writing(const struct tree_spec *spec, const struct tree_sources *s,
-		       struct cj_error *err)
+/* Covers what is at place_fd by a read-only clone of it and of the mounts below it. */
+static int make_read_only(int place_fd, const char *name, struct cj_error *err)
 {
-	for (size_t i = 0; i < spec->nops; i++)
-		if (s->mount_fds[i] >= 0 &&
-		    mounts_restrict(s->mount_fds[i], MOUNT_ATTR_RDONLY, spec->ops[i].path, err) < 0)
-			return cj_wrap(err, "make read-only");
-	return 0;
+	auto_fd int tree_fd = mounts_clone(place_fd, "", MOUNT_ATTR_RDONLY, name, err);
+	return tree_fd < 0 ? tree_fd : mounts_attach(tree_fd, place_fd, name, err);
 }
 
 int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_fd,
@@ -465,7 +438,7 @@ int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_f
 		auto_fd int fd = open_existing(s, root_fd, path, err);
 		if (fd < 0 && fd != -ENOENT)
 			return cj_wrap(err, "make read-only");
-		if (fd >= 0 && tree_mask_make_read_only(fd, path, err) < 0)
+		if (fd >= 0 && make_read_only(fd, path, err) < 0)
 			return cj_wrap(err, "make read-only");
 	}
 	for (size_t i = 0; i < spec->masked.count; i++) {
@@ -476,15 +449,19 @@ int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_f
 		if (fd >= 0 && tree_mask_cover(&s->masks, fd, path, err) < 0)
 			return cj_wrap(err, "mask");
 	}
-	return end_writing(spec, s, err);
+	/* Late mounts: what is mounted or made below them is there by now. */
+	for (size_t i = 0; i < spec->nops; i++)
+		if (s->mount_fds[i] >= 0 &&
+		    mounts_restrict(s->mount_fds[i], MOUNT_ATTR_RDONLY, spec->ops[i].path, err) < 0)
+			return cj_wrap(err, "make read-only");
+	return 0;
 }
 
 int tree_enter(const struct tree_spec *spec, int root_fd, struct cj_error *err)
 {
 	if (!spec->keeps_peers)
 		return rootfs_enter(root_fd, err);
-	int rc = mounts_pivot_from_peers(root_fd, err);
-	return rc < 0 ? rc : rootfs_check_entered(err);
+	return mounts_pivot_from_peers(root_fd, err) < 0 ? -err->code : rootfs_check_entered(err);
 }
 
 int tree_seal(const struct tree_spec *spec, struct cj_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies a directory by descriptors.  Acts. */
-#include "rootfs/tree/tree_copy.h"
+/* Copies a directory by descriptors. */
+#include "rootfs/tree/tree_parts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -216,10 +216,9 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 	auto_fd int to_fd = openat(to_dir_fd, entry, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to_fd < 0)
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
-	int rc = copy_bytes(c, from_fd, to_fd, err);
-	if (rc == 0)
-		rc = copy_owner(c, from_fd, to_fd, st, err);
-	return rc < 0 ? rc : keep_link(c, to_dir_fd, entry, st, err);
+	if (copy_bytes(c, from_fd, to_fd, err) < 0 || copy_owner(c, from_fd, to_fd, st, err) < 0)
+		return -err->code;
+	return keep_link(c, to_dir_fd, entry, st, err);
 }
 
 static int copy_link(struct copier *c, int path_fd, int to_dir_fd, const char *entry,
@@ -289,9 +288,8 @@ static int copy_entries(struct copier *c, DIR *dir, int to_fd, unsigned depth, s
 			return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", c->name);
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		int rc = copy_entry(c, dirfd(dir), to_fd, entry->d_name, depth, err);
-		if (rc < 0)
-			return rc;
+		if (copy_entry(c, dirfd(dir), to_fd, entry->d_name, depth, err) < 0)
+			return -err->code;
 	}
 }
 
@@ -303,10 +301,9 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 	auto_dir DIR *dir = fd_open_dir(from_fd, ".");
 	if (!dir || fstat(dirfd(dir), &st) < 0)
 		return cj_fail(err, errno, "list '%s'", c->name);
-	int rc = copy_entries(c, dir, to_fd, depth, err);
-	if (rc == 0 && depth == 0)
-		rc = remove_links(c, err);
-	return rc < 0 ? rc : copy_owner(c, from_fd, to_fd, &st, err);
+	if (copy_entries(c, dir, to_fd, depth, err) < 0 || (depth == 0 && remove_links(c, err) < 0))
+		return -err->code;
+	return copy_owner(c, from_fd, to_fd, &st, err);
 }
 
 int tree_copy(int from_fd, int to_fd, const char *name, struct cj_error *err)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detached mounts.  Acts. */
-#include "rootfs/tree/tree_mount.h"
+/* Detached mounts. */
+#include "rootfs/tree/tree_parts.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include "rootfs/id_namespace.h"
-#include "rootfs/tree/tree_overlay.h"
+#include "rootfs/layers.h"
+#include "rootfs/mounts.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -49,10 +53,9 @@ int tree_mount_restrict(int tree_fd, const struct tree_attrs *attrs, const char 
 {
 	unsigned long kind = attrs->propagation ? attrs->propagation : MS_PRIVATE;
 	bool is_below = attrs->propagation == 0 || attrs->propagates_below;
-	int rc = set(tree_fd, AT_RECURSIVE, attrs->set_below, attrs->clear_below,
-		     is_below ? kind : 0, name, err);
-	if (rc < 0)
-		return rc;
+	if (set(tree_fd, AT_RECURSIVE, attrs->set_below, attrs->clear_below, is_below ? kind : 0,
+		name, err) < 0)
+		return -err->code;
 	return set(tree_fd, 0, attrs->set, attrs->clear, is_below ? 0 : kind, name, err);
 }
 
@@ -82,11 +85,134 @@ int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err)
 	auto_fd int tree_fd = tree_mount_clone(source_fd, op->is_recursive, op->source, err);
 	if (tree_fd < 0)
 		return tree_fd;
-	int rc = op->ids.uid_map ? set_ids(tree_fd, op, err) : 0;
-	if (rc == 0)
-		rc = tree_mount_restrict(tree_fd, &op->attrs, op->source, err);
-	return rc < 0 ? rc : take_fd(&tree_fd);
+	if ((op->ids.uid_map && set_ids(tree_fd, op, err) < 0) ||
+	    tree_mount_restrict(tree_fd, &op->attrs, op->source, err) < 0)
+		return -err->code;
+	return take_fd(&tree_fd);
 }
+
+/* --- overlays with long paths ------------------------------------------------------------ */
+
+/*
+ * The directories of an engine's store have long paths, and an image has many.  Each is opened, and
+ * the kernel reads the number of its descriptor: rootfs/layers.c.
+ * Follows: overlayfs.rst: ':' separates the paths of lowerdir, '\\' stands before a ':' of a path.
+ */
+
+/* With one digit and a ':' each, no more numbers than this fit into an option. */
+#define PATHS_MAX (3 * (MOUNTS_OPTION_MAX + 1) / 2)
+
+struct paths {
+	struct arena arena; /* of texts and options */
+	int fds[PATHS_MAX];
+	size_t count;
+};
+
+static void paths_fini(struct paths *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		cj_close(&p->fds[i]);
+	arena_fini(&p->arena);
+}
+#define auto_paths __attribute__((cleanup(paths_fini)))
+
+/* Of the options of an overlay, those with paths; *out_is_list: several, separated by ':'. */
+static bool has_paths(const struct mounts_option *option, bool *out_is_list)
+{
+	*out_is_list = strcmp(option->key, "lowerdir") == 0;
+	return option->value && (*out_is_list || strcmp(option->key, "upperdir") == 0 ||
+				 strcmp(option->key, "workdir") == 0);
+}
+
+/* True for an overlay with an option of more than MOUNTS_OPTION_MAX bytes. */
+static bool is_long_overlay(const struct tree_op *op)
+{
+	bool is_list, is_long = false;
+	for (size_t i = 0; i < op->noptions && strcmp(op->type, "overlay") == 0; i++)
+		is_long = is_long || (has_paths(&op->options[i], &is_list) &&
+				      strlen(op->options[i].value) > MOUNTS_OPTION_MAX);
+	return is_long;
+}
+
+/* The path that begins at *at, which is moved to its end. */
+static int read_path(const char **at, bool is_list, char out[static PATH_MAX])
+{
+	size_t size = 0;
+	for (; **at != '\0' && !(is_list && **at == ':'); (*at)++) {
+		if (**at == '\\' && (*at)[1] != '\0')
+			(*at)++;
+		if (size + 1 >= PATH_MAX)
+			return -ENAMETOOLONG;
+		out[size++] = **at;
+	}
+	out[size] = '\0';
+	return 0;
+}
+
+/* Adds the number of the opened directory to `text`. */
+static int add_path(struct paths *p, const char *path, char text[static MOUNTS_OPTION_MAX + 1],
+		    struct cj_error *err)
+{
+	size_t used = strlen(text), room = MOUNTS_OPTION_MAX + 1 - used;
+	if (p->count == PATHS_MAX)
+		return cj_fail(err, ENAMETOOLONG, "lay the directories over each other");
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	p->fds[p->count++] = fd;
+	int size = snprintf(text + used, room, "%d", fd);
+	return size < 0 || (size_t)size >= room
+		   ? cj_fail(err, ENAMETOOLONG, "lay %zu directories over each other", p->count)
+		   : 0;
+}
+
+/* "/a/b:/c" becomes "5:6".  An empty path stays: between two ':', it begins the layers that have
+ * only data. */
+static int shorten(struct paths *p, struct mounts_option *option, bool is_list,
+		   struct cj_error *err)
+{
+	const char *at = option->value;
+	char path[PATH_MAX], *text = arena_alloc(&p->arena, MOUNTS_OPTION_MAX + 2);
+	if (!text)
+		return cj_fail(err, ENOMEM, "option '%s'", option->key);
+	for (;; at++) {
+		int rc = read_path(&at, is_list, path);
+		if (rc < 0)
+			return cj_fail(err, -rc, "option '%s'", option->key);
+		if (path[0] != '\0' && add_path(p, path, text, err) < 0)
+			return cj_wrap(err, "option '%s'", option->key);
+		if (*at == '\0')
+			break;
+		size_t used = strlen(text);
+		if (used == MOUNTS_OPTION_MAX)
+			return cj_fail(err, ENAMETOOLONG, "option '%s'", option->key);
+		text[used] = ':';
+	}
+	option->value = text;
+	return 0;
+}
+
+static int create_long_overlay(const struct tree_op *op, uint64_t attrs, struct cj_error *err)
+{
+	auto_paths struct paths p = { 0 };
+	struct mounts_option *options = arena_array(&p.arena, op->noptions, sizeof(*options));
+	bool is_list;
+	if (!options)
+		return cj_fail(err, ENOMEM, "list the options of an overlay");
+	memcpy(options, op->options, op->noptions * sizeof(*options));
+	for (size_t i = 0; i < op->noptions; i++)
+		if (has_paths(&options[i], &is_list) && shorten(&p, &options[i], is_list, err) < 0)
+			return -err->code;
+	auto_fd int here_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (here_fd < 0)
+		return cj_fail(err, errno, "open the working directory");
+	auto_fd int fd = layers_create(options, op->noptions, attrs, op->path, err);
+	if (fchdir(here_fd) < 0)
+		return cj_fail(err, errno, "go back to the working directory");
+	return fd < 0 ? fd : take_fd(&fd);
+}
+
+/* --- new file systems ------------------------------------------------------------ */
 
 static void add_hint(const struct tree_op *op, int rc, struct cj_error *err)
 {
@@ -126,14 +252,13 @@ static int create(const struct tree_op *op, struct cj_error *err)
 	uint64_t attrs = op->attrs.set | op->attrs.set_below;
 	if (tree_mount_is_late(op))
 		attrs &= ~(uint64_t)MOUNT_ATTR_RDONLY;
-	return tree_overlay_is_long(op)
-		   ? tree_overlay_create(op, attrs, err)
-		   : mounts_create(op->type, op->options, op->noptions, attrs, err);
+	return is_long_overlay(op) ? create_long_overlay(op, attrs, err)
+				   : mounts_create(op->type, op->options, op->noptions, attrs, err);
 }
 
 int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 {
-	const struct tree_attrs *attrs = &op->attrs;
+	unsigned long propagation = op->attrs.propagation;
 	auto_fd int tree_fd = create(op, err);
 	if (tree_fd < 0 && may_retry(op, tree_fd)) {
 		*err = (struct cj_error){ 0 };
@@ -144,8 +269,8 @@ int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 		return tree_fd;
 	}
 	/* It is private, and has no mounts below it. */
-	int rc = attrs->propagation == 0 || attrs->propagation == MS_PRIVATE
-		     ? 0
-		     : set(tree_fd, 0, 0, 0, attrs->propagation, op->path, err);
-	return rc < 0 ? rc : take_fd(&tree_fd);
+	if (propagation != 0 && propagation != MS_PRIVATE &&
+	    set(tree_fd, 0, 0, 0, propagation, op->path, err) < 0)
+		return -err->code;
+	return take_fd(&tree_fd);
 }

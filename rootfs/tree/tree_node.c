@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device nodes and links in a tree.  Acts. */
-#include "rootfs/tree/tree_node.h"
+/* Device nodes, links, masks and read-only paths in a tree. */
+#include "rootfs/tree/tree_parts.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "rootfs/mounts.h"
-#include "rootfs/tree/tree_mount.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
-/* Read-only does not forbid writing to a device, but protects the mode and owner of the host's. */
+/* A device of the host.  Read-only does not forbid writing to it, but protects its mode and owner:
+ * the root of a container without a user namespace could change them through the mount. */
 static const struct tree_attrs bound_device = {
 	.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 	.clear = MOUNT_ATTR_NODEV,
@@ -40,6 +41,14 @@ static int check_existing(int dir_fd, const char *name, const struct tree_op *op
 			    op->device.major_number, op->device.minor_number);
 }
 
+static int clone_device(int fd, const char *name, struct cj_error *err)
+{
+	auto_fd int tree_fd = tree_mount_clone(fd, false, name, err);
+	if (tree_fd < 0 || tree_mount_restrict(tree_fd, &bound_device, name, err) < 0)
+		return -err->code;
+	return take_fd(&tree_fd);
+}
+
 static int open_host_device(const struct tree_op *op, struct cj_error *err)
 {
 	auto_fd int fd = open(op->path, O_PATH | O_CLOEXEC);
@@ -49,11 +58,7 @@ static int open_host_device(const struct tree_op *op, struct cj_error *err)
 	if (!is_device(&st, &op->device))
 		return cj_reject(err, "the host's '%s' is not the device %u:%u", op->path,
 				 op->device.major_number, op->device.minor_number);
-	auto_fd int tree_fd = tree_mount_clone(fd, false, op->path, err);
-	if (tree_fd < 0)
-		return tree_fd;
-	int rc = tree_mount_restrict(tree_fd, &bound_device, op->path, err);
-	return rc < 0 ? rc : take_fd(&tree_fd);
+	return clone_device(fd, op->path, err);
 }
 
 static int bind_device(const struct tree_path *at, const struct tree_op *op, struct cj_error *err)
@@ -119,4 +124,54 @@ int tree_node_add_link(const struct tree_path *at, const char *target, struct cj
 	if (size >= 0 && (size_t)size == strlen(target) && memcmp(found, target, (size_t)size) == 0)
 		return 0;
 	return cj_reject_as(err, EEXIST, "'%s' exists and is not a link to '%s'", at->name, target);
+}
+
+/* --- masks ------------------------------------------------------------ */
+
+int tree_mask_open(struct tree_masks *masks, int dev_fd, struct cj_error *err)
+{
+	auto_fd int fd = sys_openat2(dev_fd, "null", O_PATH | O_NOFOLLOW, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '/dev/null'");
+	if (!mounts_is_device(fd, 1, 3))
+		return cj_reject(err, "'/dev/null' is not the device 1:3");
+	masks->null_fd = clone_device(fd, "/dev/null", err);
+	return masks->null_fd < 0 ? masks->null_fd : 0;
+}
+
+/* Attaches the mount itself the first time; from then on it is one of this namespace, which
+ * open_tree(2) clones. */
+static int attach_copy(int tree_fd, bool *is_attached, int place_fd, const char *name,
+		       struct cj_error *err)
+{
+	if (!*is_attached) {
+		int rc = mounts_attach(tree_fd, place_fd, name, err);
+		*is_attached = rc == 0;
+		return rc;
+	}
+	auto_fd int copy_fd = tree_mount_clone(tree_fd, false, name, err);
+	return copy_fd < 0 ? copy_fd : mounts_attach(copy_fd, place_fd, name, err);
+}
+
+int tree_mask_cover(struct tree_masks *masks, int place_fd, const char *name, struct cj_error *err)
+{
+	static const struct mounts_option options[] = {
+		{ "mode", "0555" },
+		{ "size", "4k" },
+		{ "nr_inodes", "2" },
+	};
+	struct stat st;
+	if (fstat(place_fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", name);
+	if (!S_ISDIR(st.st_mode))
+		return attach_copy(masks->null_fd, &masks->null_is_attached, place_fd, name, err);
+	if (masks->empty_fd < 0)
+		masks->empty_fd = mounts_create(
+		    "tmpfs", options, sizeof(options) / sizeof(options[0]),
+		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+		    err);
+	if (masks->empty_fd < 0)
+		return masks->empty_fd;
+	return attach_copy(masks->empty_fd, &masks->empty_is_attached, place_fd, name, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in a hostile tree.  Acts.
+ * Places in a hostile tree.
  *
  * Every descriptor here was opened by the kernel inside the root, whatever somebody exchanges
  * meanwhile: each prefix of a path is resolved from root_fd, and a missing component is made in

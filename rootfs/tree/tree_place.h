@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree_place - finds and makes places in a tree whose content is hostile.  Acts.
+ * tree_place - finds and makes places in a tree whose content is hostile.
  *
  * Nothing of an existing entry is changed: neither its mode nor its owner.
  */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "rootfs/tree/tree_spec.h"
+#include "rootfs/tree/tree.h"
 
 struct mount_options {
 	bool is_bind, is_recursive; /* bind, rbind */

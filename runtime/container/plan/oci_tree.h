@@ -14,7 +14,7 @@
 #pragma once
 
 #include "rootfs/tree/sysctls.h"
-#include "rootfs/tree/tree_spec.h"
+#include "rootfs/tree/tree.h"
 #include "runtime/container/config/oci_config.h"
 
 struct oci_tree {

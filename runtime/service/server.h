@@ -20,14 +20,15 @@
  *	         api/         checks Origin, Host, uid or token, and the length, before any body
  *	         http/        receives the body
  *	         api/         checks the caller again, and its rate
- *	         api/         validates the request: JSON, profile, permissions, ceilings
+ *	         api/         validates the request: JSON, profile, permissions, ceilings; what it
+ *	                      decides is one struct run_order, which the run keeps to its end
  *	         queue/       queues the run, until it is the turn of this caller
  *	         queue/       takes a prepared worker from the pool, or spawns a cold one
  *	         access/      writes the audit line of the start, before the run starts
  *	            |
  *	            |  the job: a header and the request's body, in a sealed memfd
  *	            v
- *	worker   api/         parses the same body again, and checks the profile's hash
+ *	worker   request/     parses the same body again, and checks the profile's hash
  *	         profiles/    makes the plan and the program, clamped to the ceilings of the job
  *	         jail/        prepares the jail if that is not done yet, starts the program, waits
  *	            |

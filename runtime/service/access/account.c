@@ -87,18 +87,14 @@ static void refill(struct account *a, uint64_t now_ms)
 		a->refilled_ms = now_ms;
 }
 
-/* Parsing a large body takes the server's time from all callers. */
-static uint64_t price_of(const struct rights *r, size_t body_bytes)
-{
-	uint64_t price = CREDIT_OF_REQUEST * (1 + (uint64_t)body_bytes / ACCOUNT_BODY_UNIT);
-	uint64_t full = full_credit(r);
-	return price < full ? price : full;
-}
-
 bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms)
 {
-	uint64_t rate = a->rights->rate_per_minute, price = price_of(a->rights, body_bytes);
+	uint64_t rate = a->rights->rate_per_minute, full = full_credit(a->rights);
+	/* parsing a large body takes the server's time from all callers */
+	uint64_t price = CREDIT_OF_REQUEST * (1 + (uint64_t)body_bytes / ACCOUNT_BODY_UNIT);
 
+	if (price > full)
+		price = full;
 	*out_retry_ms = 0;
 	refill(a, now_ms);
 	if (rate == 0)

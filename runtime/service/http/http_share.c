@@ -46,13 +46,6 @@ enum api_code http_may_connect(const struct exchange *x)
 	return limit(x, h, 1, HTTP_CONNECTIONS_MAX);
 }
 
-/* At least as many bytes as four requests of the largest size. */
-static size_t bytes_max(const struct http *h)
-{
-	size_t four = 4 * (h->body_max + 1);
-	return four > HTTP_BYTES_MAX ? four : HTTP_BYTES_MAX;
-}
-
 enum api_code http_may_hold(const struct exchange *x, size_t more)
 {
 	struct holding h = { 0 };
@@ -64,7 +57,8 @@ enum api_code http_may_hold(const struct exchange *x, size_t more)
 		h.all += bytes;
 		h.own += is_same_caller(e, x) ? bytes : 0;
 	}
-	return limit(x, h, more, bytes_max(x->http));
+	size_t four = 4 * (x->http->body_max + 1); /* requests of the largest size */
+	return limit(x, h, more, four > HTTP_BYTES_MAX ? four : HTTP_BYTES_MAX);
 }
 
 struct exchange *http_find_unauthenticated(const struct http *h)

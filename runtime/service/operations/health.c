@@ -292,13 +292,6 @@ static void put_bypass(void *context, const char *profile, const char *why, uint
 	json_close_object(w);
 }
 
-static void put_bypassed(struct json_writer *w, const struct metrics *m)
-{
-	json_member_array(w, "pool_bypassed");
-	metrics_list_bypassed(m, w, put_bypass);
-	json_close_array(w);
-}
-
 static void put_load(struct json_writer *w, const struct executions_load *load)
 {
 	json_member_object(w, "queue");
@@ -341,7 +334,9 @@ enum readiness health_write(const struct health *h, struct json_writer *w)
 	put_probe(w, h);
 	put_load(w, &load);
 	put_pool(w, h->context.pool);
-	put_bypassed(w, h->context.metrics);
+	json_member_array(w, "pool_bypassed");
+	metrics_list_bypassed(h->context.metrics, w, put_bypass);
+	json_close_array(w);
 	put_enforcement(w, h);
 	json_close_object(w);
 	arena_fini(&r.arena);

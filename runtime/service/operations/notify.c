@@ -20,26 +20,20 @@
 #define LISTEN_FDS_START 3 /* sd_listen_fds(3) */
 #define LISTEN_FDS_MAX   64
 
-static void send_text(const char *text, size_t size)
-{
-	struct cj_error ignored = { 0 };
-	const char *where = getenv("NOTIFY_SOCKET");
-	auto_fd int fd = where ? unix_connect_datagram(where, &ignored) : -1;
-	/* A failure is ignored: without these messages systemd stops the service and logs why. */
-	if (fd >= 0)
-		(void)send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 void notify_send(const char *fmt, ...)
 {
+	const char *where = getenv("NOTIFY_SOCKET");
+	struct cj_error ignored = { 0 };
 	char text[NOTIFY_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	int size = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (size > 0)
-		send_text(text, (size_t)size < sizeof(text) ? (size_t)size : sizeof(text) - 1);
+	auto_fd int fd = where && size > 0 ? unix_connect_datagram(where, &ignored) : -1;
+	/* A failure is ignored: without these messages systemd stops the service and logs why. */
+	if (fd >= 0)
+		(void)send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void notify_reloading(void)
@@ -61,14 +55,6 @@ static bool is_for_us(const char *name)
 	return number_of(name, INT_MAX, &pid) && pid == (uint64_t)getpid();
 }
 
-static int claim(int fd, struct cj_error *err)
-{
-	int flags = fcntl(fd, F_GETFD);
-	if (flags < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) < 0)
-		return cj_fail(err, errno, "use descriptor %d, which LISTEN_FDS announces", fd);
-	return 0;
-}
-
 static int claim_all(int *out_first, struct cj_error *err)
 {
 	uint64_t count = 0;
@@ -78,9 +64,12 @@ static int claim_all(int *out_first, struct cj_error *err)
 	if (!number_of("LISTEN_FDS", LISTEN_FDS_MAX, &count))
 		return cj_reject(err, "LISTEN_FDS='%s' is not a number of sockets up to %d", text,
 				 LISTEN_FDS_MAX);
-	for (int i = 0; i < (int)count; i++)
-		if (claim(LISTEN_FDS_START + i, err) < 0)
-			return -err->code;
+	for (int fd = LISTEN_FDS_START; fd < LISTEN_FDS_START + (int)count; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+		if (flags < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) < 0)
+			return cj_fail(err, errno, "use descriptor %d, which LISTEN_FDS announces",
+				       fd);
+	}
 	*out_first = LISTEN_FDS_START;
 	return (int)count;
 }

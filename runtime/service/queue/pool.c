@@ -354,12 +354,6 @@ static int next_check(const struct pool *p)
 	return p->count > 0 ? (int)wait_ms : -1;
 }
 
-/* -1: never */
-static int sooner(int a_ms, int b_ms)
-{
-	return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
-}
-
 int pool_tick(struct pool *p)
 {
 	uint64_t now_ms = p->ops.now_ms(p->ops.context);
@@ -373,7 +367,7 @@ int pool_tick(struct pool *p)
 		struct pool_bucket *bucket = &p->buckets[i];
 		for (; starting < POOL_STARTING_MAX && is_short(bucket, now_ms); starting++) {
 			if (can_wait(bucket, now_ms)) {
-				wait_ms = sooner(wait_ms, (int)quiet_ms(bucket));
+				wait_ms = loop_sooner(wait_ms, (int)quiet_ms(bucket));
 				break;
 			}
 			if (!spawn_one(bucket, now_ms))

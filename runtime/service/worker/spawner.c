@@ -141,15 +141,6 @@ static _Noreturn void linger(void)
 /* Signals that a terminal or systemd sends to all processes: only the server acts on them. */
 static const int ignored_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM };
 
-/* One scope of the user's manager for all jails, and for the zygotes that fork into them. */
-static void enter_scope(void)
-{
-	char id[64];
-	(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
-		       (unsigned long long)clock_us());
-	cgroup_enter_scope(id);
-}
-
 static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 {
 	struct cj_error err = { 0 };
@@ -161,8 +152,13 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
-	if (life->keep_zygote)
-		enter_scope();
+	if (life->keep_zygote) {
+		/* one scope of the user's manager for all jails, and the zygotes that fork into them */
+		char id[64];
+		(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
+			       (unsigned long long)clock_us());
+		cgroup_enter_scope(id);
+	}
 	const int child_signal = SIGCHLD;
 	set_signals(&child_signal, 1, SIG_IGN); /* so that children leave no zombies */
 	for (;;) {

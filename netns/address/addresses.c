@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of the veth pair between jail and gateway.  Pure. */
+/* The addresses of the veth pair between jail and gateway. */
 #include "netns/address/addresses.h"
 
 const struct ip address_gateway4 = { 4, { 198, 18, 0, 3 } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * addresses - the addresses and link names of the network between jail and gateway.  Pure.
+ * addresses - the addresses and link names of the network between jail and gateway.
  *
  * They are the same in every jail.  Both namespaces are private to the jail, and the gateway
  * translates the source address, so two jails never conflict.  The addresses lie in closed ranges

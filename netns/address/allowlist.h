@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allowlist - the allow list, --allow: text to entries (pure), entries to addresses (acts).
+ * allowlist - the allow list, --allow: text to entries, entries to addresses.
  */
 #pragma once
 

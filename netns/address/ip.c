@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses and prefixes: text to bytes and back.  Pure (inet_pton(3) and inet_ntop(3) are). */
+/* Addresses and prefixes: text to bytes and back. */
 #include "netns/address/ip.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ip - addresses and prefixes of both families as plain bytes.  Pure. */
+/* ip - addresses and prefixes of both families as plain bytes. */
 #pragma once
 
 #include <stdbool.h>

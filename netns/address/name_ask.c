@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the helper that looks up a name.  Acts. */
+/* Runs the helper that looks up a name. */
 #include "netns/address/name_lookup.h"
 #include "runtime/base/files/libexec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks getaddrinfo(3).  Acts; runs in the helper. */
+/* Runs in the helper. */
 #include "netns/address/name_lookup.h"
 
 #include <netdb.h>

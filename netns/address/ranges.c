@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of closed destinations, and the table as intervals.  Pure.
+ * The table of closed destinations, and the table as intervals.
  *
  * Rows are in ascending order of their first address, the wider before the narrower, IPv4 before
  * IPv6: ranges_flatten() reads them once and relies on it (a test checks).  A row with the class of

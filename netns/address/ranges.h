@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ranges - which destinations are closed in a public network, and why.  Pure.
+ * ranges - which destinations are closed in a public network, and why.
  *
  * The nftables sets, the tests and the list in cejail-network(7) are made from ranges[].  An
  * address that is in no row is open only if it is IPv4 unicast or lies in 2000::/3.

@@ -56,8 +56,8 @@ int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *s
 void links_remove(int route_fd, const char *name);
 
 /*
- * Is a link connected at its other end?  Of a tap device: is a program attached?  False also when
- * there is no such link.
+ * Whether a link is connected at its other end; of a tap device, whether a program is attached.
+ * False also when there is no such link.
  * Not IFF_RUNNING: a link that is down does not have it, and it lags up to a second behind.
  */
 bool links_has_carrier(int route_fd, const char *name);

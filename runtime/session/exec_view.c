@@ -6,7 +6,7 @@
  * reaper: link, init_pid and init_pidfd are the reaper's.  Its cgroup is the exec's own.  It has no
  * listener and no network: the keeper serves both.
  */
-#include "runtime/session/exec_view.h"
+#include "runtime/session/session_state.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -17,8 +17,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/verdict.h"
-#include "runtime/session/session_kill.h"
-#include "runtime/session/session_state.h"
 #include "runtime/kernel/process/process_tree.h"
 
 static struct session_row *row_of(const struct jail *view)

@@ -128,7 +128,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
  * jail_start(), jail_wait(), jail_collect(), jail_read_value() and jail_destroy() work on it.
  * jail_wait() kills the exec's processes unless its main process ended by itself.  The time limit
  * with program->limits.interrupts first sends SIGINT to the main process, and waits 2 s.
- * An exec worker first calls session_fork_keep() (session_fork.h).
+ * An exec worker first calls session_fork_keep().
  * The program's code_path must not be that of another running exec: files of inputs are replaced.
  *
  * Runs in: the exec worker; or in the keeper, for a program that the keeper holds itself.
@@ -186,3 +186,29 @@ void session_status(struct session *s, struct session_status *out);
 
 /* Kills the whole jail, releases what belongs to the session.  Then destroy the jail. */
 void session_finish(struct session **s);
+
+/* --- a fork of the keeper: session_fork.c ---------------------------------------------------- */
+
+/*
+ * session_fork_charged - child_fork(), and the memory of the child counts as the session's, where a
+ * cgroup counts: what it writes to a tmpfs is charged to it.
+ *
+ * The child is no process of the jail.  It is forked also when the session has no process left.
+ * Runs in: the keeper.
+ */
+pid_t session_fork_charged(struct session *s, int *out_pidfd);
+
+#define SESSION_NO_SLOT      SESSION_EXECS_MAX
+#define SESSION_FORK_FDS_MAX 8
+
+/*
+ * session_fork_keep - close all descriptors but the standard streams, fds[], and what is needed to
+ * look at the jail's files and, with a slot, to open that exec.
+ *
+ * The link to init, above all: init obeys whoever has it.  And a copy of a socket of the network
+ * would keep its connection open, and in the keeper's epoll, after the keeper has closed it:
+ * epoll(7).  Entries of fds[] may be -1.
+ * Runs in: a fork of the keeper, first.
+ */
+int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
+		      struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptors of a fork of the keeper.  Acts. */
-#include "runtime/session/session_fork.h"
+#include "runtime/session/session.h"
 
 #include <assert.h>
 #include <errno.h>

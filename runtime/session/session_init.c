@@ -25,7 +25,7 @@
  * When the exec worker ends, the reaper starts nothing more, and the keeper kills its descendants.
  * When the keeper ends, init dies, and with it every process of the jail.
  */
-#include "runtime/session/session_init.h"
+#include "runtime/session/session_state.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of an exec's processes.  Acts. */
-#include "runtime/session/session_kill.h"
+#include "runtime/session/session_state.h"
 
 #include <poll.h>
 #include <signal.h>

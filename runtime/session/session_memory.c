@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory limit and the usage of a whole session.  Acts. */
-#include "runtime/session/session_memory.h"
+#include "runtime/session/session_state.h"
 
 #include <fcntl.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/session/session_kill.h"
 #include "runtime/kernel/process/process_tree.h"
 
 /* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */

@@ -28,7 +28,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/session/session_kill.h"
 #include "runtime/session/session_state.h"
 #include "runtime/kernel/process/process_tree.h"
 

@@ -9,14 +9,23 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "netns/firewall/denials.h"
-#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/base/error.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/kernel/seccomp/filter_parts.h"
-#include "runtime/session/session.h"
 #include "runtime/jail/usage/process_usage.h"
 #include "runtime/jail/usage/sampler.h"
+#include "runtime/jail/usage/usage_watch.h"
+#include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
+#include "runtime/session/session.h"
+
+struct jail;
+struct outcome;
+struct session;
 
 #define SESSION_DENIED_MAX 32 /* of different refused calls that are counted for one exec */
 
@@ -56,7 +65,7 @@ struct session_row {
 	_Atomic bool denied_is_incomplete;
 	_Atomic bool is_oom_killed; /* the keeper killed it: it used most of the session's memory */
 	struct session_denied_row denied[SESSION_DENIED_MAX];
-	/* session_packets.c */
+	/* session_denied.c */
 	_Atomic unsigned packets_state; /* enum packets_state */
 	bool packets_are_incomplete;
 	struct denials packets;
@@ -223,8 +232,6 @@ void session_denied_restart(struct session *s, unsigned slot);
  */
 int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err);
 
-/* --- session_packets.c -------------------------------------------------------------------- */
-
 /*
  * What was denied since the last call goes into the rows of the execs that live.  Runs in: the
  * keeper, before an exec begins and after the last process of one has ended.
@@ -243,3 +250,103 @@ void session_packets_end(struct session *s);
 void session_packets_settle(struct session *s, unsigned slot);
 /* Into the outcome.  Runs in: as session_packets_settle(), after it. */
 int session_packets_read(const struct session_row *row, struct outcome *out, struct cj_error *err);
+
+/* --- exec_view.c ----------------------------------------------------------------------------- */
+
+/* The part of a struct jail that makes it a view. */
+struct session_exec {
+	struct session *session; /* borrowed */
+	unsigned slot;
+	bool is_empty;              /* the reaper said that it has no child left */
+	struct cgroup_usage before; /* of the whole session, when this exec began */
+};
+
+/* A cell begins: what was counted until now is not its own. */
+void session_exec_begin_cell(struct jail *view);
+/* The cell whose code runs, for session_interpreter_runs_code(); 0: none. */
+void session_exec_set_cell(const struct jail *view, uint32_t number);
+
+/* --- session_kill.c -------------------------------------------------------------------------- */
+
+#define SESSION_ROUND_MS 5 /* between two rounds */
+
+/* The exec of one slot, seen by its worker or by the keeper. */
+struct session_target {
+	const struct session_row *row;
+	const struct cgroup *leaf; /* its own; dir_fd -1: none */
+	int proc_fd;               /* the jail's */
+	int link_fd;               /* the near end of the reaper's link */
+};
+
+/*
+ * Kills exactly the processes of one exec, and proves that none is left.  With a cgroup of its own,
+ * by cgroup_kill(): none is left alive, the reaper included.  Without one, by rounds over the
+ * descendants of the reaper: the reaper itself ends when it has no child left, and says so with
+ * STEP_EMPTY.
+ */
+enum session_left {
+	LEFT_SOME,   /* it has processes, or may have */
+	LEFT_NONE,   /* proven */
+	LEFT_UNKNOWN /* the reaper was killed: its processes can't be told apart */
+};
+
+/*
+ * Reads what the reaper says, without waiting.  *is_empty remembers STEP_EMPTY; all other messages
+ * are dropped.
+ */
+enum session_left session_look(const struct session_target *t, bool *is_empty);
+
+/*
+ * One round: kills what is there.  Never waits for a process.
+ *
+ * A chain of processes, each of which forks the next and ends, may be faster than a round.  When
+ * `since_ms` have passed since the first round, the reaper is stopped meanwhile: the dead are not
+ * reaped then, and the limit of processes ends the chain.
+ */
+void session_kill_round(const struct session_target *t, uint64_t since_ms);
+
+/* Rounds, until none is left or SESSION_KILL_MS have passed. */
+enum session_left session_kill_all(const struct session_target *t, bool *is_empty);
+
+/* --- session_memory.c ------------------------------------------------------------------------ */
+
+/*
+ * When all execs together need more memory than the session may have, one of them ends if it uses
+ * at least as much as all the others; else no single one is the cause, and the session ends.
+ * Where the cgroup enforces the limit, the kernel has killed an exec by then; else the keeper does.
+ */
+struct session_memory {
+	int events_fd;            /* memory.events of the jail's cgroup; -1: none */
+	struct usage_watch usage; /* where no cgroup counts */
+	bool is_sampled;          /* the keeper enforces the limit */
+	bool was_idle;            /* at the last sample: no exec and no cell ran */
+	uint64_t dying_ms; /* since then a killed exec still has memory, on clock_ms(); 0: none */
+};
+
+void session_memory_init(struct session_memory *m, const struct session *s);
+void session_memory_fini(struct session_memory *m);
+
+/* When the next sample is due, on clock_ms(); 0: never.  Without execs there is none. */
+uint64_t session_memory_next_ms(const struct session *s, const struct session_memory *m);
+
+/* After each poll(2); `is_event`: memory.events has changed. */
+enum session_end session_memory_turn(struct session *s, struct session_memory *m, bool is_event,
+				     struct cj_error *err);
+
+/* Init has ended: was it the kernel's OOM killer? */
+bool session_memory_killed_init(const struct session *s);
+/* SESSION_OOM, and its sentence. */
+enum session_end session_memory_fail(struct cj_error *err);
+
+/* In use now; UINT64_MAX: not known.  After session_memory_usage(). */
+uint64_t session_memory_now(const struct session *s, const struct session_memory *m);
+/* Of all processes of the session, since its begin; without wall_ms. */
+void session_memory_usage(struct session *s, struct session_memory *m, struct usage *out);
+
+/* --- session_init.c -------------------------------------------------------------------------- */
+
+/*
+ * After STEP_SESSION, in sealed init: serves STEP_EXEC until the keeper ends.
+ * Returns in init only on failure; a reaper never returns.
+ */
+int session_init_serve(struct jail *j, struct cj_error *err);

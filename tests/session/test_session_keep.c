@@ -7,7 +7,6 @@
 
 #include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
-#include "runtime/session/files/session_remove.h"
 
 static struct exec_result run_well(struct whole_session *w, const char *script)
 {

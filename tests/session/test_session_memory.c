@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often the keeper samples the memory of a session where no cgroup limits it. */
 /* WRAP: process_usage_take clock_us clock_ms */
-#include "runtime/session/session_memory.h"
+#include "runtime/session/session_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/session_fork.h"
 #include "tests/forked.h"
 #include "tests/jail/whole_jail.h"
 

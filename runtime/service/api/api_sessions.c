@@ -15,7 +15,7 @@
 #include "runtime/base/text.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/sessions/keeper_conn.h"
-#include "runtime/service/sessions/sessions_json.h"
+#include "runtime/service/sessions/sessions.h"
 
 #define RETRY_SOON_MS 1000
 

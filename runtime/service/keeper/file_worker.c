@@ -25,7 +25,6 @@
 #include "runtime/service/keeper/file_job.h"
 #include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
-#include "runtime/session/files/session_remove.h"
 #include "runtime/session/files/session_watch.h"
 
 #define LIST_ENTRIES 1000

@@ -46,7 +46,6 @@
 #include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/session.h"
-#include "runtime/session/session_fork.h"
 
 #define REQUESTS_MAX 8 /* of one round: the engine's sources are served in between */
 

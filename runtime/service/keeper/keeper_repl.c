@@ -8,7 +8,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/keeper/keeper_signals.h"
-#include "runtime/session/session_fork.h"
+#include "runtime/session/session.h"
 
 struct keeper_repl {
 	struct session *session; /* borrowed */

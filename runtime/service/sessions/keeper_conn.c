@@ -13,7 +13,7 @@
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
-#include "runtime/service/sessions/sessions_json.h"
+#include "runtime/service/sessions/sessions.h"
 
 #define RETRY_SOON_MS 1000
 

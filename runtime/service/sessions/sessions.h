@@ -14,10 +14,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "runtime/base/json/json.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_error.h"
-#include "runtime/service/queue/runs.h"
 #include "runtime/service/keeper/keeper_channel.h"
+#include "runtime/service/queue/runs.h"
 
 #define SESSIONS_OF_A_CALLER_MAX 32 /* remembered */
 #define SESSIONS_REMEMBERED_MAX  512
@@ -164,3 +165,17 @@ enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t byt
 void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes);
 /* Drops results that are too old; lowers *wait_ms to the time until the next. */
 void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait_ms);
+
+/* --- JSON for callers, sessions_json.c: profiles/schema/session.json, exec.json -------------- */
+
+/* Both clocks at one moment: leases are monotonic, callers read the time of day. */
+struct sessions_now {
+	uint64_t mono_ms, epoch_ms;
+};
+
+void sessions_json_put(struct json_writer *w, const struct session_entry *e,
+		       const struct sessions_now *now);
+/* Without its result. */
+void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x);
+/* The whole, with the result and a newline; malloc'ed.  NULL: no memory. */
+char *sessions_json_exec(const struct exec_entry *x, size_t *out_size);

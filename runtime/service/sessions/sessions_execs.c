@@ -12,7 +12,7 @@
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/sessions/sessions_parts.h"
-#include "runtime/service/sessions/sessions_json.h"
+#include "runtime/service/sessions/sessions.h"
 
 #define RETRY_MS 1000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of sessions and execs.  Pure. */
-#include "runtime/service/sessions/sessions_json.h"
+#include "runtime/service/sessions/sessions.h"
 
 #include <stdlib.h>
 #include <string.h>

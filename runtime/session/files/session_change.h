@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_change - writes and moves files of a session, by the rules of session_files.h. */
+/* session_change - changes files of a session, by the rules of session_files.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,3 +38,20 @@ int session_file_mkdir(const struct jail *j, const char *path, bool *out_is_new,
  * mounts. */
 int session_file_rename(const struct jail *j, const char *path, const char *to,
 			struct cj_error *err);
+
+/* --- removal: session_remove.c --------------------------------------------------------------- */
+
+#define SESSION_REMOVE_MAX 1000000 /* entries that one removal looks at */
+
+/*
+ * session_file_remove - remove a file, a link or an empty directory; with is_tree a directory and
+ * everything in it.
+ *
+ * Fails: EBUSY when programs keep adding to the tree, or it has more than SESSION_REMOVE_MAX
+ *        entries; a part of the tree is removed then.  What is left of it after any failure may
+ *        have moved to ".cejail-removed-N" in the tree's top.
+ *
+ * In a writable bind, a directory that a process of the host moves out of the tree meanwhile may
+ * still lose its entries.
+ */
+int session_file_remove(const struct jail *j, const char *path, bool is_tree, struct cj_error *err);

@@ -11,7 +11,7 @@
  * limit.  A directory that was moved elsewhere after it was opened may still lose its entries: a
  * program of the session may remove them as well.  No other mount is entered.
  */
-#include "runtime/session/files/session_remove.h"
+#include "runtime/session/files/session_change.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/exec_view.h"
+#include "runtime/session/session_state.h"
 
 #define CHUNK 65536
 #define READS 16 /* of one turn: the program's streams are read in between */

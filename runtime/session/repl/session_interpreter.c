@@ -14,9 +14,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/exec_view.h"
-#include "runtime/session/session.h"
 #include "runtime/session/session_state.h"
+#include "runtime/session/session.h"
 #include "runtime/jail/supervise/start.h"
 
 #define NO_SLOT SESSION_EXECS_MAX

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and execs as callers read them. */
-#include "runtime/service/sessions/sessions_json.h"
+#include "runtime/service/sessions/sessions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

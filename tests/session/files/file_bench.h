@@ -12,7 +12,6 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
-#include "runtime/session/files/session_remove.h"
 #include "tests/forked.h"
 
 #define ROUNDS 3000 /* of an operation, while a program attacks it */

@@ -9,8 +9,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/session/session_options.h"
-#include "runtime/front/cli/session/session_verbs.h"
+#include "runtime/front/cli/session/session_call.h"
 
 #define VERB_NAME_MAX 32
 

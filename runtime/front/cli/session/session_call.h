@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_call - one call of `cejail session VERB`: its arguments, and requests to the service.
+ * session_call - one call of `cejail session VERB`: its arguments, its verbs, and requests to the
+ * service.  The internal header of this folder; session.c has the table of verbs.
  *
- * Each verb is a function of session_verbs.h.  The files of this folder share this structure.
+ * The jail belongs to the session: `create` takes the options that describe it.  `exec` takes those
+ * that describe the program, its input and the delivery of its result.
  */
 #pragma once
 
 #include "profiles/config.h"
-#include "runtime/run/options/options.h"
-#include "runtime/run/options/option_syntax.h"
+#include "profiles/settings.h"
 #include "runtime/front/cli/cli.h"
+#include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_link.h"
+#include "runtime/run/options/option_syntax.h"
+#include "runtime/run/options/options.h"
 
 struct session_call {
 	const struct cli *cli;
@@ -53,3 +57,53 @@ int session_print_json(const struct json_node *node, struct cj_error *err);
 
 /* Prints a text that comes from inside a jail or from a service; control characters as \xNN. */
 void session_print_text(const char *text);
+
+/* --- session_options.c: which options of `cejail run` a verb takes --------------------------- */
+
+bool session_create_takes(const struct setting *s);
+bool session_exec_takes(const struct setting *s);
+bool session_wait_takes(const struct setting *s);
+/* Any other verb. */
+bool session_verb_takes(const struct setting *s);
+
+/* Fails: an option that `exec` or `wait` does not take. */
+int session_check_options(const struct options *o, const struct remote_exec *exec,
+			  struct cj_error *err);
+
+/* --- session_service.c ----------------------------------------------------------------------- */
+
+/*
+ * session_service_find - the service for a new session, started if none listens; sets c->socket.
+ *
+ * In this order: the socket of --remote; a service of this user; the system's service, if this user
+ * may connect; systemd's socket unit of this user; a process of our own,
+ * `cejail serve --until-idle`, which outlives us and ends after its last session.
+ * Fails: --remote names a socket where none listens; none can be started.
+ */
+int session_service_find(struct session_call *c, struct cj_error *err);
+
+/* --- the verbs ------------------------------------------------------------------------------- */
+
+/* Each returns 0, or a negative errno with *err.  `exec` and `wait` report by themselves and return
+ * an exit status. */
+
+/* session_verb_jail.c, and what concerns execs */
+int session_create(struct session_call *c, struct cj_error *err);
+int session_list(struct session_call *c, struct cj_error *err);
+int session_lease(struct session_call *c, struct cj_error *err);
+int session_end(struct session_call *c, struct cj_error *err);
+int session_socket(struct session_call *c, struct cj_error *err);
+
+/* session_verb_files.c */
+int session_put(struct session_call *c, struct cj_error *err);
+int session_get(struct session_call *c, struct cj_error *err);
+int session_ls(struct session_call *c, struct cj_error *err);
+int session_stat(struct session_call *c, struct cj_error *err);
+int session_mkdir(struct session_call *c, struct cj_error *err);
+int session_mv(struct session_call *c, struct cj_error *err);
+int session_watch(struct session_call *c, struct cj_error *err);
+int session_rm(struct session_call *c, struct cj_error *err);
+
+int session_exec(struct session_call *c);
+int session_wait(struct session_call *c);
+int session_kill(struct session_call *c, struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pure. */
-#include "runtime/front/cli/session/session_options.h"
+#include "runtime/front/cli/session/session_call.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Acts: connects, forks. */
-#include "runtime/front/cli/session/session_service.h"
+#include "runtime/front/cli/session/session_call.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -18,7 +18,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/report/result_file.h"
-#include "runtime/front/cli/session/session_verbs.h"
+#include "runtime/front/cli/session/session_call.h"
 
 #define HOME     "/box"
 #define FILE_MAX (256u << 20) /* the service has a limit of its own: "file_max" */

@@ -153,7 +153,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
 	if (life->keep_zygote) {
-		/* one scope of the user's manager for all jails, and the zygotes that fork into them */
+		/* one scope of the user's manager for all jails and zygotes */
 		char id[64];
 		(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
 			       (unsigned long long)clock_us());

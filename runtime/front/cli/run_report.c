@@ -7,7 +7,7 @@
 #include "runtime/run/options/operands.h"
 #include "runtime/front/cli/notes.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/run/report/explain.h"
+#include "runtime/run/report/result.h"
 
 static int send_result(struct run *r, struct cj_error *err)
 {
@@ -31,7 +31,7 @@ static void explain_exec(struct run *r)
 {
 	const char *command = r->program.argv.items[0];
 
-	explain_exec_failure(&r->outcome, command);
+	result_explain_exec(&r->outcome, command);
 	/* a request shall not learn which files this host has */
 	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command || r->request.root ||
 	    !operands_is_file(command))

@@ -20,7 +20,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/run/report/remote_artifacts.h"
 #include "runtime/front/client/remote_link.h"
 #include "runtime/front/client/remote_gather.h"
 #include "runtime/run/report/remote_result.h"
@@ -307,7 +306,7 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	for (size_t i = 0; i < 2; i++)
 		*out_complete = remote_output_complete(r, i) && *out_complete;
 	*out_complete = show_value(r) && *out_complete;
-	if (!remote_artifacts_store(r->result, r->call->artifacts_fd, o))
+	if (!remote_result_store(r->result, r->call->artifacts_fd, o))
 		*out_complete = false;
 
 	struct json_writer *w = json_writer_create(false);

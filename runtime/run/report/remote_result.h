@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remote_result - converts the result of a service to the outcome of a run, for the exit status and
- * the notes, and writes the result to deliver.  Pure.
+ * the notes, writes the result to deliver, and stores its artefacts.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/jail/outcome.h"
@@ -32,3 +34,12 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 /* Decodes {"text": ...} or {"base64": ...} into the arena.  False: it is neither. */
 bool remote_bytes_of(const struct json_node *node, struct arena *a, const char **out_bytes,
 		     size_t *out_size);
+
+/*
+ * remote_result_store - store the artefacts of a result in a directory: `run --remote -o DIR`.
+ *
+ * The rules of artifacts.h apply: no path leads out of the directory, links in it are not followed,
+ * a name appears only when its file is complete, and a file that is skipped causes a warning.
+ * Fills o->artifacts and adds warnings; dest_fd -1: stores nothing.  False: a file is missing.
+ */
+bool remote_result_store(const struct json_node *result, int dest_fd, struct outcome *o);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result as JSON.  Pure.  Every member always exists and is null without a value, so that a
+ * The result as JSON.  Every member always exists and is null without a value, so that a
  * reader need not check for it.
  */
 #include "runtime/run/report/result.h"
 
-#include "runtime/run/report/result_cell.h"
-
 #include <stdio.h>
 #include <time.h>
 
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/session/repl/repl_channel.h"
 
 static void put_profile(struct json_writer *w, const struct result_about *about)
 {
@@ -182,6 +182,50 @@ static void put_value(struct json_writer *w, const struct outcome *o)
 		json_put_null(w);
 }
 
+static void put_displays(struct json_writer *w, const struct cell_outcome *cell)
+{
+	json_put_key(w, "displays");
+	json_open_array(w);
+	for (size_t i = 0; i < cell->ndisplays; i++) {
+		const struct cell_display *d = &cell->displays[i];
+		json_open_object(w);
+		json_member_text(w, "type", d->type);
+		json_put_bytes(w, d->bytes, d->size);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_exception(struct json_writer *w, const struct cell_outcome *cell)
+{
+	json_put_key(w, "exception");
+	if (!cell->exception_type) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_member_text(w, "type", cell->exception_type);
+	json_member_text(w, "message", cell->exception_message);
+	json_member_text(w, "traceback", cell->traceback);
+	json_close_object(w);
+}
+
+/* What a cell of a session showed.  All but the last three members comes from the program. */
+static void put_cell(struct json_writer *w, const struct cell_outcome *cell)
+{
+	json_put_key(w, "cell");
+	json_open_object(w);
+	json_member_u64(w, "number", cell->number);
+	json_member_text(w, "value", cell->value);
+	put_displays(w, cell);
+	json_member_u64(w, "displays_left_out", cell->left_out);
+	put_exception(w, cell);
+	json_member_bool(w, "restarted", cell->is_new);
+	json_member_bool(w, "lost", cell->is_lost);
+	json_member_bool(w, "claimed", cell->is_claimed);
+	json_close_object(w);
+}
+
 void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 {
 	json_put_key(w, "artifacts");
@@ -201,11 +245,7 @@ void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 
 void result_put_warnings(struct json_writer *w, const struct strings *warnings)
 {
-	json_put_key(w, "warnings");
-	json_open_array(w);
-	for (size_t i = 0; i < warnings->count; i++)
-		json_put_string(w, warnings->items[i]);
-	json_close_array(w);
+	json_member_texts(w, "warnings", warnings->items, warnings->count);
 }
 
 void result_put_time(struct json_writer *w, const char *key, const struct timespec *t)
@@ -238,7 +278,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_denied(w, o);
 	put_value(w, o);
 	if (o->cell)
-		result_put_cell(w, o->cell);
+		put_cell(w, o->cell);
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);
@@ -250,4 +290,28 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 		json_member_filled(w, "traceparent", about->traceparent);
 	json_close_object(w);
 	return 0;
+}
+
+static const char *exec_hint(int code)
+{
+	switch (code) {
+	case ENOENT:
+		return "the jail has the /usr of this host, or the files of --rootfs and --ro-bind; "
+		       "for a script, its interpreter may be missing";
+	case EACCES:
+		return "it is not executable, or its directory is mounted noexec in the jail";
+	case ENOEXEC:
+		return "it is neither a program for this machine nor a script with a #! line";
+	default:
+		return NULL;
+	}
+}
+
+void result_explain_exec(struct outcome *o, const char *command)
+{
+	const char *hint = exec_hint(o->exec_errno);
+	(void)!cj_fail(&o->error, o->exec_errno, "execute '%s'", command);
+	cj_stage(&o->error, "exec");
+	if (hint)
+		cj_hint(&o->error, "%s", hint);
 }

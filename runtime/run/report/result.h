@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result - a struct outcome as the JSON object of profiles/schema/result.json.  Pure.
+ * result - a struct outcome as the JSON object of profiles/schema/result.json.
  */
 #pragma once
 
@@ -45,3 +45,7 @@ void result_put_usage(struct json_writer *w, const struct usage *u);
 
 /* A member with a time: RFC 3339 in UTC, always with milliseconds. */
 void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);
+
+/* The jail was built, but the command could not be executed (o->exec_errno): sets o->error and its
+ * stage, "exec". */
+void result_explain_exec(struct outcome *o, const char *command);

@@ -18,7 +18,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/report/explain.h"
 #include "runtime/run/report/result.h"
 
 /* --- the job --- */
@@ -270,7 +269,7 @@ static int run(struct work *w, struct cj_error *err)
 	if (run_driver_finish(&w->driver, o, &is_collected, err) < 0)
 		return -err->code;
 	if (o->exec_errno != 0)
-		explain_exec_failure(o, w->program.argv.items[0]);
+		result_explain_exec(o, w->program.argv.items[0]);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "profiles/paths.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/report/remote_artifacts.h"
+#include "runtime/run/report/remote_result.h"
 #include "runtime/jail/outcome.h"
 
 int mcp_files_open(struct mcp_files *f, const char *path, struct arena *a, struct cj_error *err)
@@ -60,7 +60,7 @@ void mcp_files_store(const struct mcp_files *f, const struct json_node *result, 
 		return;
 	}
 	outcome_init(&o, id, 0);
-	(void)remote_artifacts_store(result, run_fd, &o); /* a failure is a warning */
+	(void)remote_result_store(result, run_fd, &o); /* a failure is a warning */
 	for (size_t i = 0; i < o.artifacts.count; i++)
 		keep(&out->paths, a, o.artifacts.items[i].path);
 	for (size_t i = 0; i < o.warnings.count; i++)

@@ -2,7 +2,7 @@
 /*
  * mcp_files - `--files DIR`: the files of each run are stored in DIR/RUN_ID.  Acts.
  *
- * The rules of remote_artifacts.h apply: no path leads out of the directory, links in it are not
+ * The rules of remote_result_store() apply: no path leads out of the directory, links in it are not
  * followed, and a file that is not stored causes a warning.
  */
 #pragma once

@@ -22,8 +22,9 @@ struct jail_io {
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
 	int channel_fd; /* becomes descriptor 3 of the program: a session's REPL; 0: none */
-	/* Something happened: "start", "stdout", "stderr"; for --events-fd. */
-	void (*event)(void *context, const char *type, const void *bytes, size_t size);
+	/* The program has started, and has written to stdout (stream 0) or stderr (1). */
+	void (*started)(void *context);
+	void (*output)(void *context, size_t stream, const void *bytes, size_t size);
 	/* Something was refused; packets at most as often as the kernel logs. */
 	void (*denied)(void *context, const struct jail_denied *d);
 	/* The public network became ready, or failed: its state, reason and uplink. */

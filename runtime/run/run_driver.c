@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/run_driver.h"
 
-#include <string.h>
-
 void run_driver_begin(const struct run_driver *d, struct outcome *out)
 {
 	const struct plan *plan = d->plan;
@@ -18,14 +16,16 @@ void run_driver_begin(const struct run_driver *d, struct outcome *out)
 /* --- callbacks of the engine ----------------------------------------------------------- */
 
 /* A jail that was prepared earlier has another name than the run. */
-static void on_event(void *context, const char *type, const void *bytes, size_t size)
+static void on_start(void *context)
 {
 	const struct run_driver *d = context;
+	events_add_start(d->events, d->run_id);
+}
 
-	if (strcmp(type, "start") == 0)
-		events_add(d->events, type, d->run_id, strlen(d->run_id));
-	else
-		events_add(d->events, type, bytes, size);
+static void on_output(void *context, size_t stream, const void *bytes, size_t size)
+{
+	const struct run_driver *d = context;
+	events_add_output(d->events, stream, bytes, size);
 }
 
 static void on_denied(void *context, const struct jail_denied *denied)
@@ -51,7 +51,8 @@ static bool has_room(void *context)
 int run_driver_start(struct run_driver *d, struct cj_error *err)
 {
 	d->io.context = d;
-	d->io.event = d->events ? on_event : NULL;
+	d->io.started = d->events ? on_start : NULL;
+	d->io.output = d->events ? on_output : NULL;
 	d->io.denied = d->events ? on_denied : NULL;
 	d->io.network = d->events ? on_network : NULL;
 	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;

@@ -313,8 +313,8 @@ static void note_run_limits(struct jail *j)
 static void send_started(const struct jail *j)
 {
 	const struct jail_io *io = &j->run.io;
-	if (io->event)
-		io->event(io->context, "start", j->id, strlen(j->id));
+	if (io->started)
+		io->started(io->context);
 }
 
 /* What the interpreter used before does not count as the cell's. */

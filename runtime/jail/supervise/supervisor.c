@@ -100,13 +100,7 @@ static void watch_syscalls(struct watch *w)
 	watch_fd(w, SOURCE_SYSCALLS, calls ? filter_watch_fd(calls) : -1, POLLIN);
 }
 
-/* --- events ---------------------------------------------------------------------- */
-
-static void send_event(struct watch *w, const char *type, const void *bytes, size_t size)
-{
-	if (w->j->run.io.event)
-		w->j->run.io.event(w->j->run.io.context, type, bytes, size);
-}
+/* --- what one poll(2) reported ------------------------------------------------------ */
 
 static void cancel(struct watch *w, int signal)
 {
@@ -194,9 +188,9 @@ static void on_wall(struct watch *w)
 static int on_syscalls(struct watch *w, struct cj_error *err)
 {
 	(void)err;
+	const struct jail_io *io = &w->j->run.io;
 	const char *name = NULL;
 	filter_watch_answer(w->j->watch, &name);
-	const struct jail_io *io = &w->j->run.io;
 	if (name && io->denied)
 		io->denied(io->context, &(struct jail_denied){ .syscall = name });
 	return 0;
@@ -270,7 +264,8 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 	struct capture *kept = &w->out->output[stream];
 	/* Without memory the bytes are still counted, and so the output is truncated. */
 	(void)capture_add(kept, bytes, size);
-	send_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
+	if (w->j->run.io.output)
+		w->j->run.io.output(w->j->run.io.context, stream, bytes, size);
 	(void)pause_output(w);
 	if (!w->j->run.program->limits.kill_on_output_limit || !capture_is_truncated(kept))
 		return;

@@ -89,29 +89,31 @@ static int append(struct events *e, const char *bytes, size_t size)
 	return 0;
 }
 
-/* Queues the object of the writer as a line, without checking the limit. */
-static int put_line(struct events *e, struct json_writer *w)
+/* Room for the whole line first: a partial line would corrupt the next one. */
+static int put_text(struct events *e, const char *text, size_t size, size_t queue_max)
 {
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
-
-	/* room for the whole line first: a partial line would corrupt the next one */
-	if (json_writer_take(w, &text, &size, &err) < 0 || grow(e, size + 1) < 0 ||
+	if (e->end - e->start + size + 1 > queue_max || grow(e, size + 1) < 0 ||
 	    append(e, text, size) < 0)
 		return -ENOMEM;
 	return append(e, "\n", 1);
 }
 
-/* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
-static void queue_line(struct events *e, struct json_writer *w)
+/* Queues the object of the writer as a line. */
+static int put_line(struct events *e, struct json_writer *w, size_t queue_max)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (json_writer_take(w, &text, &size, &err) < 0 ||
-	    e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || put_line(e, w) < 0)
+	if (json_writer_take(w, &text, &size, &err) < 0)
+		return -ENOMEM;
+	return put_text(e, text, size, queue_max);
+}
+
+/* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
+static void queue_line(struct events *e, struct json_writer *w)
+{
+	if (put_line(e, w, EVENTS_QUEUE_MAX) < 0)
 		e->dropped++;
 }
 
@@ -142,20 +144,81 @@ static void add_dropped(struct events *e)
 
 	json_member_u64(w, "events", e->dropped);
 	json_close_object(w);
-	if (put_line(e, w) == 0)
+	if (put_line(e, w, SIZE_MAX) == 0)
 		e->dropped = 0;
 }
 
-static void put_start(struct json_writer *w, const struct events *e, const char *id, size_t size)
+bool events_has_room(struct events *e)
 {
-	struct timespec now;
-	char name[64] = "";
+	flush(e, 0);
+	return is_closed(e) || has_caught_up(e);
+}
 
-	memcpy(name, id, size < sizeof(name) ? size : sizeof(name) - 1);
-	json_member_text(w, "id", name);
+/* False: there is no reader, or the reader is behind and this event is dropped. */
+static bool is_ready(struct events *e)
+{
+	flush(e, 0);
+	if (is_closed(e))
+		return false;
+	if (e->dropped > 0 && has_caught_up(e))
+		add_dropped(e);
+	if (e->dropped > 0)
+		e->dropped++;
+	return e->dropped == 0;
+}
+
+/* The start of an event of a reader that keeps up.  Returns: NULL if the event is dropped. */
+static struct json_writer *begin_event(struct events *e, enum event_type type)
+{
+	if (!is_ready(e))
+		return NULL;
+	struct json_writer *w = open_event(e, type);
+	e->dropped += !w;
+	return w;
+}
+
+static void end_event(struct events *e, struct json_writer *w)
+{
+	json_close_object(w);
+	queue_line(e, w);
+	flush(e, 0);
+}
+
+void events_add_start(struct events *e, const char *id)
+{
+	auto_json_writer struct json_writer *w = begin_event(e, EVENT_START);
+	struct timespec now;
+
+	if (!w)
+		return;
+	json_member_text(w, "id", id);
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	result_put_time(w, "time", &now);
 	json_member_known(w, "timeout_ms", e->timeout_ms > 0, e->timeout_ms);
+	end_event(e, w);
+}
+
+void events_add_denied(struct events *e, const struct jail_denied *d)
+{
+	auto_json_writer struct json_writer *w = begin_event(e, EVENT_DENIED);
+	if (!w)
+		return;
+	if (d->packet) {
+		json_put_key(w, "network");
+		result_put_denial(w, d->packet);
+	} else {
+		json_member_text(w, "syscall", d->syscall);
+	}
+	end_event(e, w);
+}
+
+void events_add_network(struct events *e, const struct network_outcome *n)
+{
+	auto_json_writer struct json_writer *w = begin_event(e, EVENT_NETWORK);
+	if (!w)
+		return;
+	result_put_network_state(w, n);
+	end_event(e, w);
 }
 
 static void add_output(struct events *e, size_t stream, const void *bytes, size_t size,
@@ -187,92 +250,11 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 	free(joined);
 }
 
-static void add_start(struct events *e, const char *id, size_t size)
-{
-	auto_json_writer struct json_writer *w = open_event(e, EVENT_START);
-	if (!w) {
-		e->dropped++;
-		return;
-	}
-	put_start(w, e, id, size);
-	json_close_object(w);
-	queue_line(e, w);
-}
-
-static void add_network(struct events *e, const struct network_outcome *n)
-{
-	auto_json_writer struct json_writer *w = open_event(e, EVENT_NETWORK);
-	if (!w) {
-		e->dropped++;
-		return;
-	}
-	result_put_network_state(w, n);
-	json_close_object(w);
-	queue_line(e, w);
-}
-
-static void add_denied(struct events *e, const struct jail_denied *d)
-{
-	auto_json_writer struct json_writer *w = open_event(e, EVENT_DENIED);
-	if (!w) {
-		e->dropped++;
-		return;
-	}
-	if (d->packet) {
-		json_put_key(w, "network");
-		result_put_denial(w, d->packet);
-	} else {
-		json_member_text(w, "syscall", d->syscall);
-	}
-	json_close_object(w);
-	queue_line(e, w);
-}
-
-bool events_has_room(struct events *e)
-{
-	flush(e, 0);
-	return is_closed(e) || has_caught_up(e);
-}
-
-/* False: there is no reader, or the reader is behind and this event is dropped. */
-static bool is_ready(struct events *e)
-{
-	flush(e, 0);
-	if (is_closed(e))
-		return false;
-	if (e->dropped > 0 && has_caught_up(e))
-		add_dropped(e);
-	if (e->dropped > 0)
-		e->dropped++;
-	return e->dropped == 0;
-}
-
-void events_add_denied(struct events *e, const struct jail_denied *d)
+void events_add_output(struct events *e, size_t stream, const void *bytes, size_t size)
 {
 	if (!is_ready(e))
 		return;
-	add_denied(e, d);
-	flush(e, 0);
-}
-
-void events_add_network(struct events *e, const struct network_outcome *n)
-{
-	if (!is_ready(e))
-		return;
-	add_network(e, n);
-	flush(e, 0);
-}
-
-void events_add(struct events *e, const char *type, const void *bytes, size_t size)
-{
-	if (!is_ready(e))
-		return;
-	if (strcmp(type, "stdout") == 0)
-		add_output(e, 0, bytes, size, false);
-	else if (strcmp(type, "stderr") == 0)
-		add_output(e, 1, bytes, size, false);
-	else if (strcmp(type, "start") == 0)
-		add_start(e, bytes, size);
+	add_output(e, stream, bytes, size, false);
 	flush(e, 0);
 }
 
@@ -280,9 +262,7 @@ void events_add_json(struct events *e, const char *line, size_t size)
 {
 	if (!is_ready(e))
 		return;
-	/* room for the whole line first: a partial line would corrupt the next one */
-	if (e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || grow(e, size + 1) < 0 ||
-	    append(e, line, size) < 0 || append(e, "\n", 1) < 0)
+	if (put_text(e, line, size, EVENTS_QUEUE_MAX) < 0)
 		e->dropped++;
 	flush(e, 0);
 }
@@ -303,7 +283,8 @@ int events_add_line(struct events *e, struct json_writer *w, struct cj_error *er
 	if (e->fd < 0)
 		return 0;
 	end_events(e);
-	return put_line(e, w) < 0 ? cj_fail(err, ENOMEM, "write a line after the events") : 0;
+	return put_line(e, w, SIZE_MAX) < 0 ? cj_fail(err, ENOMEM, "write a line after the events")
+					    : 0;
 }
 
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)

@@ -49,19 +49,18 @@ struct events {
 void events_init(struct events *e, int fd);
 void events_fini(struct events *e);
 
-/* Adds an event of struct jail_io: "start", "stdout", "stderr".  Never blocks. */
-void events_add(struct events *e, const char *type, const void *bytes, size_t size);
-
+/* The following five never block. */
+void events_add_start(struct events *e, const char *id);
+/* `stream`: 0 for stdout, 1 for stderr. */
+void events_add_output(struct events *e, size_t stream, const void *bytes, size_t size);
 /* {"type":"denied","network":ROW}: the row of the result, with the count so far; or
- * {"type":"denied","syscall":NAME}.  Never blocks. */
+ * {"type":"denied","syscall":NAME}. */
 struct jail_denied;
 void events_add_denied(struct events *e, const struct jail_denied *d);
-
-/* {"type":"network", ...}: the public network is ready, or has failed.  Never blocks. */
+/* {"type":"network", ...}: the public network is ready, or has failed. */
 struct network_outcome;
 void events_add_network(struct events *e, const struct network_outcome *n);
-
-/* Adds an event that is a line of JSON already.  Never blocks. */
+/* An event that is a line of JSON already. */
 void events_add_json(struct events *e, const char *line, size_t size);
 
 /* Adds a line between the last event and the result, without checking the limit. */

@@ -239,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		struct bytes next = bytes_take(&b, piece);
 		int rc = capture_add(&o.output[0], next.at, next.left);
 		assert(rc == 0);
-		events_add(&e, "stdout", next.at, next.left);
+		events_add_output(&e, 0, next.at, next.left);
 	}
 	check_kept(&o.output[0], all);
 	check_told(&e, &o, all);

@@ -196,17 +196,16 @@ static pid_t init_pid(void)
 	return file && fscanf(file, "%d", &pid) == 1 ? pid : -1;
 }
 
-static void kill_init(void *context, const char *type, const void *bytes, size_t size)
+static void kill_init(void *context)
 {
-	(void)context, (void)bytes, (void)size;
-	if (strcmp(type, "start") == 0)
-		assert_int_equal(kill(init_pid(), SIGKILL), 0);
+	(void)context;
+	assert_int_equal(kill(init_pid(), SIGKILL), 0);
 }
 
 static void an_init_killed_from_outside_is_reported_with_the_usage(void **state)
 {
 	struct run *r = *state;
-	r->io.event = kill_init;
+	r->io.started = kill_init;
 	assert_int_equal(watch(r, "exec sleep 100"), 0);
 	assert_int_equal(r->out.status, STATUS_SIGNALED);
 	assert_int_equal(r->out.signal, SIGKILL);
@@ -228,11 +227,11 @@ static void a_run_whose_samples_find_only_zombies_has_a_memory_peak(void **state
 static int outer_fd = -1; /* our side of the caller's terminal */
 
 /* The program has seen the first size; then the caller's window changes. */
-static void change_size(void *context, const char *type, const void *bytes, size_t size)
+static void change_size(void *context, size_t stream, const void *bytes, size_t size)
 {
 	(void)context;
 	const struct winsize larger = { .ws_row = 33, .ws_col = 111 };
-	if (strcmp(type, "stdout") != 0 || !memmem(bytes, size, "ready", 5))
+	if (stream != 0 || !memmem(bytes, size, "ready", 5))
 		return;
 	assert_int_equal(ioctl(outer_fd, TIOCSWINSZ, &larger), 0);
 	assert_int_equal(raise(SIGWINCH), 0);
@@ -246,7 +245,7 @@ static void the_jails_terminal_follows_the_callers(void **state)
 	assert_int_equal(openpty(&outer_fd, &inner_fd, NULL, NULL, &first), 0);
 	r->plan.tty = r->plan.root.tty = true;
 	r->io.tty_fd = inner_fd;
-	r->io.event = change_size;
+	r->io.output = change_size;
 	int rc = watch(r, "until [ \"$(stty size)\" = '22 77' ]; do sleep 0.01; done; echo ready;"
 			  "until [ \"$(stty size)\" = '33 111' ]; do sleep 0.01; done; exit 4");
 	close(inner_fd);
@@ -326,13 +325,18 @@ static void *empty_later(void *context)
 	return NULL;
 }
 
-static void count_output(void *context, const char *type, const void *bytes, size_t size)
+/* A jail is begun without threads. */
+static void start_reader(void *context)
+{
+	struct hearer *h = context;
+	assert_int_equal(pthread_create(&h->reader, NULL, empty_later, h), 0);
+}
+
+static void count_output(void *context, size_t stream, const void *bytes, size_t size)
 {
 	struct hearer *h = context;
 	(void)bytes;
-	if (strcmp(type, "start") == 0) /* a jail is begun without threads */
-		assert_int_equal(pthread_create(&h->reader, NULL, empty_later, h), 0);
-	if (strcmp(type, "stdout") != 0)
+	if (stream != 0)
 		return;
 	h->all += size;
 	if (!can_write(h->full_fd))
@@ -348,7 +352,8 @@ static void output_waits_for_room_and_none_is_lost(void **state)
 	assert_true(write(ends[1], bytes, sizeof(bytes)) > 0);
 
 	struct hearer h = { .empty_fd = ends[0], .full_fd = ends[1] };
-	r->io.event = count_output;
+	r->io.started = start_reader;
+	r->io.output = count_output;
 	r->io.has_room = has_room;
 	r->io.room_fd = ends[1];
 	r->io.context = &h;

@@ -108,9 +108,9 @@ static void output_is_an_event_as_soon_as_it_arrives(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_add(&e, "stdout", "one\n", 4);
+	events_add_output(&e, 0, "one\n", 4);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"one\\n\"}\n");
-	events_add(&e, "stderr", "two", 3);
+	events_add_output(&e, 1, "two", 3);
 	assert_non_null(strstr(read_now(), "{\"type\":\"stderr\",\"at_ms\":0,\"text\":\"two\"}\n"));
 }
 
@@ -119,7 +119,7 @@ static void events_have_the_time_since_the_first_one(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_add(&e, "start", "id", 2);
+	events_add_start(&e, "id");
 	assert_non_null(strstr(read_now(), "{\"type\":\"start\",\"at_ms\":0,"));
 	now_ms += 70;
 	events_add_denied(&e, &(struct jail_denied){ .syscall = "mount" });
@@ -132,7 +132,7 @@ static void bytes_that_are_no_text_come_as_base64(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_add(&e, "stdout", "\xff\xfe", 2);
+	events_add_output(&e, 0, "\xff\xfe", 2);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"base64\":\"//4=\"}\n");
 }
 
@@ -141,10 +141,10 @@ static void a_character_in_two_pieces_is_joined(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_add(&e, "stdout", "a\xe2\x82", 3);
-	events_add(&e, "stderr", "\xf0", 1); /* each stream carries its own */
+	events_add_output(&e, 0, "a\xe2\x82", 3);
+	events_add_output(&e, 1, "\xf0", 1); /* each stream carries its own */
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"a\"}\n");
-	events_add(&e, "stdout", "\xac", 1);
+	events_add_output(&e, 0, "\xac", 1);
 	assert_non_null(
 	    strstr(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"\xe2\x82\xac\"}\n"));
 }
@@ -155,7 +155,7 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 	auto_events struct events e;
 	struct cj_error err = { 0 };
 	events_init(&e, reader.write_fd);
-	events_add(&e, "stdout", "\xe2\x82", 2);
+	events_add_output(&e, 0, "\xe2\x82", 2);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"base64\":\"4oI=\"}\n"
 					"{\"type\":\"result\",\"result\":{}}\n");
@@ -170,7 +170,7 @@ static void an_added_line_follows_all_events_and_precedes_the_result(void **stat
 	json_open_object(line);
 	json_close_object(line);
 	events_init(&e, reader.write_fd);
-	events_add(&e, "stdout", "a\xe2\x82", 3);
+	events_add_output(&e, 0, "a\xe2\x82", 3);
 	assert_int_equal(events_add_line(&e, line, &err), 0);
 	assert_int_equal(events_finish(&e, "[]", 2, &err), 0);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"a\"}\n"
@@ -196,9 +196,9 @@ static void start_and_denied_events_have_their_own_members(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_add(&e, "start", "ID-1", 4);
+	events_add_start(&e, "ID-1");
 	e.timeout_ms = 1500;
-	events_add(&e, "start", "ID-2", 4);
+	events_add_start(&e, "ID-2");
 	events_add_denied(&e, &(struct jail_denied){ .syscall = "mount" });
 	const char *text = read_now();
 	assert_memory_equal(text, "{\"type\":\"start\",\"at_ms\":0,\"id\":\"ID-1\",\"time\":\"20",
@@ -269,7 +269,7 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 	events_init(&e, reader.write_fd);
 	(void)alarm(patience_s(120)); /* only a test that hangs meets it */
 	for (unsigned i = 0; i < 1000; i++)
-		events_add(&e, "stdout", chunk, sizeof(chunk));
+		events_add_output(&e, 0, chunk, sizeof(chunk));
 	(void)alarm(0);
 	assert_true(e.dropped > 800);
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
@@ -284,11 +284,11 @@ static void waiting_for_room_loses_no_event(void **state)
 	memset(chunk, 'x', sizeof(chunk));
 	events_init(&e, reader.write_fd);
 	for (; told < 100 && events_has_room(&e); told++)
-		events_add(&e, "stdout", chunk, sizeof(chunk));
+		events_add_output(&e, 0, chunk, sizeof(chunk));
 	assert_in_range(told, 2, 50);
 	while (!events_has_room(&e))
 		(void)read_now();
-	events_add(&e, "stderr", "again", 5);
+	events_add_output(&e, 1, "again", 5);
 	assert_int_equal(e.dropped, 0);
 
 	cj_close(&reader.read_fd);
@@ -303,11 +303,11 @@ static void dropped_events_are_counted_in_the_stream(void **state)
 	memset(chunk, 'x', sizeof(chunk));
 	events_init(&e, reader.write_fd);
 	for (unsigned i = 0; i < 40; i++)
-		events_add(&e, "stdout", chunk, sizeof(chunk));
+		events_add_output(&e, 0, chunk, sizeof(chunk));
 	assert_true(e.dropped > 0);
 	for (unsigned i = 0; i < 40; i++) { /* the reader is back */
 		(void)read_now();
-		events_add(&e, "stderr", "again", 5);
+		events_add_output(&e, 1, "again", 5);
 	}
 
 	const char *dropped = strstr(read_now(), "{\"type\":\"dropped\",\"at_ms\":0,\"events\":");
@@ -332,9 +332,9 @@ static void a_closed_reader_ends_only_the_events(void **state)
 	struct cj_error err = { 0 };
 	events_init(&e, reader.write_fd);
 	cj_close(&reader.read_fd);
-	events_add(&e, "stdout", "lost", 4);
+	events_add_output(&e, 0, "lost", 4);
 	assert_true(e.is_gone);
-	events_add(&e, "stdout", "lost", 4);
+	events_add_output(&e, 0, "lost", 4);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), -EPIPE);
 }
 
@@ -371,7 +371,7 @@ static void without_a_destination_nothing_is_written(void **state)
 	auto_events struct events e;
 	struct cj_error err = { 0 };
 	events_init(&e, -1);
-	events_add(&e, "stdout", "x", 1);
+	events_add_output(&e, 0, "x", 1);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
 	assert_null(e.queue);
 }

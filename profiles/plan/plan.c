@@ -7,7 +7,6 @@
  */
 #include "profiles/plan/plan.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -33,8 +32,6 @@ enum wish {
 	JSON_STDOUT,
 	VERBOSE,
 	QUIET,
-	RESULT_FD,
-	SAME_FD,
 	REMOTE,
 	VENV,
 	PROJECT,
@@ -59,7 +56,6 @@ static const struct exclusion {
 	{ STDIN_FILE, TTY, "standard input can't be a file and the program's terminal" },
 	{ JSON_STDOUT, TTY, "the terminal shows the program; use --json=FILE" },
 	{ VERBOSE, QUIET, "choose one" },
-	{ RESULT_FD, SAME_FD, "they need a descriptor each" },
 	{ REMOTE, TTY, "a service has no terminal to give" },
 	{ REMOTE, DRY_RUN, "the plan is the service's" },
 	{ REMOTE, VENV, "the interpreters of a service start before the environment is known" },
@@ -93,8 +89,6 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[JSON_STDOUT] = { "--json", c->json && !c->json_file },
 		[VERBOSE] = { "--verbose", c->verbose },
 		[QUIET] = { "--quiet", c->quiet },
-		[RESULT_FD] = { "--result-fd", c->result_fd >= 0 },
-		[SAME_FD] = { "--events-fd", c->events_fd == c->result_fd },
 		[REMOTE] = { "--remote", c->remote },
 		[VENV] = { "--venv", c->venv && strcmp(c->venv, "none") != 0 },
 		[PROJECT] = { "--project", c->project },
@@ -111,25 +105,6 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 }
 
 /* --- parts ------------------------------------------------------------------ */
-
-/* A descriptor that is closed or only readable would lose the result at the very end. */
-static int check_descriptor(const char *option, int fd, struct cj_error *err)
-{
-	if (fd < 0)
-		return 0;
-	int flags = fcntl(fd, F_GETFL);
-	if (flags < 0)
-		return cj_fail(err, errno, "%s %d", option, fd);
-	if ((flags & O_ACCMODE) == O_RDONLY)
-		return cj_reject(err, "%s %d: the descriptor is not open for writing", option, fd);
-	return 0;
-}
-
-static int plan_delivery(struct planner *p, struct cj_error *err)
-{
-	int rc = check_descriptor("--result-fd", p->c->result_fd, err);
-	return rc < 0 ? rc : check_descriptor("--events-fd", p->c->events_fd, err);
-}
 
 static int plan_limits(struct planner *p, struct cj_error *err)
 {
@@ -213,10 +188,10 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	      struct program *out_program, struct cj_error *err)
 {
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
-		plan_delivery,  plan_network, plan_limits,    plan_root,
-		plan_identity,  plan_code,    plan_args_json, plan_argv,
-		plan_env,       plan_venv,    plan_places, /* knows where the code lands */
-		plan_artifacts, plan_value,   plan_policy,    plan_python_home,
+		plan_network,   plan_limits,    plan_root,   plan_identity,
+		plan_code,      plan_args_json, plan_argv,   plan_env,
+		plan_venv,      plan_places, /* knows where the code lands */
+		plan_artifacts, plan_value,     plan_policy, plan_python_home,
 	};
 
 	if (inv->use_shell)

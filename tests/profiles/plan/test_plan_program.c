@@ -300,22 +300,6 @@ static void settings_that_exclude_each_other_are_refused_by_the_plan(void **stat
 	assert_refused(r, "'--verbose' and '--quiet'");
 }
 
-static void results_need_an_open_descriptor_each(void **state)
-{
-	struct request *r = *state;
-	use_command(r);
-	set(r, "result-fd", "1999");
-	assert_refused(r, "--result-fd 1999: Bad file descriptor");
-	auto_fd int read_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	r->c.result_fd = read_fd;
-	assert_refused(r, "not open for writing");
-	auto_fd int write_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	r->c.result_fd = write_fd;
-	assert_made(r);
-	r->c.events_fd = write_fd;
-	assert_refused(r, "'--result-fd' and '--events-fd'");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,7 +319,6 @@ int main(void)
 		REQUEST_TEST(a_terminal_has_a_type),
 		REQUEST_TEST(arguments_as_data_are_checked_and_kept),
 		REQUEST_TEST(settings_that_exclude_each_other_are_refused_by_the_plan),
-		REQUEST_TEST(results_need_an_open_descriptor_each),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An incremental parser of HTTP answers.  Pure. */
 #include "runtime/front/client/http_answer.h"
 
 #include <string.h>

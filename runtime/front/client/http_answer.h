@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_answer - an incremental parser for the answer of an HTTP/1.1 server.  Pure.
+ * http_answer - an incremental parser for the answer of an HTTP/1.1 server.
  *
  * It supports what a client with one request and `Connection: close` needs of RFC 9112: the status,
  * the four headers below, and a body with a length, in chunks, or up to the end of the connection.
@@ -46,6 +46,12 @@ typedef int (*http_sink)(void *context, const char *bytes, size_t size, struct c
 int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err);
 
 void http_answer_init(struct http_answer *r);
+
+/* The status is 2xx. */
+static inline bool http_answer_is_success(const struct http_answer *r)
+{
+	return r->status >= 200 && r->status <= 299;
+}
 
 /* Parses the next bytes.  Fails: they are not valid HTTP, or exceed a limit; the sink failed. */
 int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http_sink sink,

@@ -21,17 +21,15 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote_link.h"
-#include "runtime/front/client/remote_gather.h"
+#include "runtime/front/client/remote_request.h"
 #include "runtime/run/report/remote_result.h"
 #include "runtime/front/client/remote_state.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/supervise/relay.h"
 
-#define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
-#define CHUNK         65536
-#define LINE_ROOM_MIN 4096
-#define AWAIT_QUERY   "?wait=60s"      /* the longest wait of one request */
-#define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
+#define ANSWER_MAX   (768u << 20)     /* two streams of 256M in base64, and more */
+#define AWAIT_QUERY  "?wait=60s"      /* the longest wait of one request */
+#define LIMIT_MS_MAX (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
 
 /* --- lines -------------------------------------------------------------------------- */
 
@@ -77,8 +75,8 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
 	if (strcmp(type, "error") == 0)
-		return remote_refusal_read(500, 0, r->line, r->size, err);
-	events_add_json(&r->call->delivery->events, r->line, r->size);
+		return remote_refusal_read(500, 0, r->line.text, r->line.size, err);
+	events_add_json(&r->call->delivery->events, r->line.text, r->line.size);
 	return 0;
 }
 
@@ -87,7 +85,8 @@ static int take_line(struct remote *r, struct cj_error *err)
 	auto_arena struct arena tree = { 0 };
 	const struct json_node *root;
 
-	if (json_parse_capped("the service's answer", r->line, r->size, &tree, &root, err) < 0)
+	if (json_parse_capped("the service's answer", r->line.text, r->line.size, &tree, &root,
+			      err) < 0)
 		return -err->code;
 	if (root->type != JSON_OBJECT)
 		return cj_reject(err, "the service's answer is not a JSON object");
@@ -102,25 +101,6 @@ static int take_line(struct remote *r, struct cj_error *err)
 	return take_event(r, root, type->text, &tree, err);
 }
 
-static int append(struct remote *r, const char *bytes, size_t size, struct cj_error *err)
-{
-	if (size > ANSWER_MAX - r->size)
-		return cj_reject_as(err, EFBIG, "the service's answer is larger than %u MiB",
-				    ANSWER_MAX >> 20);
-	if (r->size + size + 1 > r->room) {
-		size_t room = 2 * (r->size + size) + LINE_ROOM_MIN;
-		char *line = realloc(r->line, room);
-		if (!line)
-			return cj_fail(err, ENOMEM, "keep the service's answer");
-		r->line = line;
-		r->room = room;
-	}
-	memcpy(r->line + r->size, bytes, size);
-	r->size += size;
-	r->line[r->size] = '\0';
-	return 0;
-}
-
 /* The body of an error is kept whole.  The body of a run is processed line by line. */
 static int take_body(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
@@ -129,31 +109,17 @@ static int take_body(void *context, const char *bytes, size_t size, struct cj_er
 
 	while (r->answer.status == 200 && (end = memchr(bytes, '\n', size))) {
 		size_t part = (size_t)(end - bytes);
-		if (append(r, bytes, part, err) < 0 || (r->size > 0 && take_line(r, err) < 0))
+		if (remote_buffer_add(&r->line, bytes, part, err) < 0 ||
+		    (r->line.size > 0 && take_line(r, err) < 0))
 			return -err->code;
-		r->size = 0;
+		r->line.size = 0;
 		bytes += part + 1;
 		size -= part + 1;
 	}
-	return append(r, bytes, size, err);
+	return remote_buffer_add(&r->line, bytes, size, err);
 }
 
 /* --- the loop ----------------------------------------------------------------------- */
-
-/* 0: there may be more; 1: the answer is whole. */
-static int read_some(struct remote *r, struct cj_error *err)
-{
-	char buf[CHUNK];
-	ssize_t got = sys_read(r->sock_fd, buf, sizeof(buf));
-
-	if (got < 0 && errno != ECONNRESET)
-		return cj_fail(err, errno, "read the service's answer");
-	if (got <= 0)
-		return http_answer_end(&r->answer, err) < 0 ? -err->code : 1;
-	if (http_answer_feed(&r->answer, buf, (size_t)got, take_body, r, err) < 0)
-		return -err->code;
-	return r->answer.part == HTTP_DONE;
-}
 
 enum {
 	ON_SOCKET,
@@ -165,11 +131,6 @@ enum {
 	ON_COUNT = ON_INPUT + REMOTE_INPUT_FDS
 };
 
-static int wait_ms(const struct remote *r)
-{
-	return clock_ms_until(clock_earlier(r->deadline_ms, remote_input_due_ms(&r->input)));
-}
-
 static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
 {
 	if (fds[ON_SIGNAL].revents)
@@ -178,9 +139,11 @@ static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], str
 		if (fds[i].revents & (POLLERR | POLLHUP))
 			remote_cancel(r, 0);
 	}
-	if (remote_input_serve(&r->input, fds + ON_INPUT, err) < 0)
+	if (remote_input_serve(r, fds + ON_INPUT, err) < 0)
 		return -err->code;
-	return fds[ON_SOCKET].revents && !r->gave_up ? read_some(r, err) : 0;
+	if (!fds[ON_SOCKET].revents || r->gave_up)
+		return 0;
+	return remote_link_read(r->sock_fd, &r->answer, take_body, r, err);
 }
 
 static int poll_once(struct remote *r, struct cj_error *err)
@@ -196,7 +159,8 @@ static int poll_once(struct remote *r, struct cj_error *err)
 	};
 
 	remote_input_watch(&r->input, fds + ON_INPUT);
-	int ready = poll(fds, ON_COUNT, wait_ms(r));
+	int ready = poll(fds, ON_COUNT,
+			 clock_ms_until(clock_earlier(r->deadline_ms, r->input.retry_at_ms)));
 	if (ready < 0)
 		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
 	if (r->deadline_ms > 0 && clock_ms_until(r->deadline_ms) == 0)
@@ -213,9 +177,9 @@ static int receive(struct remote *r, struct cj_error *err)
 	if (rc < 0 || r->gave_up)
 		return rc < 0 ? rc : 0;
 	if (r->answer.status != 200)
-		return remote_refusal_read(r->answer.status, r->answer.retry_after, r->line,
-					   r->size, err);
-	if (r->size > 0 && take_line(r, err) < 0)
+		return remote_refusal_read(r->answer.status, r->answer.retry_after, r->line.text,
+					   r->line.size, err);
+	if (r->line.size > 0 && take_line(r, err) < 0)
 		return -err->code;
 	if (!r->result)
 		return cj_reject_as(err, ECONNRESET, "the service's answer ended without a result");
@@ -223,6 +187,32 @@ static int receive(struct remote *r, struct cj_error *err)
 }
 
 /* --- the request -------------------------------------------------------------------- */
+
+/* "/v1/runs" or "/v1/sessions/ID/execs". */
+static int write_list_url(const struct remote_call *call, char url[static REMOTE_URL_MAX],
+			  struct cj_error *err)
+{
+	url[0] = '\0';
+	if (!call->exec)
+		return remote_url(url, "/v1/runs", err);
+	if (remote_url(url, "/v1/sessions/", err) < 0 ||
+	    remote_url(url, call->exec->session, err) < 0)
+		return -err->code;
+	return remote_url(url, "/execs", err);
+}
+
+/* Fills r->url and r->stdin_url. */
+static int write_urls(struct remote *r, struct cj_error *err)
+{
+	if (write_list_url(r->call, r->url, err) < 0 || remote_url(r->url, "/", err) < 0 ||
+	    remote_url(r->url, r->outcome->id, err) < 0)
+		return -err->code;
+	if (!r->call->exec || !r->call->config->interactive)
+		return 0;
+	if (remote_url(r->stdin_url, r->url, err) < 0)
+		return -err->code;
+	return remote_url(r->stdin_url, "/stdin", err);
+}
 
 /* *message borrows from the writer and the URL. */
 static int make_message(const struct remote_call *call, const char *id, struct json_writer *w,
@@ -233,8 +223,8 @@ static int make_message(const struct remote_call *call, const char *id, struct j
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (remote_gather(call, &request, warnings, err) < 0 ||
-	    remote_write_list_url(call, url, err) < 0)
+	if (remote_request_gather(call, &request, warnings, err) < 0 ||
+	    write_list_url(call, url, err) < 0)
 		return -err->code;
 	remote_request_write(w, &request);
 	*message =
@@ -249,7 +239,7 @@ static int send_request(struct remote *r, struct strings *warnings, struct cj_er
 	char url[REMOTE_URL_MAX];
 	struct remote_message message;
 
-	if (remote_write_urls(r, err) < 0 ||
+	if (write_urls(r, err) < 0 ||
 	    make_message(call, r->outcome->id, w, url, warnings, &message, err) < 0)
 		return -err->code;
 	/* an exec whose standard input is forwarded must say when it begins */
@@ -329,9 +319,8 @@ static struct remote *create(const struct remote_call *call, struct outcome *o,
 	r->call = call;
 	r->outcome = o;
 	r->sock_fd = r->signal_fd = -1;
-	r->input = (struct remote_input)REMOTE_INPUT_NULL;
-	r->input.socket = call->config->remote;
-	r->input.url = r->stdin_url;
+	r->input.fd = r->input.answer_fd = -1;
+	r->line.max = ANSWER_MAX;
 	http_answer_init(&r->answer);
 	remote_output_open(r);
 	return r;
@@ -342,10 +331,10 @@ static int destroy(struct remote *r, int rc, struct cj_error *err)
 	if (rc < 0)
 		cj_stage(err, "service");
 	remote_output_close(r);
-	remote_input_fini(&r->input);
+	remote_input_stop(&r->input);
 	cj_close(&r->sock_fd);
 	cj_close(&r->signal_fd);
-	free(r->line);
+	free(r->line.text);
 	arena_fini(&r->tree);
 	free(r);
 	return rc;
@@ -427,7 +416,7 @@ int remote_await(const struct remote_call *call, struct outcome *o, struct json_
 	if (!r)
 		return -err->code;
 	r->signal_fd = -1; /* poll(2) ignores it: signals have their default action */
-	int rc = remote_write_urls(r, err);
+	int rc = write_urls(r, err);
 	if (rc == 0)
 		rc = await_end(r, err);
 	if (rc == 0)

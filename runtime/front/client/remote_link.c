@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts on the service's socket. */
 #include "runtime/front/client/remote_link.h"
 
 #include <assert.h>
@@ -19,6 +18,7 @@
 #define TRACEPARENT_MAX 128
 #define CHUNK           65536
 #define REFUSAL_MAX     (64u << 10)
+#define ROOM_MIN        4096
 
 static int fail_connect(const char *path, int code, struct cj_error *err)
 {
@@ -149,27 +149,15 @@ int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_erro
 
 /* --- whole answers ------------------------------------------------------------------- */
 
-struct bytes {
-	char *text; /* a NUL follows */
-	size_t size, room, max;
-};
-
-struct reading {
-	struct http_answer answer;
-	http_sink sink;
-	void *context;
-	struct bytes refusal;
-};
-
-static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
+int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err)
 {
-	struct bytes *b = context;
+	struct remote_buffer *b = buffer;
 
 	if (size > b->max - b->size)
 		return cj_reject_as(err, EFBIG, "the service's answer is larger than %zu bytes",
 				    b->max);
 	if (b->room - b->size <= size) {
-		size_t room = 2 * (b->size + size) + 1;
+		size_t room = 2 * (b->size + size) + ROOM_MIN;
 		char *text = realloc(b->text, room);
 		if (!text)
 			return cj_fail(err, ENOMEM, "keep the service's answer");
@@ -182,36 +170,38 @@ static int keep(void *context, const char *bytes, size_t size, struct cj_error *
 	return 0;
 }
 
-static bool is_success(const struct http_answer *answer)
+int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *context,
+		     struct cj_error *err)
 {
-	return answer->status >= 200 && answer->status <= 299;
+	char buf[CHUNK];
+	ssize_t got = sys_read(fd, buf, sizeof(buf));
+
+	if (got < 0 && errno == EAGAIN)
+		return cj_reject_as(err, ETIMEDOUT, "--remote: the service does not answer");
+	if (got < 0 && errno != ECONNRESET)
+		return cj_fail(err, errno, "--remote: read the answer of the service");
+	if (got <= 0)
+		return http_answer_end(answer, err) < 0 ? -err->code : 1;
+	if (http_answer_feed(answer, buf, (size_t)got, sink, context, err) < 0)
+		return -err->code;
+	return answer->part == HTTP_DONE;
 }
+
+/* A whole answer: what the caller wants, or the error that the service sent. */
+struct reading {
+	struct http_answer answer;
+	http_sink sink;
+	void *context;
+	struct remote_buffer refusal;
+};
 
 static int take_bytes(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct reading *r = context;
 
-	return is_success(&r->answer) ? r->sink(r->context, bytes, size, err)
-				      : keep(&r->refusal, bytes, size, err);
-}
-
-static int read_answer(int fd, struct reading *r, struct cj_error *err)
-{
-	char buf[CHUNK];
-
-	while (r->answer.part != HTTP_DONE) {
-		ssize_t got = sys_read(fd, buf, sizeof(buf));
-		if (got < 0 && errno == EAGAIN)
-			return cj_reject_as(err, ETIMEDOUT,
-					    "--remote: the service does not answer");
-		if (got < 0 && errno != ECONNRESET)
-			return cj_fail(err, errno, "--remote: read the answer of the service");
-		if (got <= 0)
-			return http_answer_end(&r->answer, err);
-		if (http_answer_feed(&r->answer, buf, (size_t)got, take_bytes, r, err) < 0)
-			return -err->code;
-	}
-	return 0;
+	return http_answer_is_success(&r->answer)
+		   ? r->sink(r->context, bytes, size, err)
+		   : remote_buffer_add(&r->refusal, bytes, size, err);
 }
 
 int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
@@ -225,8 +215,12 @@ int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, st
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
 		return cj_fail(err, errno, "--remote: set the timeout of the socket");
 	http_answer_init(&r.answer);
-	int rc = read_answer(fd, &r, err);
-	if (rc == 0 && !is_success(&r.answer))
+	int rc = 0;
+	while (rc == 0)
+		rc = remote_link_read(fd, &r.answer, take_bytes, &r, err);
+	if (rc > 0)
+		rc = 0;
+	if (rc == 0 && !http_answer_is_success(&r.answer))
 		rc = remote_refusal_read(r.answer.status, r.answer.retry_after, r.refusal.text,
 					 r.refusal.size, err);
 	free(r.refusal.text);
@@ -237,9 +231,9 @@ int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struc
 		      struct cj_error *err)
 {
 	static const char name[] = "the service's answer";
-	struct bytes body = { .max = REMOTE_JSON_MAX };
+	struct remote_buffer body = { .max = REMOTE_JSON_MAX };
 	const struct json_node *root = NULL;
-	int rc = remote_fetch(f, keep, &body, err);
+	int rc = remote_fetch(f, remote_buffer_add, &body, err);
 
 	if (rc == 0)
 		rc = json_parse_capped(name, body.text ? body.text : "", body.size, a, &root, err);

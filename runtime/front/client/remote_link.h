@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_link - a connection to a service's Unix socket, for one request.  Acts on the socket.
+ * remote_link - a connection to a service's Unix socket, for one request.
  *
  * The answer of a run is a stream, which remote.h reads.  remote_fetch() reads all others.
  */
@@ -52,6 +52,18 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
  * bytes as %XX.  Fails: the URL would exceed REMOTE_URL_MAX.
  */
 int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err);
+
+/* Bytes of an answer, with a NUL behind them; the owner frees the text. */
+struct remote_buffer {
+	char *text;
+	size_t size, room, max;
+};
+/* A sink whose context is a buffer.  Fails: it would be larger than its `max`. */
+int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err);
+
+/* Reads once from the connection.  Returns: 1 when the answer is whole, 0 when more is to come. */
+int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *context,
+		     struct cj_error *err);
 
 #define REMOTE_JSON_MAX (64u << 20)
 

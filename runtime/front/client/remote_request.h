@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_request - `run --remote`: writes the body of POST /v1/runs.  Pure.
+ * remote_request - `run --remote`: reads everything that the request contains (code, files, standard
+ * input, arguments as data, variables), and writes the body of POST /v1/runs.
  *
  * The body has only the settings that the caller gave; the service adds its profile.  Schema:
  * profiles/schema/request.json.
@@ -11,17 +12,16 @@
 #include <stddef.h>
 
 #include "profiles/config.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
+#include "runtime/front/client/remote.h"
 
-struct remote_bytes {
-	const char *bytes; /* NULL: none */
-	size_t size;
-};
+#define REMOTE_INPUT_MAX (64u << 20)  /* standard input, and each file */
+#define REMOTE_FILES_MAX (128u << 20) /* all files together */
 
 /* A file in the request. */
 struct remote_file {
 	const char *path; /* absolute, in the jail */
-	struct remote_bytes content;
+	struct blob content;
 	bool is_executable;
 };
 
@@ -32,7 +32,7 @@ struct remote_request {
 	const struct config *config; /* the values of the options */
 	const bool *wanted;          /* rows of settings[] that go into the request */
 	bool is_command;
-	struct remote_bytes code, input;
+	struct blob code, input; /* bytes NULL: none */
 	const char *const *args; /* arguments of the code, or the command; NULL-terminated */
 	const struct json_node *args_json;
 	const struct remote_file *files;
@@ -41,13 +41,32 @@ struct remote_request {
 	bool interrupts, is_detached, has_open_stdin; /* of an exec in a session */
 };
 
+/*
+ * remote_request_gather - fill *out.
+ *
+ * Data read lives in the arena of call->config, which has no profile.  An empty directory is not
+ * sent, and *warnings says so.  Standard input of an exec is not read: remote_input_serve() sends it.
+ * Fails: among others, a symbolic link in a directory, whose target the service could not know.
+ */
+int remote_request_gather(const struct remote_call *call, struct remote_request *out,
+			  struct strings *warnings, struct cj_error *err);
+
+/*
+ * remote_request_gather_settings - the options as settings of a request, without contents of files.
+ *
+ * Variables get their values, and host paths become absolute.  *out_wanted has the rows of
+ * settings[] that were given; it lives in the arena of `c`.
+ */
+int remote_request_gather_settings(struct config *c, const struct options *o,
+				   const bool **out_wanted, struct cj_error *err);
+
 void remote_request_write(struct json_writer *w, const struct remote_request *r);
 
 /*
- * remote_absolute - make SRC of "SRC[:DST]" absolute by prepending `dir`.
+ * remote_request_absolute - make SRC of "SRC[:DST]" absolute by prepending `dir`.
  *
  * `each_part`: the same for each part, as in --rootfs DIR:DIR.  `skip`: characters at the start to
  * leave unchanged.  Returns: NULL without memory.
  */
-const char *remote_absolute(const char *text, size_t skip, bool each_part, const char *dir,
-			    struct arena *a);
+const char *remote_request_absolute(const char *text, size_t skip, bool each_part, const char *dir,
+				    struct arena *a);

@@ -10,7 +10,7 @@
 #include "profiles/setting_types.h"
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
-#include "runtime/front/client/remote_gather.h"
+#include "runtime/front/client/remote_request.h"
 
 #define PREFIX_MAX 64
 
@@ -144,8 +144,8 @@ static int want_files(struct mcp_options *o, struct cj_error *err)
 	wanted[setting_by_option("file") - settings] = c->files.count > 0;
 	o->given.wanted = wanted;
 	for (size_t i = 0; i < c->files.count; i++) {
-		c->files.items[i] = remote_absolute(c->files.items[i], 0, false,
-						    strcmp(dir, "/") == 0 ? "" : dir, &c->arena);
+		c->files.items[i] = remote_request_absolute(
+		    c->files.items[i], 0, false, strcmp(dir, "/") == 0 ? "" : dir, &c->arena);
 		if (!c->files.items[i])
 			return no_memory(err);
 	}
@@ -165,7 +165,7 @@ static int read_run_options(struct mcp_options *o, const char *const *rest,
 		return -err->code;
 	if (options_apply_delivery(&o->run, c, err) < 0 || options_apply_rest(&o->run, c, err) < 0)
 		return -err->code;
-	if (remote_gather_settings(c, &o->run, &o->given.wanted, err) < 0)
+	if (remote_request_gather_settings(c, &o->run, &o->given.wanted, err) < 0)
 		return -err->code;
 	o->given.config = c;
 	return want_files(o, err);

@@ -124,9 +124,9 @@ static void a_relative_host_path_starts_at_the_callers_directory(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_string_equal(
-		    remote_absolute(rows[i].text, rows[i].skip, rows[i].each_part, rows[i].dir, &a),
-		    rows[i].wanted);
+		assert_string_equal(remote_request_absolute(rows[i].text, rows[i].skip,
+							    rows[i].each_part, rows[i].dir, &a),
+				    rows[i].wanted);
 }
 
 /* --- results ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/client/remote.h"
-#include "runtime/front/client/remote_gather.h"
+#include "runtime/front/client/remote_request.h"
 
 #define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */
 #define RETRY_STEP_MS 50
@@ -57,7 +57,7 @@ static int write_request(struct session_call *c, struct json_writer *w, struct c
 	const bool *wanted = NULL;
 
 	if (check_profile(c, &profile, err) < 0 ||
-	    remote_gather_settings(&c->config, &c->options, &wanted, err) < 0)
+	    remote_request_gather_settings(&c->config, &c->options, &wanted, err) < 0)
 		return -err->code;
 	json_open_object(w);
 	json_member_text(w, "profile", profile);

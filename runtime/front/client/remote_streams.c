@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run at a service is connected to here: its output, its input, and signals. */
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/front/client/remote_state.h"
+#include "runtime/jail/supervise/relay.h"
+#include "runtime/run/report/remote_result.h"
+#include "runtime/session/session.h"
+
+/* How long to wait for the result of a cancelled run. */
+#define CANCEL_MS (CELL_CANCEL_MS + 3000)
+
+#define PIECE    (32u << 10) /* of standard input in one request */
+#define RETRY_MS 50
+#define TOO_MANY 429 /* the service's buffer for this exec is full */
+
+/* --- output -------------------------------------------------------------------------- */
+
+static const char *const stream_names[] = { "stdout", "stderr" };
+
+static void end_stream(struct remote_stream *s, int error)
+{
+	s->error = error;
+	s->fd = -1;
+	cj_close(&s->own_fd);
+}
+
+/*
+ * As of a run here: output is delivered until the run's timeout.  After it, a reader that reads
+ * nothing for EVENTS_PATIENCE_MS is dropped.
+ */
+static int patience_ms_of(const struct remote *r, uint64_t taken_ms)
+{
+	if (r->run_ended_ms == 0)
+		return -1;
+	return clock_ms_until((taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms) +
+			      EVENTS_PATIENCE_MS);
+}
+
+static void write_bytes(struct remote *r, struct remote_stream *s, const char *bytes, size_t size)
+{
+	uint64_t taken_ms = clock_ms();
+
+	while (size > 0 && s->fd >= 0 && !r->gave_up) {
+		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
+					{ .fd = r->signal_fd, .events = POLLIN } };
+		int patience_ms = patience_ms_of(r, taken_ms);
+		int ready = poll(fds, 2, patience_ms);
+		if (ready == 0 && patience_ms == 0)
+			end_stream(s, ETIMEDOUT);
+		if (ready <= 0)
+			continue;
+		if (fds[1].revents)
+			remote_read_signals(r);
+		if (!fds[0].revents)
+			continue;
+		/* pipe(7): what POLLOUT promises */
+		ssize_t put = sys_write(s->fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+		if (put >= 0) {
+			bytes += put;
+			size -= (size_t)put;
+			taken_ms = clock_ms();
+		} else if (errno != EAGAIN) {
+			end_stream(s, errno);
+			remote_cancel(r, 0);
+		} else if (patience_ms == 0) {
+			end_stream(s, ETIMEDOUT);
+		}
+	}
+}
+
+static void write_escaped(struct remote *r, struct remote_stream *s, const char *bytes, size_t size)
+{
+	char shown[4096];
+
+	while (size > 0 && s->fd >= 0) {
+		size_t used = text_escape(bytes, size, true, shown, sizeof(shown));
+		write_bytes(r, s, shown, strlen(shown));
+		bytes += used;
+		size -= used;
+	}
+}
+
+void remote_output_write(struct remote *r, size_t which, const char *bytes, size_t size)
+{
+	struct remote_stream *s = &r->streams[which];
+
+	if (s->fd < 0)
+		return;
+	s->written += size;
+	(void)capture_add(&r->outcome->output[which], bytes, size); /* for notes_follow_output() */
+	if (s->escape)
+		write_escaped(r, s, bytes, size);
+	else
+		write_bytes(r, s, bytes, size);
+}
+
+/* Writes what dropped events had of a stream, from the result.  False: it is not all there. */
+static bool write_dropped(struct remote *r, size_t which)
+{
+	struct remote_stream *s = &r->streams[which];
+	const struct json_node *node = json_get_typed(r->result, stream_names[which], JSON_OBJECT);
+	const struct json_node *cut = json_get_typed(node, "truncated", JSON_BOOL);
+	const char *bytes = NULL;
+	uint64_t total = 0;
+	size_t size = 0;
+
+	if (s->fd < 0 || !json_get_u64(node, "bytes", &total) || total <= s->written)
+		return true;
+	bool is_whole = cut && !cut->boolean && remote_bytes_of(node, &r->tree, &bytes, &size) &&
+			size == total;
+	if (is_whole)
+		remote_output_write(r, which, bytes + s->written, size - (size_t)s->written);
+	else
+		outcome_warn(r->outcome,
+			     "%llu bytes of %s are lost: the reader here was too slow, and the "
+			     "service dropped them",
+			     (unsigned long long)(total - s->written), stream_names[which]);
+	return is_whole;
+}
+
+/* A reader that went away shows in the status.  One that was too slow is a warning, no failure. */
+static bool is_written(struct remote *r, size_t which)
+{
+	int error = r->streams[which].error;
+	const char *name = which == 0 ? "output" : "error";
+
+	if (error == ETIMEDOUT)
+		outcome_warn(r->outcome, "standard %s was not read to its end: the rest is lost",
+			     name);
+	if (error == 0 || error == EPIPE || error == ETIMEDOUT)
+		return true;
+	outcome_warn(r->outcome, "standard %s can't be written: %s", name, strerror(error));
+	return false;
+}
+
+bool remote_output_complete(struct remote *r, size_t which)
+{
+	return write_dropped(r, which) && is_written(r, which);
+}
+
+void remote_output_open(struct remote *r)
+{
+	bool passes = !r->call->delivery->to_stdout;
+
+	for (int i = 0; i < 2; i++) {
+		int fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
+		struct remote_stream *s = &r->streams[i];
+		*s = (struct remote_stream){ .fd = -1, .own_fd = -1, .escape = isatty(fd) };
+		if (!passes)
+			continue;
+		s->own_fd = relay_open_own(fd);
+		s->fd = s->own_fd >= 0 ? s->own_fd : fd;
+	}
+}
+
+void remote_output_close(struct remote *r)
+{
+	for (size_t i = 0; i < 2; i++)
+		cj_close(&r->streams[i].own_fd);
+}
+
+/* --- input --------------------------------------------------------------------------- */
+
+static void forget_request(struct remote_input *in)
+{
+	cj_close(&in->answer_fd);
+	cj_free(&in->body);
+	in->size = 0;
+	in->retry_at_ms = 0;
+}
+
+void remote_input_stop(struct remote_input *in)
+{
+	forget_request(in);
+	in->fd = -1;
+}
+
+static int send_piece(struct remote *r, struct cj_error *err)
+{
+	struct remote_input *in = &r->input;
+	const struct remote_message message = {
+		.method = "POST",
+		.path = r->stdin_url,
+		.accept = "application/json",
+		.body = in->body,
+		.size = in->size,
+	};
+
+	http_answer_init(&in->answer);
+	in->retry_at_ms = 0;
+	in->answer_fd = remote_link_ask(r->call->config->remote, &message, err);
+	return in->answer_fd < 0 ? in->answer_fd : 0;
+}
+
+/* A size of 0 is the end of the input. */
+static int write_body(struct remote_input *in, const char *bytes, size_t size, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "send standard input");
+	in->is_last = size == 0;
+	json_open_object(w);
+	json_put_bytes(w, bytes, size);
+	if (in->is_last)
+		json_member_bool(w, "eof", true);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &in->size, err) < 0)
+		return -err->code;
+	in->body = strndup(text, in->size);
+	return in->body ? 0 : cj_fail(err, ENOMEM, "send standard input");
+}
+
+static int read_piece(struct remote *r, struct cj_error *err)
+{
+	char bytes[PIECE];
+	ssize_t got = sys_read(r->input.fd, bytes, sizeof(bytes));
+
+	if (got < 0 && errno == EAGAIN)
+		return 0;
+	if (got < 0)
+		return cj_fail(err, errno, "read standard input");
+	if (write_body(&r->input, bytes, (size_t)got, err) < 0)
+		return -err->code;
+	return send_piece(r, err);
+}
+
+static int read_answer(struct remote_input *in, struct cj_error *err)
+{
+	int rc = remote_link_read(in->answer_fd, &in->answer, http_ignore, NULL, err);
+
+	if (rc <= 0)
+		return rc < 0 ? cj_wrap(err, "send standard input") : 0;
+	if (in->answer.status == TOO_MANY) {
+		cj_close(&in->answer_fd);
+		in->retry_at_ms = clock_ms() + RETRY_MS;
+	} else if (http_answer_is_success(&in->answer) && !in->is_last) {
+		forget_request(in);
+	} else { /* the exec has ended, or has closed its input: the rest of ours is not wanted */
+		remote_input_stop(in);
+	}
+	return 0;
+}
+
+enum { ON_STDIN, ON_ANSWER };
+
+void remote_input_watch(const struct remote_input *in, struct pollfd fds[static REMOTE_INPUT_FDS])
+{
+	fds[ON_STDIN] = (struct pollfd){ .fd = in->body ? -1 : in->fd, .events = POLLIN };
+	fds[ON_ANSWER] = (struct pollfd){ .fd = in->answer_fd, .events = POLLIN };
+}
+
+int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_INPUT_FDS],
+		       struct cj_error *err)
+{
+	if (r->input.retry_at_ms > 0 && clock_ms() >= r->input.retry_at_ms)
+		return send_piece(r, err);
+	if (fds[ON_ANSWER].revents)
+		return read_answer(&r->input, err);
+	return fds[ON_STDIN].revents ? read_piece(r, err) : 0;
+}
+
+/* --- signals, and cancelling ---------------------------------------------------------- */
+
+static struct remote_fetch request_of(const struct remote *r, const char *method, const char *url)
+{
+	return (struct remote_fetch){
+		.socket = r->call->config->remote,
+		.message = { .method = method, .path = url, .accept = "application/json" },
+		.patience_s = REMOTE_PATIENCE_S,
+	};
+}
+
+void remote_cancel(struct remote *r, int signal)
+{
+	const struct remote_fetch fetch = request_of(r, "DELETE", r->url);
+	struct cj_error ignored = { 0 };
+
+	if (r->is_cancelled) {
+		r->gave_up = signal != 0; /* the second signal */
+		return;
+	}
+	r->is_cancelled = true;
+	r->outcome->cancel_signal = signal;
+	r->run_ended_ms = clock_ms();
+	r->deadline_ms = r->run_ended_ms + CANCEL_MS;
+	if (remote_fetch(&fetch, http_ignore, NULL, &ignored) < 0)
+		r->gave_up = true; /* closing the connection cancels the run, too */
+}
+
+static bool interrupt(struct remote *r)
+{
+	static const char body[] = "{\"signal\":\"INT\"}";
+	char url[REMOTE_URL_MAX] = "";
+	struct cj_error ignored = { 0 };
+	struct remote_fetch fetch = request_of(r, "POST", url);
+
+	r->is_interrupted = true;
+	fetch.message.body = body;
+	fetch.message.size = sizeof(body) - 1;
+	return remote_url(url, r->url, &ignored) == 0 &&
+	       remote_url(url, "/signal", &ignored) == 0 &&
+	       remote_fetch(&fetch, http_ignore, NULL, &ignored) == 0;
+}
+
+void remote_read_signals(struct remote *r)
+{
+	struct signalfd_siginfo info;
+
+	while (sys_read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		bool may_interrupt = r->call->exec && info.ssi_signo == SIGINT &&
+				     !r->is_interrupted && !r->is_cancelled;
+		if (!may_interrupt || !interrupt(r)) /* an exec that still waits takes no signal */
+			remote_cancel(r, (int)info.ssi_signo);
+	}
+}
+
+/* NULL: the session lives, or the service does not say. */
+static const char *reason_of_session(const struct remote *r, struct arena *a)
+{
+	char url[REMOTE_URL_MAX] = "";
+	struct cj_error ignored = { 0 };
+	const struct json_node *session = NULL;
+	const struct remote_fetch fetch = request_of(r, "GET", url);
+
+	if (!r->call->exec || remote_url(url, "/v1/sessions/", &ignored) < 0 ||
+	    remote_url(url, r->call->exec->session, &ignored) < 0)
+		return NULL;
+	if (remote_fetch_json(&fetch, a, &session, &ignored) < 0)
+		return NULL;
+	return json_get_text(session, "message");
+}
+
+/* The exit status is that of a run which `cejail kill` cancels. */
+void remote_explain_cancel(struct remote *r)
+{
+	auto_arena struct arena a = { 0 };
+	const char *why = reason_of_session(r, &a);
+
+	r->outcome->cancel_signal = SIGTERM;
+	r->outcome->is_cancelled_elsewhere = true;
+	outcome_warn(r->outcome, "cancelled: %s",
+		     why ? why : "another request to the service cancelled it");
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_request - `run --remote`: reads everything that the request contains (code, files, standard
- * input, arguments as data, variables), and writes the body of POST /v1/runs.
+ * remote_request - `run --remote`: reads everything that the request contains (code, files,
+ * standard input, arguments as data, variables), and writes the body of POST /v1/runs.
  *
  * The body has only the settings that the caller gave; the service adds its profile.  Schema:
  * profiles/schema/request.json.
@@ -45,7 +45,8 @@ struct remote_request {
  * remote_request_gather - fill *out.
  *
  * Data read lives in the arena of call->config, which has no profile.  An empty directory is not
- * sent, and *warnings says so.  Standard input of an exec is not read: remote_input_serve() sends it.
+ * sent, and *warnings says so.  Standard input of an exec is not read: remote_input_serve() sends
+ * it.
  * Fails: among others, a symbolic link in a directory, whose target the service could not know.
  */
 int remote_request_gather(const struct remote_call *call, struct remote_request *out,

@@ -35,7 +35,7 @@ struct api_names {
 	const char *rest;                     /* "**" at the end: all that follows; "" */
 };
 
-/* Does the path fit?  A segment longer than any id does not. */
+/* The path fits the pattern; one with a segment longer than any id does not. */
 bool api_path_fits(const char *pattern, const char *path, struct api_names *out);
 
 /*
@@ -121,9 +121,9 @@ void posted_fini(struct posted *p);
 bool posted_is_accepted(struct posted *p);
 /* `profile`: the session's, of REQUEST_EXEC. */
 bool posted_parse(struct posted *p, enum request_kind kind, const char *profile);
-/* Is the header Content-Type this type, with or without parameters? */
+/* The header Content-Type is this type, with or without parameters. */
 bool posted_is_type(const char *content_type, const char *wanted);
-/* Is the body of a small request JSON by its Content-Type? */
+/* The body of a small request is JSON by its Content-Type. */
 bool posted_is_json(struct posted *p);
 /* Sets p->profile. */
 bool posted_find_profile(struct posted *p);

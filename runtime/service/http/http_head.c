@@ -185,7 +185,7 @@ static int read_length(struct http_head *head, struct cj_error *err)
 	return 0;
 }
 
-/* Is `token` in the comma-separated values of a header? */
+/* `token` is one of the comma-separated values of the header. */
 static bool lists(const struct http_head *head, const char *name, const char *token)
 {
 	size_t size = strlen(token);

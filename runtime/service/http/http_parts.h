@@ -108,7 +108,7 @@ struct exchange *http_find_lingerer(const struct exchange *x);
 
 /* Reads as much as there is; false: nothing more for now. */
 bool exchange_receive(struct exchange *x);
-/* Is a part of the announced body still missing? */
+/* A part of the announced body is still missing. */
 bool exchange_awaits_body(const struct exchange *x);
 /* Drops the input of a lingering connection. */
 void exchange_drop_input(struct exchange *x);

@@ -525,7 +525,7 @@ static void note_sent(struct exchange *x, size_t size)
 		s->taken(x->holder);
 }
 
-/* Is the reply complete when nothing is unsent?  The end of a stream is one more piece. */
+/* The reply is complete when nothing is unsent; the end of a stream is one more piece. */
 static bool is_over(struct exchange *x)
 {
 	static const char tail[] = "0\r\n\r\n";

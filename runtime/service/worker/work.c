@@ -325,7 +325,7 @@ static struct summary summarize(const struct work *w)
 	return s;
 }
 
-/* Does the text have the host path of something that the jail shows? */
+/* The text has the host path of something that the jail shows. */
 static bool names_bind(const struct plan *plan, const char *text)
 {
 	for (size_t i = 0; i < plan->root.nbinds; i++)
@@ -335,7 +335,7 @@ static bool names_bind(const struct plan *plan, const char *text)
 }
 
 /*
- * Is the request the reason that the plan failed?  Not if the profile alone fails as well, and not
+ * The request is the reason that the plan failed: not if the profile alone fails as well, and not
  * if the message has the host's name of something that the profile shows.
  */
 static bool is_requests_plan(const struct work *w, const struct cj_error *e)
@@ -355,7 +355,7 @@ static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 	return is_requests;
 }
 
-/* Does the text have the host path of a file that is copied in? */
+/* The text has the host path of a file that is copied in. */
 static bool names_copied(const struct work *w, const char *text)
 {
 	for (size_t i = 0; i < w->program.nfiles; i++)
@@ -365,7 +365,7 @@ static bool names_copied(const struct work *w, const char *text)
 }
 
 /*
- * Does the message quote something from the request, and nothing else of the host?  A host path may
+ * The message quotes something from the request, and nothing else of the host.  A host path may
  * be part of what the request says: '/usr/none'.
  */
 static bool is_about_request(const struct work *w, const struct cj_error *e)

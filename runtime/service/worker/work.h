@@ -73,7 +73,7 @@ int work_limit_life(uint64_t wall_ms, struct cj_error *err);
  */
 void work_serve(struct work *w, const struct cj_error *early);
 
-/* Is it the caller's mistake: what it asked for, or input that did not fit? */
+/* The error is the caller's mistake: what it asked for, or input that did not fit. */
 bool work_is_callers_own(const struct work *w, const struct cj_error *e);
 
 /* Replaces the message of an error that is not the caller's own and may name the host. */

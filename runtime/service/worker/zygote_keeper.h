@@ -34,9 +34,9 @@ int zygote_keeper_check(const char *profile, struct cj_error *err);
 __attribute__((noreturn)) void zygote_keeper_main(const struct worker_order *order);
 
 /*
- * --- the files that a zygote has loaded: are they changed, replaced or removed? --------------
+ * Notices when a file that a zygote has loaded is changed, replaced or removed.
  *
- * The launcher writes their names to the file ZYGOTE_FILES_LIST in its empty directory (zygote.h),
+ * The launcher writes the names to the file ZYGOTE_FILES_LIST in its empty directory (zygote.h),
  * one absolute path a line, before it calls fork(3).  Follows: inotify(7).
  */
 #define ZYGOTE_FILES_LIST     "files"

@@ -249,7 +249,7 @@ def _():
 @test("mcp http: the service shuts down while calls run, and a new call says so")
 def _():
     with Service(config={**SHELL, "drain": "60s"}) as service:
-        slow = Background(run, service, f"sleep {2 * min(harness.SLOW, 10)}; echo done")
+        slow = Background(run, service, f"sleep {2 * min(harness.SLOW, 5)}; echo done")  # an answer after 15 s is a stream
         service.await_sleep()
         service.signal(signal.SIGTERM)
         equal(facts_of(result_of(slow.finish()))["stdout"], "done\n", "the running call")

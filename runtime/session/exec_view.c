@@ -86,8 +86,8 @@ static void lose(struct jail *view, const struct ended *ended, struct outcome *o
 		outcome_decide(out, STATUS_OOM);
 		return;
 	}
-	const unsigned end = atomic_load(&view->exec->session->shared->end);
-	decide_with_session(view, end < SESSION_END_COUNT ? (enum session_end)end : SESSION_FAILED,
+	const unsigned how = atomic_load(&view->exec->session->shared->end);
+	decide_with_session(view, how < SESSION_END_COUNT ? (enum session_end)how : SESSION_FAILED,
 			    out);
 }
 

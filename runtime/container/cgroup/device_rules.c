@@ -166,10 +166,10 @@ struct rule_list {
 static bool emit_rules(struct emitter *e, const struct rule_list *lists, uint32_t right,
 		       struct jumps *allowed)
 {
-	for (size_t list = 2; list-- > 0;)
-		for (size_t i = lists[list].count; i-- > 0;)
-			if (covers(&lists[list].items[i], right) &&
-			    emit_rule(e, &lists[list].items[i], allowed))
+	for (size_t k = 2; k-- > 0;)
+		for (size_t i = lists[k].count; i-- > 0;)
+			if (covers(&lists[k].items[i], right) &&
+			    emit_rule(e, &lists[k].items[i], allowed))
 				return true;
 	return false;
 }

@@ -194,7 +194,7 @@ static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COU
 	cj_close(&fds[HELD_LINK]);
 	if (rc == 0)
 		notify_relay_wait(r, fds[HELD_PID]);
-	_exit(rc < 0);
+	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 int notify_relay_start(struct notify_relay *r, pid_t init_pid, int init_pidfd, struct cj_error *err)

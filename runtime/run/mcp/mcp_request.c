@@ -232,20 +232,20 @@ const char *mcp_request_put_http(const struct mcp_request *r,
 		[MCP_LIST_FILES] = { "GET", NULL, "/v1/sessions/", "/files/" },
 		[MCP_END_SESSION] = { "DELETE", NULL, "/v1/sessions/", "" },
 	};
-	const char *end = out_target + MCP_TARGET_MAX;
 	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s",
 					 rows[r->operation].before, r->session,
 					 rows[r->operation].behind);
 
 	to = mcp_uri_put_path(to, r->path);
 	*to = '\0';
+	size_t room = MCP_TARGET_MAX - (size_t)(to - out_target);
 	if (r->operation == MCP_LIST_FILES)
-		(void)snprintf(to, (size_t)(end - to), "%s?list", to[-1] == '/' ? "" : "/");
+		(void)snprintf(to, room, "%s?list", to[-1] == '/' ? "" : "/");
 	else if (r->operation == MCP_GET_FILE)
-		(void)snprintf(to, (size_t)(end - to), "?offset=%" PRIu64 "&length=%" PRIu64,
-			       r->offset, r->length);
+		(void)snprintf(to, room, "?offset=%" PRIu64 "&length=%" PRIu64, r->offset,
+			       r->length);
 	else if (r->is_executable)
-		(void)snprintf(to, (size_t)(end - to), "?executable");
+		(void)snprintf(to, room, "?executable");
 	*out_content_type = rows[r->operation].type;
 	return rows[r->operation].method;
 }

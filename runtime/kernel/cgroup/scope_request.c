@@ -69,24 +69,6 @@ static int await_bus(const struct sdbus *lib, struct sd_bus *bus, struct cj_erro
 	return rc < 0 ? cj_fail(err, -rc, "authenticate to systemd") : 0;
 }
 
-/* --- where the process is --------------------------------------------------------- */
-
-static bool is_in_unit(pid_t pid, const char *unit)
-{
-	struct cgroup_self self;
-	(void)cgroup_self_read(pid, &self); /* unreadable: in no unit */
-	const char *last = strrchr(self.path, '/');
-	return last && strcmp(last + 1, unit) == 0;
-}
-
-/* The unit whose cgroup this is, if it is one of the user manager's; else NULL. */
-static const char *managed_unit(const struct cgroup_self *self)
-{
-	char manager[64];
-	(void)snprintf(manager, sizeof(manager), "/user@%u.service/", getuid());
-	return strstr(self->path, manager) ? strrchr(self->path, '/') + 1 : NULL;
-}
-
 /* --- is it delegated? --------------------------------------------------------------- */
 
 /* All but letters and digits become _xx: sd_bus_path_encode(3). */
@@ -121,9 +103,13 @@ static const char *interface_of(const char *unit)
 static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 {
 	struct cgroup_self self;
-	(void)cgroup_self_read(pid, &self);      /* likewise */
+	(void)cgroup_self_read(pid, &self);      /* unreadable: in no unit */
 	cgroup_text_leave_supervisor(self.path); /* another cejail may have moved us there */
-	const char *unit = managed_unit(&self), *interface = unit ? interface_of(unit) : NULL;
+	char manager[64];
+	(void)snprintf(manager, sizeof(manager), "/user@%u.service/", getuid());
+	/* The unit whose cgroup this is, if it is one of the user manager's. */
+	const char *unit = strstr(self.path, manager) ? strrchr(self.path, '/') + 1 : NULL;
+	const char *interface = unit ? interface_of(unit) : NULL;
 	char path[OBJECT_PATH_MAX];
 	if (!interface || !put_object_path(unit, path, sizeof(path)))
 		return false;
@@ -207,7 +193,10 @@ static int await_scope(const struct scope_call *call, struct cj_error *err)
 			(void)stop(call, &ignored);
 			return cj_fail(err, ESRCH, "move a process into '%s'", unit);
 		}
-		if (is_in_unit(call->request->pid, unit))
+		struct cgroup_self self;
+		(void)cgroup_self_read(call->request->pid, &self); /* unreadable: in no unit */
+		const char *last = strrchr(self.path, '/');
+		if (last && strcmp(last + 1, unit) == 0)
 			return 0;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
@@ -229,19 +218,6 @@ static int start(const struct scope_call *call, struct cj_error *err)
 
 typedef int scope_action(const struct scope_call *call, struct cj_error *err);
 
-static int try_bus(const struct scope_address *address, struct scope_call *call,
-		   scope_action *action, struct cj_error *err)
-{
-	int rc = connect_bus(call->lib, address, &call->bus, err);
-	if (rc < 0)
-		return rc;
-	rc = await_bus(call->lib, call->bus, err);
-	if (rc == 0)
-		rc = action(call, err);
-	(void)call->lib->flush_close_unref(call->bus); /* returns NULL */
-	return rc;
-}
-
 static int ask(const struct scope_request *request, int pidfd, scope_action *action,
 	       struct cj_error *err)
 {
@@ -257,7 +233,13 @@ static int ask(const struct scope_request *request, int pidfd, scope_action *act
 		struct scope_address address = scope_helper_address(request->is_system, i);
 		if (address.text[0] == '\0')
 			continue;
-		rc = try_bus(&address, &call, action, err);
+		rc = connect_bus(&lib, &address, &call.bus, err);
+		if (rc == 0) {
+			rc = await_bus(&lib, call.bus, err);
+			if (rc == 0)
+				rc = action(&call, err);
+			(void)lib.flush_close_unref(call.bus); /* returns NULL */
+		}
 		if (rc == 0 || rc == -ETIMEDOUT || rc == -ESRCH)
 			break; /* another address leads to the same manager */
 	}

@@ -29,7 +29,7 @@ int doctor_verb(const struct cli *cli);
 int serve_verb(const struct cli *cli);
 int image_verb(const struct cli *cli);
 int mcp_verb(const struct cli *cli);
-int session_verb(const struct cli *cli);
+int cli_session(const struct cli *cli);
 int report_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);

@@ -37,7 +37,7 @@ static const struct verb {
 	{ "image", image_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
 	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
-	{ "session", session_verb, "run several programs in one jail", NULL, NULL },
+	{ "session", cli_session, "run several programs in one jail", NULL, NULL },
 	{ "report", report_verb, "draw results of runs as an HTML page", "[-o FILE] RESULT...",
 	  "Writes one HTML page that shows how runs went: a timeline, what they used of their limits,\n"
 	  "what was denied, and their output. Each RESULT is a file of 'cejail run --json=FILE', or the\n"

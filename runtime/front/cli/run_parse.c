@@ -294,7 +294,7 @@ static int read_options(struct run *r, struct cj_error *err)
 /* The session has a profile, and a jail. */
 static int begin_exec(struct run *r, struct cj_error *err)
 {
-	if (session_check_options(&r->options, r->exec, err) < 0)
+	if (cli_session_check_options(&r->options, r->exec, err) < 0)
 		return -err->code;
 	if (!r->config.remote)
 		r->config.remote = ""; /* the service of this user */

@@ -55,38 +55,38 @@ static const struct verb {
 	size_t nrows;
 } verbs[] = {
 	{ "create", "--profile NAME [OPTION...]", "create a session, and print its id", 0, 0,
-	  session_create, NULL, session_create_takes, ROWS(create_rows) },
+	  cli_session_create, NULL, cli_session_create_takes, ROWS(create_rows) },
 	{ "exec", "[OPTION...] ID FILE|-|-c CODE|-- COMMAND [ARG...]",
 	  "run a program in a session", 1, ANY_OPERANDS,
-	  NULL, session_exec, session_exec_takes, ROWS(exec_rows) },
+	  NULL, cli_session_exec, cli_session_exec_takes, ROWS(exec_rows) },
 	{ "wait", "[OPTION...] ID EXEC", "wait for a detached exec, and print its output", 2, 2,
-	  NULL, session_wait, session_wait_takes, ROWS(plain_rows) },
+	  NULL, cli_session_wait, cli_session_wait_takes, ROWS(plain_rows) },
 	{ "kill", "[OPTION...] ID EXEC", "cancel an exec, or send it a signal", 2, 2,
-	  session_kill, NULL, session_verb_takes, ROWS(kill_rows) },
+	  cli_session_kill, NULL, cli_session_verb_takes, ROWS(kill_rows) },
 	{ "put", "[OPTION...] ID SRC|- [DST]", "copy a file or a directory into a session", 2, 3,
-	  session_put, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_put, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "get", "[OPTION...] ID SRC [DST|-]", "copy a file out of a session", 2, 3,
-	  session_get, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_get, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "ls", "[OPTION...] ID [DIR]", "list the files of a session", 1, 2,
-	  session_ls, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_ls, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "stat", "[OPTION...] ID PATH", "show a file or a directory of a session", 2, 2,
-	  session_stat, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_stat, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "mkdir", "[OPTION...] ID DIR...", "make directories in a session", 2, ANY_OPERANDS,
-	  session_mkdir, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_mkdir, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "mv", "[OPTION...] ID PATH NEWPATH", "rename a file or a directory of a session", 3, 3,
-	  session_mv, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_mv, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "watch", "[OPTION...] ID [DIR]", "print the changes in a directory of a session", 1, 2,
-	  session_watch, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_watch, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "rm", "[OPTION...] ID PATH...", "remove files and directories of a session", 2, ANY_OPERANDS,
-	  session_rm, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_rm, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "list", "[OPTION...] [ID]", "list your sessions, or the execs of session ID", 0, 1,
-	  session_list, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_list, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "lease", "[OPTION...] ID DUR", "let a session end this long from now", 2, 2,
-	  session_lease, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_lease, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
-	  session_end, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_end, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 	{ "socket", "[OPTION...]", "print the path of the service's socket; start one if none listens", 0, 0,
-	  session_socket, NULL, session_verb_takes, ROWS(plain_rows) },
+	  cli_session_socket, NULL, cli_session_verb_takes, ROWS(plain_rows) },
 };
 /* clang-format on */
 
@@ -159,7 +159,7 @@ static int take_arguments(const struct verb *v, struct session_call *c, const ch
 		}
 		if (*next)
 			c->operands[c->count++] = *next++;
-		if (v->report == session_exec && c->count == 1)
+		if (v->report == cli_session_exec && c->count == 1)
 			return take_program(v, c, next, err);
 	}
 	return 0;
@@ -243,7 +243,7 @@ static int reject_verb(const char *name)
 	return cli_fail(&err);
 }
 
-int session_verb(const struct cli *cli)
+int cli_session(const struct cli *cli)
 {
 	const char *name = cli->args[0];
 	char text[VERB_NAME_MAX];

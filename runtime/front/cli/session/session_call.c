@@ -9,7 +9,7 @@
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 
-int session_find_service(struct session_call *c, struct cj_error *err)
+int cli_session_find_service(struct session_call *c, struct cj_error *err)
 {
 	c->socket = c->config.remote;
 	if (c->socket && c->socket[0] != '\0')
@@ -17,7 +17,7 @@ int session_find_service(struct session_call *c, struct cj_error *err)
 	return remote_find_socket(&c->config.arena, &c->socket, err);
 }
 
-int session_url(char url[static REMOTE_URL_MAX], const char *const *parts, struct cj_error *err)
+int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts, struct cj_error *err)
 {
 	url[0] = '\0';
 	if (remote_url(url, "/v1/sessions", err) < 0)
@@ -39,8 +39,8 @@ static int make_fetch(const struct session_call *c, const char *method, const ch
 	return body ? json_writer_take(body, &out->message.body, &out->message.size, err) : 0;
 }
 
-int session_ask(struct session_call *c, const char *method, const char *url,
-		struct json_writer *body, const struct json_node **out, struct cj_error *err)
+int cli_session_ask(struct session_call *c, const char *method, const char *url,
+		    struct json_writer *body, const struct json_node **out, struct cj_error *err)
 {
 	struct remote_fetch fetch;
 
@@ -49,8 +49,8 @@ int session_ask(struct session_call *c, const char *method, const char *url,
 	return remote_fetch_json(&fetch, &c->config.arena, out, err);
 }
 
-int session_tell(struct session_call *c, const char *method, const char *url,
-		 struct json_writer *body, struct cj_error *err)
+int cli_session_tell(struct session_call *c, const char *method, const char *url,
+		     struct json_writer *body, struct cj_error *err)
 {
 	struct remote_fetch fetch;
 
@@ -59,7 +59,7 @@ int session_tell(struct session_call *c, const char *method, const char *url,
 	return remote_fetch_nothing(&fetch, err);
 }
 
-int session_wants_json(const struct session_call *c, bool *out, struct cj_error *err)
+int cli_session_wants_json(const struct session_call *c, bool *out, struct cj_error *err)
 {
 	*out = options_has(&c->options, "json");
 	if (*out && options_find(&c->options, "json"))
@@ -67,7 +67,7 @@ int session_wants_json(const struct session_call *c, bool *out, struct cj_error 
 	return 0;
 }
 
-int session_print_json(const struct json_node *node, struct cj_error *err)
+int cli_session_print_json(const struct json_node *node, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
@@ -77,7 +77,7 @@ int session_print_json(const struct json_node *node, struct cj_error *err)
 	return json_print(w, err);
 }
 
-void session_print_text(const char *text)
+void cli_session_print_text(const char *text)
 {
 	char shown[256];
 	size_t size = text ? strlen(text) : 0;

@@ -32,55 +32,56 @@ struct session_call {
 };
 
 /* Finds the service of this user, or of the system: --remote.  Fails: no service listens. */
-int session_find_service(struct session_call *c, struct cj_error *err);
+int cli_session_find_service(struct session_call *c, struct cj_error *err);
 
 /* Writes "/v1/sessions", and the parts after it, each behind a '/'.  `parts` ends with NULL. */
-int session_url(char url[static REMOTE_URL_MAX], const char *const *parts, struct cj_error *err);
+int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts,
+		    struct cj_error *err);
 
 /*
- * session_ask - one request; the answer, a JSON object, lives in the arena of the call.
+ * cli_session_ask - one request; the answer, a JSON object, lives in the arena of the call.
  *
  * `body`: NULL, or a writer with the whole body.
  */
-int session_ask(struct session_call *c, const char *method, const char *url,
-		struct json_writer *body, const struct json_node **out, struct cj_error *err);
+int cli_session_ask(struct session_call *c, const char *method, const char *url,
+		    struct json_writer *body, const struct json_node **out, struct cj_error *err);
 
 /* The same, where the answer is not needed. */
-int session_tell(struct session_call *c, const char *method, const char *url,
-		 struct json_writer *body, struct cj_error *err);
+int cli_session_tell(struct session_call *c, const char *method, const char *url,
+		     struct json_writer *body, struct cj_error *err);
 
 /* Was --json given?  Fails: with a FILE. */
-int session_wants_json(const struct session_call *c, bool *out, struct cj_error *err);
+int cli_session_wants_json(const struct session_call *c, bool *out, struct cj_error *err);
 
 /* Prints the service's answer and a newline. */
-int session_print_json(const struct json_node *node, struct cj_error *err);
+int cli_session_print_json(const struct json_node *node, struct cj_error *err);
 
 /* Prints a text that comes from inside a jail or from a service; control characters as \xNN. */
-void session_print_text(const char *text);
+void cli_session_print_text(const char *text);
 
 /* --- session_options.c: which options of `cejail run` a verb takes --------------------------- */
 
-bool session_create_takes(const struct setting *s);
-bool session_exec_takes(const struct setting *s);
-bool session_wait_takes(const struct setting *s);
+bool cli_session_create_takes(const struct setting *s);
+bool cli_session_exec_takes(const struct setting *s);
+bool cli_session_wait_takes(const struct setting *s);
 /* Any other verb. */
-bool session_verb_takes(const struct setting *s);
+bool cli_session_verb_takes(const struct setting *s);
 
 /* Fails: an option that `exec` or `wait` does not take. */
-int session_check_options(const struct options *o, const struct remote_exec *exec,
-			  struct cj_error *err);
+int cli_session_check_options(const struct options *o, const struct remote_exec *exec,
+			      struct cj_error *err);
 
 /* --- session_service.c ----------------------------------------------------------------------- */
 
 /*
- * session_service_find - the service for a new session, started if none listens; sets c->socket.
+ * cli_session_start_service - the service for a new session, started if none listens; sets c->socket.
  *
  * In this order: the socket of --remote; a service of this user; the system's service, if this user
  * may connect; systemd's socket unit of this user; a process of our own,
  * `cejail serve --until-idle`, which outlives us and ends after its last session.
  * Fails: --remote names a socket where none listens; none can be started.
  */
-int session_service_find(struct session_call *c, struct cj_error *err);
+int cli_session_start_service(struct session_call *c, struct cj_error *err);
 
 /* --- the verbs ------------------------------------------------------------------------------- */
 
@@ -88,22 +89,22 @@ int session_service_find(struct session_call *c, struct cj_error *err);
  * an exit status. */
 
 /* session_verb_jail.c, and what concerns execs */
-int session_create(struct session_call *c, struct cj_error *err);
-int session_list(struct session_call *c, struct cj_error *err);
-int session_lease(struct session_call *c, struct cj_error *err);
-int session_end(struct session_call *c, struct cj_error *err);
-int session_socket(struct session_call *c, struct cj_error *err);
+int cli_session_create(struct session_call *c, struct cj_error *err);
+int cli_session_list(struct session_call *c, struct cj_error *err);
+int cli_session_lease(struct session_call *c, struct cj_error *err);
+int cli_session_end(struct session_call *c, struct cj_error *err);
+int cli_session_socket(struct session_call *c, struct cj_error *err);
 
 /* session_verb_files.c */
-int session_put(struct session_call *c, struct cj_error *err);
-int session_get(struct session_call *c, struct cj_error *err);
-int session_ls(struct session_call *c, struct cj_error *err);
-int session_stat(struct session_call *c, struct cj_error *err);
-int session_mkdir(struct session_call *c, struct cj_error *err);
-int session_mv(struct session_call *c, struct cj_error *err);
-int session_watch(struct session_call *c, struct cj_error *err);
-int session_rm(struct session_call *c, struct cj_error *err);
+int cli_session_put(struct session_call *c, struct cj_error *err);
+int cli_session_get(struct session_call *c, struct cj_error *err);
+int cli_session_ls(struct session_call *c, struct cj_error *err);
+int cli_session_stat(struct session_call *c, struct cj_error *err);
+int cli_session_mkdir(struct session_call *c, struct cj_error *err);
+int cli_session_mv(struct session_call *c, struct cj_error *err);
+int cli_session_watch(struct session_call *c, struct cj_error *err);
+int cli_session_rm(struct session_call *c, struct cj_error *err);
 
-int session_exec(struct session_call *c);
-int session_wait(struct session_call *c);
-int session_kill(struct session_call *c, struct cj_error *err);
+int cli_session_exec(struct session_call *c);
+int cli_session_wait(struct session_call *c);
+int cli_session_kill(struct session_call *c, struct cj_error *err);

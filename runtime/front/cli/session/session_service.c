@@ -186,11 +186,11 @@ static int start_process(struct session_call *c, struct cj_error *err)
 
 /* --- the interface ---------------------------------------------------------------------- */
 
-int session_service_find(struct session_call *c, struct cj_error *err)
+int cli_session_start_service(struct session_call *c, struct cj_error *err)
 {
 	c->socket = NULL;
 	if (c->config.remote)
-		return session_find_service(c, err);
+		return cli_session_find_service(c, err);
 	if (find_running(c, err) < 0 || c->socket)
 		return -err->code;
 	if (start_unit() && (find_running(c, err) < 0 || c->socket))

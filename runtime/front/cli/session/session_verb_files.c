@@ -50,7 +50,7 @@ static int file_url(const struct session_call *c, const char *path, const char *
 {
 	const char *const parts[] = { c->operands[0], "files", path + 1, NULL };
 
-	if (session_url(url, parts, err) < 0)
+	if (cli_session_url(url, parts, err) < 0)
 		return -err->code;
 	size_t used = strlen(url), size = strlen(query);
 	if (used + size + 1 > REMOTE_URL_MAX)
@@ -123,11 +123,11 @@ static int put_target(struct session_call *c, const char *source, const char **o
 	return name ? jail_path(c, name, out, err) : no_memory(err);
 }
 
-int session_put(struct session_call *c, struct cj_error *err)
+int cli_session_put(struct session_call *c, struct cj_error *err)
 {
 	const char *source = c->operands[1], *target = NULL;
 
-	if (put_target(c, source, &target, err) < 0 || session_find_service(c, err) < 0)
+	if (put_target(c, source, &target, err) < 0 || cli_session_find_service(c, err) < 0)
 		return -err->code;
 	if (strcmp(source, "-") == 0)
 		return put_fd(c, target, false, STDIN_FILENO, err);
@@ -194,13 +194,13 @@ static int get_target(struct session_call *c, const char *source, const char **o
 	return *out ? 0 : no_memory(err);
 }
 
-int session_get(struct session_call *c, struct cj_error *err)
+int cli_session_get(struct session_call *c, struct cj_error *err)
 {
 	static const struct copy to_stdout = { .fd = STDOUT_FILENO, .name = "standard output" };
 	const char *source = NULL, *target = NULL;
 
 	if (jail_path(c, c->operands[1], &source, err) < 0 ||
-	    get_target(c, source, &target, err) < 0 || session_find_service(c, err) < 0)
+	    get_target(c, source, &target, err) < 0 || cli_session_find_service(c, err) < 0)
 		return -err->code;
 	int rc = strcmp(target, "-") == 0 ? fetch_file(c, source, &to_stdout, err)
 					  : fetch_to_file(c, source, target, err);
@@ -225,31 +225,31 @@ static void print_entry(const struct json_node *entry)
 	(void)json_get_u64(entry, "bytes", &bytes);
 	const char *mtime = json_get_text(entry, "mtime");
 	(void)printf("%c %12llu  ", letter, (unsigned long long)bytes);
-	session_print_text(mtime ? mtime : "-");
+	cli_session_print_text(mtime ? mtime : "-");
 	(void)printf("  ");
-	session_print_text(json_get_text(entry, "path"));
+	cli_session_print_text(json_get_text(entry, "path"));
 	(void)printf("\n");
 }
 
-int session_ls(struct session_call *c, struct cj_error *err)
+int cli_session_ls(struct session_call *c, struct cj_error *err)
 {
 	const struct json_node *answer = NULL;
 	const char *path = NULL;
 	char url[REMOTE_URL_MAX];
 	bool wants_json = false;
 
-	if (session_wants_json(c, &wants_json, err) < 0 ||
+	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
 	    jail_path(c, c->count > 1 ? c->operands[1] : HOME, &path, err) < 0 ||
-	    session_find_service(c, err) < 0 || file_url(c, path, "/?list", url, err) < 0)
+	    cli_session_find_service(c, err) < 0 || file_url(c, path, "/?list", url, err) < 0)
 		return -err->code;
-	if (session_ask(c, "GET", url, NULL, &answer, err) < 0)
+	if (cli_session_ask(c, "GET", url, NULL, &answer, err) < 0)
 		return cj_wrap(err, "list '%s'", path);
 	const struct json_node *entries = json_get_typed(answer, "entries", JSON_ARRAY);
 	const struct json_node *cut = json_get_typed(answer, "truncated", JSON_BOOL);
 	if (!entries)
 		return cj_reject(err, "the service's answer is not a list");
 	if (wants_json)
-		return session_print_json(answer, err);
+		return cli_session_print_json(answer, err);
 	for (const struct json_node *entry = entries->child; entry; entry = entry->next)
 		print_entry(entry);
 	if (cut && cut->boolean)
@@ -257,21 +257,21 @@ int session_ls(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-int session_stat(struct session_call *c, struct cj_error *err)
+int cli_session_stat(struct session_call *c, struct cj_error *err)
 {
 	const struct json_node *entry = NULL;
 	const char *path = NULL;
 	char url[REMOTE_URL_MAX];
 	bool wants_json = false;
 
-	if (session_wants_json(c, &wants_json, err) < 0 ||
-	    jail_path(c, c->operands[1], &path, err) < 0 || session_find_service(c, err) < 0 ||
+	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
+	    jail_path(c, c->operands[1], &path, err) < 0 || cli_session_find_service(c, err) < 0 ||
 	    file_url(c, path, "?stat", url, err) < 0)
 		return -err->code;
-	if (session_ask(c, "GET", url, NULL, &entry, err) < 0)
+	if (cli_session_ask(c, "GET", url, NULL, &entry, err) < 0)
 		return cj_wrap(err, "look at '%s'", path);
 	if (wants_json)
-		return session_print_json(entry, err);
+		return cli_session_print_json(entry, err);
 	print_entry(entry);
 	return 0;
 }
@@ -292,14 +292,14 @@ static int change(struct session_call *c, const char *path, const char *to, stru
 	json_close_object(body);
 	if (file_url(c, path, "", url, err) < 0)
 		return -err->code;
-	return session_tell(c, "POST", url, body, err);
+	return cli_session_tell(c, "POST", url, body, err);
 }
 
-int session_mkdir(struct session_call *c, struct cj_error *err)
+int cli_session_mkdir(struct session_call *c, struct cj_error *err)
 {
 	const char *path = NULL;
 
-	if (session_find_service(c, err) < 0)
+	if (cli_session_find_service(c, err) < 0)
 		return -err->code;
 	for (size_t i = 1; i < c->count; i++) {
 		if (jail_path(c, c->operands[i], &path, err) < 0)
@@ -310,12 +310,12 @@ int session_mkdir(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-int session_mv(struct session_call *c, struct cj_error *err)
+int cli_session_mv(struct session_call *c, struct cj_error *err)
 {
 	const char *path = NULL, *to = NULL;
 
 	if (jail_path(c, c->operands[1], &path, err) < 0 ||
-	    jail_path(c, c->operands[2], &to, err) < 0 || session_find_service(c, err) < 0)
+	    jail_path(c, c->operands[2], &to, err) < 0 || cli_session_find_service(c, err) < 0)
 		return -err->code;
 	return change(c, path, to, err) < 0 ? cj_wrap(err, "rename '%s'", path) : 0;
 }
@@ -327,7 +327,7 @@ static int print_piece(void *context, const char *bytes, size_t size, struct cj_
 	return fd_write_all(STDOUT_FILENO, bytes, size, "standard output", err);
 }
 
-int session_watch(struct session_call *c, struct cj_error *err)
+int cli_session_watch(struct session_call *c, struct cj_error *err)
 {
 	const char *path = NULL;
 	char url[REMOTE_URL_MAX];
@@ -337,7 +337,7 @@ int session_watch(struct session_call *c, struct cj_error *err)
 	};
 
 	if (jail_path(c, c->count > 1 ? c->operands[1] : HOME, &path, err) < 0 ||
-	    session_find_service(c, err) < 0)
+	    cli_session_find_service(c, err) < 0)
 		return -err->code;
 	fetch.socket = c->socket;
 	if (file_url(c, path, "?watch", url, err) < 0)
@@ -353,14 +353,14 @@ static int remove_one(struct session_call *c, const char *operand, struct cj_err
 
 	if (jail_path(c, operand, &path, err) < 0 || file_url(c, path, "", url, err) < 0)
 		return -err->code;
-	if (session_tell(c, "DELETE", url, NULL, err) < 0)
+	if (cli_session_tell(c, "DELETE", url, NULL, err) < 0)
 		return cj_wrap(err, "remove '%s'", path);
 	return 0;
 }
 
-int session_rm(struct session_call *c, struct cj_error *err)
+int cli_session_rm(struct session_call *c, struct cj_error *err)
 {
-	if (session_find_service(c, err) < 0)
+	if (cli_session_find_service(c, err) < 0)
 		return -err->code;
 	for (size_t i = 1; i < c->count; i++) {
 		if (remove_one(c, c->operands[i], err) < 0)

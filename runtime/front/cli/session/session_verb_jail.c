@@ -86,13 +86,13 @@ static int ask_for_session(struct session_call *c, struct json_writer *body,
 	uint64_t until_ms = clock_ms() + RETRY_MS;
 	char url[REMOTE_URL_MAX];
 
-	if (session_url(url, parts, err) < 0)
+	if (cli_session_url(url, parts, err) < 0)
 		return -err->code;
 	for (;;) {
 		*err = (struct cj_error){ 0 };
-		if (session_service_find(c, err) < 0)
+		if (cli_session_start_service(c, err) < 0)
 			return -err->code;
-		if (session_ask(c, "POST", url, body, out, err) == 0)
+		if (cli_session_ask(c, "POST", url, body, out, err) == 0)
 			return 0;
 		if (!may_retry(c, err) || clock_ms() > until_ms)
 			return -err->code;
@@ -100,21 +100,21 @@ static int ask_for_session(struct session_call *c, struct json_writer *body,
 	}
 }
 
-int session_create(struct session_call *c, struct cj_error *err)
+int cli_session_create(struct session_call *c, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *body = begin_body(err);
 	const struct json_node *session = NULL;
 	bool wants_json = false;
 
-	if (!body || session_wants_json(c, &wants_json, err) < 0 ||
+	if (!body || cli_session_wants_json(c, &wants_json, err) < 0 ||
 	    write_request(c, body, err) < 0 || ask_for_session(c, body, &session, err) < 0)
 		return -err->code;
 	const char *id = json_get_text(session, "id");
 	if (!id)
 		return no_session(err);
 	if (wants_json)
-		return session_print_json(session, err);
-	session_print_text(id);
+		return cli_session_print_json(session, err);
+	cli_session_print_text(id);
 	(void)printf("\n");
 	return 0;
 }
@@ -140,7 +140,7 @@ static void print_row(const struct column *columns, size_t count, const struct j
 	for (size_t i = 0; i < count; i++) {
 		const char *text = row ? text_of(row, columns[i].key) : columns[i].title;
 		int room = columns[i].width - (int)strlen(text);
-		session_print_text(text);
+		cli_session_print_text(text);
 		(void)printf("%*s", columns[i].width == 0 ? 0 : room > 0 ? room + 2 : 2, "");
 	}
 	(void)printf("\n");
@@ -162,22 +162,23 @@ static const struct column exec_columns[] = {
 	{ "EXIT", "exit_code", 4 }, { "CREATED", "created_at", 0 },
 };
 
-int session_list(struct session_call *c, struct cj_error *err)
+int cli_session_list(struct session_call *c, struct cj_error *err)
 {
 	bool of_session = c->count > 0, wants_json = false;
 	const char *const parts[] = { c->operands[0], of_session ? "execs" : NULL, NULL };
 	const struct json_node *answer = NULL;
 	char url[REMOTE_URL_MAX];
 
-	if (session_wants_json(c, &wants_json, err) < 0 || session_find_service(c, err) < 0 ||
-	    session_url(url, parts, err) < 0 || session_ask(c, "GET", url, NULL, &answer, err) < 0)
+	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
+	    cli_session_find_service(c, err) < 0 || cli_session_url(url, parts, err) < 0 ||
+	    cli_session_ask(c, "GET", url, NULL, &answer, err) < 0)
 		return -err->code;
 	const struct json_node *list =
 	    json_get_typed(answer, of_session ? "execs" : "sessions", JSON_ARRAY);
 	if (!list)
 		return cj_reject(err, "the service's answer is not a list");
 	if (wants_json)
-		return session_print_json(answer, err);
+		return cli_session_print_json(answer, err);
 	if (of_session)
 		print_rows(exec_columns, sizeof(exec_columns) / sizeof(exec_columns[0]), list);
 	else
@@ -188,7 +189,7 @@ int session_list(struct session_call *c, struct cj_error *err)
 
 /* --- lease, end, socket ----------------------------------------------------------------------- */
 
-int session_lease(struct session_call *c, struct cj_error *err)
+int cli_session_lease(struct session_call *c, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *body = begin_body(err);
 	const char *const parts[] = { c->operands[0], "lease", NULL };
@@ -196,17 +197,17 @@ int session_lease(struct session_call *c, struct cj_error *err)
 	char url[REMOTE_URL_MAX];
 	bool wants_json = false;
 
-	if (!body || session_wants_json(c, &wants_json, err) < 0)
+	if (!body || cli_session_wants_json(c, &wants_json, err) < 0)
 		return -err->code;
 	json_open_object(body);
 	json_member_text(body, "lease", c->operands[1]);
 	json_close_object(body);
-	if (session_find_service(c, err) < 0 || session_url(url, parts, err) < 0 ||
-	    session_ask(c, "POST", url, body, &session, err) < 0)
+	if (cli_session_find_service(c, err) < 0 || cli_session_url(url, parts, err) < 0 ||
+	    cli_session_ask(c, "POST", url, body, &session, err) < 0)
 		return -err->code;
 	if (wants_json)
-		return session_print_json(session, err);
-	session_print_text(text_of(session, "lease_until"));
+		return cli_session_print_json(session, err);
+	cli_session_print_text(text_of(session, "lease_until"));
 	(void)printf("\n");
 	return 0;
 }
@@ -217,21 +218,21 @@ static int end_one(struct session_call *c, const char *id, bool wants_json, stru
 	const struct json_node *ended = NULL;
 	char url[REMOTE_URL_MAX];
 
-	if (session_url(url, parts, err) < 0)
+	if (cli_session_url(url, parts, err) < 0)
 		return -err->code;
 	if (!wants_json)
-		return session_tell(c, "DELETE", url, NULL, err);
-	if (session_ask(c, "DELETE", url, NULL, &ended, err) < 0)
+		return cli_session_tell(c, "DELETE", url, NULL, err);
+	if (cli_session_ask(c, "DELETE", url, NULL, &ended, err) < 0)
 		return -err->code;
-	return session_print_json(ended, err);
+	return cli_session_print_json(ended, err);
 }
 
 /* All are tried; the first failure is reported at the end. */
-int session_end(struct session_call *c, struct cj_error *err)
+int cli_session_end(struct session_call *c, struct cj_error *err)
 {
 	bool wants_json = false;
 
-	if (session_wants_json(c, &wants_json, err) < 0 || session_find_service(c, err) < 0)
+	if (cli_session_wants_json(c, &wants_json, err) < 0 || cli_session_find_service(c, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < c->count; i++) {
 		struct cj_error failure = { 0 };
@@ -243,9 +244,9 @@ int session_end(struct session_call *c, struct cj_error *err)
 	return -err->code;
 }
 
-int session_socket(struct session_call *c, struct cj_error *err)
+int cli_session_socket(struct session_call *c, struct cj_error *err)
 {
-	if (session_service_find(c, err) < 0)
+	if (cli_session_start_service(c, err) < 0)
 		return -err->code;
 	(void)printf("%s\n", c->socket);
 	return 0;
@@ -261,7 +262,7 @@ static int run(struct session_call *c, const struct remote_exec *exec)
 	return run_in_session(&cli, exec);
 }
 
-int session_exec(struct session_call *c)
+int cli_session_exec(struct session_call *c)
 {
 	const struct remote_exec exec = {
 		.kind = c->detach ? REMOTE_EXEC_DETACHED : REMOTE_EXEC_STREAMED,
@@ -272,7 +273,7 @@ int session_exec(struct session_call *c)
 	return run(c, &exec);
 }
 
-int session_wait(struct session_call *c)
+int cli_session_wait(struct session_call *c)
 {
 	const struct remote_exec exec = {
 		.kind = REMOTE_EXEC_AWAITED,
@@ -295,21 +296,21 @@ static int send_signal(struct session_call *c, struct cj_error *err)
 	json_open_object(body);
 	json_member_text(body, "signal", name);
 	json_close_object(body);
-	if (session_url(url, parts, err) < 0)
+	if (cli_session_url(url, parts, err) < 0)
 		return -err->code;
-	return session_tell(c, "POST", url, body, err);
+	return cli_session_tell(c, "POST", url, body, err);
 }
 
-int session_kill(struct session_call *c, struct cj_error *err)
+int cli_session_kill(struct session_call *c, struct cj_error *err)
 {
 	const char *const parts[] = { c->operands[0], "execs", c->operands[1], NULL };
 	char url[REMOTE_URL_MAX];
 
-	if (session_find_service(c, err) < 0)
+	if (cli_session_find_service(c, err) < 0)
 		return -err->code;
 	if (c->signal)
 		return send_signal(c, err);
-	if (session_url(url, parts, err) < 0)
+	if (cli_session_url(url, parts, err) < 0)
 		return -err->code;
-	return session_tell(c, "DELETE", url, NULL, err);
+	return cli_session_tell(c, "DELETE", url, NULL, err);
 }

@@ -6,7 +6,7 @@
  *
  *	begin    the job's settings onto the profile's, the plan, jail_prepare() (a worker of the
  *	         pool has done that), session_begin(), the line "session".  A worker with TIER_REPL
- *	         begins before its job: keeper_ahead.h
+ *	         begins before its job: keeper_repl.h
  *	serve    one round of session_serve() after another.  A request of the server is a fork or a
  *	         signal.  The end of a worker is session_exec_done()
  *	end      by the server (it closes the control pipe or ends), by SIGTERM, or by the engine
@@ -39,10 +39,9 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail.h"
 #include "runtime/run/request/request.h"
-#include "runtime/service/keeper/exec_worker.h"
-#include "runtime/service/keeper/keeper_ahead.h"
-#include "runtime/service/keeper/keeper_channel.h"
+#include "runtime/service/keeper/keeper_worker.h"
 #include "runtime/service/keeper/keeper_repl.h"
+#include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/session.h"
@@ -220,7 +219,7 @@ static bool is_file(enum keeper_worker worker)
  * From here: a worker.  It has no descriptor of the keeper's: a copy of the keeper's socket would
  * hide the end of the session.  And it dies with the keeper, as init does.
  */
-static _Noreturn void become_worker(struct keeper *k, const struct exec_order *order,
+static _Noreturn void become_worker(struct keeper *k, const struct keeper_worker_order *order,
 				    pid_t keeper_pid)
 {
 	const struct keeper_request *r = order->request;
@@ -237,16 +236,16 @@ static _Noreturn void become_worker(struct keeper *k, const struct exec_order *o
 	const char *name = is_file(r->worker) ? "cejail-file" : "cejail-exec";
 	(void)prctl(PR_SET_NAME, name, 0, 0, 0); /* only what ps(1) shows */
 	if (is_file(r->worker))
-		file_worker_run(order);
+		keeper_worker_file(order);
 	else if (r->worker == KEEPER_WORKER_CELL)
-		_exit(cell_worker_run(order) ? EXIT_SUCCESS : EXIT_FAILURE);
+		_exit(keeper_worker_cell(order) ? EXIT_SUCCESS : EXIT_FAILURE);
 	else
-		exec_worker_run(order);
+		keeper_worker_exec(order);
 	_exit(EXIT_SUCCESS);
 }
 
 /* A worker that began without a pidfd might answer, and the failure would be a second answer. */
-static int fork_worker(struct keeper *k, struct child *c, const struct exec_order *order,
+static int fork_worker(struct keeper *k, struct child *c, const struct keeper_worker_order *order,
 		       struct cj_error *err)
 {
 	const pid_t self = getpid();
@@ -304,12 +303,12 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 	memcpy(c->id, r->id, sizeof(c->id));
 	if (needs_slot)
 		session_exec_name(k->session, c->slot, c->id);
-	const struct exec_order order = { .keeper = k->work,
-					  .session = k->session,
-					  .slot = c->slot,
-					  .number = c->number,
-					  .signal_fd = k->signal_fd,
-					  .request = r };
+	const struct keeper_worker_order order = { .keeper = k->work,
+						   .session = k->session,
+						   .slot = c->slot,
+						   .number = c->number,
+						   .signal_fd = k->signal_fd,
+						   .request = r };
 	int rc = fork_worker(k, c, &order, err);
 	if (rc < 0 && needs_slot)
 		session_exec_done(k->session, c->slot);
@@ -328,13 +327,13 @@ static int start_cell_worker(struct keeper *k, struct repl_cell *cell, struct cj
 	    (struct child){ .pidfd = -1, .slot = cell->slot, .number = NO_NUMBER, .is_cell = true };
 	memcpy(c->id, cell->request.id, sizeof(c->id));
 	keeper_signals_add(&c->signals, cell->signals);
-	const struct exec_order order = { .keeper = k->work,
-					  .session = k->session,
-					  .slot = cell->slot,
-					  .interpreter = cell->interpreter,
-					  .early = cell->early,
-					  .signal_fd = k->signal_fd,
-					  .request = &cell->request };
+	const struct keeper_worker_order order = { .keeper = k->work,
+						   .session = k->session,
+						   .slot = cell->slot,
+						   .interpreter = cell->interpreter,
+						   .early = cell->early,
+						   .signal_fd = k->signal_fd,
+						   .request = &cell->request };
 	return fork_worker(k, c, &order, err);
 }
 
@@ -560,7 +559,8 @@ void keeper_main(struct work *w, int signal_fd, const struct cj_error *early)
 	bool is_callers_own = false;
 	struct cj_error late = *early;
 
-	if (w->tier == TIER_REPL && !keeper_ahead_take(w, signal_fd, &k.session, &k.repl, &late)) {
+	if (w->tier == TIER_REPL &&
+	    !keeper_repl_take_ahead(w, signal_fd, &k.session, &k.repl, &late)) {
 		end_session(&k);
 		return;
 	}

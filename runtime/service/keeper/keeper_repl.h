@@ -19,8 +19,8 @@
 #include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/session/repl/session_interpreter.h"
+#include "runtime/session/session.h"
 
-struct session;
 struct keeper_repl;
 
 /*
@@ -70,3 +70,18 @@ int keeper_repl_prepare(struct keeper_repl *r, struct cj_error *err);
  */
 bool keeper_repl_turn(struct keeper_repl *r, struct repl_cell *out);
 void keeper_repl_end_cell(struct keeper_repl *r, bool is_kept);
+
+/* --- before the job comes -------------------------------------------------------------------- */
+
+/*
+ * keeper_repl_take_ahead - for TIER_REPL: begin a session in w->driver.jail, send "ready" when its
+ * interpreter waits, read the job.
+ *
+ * An interpreter that ends meanwhile is replaced.  If the jail or the interpreter fails when the
+ * job has come already, *session and *repl are NULL and w is as for TIER_COLD: the keeper makes a
+ * new jail.
+ * True: the job was read; *early says why it fails, if it does.  False: the server does not want
+ * this session any more, SIGTERM came, or "unready" was sent.  The caller ends what is there.
+ */
+bool keeper_repl_take_ahead(struct work *w, int signal_fd, struct session **session,
+			    struct keeper_repl **repl, struct cj_error *early);

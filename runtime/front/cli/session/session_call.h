@@ -74,7 +74,8 @@ int cli_session_check_options(const struct options *o, const struct remote_exec 
 /* --- session_service.c ----------------------------------------------------------------------- */
 
 /*
- * cli_session_start_service - the service for a new session, started if none listens; sets c->socket.
+ * cli_session_start_service - the service for a new session, started if none listens; sets
+ * c->socket.
  *
  * In this order: the socket of --remote; a service of this user; the system's service, if this user
  * may connect; systemd's socket unit of this user; a process of our own,

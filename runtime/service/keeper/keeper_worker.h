@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_worker - the processes that a keeper forks: one for each exec, one for each operation on a
+ * keeper_worker - the processes that a keeper forks: one for each exec, one for each operation on a
  * file.  An exec worker is the worker of a run (work.h), on a view of the session's jail.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include "runtime/session/session.h"
 
 /* What a worker has of its keeper, in its own copy of the keeper's memory. */
-struct exec_order {
+struct keeper_worker_order {
 	const struct work *keeper; /* the session's config, plan and job */
 	struct session *session;
 	unsigned slot;                           /* of an exec */
@@ -22,13 +22,13 @@ struct exec_order {
 };
 
 /* Runs in: a fork of the keeper that has closed what is not its own.  Sends a run's lines. */
-void exec_worker_run(const struct exec_order *order);
+void keeper_worker_exec(const struct keeper_worker_order *order);
 
 /*
  * Likewise, for a cell.  False: the interpreter is lost, and the keeper is to end it.
  * Without an interpreter the result is `early`.
  */
-bool cell_worker_run(const struct exec_order *order);
+bool keeper_worker_cell(const struct keeper_worker_order *order);
 
 /* Likewise; sends the lines of file_job.h. */
-void file_worker_run(const struct exec_order *order);
+void keeper_worker_file(const struct keeper_worker_order *order);

@@ -162,7 +162,7 @@ offered() {
 
 same "bash completes a value behind '='" "$(printf 'pasta\n')" "$(offered cejail run --uplink = pa)"
 same "bash completes an empty value behind '='" "$(printf 'public\nnone\n')" "$(offered cejail run --network =)"
-same "bash completes the MCP hosts" "$(sed -n 's/^\t{ "\([a-z-]*\)", ".*/\1/p' runtime/front/mcp/mcp_hosts.c)" \
+same "bash completes the MCP hosts" "$(sed -n 's/^\t{ "\([a-z-]*\)", ".*/\1/p' runtime/front/mcp/mcp_options.c)" \
 	"$(offered cejail mcp --print-config '')"
 
 # Those of fish, and of cejail-oci in bash, ask the programs themselves.
@@ -263,7 +263,7 @@ else
 	skip "$MCP names every option of its own" "the MCP server is not built"
 fi
 same "$MCP names every host of --print-config" \
-	"$(sed -n '/} hosts\[\] = {/,/^};/s/^\t{ "\([a-z-]*\)".*/\1/p' runtime/front/mcp/mcp_hosts.c | sort)" \
+	"$(sed -n '/} hosts\[\] = {/,/^};/s/^\t{ "\([a-z-]*\)".*/\1/p' runtime/front/mcp/mcp_options.c | sort)" \
 	"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.Cm \([a-z-]*\).*/\1/p' | sort)"
 same "$MCP names every argument of a session's tools" "$(mcp_arguments 'EXEC|CREATE' | grep -vxE "$(mcp_arguments RUN | paste -sd'|')")" \
 	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.Va \([a-z_]*\).*/\1/p' | grep -xE 'profile|context|lease_seconds|command' | sort -u)"

@@ -11,11 +11,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
-#include "runtime/base/scope.h"
-#include "runtime/front/mcp/mcp_hosts.h"
-#include "runtime/front/mcp/mcp_options.h"
 #include "runtime/front/mcp/mcp_server.h"
-#include "runtime/front/mcp/mcp_setup.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/keeper/keeper.h"
 #include "runtime/service/worker/worker.h"
@@ -27,19 +23,6 @@ static int fail(const struct cj_error *err)
 {
 	log_error(err);
 	return MCP_FAILED;
-}
-
-static int print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
-{
-	const struct mcp_hosts_server server = { program, o->others, o->url };
-	auto_free char *text = NULL;
-	const char *file = NULL;
-
-	if (mcp_hosts_write(o->host, &server, &text, &file, err) < 0)
-		return -err->code;
-	log_note("add this to %s", file);
-	(void)printf("%s\n", text);
-	return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
 }
 
 /* The spawner is forked before anything of the client is read. */
@@ -65,11 +48,13 @@ static int serve(const struct mcp_options *o, struct cj_error *err)
 
 static int run(const struct mcp_options *o, const char *program, struct cj_error *err)
 {
-	if (o->wants_help) {
+	if (!o->wants_help && !o->host)
+		return serve(o, err);
+	if (o->wants_help)
 		mcp_options_print_help();
-		return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
-	}
-	return o->host ? print_config(o, program, err) : serve(o, err);
+	else if (mcp_options_print_config(o, program, err) < 0)
+		return -err->code;
+	return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service without its callers: this server is the only one.  Acts. */
-#include "runtime/front/mcp/mcp_local.h"
+/* The service without its callers: this server is the only one. */
+
+#include "runtime/front/mcp/mcp_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

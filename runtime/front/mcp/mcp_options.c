@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of the server, and those of `run` that describe a jail. */
-#include "runtime/front/mcp/mcp_options.h"
+/* The arguments of `cejail mcp`: options of the server, and those of `run` that describe a jail. */
+
+#include "runtime/front/mcp/mcp_server.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "profiles/profile.h"
 #include "profiles/setting_types.h"
+#include "profiles/settings.h"
+#include "runtime/base/log.h"
 #include "runtime/base/text.h"
-#include "runtime/run/options/option_syntax.h"
+#include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_request.h"
+#include "runtime/run/mcp/mcp_profiles.h"
+#include "runtime/run/options/option_syntax.h"
 
 #define PREFIX_MAX 64
 
@@ -207,4 +214,236 @@ void mcp_options_print_help(void)
 		     "limits:\n");
 	options_print_help(is_usable);
 	(void)printf("\nThe manual is cejail-mcp(1).\n");
+}
+
+/* --- from profiles to tools ------------------------------------------------------------- */
+
+/* The next tool: what the settings and the command line decide. */
+static int add_tool(struct mcp_setup *s, const struct mcp_options *o, const char *profile,
+		    const struct config *c, const char *about, struct cj_error *err)
+{
+	struct mcp_tool *t = &s->tools[s->count++];
+
+	*t = (struct mcp_tool){ .stores_files = o->files != NULL, .text_max = o->text_max };
+	return mcp_profiles_describe(t, o->prefix, profile, c, about, &s->arena, err);
+}
+
+/* On this machine. */
+static int add_local(struct mcp_setup *s, const struct mcp_options *o, const char *profile,
+		     bool is_standard, struct cj_error *err)
+{
+	struct config c;
+
+	config_init(&c);
+	int rc = profile_load(&c, profile, err);
+	if (rc == 0)
+		rc = options_apply_rest(&o->run, &c, err);
+	if (rc == 0 && (!is_standard || mcp_profiles_has_interpreter(&c)))
+		rc = add_tool(s, o, profile, &c, c.description, err);
+	if (s->count > 0)
+		s->tools[s->count - 1].lacks_uplink = !mcp_profiles_has_uplink(&c);
+	for (size_t i = 0; rc == 0 && i < c.accept_weaker.count; i++)
+		if (strings_add(&s->accepted, &s->arena,
+				arena_strdup(&s->arena, c.accept_weaker.items[i])) < 0)
+			rc = cj_fail(err, ENOMEM, "read profile '%s'", profile);
+	config_fini(&c);
+	return rc;
+}
+
+static const struct json_node *find_profile(const struct json_node *list, const char *name)
+{
+	for (const struct json_node *m = list->child; m; m = m->next) {
+		const char *found = json_get_text(m, "name");
+		if (found && strcmp(found, name) == 0 && mcp_member(m, "limits"))
+			return m;
+	}
+	return NULL;
+}
+
+/* The service's values, where the command line has none of its own. */
+static int add_remote(struct mcp_setup *s, const struct mcp_options *o, const char *name,
+		      const struct json_node *profile, struct cj_error *err)
+{
+	const struct json_node *limits = mcp_member(profile, "limits"),
+			       *cpus = mcp_member(limits, "cpus");
+	const char *network = json_get_text(profile, "network");
+	struct cj_error ignored = { 0 }; /* then the tool does not say how many CPUs there are */
+	struct config c;
+
+	config_init(&c);
+	(void)json_get_u64(limits, "memory_bytes", &c.memory_bytes);
+	(void)json_get_u64(limits, "timeout_ms", &c.wall_ms);
+	(void)json_get_u64(limits, "disk_bytes", &c.disk_bytes);
+	(void)json_get_u64(limits, "max_output_bytes", &c.output_bytes);
+	if (cpus && cpus->type == JSON_NUMBER)
+		(void)!parse_cpus(cpus->text, &c.millicpus, &ignored);
+	c.network = network && strcmp(network, "none") == 0 ? NETWORK_NONE : NETWORK_PUBLIC;
+	int rc = options_apply_rest(&o->run, &c, err);
+	if (rc == 0)
+		rc = add_tool(s, o, name, &c, json_get_text(profile, "description"), err);
+	config_fini(&c);
+	return rc;
+}
+
+static int add_all_local(struct mcp_setup *s, const struct mcp_options *o, const char *const *names,
+			 bool is_standard, struct cj_error *err)
+{
+	for (; *names; names++)
+		if (add_local(s, o, *names, is_standard, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o,
+			  const char *const *names, bool is_standard, struct cj_error *err)
+{
+	const struct json_node *list = NULL;
+
+	s->socket = o->config.remote;
+	if (s->socket[0] == '\0' && remote_find_socket(&s->arena, &s->socket, err) < 0)
+		return -err->code;
+	if (mcp_remote_list_profiles(s->socket, &s->arena, &list, err) < 0)
+		return -err->code;
+	for (; *names; names++) {
+		const struct json_node *profile = find_profile(list, *names);
+		if (!profile && is_standard)
+			continue;
+		if (!profile)
+			return cj_reject(err,
+					 "--profile: the service has no profile '%s' for this "
+					 "user",
+					 *names);
+		if (add_remote(s, o, *names, profile, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err)
+{
+	const bool is_standard = !o->profiles[0];
+	const char *const *names = is_standard ? mcp_profiles_standard : o->profiles;
+
+	*s = (struct mcp_setup){ .count = 0 };
+	int rc = o->config.remote ? add_all_remote(s, o, names, is_standard, err)
+				  : add_all_local(s, o, names, is_standard, err);
+	if (rc < 0)
+		return rc;
+	if (s->count > 0) {
+		mcp_profiles_add_sessions(s->tools, &s->count, o->prefix);
+		return 0;
+	}
+	(void)!cj_reject(err, "there is no interpreter for the profiles python, node and shell");
+	return cj_hint(err, "install python3, or name a profile: --profile NAME");
+}
+
+void mcp_setup_fini(struct mcp_setup *s)
+{
+	arena_fini(&s->arena);
+}
+
+/* --- --print-config: programs that start MCP servers ------------------------------------ */
+
+static const struct host {
+	const char *name;
+	const char *file;
+	const char *key;  /* of the object with all servers */
+	const char *type; /* a member "type"; NULL: none */
+	/* Of a server with a URL; NULL: the host cannot send a token to one. */
+	const char *url_type, *url_key, *token;
+} hosts[] = {
+	{ "claude", "claude_desktop_config.json (Settings, Developer, Edit Config)", "mcpServers",
+	  NULL, NULL, NULL, NULL },
+	{ "claude-code", ".mcp.json in the project", "mcpServers", "stdio", "http", "url",
+	  "${CEJAIL_TOKEN}" },
+	{ "vscode", ".vscode/mcp.json in the project", "servers", "stdio", "http", "url",
+	  "${env:CEJAIL_TOKEN}" },
+	{ "cursor", "~/.cursor/mcp.json", "mcpServers", NULL, NULL, "url", "${env:CEJAIL_TOKEN}" },
+	{ "windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers", NULL, NULL, "serverUrl",
+	  "${env:CEJAIL_TOKEN}" },
+	{ "gemini", "~/.gemini/settings.json", "mcpServers", NULL, NULL, "httpUrl",
+	  "$CEJAIL_TOKEN" },
+	{ "zed", "settings.json of Zed", "context_servers", NULL, NULL, "url", "TOKEN" },
+};
+#define HOSTS (sizeof(hosts) / sizeof(hosts[0]))
+
+static int reject_host(const char *name, struct cj_error *err)
+{
+	char names[256] = "";
+	size_t size = 0;
+
+	for (size_t i = 0; i < HOSTS && size < sizeof(names); i++)
+		size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
+					 i > 0 ? ", " : "", hosts[i].name);
+	int rc = cj_reject(err, "--print-config: '%s' is not known", name);
+	cj_hint(err, "known are %s", names);
+	return rc;
+}
+
+static void put_program(struct json_writer *w, const struct host *h, const char *program,
+			const char *const *args)
+{
+	if (h->type)
+		json_member_text(w, "type", h->type);
+	json_member_text(w, "command", program);
+	json_put_key(w, "args");
+	json_open_array(w);
+	json_put_string(w, "mcp");
+	for (; *args; args++)
+		json_put_string(w, *args);
+	json_close_array(w);
+}
+
+static void put_url(struct json_writer *w, const struct host *h, const char *url)
+{
+	char header[64];
+
+	(void)snprintf(header, sizeof(header), "Bearer %s", h->token);
+	if (h->url_type)
+		json_member_text(w, "type", h->url_type);
+	json_member_text(w, h->url_key, url);
+	json_put_key(w, "headers");
+	json_open_object(w);
+	json_member_text(w, "Authorization", header);
+	json_close_object(w);
+}
+
+static int check_url(const struct host *h, const char *url, struct cj_error *err)
+{
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		return cj_reject(err, "--url: '%s' does not begin with http:// or https://", url);
+	if (h->url_key)
+		return 0;
+	(void)!cj_reject(err, "--url: '%s' cannot send a token to a URL", h->name);
+	return cj_hint(err, "leave --url out, and use --remote");
+}
+
+int mcp_options_print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	const struct host *h = NULL;
+
+	for (size_t i = 0; i < HOSTS && !h; i++)
+		if (strcmp(hosts[i].name, o->host) == 0)
+			h = &hosts[i];
+	if (!h)
+		return reject_host(o->host, err);
+	if (o->url && check_url(h, o->url, err) < 0)
+		return -err->code;
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the configuration");
+	json_open_object(w);
+	json_put_key(w, h->key);
+	json_open_object(w);
+	json_put_key(w, "cejail");
+	json_open_object(w);
+	if (o->url)
+		put_url(w, h, o->url);
+	else
+		put_program(w, h, program, o->others);
+	json_close_object(w);
+	json_close_object(w);
+	json_close_object(w);
+	log_note("add this to %s", h->file);
+	return json_print(w, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of the service with many requests at once.  Acts. */
-#include "runtime/front/mcp/mcp_remote.h"
+/* A client of the service with many requests at once. */
+
+#include "runtime/front/mcp/mcp_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

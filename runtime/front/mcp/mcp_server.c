@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of tools, and the loop.  Acts. */
+/* Calls of tools, and the loop. */
+
 #include "runtime/front/mcp/mcp_server.h"
 
 #include <stdlib.h>
@@ -13,9 +14,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/run/mcp/calls/mcp_call.h"
 #include "runtime/run/mcp/calls/mcp_files.h"
-#include "runtime/front/mcp/mcp_local.h"
-#include "runtime/front/mcp/mcp_remote.h"
-#include "runtime/front/mcp/mcp_stdio.h"
 #include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/jail/outcome.h"

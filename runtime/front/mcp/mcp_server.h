@@ -1,20 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_server - the life of the server: one thread, one epoll loop over the client, the runs and
- * signals.  Acts.
+ * mcp_server - the parts of the MCP server.
  *
- *	a line of the client -> mcp_protocol: answered at once, or a call
- *	a call -> mcp_arguments: a request -> mcp_run: here, or at a service
- *	its events -> progress; its result -> mcp_answer -> the client
+ *	main.c         start, and the spawner
+ *	mcp_options.c  the arguments, and the tools that they ask for
+ *	mcp_server.c   one thread, one epoll loop over the client, the runs and signals
+ *	mcp_stdio.c    lines from standard input, and lines to standard output
+ *	mcp_local.c    runs and sessions on this machine
+ *	mcp_remote.c   runs and sessions at a service
+ *
+ * A line of the client goes to mcp_protocol, and is answered at once or is a call.  mcp_arguments
+ * makes a request of a call, and mcp_run carries it out: here, or at a service.  Its events become
+ * progress; mcp_answer makes the client's answer of its result.
  *
  * The end of standard input, SIGTERM, SIGINT and SIGHUP end the server, and all its jails.
  */
 #pragma once
 
-#include "runtime/front/mcp/mcp_options.h"
-#include "runtime/front/mcp/mcp_setup.h"
+#include "profiles/config.h"
+#include "runtime/base/json/json_record.h"
+#include "runtime/base/loop.h"
+#include "runtime/run/mcp/calls/mcp_run.h"
+#include "runtime/run/mcp/mcp_arguments.h"
+#include "runtime/run/mcp/mcp_tool.h"
+#include "runtime/run/options/options.h"
+#include "runtime/service/queue/pool.h"
 #include "runtime/service/worker/spawner.h"
+
+/* --- the arguments -------------------------------------------------------------------- */
+
+#define MCP_PROFILES_MAX 16
+
+/*
+ * The options of `cejail run` that describe a jail apply to every call.  They are the only source
+ * of host paths, connections and variables, and the most that a call may use.
+ */
+struct mcp_options {
+	struct config config; /* the options of `run`, without a profile; owns all texts */
+	struct options run;
+	struct mcp_given given;
+	const char *profiles[MCP_PROFILES_MAX + 1]; /* in the order given; NULL-terminated */
+	const char *prefix;                         /* of the tools' names; "": none */
+	const char *files;                          /* NULL: none */
+	const char *text_size;                      /* NULL: not given */
+	uint64_t text_max;                          /* struct mcp_tool */
+	const char *host;                           /* --print-config; NULL: not given */
+	const char *url;                            /* for it; NULL: not given */
+	const char **others;                        /* the arguments without --print-config */
+	bool wants_help;
+};
+
+/*
+ * mcp_options_parse - read the arguments after the verb.
+ *
+ * Owns: the caller calls mcp_options_fini(), also after a failure.
+ */
+int mcp_options_parse(const char *const *args, const char *const *caller_env, struct mcp_options *o,
+		      struct cj_error *err);
+void mcp_options_fini(struct mcp_options *o);
+void mcp_options_print_help(void);
+
+/*
+ * mcp_options_print_config - how the program of o->host is told to start this server.
+ *
+ * `program`: the absolute path of cejail.
+ * Fails: EINVAL for an unknown host; the hint lists those that are known.
+ */
+int mcp_options_print_config(const struct mcp_options *o, const char *program,
+			     struct cj_error *err);
+
+/* Which tools the server has. */
+struct mcp_setup {
+	struct arena arena; /* owns all texts */
+	struct mcp_tool tools[MCP_PROFILES_MAX + MCP_SESSION_TOOLS];
+	size_t count;
+	struct strings accepted; /* what a host may lack without a warning to the user */
+	const char *socket;      /* of the service; NULL: jails are built here */
+};
+
+/*
+ * mcp_setup_read - the profiles that were asked for, or those of python, node and shell whose
+ * interpreter is installed.
+ *
+ * Owns: the caller calls mcp_setup_fini(), also after a failure.
+ */
+int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err);
+void mcp_setup_fini(struct mcp_setup *s);
 
 /* Takes the spawner; it is not started if runs take place at a service. */
 int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
 		   struct spawner *spawner, struct cj_error *err);
+
+/* --- lines of the client ---------------------------------------------------------------- */
+
+#define MCP_LINE_EDGE   (4u << 10)  /* kept of each end of a line that is too long */
+#define MCP_QUEUE_FULL  (8u << 20)  /* above: no line is read */
+#define MCP_QUEUE_SHORT (64u << 10) /* above: lines that may be lost are dropped */
+
+/*
+ * Nothing here blocks.  Lines to the client wait in a queue; while the queue is long, no further
+ * line is read, and the owner starts nothing, so a client that does not read cannot fill the
+ * memory.  The end of the input is still seen then; a cancellation is not.
+ */
+struct mcp_stdio {
+	struct loop *loop;
+	struct watch in, out;
+	int own_out_fd; /* standard output as a non-blocking file of our own; -1: none */
+	bool is_socket; /* standard output */
+	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
+	size_t size, room, searched;
+	char *queue; /* [start, end) is to be written */
+	size_t start, end, queue_room;
+	bool is_cut;             /* the buffer has both ends of a line that is too long */
+	bool is_paused;          /* the queue is long */
+	bool is_over;            /* the client closed its end, or: */
+	struct cj_error failure; /* code 0: none */
+
+	void *owner;
+	/* A line without its newline, with a NUL. */
+	void (*line)(struct mcp_stdio *s, const char *text, size_t size);
+	/* A line longer than MCP_LINE_MAX, of which only both ends were kept. */
+	void (*cut)(struct mcp_stdio *s, struct blob head, struct blob tail);
+};
+
+/* The caller has set `loop`, `owner`, `line` and `cut`, all else is zero. */
+int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err);
+void mcp_stdio_close(struct mcp_stdio *s);
+
+/* Queues a line.  `may_drop`: not while the queue is longer than MCP_QUEUE_SHORT. */
+void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop);
+
+/* --- where runs take place ---------------------------------------------------------------- */
+
+/*
+ * On this machine, by the parts of the service in the same process.  Runs and sessions end with it.
+ *
+ * A profile that has been called once gets a jail prepared ahead, so that its next call is fast.
+ * After the first cell of a session, it also gets a session whose interpreter waits.
+ */
+struct mcp_local_options {
+	struct loop *loop;
+	struct spawner *spawner; /* taken */
+	/* What of a jail can be prepared ahead: FIT_COLD is nothing. */
+	enum request_fit fit;
+};
+
+/* *out is to be closed with its `close`.  Takes the spawner, also when it fails. */
+int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, struct cj_error *err);
+
+/*
+ * At a service, cejail-serve(8).  Each run is a request on a connection of its own, without
+ * blocking.  Closing the connection cancels the run.
+ */
+/* *out is to be closed with its `close`.  Borrows the path. */
+int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place *out,
+		    struct cj_error *err);
+
+/* GET /v1/profiles: blocks, for the start.  *out lives in the arena. */
+int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const struct json_node **out,
+			     struct cj_error *err);

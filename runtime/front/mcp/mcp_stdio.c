@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard input and output as streams of lines.  Acts. */
-#include "runtime/front/mcp/mcp_stdio.h"
+/* Standard input and output as streams of lines. */
+
+#include "runtime/front/mcp/mcp_server.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 
 #include "profiles/config.h"
 #include "runtime/kernel/seccomp/policy.h"
-#include "rootfs/image/image_record.h"
+#include "rootfs/image/image_store.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/json/json.h"
 

@@ -11,7 +11,6 @@
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"
 #include "profiles/plan/plan_parts.h"
-#include "rootfs/image/image_name.h"
 #include "rootfs/image/image_store.h"
 
 static int no_memory(struct cj_error *err)

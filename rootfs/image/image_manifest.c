@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON documents of an image.  Pure. */
+/* The JSON documents of an image. */
 #include "rootfs/image/image_manifest.h"
 
 #include <string.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/json/json_record.h"
 
 #define DIGEST_PREFIX "sha256:"

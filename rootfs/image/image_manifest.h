@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image_manifest - the JSON documents of an image: index, manifest, configuration, and
- * manifest.json of `docker save`.  Pure.  Fuzzed.
+ * manifest.json of `docker save`.  No system calls.  Fuzzed.
  *
  * The documents are hostile.  Each member that is read has a type and a limit; unknown members are
  * ignored, as the specification asks.  A digest other than sha256 is refused.  Results live in the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users of an image.  Pure. */
+/* Users of an image. */
 #include "rootfs/image/image_passwd.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_passwd - users of an image: whom USER means, and their home directories.  Pure.
+ * image_passwd - users of an image: whom USER means, and their home directories.
  */
 #pragma once
 
@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
+
+#define IMAGE_PASSWD_MAX (1u << 20) /* bytes of /etc/passwd in an image */
 
 /*
  * image_passwd_find - the id of `user`: "NAME", "UID", "NAME:GROUP" or "UID:GROUP"; "" is 0.

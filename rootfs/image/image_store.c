@@ -1,19 +1,162 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory with the images of this user, to read.  Acts. */
+/* The images of this user: names, records, the directory with them, locks on their layers. */
 #include "rootfs/image/image_store.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/owned_dir.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+
+/* --- names ------------------------------------------------------------------------------- */
+
+#define WHITEOUT ".wh."
+#define OPAQUE   ".wh..opq" /* behind WHITEOUT */
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz0123456789"
+
+bool image_is_name(const char *text)
+{
+	size_t size = strlen(text);
+	return size > 0 && size <= IMAGE_NAME_MAX && strchr(LETTERS, text[0]) &&
+	       strspn(text, LETTERS "._:-") == size && strcmp(text, "host") != 0;
+}
+
+bool image_is_sha256(const char *text)
+{
+	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+int image_path_clean(const char *text, char out[static PATH_MAX], struct cj_error *err)
+{
+	size_t used = 0, size;
+	unsigned depth = 0;
+	if (strlen(text) > IMAGE_PATH_MAX)
+		return cj_reject(err, "the path is longer than %d bytes", IMAGE_PATH_MAX);
+
+	for (const char *at = text + strspn(text, "/"); *at; at += size, at += strspn(at, "/")) {
+		size = strcspn(at, "/");
+		if (size == 1 && at[0] == '.')
+			continue;
+		if (size == 2 && at[0] == '.' && at[1] == '.')
+			return cj_reject(err, "the path has '..'");
+		if (size > NAME_MAX)
+			return cj_reject(err, "a name in the path is longer than %d bytes",
+					 NAME_MAX);
+		if (++depth > IMAGE_DEPTH_MAX)
+			return cj_reject(err, "the path is deeper than %d directories",
+					 IMAGE_DEPTH_MAX);
+		if (used > 0)
+			out[used++] = '/';
+		memcpy(out + used, at, size);
+		used += size;
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+int image_entry_split(char *path, const char **out_dir, const char **out_name,
+		      enum image_entry_kind *out_kind, struct cj_error *err)
+{
+	char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t prefix = strlen(WHITEOUT);
+
+	*out_kind = IMAGE_ENTRY_PLAIN;
+	if (strncmp(name, WHITEOUT, prefix) == 0) {
+		const char *hidden = name + prefix;
+		if (hidden[0] == '\0' || strcmp(hidden, ".") == 0 || strcmp(hidden, "..") == 0)
+			return cj_reject(err, "the whiteout names no file");
+		*out_kind = IMAGE_ENTRY_WHITEOUT;
+		if (strcmp(hidden, OPAQUE) == 0)
+			*out_kind = IMAGE_ENTRY_OPAQUE;
+		else if (strncmp(hidden, WHITEOUT, prefix) == 0)
+			*out_kind = IMAGE_ENTRY_SKIPPED;
+		name = hidden;
+	}
+	if (slash)
+		*slash = '\0';
+	*out_dir = slash ? path : "";
+	*out_name = name;
+	return 0;
+}
+
+/* --- records ----------------------------------------------------------------------------- */
+
+static int add_layer(const struct json_reader *in, const struct json_key *k, const char *text,
+		     void *record, struct cj_error *err)
+{
+	const struct strings *layers = json_field(k, record);
+	if (layers->count >= IMAGE_LAYERS_MAX || !image_is_sha256(text))
+		return cj_reject(err, "'%.80s' is not a layer", text);
+	return json_set_strings(in, k, text, record, err);
+}
+
+static void write_strings(struct json_writer *w, const struct json_key *k, const void *record)
+{
+	const struct strings *list = (const void *)((const char *)record + k->offset);
+	json_open_array(w);
+	for (size_t i = 0; i < list->count; i++)
+		json_put_string(w, list->items[i]);
+	json_close_array(w);
+}
+
+#define AT(field) .is_required = true, .offset = offsetof(struct image_record, field)
+#define TEXT      JSON_TAKES_STRING, .set = json_set_string, .write = json_write_string
+#define U64       JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64
+#define LIST      JSON_TAKES_STRING, .is_list = true, .set = json_set_strings, .write = write_strings
+static const struct json_key keys[] = {
+	{ "schema", TEXT, AT(schema) },
+	{ "name", TEXT, AT(name) },
+	{ "digest", TEXT, AT(digest) },
+	{ "architecture", TEXT, AT(architecture) },
+	{ "imported_s", U64, AT(imported_s) },
+	{ "bytes", U64, AT(bytes) },
+	{ "entries", U64, AT(entries) },
+	{ "left_out", U64, AT(left_out) },
+	{ "layers", JSON_TAKES_STRING, .is_list = true, .set = add_layer, .write = write_strings,
+	  AT(layers) },
+	{ "env", LIST, AT(env) },
+	{ "command", LIST, AT(command) },
+	{ "workdir", TEXT, AT(workdir) },
+	{ "user", TEXT, AT(user) },
+	{ "uid", U64, AT(uid) },
+};
+static const struct json_record table = JSON_RECORD(keys, "the record");
+
+int image_record_parse(const char *name, const char *text, size_t size, struct arena *a,
+		       struct image_record *out, struct cj_error *err)
+{
+	const struct json_reader in = { .file = name, .arena = a };
+	struct image_record r = { 0 };
+	const struct json_node *root;
+
+	if (json_parse(name, text, size, a, &root, err) < 0 ||
+	    json_record_read(&in, root, &table, &r, err) < 0)
+		return -err->code;
+	if (strcmp(r.schema, IMAGE_SCHEMA) != 0)
+		return cj_reject(err, "%s: schema '%.32s' is not " IMAGE_SCHEMA, name, r.schema);
+	if (!image_is_name(r.name) || !image_is_sha256(r.digest) || r.layers.count == 0)
+		return cj_reject(err, "%s: it is not the record of an image", name);
+	*out = r;
+	return 0;
+}
+
+void image_record_write(struct json_writer *w, const struct image_record *r)
+{
+	json_open_object(w);
+	json_record_write(w, &table, r);
+	json_close_object(w);
+}
+
+/* --- the store --------------------------------------------------------------------------- */
 
 #define STORE_OF_ROOT "/var/lib/cejail/images"
 #define SUFFIX        ".json"
@@ -108,8 +251,6 @@ int image_store_read(const struct image_store *store, const char *name, struct a
 	return 0;
 }
 
-/* --- listing ------------------------------------------------------------------ */
-
 /* Adds the name in "NAME.json"; another file is none.  -1: no memory. */
 static int add_name(const char *file, struct arena *a, struct strings *out)
 {
@@ -155,4 +296,77 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 const char *image_store_layer(const struct image_store *store, const char *sha256, struct arena *a)
 {
 	return arena_printf(a, "%s/layers/%s", store->path, sha256);
+}
+
+/* --- locks on layers --------------------------------------------------------------------- */
+
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static int reject_removed(const char *path, struct cj_error *err)
+{
+	int rc = cj_reject_as(err, ENOENT, "the image's layer '%s' was removed", path);
+	cj_hint(err, "'cejail image list' shows the images");
+	return rc;
+}
+
+/* A removal may have renamed the directory between open(2) and flock(2); while it is locked none
+ * does. */
+static int check_place(int fd, const char *path, struct cj_error *err)
+{
+	struct stat locked, there;
+	if (fstat(fd, &locked) < 0)
+		return cj_fail(err, errno, "stat layer '%s'", path);
+	if (stat(path, &there) < 0)
+		return errno == ENOENT ? reject_removed(path, err)
+				       : cj_fail(err, errno, "stat layer '%s'", path);
+	if (locked.st_dev != there.st_dev || locked.st_ino != there.st_ino)
+		return reject_removed(path, err);
+	return 0;
+}
+
+static int hold(const char *path, struct cj_error *err)
+{
+	auto_fd int fd = open(path, DIRECTORY);
+	if (fd < 0)
+		return errno == ENOENT ? reject_removed(path, err)
+				       : cj_fail(err, errno, "open layer '%s'", path);
+	if (sys_flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? reject_removed(path, err)
+					    : cj_fail(err, errno, "lock layer '%s'", path);
+	return check_place(fd, path, err) < 0 ? -err->code : take_fd(&fd);
+}
+
+int image_use_begin(struct image_use *out, const struct strings *layers, struct arena *a,
+		    struct cj_error *err)
+{
+	*out = (struct image_use){ .fds = arena_array(a, layers->count + 1, sizeof(*out->fds)) };
+	if (!out->fds)
+		return cj_fail(err, ENOMEM, "list the layers");
+	for (; out->count < layers->count; out->count++) {
+		int fd = hold(layers->items[out->count], err);
+		if (fd < 0) {
+			image_use_end(out);
+			return fd;
+		}
+		out->fds[out->count] = fd;
+	}
+	return 0;
+}
+
+void image_use_end(struct image_use *use)
+{
+	while (use->count > 0)
+		cj_close(&use->fds[--use->count]);
+}
+
+int image_use_claim(int dir_fd, const char *name, int *out_fd, struct cj_error *err)
+{
+	auto_fd int fd = openat(dir_fd, name, DIRECTORY);
+	if (fd < 0)
+		return cj_fail(err, errno, "open layer '%s'", name);
+	*out_fd = -1;
+	if (sys_flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? 0 : cj_fail(err, errno, "lock layer '%s'", name);
+	*out_fd = take_fd(&fd);
+	return 0;
 }

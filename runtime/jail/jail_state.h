@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "netns/network.h"
-#include "rootfs/image/image_use.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/step.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/ids/idmap.h"

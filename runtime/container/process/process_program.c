@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_passwd.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
 #include "rootfs/image/image_store.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "rootfs/image/image_record.h"
+#include "rootfs/image/image_store.h"
 
 struct image_progress; /* image_job.h */
 

@@ -10,10 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
+#include "rootfs/image/image_store.h"
 #include "rootfs/image/image_manifest.h"
-#include "rootfs/image/image_name.h"
-#include "rootfs/image/image_record.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

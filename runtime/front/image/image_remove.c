@@ -8,9 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
-#include "rootfs/image/image_use.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 

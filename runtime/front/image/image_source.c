@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

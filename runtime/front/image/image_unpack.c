@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

@@ -7,7 +7,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_passwd.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

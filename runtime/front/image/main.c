@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_store.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

@@ -9,10 +9,8 @@
 
 #include <stdio.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
 #include "rootfs/image/image_passwd.h"
-#include "rootfs/image/image_record.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 

@@ -10,8 +10,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "rootfs/image/image_limits.h"
-#include "rootfs/image/image_record.h"
+#include "rootfs/image/image_store.h"
 
 #define HEX  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define DESC "\"digest\": \"sha256:" HEX "\", \"size\": 7"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of images, and hostile paths of tar entries. */
-#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 #include <string.h>
-
-#include "rootfs/image/image_limits.h"
 
 static void a_name_is_no_path_and_not_host(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks on the layers of an image. */
 /* WRAP: flock */
-#include "rootfs/image/image_use.h"
+#include "rootfs/image/image_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -276,6 +276,19 @@ int parse_bool(const char *text, bool *out, struct cj_error *err)
 	return cj_reject(err, "'%s' is neither yes nor no; write true or false", quote(text).text);
 }
 
+const char *text_take_u64(const char *at, uint64_t *out)
+{
+	uint64_t value = 0;
+	if (*at < '0' || *at > '9')
+		return NULL;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return NULL;
+	*out = value;
+	return at;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
 	size_t size = strlen(text), end_size = strlen(end);

@@ -32,6 +32,9 @@ int parse_cpus(const char *text, uint64_t *out_millicpus, struct cj_error *err);
 /* "true", "false", "yes", "no", "1", "0". */
 int parse_bool(const char *text, bool *out, struct cj_error *err);
 
+/* The decimal number at the beginning: where it ends, or NULL if there is none of 64 bits. */
+const char *text_take_u64(const char *at, uint64_t *out);
+
 bool text_ends_with(const char *text, const char *end);
 
 /* Is one of the lines of `text` this one, whole? */

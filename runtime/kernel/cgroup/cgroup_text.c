@@ -207,16 +207,12 @@ bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 
 const char *cgroup_text_digits(const char *at, const char *ends, uint64_t *out)
 {
-	uint64_t value = 0;
-	const char *first = at;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return NULL;
-	if (at == first || (*at != '\0' && !strchr(ends, *at)))
+	uint64_t value;
+	const char *end = text_take_u64(at, &value);
+	if (!end || (*end != '\0' && !strchr(ends, *end)))
 		return NULL;
 	*out = value;
-	return at;
+	return end;
 }
 
 bool cgroup_text_value(const char *text, const char *key, uint64_t *out)

@@ -10,6 +10,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/ids/refusal.h"
 
 #define ID_MAP_BYTES_MAX 16384 /* 340 lines of at most 33 bytes: user_namespaces(7) */
@@ -32,16 +33,10 @@ static const char *skip_blanks(const char *at)
 /* One decimal number of at most 32 bits; NULL: there is none. */
 static const char *take_number(const char *at, uint32_t *out)
 {
-	at = skip_blanks(at);
-	if (*at < '0' || *at > '9')
+	uint64_t value;
+	at = text_take_u64(skip_blanks(at), &value);
+	if (!at || value > UINT32_MAX)
 		return NULL;
-
-	uint64_t value = 0;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		value = value * 10 + (uint64_t)(*at - '0');
-		if (value > UINT32_MAX)
-			return NULL;
-	}
 	*out = (uint32_t)value;
 	return at;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "runtime/base/text.h"
+
 /* Fields of stat by their number in proc_pid_stat(5), behind the name. */
 enum {
 	FIELD_STATE = 3,
@@ -24,19 +26,6 @@ enum {
 /* PF_EXITING and PF_FORKNOEXEC of include/linux/sched.h */
 #define FLAG_EXITING      0x4u
 #define FLAG_NOT_EXECUTED 0x40u
-
-static const char *take_u64(const char *at, uint64_t *out)
-{
-	uint64_t value = 0;
-	if (*at < '0' || *at > '9')
-		return NULL;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return NULL;
-	*out = value;
-	return at;
-}
 
 bool process_usage_text_stat(const char *text, struct sample_stat *out)
 {
@@ -57,7 +46,7 @@ bool process_usage_text_stat(const char *text, struct sample_stat *out)
 			return false;
 		at++;
 		/* Those in between may be negative or a letter. */
-		if (is_number[i] && !take_u64(at, &fields[i]))
+		if (is_number[i] && !text_take_u64(at, &fields[i]))
 			return false;
 	}
 	*out = (struct sample_stat){
@@ -78,7 +67,7 @@ bool process_usage_text_stat(const char *text, struct sample_stat *out)
 uint64_t process_usage_text_schedstat(const char *text)
 {
 	uint64_t nanoseconds = 0;
-	return take_u64(text, &nanoseconds) ? nanoseconds : 0;
+	return text_take_u64(text, &nanoseconds) ? nanoseconds : 0;
 }
 
 /* "RssAnon:	    1234 kB": adds to *bytes.  False: it is another line. */
@@ -90,7 +79,7 @@ static bool add_line(const char *line, const char *key, uint64_t *bytes)
 		return false;
 	line += size;
 	line += strspn(line, " \t");
-	if (!take_u64(line, &kilobytes))
+	if (!text_take_u64(line, &kilobytes))
 		return false;
 	if (__builtin_mul_overflow(kilobytes, 1024u, &one) ||
 	    __builtin_add_overflow(*bytes, one, bytes))
@@ -138,7 +127,7 @@ static bool line_ends_with(const char *line, const char *key, uint64_t value)
 	if (strncmp(line, key, size) != 0)
 		return false;
 	for (line += size; line && *line == '\t';)
-		line = take_u64(line + 1, &last);
+		line = text_take_u64(line + 1, &last);
 	return line && *line == '\n' && last == value;
 }
 
@@ -158,7 +147,7 @@ bool process_usage_text_in_vfork(const char *text)
 {
 	const unsigned long asked = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
 	uint64_t number = 0;
-	const char *at = take_u64(text, &number);
+	const char *at = text_take_u64(text, &number);
 	if (!at || *at != ' ')
 		return false;
 #ifdef SYS_vfork

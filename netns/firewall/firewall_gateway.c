@@ -89,31 +89,6 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_end_refused(b, "discard", NET_SPOOFED);
 }
 
-/* Dropped: an answer to each packet above the rate would be too many packets. */
-static void limit_udp(struct nft_batch *b)
-{
-	nft_rule_begin(b, "from_jail");
-	firewall_match_protocol(b, IPPROTO_UDP);
-	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
-	firewall_end_refused(b, "discard", NET_LIMIT);
-}
-
-/* Closed connections stay tracked for minutes, here and in the table that all of the host
- * shares. */
-static void limit_new(struct nft_batch *b)
-{
-	nft_rule_begin(b, "from_jail");
-	nft_match_rate(b, FIREWALL_NEW_SECOND, FIREWALL_CONNECTIONS, true);
-	firewall_end_refused(b, "refuse", NET_LIMIT);
-}
-
-static void limit_connections(struct nft_batch *b)
-{
-	nft_rule_begin(b, "from_jail");
-	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
-	firewall_end_refused(b, "refuse", NET_LIMIT);
-}
-
 static void match_state(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
 {
 	nft_rule_begin(b, chain);
@@ -127,7 +102,13 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 					      PRIORITY_TRACKED, NF_DROP };
 	nft_add_base_chain(b, &hook);
 	pass_others(b, "from_jail");
-	limit_udp(b);
+
+	/* Dropped: an answer to each packet above the rate would be too many packets. */
+	nft_rule_begin(b, "from_jail");
+	firewall_match_protocol(b, IPPROTO_UDP);
+	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
+	firewall_end_refused(b, "discard", NET_LIMIT);
+
 	match_state(b, "from_jail", answers, NF_ACCEPT);
 	/* by address and port, not as "untracked": neighbour discovery is untracked, too */
 	if (spec->has_dns)
@@ -136,8 +117,16 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_verdict(b, "from_jail", NFT_JUMP, "filter");
 	/* after the filter: also an invalid packet to a closed destination is reported */
 	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
-	limit_connections(b);
-	limit_new(b);
+
+	nft_rule_begin(b, "from_jail");
+	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
+
+	/* Closed connections stay tracked for minutes, here and in the table that all of the host
+	 * shares. */
+	nft_rule_begin(b, "from_jail");
+	nft_match_rate(b, FIREWALL_NEW_SECOND, FIREWALL_CONNECTIONS, true);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
 	nft_add_verdict(b, "from_jail", NF_ACCEPT, NULL);
 }
 

@@ -32,27 +32,6 @@ static const uint8_t neighbour_types[] = { 133, 135, 136 };
 
 /* --- a jail --- */
 
-/*
- * Packets that the gateway could not route are rejected here.  The gateway's ICMP error would
- * arrive while connect(2) locks the socket, and then TCP only retries, for minutes.
- */
-static void answer_unreachable(struct nft_batch *b)
-{
-	nft_rule_begin(b, "output");
-	nft_load_meta(b, NFT_META_NFPROTO, NFT_REG32_00);
-	nft_match_set(b, FIREWALL_UNREACHABLE);
-	nft_rule_end_with(b, NFT_GOTO, "answer");
-}
-
-static void add_unreachable(struct nft_batch *b)
-{
-	nft_add_set(b, &(struct nft_set){ .name = FIREWALL_UNREACHABLE,
-					  .key_type = DATA_TYPE_NFPROTO,
-					  .key_bytes = sizeof(uint8_t),
-					  .size = FIREWALL_FAMILIES });
-	firewall_add_answers(b, "answer");
-}
-
 static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
@@ -65,7 +44,13 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 		firewall_add_dns(b, "output", &spec->addresses.gateway4, true);
 
 	nft_add_verdict(b, "output", NFT_JUMP, "filter");
-	answer_unreachable(b);
+
+	/* Packets that the gateway could not route are rejected here.  The gateway's ICMP error
+	 * would arrive while connect(2) locks the socket, and then TCP only retries, for minutes. */
+	nft_rule_begin(b, "output");
+	nft_load_meta(b, NFT_META_NFPROTO, NFT_REG32_00);
+	nft_match_set(b, FIREWALL_UNREACHABLE);
+	nft_rule_end_with(b, NFT_GOTO, "answer");
 	nft_add_verdict(b, "output", NF_ACCEPT, NULL);
 }
 
@@ -89,7 +74,11 @@ int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_table(b, 0);
 	firewall_add_refusal(b);
 	firewall_add_rules(b, spec);
-	add_unreachable(b);
+	nft_add_set(b, &(struct nft_set){ .name = FIREWALL_UNREACHABLE,
+					  .key_type = DATA_TYPE_NFPROTO,
+					  .key_bytes = sizeof(uint8_t),
+					  .size = FIREWALL_FAMILIES });
+	firewall_add_answers(b, "answer");
 	add_output(b, spec);
 	add_input(b);
 	return nft_batch_end(b);
@@ -119,13 +108,6 @@ static void refuse_foreign_sources(struct nft_batch *b)
 	nft_load_address_type(b, NFTA_FIB_F_SADDR);
 	nft_compare(b, NFT_CMP_NEQ, &local, sizeof(local));
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
-}
-
-static void accept_answers(struct nft_batch *b)
-{
-	nft_rule_begin(b, "output");
-	nft_match_ct_reply(b);
-	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 
 static void accept_neighbours(struct nft_batch *b)
@@ -168,7 +150,11 @@ static void add_container_output(struct nft_batch *b, const struct firewall_cont
 	nft_add_base_chain(b, &output);
 	refuse_foreign_sources(b);
 	firewall_accept_loopback(b, "output", NFT_META_OIF);
-	accept_answers(b);
+
+	nft_rule_begin(b, "output"); /* answers to incoming connections */
+	nft_match_ct_reply(b);
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
+
 	accept_neighbours(b);
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
 		firewall_drop_kernel_icmp(b, &firewall_families[i]);

@@ -50,11 +50,6 @@ static void add_why(struct uplink *u, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void add_error(struct uplink *u, const struct cj_error *err)
-{
-	add_why(u, err->hint[0] ? "%s (%s)" : "%s", err->msg, err->hint);
-}
-
 /* --- starting -------------------------------------------------------------------------------- */
 
 static int start_helper(struct uplink *u, enum uplink_kind kind, struct cj_error *err)
@@ -74,13 +69,6 @@ static int start_helper(struct uplink *u, enum uplink_kind kind, struct cj_error
 	return uplink_keeper_start(&spec, &u->keeper, err) < 0 ? cj_wrap(err, "%s", h->name) : 0;
 }
 
-/* The host's own shortage ends the run; after any other error another kind of uplink may work. */
-static bool ends_the_run(enum uplink_kind kind, int code)
-{
-	return kind == UPLINK_HOST &&
-	       (code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS);
-}
-
 /* Tries the kinds from `first` on; only one kind unless the caller asked for "auto". */
 static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error *err)
 {
@@ -97,12 +85,15 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 			u->is_plugged = kind == UPLINK_HOST;
 			return 0;
 		}
-		if (ends_the_run(kind, refused.code)) {
+		/* A shortage of this process ends the run; after any other error another kind of
+		 * uplink may work. */
+		if (kind == UPLINK_HOST &&
+		    (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS)) {
 			*err = refused;
 			return rc;
 		}
 		if (!strstr(u->why, refused.msg)) /* the device is the same for every helper */
-			add_error(u, &refused);
+			add_why(u, refused.hint[0] ? "%s (%s)" : "%s", refused.msg, refused.hint);
 	}
 	return 0;
 }
@@ -160,28 +151,23 @@ static enum look look_for_link(struct uplink *u)
 	return LOOK_LOST;
 }
 
-/*
- * Both helpers would send a packet to 127.0.0.1 to the host's own loopback: their options close
- * 10.0.2.2 and similar addresses only.  While "lo" of the gateway is up, its kernel keeps such
- * packets, with or without rules.  So "lo" must be up before there is a default route.
- */
-static int close_loopback(int gateway_fd, struct cj_error *err)
-{
-	struct ifreq request = { .ifr_name = "lo" };
-	request.ifr_flags = IFF_UP;
-	if (ioctl(gateway_fd, SIOCSIFFLAGS, &request) < 0)
-		return cj_fail(err, errno, "bring up 'lo' of the gateway");
-	return 0;
-}
-
 static int configure_tap(struct uplink *u, struct cj_error *err)
 {
 	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
 	if (!u->has_ipv6)
 		tap.ip6 = tap.router6 = (struct ip){ 0 };
 	u->is_configured = true; /* or in part */
-	if (close_loopback(u->spec.gateway_fd, err) < 0)
-		return -err->code;
+
+	/*
+	 * Both helpers would send a packet to 127.0.0.1 to the host's own loopback: their options
+	 * close 10.0.2.2 and similar addresses only.  While "lo" of the gateway is up, its kernel
+	 * keeps such packets, with or without rules.  So "lo" must be up before there is a default
+	 * route.
+	 */
+	struct ifreq loopback = { .ifr_name = "lo" };
+	loopback.ifr_flags = IFF_UP;
+	if (ioctl(u->spec.gateway_fd, SIOCSIFFLAGS, &loopback) < 0)
+		return cj_fail(err, errno, "bring up 'lo' of the gateway");
 	return links_configure_tap(u->spec.gateway_fd, &tap, err);
 }
 

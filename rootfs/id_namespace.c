@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User namespaces that are maps.  Acts. */
+/* User namespaces that are maps. */
 #include "rootfs/id_namespace.h"
 
 #include <fcntl.h>

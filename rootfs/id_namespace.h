@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * id_namespace - a user namespace that only serves as a map, for an ID-mapped mount.  Acts.
+ * id_namespace - a user namespace that only serves as a map, for an ID-mapped mount.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files out of /box/out and of paths that the caller named.  Acts.
+ * Files out of /box/out and of paths that the caller named.
  *
  * After a run the jail is dead and its tree no longer changes; in a session, other programs may
  * change it meanwhile.  The payload chose every name, type, mode and size in it.  So paths are
@@ -95,13 +95,6 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 			   err);
 }
 
-static int finish_skipped(struct collector *c, struct cj_error *err)
-{
-	if (c->unnamed == 0)
-		return 0;
-	return add_warning(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
-}
-
 static bool has_control(const char *name)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
@@ -184,19 +177,10 @@ static int put_bytes(struct collector *c, const struct target *to, uint64_t at, 
 		return fail_destination(c, errno, "write", err);
 	if (to->fd >= 0)
 		return COPIED;
-	if (size > to->room - at) {
-		int rc = skip(c, err, "it grew");
-		return rc < 0 ? rc : COPY_SKIPPED;
-	}
+	if (size > to->room - at)
+		return skip(c, err, "it grew") < 0 ? -err->code : COPY_SKIPPED;
 	memcpy(to->bytes + at, c->buf, size);
 	return COPIED;
-}
-
-/* A file that is as large as a whole piece may go on: then the rest of it does not decide. */
-static void set_type(const struct collector *c, struct artifact *item, size_t size)
-{
-	if (!item->type)
-		item->type = type_of(item->path, c->buf, size, size < sizeof(c->buf));
 }
 
 /* Copies until the end or until all files together are too large; *item gets size, hash and type.
@@ -208,18 +192,19 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 	sha256_init(&hash);
 	for (;;) {
 		ssize_t got = sys_read(from_fd, c->buf, sizeof(c->buf));
-		if (got < 0) {
-			int rc = skip(c, err, "read: %s", strerror(errno));
-			return rc < 0 ? rc : COPY_SKIPPED;
-		}
-		set_type(c, item, (size_t)got);
+		if (got < 0)
+			return skip(c, err, "read: %s", strerror(errno)) < 0 ? -err->code
+									     : COPY_SKIPPED;
+		/* a file that is as large as a whole piece may go on: the rest does not decide */
+		if (!item->type)
+			item->type =
+			    type_of(item->path, c->buf, (size_t)got, (size_t)got < sizeof(c->buf));
 		if (got == 0)
 			break;
 		c->bytes += (uint64_t)got;
-		if (c->bytes > c->max_bytes) {
-			int rc = skip(c, err, "all files together are too large");
-			return rc < 0 ? rc : COPY_SKIPPED;
-		}
+		if (c->bytes > c->max_bytes)
+			return skip(c, err, "all files together are too large") < 0 ? -err->code
+										    : COPY_SKIPPED;
 		int rc = put_bytes(c, to, item->bytes, (size_t)got, err);
 		if (rc != COPIED)
 			return rc;
@@ -252,7 +237,6 @@ static int publish(struct collector *c, int dir_fd, struct atomic_file *to, cons
 		return COPIED;
 	if (rc != -EISDIR && rc != -ENOTEMPTY && rc != -EEXIST)
 		return fail_destination(c, -rc, "write", err);
-
 	rc = skip(c, err, "a directory has its name in the artifacts directory");
 	return rc < 0 ? rc : COPY_SKIPPED;
 }
@@ -316,7 +300,7 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 
 /* --- the walk ---------------------------------------------------------------- */
 
-/* Is a name directly below /box/out the first component of a path that the caller named? */
+/* True when a name directly below /box/out begins a path that the caller named. */
 static bool is_reserved(const struct collector *c, const char *name)
 {
 	size_t length = strlen(name);
@@ -493,10 +477,11 @@ static int collect_out(struct collector *c, struct place *place, struct cj_error
 
 static int collect_all(struct collector *c, struct place *place, struct cj_error *err)
 {
-	int rc = collect_places(c, place, err);
-	if (rc == 0)
-		rc = collect_out(c, place, err);
-	return rc < 0 ? rc : finish_skipped(c, err);
+	if (collect_places(c, place, err) < 0 || collect_out(c, place, err) < 0)
+		return -err->code;
+	if (c->unnamed == 0)
+		return 0;
+	return add_warning(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
 }
 
 static int collect(const struct artifacts_from *from, struct place *place, uint64_t max_bytes,

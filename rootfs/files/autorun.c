@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that other programs execute or obey.  A pure table; autorun_look() acts. */
+/* Names that other programs execute or obey. */
 #include "rootfs/files/autorun.h"
 
 #include <assert.h>
@@ -85,7 +85,7 @@ static const struct row {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(ROWS <= AUTORUN_ROWS_MAX, "every row has a mark");
 
-/* Does `path` begin with all components of `name`?  Some file systems ignore case. */
+/* True when `path` begins with all components of `name`.  Some file systems ignore case. */
 static bool begins_with(const char *path, const char *name)
 {
 	size_t length = strlen(name);
@@ -132,8 +132,8 @@ static bool is_changed(const struct row *row, const struct autorun_mark *before,
 				  before->changed.tv_nsec != after->changed.tv_nsec);
 }
 
-/* Is another row reported instead?  For a new directory it alone is reported; for a changed one the
- * rows in it, if one changed. */
+/* True when another row is reported instead: for a new directory it alone is reported; for a
+ * changed one the rows in it, if one changed. */
 static bool is_reported_by_other(const struct autorun_marks *before,
 				 const struct autorun_marks *after, size_t row)
 {

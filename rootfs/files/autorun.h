@@ -28,7 +28,7 @@ struct autorun_marks {
 	struct autorun_mark of[AUTORUN_ROWS_MAX];
 };
 
-/* Is `path`, or a directory in it, one of the names, at any depth?  Pure. */
+/* True when `path`, or a directory in it, is one of the names, at any depth. */
 bool autorun_has_name(const char *path);
 
 /* Records the file at each name below the directory.  Follows no link. */

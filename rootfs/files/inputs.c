@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files copied in: the supervisor finds and opens them, init creates them.  Acts.
+ * Files copied in: the supervisor finds and opens them, init creates them.
  *
  * The first half walks a tree of the host with the caller's rights.  Each entry is checked before
  * it is opened (opening a device has effects), opened without following links, and checked again
@@ -73,13 +73,6 @@ static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int
 	if (kind != INPUT_SYMLINK)
 		w->in.target[0] = '\0';
 	return w->sink(w->context, &w->in, fd, err);
-}
-
-static int walk_file(struct walk *w, int fd, const struct stat *st, struct cj_error *err)
-{
-	if ((uint64_t)st->st_size > w->max_bytes)
-		return fail_too_big(w->source, w->max_bytes, err);
-	return emit(w, INPUT_FILE, st, fd, err);
 }
 
 static int walk_link(struct walk *w, int dir_fd, const char *name, const struct stat *st,
@@ -191,8 +184,11 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 	auto_fd int fd = open_entry(w, dir_fd, name, st.st_mode & S_IFMT, &st, err);
 	if (fd < 0)
 		return fd;
-	return S_ISDIR(st.st_mode) ? walk_directory(w, &fd, &st, depth, err)
-				   : walk_file(w, fd, &st, err);
+	if (S_ISDIR(st.st_mode))
+		return walk_directory(w, &fd, &st, depth, err);
+	if ((uint64_t)st.st_size > w->max_bytes)
+		return fail_too_big(w->source, w->max_bytes, err);
+	return emit(w, INPUT_FILE, &st, fd, err);
 }
 
 /* Links inside a copied directory are copied; a named link is refused: its target may be meant. */
@@ -354,10 +350,7 @@ static int write_new_file(int dir_fd, const char *name, const struct input *in, 
 	if (out_fd < 0)
 		return fail_write(in, errno, "create", err);
 
-	int rc = copy_bytes(in, fd, out_fd, err);
-	if (rc < 0)
-		return rc;
-	return finish(out_fd, in, err);
+	return copy_bytes(in, fd, out_fd, err) < 0 ? -err->code : finish(out_fd, in, err);
 }
 
 /* Programs may run meanwhile: they see the old file or the new one.  Our pid makes the name ours
@@ -374,13 +367,6 @@ static int write_over_file(int dir_fd, const char *name, const struct input *in,
 	if (rc < 0)
 		(void)unlinkat(dir_fd, fresh, 0);
 	return rc;
-}
-
-static int write_file(int dir_fd, const char *name, const struct input *in, int fd,
-		      struct cj_error *err)
-{
-	return in->replaces ? write_over_file(dir_fd, name, in, fd, err)
-			    : write_new_file(dir_fd, name, in, fd, err);
 }
 
 /* An existing directory is not changed: --file DIR:/box adds to it. */
@@ -433,7 +419,8 @@ int input_write(int root_fd, const struct input *in, int fd, struct cj_error *er
 
 	switch (in->kind) {
 	case INPUT_FILE:
-		return write_file(dir_fd, name, in, fd, err);
+		return in->replaces ? write_over_file(dir_fd, name, in, fd, err)
+				    : write_new_file(dir_fd, name, in, fd, err);
 	case INPUT_DIRECTORY:
 		return write_directory(dir_fd, name, in, err);
 	case INPUT_SYMLINK:

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: opens files. */
 #include "rootfs/files/jail_file.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * return_value - the value that a program leaves as JSON in a file, for its result.  Pure.
+ * return_value - the value that a program leaves as JSON in a file, for its result.
  *
  * The file is untrusted.  The limits leave room for what stands around the value where it is read
  * again: a result within an event has two levels more, and members of its own.
  */
 #pragma once
 
+#include "rootfs/files/artifacts.h"
 #include "runtime/base/json/json.h"
 
 #define VALUE_BYTES_MAX JSON_BYTES_MAX
@@ -20,5 +21,16 @@
 int value_parse(const char *name, const char *text, size_t size, struct arena *a,
 		const struct json_node **out, struct cj_error *err);
 
-/* Is a value that was read already within the limits of depth and number?  EFBIG. */
+/* Fails with EFBIG when a value that was read already is past the limits of depth or number. */
 int value_check(const struct json_node *root, struct cj_error *err);
+
+/*
+ * value_read - the value in the file at `from`; *out is NULL if there is no such file.
+ *
+ * Runs in the supervisor when every process of the jail is dead.  Only a regular file with one link
+ * is read, and not more than VALUE_BYTES_MAX of it.
+ * Owns:  the value lives in `a`.
+ * Fails: with the reason why the file is not used, in printable text.
+ */
+int value_read(const struct artifact_place *from, struct arena *a, const struct json_node **out,
+	       struct cj_error *err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pure. */
 #include "rootfs/files/types.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * types - media types of files, by content; the name only chooses among what the content may be.
- * Pure.
  *
  * The content is untrusted.  Nothing is called an image, PDF, HTML, SVG or JSON that does not begin
  * like one, and nothing is called text that is not UTF-8.  That a file begins like a PNG does not

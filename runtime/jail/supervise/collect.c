@@ -9,7 +9,7 @@
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"
 #include "rootfs/files/jail_file.h"
-#include "rootfs/files/return_value_file.h"
+#include "rootfs/files/return_value.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 

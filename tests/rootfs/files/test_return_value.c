@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "rootfs/files/return_value_file.h"
-
 static int parse(const char *text, struct arena *a, const struct json_node **out,
 		 struct cj_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One exec of a session: a view of the session's jail.  Acts; runs in the exec worker.
+ * One exec of a session: a view of the session's jail.  Runs in the exec worker.
  *
  * The view has the session's plan, layers, limits and handles.  Where a run has init, it has the
  * reaper: link, init_pid and init_pidfd are the reaper's.  Its cgroup is the exec's own.  It has no
@@ -130,14 +130,6 @@ static bool end(struct jail *view, const struct ended *ended, bool has_ended_its
 	return state == EXEC_LEFT || state == EXEC_EMPTY;
 }
 
-/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
-static void send_denials(const struct jail *view, const struct outcome *out)
-{
-	const struct jail_io *io = &view->run.io;
-	for (size_t i = 0; io->denied && i < out->network.ndenied; i++)
-		io->denied(io->context, &(struct jail_denied){ .packet = &out->network.denied[i] });
-}
-
 static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 {
 	const struct session_shared *shared = view->exec->session->shared;
@@ -149,7 +141,10 @@ static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
 	if (session_packets_read(row_of(view), out, err) < 0)
 		return -err->code;
-	send_denials(view, out);
+	/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
+	const struct jail_io *io = &view->run.io;
+	for (size_t i = 0; io->denied && i < out->network.ndenied; i++)
+		io->denied(io->context, &(struct jail_denied){ .packet = &out->network.denied[i] });
 	return session_denied_read(row_of(view), out, err);
 }
 

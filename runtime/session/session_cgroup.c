@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cgroups of a session below its jail's.  Acts.
+ * The cgroups of a session below its jail's.
  *
  *	cejail-ID            the limits of the session; no process
  *	cejail-ID/init       init

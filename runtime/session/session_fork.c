@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of a fork of the keeper.  Acts. */
+/* The descriptors of a fork of the keeper. */
 #include "runtime/session/session.h"
 
 #include <assert.h>

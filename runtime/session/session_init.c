@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_init - pid 1 of a session, and the reapers.  Acts.
+ * session_init - pid 1 of a session, and the reapers.
  *
  *	keeper                     init
  *	STEP_SESSION ------------> ignore SIGCHLD, try a Landlock domain
@@ -138,20 +138,14 @@ static void fork_reaper(struct jail *j, int link_fd, int door_fd)
 	step_abort(&link, &err);
 }
 
-/* Init waits for none of its children: reapers, and orphans of a reaper that was killed. */
-static int ignore_children(struct cj_error *err)
-{
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
-	if (sigaction(SIGCHLD, &ignore, NULL) < 0)
-		return cj_fail(err, errno, "ignore the ends of children");
-	return 0;
-}
-
 int session_init_serve(struct jail *j, struct cj_error *err)
 {
 	const struct serving serving = { .isolation = open_domain(j) };
-	if (ignore_children(err) < 0 ||
-	    step_tell(&j->link, STEP_SERVING, &serving, sizeof(serving), NULL, 0, err) < 0)
+	/* Init waits for none of its children: reapers, and orphans of a reaper that was killed. */
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	if (sigaction(SIGCHLD, &ignore, NULL) < 0)
+		return cj_fail(err, errno, "ignore the ends of children");
+	if (step_tell(&j->link, STEP_SERVING, &serving, sizeof(serving), NULL, 0, err) < 0)
 		return -err->code;
 	for (;;) {
 		auto_step_msg struct step_msg msg = { 0 };

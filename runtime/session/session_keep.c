@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's loop.  Acts.
+ * The keeper's loop.
  *
  * One thread, one poll(2).  The caller's descriptors wait in the same call.  The loop uses no epoll
  * and no timers, for the reason that supervise/supervisor.c names.
@@ -268,13 +268,6 @@ static enum session_end on_init(struct session *s, struct cj_error *err)
 	return take_init_error(s, err);
 }
 
-static enum session_end on_network(struct session *s, struct cj_error *err)
-{
-	int rc = network_serve(s->jail->network, err);
-	publish_network(s);
-	return rc < 0 ? SESSION_FAILED : SESSION_LIVES;
-}
-
 /* All that asks for the network until it is there goes on together. */
 static void advance_network(struct session *s)
 {
@@ -304,8 +297,10 @@ static enum session_end handle(struct session *s, struct cj_error *err)
 		end = on_init(s, err);
 	if (end == SESSION_LIVES && fds[SOURCE_SYSCALLS].revents != 0)
 		filter_watch_answer(s->jail->watch, &name);
-	if (end == SESSION_LIVES && fds[SOURCE_NETWORK].revents != 0)
-		end = on_network(s, err);
+	if (end == SESSION_LIVES && fds[SOURCE_NETWORK].revents != 0) {
+		end = network_serve(s->jail->network, err) < 0 ? SESSION_FAILED : SESSION_LIVES;
+		publish_network(s);
+	}
 	if (end != SESSION_LIVES)
 		return end;
 	if (fds[SOURCE_PACKETS].revents != 0)
@@ -354,22 +349,15 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 
 /* --- status ---------------------------------------------------------------------------------- */
 
-static unsigned count_execs(const struct session *s)
-{
-	unsigned count = 0;
-	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
-		count += session_slot_has_exec(&s->slots[i]);
-	return count;
-}
-
 void session_status(struct session *s, struct session_status *out)
 {
 	*out = (struct session_status){
-		.execs = count_execs(s),
 		.isolation = s->isolation,
 		.network = atomic_load(&s->shared->network),
 		.denied_is_complete = true,
 	};
+	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
+		out->execs += session_slot_has_exec(&s->slots[i]);
 	if (s->jail->watch)
 		out->denied =
 		    filter_watch_denied(s->jail->watch, &out->ndenied, &out->denied_is_complete);

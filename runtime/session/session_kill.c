@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of an exec's processes.  Acts. */
+/* The end of an exec's processes. */
 #include "runtime/session/session_state.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory limit and the usage of a whole session.  Acts. */
+/* The memory limit and the usage of a whole session. */
 #include "runtime/session/session_state.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The execs of a session, as their keeper has them: reserved, running, ended, killed.  Acts.
+ * The execs of a session, as their keeper has them: reserved, running, ended, killed.
  *
  * While an exec's worker lives, only the worker reads the reaper's link.  After that the keeper
  * does.  Nothing here waits.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file operation's job and its answer, as text and back.  Pure. */
+/* A file operation's job and its answer, as text and back. */
 #include "runtime/service/keeper/file_job.h"
 
 #include <assert.h>

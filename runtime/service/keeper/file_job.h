@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file_job - one operation on files in a session's jail: the body of a JOB_FILE, and its answer.
- * Pure.
  *
  *	get     {"bytes":N}; then the bytes as lines {"type":"bytes","base64":"..."}, and
  *	        {"type":"end"}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper of a session.  Acts.
+ * The keeper of a session.
  *
  * Theory of operation
  *
@@ -371,12 +371,6 @@ static void end_child(struct keeper *k, struct child *c)
 		k->status_ms = clock_earlier(k->status_ms, clock_ms() + KEEPER_SETTLE_MS);
 }
 
-static void kill_children(struct keeper *k)
-{
-	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		cj_end_child(&k->children[i].pidfd);
-}
-
 /* --- signals to a program ----------------------------------------------------------- */
 
 static void deliver_signals(struct keeper *k, struct child *c)
@@ -549,7 +543,8 @@ static void serve(struct keeper *k)
 		wait_round(k);
 		handle(k);
 	}
-	kill_children(k);
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
+		cj_end_child(&k->children[i].pidfd);
 	end_session(k);
 }
 

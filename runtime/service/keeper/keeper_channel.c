@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages between the server and the keeper of a session.  Acts.
+ * The messages between the server and the keeper of a session.
  *
  * A message to the keeper is a struct wire, sent by one sendmsg(2) over the stream socket.  It is
  * far smaller than the socket's buffer, so it is sent whole or not at all.  recvmsg(2) never reads

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_channel - what the server and the keeper of a session send each other.  Acts.
+ * keeper_channel - what the server and the keeper of a session send each other.
  *
  * A keeper is a worker (spawner_ask(), not TIER_INTERPRETER) that received a job of the kind
  * JOB_SESSION.  To the keeper, over its socket after the job: messages of one size, some with

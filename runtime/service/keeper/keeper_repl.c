@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next cell of a session and its interpreter.  Acts. */
+/* The next cell of a session and its interpreter. */
 #include "runtime/service/keeper/keeper_repl.h"
 
 #include <limits.h>
@@ -66,15 +66,10 @@ static void refuse_waiting(struct keeper_repl *r, const char *why)
 	r->signals = 0;
 }
 
-static bool is_cancelled(const struct keeper_request *request)
-{
-	return fd_await(request->control_fd, 0, 0);
-}
-
 /* The code of a cell that nobody waits for any more does not run. */
 static void drop_cancelled(struct keeper_repl *r)
 {
-	if (r->is_waiting && is_cancelled(&r->waiting))
+	if (r->is_waiting && fd_await(r->waiting.control_fd, 0, 0))
 		refuse_waiting(r, "the cell was cancelled before it began");
 }
 
@@ -264,14 +259,6 @@ static int begin(struct work *w, struct ahead *a, struct cj_error *err)
 	return keeper_repl_create(w, a->session, &a->repl, err);
 }
 
-static int tell_once(const struct work *w, bool *is_told, struct cj_error *err)
-{
-	if (*is_told)
-		return 0;
-	*is_told = true;
-	return ready_tell(w->sock_fd, false, NULL, err);
-}
-
 static int timeout_ms(const struct ahead *a)
 {
 	uint64_t now_ms = clock_ms(), at_ms = keeper_repl_at_ms(a->repl);
@@ -324,8 +311,9 @@ static int wait_for_job(struct work *w, int signal_fd, struct ahead *a, struct c
 			return lose_jail(w, a, err);
 		if (is_asked) /* a job that is cancelled at once is still read */
 			return has_job(w);
-		if (rc > 0 && tell_once(w, &is_told, err) < 0)
+		if (rc > 0 && !is_told && ready_tell(w->sock_fd, false, NULL, err) < 0)
 			return -err->code;
+		is_told |= rc > 0;
 		rc = wait_round(w, signal_fd, a, err);
 		if (rc < 0)
 			return lose_jail(w, a, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals to a program of a session.  Acts. */
+/* Signals to a program of a session. */
 #include "runtime/service/keeper/keeper_signals.h"
 
 #include <errno.h>

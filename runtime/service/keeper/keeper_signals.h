@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_signals - signals to a program of a session, until they can be delivered.  Acts.
+ * keeper_signals - signals to a program of a session, until they can be delivered.
  *
  * A program that has not been executed can't get any.  What an interpreter gets before it begins
  * the code of a cell, or after it, has no effect on the cell, or ends the interpreter.  So signals

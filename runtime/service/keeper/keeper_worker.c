@@ -374,14 +374,6 @@ static int answer(struct file_work *f, const struct cj_error *early, struct cj_e
 	return rc;
 }
 
-/* The change of credentials has cleared the request to die with the keeper. */
-static int step_down(const struct file_work *f, struct cj_error *err)
-{
-	if (session_files_become(f->jail, err) < 0)
-		return -err->code;
-	return child_die_with_parent(-1, err);
-}
-
 void keeper_worker_file(const struct keeper_worker_order *order)
 {
 	struct file_work f = {
@@ -395,8 +387,8 @@ void keeper_worker_file(const struct keeper_worker_order *order)
 	struct cj_error early = { 0 }, ignored = { 0 }; /* the server sees the socket end */
 
 	/* Nothing here is worth waiting for at the end of the session. */
-	if (child_unblock_signals(&early) == 0)
-		(void)!step_down(&f, &early);
+	if (child_unblock_signals(&early) == 0 && session_files_become(f.jail, &early) == 0)
+		(void)!child_die_with_parent(-1, &early); /* new credentials have cleared that */
 	(void)alarm(LIFE_S);
 	if (!work_await_job(&f.work, order->signal_fd))
 		return;
@@ -426,37 +418,27 @@ static struct work make_work(const struct keeper_worker_order *order)
 	return w;
 }
 
-/* The cell had not begun, or the interpreter waits for the next one. */
-static bool is_kept(const struct work *w)
-{
-	return !w->driver.cell.outcome.number || w->driver.cell.has_ended;
-}
-
-static int check_cell(const struct work *w, struct cj_error *err)
-{
-	if (w->stdin_fd < 0)
-		return 0;
-	(void)!cj_reject(err, "a cell can't have open_stdin: its stdin is in the request");
-	return cj_stage(err, "options");
-}
-
 bool keeper_worker_cell(const struct keeper_worker_order *order)
 {
 	struct work w = make_work(order);
 	struct cj_error early = { 0 }, err = { 0 };
 
 	w.interpreter = order->interpreter;
-	if (order->early)
+	if (order->early) {
 		early = *order->early;
-	else
-		(void)!check_cell(&w, &early);
+	} else if (w.stdin_fd >= 0) {
+		(void)!cj_reject(&early,
+				 "a cell can't have open_stdin: its stdin is in the request");
+		cj_stage(&early, "options");
+	}
 	/* An interpreter that has ended is the result of the job, which comes in any case. */
 	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
 		return true;
 	if (early.code == 0)
 		w.driver.jail = session_interpreter_jail(order->interpreter);
 	work_serve(&w, &early);
-	return is_kept(&w);
+	/* The cell had not begun, or the interpreter waits for the next one. */
+	return !w.driver.cell.outcome.number || w.driver.cell.has_ended;
 }
 
 void keeper_worker_exec(const struct keeper_worker_order *order)

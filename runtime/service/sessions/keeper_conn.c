@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions from their request to their end.  Acts. */
+/* Sessions from their request to their end. */
 #include "runtime/service/sessions/keeper_conn.h"
 
 #include <stdio.h>

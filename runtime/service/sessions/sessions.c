@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of sessions.  Pure. */
+/* The table of sessions. */
 #include "runtime/service/sessions/sessions.h"
 
 #include <assert.h>
@@ -154,11 +154,6 @@ enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 		   : API_OK;
 }
 
-static uint64_t default_lease(const struct sessions *s, const struct sessions_request *o)
-{
-	return least(o->renew_on_use ? s->limits.idle_ms : SESSION_LEASE_MS, s->limits.lease_ms);
-}
-
 struct session_entry *sessions_add(struct sessions *s, const struct sessions_request *o)
 {
 	struct session_entry *e = calloc(1, sizeof(*e));
@@ -173,7 +168,10 @@ struct session_entry *sessions_add(struct sessions *s, const struct sessions_req
 	e->account = o->account;
 	e->memory_bytes = o->memory_bytes;
 	e->renew_on_use = o->renew_on_use;
-	e->lease_ms = o->lease_ms ? o->lease_ms : default_lease(s, o);
+	e->lease_ms = o->lease_ms;
+	if (e->lease_ms == 0)
+		e->lease_ms = least(o->renew_on_use ? s->limits.idle_ms : SESSION_LEASE_MS,
+				    s->limits.lease_ms);
 	e->idle_ms = o->idle_ms ? o->idle_ms : s->limits.idle_ms;
 	e->created_ms = o->epoch_ms;
 	e->lease_until_ms = o->now_ms + e->lease_ms;

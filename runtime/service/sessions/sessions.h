@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sessions - the table of sessions and of their execs: states, leases, ceilings, kept results.
- * Pure: time is an argument.  keeper_conn.h acts on it.
+ * No system calls: time is an argument.  keeper_conn.h acts on it.
  *
  * A session only moves forward through its states.  It counts for its caller, and reserves memory
  * (reservation.h), until it has ended: then nothing of its jail is left.  The last ended sessions

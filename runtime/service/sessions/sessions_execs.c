@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The execs of sessions: their workers, their standard input, callers that wait.  Acts. */
+/* The execs of sessions: their workers, their standard input, callers that wait. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,11 +310,6 @@ void keeper_conn_tick_execs(struct keeper_conn *k, uint64_t now_ms, int *wait_ms
 
 /* --- an exec ------------------------------------------------------------------------ */
 
-static enum keeper_worker worker_of(const struct exec_entry *x)
-{
-	return x->is_cell ? KEEPER_WORKER_CELL : KEEPER_WORKER_EXEC;
-}
-
 /* Behind the request for its worker, so that the keeper holds them until the program runs. */
 static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
 {
@@ -338,7 +333,9 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 
 	if (!keeper_conn_is_live(k))
 		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
-	if (keeper_send_worker(&k->conn->worker, worker_of(acts->exec), acts->exec->id, &worker,
+	const enum keeper_worker kind = acts->exec->is_cell ? KEEPER_WORKER_CELL
+							    : KEEPER_WORKER_EXEC;
+	if (keeper_send_worker(&k->conn->worker, kind, acts->exec->id, &worker,
 			       has_stdin ? &stdin_fd : NULL, err) < 0)
 		return -err->code;
 	if (send_held_signals(acts, err) < 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON of sessions and execs.  Pure. */
+/* The JSON of sessions and execs. */
 #include "runtime/service/sessions/sessions.h"
 
 #include <stdlib.h>
@@ -24,22 +24,6 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 
 /* --- a session -------------------------------------------------------------- */
 
-static void put_end(struct json_writer *w, const struct session_entry *e)
-{
-	json_member_text(w, "reason", session_ends[e->reason].name);
-	json_member_text(w, "message", e->message);
-	if (e->state == ENTRY_ENDED)
-		put_time(w, "ended_at", e->ended_ms);
-}
-
-static void put_times(struct json_writer *w, const struct session_entry *e,
-		      const struct sessions_now *now)
-{
-	put_until(w, "lease_until", e->lease_until_ms, now);
-	if (e->unfinished == 0)
-		put_until(w, "idle_until", e->idle_until_ms, now);
-}
-
 static void put_usage(struct json_writer *w, const struct session_entry *e)
 {
 	json_put_key(w, "usage");
@@ -60,11 +44,17 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 	json_member_text(w, "profile", e->profile);
 	json_member_text(w, "context", e->is_repl ? "repl" : "none");
 	json_member_text(w, "state", entry_state_names[e->state]);
-	if (e->state >= ENTRY_ENDING)
-		put_end(w, e);
+	if (e->state >= ENTRY_ENDING) {
+		json_member_text(w, "reason", session_ends[e->reason].name);
+		json_member_text(w, "message", e->message);
+	}
+	if (e->state == ENTRY_ENDED)
+		put_time(w, "ended_at", e->ended_ms);
 	put_time(w, "created_at", e->created_ms);
 	if (e->state <= ENTRY_LIVE)
-		put_times(w, e, now);
+		put_until(w, "lease_until", e->lease_until_ms, now);
+	if (e->state <= ENTRY_LIVE && e->unfinished == 0)
+		put_until(w, "idle_until", e->idle_until_ms, now);
 	json_member_u64(w, "lease_ms", e->lease_ms);
 	json_member_u64(w, "idle_ms", e->idle_ms);
 	json_member_u64(w, "memory_limit_bytes", e->memory_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and moves files of a jail in which programs run.  Acts. */
+/* Writes and moves files of a jail in which programs run. */
 #include "runtime/session/files/session_change.h"
 
 #include <errno.h>

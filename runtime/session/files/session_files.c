@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at, reads and lists files of a jail in which programs run.  Acts. */
+/* Looks at, reads and lists files of a jail in which programs run. */
 #include "runtime/session/files/session_files.h"
 
 #include <dirent.h>

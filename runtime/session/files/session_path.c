@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens paths of a jail in which programs run.  Acts. */
+/* Opens paths of a jail in which programs run. */
 #include "runtime/session/files/session_path.h"
 
 #include <errno.h>
@@ -20,12 +20,6 @@
 
 #define MAKE_TRIES 16 /* of a directory that programs remove as fast as it is made */
 
-/* A socket of the host is no file. */
-static bool is_place(const struct bind_spec *bind)
-{
-	return bind->kind != BIND_SOCKET;
-}
-
 /* Is it below a top?  *out_is_top: it is one. */
 static bool find_top(const struct jail *j, const char *path, bool *out_is_top)
 {
@@ -38,7 +32,8 @@ static bool find_top(const struct jail *j, const char *path, bool *out_is_top)
 	}
 	for (size_t i = 0; i < j->root.nbinds; i++) {
 		const struct bind_spec *bind = &j->root.binds[i];
-		is_below |= is_place(bind) && paths_is_below(path, bind->target);
+		/* a socket of the host is no file */
+		is_below |= bind->kind != BIND_SOCKET && paths_is_below(path, bind->target);
 		*out_is_top |= strcmp(path, bind->target) == 0;
 	}
 	return is_below;

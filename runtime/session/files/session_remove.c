@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removes a file or a tree of a jail in which programs run.  Acts.
+ * Removes a file or a tree of a jail in which programs run.
  *
  * A tree may be as deep as its file system has inodes.  So there is no recursion and no path: the
  * directories inside a subdirectory are moved up to the top of the tree first, and then the

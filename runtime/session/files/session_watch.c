@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches a directory of a jail in which programs run.  Acts. */
+/* Watches a directory of a jail in which programs run. */
 #include "runtime/session/files/session_watch.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of a session's interpreter, from untrusted bytes to a struct cell_outcome.  Pure. */
+/* The frames of a session's interpreter, from untrusted bytes to a struct cell_outcome. */
 #include "runtime/session/repl/repl_channel.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repl_channel - what the worker of a cell and a session's interpreter send each other.  Pure.
+ * repl_channel - what the worker of a cell and a session's interpreter send each other.
  *
  * A stream of frames in both directions: one byte for the kind, four bytes for the size of the data
  * (little endian), the data.  To the interpreter, for one cell:

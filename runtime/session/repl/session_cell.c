@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channel of an interpreter while one cell runs.  Acts. */
+/* The channel of an interpreter while one cell runs. */
 #include "runtime/session/repl/session_cell.h"
 
 #include <errno.h>

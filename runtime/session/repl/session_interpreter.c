@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter of a session, in the keeper and in the workers of its cells.  Acts. */
+/* The interpreter of a session, in the keeper and in the workers of its cells. */
 #include "runtime/session/repl/session_interpreter.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: asks the service, prints. */
 #include "runtime/front/cli/session/session_call.h"
 
 #include <stdio.h>

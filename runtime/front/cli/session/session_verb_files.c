@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail session put`, `get`, `ls` and the other verbs of files.  Acts: reads and writes files
- * here with the caller's permissions.
+ * `cejail session put`, `get`, `ls` and the other verbs of files.
  *
  * Names in the answers of the service come from programs in the jail.  They are printed, but no
  * file here gets such a name.

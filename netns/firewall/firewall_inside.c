@@ -46,7 +46,8 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_verdict(b, "output", NFT_JUMP, "filter");
 
 	/* Packets that the gateway could not route are rejected here.  The gateway's ICMP error
-	 * would arrive while connect(2) locks the socket, and then TCP only retries, for minutes. */
+	 * would arrive while connect(2) locks the socket, and then TCP only retries, for
+	 * minutes. */
 	nft_rule_begin(b, "output");
 	nft_load_meta(b, NFT_META_NFPROTO, NFT_REG32_00);
 	nft_match_set(b, FIREWALL_UNREACHABLE);

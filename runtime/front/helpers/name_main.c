@@ -6,8 +6,8 @@
 #include "netns/address/name_lookup.h"
 #include "runtime/base/files/libexec.h"
 
-#define LIFE_SECONDS                                                                               \
-	120 /* resolv.conf(5): three servers, two attempts, 5 s each; and other sources */
+/* resolv.conf(5): three servers, two attempts, 5 s each; and other sources. */
+#define LIFE_SECONDS 120
 
 static struct ip found[NAME_ADDRESSES_MAX];
 

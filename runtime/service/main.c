@@ -22,7 +22,7 @@
 #include "runtime/service/keeper/keeper.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/server.h"
-#include "runtime/service/worker/worker.h"
+#include "runtime/service/worker/work.h"
 #include "runtime/service/worker/zygote_keeper.h"
 
 #define SERVE_FAILED 125 /* as for every failure of cejail itself */

@@ -14,7 +14,7 @@
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/service/operations/slog.h"
 #include "runtime/service/keeper/keeper.h"
-#include "runtime/service/worker/worker.h"
+#include "runtime/service/worker/work.h"
 #include "runtime/service/worker/zygote_keeper.h"
 
 #define MCP_FAILED 125 /* as for every failure of cejail itself */

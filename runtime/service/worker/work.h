@@ -19,6 +19,7 @@
 #include "runtime/run/request/request.h"
 #include "runtime/run/run_driver.h"
 #include "runtime/service/worker/job.h"
+#include "runtime/service/worker/spawner.h"
 
 struct work {
 	const char *profile;
@@ -81,3 +82,19 @@ void work_hide_host(const struct work *w, struct cj_error *e);
 
 /* Sends the summary and the result of w->outcome. */
 int work_deliver(struct work *w, struct cj_error *err);
+
+/* --- worker.c: the supervisor of one jail --------------------------------------------- */
+
+/* What a worker does with a JOB_SESSION, and with TIER_REPL before its job: keeper_main(). */
+struct worker_context {
+	void (*keep_session)(struct work *w, int signal_fd, const struct cj_error *early);
+};
+
+/*
+ * worker_main - prepare the jail, wait for the job, run it, send the result and exit.
+ *
+ * Each worker serves exactly one request; only if that request is a session, the worker becomes its
+ * keeper.  As struct worker_life says; the context is a struct worker_context, or NULL: there are
+ * no sessions then.
+ */
+__attribute__((noreturn)) void worker_main(void *context, const struct worker_order *order);

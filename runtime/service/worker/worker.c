@@ -9,7 +9,7 @@
  * The jail has its own name for its record and cgroup, because the run's id may be used again as
  * soon as its result is sent.
  */
-#include "runtime/service/worker/worker.h"
+#include "runtime/service/worker/work.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/request/request.h"
-#include "runtime/service/worker/work.h"
 #include "runtime/session/session.h"
 
 struct waiting {

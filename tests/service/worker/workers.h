@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/service/worker/spawner.h"
-#include "runtime/service/worker/worker.h"
+#include "runtime/service/worker/work.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/json/json_template.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/text/mcp_prose.h"
 
 /* The Makefile makes an object of the file. */
 extern const char tools_start[] __asm__("_binary_runtime_run_mcp_tools_json_start");
@@ -87,41 +87,32 @@ static bool is_limited(uint64_t value)
 
 /* --- the values that tools.json names --------------------------------------------- */
 
-enum value_kind { VALUE_NONE, VALUE_TEXT, VALUE_TRUE, VALUE_FALSE, VALUE_MILLI, VALUE_PROFILES };
-
-struct value {
-	const char *name;
-	enum value_kind kind;
-	const char *text;
-	uint64_t milli;
-};
 #define VALUES_MAX    32
 #define SIZE_MAX_TEXT 32
 
 struct values {
 	const struct mcp_tool *tool;
-	struct value items[VALUES_MAX];
+	struct json_value items[VALUES_MAX];
 	size_t count;
 	char time[SIZE_MAX_TEXT], cpus[SIZE_MAX_TEXT], memory[SIZE_MAX_TEXT], disk[SIZE_MAX_TEXT],
 	    output[SIZE_MAX_TEXT], max_memory[SIZE_MAX_TEXT];
 };
 
-static void add(struct values *v, const char *name, enum value_kind kind, const char *text,
-		uint64_t milli)
+static void add(struct values *v, struct json_value value)
 {
 	assert(v->count < VALUES_MAX);
-	v->items[v->count++] = (struct value){ name, kind, text, milli };
+	v->items[v->count++] = value;
 }
 
 /* NULL: the tool has no such value. */
 static void add_text(struct values *v, const char *name, const char *text)
 {
-	add(v, name, text ? VALUE_TEXT : VALUE_NONE, text, 0);
+	add(v, (struct json_value){ name, text ? JSON_VALUE_TEXT : JSON_VALUE_NONE, .text = text });
 }
 
 static void add_bool(struct values *v, const char *name, bool is_true)
 {
-	add(v, name, is_true ? VALUE_TRUE : VALUE_FALSE, NULL, 0);
+	add(v, (struct json_value){ name, JSON_VALUE_BOOL, .number = is_true });
 }
 
 static const char *size_text(uint64_t bytes, char out[static SIZE_MAX_TEXT])
@@ -152,9 +143,10 @@ static void add_limits(struct values *v)
 	bool keeps_less = is_limited(l->output_bytes) && l->output_bytes < text_max;
 	add_text(v, "output", size_text(keeps_less ? l->output_bytes : text_max, v->output));
 	add_text(v, "max_memory", size_text(most.memory_bytes, v->max_memory));
-	add(v, "max_seconds", is_limited(most.wall_ms) ? VALUE_MILLI : VALUE_NONE, NULL,
-	    most.wall_ms);
-	add(v, "image_max", VALUE_MILLI, NULL, MCP_IMAGE_MAX * UINT64_C(1000));
+	add(v, (struct json_value){ "max_seconds",
+				    is_limited(most.wall_ms) ? JSON_VALUE_MILLI : JSON_VALUE_NONE,
+				    .number = most.wall_ms });
+	add(v, (struct json_value){ "image_max", JSON_VALUE_U64, .number = MCP_IMAGE_MAX });
 }
 
 static void add_network(struct values *v)
@@ -173,7 +165,7 @@ static void add_network(struct values *v)
 	add_bool(v, "is_open", t->has_network || t->reaches_host);
 }
 
-static void find_values(struct values *v, const struct mcp_tool *t)
+static void find_values(struct values *v, const struct mcp_tool *t, enum mcp_era era)
 {
 	v->tool = t;
 	v->count = 0;
@@ -184,156 +176,21 @@ static void find_values(struct values *v, const struct mcp_tool *t)
 	add_text(v, "owner", t->kind == MCP_TOOL_RUN ? "this tool" : "the profile");
 	add_bool(v, "has_sessions", t->has_sessions);
 	add_bool(v, "stores_files", t->stores_files);
-	add(v, "profiles", VALUE_PROFILES, NULL, 0);
+	add_bool(v, "has_titles", era != MCP_ERA_OLD);
+	add(v, (struct json_value){ "profiles", JSON_VALUE_TEXTS,
+				    .texts = t->nruns > 0 ? &t->runs[0].profile : NULL,
+				    .stride = sizeof(t->runs[0]), .count = t->nruns });
 	add_limits(v);
 	add_network(v);
-}
-
-/* Every name in tools.json is one of ours: the unit tests write all tools. */
-static const struct value *find_value(const struct values *v, const char *name, size_t size)
-{
-	for (size_t i = 0; i < v->count; i++)
-		if (strlen(v->items[i].name) == size && memcmp(v->items[i].name, name, size) == 0)
-			return &v->items[i];
-	assert(!"a value that the tools do not have");
-	return NULL;
-}
-
-/* Of an object with "if": whether the tool has that value. */
-static bool holds(const struct values *v, const struct json_node *node)
-{
-	const char *name = json_get_text(node, "if");
-	const struct value *value = name ? find_value(v, name, strlen(name)) : NULL;
-
-	return !name || (value->kind != VALUE_NONE && value->kind != VALUE_FALSE);
-}
-
-/* The value that is the whole of a string, as in "{max_seconds}"; NULL: it is another text. */
-static const struct value *whole_value(const struct values *v, const struct json_node *node)
-{
-	size_t size = node->type == JSON_STRING ? strcspn(node->text, "}") : 0;
-
-	if (size < 2 || node->text[0] != '{' || node->text[size] != '}' || node->text[size + 1])
-		return NULL;
-	return find_value(v, node->text + 1, size - 1);
-}
-
-/* --- writing --------------------------------------------------------------------- */
-
-static void say(struct mcp_prose *p, const struct values *v, const char *text)
-{
-	while (*text) {
-		size_t plain = strcspn(text, "{");
-		mcp_say(p, "%.*s", (int)plain, text);
-		text += plain;
-		if (*text) {
-			size_t size = strcspn(++text, "}");
-			mcp_say(p, "%s", find_value(v, text, size)->text);
-			text += size + 1;
-		}
-	}
-}
-
-/* A text, or the parts of one. */
-static void put_description(struct json_writer *w, const struct values *v,
-			    const struct json_node *node)
-{
-	struct mcp_prose p = { .size = 0 };
-
-	if (node->type == JSON_STRING)
-		say(&p, v, node->text);
-	for (const struct json_node *part = node->child; part; part = part->next) {
-		if (part->type == JSON_STRING)
-			say(&p, v, part->text);
-		else if (holds(v, part))
-			say(&p, v, json_get_text(part, "say"));
-	}
-	json_put_string(w, p.text);
-}
-
-static void put_value(struct json_writer *w, const struct values *v, const struct value *value)
-{
-	switch (value->kind) {
-	case VALUE_TRUE:
-	case VALUE_FALSE:
-		json_put_bool(w, value->kind == VALUE_TRUE);
-		break;
-	case VALUE_MILLI:
-		json_put_milli(w, value->milli);
-		break;
-	case VALUE_PROFILES:
-		json_open_array(w);
-		for (size_t i = 0; i < v->tool->nruns; i++)
-			json_put_string(w, v->tool->runs[i].profile);
-		json_close_array(w);
-		break;
-	case VALUE_NONE:
-	case VALUE_TEXT:
-		json_put_string(w, value->text);
-		break;
-	}
-}
-
-/* What walks through tools.json. */
-struct template
-{
-	struct json_writer *w;
-	struct values values;
-	const struct json_node *groups;
-	enum mcp_era era;
-};
-
-static void put_members(struct template *t, const struct json_node *object, unsigned depth);
-
-/* tools.json nests less than JSON_DEPTH_MAX levels, and no group uses itself. */
-static void put_member(struct template *t, const struct json_node *node, unsigned depth)
-{
-	const struct value *value = whole_value(&t->values, node);
-
-	if (strncmp(node->key, "use ", 4) == 0) {
-		put_members(t, json_get(t->groups, node->key + 4), depth);
-		return;
-	}
-	if (!holds(&t->values, node) || (value && value->kind == VALUE_NONE))
-		return;
-	if (depth == 0 && t->era == MCP_ERA_OLD &&
-	    (strcmp(node->key, "title") == 0 || strcmp(node->key, "outputSchema") == 0))
-		return;
-	const struct json_node *then = json_get_typed(node, "then", JSON_OBJECT);
-	json_put_key(t->w, node->key);
-	if (value) {
-		put_value(t->w, &t->values, value);
-	} else if (node->type == JSON_OBJECT) {
-		json_open_object(t->w);
-		put_members(t, then ? then : node, depth + 1);
-		json_close_object(t->w);
-	} else if (strcmp(node->key, "description") == 0 || strcmp(node->key, "title") == 0) {
-		put_description(t->w, &t->values, node);
-	} else {
-		json_put_node(t->w, node);
-	}
-}
-
-static void put_members(struct template *t, const struct json_node *object, unsigned depth)
-{
-	for (const struct json_node *m = object->child; m; m = m->next)
-		put_member(t, m, depth);
 }
 
 int mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era,
 		 struct cj_error *err)
 {
-	auto_arena struct arena a = { 0 };
-	struct template t = { .w = w, .era = era };
-	const struct json_node *root = NULL;
+	struct values values;
 
-	if (json_parse("tools.json", tools_start, (size_t)(tools_end - tools_start), &a, &root,
-		       err) < 0)
-		return -err->code;
-	t.groups = json_get(root, "groups");
-	find_values(&t.values, tool);
-	json_open_object(w);
-	put_members(&t, json_get(root, kind_names[tool->kind]), 0);
-	json_close_object(w);
-	return 0;
+	find_values(&values, tool, era);
+	const struct json_template template = { "tools.json", tools_start, tools_end, values.items,
+						values.count };
+	return json_template_write(w, &template, kind_names[tool->kind], err);
 }

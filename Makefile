@@ -56,6 +56,7 @@ FILTER  := $(OUT)/gen/default_filter.o
 PAGE    := $(OUT)/gen/report_page.o
 OPENAPI := $(OUT)/gen/openapi.o
 MCPTOOL := $(OUT)/gen/mcp_tools.o
+OCISHOW := $(OUT)/gen/oci_show.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
@@ -89,7 +90,7 @@ say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
 all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
-$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL)
+$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW)
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -104,11 +105,11 @@ $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
-# The bytes of a file; runtime/front/cli/report_verb.c and runtime/run/mcp/mcp_tool.c name where they
-# begin and end.
+# The bytes of a file; report_verb.c, mcp_tool.c and oci_show.c name where they begin and end.
 $(PAGE): runtime/front/cli/report.html
 $(MCPTOOL): runtime/run/mcp/tools.json
-$(PAGE) $(MCPTOOL):
+$(OCISHOW): runtime/container/oci_show.json
+$(PAGE) $(MCPTOOL) $(OCISHOW):
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
 

@@ -7,7 +7,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/container/call/oci_log.h"
-#include "runtime/container/config/oci_features.h"
+#include "runtime/container/config/oci_config.h"
 #include "runtime/container/container/container.h"
 #include "runtime/container/create/container_create.h"
 #include "runtime/container/exec/exec.h"

@@ -12,6 +12,9 @@
 #include "runtime/container/config/oci_linux.h"
 #include "runtime/container/config/oci_process.h"
 
+#define OCI_VERSION_MIN "1.0.0"
+#define OCI_VERSION_MAX "1.3.0"
+
 struct oci_mount {
 	const char *destination;               /* absolute */
 	const char *type, *source;             /* NULL: not given */

@@ -289,12 +289,16 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 	return 0;
 }
 
-const char *mount_options_name(size_t index)
+_Static_assert(LENGTH(rows) <= MOUNT_OPTIONS_MAX, "callers have room for every name");
+
+size_t mount_options_names(const char *out[static MOUNT_OPTIONS_MAX])
 {
+	size_t count = 0;
+
 	for (size_t i = 0; i < LENGTH(rows); i++)
-		if (rows[i].action != REFUSED && index-- == 0)
-			return rows[i].name;
-	return NULL;
+		if (rows[i].action != REFUSED)
+			out[count++] = rows[i].name;
+	return count;
 }
 
 bool mount_options_is_data(const char *key)
@@ -310,10 +314,8 @@ bool mount_options_is_data(const char *key)
 
 const char *mount_options_nearest(const char *key)
 {
-	const char *names[LENGTH(rows) + LENGTH(data_names) + 1] = { NULL };
-	size_t count = 0;
-	while ((names[count] = mount_options_name(count)) != NULL)
-		count++;
+	const char *names[MOUNT_OPTIONS_MAX + LENGTH(data_names) + 1] = { NULL };
+	size_t count = mount_options_names(names);
 	memcpy(names + count, data_names, sizeof(data_names));
 	return text_nearest(key, names);
 }

@@ -31,8 +31,9 @@ struct mount_options {
 int mount_options_parse(const struct strings *options, struct arena *a, struct mount_options *out,
 			struct cj_error *err);
 
-/* The name of option number `index`, for `features`; NULL: there are no more. */
-const char *mount_options_name(size_t index);
+/* The names of all options that are accepted, for `features`.  Returns how many. */
+#define MOUNT_OPTIONS_MAX 128
+size_t mount_options_names(const char *out[static MOUNT_OPTIONS_MAX]);
 
 /* True for an option of file systems that a bind ignores; not for "nosuid=1". */
 bool mount_options_is_data(const char *key);

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/container/config/oci_features.h"
+#include "runtime/container/config/oci_config.h"
 
 static const char *const names[] = { "creating", "created", "running", "paused", "stopped" };
 _Static_assert(sizeof(names) / sizeof(names[0]) == STATE_STATUS_COUNT, "a name for each status");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_spec, oci_features: what they write is what the reader takes and what the runtime can do. */
-#include "runtime/container/config/oci_spec.h"
+/* oci_show: what spec and features write is what the reader takes and what the runtime can do. */
+#include "runtime/container/oci_show.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +14,8 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/container/config/oci_config.h"
-#include "runtime/container/config/oci_features.h"
 
-static void take_spec(const struct oci_spec_caller *caller, struct arena *a, struct oci_config *out)
+static void take_spec(const struct oci_show_caller *caller, struct arena *a, struct oci_config *out)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	struct cj_error err = { 0 };
@@ -24,7 +23,7 @@ static void take_spec(const struct oci_spec_caller *caller, struct arena *a, str
 	size_t size = 0;
 
 	assert_non_null(w);
-	oci_spec_write(w, caller);
+	assert_int_equal(oci_show_write(w, "spec", caller, &err), 0);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	text = arena_strndup(a, text, size); /* the configuration points into it */
 	assert_non_null(text);
@@ -38,7 +37,7 @@ static void the_template_is_a_configuration(void **state)
 	struct oci_config config;
 	(void)state;
 
-	take_spec(&(struct oci_spec_caller){ 0 }, &a, &config);
+	take_spec(&(struct oci_show_caller){ 0 }, &a, &config);
 	assert_string_equal(config.root_path, "rootfs");
 	assert_string_equal(config.process.args.items[0], "sh");
 	assert_true(config.process.no_new_privileges && config.root_is_readonly);
@@ -57,7 +56,7 @@ static void the_rootless_template_maps_the_caller_to_root(void **state)
 	struct oci_config config;
 	(void)state;
 
-	take_spec(&(struct oci_spec_caller){ true, 1000, 100 }, &a, &config);
+	take_spec(&(struct oci_show_caller){ true, 1000, 100 }, &a, &config);
 	assert_true(config.on_linux.namespaces[OCI_NS_USER].is_wanted);
 	assert_true(config.on_linux.uid_maps.count == 1 &&
 		    config.on_linux.uid_maps.items[0].host_id == 1000 &&
@@ -66,21 +65,28 @@ static void the_rootless_template_maps_the_caller_to_root(void **state)
 	assert_int_equal(config.on_linux.resources.ndevices, 0);
 }
 
+static const struct json_node *take_features(struct arena *a)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	assert_non_null(w);
+	assert_int_equal(oci_show_write(w, "features", &(struct oci_show_caller){ 0 }, &err), 0);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_int_equal(json_parse("features", text, size, a, &root, &err), 0);
+	return root;
+}
+
 static void features_have_what_containerd_reads(void **state)
 {
 	auto_arena struct arena a = { 0 };
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct json_node *root = NULL, *on_linux, *node;
-	struct cj_error err = { 0 };
-	const char *text = NULL;
+	const struct json_node *root = take_features(&a), *on_linux, *node;
 	bool has_rro = false, enabled = false;
-	size_t size = 0;
 	(void)state;
 
-	assert_non_null(w);
-	oci_features_write(w);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_int_equal(json_parse("features", text, size, &a, &root, &err), 0);
 	assert_string_equal(json_get_text(root, "ociVersionMin"), "1.0.0");
 	assert_string_equal(json_get_text(root, "ociVersionMax"), "1.3.0");
 	assert_string_equal(json_get_text(json_get(root, "annotations"), "io.cejail.version"),
@@ -104,13 +110,16 @@ static void features_have_what_containerd_reads(void **state)
 
 static void features_name_every_capability(void **state)
 {
+	auto_arena struct arena a = { 0 };
+	const struct json_node *on_linux = json_get(take_features(&a), "linux");
+	const struct json_node *written = json_get(on_linux, "capabilities")->child;
 	cap_value_t cap = 0;
 	(void)state;
 
-	for (; oci_features_capabilities[cap]; cap++) {
+	for (; written; written = written->next, cap++) {
 		char *name = cap_to_name(cap);
 		assert_non_null(name);
-		assert_int_equal(strcasecmp(name, oci_features_capabilities[cap]), 0);
+		assert_int_equal(strcasecmp(name, written->text), 0);
 		(void)cap_free(name);
 	}
 	assert_int_equal(cap, CAP_LAST_CAP + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unpacker gives up.  Acts. */
-#include "runtime/front/image/image_confine.h"
+/* What the unpacker gives up. */
+#include "runtime/front/image/image_parts.h"
 
 #include <linux/audit.h>
 #include <linux/capability.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's side of an import.  Acts. */
-#include "runtime/front/image/image_import.h"
+/* The store's side of imports and removals. */
+#include "runtime/front/image/image_parts.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,13 +18,12 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/image/image_confine.h"
-#include "runtime/front/image/image_job.h"
-#include "runtime/front/image/image_remove.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define WORK      "tmp/import"
 
+/* The last bound of an import: a slow machine reads, hashes and writes 4 MiB in a second many times
+ * over, and an archive is read three times at most. */
 #define CPU_BASE_S         600 /* a million entries */
 #define CPU_BYTES_A_SECOND (4u << 20)
 
@@ -70,16 +70,114 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 	return 0;
 }
 
-/* --- the child --------------------------------------------------------------------------- */
+/* --- removal ----------------------------------------------------------------------------- */
 
-/*
- * The last bound of an import: a slow machine reads, hashes and writes 4 MiB in a second many times
- * over, and an archive is read three times at most.
- */
-static uint64_t cpu_seconds(uint64_t bytes_max)
+/* A layer's tree, and tmp/WORK/LAYER above it. */
+#define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
+
+static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_error *err);
+
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
+static int remove_content(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
 {
-	return CPU_BASE_S + bytes_max / CPU_BYTES_A_SECOND;
+	auto_dir DIR *dir = fd_open_dir(dir_fd, name);
+	if (!dir)
+		return cj_fail(err, errno, "open '%s' to remove it", name);
+	if (depth >= DEPTH_MAX)
+		return cj_fail(err, ELOOP, "remove '%s'", name);
+	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (remove_any(dirfd(dir), e->d_name, depth + 1, err) < 0)
+			return -err->code;
+	}
+	return 0;
 }
+
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
+static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
+{
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return cj_fail(err, errno, "remove '%s'", name);
+	if (remove_content(dir_fd, name, depth, err) < 0)
+		return -err->code;
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? cj_fail(err, errno, "remove '%s'", name)
+							: 0;
+}
+
+int image_remove_tree(int dir_fd, const char *name, struct cj_error *err)
+{
+	return remove_any(dir_fd, name, 0, err);
+}
+
+/* The layers of all records.  One that can't be read is an error: its layers are not known. */
+static int list_used(const struct image_store *store, struct arena *a, struct strings *out,
+		     struct cj_error *err)
+{
+	struct strings names;
+	if (image_store_list(store, a, &names, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < names.count; i++) {
+		struct image_record r;
+		if (image_store_read(store, names.items[i], a, &r, err) < 0)
+			return -err->code;
+		for (size_t k = 0; k < r.layers.count; k++)
+			if (strings_add(out, a, r.layers.items[k]) < 0)
+				return cj_fail(err, ENOMEM, "list the layers");
+	}
+	return 0;
+}
+
+/* Moves the layer into tmp/ before its first file goes, unless a jail uses it.  So a directory in
+ * layers/ is always complete, whenever cejail is killed. */
+static int retire(const struct image_store *store, int layers_fd, const char *name, size_t *kept,
+		  struct cj_error *err)
+{
+	char to[sizeof("tmp/") + NAME_MAX];
+	auto_fd int claimed_fd = -1;
+	if (image_use_claim(layers_fd, name, &claimed_fd, err) < 0)
+		return -err->code;
+	if (claimed_fd < 0) {
+		++*kept;
+		return 0;
+	}
+	(void)snprintf(to, sizeof(to), "tmp/%s", name);
+	if (renameat(layers_fd, name, store->fd, to) < 0)
+		return cj_fail(err, errno, "remove the layer '%s'", name);
+	return 0;
+}
+
+static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
+			 struct cj_error *err)
+{
+	auto_dir DIR *dir = fd_open_dir(store->fd, "layers");
+	if (!dir)
+		return cj_fail(err, errno, "open '%s/layers'", store->path);
+	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+		if (!image_is_sha256(e->d_name) || strings_has(used, e->d_name))
+			continue;
+		if (retire(store, dirfd(dir), e->d_name, kept, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+/* Empties tmp/, and removes each layer that is in no record.  A layer that a jail uses stays:
+ * *out_kept counts these.  Must not run without the store's lock. */
+static int remove_unused(const struct image_store *store, size_t *out_kept, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct strings used = { 0 };
+	*out_kept = 0;
+	if (list_used(store, &a, &used, err) < 0 || remove_content(store->fd, "tmp", 0, err) < 0 ||
+	    retire_unused(store, &used, out_kept, err) < 0)
+		return -err->code;
+	return remove_content(store->fd, "tmp", 0, err);
+}
+
+/* --- the child --------------------------------------------------------------------------- */
 
 /* Gives up everything but the descriptors of the job, whose numbers change. */
 static int confine(struct image_job *job, int link_fd, struct cj_error *err)
@@ -97,7 +195,7 @@ static int confine(struct image_job *job, int link_fd, struct cj_error *err)
 		.layers_fd = job->layers_fd,
 		.source_fd = job->source_is_dir ? job->source_fd : -1,
 		.file_bytes = job->bytes_max,
-		.cpu_s = cpu_seconds(job->bytes_max),
+		.cpu_s = CPU_BASE_S + job->bytes_max / CPU_BYTES_A_SECOND,
 	};
 	return image_confine(&c, err);
 }
@@ -106,7 +204,7 @@ static _Noreturn void child_main(const struct image_job *asked, int link_fd)
 {
 	struct image_answer end = { .is_end = 1 };
 	struct image_job job = *asked;
-	(void)umask(0); /* image_tree.h sets the permissions */
+	(void)umask(0); /* image_unpack.c sets the permissions */
 	if (confine(&job, link_fd, &end.err) == 0)
 		(void)image_job_run(&job, &end.err);
 	_exit(sys_write(job.answer_fd, &end, sizeof(end)) == sizeof(end) ? 0 : 1);
@@ -197,7 +295,7 @@ static int publish_layer(const struct image_store *store, int work_fd, const cha
 	if (fstatat(work_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return cj_reject_as(err, EPROTO, "the unpacker left no layer '%s'", name);
 	auto_fd int fd = openat(work_fd, name, DIRECTORY);
-	/* a jail of root sees the root as any user: image_tree.h */
+	/* a jail of root sees the root as any user: struct image_tree */
 	if (fd < 0 || fchmod(fd, 0755) < 0 || renameat(work_fd, name, store->fd, to) < 0)
 		return cj_fail(err, errno, "keep the layer '%s'", name);
 	++*added;
@@ -292,12 +390,12 @@ int image_import(const struct image_import *what, struct arena *a, struct image_
 	size_t kept; /* by jails; their image is gone */
 
 	if (record_name(what->name, unused, err) < 0 || make_store(&store, err) < 0 ||
-	    lock_store(&store, err) < 0 || image_remove_unused(&store, &kept, err) < 0 ||
+	    lock_store(&store, err) < 0 || remove_unused(&store, &kept, err) < 0 ||
 	    check_absent(&store, what->name, err) < 0)
 		return -err->code;
 	int rc = unpack_and_publish(&store, what, a, out_record, out_added, err);
 	/* after a failure layers that got their names have no image */
-	if (image_remove_unused(&store, &kept, &cleanup) < 0)
+	if (remove_unused(&store, &kept, &cleanup) < 0)
 		log_warning("%s", cleanup.msg);
 	return rc;
 }
@@ -319,7 +417,7 @@ int image_import_undo(const char *name, struct cj_error *err)
 		return errno == ENOENT
 			   ? cj_reject_as(err, ENOENT, "there is no installed image '%s'", name)
 			   : cj_fail(err, errno, "remove '%s/%s'", store.path, file);
-	if (image_remove_unused(&store, &kept, err) < 0)
+	if (remove_unused(&store, &kept, err) < 0)
 		return -err->code;
 	if (kept > 0)
 		log_note(

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One import, as the process that unpacks sees it.  Acts. */
-#include "runtime/front/image/image_job.h"
+/* One import, as the process that unpacks sees it. */
+#include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_store.h"
 #include "rootfs/image/image_manifest.h"
+#include "rootfs/image/image_passwd.h"
+#include "rootfs/image/image_store.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/image/image_source.h"
-#include "runtime/front/image/image_unpack.h"
-#include "runtime/front/image/image_user.h"
+
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* A layer as the source has it. */
 struct layer {
@@ -289,8 +290,7 @@ static int unpack_layer(struct job *j, const struct layer *l, char out_hex[stati
 	int work_fd = j->asked->work_fd;
 	if (mkdirat(work_fd, temporary, 0755) < 0)
 		return cj_fail(err, errno, "create a directory for the layer");
-	auto_fd int fd =
-	    openat(work_fd, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd int fd = openat(work_fd, temporary, DIRECTORY);
 	if (fd < 0)
 		return cj_fail(err, errno, "open the layer's directory");
 	if (unpack_into(j, l, fd, out_hex, err) < 0)
@@ -364,13 +364,53 @@ static int fill_command(struct job *j, struct cj_error *err)
 	return 0;
 }
 
+enum found { FOUND_HERE, FOUND_NOWHERE, FOUND_MAYBE_BELOW };
+
+/* Follows no link.  As overlayfs looks it up: whiteouts and opaque directories end the search. */
+static enum found look_in(int layer_fd, int *out_fd)
+{
+	struct stat st;
+	char value;
+	auto_fd int etc_fd = openat(layer_fd, "etc", DIRECTORY);
+	if (etc_fd < 0)
+		return errno == ENOENT ? FOUND_MAYBE_BELOW : FOUND_NOWHERE;
+	if (fstatat(etc_fd, "passwd", &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (S_ISREG(st.st_mode))
+			*out_fd = openat(etc_fd, "passwd", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		return *out_fd >= 0 ? FOUND_HERE : FOUND_NOWHERE;
+	}
+	return fgetxattr(etc_fd, IMAGE_TREE_OPAQUE, &value, 1) == 1 ? FOUND_NOWHERE
+								    : FOUND_MAYBE_BELOW;
+}
+
+/* /etc/passwd of the layers together, the top first; -1: the image has none. */
+static int open_passwd(const struct job *j)
+{
+	const struct strings *names = &j->record.layers;
+	for (size_t i = 0; i < names->count; i++) {
+		int passwd_fd = -1;
+		auto_fd int layer_fd = openat(j->asked->work_fd, names->items[i], DIRECTORY);
+		if (layer_fd < 0) /* it was in the store already */
+			layer_fd = openat(j->asked->layers_fd, names->items[i], DIRECTORY);
+		if (layer_fd < 0)
+			return -1;
+		if (look_in(layer_fd, &passwd_fd) != FOUND_MAYBE_BELOW)
+			return passwd_fd;
+	}
+	return -1;
+}
+
 static int find_user(struct job *j, struct cj_error *err)
 {
-	const struct image_user_dirs dirs = { .layers_fd = j->asked->layers_fd,
-					      .work_fd = j->asked->work_fd,
-					      .names = &j->record.layers };
+	const char *user = j->config.user;
+	auto_fd int fd = user[0] ? open_passwd(j) : -1;
+	char *text = NULL;
+	size_t size;
 	uint32_t uid;
-	if (image_user_find(&dirs, j->config.user, &uid, err) < 0)
+	if (fd >= 0 &&
+	    fd_read_all(fd, IMAGE_PASSWD_MAX, &j->arena, &text, &size, "/etc/passwd", err) < 0)
+		return cj_wrap(err, "the image");
+	if (image_passwd_find(user, text, &uid, err) < 0)
 		return -err->code;
 	j->record.uid = uid;
 	return 0;
@@ -440,12 +480,9 @@ int image_job_run(const struct image_job *asked, struct cj_error *err)
 					   .on_read = asked->has_reports ? report : NULL,
 					   .context = j };
 	j->source.staged_fd = -1;
-	int rc = read_source(j, err);
-	if (rc == 0)
-		rc = unpack_all(j, err);
-	if (rc == 0)
-		rc = fill_record(j, err);
+	bool is_done = read_source(j, err) == 0 && unpack_all(j, err) == 0 &&
+		       fill_record(j, err) == 0;
 	image_source_close(&j->source);
 	arena_fini(&j->arena);
-	return rc;
+	return is_done ? 0 : -err->code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is imported, and the files in it.  Acts. */
-#include "runtime/front/image/image_source.h"
+/* What is imported, and the files in it. */
+#include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/image/image_unpack.h"
 
 #define OCI_MARK    "oci-layout"
 #define DOCKER_MARK "manifest.json"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives, read once and hashed on the way.  Acts. */
-#include "runtime/front/image/image_stream.h"
+/* Archives, read once and hashed on the way. */
+#include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,15 +40,27 @@ static int no_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read the archive");
 }
 
+static int reject_more(const struct image_budget *budget, struct cj_error *err)
+{
+	char most[32];
+	text_format_size(budget->bytes_max, most, sizeof(most));
+	int rc = cj_reject_as(err, EFBIG, "the image has more than %s", most);
+	cj_hint(err, "allow more with --max-size");
+	return rc;
+}
+
+int image_budget_take(struct image_budget *budget, uint64_t bytes, struct cj_error *err)
+{
+	if (bytes > budget->bytes_max - budget->unpacked_bytes)
+		return reject_more(budget, err);
+	budget->unpacked_bytes += bytes;
+	return 0;
+}
+
 static int fail_archive(const struct image_stream *s, struct archive *a, struct cj_error *err)
 {
-	if (s->is_over_budget) {
-		char most[32];
-		text_format_size(s->budget->bytes_max, most, sizeof(most));
-		int rc = cj_reject_as(err, EFBIG, "the image has more than %s", most);
-		cj_hint(err, "allow more with --max-size");
-		return rc;
-	}
+	if (s->is_over_budget)
+		return reject_more(s->budget, err);
 	const char *text = archive_error_string(a);
 	int code = archive_errno(a);
 	if (code == ENOMEM)

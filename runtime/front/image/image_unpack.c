@@ -1,15 +1,268 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of a stream into a layer's directory.  Acts. */
-#include "runtime/front/image/image_unpack.h"
+/* The files of a layer beneath its directory, and the entries of a stream that become these. */
+#include "runtime/front/image/image_parts.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "rootfs/image/image_store.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/front/image/image_tree.h"
+
+#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
+
+void image_tree_fini(struct image_tree *t)
+{
+	cj_free(&t->last_path);
+	cj_close(&t->last_fd);
+}
+
+mode_t image_tree_mode(mode_t mode, bool is_dir)
+{
+	mode_t owner = (mode >> 6 & 7) | (is_dir ? 7 : 4); /* the store's owner must reach it */
+	mode_t others = owner & 5;
+	return owner << 6 | others << 3 | others;
+}
+
+/* --- directories -------------------------------------------------------------------- */
+
+static int open_beneath(const struct image_tree *t, const char *path, int flags)
+{
+	return sys_openat2(t->root_fd, path[0] ? path : ".", flags | O_DIRECTORY, 0, BENEATH);
+}
+
+static int reject_parent(int code, const char *path, struct cj_error *err)
+{
+	if (code == ELOOP)
+		return cj_reject(err, "it lies behind a symbolic link: '%s'", path);
+	if (code == ENOTDIR)
+		return cj_reject(err, "it lies below a file: '%s'", path);
+	return cj_fail(err, code, "open its directory '%s'", path);
+}
+
+/* Creates what is missing, from the top.  Each component was checked: it is not "..". */
+static int make_parents(struct image_tree *t, const char *path, struct cj_error *err)
+{
+	char part[PATH_MAX];
+	for (const char *end = path; *end;) {
+		end += strcspn(end + 1, "/") + 1;
+		size_t size = (size_t)(end - path);
+		memcpy(part, path, size);
+		part[size] = '\0';
+
+		auto_fd int fd = open_beneath(t, part, O_PATH);
+		if (fd >= 0)
+			continue;
+		if (errno != ENOENT)
+			return reject_parent(errno, part, err);
+		char *slash = strrchr(part, '/');
+		if (slash)
+			*slash = '\0';
+		auto_fd int parent_fd = open_beneath(t, slash ? part : "", O_PATH);
+		if (parent_fd < 0 || mkdirat(parent_fd, slash ? slash + 1 : part, 0755) < 0)
+			return cj_fail(err, errno, "create its directory '%s'", path);
+		t->made++;
+	}
+	return 0;
+}
+
+int image_tree_enter(struct image_tree *t, const char *path, struct cj_error *err)
+{
+	if (t->last_path && strcmp(t->last_path, path) == 0)
+		return t->last_fd;
+
+	image_tree_fini(t);
+	int fd = open_beneath(t, path, O_PATH);
+	if (fd < 0 && errno == ENOENT) {
+		if (make_parents(t, path, err) < 0)
+			return -err->code;
+		fd = open_beneath(t, path, O_PATH);
+	}
+	if (fd < 0)
+		return reject_parent(errno, path, err);
+	t->last_fd = fd;
+	t->last_path = strdup(path);
+	return t->last_path ? fd : cj_fail(err, ENOMEM, "open its directory '%s'", path);
+}
+
+/* --- what is there already ------------------------------------------------------------ */
+
+static bool is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
+
+/* The later of two entries with one name counts, except that a directory keeps its files. */
+static int remove_old(struct image_tree *t, int dir_fd, const char *name, struct cj_error *err)
+{
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno == EISDIR && unlinkat(dir_fd, name, AT_REMOVEDIR) == 0) {
+		image_tree_fini(t); /* it may be that one */
+		return 0;
+	}
+	if (errno == ENOTEMPTY)
+		return cj_reject(err, "it would replace a directory that is not empty");
+	return cj_fail(err, errno, "replace an earlier entry");
+}
+
+/* The parent, with the name free in it: remove_old() may have closed the descriptor. */
+static int enter_free(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+{
+	int dir_fd = image_tree_enter(t, f->dir, err);
+	if (dir_fd < 0 || remove_old(t, dir_fd, f->name, err) < 0)
+		return -err->code;
+	return image_tree_enter(t, f->dir, err);
+}
+
+/* --- files ----------------------------------------------------------------------------- */
+
+static int set_times(int fd, const char *name, int flags, struct timespec mtime)
+{
+	const struct timespec times[] = { mtime, mtime };
+	return name ? utimensat(fd, name, times, flags) : futimens(fd, times);
+}
+
+static int make_opaque(int dir_fd, struct cj_error *err)
+{
+	if (fsetxattr(dir_fd, IMAGE_TREE_OPAQUE, "y", 1, 0) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "mark the directory as opaque");
+	if (rc == -EOPNOTSUPP)
+		cj_hint(err, "the file system of the store has no user.* attributes: xattr(7)");
+	return rc;
+}
+
+int image_tree_make_dir(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+{
+	int parent_fd = image_tree_enter(t, f->dir, err);
+	bool was_hidden = false;
+	if (parent_fd < 0)
+		return parent_fd;
+	if (mkdirat(parent_fd, f->name, 0700) < 0) {
+		struct stat st;
+		if (errno != EEXIST || fstatat(parent_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return cj_fail(err, errno, "create the directory");
+		was_hidden = is_whiteout(&st);
+		if (!S_ISDIR(st.st_mode) &&
+		    (unlinkat(parent_fd, f->name, 0) < 0 || mkdirat(parent_fd, f->name, 0700) < 0))
+			return cj_fail(err, errno, "replace an earlier entry");
+	}
+	auto_fd int fd =
+	    openat(parent_fd, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, image_tree_mode(f->mode, true)) < 0)
+		return cj_fail(err, errno, "set the directory's permissions");
+	return was_hidden ? make_opaque(fd, err) : 0;
+}
+
+int image_tree_make_file(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+{
+	int dir_fd = enter_free(t, f, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	int fd =
+	    openat(dir_fd, f->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? cj_fail(err, errno, "create the file") : fd;
+}
+
+int image_tree_finish_file(int fd, const struct image_file *f, struct cj_error *err)
+{
+	if (fchmod(fd, image_tree_mode(f->mode, false)) < 0 || set_times(fd, NULL, 0, f->mtime) < 0)
+		return cj_fail(err, errno, "set the file's permissions and time");
+	return 0;
+}
+
+int image_tree_make_link(struct image_tree *t, const struct image_file *f, const char *target,
+			 struct cj_error *err)
+{
+	int dir_fd = enter_free(t, f, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	if (symlinkat(target, dir_fd, f->name) < 0 ||
+	    set_times(dir_fd, f->name, AT_SYMLINK_NOFOLLOW, f->mtime) < 0)
+		return cj_fail(err, errno, "create the symbolic link");
+	return 0;
+}
+
+int image_tree_make_hard_link(struct image_tree *t, const struct image_file *f,
+			      const char *target_dir, const char *target_name, struct cj_error *err)
+{
+	struct stat st;
+	if (strcmp(f->dir, target_dir) == 0 && strcmp(f->name, target_name) == 0)
+		return cj_reject(err, "it is a hard link to itself");
+	auto_fd int target_fd = open_beneath(t, target_dir, O_PATH);
+	if (target_fd < 0) {
+		(void)!reject_parent(errno, target_dir, err);
+		return cj_wrap(err, "hard link to '%s/%s'", target_dir, target_name);
+	}
+	if (fstatat(target_fd, target_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "find '%s/%s' in this layer, to which it is a hard link",
+			       target_dir, target_name);
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return cj_reject(err, "it is a hard link to '%s/%s', which is no file", target_dir,
+				 target_name);
+	int dir_fd = enter_free(t, f, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	if (linkat(target_fd, target_name, dir_fd, f->name, 0) < 0)
+		return cj_fail(err, errno, "create the hard link to '%s/%s'", target_dir,
+			       target_name);
+	return 0;
+}
+
+/* --- whiteouts --------------------------------------------------------------------------- */
+
+int image_tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *err)
+{
+	if (dir[0] == '\0')
+		return cj_reject(err,
+				 "a layer that hides all of the layers below is not supported");
+	if (image_tree_enter(t, dir, err) < 0)
+		return -err->code;
+	auto_fd int fd = open_beneath(t, dir, O_RDONLY);
+	return fd < 0 ? reject_parent(errno, dir, err) : make_opaque(fd, err);
+}
+
+/* A file of this layer hides what is below anyway; of a directory nothing below is to be seen. */
+static int hide_below(int dir_fd, const char *name, struct cj_error *err)
+{
+	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return make_opaque(fd, err);
+	return errno == ENOTDIR || errno == ELOOP ? 0 : cj_fail(err, errno, "open what it hides");
+}
+
+int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+{
+	int dir_fd = image_tree_enter(t, f->dir, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	if (mknodat(dir_fd, f->name, S_IFCHR, makedev(0, 0)) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return hide_below(dir_fd, f->name, err);
+	return cj_fail(err, errno, "create the whiteout");
+}
+
+int image_tree_set_time(struct image_tree *t, const char *path, struct timespec mtime,
+			struct cj_error *err)
+{
+	auto_fd int fd = open_beneath(t, path, O_RDONLY);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return 0; /* a later entry replaced it */
+	if (fd < 0 || set_times(fd, NULL, 0, mtime) < 0)
+		return cj_fail(err, errno, "set the time of the directory '%s'", path);
+	return 0;
+}
+
+/* --- entries ----------------------------------------------------------------------------- */
 
 /* The time of a directory: set when all is in place. */
 struct dir_time {
@@ -32,22 +285,7 @@ static void unpacker_fini(struct unpacker *u)
 	arena_fini(&u->arena);
 }
 
-/* --- limits -------------------------------------------------------------------------- */
-
-int image_budget_take(struct image_budget *budget, uint64_t bytes, struct cj_error *err)
-{
-	if (bytes <= budget->bytes_max - budget->unpacked_bytes) {
-		budget->unpacked_bytes += bytes;
-		return 0;
-	}
-	char most[32];
-	text_format_size(budget->bytes_max, most, sizeof(most));
-	int rc = cj_reject_as(err, EFBIG, "the image has more than %s", most);
-	cj_hint(err, "allow more with --max-size");
-	return rc;
-}
-
-int image_budget_count(struct image_budget *budget, uint64_t entries, struct cj_error *err)
+static int count_entries(struct image_budget *budget, uint64_t entries, struct cj_error *err)
 {
 	budget->entries += entries;
 	if (budget->entries <= IMAGE_ENTRIES_MAX)
@@ -215,19 +453,11 @@ static int unpack_entry(struct unpacker *u, struct archive_entry *e, struct cj_e
 		return cj_reject(err, "an entry has a name that can't be read");
 
 	uint64_t made = u->tree.made;
-	if (image_budget_count(u->budget, 1, err) < 0)
+	if (count_entries(u->budget, 1, err) < 0)
 		return -err->code;
 	if (image_path_clean(name, path, err) < 0 || unpack_at(u, path, e, err) < 0)
 		return cj_wrap(err, "entry '%.200s'", name);
-	return image_budget_count(u->budget, u->tree.made - made, err);
-}
-
-static int set_dir_times(struct unpacker *u, struct cj_error *err)
-{
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < u->ntimes; i++)
-		rc = image_tree_set_time(&u->tree, u->times[i].path, u->times[i].mtime, err);
-	return rc;
+	return count_entries(u->budget, u->tree.made - made, err);
 }
 
 int image_unpack(struct image_stream *stream, int root_fd, struct image_budget *budget,
@@ -243,5 +473,7 @@ int image_unpack(struct image_stream *stream, int root_fd, struct image_budget *
 	while ((rc = image_stream_next(stream, &entry, err)) > 0)
 		if (unpack_entry(&u, entry, err) < 0)
 			return -err->code;
-	return rc < 0 ? rc : set_dir_times(&u, err);
+	for (size_t i = 0; rc == 0 && i < u.ntimes; i++)
+		rc = image_tree_set_time(&u.tree, u.times[i].path, u.times[i].mtime, err);
+	return rc;
 }

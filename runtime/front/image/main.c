@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cejail-image: `cejail image import|list|rm`.  A program of its own, because of libarchive.
- *
- * Acts through image_import.h; prints to the standard streams.
  */
+#include "runtime/front/image/image_parts.h"
+
 #include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,8 +20,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/front/image/image_import.h"
-#include "runtime/front/image/image_job.h"
 #include "runtime/run/options/option_syntax.h"
 
 #define FAILED      125

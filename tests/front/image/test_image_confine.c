@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the unpacker can still do, tried by a child. */
-#include "runtime/front/image/image_confine.h"
+#include "runtime/front/image/image_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/image/image_remove.h"
 #include "runtime/kernel/process/landlock.h"
 #include "tests/forked.h"
 

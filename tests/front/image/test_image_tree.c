@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a layer: hostile names, replaced entries, whiteouts. */
-#include "runtime/front/image/image_tree.h"
+#include "runtime/front/image/image_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/image/image_remove.h"
 
 static char top[32];
 static struct image_tree tree;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of runs as results of tools.  Pure. */
+/* Results of runs as results of tools. */
 #include "runtime/run/mcp/mcp_answer.h"
 
 #include <inttypes.h>
@@ -10,9 +10,7 @@
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/text/mcp_prose.h"
-#include "runtime/run/mcp/text/mcp_sentence.h"
-#include "runtime/run/mcp/text/mcp_uri.h"
+#include "runtime/run/mcp/mcp_text.h"
 #include "runtime/jail/outcome.h"
 
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
@@ -415,13 +413,13 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
 	struct mcp_prose message = { .size = 0 };
 
-	mcp_sentence_say(&message, result, a->tool);
+	mcp_say_result(&message, result, a->tool);
 	json_open_object(w);
 	json_member_text(w, "message", message.text);
 	put_end(w, result);
 	put_stream(w, a, "stdout");
 	put_stream(w, a, "stderr");
-	json_member_bool(w, "truncated", mcp_sentence_is_truncated(result, a->tool));
+	json_member_bool(w, "truncated", mcp_text_is_truncated(result, a->tool));
 	if (returned && returned->type != JSON_NULL) {
 		json_put_key(w, "value");
 		json_put_node(w, returned);
@@ -436,7 +434,7 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	json_close_object(w);
 }
 
-static void put_text(struct json_writer *w, const char *text)
+void mcp_answer_put_text(struct json_writer *w, const char *text)
 {
 	json_open_object(w);
 	json_member_text(w, "type", "text");
@@ -456,7 +454,7 @@ static void put_facts_as_text(struct json_writer *w, const struct mcp_answer *a)
 		put_facts(facts, a);
 	if (!facts || json_writer_take(facts, &text, &size, &err) < 0)
 		text = "no memory for the answer";
-	put_text(w, text);
+	mcp_answer_put_text(w, text);
 }
 
 void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
@@ -485,7 +483,7 @@ void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum
 	mcp_begin_result(w, id, era);
 	json_put_key(w, "content");
 	json_open_array(w);
-	put_text(w, text);
+	mcp_answer_put_text(w, text);
 	json_close_array(w);
 	json_member_bool(w, "isError", true);
 	mcp_end(w);

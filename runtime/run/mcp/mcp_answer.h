@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_answer - the result of a run becomes the result of tools/call.  Pure.
+ * mcp_answer - the result of a run, or a reply about a session, becomes the result of tools/call.
  *
  * The answer has the same facts as an object and as text, and the files of the program: images as
  * images, small files as resources, stored files as links.  The program chose names and bytes of
@@ -25,6 +25,9 @@ struct mcp_answer {
 /* The whole message. */
 void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer);
 
+/* A block of the open "content". */
+void mcp_answer_put_text(struct json_writer *w, const char *text);
+
 /* The answer to a call that did not run: `text` says what to change. */
 void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
 			    const char *text);
@@ -34,3 +37,16 @@ bool mcp_answer_is_for_user(const char *warning);
 
 /* "file:///..." of an absolute path and a relative one below it; malloc'ed; NULL: no memory. */
 char *mcp_answer_file_uri(const char *directory, const char *path);
+
+/* The service's reply about a session becomes the result of tools/call. */
+struct mcp_session_answer {
+	struct mcp_id id; /* of the request */
+	enum mcp_era era;
+	enum mcp_tool_kind kind;    /* not that of a program */
+	const char *session, *path; /* the arguments; NULL: not given */
+	bool has_length;            /* of the part of a file */
+};
+
+/* The whole message.  Fails: the reply is not what the service should send, or too large. */
+int mcp_session_answer_put(struct json_writer *w, const struct mcp_session_answer *answer,
+			   const char *reply, size_t size, struct cj_error *err);

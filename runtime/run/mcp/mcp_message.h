@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_message - the lines of the Model Context Protocol: JSON-RPC 2.0 over stdio.  Pure.
+ * mcp_message - the lines of the Model Context Protocol: JSON-RPC 2.0 over stdio.
  *
  * A message is one line of JSON.  The protocol has two eras: up to 2025-11-25 a connection begins
  * with `initialize`; from 2026-07-28 on every request names its version in params._meta.
@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -118,3 +119,31 @@ void mcp_put_extensions(struct json_writer *w);
 
 /* "name" and "version" of this server, as the member `key`. */
 void mcp_put_implementation(struct json_writer *w, const char *key);
+
+/*
+ * mcp_progress - notifications/progress of one call.
+ *
+ * The progress is the time in ms since the call began, of its time limit; it always increases.  The
+ * message is the last line that the program wrote.
+ */
+
+#define MCP_PROGRESS_PAUSE_MS 100  /* between two notifications */
+#define MCP_PROGRESS_BEAT_MS  5000 /* the longest time without one */
+
+struct mcp_progress {
+	struct mcp_id token; /* MCP_ID_NONE: none are wanted */
+	uint64_t begun_ms, total_ms, sent_ms, last;
+};
+
+/* total_ms 0: there is no limit. */
+void mcp_progress_init(struct mcp_progress *p, const struct mcp_id *token, uint64_t total_ms,
+		       uint64_t now_ms);
+
+/* An event of the run.  True: the writer has a notification. */
+bool mcp_progress_note(struct mcp_progress *p, const char *line, size_t size, uint64_t now_ms,
+		       struct json_writer *w);
+
+/* True: nothing was sent for a long time, and the writer has a notification. */
+bool mcp_progress_beat(struct mcp_progress *p, uint64_t now_ms, struct json_writer *w);
+/* The time in ms until the next beat. */
+int mcp_progress_wait(const struct mcp_progress *p, uint64_t now_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_protocol - what a message asks for, and the answers that need no run.  Pure.
+ * mcp_protocol - what a message asks for, and the answers that need no run.
  *
  * The era is chosen for each request: with a version in params._meta it is modern; otherwise the
  * client must have sent `initialize`, which selects a legacy version for this process.  Over HTTP,
@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "runtime/run/mcp/mcp_headers.h"
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_tool.h"
 
@@ -55,3 +54,27 @@ struct mcp_asked {
 /* A line without its newline.  The writer is empty before. */
 void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, struct arena *a,
 		       struct json_writer *w, struct mcp_asked *out);
+
+/*
+ * The headers of a message over HTTP, which repeat members of its body.
+ *
+ * A proxy may decide by the headers, so they must say what the body says.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+ * NULL: the request has no such header.
+ */
+struct mcp_headers {
+	const char *version; /* MCP-Protocol-Version */
+	const char *method;  /* Mcp-Method */
+	const char *name;    /* Mcp-Name */
+};
+
+/*
+ * mcp_headers_check - the headers of a request of 2026-07-28.
+ *
+ * `version`: the one in its body.  Fails: a header is missing, or differs from the body.
+ */
+int mcp_headers_check(const struct mcp_headers *h, const struct mcp_message *m, const char *version,
+		      struct mcp_fault *fault);
+
+/* "a/b;q=0.1, c/d": does the value of Accept allow this media type?  NULL allows each. */
+bool mcp_headers_accept(const char *accept, const char *type);

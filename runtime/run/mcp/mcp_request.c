@@ -9,7 +9,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/text/mcp_uri.h"
+#include "runtime/run/mcp/mcp_text.h"
 
 void mcp_request_fini(struct mcp_request *r)
 {

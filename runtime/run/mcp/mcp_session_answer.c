@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions, lists and files as results of tools.  Pure. */
-#include "runtime/run/mcp/mcp_session_answer.h"
+/* Sessions, lists and files as results of tools. */
+#include "runtime/run/mcp/mcp_answer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/text/mcp_prose.h"
-#include "runtime/run/mcp/text/mcp_uri.h"
+#include "runtime/run/mcp/mcp_text.h"
 
 /* What the reply is made of. */
 struct reply {
@@ -191,10 +190,7 @@ static int put_text_block(struct json_writer *w, const struct reply *r, struct c
 	put_facts(facts, r);
 	if (json_writer_take(facts, &text, &size, err) < 0)
 		return -err->code;
-	json_open_object(w);
-	json_member_text(w, "type", "text");
-	json_member_text(w, "text", text);
-	json_close_object(w);
+	mcp_answer_put_text(w, text);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/loop.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/mcp/mcp_profiles.h"
+#include "runtime/run/mcp/mcp_tool.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"

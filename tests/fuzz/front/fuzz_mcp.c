@@ -13,11 +13,9 @@
 #include "runtime/base/scope.h"
 #include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/run/mcp/mcp_arguments.h"
-#include "runtime/run/mcp/mcp_headers.h"
-#include "runtime/run/mcp/mcp_progress.h"
+#include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/run/mcp/mcp_request.h"
-#include "runtime/run/mcp/mcp_session_answer.h"
 #include "runtime/run/request/request.h"
 #include "tests/fuzz/bytes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Headers that differ from the body are refused; what Accept allows. */
-#include "runtime/run/mcp/mcp_headers.h"
+#include "runtime/run/mcp/mcp_protocol.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

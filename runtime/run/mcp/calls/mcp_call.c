@@ -9,7 +9,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/mcp/mcp_answer.h"
-#include "runtime/run/mcp/mcp_session_answer.h"
 #include "runtime/base/loop.h"
 
 /* The answer to the request, or if that is answered, the result of the task. */

@@ -11,7 +11,7 @@
 #include "runtime/run/mcp/calls/mcp_files.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
 #include "runtime/run/mcp/calls/mcp_tasks.h"
-#include "runtime/run/mcp/mcp_progress.h"
+#include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/run/mcp/mcp_request.h"
 

@@ -1,11 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the status of a run to a sentence.  Pure. */
-#include "runtime/run/mcp/text/mcp_sentence.h"
+#include "runtime/run/mcp/mcp_text.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_message.h"
+
+void mcp_say(struct mcp_prose *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	int size = vsnprintf(p->text + p->size, sizeof(p->text) - p->size, fmt, ap);
+	va_end(ap);
+	if (size > 0)
+		p->size += (size_t)size;
+	if (p->size >= sizeof(p->text))
+		p->size = sizeof(p->text) - 1;
+}
+
+char *mcp_uri_put_path(char *to, const char *path)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~/";
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (; *path; path++) {
+		unsigned byte = (unsigned char)*path;
+		if (strchr(plain, *path)) {
+			*to++ = *path;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = hex[byte >> 4];
+		*to++ = hex[byte & 0xf];
+	}
+	return to;
+}
+
+char *mcp_uri_join(const char *before, const char *directory, const char *path)
+{
+	size_t room = strlen(before) + 3 * (strlen(directory) + strlen(path)) + 2;
+	char *uri = malloc(room), *to = uri;
+
+	if (!uri)
+		return NULL;
+	memcpy(to, before, strlen(before));
+	to = mcp_uri_put_path(to + strlen(before), directory);
+	*to++ = '/';
+	to = mcp_uri_put_path(to, path);
+	*to = '\0';
+	return uri;
+}
+
+/* --- what happened in a run ------------------------------------------------------------- */
 
 static bool has_output(const struct json_node *result, const char *name)
 {
@@ -19,7 +70,7 @@ static bool is_shortened(const struct json_node *stream, const struct mcp_tool *
 	       mcp_number(stream, "bytes") > mcp_tool_text_max(tool);
 }
 
-bool mcp_sentence_is_truncated(const struct json_node *result, const struct mcp_tool *tool)
+bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool *tool)
 {
 	return is_shortened(mcp_member(result, "stdout"), tool) ||
 	       is_shortened(mcp_member(result, "stderr"), tool);
@@ -133,8 +184,8 @@ static bool has_denials(const struct json_node *result)
 	return (calls && calls->count > 0) || (packets && packets->count > 0);
 }
 
-void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
-		      const struct mcp_tool *tool)
+void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
+		    const struct mcp_tool *tool)
 {
 	const char *status = mcp_text(result, "status");
 
@@ -162,7 +213,7 @@ void mcp_sentence_say(struct mcp_prose *s, const struct json_node *result,
 			   "import and define again what it needs");
 	if (strcmp(status, "exited") != 0 || mcp_number(result, "exit_code") != 0)
 		say_network(s, result);
-	if (mcp_sentence_is_truncated(result, tool))
+	if (mcp_text_is_truncated(result, tool))
 		mcp_say(s, "; the middle of the output is missing: %s",
 			json_get_text(result, "session")
 			    ? "write it to a file, and print the parts of the file that matter"

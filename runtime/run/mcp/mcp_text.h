@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_text - sentences for a model, and paths as parts of URIs (RFC 3986, section 3.3). */
+#pragma once
+
+#include "runtime/run/mcp/mcp_tool.h"
+
+#define MCP_PROSE_MAX 2048
+
+struct mcp_prose {
+	char text[MCP_PROSE_MAX];
+	size_t size;
+};
+
+/* Appends to the text; what has no room is cut. */
+void mcp_say(struct mcp_prose *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What happened in a run, and what a model should change.  `result`: profiles/schema/result.json. */
+void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
+		    const struct mcp_tool *tool);
+
+/* Is the middle of a stream missing in the answer? */
+bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool *tool);
+
+/* Writes at most three bytes for each of the path, and no NUL.  Returns the end. */
+char *mcp_uri_put_path(char *to, const char *path);
+/* "BEFOREdirectory/path"; malloc'ed; NULL: no memory. */
+char *mcp_uri_join(const char *before, const char *directory, const char *path);

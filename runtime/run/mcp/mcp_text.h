@@ -14,7 +14,8 @@ struct mcp_prose {
 /* Appends to the text; what has no room is cut. */
 void mcp_say(struct mcp_prose *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* What happened in a run, and what a model should change.  `result`: profiles/schema/result.json. */
+/* What happened in a run, and what a model should change.  `result` has the schema of
+ * profiles/schema/result.json. */
 void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		    const struct mcp_tool *tool);
 

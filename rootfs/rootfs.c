@@ -378,6 +378,17 @@ int rootfs_mask_proc(struct cj_error *err)
 
 /* --- after that ---------------------------------------------------------------- */
 
+size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_places)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < spec->nbinds; i++) {
+		enum bind_kind kind = spec->binds[i].kind;
+		if (kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS)
+			out_places[count++] = spec->binds[i].target;
+	}
+	return count;
+}
+
 size_t rootfs_count_overlays(const struct rootfs_spec *spec)
 {
 	size_t count = 0;

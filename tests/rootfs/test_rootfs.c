@@ -639,9 +639,26 @@ static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
 	assert_non_null(strstr(inside_result->err.hint, "'cejail doctor'"));
 }
 
+static void only_writable_binds_overlays_and_tmpfs_may_be_changed(void **state)
+{
+	(void)state;
+	static const struct bind_spec binds[] = {
+		{ BIND_READ_ONLY, "/host/usr", "/usr" }, { BIND_WRITABLE, "/host", "/bound" },
+		{ BIND_OVERLAY, "/host/a", "/over" },    { BIND_SOCKET, "/run/s", "/socket" },
+		{ BIND_TMPFS, NULL, "/empty" },
+	};
+	const struct rootfs_spec spec = { .binds = binds, .nbinds = 5 };
+	const char *places[5];
+	assert_int_equal(rootfs_list_writable(&spec, places), 3);
+	assert_string_equal(places[0], "/bound");
+	assert_string_equal(places[1], "/over");
+	assert_string_equal(places[2], "/empty");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_writable_binds_overlays_and_tmpfs_may_be_changed),
 		cmocka_unit_test(the_root_has_only_the_files_that_a_jail_needs),
 		cmocka_unit_test(etc_is_generated_and_names_the_jails_user),
 		cmocka_unit_test(etc_hosts_has_all_names_of_the_network),

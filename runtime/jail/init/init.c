@@ -160,12 +160,9 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 	auto_free const char **places = calloc(root->nbinds + 1, sizeof(*places));
 	if (!places)
 		return cj_fail(err, ENOMEM, "list the writable places");
-	struct landlock_jail jail = { .is_writable = root->writable, .places = places };
-	for (size_t i = 0; i < root->nbinds; i++) {
-		enum bind_kind kind = root->binds[i].kind;
-		if (kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS)
-			places[jail.nplaces++] = root->binds[i].target;
-	}
+	const struct landlock_jail jail = { .is_writable = root->writable,
+					    .places = places,
+					    .nplaces = rootfs_list_writable(root, places) };
 	/* The result of this call, not of another landlock_abi(): that may fail for lack of
 	 * memory. */
 	int rc =

@@ -113,8 +113,8 @@ struct rootfs_handles {
 int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *out,
 			struct cj_error *err);
 
-/* The places of the spec's binds that the program may change, besides those of every jail.  There is
- * room for `nbinds` of them; they are borrowed from the spec. */
+/* The places of the spec's binds that the program may change, besides those of every jail.  There
+ * is room for `nbinds` of them; they are borrowed from the spec. */
 size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_places);
 
 /* How many of the spec's binds are overlays. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiles/profile_dirs.h"
 #include "profiles/settings.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"

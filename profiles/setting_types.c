@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of the values in the settings table.  Pure. */
+/* Readers of the values in the settings table. */
 #include "profiles/setting_types.h"
 
 #include <limits.h>
@@ -261,73 +261,23 @@ int set_extends(struct config *c, const struct setting *s, const char *text, str
 	return 0;
 }
 
-/* The place of `text` in a table of names; false: it is none of them. */
-static bool find_name(const char *const *names, unsigned count, const char *text, unsigned *out)
+int set_choice(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	for (unsigned i = 0; i < count; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*out = i;
-			return true;
+	for (unsigned i = 0; i < s->choice_count; i++) {
+		if (strcmp(s->choices[i], text) == 0) {
+			*(unsigned *)field_of(c, s) = i; /* an enum of ours */
+			return 0;
 		}
 	}
-	return false;
-}
-
-int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
-{
-	unsigned mode;
-	if (!find_name(network_mode_names, NETWORK_MODE_COUNT, text, &mode))
-		return cj_reject(err, "'%s' is neither 'public' nor 'none'", text);
-	*(enum network_mode *)field_of(c, s) = mode;
-	return 0;
-}
-
-int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
-{
-	unsigned kind;
-	if (!find_name(uplink_names, UPLINK_COUNT, text, &kind))
-		return cj_reject(err, "'%s' is no uplink: auto, host, pasta, slirp4netns or none",
-				 text);
-	*(enum uplink_kind *)field_of(c, s) = kind;
-	return 0;
-}
-
-int set_network_start(struct config *c, const struct setting *s, const char *text,
-		      struct cj_error *err)
-{
-	unsigned start;
-	if (!find_name(network_start_names, NETWORK_START_COUNT, text, &start))
-		return cj_reject(err, "'%s' is neither 'first-use' nor 'early'", text);
-	*(enum network_start *)field_of(c, s) = start;
-	return 0;
+	return cj_reject(err, "'%s' %s", text, s->not_a_choice);
 }
 
 int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	static const char *const names[] = { "optional", "required" };
-	unsigned is_required;
-	if (!find_name(names, 2, text, &is_required))
+	bool is_required = strcmp(text, "required") == 0;
+	if (!is_required && strcmp(text, "optional") != 0)
 		return cj_reject(err, "'%s' is neither 'required' nor 'optional'", text);
-	*(bool *)field_of(c, s) = is_required == 1;
-	return 0;
-}
-
-int set_output_policy(struct config *c, const struct setting *s, const char *text,
-		      struct cj_error *err)
-{
-	unsigned policy;
-	if (!find_name(output_policy_names, OUTPUT_POLICY_COUNT, text, &policy))
-		return cj_reject(err, "'%s' is neither 'truncate' nor 'kill'", text);
-	*(enum output_policy *)field_of(c, s) = policy;
-	return 0;
-}
-
-int set_launcher(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
-{
-	unsigned launcher;
-	if (!find_name(launcher_names, LAUNCHER_COUNT, text, &launcher))
-		return cj_reject(err, "'%s' is no launcher: python, node or none", text);
-	*(enum launcher_kind *)field_of(c, s) = launcher;
+	*(bool *)field_of(c, s) = is_required;
 	return 0;
 }
 

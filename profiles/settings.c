@@ -1,20 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings and the ways to find a row.  Pure. */
+/* The table of settings, the writers of their values, and the ways to find a row. */
 #include "profiles/settings.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profiles/setting_types.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
+
+/* --- the values as JSON -------------------------------------------------------- */
+
+static const void *value_of(const struct config *c, const struct setting *s)
+{
+	return (const char *)c + s->offset;
+}
+
+/* The key without its group: "mode" of "network.mode". */
+static void put_key(struct json_writer *w, const struct setting *s)
+{
+	const char *dot = strrchr(s->key, '.');
+	json_put_key(w, dot ? dot + 1 : s->key);
+}
+
+static void put_flag(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_bool(w, *(const bool *)value_of(c, s));
+}
+
+struct unit {
+	uint64_t factor;
+	const char *suffix;
+};
+
+/* The largest unit that divides the value, so that reading it back gives the same. */
+static void put_in_units(struct json_writer *w, const struct setting *s, uint64_t value,
+			 const struct unit *units, size_t n)
+{
+	char text[32];
+	size_t i = 0;
+	while (i + 1 < n && value % units[i].factor != 0)
+		i++;
+	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value / units[i].factor,
+		       units[i].suffix);
+	put_key(w, s);
+	json_put_string(w, text);
+}
+
+static void put_size(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	static const struct unit units[] = {
+		{ 1ull << 40, "T" }, { 1ull << 30, "G" }, { 1ull << 20, "M" },
+		{ 1ull << 10, "K" }, { 1, "" },
+	};
+	put_in_units(w, s, *(const uint64_t *)value_of(c, s), units,
+		     sizeof(units) / sizeof(units[0]));
+}
+
+static void put_duration(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	static const struct unit units[] = {
+		{ 3600 * 1000, "h" },
+		{ 60 * 1000, "m" },
+		{ 1000, "s" },
+		{ 1, "ms" },
+	};
+	uint64_t ms = *(const uint64_t *)value_of(c, s);
+	if (ms > 0) /* 0: no limit, and no way to ask for it */
+		put_in_units(w, s, ms, units, sizeof(units) / sizeof(units[0]));
+}
+
+static void put_count(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_u64(w, *(const uint64_t *)value_of(c, s));
+}
+
+static void put_cpus(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_milli(w, *(const uint64_t *)value_of(c, s));
+}
+
+static void put_text(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const char *text = *(const char *const *)value_of(c, s);
+	if (!text)
+		return;
+	put_key(w, s);
+	json_put_string(w, text);
+}
+
+static void put_value_path(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const char *path = *(const char *const *)value_of(c, s);
+	put_key(w, s);
+	json_put_string(w, path ? path : VALUE_PATH_NONE);
+}
+
+static void put_choice(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, s->choices[*(const unsigned *)value_of(c, s)]);
+}
+
+static void put_audit(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, *(const bool *)value_of(c, s) ? "required" : "optional");
+}
+
+static void put_list(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const struct strings *list = value_of(c, s);
+	if (list->count == 0)
+		return;
+	put_key(w, s);
+	json_open_array(w);
+	for (size_t i = 0; i < list->count; i++)
+		json_put_string(w, list->items[i]);
+	json_close_array(w);
+}
+
+/* Profiles hold values only; a bare NAME can come from an option and means nothing here. */
+static void put_env(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const struct strings *env = value_of(c, s);
+	put_key(w, s);
+	json_open_object(w);
+	for (size_t i = 0; i < env->count; i++) {
+		const char *equals = strchr(env->items[i], '=');
+		if (!equals)
+			continue;
+		char name[ENV_NAME_LEN + 1];
+		(void)snprintf(name, sizeof(name), "%.*s", (int)(equals - env->items[i]),
+			       env->items[i]);
+		json_put_key(w, name);
+		json_put_string(w, equals + 1);
+	}
+	json_close_object(w);
+}
+
+/* --- the table ------------------------------------------------------------------ */
 
 /* A PiB: more is a slip of the pen, and sums stay far from overflow. */
 #define BYTES_MAX (1ull << 50)
 
 #define PREFIX_MIN 2 /* characters, to suggest the rest */
 
-#define AT(field)   .offset = offsetof(struct config, field)
+#define AT(field) .offset = offsetof(struct config, field)
+#define CHOICE(field, names, count, refusal)                                                       \
+	.kind = SETTING_VALUE, .parse = set_choice, .write = put_choice, .choices = (names),       \
+	.choice_count = (count), .not_a_choice = (refusal), AT(field)
 #define FLAG(field) .kind = SETTING_FLAG, .parse = set_flag, .write = put_flag, AT(field)
 #define SIZE(field)                                                                                \
 	.kind = SETTING_VALUE, .value = "SIZE", .is_number = true, .parse = set_size,              \
@@ -51,8 +192,9 @@ const struct setting settings[] = {
 	{ NULL, "file_name", 0, TEXT(file_name, set_file_name), .value = "NAME", .scope = SCOPE_RUN,
 	  .help = "name of the program's file in /box, for {file}" },
 
-	{ NULL, "warm.launcher", 0, SETTING_VALUE, "NAME", .parse = set_launcher,
-	  .write = put_launcher, AT(launcher),
+	{ NULL, "warm.launcher", 0,
+	  CHOICE(launcher, launcher_names, LAUNCHER_COUNT, "is no launcher: python, node or none"),
+	  .value = "NAME",
 	  .help = "for 'cejail serve': script that waits in an interpreter: python, node, none" },
 	{ NULL, "warm.preload", 0, LIST(preload, add_module), .value = "MODULE",
 	  .help = "modules that the started interpreter loads in advance" },
@@ -79,9 +221,10 @@ const struct setting settings[] = {
 	  .help = "limit of writable space: /box, /tmp, /dev/shm and --writable together" },
 	{ "max-output", "max_output", 0, SIZE(output_bytes), .min = 1, .max = 256u << 20,
 	  .scope = SCOPE_RUN, .help = "bytes kept of stdout and of stderr, each" },
-	{ "on-output-limit", "on_output_limit", 0, SETTING_VALUE, "truncate|kill",
-	  .parse = set_output_policy, .write = put_output_policy, AT(on_output_limit),
-	  .scope = SCOPE_RUN,
+	{ "on-output-limit", "on_output_limit", 0,
+	  CHOICE(on_output_limit, output_policy_names, OUTPUT_POLICY_COUNT,
+		 "is neither 'truncate' nor 'kill'"),
+	  .value = "truncate|kill", .scope = SCOPE_RUN,
 	  .help = "beyond --max-output: keep the beginning and the end, or end the run" },
 
 	/* input and output of the program */
@@ -128,15 +271,20 @@ const struct setting settings[] = {
 	  .help = "after the run, copy regular files from /box/out to DIR, or into the result" },
 
 	/* network, files and system calls */
-	{ "network", "network.mode", 0, SETTING_VALUE, "public|none", .parse = set_network,
-	  .write = put_network, AT(network), .scope = SCOPE_JAIL,
+	{ "network", "network.mode", 0,
+	  CHOICE(network, network_mode_names, NETWORK_MODE_COUNT, "is neither 'public' nor 'none'"),
+	  .value = "public|none", .scope = SCOPE_JAIL,
 	  .help =
 	      "public: Internet without private, local and metadata addresses; none: loopback" },
-	{ "uplink", "network.uplink", 0, SETTING_VALUE, "KIND", .parse = set_uplink,
-	  .write = put_uplink, AT(uplink), .scope = SCOPE_JAIL,
+	{ "uplink", "network.uplink", 0,
+	  CHOICE(uplink, uplink_names, UPLINK_COUNT,
+		 "is no uplink: auto, host, pasta, slirp4netns or none"),
+	  .value = "KIND", .scope = SCOPE_JAIL,
 	  .help = "how packets leave the jail: auto, host, pasta, slirp4netns, none" },
-	{ "network-start", "network.start", 0, SETTING_VALUE, "WHEN", .parse = set_network_start,
-	  .write = put_network_start, AT(network_start), .scope = SCOPE_JAIL,
+	{ "network-start", "network.start", 0,
+	  CHOICE(network_start, network_start_names, NETWORK_START_COUNT,
+		 "is neither 'first-use' nor 'early'"),
+	  .value = "WHEN", .scope = SCOPE_JAIL,
 	  .help = "when the public network is built: first-use, early" },
 	{ "allow", "network.allow", 0, LIST(allow, add_target), .value = "HOST[:PORT]",
 	  .scope = SCOPE_JAIL,

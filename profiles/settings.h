@@ -37,8 +37,11 @@ struct setting {
 	const char *help;                   /* one line */
 	enum setting_scope scope;
 
-	bool is_number;    /* a profile may give it as a JSON number, too */
-	uint64_t min, max; /* sizes and counts: what can work */
+	bool is_number;             /* a profile may give it as a JSON number, too */
+	uint64_t min, max;          /* sizes and counts: what can work */
+	const char *const *choices; /* of an enum: its names, and what the refusal says */
+	unsigned choice_count;
+	const char *not_a_choice;
 	/* Puts `"key": value` into an open object, or nothing where it is unset; NULL: not shown.
 	 */
 	void (*write)(struct json_writer *w, const struct config *c, const struct setting *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: looks which of the listed paths exist, and what they are. */
-#include "profiles/plan/exposure.h"
+/* Which of the listed paths exist, and what they are. */
+#include "profiles/plan/plan_parts.h"
 
 #include <errno.h>
 #include <fnmatch.h>

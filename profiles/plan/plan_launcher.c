@@ -12,7 +12,6 @@
 #include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"
-#include "profiles/profile_dirs.h"
 
 static const struct {
 	const char *interpreter; /* how the name of the command's program begins */

@@ -43,13 +43,44 @@ int plan_venv(struct planner *p, struct cj_error *err);
 /* plan_places.c: everything that lands somewhere in the jail; after plan_code. */
 int plan_places(struct planner *p, struct cj_error *err);
 
-/* plan_artifacts.c: what is copied out besides /box/out; after plan_places. */
+/* plan_places.c: what is copied out besides /box/out; after plan_places. */
 int plan_artifacts(struct planner *p, struct cj_error *err);
 int plan_value(struct planner *p, struct cj_error *err);
 
 /* plan_network.c: the network, and the end points that are ports. */
 int plan_network(struct planner *p, struct cj_error *err);
 bool plan_is_tcp(const char *connect); /* a --connect of this kind, not a socket's path */
+
+/*
+ * exposure.c: what a host path that is shown in a jail hands to the program: sockets that control
+ * the host, agents with keys, home directories.  A warning, no isolation: the list has common
+ * paths only.
+ */
+struct exposure {
+	const char *path; /* a pattern of fnmatch(3), FNM_PATHNAME */
+	const char *what; /* "hands the program ...": control of docker */
+	bool
+	    is_control; /* a program that uses it controls this host, or a user's session: --strict refuses */
+};
+
+/* The row for the path of a socket or a directory; NULL: none.  Compares the text only. */
+const struct exposure *exposure_of(const char *path);
+
+/* From the caller's environment. */
+struct exposure_caller {
+	const char *home;      /* HOME; NULL: unknown */
+	const char *ssh_agent; /* SSH_AUTH_SOCK */
+};
+
+/*
+ * exposure_check - say what `source` (absolute, without links, there) hands the program.
+ *
+ * Adds at most one sentence to *warnings, which begins with `option`.  A path matches by its text,
+ * by being the same file as a listed path, and by a listed socket below it.
+ * Fails: with `strict`, where a socket that controls the host is handed out.
+ */
+int exposure_check(const char *option, const char *source, const struct exposure_caller *caller,
+		   bool strict, struct arena *a, struct strings *warnings, struct cj_error *err);
 
 /* The jail's own places. */
 #define PLACE_BOX       "/box"

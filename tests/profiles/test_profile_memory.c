@@ -4,8 +4,8 @@
 #include "tests/no_memory.h"
 #include "tests/profiles/profile_home.h"
 
+#include "profiles/profile.h"
 #include "runtime/kernel/seccomp/policy.h"
-#include "profiles/profile_dirs.h"
 
 NO_MEMORY(void *, calloc, (size_t count, size_t size), (count, size), NULL)
 

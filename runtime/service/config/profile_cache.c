@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "profiles/profile.h"
-#include "profiles/profile_dirs.h"
 
 #define NAME_MAX_OF_PROFILE 64
 

@@ -51,7 +51,7 @@ static uint64_t inline_bytes(const struct run *r)
 	return most > 0 && (asked == 0 || most < asked) ? most : asked;
 }
 
-static int make_plan(struct run *r, struct cj_error *err)
+static int plan_here(struct run *r, struct cj_error *err)
 {
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0) {
 		cj_stage(err, "plan");
@@ -71,6 +71,21 @@ static int make_plan(struct run *r, struct cj_error *err)
 	run_driver_begin(&r->driver, &r->outcome);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
 		  r->program.argv.items[0]);
+	return 0;
+}
+
+/* The service reads the profile and makes the plan.  A session has its jail already. */
+static int plan_remotely(struct run *r, struct cj_error *err)
+{
+	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	if (r->config.remote[0] == '\0' &&
+	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0) {
+		cj_stage(err, "service");
+		return -err->code;
+	}
 	return 0;
 }
 
@@ -113,18 +128,6 @@ static int open_artifacts(struct run *r, struct cj_error *err)
 	return 0;
 }
 
-static int run_in_jail(struct run *r, bool *out_collected, struct cj_error *err)
-{
-	struct run_driver *d = &r->driver;
-	auto_terminal struct terminal terminal = { .fd = -1 };
-
-	if (run_driver_start(d, err) < 0)
-		return -err->code;
-	if (d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
-		terminal_make_raw(&terminal, d->io.tty_fd);
-	return run_driver_finish(d, &r->outcome, out_collected, err);
-}
-
 /*
  * The engine blocks these signals until here.  A pending one is too late to change how the run
  * ended, and must not prevent its result.  Setting SIG_IGN discards it: sigaction(2).
@@ -142,15 +145,19 @@ static void end_jail(struct jail **jail)
 		(void)sigaction(late[i], &old[i], NULL);
 }
 
-static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
+static int run_here(struct run *r, bool *out_complete, struct cj_error *err)
 {
-	if (open_artifacts(r, err) < 0) {
-		cj_stage(err, "artifacts");
-		return -err->code;
-	}
-	r->driver.artifacts_fd = r->artifacts_fd;
-	int rc = run_in_jail(r, out_collected, err);
-	end_jail(&r->driver.jail);
+	struct run_driver *d = &r->driver;
+	auto_terminal struct terminal terminal = { .fd = -1 };
+
+	d->artifacts_fd = r->artifacts_fd;
+	int rc = run_driver_start(d, err);
+	if (rc == 0 && d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
+		terminal_make_raw(&terminal, d->io.tty_fd);
+	if (rc == 0)
+		rc = run_driver_finish(d, &r->outcome, out_complete, err);
+	terminal_restore(&terminal);
+	end_jail(&d->jail);
 	return rc;
 }
 
@@ -166,7 +173,7 @@ static int start_detached(struct run *r, const struct remote_call *call, struct 
 		cj_stage(err, "service");
 		return -err->code;
 	}
-	r->is_detached = true;
+	r->is_answered = true;
 	json_put_node(w, exec);
 	if (r->delivery.to_stdout)
 		return json_print(w, err);
@@ -174,32 +181,18 @@ static int start_detached(struct run *r, const struct remote_call *call, struct 
 	return 0;
 }
 
-/* With --remote: the service reads the profile and makes the plan. */
-static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error *err)
+static int run_remotely(struct run *r, bool *out_complete, struct cj_error *err)
 {
-	struct remote_call call = {
+	const struct remote_call call = {
 		.exec = r->exec,
 		.config = &r->config,
 		.options = &r->options,
 		.invocation = &r->invocation,
 		.profile = r->profile,
 		.delivery = &r->delivery,
+		.artifacts_fd = r->artifacts_fd,
 	};
 
-	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
-	if (r->config.remote[0] == '\0' &&
-	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0) {
-		cj_stage(err, "service");
-		return -err->code;
-	}
-	if (open_artifacts(r, err) < 0) {
-		cj_stage(err, "artifacts");
-		return -err->code;
-	}
-	call.artifacts_fd = r->artifacts_fd;
 	if (r->exec && r->exec->kind == REMOTE_EXEC_DETACHED)
 		return start_detached(r, &call, err);
 	if (r->exec && r->exec->kind == REMOTE_EXEC_AWAITED)
@@ -207,9 +200,15 @@ static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
+/* Where a run takes place. */
+static const struct place {
+	int (*plan)(struct run *r, struct cj_error *err);
+	int (*run)(struct run *r, bool *out_complete, struct cj_error *err);
+} here = { plan_here, run_here }, at_service = { plan_remotely, run_remotely };
+
 /* --- the verbs ---------------------------------------------------------------------- */
 
-static int print_help(const struct run *r)
+static void print_help(const struct run *r)
 {
 	(void)printf(r->use_shell
 			 ? "Usage: cejail shell [OPTION...]\n\n"
@@ -229,29 +228,42 @@ static int print_help(const struct run *r)
 	    "  128+N                       signal N ended the program\n"
 	    "  other                       the exit status of the program\n\n"
 	    "The manual is cejail(1).\n");
-	return cli_finish(0);
+}
+
+/* What precedes the report.  Help and a plan are printed here: they are no run. */
+static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
+{
+	if (run_parse(r, err) < 0)
+		return -err->code;
+	if (r->options.wants_help) {
+		r->is_answered = true;
+		print_help(r);
+		return 0;
+	}
+	const struct place *place = r->config.remote ? &at_service : &here;
+	if (place->plan(r, err) < 0)
+		return -err->code;
+	if (r->config.dry_run) {
+		r->is_answered = true;
+		return print_plan(r, err);
+	}
+	if (open_artifacts(r, err) < 0) {
+		cj_stage(err, "artifacts");
+		return -err->code;
+	}
+	return place->run(r, out_complete, err);
 }
 
 static int run_and_report(struct run *r)
 {
 	struct cj_error err = { 0 };
 	bool is_complete = true;
+	int rc = carry_out(r, &is_complete, &err);
 
-	int rc = run_parse(r, &err);
-	if (rc == 0 && r->options.wants_help)
-		return print_help(r);
-	bool is_remote = r->config.remote;
-	if (rc == 0 && !is_remote)
-		rc = make_plan(r, &err);
-	if (rc == 0 && r->config.dry_run && !is_remote)
-		return print_plan(r, &err) < 0 ? cli_fail(&err) : 0;
-	if (rc == 0)
-		rc = is_remote ? carry_out_remotely(r, &is_complete, &err)
-			       : carry_out(r, &is_complete, &err);
+	if (r->is_answered)
+		return rc < 0 ? cli_fail(&err) : cli_finish(0);
 	if (rc < 0)
 		outcome_fail(&r->outcome, &err);
-	else if (r->is_detached)
-		return cli_finish(0);
 	return run_report(r, is_complete);
 }
 

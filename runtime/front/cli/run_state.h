@@ -32,7 +32,7 @@ struct run {
 	struct run_driver driver; /* not used with --remote */
 	int artifacts_fd;         /* the directory of --artifacts; -1: not given */
 	const char *profile;
-	bool is_detached;                  /* an exec was started, and has no result yet */
+	bool is_answered; /* the verb has printed its answer: there is no result to report */
 	struct json_writer *remote_result; /* of the service; NULL: write the result from outcome */
 	struct outcome outcome;
 };

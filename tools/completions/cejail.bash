@@ -14,7 +14,7 @@ _cejail_images() {
 }
 
 _cejail_serve_options() {
-	cejail serve --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
+	cejail serve --help 2>/dev/null | sed -n 's/^ *\(--[a-z-]*\).*/\1/p'
 }
 
 _cejail_mcp_options() {

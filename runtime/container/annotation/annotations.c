@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads annotations by a table.  Pure. */
+/* Reads annotations by a table. */
 #include "runtime/container/annotation/annotations.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annotations - the annotations of a container that cejail-oci acts on.  Pure.
+ * annotations - the annotations of a container that cejail-oci acts on.
  *
  *	io.cejail.network                public, or allow:HOST[:PORT],...
  *	io.cejail.network.name-servers   ADDRESS,...: port 53 of these is open, too

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules in a container's network namespace.  Acts. */
+/* Rules in a container's network namespace. */
 #include "runtime/container/annotation/network_rules.h"
 
 #include <fcntl.h>

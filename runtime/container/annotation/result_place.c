@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the place of a result.  Acts. */
+/* Finds the place of a result. */
 #include "runtime/container/annotation/result_place.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as JSON.  Pure. */
-#include "runtime/container/annotation/result_text.h"
+/* A result as JSON. */
+#include "runtime/container/annotation/result_watch.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "runtime/base/text.h"
 #include "runtime/container/annotation/result_place.h"
-#include "runtime/container/state/state_status.h"
+#include "runtime/container/state/state.h"
 #include "runtime/run/report/result.h"
 
 #define DIGITS_MAX 24

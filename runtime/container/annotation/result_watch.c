@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result process.  Acts. */
+/* The result process. */
 #include "runtime/container/annotation/result_watch.h"
 
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/container/annotation/result_text.h"
 #include "runtime/kernel/process/privileges.h"
 
 #define RECEIVE_MAX 64    /* times, at the end */

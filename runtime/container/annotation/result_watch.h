@@ -20,10 +20,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
+#include "netns/firewall/denials.h"
+#include "runtime/base/json/json.h"
 #include "runtime/container/annotation/network_rules.h"
 #include "runtime/container/annotation/result_place.h"
+#include "runtime/container/config/oci_value.h"
 
 struct result_watch {
 	const char *id;
@@ -41,3 +46,26 @@ int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct 
 
 /* The container is created: its result will be written. */
 int result_watch_go(int go_fd, struct cj_error *err);
+
+/* --- result_text.c: the result as JSON -------------------------------------------------------- */
+
+/* A number that is not set is not known: null in the result. */
+struct result_facts {
+	const char *id;
+	uint64_t created_ms, ended_ms; /* since the epoch */
+	bool has_wait_status;
+	int wait_status; /* of the container's first process, as waitpid(2) has it */
+
+	struct oci_u64 memory_max, memory_peak, oom_kills;
+	struct oci_u64 pids_max, pids_peak, pids_refused;
+	struct oci_u64 cpu_us;
+
+	const struct denials *denials; /* NULL: no rules of ours */
+};
+
+/* The number in the line "KEY NUMBER" of a file of the cgroup; or with `key` NULL, the only one.
+ * Not set: there is none, or it is "max". */
+struct oci_u64 result_text_number(const char *text, const char *key);
+
+/* The object, beginning with OCI_RESULT_BEGIN. */
+void result_text_write(struct json_writer *w, const struct result_facts *f);

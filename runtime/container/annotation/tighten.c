@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The restrictions of a profile.  Acts. */
+/* The restrictions of a profile. */
 #include "runtime/container/annotation/tighten.h"
 
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as text and as JSON lines.  Acts: writes to standard error and to the log. */
+/* Messages as text and as JSON lines. */
 #include "runtime/container/call/oci_log.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of cejail-oci, by two tables.  Pure, except for the help texts. */
+/* The command line of cejail-oci, by two tables. */
 #include "runtime/container/call/oci_options.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oci_options - the command line of cejail-oci: global options, a verb, its options, operands.
- * Pure, except for the help texts.
  *
  * "--name=value", "--name value", "-n value"; names cannot be abbreviated.  Global options stand
  * before the verb.  Options and operands of a verb may be mixed, as crun accepts them, except for

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle's config.json as plain data.  Pure. */
+/* A bundle's config.json as plain data. */
 #include "runtime/container/config/oci_config.h"
 
 #include <stdlib.h>

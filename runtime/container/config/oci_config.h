@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_config - a bundle's config.json as plain data.  Pure.
+ * oci_config - a bundle's config.json as plain data.
  *
  * runtime-spec 1.3; every 1.x is accepted, with suffixes ("1.0.2-dev").  Unknown fields are
  * ignored, as the specification wants.  A known field that cejail-oci can't honour is an error that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "linux" of a config.json as plain data.  Pure. */
+/* "linux" of a config.json as plain data. */
 #include "runtime/container/config/oci_linux.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_linux - "linux" of a config.json as plain data.  Pure.
+ * oci_linux - "linux" of a config.json as plain data.
  */
 #pragma once
 

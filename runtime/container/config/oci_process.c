@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "process" of a config.json, and the file of `exec --process`.  Pure. */
+/* The "process" of a config.json, and the file of `exec --process`. */
 #include "runtime/container/config/oci_process.h"
 
 #include <assert.h>

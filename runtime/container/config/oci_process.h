@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_process - the "process" of a config.json, and the file of `exec --process`.  Pure.
+ * oci_process - the "process" of a config.json, and the file of `exec --process`.
  *
  * What it says is trusted: it comes from the engine.  Zeroed fields are "not given".
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "linux.resources" of a config.json, and the file of `update --resources`.  Pure. */
+/* "linux.resources" of a config.json, and the file of `update --resources`. */
 #include "runtime/container/config/oci_resources.h"
 
 #include <string.h>

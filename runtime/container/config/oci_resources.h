@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_resources - "linux.resources" of a config.json, and the file of `update --resources`.  Pure.
+ * oci_resources - "linux.resources" of a config.json, and the file of `update --resources`.
  *
  * Numbers are as the file has them, in units of cgroup v1 where the specification uses those
  * (shares, swap with memory included).  The room cgroup/ converts them.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of which a config.json consists.  Pure. */
+/* The values of which a config.json consists. */
 #include "runtime/container/config/oci_value.h"
 
 #include <stdarg.h>

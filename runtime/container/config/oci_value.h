@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_value - the values of which a config.json consists.  Pure.
+ * oci_value - the values of which a config.json consists.
  *
  * Zeroed memory is "not given" in each of them.  The rows' functions are for the tables of this
  * room only.

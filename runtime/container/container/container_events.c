@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verb events: counters as lines of JSON, once or at intervals, and a line when the kernel has
- * killed for lack of memory.  Acts.
+ * killed for lack of memory.
  */
 #include <fcntl.h>
 #include <poll.h>

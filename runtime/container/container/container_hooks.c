@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs hooks.  Acts. */
+/* Runs hooks. */
 #include "runtime/container/container/container_hooks.h"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/container/config/oci_config.h"
-#include "runtime/container/state/state_status.h"
+#include "runtime/container/state/state.h"
 
 struct process;
 

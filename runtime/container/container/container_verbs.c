@@ -18,7 +18,6 @@
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container_hooks.h"
 #include "runtime/container/state/state.h"
-#include "runtime/container/state/state_status.h"
 
 int container_config_stored(const struct state *s, struct arena *a, struct oci_config *out,
 			    struct cj_error *err)

@@ -18,8 +18,7 @@
 #include "runtime/container/container/container_hooks.h"
 #include "runtime/container/create/creation.h"
 #include "runtime/container/process/console.h"
-#include "runtime/container/state/state_socket.h"
-#include "runtime/container/state/state_status.h"
+#include "runtime/container/state/state.h"
 #include "runtime/kernel/process/process_start.h"
 
 const char *const creation_step_names[] = {

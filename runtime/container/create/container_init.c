@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container's init.  Acts. */
+/* The container's init. */
 #include "runtime/container/create/creation.h"
 
 #include <fcntl.h>
@@ -125,7 +125,7 @@ static int hooks_enter(struct init *in, struct cj_error *err)
 	return step_await(&in->link, CREATION_HOOKS_DONE, &msg, err);
 }
 
-/* By path they are loaded already: container_spawn.h. */
+/* By path they are loaded already: container_spawn(). */
 static int rules_enter(struct init *in, struct cj_error *err)
 {
 	struct network_handle *network = &in->c->network;

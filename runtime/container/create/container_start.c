@@ -12,7 +12,7 @@
 #include "runtime/container/container/container.h"
 #include "runtime/container/container/container_hooks.h"
 #include "runtime/container/create/creation.h"
-#include "runtime/container/state/state_socket.h"
+#include "runtime/container/state/state.h"
 
 static int check_created(const struct state *s, struct cj_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb exec, outside.  Acts. */
+/* The verb exec, outside. */
 #include "runtime/container/exec/exec.h"
 
 #include <sched.h>
@@ -14,10 +14,8 @@
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/exec/exec_join.h"
-#include "runtime/container/exec/exec_process.h"
 #include "runtime/container/process/console.h"
-#include "runtime/container/state/state_status.h"
+#include "runtime/container/state/state.h"
 
 struct execution {
 	const struct oci_options *options;

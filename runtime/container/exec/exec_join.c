@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enters a container.  Acts. */
-#include "runtime/container/exec/exec_join.h"
+/* Enters a container. */
+#include "runtime/container/exec/exec.h"
 
 #include <fcntl.h>
 #include <poll.h>

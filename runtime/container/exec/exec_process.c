@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process of exec.  Pure, except for exec_process_file(). */
-#include "runtime/container/exec/exec_process.h"
+#include "runtime/container/exec/exec.h"
 
 #include <fcntl.h>
 #include <string.h>

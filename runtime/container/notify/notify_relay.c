@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes READY=1 on.  Acts. */
+/* Passes READY=1 on. */
 #include "runtime/container/notify/notify_relay.h"
 
 #include <limits.h>
@@ -17,8 +17,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/container/call/oci_log.h"
-#include "runtime/container/notify/notify_text.h"
-#include "runtime/container/state/state_socket.h"
+#include "runtime/container/state/state.h"
 #include "runtime/kernel/process/privileges.h"
 
 #define VARIABLE "NOTIFY_SOCKET="
@@ -106,7 +105,7 @@ int notify_relay_bind(struct notify_relay *r, const struct state *s, struct cj_e
  * and sets MSG_CTRUNC. */
 static bool receive_one(struct notify_relay *r)
 {
-	char text[NOTIFY_TEXT_MAX];
+	char text[NOTIFY_RELAY_TEXT_MAX];
 	struct iovec room = { .iov_base = text, .iov_len = sizeof(text) };
 	struct msghdr message = { .msg_iov = &room, .msg_iovlen = 1 };
 	ssize_t size = recvmsg(r->program_fd, &message, MSG_DONTWAIT);
@@ -114,7 +113,7 @@ static bool receive_one(struct notify_relay *r)
 	if (size < 0)
 		return false;
 	if (r->progress == NOTIFY_NOT_READY && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
-	    notify_text_is_ready(text, (size_t)size))
+	    notify_relay_is_ready(text, (size_t)size))
 		r->progress = NOTIFY_READY;
 	return true;
 }
@@ -122,8 +121,8 @@ static bool receive_one(struct notify_relay *r)
 /* A manager whose queue is full gets it later.  One that has closed its socket never does. */
 static void send_ready(struct notify_relay *r)
 {
-	char text[NOTIFY_SENT_MAX];
-	size_t size = notify_text_format(r->main_pid, text);
+	char text[NOTIFY_RELAY_SENT_MAX];
+	size_t size = notify_relay_format(r->main_pid, text);
 
 	if (send(r->manager_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
 		r->progress = NOTIFY_SENT;
@@ -222,4 +221,33 @@ int notify_relay_start(struct notify_relay *r, pid_t init_pid, int init_pidfd, s
 	const struct step_link link = { own_fd, "the notify process", step_names };
 	auto_step_msg struct step_msg msg = { 0 };
 	return step_await(&link, RELAY_READY, &msg, err) < 0 ? cj_wrap(err, "start it") : 0;
+}
+
+/* --- the messages of sd_notify(3) ------------------------------------------------------------- */
+
+static const char ready[] = "READY=1";
+
+bool notify_relay_is_ready(const char *text, size_t size)
+{
+	bool is_ready = false;
+
+	if (size == 0 || size > NOTIFY_RELAY_TEXT_MAX || memchr(text, '\0', size))
+		return false;
+	for (const char *line = text, *end = text + size; line < end;) {
+		const char *stop = memchr(line, '\n', (size_t)(end - line));
+		size_t length = (size_t)((stop ? stop : end) - line);
+		is_ready = is_ready ||
+			   (length == strlen(ready) && memcmp(line, ready, length) == 0);
+		line += length + 1;
+	}
+	return is_ready;
+}
+
+size_t notify_relay_format(pid_t main_pid, char out[static NOTIFY_RELAY_SENT_MAX])
+{
+	int size = main_pid > 0 ? snprintf(out, NOTIFY_RELAY_SENT_MAX, "%s\nMAINPID=%d", ready,
+					   (int)main_pid)
+				: snprintf(out, NOTIFY_RELAY_SENT_MAX, "%s", ready);
+
+	return (size_t)size;
 }

@@ -6,7 +6,7 @@
  * and extend timeouts.  So the program does not get the caller's socket.  It gets one of ours,
  * "notify" of the state directory, at NOTIFY_RELAY_PATH.  Of what arrives there, only the first
  * READY=1 is passed on, in a message that we write.  Everything else is read and ignored, and a
- * message with descriptors or of more than NOTIFY_TEXT_MAX bytes as a whole.
+ * message with descriptors or of more than NOTIFY_RELAY_TEXT_MAX bytes as a whole.
  *
  *	run in the foreground    run itself passes it on: it is the service's main process
  *	create, run --detach     a process that ends with the container; it adds MAINPID=, the
@@ -17,6 +17,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "runtime/base/arena.h"
@@ -64,3 +66,14 @@ int notify_relay_start(struct notify_relay *r, pid_t init_pid, int init_pidfd,
  * time outside of its cgroup.  The sender blocks meanwhile: unix(7).
  */
 void notify_relay_wait(struct notify_relay *r, int fd);
+
+/* --- the messages of sd_notify(3), from an untrusted program and to the service manager ------- */
+
+#define NOTIFY_RELAY_TEXT_MAX 4096 /* of a message that is read; a longer one is ignored */
+#define NOTIFY_RELAY_SENT_MAX 64   /* of one that is sent, with its NUL */
+
+/* True if one of the lines is "READY=1".  A message with a NUL byte says nothing. */
+bool notify_relay_is_ready(const char *text, size_t size);
+
+/* "READY=1", and with a pid above 0 also "MAINPID=PID".  Returns the length. */
+size_t notify_relay_format(pid_t main_pid, char out[static NOTIFY_RELAY_SENT_MAX]);

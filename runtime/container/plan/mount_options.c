@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a mount.  Pure. */
+/* The options of a mount. */
 #include "runtime/container/plan/mount_options.h"
 
 #include <string.h>

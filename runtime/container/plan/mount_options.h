@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mount_options - the options of a mount in config.json.  Pure.
+ * mount_options - the options of a mount in config.json.
  *
  * Those that are no options of mounts are data of the file system, as config.md of the runtime
  * specification says: "mode=755".

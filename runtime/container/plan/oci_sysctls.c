@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel parameters a container may set.  Pure. */
-#include "runtime/container/plan/oci_sysctls.h"
+/* Sysctls of config.json: a closed list for each namespace. */
+#include "runtime/container/plan/oci_tree.h"
 
 #include <string.h>
 

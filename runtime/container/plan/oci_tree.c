@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a container's file tree.  Pure. */
+/* The plan of a container's file tree. */
 #include "runtime/container/plan/oci_tree.h"
 
 #include <string.h>
@@ -7,8 +7,38 @@
 #include <sys/stat.h>
 
 #include "runtime/container/plan/mount_options.h"
-#include "runtime/container/plan/oci_path.h"
-#include "runtime/container/plan/oci_sysctls.h"
+
+/* Removes the last component of the `length` bytes at `text`; returns the new length. */
+static size_t drop_last(const char *text, size_t length)
+{
+	while (length > 0 && text[length - 1] != '/')
+		length--;
+	return length > 0 ? length - 1 : 0;
+}
+
+const char *oci_tree_clean_path(const char *path, struct arena *a)
+{
+	char *out = arena_alloc(a, strlen(path) + 2); /* a '/' in front, and the NUL */
+	if (!out)
+		return NULL;
+	size_t length = 0;
+	for (const char *part = path; *part;) {
+		size_t size = strcspn(part, "/");
+		if (size == 2 && part[0] == '.' && part[1] == '.') {
+			length = drop_last(out, length);
+		} else if (size > 0 && !(size == 1 && part[0] == '.')) {
+			out[length++] = '/';
+			memcpy(out + length, part, size);
+			length += size;
+		}
+		part += size;
+		part += *part == '/';
+	}
+	if (length == 0)
+		out[length++] = '/';
+	out[length] = '\0';
+	return out;
+}
 
 #define ID_MAPS_MAX 340 /* lines; user_namespaces(7) */
 
@@ -233,7 +263,7 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 	if (rc < 0)
 		return rc;
 	op->attrs = options.attrs;
-	op->path = oci_path_clean(mount->destination, p->arena);
+	op->path = oci_tree_clean_path(mount->destination, p->arena);
 	if (!op->path)
 		return cj_fail(err, ENOMEM, "list the mounts");
 	if (strcmp(op->path, "/") == 0)
@@ -277,7 +307,7 @@ static bool has_op(const struct planner *p, const char *path)
 
 static int plan_device(struct planner *p, const struct oci_device *device, struct cj_error *err)
 {
-	const char *path = oci_path_clean(device->path, p->arena);
+	const char *path = oci_tree_clean_path(device->path, p->arena);
 	if (!path)
 		return cj_fail(err, ENOMEM, "list the devices");
 	/* Of the host's devpts; the container has a link to its own. */
@@ -362,7 +392,7 @@ static int clean_all(const struct strings *paths, struct arena *a, struct string
 		     struct cj_error *err)
 {
 	for (size_t i = 0; i < paths->count; i++) {
-		const char *path = oci_path_clean(paths->items[i], a);
+		const char *path = oci_tree_clean_path(paths->items[i], a);
 		if (!path || strings_add(out, a, path) < 0)
 			return cj_fail(err, ENOMEM, "list the masked paths");
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_tree - the plan of a container's file tree and kernel parameters.  Pure.
+ * oci_tree - the plan of a container's file tree and kernel parameters.
  *
  * Decisions that the runtime specification leaves open:
  *  - A bind without a propagation option is rprivate.
@@ -15,6 +15,7 @@
 
 #include "rootfs/tree/sysctls.h"
 #include "rootfs/tree/tree.h"
+#include "runtime/base/arena.h"
 #include "runtime/container/config/oci_config.h"
 
 struct oci_tree {
@@ -33,3 +34,24 @@ struct oci_tree {
  */
 int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_tree *out,
 		  struct cj_error *err);
+
+/* --- oci_sysctls.c ---------------------------------------------------------------------------- */
+
+/*
+ * oci_sysctls_plan - the parameters in the file's order.
+ *
+ * Names have dots, or slashes where a component has a dot: sysctl(8).
+ * Fails: EINVAL for a parameter of no namespace, of one that the container does not have, and for
+ *        another value than that of hostname or domainname.
+ */
+int oci_sysctls_plan(const struct oci_config *config, struct arena *a, const struct sysctl **out,
+		     size_t *out_count, struct cj_error *err);
+
+/*
+ * oci_tree_clean_path - the path without "//", "." and ".."; a relative one begins at "/", as
+ * config.md of the runtime specification says.
+ *
+ * Only the text counts: the kernel resolves the result, inside the root.
+ * Returns: a path in the arena, "/" at least; NULL: no memory.
+ */
+const char *oci_tree_clean_path(const char *path, struct arena *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes of service.  Acts. */
+/* Classes of service. */
 #include "runtime/container/rdt/rdt.h"
 
 #include <errno.h>

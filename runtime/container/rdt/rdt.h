@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdt - linux.intelRdt: a container's class of service in the resctrl file system.  Acts.
+ * rdt - linux.intelRdt: a container's class of service in the resctrl file system.
  *
  * A class is a directory with the files "schemata" (shares of cache and memory bandwidth) and
  * "tasks" (pids).  A child of a task is in its parent's class, so each process that enters the

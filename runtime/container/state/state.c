@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State directories: made, found, locked, removed.  Acts.
+ * State directories: made, found, locked, removed.
  *
  * A directory is removed only by the process that has its lock.  A process that gets the lock of a
  * removed directory sees that the name leads to none, or to another one.
@@ -20,7 +20,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/state/state_files.h"
 #include "runtime/kernel/process/process_start.h"
 
 #define LOCK_WAIT_MS 10000

@@ -20,8 +20,10 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/json/json.h"
 #include "runtime/container/call/oci_options.h"
 #include "runtime/container/cgroup/container_cgroup.h"
+#include "runtime/container/config/oci_value.h"
 #include "runtime/container/rdt/rdt.h"
 
 #define STATE_ID_MAX 255 /* NAME_MAX */
@@ -121,3 +123,63 @@ int state_reject_stopped(const struct state *s, struct cj_error *err);
 /* Every id below o->root, sorted: names only, a half-made one, too. */
 int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
 	       struct cj_error *err);
+
+/* --- how a container is, found out each time -------------------------------------------------- */
+
+enum state_status {
+	STATE_CREATING,
+	STATE_CREATED,
+	STATE_RUNNING,
+	STATE_PAUSED,
+	STATE_STOPPED,
+	STATE_STATUS_COUNT
+};
+/* As state and list print it: "creating", "paused". */
+const char *state_status_name(enum state_status status);
+
+enum state_status state_status_of(const struct state *s);
+
+/*
+ * state_status_write - the state as the specification has it, an object: of `state`, of an item of
+ * list, and of the standard input of a hook.
+ *
+ * `with_owner`: list's objects have the owner's name, too.
+ */
+void state_status_write(struct json_writer *w, const struct state *s, enum state_status status,
+			const struct oci_pairs *annotations, bool with_owner);
+
+/* "2026-11-23T05:17:21.000123Z", in UTC: RFC 3339. */
+#define STATE_TIME_MAX 40
+void state_status_time(uint64_t epoch_ms, char out[static STATE_TIME_MAX]);
+
+/* --- the sockets: start, on which init listens, and notify, for datagrams of the program ------ */
+
+/* Each returns the descriptor of a SOCK_SEQPACKET, O_CLOEXEC. */
+int state_socket_listen(const struct state *s, struct cj_error *err);
+int state_socket_connect(const struct state *s, struct cj_error *err);
+
+/* A datagram socket, O_CLOEXEC.  Every user of the container may send to it.  On the host the mode
+ * of the state directory keeps others away. */
+int state_socket_notify(const struct state *s, struct cj_error *err);
+
+/* --- state_files.c, for state.c --------------------------------------------------------------- */
+
+/*
+ * state_files_root - the directory of all states; made, with its parents, if `make`.
+ *
+ * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace
+ * root counts as a user who has that variable, if it is set.  An empty variable is not set.
+ * Refused: a directory of another user, and one that every user may write to.
+ */
+int state_files_root(const char *root, bool make, struct cj_error *err);
+
+/* The record's text into *out, whose texts live in `a`.  EINVAL: it is not whole. */
+int state_files_parse(const char *text, size_t size, struct arena *a, struct state_record *out,
+		      struct cj_error *err);
+/* record.json of dir_fd. */
+int state_files_read(int dir_fd, struct arena *a, struct state_record *out, struct cj_error *err);
+int state_files_write(int dir_fd, const struct state_record *r, struct cj_error *err);
+
+/* A file that gets its name when it is whole. */
+int state_files_put(int dir_fd, const char *name, const char *text, size_t size,
+		    struct cj_error *err);

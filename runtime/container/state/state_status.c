@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a container is.  Acts: looks at its first process, its lock and its cgroup. */
-#include "runtime/container/state/state_status.h"
+/* How a container is. */
+#include "runtime/container/state/state.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result_text: numbers of the cgroup's files, and the JSON. */
-#include "runtime/container/annotation/result_text.h"
+#include "runtime/container/annotation/result_watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What exec runs: the container's process with the flags of a command line. */
-#include "runtime/container/exec/exec_process.h"
+#include "runtime/container/exec/exec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,8 +14,6 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/container/state/state.h"
-#include "runtime/container/state/state_files.h"
-#include "runtime/container/state/state_status.h"
 #include "runtime/kernel/process/process_start.h"
 #include "tests/blocked.h"
 #include "tests/forked.h"

@@ -9,22 +9,22 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/container/notify/notify_text.h"
+#include "runtime/container/notify/notify_relay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static char longer[NOTIFY_TEXT_MAX];
+	static char longer[NOTIFY_RELAY_TEXT_MAX];
 
-	if (!notify_text_is_ready((const char *)bytes, size))
+	if (!notify_relay_is_ready((const char *)bytes, size))
 		return 0;
-	assert(size <= NOTIFY_TEXT_MAX && memmem(bytes, size, "READY=1", 7));
+	assert(size <= NOTIFY_RELAY_TEXT_MAX && memmem(bytes, size, "READY=1", 7));
 	assert(!memchr(bytes, '\0', size));
 	if (size + 2 > sizeof(longer))
 		return 0;
 	memcpy(longer, "x\n", 2);
 	memcpy(longer + 2, bytes, size);
-	assert(notify_text_is_ready(longer, size + 2));
+	assert(notify_relay_is_ready(longer, size + 2));
 	return 0;
 }

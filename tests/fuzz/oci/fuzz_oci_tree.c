@@ -12,8 +12,6 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/container/plan/mount_options.h"
-#include "runtime/container/plan/oci_path.h"
-#include "runtime/container/plan/oci_sysctls.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -28,11 +26,11 @@ static bool has_component(const char *path, const char *name)
 
 static void check_path(const char *text, struct arena *a)
 {
-	const char *path = oci_path_clean(text, a);
+	const char *path = oci_tree_clean_path(text, a);
 	assert(path && path[0] == '/' && !strstr(path, "//") && strlen(path) <= strlen(text) + 1);
 	assert(strcmp(path, "/") == 0 || path[strlen(path) - 1] != '/');
 	assert(!has_component(path, ".") && !has_component(path, ".."));
-	assert(strcmp(oci_path_clean(path, a), path) == 0);
+	assert(strcmp(oci_tree_clean_path(path, a), path) == 0);
 }
 
 static void check_attrs(uint64_t set, uint64_t clear)

@@ -62,7 +62,8 @@ struct jail_run {
 	const char *code_real;           /* the path of the code's file; NULL: none, or not known */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at;
-	uint64_t started_ms; /* the same on clock_ms() */
+	struct timespec started_tick; /* the same by the clock that the kernel stamps files with */
+	uint64_t started_ms;          /* the same on clock_ms() */
 };
 
 struct jail {

@@ -133,6 +133,14 @@ static int await_started(struct jail *j, struct cj_error *err)
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
 }
 
+static void note_start(struct jail *j)
+{
+	/* Neither can fail for these clocks. */
+	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at);
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &j->run.started_tick);
+	j->run.started_ms = clock_ms();
+}
+
 static int send_program(struct jail *j, int far[3], struct cj_error *err)
 {
 	if (handover_inputs(j, err) < 0)
@@ -141,8 +149,7 @@ static int send_program(struct jail *j, int far[3], struct cj_error *err)
 	    open_pipes(j, j->run.io.stdin_fd >= 0, far, err) < 0)
 		return -err->code;
 
-	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
-	j->run.started_ms = clock_ms();
+	note_start(j);
 	if (j->ops->starts)
 		j->ops->starts(j, 0);
 	int rc = j->warm.launcher ? handover_go(j, err)
@@ -340,8 +347,7 @@ void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops
 	note_run_limits(j);
 	note_usage_before(j);
 	connect_relays(j);
-	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
-	j->run.started_ms = clock_ms();
+	note_start(j);
 	send_started(j);
 }
 

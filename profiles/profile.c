@@ -342,8 +342,7 @@ static void open_group(struct json_writer *w, const struct setting *s)
 {
 	char group[64];
 	(void)snprintf(group, sizeof(group), "%.*s", (int)group_length(s), s->key);
-	json_put_key(w, group);
-	json_open_object(w);
+	json_member_object(w, group);
 }
 
 void profile_put(struct json_writer *w, const struct config *c, const bool *wanted)

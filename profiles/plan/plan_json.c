@@ -26,8 +26,7 @@ static const char *const code_source_names[] = {
 
 static void put_strings(struct json_writer *w, const char *key, const struct strings *list)
 {
-	json_put_key(w, key);
-	json_open_array(w);
+	json_member_array(w, key);
 	for (size_t i = 0; i < list->count; i++)
 		json_put_string(w, list->items[i]);
 	json_close_array(w);
@@ -35,8 +34,7 @@ static void put_strings(struct json_writer *w, const char *key, const struct str
 
 static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
 {
-	json_put_key(w, "binds");
-	json_open_array(w);
+	json_member_array(w, "binds");
 	for (size_t i = 0; i < root->nbinds; i++) {
 		json_open_object(w);
 		json_member_text(w, "kind", bind_kind_names[root->binds[i].kind]);
@@ -66,8 +64,7 @@ static void put_image(struct json_writer *w, const struct image_record *image)
 static void put_root(struct json_writer *w, const struct rootfs_spec *root,
 		     const struct image_record *image)
 {
-	json_put_key(w, "root");
-	json_open_object(w);
+	json_member_object(w, "root");
 	json_member_text(w, "kind", root_kind_names[root->kind]);
 	put_image(w, image);
 	put_strings(w, "layers", &root->layers);
@@ -87,8 +84,7 @@ static void put_root(struct json_writer *w, const struct rootfs_spec *root,
 static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 		       const struct run_limits *run)
 {
-	json_put_key(w, "limits");
-	json_open_object(w);
+	json_member_object(w, "limits");
 	json_member_u64(w, "memory_bytes", limits->memory_bytes);
 	json_put_key(w, "cpus");
 	json_put_milli(w, limits->millicpus);
@@ -108,8 +104,7 @@ static void put_policy(struct json_writer *w, const struct policy *policy)
 {
 	static const struct strings none = { 0 };
 
-	json_put_key(w, "seccomp");
-	json_open_object(w);
+	json_member_object(w, "seccomp");
 	json_member_text(w, "profile", policy ? policy->path : "default");
 	put_strings(w, "notes", policy ? &policy->notes : &none);
 	json_close_object(w);
@@ -117,21 +112,18 @@ static void put_policy(struct json_writer *w, const struct policy *policy)
 
 static void put_plan_network(struct json_writer *w, const struct network_spec *network)
 {
-	json_put_key(w, "network");
-	json_open_object(w);
+	json_member_object(w, "network");
 	json_member_text(w, "mode", network_mode_names[network->mode]);
 	json_member_text(w, "uplink", uplink_names[network->uplink]);
 	json_member_text(w, "start",
 			 network_start_names[network->starts_early ? NETWORK_START_EARLY
 								   : NETWORK_START_FIRST_USE]);
-	json_put_key(w, "allow");
-	json_open_array(w);
+	json_member_array(w, "allow");
 	for (size_t i = 0; i < network->nallow; i++)
 		json_put_string(w, network->allow[i].text);
 	json_close_array(w);
 	json_member_bool(w, "allow_private", network->allow_private);
-	json_put_key(w, "connect_ports");
-	json_open_array(w);
+	json_member_array(w, "connect_ports");
 	for (size_t i = 0; i < network->nports; i++)
 		json_put_u64(w, network->ports[i]);
 	json_close_array(w);
@@ -140,8 +132,7 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 
 static void put_files(struct json_writer *w, const struct program *program)
 {
-	json_put_key(w, "files");
-	json_open_array(w);
+	json_member_array(w, "files");
 	for (size_t i = 0; i < program->nfiles; i++) {
 		json_open_object(w);
 		json_member_text(w, "source", program->files[i].source);
@@ -155,8 +146,7 @@ static void put_files(struct json_writer *w, const struct program *program)
 
 static void put_code(struct json_writer *w, const struct program *program)
 {
-	json_put_key(w, "code");
-	json_open_object(w);
+	json_member_object(w, "code");
 	json_member_text(w, "source", code_source_names[program->code_source]);
 	json_member_text(w, "name", program->code_name);
 	if (program->code_text)
@@ -170,8 +160,7 @@ static void put_code(struct json_writer *w, const struct program *program)
 /* A variable that is copied from the caller may be a key, and a plan ends up in logs. */
 static void put_variables(struct json_writer *w, const struct program *program)
 {
-	json_put_key(w, "env");
-	json_open_array(w);
+	json_member_array(w, "env");
 	for (size_t i = 0; i < program->env.count; i++) {
 		const char *pair = program->env.items[i], *hidden = NULL;
 		char text[256];
@@ -189,8 +178,7 @@ static void put_variables(struct json_writer *w, const struct program *program)
 
 static void put_program(struct json_writer *w, const struct program *program)
 {
-	json_put_key(w, "program");
-	json_open_object(w);
+	json_member_object(w, "program");
 	json_member_text(w, "id", program->id);
 	put_strings(w, "argv", &program->argv);
 	json_member_bool(w, "own_interpreter", program->own_interpreter);
@@ -210,8 +198,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 {
 	json_open_object(w);
 	json_member_text(w, "schema", "cejail.plan/1");
-	json_put_key(w, "profile");
-	json_open_object(w);
+	json_member_object(w, "profile");
 	json_member_text(w, "name", plan->profile_name);
 	json_member_text(w, "sha256", plan->profile_sha256);
 	json_close_object(w);

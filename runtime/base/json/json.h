@@ -95,9 +95,6 @@ void json_close_object(struct json_writer *w);
 void json_open_array(struct json_writer *w);
 void json_close_array(struct json_writer *w);
 void json_put_key(struct json_writer *w, const char *key);
-/* A member that is an object, or an array, and is open then. */
-void json_open_member_object(struct json_writer *w, const char *key);
-void json_open_member_array(struct json_writer *w, const char *key);
 void json_put_string(struct json_writer *w,
 		     const char *text); /* NULL writes null; bad UTF-8 becomes U+FFFD */
 void json_put_u64(struct json_writer *w, uint64_t value);

@@ -248,18 +248,6 @@ void json_put_key(struct json_writer *w, const char *key)
 	put_text(w, key, strlen(key));
 }
 
-void json_open_member_object(struct json_writer *w, const char *key)
-{
-	json_put_key(w, key);
-	json_open_object(w);
-}
-
-void json_open_member_array(struct json_writer *w, const char *key)
-{
-	json_put_key(w, key);
-	json_open_array(w);
-}
-
 void json_put_string(struct json_writer *w, const char *text)
 {
 	if (!text)

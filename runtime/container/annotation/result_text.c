@@ -95,8 +95,7 @@ static void put_usage(struct json_writer *w, const struct result_facts *f)
 	const struct oci_u64 cpu_ms = { .is_set = f->cpu_us.is_set,
 					.value = f->cpu_us.value / 1000 };
 
-	json_put_key(w, "usage");
-	json_open_object(w);
+	json_member_object(w, "usage");
 	put_number(w, "cpu_ms", &cpu_ms);
 	put_number(w, "memory_peak_bytes", &f->memory_peak);
 	put_number(w, "pids_peak", &f->pids_peak);
@@ -105,16 +104,13 @@ static void put_usage(struct json_writer *w, const struct result_facts *f)
 
 static void put_limits(struct json_writer *w, const struct result_facts *f)
 {
-	json_put_key(w, "limits");
-	json_open_object(w);
-	json_put_key(w, "memory");
-	json_open_object(w);
+	json_member_object(w, "limits");
+	json_member_object(w, "memory");
 	put_number(w, "value", &f->memory_max);
 	put_hit(w, &f->oom_kills);
 	put_number(w, "kills", &f->oom_kills);
 	json_close_object(w);
-	json_put_key(w, "pids");
-	json_open_object(w);
+	json_member_object(w, "pids");
 	put_number(w, "value", &f->pids_max);
 	put_hit(w, &f->pids_refused);
 	put_number(w, "refused", &f->pids_refused);
@@ -130,8 +126,7 @@ static void put_network(struct json_writer *w, const struct denials *d)
 		return;
 	}
 	json_open_object(w);
-	json_put_key(w, "denied");
-	json_open_array(w);
+	json_member_array(w, "denied");
 	for (size_t i = 0; i < d->count; i++)
 		result_put_denial(w, &d->items[i]);
 	json_close_array(w);

@@ -150,11 +150,11 @@ static void write_cpu(struct json_writer *w, int dir_fd)
 	char text[SYSTEM_FILE_SMALL];
 	if (system_file_read(dir_fd, "cpu.stat", text, sizeof(text)) <= 0)
 		return;
-	json_open_member_object(w, "cpu");
-	json_open_member_object(w, "usage");
+	json_member_object(w, "cpu");
+	json_member_object(w, "usage");
 	put_counters(w, text, usage, COUNT_OF(usage));
 	json_close_object(w);
-	json_open_member_object(w, "throttling");
+	json_member_object(w, "throttling");
 	put_counters(w, text, throttling, COUNT_OF(throttling));
 	json_close_object(w);
 	json_close_object(w);
@@ -162,7 +162,7 @@ static void write_cpu(struct json_writer *w, int dir_fd)
 
 static void write_entry(struct json_writer *w, const char *name, uint64_t limit, uint64_t usage)
 {
-	json_open_member_object(w, name);
+	json_member_object(w, name);
 	json_member_u64(w, "limit", limit);
 	json_member_u64(w, "usage", usage);
 }
@@ -198,11 +198,11 @@ static void write_memory(struct json_writer *w, int dir_fd, struct stat_text *st
 	uint64_t usage;
 	if (!cgroup_read_number(dir_fd, "memory.current", &usage))
 		return;
-	json_open_member_object(w, "memory");
+	json_member_object(w, "memory");
 	write_memory_usage(w, dir_fd, usage);
 	if (system_file_read(dir_fd, "memory.stat", stat->text, STAT_MAX) > 0) {
 		put_counters(w, stat->text, cache, 1);
-		json_open_member_object(w, "raw");
+		json_member_object(w, "raw");
 		write_raw(w, stat->text);
 		json_close_object(w);
 	}
@@ -214,7 +214,7 @@ static void write_pids(struct json_writer *w, int dir_fd)
 	uint64_t current, limit;
 	if (!cgroup_read_number(dir_fd, "pids.current", &current))
 		return;
-	json_open_member_object(w, "pids");
+	json_member_object(w, "pids");
 	json_member_u64(w, "current", current);
 	if (cgroup_read_number(dir_fd, "pids.max", &limit))
 		json_member_u64(w, "limit", limit);
@@ -225,11 +225,11 @@ static void write_io(struct json_writer *w, int dir_fd, struct stat_text *stat)
 {
 	if (system_file_read(dir_fd, "io.stat", stat->text, STAT_MAX) < 0)
 		return;
-	json_open_member_object(w, "blkio");
-	json_open_member_array(w, "ioServiceBytesRecursive");
+	json_member_object(w, "blkio");
+	json_member_array(w, "ioServiceBytesRecursive");
 	write_devices(w, stat->text, IO_BYTES);
 	json_close_array(w);
-	json_open_member_array(w, "ioServicedRecursive");
+	json_member_array(w, "ioServicedRecursive");
 	write_devices(w, stat->text, IO_REQUESTS);
 	json_close_array(w);
 	json_close_object(w);
@@ -244,7 +244,7 @@ static void write_page_size(struct json_writer *w, int dir_fd, const char *size,
 	if (!cgroup_read_number(dir_fd, file, &usage))
 		return;
 	(void)snprintf(file, sizeof(file), "%.*s", length, size);
-	json_open_member_object(w, file);
+	json_member_object(w, file);
 	json_member_u64(w, "usage", usage);
 	(void)snprintf(file, sizeof(file), "hugetlb.%.*s.events", length, size);
 	if (system_file_read(dir_fd, file, events, sizeof(events)) > 0)
@@ -262,7 +262,7 @@ static void write_huge_pages(struct json_writer *w, int dir_fd)
 		if (!end || strcmp(end, ".current") != 0)
 			continue;
 		if (!is_open) {
-			json_open_member_object(w, "hugetlb");
+			json_member_object(w, "hugetlb");
 		}
 		is_open = true;
 		write_page_size(w, dir_fd, size, (int)(end - size));

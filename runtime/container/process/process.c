@@ -217,20 +217,20 @@ static void write_state(struct json_writer *w, const struct process *p,
 {
 	json_open_object(w);
 	json_member_text(w, "ociVersion", p->oci_version);
-	json_open_member_array(w, "fds");
+	json_member_array(w, "fds");
 	json_put_string(w, "seccompFd");
 	json_close_array(w);
 	json_member_u64(w, "pid", (uint64_t)pid);
 	if (p->listener_metadata)
 		json_member_text(w, "metadata", p->listener_metadata);
-	json_open_member_object(w, "state");
+	json_member_object(w, "state");
 	json_member_text(w, "ociVersion", p->oci_version);
 	json_member_text(w, "id", state->id);
 	json_member_text(w, "status", state->status);
 	json_member_u64(w, "pid", (uint64_t)state->container_pid);
 	json_member_text(w, "bundle", state->bundle);
 	if (state->annotations && state->annotations->count > 0) {
-		json_open_member_object(w, "annotations");
+		json_member_object(w, "annotations");
 		for (size_t i = 0; i < state->annotations->count; i++)
 			json_member_text(w, state->annotations->items[i].name,
 					 state->annotations->items[i].value);

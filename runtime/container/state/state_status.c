@@ -83,8 +83,7 @@ void state_status_write(struct json_writer *w, const struct state *s, enum state
 		(void)snprintf(owner, sizeof(owner), "%u", (unsigned)s->record.owner_uid);
 		json_member_text(w, "owner", s->record.owner_uid == 0 ? "root" : owner);
 	}
-	json_put_key(w, "annotations");
-	json_open_object(w);
+	json_member_object(w, "annotations");
 	for (size_t i = 0; annotations && i < annotations->count; i++)
 		json_member_text(w, annotations->items[i].name, annotations->items[i].value);
 	json_close_object(w);

@@ -76,8 +76,7 @@ static int print_entries(const struct record_entry *entries, size_t count, struc
 		return cj_fail(err, ENOMEM, "write the list");
 	json_open_object(w);
 	json_member_filled(w, "schema", PS_SCHEMA);
-	json_put_key(w, "runs");
-	json_open_array(w);
+	json_member_array(w, "runs");
 	for (size_t i = 0; i < count; i++)
 		put_entry(w, &entries[i]);
 	json_close_array(w);

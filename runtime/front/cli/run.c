@@ -53,10 +53,8 @@ static uint64_t inline_bytes(const struct run *r)
 
 static int plan_here(struct run *r, struct cj_error *err)
 {
-	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0)
+		return cj_stage(err, "plan");
 	r->driver = (struct run_driver){
 		.plan = &r->plan,
 		.program = &r->program,
@@ -77,15 +75,11 @@ static int plan_here(struct run *r, struct cj_error *err)
 /* The service reads the profile and makes the plan.  A session has its jail already. */
 static int plan_remotely(struct run *r, struct cj_error *err)
 {
-	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0)
+		return cj_stage(err, "plan");
 	if (r->config.remote[0] == '\0' &&
-	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0) {
-		cj_stage(err, "service");
-		return -err->code;
-	}
+	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0)
+		return cj_stage(err, "service");
 	return 0;
 }
 
@@ -169,10 +163,8 @@ static int start_detached(struct run *r, const struct remote_call *call, struct 
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the answer");
-	if (remote_start_detached(call, r->outcome.id, &exec, err) < 0) {
-		cj_stage(err, "service");
-		return -err->code;
-	}
+	if (remote_start_detached(call, r->outcome.id, &exec, err) < 0)
+		return cj_stage(err, "service");
 	r->is_answered = true;
 	json_put_node(w, exec);
 	if (r->delivery.to_stdout)
@@ -247,10 +239,8 @@ static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
 		r->is_answered = true;
 		return print_plan(r, err);
 	}
-	if (open_artifacts(r, err) < 0) {
-		cj_stage(err, "artifacts");
-		return -err->code;
-	}
+	if (open_artifacts(r, err) < 0)
+		return cj_stage(err, "artifacts");
 	return place->run(r, out_complete, err);
 }
 

@@ -232,19 +232,14 @@ static int read_settings(struct run *r, struct cj_error *err)
 {
 	if (!r->exec && choose_profile(r, &r->profile, err) < 0) {
 		(void)blame_options(r, err);
-		cj_stage(err, "profile");
-		return -err->code;
+		return cj_stage(err, "profile");
 	}
-	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0) {
-		cj_stage(err, "profile");
-		return -err->code;
-	}
+	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0)
+		return cj_stage(err, "profile");
 	if (r->use_shell)
 		r->config.wall_ms = 0; /* a person ends an interactive session */
-	if (options_apply_rest(&r->options, &r->config, err) < 0) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
+	if (options_apply_rest(&r->options, &r->config, err) < 0)
+		return cj_stage(err, "options");
 	if (!r->config.remote)
 		return look_for_packages(r, err);
 	note_unused_venv(r);
@@ -304,24 +299,19 @@ static int begin_exec(struct run *r, struct cj_error *err)
 int run_parse(struct run *r, struct cj_error *err)
 {
 	if (read_options(r, err) < 0 ||
-	    (!r->options.wants_help && cli_need_stdout(r->cli, err) < 0)) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
+	    (!r->options.wants_help && cli_need_stdout(r->cli, err) < 0))
+		return cj_stage(err, "options");
 	if (r->options.wants_help)
 		return 0;
-	if (r->exec && begin_exec(r, err) < 0) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
+	if (r->exec && begin_exec(r, err) < 0)
+		return cj_stage(err, "options");
 	if (r->config.request_fd >= 0)
 		return run_request_read(r, err);
 	/* it decides what the operands are, and so comes before the other options */
 	r->config.has_code = options_find(&r->options, "code") != NULL;
 	if (read_operands(r, err) < 0) {
 		(void)blame_options(r, err);
-		cj_stage(err, "options");
-		return -err->code;
+		return cj_stage(err, "options");
 	}
 	return read_settings(r, err);
 }

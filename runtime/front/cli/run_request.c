@@ -169,17 +169,11 @@ static int prepare(struct run *r, struct cj_error *err)
 
 int run_request_read(struct run *r, struct cj_error *err)
 {
-	if (check_alone(r, err) < 0 || parse(r, err) < 0) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
-	if (profile_load(&r->config, r->profile, err) < 0) {
-		cj_stage(err, "profile");
-		return -err->code;
-	}
-	if (prepare(r, err) < 0) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
+	if (check_alone(r, err) < 0 || parse(r, err) < 0)
+		return cj_stage(err, "options");
+	if (profile_load(&r->config, r->profile, err) < 0)
+		return cj_stage(err, "profile");
+	if (prepare(r, err) < 0)
+		return cj_stage(err, "options");
 	return 0;
 }

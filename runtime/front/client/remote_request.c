@@ -435,8 +435,7 @@ static void put_files(struct json_writer *w, const struct remote_request *r)
 {
 	if (r->nfiles == 0)
 		return;
-	json_put_key(w, "files");
-	json_open_array(w);
+	json_member_array(w, "files");
 	for (size_t i = 0; i < r->nfiles; i++) {
 		const struct remote_file *f = &r->files[i];
 		json_open_object(w);
@@ -463,8 +462,7 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	put_blob(w, "stdin", &r->input);
 	put_files(w, r);
 	if (r->args_json) {
-		json_put_key(w, "args_json");
-		json_put_node(w, r->args_json);
+		json_member_node(w, "args_json", r->args_json);
 	}
 	if (r->artifacts_bytes == ARTIFACTS_INLINE_MAX) { /* true is what every service knows */
 		json_member_bool(w, "artifacts", true);

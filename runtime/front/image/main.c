@@ -191,8 +191,7 @@ static int print_json(const struct image_record *records, size_t count, struct c
 		return cj_fail(err, ENOMEM, "write the list");
 	json_open_object(w);
 	json_member_text(w, "schema", LIST_SCHEMA);
-	json_put_key(w, "images");
-	json_open_array(w);
+	json_member_array(w, "images");
 	for (size_t i = 0; i < count; i++)
 		image_record_write(w, &records[i]);
 	json_close_array(w);

@@ -386,8 +386,7 @@ static void put_program(struct json_writer *w, const struct host *h, const char 
 	if (h->type)
 		json_member_text(w, "type", h->type);
 	json_member_text(w, "command", program);
-	json_put_key(w, "args");
-	json_open_array(w);
+	json_member_array(w, "args");
 	json_put_string(w, "mcp");
 	for (; *args; args++)
 		json_put_string(w, *args);
@@ -402,8 +401,7 @@ static void put_url(struct json_writer *w, const struct host *h, const char *url
 	if (h->url_type)
 		json_member_text(w, "type", h->url_type);
 	json_member_text(w, h->url_key, url);
-	json_put_key(w, "headers");
-	json_open_object(w);
+	json_member_object(w, "headers");
 	json_member_text(w, "Authorization", header);
 	json_close_object(w);
 }
@@ -433,10 +431,8 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the configuration");
 	json_open_object(w);
-	json_put_key(w, h->key);
-	json_open_object(w);
-	json_put_key(w, "cejail");
-	json_open_object(w);
+	json_member_object(w, h->key);
+	json_member_object(w, "cejail");
 	if (o->url)
 		put_url(w, h, o->url);
 	else

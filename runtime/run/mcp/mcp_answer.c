@@ -98,8 +98,7 @@ static void put_limits_hit(struct json_writer *w, const struct json_node *result
 {
 	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
 
-	json_put_key(w, "limits_hit");
-	json_open_array(w);
+	json_member_array(w, "limits_hit");
 	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
 		if (mcp_is_true(m, "hit"))
 			json_put_string(w, m->key);
@@ -126,8 +125,7 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 {
 	const struct json_node *packets = list_of(mcp_member(result, "network"), "denied");
 
-	json_put_key(w, "denied");
-	json_open_array(w);
+	json_member_array(w, "denied");
 	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
 		struct mcp_prose s = { .size = 0 };
 		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
@@ -143,8 +141,7 @@ static void put_usage(struct json_writer *w, const struct json_node *result)
 	const struct json_node *usage = mcp_member(result, "usage");
 	uint64_t peak = 0;
 
-	json_put_key(w, "usage");
-	json_open_object(w);
+	json_member_object(w, "usage");
 	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
 	json_member_u64(w, "cpu_ms",
 			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
@@ -223,8 +220,7 @@ static void list_files(struct json_writer *w, const struct mcp_answer *a)
 {
 	uint64_t embedded = 0;
 
-	json_put_key(w, "files");
-	json_open_array(w);
+	json_member_array(w, "files");
 	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
 		enum placement placement = place(a, m, &embedded);
 		auto_free char *uri = make_uri(a, m, placement);
@@ -251,8 +247,7 @@ static void put_resource(struct json_writer *w, const struct json_node *file, co
 	const char *text = json_get_text(file, "text");
 
 	json_member_text(w, "type", "resource");
-	json_put_key(w, "resource");
-	json_open_object(w);
+	json_member_object(w, "resource");
 	json_member_text(w, "uri", uri);
 	json_member_text(w, "mimeType", mcp_text(file, "type"));
 	json_member_text(w, text ? "text" : "blob", text ? text : mcp_text(file, "base64"));
@@ -374,8 +369,7 @@ bool mcp_answer_is_for_user(const char *warning)
 
 static void put_warnings(struct json_writer *w, const struct mcp_answer *a)
 {
-	json_put_key(w, "warnings");
-	json_open_array(w);
+	json_member_array(w, "warnings");
 	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
 		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
 			json_put_string(w, m->text);
@@ -421,8 +415,7 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	put_stream(w, a, "stderr");
 	json_member_bool(w, "truncated", mcp_text_is_truncated(result, a->tool));
 	if (returned && returned->type != JSON_NULL) {
-		json_put_key(w, "value");
-		json_put_node(w, returned);
+		json_member_node(w, "value", returned);
 	}
 	put_session(w, result);
 	list_files(w, a);
@@ -463,8 +456,7 @@ void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
 	bool succeeded = json_get_u64(answer->result, "exit_code", &exit_code) && exit_code == 0;
 
 	mcp_begin_result(w, &answer->id, answer->era);
-	json_put_key(w, "content");
-	json_open_array(w);
+	json_member_array(w, "content");
 	put_facts_as_text(w, answer);
 	put_displays(w, answer->result);
 	put_files(w, answer);
@@ -481,8 +473,7 @@ void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum
 			    const char *text)
 {
 	mcp_begin_result(w, id, era);
-	json_put_key(w, "content");
-	json_open_array(w);
+	json_member_array(w, "content");
 	mcp_answer_put_text(w, text);
 	json_close_array(w);
 	json_member_bool(w, "isError", true);

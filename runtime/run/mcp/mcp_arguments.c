@@ -38,8 +38,7 @@ static int need_type(const struct json_node *node, const char *name, enum json_t
 
 static void put_as(struct json_writer *w, const char *key, const struct json_node *node)
 {
-	json_put_key(w, key);
-	json_put_node(w, node);
+	json_member_node(w, key, node);
 }
 
 static int put_text(struct call *c, const struct json_node *node, struct cj_error *err)

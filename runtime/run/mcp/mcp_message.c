@@ -359,8 +359,7 @@ static void begin(struct json_writer *w)
 
 void mcp_put_implementation(struct json_writer *w, const char *key)
 {
-	json_put_key(w, key);
-	json_open_object(w);
+	json_member_object(w, key);
 	json_member_text(w, "name", "cejail");
 	json_member_text(w, "version", CJ_VERSION);
 	json_close_object(w);
@@ -370,8 +369,7 @@ static void begin_result(struct json_writer *w, const struct mcp_id *id)
 {
 	begin(w);
 	mcp_id_put(w, "id", id);
-	json_put_key(w, "result");
-	json_open_object(w);
+	json_member_object(w, "result");
 }
 
 void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era)
@@ -386,8 +384,7 @@ void mcp_begin_typed_result(struct json_writer *w, const struct mcp_id *id, cons
 {
 	begin_result(w, id);
 	json_member_text(w, "resultType", type);
-	json_put_key(w, "_meta");
-	json_open_object(w);
+	json_member_object(w, "_meta");
 	mcp_put_implementation(w, META_SERVER_INFO);
 	json_close_object(w);
 }
@@ -396,8 +393,7 @@ void mcp_begin_notification(struct json_writer *w, const char *method)
 {
 	begin(w);
 	json_member_text(w, "method", method);
-	json_put_key(w, "params");
-	json_open_object(w);
+	json_member_object(w, "params");
 }
 
 void mcp_end(struct json_writer *w)
@@ -412,8 +408,7 @@ static void begin_error(struct json_writer *w, const struct mcp_id *id, enum mcp
 	begin(w);
 	if (id->kind != MCP_ID_NONE)
 		mcp_id_put(w, "id", id);
-	json_put_key(w, "error");
-	json_open_object(w);
+	json_member_object(w, "error");
 	json_put_key(w, "code");
 	json_put_i64(w, code);
 	json_member_text(w, "message", text);
@@ -427,10 +422,8 @@ void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct 
 
 void mcp_put_extensions(struct json_writer *w)
 {
-	json_put_key(w, "extensions");
-	json_open_object(w);
-	json_put_key(w, MCP_TASKS);
-	json_open_object(w);
+	json_member_object(w, "extensions");
+	json_member_object(w, MCP_TASKS);
 	json_close_object(w);
 	json_close_object(w);
 }
@@ -439,10 +432,8 @@ void mcp_put_capability_fault(struct json_writer *w, const struct mcp_id *id)
 {
 	begin_error(w, id, MCP_MISSING_CAPABILITY,
 		    "the client has not declared the extension " MCP_TASKS);
-	json_put_key(w, "data");
-	json_open_object(w);
-	json_put_key(w, "requiredCapabilities");
-	json_open_object(w);
+	json_member_object(w, "data");
+	json_member_object(w, "requiredCapabilities");
 	mcp_put_extensions(w);
 	json_close_object(w);
 	json_close_object(w);
@@ -453,10 +444,8 @@ void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
 			   const char *const *supported, const char *requested)
 {
 	begin_error(w, id, MCP_UNSUPPORTED_VERSION, "the protocol version is not supported");
-	json_put_key(w, "data");
-	json_open_object(w);
-	json_put_key(w, "supported");
-	json_open_array(w);
+	json_member_object(w, "data");
+	json_member_array(w, "supported");
 	for (; *supported; supported++)
 		json_put_string(w, *supported);
 	json_close_array(w);

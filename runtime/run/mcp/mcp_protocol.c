@@ -53,10 +53,8 @@ static int refuse_params(struct mcp_fault *fault, const char *text)
 
 static void put_capabilities(struct json_writer *w, enum mcp_era era)
 {
-	json_put_key(w, "capabilities");
-	json_open_object(w);
-	json_put_key(w, "tools");
-	json_open_object(w);
+	json_member_object(w, "capabilities");
+	json_member_object(w, "tools");
 	json_close_object(w);
 	if (era == MCP_ERA_MODERN)
 		mcp_put_extensions(w);
@@ -93,8 +91,7 @@ static int discover(struct request *r, struct mcp_fault *fault)
 {
 	(void)fault;
 	mcp_begin_result(r->w, &r->message->id, r->era);
-	json_put_key(r->w, "supportedVersions");
-	json_open_array(r->w);
+	json_member_array(r->w, "supportedVersions");
 	for (const char *const *v = modern_versions; *v; v++)
 		json_put_string(r->w, *v);
 	for (const char *const *v = legacy_versions; *v; v++)
@@ -134,8 +131,7 @@ static int list_tools(struct request *r, struct mcp_fault *fault)
 	if (mcp_member(r->message->params, "cursor"))
 		return refuse_params(fault, "\"cursor\" is not valid: all tools are in one page");
 	mcp_begin_result(r->w, &r->message->id, r->era);
-	json_put_key(r->w, "tools");
-	json_open_array(r->w);
+	json_member_array(r->w, "tools");
 	for (size_t i = 0; i < p->ntools; i++)
 		if (mcp_tool_put(r->w, &p->tools[i], r->era, &err) < 0)
 			return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);

@@ -28,8 +28,7 @@ static void put_member_of(struct json_writer *w, const struct json_node *object,
 
 	if (!node || node->type == JSON_NULL)
 		return;
-	json_put_key(w, key);
-	json_put_node(w, node);
+	json_member_node(w, key, node);
 }
 
 /* --- facts, by tool ----------------------------------------------------------------- */
@@ -86,8 +85,7 @@ static void put_entries(struct json_writer *w, const struct reply *r)
 
 	mcp_say(&s, "Entries: %zu.", list ? list->count : 0);
 	put_message(w, s.text);
-	json_put_key(w, "entries");
-	json_open_array(w);
+	json_member_array(w, "entries");
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		json_open_object(w);
 		put_member_of(w, m, "path");
@@ -168,8 +166,7 @@ static int put_file(struct json_writer *w, const struct reply *r, struct cj_erro
 		rc = put_base64(w, "data", r, err);
 		json_member_text(w, "mimeType", r->type);
 	} else {
-		json_put_key(w, "resource");
-		json_open_object(w);
+		json_member_object(w, "resource");
 		json_member_text(w, "uri", uri);
 		json_member_text(w, "mimeType", r->type);
 		rc = put_base64(w, "blob", r, err);
@@ -196,8 +193,7 @@ static int put_text_block(struct json_writer *w, const struct reply *r, struct c
 
 static int put_content(struct json_writer *w, const struct reply *r, struct cj_error *err)
 {
-	json_put_key(w, "content");
-	json_open_array(w);
+	json_member_array(w, "content");
 	int rc = put_text_block(w, r, err);
 	if (rc == 0 && r->bytes && !r->is_text)
 		rc = put_file(w, r, err);

@@ -208,8 +208,7 @@ static void put_member(struct json_writer *w, const struct json_node *m, const s
 	} else if (strcmp(m->key, "warnings") == 0) {
 		result_put_warnings(w, &o->warnings);
 	} else {
-		json_put_key(w, m->key);
-		json_put_node(w, m);
+		json_member_node(w, m->key, m);
 	}
 }
 

@@ -14,8 +14,7 @@
 
 static void put_profile(struct json_writer *w, const struct result_about *about)
 {
-	json_put_key(w, "profile");
-	json_open_object(w);
+	json_member_object(w, "profile");
 	json_member_filled(w, "name", about->profile_name);
 	json_member_filled(w, "sha256", about->profile_sha256);
 	json_close_object(w);
@@ -52,8 +51,7 @@ static int put_stream(struct json_writer *w, const char *key, const struct captu
 	if (!text)
 		return cj_fail(err, ENOMEM, "write the result's %s", key);
 
-	json_put_key(w, key);
-	json_open_object(w);
+	json_member_object(w, key);
 	json_put_bytes(w, text, size);
 	json_member_u64(w, "bytes", c->total);
 	json_member_u64(w, "kept", kept);
@@ -64,8 +62,7 @@ static int put_stream(struct json_writer *w, const char *key, const struct captu
 
 void result_put_usage(struct json_writer *w, const struct usage *u)
 {
-	json_put_key(w, "usage");
-	json_open_object(w);
+	json_member_object(w, "usage");
 	json_member_u64(w, "wall_ms", u->wall_ms);
 	json_member_u64(w, "cpu_user_ms", u->cpu_user_ms);
 	json_member_u64(w, "cpu_system_ms", u->cpu_system_ms);
@@ -77,8 +74,7 @@ void result_put_usage(struct json_writer *w, const struct usage *u)
 /* A limit that is not set has no value, and is not enforced. */
 static void put_limit(struct json_writer *w, enum limit which, const struct limit_state *l)
 {
-	json_put_key(w, limit_names[which]);
-	json_open_object(w);
+	json_member_object(w, limit_names[which]);
 	json_put_key(w, "value");
 	if (l->value == 0)
 		json_put_null(w);
@@ -99,8 +95,7 @@ static void put_limit(struct json_writer *w, enum limit which, const struct limi
 
 static void put_limits(struct json_writer *w, const struct outcome *o)
 {
-	json_put_key(w, "limits");
-	json_open_object(w);
+	json_member_object(w, "limits");
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		put_limit(w, i, &o->limits[i]);
 	json_close_object(w);
@@ -108,8 +103,7 @@ static void put_limits(struct json_writer *w, const struct outcome *o)
 
 static void put_layers(struct json_writer *w, const struct outcome *o)
 {
-	json_put_key(w, "layers");
-	json_open_object(w);
+	json_member_object(w, "layers");
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
 	json_close_object(w);
@@ -141,8 +135,7 @@ void result_put_network_state(struct json_writer *w, const struct network_outcom
 static void put_network(struct json_writer *w, const struct network_outcome *n,
 			enum network_mode mode)
 {
-	json_put_key(w, "network");
-	json_open_object(w);
+	json_member_object(w, "network");
 	json_member_filled(w, "mode", network_mode_names[mode]);
 	if (mode == NETWORK_NONE) {
 		json_member_text(w, "state", NULL);
@@ -151,8 +144,7 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 	} else {
 		result_put_network_state(w, n);
 	}
-	json_put_key(w, "denied");
-	json_open_array(w);
+	json_member_array(w, "denied");
 	for (size_t i = 0; i < n->ndenied; i++)
 		result_put_denial(w, &n->denied[i]);
 	json_close_array(w);
@@ -161,8 +153,7 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 
 static void put_denied(struct json_writer *w, const struct outcome *o)
 {
-	json_put_key(w, "denied_syscalls");
-	json_open_array(w);
+	json_member_array(w, "denied_syscalls");
 	for (size_t i = 0; i < o->ndenied; i++) {
 		json_open_object(w);
 		json_member_filled(w, "name", o->denied[i].name);
@@ -184,8 +175,7 @@ static void put_value(struct json_writer *w, const struct outcome *o)
 
 static void put_displays(struct json_writer *w, const struct cell_outcome *cell)
 {
-	json_put_key(w, "displays");
-	json_open_array(w);
+	json_member_array(w, "displays");
 	for (size_t i = 0; i < cell->ndisplays; i++) {
 		const struct cell_display *d = &cell->displays[i];
 		json_open_object(w);
@@ -213,8 +203,7 @@ static void put_exception(struct json_writer *w, const struct cell_outcome *cell
 /* What a cell of a session showed.  All but the last three members comes from the program. */
 static void put_cell(struct json_writer *w, const struct cell_outcome *cell)
 {
-	json_put_key(w, "cell");
-	json_open_object(w);
+	json_member_object(w, "cell");
 	json_member_u64(w, "number", cell->number);
 	json_member_text(w, "value", cell->value);
 	put_displays(w, cell);
@@ -228,8 +217,7 @@ static void put_cell(struct json_writer *w, const struct cell_outcome *cell)
 
 void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 {
-	json_put_key(w, "artifacts");
-	json_open_array(w);
+	json_member_array(w, "artifacts");
 	for (size_t i = 0; i < a->count; i++) {
 		json_open_object(w);
 		json_member_filled(w, "path", a->items[i].path);

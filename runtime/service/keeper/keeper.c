@@ -99,10 +99,8 @@ static int prepare(struct keeper *k, struct cj_error *err)
 		return -err->code;
 	if (w->driver.jail)
 		return 0;
-	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	if (request_plan_jail(&w->config, &w->plan, err) < 0)
+		return cj_stage(err, "plan");
 	w->plan.is_divided = true;
 	return session_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
 }
@@ -125,10 +123,8 @@ static int begin_session(struct keeper *k, struct cj_error *err)
 		return cj_reject(err, "an interpreter was prepared, the session wants none");
 	if (k->session)
 		return 0;
-	if (session_begin(w->driver.jail, &k->session, err) < 0) {
-		cj_stage(err, "session");
-		return -err->code;
-	}
+	if (session_begin(w->driver.jail, &k->session, err) < 0)
+		return cj_stage(err, "session");
 	return w->request.wants_repl ? keeper_repl_create(w, k->session, &k->repl, err) : 0;
 }
 

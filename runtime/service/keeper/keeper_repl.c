@@ -39,8 +39,7 @@ int keeper_repl_create(struct work *keeper, struct session *s, struct keeper_rep
 	r->is_wanted = true;
 	if (plan_repl(&keeper->config, &keeper->plan, &r->launcher, err) < 0) {
 		free(r);
-		cj_stage(err, "options");
-		return -err->code;
+		return cj_stage(err, "options");
 	}
 	*out = r;
 	return 0;
@@ -252,10 +251,8 @@ static bool has_job(const struct work *w)
 
 static int begin(struct work *w, struct ahead *a, struct cj_error *err)
 {
-	if (session_begin(w->driver.jail, &a->session, err) < 0) {
-		cj_stage(err, "session");
-		return -err->code;
-	}
+	if (session_begin(w->driver.jail, &a->session, err) < 0)
+		return cj_stage(err, "session");
 	return keeper_repl_create(w, a->session, &a->repl, err);
 }
 

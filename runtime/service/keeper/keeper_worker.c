@@ -81,8 +81,7 @@ static int send_text(const struct file_work *f, const char *type, const char *co
 
 static void open_result(struct json_writer *w)
 {
-	json_put_key(w, "result");
-	json_open_object(w);
+	json_member_object(w, "result");
 }
 
 static void put_nothing(struct json_writer *w)
@@ -182,8 +181,7 @@ static int list(struct file_work *f, struct json_writer *w, struct cj_error *err
 	if (session_file_list(f->jail, &request, &f->work.arena, &listing, err) < 0)
 		return -err->code;
 	open_result(w);
-	json_put_key(w, "entries");
-	json_open_array(w);
+	json_member_array(w, "entries");
 	for (size_t i = 0; i < listing.count; i++)
 		put_entry(w, &listing.items[i]);
 	json_close_array(w);
@@ -336,8 +334,7 @@ static const struct {
 
 static void put_error(struct json_writer *w, const struct cj_error *why)
 {
-	json_put_key(w, "error");
-	json_open_object(w);
+	json_member_object(w, "error");
 	json_member_text(w, "code", session_file_fault(why->code));
 	json_member_text(w, "message", why->msg);
 	json_close_object(w);

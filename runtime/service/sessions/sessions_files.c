@@ -83,8 +83,7 @@ static void reply_path(struct file_operation *f, const struct json_node *result)
 			const struct json_node *member = json_get(result, members[i]);
 			if (!member)
 				continue;
-			json_put_key(w, members[i]);
-			json_put_node(w, member);
+			json_member_node(w, members[i], member);
 		}
 		json_close_object(w);
 	}

@@ -26,8 +26,7 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 
 static void put_usage(struct json_writer *w, const struct session_entry *e)
 {
-	json_put_key(w, "usage");
-	json_open_object(w);
+	json_member_object(w, "usage");
 	json_member_u64(w, "cpu_ms", e->usage.cpu_ms);
 	json_member_u64(w, "memory_bytes", e->usage.memory_bytes);
 	json_member_u64(w, "pids", e->usage.pids);
@@ -95,8 +94,7 @@ static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
 			json_member_u64(w, "exit_code", (uint64_t)x->exit_code);
 	}
 	if (x->error != API_OK) {
-		json_put_key(w, "error");
-		json_open_object(w);
+		json_member_object(w, "error");
 		json_member_text(w, "code", api_rows[x->error].code);
 		json_member_text(w, "message",
 				 x->error == API_SESSION_ENDED && x->session->message

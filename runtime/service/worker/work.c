@@ -43,10 +43,8 @@ bool work_await_job(const struct work *w, int signal_fd)
 int work_read_job(struct work *w, struct cj_error *err)
 {
 	auto_fd int memfd = job_receive(w->sock_fd, err);
-	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0) {
-		cj_stage(err, "worker");
-		return -err->code;
-	}
+	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0)
+		return cj_stage(err, "worker");
 	return 0;
 }
 
@@ -81,10 +79,8 @@ static int apply(struct work *w, struct cj_error *err)
 
 	if (request_parse((struct blob){ job->body, job->body_size }, &caps, &w->arena, &w->request,
 			  err) < 0 ||
-	    request_apply(&w->request, job->may_name_host_paths, &w->config, err) < 0) {
-		cj_stage(err, "options");
-		return -err->code;
-	}
+	    request_apply(&w->request, job->may_name_host_paths, &w->config, err) < 0)
+		return cj_stage(err, "options");
 	rights_clamp_apply(&clamp, &w->config);
 	return 0;
 }
@@ -141,10 +137,8 @@ int work_configure(struct work *w, struct cj_error *err)
 
 	if (check_profile(w, err) < 0 || apply(w, err) < 0)
 		return -err->code;
-	if (check_shape(w, &before, err) < 0) {
-		cj_stage(err, "worker");
-		return -err->code;
-	}
+	if (check_shape(w, &before, err) < 0)
+		return cj_stage(err, "worker");
 	return 0;
 }
 
@@ -176,10 +170,8 @@ static int plan_job(struct work *w, struct cj_error *err)
 	if (work_configure(w, err) < 0)
 		return -err->code;
 	if (name_code(w, err) < 0 ||
-	    request_plan(&w->request, &w->config, &w->asked, &w->program, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	    request_plan(&w->request, &w->config, &w->asked, &w->program, err) < 0)
+		return cj_stage(err, "plan");
 	w->program.limits.interrupts = w->request.interrupt;
 	return 0;
 }
@@ -255,10 +247,8 @@ static int run(struct work *w, struct cj_error *err)
 	struct outcome *o = &w->outcome;
 	bool is_collected;
 
-	if (work_limit_life(w->program.limits.wall_ms, err) < 0 || open_stdin(w, err) < 0) {
-		cj_stage(err, "worker");
-		return -err->code;
-	}
+	if (work_limit_life(w->program.limits.wall_ms, err) < 0 || open_stdin(w, err) < 0)
+		return cj_stage(err, "worker");
 	w->driver.io = make_io(w);
 	/* what an earlier exec left there is not the value of this one */
 	if (w->session_id && w->program.value_path)

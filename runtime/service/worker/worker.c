@@ -65,10 +65,8 @@ static int warm_from_zygote(struct waiting *w, struct cj_error *err)
 
 static int start_interpreter(struct waiting *w, struct cj_error *err)
 {
-	if (plan_launcher(&w->work.config, &w->work.plan, &w->launcher, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	if (plan_launcher(&w->work.config, &w->work.plan, &w->launcher, err) < 0)
+		return cj_stage(err, "plan");
 	if (w->launcher.argv.count == 0) {
 		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait",
 				 w->work.profile);
@@ -79,10 +77,8 @@ static int start_interpreter(struct waiting *w, struct cj_error *err)
 
 static int prepare_ahead(struct waiting *w, struct cj_error *err)
 {
-	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
+	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
+		return cj_stage(err, "plan");
 	w->work.plan.is_ahead = true;
 	w->work.plan.is_divided = w->work.tier != TIER_INTERPRETER; /* may become a session */
 	if (w->work.tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
@@ -99,16 +95,12 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 
 static int get_ready(struct waiting *w, struct cj_error *err)
 {
-	if (watch_signals(w, err) < 0) {
-		cj_stage(err, "worker");
-		return -err->code;
-	}
+	if (watch_signals(w, err) < 0)
+		return cj_stage(err, "worker");
 	if (plan_mint_id(w->work.jail_name, err) < 0)
 		return -err->code;
-	if (profile_load(&w->work.config, w->work.profile, err) < 0) {
-		cj_stage(err, "profile");
-		return -err->code;
-	}
+	if (profile_load(&w->work.config, w->work.profile, err) < 0)
+		return cj_stage(err, "profile");
 	return w->work.tier == TIER_COLD ? 0 : prepare_ahead(w, err);
 }
 

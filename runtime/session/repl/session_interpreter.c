@@ -345,8 +345,7 @@ int session_cell_start(struct session_interpreter *i, const struct program *prog
 	*cell = SESSION_CELL_NULL;
 	if (check_program(i, program, err) < 0 || write_request(i, program, input, cell, err) < 0) {
 		session_cell_fini(cell);
-		cj_stage(err, "options");
-		return -err->code;
+		return cj_stage(err, "options");
 	}
 	cell->channel_fd = i->channel_fd;
 	cell->outcome.number = i->cells;

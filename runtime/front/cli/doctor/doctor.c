@@ -181,8 +181,7 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 	json_open_object(w);
 	json_member_filled(w, "schema", DOCTOR_SCHEMA);
 	json_member_filled(w, "worst", levels[worst].name);
-	json_put_key(w, "checks");
-	json_open_array(w);
+	json_member_array(w, "checks");
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		json_open_object(w);
 		json_member_filled(w, "name", checks[i].name);

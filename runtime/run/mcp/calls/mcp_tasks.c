@@ -130,8 +130,7 @@ static const struct json_node *read_answer(const struct mcp_task *t, struct aren
 
 static void put_error(struct json_writer *w)
 {
-	json_put_key(w, "error");
-	json_open_object(w);
+	json_member_object(w, "error");
 	json_put_key(w, "code");
 	json_put_i64(w, MCP_INTERNAL_ERROR);
 	json_member_text(w, "message", "the answer could not be kept");
@@ -145,8 +144,7 @@ static void put_over(struct json_writer *w, const struct mcp_task *t)
 
 	put_task(w, t, t->is_cancelled ? "cancelled" : result ? "completed" : "failed");
 	if (result) {
-		json_put_key(w, "result");
-		json_put_node(w, result);
+		json_member_node(w, "result", result);
 	} else if (!t->is_cancelled) {
 		put_error(w);
 	}

@@ -12,11 +12,6 @@
 #define BOX       "/box"
 #define PARTS_MAX 128 /* of one text: overlay layers */
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "keep a path");
-}
-
 static bool is_escape(const char *at)
 {
 	return at[0] == '\\' && (at[1] == ':' || at[1] == '\\');
@@ -41,7 +36,7 @@ int paths_split_all(const char *text, struct arena *a, struct strings *out, stru
 	for (const char *at = text;; at++) {
 		char *part = arena_alloc(a, strlen(at) + 1);
 		if (!part || strings_add(&parts, a, part) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "keep a path");
 		at = split_part(at, part);
 		if (part[0] == '\0')
 			return cj_reject(err, "'%s' has an empty path in it", text);
@@ -132,7 +127,7 @@ int paths_inside(const char *text, struct arena *a, const char **out, struct cj_
 	const char *joined = text[0] == '/' ? text : arena_printf(a, BOX "/%s", text);
 	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
 	if (!clean)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "keep a path");
 	clean_into(joined, clean);
 	if (is_too_long(clean))
 		return cj_reject(err, "'%.64s...' is too long for a path", text);
@@ -152,7 +147,7 @@ int paths_target(const char *text, struct arena *a, const char **out, struct cj_
 	 * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	target = skeleton_follow(target, a);
 	if (!target)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "keep a path");
 	if (target[1] == '\0')
 		return cj_reject(err, "'/' can't be a target (a whole root is --rootfs)");
 	for (size_t i = 0; i < sizeof(kernel_trees) / sizeof(kernel_trees[0]); i++)
@@ -176,7 +171,7 @@ int paths_absolute(const char *path, struct arena *a, const char **out, struct c
 
 	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
 	if (!clean)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "keep a path");
 	clean_into(joined, clean);
 	*out = clean;
 	return 0;

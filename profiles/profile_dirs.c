@@ -186,16 +186,15 @@ static int check_file(int fd, const char *path, bool is_from_home, struct cj_err
 	if (!S_ISREG(st.st_mode))
 		return cj_reject(err, "'%s' is not a regular file", path);
 	if (is_from_home && st.st_uid != 0 && st.st_uid != geteuid()) {
-		int refused = cj_reject(err, "'%s' belongs to user %u, who is neither you nor root",
-					path, st.st_uid);
-		cj_hint(err, "HOME or XDG_CONFIG_HOME may still be another user's; to trust the "
-			     "file, name it by its path");
-		return refused;
+		cj_refuse(err, "'%s' belongs to user %u, who is neither you nor root", path,
+			  st.st_uid);
+		return cj_hint(err,
+			       "HOME or XDG_CONFIG_HOME may still be another user's; to trust the "
+			       "file, name it by its path");
 	}
 	if (others_may_write(&st)) {
-		int refused = cj_reject(err, "'%s' can be written by others than its owner", path);
-		cj_hint(err, "chmod go-w '%s'", path);
-		return refused;
+		cj_refuse(err, "'%s' can be written by others than its owner", path);
+		return cj_hint(err, "chmod go-w '%s'", path);
 	}
 	return 0;
 }
@@ -229,9 +228,8 @@ static int open_in_dir(const struct profile_dir *dir, const char *name, struct a
 	if (*out_fd < 0 && errno == ENOENT)
 		return 0;
 	if (*out_fd < 0 && errno == ELOOP) {
-		int refused = cj_reject(err, "'%s' is a symbolic link", path);
-		cj_hint(err, "put the file itself there, or name it: --profile FILE");
-		return refused;
+		cj_refuse(err, "'%s' is a symbolic link", path);
+		return cj_hint(err, "put the file itself there, or name it: --profile FILE");
 	}
 	if (*out_fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
@@ -248,21 +246,17 @@ static int reject_absent(const struct profile_dirs *dirs, const char *name, stru
 		(void)profile_dir_names(&dirs->items[i], a, &names, &ignored);
 	const char *near = names.count > 0 ? text_nearest(name, names.items) : NULL;
 
-	int rc = cj_reject_as(err, ENOENT, "there is no profile '%s'", name);
+	cj_refuse_as(err, ENOENT, "there is no profile '%s'", name);
 	if (near)
-		cj_hint(err, "did you mean '%s'?", near);
-	else
-		cj_hint(err, "'cejail profile list' shows what there is");
-	return rc;
+		return cj_hint(err, "did you mean '%s'?", near);
+	return cj_hint(err, "'cejail profile list' shows what there is");
 }
 
 static int read_named(struct arena *a, struct profile_source *source, struct cj_error *err)
 {
 	if (!is_name(source->name)) {
-		int refused =
-		    cj_reject(err, "'%s' is not a profile's name (a-z 0-9 _ -)", source->name);
-		cj_hint(err, "for a file, write a path with a slash: './%s'", source->name);
-		return refused;
+		cj_refuse(err, "'%s' is not a profile's name (a-z 0-9 _ -)", source->name);
+		return cj_hint(err, "for a file, write a path with a slash: './%s'", source->name);
 	}
 
 	struct profile_dirs dirs = { 0 };
@@ -433,7 +427,7 @@ static int reject_search(const struct search *search, const char *file, struct c
 
 static int reject_bare(const char *file, struct cj_error *err)
 {
-	(void)!cj_reject(err, "'%s' has no extension to choose a profile by", file);
+	cj_refuse(err, "'%s' has no extension to choose a profile by", file);
 	return cj_hint(err, "choose one with --profile, or make the file executable: chmod +x %s",
 		       file);
 }

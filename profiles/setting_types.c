@@ -152,9 +152,8 @@ int set_remote(struct config *c, const struct setting *s, const char *text, stru
 int set_directory(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	if (text[0] != '/') {
-		int rc = cj_reject(err, "'%s' is not an absolute path in the jail", text);
-		(void)cj_hint(err, "write /box/%s for a place below /box", text);
-		return rc;
+		cj_refuse(err, "'%s' is not an absolute path in the jail", text);
+		return cj_hint(err, "write /box/%s for a place below /box", text);
 	}
 	return paths_inside(text, &c->arena, field_of(c, s), err);
 }

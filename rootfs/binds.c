@@ -80,9 +80,9 @@ static int check_lower(int dir_fd, const char *name, struct cj_error *err)
 		return 0;
 	if (errno != EINVAL)
 		return cj_fail(err, errno, "--overlay '%s': clone its mount", name);
-	int rc = cj_reject(err, "--overlay '%s': other file systems are mounted below it", name);
-	cj_hint(err, "name a directory without mount points below, or use --ro-bind %s", name);
-	return rc;
+	cj_refuse(err, "--overlay '%s': other file systems are mounted below it", name);
+	return cj_hint(err, "name a directory without mount points below, or use --ro-bind %s",
+		       name);
 }
 
 static int open_source(const struct bind_spec *bind, struct bind_source *out, struct cj_error *err)
@@ -95,10 +95,8 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 	auto_fd int fd = sys_openat2(AT_FDCWD, bind->source, O_PATH, 0,
 				     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0 && errno == ELOOP) {
-		int rc =
-		    cj_reject(err, "%s '%s': there is a symbolic link in it", option, bind->source);
-		cj_hint(err, "name the place itself: see realpath(1)");
-		return rc;
+		cj_refuse(err, "%s '%s': there is a symbolic link in it", option, bind->source);
+		return cj_hint(err, "name the place itself: see realpath(1)");
 	}
 	if (fd < 0) {
 		int rc = cj_fail(err, errno, "%s '%s'", option, bind->source);
@@ -141,10 +139,8 @@ static int check_target(const struct bind_spec *bind, const struct layers *layer
 			continue;
 		if (errno != ELOOP)
 			return cj_fail(err, errno, "look for '%s' in the image", bind->target);
-		int rc =
-		    cj_reject(err, "'%s' goes through a symbolic link of the image", bind->target);
-		cj_hint(err, "choose a target without links in it");
-		return rc;
+		cj_refuse(err, "'%s' goes through a symbolic link of the image", bind->target);
+		return cj_hint(err, "choose a target without links in it");
 	}
 	return 0;
 }
@@ -303,15 +299,14 @@ static int check_owner(const struct bind_spec *bind, const struct rootfs_spec *s
 	if (st->st_uid == spec->uid && st->st_gid == spec->gid)
 		return 0;
 	bool is_group = st->st_uid == spec->uid;
-	int rc = cj_reject(err,
-			   "--overlay '%s': its %s is not the jail's, so nothing in it could "
-			   "be changed",
-			   bind->source, is_group ? "group" : "owner");
-	cj_hint(err,
-		is_group ? "give it your own group (chgrp(1)), or copy it in with --file %s"
-			 : "start cejail as its owner, or copy it in with --file %s",
-		bind->source);
-	return rc;
+	cj_refuse(err,
+		  "--overlay '%s': its %s is not the jail's, so nothing in it could "
+		  "be changed",
+		  bind->source, is_group ? "group" : "owner");
+	return cj_hint(err,
+		       is_group ? "give it your own group (chgrp(1)), or copy it in with --file %s"
+				: "start cejail as its owner, or copy it in with --file %s",
+		       bind->source);
 }
 
 /* A directory of the scratch, not shown in the jail.  Returns a descriptor. */

@@ -137,11 +137,9 @@ int hostaddrs_ask(int route_fd)
 
 static int fail_full(struct cj_error *err)
 {
-	int rc = cj_reject_as(err, E2BIG, "this host has more than %d addresses to close",
-			      HOSTADDRS_MAX);
-	(void)cj_hint(err, "run cejail in a network namespace with fewer interfaces, or with "
-			   "--network none");
-	return rc;
+	cj_refuse_as(err, E2BIG, "this host has more than %d addresses to close", HOSTADDRS_MAX);
+	return cj_hint(err, "run cejail in a network namespace with fewer interfaces, or with "
+			    "--network none");
 }
 
 /* 0: complete; 1: the list changed meanwhile. */

@@ -142,15 +142,15 @@ int uplink_helper_find(const struct uplink_helper *h, const char *path,
 			continue;
 		if (may_run(out_path, &st))
 			return 0;
-		(void)!cj_reject_as(err, EPERM,
-				    "'%.200s' is not used: others may change it, or it can't be "
-				    "executed",
-				    out_path);
+		cj_refuse_as(err, EPERM,
+			     "'%.200s' is not used: others may change it, or it can't be "
+			     "executed",
+			     out_path);
 		return cj_hint(err, "chmod 755, chown root");
 	}
 	char remedy[INSTALL_MAX];
 	os_install(h->package, remedy);
-	(void)!cj_reject_as(err, ENOENT, "%s is not installed", h->name);
+	cj_refuse_as(err, ENOENT, "%s is not installed", h->name);
 	return cj_hint(err, "%s", remedy);
 }
 

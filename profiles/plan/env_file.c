@@ -41,9 +41,8 @@ static int read_line(const char *at, const char *end, const char *const *caller_
 	*out = strchr(copy, '=') ? copy : env_find(caller_env, copy);
 	if (*out)
 		return 0;
-	int rc = cj_reject(err, "'%s' has no value, and is not set here", copy);
-	(void)cj_hint(err, "write %s=VALUE", copy);
-	return rc;
+	cj_refuse(err, "'%s' has no value, and is not set here", copy);
+	return cj_hint(err, "write %s=VALUE", copy);
 }
 
 static size_t count_lines(const char *text, size_t size)

@@ -198,10 +198,8 @@ int exposure_check(const char *option, const char *source, const struct exposure
 	if (find_all(&f, caller) < 0)
 		return cj_fail(err, ENOMEM, "look at '%s'", source);
 	if (strict && f.control) {
-		int rc = cj_reject(err, "--strict: %s '%s' hands the program %s", option, source,
-				   f.control);
-		(void)cj_hint(err, "show the program less, or run it without --strict");
-		return rc;
+		cj_refuse(err, "--strict: %s '%s' hands the program %s", option, source, f.control);
+		return cj_hint(err, "show the program less, or run it without --strict");
 	}
 	const char *phrase =
 	    f.list ? arena_printf(a, "%s '%s' hands the program %s", option, source, f.list) : "";

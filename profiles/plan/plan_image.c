@@ -13,11 +13,6 @@
 #include "profiles/plan/plan_parts.h"
 #include "rootfs/image/image_store.h"
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "plan the image");
-}
-
 bool plan_names_image(const char *rootfs)
 {
 	return !strchr(rootfs, '/') && strcmp(rootfs, "host") != 0;
@@ -58,7 +53,7 @@ static int add_image_layers(struct planner *p, const struct image_store *store,
 	for (size_t i = 0; i < image->layers.count; i++) {
 		const char *path = image_store_layer(store, image->layers.items[i], &p->c->arena);
 		if (!path)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "plan the image");
 		if (add_layer(p, path, err) < 0) {
 			cj_hint(err, "import it again: cejail image rm %s", image->name);
 			return cj_wrap(err, "image '%s'", image->name);
@@ -72,7 +67,7 @@ static int add_image(struct planner *p, struct cj_error *err)
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	struct image_record *image = arena_alloc(&p->c->arena, sizeof(*image));
 	if (!image)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the image");
 	/* without a store image_store_read() says that there is no such image */
 	int rc = image_store_open(&store, err);
 	if (rc < 0 && rc != -ENOENT)
@@ -119,7 +114,7 @@ int plan_image_env(struct planner *p, struct cj_error *err)
 		if (there && has_pointer(&p->c->base_env, *there))
 			*there = text;
 		else if (!there && strings_add(&p->program.env, &p->c->arena, text) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "plan the image");
 	}
 	return 0;
 }
@@ -141,12 +136,11 @@ int plan_image_command(struct planner *p, struct cj_error *err)
 {
 	const struct image_record *image = p->plan.image;
 	if (!image || image->command.count == 0) {
-		int rc = cj_reject(err, "image '%s' has no command of its own", p->c->rootfs);
-		cj_hint(err, "name one: cejail run --rootfs %s -- COMMAND", p->c->rootfs);
-		return rc;
+		cj_refuse(err, "image '%s' has no command of its own", p->c->rootfs);
+		return cj_hint(err, "name one: cejail run --rootfs %s -- COMMAND", p->c->rootfs);
 	}
 	for (size_t i = 0; i < image->command.count; i++)
 		if (strings_add(&p->program.argv, &p->c->arena, image->command.items[i]) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "plan the image");
 	return 0;
 }

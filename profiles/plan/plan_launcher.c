@@ -141,11 +141,11 @@ bool plan_has_repl(const struct config *c)
 int plan_repl(struct config *c, const struct plan *plan, struct program *out, struct cj_error *err)
 {
 	if (plan->tty || !plan_has_repl(c)) {
-		int rc = cj_reject(err, "profile '%s' has no interpreter that keeps variables",
-				   plan->profile_name);
-		cj_hint(err, "leave out \"context\": \"repl\", or use a profile such as python or "
-			     "node: cejail-serve(8), Sessions");
-		return rc;
+		cj_refuse(err, "profile '%s' has no interpreter that keeps variables",
+			  plan->profile_name);
+		return cj_hint(
+		    err, "leave out \"context\": \"repl\", or use a profile such as python or "
+			 "node: cejail-serve(8), Sessions");
 	}
 	return plan_interpreter(c, plan, launchers[c->launcher].repl_file, false, out, err);
 }
@@ -180,11 +180,10 @@ static const char *find_dangerous(const struct strings *env)
 static int refuse_zygote(const struct plan *plan, const char *entry, const char *setting,
 			 struct cj_error *err)
 {
-	int rc = cj_reject(err, "profile '%s' can't use a zygote: its %s sets %.*s",
-			   plan->profile_name, setting, (int)strcspn(entry, "="), entry);
-	cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
-		     "cejail-serve(8)");
-	return rc;
+	cj_refuse(err, "profile '%s' can't use a zygote: its %s sets %.*s", plan->profile_name,
+		  setting, (int)strcspn(entry, "="), entry);
+	return cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
+			    "cejail-serve(8)");
 }
 
 static int check_options(const struct config *c, const struct plan *plan, struct cj_error *err)

@@ -12,10 +12,9 @@ static int check_needs_network(const struct config *c, struct cj_error *err)
 {
 	if (c->network != NETWORK_NONE || c->allow.count == c->profile_allow)
 		return 0;
-	int rc = cj_reject(err, "--allow '%s': there is no network to open it in",
-			   c->allow.items[c->profile_allow]);
-	cj_hint(err, "add --network public");
-	return rc;
+	cj_refuse(err, "--allow '%s': there is no network to open it in",
+		  c->allow.items[c->profile_allow]);
+	return cj_hint(err, "add --network public");
 }
 
 static int plan_targets(struct planner *p, struct cj_error *err)

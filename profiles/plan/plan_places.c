@@ -20,11 +20,6 @@
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "plan the jail's places");
-}
-
 /* --- sources and targets ---------------------------------------------------- */
 
 /* The jail's own directories can be written below, not replaced. */
@@ -37,9 +32,8 @@ static int check_not_own(const char *target, struct cj_error *err)
 {
 	if (!is_own(target))
 		return 0;
-	int rc = cj_reject(err, "'%s' is the jail's own", target);
-	cj_hint(err, "choose a place below it: '%s/NAME'", target);
-	return rc;
+	cj_refuse(err, "'%s' is the jail's own", target);
+	return cj_hint(err, "choose a place below it: '%s/NAME'", target);
 }
 
 /* A directory in every jail: another can lie on it or add to it.  source: NULL: no host path. */
@@ -50,9 +44,8 @@ static int check_out(const char *target, const char *source, struct cj_error *er
 		return 0;
 	if (source && stat(source, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
-	int rc = cj_reject(err, "'" PLACE_OUT "' is a directory in every jail");
-	cj_hint(err, "give the file another place, such as '" PLACE_BOX "/NAME'");
-	return rc;
+	cj_refuse(err, "'" PLACE_OUT "' is a directory in every jail");
+	return cj_hint(err, "give the file another place, such as '" PLACE_BOX "/NAME'");
 }
 
 /* --- binds and sockets ------------------------------------------------------ */
@@ -70,9 +63,8 @@ struct bind_option {
 static int check_host_path(const char *source, const struct stat *st, struct cj_error *err)
 {
 	if (S_ISSOCK(st->st_mode)) {
-		int rc = cj_reject(err, "'%s' is a socket", source);
-		cj_hint(err, "use --connect unix:%s", source);
-		return rc;
+		cj_refuse(err, "'%s' is a socket", source);
+		return cj_hint(err, "use --connect unix:%s", source);
 	}
 	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
 		return cj_reject(err, "'%s' is neither a file nor a directory", source);
@@ -83,9 +75,9 @@ static int check_directory(const char *source, const struct stat *st, struct cj_
 {
 	if (S_ISDIR(st->st_mode))
 		return 0;
-	int rc = cj_reject(err, "'%s' is not a directory", source);
-	cj_hint(err, "an overlay needs a directory; copy one file in with --file %s", source);
-	return rc;
+	cj_refuse(err, "'%s' is not a directory", source);
+	return cj_hint(err, "an overlay needs a directory; copy one file in with --file %s",
+		       source);
 }
 
 /*
@@ -97,10 +89,10 @@ static int check_socket(const char *source, const struct stat *st, struct cj_err
 	if (!S_ISSOCK(st->st_mode))
 		return cj_reject(err, "'%s' is not a socket", source);
 	if (geteuid() == 0 && !(st->st_mode & S_IWOTH)) {
-		int rc = cj_reject(err, "the jail's user may not connect to '%s'", source);
-		cj_hint(err, "chmod o+w it (its directory can stay closed), or start cejail as "
-			     "the socket's owner");
-		return rc;
+		cj_refuse(err, "the jail's user may not connect to '%s'", source);
+		return cj_hint(err,
+			       "chmod o+w it (its directory can stay closed), or start cejail as "
+			       "the socket's owner");
 	}
 	return 0;
 }
@@ -237,7 +229,7 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 				 c->overlays.count, OVERLAYS_MAX);
 	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
 	if (!binds)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the jail's places");
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
 		rc = add_binds(p, &rows[i], binds, &count, err);
@@ -260,9 +252,8 @@ static int refuse_linked_source(const char *source, struct cj_error *err)
 	char real[PATH_MAX];
 	if (!realpath(source, real))
 		return cj_fail(err, errno, "follow the symbolic link '%s'", source);
-	int rc = cj_reject(err, "'%s' is a symbolic link to '%s'", source, real);
-	cj_hint(err, "name the path that it leads to, if that is what the program may read");
-	return rc;
+	cj_refuse(err, "'%s' is a symbolic link to '%s'", source, real);
+	return cj_hint(err, "name the path that it leads to, if that is what the program may read");
 }
 
 static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
@@ -302,9 +293,8 @@ static int check_copy_target(const struct planner *p, const char *target, bool i
 	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
 	    paths_is_below(target, PLACE_TMP) || is_in_own_mount(p, target))
 		return 0;
-	int rc = cj_reject(err, "'%s' lies in the read-only root", target);
-	cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
-	return rc;
+	cj_refuse(err, "'%s' lies in the read-only root", target);
+	return cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
 }
 
 /* As cp(1): a target that ends in a slash is the directory to copy into. */
@@ -319,7 +309,8 @@ static int find_copy_target(const char *source, const char *target, struct arena
 			return cj_reject(err, "'/' can't be copied in (see --rootfs)");
 		text = arena_printf(a, "%s/%s", target ? target : PLACE_BOX, name);
 	}
-	return text ? paths_target(text, a, out, err) : no_memory(err);
+	return text ? paths_target(text, a, out, err)
+		    : cj_fail(err, ENOMEM, "plan the jail's places");
 }
 
 static int find_copy(const struct planner *p, const char *text, struct copy_spec *copy,
@@ -393,7 +384,7 @@ static int plan_copies(struct planner *p, struct cj_error *err)
 	size_t count = p->c->files.count + p->c->file_texts.count + p->inv->ncopies;
 	struct copy_spec *files = arena_array(&p->c->arena, count + 1, sizeof(*files));
 	if (!files)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the jail's places");
 	if (add_copies(p, files, err) < 0)
 		return -err->code;
 	p->program.files = files;
@@ -457,7 +448,7 @@ static int check_landings(const struct planner *p, struct cj_error *err)
 	size_t most = p->plan.root.nbinds + p->program.nfiles + OWN_LANDINGS;
 	struct landing *list = arena_array(&p->c->arena, most, sizeof(*list));
 	if (!list)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the jail's places");
 
 	int rc = 0;
 	size_t count = collect_landings(p, list);
@@ -501,9 +492,9 @@ static int check_place(const struct planner *p, const char *path, struct cj_erro
 {
 	if (is_strictly_below(path, PLACE_BOX) || is_in_overlay(p, path))
 		return 0;
-	int rc = cj_reject(err, "'%s' is neither below " PLACE_BOX " nor below an --overlay", path);
-	cj_hint(err, "name a file or a directory there, or let the program copy it to " PLACE_OUT);
-	return rc;
+	cj_refuse(err, "'%s' is neither below " PLACE_BOX " nor below an --overlay", path);
+	return cj_hint(
+	    err, "name a file or a directory there, or let the program copy it to " PLACE_OUT);
 }
 
 static int check_copied(const struct planner *p, const char *path, struct cj_error *err)

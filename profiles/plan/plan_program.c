@@ -17,11 +17,6 @@
 #define DEFAULT_STEM      "main"
 #define PLACE_INTERPRETER "{interpreter}"
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "plan the program");
-}
-
 /* --- code ------------------------------------------------------------------- */
 
 /*
@@ -67,7 +62,7 @@ int plan_code(struct planner *p, struct cj_error *err)
 
 	const char *name = plan_code_name(p->c, p->inv->file, &p->c->arena);
 	program->code_path = name ? arena_printf(&p->c->arena, PLACE_BOX "/%s", name) : NULL;
-	return program->code_path ? 0 : no_memory(err);
+	return program->code_path ? 0 : cj_fail(err, ENOMEM, "plan the program");
 }
 
 /* --- arguments ------------------------------------------------------------------ */
@@ -96,15 +91,14 @@ static int add_arguments(struct planner *p, struct cj_error *err)
 {
 	for (const char *const *arg = p->inv->args; arg && *arg; arg++)
 		if (strings_add(&p->program.argv, &p->c->arena, *arg) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "plan the program");
 	return 0;
 }
 
 static int reject_nothing_to_run(struct cj_error *err)
 {
-	int rc = cj_reject(err, "there is nothing to run");
-	cj_hint(err, "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
-	return rc;
+	cj_refuse(err, "there is nothing to run");
+	return cj_hint(err, "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
 }
 
 static int reject_no_command(const struct planner *p, struct cj_error *err)
@@ -131,7 +125,7 @@ static int expand_argument(struct planner *p, const char *argument, struct cj_er
 		argument = plan_put_limits(p->c, argument);
 	}
 	if (!argument || strings_add(&p->program.argv, &p->c->arena, argument) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the program");
 	return 0;
 }
 
@@ -143,12 +137,11 @@ static int check_interpreter(struct planner *p, const struct strings *argv, stru
 	p->program.own_interpreter = p->program.code_source != CODE_NONE;
 	if (argv->count > 1 && strcmp(argv->items[1], "{file}") != 0)
 		return 0;
-	int rc = cj_reject(
+	cj_refuse(
 	    err, "the command of profile '%s' has nothing between " PLACE_INTERPRETER " and {file}",
 	    p->c->profile_name);
-	cj_hint(err, "name what runs a file without a '#!' line: [\"" PLACE_INTERPRETER
-		     "\", \"sh\", \"{file}\", \"{args}\"]");
-	return rc;
+	return cj_hint(err, "name what runs a file without a '#!' line: [\"" PLACE_INTERPRETER
+			    "\", \"sh\", \"{file}\", \"{args}\"]");
 }
 
 static int expand_template(struct planner *p, const struct strings *argv, struct cj_error *err)
@@ -199,13 +192,14 @@ static int add_variable(struct planner *p, const char *text, struct cj_error *er
 {
 	const char *pair = strchr(text, '=') ? text : env_find(p->inv->environ, text);
 	if (!pair) {
-		int rc = cj_reject(err, "--env '%s' is not set here", text);
-		cj_hint(err, "give it a value: --env %s=VALUE", text);
-		return rc;
+		cj_refuse(err, "--env '%s' is not set here", text);
+		return cj_hint(err, "give it a value: --env %s=VALUE", text);
 	}
 	if (pair != text && strings_add(&p->program.env_copied, &p->c->arena, text) < 0)
-		return no_memory(err);
-	return strings_add(&p->program.env, &p->c->arena, pair) < 0 ? no_memory(err) : 0;
+		return cj_fail(err, ENOMEM, "plan the program");
+	return strings_add(&p->program.env, &p->c->arena, pair) < 0
+		   ? cj_fail(err, ENOMEM, "plan the program")
+		   : 0;
 }
 
 int plan_env(struct planner *p, struct cj_error *err)
@@ -283,7 +277,7 @@ int plan_stdin_target(const char *text, struct arena *a, const char **out, struc
 		return -err->code;
 	if (target && !ends_in_slash(target))
 		return paths_target(target, a, out, err);
-	(void)!cj_reject(err, "'%s' has no name for the file in the jail", text);
+	cj_refuse(err, "'%s' has no name for the file in the jail", text);
 	return cj_hint(err, "write -:NAME for standard input, or ./- for a file of this name");
 }
 

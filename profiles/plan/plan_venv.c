@@ -20,11 +20,6 @@
 
 #define PYTHON "python3"
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "plan the packages");
-}
-
 static bool exists(const char *path)
 {
 	return path && access(path, F_OK) == 0;
@@ -42,7 +37,7 @@ static int add_bind(struct planner *p, const char *source, const char *target, s
 	struct arena *a = &p->c->arena;
 	const char *text = source && target ? arena_printf(a, "%s:%s", source, target) : NULL;
 	if (!text || strings_add(&p->c->ro_binds, a, text) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the packages");
 	return 0;
 }
 
@@ -90,7 +85,7 @@ static const char *find_outside(struct planner *p, const char *dir)
 
 static int reject_interpreter(const char *dir, const char *file, struct cj_error *err)
 {
-	(void)!cj_reject(err, "'%s' links to '%s', which is no installation of Python", dir, file);
+	cj_refuse(err, "'%s' links to '%s', which is no installation of Python", dir, file);
 	return cj_hint(err, "make it again: python3 -m venv %s", dir);
 }
 
@@ -110,7 +105,7 @@ static int add_interpreter(struct planner *p, const char *dir, const char *link,
 	const char *library = arena_printf(a, "lib/lib%s.so.1.0", name);
 	const char *modules = arena_printf(a, "lib/%s", name);
 	if (!library || !modules)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the packages");
 	if (add_bind(p, real, link, err) < 0 ||
 	    add_bind(p, arena_printf(a, "%s/%s", from, modules),
 		     arena_printf(a, "%s/%s", to, modules), err) < 0)
@@ -163,7 +158,7 @@ static int set_variable(struct planner *p, const char *text, struct cj_error *er
 	if (there)
 		*there = text;
 	else if (!text || strings_add(&p->program.env, &p->c->arena, text) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the packages");
 	return 0;
 }
 
@@ -211,7 +206,7 @@ static int add_project(struct planner *p, struct cj_error *err)
 	const char *modules = arena_printf(&p->c->arena, "%s/node_modules", dir);
 	struct stat st;
 	if (!modules)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "plan the packages");
 	if (lstat(modules, &st) < 0)
 		return cj_fail(err, errno, "find '%s'", modules);
 	if (!S_ISDIR(st.st_mode))

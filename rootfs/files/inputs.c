@@ -41,9 +41,8 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 static int refuse_type(const struct walk *w, mode_t mode, struct cj_error *err)
 {
 	const char *what = S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
-	int rc = cj_reject(err, "'%s' is %s", w->source, what);
-	cj_hint(err, "directories, regular files and the links in them can be copied in");
-	return rc;
+	cj_refuse(err, "'%s' is %s", w->source, what);
+	return cj_hint(err, "directories, regular files and the links in them can be copied in");
 }
 
 static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *err)
@@ -53,10 +52,9 @@ static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *e
 
 static int refuse_more(const struct walk *w, struct cj_error *err)
 {
-	int rc = cj_reject(err, "more than %d files and directories, the last of them '%s'",
-			   INPUT_FILES_MAX, w->source);
-	cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
-	return rc;
+	cj_refuse(err, "more than %d files and directories, the last of them '%s'", INPUT_FILES_MAX,
+		  w->source);
+	return cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
 }
 
 static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int fd,
@@ -199,9 +197,8 @@ static int refuse_link(const char *source, struct cj_error *err)
 		return cj_fail(err, errno, "look at '%s'", source);
 	if (!S_ISLNK(st.st_mode))
 		return 0;
-	int rc = cj_reject(err, "'%s' is a symbolic link", source);
-	cj_hint(err, "name the file it points to");
-	return rc;
+	cj_refuse(err, "'%s' is a symbolic link", source);
+	return cj_hint(err, "name the file it points to");
 }
 
 int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,

@@ -173,9 +173,8 @@ static int find_store(char out[static PATH_MAX], struct cj_error *err)
 	else if (home && home[0] == '/')
 		used = snprintf(out, PATH_MAX, "%s/.local/share/cejail/images", home);
 	else {
-		int rc = cj_reject(err, "there is no directory for images: HOME is not set");
-		cj_hint(err, "set HOME or XDG_DATA_HOME");
-		return rc;
+		cj_refuse(err, "there is no directory for images: HOME is not set");
+		return cj_hint(err, "set HOME or XDG_DATA_HOME");
 	}
 	return used < PATH_MAX ? 0 : cj_fail(err, ENAMETOOLONG, "find the directory for images");
 }
@@ -188,10 +187,8 @@ static int check_owner(int fd, const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "stat '%s'", path);
 	if (st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		return 0;
-	int rc =
-	    cj_reject_as(err, EPERM, "the images in '%s' are not only this user's to change", path);
-	cj_hint(err, "the directory must belong to user %u and have mode 0700", geteuid());
-	return rc;
+	cj_refuse_as(err, EPERM, "the images in '%s' are not only this user's to change", path);
+	return cj_hint(err, "the directory must belong to user %u and have mode 0700", geteuid());
 }
 
 static int open_store(mode_t mode, struct image_store *out, struct cj_error *err)
@@ -228,9 +225,9 @@ void image_store_close(struct image_store *store)
 
 static int reject_absent(const char *name, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, ENOENT, "there is no installed image '%s'", name);
-	cj_hint(err, "'cejail image list' shows the images; for a directory write './%s'", name);
-	return rc;
+	cj_refuse_as(err, ENOENT, "there is no installed image '%s'", name);
+	return cj_hint(err, "'cejail image list' shows the images; for a directory write './%s'",
+		       name);
 }
 
 int image_store_read(const struct image_store *store, const char *name, struct arena *a,
@@ -304,9 +301,8 @@ const char *image_store_layer(const struct image_store *store, const char *sha25
 
 static int reject_removed(const char *path, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, ENOENT, "the image's layer '%s' was removed", path);
-	cj_hint(err, "'cejail image list' shows the images");
-	return rc;
+	cj_refuse_as(err, ENOENT, "the image's layer '%s' was removed", path);
+	return cj_hint(err, "'cejail image list' shows the images");
 }
 
 /* A removal may have renamed the directory between open(2) and flock(2); while it is locked none

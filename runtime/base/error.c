@@ -21,24 +21,36 @@ int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
 	return -code;
 }
 
+/* Sets the error to a text without strerror(3).  The caller returns. */
+#define SET_TEXT(err, errno_code, fmt)                                                             \
+	do {                                                                                       \
+		va_list ap;                                                                        \
+		va_start(ap, fmt);                                                                 \
+		*(err) = (struct cj_error){ .code = (errno_code) };                                \
+		(void)vsnprintf((err)->msg, sizeof((err)->msg), fmt, ap);                          \
+		va_end(ap);                                                                        \
+	} while (0)
+
 int cj_reject(struct cj_error *err, const char *fmt, ...)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	*err = (struct cj_error){ .code = EINVAL };
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-	va_end(ap);
+	SET_TEXT(err, EINVAL, fmt);
 	return -EINVAL;
 }
 
 int cj_reject_as(struct cj_error *err, int code, const char *fmt, ...)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	*err = (struct cj_error){ .code = code };
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-	va_end(ap);
+	SET_TEXT(err, code, fmt);
 	return -code;
+}
+
+void cj_refuse(struct cj_error *err, const char *fmt, ...)
+{
+	SET_TEXT(err, EINVAL, fmt);
+}
+
+void cj_refuse_as(struct cj_error *err, int code, const char *fmt, ...)
+{
+	SET_TEXT(err, code, fmt);
 }
 
 int cj_wrap(struct cj_error *err, const char *fmt, ...)

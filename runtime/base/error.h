@@ -36,6 +36,14 @@ int cj_reject(struct cj_error *err, const char *fmt, ...)
 int cj_reject_as(struct cj_error *err, int code, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 3, 4)));
 
+/*
+ * cj_refuse - cj_reject() with a hint: the next statement is `return cj_hint(err, ...);`.
+ * cj_refuse_as() is the same of cj_reject_as().
+ */
+void cj_refuse(struct cj_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cj_refuse_as(struct cj_error *err, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Puts "TEXT: " before the message already in *err.  Returns -err->code. */
 int cj_wrap(struct cj_error *err, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));

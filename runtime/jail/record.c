@@ -230,9 +230,8 @@ static int fail_create(const char *id, int code, struct cj_error *err)
 {
 	if (code != EEXIST)
 		return cj_fail(err, code, "record run '%s'", id);
-	int rc = cj_reject_as(err, EEXIST, "the id '%s' is in use by another run", id);
-	(void)cj_hint(err, "choose another --id, or end that run: cejail kill %s", id);
-	return rc;
+	cj_refuse_as(err, EEXIST, "the id '%s' is in use by another run", id);
+	return cj_hint(err, "choose another --id, or end that run: cejail kill %s", id);
 }
 
 int record_create(int dir_fd, const struct record *r, struct cj_error *err)
@@ -336,9 +335,8 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 
 static int no_such_run(const char *id, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, ENOENT, "no run with the id '%s' is going on", id);
-	(void)cj_hint(err, "'cejail ps' lists the ids");
-	return rc;
+	cj_refuse_as(err, ENOENT, "no run with the id '%s' is going on", id);
+	return cj_hint(err, "'cejail ps' lists the ids");
 }
 
 int record_cancel(int dir_fd, const char *id, struct cj_error *err)

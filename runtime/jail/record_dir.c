@@ -111,8 +111,8 @@ static int open_parent(const struct place *place, struct cj_error *err)
 static int distrust(const char *path, const struct stat *st, mode_t mode, struct cj_error *err)
 {
 	const char *kind = S_ISDIR(st->st_mode) ? "" : "is no directory, ";
-	(void)!cj_reject_as(err, EPERM, "trust '%s': it %sbelongs to uid %u and has mode %04o",
-			    path, kind, st->st_uid, st->st_mode & 07777u);
+	cj_refuse_as(err, EPERM, "trust '%s': it %sbelongs to uid %u and has mode %04o", path, kind,
+		     st->st_uid, st->st_mode & 07777u);
 	if (st->st_uid != geteuid() && geteuid() != 0)
 		(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700, or "
 				   "ask root to remove it");
@@ -183,9 +183,8 @@ int record_open_dir(struct cj_error *err)
 		if (fd != PLACE_IS_CLOSED)
 			return fd;
 	}
-	int rc = cj_reject(err, "there is no place for a runtime directory of uid %u", uid);
-	(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
-	return rc;
+	cj_refuse(err, "there is no place for a runtime directory of uid %u", uid);
+	return cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
 }
 
 /* --- the sockets of services ---------------------------------------------------------------- */

@@ -60,9 +60,8 @@ static int adopt(struct listeners *l, const struct service_config *c, int fd, st
 		return cj_reject(
 		    err, "descriptor %d of socket activation is not on a loopback address", fd);
 	if (is_tcp && !has_token(c)) {
-		int rc = cj_reject(err, "TCP callers need a token, and none is configured");
-		cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE");
-		return rc;
+		cj_refuse(err, "TCP callers need a token, and none is configured");
+		return cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE");
 	}
 	if (fcntl(fd, F_SETFL, O_NONBLOCK | fcntl(fd, F_GETFL)) < 0)
 		return cj_fail(err, errno, "use a socket of socket activation");

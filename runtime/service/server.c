@@ -201,7 +201,7 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 	struct server *v = watch_owner(w, struct server, spawner_end);
 	(void)events;
 
-	(void)!cj_reject(&v->failure, "the spawner has ended, so no run can start");
+	cj_refuse(&v->failure, "the spawner has ended, so no run can start");
 	v->is_over = true;
 }
 

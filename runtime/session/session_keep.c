@@ -110,9 +110,8 @@ static int assess(struct session *s, struct cj_error *err)
 	if (!lack)
 		return 0;
 	if (s->jail->plan->strict) {
-		int rc = cj_reject(err, "--strict: %s", lack);
-		cj_hint(err, "'cejail doctor' says what this host lacks");
-		return rc;
+		cj_refuse(err, "--strict: %s", lack);
+		return cj_hint(err, "'cejail doctor' says what this host lacks");
 	}
 	jail_degrade(s->jail, DEGRADED_LANDLOCK, "%s", lack);
 	return 0;
@@ -257,7 +256,7 @@ static enum session_end take_init_error(struct session *s, struct cj_error *err)
 			return SESSION_FAILED;
 	}
 	*err = (struct cj_error){ 0 };
-	(void)!cj_reject_as(err, ECANCELED, "the session's init was killed");
+	cj_refuse_as(err, ECANCELED, "the session's init was killed");
 	return SESSION_KILLED;
 }
 

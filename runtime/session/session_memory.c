@@ -68,9 +68,9 @@ uint64_t session_memory_next_ms(const struct session *s, const struct session_me
 
 enum session_end session_memory_fail(struct cj_error *err)
 {
-	(void)!cj_reject_as(err, ENOMEM,
-			    "the programs of the session together needed more memory "
-			    "than it may have");
+	cj_refuse_as(err, ENOMEM,
+		     "the programs of the session together needed more memory "
+		     "than it may have");
 	cj_hint(err, "raise --memory, or run fewer programs at once");
 	return SESSION_OOM;
 }

@@ -382,16 +382,16 @@ static void end_exec(struct session *s, unsigned slot)
 
 static enum session_end fail_stuck(struct cj_error *err)
 {
-	(void)!cj_reject_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
-			    SESSION_KILL_MS / 1000);
+	cj_refuse_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
+		     SESSION_KILL_MS / 1000);
 	return SESSION_STUCK;
 }
 
 static enum session_end fail_reaper(struct cj_error *err)
 {
-	(void)!cj_reject_as(err, ECHILD,
-			    "the reaper of a program was killed, so the processes that "
-			    "it left can't be told apart from others");
+	cj_refuse_as(err, ECHILD,
+		     "the reaper of a program was killed, so the processes that "
+		     "it left can't be told apart from others");
 	return SESSION_STUCK;
 }
 

@@ -65,11 +65,10 @@ static int follow(struct walk *w, int link_fd, const struct stat *st, struct cj_
 {
 	char target[PATH_MAX];
 	if (w->is_of_other || is_others_uid(w, st->st_uid)) {
-		int rc = cj_reject_as(
-		    err, EPERM, "'%s' leads through a symbolic link that another user can change",
-		    w->path);
-		cj_hint(err, "name the directory itself, or one that only you can change");
-		return rc;
+		cj_refuse_as(err, EPERM,
+			     "'%s' leads through a symbolic link that another user can change",
+			     w->path);
+		return cj_hint(err, "name the directory itself, or one that only you can change");
 	}
 	ssize_t size = readlinkat(link_fd, "", target, sizeof(target) - 1);
 	if (size < 0 || ++w->links > LINKS_MAX)

@@ -143,12 +143,10 @@ static int reject_unknown(const char *name, struct cj_error *err)
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		names[i] = rows[i].name;
 	const char *nearest = text_nearest(name, names);
-	int rc = cj_reject(err, "unknown annotation '%.128s'", name);
+	cj_refuse(err, "unknown annotation '%.128s'", name);
 	if (nearest)
-		cj_hint(err, "did you mean '%s'?", nearest);
-	else
-		cj_hint(err, "see cejail-oci(8), ANNOTATIONS");
-	return rc;
+		return cj_hint(err, "did you mean '%s'?", nearest);
+	return cj_hint(err, "see cejail-oci(8), ANNOTATIONS");
 }
 
 static int read_pair(const struct oci_pair *pair, struct arena *a, struct annotations *out,

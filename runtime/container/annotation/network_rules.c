@@ -44,15 +44,14 @@ int network_rules_check_process(const struct oci_process *process, struct cj_err
 
 	if (!cap)
 		return 0;
-	int rc = cj_reject_as(err, EPERM,
-			      "annotation '" ANNOTATION_NETWORK "': with %s the program could "
-			      "bypass the rules",
-			      cap);
-	cj_hint(err,
-		"drop the capability: podman --cap-drop=%s; Kubernetes: "
-		"securityContext.capabilities.drop: [\"%s\"]",
-		cap + 4, cap + 4);
-	return rc;
+	cj_refuse_as(err, EPERM,
+		     "annotation '" ANNOTATION_NETWORK "': with %s the program could "
+		     "bypass the rules",
+		     cap);
+	return cj_hint(err,
+		       "drop the capability: podman --cap-drop=%s; Kubernetes: "
+		       "securityContext.capabilities.drop: [\"%s\"]",
+		       cap + 4, cap + 4);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -84,11 +83,10 @@ static int check_owner(int net_fd, const struct oci_namespace *user, struct cj_e
 		return -err->code;
 	if (is_same(&owner, &ours) || is_same(&owner, &container))
 		return 0;
-	int rc = cj_reject_as(err, EPERM,
-			      "annotation '" ANNOTATION_NETWORK "': the network namespace belongs "
-			      "to a user namespace that the container may control");
-	cj_hint(err, "let the container join that user namespace, too");
-	return rc;
+	cj_refuse_as(err, EPERM,
+		     "annotation '" ANNOTATION_NETWORK "': the network namespace belongs "
+		     "to a user namespace that the container may control");
+	return cj_hint(err, "let the container join that user namespace, too");
 }
 
 static int check_joined(const struct oci_namespace *net, const struct oci_namespace *user,
@@ -115,12 +113,12 @@ int network_rules_check(const struct oci_config *config, const struct oci_proces
 	const struct oci_namespace *ns = config->on_linux.namespaces;
 
 	if (!ns[OCI_NS_NETWORK].is_wanted) {
-		int rc = cj_reject_as(err, EPERM,
-				      "annotation '" ANNOTATION_NETWORK "': the container has the "
-				      "host's network");
-		cj_hint(err, "give it a network namespace: without podman --network=host, or "
-			     "hostNetwork in Kubernetes");
-		return rc;
+		cj_refuse_as(err, EPERM,
+			     "annotation '" ANNOTATION_NETWORK "': the container has the "
+			     "host's network");
+		return cj_hint(err,
+			       "give it a network namespace: without podman --network=host, or "
+			       "hostNetwork in Kubernetes");
 	}
 	if (process && network_rules_check_process(process, err) < 0)
 		return -err->code;

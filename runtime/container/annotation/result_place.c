@@ -45,10 +45,9 @@ static int open_base(const char *path, struct cj_error *err)
 		return rc;
 	}
 	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-		int rc = cj_reject_as(
-		    err, EPERM, "another user may write to the directory of results '%s'", path);
-		cj_hint(err, "chown it to the user who runs cejail-oci, and chmod go-w it");
-		return rc;
+		cj_refuse_as(err, EPERM, "another user may write to the directory of results '%s'",
+			     path);
+		return cj_hint(err, "chown it to the user who runs cejail-oci, and chmod go-w it");
 	}
 	return take_fd(&fd);
 }
@@ -83,11 +82,8 @@ static int open_below(const char *dir, const char *base, const char *wanted, str
 
 static int reject_outside(const char *wanted, const char *base, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted,
-			      base);
-
-	cj_hint(err, "name a file below it, or another directory with --result-dir");
-	return rc;
+	cj_refuse_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted, base);
+	return cj_hint(err, "name a file below it, or another directory with --result-dir");
 }
 
 /* --- both ---------------------------------------------------------------------------------- */
@@ -147,9 +143,8 @@ static int check_old(const struct result_place *f, struct cj_error *err)
 	    pread(fd, begin, sizeof(begin) - 1, 0) == (ssize_t)sizeof(begin) - 1 &&
 	    strcmp(begin, OCI_RESULT_BEGIN) == 0)
 		return 0;
-	int rc = cj_reject_as(err, EEXIST, "the file '%s' exists, and is not a result", f->name);
-	cj_hint(err, "remove it, or name another file");
-	return rc;
+	cj_refuse_as(err, EEXIST, "the file '%s' exists, and is not a result", f->name);
+	return cj_hint(err, "remove it, or name another file");
 }
 
 static int check_writable(const struct result_place *f, struct cj_error *err)

@@ -135,7 +135,7 @@ void oci_log_warnings(const struct oci_options *o, const struct strings *texts)
 {
 	for (size_t i = 0; i < texts->count; i++) {
 		struct cj_error warning = { 0 };
-		(void)!cj_reject(&warning, "%s", texts->items[i]);
+		cj_refuse(&warning, "%s", texts->items[i]);
 		oci_log_warning(o, &warning);
 	}
 }

@@ -54,13 +54,12 @@ int resource_hint(const char *controller, struct cj_error *err)
 
 static int reject_busy(const char *path, const struct resource_write *user, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, EBUSY,
-			      "linux.resources.%s: '%.200s' contains processes, so that its "
-			      "children get no controller '%s'",
-			      user->field, path, user->controller);
-	(void)cj_hint(err, "see cgroups(7), no internal processes; choose another cgroupsPath, or "
-			   "start cejail-oci in a unit with Delegate=yes");
-	return rc;
+	cj_refuse_as(err, EBUSY,
+		     "linux.resources.%s: '%.200s' contains processes, so that its "
+		     "children get no controller '%s'",
+		     user->field, path, user->controller);
+	return cj_hint(err, "see cgroups(7), no internal processes; choose another cgroupsPath, or "
+			    "start cejail-oci in a unit with Delegate=yes");
 }
 
 static int enable_one(int dir_fd, const char *path, const char *name,

@@ -308,10 +308,9 @@ static int check_status(const struct state *s, struct cj_error *err)
 
 	if (status == STATE_STOPPED || status == STATE_CREATED)
 		return 0;
-	int rc = cj_reject(err, "cannot delete container '%s' that is not stopped: %s", s->id,
-			   state_status_name(status));
-	cj_hint(err, "delete --force kills it");
-	return rc;
+	cj_refuse(err, "cannot delete container '%s' that is not stopped: %s", s->id,
+		  state_status_name(status));
+	return cj_hint(err, "delete --force kills it");
 }
 
 int container_delete(struct oci_call *call, struct cj_error *err)

@@ -53,9 +53,9 @@ static int terminal_enter(struct creation *c, struct cj_error *err)
 	if (!config->has_process || !config->process.has_terminal)
 		return 0;
 	if (!c->options->console_socket) {
-		int rc = cj_reject(err, "process.terminal needs a console socket");
-		cj_hint(err, "give one with --console-socket, or set process.terminal to false");
-		return rc;
+		cj_refuse(err, "process.terminal needs a console socket");
+		return cj_hint(err,
+			       "give one with --console-socket, or set process.terminal to false");
 	}
 	c->console_fd = console_connect(c->options->console_socket, err);
 	return c->console_fd < 0 ? c->console_fd : 0;
@@ -175,7 +175,7 @@ static int cgroup_enter(struct creation *c, struct cj_error *err)
 		return -err->code;
 	if (c->cgroup.why_none[0] != '\0') {
 		struct cj_error why = { 0 };
-		(void)!cj_reject(&why, "no cgroup: %s", c->cgroup.why_none);
+		cj_refuse(&why, "no cgroup: %s", c->cgroup.why_none);
 		oci_log_info(c->options, &why);
 	}
 	c->state.record.cgroup = c->cgroup.record;

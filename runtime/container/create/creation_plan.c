@@ -80,9 +80,9 @@ static int check_namespaces(const struct creation *c, struct cj_error *err)
 	const struct oci_namespace *ns = creation_namespaces(c);
 
 	if (geteuid() != 0 && !ns[OCI_NS_USER].is_wanted) {
-		int rc = cj_reject_as(err, EPERM, "linux.namespaces has no user namespace");
-		cj_hint(err, "an ordinary user needs one; cejail-oci spec --rootless writes it");
-		return rc;
+		cj_refuse_as(err, EPERM, "linux.namespaces has no user namespace");
+		return cj_hint(err,
+			       "an ordinary user needs one; cejail-oci spec --rootless writes it");
 	}
 	/* Init is dumpable until its id map is written, and a process of the same user could
 	 * attach to it: ptrace(2). */

@@ -102,9 +102,8 @@ static int connect_console(struct execution *e, struct cj_error *err)
 	if (!e->wanted.has_terminal)
 		return 0;
 	if (!e->options->console_socket) {
-		int rc = cj_reject(err, "a terminal needs a console socket");
-		(void)cj_hint(err, "give one with --console-socket, or leave --tty away");
-		return rc;
+		cj_refuse(err, "a terminal needs a console socket");
+		return cj_hint(err, "give one with --console-socket, or leave --tty away");
 	}
 	e->join.console_fd = console_connect(e->options->console_socket, err);
 	return e->join.console_fd < 0 ? e->join.console_fd : 0;

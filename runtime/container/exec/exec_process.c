@@ -9,11 +9,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the command line of exec");
-}
-
 /* --- flags ------------------------------------------------------------------------------ */
 
 static int append(struct strings *list, const struct strings *more, struct arena *a)
@@ -51,9 +46,9 @@ static int merge_env(const struct strings *flags, const struct strings *env, str
 	for (size_t i = 0; i < env->count; i++)
 		if (!is_replaced(env->items[i], flags) &&
 		    strings_add(&merged, a, env->items[i]) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "read the command line of exec");
 	if (append(&merged, flags, a) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the command line of exec");
 	*out = merged;
 	return 0;
 }
@@ -64,7 +59,7 @@ static int add_caps(const struct strings *flags, struct arena *a, struct strings
 {
 	struct strings copy = { 0 };
 	if (append(&copy, set, a) < 0 || append(&copy, flags, a) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the command line of exec");
 	*set = copy;
 	return 0;
 }
@@ -89,7 +84,7 @@ static int merge_groups(const struct strings *flags, struct arena *a, struct oci
 		return 0;
 	uint32_t *groups = arena_array(a, user->ngroups + flags->count, sizeof(*groups));
 	if (!groups)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the command line of exec");
 	if (user->ngroups > 0)
 		memcpy(groups, user->groups, user->ngroups * sizeof(*groups));
 	for (size_t i = 0; i < flags->count; i++) {
@@ -116,7 +111,7 @@ static int merge_text(const char *flag, struct arena *a, const char **out, struc
 	if (!flag)
 		return 0;
 	*out = arena_strdup(a, flag);
-	return *out ? 0 : no_memory(err);
+	return *out ? 0 : cj_fail(err, ENOMEM, "read the command line of exec");
 }
 
 int exec_process_merge(const struct oci_options *o, const struct oci_process *of_container,
@@ -129,7 +124,7 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	if (o->operands.count == 0)
 		return cj_reject(err, "exec needs a command, or --process");
 	if (append(&p.args, &o->operands, a) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the command line of exec");
 	if (merge_env(&o->env, &of_container->env, a, &p.env, err) < 0 ||
 	    merge_user(o->user, &p.user, err) < 0 ||
 	    merge_groups(&o->additional_gids, a, &p.user, err) < 0 ||

@@ -53,10 +53,8 @@ int process_check_dumpable(struct cj_error *err)
 		return cj_fail(err, (int)-size, "read '%s'", path);
 	if (text[0] != '1')
 		return 0;
-	int rc = cj_reject_as(err, EPERM,
-			      "a process of the user namespace could trace one that joins it");
-	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
-	return rc;
+	cj_refuse_as(err, EPERM, "a process of the user namespace could trace one that joins it");
+	return cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
 }
 
 static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
@@ -113,12 +111,11 @@ static int check_apparmor(const struct oci_process *wanted, struct cj_error *err
 					enabled, sizeof(enabled));
 	if (size > 0 && enabled[0] == 'Y')
 		return 0;
-	int rc = cj_reject_as(err, ENOTSUP,
-			      "process.apparmorProfile: '%s' can't be applied: AppArmor is "
-			      "not enabled on this host",
-			      wanted->apparmor_profile);
-	(void)cj_hint(err, "boot with apparmor=1, or remove the profile from the configuration");
-	return rc;
+	cj_refuse_as(err, ENOTSUP,
+		     "process.apparmorProfile: '%s' can't be applied: AppArmor is "
+		     "not enabled on this host",
+		     wanted->apparmor_profile);
+	return cj_hint(err, "boot with apparmor=1, or remove the profile from the configuration");
 }
 
 static int look_at_own_program(struct process *p, struct cj_error *err)

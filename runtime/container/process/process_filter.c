@@ -199,14 +199,13 @@ static int refuse_ignored(const struct uses *uses, uint32_t by_default, struct c
 		if (!use->has_conditions || !plain || plain->action == use->action ||
 		    plain->action == by_default) /* add_rules() leaves that one out */
 			continue;
-		int rc = cj_reject(err,
-				   "seccomp: '%.64s' has a rule without args, and another rule "
-				   "with another action",
-				   use->name);
-		(void)cj_hint(err,
-			      "libseccomp would ignore the other rule; write args that exclude "
-			      "each other, or remove one of them");
-		return rc;
+		cj_refuse(err,
+			  "seccomp: '%.64s' has a rule without args, and another rule "
+			  "with another action",
+			  use->name);
+		return cj_hint(err,
+			       "libseccomp would ignore the other rule; write args that exclude "
+			       "each other, or remove one of them");
 	}
 	return 0;
 }

@@ -49,9 +49,9 @@ int state_check_id(const char *id, struct cj_error *err)
 
 	if (size > 0 && size <= STATE_ID_MAX && id[0] != '.' && strspn(id, allowed) == size)
 		return 0;
-	int rc = cj_reject(err, "invalid container id '%.64s'", id);
-	cj_hint(err, "an id consists of letters, digits and _+.- and does not begin with a dot");
-	return rc;
+	cj_refuse(err, "invalid container id '%.64s'", id);
+	return cj_hint(err,
+		       "an id consists of letters, digits and _+.- and does not begin with a dot");
 }
 
 /* --- the lock ----------------------------------------------------------------------------- */

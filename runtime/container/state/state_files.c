@@ -35,8 +35,7 @@ static const char *standard_root(char out[static PATH_MAX], struct cj_error *err
 	if (runtime && runtime[0] == '/' &&
 	    snprintf(out, PATH_MAX, "%s/cejail-oci", runtime) < PATH_MAX)
 		return out;
-	(void)!cj_reject(err,
-			 "no directory for the states of containers: XDG_RUNTIME_DIR is not set");
+	cj_refuse(err, "no directory for the states of containers: XDG_RUNTIME_DIR is not set");
 	cj_hint(err, "give one with --root DIR");
 	return NULL;
 }
@@ -58,10 +57,9 @@ int state_files_root(const char *root, bool make, struct cj_error *err)
 		return cj_reject_as(err, EPERM, "the states' directory '%s' belongs to user %u",
 				    path, st.st_uid);
 	if (st.st_mode & S_IWOTH) {
-		int rc = cj_reject_as(err, EPERM,
-				      "every user may write to the states' directory '%s'", path);
-		cj_hint(err, "chmod o-w '%s', or give another one with --root", path);
-		return rc;
+		cj_refuse_as(err, EPERM, "every user may write to the states' directory '%s'",
+			     path);
+		return cj_hint(err, "chmod o-w '%s', or give another one with --root", path);
 	}
 	return take_fd(&fd);
 }

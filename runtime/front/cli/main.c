@@ -138,7 +138,7 @@ static int reject_verb(const char *name)
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		names[i] = verbs[i].name;
 	const char *near = text_nearest(name, names), *habit = habit_for_verb(name);
-	(void)!cj_reject(&err, "unknown verb '%s'", name);
+	cj_refuse(&err, "unknown verb '%s'", name);
 	if (name[0] == '-')
 		cj_hint(&err, "options follow the verb: 'cejail run %s ...'", name);
 	else if (operands_is_file(name))
@@ -185,9 +185,8 @@ int cli_need_stdout(const struct cli *cli, struct cj_error *err)
 {
 	if (cli->open_streams & CLI_STDOUT_BIT)
 		return 0;
-	int rc = cj_reject(err, "standard output is closed");
-	cj_hint(err, "to discard the output, redirect it to /dev/null");
-	return rc;
+	cj_refuse(err, "standard output is closed");
+	return cj_hint(err, "to discard the output, redirect it to /dev/null");
 }
 
 int cli_finish(int status)
@@ -206,9 +205,8 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 
 	for (const char *const *arg = cli->args; *arg; arg++) {
 		if (!flag || strcmp(*arg, flag) != 0) {
-			int rc = cj_reject(err, "unknown argument '%s'", *arg);
-			cj_hint(err, "see 'cejail %s --help'", cli->verb);
-			return rc;
+			cj_refuse(err, "unknown argument '%s'", *arg);
+			return cj_hint(err, "see 'cejail %s --help'", cli->verb);
 		}
 		given = true;
 	}
@@ -224,10 +222,9 @@ static int need_stack(struct cj_error *err)
 
 	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_BYTES_MIN)
 		return 0;
-	int rc = cj_reject(err, "the stack limit is %ju KiB, but cejail needs %u KiB",
-			   (uintmax_t)limit.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
-	cj_hint(err, "raise the limit: ulimit -s 8192");
-	return rc;
+	cj_refuse(err, "the stack limit is %ju KiB, but cejail needs %u KiB",
+		  (uintmax_t)limit.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
+	return cj_hint(err, "raise the limit: ulimit -s 8192");
 }
 
 int main(int argc, char **argv)

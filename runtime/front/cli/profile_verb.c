@@ -82,7 +82,7 @@ static int show_profile(const struct cli *cli)
 
 	config_init(&c);
 	if (!cli->args[0] || cli->args[1]) {
-		(void)!cj_reject(&err, "'cejail profile show' takes one NAME or FILE");
+		cj_refuse(&err, "'cejail profile show' takes one NAME or FILE");
 		cj_hint(&err, "'cejail profile list' shows the names");
 		return cli_fail(&err);
 	}
@@ -130,7 +130,7 @@ static int check_profile(const struct cli *cli)
 
 	if (!cli->args[0]) {
 		struct cj_error err = { 0 };
-		(void)!cj_reject(&err, "'cejail profile check' needs a FILE");
+		cj_refuse(&err, "'cejail profile check' needs a FILE");
 		cj_hint(&err, "write 'cejail profile check ./NAME.json'");
 		return cli_fail(&err);
 	}
@@ -170,7 +170,7 @@ int profile_verb(const struct cli *cli)
 		rest.args++;
 		return cli_need_stdout(cli, &err) < 0 ? cli_fail(&err) : actions[i].run(&rest);
 	}
-	(void)!cj_reject(&err, "unknown action '%s'", name);
+	cj_refuse(&err, "unknown action '%s'", name);
 	cj_hint(&err, "write list, show or check: see 'cejail profile --help'");
 	return cli_fail(&err);
 }

@@ -110,7 +110,7 @@ int kill_verb(const struct cli *cli)
 	int status = 0;
 
 	if (!cli->args[0]) {
-		(void)!cj_reject(&err, "'cejail kill' needs an ID");
+		cj_refuse(&err, "'cejail kill' needs an ID");
 		cj_hint(&err, "'cejail ps' lists the ids");
 		return cli_fail(&err);
 	}
@@ -120,7 +120,7 @@ int kill_verb(const struct cli *cli)
 	for (const char *const *id = cli->args; *id; id++) {
 		err = (struct cj_error){ 0 };
 		if ((*id)[0] == '-') { /* kill(1) takes a signal here, this verb takes none */
-			(void)!cj_reject(&err, "unknown option '%s'", *id);
+			cj_refuse(&err, "unknown option '%s'", *id);
 			cj_hint(&err, "see 'cejail kill --help'");
 			return cli_fail(&err);
 		}

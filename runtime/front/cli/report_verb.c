@@ -88,7 +88,7 @@ static int put_records(struct page *p, const char *name, const char *text, struc
 	}
 	if (p->results > before)
 		return 0;
-	(void)!cj_reject(err, "'%s' has events and no result", name);
+	cj_refuse(err, "'%s' has events and no result", name);
 	cj_hint(err, "the last line of --events-fd is the result: has the run ended?");
 	return -err->code;
 }
@@ -171,7 +171,7 @@ static int take_output(const struct cli *cli, struct strings *files, struct aren
 	}
 	if (files->count > 0)
 		return 0;
-	(void)!cj_reject(err, "'cejail report' takes one FILE or more");
+	cj_refuse(err, "'cejail report' takes one FILE or more");
 	cj_hint(err, "a file is what 'cejail run --json=FILE' or --events-fd wrote");
 	return -err->code;
 }

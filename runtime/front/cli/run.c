@@ -105,8 +105,8 @@ static int open_artifacts(struct run *r, struct cj_error *err)
 {
 	const char *path = r->config.artifacts;
 	if (r->config.artifacts_inline_bytes > 0 && !delivery_is_wanted(&r->delivery)) {
-		(void)!cj_reject(err, "--artifacts inline: nothing delivers the result, which has "
-				      "the files");
+		cj_refuse(err, "--artifacts inline: nothing delivers the result, which has "
+			       "the files");
 		return cj_hint(err, "add --json, --result-fd or --events-fd");
 	}
 	if (!path)

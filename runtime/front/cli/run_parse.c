@@ -40,14 +40,13 @@ static enum log_level level_of(const struct config *c)
 
 static int reject_shell_operand(const char *operand, struct cj_error *err)
 {
-	int rc = cj_reject(err, "'cejail shell' takes no arguments, but got '%s'", operand);
-	cj_hint(err, "to run a file or a command, see 'cejail run --help'");
-	return rc;
+	cj_refuse(err, "'cejail shell' takes no arguments, but got '%s'", operand);
+	return cj_hint(err, "to run a file or a command, see 'cejail run --help'");
 }
 
 static int reject_exec_operand(const char *operand, struct cj_error *err)
 {
-	(void)!cj_reject(err, "there is no file '%s' here", operand);
+	cj_refuse(err, "there is no file '%s' here", operand);
 	return cj_hint(err, "for a command of the jail, write 'cejail session exec ID -- %s'",
 		       operand);
 }
@@ -83,10 +82,8 @@ static int read_operands(struct run *r, struct cj_error *err)
 		return 0;
 	}
 	if (!*operands) {
-		int rc =
-		    cj_reject(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
-		cj_hint(err, "see 'cejail %s --help'", r->exec ? "session exec" : "run");
-		return rc;
+		cj_refuse(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
+		return cj_hint(err, "see 'cejail %s --help'", r->exec ? "session exec" : "run");
 	}
 	if (inv->is_command)
 		return 0;
@@ -108,10 +105,10 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 	if (!name && r->invocation.is_command)
 		name = PROFILE_BASE;
 	if (!name && (!file || strcmp(file, "-") == 0)) {
-		int rc = cj_reject(err, "%s needs a profile, which chooses the interpreter",
-				   file ? "'-'" : "-c");
-		cj_hint(err, "add --profile python, or another one of 'cejail profile list'");
-		return rc;
+		cj_refuse(err, "%s needs a profile, which chooses the interpreter",
+			  file ? "'-'" : "-c");
+		return cj_hint(err,
+			       "add --profile python, or another one of 'cejail profile list'");
 	}
 	if (!name && profile_for_file(&r->config, file, &name, err) < 0)
 		return -err->code;

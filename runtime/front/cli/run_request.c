@@ -98,8 +98,8 @@ static int parse(struct run *r, struct cj_error *err)
 		return -err->code;
 	r->profile = r->request.profile;
 	if (caps.profile && strcmp(caps.profile, r->profile) != 0) {
-		(void)!cj_reject_as(err, EACCES, "request: profile '%s' is not that of --profile",
-				    r->profile);
+		cj_refuse_as(err, EACCES, "request: profile '%s' is not that of --profile",
+			     r->profile);
 		return cj_hint(err, "leave it out, or ask for '%s'", caps.profile);
 	}
 	if (!r->request.id)

@@ -42,7 +42,7 @@ int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *
 	*out_path = found.of_user ? found.of_user : found.of_system;
 	if (*out_path)
 		return 0;
-	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s", found.searched);
+	cj_refuse_as(err, ENOENT, "--remote: no service listens in %s", found.searched);
 	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
 }
 

@@ -27,11 +27,6 @@ struct gather {
 	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "prepare the request");
-}
-
 /* --- paths -------------------------------------------------------------------------- */
 
 /* Appends `dir`; a backslash escapes the characters that paths_split() interprets. */
@@ -79,10 +74,8 @@ static int check_text(const char *named, const char *text, struct cj_error *err)
 {
 	if (is_utf8(text, strlen(text)))
 		return 0;
-	int rc =
-	    cj_reject(err, "%s: '%s' is not UTF-8 and cannot be sent to a service", named, text);
-	cj_hint(err, "pass it in a file, or on standard input");
-	return rc;
+	cj_refuse(err, "%s: '%s' is not UTF-8 and cannot be sent to a service", named, text);
+	return cj_hint(err, "pass it in a file, or on standard input");
 }
 
 static int choose_settings(struct gather *g, const struct options *o, const bool **out_wanted,
@@ -90,7 +83,7 @@ static int choose_settings(struct gather *g, const struct options *o, const bool
 {
 	bool *wanted = arena_array(&g->c->arena, settings_count, sizeof(*wanted));
 	if (!wanted)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "prepare the request");
 
 	for (size_t i = 0; i < o->count; i++) {
 		const struct given *given = &o->items[i];
@@ -116,15 +109,14 @@ static int take_variables(struct gather *g, struct cj_error *err)
 			continue;
 		const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe) */
 		if (!value) {
-			int rc = cj_reject(err, "--env '%s' is not set here", name);
-			cj_hint(err, "give it a value: --env %s=VALUE", name);
-			return rc;
+			cj_refuse(err, "--env '%s' is not set here", name);
+			return cj_hint(err, "give it a value: --env %s=VALUE", name);
 		}
 		if (check_text("--env", value, err) < 0)
 			return -err->code;
 		env->items[i] = arena_printf(&g->c->arena, "%s=%s", name, value);
 		if (!env->items[i])
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "prepare the request");
 	}
 	return 0;
 }
@@ -138,7 +130,7 @@ static int make_absolute(struct gather *g, const char **text, size_t skip, bool 
 		return cj_fail(err, errno, "find the current directory");
 	*text = remote_request_absolute(*text, skip, each_part, strcmp(dir, "/") == 0 ? "" : dir,
 					&g->c->arena);
-	return *text ? 0 : no_memory(err);
+	return *text ? 0 : cj_fail(err, ENOMEM, "prepare the request");
 }
 
 /* The service runs on this host, but in another working directory. */
@@ -180,7 +172,7 @@ static int keep_file(struct gather *g, const struct remote_file *file, struct cj
 {
 	struct remote_file *files = arena_grow(&g->c->arena, g->files, g->count, sizeof(*files));
 	if (!files)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "prepare the request");
 	g->files = files;
 	g->files[g->count++] = *file;
 	return 0;
@@ -193,7 +185,7 @@ static int read_file(struct gather *g, const struct input *in, int fd, struct cj
 	char *text = NULL;
 
 	if (!file.path)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "prepare the request");
 	if (fd_read_all(fd, REMOTE_INPUT_MAX, &g->c->arena, &text, &file.content.size, in->path,
 			err) < 0)
 		return -err->code;
@@ -215,7 +207,7 @@ static int end_directory(struct gather *g, struct cj_error *err)
 	    g->empty_dir);
 	g->empty_dir = NULL;
 	if (!sentence || strings_add(g->warnings, &g->c->arena, sentence) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "prepare the request");
 	return 0;
 }
 
@@ -232,13 +224,12 @@ static int take_input(void *context, const struct input *in, int fd, struct cj_e
 	if (in->kind == INPUT_FILE)
 		return read_file(g, in, fd, err);
 	if (in->kind == INPUT_SYMLINK) {
-		int rc = cj_reject(
-		    err, "'%s' is a symbolic link, which cannot be sent to a service", in->path);
-		cj_hint(err, "replace it by a copy of its target");
-		return rc;
+		cj_refuse(err, "'%s' is a symbolic link, which cannot be sent to a service",
+			  in->path);
+		return cj_hint(err, "replace it by a copy of its target");
 	}
 	g->empty_dir = arena_strdup(&g->c->arena, in->path);
-	return g->empty_dir ? 0 : no_memory(err);
+	return g->empty_dir ? 0 : cj_fail(err, ENOMEM, "prepare the request");
 }
 
 static int gather_file(struct gather *g, const char *text, struct cj_error *err)
@@ -329,7 +320,7 @@ static int choose_file_name(struct gather *g, const char *file, struct cj_error 
 		const char *plain = plan_code_name(&here, NULL, &here.arena);
 		const char *name = plan_code_name(&here, file, &g->c->arena);
 		if (!name || !plain)
-			(void)!no_memory(err);
+			(void)!cj_fail(err, ENOMEM, "prepare the request");
 		else if (strcmp(name, plain) != 0)
 			g->out->file_name = name;
 	}
@@ -385,12 +376,11 @@ int remote_request_gather(const struct remote_call *call, struct remote_request 
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
 
 	if (out->profile && strchr(out->profile, '/')) {
-		int rc = cj_reject(
-		    err, "--profile: '%s' is a file, but a service uses only its own profiles",
-		    out->profile);
-		cj_hint(err,
-			"write the name of a profile of the service; GET /v1/profiles lists them");
-		return rc;
+		cj_refuse(err,
+			  "--profile: '%s' is a file, but a service uses only its own profiles",
+			  out->profile);
+		return cj_hint(
+		    err, "write the name of a profile of the service; GET /v1/profiles lists them");
 	}
 	out->config = c;
 	if (call->exec) {

@@ -59,12 +59,11 @@ static int lock_store(const struct image_store *store, struct cj_error *err)
 static int record_name(const char *name, char out[static NAME_MAX], struct cj_error *err)
 {
 	if (!image_is_name(name)) {
-		int rc = cj_reject(err, "'%s' can't be the name of an image", name);
-		cj_hint(err,
-			"a name has at most %d of a-z 0-9 . _ : -, and begins with a letter "
-			"or a digit; 'host' is taken",
-			IMAGE_NAME_MAX);
-		return rc;
+		cj_refuse(err, "'%s' can't be the name of an image", name);
+		return cj_hint(err,
+			       "a name has at most %d of a-z 0-9 . _ : -, and begins with a letter "
+			       "or a digit; 'host' is taken",
+			       IMAGE_NAME_MAX);
 	}
 	(void)snprintf(out, NAME_MAX, "images/%s.json", name);
 	return 0;
@@ -330,9 +329,8 @@ static int open_source(const char *path, bool *out_is_dir, struct cj_error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", path);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		int rc = cj_reject(err, "'%s' is neither a file nor a directory", path);
-		cj_hint(err, "an archive is read twice: write it to a file first");
-		return rc;
+		cj_refuse(err, "'%s' is neither a file nor a directory", path);
+		return cj_hint(err, "an archive is read twice: write it to a file first");
 	}
 	*out_is_dir = S_ISDIR(st.st_mode);
 	return take_fd(&fd);
@@ -345,9 +343,8 @@ static int check_absent(const struct image_store *store, const char *name, struc
 		return -err->code;
 	if (faccessat(store->fd, file, F_OK, 0) < 0)
 		return errno == ENOENT ? 0 : cj_fail(err, errno, "look for '%s'", file);
-	int rc = cj_reject_as(err, EEXIST, "there is an image '%s' already", name);
-	cj_hint(err, "remove it first: cejail image rm %s", name);
-	return rc;
+	cj_refuse_as(err, EEXIST, "there is an image '%s' already", name);
+	return cj_hint(err, "remove it first: cejail image rm %s", name);
 }
 
 static int unpack_and_publish(const struct image_store *store, const struct image_import *what,

@@ -41,11 +41,6 @@ struct job {
 	uint64_t next_report_ms;
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "import the image");
-}
-
 /* A report that can't be sent is lost: the importer has ended, and the unpacker ends with it. */
 static void report(void *context, uint64_t bytes, uint64_t total_bytes)
 {
@@ -100,7 +95,7 @@ static int read_blob(struct job *j, const struct image_descriptor *d, struct doc
 	char hex[SHA256_HEX_MAX];
 	const char *path = blob_path(j, d->sha256);
 	if (!path)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "import the image");
 	if (read_document(j, path, out, err) < 0)
 		return -err->code;
 	if (out->size != d->size)
@@ -158,7 +153,7 @@ static int read_manifest(struct job *j, const struct image_descriptor *d, struct
 					       .sha256 = layer->sha256,
 					       .size = layer->size };
 		if (!j->layers[i].path)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "import the image");
 	}
 	return pair_layers(j, m.layers.count, err);
 }
@@ -217,7 +212,7 @@ static int read_docker(struct job *j, struct cj_error *err)
 	char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
 
 	if (!hex)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "import the image");
 	if (read_document(j, "manifest.json", &doc, err) < 0 ||
 	    image_archive_parse(doc.name, doc.text, doc.size, &j->arena, &list, err) < 0)
 		return -err->code;
@@ -315,7 +310,7 @@ static int list_layers(struct job *j, const char *const *names, struct cj_error 
 	for (size_t i = j->nlayers; i-- > 0;)
 		if (!strings_has(&j->record.layers, names[i]) &&
 		    strings_add(&j->record.layers, &j->arena, names[i]) < 0)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "import the image");
 	if (!j->record.digest)
 		j->record.digest = names[0];
 	return 0;
@@ -344,7 +339,7 @@ static int unpack_all(struct job *j, struct cj_error *err)
 			continue; /* the image has it twice */
 		char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
 		if (!hex)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "import the image");
 		if (take_layer(j, l, hex, err) < 0)
 			return cj_wrap(err, "layer %zu", i + 1);
 		names[i] = hex;
@@ -360,7 +355,7 @@ static int fill_command(struct job *j, struct cj_error *err)
 	for (size_t i = 0; i < 2; i++)
 		for (size_t k = 0; k < lists[i]->count; k++)
 			if (strings_add(&j->record.command, &j->arena, lists[i]->items[k]) < 0)
-				return no_memory(err);
+				return cj_fail(err, ENOMEM, "import the image");
 	return 0;
 }
 
@@ -422,7 +417,7 @@ static int write_record(struct job *j, struct cj_error *err)
 	const char *text;
 	size_t size;
 	if (!w)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "import the image");
 	image_record_write(w, &j->record);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
@@ -474,7 +469,7 @@ int image_job_run(const struct image_job *asked, struct cj_error *err)
 	auto_arena struct arena arena = { 0 };
 	struct job *j = arena_alloc(&arena, sizeof(*j));
 	if (!j)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "import the image");
 	j->asked = asked;
 	j->budget = (struct image_budget){ .bytes_max = asked->bytes_max,
 					   .on_read = asked->has_reports ? report : NULL,

@@ -35,18 +35,12 @@ bool image_stream_has_zstd(void)
 	return archive_libzstd_version() != NULL;
 }
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the archive");
-}
-
 static int reject_more(const struct image_budget *budget, struct cj_error *err)
 {
 	char most[32];
 	text_format_size(budget->bytes_max, most, sizeof(most));
-	int rc = cj_reject_as(err, EFBIG, "the image has more than %s", most);
-	cj_hint(err, "allow more with --max-size");
-	return rc;
+	cj_refuse_as(err, EFBIG, "the image has more than %s", most);
+	return cj_hint(err, "allow more with --max-size");
 }
 
 int image_budget_take(struct image_budget *budget, uint64_t bytes, struct cj_error *err)
@@ -64,11 +58,10 @@ static int fail_archive(const struct image_stream *s, struct archive *a, struct 
 	const char *text = archive_error_string(a);
 	int code = archive_errno(a);
 	if (code == ENOMEM)
-		return no_memory(err);
-	int rc = cj_reject(err, "%s", text ? text : "the archive is damaged");
-	cj_hint(err, "an archive is a tar, plain or compressed once with gzip%s",
-		image_stream_has_zstd() ? " or zstd" : "; this libarchive has no zstd");
-	return rc;
+		return cj_fail(err, ENOMEM, "read the archive");
+	cj_refuse(err, "%s", text ? text : "the archive is damaged");
+	return cj_hint(err, "an archive is a tar, plain or compressed once with gzip%s",
+		       image_stream_has_zstd() ? " or zstd" : "; this libarchive has no zstd");
 }
 
 /* --- the two readers ------------------------------------------------------------------ */
@@ -144,7 +137,7 @@ static int add_filter(struct image_stream *s, struct archive *a, struct cj_error
 		rc = archive_read_append_filter(a, ARCHIVE_FILTER_GZIP);
 	else if (memcmp(head, zstd, sizeof(zstd)) == 0 && image_stream_has_zstd())
 		rc = archive_read_append_filter(a, ARCHIVE_FILTER_ZSTD);
-	return rc == ARCHIVE_OK ? 0 : no_memory(err);
+	return rc == ARCHIVE_OK ? 0 : cj_fail(err, ENOMEM, "read the archive");
 }
 
 static int open_packed(struct image_stream *s, struct cj_error *err)
@@ -153,7 +146,7 @@ static int open_packed(struct image_stream *s, struct cj_error *err)
 	struct archive *a = s->packed = archive_read_new();
 	if (!a || archive_read_support_format_raw(a) != ARCHIVE_OK ||
 	    archive_read_support_format_empty(a) != ARCHIVE_OK)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the archive");
 	if (add_filter(s, a, err) < 0)
 		return -err->code;
 	if (archive_read_open(a, s, NULL, read_file, NULL) != ARCHIVE_OK)
@@ -168,7 +161,7 @@ static int open_entries(struct image_stream *s, struct cj_error *err)
 {
 	struct archive *a = s->entries = archive_read_new();
 	if (!a || archive_read_support_format_tar(a) != ARCHIVE_OK)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the archive");
 	return archive_read_open(a, s, NULL, read_plain, NULL) == ARCHIVE_OK
 		   ? 0
 		   : fail_archive(s, a, err);
@@ -209,7 +202,7 @@ int image_stream_open(int in_fd, struct image_budget *budget, struct image_strea
 	auto_image_stream struct image_stream *s = create(budget);
 	struct stat st;
 	if (!s)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the archive");
 	s->fd = fcntl(in_fd, F_DUPFD_CLOEXEC, 0);
 	if (s->fd < 0 || lseek(s->fd, 0, SEEK_SET) < 0 || fstat(s->fd, &st) < 0)
 		return cj_fail(err, errno, "read the archive");
@@ -230,14 +223,14 @@ int image_stream_open_dir(int dir_fd, struct image_budget *budget, struct image_
 			     ARCHIVE_READDISK_NO_SPARSE;
 	auto_image_stream struct image_stream *s = create(budget);
 	if (!s)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the archive");
 	if (fchdir(dir_fd) < 0)
 		return cj_fail(err, errno, "enter the directory");
 	s->entry = archive_entry_new();
 	s->links = archive_entry_linkresolver_new();
 	struct archive *a = s->entries = archive_read_disk_new();
 	if (!s->entry || !s->links || !a)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the archive");
 	archive_entry_linkresolver_set_strategy(s->links, ARCHIVE_FORMAT_TAR_USTAR);
 	if (archive_read_disk_set_symlink_physical(a) != ARCHIVE_OK ||
 	    archive_read_disk_set_behavior(a, behavior) != ARCHIVE_OK ||

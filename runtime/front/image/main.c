@@ -45,9 +45,8 @@ static int finish(int status)
 
 static int reject_argument(const char *action, const char *arg, struct cj_error *err)
 {
-	int rc = cj_reject(err, "unknown argument '%s'", arg);
-	cj_hint(err, "see 'cejail image --help': %s", action);
-	return rc;
+	cj_refuse(err, "unknown argument '%s'", arg);
+	return cj_hint(err, "see 'cejail image --help': %s", action);
 }
 
 /* --- import ---------------------------------------------------------------------------- */
@@ -86,9 +85,8 @@ static int parse_import(const char *const *args, struct image_import *out, struc
 		}
 	}
 	if (count < 2) {
-		int rc = cj_reject(err, "'cejail image import' needs a NAME and a SOURCE");
-		cj_hint(err, "write 'cejail image import NAME image.tar'");
-		return rc;
+		cj_refuse(err, "'cejail image import' needs a NAME and a SOURCE");
+		return cj_hint(err, "write 'cejail image import NAME image.tar'");
 	}
 	*out = what;
 	return 0;
@@ -259,7 +257,7 @@ static int remove_action(const char *const *args)
 	int status = 0;
 	if (!args[0]) {
 		struct cj_error err = { 0 };
-		(void)!cj_reject(&err, "'cejail image rm' needs a NAME");
+		cj_refuse(&err, "'cejail image rm' needs a NAME");
 		cj_hint(&err, "'cejail image list' shows the names");
 		return fail(&err);
 	}
@@ -335,7 +333,7 @@ int main(int argc, char **argv)
 	const struct action *action = find_action(args[0]);
 	if (action)
 		return action->run(args + 1);
-	(void)!cj_reject(&err, "unknown action '%s'", args[0]);
+	cj_refuse(&err, "unknown action '%s'", args[0]);
 	cj_hint(&err, "write import, list or rm: see 'cejail image --help'");
 	return fail(&err);
 }

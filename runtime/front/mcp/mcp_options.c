@@ -42,11 +42,6 @@ static const struct own_option own_rows[] = {
 /* Options of `run` that describe no jail, and are useful here. */
 static const char *const run_options[] = { "profile", "remote", "env-file", NULL };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the options");
-}
-
 static bool is_usable(const struct setting *s)
 {
 	for (size_t i = 0; run_options[i]; i++)
@@ -90,10 +85,10 @@ static int take_profiles(struct mcp_options *o, struct cj_error *err)
 		if (strcmp(o->run.items[i].setting->option, "profile") != 0)
 			continue;
 		if (!is_name(name)) {
-			int rc = cj_reject(err, "--profile: '%s' is not a name", name);
-			cj_hint(err, "save the profile in ~/.config/cejail/profiles, and give its "
-				     "name");
-			return rc;
+			cj_refuse(err, "--profile: '%s' is not a name", name);
+			return cj_hint(
+			    err, "save the profile in ~/.config/cejail/profiles, and give its "
+				 "name");
 		}
 		if (count == MCP_PROFILES_MAX)
 			return cj_reject(err, "more than %d profiles", MCP_PROFILES_MAX);
@@ -110,16 +105,13 @@ static int check_usable(const struct mcp_options *o, struct cj_error *err)
 	const struct options *run = &o->run;
 
 	if (*run->operands || run->has_separator) {
-		int rc = cj_reject(err, "'cejail mcp' takes no program: its client sends it");
-		cj_hint(err, "see 'cejail mcp --help'");
-		return rc;
+		cj_refuse(err, "'cejail mcp' takes no program: its client sends it");
+		return cj_hint(err, "see 'cejail mcp --help'");
 	}
 	for (size_t i = 0; i < run->count; i++)
 		if (!is_usable(run->items[i].setting)) {
-			int rc = cj_reject(err, "option '%s' is not for 'cejail mcp'",
-					   run->items[i].named);
-			cj_hint(err, "see 'cejail mcp --help'");
-			return rc;
+			cj_refuse(err, "option '%s' is not for 'cejail mcp'", run->items[i].named);
+			return cj_hint(err, "see 'cejail mcp --help'");
 		}
 	return 0;
 }
@@ -144,7 +136,7 @@ static int want_files(struct mcp_options *o, struct cj_error *err)
 	char dir[PATH_MAX];
 
 	if (!wanted)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the options");
 	if (!getcwd(dir, sizeof(dir)))
 		return cj_fail(err, errno, "find the current directory");
 	memcpy(wanted, o->given.wanted, settings_count * sizeof(*wanted));
@@ -154,7 +146,7 @@ static int want_files(struct mcp_options *o, struct cj_error *err)
 		c->files.items[i] = remote_request_absolute(
 		    c->files.items[i], 0, false, strcmp(dir, "/") == 0 ? "" : dir, &c->arena);
 		if (!c->files.items[i])
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "read the options");
 	}
 	return 0;
 }
@@ -333,7 +325,7 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 		mcp_profiles_add_sessions(s->tools, &s->count, o->prefix);
 		return 0;
 	}
-	(void)!cj_reject(err, "there is no interpreter for the profiles python, node and shell");
+	cj_refuse(err, "there is no interpreter for the profiles python, node and shell");
 	return cj_hint(err, "install python3, or name a profile: --profile NAME");
 }
 
@@ -375,9 +367,8 @@ static int reject_host(const char *name, struct cj_error *err)
 	for (size_t i = 0; i < HOSTS && size < sizeof(names); i++)
 		size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
 					 i > 0 ? ", " : "", hosts[i].name);
-	int rc = cj_reject(err, "--print-config: '%s' is not known", name);
-	cj_hint(err, "known are %s", names);
-	return rc;
+	cj_refuse(err, "--print-config: '%s' is not known", name);
+	return cj_hint(err, "known are %s", names);
 }
 
 static void put_program(struct json_writer *w, const struct host *h, const char *program,
@@ -412,7 +403,7 @@ static int check_url(const struct host *h, const char *url, struct cj_error *err
 		return cj_reject(err, "--url: '%s' does not begin with http:// or https://", url);
 	if (h->url_key)
 		return 0;
-	(void)!cj_reject(err, "--url: '%s' cannot send a token to a URL", h->name);
+	cj_refuse(err, "--url: '%s' cannot send a token to a URL", h->name);
 	return cj_hint(err, "leave --url out, and use --remote");
 }
 

@@ -57,7 +57,7 @@ static void finish(struct call *c, const char *why)
 {
 	struct cj_error err = { 0 };
 
-	(void)!cj_reject(&err, "%s", why);
+	cj_refuse(&err, "%s", why);
 	mcp_reply_fail(&c->reply, &err);
 }
 

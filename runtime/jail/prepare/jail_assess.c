@@ -82,9 +82,8 @@ int jail_assess_enter(struct jail *j, struct cj_error *err)
 	size_t before = j->warnings.count;
 	warn_of_degraded(j);
 	if (j->plan->strict && j->warnings.count > before) {
-		int rc = cj_reject(err, "--strict: %s", j->warnings.items[before]);
-		cj_hint(err, "'cejail doctor' says what this host lacks");
-		return rc;
+		cj_refuse(err, "--strict: %s", j->warnings.items[before]);
+		return cj_hint(err, "'cejail doctor' says what this host lacks");
 	}
 	return 0;
 }

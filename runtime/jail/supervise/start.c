@@ -254,10 +254,9 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	j->warm.cpu_us = warmed.cpu_us;
 	if (j->plan->limits.cpu_ms == 0 || warmed.cpu_us < WARM_CPU_US_MAX)
 		return 0;
-	int rc = cj_reject(err, "it took %llu ms of CPU time to be ready",
-			   (unsigned long long)(warmed.cpu_us / 1000));
-	(void)cj_hint(err, "preload less, or set no 'cpu_time'");
-	return rc;
+	cj_refuse(err, "it took %llu ms of CPU time to be ready",
+		  (unsigned long long)(warmed.cpu_us / 1000));
+	return cj_hint(err, "preload less, or set no 'cpu_time'");
 }
 
 #define NO_ZYGOTE (-1)

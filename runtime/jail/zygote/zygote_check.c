@@ -17,10 +17,9 @@ int zygote_check_threads(struct cj_error *err)
 		return cj_fail(err, errno, "count the threads of the zygote");
 	if (st.st_nlink == 2 + 1)
 		return 0;
-	int rc = cj_reject_as(err, EBUSY, "the interpreter has %ju threads, so it can't be forked",
-			      (uintmax_t)st.st_nlink - 2);
-	(void)cj_hint(err, "preload no module that starts a thread");
-	return rc;
+	cj_refuse_as(err, EBUSY, "the interpreter has %ju threads, so it can't be forked",
+		     (uintmax_t)st.st_nlink - 2);
+	return cj_hint(err, "preload no module that starts a thread");
 }
 
 #define FLAGS "VmFlags:"
@@ -45,10 +44,8 @@ int zygote_check_memory(struct cj_error *err)
 		has_flags |= strncmp(line, FLAGS, strlen(FLAGS)) == 0;
 		if (!is_shared(line))
 			continue;
-		int rc =
-		    cj_reject_as(err, EBUSY, "the interpreter would share memory with its forks");
-		(void)cj_hint(err, "preload no module that maps shared memory");
-		return rc;
+		cj_refuse_as(err, EBUSY, "the interpreter would share memory with its forks");
+		return cj_hint(err, "preload no module that maps shared memory");
 	}
 	if (ferror(maps) || !has_flags)
 		return cj_fail(err, EIO, "read the mappings of the zygote");

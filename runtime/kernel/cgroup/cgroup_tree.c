@@ -22,11 +22,6 @@
 #define VACATE_PIDS    512 /* in one round */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "walk through nested cgroups");
-}
-
 static bool is_gone(int code)
 {
 	return code == ENOENT || code == ENODEV;
@@ -82,7 +77,7 @@ static int list_children(struct walk *w, struct level *level, struct cj_error *e
 		struct child *child = arena_alloc(&w->arena, sizeof(*child));
 		const char *name = arena_strdup(&w->arena, e->d_name);
 		if (!child || !name)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "walk through nested cgroups");
 		*child = (struct child){ level->left, name };
 		level->left = child;
 	}
@@ -94,7 +89,7 @@ static int begin_level(struct walk *w, struct cj_error *err)
 {
 	struct level *level = arena_alloc(&w->arena, sizeof(*level));
 	if (!level)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "walk through nested cgroups");
 	*level = (struct level){ .above = w->level };
 	w->level = level;
 	int rc = w->visit ? w->visit(w, err) : 0;
@@ -185,12 +180,12 @@ static int add_pids(struct walk *w, struct cj_error *err)
 	size_t lines = count_lines(text);
 	pid_t *pids = arena_array(&scratch, lines + 1, sizeof(*pids));
 	if (!pids)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "walk through nested cgroups");
 	size_t found = cgroup_text_pids(text, pids, lines);
 	for (size_t i = 0; i < found && list->count < list->max; i++) {
 		pid_t *grown = arena_grow(list->arena, list->items, list->count, sizeof(*grown));
 		if (!grown)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "walk through nested cgroups");
 		list->items = grown;
 		if (pids[i] != 0) /* of a process in another pid namespace */
 			grown[list->count++] = pids[i];

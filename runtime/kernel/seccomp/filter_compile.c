@@ -39,16 +39,11 @@ struct compiler {
 	struct filter_plan *plan;
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "compile a seccomp profile");
-}
-
 static int add_note(struct compiler *c, const char *text, struct cj_error *err)
 {
 	const char *note = arena_printf(c->arena, "%s: %s", c->policy->path, text);
 	if (!note || strings_add(&c->filter->notes, c->arena, note) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	return 0;
 }
 
@@ -97,7 +92,7 @@ static int unknown_name(struct compiler *c, const struct policy_rule *rule, cons
 				 "not know, and lets pass what it does not list",
 				 p->path, name);
 	const char *text = arena_printf(&c->scratch, "unknown system call '%s'", name);
-	return text ? add_note(c, text, err) : no_memory(err);
+	return text ? add_note(c, text, err) : cj_fail(err, ENOMEM, "compile a seccomp profile");
 }
 
 static int add_use(struct compiler *c, const struct policy_rule *rule, const char *name,
@@ -129,7 +124,7 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 		total += c->policy->rules[i].names.count;
 	c->uses = arena_array(&c->scratch, total, sizeof(*c->uses));
 	if (!c->uses)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 
 	for (size_t i = 0; i < c->policy->nrules; i++) {
 		const struct policy_rule *rule = &c->policy->rules[i];
@@ -252,7 +247,7 @@ static int add_branch(struct compiler *c, int nr, const struct policy_rule *rule
 		.ret = answer(c, nr, rule->action, rule->errno_value),
 	};
 	if (!branch.args)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	insert_branch(branches, ranks, call->nbranches++, branch, strictness(rule->action));
 	return 0;
 }
@@ -277,7 +272,7 @@ static int decide_call(struct compiler *c, int nr, const struct use *uses, size_
 	struct filter_branch *branches = arena_array(&c->scratch, n, sizeof(*branches));
 	int *ranks = arena_array(&c->scratch, n, sizeof(*ranks));
 	if (!branches || !ranks)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 
 	const struct use *base = unconditional(uses, n);
 	call->branches = branches;
@@ -331,7 +326,7 @@ static int close_listener(struct compiler *c, struct cj_error *err)
 	struct filter_branch *branches =
 	    arena_array(&c->scratch, call->nbranches + 1, sizeof(*branches));
 	if (!branches)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 
 	branches[0] =
 	    (struct filter_branch){ asks_for_listener, 1, SECCOMP_RET_ERRNO | (uint32_t)EBUSY };
@@ -374,7 +369,7 @@ static int close_uncounted(struct compiler *c, int nr, struct cj_error *err)
 	struct filter_branch *branches =
 	    arena_array(&c->scratch, call->nbranches + 1, sizeof(*branches));
 	if (!branches)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	for (size_t i = 0; i < call->nbranches; i++) {
 		branches[i] = call->branches[i];
 		branches[i].ret = at_least_refused(branches[i].ret);
@@ -416,7 +411,7 @@ static int collect_tells(struct compiler *c, struct cj_error *err)
 	struct filter_notified *notified =
 	    arena_array(c->arena, calls_notified_count, sizeof(*notified));
 	if (!notified)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	for (size_t i = 0; i < calls_notified_count; i++) {
 		int nr = calls_notified[i].nr;
 		if (is_notified(&c->plan->calls[nr]))
@@ -447,7 +442,7 @@ static int compile(struct compiler *c, struct cj_error *err)
 {
 	c->plan = arena_alloc(&c->scratch, sizeof(*c->plan));
 	if (!c->plan)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	if (collect_uses(c, err) < 0 || decide_calls(c, err) < 0)
 		return -err->code;
 	if (close_listener(c, err) < 0 || close_clone3(c, err) < 0)
@@ -455,7 +450,7 @@ static int compile(struct compiler *c, struct cj_error *err)
 	if (check_needed(c, err) < 0 || collect_tells(c, err) < 0)
 		return -err->code;
 	if (filter_bound(c->plan, &c->scratch, &c->filter->bounds) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "compile a seccomp profile");
 	c->filter->has_rings = filter_bound_is_bypassed(c->plan);
 	return emit(c, err);
 }

@@ -61,17 +61,12 @@ static const struct action_name {
 	{ "SCMP_ACT_NOTIFY", POLICY_NOTIFY },
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read a seccomp profile");
-}
-
 /* One more sentence for the user; NULL: there was no memory for it. */
 static int add_note(const struct json_reader *in, const char *text, struct cj_error *err)
 {
 	struct policy *policy = in->context;
 	if (!text || strings_add(&policy->notes, in->arena, text) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	return 0;
 }
 
@@ -205,7 +200,7 @@ static int read_arg(const struct json_reader *in, const struct json_key *k,
 				   "two conditions on one argument: write a rule for each");
 	struct policy_arg *args = arena_grow(in->arena, d->args, d->rule.nargs, sizeof(*args));
 	if (!args)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	args[d->rule.nargs++] = arg;
 	d->rule.args = d->args = args;
 	return 0;
@@ -222,7 +217,7 @@ static int set_call(const struct json_reader *in, const struct json_key *k, cons
 	if (len == 0 || len >= CALL_NAME_MAX || text[len] != '\0')
 		return cj_reject(err, "not the name of a system call");
 	if (strings_add(&d->rule.names, in->arena, text) < 0)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	return 0;
 }
 
@@ -343,7 +338,7 @@ static int read_rule(const struct json_reader *in, const struct json_key *k,
 	struct policy_rule *rules =
 	    arena_grow(in->arena, policy->rules, policy->nrules, sizeof(*rules));
 	if (!rules)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	rules[policy->nrules++] = d.rule;
 	policy->rules = rules;
 	return 0;
@@ -453,11 +448,11 @@ int policy_parse(const char *path, const char *text, size_t size, struct arena *
 	const struct json_node *root;
 	struct policy *policy = arena_alloc(a, sizeof(*policy));
 	if (!policy)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	policy->path = arena_strdup(a, path);
 	policy->default_errno = EPERM; /* what the OCI runtime specification says */
 	if (!policy->path)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	if (json_parse(path, text, size, a, &root, err) < 0)
 		return -err->code;
 

@@ -20,11 +20,6 @@ struct call {
 	const char *profile; /* of the session; NULL: not known */
 };
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the arguments");
-}
-
 /* --- values ---------------------------------------------------------------------- */
 
 static int need_type(const struct json_node *node, const char *name, enum json_type type,
@@ -382,7 +377,7 @@ int mcp_arguments_write(struct json_writer *w, const struct mcp_tool *tool,
 
 	plan->session[0] = '\0';
 	if (!wanted)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the arguments");
 	memcpy(wanted, given->wanted, settings_count * sizeof(*wanted));
 	int rc = config_copy(&c.config, given->config, err);
 	if (rc == 0)

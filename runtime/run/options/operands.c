@@ -47,22 +47,19 @@ static int explain_last_option(const struct options *o, const char *file, struct
 	if (!last)
 		return 0;
 	if (strcmp(last->setting->option, "verbose") == 0 && habit_is_volume(file)) {
-		int rc =
-		    cj_reject(err, "'%s %s': %s is --verbose here", last->named, file, last->named);
-		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", file, file);
-		return rc;
+		cj_refuse(err, "'%s %s': %s is --verbose here", last->named, file, last->named);
+		return cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", file,
+			       file);
 	}
 	if (takes_two_paths(last->setting) && file[0] == '/' && !strchr(last->value, ':')) {
-		int rc = cj_reject(err, "'%s %s %s': the two paths are one argument", last->named,
-				   last->value, file);
-		cj_hint(err, "write %s %s:%s", last->named, last->value, file);
-		return rc;
+		cj_refuse(err, "'%s %s %s': the two paths are one argument", last->named,
+			  last->value, file);
+		return cj_hint(err, "write %s %s:%s", last->named, last->value, file);
 	}
 	if (last->setting->value_optional && !last->value) {
-		int rc = cj_reject(err, "'%s' is neither a program nor the value of '%s'", file,
-				   last->named);
-		cj_hint(err, "write %s=%s for the value", last->named, file);
-		return rc;
+		cj_refuse(err, "'%s' is neither a program nor the value of '%s'", file,
+			  last->named);
+		return cj_hint(err, "write %s=%s for the value", last->named, file);
 	}
 	return 0;
 }
@@ -73,37 +70,31 @@ static int explain_nothing(const struct options *o, struct cj_error *err)
 	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
 	if (!last || !last->value || !operands_is_file(last->value))
 		return 0;
-	int rc =
-	    cj_reject(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
-	cj_hint(err, "write FILE after the options: see 'cejail run --help'");
-	return rc;
+	cj_refuse(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
+	return cj_hint(err, "write FILE after the options: see 'cejail run --help'");
 }
 
 /* --- a FILE that is something else -------------------------------------------------- */
 
 static int reject_command(const char *command, const char *next, struct cj_error *err)
 {
-	int rc = cj_reject(err, "'%s' is a command, not a file", command);
+	cj_refuse(err, "'%s' is a command, not a file", command);
 	if (next && operands_is_file(next))
-		cj_hint(err, "write 'cejail run %s', or 'cejail run -f %s -- %s %s'", next, next,
-			command, next);
-	else
-		cj_hint(err, "write 'cejail run -- %s'", command);
-	return rc;
+		return cj_hint(err, "write 'cejail run %s', or 'cejail run -f %s -- %s %s'", next,
+			       next, command, next);
+	return cj_hint(err, "write 'cejail run -- %s'", command);
 }
 
 static int reject_image(const char *image, const char *next, struct cj_error *err)
 {
-	int rc = cj_reject(err, "'%s' is not a file; an image is named with --rootfs", image);
+	cj_refuse(err, "'%s' is not a file; an image is named with --rootfs", image);
 	if (next)
-		cj_hint(err,
-			"write 'cejail run -- %s' for the programs of this host, or add "
-			"--rootfs NAME for an image: cejail-image(1)",
-			next);
-	else
-		cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
-			     "NAME for an image: cejail-image(1)");
-	return rc;
+		return cj_hint(err,
+			       "write 'cejail run -- %s' for the programs of this host, or add "
+			       "--rootfs NAME for an image: cejail-image(1)",
+			       next);
+	return cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
+			    "NAME for an image: cejail-image(1)");
 }
 
 static int reject_missing(const char *file, struct cj_error *err)

@@ -35,9 +35,8 @@ int option_take_value(const char *attached, const char *const **next, const char
 		      struct cj_error *err)
 {
 	if (!attached && !**next) {
-		int rc = cj_reject(err, "option '%s' needs a value (%s)", named, value_name);
-		cj_hint(err, "see 'cejail %s --help'", verb);
-		return rc;
+		cj_refuse(err, "option '%s' needs a value (%s)", named, value_name);
+		return cj_hint(err, "see 'cejail %s --help'", verb);
 	}
 	*out = attached ? attached : *(*next)++;
 	return 0;
@@ -46,13 +45,10 @@ int option_take_value(const char *attached, const char *const **next, const char
 int option_reject_unknown(const char *named, const char *nearest, const char *verb,
 			  struct cj_error *err)
 {
-	int rc = cj_reject(err, "unknown option '%s'", named);
-
+	cj_refuse(err, "unknown option '%s'", named);
 	if (nearest)
-		cj_hint(err, "did you mean '--%s'?", nearest);
-	else
-		cj_hint(err, "see 'cejail %s --help'", verb);
-	return rc;
+		return cj_hint(err, "did you mean '--%s'?", nearest);
+	return cj_hint(err, "see 'cejail %s --help'", verb);
 }
 
 /* --- the options of a verb ---------------------------------------------------------- */

@@ -97,13 +97,12 @@ static int reject_letter(const char *verb, const char *arg, const char *at, cons
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", named, habit);
 	if (at > arg + 1 && at[-1] == 'v' && habit_is_volume(at)) {
-		int rc = cj_reject(err, "'%s': -v is --verbose here", arg);
-		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at, at);
-		return rc;
+		cj_refuse(err, "'%s': -v is --verbose here", arg);
+		return cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at,
+			       at);
 	}
-	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, arg);
-	cj_hint(err, "see 'cejail %s --help'", verb);
-	return rc;
+	cj_refuse(err, "unknown option '%s' in '%s'", named, arg);
+	return cj_hint(err, "see 'cejail %s --help'", verb);
 }
 
 /* -it of docker asks for a terminal; our -t takes a duration. */
@@ -116,9 +115,8 @@ static int check_terminal_habit(const char *arg, const char *value, struct cj_er
 		return 0;
 	if (value && parse_duration(value, &ms, &ignored) == 0)
 		return 0;
-	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", arg);
-	cj_hint(err, "write --tty -i for a terminal");
-	return rc;
+	cj_refuse(err, "'%s': -t is --timeout here, and takes a duration", arg);
+	return cj_hint(err, "write --tty -i for a terminal");
 }
 
 static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)

@@ -24,9 +24,8 @@ void delivery_fini(struct delivery *d)
 static int check_fd(int fd, const char *option, struct cj_error *err)
 {
 	if (fd <= STDERR_FILENO) {
-		int rc = cj_reject(err, "%s %d: this is a standard stream", option, fd);
-		cj_hint(err, "use --json for a result on standard output");
-		return rc;
+		cj_refuse(err, "%s %d: this is a standard stream", option, fd);
+		return cj_hint(err, "use --json for a result on standard output");
 	}
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0) {

@@ -36,11 +36,6 @@ static bool find_name(const char *const *names, size_t count, const char *text, 
 	return false;
 }
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the service's result");
-}
-
 /* --- the parts of a result ---------------------------------------------------------- */
 
 static void read_error(const struct json_node *node, struct cj_error *out)
@@ -49,7 +44,7 @@ static void read_error(const struct json_node *node, struct cj_error *out)
 	const char *message = json_get_text(node, "message");
 	const char *hint = json_get_text(node, "hint");
 
-	(void)!cj_reject(out, "%s", message ? message : "no message");
+	cj_refuse(out, "%s", message ? message : "no message");
 	if (stage)
 		cj_stage(out, stage);
 	if (hint)
@@ -100,7 +95,7 @@ static int read_denied(const struct json_node *result, struct outcome *o, struct
 
 	o->denied = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*o->denied));
 	if (!o->denied)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the service's result");
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		const char *name = json_get_text(m, "name");
 		o->denied[o->ndenied++] = (struct denied_syscall){
@@ -108,7 +103,7 @@ static int read_denied(const struct json_node *result, struct outcome *o, struct
 			.count = (unsigned)number_of(m, "count"),
 		};
 		if (!o->denied[o->ndenied - 1].name)
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "read the service's result");
 	}
 	return 0;
 }
@@ -137,7 +132,7 @@ static int read_network_state(const struct json_node *network, struct outcome *o
 	if (!why)
 		return 0;
 	o->network.why = arena_strdup(&o->arena, why);
-	return o->network.why ? 0 : no_memory(err);
+	return o->network.why ? 0 : cj_fail(err, ENOMEM, "read the service's result");
 }
 
 static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
@@ -148,7 +143,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 	size_t count = 0;
 
 	if (!rows)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the service's result");
 	if (read_network_state(network, o, err) < 0)
 		return -err->code;
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
@@ -180,7 +175,7 @@ static int read_warnings(const struct json_node *result, struct outcome *o, stru
 		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
 		if (m->type == JSON_STRING &&
 		    (!copy || strings_add(&o->warnings, &o->arena, copy) < 0))
-			return no_memory(err);
+			return cj_fail(err, ENOMEM, "read the service's result");
 	}
 	return 0;
 }
@@ -256,12 +251,11 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 	const char *message = json_get_text(error, "message");
 	if (message)
 		return report_refusal(error, message, retry_after, err);
-	int rc = cj_reject_as(err, EREMOTEIO,
-			      "the service answered with HTTP status %u, but not "
-			      "with an error of cejail",
-			      http_status);
-	cj_hint(err, "check that 'cejail serve' listens on this socket");
-	return rc;
+	cj_refuse_as(err, EREMOTEIO,
+		     "the service answered with HTTP status %u, but not "
+		     "with an error of cejail",
+		     http_status);
+	return cj_hint(err, "check that 'cejail serve' listens on this socket");
 }
 
 bool remote_bytes_of(const struct json_node *node, struct arena *a, const char **out_bytes,

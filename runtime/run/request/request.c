@@ -20,11 +20,6 @@
 
 #define NAME "request" /* in messages, where a file's path would stand */
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read the request");
-}
-
 /* --- the keys that are no settings ---------------------------------------------- */
 
 static int set_profile(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -91,7 +86,7 @@ static int read_args_json(const struct json_reader *in, const struct json_key *k
 	const char *text;
 	size_t size;
 	if (!w)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the request");
 	json_put_node(w, node);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
@@ -99,7 +94,7 @@ static int read_args_json(const struct json_reader *in, const struct json_key *k
 		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %u bytes", node->line,
 				    node->column, k->name, (unsigned)ARGS_JSON_MAX);
 	r->args_json = arena_strndup(in->arena, text, size);
-	return r->args_json ? 0 : no_memory(err);
+	return r->args_json ? 0 : cj_fail(err, ENOMEM, "read the request");
 }
 
 static int set_time(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -195,7 +190,7 @@ static int read_file(const struct json_reader *in, const struct json_key *k,
 		return json_reject(in->file, node, err, "a file has either \"text\" or \"base64\"");
 	struct request_file *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
 	if (!files)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the request");
 	r->files = files;
 	files[r->nfiles++] = (struct request_file){
 		.path = draft.path,
@@ -455,11 +450,11 @@ struct applying {
 
 static int refuse_host(const char *key, const struct json_node *node, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, EACCES, NAME ":%u:%u: %s names something of the host",
-			      node->key_line, node->key_column, key);
-	cj_hint(err, "send what is needed in \"files\"; callers with \"host_paths\" in serve.json "
-		     "may name paths");
-	return rc;
+	cj_refuse_as(err, EACCES, NAME ":%u:%u: %s names something of the host", node->key_line,
+		     node->key_column, key);
+	return cj_hint(
+	    err, "send what is needed in \"files\"; callers with \"host_paths\" in serve.json "
+		 "may name paths");
 }
 
 static int apply_key(void *context, const char *key, const struct setting *s,
@@ -503,10 +498,9 @@ static int check_profile(const struct config *c, struct cj_error *err)
 {
 	if (!c->tty)
 		return 0;
-	int rc = cj_reject(err, "profile '%s' wants a terminal, which a request can't have",
-			   c->profile_name);
-	cj_hint(err, "use it with 'cejail run'");
-	return rc;
+	cj_refuse(err, "profile '%s' wants a terminal, which a request can't have",
+		  c->profile_name);
+	return cj_hint(err, "use it with 'cejail run'");
 }
 
 int request_invoke(const struct request *r, struct config *c, struct invocation *out,
@@ -514,7 +508,7 @@ int request_invoke(const struct request *r, struct config *c, struct invocation 
 {
 	const struct copy_spec *copies = copies_of(r, &c->arena);
 	if (!copies)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "read the request");
 	if (check_profile(c, err) < 0)
 		return -err->code;
 

@@ -36,8 +36,8 @@ static int check_address(const struct json_node *node, const struct config *c, s
 	const char *reason = strchr(why.msg, '\'');
 	if (never)
 		*never = '\0';
-	(void)!cj_reject(err, NAME ":%u:%u: network.allow: %s", node->line, node->column,
-			 reason ? reason : why.msg);
+	cj_refuse(err, NAME ":%u:%u: network.allow: %s", node->line, node->column,
+		  reason ? reason : why.msg);
 	if (!never)
 		cj_hint(err, "a profile, or a caller with \"host_paths\", may set "
 			     "network.allow_private");

@@ -91,13 +91,11 @@ static int refuse_number(const struct rule *rule, uint64_t asked, uint64_t most,
 	char asked_text[32], most_text[32];
 	format_limit(rule, asked, asked_text, sizeof(asked_text));
 	format_limit(rule, most, most_text, sizeof(most_text));
-	int rc = cj_reject_as(err, EACCES, "%s: %s is above %s of %s", rule->key, asked_text,
-			      is_profiles ? "the profile's value" : "this caller's ceiling",
-			      most_text);
-	cj_hint(err, "ask for less, or have '%s' raised in %s", rule->key,
-		rule->has_ceiling ? "this caller's row of the service's configuration"
-				  : "the profile");
-	return rc;
+	cj_refuse_as(err, EACCES, "%s: %s is above %s of %s", rule->key, asked_text,
+		     is_profiles ? "the profile's value" : "this caller's ceiling", most_text);
+	return cj_hint(err, "ask for less, or have '%s' raised in %s", rule->key,
+		       rule->has_ceiling ? "this caller's row of the service's configuration"
+					 : "the profile");
 }
 
 static int validate_number(const struct validation *v, const struct rule *rule,
@@ -123,10 +121,8 @@ static int validate_number(const struct validation *v, const struct rule *rule,
 static int refuse_more(const char *key, const char *asked, const char *given, const char *least,
 		       struct cj_error *err)
 {
-	int rc = cj_reject_as(err, EACCES, "%s: '%s' is more than the profile's '%s'", key, asked,
-			      given);
-	cj_hint(err, "leave it out, or ask for '%s'", least);
-	return rc;
+	cj_refuse_as(err, EACCES, "%s: '%s' is more than the profile's '%s'", key, asked, given);
+	return cj_hint(err, "leave it out, or ask for '%s'", least);
 }
 
 /* With truncate a program goes on writing, and uses time and CPU that kill would have ended. */
@@ -143,7 +139,7 @@ static int validate_output_policy(const struct validation *v, const struct rule 
 
 int rights_refuse_network(struct cj_error *err)
 {
-	(void)!cj_reject_as(err, EACCES, "network: this caller's runs may have none");
+	cj_refuse_as(err, EACCES, "network: this caller's runs may have none");
 	return cj_hint(err, "leave it out, or ask for \"network\": \"none\"");
 }
 
@@ -172,10 +168,9 @@ static int validate_uplink(const struct validation *v, const struct rule *rule,
 		return 0;
 	if (v->rights->network == NETWORK_NEVER)
 		return rights_refuse_network(err);
-	int rc = cj_reject_as(err, EACCES, "%s: '%s' is not the profile's, which is '%s'",
-			      rule->key, uplink_names[asked], uplink_names[given]);
-	cj_hint(err, "leave it out, or ask for 'none'");
-	return rc;
+	cj_refuse_as(err, EACCES, "%s: '%s' is not the profile's, which is '%s'", rule->key,
+		     uplink_names[asked], uplink_names[given]);
+	return cj_hint(err, "leave it out, or ask for 'none'");
 }
 
 static int refuse_target(const struct validation *v, const struct rule *rule, const char *target,
@@ -183,11 +178,9 @@ static int refuse_target(const struct validation *v, const struct rule *rule, co
 {
 	if (v->rights->network == NETWORK_NEVER)
 		return rights_refuse_network(err);
-	int rc = cj_reject_as(err, EACCES, "%s: '%.128s' is not in the profile's list%s", rule->key,
-			      target,
-			      v->profile->allow_private ? ", and it has allow_private" : "");
-	cj_hint(err, "name only destinations of the profile, or leave it out");
-	return rc;
+	cj_refuse_as(err, EACCES, "%s: '%.128s' is not in the profile's list%s", rule->key, target,
+		     v->profile->allow_private ? ", and it has allow_private" : "");
+	return cj_hint(err, "name only destinations of the profile, or leave it out");
 }
 
 /*
@@ -341,16 +334,14 @@ int rights_validate_within(const struct ceilings *most, const struct config *ask
 	if (value <= ceiling)
 		return 0;
 	if (ceiling == 0) {
-		(void)!cj_reject_as(err, EACCES, "'%s': the limit of this tool is not known",
-				    named);
+		cj_refuse_as(err, EACCES, "'%s': the limit of this tool is not known", named);
 		return cj_hint(err, "leave it out");
 	}
 	format_limit(rule, value, asked_text, sizeof(asked_text));
 	format_limit(rule, ceiling, most_text, sizeof(most_text));
-	int rc = cj_reject_as(err, EACCES, "'%s': %s is above the limit of this tool, which is %s",
-			      named, asked_text, most_text);
-	cj_hint(err, "ask for %s or less, or leave it out", most_text);
-	return rc;
+	cj_refuse_as(err, EACCES, "'%s': %s is above the limit of this tool, which is %s", named,
+		     asked_text, most_text);
+	return cj_hint(err, "ask for %s or less, or leave it out", most_text);
 }
 
 /* What a profile insists on stays: another profile is the way to have less. */
@@ -361,12 +352,12 @@ int rights_validate_kept(const struct config *asked, const struct config *before
 		const struct rule *rule = &rules[i];
 		if (!rule->is_kept || rule->is_kept(asked, before))
 			continue;
-		(void)!cj_reject_as(err, EPERM,
-				    rule->is_kept == keeps_root
-					? "request: %s: the profile has noexec and a root that is "
-					  "read-only, and this can't be taken back"
-					: "request: %s is the profile's, and can't be taken back",
-				    rule->key);
+		cj_refuse_as(err, EPERM,
+			     rule->is_kept == keeps_root
+				 ? "request: %s: the profile has noexec and a root that is "
+				   "read-only, and this can't be taken back"
+				 : "request: %s is the profile's, and can't be taken back",
+			     rule->key);
 		return cj_hint(err, "choose a profile without it");
 	}
 	return 0;

@@ -149,9 +149,8 @@ static int check_unique(const struct callers *c, const struct caller_row *row, s
 static int load_row(const struct callers *c, struct caller_row *row, struct cj_error *err)
 {
 	if (!row->token_file) {
-		int rc = cj_reject(err, "callers.%s: it has no token", row->name);
-		cj_hint(err, "give it a \"token_file\"");
-		return rc;
+		cj_refuse(err, "callers.%s: it has no token", row->name);
+		return cj_hint(err, "give it a \"token_file\"");
 	}
 	int rc = load(row->token_file, row->token_sha256, err);
 	if (rc < 0)

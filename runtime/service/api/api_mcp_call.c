@@ -125,7 +125,7 @@ void api_asked_cancel(struct api_asked *i)
 	struct cj_error err = { 0 };
 
 	http_drop_inner(&i->exchange);
-	(void)!cj_reject(&err, "cancelled");
+	cj_refuse(&err, "cancelled");
 	mcp_reply_fail(&i->reply, &err);
 }
 

@@ -115,7 +115,7 @@ bool posted_find_profile(struct posted *p)
 	struct cj_error err = { 0 };
 
 	if (!is_name(name)) {
-		(void)!cj_reject(&err, "profile: '%s' is not a profile's name", name);
+		cj_refuse(&err, "profile: '%s' is not a profile's name", name);
 		posted_refuse(p, API_BAD_REQUEST, &err, 0);
 		return false;
 	}
@@ -125,7 +125,7 @@ bool posted_find_profile(struct posted *p)
 	}
 	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
 	if (rc == -ENOENT) {
-		(void)!cj_reject(&err, "profile: there is no '%s'", name);
+		cj_refuse(&err, "profile: there is no '%s'", name);
 		cj_hint(&err, "GET /v1/profiles lists them");
 		posted_refuse(p, API_BAD_REQUEST, &err, 0);
 	} else if (rc < 0) {

@@ -50,7 +50,7 @@ static bool fits_session(struct posted *p, const struct session_entry *e)
 	struct cj_error err = { 0 };
 
 	if (e->is_repl && p->request.has_code && p->request.open_stdin) {
-		(void)!cj_reject(&err, "open_stdin: a cell of a 'repl' has no standard input");
+		cj_refuse(&err, "open_stdin: a cell of a 'repl' has no standard input");
 		cj_hint(&err, "send a command instead of code");
 		posted_refuse(p, API_BAD_REQUEST, &err, 0);
 		return false;

@@ -60,7 +60,7 @@ static bool keep_profile(struct posted *p, struct config *own)
 		return false;
 	}
 	if (strcmp(own->profile_sha256, sha256) != 0) {
-		(void)!cj_reject(&err, "the profile changes; send the request again");
+		cj_refuse(&err, "the profile changes; send the request again");
 		posted_refuse(p, API_BAD_REQUEST, &err, 0);
 		return false;
 	}
@@ -74,7 +74,7 @@ static bool has_context(struct posted *p)
 
 	if (!p->request.wants_repl || plan_has_repl(&p->asked))
 		return true;
-	(void)!cj_reject(&err, "context: profile '%s' has no 'repl'", p->request.profile);
+	cj_refuse(&err, "context: profile '%s' has no 'repl'", p->request.profile);
 	cj_hint(&err, "GET /v1/profiles lists the contexts of each profile");
 	posted_refuse(p, API_BAD_REQUEST, &err, 0);
 	return false;
@@ -254,9 +254,8 @@ static int set_signal(const struct json_reader *in, const struct json_key *k, co
 		*(int *)json_field(k, record) = rows[i].signo;
 		return 0;
 	}
-	int rc = cj_reject(err, "'%.32s' is not a signal that can be sent", text);
-	cj_hint(err, "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH");
-	return rc;
+	cj_refuse(err, "'%.32s' is not a signal that can be sent", text);
+	return cj_hint(err, "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH");
 }
 
 static int read_bytes(const struct json_reader *in, const struct json_key *k,

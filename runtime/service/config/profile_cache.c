@@ -166,7 +166,7 @@ static struct entry *look_up(struct profile_cache *k, const char *name, struct c
 	struct entry *e = find(k, name);
 
 	if (strlen(name) >= NAME_MAX_OF_PROFILE || name[0] == '\0') {
-		(void)!cj_reject(err, "'%s' is no profile's name", name);
+		cj_refuse(err, "'%s' is no profile's name", name);
 		return NULL;
 	}
 	if (e && stamp_of(&e->paths) == e->stamp)

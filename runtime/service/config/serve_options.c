@@ -97,7 +97,7 @@ static int take_argument(const char *const **next, struct serve_options *out, st
 		return -err->code;
 	const char *arg = *(*next)++;
 	if (!option_split(arg, &o)) {
-		(void)!cj_reject(err, "unknown argument '%s'", arg);
+		cj_refuse(err, "unknown argument '%s'", arg);
 		return cj_hint(err, "see 'cejail serve --help'");
 	}
 	const struct service_key *key = find_key(&o);
@@ -139,9 +139,8 @@ static int check_owner(int fd, const char *path, struct cj_error *err)
 	bool is_ours = st.st_uid == 0 || st.st_uid == geteuid();
 	if (is_ours && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
 		return 0;
-	int rc = cj_reject(err, "other users than root and this one can write '%s'", path);
-	cj_hint(err, "chown and chmod it: its writers decide what callers may do");
-	return rc;
+	cj_refuse(err, "other users than root and this one can write '%s'", path);
+	return cj_hint(err, "chown and chmod it: its writers decide what callers may do");
 }
 
 static int read_file(struct service_config *c, const char *path, struct cj_error *err)

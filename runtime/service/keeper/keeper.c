@@ -92,7 +92,7 @@ static int prepare(struct keeper *k, struct cj_error *err)
 	struct work *w = k->work;
 
 	if (w->tier == TIER_INTERPRETER) {
-		(void)!cj_reject(err, "a jail with a waiting interpreter can't be a session's");
+		cj_refuse(err, "a jail with a waiting interpreter can't be a session's");
 		return cj_stage(err, "worker");
 	}
 	if (work_configure(w, err) < 0)
@@ -429,7 +429,7 @@ static void on_sigterm(struct keeper *k)
 	struct signalfd_siginfo info;
 
 	(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
-	(void)!cj_reject_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
+	cj_refuse_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
 	cancel(k, SESSION_KILLED);
 }
 

@@ -58,7 +58,7 @@ static void refuse_waiting(struct keeper_repl *r, const char *why)
 {
 	struct cj_error err = { 0 };
 
-	(void)!cj_reject_as(&err, ECANCELED, "%s", why);
+	cj_refuse_as(&err, ECANCELED, "%s", why);
 	cj_stage(&err, "session");
 	refuse(&r->waiting, &err);
 	r->is_waiting = false;
@@ -332,6 +332,6 @@ bool keeper_repl_take_ahead(struct work *w, int signal_fd, struct session **sess
 	if (rc <= 0 || (work_read_job(w, early) < 0 && early->code == EPIPE))
 		return false;
 	if (early->code == 0 && w->job.kind != JOB_SESSION)
-		(void)!cj_reject(early, "a session was prepared, the job is another");
+		cj_refuse(early, "a session was prepared, the job is another");
 	return true;
 }

@@ -424,8 +424,7 @@ bool keeper_worker_cell(const struct keeper_worker_order *order)
 	if (order->early) {
 		early = *order->early;
 	} else if (w.stdin_fd >= 0) {
-		(void)!cj_reject(&early,
-				 "a cell can't have open_stdin: its stdin is in the request");
+		cj_refuse(&early, "a cell can't have open_stdin: its stdin is in the request");
 		cj_stage(&early, "options");
 	}
 	/* An interpreter that has ended is the result of the job, which comes in any case. */

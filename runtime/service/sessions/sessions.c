@@ -126,9 +126,9 @@ static int check_memory(uint64_t bytes, uint64_t most, struct cj_error *err)
 		return 0;
 	text_format_size(bytes, asked, sizeof(asked));
 	text_format_size(most, limit, sizeof(limit));
-	(void)!cj_reject_as(err, EPERM,
-			    "memory: %s is more than %s, the most that all sessions may reserve",
-			    asked, limit);
+	cj_refuse_as(err, EPERM,
+		     "memory: %s is more than %s, the most that all sessions may reserve", asked,
+		     limit);
 	return cj_hint(err,
 		       "ask for less memory; session_memory in cejail-serve(8) is the maximum");
 }

@@ -125,8 +125,8 @@ static int check_profile(const struct work *w, struct cj_error *err)
 
 	if (validated[0] == '\0' || strcmp(validated, w->config.profile_sha256) == 0)
 		return 0;
-	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was validated",
-			    w->profile);
+	cj_refuse_as(err, ESTALE, "profile '%s' has changed since the request was validated",
+		     w->profile);
 	cj_hint(err, "send the request again");
 	return cj_stage(err, "profile");
 }
@@ -163,8 +163,8 @@ static int name_code(struct work *w, struct cj_error *err)
 static int plan_job(struct work *w, struct cj_error *err)
 {
 	if (w->job.kind != JOB_RUN && w->job.kind != JOB_EXEC) {
-		(void)!cj_reject(err, "a job of the kind '%s' has no program",
-				 job_kind_names[w->job.kind]);
+		cj_refuse(err, "a job of the kind '%s' has no program",
+			  job_kind_names[w->job.kind]);
 		return cj_stage(err, "worker");
 	}
 	if (work_configure(w, err) < 0)

@@ -68,8 +68,7 @@ static int start_interpreter(struct waiting *w, struct cj_error *err)
 	if (plan_launcher(&w->work.config, &w->work.plan, &w->launcher, err) < 0)
 		return cj_stage(err, "plan");
 	if (w->launcher.argv.count == 0) {
-		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait",
-				 w->work.profile);
+		cj_refuse(err, "profile '%s' has no interpreter that can wait", w->work.profile);
 		return cj_stage(err, "plan");
 	}
 	return jail_warm(w->work.driver.jail, &w->launcher, err);

@@ -113,8 +113,8 @@ int zygote_files_watch(int scratch_fd, struct cj_error *err)
 	auto_fd int watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (watch_fd < 0) {
 		int code = errno; /* EMFILE: not only for lack of descriptors */
-		(void)!cj_reject_as(err, code, "watch the files that the zygote has loaded: %s",
-				    code == EMFILE ? "too many inotify instances" : strerror(code));
+		cj_refuse_as(err, code, "watch the files that the zygote has loaded: %s",
+			     code == EMFILE ? "too many inotify instances" : strerror(code));
 		return cj_hint(err, "raise the sysctl fs.inotify.max_user_instances");
 	}
 	if (list && watch_all(watch_fd, list, err) < 0)
@@ -148,7 +148,7 @@ static int make_plan(struct zygote_keeper *k, struct cj_error *err)
 		return -err->code;
 	const char *why = zygote_refusal(&k->plan);
 	if (why) {
-		(void)!cj_reject(err, "%s", why);
+		cj_refuse(err, "%s", why);
 		return refuse(k, err);
 	}
 	if (plan_zygote(&k->config, &k->plan, &k->launcher, err) == 0)
@@ -214,9 +214,9 @@ static int describe_end(struct zygote_keeper *k, struct cj_error *err)
 	if (waitid(P_PIDFD, (id_t)k->zygote.pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return cj_fail(err, errno, "look at the zygote");
 	if (info.si_code == CLD_EXITED)
-		(void)!cj_reject(err, "the zygote exited with status %d", info.si_status);
+		cj_refuse(err, "the zygote exited with status %d", info.si_status);
 	else
-		(void)!cj_reject(err, "signal %d killed the zygote", info.si_status);
+		cj_refuse(err, "signal %d killed the zygote", info.si_status);
 	if (k->size > 0)
 		cj_hint(err, "it wrote '%s'", k->line);
 	return -err->code;

@@ -49,7 +49,7 @@ int session_path_parse(const struct jail *j, const char *path, struct arena *a,
 	if (paths_inside(path, a, &clean, err) < 0)
 		return -err->code;
 	if (!find_top(j, clean, &is_top)) {
-		(void)!cj_reject_as(err, EXDEV, "'%s' is not below /box or /tmp", clean);
+		cj_refuse_as(err, EXDEV, "'%s' is not below /box or /tmp", clean);
 		return cj_hint(err, "or below a destination of the session's bind, ro_bind, "
 				    "overlay or tmpfs");
 	}

@@ -44,12 +44,11 @@ static int fail(const struct removal *r, int code, struct cj_error *err)
 
 static int refuse_more(const struct removal *r, struct cj_error *err)
 {
-	int rc = cj_reject_as(err, EBUSY,
-			      "'%s' has more than %d entries, or programs keep adding "
-			      "to it: a part of it is removed",
-			      r->at->path, SESSION_REMOVE_MAX);
-	cj_hint(err, "end the programs that write there, then remove it again");
-	return rc;
+	cj_refuse_as(err, EBUSY,
+		     "'%s' has more than %d entries, or programs keep adding "
+		     "to it: a part of it is removed",
+		     r->at->path, SESSION_REMOVE_MAX);
+	return cj_hint(err, "end the programs that write there, then remove it again");
 }
 
 /* Whatever has the name now; a directory only if it is empty. */

@@ -152,7 +152,7 @@ static int fail_to_start(struct session_interpreter *i, struct cj_error *err)
 		start_take_last_line(i->view, err);
 	const struct cj_error why = *err;
 	if (why.hint[0]) /* the log of the service has no hints */
-		(void)!cj_reject_as(err, why.code, "%.300s; %s", why.msg, why.hint);
+		cj_refuse_as(err, why.code, "%.300s; %s", why.msg, why.hint);
 	return cj_wrap(err, "the session's interpreter");
 }
 

@@ -168,9 +168,9 @@ static int take_arguments(const struct verb *v, struct session_call *c, const ch
 static int check_count(const struct verb *v, const struct session_call *c, struct cj_error *err)
 {
 	if (c->count < v->least)
-		(void)!cj_reject(err, "arguments are missing: cejail %s %s", c->verb, v->usage);
+		cj_refuse(err, "arguments are missing: cejail %s %s", c->verb, v->usage);
 	else if (c->count > v->most)
-		(void)!cj_reject(err, "unexpected argument '%s'", c->operands[v->most]);
+		cj_refuse(err, "unexpected argument '%s'", c->operands[v->most]);
 	else
 		return 0;
 	return cj_hint(err, "see 'cejail %s --help'", c->verb);
@@ -182,7 +182,7 @@ static int check_options(const struct verb *v, const struct session_call *c, str
 		const struct given *g = &c->options.items[i];
 		if (v->takes(g->setting))
 			continue;
-		(void)!cj_reject(err, "option '%s' is not for 'cejail %s'", g->named, c->verb);
+		cj_refuse(err, "option '%s' is not for 'cejail %s'", g->named, c->verb);
 		return cj_hint(err, "see 'cejail %s --help'", c->verb);
 	}
 	return 0;
@@ -235,7 +235,7 @@ static int reject_verb(const char *name)
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		names[i] = verbs[i].name;
 	const char *near = text_nearest(name, names);
-	(void)!cj_reject(&err, "unknown verb '%s' of 'cejail session'", name);
+	cj_refuse(&err, "unknown verb '%s' of 'cejail session'", name);
 	if (near)
 		cj_hint(&err, "did you mean '%s'?", near);
 	else
@@ -250,7 +250,7 @@ int cli_session(const struct cli *cli)
 	struct cj_error err = { 0 };
 
 	if (!name) {
-		(void)!cj_reject(&err, "a verb is missing");
+		cj_refuse(&err, "a verb is missing");
 		cj_hint(&err, "see 'cejail session --help'");
 		return cli_fail(&err);
 	}

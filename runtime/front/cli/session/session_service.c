@@ -131,7 +131,7 @@ static int explain_end(struct session_call *c, int log_fd, off_t from, struct cj
 	char *text = NULL;
 	size_t size = 0;
 
-	(void)!cj_reject_as(err, ECHILD, "the new service ended at once");
+	cj_refuse_as(err, ECHILD, "the new service ended at once");
 	struct cj_error ignored = { 0 };
 	if (lseek(log_fd, from, SEEK_SET) < 0 ||
 	    fd_read_all(log_fd, LOG_MAX, &c->config.arena, &text, &size, LOG_FILE, &ignored) < 0)

@@ -22,11 +22,6 @@
 #define HOME     "/box"
 #define FILE_MAX (256u << 20) /* the service has a limit of its own: "file_max" */
 
-static int no_memory(struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "copy files");
-}
-
 /* --- paths of the jail ------------------------------------------------------------------ */
 
 /* A relative path begins at /box.  Slashes at the end are dropped. */
@@ -36,7 +31,7 @@ static int jail_path(struct session_call *c, const char *path, const char **out,
 	char *full = arena_printf(&c->config.arena, "%s%s", path[0] == '/' ? "" : HOME "/", path);
 
 	if (!full)
-		return no_memory(err);
+		return cj_fail(err, ENOMEM, "copy files");
 	for (size_t size = strlen(full); size > 1 && full[size - 1] == '/'; size--)
 		full[size - 1] = '\0';
 	*out = full;
@@ -99,8 +94,7 @@ static int put_input(void *context, const struct input *in, int fd, struct cj_er
 		return put_fd(c, in->path, (in->mode & 0111) != 0, fd, err);
 	if (in->kind != INPUT_SYMLINK)
 		return 0; /* the service creates the directories of a file */
-	(void)!cj_reject(err, "'%s' is a symbolic link, which cannot be sent to a service",
-			 in->path);
+	cj_refuse(err, "'%s' is a symbolic link, which cannot be sent to a service", in->path);
 	return cj_hint(err, "replace it by a copy of its target");
 }
 
@@ -114,12 +108,12 @@ static int put_target(struct session_call *c, const char *source, const char **o
 	bool is_stdin = strcmp(source, "-") == 0;
 
 	if (is_dir && is_stdin) {
-		(void)!cj_reject(err, "standard input has no name");
+		cj_refuse(err, "standard input has no name");
 		return cj_hint(err, "write the name of the file: cejail session put ID - a.txt");
 	}
 	const char *name = is_dir ? arena_printf(&c->config.arena, "%s%s", dst, paths_name(source))
 				  : dst;
-	return name ? jail_path(c, name, out, err) : no_memory(err);
+	return name ? jail_path(c, name, out, err) : cj_fail(err, ENOMEM, "copy files");
 }
 
 int cli_session_put(struct session_call *c, struct cj_error *err)
@@ -190,7 +184,7 @@ static int get_target(struct session_call *c, const char *source, const char **o
 	if (stat(dst, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
 	*out = arena_printf(&c->config.arena, "%s/%s", dst, paths_name(source));
-	return *out ? 0 : no_memory(err);
+	return *out ? 0 : cj_fail(err, ENOMEM, "copy files");
 }
 
 int cli_session_get(struct session_call *c, struct cj_error *err)

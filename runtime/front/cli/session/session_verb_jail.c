@@ -37,15 +37,15 @@ static int check_profile(const struct session_call *c, const char **out, struct 
 
 	*out = name;
 	if (!name) {
-		(void)!cj_reject(err, "a session needs a profile");
+		cj_refuse(err, "a session needs a profile");
 		return cj_hint(err,
 			       "add --profile python, or another one of 'cejail profile list'");
 	}
 	if (strchr(name, '/')) {
-		(void)!cj_reject(err,
-				 "--profile: '%s' is a file, but a service uses only its own "
-				 "profiles",
-				 name);
+		cj_refuse(err,
+			  "--profile: '%s' is a file, but a service uses only its own "
+			  "profiles",
+			  name);
 		return cj_hint(err, "write the name of a profile of the service");
 	}
 	return 0;

@@ -122,7 +122,7 @@ static void on_done(struct mcp_run *r, const char *reply, size_t size, const cha
 	} else if (!c->is_cancelled && reply) {
 		send_reply(c, reply, size);
 	} else if (!c->is_cancelled) {
-		(void)!cj_reject(&err, "%s%s", has_result(c) ? "the run has no result: " : "", why);
+		cj_refuse(&err, "%s%s", has_result(c) ? "the run has no result: " : "", why);
 		send_refusal(c, &err);
 	}
 	end_call(c);

@@ -96,9 +96,9 @@ static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_af
 	const char *message = json_get_text(error, "message");
 	const char *hint = message ? find_next_step(error, message) : NULL;
 	if (!message)
-		(void)!cj_reject(&err, "the service failed with status %u", status);
+		cj_refuse(&err, "the service failed with status %u", status);
 	else
-		(void)!cj_reject(&err, "%s", without_place(message));
+		cj_refuse(&err, "%s", without_place(message));
 	if (hint)
 		cj_hint(&err, "%s", hint);
 	else if (retry_after > 0)
@@ -181,7 +181,7 @@ void mcp_reply_end(struct mcp_reply *r, unsigned status, uint64_t retry_after)
 	} else if (!r->run->wants_events) {
 		finish(r, r->text ? r->text : "", r->kept, NULL);
 	} else {
-		(void)!cj_reject(&err, "the service closed the connection before the result");
+		cj_refuse(&err, "the service closed the connection before the result");
 		mcp_reply_fail(r, &err);
 	}
 }

@@ -245,7 +245,7 @@ static void destroy_run(struct jail **j)
 	jail_state_free(j);
 }
 
-static const struct jail_ops run_ops = {
+const struct jail_ops jail_run_ops = {
 	.was_oom_killed = verdict_was_oom_killed,
 	.lose = verdict_without_init,
 	.end = end_run,
@@ -263,7 +263,7 @@ static int prepare(const struct plan *plan, const char *id, jail_serve *serve, b
 	struct jail *j = jail_state_create(plan, id);
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");
-	j->ops = &run_ops;
+	j->ops = &jail_run_ops;
 	j->init.serve = serve;
 	j->moves_init = moves_init;
 	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {

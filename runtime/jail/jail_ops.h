@@ -52,6 +52,8 @@ struct jail_ops {
 	void (*destroy)(struct jail **j);
 };
 
+extern const struct jail_ops jail_run_ops;
+
 /*
  * A cell: a program whose main process is an interpreter, which runs already and goes on after it.
  * It is an exec with these operations besides.

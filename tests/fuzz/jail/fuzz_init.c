@@ -163,6 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct jail *j = jail_state_create(&plan, "fuzz");
 	int rc = step_pair(ends, 1000, &err);
 	assert(j && rc == 0);
+	j->ops = &jail_run_ops;
 	j->link = (struct step_link){ ends[0], "init", step_names };
 	const struct step_link init = { ends[1], "supervisor", step_names };
 

@@ -77,7 +77,10 @@ static void flush_input(struct exec_acts *acts)
 		if (put < 0 && errno == EAGAIN)
 			break;
 		if (put < 0) {
+			bool is_lost = errno != EPIPE;
 			close_input(acts);
+			if (is_lost) /* its end in the middle would look like the whole input */
+				execution_cancel((struct run *)acts->exec->run);
 			return;
 		}
 		in->start += (size_t)put;

@@ -230,6 +230,14 @@ static void close_pipe(struct file_operation *f)
 	f->pipe.start = f->pipe.end = 0;
 }
 
+/* The end of the bytes alone would publish the part that the worker has. */
+static void give_up(struct file_operation *f, const char *why)
+{
+	worker_conn_close_control(f->conn); /* first */
+	close_pipe(f);
+	fail(f, why);
+}
+
 /* A worker that has ended takes no more; its answer says why. */
 static void flush_pipe(struct file_operation *f)
 {
@@ -239,8 +247,12 @@ static void flush_pipe(struct file_operation *f)
 		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
 		if (put < 0 && errno == EAGAIN)
 			break;
-		if (put < 0) {
+		if (put < 0 && errno == EPIPE) {
 			close_pipe(f);
+			return;
+		}
+		if (put < 0) {
+			give_up(f, "its bytes can't be passed on");
 			return;
 		}
 		p->start += (size_t)put;
@@ -281,9 +293,7 @@ static bool on_body(void *holder, const char *bytes, size_t size)
 	p->start = 0;
 	char *grown = realloc(p->bytes, p->end + size);
 	if (!grown) {
-		worker_conn_close_control(f->conn); /* first: so the worker publishes no part */
-		close_pipe(f);
-		fail(f, "no memory for the bytes of a file");
+		give_up(f, "no memory for the bytes of a file");
 		return true;
 	}
 	p->bytes = grown;

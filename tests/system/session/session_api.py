@@ -519,7 +519,7 @@ def _():
             large = one.call("PUT", "/execs/queued/stdin", b"x" * (MIB + 1))
             large.has(413, "too_large")
             streamed = s.background(one.call, "PUT", "/execs/queued/stdin", b"two " * 50000)
-            wait_until(lambda: one.call("POST", "/execs/queued/stdin", {"text": "x"}).status == 409, "the body to begin")
+            wait_until(lambda: one.call("POST", "/execs/queued/stdin", {"text": ""}).status == 409, "the body to begin")
             one.call("PUT", "/execs/queued/stdin", b"x").has(409, "not_running")
         equal(streamed.finish().has(200).json["accepted"], 200000, "accepted")
         equal(one.finished("queued")["result"]["stdout"]["text"], "one " + "two " * 50000 + "over\n", "the output")
@@ -541,7 +541,7 @@ def _():
             with socket.socket(socket.AF_UNIX) as c:
                 c.connect(str(s.socket))
                 c.sendall(f"PUT {one.path}/execs/x/stdin HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + body)
-                wait_until(lambda: one.call("POST", "/execs/x/stdin", {"text": "x"}).status == 409, "the body to begin")
+                wait_until(lambda: one.call("POST", "/execs/x/stdin", {"text": ""}).status == 409, "the body to begin")
             equal(one.finished("x")["status"], "cancelled", head)
         one.detached("head -c 5; sleep 1", "short", open_stdin=True)
         one.call("PUT", "/execs/short/stdin", b"x" * (8 * MIB)).has(409, "not_running")

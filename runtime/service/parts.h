@@ -2,7 +2,7 @@
 /*
  * parts - what runs programs and sessions, and the API in front of it.
  *
- * server.h adds sockets to listen on, signals and probes.  mcp_local.h has the same parts in the
+ * server.h adds sockets to listen on, signals and probes.  mcp_local.c has the same parts in the
  * process of the MCP server, and asks the API only by api.h.
  */
 #pragma once

@@ -71,8 +71,8 @@ struct image_import {
 	const char *path; /* of the source */
 	const char *ref;  /* NULL: the source has one image */
 	uint64_t bytes_max;
-	/* How far it is, as often as the unpacker says so; with NULL when the unpacker has ended.
-	 * NULL: no one is told. */
+	/* Called with the progress as often as the unpacker reports it, and with NULL when the
+	 * unpacker has ended.  NULL: no progress is shown. */
 	void (*on_progress)(const struct image_progress *at);
 };
 
@@ -135,7 +135,7 @@ struct image_budget {
 	uint64_t entries;
 	uint64_t left_out; /* special files */
 	/* Called after each piece that is read: `bytes` of the file's `total_bytes`, which are
-	 * unknown (0) of a directory.  NULL: no one is told. */
+	 * unknown (0) of a directory.  NULL: no progress is shown. */
 	void (*on_read)(void *context, uint64_t bytes, uint64_t total_bytes);
 	void *context;
 };

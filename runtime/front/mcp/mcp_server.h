@@ -61,7 +61,8 @@ void mcp_options_fini(struct mcp_options *o);
 void mcp_options_print_help(void);
 
 /*
- * mcp_options_print_config - how the program of o->host is told to start this server.
+ * mcp_options_print_config - print the configuration with which the program of o->host starts this
+ * server.
  *
  * `program`: the absolute path of cejail.
  * Fails: EINVAL for an unknown host; the hint lists those that are known.

@@ -35,7 +35,7 @@ struct metrics;
 
 /* Who waits for a run, and who has its worker. */
 struct execution_ops {
-	struct exchange *exchange; /* NULL: nobody waits for an answer; taken */
+	struct exchange *exchange; /* NULL: the run has no caller that waits; taken */
 	/* A worker that takes a JOB_EXEC, of a session.  NULL: one of the pool, or a new one. */
 	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
 	/* Beside or instead of an exchange: at last the result's JSON, or NULL and the reason why

@@ -24,13 +24,8 @@ struct exec_waiter {
 };
 TAILQ_HEAD(exec_waiters, exec_waiter);
 
-/* Bytes on their way to a program's standard input. */
 struct input {
-	bool is_open; /* more may come from the caller */
-	int fd;       /* the pipe; -1: not there yet, or closed */
-	struct watch watch;
-	char *bytes; /* [start, end) waits */
-	size_t start, end, room;
+	struct sessions_pipe pipe;
 	struct exchange *source; /* its body is the rest; NULL: none, or it is whole */
 	size_t accepted;         /* of that body */
 	bool is_closed;          /* the program takes no more */
@@ -45,6 +40,11 @@ struct exec_acts {
 	struct input input;
 };
 
+static struct loop *loop_of(const struct exec_acts *acts)
+{
+	return acts->keeper->all->context.loop;
+}
+
 static struct sessions *sessions_of(const struct exec_acts *acts)
 {
 	return acts->keeper->all->context.sessions;
@@ -56,12 +56,9 @@ static void close_input(struct exec_acts *acts)
 {
 	struct input *in = &acts->input;
 
-	loop_unwatch(acts->keeper->all->context.loop, &in->watch);
-	cj_close(&in->fd);
-	cj_free(&in->bytes);
-	sessions_release(sessions_of(acts), acts->exec, in->end - in->start);
-	in->start = in->end = in->room = 0;
-	in->is_open = false;
+	sessions_release(sessions_of(acts), acts->exec, sessions_pipe_waiting(&in->pipe));
+	sessions_pipe_close(&in->pipe, loop_of(acts));
+	in->pipe.is_open = false;
 	in->is_closed = true;
 	if (in->source)
 		exchange_resume_body(in->source); /* the rest is dropped */
@@ -71,36 +68,25 @@ static void close_input(struct exec_acts *acts)
 static void flush_input(struct exec_acts *acts)
 {
 	struct input *in = &acts->input;
+	size_t written = 0;
 
-	while (in->fd >= 0 && in->start < in->end) {
-		ssize_t put = sys_write(in->fd, in->bytes + in->start, in->end - in->start);
-		if (put < 0 && errno == EAGAIN)
-			break;
-		if (put < 0) {
-			bool is_lost = errno != EPIPE;
-			close_input(acts);
-			if (is_lost) /* its end in the middle would look like the whole input */
-				execution_cancel((struct run *)acts->exec->run);
-			return;
-		}
-		in->start += (size_t)put;
-		sessions_release(sessions_of(acts), acts->exec, (size_t)put);
-	}
-	if (in->fd < 0)
+	if (in->pipe.fd < 0)
 		return;
-	if (in->start == in->end && !in->is_open && !in->source) {
+	enum sessions_pipe_state state = sessions_pipe_flush(&in->pipe, loop_of(acts), &written);
+	sessions_release(sessions_of(acts), acts->exec, written);
+	bool is_empty = state == SESSIONS_PIPE_EMPTY;
+	bool is_whole = is_empty && !in->pipe.is_open && !in->source;
+	if (state == SESSIONS_PIPE_LOST || state == SESSIONS_PIPE_GONE || is_whole)
 		close_input(acts);
-		return;
-	}
-	loop_rewatch(acts->keeper->all->context.loop, &in->watch,
-		     in->start < in->end ? EPOLLOUT : 0);
-	if (in->start == in->end && in->source)
+	else if (is_empty && in->source)
 		exchange_resume_body(in->source);
+	if (state == SESSIONS_PIPE_LOST)
+		execution_cancel((struct run *)acts->exec->run);
 }
 
 static void on_input_ready(struct watch *w, uint32_t events)
 {
-	struct exec_acts *acts = watch_owner(w, struct exec_acts, input.watch);
+	struct exec_acts *acts = watch_owner(w, struct exec_acts, input.pipe.watch);
 
 	if (events & EPOLLERR) /* the reader is gone */
 		close_input(acts);
@@ -110,47 +96,25 @@ static void on_input_ready(struct watch *w, uint32_t events)
 
 static int adopt_input(struct exec_acts *acts, int *fd, struct cj_error *err)
 {
-	struct input *in = &acts->input;
+	struct sessions_pipe *p = &acts->input.pipe;
 
-	in->fd = take_fd(fd);
-	if (loop_watch(acts->keeper->all->context.loop, &in->watch, in->fd, on_input_ready, err) <
-	    0)
+	p->fd = take_fd(fd);
+	if (loop_watch(loop_of(acts), &p->watch, p->fd, on_input_ready, err) < 0)
 		return -err->code;
 	flush_input(acts);
 	return 0;
 }
 
-static char *grow_input(struct input *in, size_t size)
-{
-	if (in->start > 0) {
-		in->end -= in->start;
-		memmove(in->bytes, in->bytes + in->start, in->end);
-		in->start = 0;
-	}
-	if (in->end + size <= in->room)
-		return in->bytes;
-	char *grown = realloc(in->bytes, in->end + size);
-	if (grown)
-		in->room = in->end + size;
-	return grown;
-}
-
 static enum api_code take_input(struct exec_acts *acts, const struct exec_input *bytes)
 {
-	struct input *in = &acts->input;
 	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, bytes->size);
 
 	if (why != API_OK || bytes->size == 0)
 		return why;
-	char *grown = grow_input(in, bytes->size);
-	if (!grown) {
-		sessions_release(sessions_of(acts), acts->exec, bytes->size);
-		return API_QUEUE_FULL;
-	}
-	in->bytes = grown;
-	memcpy(in->bytes + in->end, bytes->bytes, bytes->size);
-	in->end += bytes->size;
-	return API_OK;
+	if (sessions_pipe_add(&acts->input.pipe, bytes->bytes, bytes->size))
+		return API_OK;
+	sessions_release(sessions_of(acts), acts->exec, bytes->size);
+	return API_QUEUE_FULL;
 }
 
 enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
@@ -158,17 +122,17 @@ enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *
 {
 	struct input *input = x->acts ? &x->acts->input : NULL;
 
-	if (!input || !input->is_open || x->is_finished)
+	if (!input || !input->pipe.is_open || x->is_finished)
 		return API_NOT_RUNNING;
-	size_t waiting = input->end - input->start;
+	size_t waiting = sessions_pipe_waiting(&input->pipe);
 	if (in->size > SESSION_STDIN_MAX - waiting)
 		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
 	enum api_code why = take_input(x->acts, in);
 	if (why != API_OK)
 		return why;
-	input->is_open = !in->is_end;
+	input->pipe.is_open = !in->is_end;
 	flush_input(x->acts);
-	*out_buffered = input->end - input->start;
+	*out_buffered = sessions_pipe_waiting(&input->pipe);
 	return API_OK;
 }
 
@@ -199,7 +163,7 @@ static bool on_source_bytes(void *holder, const char *bytes, size_t size)
 	}
 	in->accepted += size;
 	flush_input(acts);
-	return in->end - in->start < SESSION_FILE_BUFFER;
+	return sessions_pipe_waiting(&in->pipe) < SESSION_FILE_BUFFER;
 }
 
 static void on_source_gone(void *holder)
@@ -215,9 +179,9 @@ enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange
 	struct input *in = x->acts ? &x->acts->input : NULL;
 	const struct http_diversion body = { on_source_bytes, on_source_gone, x->acts, max };
 
-	if (!in || !in->is_open || x->is_finished)
+	if (!in || !in->pipe.is_open || x->is_finished)
 		return API_NOT_RUNNING;
-	in->is_open = false; /* for others */
+	in->pipe.is_open = false; /* for others */
 	in->source = exchange;
 	exchange_divert_body(exchange, &body);
 	return API_OK;
@@ -233,7 +197,7 @@ const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *
 	in->source = NULL;
 	flush_input(acts);
 	*out_accepted = in->accepted;
-	*out_buffered = in->end - in->start;
+	*out_buffered = sessions_pipe_waiting(&in->pipe);
 	return acts->exec;
 }
 
@@ -332,7 +296,7 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 	struct keeper_conn *k = acts->keeper;
 	struct worker worker = WORKER_NULL;
 	auto_fd int stdin_fd = -1;
-	bool has_stdin = acts->input.is_open || acts->input.source || acts->input.end > 0;
+	bool has_stdin = acts->input.pipe.is_open || acts->input.source || acts->input.pipe.end > 0;
 
 	if (!keeper_conn_is_live(k))
 		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
@@ -375,8 +339,8 @@ static struct exec_acts *create_acts(struct keeper_conn *k, struct exec_entry *x
 		return NULL;
 	*acts = (struct exec_acts){ .exec = x,
 				    .keeper = k,
-				    .input = { .fd = -1, .watch = WATCH_NULL } };
-	acts->input.is_open = has_stdin;
+				    .input.pipe = { .fd = -1, .watch = WATCH_NULL } };
+	acts->input.pipe.is_open = has_stdin;
 	TAILQ_INIT(&acts->waiters);
 	return acts;
 }

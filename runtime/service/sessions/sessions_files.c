@@ -224,10 +224,7 @@ static void on_more(struct file_operation *f, const char *type, const char *text
 
 static void close_pipe(struct file_operation *f)
 {
-	loop_unwatch(f->keeper->all->context.loop, &f->pipe.watch);
-	cj_close(&f->pipe.fd);
-	cj_free(&f->pipe.bytes);
-	f->pipe.start = f->pipe.end = 0;
+	sessions_pipe_close(&f->pipe, f->keeper->all->context.loop);
 }
 
 /* The end of the bytes alone would publish the part that the worker has. */
@@ -241,31 +238,20 @@ static void give_up(struct file_operation *f, const char *why)
 /* A worker that has ended takes no more; its answer says why. */
 static void flush_pipe(struct file_operation *f)
 {
-	struct file_pipe *p = &f->pipe;
+	size_t written = 0;
 
-	while (p->fd >= 0 && p->start < p->end) {
-		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
-		if (put < 0 && errno == EAGAIN)
-			break;
-		if (put < 0 && errno == EPIPE) {
-			close_pipe(f);
-			return;
-		}
-		if (put < 0) {
-			give_up(f, "its bytes can't be passed on");
-			return;
-		}
-		p->start += (size_t)put;
+	if (f->pipe.fd < 0)
+		return;
+	enum sessions_pipe_state state =
+	    sessions_pipe_flush(&f->pipe, f->keeper->all->context.loop, &written);
+	if (written > 0)
 		f->deadline_ms = clock_ms() + SESSION_FILE_MS;
-	}
-	if (p->fd < 0)
-		return;
-	if (p->start == p->end && !p->is_open) {
+	bool is_empty = state == SESSIONS_PIPE_EMPTY;
+	if (state == SESSIONS_PIPE_LOST)
+		give_up(f, "its bytes can't be passed on");
+	else if (state == SESSIONS_PIPE_GONE || (is_empty && !f->pipe.is_open))
 		close_pipe(f);
-		return;
-	}
-	loop_rewatch(f->keeper->all->context.loop, &p->watch, p->start < p->end ? EPOLLOUT : 0);
-	if (p->start == p->end && f->exchange)
+	else if (is_empty && f->exchange)
 		exchange_resume_body(f->exchange);
 }
 
@@ -283,24 +269,15 @@ static void on_pipe_ready(struct watch *w, uint32_t events)
 static bool on_body(void *holder, const char *bytes, size_t size)
 {
 	struct file_operation *f = holder;
-	struct file_pipe *p = &f->pipe;
 
-	if (p->fd < 0)
+	if (f->pipe.fd < 0)
 		return true; /* the worker's answer is on its way */
-	if (p->start > 0)
-		memmove(p->bytes, p->bytes + p->start, p->end - p->start);
-	p->end -= p->start;
-	p->start = 0;
-	char *grown = realloc(p->bytes, p->end + size);
-	if (!grown) {
+	if (!sessions_pipe_add(&f->pipe, bytes, size)) {
 		give_up(f, "no memory for the bytes of a file");
 		return true;
 	}
-	p->bytes = grown;
-	memcpy(p->bytes + p->end, bytes, size);
-	p->end += size;
 	flush_pipe(f);
-	return p->end - p->start < SESSION_FILE_BUFFER;
+	return sessions_pipe_waiting(&f->pipe) < SESSION_FILE_BUFFER;
 }
 
 void sessions_file_whole(struct exchange *x)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions_parts - shared by keeper_conn.c, sessions_execs.c and sessions_files.c. */
+/* sessions_parts - shared by keeper_conn.c, sessions_execs.c, sessions_files.c and
+ * sessions_pipe.c. */
 #pragma once
 
 #include <sys/queue.h>
@@ -18,14 +19,34 @@ struct session_waiter {
 };
 TAILQ_HEAD(session_waiters, session_waiter);
 
-/* The bytes of a put, on their way to its worker. */
-struct file_pipe {
-	int fd; /* -1: closed */
+/* Bytes of a caller on their way into a pipe: of a put to its worker, or to a program's input. */
+struct sessions_pipe {
+	int fd; /* -1: not there yet, or closed */
 	struct watch watch;
 	char *bytes; /* [start, end) waits */
-	size_t start, end;
+	size_t start, end, room;
 	bool is_open; /* more may come from the caller */
 };
+
+enum sessions_pipe_state {
+	SESSIONS_PIPE_WAITS, /* for room in the pipe; its watch calls then */
+	SESSIONS_PIPE_EMPTY,
+	SESSIONS_PIPE_GONE, /* its reader has closed it */
+	SESSIONS_PIPE_LOST, /* bytes could not be written: its end must not look like that of all */
+};
+
+static inline size_t sessions_pipe_waiting(const struct sessions_pipe *p)
+{
+	return p->end - p->start;
+}
+
+/* Copies the bytes behind those that wait.  False: no memory. */
+bool sessions_pipe_add(struct sessions_pipe *p, const char *bytes, size_t size);
+/* Writes what the pipe takes.  fd is not -1. */
+enum sessions_pipe_state sessions_pipe_flush(struct sessions_pipe *p, struct loop *loop,
+					     size_t *out_written);
+/* Bytes that wait are dropped. */
+void sessions_pipe_close(struct sessions_pipe *p, struct loop *loop);
 
 struct file_operation {
 	TAILQ_ENTRY(file_operation) link;
@@ -37,7 +58,7 @@ struct file_operation {
 	char *path;
 	uint64_t deadline_ms; /* for the next sign of life; 0: none */
 	bool is_over;
-	struct file_pipe pipe;
+	struct sessions_pipe pipe;
 	char *held; /* of get, for a caller without a connection */
 	size_t held_size;
 };

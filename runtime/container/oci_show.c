@@ -11,6 +11,7 @@
 #include "runtime/container/config/oci_config.h"
 #include "runtime/container/plan/mount_options.h"
 
+#define SHOW_NAME "oci_show.json"
 #define SPEC_NAME "config.json"
 #define SPEC_MODE 0666 /* under the umask */
 
@@ -55,9 +56,13 @@ int oci_show_write(struct json_writer *w, const char *verb, const struct oci_sho
 		{ "uid", JSON_VALUE_U64, .number = caller->uid },
 		{ "gid", JSON_VALUE_U64, .number = caller->gid },
 	};
-	const struct json_template template = { "oci_show.json", show_start, show_end, values,
-						sizeof(values) / sizeof(values[0]) };
+	struct json_template template = { SHOW_NAME, NULL, values,
+					  sizeof(values) / sizeof(values[0]) };
+	auto_arena struct arena a = { 0 };
 
+	if (json_parse(SHOW_NAME, show_start, (size_t)(show_end - show_start), &a, &template.root,
+		       err) < 0)
+		return -err->code;
 	return json_template_write(w, &template, verb, err);
 }
 

@@ -159,11 +159,8 @@ int json_template_write(struct json_writer *w, const struct json_template *t, co
 {
 	auto_arena struct arena a = { 0 };
 	struct walk k = { .w = w, .t = t, .arena = &a };
-	const struct json_node *root = NULL;
 
-	if (json_parse(t->name, t->start, (size_t)(t->end - t->start), &a, &root, err) < 0)
-		return -err->code;
-	k.groups = json_get(root, "groups");
-	put(&k, json_get(root, member));
+	k.groups = json_get(t->root, "groups");
+	put(&k, json_get(t->root, member));
 	return k.lacks_memory ? cj_fail(err, ENOMEM, "write '%s'", t->name) : 0;
 }

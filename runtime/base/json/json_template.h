@@ -36,8 +36,8 @@ struct json_value {
 };
 
 struct json_template {
-	const char *name; /* for messages */
-	const char *start, *end;
+	const char *name;             /* for messages */
+	const struct json_node *root; /* the file, as json_parse() reads it */
 	const struct json_value *values;
 	size_t nvalues;
 };

@@ -132,9 +132,8 @@ static int list_tools(struct request *r, struct mcp_fault *fault)
 		return refuse_params(fault, "\"cursor\" is not valid: all tools are in one page");
 	mcp_begin_result(r->w, &r->message->id, r->era);
 	json_member_array(r->w, "tools");
-	for (size_t i = 0; i < p->ntools; i++)
-		if (mcp_tool_put(r->w, &p->tools[i], r->era, &err) < 0)
-			return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
+	if (mcp_tools_put(r->w, p->tools, p->ntools, r->era, &err) < 0)
+		return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
 	json_close_array(r->w);
 	put_caching(r);
 	mcp_end(r->w);

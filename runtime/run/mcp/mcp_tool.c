@@ -187,15 +187,22 @@ static void find_values(struct values *v, const struct mcp_tool *t, enum mcp_era
 	add_network(v);
 }
 
-int mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era,
-		 struct cj_error *err)
+int mcp_tools_put(struct json_writer *w, const struct mcp_tool *tools, size_t count,
+		  enum mcp_era era, struct cj_error *err)
 {
-	struct values values;
+	auto_arena struct arena a = { 0 };
+	struct json_template template = { .name = "tools.json" };
+	int rc = json_parse(template.name, tools_start, (size_t)(tools_end - tools_start), &a,
+			    &template.root, err);
 
-	find_values(&values, tool, era);
-	const struct json_template template = { "tools.json", tools_start, tools_end, values.items,
-						values.count };
-	return json_template_write(w, &template, kind_names[tool->kind], err);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		struct values values;
+		find_values(&values, &tools[i], era);
+		template.values = values.items;
+		template.nvalues = values.count;
+		rc = json_template_write(w, &template, kind_names[tools[i].kind], err);
+	}
+	return rc;
 }
 
 /* --- from profiles to tools ------------------------------------------------------------- */

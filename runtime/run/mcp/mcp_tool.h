@@ -75,9 +75,9 @@ uint64_t mcp_tool_text_max(const struct mcp_tool *tool);
 void mcp_tool_init_session(struct mcp_tool *t, enum mcp_tool_kind kind, const char *prefix,
 			   const struct mcp_tool *runs, size_t nruns);
 
-/* Writes one element of "tools".  Fails: ENOMEM. */
-int mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era,
-		 struct cj_error *err);
+/* Writes the elements of "tools".  Fails: ENOMEM. */
+int mcp_tools_put(struct json_writer *w, const struct mcp_tool *tools, size_t count,
+		  enum mcp_era era, struct cj_error *err);
 
 /* --- from the settings of a profile to its tool ------------------------------------------- */
 

@@ -28,14 +28,15 @@ static void expect(const char *file, const char *expected)
 		  .count = 2 },
 		{ "empty", JSON_VALUE_TEXTS, .stride = sizeof(table[0]) },
 	};
-	const struct json_template t = { "file", file, file + strlen(file), values,
-					 sizeof(values) / sizeof(values[0]) };
+	struct json_template t = { "file", NULL, values, sizeof(values) / sizeof(values[0]) };
+	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
 	assert_non_null(w);
+	assert_int_equal(json_parse("file", file, strlen(file), &a, &t.root, &err), 0);
 	assert_int_equal(json_template_write(w, &t, "it", &err), 0);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_string_equal(text, expected);

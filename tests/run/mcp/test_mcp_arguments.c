@@ -263,7 +263,7 @@ static const struct json_node *list_properties(const struct mcp_tool *t, struct 
 	const char *text = NULL;
 	size_t size = 0;
 
-	assert_int_equal(mcp_tool_put(w, t, MCP_ERA_LEGACY, &err), 0);
+	assert_int_equal(mcp_tools_put(w, t, 1, MCP_ERA_LEGACY, &err), 0);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_int_equal(json_parse_capped("tool", text, size, a, &root, &err), 0);
 	return json_get(json_get(root, "inputSchema"), "properties");

@@ -298,7 +298,7 @@ static const char *describe(const struct mcp_tool *tool, char out[static 65536])
 	const char *text = NULL;
 	size_t size = 0;
 
-	assert_int_equal(mcp_tool_put(w, tool, MCP_ERA_LEGACY, &err), 0);
+	assert_int_equal(mcp_tools_put(w, tool, 1, MCP_ERA_LEGACY, &err), 0);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_true(size < 65536);
 	memcpy(out, text, size + 1);

@@ -18,34 +18,40 @@
 #include "runtime/base/files/os_release.h"
 #include "runtime/base/json/json.h"
 #include "runtime/front/cli/cli.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 
 #define DOCTOR_SCHEMA "cejail.doctor/1"
+
+static const enum cgroup_controller memory = CGROUP_MEMORY, cpu = CGROUP_CPU, pids = CGROUP_PIDS;
+static const char *const python[] = { "python3", "python3" }, *const node[] = { "node", "nodejs" };
 
 /* clang-format off */
 static const struct check {
 	const char *name;
-	void (*look)(struct finding *f);
+	doctor_check *look; /* or: */
+	doctor_check_of *look_at;
+	const void *what;
 } checks[] = {
 	{ "kernel",             check_kernel },
 	{ "user namespaces",    check_user_namespaces },
-	{ "mounts",             check_mounts },
+	{ "mounts",             NULL, check_trial, &mounts_trial },
 	{ "/proc",              check_proc },
-	{ "overlay",            check_overlay },
+	{ "overlay",            NULL, check_trial, &overlay_trial },
 	{ "no new privileges",  check_no_new_privs },
-	{ "seccomp",            check_seccomp },
-	{ "system call report", check_syscall_report },
+	{ "seccomp",            NULL, check_trial, &seccomp_trial },
+	{ "system call report", NULL, check_trial, &report_trial },
 	{ "Landlock",           check_landlock },
-	{ "host name",          check_hostname },
+	{ "host name",          NULL, check_trial, &hostname_trial },
 	{ "cgroup",             check_cgroup_parent },
-	{ "memory limit",       check_cgroup_memory },
-	{ "CPU limit",          check_cgroup_cpu },
-	{ "process limit",      check_cgroup_pids },
+	{ "memory limit",       NULL, check_controller, &memory },
+	{ "CPU limit",          NULL, check_controller, &cpu },
+	{ "process limit",      NULL, check_controller, &pids },
 	{ "/dev/null",          check_dev_null },
 	{ "runtime directory",  check_runtime_dir },
-	{ "python3",            check_python },
-	{ "node",               check_node },
-	{ "nf_tables",          check_nf_tables },
-	{ "veth",               check_veth },
+	{ "python3",            NULL, check_interpreter, python },
+	{ "node",               NULL, check_interpreter, node },
+	{ "nf_tables",          NULL, check_trial, &rules_trial },
+	{ "veth",               NULL, check_trial, &links_trial },
 	{ "IP forwarding",      check_forwarding },
 	{ "host firewall",      check_host_firewall },
 	{ "tun device",         check_tun },
@@ -195,6 +201,14 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 	return json_print(w, err);
 }
 
+static void look(const struct check *check, struct finding *f)
+{
+	if (check->look)
+		check->look(f);
+	else
+		check->look_at(f, check->what);
+}
+
 int doctor_verb(const struct cli *cli)
 {
 	static const char *const verdicts[] = {
@@ -212,7 +226,7 @@ int doctor_verb(const struct cli *cli)
 	if (cli_take_only(cli, "--json", &as_json, &err) < 0 || cli_need_stdout(cli, &err) < 0)
 		return cli_fail(&err);
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
-		checks[i].look(&findings[i]);
+		look(&checks[i], &findings[i]);
 		if (findings[i].level > worst)
 			worst = findings[i].level;
 	}

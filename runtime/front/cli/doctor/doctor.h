@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/base/error.h"
+
 enum finding_level {
 	FINDING_OK,
 	FINDING_NOTE,    /* information: every jail has its full isolation */
@@ -31,47 +33,77 @@ void finding_remedy(struct finding *f, const char *fmt, ...) __attribute__((form
 /* The remedy is the installation of this package, in the words of the distribution. */
 void finding_remedy_package(struct finding *f, const char *package);
 
-/* doctor_kernel.c */
-void check_kernel(struct finding *f);
-void check_user_namespaces(struct finding *f);
-void check_mounts(struct finding *f);
-void check_proc(struct finding *f);
-void check_overlay(struct finding *f);
-void check_seccomp(struct finding *f);
-void check_syscall_report(struct finding *f);
-void check_landlock(struct finding *f);
-void check_no_new_privs(struct finding *f);
-void check_hostname(struct finding *f);
+/* The functions of checks[]; the second kind receives the `what` of its row. */
+typedef void doctor_check(struct finding *f);
+typedef void doctor_check_of(struct finding *f, const void *what);
 
-/* doctor_host.c */
-void check_cgroup_parent(struct finding *f);
-void check_cgroup_memory(struct finding *f);
-void check_cgroup_cpu(struct finding *f);
-void check_cgroup_pids(struct finding *f);
-void check_dev_null(struct finding *f);
-void check_runtime_dir(struct finding *f);
-void check_python(struct finding *f);
-void check_node(struct finding *f);
-void check_whole_jail(struct finding *f);
+/* --- doctor_place.c: where cejail runs, on which the remedies depend ------------------- */
 
-/* Makes a jail of this config and runs `true` in it. */
-struct config;
-struct outcome;
-struct cj_error;
-int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err);
+enum place_kind {
+	PLACE_HOST,
+	PLACE_SERVICE, /* of the system's service manager */
+	PLACE_WSL,     /* version 2 */
+	PLACE_DOCKER,  /* from here on: containers */
+	PLACE_PODMAN,
+	PLACE_KUBERNETES,
+	PLACE_LXC,
+	PLACE_CONTAINER, /* of another kind */
+	PLACE_COUNT
+};
 
-/* doctor_network.c */
-void check_nf_tables(struct finding *f);
-void check_veth(struct finding *f);
-void check_forwarding(struct finding *f);
-void check_host_firewall(struct finding *f);
-void check_tun(struct finding *f);
-void check_pasta(struct finding *f);
-void check_slirp4netns(struct finding *f);
-void check_apparmor(struct finding *f);
-void check_public_network(struct finding *f);
+#define PLACE_UNIT_MAX 128
 
-/* doctor_probe.c: tries something in a child process with its own namespaces. */
+struct place {
+	enum place_kind kind;
+	char unit[PLACE_UNIT_MAX]; /* with PLACE_SERVICE: its name */
+	bool is_root, has_cgroup2, has_user_manager;
+};
+
+/* The facts that tell the kinds of places apart. */
+struct place_facts {
+	bool has_dockerenv, has_containerenv, has_kubernetes, has_lxc;
+	const char *container; /* the variable `container`, or what systemd made of it, or NULL */
+	const char *release;   /* of the kernel, or NULL */
+	const char *cgroup;    /* text of /proc/self/cgroup, or NULL */
+};
+
+void place_find(struct place *out);
+/* No system calls. */
+void place_classify(const struct place_facts *facts, struct place *out);
+
+/* A prefix for remedies that change the kernel, which a container cannot do; "" on a host. */
+const char *place_where_kernel(const struct place *p);
+
+/* What may be missing: a row of remedies[]. */
+enum remedy {
+	REMEDY_NONE,
+	REMEDY_USERNS_OFF,
+	REMEDY_USERNS_USERS,
+	REMEDY_USERNS_MANY,
+	REMEDY_SANDBOX,
+	REMEDY_CHROOT,
+	REMEDY_FILTER,
+	REMEDY_KERNEL,
+	REMEDY_UNKNOWN, /* a refusal without a known cause */
+	REMEDY_PROC,
+	REMEDY_OVERLAY,
+	REMEDY_SECCOMP,
+	REMEDY_LISTENER,
+	REMEDY_LANDLOCK,
+	REMEDY_RULES,
+	REMEDY_VETH,
+	REMEDY_TUN,
+	REMEDY_COUNT
+};
+
+/* Sets the command or the sentence that provides it in this place. */
+void place_remedy(const struct place *p, enum remedy which, struct finding *f);
+void place_remedy_cgroup(const struct place *p, struct finding *f);
+/* The same for the place where this process runs. */
+void finding_remedy_here(struct finding *f, enum remedy which);
+
+/* --- doctor_probe.c: tries something in a child process with its own namespaces -------- */
+
 enum probe_stage { PROBE_DONE, PROBE_CLONE, PROBE_MAP, PROBE_CALL, PROBE_BROKEN };
 struct probe_result {
 	enum probe_stage stage; /* where the child ended */
@@ -82,9 +114,57 @@ struct probe_result {
  * capabilities.  `run` returns 0 or an errno. */
 struct probe_result probe_inside(unsigned namespaces, int (*run)(void));
 
-/* True: there was no user namespace, so the probe did not run.  check_user_namespaces() has the
- * reason; *f points there. */
-bool probe_could_not_run(struct finding *f, const struct probe_result *r);
+/* A check that is one probe: the `what` of check_trial(). */
+struct trial {
+	unsigned namespaces;
+	int (*run)(void);
+	const char *good;
+	enum finding_level level; /* if it fails */
+	const char *bad, *rest;   /* the text is bad, the error, rest */
+	const char *if_busy;      /* in the place of the error EBUSY; NULL: none */
+	const char *refused;      /* bad, if refusal.h knows the cause; NULL: do not ask it */
+	enum remedy remedy;
+};
+extern const struct trial mounts_trial, overlay_trial, seccomp_trial, report_trial, hostname_trial;
+extern const struct trial rules_trial, links_trial;
+doctor_check_of check_trial;
 
-/* The number in a line of /proc/self/status; -1: there is no such line. */
-long probe_status_number(const char *field);
+/* --- the other checks --------------------------------------------------------------------- */
+
+/* doctor_kernel.c */
+doctor_check check_kernel, check_user_namespaces, check_proc, check_landlock, check_no_new_privs;
+
+/* Sets the finding if refusal.h knows the cause of this error.  False: it does not. */
+bool check_refusal(struct finding *f, const char *what, int code);
+
+/* doctor_host.c */
+doctor_check check_cgroup_parent, check_dev_null, check_runtime_dir, check_whole_jail;
+doctor_check_of check_controller;  /* what: enum cgroup_controller */
+doctor_check_of check_interpreter; /* what: const char *const [2]: its name, its package */
+
+/* Makes a jail of this config and runs `true` in it. */
+struct config;
+struct outcome;
+int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err);
+
+/* doctor_network.c */
+doctor_check check_forwarding, check_host_firewall, check_tun, check_pasta, check_slirp4netns;
+doctor_check check_apparmor, check_public_network;
+
+/*
+ * doctor_fixes.c: known vulnerabilities that this kernel has, by its version number.  No system
+ * calls.
+ *
+ * The table has vulnerabilities that the program in a jail, or any user who may create a user
+ * namespace, can exploit, and the releases of kernel.org that fixed them.  The check works only for
+ * version numbers that count these releases: "6.1.20", or Debian's "Debian 6.1.140-1".  A number
+ * such as "5.15.0-91-generic" does not tell which fixes the distribution added.
+ */
+enum fixes_verdict {
+	FIXES_ALL,     /* this kernel has all fixes of the table */
+	FIXES_LACKING, /* `out` has the missing ones, and the releases with the fix */
+	FIXES_UNKNOWN  /* the version number is the distribution's */
+};
+
+/* `release` and `version` as uname(2) has them. */
+enum fixes_verdict fixes_check(const char *release, const char *version, char *out, size_t size);

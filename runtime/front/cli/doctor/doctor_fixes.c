@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known vulnerabilities of Linux, and the releases that fixed them.  Pure. */
-#include "runtime/front/cli/doctor/doctor_fixes.h"
+#include "runtime/front/cli/doctor/doctor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/doctor/doctor_place.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/record.h"
@@ -21,15 +20,6 @@
 #define SEE_ABOVE   "fix what is missing above"
 
 /* --- cgroups ------------------------------------------------------------------------ */
-
-static bool has_all(const struct cgroup_parent_report *way)
-{
-	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
-		if (!way->controllers[i])
-			return false;
-	}
-	return way->serves;
-}
 
 /* Every way to find a parent cgroup, and why it cannot be used.  The checks of the controllers use
  * the same reports. */
@@ -40,7 +30,10 @@ void check_cgroup_parent(struct finding *f)
 	char list[sizeof(f->text)] = "";
 
 	for (size_t i = 0; i < count; i++) {
-		if (has_all(&ways[i])) {
+		bool has_all = ways[i].serves;
+		for (size_t k = 0; k < CGROUP_CONTROLLER_COUNT; k++)
+			has_all = has_all && ways[i].controllers[k];
+		if (has_all) {
 			finding_set(f, FINDING_OK, "%s: %s", ways[i].name, ways[i].detail);
 			return;
 		}
@@ -52,8 +45,14 @@ void check_cgroup_parent(struct finding *f)
 	finding_set(f, FINDING_NOTE, "%s", list);
 }
 
-static void check_controller(struct finding *f, enum cgroup_controller which, const char *otherwise)
+void check_controller(struct finding *f, const void *what)
 {
+	static const char *const otherwise[CGROUP_CONTROLLER_COUNT] = {
+		[CGROUP_MEMORY] = "the supervisor samples the memory instead",
+		[CGROUP_CPU] = "--cpus is not enforced",
+		[CGROUP_PIDS] = "an rlimit is used instead",
+	};
+	const enum cgroup_controller which = *(const enum cgroup_controller *)what;
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
 	size_t count = cgroup_parent_reports(ways, PARENTS_MAX);
 	struct place place;
@@ -64,24 +63,9 @@ static void check_controller(struct finding *f, enum cgroup_controller which, co
 			return;
 		}
 	}
-	finding_set(f, FINDING_WEAKER, "not enforced by cgroup v2: %s", otherwise);
+	finding_set(f, FINDING_WEAKER, "not enforced by cgroup v2: %s", otherwise[which]);
 	place_find(&place);
-	place_remedy_cgroup(&place, f->remedy, sizeof(f->remedy));
-}
-
-void check_cgroup_memory(struct finding *f)
-{
-	check_controller(f, CGROUP_MEMORY, "the supervisor samples the memory instead");
-}
-
-void check_cgroup_cpu(struct finding *f)
-{
-	check_controller(f, CGROUP_CPU, "--cpus is not enforced");
-}
-
-void check_cgroup_pids(struct finding *f)
-{
-	check_controller(f, CGROUP_PIDS, "an rlimit is used instead");
+	place_remedy_cgroup(&place, f);
 }
 
 /* --- files -------------------------------------------------------------------------- */
@@ -113,50 +97,24 @@ void check_runtime_dir(struct finding *f)
 		       err.hint[0] ? err.hint : "export XDG_RUNTIME_DIR=/run/user/$(id -u)");
 }
 
-static void check_interpreter(struct finding *f, const char *name, const char *package)
+void check_interpreter(struct finding *f, const void *what)
 {
 	static const char *const places[] = { "/usr/local/bin", "/usr/bin" };
+	const char *const *names = what;
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
+		(void)snprintf(path, sizeof(path), "%s/%s", places[i], names[0]);
 		if (access(path, X_OK) == 0) {
 			finding_set(f, FINDING_OK, "%s", path);
 			return;
 		}
 	}
 	finding_set(f, FINDING_NOTE, "not found under /usr: profiles that run it fail");
-	finding_remedy_package(f, package);
-}
-
-void check_python(struct finding *f)
-{
-	check_interpreter(f, "python3", "python3");
-}
-
-void check_node(struct finding *f)
-{
-	check_interpreter(f, "node", "nodejs");
+	finding_remedy_package(f, names[1]);
 }
 
 /* --- a complete jail ---------------------------------------------------------------- */
-
-static int run_jail(const struct plan *plan, const struct program *program, struct outcome *out,
-		    struct cj_error *err)
-{
-	const struct jail_io io = {
-		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
-	};
-	struct jail *jail = NULL;
-
-	if (jail_prepare(plan, program->id, &jail, err) < 0)
-		return -err->code;
-	int rc = jail_start(jail, program, &io, err);
-	if (rc == 0)
-		rc = jail_wait(jail, out, err);
-	jail_destroy(&jail);
-	return rc;
-}
 
 int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 {
@@ -166,13 +124,24 @@ int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 		.is_command = true,
 		.environ = no_environment,
 	};
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
 	struct plan plan;
 	struct program program;
+	struct jail *jail = NULL;
 
+	c->profile_name = "doctor";
 	if (plan_make(c, &inv, &plan, &program, err) < 0)
 		return -err->code;
 	plan.network.starts_early = true; /* "true" opens no socket */
-	return run_jail(&plan, &program, out, err);
+	if (jail_prepare(&plan, program.id, &jail, err) < 0)
+		return -err->code;
+	int rc = jail_start(jail, &program, &io, err);
+	if (rc == 0)
+		rc = jail_wait(jail, out, err);
+	jail_destroy(&jail);
+	return rc;
 }
 
 void check_whole_jail(struct finding *f)
@@ -182,7 +151,6 @@ void check_whole_jail(struct finding *f)
 	struct cj_error err = { 0 };
 
 	config_init(&c);
-	c.profile_name = "doctor";
 	outcome_init(&out, "", 0);
 	if (doctor_try_jail(&c, &out, &err) < 0) {
 		finding_set(f, FINDING_MISSING, "cannot be built: %s", err.msg);

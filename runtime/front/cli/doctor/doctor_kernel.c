@@ -21,8 +21,6 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/cli/doctor/doctor_fixes.h"
-#include "runtime/front/cli/doctor/doctor_place.h"
 #include "runtime/kernel/ids/refusal.h"
 #include "runtime/kernel/process/landlock.h"
 
@@ -43,28 +41,17 @@ static void remedy_apparmor(struct finding *f, const struct place *place)
 
 static void remedy_refusal(struct finding *f, enum refusal why, const struct place *place)
 {
-	static const char *const commands[REFUSAL_COUNT] = {
-		[REFUSAL_OFF] = ("echo user.max_user_namespaces=15000 | sudo tee "
-				 "/etc/sysctl.d/60-cejail.conf && sudo sysctl --system"),
-		[REFUSAL_FOR_USERS] = ("echo kernel.unprivileged_userns_clone=1 | sudo tee "
-				       "/etc/sysctl.d/60-cejail.conf && sudo sysctl --system"),
-		[REFUSAL_TOO_MANY] = "sudo sysctl user.max_user_namespaces=15000",
+	static const enum remedy remedies_of[REFUSAL_COUNT] = {
+		[REFUSAL_UNKNOWN] = REMEDY_UNKNOWN,        [REFUSAL_OFF] = REMEDY_USERNS_OFF,
+		[REFUSAL_FOR_USERS] = REMEDY_USERNS_USERS, [REFUSAL_TOO_MANY] = REMEDY_USERNS_MANY,
+		[REFUSAL_SANDBOX] = REMEDY_SANDBOX,        [REFUSAL_CHROOT] = REMEDY_CHROOT,
+		[REFUSAL_FILTER] = REMEDY_FILTER,          [REFUSAL_KERNEL] = REMEDY_KERNEL,
 	};
 
-	if (commands[why])
-		finding_remedy(f, "%s%s", place_where_kernel(place), commands[why]);
-	else if (why == REFUSAL_APPARMOR)
+	if (why == REFUSAL_APPARMOR)
 		remedy_apparmor(f, place);
-	else if (why == REFUSAL_SANDBOX)
-		finding_remedy(f, "run cejail outside of that sandbox");
-	else if (why == REFUSAL_CHROOT)
-		finding_remedy(f, "run cejail outside of the chroot, or in a container instead");
-	else if (why == REFUSAL_FILTER)
-		finding_remedy(f, "%s", place_remedy_filter(place));
-	else if (why == REFUSAL_KERNEL)
-		place_remedy_kernel(place, f->remedy, sizeof(f->remedy));
 	else
-		finding_remedy(f, "%s", place_remedy_unknown(place));
+		place_remedy(place, remedies_of[why], f);
 }
 
 /* --- system calls that may be missing ----------------------------------------------- */
@@ -170,7 +157,7 @@ static void report_kernel(struct finding *f, const struct utsname *name, const s
 	}
 	finding_set(f, FINDING_WEAKER, "Linux %s is older than the minimum, " KERNEL_MINIMUM,
 		    name->release);
-	place_remedy_kernel(place, f->remedy, sizeof(f->remedy));
+	place_remedy(place, REMEDY_KERNEL, f);
 }
 
 void check_kernel(struct finding *f)
@@ -200,8 +187,7 @@ static int try_nothing(void)
 	return 0;
 }
 
-/* Fills *f with the cause, if it is known.  False: it is not. */
-static bool name_cause(struct finding *f, const char *what, int code)
+bool check_refusal(struct finding *f, const char *what, int code)
 {
 	enum refusal why = refusal_find(code);
 	struct place place;
@@ -217,18 +203,15 @@ static bool name_cause(struct finding *f, const char *what, int code)
 void check_user_namespaces(struct finding *f)
 {
 	struct probe_result r = probe_inside(0, try_nothing);
+	const char *what = r.stage == PROBE_CLONE ? "cannot be created" : "cannot be used";
 
 	if (r.stage == PROBE_DONE) {
 		finding_set(f, FINDING_OK, "can be created and mapped");
-		return;
+	} else if (!check_refusal(f, what, r.code)) {
+		finding_set(f, FINDING_MISSING, "%s: %s", what,
+			    r.msg[0] ? r.msg : strerror(r.code));
+		finding_remedy_here(f, REMEDY_UNKNOWN);
 	}
-	const char *what = r.stage == PROBE_CLONE ? "cannot be created" : "cannot be used";
-	struct place place;
-	if (name_cause(f, what, r.code))
-		return;
-	place_find(&place);
-	finding_set(f, FINDING_MISSING, "%s: %s", what, r.msg[0] ? r.msg : strerror(r.code));
-	remedy_refusal(f, REFUSAL_UNKNOWN, &place);
 }
 
 /* --- mounts ------------------------------------------------------------------------- */
@@ -267,71 +250,46 @@ static int try_overlay(void)
 		   : 0;
 }
 
-bool probe_could_not_run(struct finding *f, const struct probe_result *r)
-{
-	if (r->stage != PROBE_CLONE && r->stage != PROBE_MAP && r->stage != PROBE_BROKEN)
-		return false;
-	finding_set(f, FINDING_MISSING, "not tried: it needs a user namespace");
-	return true;
-}
-
-void check_mounts(struct finding *f)
-{
-	struct probe_result r = probe_inside(CLONE_NEWNS, try_tmpfs);
-	struct place place;
-
-	if (r.stage == PROBE_DONE)
-		finding_set(f, FINDING_OK, "can be created in a user namespace");
-	else if (!probe_could_not_run(f, &r) && !name_cause(f, "cannot be created", r.code)) {
-		place_find(&place);
-		finding_set(f, FINDING_MISSING, "cannot be created in a user namespace: %s",
-			    strerror(r.code));
-		remedy_refusal(f, REFUSAL_UNKNOWN, &place);
-	}
-}
+const struct trial mounts_trial = {
+	CLONE_NEWNS,
+	try_tmpfs,
+	.good = "can be created in a user namespace",
+	.level = FINDING_MISSING,
+	.bad = "cannot be created in a user namespace: ",
+	.refused = "cannot be created",
+	.remedy = REMEDY_UNKNOWN,
+};
 
 /* Container engines mask parts of /proc by mounts.  The kernel then forbids a new /proc mount. */
 void check_proc(struct finding *f)
 {
-	struct place place;
+	static const struct trial trial = {
+		CLONE_NEWNS | CLONE_NEWPID,
+		try_proc,
+		.good = "a private /proc can be mounted",
+		.level = FINDING_MISSING,
+		.bad = "a private /proc cannot be mounted: ",
+		.rest = "; parts of this /proc are masked",
+		.remedy = REMEDY_PROC,
+	};
 
-	if (access("/proc/self/status", F_OK) < 0) {
-		finding_set(f, FINDING_MISSING, "is not mounted");
-		finding_remedy(f, "sudo mount -t proc proc /proc");
+	if (access("/proc/self/status", F_OK) == 0) {
+		check_trial(f, &trial);
 		return;
 	}
-	struct probe_result r = probe_inside(CLONE_NEWNS | CLONE_NEWPID, try_proc);
-	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "a private /proc can be mounted");
-		return;
-	}
-	if (probe_could_not_run(f, &r))
-		return;
-	finding_set(f, FINDING_MISSING,
-		    "a private /proc cannot be mounted: %s; parts of this /proc are masked",
-		    strerror(r.code));
-	place_find(&place);
-	finding_remedy(f, "%s", place_remedy_proc(&place));
+	finding_set(f, FINDING_MISSING, "is not mounted");
+	finding_remedy(f, "sudo mount -t proc proc /proc");
 }
 
-void check_overlay(struct finding *f)
-{
-	struct probe_result r = probe_inside(CLONE_NEWNS, try_overlay);
-	struct place place;
-
-	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "can be mounted in a user namespace");
-		return;
-	}
-	if (probe_could_not_run(f, &r))
-		return;
-	finding_set(f, FINDING_WEAKER,
-		    "cannot be mounted in a user namespace (%s): --rootfs and --writable do "
-		    "not work",
-		    strerror(r.code));
-	place_find(&place);
-	finding_remedy(f, "%ssudo modprobe overlay", place_where_kernel(&place));
-}
+const struct trial overlay_trial = {
+	CLONE_NEWNS,
+	try_overlay,
+	.good = "can be mounted in a user namespace",
+	.level = FINDING_WEAKER,
+	.bad = "cannot be mounted in a user namespace (",
+	.rest = "): --rootfs and --writable do not work",
+	.remedy = REMEDY_OVERLAY,
+};
 
 /* --- filters ------------------------------------------------------------------------ */
 
@@ -355,48 +313,35 @@ static int try_listener(void)
 	return load_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }
 
-void check_seccomp(struct finding *f)
-{
-	struct probe_result r = probe_inside(0, try_filter);
+const struct trial seccomp_trial = {
+	0,
+	try_filter,
+	.good = "a filter can be loaded",
+	.level = FINDING_MISSING,
+	.bad = "a filter cannot be loaded: ",
+	.remedy = REMEDY_SECCOMP,
+};
 
-	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "a filter can be loaded");
-		return;
-	}
-	if (probe_could_not_run(f, &r))
-		return;
-	finding_set(f, FINDING_MISSING, "a filter cannot be loaded: %s", strerror(r.code));
-	finding_remedy(f, "boot a kernel with CONFIG_SECCOMP_FILTER");
-}
-
-void check_syscall_report(struct finding *f)
-{
-	struct probe_result r = probe_inside(0, try_listener);
-
-	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "denied system calls can be reported");
-		return;
-	}
-	if (probe_could_not_run(f, &r))
-		return;
-	finding_set(f, FINDING_WEAKER, "denied system calls cannot be reported: %s",
-		    r.code == EBUSY ? "an outer sandbox already has a seccomp listener"
-				    : strerror(r.code));
-	finding_remedy(f, "run cejail outside of the outer sandbox");
-}
+const struct trial report_trial = {
+	0,
+	try_listener,
+	.good = "denied system calls can be reported",
+	.level = FINDING_WEAKER,
+	.bad = "denied system calls cannot be reported: ",
+	.if_busy = "an outer sandbox already has a seccomp listener",
+	.remedy = REMEDY_LISTENER,
+};
 
 void check_landlock(struct finding *f)
 {
 	int abi = landlock_abi();
-	struct place place;
 
 	if (abi > 0) {
 		finding_set(f, FINDING_OK, "ABI %d", abi);
 		return;
 	}
-	place_find(&place);
 	finding_set(f, FINDING_WEAKER, "missing: only the mounts restrict access to files");
-	finding_remedy(f, "%s", place_remedy_landlock(&place));
+	finding_remedy_here(f, REMEDY_LANDLOCK);
 }
 
 static int try_hostname(void)
@@ -404,25 +349,18 @@ static int try_hostname(void)
 	return sethostname("cejail", strlen("cejail")) < 0 ? errno : 0;
 }
 
-void check_hostname(struct finding *f)
-{
-	struct probe_result r = probe_inside(CLONE_NEWUTS, try_hostname);
-	struct place place;
-
-	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "a jail can have its own");
-		return;
-	}
-	if (probe_could_not_run(f, &r))
-		return;
-	place_find(&place);
-	finding_set(f, FINDING_WEAKER, "cannot be set: %s: programs see that of the caller",
-		    strerror(r.code));
-	finding_remedy(f, "%s", place_remedy_filter(&place));
-}
+const struct trial hostname_trial = {
+	CLONE_NEWUTS,
+	try_hostname,
+	.good = "a jail can have its own",
+	.level = FINDING_WEAKER,
+	.bad = "cannot be set: ",
+	.rest = ": programs see that of the caller",
+	.remedy = REMEDY_FILTER,
+};
 
 void check_no_new_privs(struct finding *f)
 {
-	long set = probe_status_number("NoNewPrivs");
-	finding_set(f, FINDING_OK, "%s", set == 1 ? "set already" : "can be set");
+	finding_set(f, FINDING_OK, "%s",
+		    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? "set already" : "can be set");
 }

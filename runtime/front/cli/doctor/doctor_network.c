@@ -22,14 +22,9 @@
 #include "netns/uplink/uplink_helper.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/cli/doctor/doctor_place.h"
 #include "runtime/jail/outcome.h"
 
 #define TUN "/dev/net/tun"
-
-#define MODULES                                                                                    \
-	"nf_tables nf_conntrack nft_ct nft_log nft_limit nft_connlimit nft_fib_inet "              \
-	"nft_reject_inet nft_masq nfnetlink_log"
 
 /* --- kernel features ---------------------------------------------------------------- */
 
@@ -74,48 +69,35 @@ static int try_links(void)
 	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
 }
 
-static void report_probe(struct finding *f, int (*run)(void), const char *good, const char *bad)
-{
-	struct probe_result r = probe_inside(CLONE_NEWNET, run);
+const struct trial rules_trial = {
+	CLONE_NEWNET,
+	try_rules,
+	.good = "the rules of a jail and a gateway can be loaded",
+	.level = FINDING_WEAKER,
+	.bad = "the rules of a jail cannot be loaded (",
+	.rest = "): no --network public",
+	.remedy = REMEDY_RULES,
+};
 
-	if (r.stage == PROBE_DONE)
-		finding_set(f, FINDING_OK, "%s", good);
-	else if (!probe_could_not_run(f, &r))
-		finding_set(f, FINDING_WEAKER, "%s (%s): no --network public", bad,
-			    strerror(r.code));
-}
-
-static void remedy_modules(struct finding *f, const char *modules)
-{
-	struct place place;
-
-	place_find(&place);
-	finding_remedy(f, "%ssudo modprobe %s", place_where_kernel(&place), modules);
-}
-
-void check_nf_tables(struct finding *f)
-{
-	report_probe(f, try_rules, "the rules of a jail and a gateway can be loaded",
-		     "the rules of a jail cannot be loaded");
-	if (f->level == FINDING_WEAKER)
-		remedy_modules(f, "-a " MODULES);
-}
-
-void check_veth(struct finding *f)
-{
-	report_probe(f, try_links, "a jail and a gateway can be connected",
-		     "a jail and a gateway cannot be connected");
-	if (f->level == FINDING_WEAKER)
-		remedy_modules(f, "veth");
-}
+const struct trial links_trial = {
+	CLONE_NEWNET,
+	try_links,
+	.good = "a jail and a gateway can be connected",
+	.level = FINDING_WEAKER,
+	.bad = "a jail and a gateway cannot be connected (",
+	.rest = "): no --network public",
+	.remedy = REMEDY_VETH,
+};
 
 /* --- uplinks ------------------------------------------------------------------------ */
 
+/* A switch of the kernel: "1" or "Y". */
 static bool is_on(const char *path)
 {
 	char text[4] = "";
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && sys_read(fd, text, sizeof(text) - 1) > 0 && text[0] != '0';
+	return fd >= 0 && sys_read(fd, text, sizeof(text) - 1) > 0 && text[0] != '0' &&
+	       text[0] != 'N';
 }
 
 /* Only the uplink 'host' of root needs forwarding.  A helper of an ordinary user does not. */
@@ -193,16 +175,14 @@ static int length_without_remedy(const char *why)
 void check_tun(struct finding *f)
 {
 	struct cj_error err = { 0 };
-	struct place place;
 
 	if (uplink_helper_try_tun(&err) == 0) {
 		finding_set(f, FINDING_OK, "can be opened by a helper");
 		return;
 	}
 	finding_set(f, FINDING_NOTE, "%s: no uplink 'pasta' or 'slirp4netns'", err.msg);
-	place_find(&place);
 	if (access(TUN, F_OK) < 0)
-		finding_remedy(f, "%s", place_remedy_tun(&place));
+		finding_remedy_here(f, REMEDY_TUN);
 	else
 		finding_remedy(f, "sudo chmod 666 " TUN);
 }
@@ -284,7 +264,7 @@ void check_apparmor(struct finding *f)
 	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
 		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
 			profile = profiles[i];
-	report_apparmor(f, place_has_apparmor(), profile);
+	report_apparmor(f, is_on("/sys/module/apparmor/parameters/enabled"), profile);
 }
 
 /* --- a jail with a public network --------------------------------------------------- */
@@ -344,10 +324,8 @@ static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_e
 	__attribute__((cleanup(config_fini))) struct config c;
 
 	config_init(&c);
-	c.profile_name = "doctor";
 	c.network = NETWORK_PUBLIC;
 	c.uplink = uplink;
-	c.network_start = NETWORK_START_EARLY; /* the trial opens no socket */
 	return doctor_try_jail(&c, out, err);
 }
 

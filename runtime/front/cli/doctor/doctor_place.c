@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only place_find() and place_has_apparmor() act; the rest is pure. */
-#include "runtime/front/cli/doctor/doctor_place.h"
+#include "runtime/front/cli/doctor/doctor.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,37 +12,26 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/kernel/ids/refusal.h"
 
 #define CGROUP_BYTES_MAX 16384
 
 /* --- the kind of place -------------------------------------------------------------- */
 
-static bool is_running_below(const char *line, const char *slice, char unit[static PLACE_UNIT_MAX])
-{
-	static const char suffix[] = ".service";
-	const char *at = strstr(line, slice), *end = strchr(line, '\n');
-
-	if (!at || (end && at > end))
-		return false;
-	at += strlen(slice);
-	size_t length = strcspn(at, "/\n");
-	if (length < sizeof(suffix) || length >= PLACE_UNIT_MAX ||
-	    strncmp(at + length - strlen(suffix), suffix, strlen(suffix)) != 0)
-		return false;
-	memcpy(unit, at, length);
-	unit[length] = '\0';
-	return true;
-}
-
 /* A line of /proc/self/cgroup is "ID:CONTROLLERS:PATH"; a unit of the system is below its slice. */
 static bool find_unit(const char *cgroup, char unit[static PLACE_UNIT_MAX])
 {
-	for (const char *line = cgroup; line && *line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (is_running_below(line, ":/system.slice/", unit))
-			return true;
+	static const char slice[] = ":/system.slice/", suffix[] = ".service";
+
+	for (const char *at = cgroup; (at = strstr(at, slice));) {
+		at += strlen(slice);
+		size_t length = strcspn(at, "/\n");
+		if (length < sizeof(suffix) || length >= PLACE_UNIT_MAX ||
+		    strncmp(at + length - strlen(suffix), suffix, strlen(suffix)) != 0)
+			continue;
+		memcpy(unit, at, length);
+		unit[length] = '\0';
+		return true;
 	}
 	return false;
 }
@@ -55,12 +43,10 @@ static bool is_kind(const struct place_facts *facts, const char *name)
 
 void place_classify(const struct place_facts *facts, struct place *out)
 {
-	bool is_podman = facts->has_containerenv || is_kind(facts, "podman");
-
 	out->unit[0] = '\0';
 	if (facts->has_kubernetes)
 		out->kind = PLACE_KUBERNETES;
-	else if (is_podman)
+	else if (facts->has_containerenv || is_kind(facts, "podman"))
 		out->kind = PLACE_PODMAN;
 	else if (facts->has_dockerenv || is_kind(facts, "docker"))
 		out->kind = PLACE_DOCKER;
@@ -116,16 +102,14 @@ void place_find(struct place *out)
 	out->has_user_manager = access(manager, F_OK) == 0;
 }
 
-bool place_is_container(const struct place *p)
+static bool is_container(const struct place *p)
 {
-	return p->kind >= PLACE_DOCKER && p->kind < PLACE_COUNT;
+	return p->kind >= PLACE_DOCKER;
 }
 
-bool place_has_apparmor(void)
+const char *place_where_kernel(const struct place *p)
 {
-	char answer = 'N';
-	auto_fd int fd = open("/sys/module/apparmor/parameters/enabled", O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && sys_read(fd, &answer, 1) == 1 && answer == 'Y';
+	return is_container(p) ? "on the container's host: " : "";
 }
 
 /* --- remedies ----------------------------------------------------------------------- */
@@ -137,6 +121,107 @@ bool place_has_apparmor(void)
 	"incus config set NAME security.nesting=true (LXD: lxc config set ...; Proxmox: pct set "  \
 	"ID --features nesting=1; LXC: lxc.include = /usr/share/lxc/config/nesting.conf), and "    \
 	"restart the container"
+#define KEEP_SYSCTL    " | sudo tee /etc/sysctl.d/60-cejail.conf && sudo sysctl --system"
+#define FILTER_CALLS   "allows clone, clone3, unshare, mount and the new mount calls"
+#define ASK_CONTAINERS "ask the administrator of the container's host to allow them"
+#define BOOT_LANDLOCK  "boot a kernel with CONFIG_SECURITY_LANDLOCK and "
+#define LANDLOCK_THERE                                                                             \
+	"on the container's host: " BOOT_LANDLOCK                                                  \
+	"landlock in its lsm= list; the container's seccomp filter must allow it"
+#define TUN_DEVICE "--device /dev/net/tun ..."
+#define MODULES                                                                                    \
+	"nf_tables nf_conntrack nft_ct nft_log nft_limit nft_connlimit nft_fib_inet "              \
+	"nft_reject_inet nft_masq nfnetlink_log"
+
+static const struct {
+	const char *text;
+	bool is_kernels;             /* in a container, place_where_kernel() precedes the text */
+	const char *at[PLACE_COUNT]; /* NULL: the text */
+} remedies[REMEDY_COUNT] = {
+	[REMEDY_NONE] = { "" },
+	[REMEDY_USERNS_OFF] = { "echo user.max_user_namespaces=15000" KEEP_SYSCTL, true },
+	[REMEDY_USERNS_USERS] = { "echo kernel.unprivileged_userns_clone=1" KEEP_SYSCTL, true },
+	[REMEDY_USERNS_MANY] = { "sudo sysctl user.max_user_namespaces=15000", true },
+	[REMEDY_SANDBOX] = { "run cejail outside of that sandbox" },
+	[REMEDY_CHROOT] = { "run cejail outside of the chroot, or in a container instead" },
+	[REMEDY_FILTER] = { "run cejail outside of the sandbox whose seccomp filter forbids it",
+	  .at = {
+		[PLACE_SERVICE] =
+		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
+		     "let them allow namespaces and mounts"),
+		[PLACE_DOCKER] = ("docker run --security-opt seccomp=unconfined ..., or "
+				  "seccomp=FILE that " FILTER_CALLS),
+		[PLACE_PODMAN] = ("podman run --security-opt seccomp=unconfined ..., or "
+				  "seccomp=FILE that " FILTER_CALLS),
+		[PLACE_KUBERNETES] =
+		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
+		     "with a profile that allows namespaces and mounts"),
+		[PLACE_LXC] = LXC_NESTING,
+		[PLACE_CONTAINER] = "start the container with a seccomp filter that " FILTER_CALLS,
+	  } },
+	[REMEDY_KERNEL] = { "boot Linux " KERNEL_MINIMUM " or later", true, .at = {
+		[PLACE_WSL] =
+		    ("in Windows: wsl --update, for Linux " KERNEL_MINIMUM " or later" RESTART_WSL),
+	  } },
+	[REMEDY_UNKNOWN] = { "ask the administrator of this host to allow them", .at = {
+		[PLACE_DOCKER] = ASK_CONTAINERS,
+		[PLACE_PODMAN] = ASK_CONTAINERS,
+		[PLACE_KUBERNETES] = ASK_CONTAINERS,
+		[PLACE_LXC] = LXC_NESTING,
+		[PLACE_CONTAINER] = ASK_CONTAINERS,
+	  } },
+	[REMEDY_PROC] = { "unmount the file systems that are mounted below /proc", .at = {
+		[PLACE_SERVICE] = ("remove ProtectKernelTunables=, ProtectKernelLogs= and "
+				   "ProtectHostname= from the unit"),
+		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",
+		[PLACE_PODMAN] = "podman run --security-opt unmask=ALL ...",
+		[PLACE_KUBERNETES] = "securityContext: procMount: Unmasked, with hostUsers: false",
+		[PLACE_LXC] = LXC_NESTING,
+		[PLACE_CONTAINER] = "start the container without masked paths below /proc",
+	  } },
+	[REMEDY_OVERLAY] = { "sudo modprobe overlay", true },
+	[REMEDY_SECCOMP] = { "boot a kernel with CONFIG_SECCOMP_FILTER" },
+	[REMEDY_LISTENER] = { "run cejail outside of the outer sandbox" },
+	[REMEDY_LANDLOCK] = { BOOT_LANDLOCK "add landlock to its lsm= list", .at = {
+		[PLACE_WSL] = "in Windows: wsl --update; " WSL_KERNEL "lsm=landlock" RESTART_WSL,
+		[PLACE_DOCKER] = LANDLOCK_THERE,
+		[PLACE_PODMAN] = LANDLOCK_THERE,
+		[PLACE_KUBERNETES] = LANDLOCK_THERE,
+		[PLACE_LXC] = LANDLOCK_THERE,
+		[PLACE_CONTAINER] = LANDLOCK_THERE,
+	  } },
+	[REMEDY_RULES] = { "sudo modprobe -a " MODULES, true },
+	[REMEDY_VETH] = { "sudo modprobe veth", true },
+	[REMEDY_TUN] = { "sudo modprobe tun", .at = {
+		[PLACE_SERVICE] = "sudo modprobe tun, and PrivateDevices=no in the unit",
+		[PLACE_DOCKER] = "docker run " TUN_DEVICE,
+		[PLACE_PODMAN] = "podman run " TUN_DEVICE,
+		[PLACE_KUBERNETES] =
+		    ("give the pod /dev/net/tun: a device plugin, or a hostPath volume "
+		     "of type CharDevice"),
+		[PLACE_LXC] = ("incus config device add NAME tun unix-char path=/dev/net/tun "
+			       "mode=0666 (Proxmox: pct set ID --dev0 /dev/net/tun,mode=0666)"),
+		[PLACE_CONTAINER] = "start the container with /dev/net/tun",
+	  } },
+};
+
+void place_remedy(const struct place *p, enum remedy which, struct finding *f)
+{
+	const char *there = remedies[which].at[p->kind];
+
+	if (which == REMEDY_UNKNOWN && p->is_root && !there)
+		there = "look for the security module that denies them: dmesg | grep -i denied";
+	finding_remedy(f, "%s%s", !there && remedies[which].is_kernels ? place_where_kernel(p) : "",
+		       there ? there : remedies[which].text);
+}
+
+void finding_remedy_here(struct finding *f, enum remedy which)
+{
+	struct place place;
+
+	place_find(&place);
+	place_remedy(&place, which, f);
+}
 
 static const char *const container_cgroups[PLACE_COUNT] = {
 	[PLACE_DOCKER] = ("docker run --cgroupns=private --security-opt writable-cgroups=true ... "
@@ -149,137 +234,38 @@ static const char *const container_cgroups[PLACE_COUNT] = {
 			     "/sys/fs/cgroup"),
 };
 
-static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
+/* Where cgroup v2 is mounted. */
+static const char *cgroup_text(const struct place *p)
 {
-	if (p->kind == PLACE_SERVICE)
-		(void)snprintf(out, size,
+	if (container_cgroups[p->kind])
+		return container_cgroups[p->kind];
+	if (p->is_root)
+		return "run cejail in a service with Delegate=yes: systemd-run --pty "
+		       "-p Delegate=yes cejail ...";
+	if (p->has_user_manager)
+		return "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
+		       "'[Service]\\nDelegate=cpu memory pids\\n' | sudo tee "
+		       "/etc/systemd/system/user@.service.d/cejail.conf && sudo systemctl "
+		       "daemon-reload; then log out and in again";
+	return p->kind == PLACE_WSL ? "printf '[boot]\\nsystemd=true\\n' | sudo tee -a "
+				      "/etc/wsl.conf" RESTART_WSL
+				    : "sudo loginctl enable-linger $(id -un)";
+}
+
+void place_remedy_cgroup(const struct place *p, struct finding *f)
+{
+	if (!p->has_cgroup2 && p->kind == PLACE_WSL)
+		finding_remedy(f, "%s", WSL_KERNEL "cgroup_no_v1=all" RESTART_WSL);
+	else if (!p->has_cgroup2)
+		finding_remedy(f, "boot %swith " BOOT_CGROUP2,
+			       is_container(p) ? "the container's host " : "");
+	else if (p->kind == PLACE_SERVICE)
+		finding_remedy(f,
 			       "sudo mkdir -p /etc/systemd/system/%s.d && printf "
 			       "'[Service]\\nDelegate=yes\\n' | sudo tee "
 			       "/etc/systemd/system/%s.d/cejail.conf && sudo systemctl "
 			       "daemon-reload && sudo systemctl restart %s",
 			       p->unit, p->unit, p->unit);
-	else if (p->is_root)
-		(void)snprintf(out, size,
-			       "run cejail in a service with Delegate=yes: systemd-run --pty "
-			       "-p Delegate=yes cejail ...");
-	else if (!p->has_user_manager && p->kind == PLACE_WSL)
-		(void)snprintf(
-		    out, size,
-		    "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf" RESTART_WSL);
-	else if (!p->has_user_manager)
-		(void)snprintf(out, size, "sudo loginctl enable-linger $(id -un)");
 	else
-		(void)snprintf(out, size,
-			       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
-			       "'[Service]\\nDelegate=cpu memory pids\\n' | sudo tee "
-			       "/etc/systemd/system/user@.service.d/cejail.conf && sudo systemctl "
-			       "daemon-reload; then log out and in again");
-}
-
-void place_remedy_cgroup(const struct place *p, char *out, size_t size)
-{
-	if (place_is_container(p) && p->has_cgroup2 && p->kind != PLACE_LXC)
-		(void)snprintf(out, size, "%s", container_cgroups[p->kind]);
-	else if (place_is_container(p) && !p->has_cgroup2)
-		(void)snprintf(out, size, "boot the container's host with " BOOT_CGROUP2);
-	else if (!p->has_cgroup2 && p->kind == PLACE_WSL)
-		(void)snprintf(out, size, "%s", WSL_KERNEL "cgroup_no_v1=all" RESTART_WSL);
-	else if (!p->has_cgroup2)
-		(void)snprintf(out, size, "boot with " BOOT_CGROUP2);
-	else
-		remedy_cgroup_of_host(p, out, size);
-}
-
-const char *place_remedy_filter(const struct place *p)
-{
-	static const char *const remedies[PLACE_COUNT] = {
-		[PLACE_HOST] = "run cejail outside of the sandbox whose seccomp filter forbids it",
-		[PLACE_SERVICE] =
-		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
-		     "let them allow namespaces and mounts"),
-		[PLACE_DOCKER] =
-		    ("docker run --security-opt seccomp=unconfined ..., or seccomp=FILE "
-		     "that allows clone, clone3, unshare, mount and the new mount calls"),
-		[PLACE_PODMAN] =
-		    ("podman run --security-opt seccomp=unconfined ..., or seccomp=FILE "
-		     "that allows clone, clone3, unshare, mount and the new mount calls"),
-		[PLACE_KUBERNETES] =
-		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
-		     "with a profile that allows namespaces and mounts"),
-		[PLACE_WSL] = "run cejail outside of the sandbox whose seccomp filter forbids it",
-		[PLACE_LXC] = LXC_NESTING,
-		[PLACE_CONTAINER] = ("start the container with a seccomp filter that allows clone, "
-				     "clone3, unshare, mount and the new mount calls"),
-	};
-	return remedies[p->kind];
-}
-
-const char *place_remedy_proc(const struct place *p)
-{
-	static const char *const remedies[PLACE_COUNT] = {
-		[PLACE_HOST] = "unmount the file systems that are mounted below /proc",
-		[PLACE_SERVICE] = ("remove ProtectKernelTunables=, ProtectKernelLogs= and "
-				   "ProtectHostname= from the unit"),
-		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",
-		[PLACE_PODMAN] = "podman run --security-opt unmask=ALL ...",
-		[PLACE_KUBERNETES] = "securityContext: procMount: Unmasked, with hostUsers: false",
-		[PLACE_WSL] = "unmount the file systems that are mounted below /proc",
-		[PLACE_LXC] = LXC_NESTING,
-		[PLACE_CONTAINER] = "start the container without masked paths below /proc",
-	};
-	return remedies[p->kind];
-}
-
-const char *place_remedy_tun(const struct place *p)
-{
-	static const char *const remedies[PLACE_COUNT] = {
-		[PLACE_HOST] = "sudo modprobe tun",
-		[PLACE_SERVICE] = "sudo modprobe tun, and PrivateDevices=no in the unit",
-		[PLACE_DOCKER] = "docker run --device /dev/net/tun ...",
-		[PLACE_PODMAN] = "podman run --device /dev/net/tun ...",
-		[PLACE_KUBERNETES] =
-		    ("give the pod /dev/net/tun: a device plugin, or a hostPath volume "
-		     "of type CharDevice"),
-		[PLACE_WSL] = "sudo modprobe tun",
-		[PLACE_LXC] = ("incus config device add NAME tun unix-char path=/dev/net/tun "
-			       "mode=0666 (Proxmox: pct set ID --dev0 /dev/net/tun,mode=0666)"),
-		[PLACE_CONTAINER] = "start the container with /dev/net/tun",
-	};
-	return remedies[p->kind];
-}
-
-const char *place_remedy_landlock(const struct place *p)
-{
-	if (p->kind == PLACE_WSL)
-		return "in Windows: wsl --update; " WSL_KERNEL "lsm=landlock" RESTART_WSL;
-	return place_is_container(p)
-		   ? ("on the container's host: boot a kernel with CONFIG_SECURITY_LANDLOCK and "
-		      "landlock in its lsm= list; the container's seccomp filter must allow it")
-		   : "boot a kernel with CONFIG_SECURITY_LANDLOCK and add landlock to its lsm= list";
-}
-
-const char *place_remedy_unknown(const struct place *p)
-{
-	if (p->kind == PLACE_LXC)
-		return LXC_NESTING;
-	if (place_is_container(p))
-		return "ask the administrator of the container's host to allow them";
-	return p->is_root ? "look for the security module that denies them: dmesg | grep -i denied"
-			  : "ask the administrator of this host to allow them";
-}
-
-void place_remedy_kernel(const struct place *p, char *out, size_t size)
-{
-	if (p->kind == PLACE_WSL)
-		(void)snprintf(out, size,
-			       "in Windows: wsl --update, for Linux " KERNEL_MINIMUM
-			       " or later" RESTART_WSL);
-	else
-		(void)snprintf(out, size, "%sboot Linux " KERNEL_MINIMUM " or later",
-			       place_where_kernel(p));
-}
-
-const char *place_where_kernel(const struct place *p)
-{
-	return place_is_container(p) ? "on the container's host: " : "";
+		finding_remedy(f, "%s", cgroup_text(p));
 }

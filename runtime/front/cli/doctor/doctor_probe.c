@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs a function in a child process that has its own namespaces, created like those of a jail's
- * init.  Acts; all effects end with the child.
- */
+/* The namespaces are created like those of a jail's init; all effects end with the child. */
 #include "runtime/front/cli/doctor/doctor.h"
 
 #include <errno.h>
@@ -21,8 +18,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/idmap.h"
 #include "runtime/jail/record.h"
-
-#define STATUS_BYTES_MAX 16384
 
 /* From here: the child.  It waits until its ids are mapped. */
 _Noreturn static void child_main(int go_fd, int (*run)(void))
@@ -105,20 +100,19 @@ struct probe_result probe_inside(unsigned namespaces, int (*run)(void))
 	return r;
 }
 
-long probe_status_number(const char *field)
+void check_trial(struct finding *f, const void *what)
 {
-	auto_arena struct arena a = { 0 };
-	struct cj_error err = { 0 };
-	char *text = NULL;
-	size_t size = 0, length = strlen(field);
+	const struct trial *t = what;
+	struct probe_result r = probe_inside(t->namespaces, t->run);
 
-	if (fd_read_file(AT_FDCWD, "/proc/self/status", STATUS_BYTES_MAX, &a, &text, &size, &err) <
-	    0)
-		return -1;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, field, length) == 0 && line[length] == ':')
-			return strtol(line + length + 1, NULL, 10); /* the kernel's own digits */
+	if (r.stage == PROBE_DONE) {
+		finding_set(f, FINDING_OK, "%s", t->good);
+	} else if (r.stage != PROBE_CALL) { /* check_user_namespaces() has the reason */
+		finding_set(f, FINDING_MISSING, "not tried: it needs a user namespace");
+	} else if (!t->refused || !check_refusal(f, t->refused, r.code)) {
+		finding_set(f, t->level, "%s%s%s", t->bad,
+			    t->if_busy && r.code == EBUSY ? t->if_busy : strerror(r.code),
+			    t->rest ? t->rest : "");
+		finding_remedy_here(f, t->remedy);
 	}
-	return -1;
 }

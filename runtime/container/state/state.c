@@ -9,24 +9,36 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/owned_dir.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/container/config/oci_config.h"
+#include "runtime/kernel/ids/idmap.h"
 #include "runtime/kernel/process/process_start.h"
 
 #define LOCK_WAIT_MS 10000
 #define LOCK_STEP_NS 2000000
 #define FILE_MAX     (8u << 20)
-#define LIST_MAX     65536 /* containers */
+#define RECORD       "record.json"
+#define RECORD_MAX   (64u << 10) /* three paths and some numbers */
+#define LIST_MAX     65536       /* containers */
 #define DIR_MODE     0700
+#define FILE_MODE    0600
+#define QUEUE        8 /* connections of start that may wait: one is accepted */
+#define NOTIFY_MODE  0666
 
 void state_close(struct state *s)
 {
@@ -130,6 +142,154 @@ int state_lock_alone(struct state *s, struct cj_error *err)
 	return rc;
 }
 
+/* --- the directory of all states -------------------------------------------------------- */
+
+static const char *standard_root(char out[static PATH_MAX], struct cj_error *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	/* The root of a user namespace, as podman makes one for an ordinary user, is that user. */
+	if (geteuid() == 0 && (idmap_is_initial() || !runtime || runtime[0] == '\0'))
+		return "/run/cejail-oci";
+	if (runtime && runtime[0] == '/' &&
+	    snprintf(out, PATH_MAX, "%s/cejail-oci", runtime) < PATH_MAX)
+		return out;
+	cj_refuse(err, "no directory for the states of containers: XDG_RUNTIME_DIR is not set");
+	cj_hint(err, "give one with --root DIR");
+	return NULL;
+}
+
+/*
+ * The directory of all states; made, with its parents, if `make`.
+ *
+ * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace
+ * root counts as a user who has that variable, if it is set.  An empty variable is not set.
+ * Refused: a directory of another user, and one that every user may write to.
+ */
+static int open_root(const char *root, bool make, struct cj_error *err)
+{
+	char buf[PATH_MAX];
+	struct stat st;
+	const char *path = root && root[0] != '\0' ? root : standard_root(buf, err);
+
+	if (!path)
+		return -err->code;
+	auto_fd int fd = owned_dir_open(path, DIR_MODE, make ? DIR_MODE : 0, err);
+	if (fd < 0)
+		return cj_wrap(err, "the states' directory");
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open the states' directory '%s'", path);
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return cj_reject_as(err, EPERM, "the states' directory '%s' belongs to user %u",
+				    path, st.st_uid);
+	if (st.st_mode & S_IWOTH) {
+		cj_refuse_as(err, EPERM, "every user may write to the states' directory '%s'",
+			     path);
+		return cj_hint(err, "chmod o-w '%s', or give another one with --root", path);
+	}
+	return take_fd(&fd);
+}
+
+/* --- files and the record --------------------------------------------------------------- */
+
+static int write_new(int dir_fd, const char *name, const char *text, size_t size,
+		     struct cj_error *err)
+{
+	auto_fd int fd =
+	    openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+
+	if (fd < 0)
+		return cj_fail(err, errno, "create '%s'", name);
+	return fd_write_all(fd, text, size, name, err);
+}
+
+int state_put_file(const struct state *s, const char *name, const char *text, size_t size,
+		   struct cj_error *err)
+{
+	char temporary[64];
+
+	(void)snprintf(temporary, sizeof(temporary), "%s.new", name);
+	int rc = write_new(s->dir_fd, temporary, text, size, err);
+	if (rc == 0 && renameat(s->dir_fd, temporary, s->dir_fd, name) < 0)
+		rc = cj_fail(err, errno, "rename '%s' to '%s'", temporary, name);
+	if (rc < 0) {
+		(void)unlinkat(s->dir_fd, temporary, 0); /* it may not exist */
+		return cj_wrap(err, "state directory");
+	}
+	return 0;
+}
+
+int state_get_file(const struct state *s, const char *name, struct arena *a, char **out_text,
+		   size_t *out_size, struct cj_error *err)
+{
+	return fd_read_file(s->dir_fd, name, FILE_MAX, a, out_text, out_size, err);
+}
+
+#define KEY(its_name, takes, type, field, ...)                                                     \
+	{                                                                                          \
+		its_name, JSON_TAKES_##takes, .set = json_set_##type, .write = json_write_##type,  \
+					      .offset = offsetof(struct state_record, field),      \
+					      __VA_ARGS__                                          \
+	}
+#define FITS(field) .max = sizeof(((struct state_record *)0)->field) - 1
+#define REQUIRED    .is_required = true
+
+static const struct json_key record_keys[] = {
+	KEY("id", STRING, string, id, REQUIRED),
+	KEY("bundle", STRING, string, bundle, REQUIRED),
+	KEY("rootfs", STRING, string, rootfs, REQUIRED),
+	KEY("pid", NUMBER, int, pid, REQUIRED, .max = INT_MAX),
+	KEY("pid_start", NUMBER, u64, pid_start, REQUIRED),
+	KEY("created", BOOL, bool, is_created, REQUIRED),
+	KEY("created_ms", NUMBER, u64, created_ms, REQUIRED),
+	KEY("owner_uid", NUMBER, u64, owner_uid, REQUIRED),
+	KEY("cgroup_path", STRING, chars, cgroup.path, REQUIRED, FITS(cgroup.path)),
+	KEY("cgroup_inode", NUMBER, u64, cgroup.inode, REQUIRED),
+	KEY("cgroup_unit", STRING, chars, cgroup.unit, REQUIRED, FITS(cgroup.unit)),
+	/* A container of an older cejail-oci has none of these. */
+	KEY("rdt_class", STRING, chars, rdt.class_name, FITS(rdt.class_name)),
+	KEY("rdt_monitor", STRING, chars, rdt.monitor, FITS(rdt.monitor)),
+	KEY("rdt_is_made", BOOL, bool, rdt.is_made, .is_required = false),
+	KEY("rdt_is_shared", BOOL, bool, rdt.is_shared, .is_required = false),
+};
+static const struct json_record record_table = {
+	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the container's record",
+	.ignores_unknown = true, /* of a newer cejail-oci */
+};
+
+/* EINVAL: it is not whole. */
+static int read_record(struct state *s, struct arena *a, struct cj_error *err)
+{
+	struct state_record r = { 0 };
+	struct json_reader in = { .file = RECORD, .arena = a };
+	const struct json_node *node;
+	char *text;
+	size_t size;
+
+	if (fd_read_file(s->dir_fd, RECORD, RECORD_MAX, a, &text, &size, err) < 0 ||
+	    json_parse(RECORD, text, size, a, &node, err) < 0 ||
+	    json_record_read(&in, node, &record_table, &r, err) < 0)
+		return -err->code;
+	s->record = r;
+	return 0;
+}
+
+int state_write(const struct state *s, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text;
+	size_t size;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the record of '%s'", s->id);
+	json_open_object(w);
+	json_record_write(w, &record_table, &s->record);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	return state_put_file(s, RECORD, text, size, err);
+}
+
 /* --- opening ------------------------------------------------------------------------------ */
 
 static int open_dir(const struct oci_options *o, struct state *s, struct cj_error *err)
@@ -137,7 +297,7 @@ static int open_dir(const struct oci_options *o, struct state *s, struct cj_erro
 	if (state_check_id(o->id, err) < 0)
 		return -err->code;
 	s->id = o->id;
-	s->root_fd = state_files_root(o->root, false, err);
+	s->root_fd = open_root(o->root, false, err);
 	if (s->root_fd == -ENOENT)
 		return reject_missing(o->id, err);
 	if (s->root_fd < 0)
@@ -156,7 +316,7 @@ int state_open(const struct oci_options *o, bool is_locked, struct arena *a, str
 
 	if (open_dir(o, &s, err) < 0 || (is_locked && lock_dir(&s, err) < 0))
 		return -err->code;
-	if (state_files_read(s.dir_fd, a, &s.record, err) < 0) {
+	if (read_record(&s, a, err) < 0) {
 		(void)!cj_wrap(err, "container '%s'", o->id);
 		return cj_hint(err, "its state is lost; remove the rest with 'delete --force'");
 	}
@@ -172,7 +332,7 @@ int state_open_any(const struct oci_options *o, struct arena *a, struct state *o
 
 	if (open_dir(o, &s, err) < 0 || lock_dir(&s, err) < 0)
 		return -err->code;
-	s.is_lost = state_files_read(s.dir_fd, a, &s.record, &lost) < 0;
+	s.is_lost = read_record(&s, a, &lost) < 0;
 	*out = take_state(&s);
 	return 0;
 }
@@ -184,7 +344,7 @@ int state_create(const struct oci_options *o, struct state *out, struct cj_error
 	if (state_check_id(o->id, err) < 0)
 		return -err->code;
 	s.id = o->id;
-	s.root_fd = state_files_root(o->root, true, err);
+	s.root_fd = open_root(o->root, true, err);
 	if (s.root_fd < 0)
 		return s.root_fd;
 	if (mkdirat(s.root_fd, o->id, DIR_MODE) < 0)
@@ -205,24 +365,7 @@ int state_create(const struct oci_options *o, struct state *out, struct cj_error
 	return 0;
 }
 
-/* --- writing, removing --------------------------------------------------------------------- */
-
-int state_write(const struct state *s, struct cj_error *err)
-{
-	return state_files_write(s->dir_fd, &s->record, err);
-}
-
-int state_put_file(const struct state *s, const char *name, const char *text, size_t size,
-		   struct cj_error *err)
-{
-	return state_files_put(s->dir_fd, name, text, size, err);
-}
-
-int state_get_file(const struct state *s, const char *name, struct arena *a, char **out_text,
-		   size_t *out_size, struct cj_error *err)
-{
-	return fd_read_file(s->dir_fd, name, FILE_MAX, a, out_text, out_size, err);
-}
+/* --- removing ------------------------------------------------------------------------------ */
 
 int state_remove(struct state *s, struct cj_error *err)
 {
@@ -273,6 +416,51 @@ int state_open_init(const struct state *s, struct cj_error *err)
 	return take_fd(&pidfd);
 }
 
+/* --- the sockets --------------------------------------------------------------------------- */
+
+/* The name is by descriptor, because a path may be longer than sun_path: unix(7). */
+static int open_socket(const struct state *s, const char *name, int type, bool is_bound,
+		       struct cj_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct sockaddr *any = (const struct sockaddr *)&address;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", s->dir_fd,
+		       name);
+	auto_fd int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "make the socket '%s'", name);
+	if (is_bound && bind(fd, any, sizeof(address)) < 0)
+		return cj_fail(err, errno, "bind the socket '%s'", name);
+	if (!is_bound && connect(fd, any, sizeof(address)) < 0)
+		return cj_fail(err, errno, "connect to the container's init");
+	return take_fd(&fd);
+}
+
+int state_socket_listen(const struct state *s, struct cj_error *err)
+{
+	auto_fd int fd = open_socket(s, STATE_SOCKET, SOCK_SEQPACKET, true, err);
+
+	if (fd >= 0 && listen(fd, QUEUE) < 0)
+		return cj_fail(err, errno, "listen on the socket '" STATE_SOCKET "'");
+	return take_fd(&fd);
+}
+
+int state_socket_connect(const struct state *s, struct cj_error *err)
+{
+	return open_socket(s, STATE_SOCKET, SOCK_SEQPACKET, false, err);
+}
+
+int state_socket_notify(const struct state *s, struct cj_error *err)
+{
+	auto_fd int fd = open_socket(s, STATE_NOTIFY, SOCK_DGRAM, true, err);
+
+	/* bind(2) obeys the umask */
+	if (fd >= 0 && fchmodat(s->dir_fd, STATE_NOTIFY, NOTIFY_MODE, 0) < 0)
+		return cj_fail(err, errno, "set the mode of the socket '" STATE_NOTIFY "'");
+	return take_fd(&fd);
+}
+
 /* --- all of them --------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
@@ -298,7 +486,7 @@ static int add_entry(const struct dirent *e, struct arena *a, struct strings *ou
 int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
 	       struct cj_error *err)
 {
-	int fd = state_files_root(o->root, false, err);
+	int fd = open_root(o->root, false, err);
 	if (fd == -ENOENT) {
 		*err = (struct cj_error){ 0 };
 		return 0;
@@ -314,4 +502,86 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 	if (out->count > 1)
 		qsort(out->items, out->count, sizeof(out->items[0]), compare);
 	return 0;
+}
+
+/* --- how a container is --------------------------------------------------------------------- */
+
+static const char *const names[] = { "creating", "created", "running", "paused", "stopped" };
+_Static_assert(sizeof(names) / sizeof(names[0]) == STATE_STATUS_COUNT, "a name for each status");
+
+const char *state_status_name(enum state_status status)
+{
+	return names[status];
+}
+
+/* Init has the lock until its execve(2). */
+static bool is_waiting(const struct state *s)
+{
+	auto_fd int fd = openat(s->dir_fd, STATE_WAITING, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static bool is_frozen(const struct state *s)
+{
+	struct cj_error err = { 0 };
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	return container_cgroup_open(&s->record.cgroup, &cgroup, &err) == 0 &&
+	       container_cgroup_is_frozen(&cgroup);
+}
+
+enum state_status state_status_of(const struct state *s)
+{
+	struct cj_error err = { 0 };
+
+	if (s->is_lost)
+		return STATE_STOPPED;
+	auto_fd int pidfd = state_open_init(s, &err);
+	if (!s->record.is_created)
+		return pidfd >= 0 || s->record.pid == 0 ? STATE_CREATING : STATE_STOPPED;
+	if (pidfd < 0)
+		return STATE_STOPPED;
+	if (is_frozen(s))
+		return STATE_PAUSED;
+	return is_waiting(s) ? STATE_CREATED : STATE_RUNNING;
+}
+
+/* --- as JSON ---------------------------------------------------------------------------- */
+
+void state_status_time(uint64_t epoch_ms, char out[static STATE_TIME_MAX])
+{
+	time_t seconds = (time_t)(epoch_ms / 1000);
+	struct tm utc = { 0 };
+	size_t used;
+
+	(void)gmtime_r(&seconds, &utc);
+	used = strftime(out, STATE_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(out + used, STATE_TIME_MAX - used, ".%03uZ", (unsigned)(epoch_ms % 1000));
+}
+
+void state_status_write(struct json_writer *w, const struct state *s, enum state_status status,
+			const struct oci_pairs *annotations, bool with_owner)
+{
+	char created[STATE_TIME_MAX], owner[16];
+
+	state_status_time(s->record.created_ms, created);
+	json_open_object(w);
+	json_member_text(w, "ociVersion", OCI_VERSION_MAX);
+	json_member_text(w, "id", s->record.id);
+	json_member_u64(w, "pid", status == STATE_STOPPED ? 0 : (uint64_t)s->record.pid);
+	json_member_text(w, "status", state_status_name(status));
+	json_member_text(w, "bundle", s->record.bundle);
+	json_member_text(w, "rootfs", s->record.rootfs);
+	json_member_text(w, "created", created);
+	if (with_owner) {
+		/* the number: names come from plug-ins that a static program can't load */
+		(void)snprintf(owner, sizeof(owner), "%u", (unsigned)s->record.owner_uid);
+		json_member_text(w, "owner", s->record.owner_uid == 0 ? "root" : owner);
+	}
+	json_member_object(w, "annotations");
+	for (size_t i = 0; annotations && i < annotations->count; i++)
+		json_member_text(w, annotations->items[i].name, annotations->items[i].value);
+	json_close_object(w);
+	json_close_object(w);
 }

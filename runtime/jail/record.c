@@ -23,7 +23,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/kernel/process/process_start.h"
+#include "runtime/kernel/process/process_tree.h"
 
 #define ID_MAX          32
 #define SUFFIX          ".json"
@@ -70,7 +70,7 @@ static bool id_of(const char *file, char out[static ID_MAX + 1])
 static uint64_t start_of(pid_t pid)
 {
 	uint64_t ticks;
-	return process_start_ticks(pid, &ticks) < 0 ? 0 : ticks;
+	return process_tree_start_ticks(pid, &ticks) < 0 ? 0 : ticks;
 }
 
 /* A digit and not true or false: record_complete() writes over the old text. */

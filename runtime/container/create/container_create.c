@@ -19,7 +19,7 @@
 #include "runtime/container/create/creation.h"
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state.h"
-#include "runtime/kernel/process/process_start.h"
+#include "runtime/kernel/process/process_tree.h"
 
 const char *const creation_step_names[] = {
 	[CREATION_IDS_MAPPED] = "ids mapped", [CREATION_NAMESPACES] = "namespaces",
@@ -238,7 +238,7 @@ static int make_init(struct creation *c, struct cj_error *err)
 		return -err->code;
 	cj_close(&c->init_sock_fd);
 	c->state.record.pid = c->init_pid;
-	int rc = process_start_ticks(c->init_pid, &c->state.record.pid_start);
+	int rc = process_tree_start_ticks(c->init_pid, &c->state.record.pid_start);
 	if (rc < 0)
 		return cj_fail(err, -rc, "read when process %d began", (int)c->init_pid);
 	return state_write(&c->state, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of exec.  Pure, except for exec_process_file(). */
+/* The process of exec. */
 #include "runtime/container/exec/exec.h"
 
 #include <fcntl.h>
@@ -11,27 +11,29 @@
 
 /* --- flags ------------------------------------------------------------------------------ */
 
-static int append(struct strings *list, const struct strings *more, struct arena *a)
+static int reject_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the command line of exec");
+}
+
+static int append(struct strings *list, const struct strings *more, struct arena *a,
+		  struct cj_error *err)
 {
 	for (size_t i = 0; i < more->count; i++) {
 		const char *text = arena_strdup(a, more->items[i]);
 		if (!text || strings_add(list, a, text) < 0)
-			return -ENOMEM;
+			return reject_memory(err);
 	}
 	return 0;
 }
 
-static bool has_name(const char *variable, const char *other)
-{
-	size_t size = strcspn(other, "=");
-	return strncmp(variable, other, size) == 0 && variable[size] == '=';
-}
-
 static bool is_replaced(const char *variable, const struct strings *by)
 {
-	for (size_t i = 0; i < by->count; i++)
-		if (has_name(variable, by->items[i]))
+	for (size_t i = 0; i < by->count; i++) {
+		size_t size = strcspn(by->items[i], "=");
+		if (strncmp(variable, by->items[i], size) == 0 && variable[size] == '=')
 			return true;
+	}
 	return false;
 }
 
@@ -46,9 +48,9 @@ static int merge_env(const struct strings *flags, const struct strings *env, str
 	for (size_t i = 0; i < env->count; i++)
 		if (!is_replaced(env->items[i], flags) &&
 		    strings_add(&merged, a, env->items[i]) < 0)
-			return cj_fail(err, ENOMEM, "read the command line of exec");
-	if (append(&merged, flags, a) < 0)
-		return cj_fail(err, ENOMEM, "read the command line of exec");
+			return reject_memory(err);
+	if (append(&merged, flags, a, err) < 0)
+		return -err->code;
 	*out = merged;
 	return 0;
 }
@@ -58,8 +60,8 @@ static int add_caps(const struct strings *flags, struct arena *a, struct strings
 		    struct cj_error *err)
 {
 	struct strings copy = { 0 };
-	if (append(&copy, set, a) < 0 || append(&copy, flags, a) < 0)
-		return cj_fail(err, ENOMEM, "read the command line of exec");
+	if (append(&copy, set, a, err) < 0 || append(&copy, flags, a, err) < 0)
+		return -err->code;
 	*set = copy;
 	return 0;
 }
@@ -84,7 +86,7 @@ static int merge_groups(const struct strings *flags, struct arena *a, struct oci
 		return 0;
 	uint32_t *groups = arena_array(a, user->ngroups + flags->count, sizeof(*groups));
 	if (!groups)
-		return cj_fail(err, ENOMEM, "read the command line of exec");
+		return reject_memory(err);
 	if (user->ngroups > 0)
 		memcpy(groups, user->groups, user->ngroups * sizeof(*groups));
 	for (size_t i = 0; i < flags->count; i++) {
@@ -98,20 +100,12 @@ static int merge_groups(const struct strings *flags, struct arena *a, struct oci
 	return 0;
 }
 
-/* The ids stay what they were unless the whole text is right: oci_user_parse(). */
-static int merge_user(const char *flag, struct oci_user *user, struct cj_error *err)
-{
-	if (flag && oci_user_parse(flag, &user->uid, &user->gid, err) < 0)
-		return cj_wrap(err, "--user");
-	return 0;
-}
-
 static int merge_text(const char *flag, struct arena *a, const char **out, struct cj_error *err)
 {
 	if (!flag)
 		return 0;
 	*out = arena_strdup(a, flag);
-	return *out ? 0 : cj_fail(err, ENOMEM, "read the command line of exec");
+	return *out ? 0 : reject_memory(err);
 }
 
 int exec_process_merge(const struct oci_options *o, const struct oci_process *of_container,
@@ -123,11 +117,12 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	p.no_new_privileges = p.no_new_privileges || o->no_new_privs;
 	if (o->operands.count == 0)
 		return cj_reject(err, "exec needs a command, or --process");
-	if (append(&p.args, &o->operands, a) < 0)
-		return cj_fail(err, ENOMEM, "read the command line of exec");
-	if (merge_env(&o->env, &of_container->env, a, &p.env, err) < 0 ||
-	    merge_user(o->user, &p.user, err) < 0 ||
-	    merge_groups(&o->additional_gids, a, &p.user, err) < 0 ||
+	if (append(&p.args, &o->operands, a, err) < 0 ||
+	    merge_env(&o->env, &of_container->env, a, &p.env, err) < 0)
+		return -err->code;
+	if (o->user && oci_user_parse(o->user, &p.user.uid, &p.user.gid, err) < 0)
+		return cj_wrap(err, "--user");
+	if (merge_groups(&o->additional_gids, a, &p.user, err) < 0 ||
 	    merge_caps(&o->caps, a, &p.capabilities, err) < 0 ||
 	    merge_text(o->cwd, a, &p.cwd, err) < 0 ||
 	    merge_text(o->apparmor, a, &p.apparmor_profile, err) < 0)
@@ -162,21 +157,15 @@ static int refuse_flags(const struct oci_options *o, struct cj_error *err)
 	return 0;
 }
 
-static int refuse_unsupported(const struct oci_options *o, struct cj_error *err)
-{
-	if (o->process_label)
-		return cj_reject(err, "--process-label: SELinux is not supported");
-	return 0;
-}
-
 /* It may be a pipe, /dev/fd/N or a file that the engine has just written. */
 int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
 		      struct cj_error *err)
 {
 	char *text;
 	size_t size;
-	if (refuse_unsupported(o, err) < 0)
-		return -err->code;
+
+	if (o->process_label)
+		return cj_reject(err, "--process-label: SELinux is not supported");
 	if (!o->process)
 		return 0;
 	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -27,7 +27,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/container/config/oci_config.h"
 #include "runtime/kernel/ids/idmap.h"
-#include "runtime/kernel/process/process_start.h"
+#include "runtime/kernel/process/process_tree.h"
 
 #define LOCK_WAIT_MS 10000
 #define LOCK_STEP_NS 2000000
@@ -405,7 +405,7 @@ int state_open_init(const struct state *s, struct cj_error *err)
 			   ? state_reject_stopped(s, err)
 			   : cj_fail(err, errno, "open process %d", (int)s->record.pid);
 	/* Read after the pidfd: a process that began at this time is the one behind it. */
-	int rc = process_start_ticks(s->record.pid, &start);
+	int rc = process_tree_start_ticks(s->record.pid, &start);
 	if (rc == -ENOENT || rc == -ESRCH || (rc == 0 && start != s->record.pid_start))
 		return state_reject_stopped(s, err);
 	if (rc < 0)

@@ -57,6 +57,21 @@ static bool read_stat_of(int proc_fd, pid_t pid, struct sample_stat *out)
 	return read_stat(proc_fd, name, out);
 }
 
+int process_tree_start_ticks(pid_t pid, uint64_t *out)
+{
+	char path[32], text[SYSTEM_FILE_SMALL];
+	struct sample_stat stat;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (size < 0)
+		return (int)size;
+	if (!process_usage_text_stat(text, &stat))
+		return -EPROTO;
+	*out = stat.start_ticks;
+	return 0;
+}
+
 pid_t process_tree_parent(int proc_fd, pid_t pid)
 {
 	struct sample_stat stat;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define PROCESS_TREE_MAX 4096 /* processes that are looked at */
@@ -40,3 +41,11 @@ int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo);
 
 /* SIGKILL to every descendant that is found.  Returns how many. */
 size_t process_tree_kill(int proc_fd, pid_t root_pid);
+
+/*
+ * process_tree_start_ticks - when a process of our own /proc began, in clock ticks since boot: a pid
+ * and this time name one process for ever.  Follows: proc_pid_stat(5), starttime.
+ *
+ * Returns 0 or a negative errno: -ENOENT or -ESRCH when there is no such process.
+ */
+int process_tree_start_ticks(pid_t pid, uint64_t *out);

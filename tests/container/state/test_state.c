@@ -14,7 +14,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/container/state/state.h"
-#include "runtime/kernel/process/process_start.h"
+#include "runtime/kernel/process/process_tree.h"
 #include "tests/blocked.h"
 #include "tests/forked.h"
 #include "tests/temp_dir.h"
@@ -50,7 +50,7 @@ static struct state_record record_of_us(void)
 				  .created_ms = 1763874000123,
 				  .owner_uid = 7 };
 
-	assert_int_equal(process_start_ticks(r.pid, &r.pid_start), 0);
+	assert_int_equal(process_tree_start_ticks(r.pid, &r.pid_start), 0);
 	(void)snprintf(r.cgroup.path, sizeof(r.cgroup.path), "/sys/fs/cgroup/x");
 	r.cgroup.inode = 4711;
 	return r;
@@ -203,7 +203,7 @@ static void a_zombie_is_a_stopped_container(void **state)
 		_exit(0);
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	s.record.pid = child;
-	assert_int_equal(process_start_ticks(child, &s.record.pid_start), 0);
+	assert_int_equal(process_tree_start_ticks(child, &s.record.pid_start), 0);
 	assert_int_equal(state_open_init(&s, &err), -ESRCH);
 	assert_int_equal(state_status_of(&s), STATE_STOPPED);
 	assert_int_equal(waitpid(child, NULL, 0), child);

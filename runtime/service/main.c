@@ -16,11 +16,11 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
-#include "runtime/service/access/tokens.h"
+#include "runtime/service/config/tokens.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/serve_options.h"
 #include "runtime/service/keeper/keeper.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/server.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/service/worker/zygote_keeper.h"

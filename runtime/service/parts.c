@@ -10,7 +10,7 @@
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/worker/worker_conn.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/base/loop.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 #include "runtime/service/api/api.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/operations/metrics.h"

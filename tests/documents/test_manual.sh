@@ -232,10 +232,10 @@ else
 	skip "$SERVICE names every option and key" "the service is not built"
 fi
 same "$SERVICE names every error with its status" \
-	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/api/api_error.c | sort)" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/log/api_error.c | sort)" \
 	"$(MANUAL=$SERVICE chapter "THE API" | awk '/^\.It Cm [a-z_]*$/ { code = $3; next } code { sub(/[:;].*/, ""); print code, $1; code = "" }' | sort)"
 same "the error's schema has every code" \
-	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/service/api/api_error.c | sort)" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/service/log/api_error.c | sort)" \
 	"$(schema error.json "schema['properties']['error']['properties']['code']['enum']" | sort)"
 same "$SERVICE names every route, as the OpenAPI file does" \
 	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{\([a-z]*\)}/\U\1/g' | sort)" \
@@ -312,7 +312,7 @@ else
 fi
 
 same "the fake service of the Python client has the errors of the service" \
-	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/api/api_error.c | sort)" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/service/log/api_error.c | sort)" \
 	"$(sed -n '/^STATUSES/,/^}/p' tools/clients/python/cejail/fake.py | grep -oE '"[a-z_]+": [0-9]+' | tr -d '":' | sort)"
 same "the fake service of the Python client has the keys of a request" \
 	"$(python3 -c 'import json; print("\n".join(sorted(json.load(open("profiles/schema/request.json"))["properties"])))')" \

@@ -12,7 +12,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/front/mcp/mcp_server.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/keeper/keeper.h"
 #include "runtime/service/worker/work.h"
 #include "runtime/service/worker/zygote_keeper.h"

@@ -19,10 +19,11 @@
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/operations/health.h"
+#include "runtime/service/api/health.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/queue/execution.h"
+#include "runtime/service/queue/zygotes.h"
 #include "runtime/service/sessions/sessions.h"
 
 static void show_alive(struct api_call *c);

@@ -12,7 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #define RETRY_SOON_MS    1000
 #define DRAIN_RETRY_MS   5000

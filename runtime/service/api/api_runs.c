@@ -16,7 +16,7 @@
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/queue/execution.h"
 
 void api_post_run(struct api_call *c)

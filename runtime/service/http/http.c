@@ -20,7 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/http/http_parts.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #define SCAN_MS   100 /* the resolution of deadlines */
 #define STEPS_MAX 64  /* of one connection in a turn of the loop */

@@ -18,9 +18,9 @@
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 #include "runtime/base/loop.h"
-#include "runtime/service/operations/trace.h"
+#include "runtime/service/log/trace.h"
 
 #define HTTP_CONNECTIONS_MAX     1024
 #define HTTP_UNAUTHENTICATED_MAX 64         /* TCP connections without a token so far */

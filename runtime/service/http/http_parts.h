@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "runtime/service/access/account.h"
+#include "runtime/run/request/rights.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/http/http_head.h"
 

@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/http/http_parts.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #define DROP_BLOCK (64u << 10)
 #define DROPS      16 /* blocks at a turn */

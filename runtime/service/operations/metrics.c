@@ -98,6 +98,12 @@ static void histogram_put(FILE *out, const char *name, const char *label, const 
 	(void)fprintf(out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
 }
 
+static const char *const pool_bypass_names[BYPASS_COUNT] = {
+	[BYPASS_REQUEST] = "request",
+	[BYPASS_CEILING] = "ceiling",
+	[BYPASS_EMPTY] = "empty",
+};
+
 /* --- counting ------------------------------------------------------------------ */
 
 struct metrics {

@@ -12,10 +12,8 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 #include "runtime/service/worker/job.h"
-#include "runtime/service/queue/pool.h"
-#include "runtime/service/queue/zygotes.h"
 
 #define METRICS_PROFILES_MAX 32
 
@@ -38,6 +36,15 @@ void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypa
 void metrics_list_bypassed(const struct metrics *m, void *context,
 			   void (*row)(void *context, const char *profile, const char *why,
 				       uint64_t runs));
+enum zygote_event {
+	ZYGOTE_STARTED,    /* a zygote is ready */
+	ZYGOTE_CHILD,      /* a jail came from a zygote */
+	ZYGOTE_FAILED,     /* a jail should have come from one, and started its interpreter */
+	ZYGOTE_MISSING,    /* there was none for a jail */
+	ZYGOTE_UNSUITABLE, /* there is none for this profile */
+	ZYGOTE_EVENT_COUNT
+};
+
 void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event);
 void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);

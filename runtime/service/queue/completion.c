@@ -9,7 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/report/result.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #define RETRY_SOON_MS 1000
 

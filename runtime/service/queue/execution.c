@@ -11,7 +11,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/service/queue/execution_parts.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 /*
  * A control character takes six bytes in JSON, so the two streams and the artefacts may grow by

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/session/session.h"

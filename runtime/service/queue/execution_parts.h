@@ -4,7 +4,7 @@
 
 #include <sys/queue.h>
 
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/queue/execution.h"

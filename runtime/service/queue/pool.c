@@ -249,12 +249,6 @@ enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum reque
 	return tier;
 }
 
-const char *const pool_bypass_names[BYPASS_COUNT] = {
-	[BYPASS_REQUEST] = "request",
-	[BYPASS_CEILING] = "ceiling",
-	[BYPASS_EMPTY] = "empty",
-};
-
 enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
 				enum pool_bypass why_cold, enum tier got)
 {

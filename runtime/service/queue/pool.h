@@ -27,15 +27,6 @@
 #define POOL_QUIET_MS       20
 #define POOL_QUIET_QUICK_MS 3
 
-/* Why a run of a profile that has a pool got a cold worker. */
-enum pool_bypass {
-	BYPASS_REQUEST, /* the request changes the jail */
-	BYPASS_CEILING, /* a ceiling of the caller changes the jail */
-	BYPASS_EMPTY,   /* no prepared jail was ready */
-	BYPASS_COUNT    /* also: the pool was not bypassed */
-};
-extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling", "empty" */
-
 /* Of pool_ops.spawn: not now, but soon; this is no failure. */
 #define POOL_NOT_YET EINPROGRESS
 

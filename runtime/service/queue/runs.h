@@ -15,14 +15,13 @@
 
 #include "profiles/plan/plan.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/reservation.h"
 #include "runtime/service/worker/job.h"
 
 #define RUNS_REMEMBERED_MAX  1024
 #define RUNS_OF_A_CALLER_MAX 64
-#define RUN_PROFILE_MAX      64
 
 enum run_state { RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_STATE_COUNT };
 extern const char *const run_state_names[RUN_STATE_COUNT];
@@ -31,25 +30,6 @@ extern const char *const run_state_names[RUN_STATE_COUNT];
 struct run_gate {
 	unsigned running, most;
 	struct reservation *memory; /* that a run of the gate needs; NULL: none; borrowed */
-};
-
-/*
- * What the service has decided about a request that it accepts: a run, an exec, or a session.  It
- * is made once, where the request is validated, and then moves into the run or the session.
- */
-struct run_order {
-	struct job job; /* for the worker; its body is malloc'ed, and NULL when the worker has it */
-	char caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
-	char session[PLAN_ID_MAX]; /* that it is an exec of; "": none */
-	struct account *account;   /* NULL: the run is finished */
-	struct run_gate *gate;     /* NULL: none; borrowed while the run is unfinished */
-	/* For the audit; "" where there is none. */
-	char code_sha256[SHA256_HEX_MAX], request_sha256[SHA256_HEX_MAX];
-	size_t code_bytes;
-	enum request_fit fit;
-	enum pool_bypass why_cold; /* with FIT_COLD */
-	bool audit_required;
-	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
 struct execution;

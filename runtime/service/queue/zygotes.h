@@ -17,20 +17,11 @@
 
 #include "runtime/base/error.h"
 #include "runtime/service/config/service_config.h"
+#include "runtime/service/operations/metrics.h"
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/worker/worker_conn.h"
 
 #define ZYGOTE_FAILURES_MAX 3 /* children in a row that could not be made: it is ended */
-
-/* For metrics. */
-enum zygote_event {
-	ZYGOTE_STARTED,    /* a zygote is ready */
-	ZYGOTE_CHILD,      /* a jail came from a zygote */
-	ZYGOTE_FAILED,     /* a jail should have come from one, and started its interpreter */
-	ZYGOTE_MISSING,    /* there was none for a jail */
-	ZYGOTE_UNSUITABLE, /* there is none for this profile */
-	ZYGOTE_EVENT_COUNT
-};
 
 struct zygotes_ops {
 	/* The keeper of one (zygote_keeper.h); it says "ready" or "unready", as a worker does. */

@@ -8,10 +8,10 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 

@@ -16,7 +16,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 #include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/queue/runs.h"
 

@@ -9,7 +9,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/service/http/http.h"
 #include "runtime/base/loop.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"

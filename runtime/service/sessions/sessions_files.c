@@ -10,7 +10,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/service/http/http.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 
 #define RETRY_SOON_MS  1000

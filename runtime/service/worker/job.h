@@ -25,8 +25,9 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/run/request/request.h"
 #include "runtime/run/request/rights.h"
-#include "runtime/service/operations/trace.h"
+#include "runtime/service/log/trace.h"
 #include "runtime/jail/outcome.h"
 
 /* How far a jail is prepared before its request arrives. */
@@ -38,6 +39,14 @@ enum tier {
 	TIER_COUNT
 };
 extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter", "repl" */
+
+/* Why a run of a profile that has a pool got a cold worker. */
+enum pool_bypass {
+	BYPASS_REQUEST, /* the request changes the jail */
+	BYPASS_CEILING, /* a ceiling of the caller changes the jail */
+	BYPASS_EMPTY,   /* no prepared jail was ready */
+	BYPASS_COUNT    /* also: the pool was not bypassed */
+};
 
 /* What the worker that receives a job is to do; its body is a request (request.h) or a file_job. */
 enum job_kind {
@@ -63,6 +72,30 @@ struct job {
 	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
 	char *body;       /* borrowed; of a job that was read: in its arena */
 	size_t body_size;
+};
+
+#define RUN_PROFILE_MAX 64
+
+struct account;
+struct run_gate;
+
+/*
+ * What the service has decided about a request that it accepts: a run, an exec, or a session.  It
+ * is made once, where the request is validated, and then moves into the run or the session.
+ */
+struct run_order {
+	struct job job; /* for the worker; its body is malloc'ed, and NULL when the worker has it */
+	char caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
+	char session[PLAN_ID_MAX]; /* that it is an exec of; "": none */
+	struct account *account;   /* NULL: the run is finished */
+	struct run_gate *gate;     /* NULL: none; borrowed while the run is unfinished */
+	/* For the audit; "" where there is none. */
+	char code_sha256[SHA256_HEX_MAX], request_sha256[SHA256_HEX_MAX];
+	size_t code_bytes;
+	enum request_fit fit;
+	enum pool_bypass why_cold; /* with FIT_COLD */
+	bool audit_required;
+	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
 /* Of all artefacts together, as bytes in the result itself. */

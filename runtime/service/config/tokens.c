@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Token files, read once, kept as digests. */
-#include "runtime/service/access/tokens.h"
+#include "runtime/service/config/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service's log lines. */
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

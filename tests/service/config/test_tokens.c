@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Token files: who may read them, what is in them, whose they are. */
-#include "runtime/service/access/tokens.h"
+#include "runtime/service/config/tokens.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

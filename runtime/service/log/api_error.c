@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of error codes. */
-#include "runtime/service/api/api_error.h"
+#include "runtime/service/log/api_error.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Identifiers of requests. */
-#include "runtime/service/operations/trace.h"
+#include "runtime/service/log/trace.h"
 
 #include <assert.h>
 #include <stdbool.h>

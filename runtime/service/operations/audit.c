@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit log: two events of each run, to a file and to the journal. */
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: sendmsg connect write fdatasync */
 /* The audit record: whole lines in a file, fields in a journal, and nothing of a caller's bytes. */
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/queue/runs.h"
+#include "runtime/service/worker/job.h"
 
 /* journalctl MESSAGE_ID=... */
 #define AUDIT_MESSAGE_SESSION_START "5a6d3c0f9be44f1c8d2a7e15b06c94d3"

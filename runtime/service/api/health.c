@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The probe, and the page /readyz. */
-#include "runtime/service/operations/health.h"
+#include "runtime/service/api/health.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include "runtime/base/json/json.h"
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/sessions/sessions.h"
-#include "runtime/service/access/audit.h"
+#include "runtime/service/operations/audit.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/operations/slog.h"
+#include "runtime/service/log/slog.h"
 
 #define PROBE_PROFILE  "base" /* where no profile is strict */
 #define PROBE_CALLER   "service"

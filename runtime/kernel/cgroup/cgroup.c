@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A leaf of the unified hierarchy: created, limited, read.
+ * A leaf of the unified hierarchy: created, limited, read, ended.
  * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
  */
 #include "runtime/kernel/cgroup/cgroup.h"
@@ -8,23 +8,29 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"
+#include "runtime/kernel/cgroup/cgroup_tree.h"
 
-#define CPU_PERIOD_US 100000
-#define MAKE_ATTEMPTS 100 /* each may meet another sweep */
-#define LOCK_ATTEMPTS 50
+#define CPU_PERIOD_US  100000
+#define MAKE_ATTEMPTS  100 /* each may meet another sweep */
+#define LOCK_ATTEMPTS  50
+#define EMPTY_WAIT_MS  700 /* killed processes leave within a few; a loaded host takes longer */
+#define REMOVE_WAIT_MS 300
 
 /* --- limits ---------------------------------------------------------------------- */
 
@@ -150,32 +156,27 @@ static bool lock_leaf(int parent_fd, const char *name, int dir_fd)
 	       ours.st_ino == named.st_ino;
 }
 
-/* A new leaf with our lock; -1 with errno. */
+/* A new leaf with our lock, or -errno. */
 static int make_leaf(int parent_fd, const char *name)
 {
 	for (unsigned attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
 		int rc = make_dir(parent_fd, name);
-		if (rc ==
-		    -ENOENT) /* a sweep removed it before it had its mode; or the parent is gone */
+		/* a sweep removed it before it had its mode; or the parent is gone */
+		if (rc == -ENOENT)
 			continue;
-		if (rc < 0) {
-			errno = -rc;
-			return -1;
-		}
+		if (rc < 0)
+			return rc;
 		auto_fd int dir_fd =
 		    openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir_fd >= 0 && lock_leaf(parent_fd, name, dir_fd))
 			return take_fd(&dir_fd);
 		if (dir_fd < 0 && errno != ENOENT) {
-			int code = errno;
-			(void)unlinkat(parent_fd, name,
-				       AT_REMOVEDIR); /* the empty one that was just created */
-			errno = code;
-			return -1;
+			rc = -errno;
+			(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* just made, and empty */
+			return rc;
 		}
 	}
-	errno = ENOENT;
-	return -1;
+	return -ENOENT;
 }
 
 int cgroup_find(const char *parent_option, const char *id, struct cgroup *out, struct cj_error *err)
@@ -220,10 +221,10 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 	if (parent_fd < 0)
 		return 0;
 
-	const char *name = strrchr(c->path, '/') + 1;
-	c->dir_fd = make_leaf(parent_fd, name);
-	if (c->dir_fd < 0)
-		return cj_fail(err, errno, "make cgroup '%s'", c->path);
+	int fd = make_leaf(parent_fd, strrchr(c->path, '/') + 1);
+	if (fd < 0)
+		return cj_fail(err, -fd, "make cgroup '%s'", c->path);
+	c->dir_fd = fd;
 	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not known */
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
 		uint64_t value;
@@ -320,24 +321,18 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
 	(void)cgroup_text_value(text, "throttled_usec", &out->throttled_us); /* absent: stays 0 */
 }
 
-/* Has this cgroup above the leaf room?  One without a limit has. */
-static bool has_room(const char *path, uint64_t pids)
-{
-	uint64_t max = 0, current = 0;
-	auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || !cgroup_read_number(fd, "pids.max", &max))
-		return true;
-	return cgroup_read_number(fd, "pids.current", &current) && current <= max &&
-	       max - current >= pids;
-}
-
 bool cgroup_has_room_above(const struct cgroup *c, uint64_t pids)
 {
 	char path[sizeof(c->path)];
 	memcpy(path, c->path, sizeof(path));
 	for (char *slash; (slash = strrchr(path, '/')) != NULL && slash > path;) {
+		uint64_t max = 0, current = 0;
 		*slash = '\0';
-		if (!has_room(path, pids))
+		auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || !cgroup_read_number(fd, "pids.max", &max))
+			continue; /* without a limit it has room */
+		if (!cgroup_read_number(fd, "pids.current", &current) || current > max ||
+		    max - current < pids)
 			return false;
 	}
 	return true;
@@ -352,4 +347,133 @@ uint64_t cgroup_cpu_us(const struct cgroup *c)
 	    !cgroup_text_value(text, "usage_usec", &usage))
 		return 0;
 	return usage;
+}
+
+/* --- the end of a leaf ----------------------------------------------------------------------- */
+
+void cgroup_kill(const struct cgroup *c)
+{
+	struct cj_error ignored; /* the caller calls again, or removing the leaf fails */
+	if (c->dir_fd >= 0)
+		(void)cgroup_tree_kill(c->dir_fd, 0, &ignored);
+}
+
+bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms)
+{
+	return c->dir_fd < 0 || cgroup_tree_wait_empty(c->dir_fd, timeout_ms);
+}
+
+/* The next sweep finds a leaf that is left. */
+static int end_leaf(const struct cgroup *c)
+{
+	struct cj_error ignored; /* removing it says whether it is empty */
+	if (rmdir(c->path) == 0)
+		return 0; /* the usual end: init was the last, and has been reaped */
+	if (cgroup_tree_remove(AT_FDCWD, c->path, 0) == 0)
+		return 0; /* the same, of a leaf that was divided */
+	(void)cgroup_tree_kill(c->dir_fd, EMPTY_WAIT_MS, &ignored);
+	return cgroup_tree_remove(AT_FDCWD, c->path, REMOVE_WAIT_MS);
+}
+
+void cgroup_close(struct cgroup *c)
+{
+	cj_close(&c->cpu_fd);
+	cj_close(&c->init_fd);
+	cj_close(&c->dir_fd);
+	cj_close(&c->parent_fd);
+	*c = CGROUP_NULL;
+}
+
+bool cgroup_destroy(struct cgroup *c)
+{
+	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
+	cgroup_close(c);
+	return is_gone;
+}
+
+/* A record may be stale or forged: opens only a leaf, and only that of the same inode number. */
+static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
+{
+	if (path[0] != '/' || !cgroup_text_leaf_id(path) || strlen(path) >= sizeof(out->path))
+		return -EINVAL;
+
+	auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	struct statfs fs;
+	struct stat st;
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
+		return errno == ELOOP || errno == ENOTDIR ? -EINVAL : -errno;
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return -EINVAL;
+	if (inode != 0 && st.st_ino != inode)
+		return -ENOENT;
+	memcpy(out->path, path, strlen(path) + 1);
+	out->dir_fd = take_fd(&fd);
+	return 0;
+}
+
+int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
+{
+	struct cgroup leaf = CGROUP_NULL;
+	int rc = open_leaf(path, inode, &leaf);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == -EINVAL)
+		return cj_reject(err, "'%s' is not a cgroup of a jail", path);
+	if (rc == 0 && inode != 0)
+		rc = end_leaf(&leaf);
+	else if (rc == 0) /* killed before its record had the inode */
+		rc = cgroup_tree_remove(AT_FDCWD, path, REMOVE_WAIT_MS);
+	cj_close(&leaf.dir_fd);
+	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
+}
+
+/* --- leaves without a supervisor -------------------------------------------------------- */
+
+/* A session's leaf has children.  Another program's cgroup may have the name of a leaf. */
+static bool has_only_our_children(int dir_fd)
+{
+	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !cgroup_text_is_child(e->d_name))
+			return false;
+	return dir != NULL;
+}
+
+/* The lock is kept until the leaf is gone.  The kernel removes none that has processes. */
+static bool remove_abandoned(int parent_fd, const char *name)
+{
+	struct stat st;
+	auto_fd int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0 && has_only_our_children(fd) &&
+	       cgroup_tree_remove(parent_fd, name, 0) == 0;
+}
+
+unsigned cgroup_sweep_in(int parent_fd)
+{
+	unsigned removed = 0;
+	auto_dir DIR *dir = fd_open_dir(parent_fd, ".");
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		removed += cgroup_text_leaf_id(e->d_name) && remove_abandoned(parent_fd, e->d_name);
+	return removed;
+}
+
+#define WAYS_MAX 8
+
+unsigned cgroup_sweep(void)
+{
+	struct cgroup_parent_report ways[WAYS_MAX];
+	size_t count = cgroup_parent_reports(ways, WAYS_MAX);
+	unsigned removed = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *path = ways[i].detail;
+		struct statfs fs;
+		/* the report may have cut off a long path */
+		if (!ways[i].serves || strlen(path) + 1 == sizeof(ways[i].detail))
+			continue;
+		auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+			removed += cgroup_sweep_in(fd);
+	}
+	return removed;
 }

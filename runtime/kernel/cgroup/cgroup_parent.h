@@ -22,9 +22,6 @@ struct cgroup_host {
 };
 void cgroup_host_read(struct cgroup_host *out);
 
-/* What cgroup_text_mount() finds in /proc/self/mountinfo, most often without reading that file. */
-void cgroup_mount_find(struct cgroup_mount *out);
-
 /*
  * cgroup_self_read - what /proc/PID/cgroup says, or /proc/self/cgroup with pid 0: 0 or -errno.
  * Where it can't be read, *out is in no cgroup.
@@ -58,9 +55,6 @@ void cgroup_parent_fini(struct cgroup_parent *parent);
  * all as it is: each cgroup_parent_find() asks for itself and says why it got none.
  */
 void cgroup_parent_claim(const struct cgroup_host *host, const char *id);
-
-/* Where root's own subtree is: "<mount>/cejail". */
-bool cgroup_parent_own_path(const struct cgroup_host *host, char out[static CGROUP_PATH_MAX]);
 
 /* For doctor: each way to find a parent, whether it can be used, and if not why. */
 struct cgroup_parent_report {

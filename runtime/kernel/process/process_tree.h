@@ -43,9 +43,9 @@ int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo);
 size_t process_tree_kill(int proc_fd, pid_t root_pid);
 
 /*
- * process_tree_start_ticks - when a process of our own /proc began, in clock ticks since boot: a pid
- * and this time name one process for ever.  Follows: proc_pid_stat(5), starttime.
+ * process_tree_start_ticks - when a process in our own /proc began, in clock ticks since boot.
  *
+ * A pid and this time name one process for ever.  Follows: proc_pid_stat(5), starttime.
  * Returns 0 or a negative errno: -ENOENT or -ESRCH when there is no such process.
  */
 int process_tree_start_ticks(pid_t pid, uint64_t *out);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of variables.  Pure. */
 #include "profiles/plan/env_file.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
-}
-
-const char *env_find(const char *const *caller_env, const char *name)
+const char *env_find(const char *const *env, const char *name)
 {
 	size_t size = strlen(name);
-	for (; caller_env && *caller_env; caller_env++)
-		if (strncmp(*caller_env, name, size) == 0 && (*caller_env)[size] == '=')
-			return *caller_env;
+	for (; env && *env; env++)
+		if (strncmp(*env, name, size) == 0 && (*env)[size] == '=')
+			return *env;
 	return NULL;
+}
+
+const char *env_value(const char *const *env, const char *name)
+{
+	const char *pair = env_find(env, name);
+	return pair ? pair + strlen(name) + 1 : NULL;
 }
 
 /* Sets *out to the variable of the line [at, end), or to NULL for a comment. */
@@ -27,7 +26,7 @@ static int read_line(const char *at, const char *end, const char *const *caller_
 	*out = NULL;
 	if (end > at && end[-1] == '\r')
 		end--;
-	while (at < end && is_blank(*at))
+	while (at < end && *at && strchr(" \t\v\f\r", *at))
 		at++;
 	if (at == end || *at == '#')
 		return 0;
@@ -45,19 +44,13 @@ static int read_line(const char *at, const char *end, const char *const *caller_
 	return cj_hint(err, "write %s=VALUE", copy);
 }
 
-static size_t count_lines(const char *text, size_t size)
-{
-	size_t count = 1;
-	for (size_t i = 0; i < size; i++)
-		count += text[i] == '\n';
-	return count;
-}
-
 int env_file_parse(const char *text, size_t size, const char *const *caller_env, struct arena *a,
 		   struct env_line **out, size_t *out_count, struct cj_error *err)
 {
 	const char *end = text + size;
-	size_t count = 0, lines = count_lines(text, size);
+	size_t count = 0, lines = 1;
+	for (size_t i = 0; i < size; i++)
+		lines += text[i] == '\n';
 	struct env_line *items = arena_array(a, lines, sizeof(*items));
 	if (!items)
 		return cj_fail(err, ENOMEM, "list the variables");

@@ -21,7 +21,9 @@ struct env_line {
 };
 
 /* The "NAME=VALUE" of a list that ends in a NULL (or is NULL); NULL: it has no NAME. */
-const char *env_find(const char *const *caller_env, const char *name);
+const char *env_find(const char *const *env, const char *name);
+/* The VALUE alone. */
+const char *env_value(const char *const *env, const char *name);
 
 /*
  * env_file_parse - the lines of `text` that name a variable, in their order.

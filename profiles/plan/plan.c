@@ -18,6 +18,13 @@
 #define INODES_MIN  1024
 #define INODES_MAX  (1u << 20) /* an inode costs the kernel about a kilobyte */
 
+int plan_add(struct planner *p, struct strings *to, const char *text, struct cj_error *err)
+{
+	if (!text || strings_add(to, &p->c->arena, text) < 0)
+		return cj_fail(err, ENOMEM, "plan the jail");
+	return 0;
+}
+
 /* --- what excludes what ----------------------------------------------------- */
 
 enum wish {
@@ -63,17 +70,11 @@ static const struct exclusion {
 	{ REMOTE, SHELL, "a service has no terminal to give" },
 };
 
-static bool has_stdin_file(const struct config *c)
-{
-	for (size_t i = 0; i < c->files.count; i++) {
-		if (plan_is_stdin(c->files.items[i]))
-			return true;
-	}
-	return false;
-}
-
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
 {
+	bool has_stdin_file = false;
+	for (size_t i = 0; i < c->files.count; i++)
+		has_stdin_file |= plan_is_stdin(c->files.items[i]);
 	const struct {
 		const char *name; /* for the message */
 		bool is_given;
@@ -83,7 +84,7 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[FROM_STDIN] = { "-", inv->file && strcmp(inv->file, "-") == 0 },
 		[COMMAND] = { "-- CMD", inv->is_command },
 		[SHELL] = { "cejail shell", inv->use_shell },
-		[STDIN_FILE] = { "--file -", has_stdin_file(c) },
+		[STDIN_FILE] = { "--file -", has_stdin_file },
 		[INTERACTIVE] = { "--interactive", c->interactive },
 		[TTY] = { "--tty", c->tty },
 		[JSON_STDOUT] = { "--json", c->json && !c->json_file },
@@ -126,18 +127,13 @@ static int plan_limits(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
-static uint64_t inodes_for(uint64_t disk_bytes)
-{
-	uint64_t inodes = disk_bytes / INODE_BYTES;
-	if (inodes < INODES_MIN)
-		return INODES_MIN;
-	return inodes > INODES_MAX ? INODES_MAX : inodes;
-}
-
 static int plan_root(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;
 	bool is_host = strcmp(c->rootfs, "host") == 0;
+	uint64_t inodes = c->disk_bytes / INODE_BYTES;
+
+	inodes = inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 
 	p->plan.root = (struct rootfs_spec){
 		.kind = is_host ? ROOT_HOST : ROOT_LAYERS,
@@ -145,21 +141,20 @@ static int plan_root(struct planner *p, struct cj_error *err)
 		.noexec_scratch = c->noexec,
 		.tty = c->tty,
 		.scratch_bytes = c->disk_bytes,
-		.scratch_inodes = inodes_for(c->disk_bytes),
+		.scratch_inodes = inodes,
 		.hostname = c->hostname,
 		.uid = IDMAP_INSIDE_UID,
 		.gid = IDMAP_INSIDE_GID,
 	};
-	int rc = is_host ? 0 : plan_layers(p, err);
-	return rc < 0 ? cj_wrap(err, "--rootfs") : 0;
+	return !is_host && plan_layers(p, err) < 0 ? cj_wrap(err, "--rootfs") : 0;
 }
 
 static int plan_policy(struct planner *p, struct cj_error *err)
 {
-	if (strcmp(p->c->seccomp, "default") == 0)
-		return 0;
-	int rc = policy_load(p->c->seccomp, &p->c->arena, &p->plan.policy, err);
-	return rc < 0 ? cj_wrap(err, "--seccomp") : 0;
+	if (strcmp(p->c->seccomp, "default") != 0 &&
+	    policy_load(p->c->seccomp, &p->c->arena, &p->plan.policy, err) < 0)
+		return cj_wrap(err, "--seccomp");
+	return 0;
 }
 
 static int plan_identity(struct planner *p, struct cj_error *err)
@@ -200,11 +195,9 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 		return -err->code;
 
 	struct planner p = { .c = c, .inv = inv };
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		int rc = parts[i](&p, err);
-		if (rc < 0)
-			return rc;
-	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i](&p, err) < 0)
+			return -err->code;
 	*out_plan = p.plan;
 	*out_program = p.program;
 	return 0;

@@ -149,6 +149,14 @@ bool plan_is_stdin(const char *file);
 /* --file-text: the target, normalised, and the bytes. */
 int plan_file_text(const char *text, struct arena *a, struct copy_spec *out, struct cj_error *err);
 
+/*
+ * plan_read_args - read and check --args-json, which may be a file.
+ *
+ * *out_text becomes NULL if there is none; else *out_root is its value.  Both live in c->arena.
+ */
+int plan_read_args(struct config *c, const char **out_text, const struct json_node **out_root,
+		   struct cj_error *err);
+
 /* --file -:DST: the target, normalised. */
 int plan_stdin_target(const char *text, struct arena *a, const char **out, struct cj_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The root that --rootfs names: directories, or the layers of an image; and what else an image
- * says.  Acts: looks at the host, changes nothing.
+ * says.  Looks at the host, changes nothing.
  *
  * A text with a slash is directories, one without is the name of an image.
  */
@@ -22,29 +22,26 @@ bool plan_names_image(const char *rootfs)
 
 static int add_layer(struct planner *p, const char *text, struct cj_error *err)
 {
-	struct arena *a = &p->c->arena;
 	const char *path;
-	int rc = paths_resolve(text, a, &path, err);
-	if (rc < 0)
-		return rc;
-
 	struct stat st;
+	if (paths_resolve(text, &p->c->arena, &path, err) < 0)
+		return -err->code;
 	if (stat(path, &st) < 0)
 		return cj_fail(err, errno, "stat '%s'", path);
 	if (!S_ISDIR(st.st_mode))
 		return cj_reject(err, "'%s' is not a directory", text);
-	if (strings_add(&p->plan.root.layers, a, path) < 0)
-		return cj_fail(err, ENOMEM, "keep '%s'", path);
-	return 0;
+	return plan_add(p, &p->plan.root.layers, path, err);
 }
 
 static int add_directories(struct planner *p, struct cj_error *err)
 {
 	struct strings parts;
-	int rc = paths_split_all(p->c->rootfs, &p->c->arena, &parts, err);
-	for (size_t i = 0; rc == 0 && i < parts.count; i++)
-		rc = add_layer(p, parts.items[i], err);
-	return rc;
+	if (paths_split_all(p->c->rootfs, &p->c->arena, &parts, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < parts.count; i++)
+		if (add_layer(p, parts.items[i], err) < 0)
+			return -err->code;
+	return 0;
 }
 
 static int add_image_layers(struct planner *p, const struct image_store *store,
@@ -87,14 +84,6 @@ int plan_layers(struct planner *p, struct cj_error *err)
 
 /* --- the program ------------------------------------------------------------------------- */
 
-static bool has_pointer(const struct strings *list, const char *text)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i] == text)
-			return true;
-	return false;
-}
-
 const char **plan_find_variable(struct strings *env, const char *text)
 {
 	size_t size = strcspn(text, "=") + 1;
@@ -111,10 +100,13 @@ int plan_image_env(struct planner *p, struct cj_error *err)
 	for (size_t i = 0; image && i < image->env.count; i++) {
 		const char *text = image->env.items[i];
 		const char **there = plan_find_variable(&p->program.env, text);
-		if (there && has_pointer(&p->c->base_env, *there))
+		bool is_base = false; /* the same text, not an equal one */
+		for (size_t k = 0; there && k < p->c->base_env.count; k++)
+			is_base |= p->c->base_env.items[k] == *there;
+		if (is_base)
 			*there = text;
-		else if (!there && strings_add(&p->program.env, &p->c->arena, text) < 0)
-			return cj_fail(err, ENOMEM, "plan the image");
+		else if (!there && plan_add(p, &p->program.env, text, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -140,7 +132,7 @@ int plan_image_command(struct planner *p, struct cj_error *err)
 		return cj_hint(err, "name one: cejail run --rootfs %s -- COMMAND", p->c->rootfs);
 	}
 	for (size_t i = 0; i < image->command.count; i++)
-		if (strings_add(&p->program.argv, &p->c->arena, image->command.items[i]) < 0)
-			return cj_fail(err, ENOMEM, "plan the image");
+		if (plan_add(p, &p->program.argv, image->command.items[i], err) < 0)
+			return -err->code;
 	return 0;
 }

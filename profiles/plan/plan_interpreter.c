@@ -16,29 +16,20 @@
 #define BESIDE_HEAP_MIN (96u << 20)
 #define HEAP_MIN        (16u << 20)
 
-static bool has_no_network(const struct planner *p)
-{
-	return p->c->network == NETWORK_NONE;
-}
-
-static bool has_command(const struct planner *p)
-{
-	return p->inv->is_command;
-}
-
 /* A variable that is set already keeps its value. */
 static const struct {
-	const char *interpreter;                    /* how the name of the profile's begins */
-	bool (*is_wanted)(const struct planner *p); /* NULL: always */
+	const char *interpreter; /* how the name of the profile's begins */
+	enum { ALWAYS, FOR_COMMANDS, WITHOUT_NETWORK } when;
 	const char *variable;
 } variables[] = {
-	{ "node", NULL, "NODE_OPTIONS=--max-old-space-size={heap_mb}" },
+	{ "node", ALWAYS, "NODE_OPTIONS=--max-old-space-size={heap_mb}" },
 	/* It prints a line, so the command of the profile has arguments instead. */
-	{ "java", has_command, "JAVA_TOOL_OPTIONS=-Xmx{heap_mb}m -XX:ActiveProcessorCount={cpus}" },
+	{ "java", FOR_COMMANDS,
+	  "JAVA_TOOL_OPTIONS=-Xmx{heap_mb}m -XX:ActiveProcessorCount={cpus}" },
 	/* pip would try again for 8 s and npm for 70 s; neither would say why. */
-	{ "python", has_no_network, "PIP_INDEX_URL=There is no network in this jail" },
-	{ "node", has_no_network, "NPM_CONFIG_OFFLINE=true" },
-	{ "node", has_no_network, "NPM_CONFIG_REGISTRY=http://there-is-no-network-in-this-jail" },
+	{ "python", WITHOUT_NETWORK, "PIP_INDEX_URL=There is no network in this jail" },
+	{ "node", WITHOUT_NETWORK, "NPM_CONFIG_OFFLINE=true" },
+	{ "node", WITHOUT_NETWORK, "NPM_CONFIG_REGISTRY=http://there-is-no-network-in-this-jail" },
 };
 
 static uint64_t heap_mb(const struct config *c)
@@ -75,15 +66,18 @@ static bool is_of(const struct config *c, const char *interpreter)
 
 int plan_interpreter_env(struct planner *p, struct cj_error *err)
 {
+	const bool is_wanted[] = {
+		[ALWAYS] = true,
+		[FOR_COMMANDS] = p->inv->is_command,
+		[WITHOUT_NETWORK] = p->c->network == NETWORK_NONE,
+	};
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		const char *text = variables[i].variable;
-		if (!is_of(p->c, variables[i].interpreter) ||
-		    (variables[i].is_wanted && !variables[i].is_wanted(p)) ||
+		if (!is_of(p->c, variables[i].interpreter) || !is_wanted[variables[i].when] ||
 		    plan_find_variable(&p->program.env, text))
 			continue;
-		text = plan_put_limits(p->c, text);
-		if (!text || strings_add(&p->program.env, &p->c->arena, text) < 0)
-			return cj_fail(err, ENOMEM, "plan the environment");
+		if (plan_add(p, &p->program.env, plan_put_limits(p->c, text), err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
@@ -139,10 +133,10 @@ static int find_python(struct planner *p, const char *dir, struct cj_error *err)
 int plan_python_home(struct planner *p, struct cj_error *err)
 {
 	const char *const *env = (const char *const *)p->program.env.items;
-	const char *home = env_find(env, "HOME"), *path = env_find(env, "PATH");
-	if (!is_of(p->c, "python") || !home || strcmp(home, "HOME=" PLACE_BOX) != 0 || !path)
+	const char *home = env_value(env, "HOME"), *path = env_value(env, "PATH");
+	if (!is_of(p->c, "python") || !home || strcmp(home, PLACE_BOX) != 0 || !path)
 		return 0;
-	char *dirs = arena_strdup(&p->c->arena, path + strlen("PATH="));
+	char *dirs = arena_strdup(&p->c->arena, path);
 	if (!dirs)
 		return cj_fail(err, ENOMEM, "plan the home of Python");
 	char *rest = dirs;

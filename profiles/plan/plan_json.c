@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole plan as JSON: every field, so that --dry-run hides nothing but secrets.  Pure. */
+/* The whole plan as JSON: every field, so that --dry-run hides nothing but secrets. */
 #include "profiles/plan/plan.h"
 
 #include <stdio.h>
@@ -23,14 +23,6 @@ static const char *const code_source_names[] = {
 	[CODE_STRING] = "string",
 	[CODE_STDIN] = "stdin",
 };
-
-static void put_strings(struct json_writer *w, const char *key, const struct strings *list)
-{
-	json_member_array(w, key);
-	for (size_t i = 0; i < list->count; i++)
-		json_put_string(w, list->items[i]);
-	json_close_array(w);
-}
 
 static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
 {
@@ -67,7 +59,7 @@ static void put_root(struct json_writer *w, const struct rootfs_spec *root,
 	json_member_object(w, "root");
 	json_member_text(w, "kind", root_kind_names[root->kind]);
 	put_image(w, image);
-	put_strings(w, "layers", &root->layers);
+	json_member_texts(w, "layers", root->layers.items, root->layers.count);
 	json_member_bool(w, "writable", root->writable);
 	json_member_bool(w, "noexec_scratch", root->noexec_scratch);
 	json_member_bool(w, "tty", root->tty);
@@ -97,16 +89,6 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 	json_member_text(
 	    w, "on_output_limit",
 	    output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
-	json_close_object(w);
-}
-
-static void put_policy(struct json_writer *w, const struct policy *policy)
-{
-	static const struct strings none = { 0 };
-
-	json_member_object(w, "seccomp");
-	json_member_text(w, "profile", policy ? policy->path : "default");
-	put_strings(w, "notes", policy ? &policy->notes : &none);
 	json_close_object(w);
 }
 
@@ -180,7 +162,7 @@ static void put_program(struct json_writer *w, const struct program *program)
 {
 	json_member_object(w, "program");
 	json_member_text(w, "id", program->id);
-	put_strings(w, "argv", &program->argv);
+	json_member_texts(w, "argv", program->argv.items, program->argv.count);
 	json_member_bool(w, "own_interpreter", program->own_interpreter);
 	put_variables(w, program);
 	json_member_text(w, "workdir", program->workdir);
@@ -188,7 +170,8 @@ static void put_program(struct json_writer *w, const struct program *program)
 	json_member_text(w, "args_json", program->args_json);
 	put_files(w, program);
 	json_member_bool(w, "interactive", program->interactive);
-	put_strings(w, "artifact_paths", &program->artifact_paths);
+	json_member_texts(w, "artifact_paths", program->artifact_paths.items,
+			  program->artifact_paths.count);
 	json_member_text(w, "value_path", program->value_path);
 	json_member_bool(w, "collect_artifacts", program->collect_artifacts);
 	json_close_object(w);
@@ -205,8 +188,12 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	put_root(w, &plan->root, plan->image);
 	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
-	put_policy(w, plan->policy);
-	put_strings(w, "warnings", &plan->warnings);
+	json_member_object(w, "seccomp");
+	json_member_text(w, "profile", plan->policy ? plan->policy->path : "default");
+	json_member_texts(w, "notes", plan->policy ? plan->policy->notes.items : NULL,
+			  plan->policy ? plan->policy->notes.count : 0);
+	json_close_object(w);
+	json_member_texts(w, "warnings", plan->warnings.items, plan->warnings.count);
 	json_member_text(w, "cgroup_parent", plan->cgroup_parent);
 	json_member_bool(w, "strict", plan->strict);
 	json_member_bool(w, "tty", plan->tty);

@@ -52,26 +52,6 @@ static size_t arguments_before_file(const struct config *c)
 	return is_file && is_last ? at : 0;
 }
 
-static int add_arguments(struct strings *to, struct arena *a, const struct strings *from,
-			 size_t count, struct cj_error *err)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strings_add(to, a, from->items[i]) < 0)
-			return cj_fail(err, ENOMEM, "plan the launcher");
-	return 0;
-}
-
-/* The arguments of the profile's command before {file}. */
-static int add_command(struct strings *to, struct config *c, size_t count, struct cj_error *err)
-{
-	for (size_t i = 0; i < count; i++) {
-		const char *text = plan_put_limits(c, c->command.items[i]);
-		if (!text || strings_add(to, &c->arena, text) < 0)
-			return cj_fail(err, ENOMEM, "plan the launcher");
-	}
-	return 0;
-}
-
 static int read_script(struct config *c, const char *file, const char **out_text,
 		       struct cj_error *err)
 {
@@ -82,19 +62,6 @@ static int read_script(struct config *c, const char *file, const char **out_text
 	if (profile_source_read(path, 0, &c->arena, &source, err) < 0)
 		return cj_wrap(err, "the profile's launcher");
 	*out_text = source.text;
-	return 0;
-}
-
-/* Its arguments behind those of the profile's command. */
-static int add_own_arguments(struct strings *argv, struct config *c, bool is_zygote,
-			     struct cj_error *err)
-{
-	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line,
-			       "--zygote" };
-	const struct strings own = { .items = text, .count = 3 };
-	if (add_arguments(argv, &c->arena, &own, is_zygote ? 3 : 2, err) < 0 ||
-	    add_arguments(argv, &c->arena, &c->preload, c->preload.count, err) < 0)
-		return -err->code;
 	return 0;
 }
 
@@ -115,10 +82,20 @@ static int plan_interpreter(struct config *c, const struct plan *plan, const cha
 		return 0;
 	}
 
+	const char *const own[] = { launchers[c->launcher].option, launchers[c->launcher].line,
+				    "--zygote" };
 	if (read_script(c, file, &p.program.script, err) < 0)
 		return -err->code;
-	if (add_command(argv, c, before, err) < 0 ||
-	    add_own_arguments(argv, c, is_zygote, err) < 0 || plan_env(&p, err) < 0)
+	for (size_t i = 0; i < before; i++)
+		if (plan_add(&p, argv, plan_put_limits(c, c->command.items[i]), err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < (is_zygote ? 3 : 2); i++)
+		if (plan_add(&p, argv, own[i], err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < c->preload.count; i++)
+		if (plan_add(&p, argv, c->preload.items[i], err) < 0)
+			return -err->code;
+	if (plan_env(&p, err) < 0)
 		return -err->code;
 	*out = p.program;
 	return 0;
@@ -186,15 +163,6 @@ static int refuse_zygote(const struct plan *plan, const char *entry, const char 
 			    "cejail-serve(8)");
 }
 
-static int check_options(const struct config *c, const struct plan *plan, struct cj_error *err)
-{
-	const size_t before = arguments_before_file(c);
-	for (size_t i = 1; i < before; i++)
-		if (strstr(c->command.items[i], "pycache_prefix"))
-			return refuse_zygote(plan, c->command.items[i], "command", err);
-	return 0;
-}
-
 bool plan_wants_zygote(const struct config *c)
 {
 	return c->zygote && launchers[c->launcher].is_zygote && arguments_before_file(c) > 0;
@@ -208,8 +176,10 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 	if (out->argv.count == 0 || !plan_wants_zygote(c))
 		return cj_reject(err, "profile '%s' has no launcher that forks",
 				 plan->profile_name);
-	if (check_options(c, plan, err) < 0)
-		return -err->code;
+	const size_t before = arguments_before_file(c);
+	for (size_t i = 1; i < before; i++)
+		if (strstr(c->command.items[i], "pycache_prefix"))
+			return refuse_zygote(plan, c->command.items[i], "command", err);
 	const char *entry = find_dangerous(&out->env);
 	return entry ? refuse_zygote(plan, entry, "env", err) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network a jail gets: what --network, --allow and --connect tcp: come to.  Pure. */
+/* The network a jail gets: what --network, --allow and --connect tcp: come to. */
 #include <string.h>
 
 #include "profiles/plan/plan_parts.h"
@@ -7,21 +7,17 @@
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
 
-/* --network none against a profile with a list is that, none; beside --allow it is a mistake. */
-static int check_needs_network(const struct config *c, struct cj_error *err)
-{
-	if (c->network != NETWORK_NONE || c->allow.count == c->profile_allow)
-		return 0;
-	cj_refuse(err, "--allow '%s': there is no network to open it in",
-		  c->allow.items[c->profile_allow]);
-	return cj_hint(err, "add --network public");
-}
-
 static int plan_targets(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->allow;
-	if (p->c->network == NETWORK_NONE)
+	/* --network none against a profile's list is that, none; beside --allow it is a mistake. */
+	if (p->c->network == NETWORK_NONE && texts->count == p->c->profile_allow)
 		return 0;
+	if (p->c->network == NETWORK_NONE) {
+		cj_refuse(err, "--allow '%s': there is no network to open it in",
+			  texts->items[p->c->profile_allow]);
+		return cj_hint(err, "add --network public");
+	}
 	if (texts->count > ALLOWLIST_MAX)
 		return cj_reject(err, "--allow: more than %d of them", ALLOWLIST_MAX);
 
@@ -94,8 +90,5 @@ int plan_network(struct planner *p, struct cj_error *err)
 		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
 		.allow_private = c->allow_private,
 	};
-	int rc = check_needs_network(c, err);
-	if (rc == 0)
-		rc = plan_targets(p, err);
-	return rc < 0 ? rc : plan_ports(p, err);
+	return plan_targets(p, err) < 0 ? -err->code : plan_ports(p, err);
 }

@@ -16,6 +16,9 @@ struct planner {
 	struct program program;
 };
 
+/* plan.c: appends the text to a list.  Fails: ENOMEM, also if the text is NULL for this reason. */
+int plan_add(struct planner *p, struct strings *to, const char *text, struct cj_error *err);
+
 /* plan_image.c: the root of --rootfs, and what an image adds to the program. */
 int plan_layers(struct planner *p, struct cj_error *err);
 int plan_image_env(struct planner *p, struct cj_error *err);
@@ -59,8 +62,8 @@ bool plan_is_tcp(const char *connect); /* a --connect of this kind, not a socket
 struct exposure {
 	const char *path; /* a pattern of fnmatch(3), FNM_PATHNAME */
 	const char *what; /* "hands the program ...": control of docker */
-	bool
-	    is_control; /* a program that uses it controls this host, or a user's session: --strict refuses */
+	/* A program that uses it controls this host, or a user's session: --strict refuses. */
+	bool is_control;
 };
 
 /* The row for the path of a socket or a directory; NULL: none.  Compares the text only. */

@@ -101,9 +101,8 @@ static int find_source(const struct bind_option *row, const char *text, struct a
 		       const char **out, struct cj_error *err)
 {
 	struct stat st;
-	int rc = paths_resolve(text, a, out, err);
-	if (rc < 0)
-		return rc;
+	if (paths_resolve(text, a, out, err) < 0)
+		return -err->code;
 	if (stat(*out, &st) < 0)
 		return cj_fail(err, errno, "stat '%s'", *out);
 	return row->check(*out, &st, err);
@@ -114,49 +113,33 @@ static int find_bind(const struct bind_option *row, const char *text, struct are
 		     struct bind_spec *bind, struct cj_error *err)
 {
 	const char *source, *target;
-	int rc = paths_split(text + strlen(row->prefix), a, &source, &target, err);
-	if (rc == 0)
-		rc = find_source(row, source, a, &bind->source, err);
-	if (rc == 0)
-		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
-	if (rc == 0)
-		rc = check_not_own(bind->target, err);
-	if (rc == 0)
-		rc = check_out(bind->target, bind->source, err);
-	if (rc == 0 && strlen(bind->target) > row->target_max)
-		rc = cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
-			       row->target_max);
-	return rc;
-}
-
-static const char *callers_value(const struct planner *p, const char *name)
-{
-	const char *pair = env_find(p->inv->environ, name);
-	return pair ? pair + strlen(name) + 1 : NULL;
-}
-
-/* What it hands the program is the caller's choice, made knowingly. */
-static int check_exposure(struct planner *p, const struct bind_option *row,
-			  const struct bind_spec *bind, struct cj_error *err)
-{
-	const struct exposure_caller caller = {
-		.home = callers_value(p, "HOME"),
-		.ssh_agent = callers_value(p, "SSH_AUTH_SOCK"),
-	};
-	return exposure_check(row->option, bind->source, &caller, p->c->strict, &p->c->arena,
-			      &p->plan.warnings, err);
+	if (paths_split(text + strlen(row->prefix), a, &source, &target, err) < 0 ||
+	    find_source(row, source, a, &bind->source, err) < 0 ||
+	    paths_target(target ? target : bind->source, a, &bind->target, err) < 0 ||
+	    check_not_own(bind->target, err) < 0 || check_out(bind->target, bind->source, err) < 0)
+		return -err->code;
+	if (strlen(bind->target) > row->target_max)
+		return cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
+				 row->target_max);
+	return 0;
 }
 
 static int add_binds(struct planner *p, const struct bind_option *row, struct bind_spec *binds,
 		     size_t *count, struct cj_error *err)
 {
+	const struct exposure_caller caller = {
+		.home = env_value(p->inv->environ, "HOME"),
+		.ssh_agent = env_value(p->inv->environ, "SSH_AUTH_SOCK"),
+	};
 	for (size_t i = 0; i < row->texts->count; i++) {
 		struct bind_spec bind = { .kind = row->kind };
 		if (row->kind == BIND_SOCKET && plan_is_tcp(row->texts->items[i]))
 			continue; /* the network's: plan_network.c */
 		if (find_bind(row, row->texts->items[i], &p->c->arena, &bind, err) < 0)
 			return cj_wrap(err, "%s", row->option);
-		if (check_exposure(p, row, &bind, err) < 0)
+		/* What it hands the program is the caller's choice, made knowingly. */
+		if (exposure_check(row->option, bind.source, &caller, p->c->strict, &p->c->arena,
+				   &p->plan.warnings, err) < 0)
 			return -err->code;
 		binds[(*count)++] = bind;
 	}
@@ -168,26 +151,26 @@ static int check_size(const struct planner *p, const char *text, struct cj_error
 {
 	uint64_t bytes;
 	char most[32];
-	int rc = parse_size(text, &bytes, err);
-	if (rc < 0 || bytes <= p->c->disk_bytes)
-		return rc;
+	if (parse_size(text, &bytes, err) < 0)
+		return -err->code;
+	if (bytes <= p->c->disk_bytes)
+		return 0;
 	text_format_size(p->c->disk_bytes, most, sizeof(most));
-	rc = cj_reject(err, "'%s' is more than the %s of --disk", text, most);
-	cj_hint(err, "raise it: --disk %s", text);
-	return rc;
+	cj_refuse(err, "'%s' is more than the %s of --disk", text, most);
+	return cj_hint(err, "raise it: --disk %s", text);
 }
 
 static int find_tmpfs(const struct planner *p, const char *text, struct bind_spec *bind,
 		      struct cj_error *err)
 {
 	const char *target, *size;
-	int rc = paths_split(text, &p->c->arena, &target, &size, err);
-	if (rc == 0)
-		rc = paths_target(target, &p->c->arena, &bind->target, err);
-	if (rc == 0 && (is_own(bind->target) || strcmp(bind->target, PLACE_OUT) == 0))
+	if (paths_split(text, &p->c->arena, &target, &size, err) < 0 ||
+	    paths_target(target, &p->c->arena, &bind->target, err) < 0)
+		return -err->code;
+	if (is_own(bind->target) || strcmp(bind->target, PLACE_OUT) == 0)
 		return cj_reject(err, "'%s' is an empty writable directory in every jail",
 				 bind->target);
-	return rc == 0 && size ? check_size(p, size, err) : rc;
+	return size ? check_size(p, size, err) : 0;
 }
 
 static int add_tmpfs(struct planner *p, struct bind_spec *binds, size_t *count,
@@ -230,13 +213,11 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
 	if (!binds)
 		return cj_fail(err, ENOMEM, "plan the jail's places");
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
-		rc = add_binds(p, &rows[i], binds, &count, err);
-	if (rc == 0)
-		rc = add_tmpfs(p, binds, &count, err);
-	if (rc < 0)
-		return rc;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (add_binds(p, &rows[i], binds, &count, err) < 0)
+			return -err->code;
+	if (add_tmpfs(p, binds, &count, err) < 0)
+		return -err->code;
 
 	/* A directory sorts before what lies in it, so no mount hides one made before it. */
 	qsort(binds, count, sizeof(*binds), compare_targets);
@@ -247,41 +228,29 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 
 /* --- copies ----------------------------------------------------------------- */
 
-static int refuse_linked_source(const char *source, struct cj_error *err)
-{
-	char real[PATH_MAX];
-	if (!realpath(source, real))
-		return cj_fail(err, errno, "follow the symbolic link '%s'", source);
-	cj_refuse(err, "'%s' is a symbolic link to '%s'", source, real);
-	return cj_hint(err, "name the path that it leads to, if that is what the program may read");
-}
-
 static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
 {
 	struct stat st;
+	char real[PATH_MAX];
 	if (lstat(source, &st) < 0)
 		return cj_fail(err, errno, "find '%s'", source);
-	if (S_ISLNK(st.st_mode))
-		return refuse_linked_source(source, err);
+	if (S_ISLNK(st.st_mode) && !realpath(source, real))
+		return cj_fail(err, errno, "follow the symbolic link '%s'", source);
+	if (S_ISLNK(st.st_mode)) {
+		cj_refuse(err, "'%s' is a symbolic link to '%s'", source, real);
+		return cj_hint(err, "name the path that it leads to, if that is what the program "
+				    "may read");
+	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return cj_reject(err, "'%s' is neither a file nor a directory", source);
 	*out_is_dir = S_ISDIR(st.st_mode);
 	return 0;
 }
 
+/* A place that is the jail's own. */
 static bool is_own_mount(const struct bind_spec *bind)
 {
 	return bind->kind == BIND_OVERLAY || bind->kind == BIND_TMPFS;
-}
-
-/* A place that is the jail's own: an overlay or a --tmpfs. */
-static bool is_in_own_mount(const struct planner *p, const char *target)
-{
-	const struct rootfs_spec *root = &p->plan.root;
-	for (size_t i = 0; i < root->nbinds; i++)
-		if (is_own_mount(&root->binds[i]) && paths_is_below(target, root->binds[i].target))
-			return true;
-	return false;
 }
 
 /* A directory may be copied *to* /box: it adds to what is there. */
@@ -290,8 +259,13 @@ static int check_copy_target(const struct planner *p, const char *target, bool i
 {
 	if (!is_dir && (check_not_own(target, err) < 0 || check_out(target, NULL, err) < 0))
 		return -err->code;
-	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
-	    paths_is_below(target, PLACE_TMP) || is_in_own_mount(p, target))
+	const struct rootfs_spec *root = &p->plan.root;
+	bool is_writable = p->c->writable || paths_is_below(target, PLACE_BOX) ||
+			   paths_is_below(target, PLACE_TMP);
+	for (size_t i = 0; i < root->nbinds; i++)
+		is_writable |= is_own_mount(&root->binds[i]) &&
+			       paths_is_below(target, root->binds[i].target);
+	if (is_writable)
 		return 0;
 	cj_refuse(err, "'%s' lies in the read-only root", target);
 	return cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
@@ -313,29 +287,17 @@ static int find_copy_target(const char *source, const char *target, struct arena
 		    : cj_fail(err, ENOMEM, "plan the jail's places");
 }
 
+/* "SRC[:DST]" of --file. */
 static int find_copy(const struct planner *p, const char *text, struct copy_spec *copy,
-		     struct cj_error *err)
+		     bool *out_is_dir, struct cj_error *err)
 {
-	bool is_dir = false;
 	struct arena *a = &p->c->arena;
 	const char *source, *target;
-	int rc = paths_split(text, a, &source, &target, err);
-	if (rc == 0)
-		rc = paths_absolute(source, a, &copy->source, err);
-	if (rc == 0)
-		rc = check_copy_source(copy->source, &is_dir, err);
-	if (rc == 0)
-		rc = find_copy_target(copy->source, target, a, &copy->target, err);
-	return rc < 0 ? rc : check_copy_target(p, copy->target, is_dir, err);
-}
-
-/* Bytes that came with the request. */
-static int find_inline_copy(const struct planner *p, const struct copy_spec *asked,
-			    struct copy_spec *copy, struct cj_error *err)
-{
-	*copy = *asked;
-	int rc = paths_target(asked->target, &p->c->arena, &copy->target, err);
-	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+	if (paths_split(text, a, &source, &target, err) < 0 ||
+	    paths_absolute(source, a, &copy->source, err) < 0 ||
+	    check_copy_source(copy->source, out_is_dir, err) < 0)
+		return -err->code;
+	return find_copy_target(copy->source, target, a, &copy->target, err);
 }
 
 static int find_stdin_copy(const struct planner *p, const char *text, struct copy_spec *copy,
@@ -344,15 +306,7 @@ static int find_stdin_copy(const struct planner *p, const char *text, struct cop
 	if (!p->inv->has_stdin)
 		return cj_reject(err, "'%s': standard input is not the caller's here", text);
 	*copy = (struct copy_spec){ .source = "-", .is_stdin = true };
-	int rc = plan_stdin_target(text, &p->c->arena, &copy->target, err);
-	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
-}
-
-static int find_text(const struct planner *p, const char *text, struct copy_spec *copy,
-		     struct cj_error *err)
-{
-	int rc = plan_file_text(text, &p->c->arena, copy, err);
-	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+	return plan_stdin_target(text, &p->c->arena, &copy->target, err);
 }
 
 static int add_copies(struct planner *p, struct copy_spec *files, struct cj_error *err)
@@ -362,20 +316,26 @@ static int add_copies(struct planner *p, struct copy_spec *files, struct cj_erro
 
 	for (size_t i = 0; i < paths->count; i++, n++) {
 		const char *text = paths->items[i];
-		bool is_stdin = plan_is_stdin(text);
+		bool is_stdin = plan_is_stdin(text), is_dir = false;
 		int rc = is_stdin ? find_stdin_copy(p, text, &files[n], err)
-				  : find_copy(p, text, &files[n], err);
+				  : find_copy(p, text, &files[n], &is_dir, err);
+		if (rc == 0)
+			rc = check_copy_target(p, files[n].target, is_dir, err);
 		if (rc == 0 && is_stdin && ++inputs > 1)
 			rc = cj_reject(err, "'%s': standard input can be one file only", text);
 		if (rc < 0)
 			return cj_wrap(err, "--file");
 	}
 	for (size_t i = 0; i < texts->count; i++, n++)
-		if (find_text(p, texts->items[i], &files[n], err) < 0)
+		if (plan_file_text(texts->items[i], &p->c->arena, &files[n], err) < 0 ||
+		    check_copy_target(p, files[n].target, false, err) < 0)
 			return cj_wrap(err, "--file-text");
-	for (size_t i = 0; i < p->inv->ncopies; i++, n++)
-		if (find_inline_copy(p, &p->inv->copies[i], &files[n], err) < 0)
+	for (size_t i = 0; i < p->inv->ncopies; i++, n++) {
+		files[n] = p->inv->copies[i];
+		if (paths_target(files[n].target, &p->c->arena, &files[n].target, err) < 0 ||
+		    check_copy_target(p, files[n].target, false, err) < 0)
 			return cj_wrap(err, "files");
+	}
 	return 0;
 }
 
@@ -401,12 +361,6 @@ struct landing {
 	bool is_mount;    /* covers all below it, and that is the host's: is_own_mount() is false */
 };
 
-static void add_landing(struct landing *list, size_t *count, const char *target, const char *what,
-			bool is_mount)
-{
-	list[(*count)++] = (struct landing){ target, what, is_mount };
-}
-
 static size_t collect_landings(const struct planner *p, struct landing *list)
 {
 	const struct program *program = &p->program;
@@ -414,19 +368,19 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 
 	for (size_t i = 0; i < p->plan.root.nbinds; i++) {
 		const struct bind_spec *bind = &p->plan.root.binds[i];
-		add_landing(list, &count, bind->target, bind->source, !is_own_mount(bind));
+		list[count++] = (struct landing){ bind->target, bind->source, !is_own_mount(bind) };
 	}
 	for (size_t i = 0; i < program->nfiles; i++) {
 		const struct copy_spec *file = &program->files[i];
-		add_landing(list, &count, file->target, file->source ? file->source : "files",
-			    false);
+		list[count++] =
+		    (struct landing){ file->target, file->source ? file->source : "files" };
 	}
 	if (program->code_path)
-		add_landing(list, &count, program->code_path, "the program's code", false);
+		list[count++] = (struct landing){ program->code_path, "the program's code" };
 	if (program->args_json)
-		add_landing(list, &count, PLACE_ARGS_JSON, "--args-json", false);
+		list[count++] = (struct landing){ PLACE_ARGS_JSON, "--args-json" };
 	if (program->collect_artifacts)
-		add_landing(list, &count, PLACE_OUT, "--artifacts", false);
+		list[count++] = (struct landing){ PLACE_OUT, "--artifacts" };
 	return count;
 }
 
@@ -450,25 +404,21 @@ static int check_landings(const struct planner *p, struct cj_error *err)
 	if (!list)
 		return cj_fail(err, ENOMEM, "plan the jail's places");
 
-	int rc = 0;
 	size_t count = collect_landings(p, list);
-	for (size_t i = 0; rc == 0 && i < count; i++) /* mounts come first in the list */
-		for (size_t j = i + 1; rc == 0 && j < count; j++)
-			rc = check_pair(&list[i], &list[j], err);
-	return rc;
+	for (size_t i = 0; i < count; i++) /* mounts come first in the list */
+		for (size_t j = i + 1; j < count; j++)
+			if (check_pair(&list[i], &list[j], err) < 0)
+				return -err->code;
+	return 0;
 }
 
 int plan_places(struct planner *p, struct cj_error *err)
 {
 	const char *code_path = p->program.code_path;
-	int rc = code_path ? check_out(code_path, NULL, err) : 0;
-	if (rc == 0)
-		rc = plan_binds(p, err);
-	if (rc == 0)
-		rc = plan_copies(p, err);
-	if (rc == 0)
-		rc = check_landings(p, err);
-	return rc;
+	if ((code_path && check_out(code_path, NULL, err) < 0) || plan_binds(p, err) < 0 ||
+	    plan_copies(p, err) < 0)
+		return -err->code;
+	return check_landings(p, err);
 }
 
 /* --- what is copied out besides /box/out ------------------------------------------ */
@@ -478,35 +428,28 @@ static bool is_strictly_below(const char *path, const char *ancestor)
 	return strcmp(path, ancestor) != 0 && paths_is_below(path, ancestor);
 }
 
-static bool is_in_overlay(const struct planner *p, const char *path)
-{
-	const struct rootfs_spec *root = &p->plan.root;
-	for (size_t i = 0; i < root->nbinds; i++)
-		if (root->binds[i].kind == BIND_OVERLAY &&
-		    is_strictly_below(path, root->binds[i].target))
-			return true;
-	return false;
-}
-
 static int check_place(const struct planner *p, const char *path, struct cj_error *err)
 {
-	if (is_strictly_below(path, PLACE_BOX) || is_in_overlay(p, path))
+	const struct rootfs_spec *root = &p->plan.root;
+	bool is_there = is_strictly_below(path, PLACE_BOX);
+	for (size_t i = 0; i < root->nbinds; i++)
+		is_there |= root->binds[i].kind == BIND_OVERLAY &&
+			    is_strictly_below(path, root->binds[i].target);
+	if (is_there)
 		return 0;
 	cj_refuse(err, "'%s' is neither below " PLACE_BOX " nor below an --overlay", path);
 	return cj_hint(
 	    err, "name a file or a directory there, or let the program copy it to " PLACE_OUT);
 }
 
+/* One inside another would be copied twice, to the same name. */
 static int check_copied(const struct planner *p, const char *path, struct cj_error *err)
 {
+	const struct strings *paths = &p->program.artifact_paths;
 	if (paths_is_below(path, PLACE_OUT))
 		return cj_reject(err, "'%s' is copied without it: all of " PLACE_OUT " is", path);
-	return check_place(p, path, err);
-}
-
-/* One inside another would be copied twice, to the same name. */
-static int check_others(const struct strings *paths, const char *path, struct cj_error *err)
-{
+	if (check_place(p, path, err) < 0)
+		return -err->code;
 	for (size_t i = 0; i < paths->count; i++)
 		if (paths_is_below(path, paths->items[i]) || paths_is_below(paths->items[i], path))
 			return cj_reject(err, "'%s' and '%s' are the same or lie in one another",
@@ -516,15 +459,13 @@ static int check_others(const struct strings *paths, const char *path, struct cj
 
 int plan_artifacts(struct planner *p, struct cj_error *err)
 {
-	struct arena *a = &p->c->arena;
-	struct strings *paths = &p->program.artifact_paths;
 	for (size_t i = 0; i < p->c->artifact_paths.count; i++) {
 		const char *path = NULL;
-		if (paths_inside(p->c->artifact_paths.items[i], a, &path, err) < 0 ||
-		    check_copied(p, path, err) < 0 || check_others(paths, path, err) < 0)
+		if (paths_inside(p->c->artifact_paths.items[i], &p->c->arena, &path, err) < 0 ||
+		    check_copied(p, path, err) < 0)
 			return cj_wrap(err, "--artifact-path");
-		if (strings_add(paths, a, path) < 0)
-			return cj_fail(err, ENOMEM, "keep '%s'", path);
+		if (plan_add(p, &p->program.artifact_paths, path, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }

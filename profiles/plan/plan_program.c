@@ -35,20 +35,15 @@ const char *plan_code_name(const struct config *c, const char *file, struct aren
 	return arena_printf(a, "%.*s%s", (int)stem, name, extension);
 }
 
-static enum code_source source_of(const struct planner *p)
-{
-	if (p->c->has_code)
-		return CODE_STRING;
-	if (!p->inv->file)
-		return CODE_NONE;
-	return strcmp(p->inv->file, "-") == 0 ? CODE_STDIN : CODE_FILE;
-}
-
 int plan_code(struct planner *p, struct cj_error *err)
 {
 	struct program *program = &p->program;
+	const char *file = p->inv->file;
 
-	program->code_source = source_of(p);
+	program->code_source = p->c->has_code           ? CODE_STRING
+			       : !file                  ? CODE_NONE
+			       : strcmp(file, "-") == 0 ? CODE_STDIN
+							: CODE_FILE;
 	if (program->code_source == CODE_NONE)
 		return 0;
 	if (program->code_source == CODE_STRING) {
@@ -58,9 +53,9 @@ int plan_code(struct planner *p, struct cj_error *err)
 		program->code_text = p->c->code;
 		program->code_size = p->c->code_size;
 	}
-	program->code_name = p->inv->file ? p->inv->file : "-c";
+	program->code_name = file ? file : "-c";
 
-	const char *name = plan_code_name(p->c, p->inv->file, &p->c->arena);
+	const char *name = plan_code_name(p->c, file, &p->c->arena);
 	program->code_path = name ? arena_printf(&p->c->arena, PLACE_BOX "/%s", name) : NULL;
 	return program->code_path ? 0 : cj_fail(err, ENOMEM, "plan the program");
 }
@@ -76,13 +71,13 @@ static int check_argument_sizes(const char *what, const struct strings *argv, st
 		total += size + sizeof(char *);
 		if (size <= ARGUMENT_BYTES_MAX && total <= ARGUMENTS_BYTES_MAX)
 			continue;
-		int rc = size > ARGUMENT_BYTES_MAX
-			     ? cj_reject(err, "%s: '%.32s...' is longer than %u KiB", what,
-					 argv->items[i], ARGUMENT_BYTES_MAX >> 10)
-			     : cj_reject(err, "%s: more than %u KiB together", what,
-					 ARGUMENTS_BYTES_MAX >> 10);
-		cj_hint(err, "hand large data in with --file or --args-json @FILE");
-		return rc;
+		if (size > ARGUMENT_BYTES_MAX)
+			cj_refuse(err, "%s: '%.32s...' is longer than %u KiB", what, argv->items[i],
+				  ARGUMENT_BYTES_MAX >> 10);
+		else
+			cj_refuse(err, "%s: more than %u KiB together", what,
+				  ARGUMENTS_BYTES_MAX >> 10);
+		return cj_hint(err, "hand large data in with --file or --args-json @FILE");
 	}
 	return 0;
 }
@@ -90,25 +85,9 @@ static int check_argument_sizes(const char *what, const struct strings *argv, st
 static int add_arguments(struct planner *p, struct cj_error *err)
 {
 	for (const char *const *arg = p->inv->args; arg && *arg; arg++)
-		if (strings_add(&p->program.argv, &p->c->arena, *arg) < 0)
-			return cj_fail(err, ENOMEM, "plan the program");
+		if (plan_add(p, &p->program.argv, *arg, err) < 0)
+			return -err->code;
 	return 0;
-}
-
-static int reject_nothing_to_run(struct cj_error *err)
-{
-	cj_refuse(err, "there is nothing to run");
-	return cj_hint(err, "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
-}
-
-static int reject_no_command(const struct planner *p, struct cj_error *err)
-{
-	const char *profile = p->c->profile_name;
-	int rc = p->inv->use_shell
-		     ? cj_reject(err, "profile '%s' has no 'shell' to start", profile)
-		     : cj_reject(err, "profile '%s' has no 'command' to run a file with", profile);
-	cj_hint(err, "choose another with --profile, or run a command of the jail's own: -- CMD");
-	return rc;
 }
 
 static int expand_argument(struct planner *p, const char *argument, struct cj_error *err)
@@ -118,15 +97,16 @@ static int expand_argument(struct planner *p, const char *argument, struct cj_er
 	if (strcmp(argument, "{args}") == 0)
 		return add_arguments(p, err);
 	if (strcmp(argument, "{file}") == 0) {
-		if (p->program.code_source == CODE_NONE)
-			return reject_nothing_to_run(err);
+		if (p->program.code_source == CODE_NONE) {
+			cj_refuse(err, "there is nothing to run");
+			return cj_hint(err,
+				       "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
+		}
 		argument = p->program.code_path;
 	} else {
 		argument = plan_put_limits(p->c, argument);
 	}
-	if (!argument || strings_add(&p->program.argv, &p->c->arena, argument) < 0)
-		return cj_fail(err, ENOMEM, "plan the program");
-	return 0;
+	return plan_add(p, &p->program.argv, argument, err);
 }
 
 /* {interpreter} stands before the arguments that run a file without a "#!" line. */
@@ -147,8 +127,12 @@ static int check_interpreter(struct planner *p, const struct strings *argv, stru
 static int expand_template(struct planner *p, const struct strings *argv, struct cj_error *err)
 {
 	bool has_arguments = p->inv->args && p->inv->args[0];
-	if (argv->count == 0)
-		return reject_no_command(p, err);
+	if (argv->count == 0) {
+		cj_refuse(err, "profile '%s' has no '%s", p->c->profile_name,
+			  p->inv->use_shell ? "shell' to start" : "command' to run a file with");
+		return cj_hint(err, "choose another with --profile, or run a command of the jail's "
+				    "own: -- CMD");
+	}
 	if (check_interpreter(p, argv, err) < 0)
 		return -err->code;
 	if (p->program.code_source != CODE_NONE && !strings_has(argv, "{file}"))
@@ -158,10 +142,10 @@ static int expand_template(struct planner *p, const struct strings *argv, struct
 		return cj_reject(err, "the command of profile '%s' has no place for {args}",
 				 p->c->profile_name);
 
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < argv->count; i++)
-		rc = expand_argument(p, argv->items[i], err);
-	return rc;
+	for (size_t i = 0; i < argv->count; i++)
+		if (expand_argument(p, argv->items[i], err) < 0)
+			return -err->code;
+	return 0;
 }
 
 int plan_argv(struct planner *p, struct cj_error *err)
@@ -182,12 +166,6 @@ int plan_argv(struct planner *p, struct cj_error *err)
 
 /* --- environment ------------------------------------------------------------ */
 
-/* "NAME=VALUE" of the caller's environment, or NULL. */
-static bool has_variable(const struct strings *env, const char *name)
-{
-	return env_find(env->items, name) != NULL;
-}
-
 static int add_variable(struct planner *p, const char *text, struct cj_error *err)
 {
 	const char *pair = strchr(text, '=') ? text : env_find(p->inv->environ, text);
@@ -195,67 +173,55 @@ static int add_variable(struct planner *p, const char *text, struct cj_error *er
 		cj_refuse(err, "--env '%s' is not set here", text);
 		return cj_hint(err, "give it a value: --env %s=VALUE", text);
 	}
-	if (pair != text && strings_add(&p->program.env_copied, &p->c->arena, text) < 0)
-		return cj_fail(err, ENOMEM, "plan the program");
-	return strings_add(&p->program.env, &p->c->arena, pair) < 0
-		   ? cj_fail(err, ENOMEM, "plan the program")
-		   : 0;
+	if (pair != text && plan_add(p, &p->program.env_copied, text, err) < 0)
+		return -err->code;
+	return plan_add(p, &p->program.env, pair, err);
 }
 
 int plan_env(struct planner *p, struct cj_error *err)
 {
 	struct strings *env = &p->program.env;
 
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < p->c->env.count; i++)
-		rc = add_variable(p, p->c->env.items[i], err);
-	if (rc == 0)
-		rc = plan_image_env(p, err);
-	if (rc == 0)
-		rc = plan_interpreter_env(p, err);
+	for (size_t i = 0; i < p->c->env.count; i++)
+		if (add_variable(p, p->c->env.items[i], err) < 0)
+			return -err->code;
+	if (plan_image_env(p, err) < 0 || plan_interpreter_env(p, err) < 0)
+		return -err->code;
 	/* A terminal needs a type; the caller's own is not the jail's to know. */
-	if (rc == 0 && p->c->tty && !has_variable(env, "TERM"))
-		rc = add_variable(p, "TERM=xterm", err);
-	return rc < 0 ? rc : check_argument_sizes("environment", env, err);
+	if (p->c->tty && !env_find(env->items, "TERM") && plan_add(p, env, "TERM=xterm", err) < 0)
+		return -err->code;
+	return check_argument_sizes("environment", env, err);
 }
 
 /* --- arguments as data ------------------------------------------------------ */
 
-static int read_args_file(struct planner *p, const char *path, const char **out_text,
-			  size_t *out_size, struct cj_error *err)
+int plan_read_args(struct config *c, const char **out_text, const struct json_node **out_root,
+		   struct cj_error *err)
 {
-	auto_fd int fd = fd_open_regular(path, err);
-	if (fd < 0)
-		return fd;
+	const char *text = c->args_json, *name = "JSON";
+	size_t size = text ? strlen(text) : 0;
 
-	char *text;
-	int rc = fd_read_all(fd, ARGS_JSON_MAX, &p->c->arena, &text, out_size, path, err);
-	if (rc == 0)
-		*out_text = text;
-	return rc;
+	if (text && text[0] == '@') {
+		char *bytes;
+		name = text + 1;
+		auto_fd int fd = fd_open_regular(name, err);
+		if (fd < 0 ||
+		    fd_read_all(fd, ARGS_JSON_MAX, &c->arena, &bytes, &size, name, err) < 0)
+			return cj_wrap(err, "--args-json");
+		text = bytes;
+	}
+	if (text && json_parse(name, text, size, &c->arena, out_root, err) < 0)
+		return cj_wrap(err, "--args-json");
+	*out_text = text;
+	return 0;
 }
 
 /* What was checked is what lands, so a file's text is kept from here on. */
 int plan_args_json(struct planner *p, struct cj_error *err)
 {
-	const char *text = p->c->args_json;
-	if (!text)
-		return 0;
-
-	const char *name = "JSON";
-	size_t size = strlen(text);
-	int rc = 0;
-	if (text[0] == '@') {
-		name = text + 1;
-		rc = read_args_file(p, name, &text, &size, err);
-	}
 	const struct json_node *root;
-	if (rc == 0)
-		rc = json_parse(name, text, size, &p->c->arena, &root, err);
-	if (rc < 0)
-		return cj_wrap(err, "--args-json");
-	p->program.args_json = text;
-	return 0;
+
+	return plan_read_args(p->c, &p->program.args_json, &root, err);
 }
 
 /* --- copies: --file -:DST and --file-text DST=TEXT ---------------------------- */

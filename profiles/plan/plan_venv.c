@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --venv and --project: packages that the caller has installed outside of /usr.  Acts: looks at the
- * host.
+ * --venv and --project: packages that the caller has installed outside of /usr.
  *
  * Both become read-only binds.  Links below them resolve in the jail, so they show nothing else of
  * the host.  There is one exception: the interpreter that a virtual environment links to.  The
@@ -34,11 +33,9 @@ static int check_name(const char *path, struct cj_error *err)
 /* As --ro-bind SOURCE:TARGET. */
 static int add_bind(struct planner *p, const char *source, const char *target, struct cj_error *err)
 {
-	struct arena *a = &p->c->arena;
-	const char *text = source && target ? arena_printf(a, "%s:%s", source, target) : NULL;
-	if (!text || strings_add(&p->c->ro_binds, a, text) < 0)
-		return cj_fail(err, ENOMEM, "plan the packages");
-	return 0;
+	const char *text = source && target ? arena_printf(&p->c->arena, "%s:%s", source, target)
+					    : NULL;
+	return plan_add(p, &p->c->ro_binds, text, err);
 }
 
 static const char *resolve(struct planner *p, const char *path)
@@ -83,12 +80,6 @@ static const char *find_outside(struct planner *p, const char *dir)
 	return path && paths_absolute(path, a, &clean, &ignored) == 0 ? clean : NULL;
 }
 
-static int reject_interpreter(const char *dir, const char *file, struct cj_error *err)
-{
-	cj_refuse(err, "'%s' links to '%s', which is no installation of Python", dir, file);
-	return cj_hint(err, "make it again: python3 -m venv %s", dir);
-}
-
 /* `link` is the place in the jail where the link of the environment leads. */
 static int add_interpreter(struct planner *p, const char *dir, const char *link,
 			   struct cj_error *err)
@@ -97,8 +88,10 @@ static int add_interpreter(struct planner *p, const char *dir, const char *link,
 	const char *real = resolve(p, link), *name = real ? paths_name(real) : "";
 	const char *from = real ? prefix_of(p, real) : NULL, *to = prefix_of(p, link);
 	if (!from || !to || strncmp(name, PYTHON ".", strlen(PYTHON ".")) != 0 ||
-	    access(real, X_OK) < 0 || !exists(arena_printf(a, "%s/lib/%s/os.py", from, name)))
-		return reject_interpreter(dir, link, err);
+	    access(real, X_OK) < 0 || !exists(arena_printf(a, "%s/lib/%s/os.py", from, name))) {
+		cj_refuse(err, "'%s' links to '%s', which is no installation of Python", dir, link);
+		return cj_hint(err, "make it again: python3 -m venv %s", dir);
+	}
 	if (check_name(real, err) < 0 || check_name(link, err) < 0)
 		return -err->code;
 
@@ -137,8 +130,7 @@ static int check_mark(struct planner *p, const char *dir, struct cj_error *err)
 /* A directory that holds the home of the caller would show all of it. */
 static int check_dir(struct planner *p, const char *dir, struct cj_error *err)
 {
-	const char *pair = env_find(p->inv->environ, "HOME");
-	const char *home = pair ? resolve(p, pair + strlen("HOME=")) : NULL;
+	const char *home = resolve(p, env_value(p->inv->environ, "HOME"));
 	if (check_mark(p, dir, err) < 0)
 		return -err->code;
 	if (strcmp(dir, "/") == 0 || (home && paths_is_below(home, dir)))
@@ -155,24 +147,21 @@ static bool is_shown(const struct planner *p, const char *dir)
 static int set_variable(struct planner *p, const char *text, struct cj_error *err)
 {
 	const char **there = text ? plan_find_variable(&p->program.env, text) : NULL;
-	if (there)
-		*there = text;
-	else if (!text || strings_add(&p->program.env, &p->c->arena, text) < 0)
-		return cj_fail(err, ENOMEM, "plan the packages");
+	if (!there)
+		return plan_add(p, &p->program.env, text, err);
+	*there = text;
 	return 0;
 }
 
 static int set_variables(struct planner *p, const char *dir, struct cj_error *err)
 {
 	struct arena *a = &p->c->arena;
-	const char *path = env_find(p->program.env.items, "PATH");
+	const char *path = env_value(p->program.env.items, "PATH");
 	if (set_variable(p, arena_printf(a, "VIRTUAL_ENV=%s", dir), err) < 0 ||
 	    set_variable(p, "PIP_USER=0", err) < 0)
 		return -err->code;
 	return set_variable(
-	    p,
-	    arena_printf(a, "PATH=%s/bin:%s", dir, path ? path + strlen("PATH=") : "/usr/bin:/bin"),
-	    err);
+	    p, arena_printf(a, "PATH=%s/bin:%s", dir, path ? path : "/usr/bin:/bin"), err);
 }
 
 static int add_venv(struct planner *p, struct cj_error *err)

@@ -350,30 +350,13 @@ static int gather_code(struct gather *g, const char *file, struct cj_error *err)
 	return choose_file_name(g, file, err);
 }
 
-static int gather_args_json(struct gather *g, struct cj_error *err)
-{
-	const char *text = g->c->args_json, *name = "JSON";
-	struct blob json = { text, text ? strlen(text) : 0 };
-
-	if (!text)
-		return 0;
-	if (text[0] == '@') {
-		name = text + 1;
-		auto_fd int fd = fd_open_regular(name, err);
-		if (fd < 0 || read_stream(g, fd, ARGS_JSON_MAX, name, &json, err) < 0)
-			return cj_wrap(err, "--args-json");
-	}
-	if (json_parse(name, json.bytes, json.size, &g->c->arena, &g->out->args_json, err) < 0)
-		return cj_wrap(err, "--args-json");
-	return 0;
-}
-
 int remote_request_gather(const struct remote_call *call, struct remote_request *out,
 			  struct strings *warnings, struct cj_error *err)
 {
 	struct config *c = call->config;
 	const struct invocation *inv = call->invocation;
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
+	const char *args_json;
 
 	if (out->profile && strchr(out->profile, '/')) {
 		cj_refuse(err,
@@ -397,7 +380,7 @@ int remote_request_gather(const struct remote_call *call, struct remote_request 
 	}
 	if (remote_request_gather_settings(c, call->options, &out->wanted, err) < 0 ||
 	    gather_code(&g, inv->file, err) < 0 || gather_files(&g, err) < 0 ||
-	    gather_args_json(&g, err) < 0)
+	    plan_read_args(c, &args_json, &out->args_json, err) < 0)
 		return -err->code;
 	return c->interactive && !call->exec ? read_stream(&g, STDIN_FILENO, REMOTE_INPUT_MAX,
 							   "standard input", &out->input, err)

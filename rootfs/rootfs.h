@@ -74,7 +74,7 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 
 /*
  * rootfs_adopt_lowers - use these detached trees as the sources of the overlays, in the order of
- * the spec: clones that a privileged supervisor made, with other ids (jail/prepare/shift.h).
+ * the spec: clones that a privileged supervisor made, with other ids (jail/prepare/jail_init.h).
  *
  * Takes each descriptor that it uses (it becomes -1).  Each must be the directory that was opened
  * before.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null value of every member, the warnings, and questions about a jail.  Pure. */
+/* The null value of every member, the warnings, and questions about a jail. */
 #include "runtime/jail/jail_state.h"
 
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "profiles/setting_types.h"
+#include "runtime/base/clock.h"
 
 struct jail *jail_state_create(const struct plan *plan, const char *id)
 {
@@ -53,6 +54,17 @@ void jail_warn(struct jail *j, const char *fmt, ...)
 	/* Without memory the result lacks this sentence; the layer's state is reported anyway. */
 	(void)!strings_vprintf(&j->warnings, &j->arena, fmt, ap);
 	va_end(ap);
+}
+
+/* It changes only what 'cejail ps' shows, so a failure does not end the run. */
+void jail_record_started(struct jail *j)
+{
+	struct cj_error ignored;
+	if (j->record_fd < 0 || !j->record.is_ready)
+		return;
+	j->record.is_ready = false;
+	j->record.started_ms = clock_epoch_ms();
+	(void)record_complete(j->record_fd, &j->record, &ignored);
 }
 
 bool jail_network_is_wanted(const struct jail *j)

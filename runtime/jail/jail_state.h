@@ -15,20 +15,33 @@
 #include "runtime/base/step.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/ids/idmap.h"
-#include "runtime/jail/init/adoption.h"
-#include "runtime/jail/init/net_namespace.h"
-#include "runtime/jail/init/script.h"
-#include "runtime/jail/jail_io.h"
+#include "runtime/jail/script.h"
+#include "runtime/jail/jail.h"
 #include "runtime/jail/jail_ops.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/jail/outcome.h"
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 
 #define INIT_PID 1 /* in the jail's pid namespace */
 
 /* Init of a session, once it is sealed: returns only on failure. */
 typedef int jail_serve(struct jail *j, struct cj_error *err);
+
+/* Init's side of a launcher that is a fork of a zygote (zygote/zygote.h); each -1: none. */
+struct adoption {
+	int our_fd, its_fd; /* the launcher's socket pair */
+	int namespace_fds[ZYGOTE_NAMESPACES];
+	int ruleset_fd; /* init's Landlock ruleset */
+};
+#define ADOPTION_NULL ((struct adoption){ -1, -1, { -1, -1, -1, -1, -1, -1, -1, -1 }, -1 })
+
+/* The child that makes the network namespace (init/net_namespace.h), and our end of its link. */
+struct net_namespace_maker {
+	pid_t pid; /* 0: there is none */
+	int link_fd;
+};
 
 /* Init's own. */
 struct jail_init {
@@ -117,6 +130,9 @@ void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(print
 /* The same about a feature that this host lacks. */
 void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A jail that was prepared ahead has its program now: 'cejail ps' shows it as running. */
+void jail_record_started(struct jail *j);
 
 /* A jail with neither network nor ports only brings its loopback up. */
 bool jail_network_is_wanted(const struct jail *j);

@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
 #include "runtime/kernel/seccomp/filter.h"
-#include "runtime/jail/supervise/capture.h"
+#include "runtime/jail/capture.h"
 
 enum status {
 	STATUS_EXITED,

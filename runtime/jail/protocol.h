@@ -50,6 +50,19 @@ struct ids_mapped {
 	uint32_t may_setgroups; /* else the kernel denies it: user_namespaces(7) */
 };
 
+/* The namespaces of a jail, in the order in which a fork of a zygote enters them. */
+enum zygote_namespace {
+	ZYGOTE_USER, /* the one that owns all others */
+	ZYGOTE_MOUNT,
+	ZYGOTE_NETWORK,
+	ZYGOTE_IPC,
+	ZYGOTE_UTS,
+	ZYGOTE_CGROUP,
+	ZYGOTE_PID,
+	ZYGOTE_PROGRAM_USER, /* the program's own, below the first */
+	ZYGOTE_NAMESPACES
+};
+
 /*
  * With STEP_SEALED: /box, /, /proc, the root of each overlay in the order of the binds, and the
  * seccomp listener, where there is one.

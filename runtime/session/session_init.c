@@ -36,9 +36,8 @@
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/intake.h"
+#include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/session/session.h"
@@ -101,12 +100,12 @@ static int live(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
 	if (begin_reaper(j, link_fd, door_fd, err) < 0)
 		return -err->code;
 	step_wait_forever(&j->link);
-	pid_t main_pid = intake_program(j, err);
+	pid_t main_pid = init_take_program(j, err);
 	if (main_pid < 0) {
 		cj_stage(err, "program");
 		return main_pid;
 	}
-	return main_pid == 0 ? 0 : reap_until_ended(&j->link, main_pid, err);
+	return main_pid == 0 ? 0 : init_reap_until_ended(&j->link, main_pid, err);
 }
 
 /* Also after a failure the program may run: its processes must not become init's children. */
@@ -115,7 +114,7 @@ _Noreturn static void reaper_main(struct jail *j, int link_fd, int door_fd)
 	struct cj_error err = { 0 };
 	if (live(j, link_fd, door_fd, &err) < 0)
 		step_abort(&j->link, &err);
-	reap_all();
+	init_reap_all();
 	(void)!step_tell(&j->link, STEP_EMPTY, NULL, 0, NULL, 0, &err); /* nobody may listen */
 	_exit(EXIT_SUCCESS);
 }

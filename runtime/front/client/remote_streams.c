@@ -12,7 +12,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote_state.h"
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 #include "runtime/run/report/remote_result.h"
 #include "runtime/session/session.h"
 

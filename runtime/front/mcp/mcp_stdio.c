@@ -15,7 +15,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/run/mcp/mcp_message.h"
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 
 #define CHUNK 65536
 

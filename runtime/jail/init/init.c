@@ -24,13 +24,10 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/adoption.h"
-#include "runtime/jail/init/intake.h"
 #include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/net_namespace.h"
 #include "runtime/kernel/process/privileges.h"
-#include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/base/stage.h"
@@ -126,7 +123,7 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 
 static int handles_enter(struct jail *j, struct cj_error *err)
 {
-	if (j->plan->uses_zygote && adoption_open(&j->init.adoption, err) < 0)
+	if (j->plan->uses_zygote && init_adoption_open(&j->init.adoption, err) < 0)
 		return -err->code;
 	return rootfs_open_handles(&j->root, &j->handles, err);
 }
@@ -138,7 +135,7 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 	/* Init is dumpable from privileges_nest() to privileges_drop(): only then may it open files
 	 * of /proc/self. */
 	j->init.oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-	if (j->plan->uses_zygote && adoption_open_program_user(&j->init.adoption, err) < 0)
+	if (j->plan->uses_zygote && init_adoption_open_program_user(&j->init.adoption, err) < 0)
 		return -err->code;
 	return child_die_with_parent(j->link.sock_fd, err); /* another change of credentials */
 }
@@ -252,16 +249,16 @@ static int live(struct jail *j, struct cj_error *err)
 	}
 	step_wait_forever(&j->link); /* a prepared jail has no time limit */
 
-	pid_t main_pid = intake_program(j, err);
+	pid_t main_pid = init_take_program(j, err);
 	if (main_pid < 0) {
 		cj_stage(err, "program");
 		return main_pid;
 	}
-	if (main_pid == INTAKE_SESSION)
+	if (main_pid == INIT_BECOMES_SESSION)
 		return j->init.serve(j, err);
 	/* Then init ends, too, and the kernel first kills every process that is left in its pid
 	 * namespace: pid_namespaces(7). */
-	return main_pid == 0 ? 0 : reap_until_ended(&j->link, main_pid, err);
+	return main_pid == 0 ? 0 : init_reap_until_ended(&j->link, main_pid, err);
 }
 
 _Noreturn void init_main(struct jail *j)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake - sealed init receives the program and starts it.  Acts.
+ * intake - sealed init receives the program, starts it and reaps.
  *
  * Init runs here as the jail's user and under its filter, with no more rights than the program.
  */
-#include "runtime/jail/init/intake.h"
+#include "runtime/jail/init/init.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,6 +23,7 @@
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/payload.h"
@@ -238,6 +241,93 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 	return pid;
 }
 
+/* --- a launcher that init has not started ---------------------------------------------- */
+
+/* Init is in the outer user namespace when it opens most of them; then in the program's. */
+static const char *const paths[ZYGOTE_NAMESPACES] = {
+	[ZYGOTE_USER] = "/proc/self/ns/user",   [ZYGOTE_MOUNT] = "/proc/self/ns/mnt",
+	[ZYGOTE_NETWORK] = "/proc/self/ns/net", [ZYGOTE_IPC] = "/proc/self/ns/ipc",
+	[ZYGOTE_UTS] = "/proc/self/ns/uts",     [ZYGOTE_CGROUP] = "/proc/self/ns/cgroup",
+	[ZYGOTE_PID] = "/proc/self/ns/pid",     [ZYGOTE_PROGRAM_USER] = "/proc/self/ns/user",
+};
+
+static int open_namespace(struct adoption *a, enum zygote_namespace which, struct cj_error *err)
+{
+	a->namespace_fds[which] = open(paths[which], O_RDONLY | O_CLOEXEC);
+	if (a->namespace_fds[which] < 0)
+		return cj_fail(err, errno, "open '%s'", paths[which]);
+	return 0;
+}
+
+/* A socket that names the sender: the filter may refuse to ask for it later. */
+static int open_socket(struct adoption *a, struct cj_error *err)
+{
+	int ends[2];
+	const int on = 1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return cj_fail(err, errno, "create a socket pair for the interpreter");
+	a->our_fd = ends[0];
+	a->its_fd = ends[1];
+	if (setsockopt(a->our_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return cj_fail(err, errno, "ask who sends the interpreter's messages");
+	return 0;
+}
+
+int init_adoption_open(struct adoption *a, struct cj_error *err)
+{
+	for (int which = 0; which < ZYGOTE_PROGRAM_USER; which++)
+		if (open_namespace(a, (enum zygote_namespace)which, err) < 0)
+			return -err->code;
+	return open_socket(a, err);
+}
+
+int init_adoption_open_program_user(struct adoption *a, struct cj_error *err)
+{
+	return open_namespace(a, ZYGOTE_PROGRAM_USER, err);
+}
+
+static int adoption_begin(struct adoption *a, const struct step_link *link, int *out_fd,
+			  struct cj_error *err)
+{
+	int fds[1 + ZYGOTE_NAMESPACES + 1] = { a->its_fd };
+	size_t count = 1;
+	if (a->our_fd < 0)
+		return cj_fail(err, EPROTO, "adopt an interpreter: the plan has no zygote");
+	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
+		fds[count++] = a->namespace_fds[i];
+	if (a->ruleset_fd >= 0)
+		fds[count++] = a->ruleset_fd;
+	int rc = step_tell(link, STEP_ADOPTED, NULL, 0, fds, count, err);
+	*out_fd = take_fd(&a->our_fd);
+	while (count > 0)
+		cj_close(&fds[--count]);
+	*a = ADOPTION_NULL;
+	return rc;
+}
+
+static bool is_live_child(pid_t pid)
+{
+	return pid > 1 && waitpid(pid, NULL, WNOHANG | __WALL) == 0;
+}
+
+static pid_t adoption_await(int fd, struct cj_error *err)
+{
+	char ready;
+	struct iovec part = { .iov_base = &ready, .iov_len = 1 };
+	struct unix_message m = { .parts = &part, .nparts = 1 };
+	ssize_t got = unix_receive_message(fd, &m);
+	if (got < 0)
+		return cj_fail(err, (int)-got, "wait for the fork of the zygote");
+	if (got == 0)
+		return cj_reject_as(err, ECHILD,
+				    "the fork of the zygote ended before it was ready");
+
+	if (!is_live_child(m.pid))
+		return cj_fail(err, EPROTO,
+			       "take the fork of the zygote: pid %d is no child of init", m.pid);
+	return m.pid;
+}
+
 /* --- a launcher that waits for the program -------------------------------------------- */
 
 /* A program of ours; nothing untrusted is in it until it has the program. */
@@ -366,10 +456,10 @@ static int next_step(struct jail *j, const struct launcher *l, struct step_msg *
 static pid_t begin_session(struct jail *j)
 {
 	raise_oom_scores(j, 0);
-	return INTAKE_SESSION;
+	return INIT_BECOMES_SESSION;
 }
 
-pid_t intake_program(struct jail *j, struct cj_error *err)
+pid_t init_take_program(struct jail *j, struct cj_error *err)
 {
 	__attribute__((cleanup(launcher_fini))) struct launcher launcher = { .fd = -1 };
 	for (;;) {
@@ -395,4 +485,44 @@ pid_t intake_program(struct jail *j, struct cj_error *err)
 		if (rc < 0)
 			return rc;
 	}
+}
+
+/* --- while the program runs ---------------------------------------------------------------- */
+
+static uint64_t microseconds(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err)
+{
+	struct rusage all = { 0 };
+	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
+	const struct ended ended = {
+		.wait_status = wait_status,
+		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
+		.cpu_user_us = microseconds(all.ru_utime),
+		.cpu_system_us = microseconds(all.ru_stime),
+		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
+	};
+	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+}
+
+int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct cj_error *err)
+{
+	for (;;) {
+		int wait_status;
+		pid_t pid = waitpid(-1, &wait_status, __WALL);
+		if (pid < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
+		if (pid == main_pid && !WIFSTOPPED(wait_status))
+			return report_ended(link, wait_status, err);
+	}
+}
+
+void init_reap_all(void)
+{
+	while (waitpid(-1, NULL, __WALL) >= 0 || errno == EINTR)
+		;
 }

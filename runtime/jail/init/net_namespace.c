@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child that unshares, and init that follows it.  Acts. */
+/* A child that unshares, and init that follows it. */
 #include "runtime/jail/init/net_namespace.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/protocol.h"
 
 #define WHAT "make the jail's network namespace"
 

@@ -9,15 +9,8 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
-
-/* The child and our end of its link. */
-struct net_namespace_maker {
-	pid_t pid; /* 0: there is none */
-	int link_fd;
-};
+#include "runtime/jail/jail_state.h"
 
 /* Starts the child.  Runs in: init, with all capabilities over its user namespace. */
 int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err);

@@ -22,7 +22,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/elf_interpreter.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/init/script.h"
+#include "runtime/jail/script.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 

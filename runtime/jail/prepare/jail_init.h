@@ -3,8 +3,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
+#include "runtime/kernel/ids/idmap.h"
 
 struct jail;
 
@@ -18,6 +21,19 @@ void jail_init_ids_leave(struct jail *j);
 
 /* Writes the id maps and sends STEP_IDS_MAPPED. */
 int jail_init_map_enter(struct jail *j, struct cj_error *err);
+
+/*
+ * jail_init_shift - clone the source of each overlay of `root`, in the order of its binds, as a
+ * mount in which the jail's user owns the directory: mount_setattr(2), MOUNT_ATTR_IDMAP.
+ *
+ * Root's jail runs with an id that owns no file of the host, and overlayfs can't copy up a file
+ * whose owner has no id in the user namespace.  An ordinary caller needs no clone, because its
+ * files have the jail's id already: *out_count is 0 then.  The descriptors are the caller's to
+ * close; on failure none is open.
+ * Runs in:  supervisor, as root.
+ */
+int jail_init_shift(const struct rootfs_spec *root, const struct idmap *ids,
+		    int out_fds[OVERLAYS_MAX], size_t *out_count, struct cj_error *err);
 
 /* Waits for STEP_SEALED and takes over its descriptors. */
 int jail_init_seal_enter(struct jail *j, struct cj_error *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A launcher that is a fork of a zygote.  Acts; runs in the supervisor.
+ * A launcher that is a fork of a zygote.
  *
  * The supervisor does not rely on what the fork says of itself.  The kernel names the sender of the
  * message "sealed", and /proc says what restricts that process.
  */
-#include "runtime/jail/supervise/adopt.h"
+#include "runtime/jail/supervise/start.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handover - the supervisor sends a sealed init its program.  Acts.
+ * handover - the supervisor sends a sealed init its program.
  *
  * Each file is opened once, here, with the caller's rights; init writes it as the jail's user.  The
  * code is first copied to a sealed memfd and hashed there, so the hash in the result is of the
  * bytes that ran.
  */
-#include "runtime/jail/supervise/handover.h"
+#include "runtime/jail/supervise/start.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start - sends a program into a sealed jail: its streams, inputs, arguments.  Acts.
+ * start - sends a program into a sealed jail: its streams, inputs, arguments.
  *
  * Either init executes the program, or a launcher that jail_warm() has started becomes it.
  */
@@ -19,12 +19,9 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/prepare/jail_network.h"
-#include "runtime/jail/prepare/jail_record.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
-#include "runtime/jail/supervise/handover.h"
 #include "runtime/jail/usage/usage_watch.h"
 
 /* One pipe: the relay has the near end, which is non-blocking; the payload gets the far end. */
@@ -76,6 +73,14 @@ static void connect_relays(struct jail *j)
 	}
 }
 
+void start_resize_terminal(const struct jail *j)
+{
+	struct winsize size;
+	if (j->run.master_fd >= 0 && j->run.io.tty_fd >= 0 &&
+	    ioctl(j->run.io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->run.master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+}
+
 /* One terminal serves all three streams: two relays, and its output counts as stdout. */
 static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_error *err)
 {
@@ -94,9 +99,7 @@ static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_
 	out->out_fd = j->run.io.stdout_fd;
 	out->is_caller_out = true;
 
-	struct winsize size;
-	if (j->run.io.tty_fd >= 0 && ioctl(j->run.io.tty_fd, TIOCGWINSZ, &size) == 0)
-		(void)ioctl(j->run.master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+	start_resize_terminal(j);
 	return 0;
 }
 
@@ -278,8 +281,8 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 	return rc;
 }
 
-static int start_any_launcher(struct jail *j, int zygote_fd, const struct program *launcher,
-			      struct cj_error *err)
+static int start_launcher(struct jail *j, int zygote_fd, const struct program *launcher,
+			  struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
 	if (j->warm.launcher || j->run.program || j->is_shared)
@@ -294,15 +297,15 @@ static int start_any_launcher(struct jail *j, int zygote_fd, const struct progra
 	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
 }
 
-int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err)
+int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
 {
-	return start_any_launcher(j, NO_ZYGOTE, launcher, err);
+	return start_launcher(j, NO_ZYGOTE, launcher, err);
 }
 
-int start_launcher_from(struct jail *j, int zygote_fd, const struct program *launcher,
-			struct cj_error *err)
+int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
+		   struct cj_error *err)
 {
-	return start_any_launcher(j, zygote_fd, launcher, err);
+	return start_launcher(j, zygote_fd, launcher, err);
 }
 
 /* --- the program ------------------------------------------------------------------------- */
@@ -383,8 +386,8 @@ int start_await(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
-		  struct cj_error *err)
+int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err)
 {
 	if (start_send(j, program, io, err) < 0)
 		return -err->code;

@@ -1,30 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start - jail_warm() and jail_start(): jail.h has their contracts. */
+/* start - the parts of jail_warm() and jail_start(): jail.h has their contracts. */
 #pragma once
 
 #include "runtime/base/error.h"
-#include "runtime/jail/jail_io.h"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/protocol.h"
 
 struct cell_ops;
 struct jail;
 struct program;
 struct session_cell;
 
-int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err);
-/* jail_warm_from() */
-int start_launcher_from(struct jail *j, int zygote_fd, const struct program *launcher,
-			struct cj_error *err);
-int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
-		  struct cj_error *err);
 /*
- * start_program() in two parts, for a caller that must not wait: start_await() does not block when
+ * jail_start() in two parts, for a caller that must not wait: start_await() does not block when
  * the link to init is readable.
  */
 int start_send(struct jail *j, const struct program *program, const struct jail_io *io,
 	       struct cj_error *err);
 int start_await(struct jail *j, struct cj_error *err);
+/* The program's terminal, if it has one, gets the size of the caller's. */
+void start_resize_terminal(const struct jail *j);
 /* The last line that an interpreter printed, as a hint of why it failed. */
 void start_take_last_line(struct jail *j, struct cj_error *err);
 /* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent. */
 void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops,
 		const struct program *program, const struct jail_io *io);
+
+/* --- for start.c: handover.c and adopt.c ------------------------------------------------------ */
+
+/* Sends the code, the arguments file and the copied files. */
+int handover_inputs(struct jail *j, struct cj_error *err);
+
+/* `step`: STEP_START for the program, STEP_WARM for a launcher. */
+int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
+		   struct cj_error *err);
+
+/* Sends the program to the waiting launcher.  Fails: EINVAL when its command does not match. */
+int handover_go(struct jail *j, struct cj_error *err);
+
+/*
+ * adopt_launcher - bring a fork of a zygote into a sealed jail, as its launcher, whose is `stdio`.
+ *
+ * The order of steps is in zygote/zygote.h.
+ * On success the fork is sealed, as /proc says of it, and its calls are notified to j->watch; init
+ * waits for its byte.  Borrows every descriptor.
+ */
+int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_error *err);

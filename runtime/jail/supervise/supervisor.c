@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * supervisor - watches a running program until its first terminal event, kills the jail, delivers
- * the remaining output.  Acts.
+ * the remaining output: jail_wait().
  *
  * One thread, one poll(2).  Each source has a row in handlers[].  A handler may decide the outcome;
  * the first decision counts.
@@ -12,12 +12,11 @@
  * The loop uses no epoll and no timers: the kernel counts both per user, and the payload may have
  * the same user, so it could use them up.
  */
-#include "runtime/jail/supervise/supervisor.h"
+#include "runtime/jail/jail.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -25,10 +24,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/prepare/jail_init.h"
-#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/jail/supervise/evidence.h"
+#include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/start.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
 
@@ -141,21 +140,13 @@ static int on_init(struct watch *w, struct cj_error *err)
 	return may_say_more ? on_link(w, err) : 0;
 }
 
-static void resize_terminal(struct jail *j)
-{
-	struct winsize size;
-	if (j->run.master_fd >= 0 && j->run.io.tty_fd >= 0 &&
-	    ioctl(j->run.io.tty_fd, TIOCGWINSZ, &size) == 0)
-		(void)ioctl(j->run.master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
-}
-
 static int on_signals(struct watch *w, struct cj_error *err)
 {
 	(void)err;
 	struct signalfd_siginfo info;
 	while (sys_read(w->j->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGWINCH) {
-			resize_terminal(w->j);
+			start_resize_terminal(w->j);
 			continue;
 		}
 		cancel(w, (int)info.ssi_signo);
@@ -362,14 +353,6 @@ static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err
 	[SOURCE_HANGUP] = on_hangup,     [SOURCE_ROOM] = on_room,
 };
 
-static int handle(struct watch *w, unsigned source, struct cj_error *err)
-{
-	if (handlers[source])
-		return handlers[source](w, err);
-	on_relay(w, source, w->fds[source].revents);
-	return 0;
-}
-
 /* In ms, for poll(2): the time until the next deadline. */
 static int poll_timeout(const struct watch *w)
 {
@@ -406,10 +389,14 @@ static int wait_once(struct watch *w, struct cj_error *err)
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
 	w->is_idle = was_late && n == 0;
-	for (unsigned source = 0; n > 0 && source < SOURCE_COUNT; source++)
-		if (w->fds[source].fd >= 0 && w->fds[source].revents != 0 &&
-		    handle(w, source, err) < 0)
+	for (unsigned source = 0; n > 0 && source < SOURCE_COUNT; source++) {
+		if (w->fds[source].fd < 0 || w->fds[source].revents == 0)
+			continue;
+		if (!handlers[source])
+			on_relay(w, source, w->fds[source].revents);
+		else if (handlers[source](w, err) < 0)
 			return -err->code;
+	}
 	advance_network(w);
 	return look_at_clock(w, err);
 }
@@ -547,7 +534,7 @@ static int watch_until_decided(struct watch *w, struct cj_error *err)
 	return interrupt_cell(w, err);
 }
 
-int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
+static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
@@ -557,14 +544,44 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
-	if (!end_everything(&w))
-		w.was_signalled =
-		    true; /* a living process may hold the pipes: read what is there */
+	if (!end_everything(&w)) /* a living process may hold the pipes: read what is there */
+		w.was_signalled = true;
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)
-		rc = evidence_read(j, &w.seen, out, err);
+		rc = verdict_read(j, &w.seen, out, err);
 	jail_network_report(j); /* the uplink may have been lost at the end */
 	usage_watch_fini(&w.usage);
+	return rc;
+}
+
+/* Called when no process of the jail is alive: the files no longer change. */
+static void warn_of_changed_binds(struct jail *j)
+{
+	char names[400];
+	if (bind_watch_compare(j->run.binds, names, sizeof(names)) > 0)
+		jail_warn(j,
+			  "created or changed during the run: %s; other programs execute or obey "
+			  "such files: look at them first",
+			  names);
+}
+
+int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	int rc = 0;
+	if (j->run.exec_errno != 0) {
+		verdict_adopt(j, out);
+		outcome_exec_failed(out, j->run.exec_errno);
+	} else {
+		rc = watch(j, out, err);
+	}
+	warn_of_changed_binds(j);
+	for (size_t i = 0; i < j->warnings.count; i++)
+		outcome_warn(out, "%s", j->warnings.items[i]);
+	if (rc < 0) {
+		cj_stage(err, "supervisor");
+		rc = cj_wrap(err, "supervisor");
+		outcome_fail(out, err);
+	}
 	return rc;
 }

@@ -10,7 +10,7 @@
 static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
 				      "/lib64", "/libx32", "/opt",  "/etc" };
 
-/* Init opens its side of the adoption beside what it opens for every jail: adoption.h. */
+/* Init opens its side of the adoption beside what it opens for every jail: init_adoption_open(). */
 #define NOFILE_MIN 64
 
 static bool changes_shared(const char *target)

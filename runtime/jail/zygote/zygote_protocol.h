@@ -10,6 +10,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/step.h"
+#include "runtime/jail/protocol.h"
 
 enum zygote_step {
 	ZYGOTE_READY,   /* zygote -> the process that spawned it, once: it serves requests */
@@ -19,19 +20,6 @@ enum zygote_step {
 };
 
 extern const char *const zygote_step_names[ZYGOTE_STEP_COUNT];
-
-/* The namespaces of a jail, in the order in which a child enters them. */
-enum zygote_namespace {
-	ZYGOTE_USER, /* the one that owns all others */
-	ZYGOTE_MOUNT,
-	ZYGOTE_NETWORK,
-	ZYGOTE_IPC,
-	ZYGOTE_UTS,
-	ZYGOTE_CGROUP,
-	ZYGOTE_PID,
-	ZYGOTE_PROGRAM_USER, /* the program's own, below the first */
-	ZYGOTE_NAMESPACES
-};
 
 /* The descriptors of a request, in this order; the last ones only where there are any. */
 enum zygote_fd {

@@ -117,7 +117,7 @@ static int change_directory(struct sealing *s, struct cj_error *err)
 	return 0;
 }
 
-/* Init accepts "ready" only from a child of its own (adoption.c).  It becomes our parent when the
+/* Init accepts "ready" only from a child of its own (intake.c).  It becomes our parent when the
  * intermediate process that forked us ends, which is about to happen. */
 static int await_init(struct sealing *s, struct cj_error *err)
 {

@@ -17,7 +17,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/jail/jail_io.h"
+#include "runtime/jail/jail.h"
 #include "runtime/run/report/result.h"
 
 const char *const event_type_names[EVENT_TYPE_COUNT] = {

@@ -27,7 +27,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
-#include "runtime/jail/jail_io.h"
+#include "runtime/jail/jail.h"
 #include "runtime/session/repl/session_cell.h"
 
 struct jail;

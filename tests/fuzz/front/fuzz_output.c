@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */

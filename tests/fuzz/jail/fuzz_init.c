@@ -21,7 +21,7 @@
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"
-#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
 
 /* WRAP: network_create network_build */

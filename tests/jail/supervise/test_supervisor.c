@@ -20,7 +20,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 #include "runtime/jail/usage/process_usage.h"
 #include "tests/failing.h"
 

@@ -18,7 +18,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"
-#include "runtime/jail/jail_io.h"
+#include "runtime/jail/jail.h"
 #include "runtime/jail/outcome.h"
 #include "tests/forked.h"
 #include "tests/patience.h"

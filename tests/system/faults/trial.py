@@ -418,7 +418,7 @@ HARMLESS = {
     "intermediate EPERM setgroups 0",  # a caller without the right keeps its groups, as in whatever else it runs
     "keeper EPERM mount (/tmp/proc|[?])",  # a container forbids a new one: pasta sees the host's, as when it is run there
 }
-# The score only says which process of the host's goes first when memory is short: jail.c calls it best effort.
+# The score only says which process of the host's goes first when memory is short: intake.c calls it best effort.
 UNSURE_LINES = {
     # "?": inject can't read the text where its caller is an ordinary user and init is no longer dumpable
     "init E.* (openat|write|close|pread64) (/proc/self/oom_score_adj|500|[?])": "/proc/self/oom_score_adj: ",
@@ -487,7 +487,7 @@ def is_abort_of_libc(seen, call):
 
 def is_release(seen, call):
     """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
-    run, or to gc: jail.c says so.  A run may end before its program starts: on a busy machine, or if it can't start."""
+    run, or to gc: prepare.c says so.  A run may end before its program starts: on a busy machine, or if it can't start."""
     is_record = call.name == "flock" or (call.name == "unlinkat" and call.argument.startswith("runs/"))
     is_end = call.phase == "after" or seen.code in (124, 127) or is_record
     return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves bytes from one descriptor to another.  Acts; never blocks. */
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/jail/init/script.h"
+#include "runtime/jail/script.h"
 
 #define TEXT(s) (s), sizeof(s) - 1
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first line of a script.  Pure. */
-#include "runtime/jail/init/script.h"
+#include "runtime/jail/script.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Relays never block, lose nothing, and escape what a terminal would obey. */
-#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/relay.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ID-mapped clones for the overlays of a jail of root's. */
-#include "runtime/jail/prepare/shift.h"
+#include "runtime/jail/prepare/jail_init.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void an_ordinary_callers_files_need_no_id_map(void **state)
 	int fds[OVERLAYS_MAX];
 	size_t count = 7;
 	struct cj_error err = { 0 };
-	assert_int_equal(shift_lowers(&spec, &own, fds, &count, &err), 0);
+	assert_int_equal(jail_init_shift(&spec, &own, fds, &count, &err), 0);
 	assert_int_equal(count, 0);
 }
 
@@ -59,7 +59,7 @@ static void the_owner_becomes_the_jails_user_and_others_stay(void **state)
 	size_t count = 0;
 	struct cj_error err = { 0 };
 	bool is_able = chown(place, OWNER, OWNER) == 0 &&
-		       shift_lowers(&spec, &unused_id, fds, &count, &err) == 0;
+		       jail_init_shift(&spec, &unused_id, fds, &count, &err) == 0;
 	if (is_able) {
 		struct stat st;
 		assert_int_equal(count, 2);
@@ -89,7 +89,7 @@ static void a_directory_that_can_not_be_mapped_is_named_and_nothing_stays_open(v
 		const struct rootfs_spec spec = { .binds = &bind, .nbinds = 1 };
 		size_t count;
 		struct cj_error err = { 0 };
-		assert_true(shift_lowers(&spec, &unused_id, fds, &count, &err) < 0);
+		assert_true(jail_init_shift(&spec, &unused_id, fds, &count, &err) < 0);
 		assert_non_null(strstr(err.msg, "--overlay '"));
 		assert_non_null(strstr(err.msg, sources[i]));
 		assert_int_equal(open_count(), before);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network as a part of the jail.  Acts. */
-#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/supervise/jail_network.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "netns/address/addresses.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/prepare/jail_assess.h"
 #include "runtime/jail/protocol.h"
 
 #define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.c counts them */
@@ -101,6 +100,16 @@ int jail_network_uplink_enter(struct jail *j, struct cj_error *err)
 	return network_await(j->network, err);
 }
 
+/* A network of lo alone has nothing to filter. */
+void jail_network_assess(struct jail *j)
+{
+	const char *why;
+	enum layer_state state = LAYER_OFF;
+	if (j->network && network_state(j->network, &why) != NETWORK_UNUSED)
+		state = network_is_filtered(j->network) ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_NETWORK_FILTER] = state;
+}
+
 /* --- when the program asks for it ---------------------------------------------------------- */
 
 bool jail_network_advance(struct jail *j)
@@ -110,7 +119,7 @@ bool jail_network_advance(struct jail *j)
 		network_give_up(j->network, &err);
 	if (network_is_building(j->network))
 		return false;
-	jail_assess_network(j);
+	jail_network_assess(j);
 	filter_watch_network_settled(j->watch);
 	return true;
 }

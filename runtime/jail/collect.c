@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies a run's artefacts out when all of its processes are dead.  Acts. */
-#include "runtime/jail/supervise/collect.h"
+/* Copies a run's artefacts out when all of its processes are dead. */
+#include "runtime/jail/jail.h"
 
 #include <string.h>
 #include <time.h>
@@ -50,7 +50,7 @@ static int find_all(const struct jail *j, struct arena *a, struct artifacts_from
 	return 0;
 }
 
-int collect_into_directory(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
+int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
 {
 	struct artifacts_from from;
 	if (find_all(j, &out->arena, &from, err) < 0)
@@ -58,7 +58,7 @@ int collect_into_directory(struct jail *j, int dest_fd, struct outcome *out, str
 	return artifacts_collect(&from, dest_fd, &out->arena, &out->artifacts, err);
 }
 
-int collect_into_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
+int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 			struct cj_error *err)
 {
 	struct artifacts_from from;
@@ -67,7 +67,7 @@ int collect_into_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 	return artifacts_keep(&from, max_bytes, &out->arena, &out->artifacts, err);
 }
 
-void collect_value(const struct jail *j, struct outcome *out)
+void jail_read_value(const struct jail *j, struct outcome *out)
 {
 	const char *path = j->run.program->value_path;
 	struct cj_error err = { 0 };
@@ -79,7 +79,7 @@ void collect_value(const struct jail *j, struct outcome *out)
 		outcome_warn(out, "the return value in '%s' is not used: %s", path, err.msg);
 }
 
-void collect_forget_value(const struct jail *j, const char *path)
+void jail_forget_value(const struct jail *j, const char *path)
 {
 	auto_arena struct arena a = { 0 };
 	const struct artifact_place place = find_place(j, path);

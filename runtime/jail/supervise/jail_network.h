@@ -19,6 +19,10 @@ int jail_network_enter(struct jail *j, struct cj_error *err);
 void jail_network_leave(struct jail *j);
 int jail_network_uplink_enter(struct jail *j, struct cj_error *err);
 
+/* Notes whether the packet filter is in force: at the end of the stages, and when the network has
+ * been built later. */
+void jail_network_assess(struct jail *j);
+
 /*
  * jail_network_advance - the next part of the network that a call waits for
  * (filter_watch_wants_network()).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail - the life cycle of a jail: prepare, start, wait, destroy.  Acts.
+ * prepare - from a plan to a sealed jail, and the release of all that it holds.
  *
  * Theory of operation
  *
@@ -75,21 +75,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
-#include "runtime/kernel/ids/refusal.h"
-#include "runtime/jail/jail_state.h"
-#include "runtime/jail/prepare/jail_assess.h"
-#include "runtime/jail/prepare/jail_cgroup.h"
-#include "runtime/jail/prepare/jail_init.h"
-#include "runtime/jail/prepare/jail_network.h"
-#include "runtime/jail/prepare/jail_record.h"
 #include "runtime/base/stage.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/supervise/bind_watch.h"
-#include "runtime/jail/supervise/collect.h"
-#include "runtime/jail/supervise/evidence.h"
-#include "runtime/jail/supervise/start.h"
-#include "runtime/jail/supervise/supervisor.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/verdict.h"
+#include "runtime/kernel/ids/refusal.h"
 
 /* --- rows of the supervisor's table ------------------------------------------------ */
 
@@ -149,6 +143,93 @@ static void signals_leave(struct jail *j)
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
 }
 
+/* Without it an ordinary caller's run is only not listed.  Root needs it to choose ids. */
+static int directory_enter(struct jail *j, struct cj_error *err)
+{
+	j->runtime_dir_fd = record_open_dir(err);
+	if (j->runtime_dir_fd >= 0)
+		return 0;
+	if (geteuid() == 0)
+		return -err->code;
+	const bool has_hint = err->hint[0] != '\0';
+	jail_degrade(j, DEGRADED_RECORD,
+		     "'cejail ps', 'kill' and 'gc' won't see this run: %s%s%s%s", err->msg,
+		     has_hint ? " (" : "", err->hint, has_hint ? ")" : "");
+	return 0;
+}
+
+static void directory_leave(struct jail *j)
+{
+	cj_close(&j->runtime_dir_fd);
+}
+
+/* Without a runtime directory there is no record: directory_enter() has warned. */
+static bool is_recorded(const struct jail *j)
+{
+	return j->runtime_dir_fd >= 0;
+}
+
+static int record_enter(struct jail *j, struct cj_error *err)
+{
+	j->record = (struct record){
+		.id = j->id,
+		.profile = j->plan->profile_name,
+		.cgroup_path = j->cgroup.path,
+		.started_ms = clock_epoch_ms(),
+		.is_ready = j->plan->is_ahead,
+	};
+	j->record_fd = record_create(j->runtime_dir_fd, &j->record, err);
+	return j->record_fd < 0 ? j->record_fd : 0;
+}
+
+static void record_leave(struct jail *j)
+{
+	if (j->leaf_stays)
+		cj_close(&j->record_fd); /* the record stays: unlocked, it marks a dead run */
+	else if (j->record_fd >= 0)
+		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
+}
+
+static int record_complete_enter(struct jail *j, struct cj_error *err)
+{
+	j->record.init_pid = j->init_pid;
+	j->record.cgroup_inode = cgroup_inode(&j->cgroup);
+	return record_complete(j->record_fd, &j->record, err);
+}
+
+/* What can't be removed now is left to the next run. */
+static int record_sweep_enter(struct jail *j, struct cj_error *err)
+{
+	struct cj_error ignored;
+	(void)err;
+	(void)record_sweep(j->runtime_dir_fd, &ignored);
+	return 0;
+}
+
+static int leaf_find(struct jail *j, struct cj_error *err)
+{
+	return cgroup_find(j->plan->cgroup_parent, j->id, &j->cgroup, err);
+}
+
+static int leaf_make(struct jail *j, struct cj_error *err)
+{
+	const struct cgroup_limits limits = {
+		.memory_bytes = j->plan->limits.memory_bytes,
+		.millicpus = j->plan->limits.millicpus,
+		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1 : 0, /* and init */
+	};
+	if (cgroup_make(&j->cgroup, &limits, err) < 0)
+		return -err->code;
+	if (j->plan->is_divided)
+		cgroup_divide(&j->cgroup); /* before init is in it */
+	return 0;
+}
+
+static void leaf_remove(struct jail *j)
+{
+	j->leaf_stays |= !cgroup_destroy(&j->cgroup);
+}
+
 static bool image_is_wanted(const struct jail *j)
 {
 	return j->plan->image != NULL;
@@ -181,21 +262,92 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
+/* Always on once init is sealed: a stage that failed to do it has failed the jail. */
+static const enum layer sealed_layers[] = {
+	LAYER_USER_NS, LAYER_PID_NS,    LAYER_MOUNT_NS,     LAYER_NETWORK_NS,   LAYER_IPC_NS,
+	LAYER_UTS_NS,  LAYER_CGROUP_NS, LAYER_NO_NEW_PRIVS, LAYER_CAPABILITIES, LAYER_SECCOMP,
+};
+
+static void note_limits(struct jail *j)
+{
+	const struct limits_spec *l = &j->plan->limits;
+	const bool *enforced = j->cgroup.enforced;
+	const struct limit_state states[LIMIT_COUNT] = {
+		[LIMIT_MEMORY] = { l->memory_bytes,
+				   enforced[CGROUP_MEMORY] ? ENFORCED_BY_CGROUP
+							   : ENFORCED_BY_SUPERVISOR,
+				   HIT_NO },
+		[LIMIT_CPUS] = { l->millicpus,
+				 enforced[CGROUP_CPU] ? ENFORCED_BY_CGROUP : NOT_ENFORCED, HIT_NO },
+		[LIMIT_PIDS] = { l->pids,
+				 enforced[CGROUP_PIDS] ? ENFORCED_BY_CGROUP : ENFORCED_BY_RLIMIT,
+				 HIT_NO },
+		[LIMIT_CPU_TIME] = { l->cpu_ms, ENFORCED_BY_SUPERVISOR, HIT_NO },
+		[LIMIT_DISK] = { j->plan->root.scratch_bytes, ENFORCED_BY_TMPFS, HIT_NO },
+		[LIMIT_NOFILE] = { l->nofile, ENFORCED_BY_RLIMIT, HIT_NO },
+	};
+	memcpy(j->limits, states, sizeof(states));
+}
+
+/* Each degraded layer or limit is one warning in the result and on the terminal. */
+static void warn_of_degraded(struct jail *j)
+{
+	if (!j->cgroup.enforced[CGROUP_MEMORY] || !j->cgroup.enforced[CGROUP_PIDS] ||
+	    !j->cgroup.enforced[CGROUP_CPU])
+		jail_degrade(
+		    j, DEGRADED_LIMITS, "memory is enforced by %s, processes by %s, cpus by %s: %s",
+		    limit_enforcer_names[j->limits[LIMIT_MEMORY].enforced_by],
+		    limit_enforcer_names[j->limits[LIMIT_PIDS].enforced_by],
+		    limit_enforcer_names[j->limits[LIMIT_CPUS].enforced_by], j->cgroup.why_not);
+	if (j->layers[LAYER_LANDLOCK] == LAYER_ABSENT)
+		jail_degrade(
+		    j, DEGRADED_LANDLOCK,
+		    "this kernel has no Landlock: only the mounts restrict access to files");
+	if (j->layers[LAYER_NETWORK_FILTER] == LAYER_ABSENT)
+		jail_degrade(j, DEGRADED_NETWORK_FILTER,
+			     "this kernel has no network filter: the jail has only its loopback");
+	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
+		jail_degrade(
+		    j, DEGRADED_SYSCALL_REPORT,
+		    "denied system calls can't be named: an outer sandbox already receives them");
+	if (j->hostname_errno != 0)
+		jail_degrade(j, DEGRADED_HOSTNAME,
+			     "the jail has the caller's host name: set '%s': %s",
+			     j->plan->root.hostname, strerror(j->hostname_errno));
+}
+
+static int assess_enter(struct jail *j, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
+		j->layers[sealed_layers[i]] = LAYER_ON;
+	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
+	jail_network_assess(j);
+	note_limits(j);
+	size_t before = j->warnings.count;
+	warn_of_degraded(j);
+	if (j->plan->strict && j->warnings.count > before) {
+		cj_refuse(err, "--strict: %s", j->warnings.items[before]);
+		return cj_hint(err, "'cejail doctor' says what this host lacks");
+	}
+	return 0;
+}
+
 /* clang-format off */
 static const struct stage supervisor_stages[] = {
 	/* name, is_wanted, enter, leave, and why it stands here */
 	{ "names", NULL, jail_network_names_enter, NULL },
 		/* DNS may take long: signals still have their default action */
-	{ "runtime directory", NULL, jail_record_directory_enter, jail_record_directory_leave },
+	{ "runtime directory", NULL, directory_enter, directory_leave },
 		/* the record and the locks of ids are in it */
-	{ "cgroup", NULL, jail_cgroup_find_enter, jail_cgroup_leave },
+	{ "cgroup", NULL, leaf_find, leaf_remove },
 		/* only finds the place, which the record names; a user manager may take long,
 		 * too */
 	{ "signals", NULL, signals_enter, signals_leave },
 		/* from here a signal cancels the run in jail_wait() */
-	{ "record", jail_record_is_wanted, jail_record_enter, jail_record_leave },
+	{ "record", is_recorded, record_enter, record_leave },
 		/* before the cgroup exists and until it is removed: a kill leaves none unnamed */
-	{ "cgroup", NULL, jail_cgroup_enter, jail_cgroup_leave },
+	{ "cgroup", NULL, leaf_make, leaf_remove },
 		/* limits exist before the first process of the jail */
 	{ "seccomp", NULL, filter_enter, NULL },
 		/* init inherits the compiled filter; it is only memory */
@@ -208,9 +360,9 @@ static const struct stage supervisor_stages[] = {
 		/* while init opens its sources */
 	{ "id map", NULL, jail_init_map_enter, NULL },
 		/* ends with init's user namespace */
-	{ "record", jail_record_is_wanted, jail_record_complete_enter, NULL },
+	{ "record", is_recorded, record_complete_enter, NULL },
 		/* adds init's pid and the cgroup's inode number, while init builds the root */
-	{ "sweep", jail_record_is_wanted, jail_record_sweep_enter, NULL },
+	{ "sweep", is_recorded, record_sweep_enter, NULL },
 		/* removes what killed supervisors left, while init builds the root */
 	{ "network", jail_network_is_wanted, jail_network_enter, jail_network_leave },
 		/* takes what init opened; if it starts early, it is built while init builds the
@@ -220,7 +372,7 @@ static const struct stage supervisor_stages[] = {
 	{ "uplink", jail_network_is_wanted, jail_network_uplink_enter, NULL },
 		/* the helper was started first and is awaited last; builds what no call could ask
 		 * for */
-	{ "assess", NULL, jail_assess_enter, NULL },
+	{ "assess", NULL, assess_enter, NULL },
 		/* all layers are known: --strict may still refuse */
 };
 /* clang-format on */
@@ -250,11 +402,11 @@ const struct jail_ops jail_run_ops = {
 	.lose = verdict_without_init,
 	.end = end_run,
 	.count = count_run,
-	.report = evidence_report_run,
+	.report = verdict_report_run,
 	.destroy = destroy_run,
 };
 
-/* --- the four functions -------------------------------------------------------------- */
+/* --- its life -------------------------------------------------------------- */
 
 /* *out_again: it may succeed with an init that is moved into its cgroup. */
 static int prepare(const struct plan *plan, const char *id, jail_serve *serve, bool moves_init,
@@ -293,83 +445,9 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 	return jail_prepare_session(plan, id, NULL, out, err);
 }
 
-int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
-{
-	return start_launcher(j, launcher, err);
-}
-
-int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
-		   struct cj_error *err)
-{
-	return start_launcher_from(j, zygote_fd, launcher, err);
-}
-
-int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
-	       struct cj_error *err)
-{
-	return start_program(j, program, io, err);
-}
-
 int jail_waiting_fd(const struct jail *j)
 {
 	return j->link.sock_fd;
-}
-
-/* Called when no process of the jail is alive: the files no longer change. */
-static void warn_of_changed_binds(struct jail *j)
-{
-	char names[400];
-	if (bind_watch_compare(j->run.binds, names, sizeof(names)) > 0)
-		jail_warn(j,
-			  "created or changed during the run: %s; other programs execute or obey "
-			  "such files: look at them first",
-			  names);
-}
-
-static void adopt_warnings(struct jail *j, struct outcome *out)
-{
-	for (size_t i = 0; i < j->warnings.count; i++)
-		outcome_warn(out, "%s", j->warnings.items[i]);
-}
-
-int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
-{
-	int rc = 0;
-	if (j->run.exec_errno != 0) {
-		evidence_adopt(j, out);
-		outcome_exec_failed(out, j->run.exec_errno);
-	} else {
-		rc = supervisor_watch(j, out, err);
-	}
-	warn_of_changed_binds(j);
-	adopt_warnings(j, out);
-	if (rc < 0) {
-		cj_stage(err, "supervisor");
-		rc = cj_wrap(err, "supervisor");
-		outcome_fail(out, err);
-	}
-	return rc;
-}
-
-int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
-{
-	return collect_into_directory(j, dest_fd, out, err);
-}
-
-int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
-			struct cj_error *err)
-{
-	return collect_into_memory(j, max_bytes, out, err);
-}
-
-void jail_read_value(const struct jail *j, struct outcome *out)
-{
-	collect_value(j, out);
-}
-
-void jail_forget_value(const struct jail *j, const char *path)
-{
-	collect_forget_value(j, path);
 }
 
 void jail_destroy(struct jail **j)

@@ -11,7 +11,6 @@
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
-#include "runtime/service/queue/execution.h"
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/worker/worker_conn.h"
 
@@ -144,28 +143,24 @@ static void init_preparing(struct serve_parts *p)
 
 static int create(struct serve_parts *p)
 {
-	const struct executions_context context = {
-		.runs = &p->runs,
-		.pool = &p->pool,
-		.metrics = metrics_create(),
-		.audit = &p->audit,
-	};
-
-	p->metrics = context.metrics;
+	p->metrics = metrics_create();
 	accounts_init(&p->accounts);
 	runs_init(&p->runs);
 	p->profiles = profile_cache_create();
 	init_preparing(p);
-	p->executions = executions_create(&context);
+	executions_init(&p->executions, &(struct executions){ .runs = &p->runs,
+							      .pool = &p->pool,
+							      .metrics = p->metrics,
+							      .audit = &p->audit });
 	sessions_init(&p->sessions);
 	const struct keeper_conns_context keepers = { .sessions = &p->sessions,
-						      .executions = p->executions,
+						      .executions = &p->executions,
 						      .pool = &p->pool,
 						      .metrics = p->metrics,
 						      .audit = &p->audit,
 						      .loop = p->loop };
 	p->keepers = keeper_conns_create(&keepers);
-	return p->metrics && p->profiles && p->executions && p->keepers ? 0 : -ENOMEM;
+	return p->metrics && p->profiles && p->keepers ? 0 : -ENOMEM;
 }
 
 /* Tells the API about the parts. */
@@ -174,7 +169,7 @@ static void connect_api(struct serve_parts *p)
 	p->api = (struct api){ .http = p->http,
 			       .accounts = &p->accounts,
 			       .runs = &p->runs,
-			       .executions = p->executions,
+			       .executions = &p->executions,
 			       .sessions = &p->sessions,
 			       .keepers = p->keepers,
 			       .profiles = p->profiles,
@@ -247,7 +242,7 @@ int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj
 	sessions_set_limits(&p->sessions, &sessions);
 	pool_configure(&p->pool, c->pools, c->npools, c->pool_age_ms);
 	zygotes_configure(&p->zygotes, c->pools, c->npools, &zygotes);
-	executions_set_limits(p->executions, limits);
+	p->executions.limits = limits;
 	http_set_limits(p->http, c->caps.body_bytes, c->receive_ms);
 	p->api.config = c;
 	return 0;
@@ -259,10 +254,10 @@ int serve_parts_tick(struct serve_parts *p, uint64_t now_ms)
 {
 	int wait_ms = http_tick(p->http, now_ms);
 
-	wait_ms = loop_sooner(wait_ms, executions_tick(p->executions, now_ms));
+	wait_ms = loop_sooner(wait_ms, executions_tick(&p->executions, now_ms));
 	wait_ms = loop_sooner(wait_ms, api_tick(&p->api, now_ms));
-	wait_ms = loop_sooner(
-	    wait_ms, sessions_tick(p->keepers, executions_is_draining(p->executions), now_ms));
+	wait_ms =
+	    loop_sooner(wait_ms, sessions_tick(p->keepers, p->executions.is_draining, now_ms));
 	return loop_sooner(wait_ms, http_tick(p->http, now_ms)); /* sends new refusals */
 }
 
@@ -286,9 +281,7 @@ void serve_parts_close(struct serve_parts *p)
 {
 	if (!p->loop)
 		return;
-	if (p->executions)
-		executions_cancel_all(p->executions);
-	executions_destroy(&p->executions);
+	executions_fini(&p->executions);
 	keeper_conns_destroy(&p->keepers);
 	if (p->http)
 		(void)http_tick(p->http, clock_ms());

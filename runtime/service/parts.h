@@ -13,6 +13,7 @@
 #include "runtime/service/api/api.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/operations/metrics.h"
+#include "runtime/service/queue/execution.h"
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/service/queue/zygotes.h"
@@ -30,7 +31,7 @@ struct serve_parts {
 	struct runs runs;
 	struct pool pool;
 	struct zygotes zygotes;
-	struct executions *executions;
+	struct executions executions;
 	struct sessions sessions;
 	struct keeper_conns *keepers;
 	struct api api;

@@ -110,7 +110,7 @@ static void reload_config(struct server *v)
  */
 static void reload(struct server *v)
 {
-	if (executions_is_draining(v->parts.executions)) {
+	if (v->parts.executions.is_draining) {
 		reopen_audit(v);
 		slog(SLOG_NOTICE, "", "draining, so the configuration is not reloaded");
 		return;
@@ -166,12 +166,12 @@ static void drain(struct server *v)
 {
 	uint64_t drain_ms = v->config->drain_ms;
 
-	if (executions_is_draining(v->parts.executions)) {
+	if (v->parts.executions.is_draining) {
 		slog(SLOG_NOTICE, "", "second signal, ending now");
 		v->is_over = true;
 		return;
 	}
-	executions_drain(v->parts.executions);
+	v->parts.executions.is_draining = true;
 	v->drain_until_ms = clock_ms() + drain_ms;
 	serve_parts_end_prepared(&v->parts);
 	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
@@ -225,9 +225,9 @@ int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
 
 static int tick_drain(struct server *v, uint64_t now)
 {
-	bool has_runs = executions_count(v->parts.executions) > 0 || v->parts.sessions.live > 0;
+	bool has_runs = executions_count(&v->parts.executions) > 0 || v->parts.sessions.live > 0;
 
-	if (!executions_is_draining(v->parts.executions))
+	if (!v->parts.executions.is_draining)
 		return -1;
 	if (!has_runs && http_unfinished(v->parts.http) == 0 &&
 	    !mcp_tasks_are_awaited(&v->parts.api.mcp_tasks, now))
@@ -241,7 +241,7 @@ static int tick_drain(struct server *v, uint64_t now)
 	if (has_runs)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
 		     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
-	executions_cancel_all(v->parts.executions);
+	executions_cancel_all(&v->parts.executions);
 	sessions_close_all(v->parts.keepers, SESSION_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
@@ -262,13 +262,13 @@ static int tick_watchdog(struct server *v, uint64_t now)
 static int tick_idle(struct server *v, uint64_t now)
 {
 	const struct idle_uses uses = {
-		.runs = executions_count(v->parts.executions),
+		.runs = executions_count(&v->parts.executions),
 		.own_runs = v->health.is_probing ? 1 : 0,
 		.requests = http_unfinished(v->parts.http),
 		.sessions = v->parts.sessions.live,
 	};
 
-	if (!v->options->until_idle || executions_is_draining(v->parts.executions))
+	if (!v->options->until_idle || v->parts.executions.is_draining)
 		return -1;
 	int wait_ms = idle_tick(&v->idle, idle_is_used(&uses), now);
 	if (wait_ms == 0) {
@@ -280,7 +280,7 @@ static int tick_idle(struct server *v, uint64_t now)
 
 static void tick_ready(struct server *v)
 {
-	if (v->is_ready || !v->health.succeeded || executions_is_draining(v->parts.executions))
+	if (v->is_ready || !v->health.succeeded || v->parts.executions.is_draining)
 		return;
 	v->is_ready = true;
 	notify_send("READY=1\nSTATUS=ready");
@@ -352,7 +352,7 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 static void connect_health(struct server *v)
 {
 	struct serve_parts *p = &v->parts;
-	const struct health_context context = { .executions = p->executions,
+	const struct health_context context = { .executions = &p->executions,
 						.profiles = p->profiles,
 						.pool = &p->pool,
 						.metrics = p->metrics,

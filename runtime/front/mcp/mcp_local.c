@@ -143,7 +143,7 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 		return -err->code;
 	}
 	l->started_ms = clock_ms();
-	(void)executions_tick(l->parts.executions, l->started_ms); /* the run may end here */
+	(void)executions_tick(&l->parts.executions, l->started_ms); /* the run may end here */
 	if (profile)
 		keep_warm(l, profile);
 	return 0;
@@ -173,7 +173,7 @@ static void cancel(void *context, struct mcp_run *r)
 static void hold(void *context, bool holds)
 {
 	struct local *l = context;
-	executions_hold(l->parts.executions, holds);
+	l->parts.executions.holds = holds;
 }
 
 /* A jail is prepared after the answer to a call, not while the call runs. */
@@ -227,8 +227,7 @@ static void close_local(void *context)
 	struct local *l = context;
 	struct asked_run *q;
 
-	if (l->parts.executions)
-		executions_drain(l->parts.executions);
+	l->parts.executions.is_draining = true;
 	serve_parts_close(&l->parts);
 	while ((q = LIST_FIRST(&l->requests)) != NULL)
 		destroy_request(q);

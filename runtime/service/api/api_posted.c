@@ -68,7 +68,7 @@ void posted_fini(struct posted *p)
 
 bool posted_is_accepted(struct posted *p)
 {
-	bool is_draining = executions_is_draining(p->call->api->executions);
+	bool is_draining = p->call->api->executions->is_draining;
 
 	if (is_draining)
 		posted_refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);

@@ -21,7 +21,7 @@
 
 void api_post_run(struct api_call *c)
 {
-	const struct execution_ops ops = { .exchange = c->exchange };
+	const struct run_ops ops = { .exchange = c->exchange };
 	struct cj_error err = { 0 };
 	struct posted p;
 	char id[PLAN_ID_MAX];
@@ -30,7 +30,7 @@ void api_post_run(struct api_call *c)
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
 	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id)) {
 		const struct run_order order = posted_order(&p, JOB_RUN, id);
-		if (execution_begin(c->api->executions, &order, &ops, NULL, &err) < 0)
+		if (!execution_begin(c->api->executions, &order, &ops, &err))
 			posted_fail(&p, &err, "queue a run");
 	}
 	posted_fini(&p);

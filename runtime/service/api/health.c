@@ -158,7 +158,7 @@ static void on_complete(void *context, const char *result, size_t size, enum api
 
 static int begin_probe(struct health *h, struct cj_error *err)
 {
-	const struct execution_ops ops = { .on_complete = on_complete, .context = h };
+	const struct run_ops ops = { .on_complete = on_complete, .context = h };
 	const struct config *profile = NULL;
 	struct run_order order = {
 		.job = { .kind = JOB_RUN, .may_name_host_paths = true },
@@ -181,14 +181,14 @@ static int begin_probe(struct health *h, struct cj_error *err)
 	order.audit_required = profile->audit_required;
 	order.wall_ms = profile->wall_ms;
 	order.output_bytes = profile->output_bytes;
-	return execution_begin(h->context.executions, &order, &ops, NULL, err);
+	return execution_begin(h->context.executions, &order, &ops, err) ? 0 : -err->code;
 }
 
 int health_tick(struct health *h, uint64_t now_ms)
 {
 	struct cj_error err = { 0 };
 
-	if (h->is_probing || executions_is_draining(h->context.executions))
+	if (h->is_probing || h->context.executions->is_draining)
 		return -1;
 	if (now_ms < h->next_ms)
 		return (int)(h->next_ms - now_ms);
@@ -238,7 +238,7 @@ static void find_reasons(const struct health *h, struct reasons *r)
 	const struct sessions *s = h->context.sessions;
 	uint64_t age_ms = clock_ms() - h->probed_ms;
 
-	if (executions_is_draining(h->context.executions))
+	if (h->context.executions->is_draining)
 		add_reason(r, READINESS_UNREADY, "the service is shutting down");
 	if (!h->succeeded)
 		add_reason(r, READINESS_UNREADY, "%s", h->problem);

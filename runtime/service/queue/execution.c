@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs from the queue to their workers, and the workers' lines. */
+/* Runs from the queue to their workers, the workers' lines, and the end of each run, once. */
 #include "runtime/service/queue/execution.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/queue/execution_parts.h"
+#include "runtime/run/report/result.h"
+#include "runtime/service/operations/audit.h"
+#include "runtime/service/http/http.h"
+#include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
 
 /*
@@ -19,68 +21,257 @@
  */
 #define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
-struct executions *executions_create(const struct executions_context *c)
-{
-	struct executions *e = calloc(1, sizeof(*e));
+#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
+#define RETRY_SOON_MS 1000
 
-	if (!e)
-		return NULL;
-	e->context = *c;
-	TAILQ_INIT(&e->running);
+void executions_init(struct executions *e, const struct executions *borrowed)
+{
+	*e = *borrowed;
 	TAILQ_INIT(&e->exiting);
-	return e;
 }
 
-void executions_set_limits(struct executions *e, struct executions_limits limits)
+/* --- answers ---------------------------------------------------------------- */
+
+/* Says how many events a slow caller did not get. */
+static void report_dropped(struct run *run, struct exchange *x)
 {
-	e->limits = limits;
+	char line[64];
+	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
+			    (unsigned long long)run->dropped);
+
+	if (run->dropped > 0 && exchange_put(x, line, (size_t)size, false))
+		run->dropped = 0;
+}
+
+static void end_stream(struct run *run, struct exchange *x, const char *line, size_t size,
+		       enum api_code why, const char *message)
+{
+	size_t error_size = 0;
+
+	if (line)
+		report_dropped(run, x);
+	if (line && exchange_put(x, line, size, true)) {
+		(void)exchange_put(x, "\n", 1, true);
+	} else {
+		auto_free char *error = api_error_line(line ? API_TOO_MANY_WAITING : why, message,
+						       run->order.job.trace.request_id,
+						       &error_size);
+		if (error)
+			(void)exchange_put(x, error, error_size, true);
+	}
+	exchange_end_stream(x);
+}
+
+/*
+ * `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim.  NULL:
+ * there is no result, because of `why`.
+ */
+static void answer(struct run *run, const char *line, size_t size, enum api_code why)
+{
+	const char *message = why == API_SESSION_ENDED ? run->host_ended : NULL;
+	size_t before = sizeof(RESULT_BEFORE) - 1;
+	struct exchange *x = take_ptr(run->ops.exchange);
+	struct http_reply reply = { .status = 200, .content_type = "application/json" };
+
+	if (run->ops.on_complete)
+		run->ops.on_complete(run->ops.context, line ? line + before : NULL,
+				     line ? size - before - 1 : 0, why);
+	if (!x)
+		return;
+	if (exchange_is_streaming(x)) {
+		end_stream(run, x, line, size, why, message);
+	} else if (line) {
+		reply.skip = before;
+		reply.size = size - before;
+		reply.text = malloc(size + 1);
+		if (reply.text) {
+			memcpy(reply.text, line, size);
+			reply.text[size - 1] = '\n';
+		}
+		exchange_reply(x, &reply);
+	} else {
+		exchange_refuse(x, why, message, NULL,
+				api_rows[why].http_status == 503 ? RETRY_SOON_MS : 0);
+	}
+}
+
+/* --- the end ---------------------------------------------------------------- */
+
+/* The audit line of the start (NULL) or the end.  False: it is required and was not written. */
+static bool write_audit(struct run *run, const struct summary *end)
+{
+	const struct executions *c = run->all;
+	struct cj_error err = { 0 };
+
+	if (!audit_is_on(c->audit))
+		return !run->order.audit_required;
+	if (audit_run(c->audit, &run->order, run->tier, end, &err) == 0)
+		return true;
+	metrics_count_audit_failure(c->metrics);
+	slog_failure(SLOG_ERROR, run->order.job.trace.request_id, &err,
+		     end ? "write the audit line of a run's end"
+			 : "write the audit line of a run's start");
+	return !run->order.audit_required;
+}
+
+static void ignore_line(struct worker_conn *conn, const char *text, size_t size)
+{
+	(void)conn, (void)text, (void)size;
+}
+
+static void remove_exiting(struct worker_conn *conn, const char *why)
+{
+	struct executions *all = conn->owner;
+	(void)why; /* its run is complete */
+
+	TAILQ_REMOVE(&all->exiting, conn, link);
+	all->exiting_count--;
+	worker_conn_destroy(&conn);
+}
+
+/* The end of the run; its worker may still be cleaning up. */
+static void finish(struct run *run)
+{
+	struct executions *all = run->all;
+	struct worker_conn *conn = take_ptr(run->conn);
+
+	metrics_count_run(all->metrics, run->order.profile,
+			  run->ops.spawn ? METRICS_IN_SESSION : run->tier, &run->summary,
+			  clock_us() - run->begun_us);
+	if (run->is_lost) {
+		worker_conn_destroy(&conn);
+	} else if (conn) {
+		conn->owner = all;
+		conn->line = ignore_line;
+		conn->ended = remove_exiting;
+		conn->deadline_ms = clock_ms() + EXECUTION_EXIT_MS;
+		worker_conn_pause(conn, false);
+		TAILQ_INSERT_TAIL(&all->exiting, conn, link);
+		all->exiting_count++;
+	}
+	runs_finish(all->runs, run, clock_epoch_ms());
+}
+
+static void complete(struct run *run, const char *line, size_t size)
+{
+	const struct summary *s = &run->summary;
+	bool is_probe = run->ops.on_complete && !run->ops.spawn; /* health.c logs its failures */
+
+	/* errors about the host are for the log, not for the caller */
+	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
+		slog(SLOG_ERROR, run->order.job.trace.request_id, "run %s (%s): %s: %s",
+		     run->order.job.id, run->order.profile, s->error_stage, s->error_message);
+	if (write_audit(run, s))
+		answer(run, line, size, API_OK);
+	else
+		answer(run, NULL, 0, API_AUDIT_UNAVAILABLE);
+	finish(run);
+}
+
+/* The result of a run that was cancelled before a worker could write it. */
+static char *write_cancelled(const struct run *run, size_t *out_size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct result_about about = { .profile_name = run->order.profile,
+					    .profile_sha256 = run->order.job.profile_sha256,
+					    .session = run->ops.spawn ? run->order.session : NULL };
+	struct cj_error err = { 0 };
+	struct outcome o;
+	const char *text = NULL;
+
+	if (!w)
+		return NULL;
+	outcome_init(&o, run->order.job.id, 0);
+	outcome_decide(&o, STATUS_CANCELLED);
+	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", run->order.code_sha256);
+	json_open_object(w);
+	json_member_text(w, "type", "result");
+	json_put_key(w, "result");
+	int rc = result_write(w, &o, &about, &err);
+	json_close_object(w);
+	outcome_fini(&o);
+	if (rc < 0 || json_writer_take(w, &text, out_size, &err) < 0)
+		return NULL;
+	return strndup(text, *out_size);
+}
+
+/*
+ * The run ends without a result of its worker.  API_OK: it was cancelled, and has a result that
+ * says so.  API_INTERNAL: the service failed.  Else its session has ended or has no room for it, so
+ * nobody ran it.  `reason` is for the log, and for the audit of a failure; NULL: there is none.
+ */
+static void end_without_result(struct run *run, enum api_code why, const char *reason)
+{
+	bool is_failure = why == API_INTERNAL, is_exec = run->order.session[0] != '\0';
+	struct summary *s = &run->summary;
+	size_t size = 0;
+	auto_free char *line = why == API_OK ? write_cancelled(run, &size) : NULL;
+
+	*s = (struct summary){ .status = is_failure ? STATUS_SETUP_ERROR : STATUS_CANCELLED,
+			       .exit_code = -1 };
+	if (is_failure) {
+		(void)snprintf(s->error_stage, sizeof(s->error_stage), "service");
+		(void)snprintf(s->error_message, sizeof(s->error_message), "%s", reason);
+	}
+	if (reason)
+		slog(is_failure ? SLOG_ERROR : SLOG_WARNING, run->order.job.trace.request_id,
+		     "run %s (%s%s%s): %s", run->order.job.id, run->order.profile,
+		     is_exec ? ", session " : "", run->order.session, reason);
+	run->has_summary = true;
+	if (run->is_audited)
+		(void)write_audit(run, s); /* it logs and counts its failure itself */
+	answer(run, line, size, why == API_OK && !line ? API_INTERNAL : why);
+	finish(run);
+}
+
+/* No record of the run is kept. */
+static void refuse(struct run *run, enum api_code why)
+{
+	answer(run, NULL, 0, why);
+	worker_conn_destroy(&run->conn);
+	runs_drop(run->all->runs, run);
 }
 
 /* --- the worker's lines ----------------------------------------------------- */
 
-static void read_summary(struct execution *e, const char *text, size_t size)
+static void read_summary(struct run *run, const char *text, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 
 	if (json_parse("worker", text, size, &a, &root, &err) < 0 ||
-	    summary_read(root, &e->run->summary, &err) < 0) {
-		slog_failure(SLOG_ERROR, execution_request_id(e), &err, "read a worker's summary");
+	    summary_read(root, &run->summary, &err) < 0) {
+		slog_failure(SLOG_ERROR, run->order.job.trace.request_id, &err,
+			     "read a worker's summary");
 		return;
 	}
-	e->run->has_summary = true;
-}
-
-static bool is_result(const struct execution *e, const char *text, size_t size)
-{
-	return e->run->has_summary && size > sizeof(RESULT_BEFORE) + 2 &&
-	       strncmp(text, RESULT_BEFORE, sizeof(RESULT_BEFORE) - 1) == 0 &&
-	       strcmp(text + size - 2, "}}") == 0;
+	run->has_summary = true;
 }
 
 static void on_taken(void *holder)
 {
-	struct execution *e = holder;
-	worker_conn_pause(e->conn, false);
+	const struct run *run = holder;
+	worker_conn_pause(run->conn, false);
 }
 
-static void begin_stream(struct execution *e)
+static void begin_stream(struct run *run)
 {
-	if (!exchange_is_streaming(e->ops.exchange))
-		exchange_begin_stream(e->ops.exchange, on_taken);
+	if (run->ops.exchange && run->order.job.wants_events &&
+	    !exchange_is_streaming(run->ops.exchange))
+		exchange_begin_stream(run->ops.exchange, on_taken);
 }
 
 /* The worker waits for a slow caller, until the run's deadline or until it is cancelled. */
-static void forward_event(struct execution *e, const char *text, size_t size)
+static void forward_event(struct run *run, const char *text, size_t size)
 {
-	struct exchange *x = e->ops.exchange;
+	struct exchange *x = run->ops.exchange;
 
-	if (!x || !e->run->order.job.wants_events)
+	if (!x || !run->order.job.wants_events)
 		return;
-	begin_stream(e);
-	execution_report_dropped(e);
-	if (e->dropped == 0) {
+	begin_stream(run);
+	report_dropped(run, x);
+	if (run->dropped == 0) {
 		/* one buffer: a caller gets the whole line or nothing of it */
 		auto_free char *line = malloc(size + 1);
 		if (line) {
@@ -88,44 +279,41 @@ static void forward_event(struct execution *e, const char *text, size_t size)
 			line[size] = '\n';
 		}
 		if (line && exchange_put(x, line, size + 1, false)) {
-			worker_conn_pause(e->conn, exchange_is_behind(x) && !e->is_cancelled);
+			worker_conn_pause(run->conn, exchange_is_behind(x) && !run->is_cancelled);
 			return;
 		}
 	}
-	e->dropped++;
+	run->dropped++;
 }
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
-	struct execution *e = conn->owner;
+	struct run *run = conn->owner;
 	struct readiness_line said;
 
-	if (!e->run)
-		return; /* lines after the result are ignored */
 	switch (worker_conn_line(text)) {
 	case WORKER_READY:
-		if (!e->ops.spawn && e->run->tier == TIER_INTERPRETER)
-			pool_note_ready(e->all->context.pool, e->run->order.profile, text, size);
+		if (!run->ops.spawn && run->tier == TIER_INTERPRETER)
+			pool_note_ready(run->all->pool, run->order.profile, text, size);
 		return;
 	case WORKER_UNREADY:
 		ready_read(text, size, &said);
-		if (e->ops.spawn)
-			execution_fail_at_host(e, said.why);
-		else
-			execution_fail(e, said.why);
+		end_without_result(run, run->ops.spawn ? API_TOO_MANY_WAITING : API_INTERNAL,
+				   said.why);
 		return;
 	case WORKER_EVENT:
-		forward_event(e, text, size);
+		forward_event(run, text, size);
 		return;
 	case WORKER_SUMMARY:
-		read_summary(e, text, size);
+		read_summary(run, text, size);
 		return;
 	case WORKER_RESULT:
-		if (!is_result(e, text, size))
+		if (!run->has_summary || size <= sizeof(RESULT_BEFORE) + 2 ||
+		    strncmp(text, RESULT_BEFORE, sizeof(RESULT_BEFORE) - 1) != 0 ||
+		    strcmp(text + size - 2, "}}") != 0)
 			break;
-		if (e->run->order.job.wants_events && e->ops.exchange)
-			begin_stream(e);
-		execution_complete(e, text, size);
+		begin_stream(run);
+		complete(run, text, size);
 		return;
 	default:
 		break;
@@ -133,216 +321,159 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 	worker_conn_break(conn, "it sent a line that the protocol does not have");
 }
 
-static void remove_exiting(struct execution *e)
-{
-	TAILQ_REMOVE(&e->all->exiting, e, link);
-	e->all->exiting_count--;
-	execution_destroy(e);
-}
-
 static void on_ended(struct worker_conn *conn, const char *why)
 {
-	struct execution *e = conn->owner;
+	struct run *run = conn->owner;
 	char text[128];
 
-	/* The reason may be on its way: the end of the session. */
-	if (e->run && e->ops.spawn && !e->host_ended && !why[0]) {
-		e->is_lost = e->is_cancelled = true;
-		e->deadline_ms = clock_ms() + EXECUTION_LOST_MS;
-		return;
-	}
-	if (e->run && e->host_ended) {
-		execution_fail_with_host(e);
-	} else if (e->run) {
+	run->is_lost = true;
+	if (run->host_ended) {
+		end_without_result(run, API_SESSION_ENDED, NULL);
+	} else if (run->ops.spawn && !why[0]) {
+		/* the reason may be on its way: the end of the session */
+		run->is_cancelled = true;
+		run->deadline_ms = clock_ms() + EXECUTION_LOST_MS;
+	} else {
 		(void)snprintf(text, sizeof(text), "its worker ended without a result%s%s",
 			       why[0] ? ": " : "", why);
-		execution_fail(e, text);
+		end_without_result(run, API_INTERNAL, text);
 	}
-	remove_exiting(e);
 }
 
 /* Cancels the run, and no longer waits for a slow caller. */
-static void close_control(struct execution *e)
+static void close_control(struct run *run, uint64_t deadline_ms)
 {
-	worker_conn_close_control(e->conn);
-	e->is_cancelled = true;
-	worker_conn_pause(e->conn, false);
+	worker_conn_close_control(run->conn);
+	worker_conn_pause(run->conn, false);
+	run->is_cancelled = true;
+	run->deadline_ms = deadline_ms;
 }
 
 /* --- starting --------------------------------------------------------------- */
 
-/* The worker that is prepared furthest for this request, or a new one. */
-static int find_worker(struct execution *e, struct cj_error *err)
+static int find_worker(struct run *run, struct cj_error *err)
 {
-	struct pool *pool = e->all->context.pool;
-
-	e->run->tier = TIER_COLD;
-	if (e->ops.spawn)
-		return e->ops.spawn(e->ops.context, &e->conn, err);
-	e->run->has_tier = true;
-	e->conn = pool_take(pool, e->run->order.profile, e->run->order.fit, &e->run->tier);
-	if (e->conn)
-		return 0;
-	return pool_spawn_new(pool, e->run->order.profile, e->run->order.fit, &e->conn,
-			      &e->run->tier, err);
+	run->tier = TIER_COLD;
+	run->has_tier = !run->ops.spawn;
+	if (run->ops.spawn)
+		return run->ops.spawn(run->ops.context, &run->conn, err);
+	return pool_find(run->all->pool, run->order.profile, pool_best_tier(run->order.fit),
+			 &run->conn, &run->tier, err);
 }
 
-/* Which tier it got, and why. */
-static void count_tier(const struct execution *e)
+static void fail_start(struct run *run, const struct cj_error *err)
 {
-	const struct executions_context *c = &e->all->context;
+	char why[CJ_ERROR_MSG_MAX + 64];
 
-	metrics_count_pool(c->metrics, e->run->order.profile,
-			   pool_wanted_tier(c->pool, e->run->order.profile, e->run->order.fit),
-			   e->run->tier);
-	metrics_count_bypass(c->metrics, e->run->order.profile,
-			     pool_bypass_of(c->pool, e->run->order.profile, e->run->order.fit,
-					    e->run->order.why_cold, e->run->tier));
-}
-
-/*
- * If a prepared worker has died meanwhile, the next one takes the job, and at last a cold one.
- * When a cold worker has died, its last line says why.
- */
-static int hand_over(struct execution *e, struct cj_error *err)
-{
-	while (worker_send_job(&e->conn->worker, &e->run->order.job, err) < 0) {
-		bool was_cold = e->run->tier == TIER_COLD;
-		if (was_cold && err->code == EPIPE)
-			break;
-		worker_conn_destroy(&e->conn);
-		if (was_cold || find_worker(e, err) < 0)
-			return -err->code;
+	if (run->ops.spawn && err->code == EPIPE) {
+		run->host_ended = "the session has ended";
+		end_without_result(run, API_SESSION_ENDED, NULL);
+	} else {
+		(void)snprintf(why, sizeof(why), "no worker for it: %s", err->msg);
+		end_without_result(run, API_INTERNAL, why);
 	}
-	e->conn->owner = e;
-	e->conn->line = on_line;
-	e->conn->ended = on_ended;
-	e->conn->line_max = LINE_MAX_OF(e->run->order.output_bytes);
-	if (!e->ops.spawn)
-		count_tier(e);
-	return 0;
 }
 
 /* Nothing of a run happens before its audit line is written. */
-static int try_start(struct execution *e, bool *out_refused, struct cj_error *err)
+static void start(struct run *run, uint64_t now_ms)
 {
-	if (find_worker(e, err) < 0)
-		return -err->code;
-	*out_refused = !execution_audit(e, NULL);
-	if (*out_refused)
-		return 0;
-	e->is_audited = true;
-	return hand_over(e, err);
-}
-
-static void start(struct execution *e, uint64_t now_ms)
-{
+	const struct executions *c = run->all;
+	const struct run_order *o = &run->order;
 	struct cj_error err = { 0 };
-	bool is_refused = false;
 
-	int rc = try_start(e, &is_refused, &err);
-	if (is_refused) {
-		execution_refuse(e, API_AUDIT_UNAVAILABLE);
+	int rc = find_worker(run, &err);
+	if (rc == 0 && !write_audit(run, NULL)) {
+		refuse(run, API_AUDIT_UNAVAILABLE);
 		return;
 	}
-	runs_start(e->all->context.runs, e->run, clock_epoch_ms());
-	if (rc < 0 && e->ops.spawn && err.code == EPIPE) {
-		e->host_ended = "the session has ended";
-		execution_fail_with_host(e);
-		execution_destroy(e);
-		return;
-	}
+	run->is_audited = rc == 0;
+	if (rc == 0)
+		rc = pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
+				   &run->tier, &err);
+	runs_start(c->runs, run, clock_epoch_ms());
 	if (rc < 0) {
-		char why[CJ_ERROR_MSG_MAX + 64];
-		(void)snprintf(why, sizeof(why), "no worker for it: %s", err.msg);
-		execution_fail(e, why);
-		execution_destroy(e);
+		fail_start(run, &err);
 		return;
 	}
-	cj_free(&e->run->order.job.body);
-	if (e->ops.exchange)
-		exchange_drop_body(e->ops.exchange);
-	if (e->run->order.wall_ms > 0)
-		e->deadline_ms = now_ms + e->run->order.wall_ms + EXECUTION_GRACE_MS;
-	TAILQ_INSERT_TAIL(&e->all->running, e, link);
+	run->conn->owner = run;
+	run->conn->line = on_line;
+	run->conn->ended = on_ended;
+	run->conn->line_max = LINE_MAX_OF(o->output_bytes);
+	if (!run->ops.spawn) {
+		enum tier wanted = pool_wanted_tier(c->pool, o->profile, o->fit);
+		metrics_count_pool(c->metrics, o->profile, wanted, run->tier);
+		metrics_count_bypass(
+		    c->metrics, o->profile,
+		    pool_bypass_of(c->pool, o->profile, o->fit, o->why_cold, run->tier));
+	}
+	cj_free(&run->order.job.body);
+	if (run->ops.exchange)
+		exchange_drop_body(run->ops.exchange);
+	if (o->wall_ms > 0)
+		run->deadline_ms = now_ms + o->wall_ms + EXECUTION_GRACE_MS;
 }
 
 /* --- from outside ------------------------------------------------------------ */
 
 static void on_caller_gone(void *holder)
 {
-	struct execution *e = holder;
+	struct run *run = holder;
 
-	e->ops.exchange = NULL;
-	slog(SLOG_INFO, execution_request_id(e), "run %s: its caller disconnected or cancelled it",
-	     e->run->order.job.id);
-	execution_cancel(e->run);
+	run->ops.exchange = NULL;
+	slog(SLOG_INFO, run->order.job.trace.request_id,
+	     "run %s: its caller disconnected or cancelled it", run->order.job.id);
+	execution_cancel(run);
 }
 
 enum api_code executions_admit(const struct executions *e, const struct account *a)
 {
-	return runs_admit(e->context.runs, a, e->limits.queue);
+	return runs_admit(e->runs, a, e->limits.queue);
 }
 
-int execution_begin(struct executions *all, const struct run_order *order,
-		    const struct execution_ops *ops, struct run **out_run, struct cj_error *err)
+struct run *execution_begin(struct executions *all, const struct run_order *order,
+			    const struct run_ops *ops, struct cj_error *err)
 {
-	struct execution *e = calloc(1, sizeof(*e));
-	struct run *run = e ? runs_add(all->context.runs, order, clock_ms() + all->limits.queue_ms,
-				       clock_epoch_ms())
-			    : NULL;
+	struct run *run =
+	    runs_add(all->runs, order, clock_ms() + all->limits.queue_ms, clock_epoch_ms());
 
 	if (!run) {
-		free(e);
 		free(order->job.body);
-		return cj_fail(err, ENOMEM, "queue a run");
+		(void)!cj_fail(err, ENOMEM, "queue a run");
+		return NULL;
 	}
-	*e = (struct execution){ .all = all, .run = run, .ops = *ops };
-	e->begun_us = ops->exchange ? exchange_whole_us(ops->exchange) : clock_us();
-	if (audit_is_on(all->context.audit))
+	run->all = all;
+	run->ops = *ops;
+	run->begun_us = ops->exchange ? exchange_whole_us(ops->exchange) : clock_us();
+	if (audit_is_on(all->audit))
 		sha256_hex(order->job.body, order->job.body_size, run->order.request_sha256);
-	run->execution = e;
 	if (ops->exchange)
-		exchange_hold(ops->exchange, on_caller_gone, e);
-	if (out_run)
-		*out_run = run;
-	return 0;
+		exchange_hold(ops->exchange, on_caller_gone, run);
+	return run;
 }
 
 void execution_cancel(struct run *run)
 {
-	struct execution *e = run->execution;
-
-	if (run->state == RUN_QUEUED) {
-		execution_complete_cancelled(e);
-		execution_destroy(e);
-	} else if (run->state == RUN_RUNNING && !e->is_cancelled) {
-		close_control(e);
-		e->deadline_ms = clock_ms() + EXECUTION_GRACE_MS;
-	}
+	if (run->state == RUN_QUEUED)
+		end_without_result(run, API_OK, NULL);
+	else if (run->state == RUN_RUNNING && !run->is_cancelled)
+		close_control(run, clock_ms() + EXECUTION_GRACE_MS);
 }
 
 void execution_host_ended(struct run *run, const char *message)
 {
-	struct execution *e = run->execution;
-
-	e->host_ended = message;
-	if (run->state == RUN_QUEUED) {
-		execution_fail_with_host(e);
-		execution_destroy(e);
-	} else if (e->is_lost) {
-		execution_fail_with_host(e);
-		remove_exiting(e);
+	run->host_ended = message;
+	if (run->state == RUN_QUEUED || run->is_lost) {
+		end_without_result(run, API_SESSION_ENDED, NULL);
 	} else {
-		e->is_cancelled = true;
-		worker_conn_pause(e->conn, false);
-		e->deadline_ms = clock_ms() + EXECUTION_CANCEL_MS;
+		run->is_cancelled = true;
+		worker_conn_pause(run->conn, false);
+		run->deadline_ms = clock_ms() + EXECUTION_CANCEL_MS;
 	}
 }
 
 void executions_cancel_all(struct executions *e)
 {
-	struct runs *runs = e->context.runs;
+	struct runs *runs = e->runs;
 	struct run *run;
 
 	while ((run = TAILQ_FIRST(&runs->lists[RUN_QUEUED])) != NULL)
@@ -351,116 +482,94 @@ void executions_cancel_all(struct executions *e)
 		execution_cancel(run);
 }
 
-void executions_drain(struct executions *e)
-{
-	e->is_draining = true;
-}
-
-bool executions_is_draining(const struct executions *e)
-{
-	return e->is_draining;
-}
-
 /* --- time ------------------------------------------------------------------- */
 
 static void sooner(int *wait_ms, uint64_t ms)
 {
-	int capped = ms > 60000 ? 60000 : (int)ms;
-	if (*wait_ms < 0 || capped < *wait_ms)
-		*wait_ms = capped;
+	*wait_ms = loop_sooner(*wait_ms, ms > 60000 ? 60000 : (int)ms);
 }
 
 /* The deadline is over: first the control pipe is closed, later the run fails. */
-static void enforce_deadline(struct execution *e, uint64_t now_ms)
+static void enforce_deadline(struct run *run, uint64_t now_ms)
 {
-	if (!e->is_cancelled) {
-		slog(SLOG_WARNING, execution_request_id(e),
-		     "run %s: deadline exceeded (%s), cancelling", e->run->order.job.id,
-		     e->conn->is_paused ? "its caller reads too slowly"
-					: "its worker sent no result");
-		close_control(e);
-		e->deadline_ms = now_ms + EXECUTION_CANCEL_MS;
+	if (!run->is_cancelled) {
+		slog(SLOG_WARNING, run->order.job.trace.request_id,
+		     "run %s: deadline exceeded (%s), cancelling", run->order.job.id,
+		     run->conn->is_paused ? "its caller reads too slowly"
+					  : "its worker sent no result");
+		close_control(run, now_ms + EXECUTION_CANCEL_MS);
 		return;
 	}
-	if (e->host_ended)
-		execution_fail_with_host(e);
-	else
-		execution_fail(e, e->is_lost ? "its worker ended without a result"
-					     : "deadline exceeded, and its worker did not exit");
-	remove_exiting(e);
+	const char *reason = run->host_ended ? NULL
+			     : run->is_lost  ? "its worker ended without a result"
+					     : "deadline exceeded, and its worker did not exit";
+	run->is_lost = true;
+	end_without_result(run, reason ? API_INTERNAL : API_SESSION_ENDED, reason);
 }
 
 static void enforce_deadlines(struct executions *all, uint64_t now_ms, int *wait_ms)
 {
-	struct execution *e, *next;
+	struct run *run = TAILQ_FIRST(&all->runs->lists[RUN_RUNNING]), *next;
+	struct worker_conn *conn = TAILQ_FIRST(&all->exiting), *after;
 
-	for (e = TAILQ_FIRST(&all->running); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		if (e->deadline_ms > 0 && e->deadline_ms <= now_ms)
-			enforce_deadline(e, now_ms);
-		else if (e->deadline_ms > 0)
-			sooner(wait_ms, e->deadline_ms - now_ms);
+	for (; run; run = next) {
+		next = TAILQ_NEXT(run, link);
+		if (run->deadline_ms > 0 && run->deadline_ms <= now_ms)
+			enforce_deadline(run, now_ms);
+		else if (run->deadline_ms > 0)
+			sooner(wait_ms, run->deadline_ms - now_ms);
 	}
-	for (e = TAILQ_FIRST(&all->exiting); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		if (e->deadline_ms <= now_ms)
-			remove_exiting(e);
+	for (; conn; conn = after) {
+		after = TAILQ_NEXT(conn, link);
+		if (conn->deadline_ms <= now_ms)
+			remove_exiting(conn, "");
 		else
-			sooner(wait_ms, e->deadline_ms - now_ms);
+			sooner(wait_ms, conn->deadline_ms - now_ms);
 	}
-}
-
-void executions_hold(struct executions *e, bool holds)
-{
-	e->holds = holds;
 }
 
 /* Nothing starts while too many workers have not exited yet: they still use the machine. */
 int executions_tick(struct executions *e, uint64_t now_ms)
 {
-	struct runs *runs = e->context.runs;
+	struct runs *runs = e->runs;
 	struct run *run;
 	uint64_t until_ms = 0;
 	int wait_ms = -1;
 
 	while ((run = runs_overdue(runs, now_ms, &until_ms)) != NULL)
-		execution_refuse(run->execution, API_QUEUE_TIMEOUT);
+		refuse(run, API_QUEUE_TIMEOUT);
 	if (until_ms != UINT64_MAX)
 		sooner(&wait_ms, until_ms);
 	while (!e->holds && e->exiting_count < e->limits.concurrency &&
 	       (run = runs_next(runs, e->limits.concurrency)) != NULL)
-		start(run->execution, now_ms);
+		start(run, now_ms);
 	enforce_deadlines(e, now_ms, &wait_ms);
 	return wait_ms;
 }
 
 size_t executions_count(const struct executions *e)
 {
-	return runs_unfinished(e->context.runs) + e->exiting_count;
+	return runs_unfinished(e->runs) + e->exiting_count;
 }
 
 struct executions_load executions_load(const struct executions *e)
 {
-	return (struct executions_load){ .running = e->context.runs->counts[RUN_RUNNING],
+	return (struct executions_load){ .running = e->runs->counts[RUN_RUNNING],
 					 .running_max = e->limits.concurrency,
-					 .queued = e->context.runs->counts[RUN_QUEUED],
+					 .queued = e->runs->counts[RUN_QUEUED],
 					 .queued_max = e->limits.queue };
 }
 
-void executions_destroy(struct executions **all)
+void executions_fini(struct executions *e)
 {
-	struct execution *e;
+	struct run *run;
 
-	if (!*all)
-		return;
-	while ((e = TAILQ_FIRST(&(*all)->running)) != NULL) {
-		if ((*all)->is_draining) /* a second signal asked to end at once */
-			execution_complete_cancelled(e);
-		else
-			execution_fail(e, "the service ends");
-		remove_exiting(e);
+	executions_cancel_all(e);
+	while ((run = TAILQ_FIRST(&e->runs->lists[RUN_RUNNING])) != NULL) {
+		run->is_lost = true; /* while draining, a second signal asked to end at once */
+		end_without_result(run, e->is_draining ? API_OK : API_INTERNAL,
+				   e->is_draining ? NULL : "the service ends");
 	}
-	while ((e = TAILQ_FIRST(&(*all)->exiting)) != NULL)
-		remove_exiting(e);
-	cj_free(all);
+	while (!TAILQ_EMPTY(&e->exiting))
+		remove_exiting(TAILQ_FIRST(&e->exiting), "");
 }

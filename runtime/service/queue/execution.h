@@ -17,14 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/service/log/api_error.h"
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/session/session.h"
 
 struct audit;
-struct exchange;
-struct executions;
 struct metrics;
 
 #define EXECUTION_GRACE_MS 30000 /* for set-up and clean-up, in addition to the time limit */
@@ -33,41 +30,36 @@ struct metrics;
 #define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
 #define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
 
-/* Who waits for a run, and who has its worker. */
-struct execution_ops {
-	struct exchange *exchange; /* NULL: the run has no caller that waits; taken */
-	/* A worker that takes a JOB_EXEC, of a session.  NULL: one of the pool, or a new one. */
-	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
-	/* Beside or instead of an exchange: at last the result's JSON, or NULL and the reason why
-	 * there is none.  NULL: nobody wants to know. */
-	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
-	void *context;
-};
-
-/* What executions use; all of it is borrowed and outlives them. */
-struct executions_context {
-	struct runs *runs;
-	struct pool *pool; /* also spawns a worker when none is prepared */
-	struct metrics *metrics;
-	struct audit *audit;
-};
-
 struct executions_limits {
 	unsigned concurrency; /* runs at the same time */
 	unsigned queue;       /* runs that wait */
 	uint64_t queue_ms;    /* the longest time that a run waits */
 };
 
-struct executions *executions_create(const struct executions_context *c); /* NULL: no memory */
-/* Completes what is still running: as cancelled while draining, else as failed. */
-void executions_destroy(struct executions **all);
-void executions_set_limits(struct executions *e, struct executions_limits limits);
+struct executions {
+	/* Borrowed; all of it outlives them. */
+	struct runs *runs;
+	struct pool *pool; /* also spawns a worker when none is prepared */
+	struct metrics *metrics;
+	struct audit *audit;
+	/* Their owner sets these at any time. */
+	struct executions_limits limits;
+	bool is_draining; /* the service is shutting down: there are no new runs */
+	bool holds;       /* no run starts; they wait as for their turn */
+
+	struct worker_conn_list exiting; /* workers whose runs are complete */
+	size_t exiting_count;
+};
+
+void executions_init(struct executions *e, const struct executions *borrowed);
+/* Cancels what is queued, and completes what runs: as cancelled while draining, else as failed. */
+void executions_fini(struct executions *e);
 
 /* API_OK: this caller may queue one more run. */
 enum api_code executions_admit(const struct executions *e, const struct account *a);
-/* Takes the body of the order's job, which is malloc'ed.  out_run may be NULL. */
-int execution_begin(struct executions *all, const struct run_order *order,
-		    const struct execution_ops *ops, struct run **out_run, struct cj_error *err);
+/* Takes the body of the order's job, which is malloc'ed.  NULL: *err says why not. */
+struct run *execution_begin(struct executions *all, const struct run_order *order,
+			    const struct run_ops *ops, struct cj_error *err);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
 /*
@@ -78,13 +70,6 @@ void execution_cancel(struct run *run);
  */
 void execution_host_ended(struct run *run, const char *message);
 void executions_cancel_all(struct executions *e);
-
-/* From now on the service is shutting down: no new runs. */
-void executions_drain(struct executions *e);
-bool executions_is_draining(const struct executions *e);
-
-/* While it holds, no run starts; they wait as for their turn. */
-void executions_hold(struct executions *e, bool holds);
 
 /*
  * Starts the runs whose turn it is, refuses those that waited too long.  Returns the time in ms

@@ -181,55 +181,58 @@ static struct worker_conn *take_from(struct pool_bucket *bucket, uint64_t now_ms
 	return NULL;
 }
 
-/* The best tier for such a request; the tiers below it, down to TIER_JAIL, serve it as well. */
-static enum tier best_tier(enum request_fit fit)
+enum tier pool_best_tier(enum request_fit fit)
 {
-	switch (fit) {
-	case FIT_INTERPRETER:
-		return TIER_INTERPRETER;
-	case FIT_JAIL:
-		return TIER_JAIL;
-	default:
-		return TIER_COLD;
-	}
+	return fit == FIT_INTERPRETER ? TIER_INTERPRETER : fit == FIT_JAIL ? TIER_JAIL : TIER_COLD;
 }
 
-struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
+struct worker_conn *pool_take(struct pool *p, const char *profile, enum tier best,
 			      enum tier *out_tier)
 {
 	uint64_t now_ms = p->ops.now_ms(p->ops.context);
 
 	p->taken_ms = now_ms;
-	for (enum tier tier = best_tier(fit); tier > TIER_COLD; tier--) {
-		struct pool_bucket *bucket = find_bucket(p, profile, tier);
+	while (best > TIER_COLD) {
+		struct pool_bucket *bucket = find_bucket(p, profile, best);
 		struct worker_conn *conn = bucket ? take_from(bucket, now_ms) : NULL;
 		if (conn) {
-			*out_tier = tier;
+			*out_tier = best;
 			return conn;
 		}
+		/* the jail of a started interpreter is not divided, so it can't become a session */
+		best = best == TIER_REPL ? TIER_JAIL : best - 1;
 	}
 	return NULL;
 }
 
-struct worker_conn *pool_take_repl(struct pool *p, const char *profile)
-{
-	struct pool_bucket *bucket = find_bucket(p, profile, TIER_REPL);
-
-	p->taken_ms = p->ops.now_ms(p->ops.context);
-	return bucket ? take_from(bucket, p->taken_ms) : NULL;
-}
-
-int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
-		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err)
+int pool_find(struct pool *p, const char *profile, enum tier best, struct worker_conn **out,
+	      enum tier *out_tier, struct cj_error *err)
 {
 	struct cj_error none = { 0 };
 
+	*out = pool_take(p, profile, best, out_tier);
+	if (*out)
+		return 0;
 	*out_tier = TIER_INTERPRETER;
-	if (fit == FIT_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
+	if (best == TIER_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
 	    p->ops.spawn_for_job(p->ops.context, profile, out, &none) == 0)
 		return 0;
 	*out_tier = TIER_COLD;
 	return p->ops.spawn(p->ops.context, profile, TIER_COLD, out, err);
+}
+
+int pool_send_job(struct pool *p, const char *profile, enum tier best, const struct job *job,
+		  struct worker_conn **conn, enum tier *tier, struct cj_error *err)
+{
+	while (worker_send_job(&(*conn)->worker, job, err) < 0) {
+		bool was_cold = *tier == TIER_COLD;
+		if (was_cold && err->code == EPIPE)
+			break; /* its last line says why */
+		worker_conn_destroy(conn);
+		if (was_cold || pool_find(p, profile, best, conn, tier, err) < 0)
+			return -err->code;
+	}
+	return 0;
 }
 
 void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size)
@@ -242,7 +245,7 @@ void pool_note_ready(struct pool *p, const char *profile, const char *line, size
 
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit)
 {
-	enum tier tier = best_tier(fit);
+	enum tier tier = pool_best_tier(fit);
 
 	while (tier > TIER_COLD && !find_bucket(p, profile, tier))
 		tier--;

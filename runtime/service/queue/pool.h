@@ -103,17 +103,33 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 /* The kinds of workers in the row that its profile had none of; all that are prepared stay. */
 void pool_add(struct pool *p, const struct pool_config *row);
 
-/* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
-struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
-			      enum tier *out_tier);
-/* A ready worker with TIER_REPL for a session with that context, or NULL.  The caller owns it. */
-struct worker_conn *pool_take_repl(struct pool *p, const char *profile);
-/* A new worker that is not of the pool; the caller owns it.  TIER_COLD, but where a zygote makes
- * it faster.
+/* What serves such a request best; the tiers below it, down to TIER_JAIL, serve it as well. */
+enum tier pool_best_tier(enum request_fit fit);
+/*
+ * pool_take - the ready worker that is prepared furthest, up to `best`, or NULL.
+ *
+ * TIER_REPL, for a session with that context: one of that tier or of TIER_JAIL.  The caller owns
+ * the worker.
  */
-int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
-		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err);
-/* The "ready" line of a worker with TIER_INTERPRETER that pool_spawn_new() has given away. */
+struct worker_conn *pool_take(struct pool *p, const char *profile, enum tier best,
+			      enum tier *out_tier);
+/*
+ * pool_find - the same, or else a new worker that is not of the pool.
+ *
+ * The new one has TIER_COLD, but where a zygote makes it faster.
+ */
+int pool_find(struct pool *p, const char *profile, enum tier best, struct worker_conn **out,
+	      enum tier *out_tier, struct cj_error *err);
+/*
+ * pool_send_job - give the job to the worker, which was found with the same arguments.
+ *
+ * If a prepared worker has died meanwhile, the next one takes the job, and at last a cold one.
+ * When a cold one has died, its last line says why, so that is no failure.  Fails: *conn is NULL
+ * then.
+ */
+int pool_send_job(struct pool *p, const char *profile, enum tier best, const struct job *job,
+		  struct worker_conn **conn, enum tier *tier, struct cj_error *err);
+/* The "ready" line of a worker with TIER_INTERPRETER that pool_find() has spawned. */
 void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size);
 /* The best tier that the pool keeps for such requests. */
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit);

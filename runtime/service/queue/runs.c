@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three lists of runs. */
+/* The three lists of runs, and what sessions reserve. */
 #include "runtime/service/queue/runs.h"
 
 #include <assert.h>
@@ -17,6 +17,52 @@ const char *const run_state_names[] = {
 static_assert(sizeof(run_state_names) / sizeof(run_state_names[0]) == RUN_STATE_COUNT,
 	      "every state has a name");
 
+/* --- reservations -------------------------------------------------------------- */
+
+static uint64_t wanted(const struct reservation *r)
+{
+	uint64_t used_bytes = r->used_bytes > RESERVATION_MIN ? r->used_bytes : RESERVATION_MIN;
+
+	if (r->all->is_strict || r->runs > 0 || !r->is_measured || used_bytes > r->limit_bytes)
+		return r->limit_bytes;
+	return used_bytes;
+}
+
+void reservation_renew(struct reservation *r)
+{
+	r->all->bytes -= r->bytes;
+	r->bytes = wanted(r);
+	r->all->bytes += r->bytes;
+}
+
+void reservation_begin(struct reservation *r, struct reservations *all, uint64_t limit_bytes)
+{
+	*r = (struct reservation){ .all = all, .limit_bytes = limit_bytes };
+	all->limits_bytes += limit_bytes;
+	reservation_renew(r);
+}
+
+void reservation_end(struct reservation *r)
+{
+	r->all->bytes -= r->bytes;
+	r->all->limits_bytes -= r->limit_bytes;
+	*r = (struct reservation){ 0 };
+}
+
+bool reservations_have_room(const struct reservations *all, uint64_t bytes)
+{
+	return all->bytes <= all->most_bytes && bytes <= all->most_bytes - all->bytes;
+}
+
+void reservation_measure(struct reservation *r, uint64_t used_bytes)
+{
+	r->used_bytes = used_bytes;
+	r->is_measured = r->runs == 0;
+	reservation_renew(r);
+}
+
+/* --- lists ---------------------------------------------------------------------- */
+
 void runs_init(struct runs *r)
 {
 	*r = (struct runs){ 0 };
@@ -26,21 +72,28 @@ void runs_init(struct runs *r)
 
 static bool is_open(const struct run_gate *gate)
 {
-	return gate->running < gate->most && (!gate->memory || reservation_fits(gate->memory));
+	const struct reservation *r = gate->memory;
+
+	return gate->running < gate->most &&
+	       (!r || r->bytes == r->limit_bytes ||
+		reservations_have_room(r->all, r->limit_bytes - r->bytes));
 }
 
 static void enter_gate(struct run_gate *gate)
 {
 	gate->running++;
-	if (gate->memory)
-		reservation_enter(gate->memory);
+	if (!gate->memory)
+		return;
+	gate->memory->runs++;
+	gate->memory->is_measured = false;
+	reservation_renew(gate->memory);
 }
 
 static void leave_gate(struct run_gate *gate)
 {
 	gate->running--;
 	if (gate->memory)
-		reservation_leave(gate->memory);
+		gate->memory->runs--;
 }
 
 /* Removes the run from its list and from the counts of its caller. */
@@ -160,7 +213,6 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 	cj_free(&run->order.job.body);
 	run->order.account = NULL;
 	run->order.gate = NULL;
-	run->execution = NULL;
 	put_into(r, run, RUN_FINISHED);
 	forget_one(r, run->order.caller);
 }

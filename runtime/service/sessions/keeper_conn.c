@@ -228,40 +228,18 @@ static void on_ended(struct worker_conn *conn, const char *why)
 
 /* --- begin ------------------------------------------------------------------------ */
 
-static struct worker_conn *take_prepared(const struct keeper_conn *k, enum request_fit fit,
-					 enum tier *tier)
+/* A prepared session or jail, else a cold worker. */
+static int find_worker(struct keeper_conn *k, const struct run_order *o, struct cj_error *err)
 {
 	struct pool *pool = k->all->context.pool;
-	struct worker_conn *repl = NULL;
+	enum tier best = o->fit == FIT_COLD                               ? TIER_COLD
+			 : k->entry->is_repl && o->fit == FIT_INTERPRETER ? TIER_REPL
+									  : TIER_JAIL;
+	enum tier tier = TIER_COLD;
 
-	if (k->entry->is_repl && fit == FIT_INTERPRETER)
-		repl = pool_take_repl(pool, k->entry->profile);
-	if (!repl)
-		return pool_take(pool, k->entry->profile, fit == FIT_COLD ? fit : FIT_JAIL, tier);
-	*tier = TIER_REPL;
-	return repl;
-}
-
-/* A prepared session or jail, else a cold worker; one that has died meanwhile is replaced. */
-static int find_worker(struct keeper_conn *k, const struct sessions_order *o, struct cj_error *err)
-{
-	struct pool *pool = k->all->context.pool;
-	enum request_fit fit = o->run.fit == FIT_COLD ? FIT_COLD : FIT_JAIL;
-
-	for (;;) {
-		enum tier tier = TIER_COLD;
-		k->conn = take_prepared(k, o->run.fit, &tier);
-		if (!k->conn &&
-		    pool_spawn_new(pool, k->entry->profile, fit, &k->conn, &tier, err) < 0)
-			return -err->code;
-		/* the last line of a cold worker that has died says why */
-		if (worker_send_job(&k->conn->worker, &o->run.job, err) == 0 ||
-		    (tier == TIER_COLD && err->code == EPIPE))
-			break;
-		worker_conn_destroy(&k->conn);
-		if (tier == TIER_COLD)
-			return -err->code;
-	}
+	if (pool_find(pool, o->profile, best, &k->conn, &tier, err) < 0 ||
+	    pool_send_job(pool, o->profile, best, &o->job, &k->conn, &tier, err) < 0)
+		return -err->code;
 	k->conn->owner = k;
 	k->conn->line = on_line;
 	k->conn->ended = on_ended;
@@ -326,7 +304,7 @@ int sessions_begin(struct keeper_conns *all, const struct sessions_order *order,
 		exchange_refuse(order->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL, RETRY_SOON_MS);
 		return 0;
 	}
-	if (find_worker(k, order, err) < 0) {
+	if (find_worker(k, &order->run, err) < 0) {
 		(void)write_audit(k, session_ends[SESSION_FAILED].name);
 		sessions_drop(sessions, k->entry);
 		destroy(k);

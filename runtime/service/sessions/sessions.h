@@ -4,7 +4,7 @@
  * No system calls: time is an argument.  keeper_conn.h acts on it.
  *
  * A session only moves forward through its states.  It counts for its caller, and reserves memory
- * (reservation.h), until it has ended: then nothing of its jail is left.  The last ended sessions
+ * (runs.h), until it has ended: then nothing of its jail is left.  The last ended sessions
  * of a caller are remembered, with the reason, and so are the last execs of a session.
  */
 #pragma once

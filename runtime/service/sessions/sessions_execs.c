@@ -81,7 +81,7 @@ static void flush_input(struct exec_acts *acts)
 	else if (is_empty && in->source)
 		exchange_resume_body(in->source);
 	if (state == SESSIONS_PIPE_LOST)
-		execution_cancel((struct run *)acts->exec->run);
+		execution_cancel(acts->exec->run);
 }
 
 static void on_input_ready(struct watch *w, uint32_t events)
@@ -158,7 +158,7 @@ static bool on_source_bytes(void *holder, const char *bytes, size_t size)
 	enum api_code why = take_input(acts, &(struct exec_input){ bytes, size, false });
 	if (why != API_OK) {
 		refuse_source(acts, why);
-		execution_cancel((struct run *)acts->exec->run);
+		execution_cancel(acts->exec->run);
 		return true;
 	}
 	in->accepted += size;
@@ -171,7 +171,7 @@ static void on_source_gone(void *holder)
 	struct exec_acts *acts = holder;
 
 	acts->input.source = NULL;
-	execution_cancel((struct run *)acts->exec->run);
+	execution_cancel(acts->exec->run);
 }
 
 enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange, size_t max)
@@ -387,11 +387,12 @@ enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
 	x->is_cell = order->is_cell;
 	(void)snprintf(run.session, sizeof(run.session), "%s", e->id);
 	run.gate = x->is_cell ? &e->cell_gate : &e->exec_gate;
-	const struct execution_ops ops = { .exchange = order->exchange,
-					   .spawn = spawn,
-					   .on_complete = on_complete,
-					   .context = acts };
-	if (execution_begin(all->context.executions, &run, &ops, &x->run, err) < 0)
+	const struct run_ops ops = { .exchange = order->exchange,
+				     .spawn = spawn,
+				     .on_complete = on_complete,
+				     .context = acts };
+	x->run = execution_begin(all->context.executions, &run, &ops, err);
+	if (!x->run)
 		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
 	sessions_touch(e, clock_ms());
 	*out = x;

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/loop.h"
@@ -22,12 +24,17 @@ struct worker_conn {
 	bool is_paused;
 	const char *broken; /* why it ends, by its owner; NULL: it does not */
 
+	TAILQ_ENTRY(worker_conn) link; /* both for its owner */
+	uint64_t deadline_ms;
+
 	void *owner;
 	/* A line without its newline, with a NUL.  Must not destroy the connection. */
 	void (*line)(struct worker_conn *w, const char *text, size_t size);
 	/* No more lines will come; `why`: the error, or "".  May destroy the connection. */
 	void (*ended)(struct worker_conn *w, const char *why);
 };
+
+TAILQ_HEAD(worker_conn_list, worker_conn);
 
 /* Takes the worker, also when it fails. */
 struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,

@@ -140,7 +140,7 @@ static struct worker_conn *take(struct world *w, const char *profile, enum reque
 				enum tier *out_tier)
 {
 	*out_tier = TIER_COLD;
-	return pool_take(&w->pool, profile, fit, out_tier);
+	return pool_take(&w->pool, profile, pool_best_tier(fit), out_tier);
 }
 
 /* --- filling -------------------------------------------------------------------- */
@@ -266,13 +266,13 @@ static void a_session_with_an_interpreter_is_taken_by_its_own_kind_only(void **s
 	assert_int_equal(pool_ready(&w->pool, TIER_REPL), 1);
 	assert_null(take(w, "python", FIT_INTERPRETER, &tier));
 	assert_int_equal(pool_wanted_tier(&w->pool, "python", FIT_INTERPRETER), TIER_COLD);
-	assert_null(pool_take_repl(&w->pool, "node"));
-	struct worker_conn *conn = pool_take_repl(&w->pool, "python");
+	assert_null(pool_take(&w->pool, "node", TIER_REPL, &tier));
+	struct worker_conn *conn = pool_take(&w->pool, "python", TIER_REPL, &tier);
 	assert_non_null(conn);
-	assert_null(pool_take_repl(&w->pool, "python"));
+	assert_null(pool_take(&w->pool, "python", TIER_REPL, &tier));
 	fill(w);
 	w->stamp++; /* its profile changes */
-	assert_null(pool_take_repl(&w->pool, "python"));
+	assert_null(pool_take(&w->pool, "python", TIER_REPL, &tier));
 	worker_conn_destroy(&conn);
 }
 
@@ -481,9 +481,9 @@ static void a_zygote_serves_a_request_that_finds_the_pool_empty(void **state)
 		struct cj_error err = { 0 };
 		enum tier tier;
 		w->has_zygote = cases[i].has_zygote;
-		assert_int_equal(
-		    pool_spawn_new(&w->pool, cases[i].profile, cases[i].fit, &conn, &tier, &err),
-		    0);
+		assert_int_equal(pool_find(&w->pool, cases[i].profile, pool_best_tier(cases[i].fit),
+					   &conn, &tier, &err),
+				 0);
 		assert_int_equal(tier, cases[i].tier);
 		assert_int_equal(w->tiers[i], cases[i].tier);
 		worker_conn_destroy(&conn);

@@ -123,11 +123,17 @@ int json_key_read(const struct json_reader *in, const struct json_key *k,
 
 /* --- the whole object -------------------------------------------------------------- */
 
+static const struct json_key *key_at(const struct json_record *table, size_t i)
+{
+	size_t stride = table->stride ? table->stride : sizeof(struct json_key);
+	return (const void *)((const char *)table->keys + i * stride);
+}
+
 static const struct json_key *find_key(const struct json_record *table, const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)
-		if (strcmp(table->keys[i].name, name) == 0)
-			return &table->keys[i];
+		if (strcmp(key_at(table, i)->name, name) == 0)
+			return key_at(table, i);
 	return NULL;
 }
 
@@ -138,7 +144,7 @@ static int reject_key(const struct json_reader *in, const struct json_record *ta
 
 	assert(table->count <= JSON_KEYS_MAX);
 	for (size_t i = 0; i < table->count; i++)
-		names[i] = table->keys[i].name;
+		names[i] = key_at(table, i)->name;
 	return json_reject_unknown(in->file, member, path_of(in, member->key).text,
 				   text_nearest(member->key, names), err);
 }
@@ -147,7 +153,7 @@ static int check_required(const struct json_reader *in, const struct json_node *
 			  const struct json_record *table, struct cj_error *err)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		const struct json_key *k = &table->keys[i];
+		const struct json_key *k = key_at(table, i);
 		if (k->is_required && !json_get(node, k->name))
 			return json_reject(in->file, node, err, "%s is missing",
 					   path_of(in, k->name).text);
@@ -184,10 +190,11 @@ int json_read_record(const struct json_reader *in, const struct json_key *k,
 void json_record_write(struct json_writer *w, const struct json_record *table, const void *record)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		if (!table->keys[i].write)
+		const struct json_key *k = key_at(table, i);
+		if (!k->write)
 			continue;
-		json_put_key(w, table->keys[i].name);
-		table->keys[i].write(w, &table->keys[i], record);
+		json_put_key(w, k->name);
+		k->write(w, k, record);
 	}
 }
 
@@ -234,8 +241,21 @@ JSON_SETTER(bool)
 
 JSON_SETTER(duration)
 {
+	uint64_t ms;
+	int rc = parse_duration(text, &ms, err);
+
 	(void)in;
-	return parse_duration(text, json_field(k, record), err);
+	if (rc < 0)
+		return rc;
+	bool is_short = ms<k->min, is_long = k->max> 0 && ms > k->max;
+	if (is_short || is_long) {
+		char bound[32];
+		text_format_duration(is_short ? k->min : k->max, bound, sizeof(bound));
+		return cj_reject(err, "'%s' is too %s, %s is the %s", text,
+				 is_short ? "short" : "long", bound, is_short ? "least" : "most");
+	}
+	*(uint64_t *)json_field(k, record) = ms;
+	return 0;
 }
 
 static int check_length(const struct json_key *k, const char *text, struct cj_error *err)

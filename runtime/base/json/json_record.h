@@ -64,6 +64,7 @@ struct json_record {
 	size_t count;         /* at most JSON_KEYS_MAX */
 	const char *name;     /* of the outermost object, in messages: "the configuration" */
 	bool ignores_unknown; /* another version may have written it */
+	size_t stride;        /* of a table whose rows only begin with a key; 0: they are keys */
 };
 #define JSON_KEYS_MAX 64
 #define JSON_RECORD(table, called)                                                                 \
@@ -113,13 +114,13 @@ static inline void *json_field(const struct json_key *k, void *record)
 
 JSON_SETTER(u64);
 JSON_SETTER(known_u64); /* NULL is no value */
-JSON_SETTER(int);       /* NULL is -1 */
+JSON_SETTER(int);       /* or unsigned; NULL is -1 */
 JSON_SETTER(bool);
 JSON_SETTER(string);    /* const char *, as it stands in the tree */
 JSON_SETTER(strings);   /* struct strings: one more */
 JSON_SETTER(chars);     /* char[max + 1] */
 JSON_SETTER(chars_cut); /* likewise, without what does not fit */
-JSON_SETTER(duration);  /* uint64_t, in ms */
+JSON_SETTER(duration);  /* uint64_t, in ms; `min` and `max` are, too */
 JSON_SETTER(name);      /* an enum; `detail` has its `max` names */
 JSON_WRITER(u64);
 JSON_WRITER(known_u64);

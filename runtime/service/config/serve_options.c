@@ -30,7 +30,7 @@ static const struct own_option own_rows[] = {
 
 /* --- finding a row ------------------------------------------------------------ */
 
-/* Only the file's own keys have options: service_config_set() writes to no other place. */
+/* Only the file's own keys have options: serve_options_apply() writes to no other place. */
 static const struct service_key *find_key(const struct long_option *o)
 {
 	const struct service_table *t = &service_tables[0];
@@ -118,13 +118,14 @@ int serve_options_parse(const char *const *args, struct serve_options *out, stru
 int serve_options_apply(const struct serve_options *o, struct service_config *c,
 			struct cj_error *err)
 {
-	int rc = 0;
-	for (size_t i = 0; i < o->count && rc == 0; i++) {
-		char named[64];
-		(void)snprintf(named, sizeof(named), "--%s", o->given[i].key->option);
-		rc = service_config_set(c, o->given[i].key, named, o->given[i].value, err);
+	const struct json_reader in = { .arena = &c->arena };
+
+	for (size_t i = 0; i < o->count; i++) {
+		const struct service_key *k = o->given[i].key;
+		if (k->json.set(&in, &k->json, o->given[i].value, c, err) < 0)
+			return cj_wrap(err, "--%s", k->option);
 	}
-	return rc;
+	return 0;
 }
 
 /* --- the configuration in force -------------------------------------------------------------- */
@@ -227,7 +228,7 @@ static void print_keys(const struct service_table *t)
 		const struct service_key *k = &t->keys[i];
 		char help[256];
 		(void)snprintf(help, sizeof(help), "%s [%s]", k->help, k->standard);
-		print_entry("", k->key, k->value, help);
+		print_entry("", k->json.name, k->value, help);
 	}
 }
 

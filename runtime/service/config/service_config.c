@@ -2,14 +2,15 @@
 /* The tables of the service's configuration and the reader of its file. */
 #include "runtime/service/config/service_config.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_tool.h"
-#include "runtime/service/config/service_values.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -22,92 +23,301 @@
 #define BODY_MIN        1024
 #define BODY_MAX        (256u << 20)
 #define DAY_MS          (24ull * 3600 * 1000)
+#define YEAR_MS         (365 * DAY_MS)
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 #define FILE_PATH_MAX   255
 #define GROUP_NAME_MAX  31
+#define LIST_MAX        256
+#define UNLIMITED       "unlimited"
+#define NOT_A_PROFILE   "'%s' is not a profile's name (a-z 0-9 _ -)"
 
-static int read_pool(const struct json_reader *in, const struct json_node *node,
-		     struct cj_error *err);
-static int read_callers(const struct json_reader *in, const struct json_node *node,
-			struct cj_error *err);
-static int read_audit(const struct json_reader *in, const struct json_node *node,
-		      struct cj_error *err);
-static int read_mcp(const struct json_reader *in, const struct json_node *node,
-		    struct cj_error *err);
+/* --- values: each reader takes one whole text, and writes the field only on success --------- */
+
+static JSON_SETTER(bytes) /* size_t */
+{
+	uint64_t bytes;
+	int rc = parse_size_within(text, k->min, k->max, &bytes, err);
+
+	(void)in;
+	if (rc == 0)
+		*(size_t *)json_field(k, record) = (size_t)bytes;
+	return rc;
+}
+
+/* Absolute.  The name of a socket fits its address, that of a file nearly everywhere. */
+static JSON_SETTER(path)
+{
+	size_t size = strlen(text);
+
+	(void)in;
+	if (text[0] != '/')
+		return cj_reject(err, "'%s' is not an absolute path", text);
+	if (size > k->max)
+		return cj_reject(err, "the path has %zu characters, %u are the most", size,
+				 (unsigned)k->max);
+	*(const char **)json_field(k, record) = text;
+	return 0;
+}
+
+static JSON_SETTER(group)
+{
+	size_t size = strcspn(text, ":/, \t\n");
+
+	(void)in;
+	if (size == 0 || text[size] != '\0' || size > k->max)
+		return cj_reject(err, "'%s' is not a group's name", text);
+	*(const char **)json_field(k, record) = text;
+	return 0;
+}
+
+/* One of a few words, into an unsigned. */
+struct words {
+	const char *refusal;
+	struct {
+		const char *text;
+		unsigned value;
+	} rows[4];
+};
+
+static JSON_SETTER(word)
+{
+	const struct words *words = k->detail;
+
+	(void)in;
+	for (size_t i = 0; words->rows[i].text; i++) {
+		if (strcmp(words->rows[i].text, text) != 0)
+			continue;
+		*(unsigned *)json_field(k, record) = words->rows[i].value;
+		return 0;
+	}
+	return cj_reject(err, "'%s' is %s", text, words->refusal);
+}
+
+static const struct words socket_modes = {
+	"no mode of a socket: 0600, 0660 or 0666",
+	{ { "0600", 0600 }, { "0660", 0660 }, { "0666", 0666 } },
+};
+static const struct words session_reserves = {
+	"neither 'used' nor 'limit'",
+	{ { "used", false }, { "limit", true } },
+};
+static const struct words network_rights = {
+	"neither 'none' nor 'profile' nor 'public'",
+	{ { "profile", NETWORK_AS_PROFILE }, { "none", NETWORK_NEVER }, { "public", NETWORK_ANY } },
+};
+
+int tcp_address_parse(const char *text, union tcp_address *out, socklen_t *out_size,
+		      struct cj_error *err)
+{
+	const char *colon = strrchr(text, ':');
+	size_t size = colon ? (size_t)(colon - text) : 0;
+	char host[INET6_ADDRSTRLEN + 2];
+	union tcp_address a = { 0 };
+	uint64_t port;
+	int rc = 0;
+
+	if (!colon || size >= sizeof(host)) {
+		rc = cj_reject(err, "'%s' is not ADDRESS:PORT", text);
+		cj_hint(err, "\"127.0.0.1:8090\" or \"[::1]:8090\"");
+		return rc;
+	}
+	(void)snprintf(host, sizeof(host), "%.*s", (int)size, text);
+	rc = parse_u64(colon + 1, 1, 65535, &port, err);
+	if (rc < 0)
+		return cj_wrap(err, "the port");
+	if (strcmp(host, "[::1]") == 0) {
+		a.v6.sin6_family = AF_INET6;
+		a.v6.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
+		a.v6.sin6_port = htons((uint16_t)port);
+		*out_size = sizeof(a.v6);
+	} else if (inet_pton(AF_INET, host, &a.v4.sin_addr) == 1 &&
+		   ntohl(a.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET) {
+		a.v4.sin_family = AF_INET;
+		a.v4.sin_port = htons((uint16_t)port);
+		*out_size = sizeof(a.v4);
+	} else {
+		rc = cj_reject(err, "'%s' is not an address of the loopback", host);
+		cj_hint(err, "write 127.0.0.1 or [::1]; for other hosts, put a proxy with TLS "
+			     "before it");
+		return rc;
+	}
+	*out = a;
+	return 0;
+}
+
+static JSON_SETTER(tcp)
+{
+	union tcp_address address;
+	socklen_t size;
+	int rc = tcp_address_parse(text, &address, &size, err);
+
+	(void)in;
+	if (rc == 0)
+		*(const char **)json_field(k, record) = text;
+	return rc;
+}
+
+static JSON_SETTER(profile)
+{
+	(void)in;
+	if (!is_name(text))
+		return cj_reject(err, NOT_A_PROFILE, text);
+	*(const char **)json_field(k, record) = text;
+	return 0;
+}
+
+/* One more of a list. */
+static JSON_SETTER(profiles)
+{
+	struct strings *list = json_field(k, record);
+
+	if (!is_name(text))
+		return cj_reject(err, NOT_A_PROFILE, text);
+	if (list->count >= LIST_MAX)
+		return cj_reject(err, "more than %d of them", LIST_MAX);
+	if (strings_add(list, in->arena, text) < 0)
+		return cj_fail(err, ENOMEM, "keep a setting");
+	return 0;
+}
+
+/* A PiB, as in profiles: more is a slip of the pen. */
+static int parse_bytes(const char *text, uint64_t *out, struct cj_error *err)
+{
+	uint64_t bytes;
+	int rc = parse_size(text, &bytes, err);
+
+	if (rc < 0)
+		return rc;
+	if (bytes > 1ull << 50)
+		return cj_reject(err, "'%s' is too much, write \"" UNLIMITED "\"", text);
+	*out = bytes;
+	return 0;
+}
+
+static int parse_number(const char *text, uint64_t *out, struct cj_error *err)
+{
+	return parse_u64(text, 1, INT_MAX, out, err);
+}
+
+struct ceiling {
+	int (*parse)(const char *text, uint64_t *out, struct cj_error *err);
+};
+
+/* Nobody writes 0, which is the profile's own value. */
+static JSON_SETTER(ceiling)
+{
+	const struct ceiling *ceiling = k->detail;
+	uint64_t value = CEILING_NONE;
+	int rc = strcmp(text, UNLIMITED) == 0 ? 0 : ceiling->parse(text, &value, err);
+
+	(void)in;
+	if (rc == 0)
+		*(uint64_t *)json_field(k, record) = value;
+	return rc;
+}
+
+static int read_table(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err);
+static int read_pools(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err);
+static int read_callers(const struct json_reader *in, const struct json_key *k,
+			const struct json_node *node, void *record, struct cj_error *err);
 
 /* --- the tables ------------------------------------------------------------- */
 
-#define VALUE(called, how) .kind = SERVICE_VALUE, .value = (called), .set = service_set_##how
-#define NUMBER(called, how, least, most)                                                           \
-	VALUE(called, how), .is_number = true, .min = (least), .max = (most)
-#define AT(field) .offset = offsetof(struct service_config, field)
+/* So clang-format fills the lines of a row. */
+#define KEY(...)                                                                                   \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define NUMBER                (JSON_TAKES_STRING | JSON_TAKES_NUMBER)
+#define TEXT(how)             JSON_TAKES_STRING, .set = json_set_##how
+#define FLAG                  JSON_TAKES_BOOL, .set = json_set_bool
+#define WORD(words)           TEXT(word), .detail = &(words)
+#define COUNT(least, most)    NUMBER, .set = json_set_int, .min = (least), .max = (most)
+#define DURATION(least, most) NUMBER, .set = json_set_duration, .min = (least), .max = (most)
+#define BYTES(least, most)    NUMBER, .set = json_set_bytes, .min = (least), .max = (most)
+#define CEILING(how)                                                                               \
+	NUMBER, .set = json_set_ceiling, .detail = &(const struct ceiling)                         \
+	{                                                                                          \
+		how                                                                                \
+	}
+#define PROFILES                                                                                   \
+	TEXT(profiles), .is_list = true, .replaces = true, .if_empty = "leave it out to allow all"
+#define OBJECT(how) JSON_TAKES_OBJECT, .read = (how)
+#define TABLE(name) OBJECT(read_table), .detail = &service_tables[name]
 
+enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT, TABLE_MCP };
+
+#define AT(field) .offset = offsetof(struct service_config, field)
 static const struct service_key file_keys[] = {
-	{ "socket", "socket", VALUE("PATH", path), AT(socket), .max = SOCKET_PATH_MAX,
-	  .standard = "(the runtime directory)/cejail/api.sock",
+	{ KEY("socket", TEXT(path), AT(socket), .max = SOCKET_PATH_MAX), .option = "socket",
+	  .value = "PATH", .standard = "(the runtime directory)/cejail/api.sock",
 	  .help = "the Unix socket, unless systemd passes one" },
-	{ "socket_mode", NULL, VALUE("MODE", mode), AT(socket_mode), .standard = "0600",
-	  .help = "mode of the socket: 0600, 0660 or 0666" },
-	{ "socket_group", NULL, VALUE("GROUP", group), AT(socket_group), .max = GROUP_NAME_MAX,
-	  .standard = "(the service's)", .help = "group of the socket, for mode 0660" },
-	{ "tcp", "tcp", VALUE("ADDRESS:PORT", tcp), AT(tcp), .standard = "(none)",
+	{ KEY("socket_mode", WORD(socket_modes), AT(socket_mode)), .value = "MODE",
+	  .standard = "0600", .help = "mode of the socket: 0600, 0660 or 0666" },
+	{ KEY("socket_group", TEXT(group), AT(socket_group), .max = GROUP_NAME_MAX),
+	  .value = "GROUP", .standard = "(the service's)",
+	  .help = "group of the socket, for mode 0660" },
+	{ KEY("tcp", TEXT(tcp), AT(tcp)), .option = "tcp", .value = "ADDRESS:PORT",
+	  .standard = "(none)",
 	  .help = "also listen on this loopback address; callers need a token" },
-	{ "token_file", "token-file", VALUE("FILE", path), AT(token_file), .max = FILE_PATH_MAX,
-	  .standard = "(the systemd credential \"token\")",
+	{ KEY("token_file", TEXT(path), AT(token_file), .max = FILE_PATH_MAX),
+	  .option = "token-file", .value = "FILE", .standard = "(the systemd credential \"token\")",
 	  .help = "file with the token of the caller \"token:default\"" },
 
-	{ "concurrency", NULL, NUMBER("N", count, 1, CONCURRENCY_MAX), AT(concurrency),
+	{ KEY("concurrency", COUNT(1, CONCURRENCY_MAX), AT(concurrency)), .value = "N",
 	  .standard = "(four for each CPU)", .help = "maximum concurrent runs" },
-	{ "queue", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(queue), .standard = "256",
+	{ KEY("queue", COUNT(1, QUEUE_MAX), AT(queue)), .value = "N", .standard = "256",
 	  .help = "maximum queued runs; more are refused" },
-	{ "queue_wait", NULL, NUMBER("DUR", duration, 1, DAY_MS), AT(queue_ms), .standard = "30s",
+	{ KEY("queue_wait", DURATION(1, DAY_MS), AT(queue_ms)), .value = "DUR", .standard = "30s",
 	  .help = "maximum time in the queue; then a run is refused" },
-	{ "receive_timeout", NULL, NUMBER("DUR", duration, 100, DAY_MS), AT(receive_ms),
+	{ KEY("receive_timeout", DURATION(100, DAY_MS), AT(receive_ms)), .value = "DUR",
 	  .standard = "30s", .help = "maximum time for a whole request to arrive" },
-	{ "body_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.body_bytes),
+	{ KEY("body_max", BYTES(BODY_MIN, BODY_MAX), AT(caps.body_bytes)), .value = "SIZE",
 	  .standard = "16M", .help = "maximum size of a whole request" },
-	{ "code_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.code_bytes),
+	{ KEY("code_max", BYTES(BODY_MIN, BODY_MAX), AT(caps.code_bytes)), .value = "SIZE",
 	  .standard = "1M", .help = "maximum size of its code" },
-	{ "file_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.file_bytes),
+	{ KEY("file_max", BYTES(BODY_MIN, BODY_MAX), AT(caps.file_bytes)), .value = "SIZE",
 	  .standard = "64M", .help = "maximum size of each of its files, and of a session's" },
-	{ "stdin_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.stdin_bytes),
+	{ KEY("stdin_max", BYTES(BODY_MIN, BODY_MAX), AT(caps.stdin_bytes)), .value = "SIZE",
 	  .standard = "64M",
 	  .help = "maximum size of its standard input, and of that streamed to an exec" },
 
-	{ "pool", NULL, SERVICE_OBJECT, "PROFILE: {...}", .read = read_pool,
+	{ KEY("pool", OBJECT(read_pools)), .value = "PROFILE: {...}",
 	  .standard = "python: 1 jail, 2 interpreters",
 	  .help = "workers prepared ahead, by profile; replaces the whole default" },
-	{ "sessions", NULL, NUMBER("N", count, 0, SESSIONS_MAX), AT(sessions), .standard = "64",
+	{ KEY("sessions", COUNT(0, SESSIONS_MAX), AT(sessions)), .value = "N", .standard = "64",
 	  .help = "maximum sessions at once; 0: none" },
-	{ "session_lease", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(session_lease_ms),
+	{ KEY("session_lease", DURATION(1000, YEAR_MS), AT(session_lease_ms)), .value = "DUR",
 	  .standard = "1h", .help = "maximum lease of a session" },
-	{ "session_idle", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(session_idle_ms),
+	{ KEY("session_idle", DURATION(1000, YEAR_MS), AT(session_idle_ms)), .value = "DUR",
 	  .standard = "10m", .help = "maximum time of a session without an exec, and the default" },
-	{ "session_memory", NULL, NUMBER("SIZE", bytes, 1u << 20, 1ull << 50), AT(session_memory),
+	{ KEY("session_memory", BYTES(1u << 20, 1ull << 50), AT(session_memory)), .value = "SIZE",
 	  .standard = "(half of the host's)",
 	  .help = "maximum memory that all sessions reserve together" },
-	{ "session_reserve", NULL, VALUE("used|limit", session_reserve),
-	  AT(session_reserves_limits), .standard = "used",
+	{ KEY("session_reserve", WORD(session_reserves), AT(session_reserves_limits)),
+	  .value = "used|limit", .standard = "used",
 	  .help = "what a session reserves between two execs: what it uses, or its limit" },
-	{ "pool_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(pool_age_ms),
+	{ KEY("pool_age", DURATION(1000, YEAR_MS), AT(pool_age_ms)), .value = "DUR",
 	  .standard = "10m", .help = "maximum age of a prepared jail" },
-	{ "zygote_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(zygote_age_ms),
+	{ KEY("zygote_age", DURATION(1000, YEAR_MS), AT(zygote_age_ms)), .value = "DUR",
 	  .standard = "10m", .help = "age at which a zygote is replaced" },
-	{ "zygote_children", NULL, NUMBER("N", count, 1, CHILDREN_MAX), AT(zygote_children),
+	{ KEY("zygote_children", COUNT(1, CHILDREN_MAX), AT(zygote_children)), .value = "N",
 	  .standard = "1000", .help = "number of jails after which a zygote is replaced" },
-	{ "callers", NULL, SERVICE_OBJECT, "NAME: {...}", .read = read_callers,
+	{ KEY("callers", OBJECT(read_callers)), .value = "NAME: {...}",
 	  .standard = "(the built-in rights)",
 	  .help = "per-caller permissions: \"default\", \"uid:N\", \"token:NAME\"" },
-	{ "audit", NULL, SERVICE_OBJECT, "{...}", .read = read_audit, .standard = "(none)",
+	{ KEY("audit", TABLE(TABLE_AUDIT), AT(audit)), .value = "{...}", .standard = "(none)",
 	  .help = "where to write a line before and after each run" },
-	{ "mcp", NULL, SERVICE_OBJECT, "{...}", .read = read_mcp, .standard = "(standard tools)",
+	{ KEY("mcp", TABLE(TABLE_MCP), AT(mcp)), .value = "{...}", .standard = "(standard tools)",
 	  .help = "tools of the Model Context Protocol at POST /mcp" },
 
-	{ "drain", NULL, NUMBER("DUR", duration, 1, DAY_MS), AT(drain_ms), .standard = "30s",
+	{ KEY("drain", DURATION(1, DAY_MS), AT(drain_ms)), .value = "DUR", .standard = "30s",
 	  .help = "after SIGTERM, the time for running programs to end" },
-	{ "probe_interval", NULL, NUMBER("DUR", duration, 1000, DAY_MS), AT(probe_ms),
+	{ KEY("probe_interval", DURATION(1000, DAY_MS), AT(probe_ms)), .value = "DUR",
 	  .standard = "1m", .help = "time between two probes, which are real runs" },
-	{ "probe_profile", NULL, VALUE("PROFILE", profile), AT(probe_profile),
+	{ KEY("probe_profile", TEXT(profile), AT(probe_profile)), .value = "PROFILE",
 	  .standard = "(the strictest)",
 	  .help = "profile of the probe; default: the first strict one, else base" },
 };
@@ -115,77 +325,72 @@ static const struct service_key file_keys[] = {
 #undef AT
 #define AT(field) .offset = offsetof(struct pool_config, field)
 static const struct service_key pool_keys[] = {
-	{ "jails", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(jails), .standard = "0",
+	{ KEY("jails", COUNT(0, PREPARED_MAX), AT(jails)), .value = "N", .standard = "0",
 	  .help = "number of prepared jails" },
-	{ "interpreters", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(interpreters),
+	{ KEY("interpreters", COUNT(0, PREPARED_MAX), AT(interpreters)), .value = "N",
 	  .standard = "0", .help = "number of prepared jails with the interpreter started" },
-	{ "repls", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(repls), .standard = "0",
+	{ KEY("repls", COUNT(0, PREPARED_MAX), AT(repls)), .value = "N", .standard = "0",
 	  .help = "number of prepared sessions with the context \"repl\"" },
 };
 
 #undef AT
 #define AT(field) .offset = offsetof(struct audit_config, field)
 static const struct service_key audit_keys[] = {
-	{ "file", NULL, VALUE("FILE", path), AT(file), .max = FILE_PATH_MAX, .standard = "(none)",
-	  .help = "append JSON lines to this file" },
-	{ "journal", NULL, SERVICE_FLAG, .set = service_set_flag, AT(journal), .standard = "false",
+	{ KEY("file", TEXT(path), AT(file), .max = FILE_PATH_MAX), .value = "FILE",
+	  .standard = "(none)", .help = "append JSON lines to this file" },
+	{ KEY("journal", FLAG, AT(journal)), .standard = "false",
 	  .help = "write structured entries to systemd's journal" },
-	{ "sync", NULL, SERVICE_FLAG, .set = service_set_flag, AT(sync), .standard = "false",
+	{ KEY("sync", FLAG, AT(sync)), .standard = "false",
 	  .help = "write each line to the disk before its run goes on" },
 };
 
 #undef AT
 #define AT(field) .offset = offsetof(struct mcp_config, field)
 static const struct service_key mcp_keys[] = {
-	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile, AT(profiles),
+	{ KEY("profiles", PROFILES, AT(profiles)), .value = "PROFILE",
 	  .standard = "(python, node, shell, where installed)",
 	  .help = "profiles that get a tool, for callers that may use them" },
-	{ "text_max", NULL, NUMBER("SIZE", bytes, MCP_TEXT_LEAST, MCP_TEXT_MOST), AT(text_max),
+	{ KEY("text_max", BYTES(MCP_TEXT_LEAST, MCP_TEXT_MOST), AT(text_max)), .value = "SIZE",
 	  .standard = "64K", .help = "maximum of stdout and of stderr in an answer" },
 };
 
 #undef AT
 #define AT(field) .offset = offsetof(struct caller_row, field)
-#define CEILING(how)                                                                               \
-	.is_number = true, .standard = "(the profile's value)", VALUE("MOST", ceiling),            \
-	.parse = (how)
 static const struct service_key caller_keys[] = {
-	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile,
-	  AT(rights.profiles), .standard = "(all)", .help = "profiles that the caller may use" },
-	{ "memory", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.memory_bytes),
+	{ KEY("profiles", PROFILES, AT(rights.profiles)), .value = "PROFILE", .standard = "(all)",
+	  .help = "profiles that the caller may use" },
+	{ KEY("memory", CEILING(parse_bytes), AT(rights.ceilings.memory_bytes)), .value = "MOST",
+	  .standard = "(the profile's value)",
 	  .help = "ceiling, or \"unlimited\"; it also clamps the profile's value" },
-	{ "cpus", NULL, CEILING(parse_cpus), AT(rights.ceilings.millicpus),
-	  .help = "ceiling, as for memory" },
-	{ "pids", NULL, CEILING(service_parse_number), AT(rights.ceilings.pids),
-	  .help = "ceiling, as for memory" },
-	{ "timeout", NULL, CEILING(parse_duration), AT(rights.ceilings.wall_ms),
-	  .help = "ceiling, as for memory" },
-	{ "disk", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.disk_bytes),
-	  .help = "ceiling, as for memory" },
-	{ "max_output", NULL, CEILING(service_parse_bytes), AT(rights.ceilings.output_bytes),
-	  .help = "ceiling, as for memory" },
-	{ "network", NULL, VALUE("none|profile|public", network_right), AT(rights.network),
+	{ KEY("cpus", CEILING(parse_cpus), AT(rights.ceilings.millicpus)), .value = "MOST",
+	  .standard = "(the profile's value)", .help = "ceiling, as for memory" },
+	{ KEY("pids", CEILING(parse_number), AT(rights.ceilings.pids)), .value = "MOST",
+	  .standard = "(the profile's value)", .help = "ceiling, as for memory" },
+	{ KEY("timeout", CEILING(parse_duration), AT(rights.ceilings.wall_ms)), .value = "MOST",
+	  .standard = "(the profile's value)", .help = "ceiling, as for memory" },
+	{ KEY("disk", CEILING(parse_bytes), AT(rights.ceilings.disk_bytes)), .value = "MOST",
+	  .standard = "(the profile's value)", .help = "ceiling, as for memory" },
+	{ KEY("max_output", CEILING(parse_bytes), AT(rights.ceilings.output_bytes)),
+	  .value = "MOST", .standard = "(the profile's value)", .help = "ceiling, as for memory" },
+	{ KEY("network", WORD(network_rights), AT(rights.network)), .value = "none|profile|public",
 	  .standard = "profile",
 	  .help = "no network, what the profile gives, or what the caller asks" },
-	{ "host_paths", NULL, SERVICE_FLAG, .set = service_set_flag, AT(rights.host_paths),
-	  .standard = "false",
+	{ KEY("host_paths", FLAG, AT(rights.host_paths)), .standard = "false",
 	  .help = "may name files and end points of this host; like an account here" },
-	{ "concurrent", NULL, NUMBER("N", count, 1, CONCURRENCY_MAX), AT(rights.concurrent),
+	{ KEY("concurrent", COUNT(1, CONCURRENCY_MAX), AT(rights.concurrent)), .value = "N",
 	  .standard = "(half of concurrency)", .help = "maximum concurrent runs of the caller" },
-	{ "queued", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(rights.queued), .standard = "64",
+	{ KEY("queued", COUNT(1, QUEUE_MAX), AT(rights.queued)), .value = "N", .standard = "64",
 	  .help = "maximum queued runs of the caller" },
-	{ "sessions", NULL, NUMBER("N", count, 0, SESSIONS_MAX), AT(rights.sessions),
+	{ KEY("sessions", COUNT(0, SESSIONS_MAX), AT(rights.sessions)), .value = "N",
 	  .standard = "8", .help = "maximum sessions of the caller at once; 0: none" },
-	{ "rate_per_minute", NULL, NUMBER("N", count, 0, RATE_MAX), AT(rights.rate_per_minute),
+	{ KEY("rate_per_minute", COUNT(0, RATE_MAX), AT(rights.rate_per_minute)), .value = "N",
 	  .standard = "600",
 	  .help = "requests a minute; each MiB sent counts as one; 0: no limit" },
-	{ "burst", NULL, NUMBER("N", count, 1, RATE_MAX), AT(rights.burst), .standard = "100",
+	{ KEY("burst", COUNT(1, RATE_MAX), AT(rights.burst)), .value = "N", .standard = "100",
 	  .help = "requests that may come at once" },
-	{ "token_file", NULL, VALUE("FILE", path), AT(token_file), .max = FILE_PATH_MAX,
+	{ KEY("token_file", TEXT(path), AT(token_file), .max = FILE_PATH_MAX), .value = "FILE",
 	  .standard = "(none)", .help = "file with the token of a caller \"token:NAME\"" },
 };
-
-enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT, TABLE_MCP };
 
 const struct service_table service_tables[] = {
 	[TABLE_FILE] = { "", file_keys, LENGTH(file_keys) },
@@ -196,30 +401,29 @@ const struct service_table service_tables[] = {
 };
 const size_t service_tables_count = LENGTH(service_tables);
 
+/* The texts of a table's defaults, read; those in parentheses are no values. */
+static void set_defaults(const struct service_table *table, void *record)
+{
+	const struct json_reader in = { .arena = NULL }; /* no default needs memory */
+	struct cj_error err = { 0 };
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct service_key *k = &table->keys[i];
+		bool is_good = k->standard[0] == '(' || !k->json.set ||
+			       k->json.set(&in, &k->json, k->standard, record, &err) == 0;
+		assert(is_good);
+	}
+}
+
 void service_config_init(struct service_config *c)
 {
 	*c = (struct service_config){
-		.socket_mode = 0600,
-		.queue = 256,
-		.queue_ms = 30 * 1000,
-		.receive_ms = 30 * 1000,
-		.mcp.text_max = MCP_TEXT_DEFAULT,
-		.caps = { .body_bytes = 16u << 20,
-			  .code_bytes = 1u << 20,
-			  .file_bytes = 64u << 20,
-			  .stdin_bytes = 64u << 20 },
 		.pools = { { "python", .jails = 1, .interpreters = 2 } },
 		.npools = 1,
-		.sessions = 64,
-		.session_lease_ms = 60 * 60 * 1000,
-		.session_idle_ms = 10 * 60 * 1000,
-		.pool_age_ms = 10 * 60 * 1000,
-		.zygote_age_ms = 10 * 60 * 1000,
-		.zygote_children = 1000,
-		.drain_ms = 30 * 1000,
-		.probe_ms = 60 * 1000,
 	};
 	callers_init(&c->callers);
+	set_defaults(&service_tables[TABLE_FILE], c);
+	set_defaults(&service_tables[TABLE_MCP], &c->mcp);
 }
 
 void service_config_fini(struct service_config *c)
@@ -228,116 +432,45 @@ void service_config_fini(struct service_config *c)
 	service_config_init(c); /* nothing points into freed memory afterwards */
 }
 
-int service_config_set(struct service_config *c, const struct service_key *k, const char *named,
-		       const char *text, struct cj_error *err)
-{
-	int rc = k->set(c, k, c, text, err);
-	return rc < 0 ? cj_wrap(err, "%s", named) : 0;
-}
-
-/* --- one object of the file --------------------------------------------------- */
-
-static int set_key(const struct json_reader *in, const struct json_key *k, const char *text,
-		   void *record, struct cj_error *err)
-{
-	const struct service_key *key = k->detail;
-	return key->set(in->context, key, record, text, err);
-}
-
-static int read_inner(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct service_key *key = k->detail;
-	(void)record;
-	return key->read(in, node, err);
-}
-
-static unsigned types_of(const struct service_key *k)
-{
-	if (k->kind == SERVICE_FLAG)
-		return JSON_TAKES_BOOL;
-	if (k->kind == SERVICE_OBJECT)
-		return JSON_TAKES_OBJECT;
-	return JSON_TAKES_STRING | (k->is_number ? JSON_TAKES_NUMBER : 0);
-}
-
-static struct json_key json_key_of(const struct service_key *k)
-{
-	const bool is_list = k->kind == SERVICE_LIST;
-	return (struct json_key){
-		.name = k->key,
-		.types = types_of(k),
-		.is_list = is_list,
-		.replaces = is_list,
-		.if_empty = is_list ? "leave it out to allow all" : NULL,
-		.offset = k->offset,
-		.detail = k,
-		.set = set_key,
-		.read = k->kind == SERVICE_OBJECT ? read_inner : NULL,
-	};
-}
+/* --- the objects ------------------------------------------------------------- */
 
 /* The members of `node` are keys of one table, into the record at `base`. */
 static int read_object(const struct json_reader *in, const struct json_node *node,
 		       const struct service_table *table, void *base, struct cj_error *err)
 {
-	struct json_key keys[JSON_KEYS_MAX];
-
-	assert(table->count <= JSON_KEYS_MAX);
-	for (size_t i = 0; i < table->count; i++)
-		keys[i] = json_key_of(&table->keys[i]);
-	const struct json_record record = { keys, table->count, "the configuration" };
+	const struct json_record record = { &table->keys->json, table->count, "the configuration",
+					    .stride = sizeof(struct service_key) };
 	return json_record_read(in, node, &record, base, err);
 }
 
-/* --- the objects ------------------------------------------------------------- */
-
-static int read_audit(const struct json_reader *in, const struct json_node *node,
-		      struct cj_error *err)
+static int read_table(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
 {
-	struct service_config *c = in->context;
-	const struct json_reader below = json_below(in, node->key);
-	return read_object(&below, node, &service_tables[TABLE_AUDIT], &c->audit, err);
+	const struct json_reader below = json_below(in, k->name);
+	return read_object(&below, node, k->detail, json_field(k, record), err);
 }
 
-static int read_mcp(const struct json_reader *in, const struct json_node *node,
-		    struct cj_error *err)
+static int read_pools(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
 {
-	struct service_config *c = in->context;
-	const struct json_reader below = json_below(in, node->key);
-	return read_object(&below, node, &service_tables[TABLE_MCP], &c->mcp, err);
-}
-
-static int read_one_pool(const struct json_reader *in, const struct json_node *node,
-			 struct cj_error *err)
-{
-	struct service_config *c = in->context;
-	struct pool_config pool = { .profile = node->key };
-
-	if (!is_name(node->key))
-		return json_reject_key(in->file, node, err, "pool: '%s' is not a profile's name",
-				       node->key);
-	if (c->npools == POOLS_MAX)
-		return json_reject_key(in->file, node, err, "pool: more than %d profiles",
-				       POOLS_MAX);
-	const struct json_reader below = json_below(in, node->key);
-	int rc = read_object(&below, node, &service_tables[TABLE_POOL], &pool, err);
-	if (rc == 0)
-		c->pools[c->npools++] = pool;
-	return rc;
-}
-
-static int read_pool(const struct json_reader *in, const struct json_node *node,
-		     struct cj_error *err)
-{
-	struct service_config *c = in->context;
-	const struct json_reader below = json_below(in, node->key);
-	int rc = 0;
+	struct service_config *c = record;
+	const struct json_reader pools = json_below(in, k->name);
 
 	c->npools = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		rc = read_one_pool(&below, n, err);
-	return rc;
+	for (const struct json_node *n = node->child; n; n = n->next) {
+		struct pool_config pool = { .profile = n->key };
+		const struct json_reader below = json_below(&pools, n->key);
+		if (!is_name(n->key))
+			return json_reject_key(in->file, n, err,
+					       "pool: '%s' is not a profile's name", n->key);
+		if (c->npools == POOLS_MAX)
+			return json_reject_key(in->file, n, err, "pool: more than %d profiles",
+					       POOLS_MAX);
+		if (read_object(&below, n, &service_tables[TABLE_POOL], &pool, err) < 0)
+			return -err->code;
+		c->pools[c->npools++] = pool;
+	}
+	return 0;
 }
 
 static bool is_uid_name(const char *name)
@@ -356,10 +489,9 @@ static bool is_token_name(const char *name)
 
 /* What a row leaves out is as in "default". */
 static int read_caller(const struct json_reader *in, const struct json_node *node,
-		       struct caller_row *out, struct cj_error *err)
+		       const struct rights *standard, struct caller_row *out, struct cj_error *err)
 {
-	const struct service_config *c = in->context;
-	struct caller_row row = { .name = node->key, .rights = c->callers.standard };
+	struct caller_row row = { .name = node->key, .rights = *standard };
 	const struct json_reader below = json_below(in, node->key);
 	int rc = read_object(&below, node, &service_tables[TABLE_CALLER], &row, err);
 	if (rc == 0 && row.token_file && !is_token_name(node->key))
@@ -371,46 +503,35 @@ static int read_caller(const struct json_reader *in, const struct json_node *nod
 	return rc;
 }
 
-static int read_default(const struct json_reader *in, const struct json_node *node,
-			struct cj_error *err)
+static int read_callers(const struct json_reader *in, const struct json_key *k,
+			const struct json_node *node, void *record, struct cj_error *err)
 {
-	struct service_config *c = in->context;
-	struct caller_row row;
+	struct callers *c = &((struct service_config *)record)->callers;
+	const struct json_reader below = json_below(in, k->name);
 	const struct json_node *standard = json_get(node, "default");
-	int rc = standard ? read_caller(in, standard, &row, err) : 0;
-	if (rc == 0 && standard)
-		c->callers.standard = row.rights;
-	return rc;
-}
+	struct caller_row row;
 
-static int read_row(const struct json_reader *in, const struct json_node *node,
-		    struct cj_error *err)
-{
-	struct service_config *c = in->context;
-
-	if (!is_uid_name(node->key) && !is_token_name(node->key)) {
-		int rc = json_reject_key(in->file, node, err, "callers: '%s' is not a caller",
-					 node->key);
-		cj_hint(err, "write \"default\", \"uid:1000\" or \"token:NAME\"");
-		return rc;
+	/* first, wherever it stands: the others begin with it */
+	if (standard && read_caller(&below, standard, &c->standard, &row, err) < 0)
+		return -err->code;
+	if (standard)
+		c->standard = row.rights;
+	for (const struct json_node *n = node->child; n; n = n->next) {
+		if (n == standard)
+			continue;
+		if (!is_uid_name(n->key) && !is_token_name(n->key)) {
+			(void)!json_reject_key(in->file, n, err, "callers: '%s' is not a caller",
+					       n->key);
+			return cj_hint(err, "write \"default\", \"uid:1000\" or \"token:NAME\"");
+		}
+		if (c->count == CALLERS_MAX)
+			return json_reject_key(in->file, n, err, "callers: more than %d",
+					       CALLERS_MAX);
+		if (read_caller(&below, n, &c->standard, &c->rows[c->count], err) < 0)
+			return -err->code;
+		c->count++;
 	}
-	if (c->callers.count == CALLERS_MAX)
-		return json_reject_key(in->file, node, err, "callers: more than %d", CALLERS_MAX);
-	int rc = read_caller(in, node, &c->callers.rows[c->callers.count], err);
-	if (rc == 0)
-		c->callers.count++;
-	return rc;
-}
-
-static int read_callers(const struct json_reader *in, const struct json_node *node,
-			struct cj_error *err)
-{
-	const struct json_reader below = json_below(in, node->key);
-	int rc = read_default(&below, node, err); /* first, wherever it stands */
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		if (strcmp(n->key, "default") != 0)
-			rc = read_row(&below, n, err);
-	return rc;
+	return 0;
 }
 
 /* --- the whole ---------------------------------------------------------------- */
@@ -419,7 +540,7 @@ int service_config_read(struct service_config *c, const char *path, const char *
 			struct cj_error *err)
 {
 	const struct json_node *root;
-	const struct json_reader in = { .file = path, .arena = &c->arena, .context = c };
+	const struct json_reader in = { .file = path, .arena = &c->arena };
 	int rc = json_parse(path, text, size, &c->arena, &root, err);
 	return rc < 0 ? rc : read_object(&in, root, &service_tables[TABLE_FILE], c, err);
 }

@@ -16,6 +16,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/service/access/account.h"
 #include "runtime/run/request/request.h"
 
@@ -53,13 +54,13 @@ struct service_config {
 	struct request_caps caps;
 	struct pool_config pools[POOLS_MAX];
 	size_t npools;
-	unsigned sessions;         /* at once; 0: none may be created */
-	uint64_t session_lease_ms; /* the longest */
-	uint64_t session_idle_ms;  /* the longest, and what a session has that names none */
-	size_t session_memory;     /* that all may reserve; 0: half of the host's */
-	bool session_reserves_limits;
-	uint64_t pool_age_ms;   /* no prepared jail is used after that */
-	uint64_t zygote_age_ms; /* then the next one starts, or after so many children */
+	unsigned sessions;                /* at once; 0: none may be created */
+	uint64_t session_lease_ms;        /* the longest */
+	uint64_t session_idle_ms;         /* the longest, and what a session has that names none */
+	size_t session_memory;            /* that all may reserve; 0: half of the host's */
+	unsigned session_reserves_limits; /* 1, or 0: what they use */
+	uint64_t pool_age_ms;             /* no prepared jail is used after that */
+	uint64_t zygote_age_ms;           /* then the next one starts, or after so many children */
 	unsigned zygote_children;
 	struct callers callers;
 	struct audit_config audit;
@@ -71,7 +72,7 @@ struct service_config {
 
 void service_config_init(struct service_config *c); /* the defaults */
 void service_config_fini(struct service_config *c);
-/* Onto the defaults; call it once.  `path` is for messages. */
+/* Onto the defaults; call it once.  `path` is for messages.  The text is no longer needed. */
 int service_config_read(struct service_config *c, const char *path, const char *text, size_t size,
 			struct cj_error *err);
 /* What a setting alone can't know: which ones exclude or need each other.  After the options. */
@@ -79,27 +80,12 @@ int service_config_check(const struct service_config *c, struct cj_error *err);
 
 /* --- the tables ------------------------------------------------------------- */
 
-enum service_kind { SERVICE_VALUE, SERVICE_FLAG, SERVICE_LIST, SERVICE_OBJECT, SERVICE_KIND_COUNT };
-
-struct json_reader;
-
 struct service_key {
-	const char *key;
-	const char *option; /* without "--"; NULL: none */
-	enum service_kind kind;
-	const char *value;    /* how the value is called: "PATH" */
+	struct json_key json; /* it must be the first member: json_record.stride */
+	const char *option;   /* without "--"; NULL: none */
+	const char *value;    /* how the value is called: "PATH"; NULL: it is true or false */
 	const char *standard; /* the default: a value, or a description in parentheses */
 	const char *help;     /* one line */
-	/* One value onto the field at `offset` of `base`; a list is called once an item. */
-	int (*set)(struct service_config *c, const struct service_key *k, void *base,
-		   const char *text, struct cj_error *err);
-	int (*parse)(const char *text, uint64_t *out, struct cj_error *err); /* of a ceiling */
-	size_t offset;
-	uint64_t min, max;
-	bool is_number; /* may be a JSON number, too */
-	/* SERVICE_OBJECT; the reader's context is the config */
-	int (*read)(const struct json_reader *in, const struct json_node *node,
-		    struct cj_error *err);
 };
 
 /* The file's own keys, then those of its objects: "audit", "pool.PROFILE", "callers.NAME". */
@@ -110,10 +96,6 @@ struct service_table {
 };
 extern const struct service_table service_tables[];
 extern const size_t service_tables_count;
-
-/* service_key.set with how the user named it in front of a message. */
-int service_config_set(struct service_config *c, const struct service_key *k, const char *named,
-		       const char *text, struct cj_error *err);
 
 /* "127.0.0.1:PORT", "[::1]:PORT", any 127.x.y.z; nothing else, and no name. */
 union tcp_address {

@@ -29,9 +29,9 @@ static void check_bound(const char *table, const char *key, uint64_t value)
 {
 	const struct service_table *t = table_of(table);
 	for (size_t i = 0; i < t->count; i++) {
-		if (strcmp(t->keys[i].key, key) != 0)
+		if (strcmp(t->keys[i].json.name, key) != 0)
 			continue;
-		assert(value >= t->keys[i].min && value <= t->keys[i].max);
+		assert(value >= t->keys[i].json.min && value <= t->keys[i].json.max);
 		return;
 	}
 	assert(!"such a key");

@@ -149,7 +149,7 @@ static void help_names_every_row_in_eighty_columns(void **state)
 		for (size_t i = 0; i < service_tables[t].count; i++) {
 			const struct service_key *k = &service_tables[t].keys[i];
 			char entry[64];
-			(void)snprintf(entry, sizeof(entry), "\n  %s ", k->key);
+			(void)snprintf(entry, sizeof(entry), "\n  %s ", k->json.name);
 			assert_non_null(strstr(help, entry));
 			(void)snprintf(entry, sizeof(entry), "--%s ",
 				       k->option ? k->option : "help");

@@ -53,17 +53,18 @@ static void every_row_can_be_read_and_explained(void **state)
 		const struct service_table *table = &service_tables[t];
 		for (size_t i = 0; i < table->count; i++) {
 			const struct service_key *k = &table->keys[i];
-			assert_null(strchr(k->key, '-'));
+			assert_null(strchr(k->json.name, '-'));
 			assert_in_range(strlen(k->help), 1, 78);
 			assert_in_range(strlen(k->standard), 1, 60);
-			assert_true(k->max >= k->min);
-			assert_true((k->kind == SERVICE_FLAG) == (k->value == NULL));
-			assert_true((k->kind == SERVICE_OBJECT) == (k->read != NULL));
-			assert_true((k->kind == SERVICE_OBJECT) == (k->set == NULL));
+			assert_true(k->json.max >= k->json.min || k->json.max == 0);
+			const bool is_object = k->json.types == JSON_TAKES_OBJECT;
+			assert_true((k->json.types == JSON_TAKES_BOOL) == (k->value == NULL));
+			assert_true(is_object == (k->json.read != NULL));
+			assert_true(is_object == (k->json.set == NULL));
 			if (k->option)
-				assert_true(t == 0 && k->kind == SERVICE_VALUE);
+				assert_true(t == 0 && k->value && !is_object && !k->json.is_list);
 			for (size_t j = 0; j < i; j++)
-				assert_string_not_equal(k->key, table->keys[j].key);
+				assert_string_not_equal(k->json.name, table->keys[j].json.name);
 		}
 	}
 }
@@ -96,18 +97,19 @@ static void what_the_tables_say_is_the_default_is_it(void **state)
 	for (size_t t = 0; t < service_tables_count; t++) {
 		for (size_t i = 0; i < service_tables[t].count; i++) {
 			const struct service_key *k = &service_tables[t].keys[i];
-			if (k->standard[0] == '(' || k->kind == SERVICE_OBJECT)
+			if (k->standard[0] == '(' || !k->json.set)
 				continue;
 			memcpy(&before, &c, sizeof(c));
 			void *base = base_of(&c, service_tables[t].name, &row, &pool);
-			if (k->set(&c, k, base, k->standard, &err) < 0)
-				fail_msg("%s: %s", k->key, err.msg);
+			const struct json_reader in = { .arena = &c.arena };
+			if (k->json.set(&in, &k->json, k->standard, base, &err) < 0)
+				fail_msg("%s: %s", k->json.name, err.msg);
 			tried++;
 			before.arena = c.arena;
 			if (memcmp(&before, &c, sizeof(c)) != 0 ||
 			    memcmp(&row, &row_before, sizeof(row)) != 0 ||
 			    memcmp(&pool, &pool_before, sizeof(pool)) != 0)
-				fail_msg("%s is not %s", k->key, k->standard);
+				fail_msg("%s is not %s", k->json.name, k->standard);
 		}
 	}
 	assert_in_range(tried, 18, 60);
@@ -143,7 +145,7 @@ static void the_schema_has_the_tables_keys_in_order(void **state)
 		const struct json_node *key = objects[t]->child;
 		for (size_t i = 0; i < service_tables[t].count; i++, key = key->next) {
 			assert_non_null(key);
-			assert_string_equal(key->key, service_tables[t].keys[i].key);
+			assert_string_equal(key->key, service_tables[t].keys[i].json.name);
 		}
 		assert_null(key);
 	}

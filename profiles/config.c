@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in defaults, beneath every profile and option.  Pure. */
 #include "profiles/config.h"
 
 #include <string.h>
@@ -50,27 +49,20 @@ static const size_t lists[] = {
 #undef AT
 };
 
-static int copy_list(struct strings *list, struct arena *a)
-{
-	struct strings old = *list;
-
-	*list = (struct strings){ 0 };
-	for (size_t i = 0; i < old.count; i++)
-		if (strings_add(list, a, old.items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 int config_copy(struct config *c, const struct config *from, struct cj_error *err)
 {
-	int rc = 0;
-
 	*c = *from;
 	c->arena = (struct arena){ 0 };
-	for (size_t i = 0; rc == 0 && i < sizeof(lists) / sizeof(lists[0]); i++)
-		rc = copy_list((struct strings *)((char *)c + lists[i]), &c->arena);
-	if (rc == 0)
-		return 0;
-	config_fini(c);
-	return cj_fail(err, ENOMEM, "copy a profile's settings");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		struct strings *list = (struct strings *)((char *)c + lists[i]), old = *list;
+
+		*list = (struct strings){ 0 };
+		for (size_t k = 0; k < old.count; k++) {
+			if (strings_add(list, &c->arena, old.items[k]) == 0)
+				continue;
+			config_fini(c);
+			return cj_fail(err, ENOMEM, "copy a profile's settings");
+		}
+	}
+	return 0;
 }

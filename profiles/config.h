@@ -20,6 +20,9 @@
 /* Which script of ours waits in the profile's interpreter. */
 enum launcher_kind { LAUNCHER_NONE, LAUNCHER_PYTHON, LAUNCHER_NODE, LAUNCHER_COUNT };
 
+/* Whether the service runs a program that it cannot record. */
+enum audit_need { AUDIT_OPTIONAL, AUDIT_REQUIRED, AUDIT_NEED_COUNT };
+
 enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 
 /* When a public network is built: at the program's first socket, or before the program starts. */
@@ -90,7 +93,7 @@ struct config {
 	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;
 	struct strings accept_weaker; /* of degraded_names: no warning on the terminal */
-	bool audit_required;          /* of the service: no record, no run */
+	enum audit_need audit_required;
 
 	/* the run */
 	const char *description;

@@ -16,21 +16,15 @@
 
 /* --- one key ---------------------------------------------------------------- */
 
-/* A file named in a profile lies beside it, wherever cejail is started. */
-static const char *beside_profile(struct arena *a, const char *path, const char *file)
-{
-	const char *slash = strrchr(path, '/');
-	if (file[0] == '/' || strcmp(file, "default") == 0 || !slash)
-		return file;
-	return arena_printf(a, "%.*s/%s", (int)(slash - path), path, file);
-}
-
 static int set_setting(const struct json_reader *in, const struct json_key *k, const char *text,
 		       void *record, struct cj_error *err)
 {
 	const struct setting *s = k->detail;
-	if (s->offset == offsetof(struct config, seccomp))
-		text = beside_profile(in->arena, in->file, text);
+	const char *slash = strrchr(in->file, '/');
+	/* A file named in a profile lies beside it, wherever cejail is started. */
+	if (s->offset == offsetof(struct config, seccomp) && text[0] != '/' &&
+	    strcmp(text, "default") != 0 && slash)
+		text = arena_printf(in->arena, "%.*s/%s", (int)(slash - in->file), in->file, text);
 	if (!text)
 		return cj_fail(err, ENOMEM, "read '%s'", in->file);
 	return s->parse(record, s, text, err);
@@ -60,20 +54,17 @@ static int read_env(const struct json_reader *in, const struct json_key *k,
 	return rc;
 }
 
-static unsigned types_of(const struct setting *s)
-{
-	if (s->kind == SETTING_FLAG)
-		return JSON_TAKES_BOOL;
-	return JSON_TAKES_STRING | (s->is_number ? JSON_TAKES_NUMBER : 0);
-}
-
 /* A list that is also an option grows along the chain; a profile's own list is replaced. */
 static struct json_key json_key_of(const struct setting *s)
 {
 	const bool is_env = s->offset == offsetof(struct config, env);
+	const unsigned types = is_env                    ? JSON_TAKES_OBJECT
+			       : s->kind == SETTING_FLAG ? JSON_TAKES_BOOL
+			       : s->is_number            ? JSON_TAKES_STRING | JSON_TAKES_NUMBER
+							 : JSON_TAKES_STRING;
 	return (struct json_key){
 		.name = s->key,
-		.types = is_env ? JSON_TAKES_OBJECT : types_of(s),
+		.types = types,
 		.wanted = is_env ? "an object of NAME: \"VALUE\"" : NULL,
 		.is_list = s->kind == SETTING_LIST && !is_env,
 		.replaces = !s->option,
@@ -128,10 +119,10 @@ static int visit_group(const struct walk *w, const struct json_node *node, struc
 		return json_reject(w->path, node, err, "%s must be an object, not %s", node->key,
 				   json_type_name(node->type));
 
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		rc = visit_dotted(w, node->key, n->key, n, err);
-	return rc;
+	for (const struct json_node *n = node->child; n; n = n->next)
+		if (visit_dotted(w, node->key, n->key, n, err) < 0)
+			return -err->code;
+	return 0;
 }
 
 int profile_walk(const char *path, const struct json_node *root, profile_visitor visit,
@@ -139,13 +130,14 @@ int profile_walk(const char *path, const struct json_node *root, profile_visitor
 {
 	const struct walk w = { .path = path, .visit = visit, .context = context };
 
-	int rc = 0;
-	for (const struct json_node *n = root->child; n && rc == 0; n = n->next) {
+	for (const struct json_node *n = root->child; n; n = n->next) {
 		/* the dot is the table's spelling, not JSON's */
 		const struct setting *s = strchr(n->key, '.') ? NULL : setting_by_key(n->key);
-		rc = is_group(n->key) ? visit_group(&w, n, err) : visit(context, n->key, s, n, err);
+		if ((is_group(n->key) ? visit_group(&w, n, err)
+				      : visit(context, n->key, s, n, err)) < 0)
+			return -err->code;
 	}
-	return rc;
+	return 0;
 }
 
 /* A profile while its keys are applied. */
@@ -175,9 +167,8 @@ static int apply_profile(struct config *c, const char *path, const struct json_n
 static int parse_profile(struct arena *a, const char *path, const char *text, size_t size,
 			 const struct json_node **out, struct cj_error *err)
 {
-	int rc = json_parse(path, text, size, a, out, err);
-	if (rc < 0)
-		return rc;
+	if (json_parse(path, text, size, a, out, err) < 0)
+		return -err->code;
 	if ((*out)->type != JSON_OBJECT)
 		return json_reject(path, *out, err, "a profile is an object, not %s",
 				   json_type_name((*out)->type));
@@ -196,12 +187,11 @@ int profile_read_text(struct config *c, const char *path, const char *text, size
 		      const char **out_extends, struct cj_error *err)
 {
 	const struct json_node *root;
-	int rc = parse_profile(&c->arena, path, text, size, &root, err);
-	if (rc == 0)
-		rc = apply_profile(c, path, root, err);
-	if (rc == 0)
-		*out_extends = parent_of(root);
-	return rc;
+	if (parse_profile(&c->arena, path, text, size, &root, err) < 0 ||
+	    apply_profile(c, path, root, err) < 0)
+		return -err->code;
+	*out_extends = parent_of(root);
+	return 0;
 }
 
 /* --- the chain -------------------------------------------------------------- */
@@ -230,55 +220,27 @@ static int reject_cycle(const struct chain *chain, const char *name, struct cj_e
 	return cj_reject(err, "'%s' extends itself: %s%s", name, route, name);
 }
 
-static bool has_link(const struct chain *chain, const char *name)
+static int read_link(struct arena *a, const char *name, struct chain *chain, struct cj_error *err)
 {
-	for (size_t i = 0; i < chain->count; i++)
+	struct link *link = &chain->links[chain->count];
+	struct profile_source *source = &link->source;
+	const struct link *child = chain->count > 0 ? &link[-1] : NULL;
+	/* "base" that extends "base" means the one that it hides. */
+	const bool is_hidden = child && strcmp(child->source.name, name) == 0;
+
+	for (size_t i = 0; i < chain->count && !is_hidden; i++)
 		if (strcmp(chain->links[i].source.name, name) == 0)
-			return true;
-	return false;
-}
-
-/* "base" that extends "base" means the one that it hides. */
-static bool extends_hidden(const struct chain *chain, const char *name)
-{
-	return chain->count > 0 && strcmp(chain->links[chain->count - 1].source.name, name) == 0;
-}
-
-static int check_link(const struct chain *chain, const char *name, struct cj_error *err)
-{
-	if (has_link(chain, name) && !extends_hidden(chain, name))
-		return reject_cycle(chain, name, err);
+			return reject_cycle(chain, name, err);
 	if (chain->count > PROFILE_EXTENDS_MAX)
 		return cj_reject(err, "'%s' extends more than %d others in a row",
 				 chain->links[0].source.name, PROFILE_EXTENDS_MAX);
-	return 0;
-}
 
-static int read_chain(struct arena *a, const char *name, struct chain *chain, struct cj_error *err)
-{
-	while (name) {
-		int rc = check_link(chain, name, err);
-		if (rc < 0)
-			return rc;
-
-		struct link *link = &chain->links[chain->count];
-		const bool is_hidden = extends_hidden(chain, name);
-		rc = profile_source_read(name, is_hidden ? link[-1].source.next_dir : 0, a,
-					 &link->source, err);
-		if (rc == -ENOENT && is_hidden)
-			return reject_cycle(chain, name, err);
-		if (rc < 0 && chain->count > 0)
-			return cj_wrap(err, "%s: extends", link[-1].source.path);
-		if (rc < 0)
-			return rc;
-		rc = parse_profile(a, link->source.path, link->source.text, link->source.size,
-				   &link->root, err);
-		if (rc < 0)
-			return rc;
-		chain->count++;
-		name = parent_of(link->root);
-	}
-	return 0;
+	int rc = profile_source_read(name, is_hidden ? child->source.next_dir : 0, a, source, err);
+	if (rc == -ENOENT && is_hidden)
+		return reject_cycle(chain, name, err);
+	if (rc < 0)
+		return child ? cj_wrap(err, "%s: extends", child->source.path) : rc;
+	return parse_profile(a, source->path, source->text, source->size, &link->root, err);
 }
 
 /* The defaults of all profiles: what an image says counts more, every other profile yet more. */
@@ -301,19 +263,17 @@ int profile_load(struct config *c, const char *name, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "read profile '%s'", name);
 
 	struct chain chain = { 0 };
-	int rc = read_chain(&c->arena, kept, &chain, err);
-	if (rc < 0)
-		return rc;
+	for (const char *next = kept; next; next = parent_of(chain.links[chain.count++].root))
+		if (read_link(&c->arena, next, &chain, err) < 0)
+			return -err->code;
 
 	struct sha256 hash;
 	sha256_init(&hash);
 	for (size_t i = chain.count; i-- > 0;) {
 		const struct link *link = &chain.links[i];
-		rc = apply_profile(c, link->source.path, link->root, err);
-		if (rc == 0)
-			rc = note_base(c, link, err);
-		if (rc < 0)
-			return rc;
+		if (apply_profile(c, link->source.path, link->root, err) < 0 ||
+		    note_base(c, link, err) < 0)
+			return -err->code;
 		sha256_update(&hash, link->source.text, link->source.size);
 	}
 	sha256_final(&hash, c->profile_sha256);
@@ -324,46 +284,25 @@ int profile_load(struct config *c, const char *name, struct cj_error *err)
 
 /* --- showing it ------------------------------------------------------------- */
 
-/* Length of the group in "group.key"; 0: none. */
-static size_t group_length(const struct setting *s)
-{
-	const char *dot = s->key ? strchr(s->key, '.') : NULL;
-	return dot ? (size_t)(dot - s->key) : 0;
-}
-
-static bool is_same_group(const struct setting *a, const struct setting *b)
-{
-	size_t size = group_length(a);
-	return size == group_length(b) && (size == 0 || strncmp(a->key, b->key, size) == 0);
-}
-
-/* The rows of a group stand together in the table. */
-static void open_group(struct json_writer *w, const struct setting *s)
-{
-	char group[64];
-	(void)snprintf(group, sizeof(group), "%.*s", (int)group_length(s), s->key);
-	json_member_object(w, group);
-}
-
 void profile_put(struct json_writer *w, const struct config *c, const bool *wanted)
 {
-	const struct setting *group = NULL; /* whose object is open */
+	char group[64] = ""; /* whose object is open: the rows of a group stand together */
 
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
 		if (!s->key || !s->write || (wanted && !wanted[i]))
 			continue;
-		if (group && !is_same_group(group, s)) {
-			json_close_object(w);
-			group = NULL;
-		}
-		if (!group && group_length(s) > 0) {
-			open_group(w, s);
-			group = s;
+		const size_t size = strcspn(s->key, "."), length = s->key[size] ? size : 0;
+		if (strlen(group) != length || strncmp(group, s->key, length) != 0) {
+			if (group[0])
+				json_close_object(w);
+			(void)snprintf(group, sizeof(group), "%.*s", (int)length, s->key);
+			if (group[0])
+				json_member_object(w, group);
 		}
 		s->write(w, c, s);
 	}
-	if (group)
+	if (group[0])
 		json_close_object(w);
 }
 

@@ -47,7 +47,7 @@ int profile_for_file(struct config *c, const char *file, const char **out_name,
  * profile_walk - an object's members by their dotted keys: {"network": {"mode": ..}} and its short
  * form "network": .. are both "network.mode".
  *
- * `s` is the key's row, or NULL when there is none; non-zero ends the walk.
+ * `s` is the key's row, or NULL when there is none; a failure ends the walk.
  */
 typedef int (*profile_visitor)(void *context, const char *key, const struct setting *s,
 			       const struct json_node *node, struct cj_error *err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of the values in the settings table. */
 #include "profiles/setting_types.h"
 
 #include <limits.h>
@@ -19,6 +18,11 @@ const char *const launcher_names[LAUNCHER_COUNT] = {
 	[LAUNCHER_NONE] = "none",
 	[LAUNCHER_PYTHON] = "python",
 	[LAUNCHER_NODE] = "node",
+};
+
+const char *const audit_need_names[AUDIT_NEED_COUNT] = {
+	[AUDIT_OPTIONAL] = "optional",
+	[AUDIT_REQUIRED] = "required",
 };
 
 const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
@@ -50,12 +54,7 @@ static void *field_of(struct config *c, const struct setting *s)
 
 int set_flag(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	bool *field = field_of(c, s);
-	if (!text) {
-		*field = true;
-		return 0;
-	}
-	return parse_bool(text, field, err);
+	return parse_bool(text ? text : "true", field_of(c, s), err);
 }
 
 int set_size(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -78,25 +77,13 @@ int set_duration(struct config *c, const struct setting *s, const char *text, st
 	return parse_duration(text, field_of(c, s), err);
 }
 
-static int read_fd(struct config *c, const struct setting *s, const char *text, uint64_t min,
-		   struct cj_error *err)
-{
-	uint64_t fd;
-	int rc = parse_u64(text, min, INT_MAX, &fd, err);
-	if (rc < 0)
-		return rc;
-	*(int *)field_of(c, s) = (int)fd;
-	return 0;
-}
-
 int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	return read_fd(c, s, text, 1, err); /* 0 is the program's input */
-}
-
-int set_input_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
-{
-	return read_fd(c, s, text, 0, err);
+	uint64_t fd;
+	if (parse_u64(text, s->min, s->max, &fd, err) < 0)
+		return -err->code;
+	*(int *)field_of(c, s) = (int)fd;
+	return 0;
 }
 
 /* --- texts ------------------------------------------------------------------ */
@@ -118,16 +105,14 @@ int check_text(struct config *c, const struct setting *s, const char *text, stru
 
 int set_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	if (text[0] == '\0')
-		return cj_reject(err, "the value is empty (%s)", s->value);
-	return keep_text(c, text, field_of(c, s), err);
+	return check_text(c, s, text, err) < 0 ? -err->code
+					       : keep_text(c, text, field_of(c, s), err);
 }
 
 int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	int rc = keep_text(c, text, field_of(c, s), err); /* an empty program is a program */
-	if (rc < 0)
-		return rc;
+	if (keep_text(c, text, field_of(c, s), err) < 0) /* an empty program is a program */
+		return -err->code;
 	c->code_size = strlen(text);
 	c->has_code = true;
 	return 0;
@@ -135,10 +120,10 @@ int set_code(struct config *c, const struct setting *s, const char *text, struct
 
 int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	int rc = text ? set_text(c, s, text, err) : 0;
-	if (rc == 0)
-		c->json = true;
-	return rc;
+	if (text && set_text(c, s, text, err) < 0)
+		return -err->code;
+	c->json = true;
+	return 0;
 }
 
 int set_remote(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -196,38 +181,35 @@ int set_value_path(struct config *c, const struct setting *s, const char *text,
 	return 0;
 }
 
-static bool is_name_char(char c)
+/* ASCII letters, digits and the characters of `others`.  isalnum(3) would depend on the locale. */
+static bool has_only(const char *text, size_t size, const char *others)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
+	for (size_t i = 0; i < size; i++) {
+		char c = text[i];
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+		    !strchr(others, c))
+			return false;
+	}
+	return true;
 }
 
 int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	size_t size = strlen(text);
-	bool good = size >= 1 && size <= ID_LEN && text[0] != '-';
-	for (size_t i = 0; good && i < size; i++)
-		good = is_name_char(text[i]);
-	if (!good)
+	if (size < 1 || size > ID_LEN || text[0] == '-' || !has_only(text, size, "_-"))
 		return cj_reject(err, "'%s' is not a name: 1 to %d of a-z A-Z 0-9 _ -", text,
 				 ID_LEN);
 	return keep_text(c, text, field_of(c, s), err);
 }
 
-/* One label of a host name: hostname(7). */
-static bool is_label(const char *text, size_t size)
-{
-	bool good = size >= 1 && text[0] != '-' && text[size - 1] != '-';
-	for (size_t i = 0; good && i < size; i++)
-		good = is_name_char(text[i]) && text[i] != '_';
-	return good;
-}
-
+/* Its labels: hostname(7). */
 int set_hostname(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	bool good = strlen(text) <= HOST_NAME_LEN;
-	for (const char *at = text; good && at; at = strchr(at, '.'), at = at ? at + 1 : NULL)
-		good = is_label(at, strcspn(at, "."));
+	for (const char *at = text; good && at; at = strchr(at, '.'), at = at ? at + 1 : NULL) {
+		size_t size = strcspn(at, ".");
+		good = size >= 1 && at[0] != '-' && at[size - 1] != '-' && has_only(at, size, "-");
+	}
 	if (!good)
 		return cj_reject(err, "'%s' is not a host name: 1 to %d of a-z A-Z 0-9 - .", text,
 				 HOST_NAME_LEN);
@@ -237,10 +219,8 @@ int set_hostname(struct config *c, const struct setting *s, const char *text, st
 static bool is_file_name(const char *text)
 {
 	size_t size = strlen(text);
-	bool good = size >= 1 && size <= FILE_NAME_LEN && text[0] != '.' && text[0] != '-';
-	for (size_t i = 0; good && i < size; i++)
-		good = is_name_char(text[i]) || text[i] == '.';
-	return good;
+	return size >= 1 && size <= FILE_NAME_LEN && text[0] != '.' && text[0] != '-' &&
+	       has_only(text, size, "_-.");
 }
 
 int set_file_name(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -271,15 +251,6 @@ int set_choice(struct config *c, const struct setting *s, const char *text, stru
 	return cj_reject(err, "'%s' %s", text, s->not_a_choice);
 }
 
-int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
-{
-	bool is_required = strcmp(text, "required") == 0;
-	if (!is_required && strcmp(text, "optional") != 0)
-		return cj_reject(err, "'%s' is neither 'required' nor 'optional'", text);
-	*(bool *)field_of(c, s) = is_required;
-	return 0;
-}
-
 /* --- lists ------------------------------------------------------------------ */
 
 static int list_add(struct config *c, struct strings *list, const char *text, struct cj_error *err)
@@ -287,17 +258,16 @@ static int list_add(struct config *c, struct strings *list, const char *text, st
 	if (list->count >= ITEMS_MAX)
 		return cj_reject(err, "more than %d of them", ITEMS_MAX);
 
-	const char *copy = arena_strdup(&c->arena, text);
-	if (!copy || strings_add(list, &c->arena, copy) < 0)
-		return cj_fail(err, ENOMEM, "keep a setting");
-	return 0;
+	const char *copy = NULL;
+	if (keep_text(c, text, &copy, err) < 0)
+		return -err->code;
+	return strings_add(list, &c->arena, copy) < 0 ? cj_fail(err, ENOMEM, "keep a setting") : 0;
 }
 
 int add_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	if (text[0] == '\0')
-		return cj_reject(err, "the value is empty (%s)", s->value);
-	return list_add(c, field_of(c, s), text, err);
+	return check_text(c, s, text, err) < 0 ? -err->code
+					       : list_add(c, field_of(c, s), text, err);
 }
 
 int add_argument(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -342,10 +312,8 @@ int add_degraded(struct config *c, const struct setting *s, const char *text, st
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	size_t size = strlen(text);
-	bool good = size >= 1 && size <= MODULE_LEN && text[0] != '-' && text[0] != '.';
-	for (size_t i = 0; good && i < size; i++)
-		good = is_name_char(text[i]) || strchr("./:@", text[i]);
-	if (!good)
+	if (size < 1 || size > MODULE_LEN || text[0] == '-' || text[0] == '.' ||
+	    !has_only(text, size, "_-./:@"))
 		return cj_reject(err, "'%s' is not a module's name", text);
 	return list_add(c, field_of(c, s), text, err);
 }
@@ -354,8 +322,9 @@ int add_module(struct config *c, const struct setting *s, const char *text, stru
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	struct allowlist_entry target;
-	int rc = allowlist_parse(text, &c->arena, &target, err);
-	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
+	return allowlist_parse(text, &c->arena, &target, err) < 0
+		   ? -err->code
+		   : list_add(c, field_of(c, s), text, err);
 }
 
 /* As add_target(): the plan reads it again, and compares SIZE with --disk. */
@@ -363,14 +332,14 @@ int add_tmpfs(struct config *c, const struct setting *s, const char *text, struc
 {
 	const char *target = NULL, *size = NULL;
 	uint64_t bytes;
-	int rc = paths_split(text, &c->arena, &target, &size, err);
-	if (rc == 0 && target[0] != '/')
-		rc = cj_reject(err, "'%s' is not an absolute path in the jail", target);
-	if (rc == 0)
-		rc = paths_target(target, &c->arena, &target, err);
-	if (rc == 0 && size)
-		rc = parse_size(size, &bytes, err);
-	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
+	if (paths_split(text, &c->arena, &target, &size, err) < 0)
+		return -err->code;
+	if (target[0] != '/')
+		return cj_reject(err, "'%s' is not an absolute path in the jail", target);
+	if (paths_target(target, &c->arena, &target, err) < 0 ||
+	    (size && parse_size(size, &bytes, err) < 0))
+		return -err->code;
+	return list_add(c, field_of(c, s), text, err);
 }
 
 /* The plan splits it again. */
@@ -394,12 +363,8 @@ int add_connect(struct config *c, const struct setting *s, const char *text, str
 static size_t env_name_length(const char *text)
 {
 	size_t size = strcspn(text, "=");
-	if (text[0] >= '0' && text[0] <= '9')
-		return 0;
-	for (size_t i = 0; i < size; i++)
-		if (!is_name_char(text[i]) || text[i] == '-')
-			return 0;
-	return size;
+	bool begins_well = text[0] < '0' || text[0] > '9';
+	return begins_well && has_only(text, size, "_") ? size : 0;
 }
 
 int add_env(struct config *c, const struct setting *s, const char *text, struct cj_error *err)

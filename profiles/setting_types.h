@@ -16,10 +16,9 @@
 typedef int setting_reader(struct config *c, const struct setting *s, const char *text,
 			   struct cj_error *err);
 
-setting_reader set_flag, set_size, set_count, set_cpus, set_duration, set_fd, set_input_fd;
+setting_reader set_flag, set_size, set_count, set_cpus, set_duration, set_fd;
 setting_reader set_text, set_code, set_json, set_remote, set_hostname, set_file_name, set_id;
-setting_reader set_choice; /* one of the row's choices, into an enum */
-setting_reader set_audit;
+setting_reader set_choice;     /* one of the row's choices, into an enum */
 setting_reader check_text;     /* not empty; kept nowhere */
 setting_reader set_directory;  /* in the jail: absolute, normalised */
 setting_reader set_value_path; /* the same, or "none" */
@@ -37,6 +36,7 @@ int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err);
 
 /* The names of the values, indexed by their enum; plan_json.c shows them, too. */
 extern const char *const launcher_names[LAUNCHER_COUNT];
+extern const char *const audit_need_names[AUDIT_NEED_COUNT];
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];
 extern const char *const degraded_names[DEGRADED_COUNT];
 extern const char *const network_start_names[NETWORK_START_COUNT];

@@ -2,8 +2,8 @@
 /* The table of settings, the writers of their values, and the ways to find a row. */
 #include "profiles/settings.h"
 
-#include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,16 +20,15 @@ static const void *value_of(const struct config *c, const struct setting *s)
 }
 
 /* The key without its group: "mode" of "network.mode". */
-static void put_key(struct json_writer *w, const struct setting *s)
+static const char *key_of(const struct setting *s)
 {
 	const char *dot = strrchr(s->key, '.');
-	json_put_key(w, dot ? dot + 1 : s->key);
+	return dot ? dot + 1 : s->key;
 }
 
 static void put_flag(struct json_writer *w, const struct config *c, const struct setting *s)
 {
-	put_key(w, s);
-	json_put_bool(w, *(const bool *)value_of(c, s));
+	json_member_bool(w, key_of(s), *(const bool *)value_of(c, s));
 }
 
 struct unit {
@@ -39,16 +38,14 @@ struct unit {
 
 /* The largest unit that divides the value, so that reading it back gives the same. */
 static void put_in_units(struct json_writer *w, const struct setting *s, uint64_t value,
-			 const struct unit *units, size_t n)
+			 const struct unit *unit)
 {
 	char text[32];
-	size_t i = 0;
-	while (i + 1 < n && value % units[i].factor != 0)
-		i++;
-	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value / units[i].factor,
-		       units[i].suffix);
-	put_key(w, s);
-	json_put_string(w, text);
+
+	while (value % unit->factor != 0)
+		unit++;
+	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value / unit->factor, unit->suffix);
+	json_member_text(w, key_of(s), text);
 }
 
 static void put_size(struct json_writer *w, const struct config *c, const struct setting *s)
@@ -57,8 +54,7 @@ static void put_size(struct json_writer *w, const struct config *c, const struct
 		{ 1ull << 40, "T" }, { 1ull << 30, "G" }, { 1ull << 20, "M" },
 		{ 1ull << 10, "K" }, { 1, "" },
 	};
-	put_in_units(w, s, *(const uint64_t *)value_of(c, s), units,
-		     sizeof(units) / sizeof(units[0]));
+	put_in_units(w, s, *(const uint64_t *)value_of(c, s), units);
 }
 
 static void put_duration(struct json_writer *w, const struct config *c, const struct setting *s)
@@ -71,76 +67,57 @@ static void put_duration(struct json_writer *w, const struct config *c, const st
 	};
 	uint64_t ms = *(const uint64_t *)value_of(c, s);
 	if (ms > 0) /* 0: no limit, and no way to ask for it */
-		put_in_units(w, s, ms, units, sizeof(units) / sizeof(units[0]));
+		put_in_units(w, s, ms, units);
 }
 
 static void put_count(struct json_writer *w, const struct config *c, const struct setting *s)
 {
-	put_key(w, s);
-	json_put_u64(w, *(const uint64_t *)value_of(c, s));
+	json_member_u64(w, key_of(s), *(const uint64_t *)value_of(c, s));
 }
 
 static void put_cpus(struct json_writer *w, const struct config *c, const struct setting *s)
 {
-	put_key(w, s);
-	json_put_milli(w, *(const uint64_t *)value_of(c, s));
+	json_member_milli(w, key_of(s), *(const uint64_t *)value_of(c, s));
 }
 
 static void put_text(struct json_writer *w, const struct config *c, const struct setting *s)
 {
 	const char *text = *(const char *const *)value_of(c, s);
-	if (!text)
-		return;
-	put_key(w, s);
-	json_put_string(w, text);
+	if (text)
+		json_member_text(w, key_of(s), text);
 }
 
 static void put_value_path(struct json_writer *w, const struct config *c, const struct setting *s)
 {
 	const char *path = *(const char *const *)value_of(c, s);
-	put_key(w, s);
-	json_put_string(w, path ? path : VALUE_PATH_NONE);
+	json_member_text(w, key_of(s), path ? path : VALUE_PATH_NONE);
 }
 
 static void put_choice(struct json_writer *w, const struct config *c, const struct setting *s)
 {
-	put_key(w, s);
-	json_put_string(w, s->choices[*(const unsigned *)value_of(c, s)]);
-}
-
-static void put_audit(struct json_writer *w, const struct config *c, const struct setting *s)
-{
-	put_key(w, s);
-	json_put_string(w, *(const bool *)value_of(c, s) ? "required" : "optional");
+	json_member_text(w, key_of(s), s->choices[*(const unsigned *)value_of(c, s)]);
 }
 
 static void put_list(struct json_writer *w, const struct config *c, const struct setting *s)
 {
 	const struct strings *list = value_of(c, s);
-	if (list->count == 0)
-		return;
-	put_key(w, s);
-	json_open_array(w);
-	for (size_t i = 0; i < list->count; i++)
-		json_put_string(w, list->items[i]);
-	json_close_array(w);
+	if (list->count > 0)
+		json_member_texts(w, key_of(s), list->items, list->count);
 }
 
 /* Profiles hold values only; a bare NAME can come from an option and means nothing here. */
 static void put_env(struct json_writer *w, const struct config *c, const struct setting *s)
 {
 	const struct strings *env = value_of(c, s);
-	put_key(w, s);
-	json_open_object(w);
+	json_member_object(w, key_of(s));
 	for (size_t i = 0; i < env->count; i++) {
 		const char *equals = strchr(env->items[i], '=');
+		char name[ENV_NAME_LEN + 1];
 		if (!equals)
 			continue;
-		char name[ENV_NAME_LEN + 1];
 		(void)snprintf(name, sizeof(name), "%.*s", (int)(equals - env->items[i]),
 			       env->items[i]);
-		json_put_key(w, name);
-		json_put_string(w, equals + 1);
+		json_member_text(w, name, equals + 1);
 	}
 	json_close_object(w);
 }
@@ -167,6 +144,7 @@ static void put_env(struct json_writer *w, const struct config *c, const struct 
 	.kind = SETTING_VALUE, .value = "N", .is_number = true, .parse = set_count,                \
 	.write = put_count, AT(field)
 #define TEXT(field, set) .kind = SETTING_VALUE, .parse = (set), .write = put_text, AT(field)
+#define FD(field)        .parse = set_fd, .max = INT_MAX, AT(field)
 #define LIST(field, add) .kind = SETTING_LIST, .parse = (add), .write = put_list, AT(field)
 
 /* In the order of --help and of the manual pages. */
@@ -308,19 +286,21 @@ const struct setting settings[] = {
 	{ "accept-weaker", "accept_weaker", 0, LIST(accept_weaker, add_degraded), .value = "NAME",
 	  .scope = SCOPE_RUN,
 	  .help = "do not warn that this host lacks this: limits, landlock, network, ..." },
-	{ NULL, "audit", 0, SETTING_VALUE, "required|optional", .parse = set_audit,
-	  .write = put_audit, AT(audit_required),
+	{ NULL, "audit", 0,
+	  CHOICE(audit_required, audit_need_names, AUDIT_NEED_COUNT,
+		 "is neither 'required' nor 'optional'"),
+	  .value = "required|optional",
 	  .help = "for 'cejail serve': refuse a run that cannot be recorded, or run it anyway" },
 
 	/* requests and results */
-	{ "request-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_input_fd, AT(request_fd),
+	{ "request-fd", NULL, 0, SETTING_VALUE, "N", FD(request_fd),
 	  .help =
 	      "read the run as JSON from this open file descriptor; see REQUESTS in cejail(1)" },
 	{ "json", NULL, 0, SETTING_VALUE, "FILE", .value_optional = true, .parse = set_json,
 	  AT(json_file), .help = "write the result as JSON, to standard output or to FILE" },
-	{ "result-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(result_fd),
+	{ "result-fd", NULL, 0, SETTING_VALUE, "N", FD(result_fd), .min = 1,
 	  .help = "write the result to this open file descriptor" },
-	{ "events-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(events_fd),
+	{ "events-fd", NULL, 0, SETTING_VALUE, "N", FD(events_fd), .min = 1,
 	  .help = "write events to this open file descriptor, as JSON lines" },
 
 	/* other options */
@@ -341,12 +321,40 @@ const size_t settings_count = sizeof(settings) / sizeof(settings[0]);
 
 #define SETTINGS_COUNT (sizeof(settings) / sizeof(settings[0]))
 
+/* `name_at`: where the name stands in a row, of which NULL is no name. */
+static const char *name_of(const struct setting *s, size_t name_at)
+{
+	return *(const char *const *)((const char *)s + name_at);
+}
+
+static const struct setting *find(size_t name_at, const char *name)
+{
+	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+		const char *own = name_of(&settings[i], name_at);
+		if (own && strcmp(own, name) == 0)
+			return &settings[i];
+	}
+	return NULL;
+}
+
+static const char *suggest(size_t name_at, const char *name)
+{
+	const char *names[SETTINGS_COUNT + 1] = { NULL };
+	size_t n = 0;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (name_of(&settings[i], name_at))
+			names[n++] = name_of(&settings[i], name_at);
+	return text_nearest(name, names);
+}
+
 const struct setting *setting_by_option(const char *name)
 {
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
-		if (settings[i].option && strcmp(settings[i].option, name) == 0)
-			return &settings[i];
-	return NULL;
+	return find(offsetof(struct setting, option), name);
+}
+
+const struct setting *setting_by_key(const char *dotted)
+{
+	return find(offsetof(struct setting, key), dotted);
 }
 
 const struct setting *setting_by_letter(char letter)
@@ -357,25 +365,13 @@ const struct setting *setting_by_letter(char letter)
 	return NULL;
 }
 
-const struct setting *setting_by_key(const char *dotted)
-{
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
-		if (settings[i].key && strcmp(settings[i].key, dotted) == 0)
-			return &settings[i];
-	return NULL;
-}
-
 int setting_set(struct config *c, const struct setting *s, const char *named, const char *text,
 		struct cj_error *err)
 {
-	int rc = 0;
-	if (!text && s->kind != SETTING_FLAG && !s->value_optional)
-		rc = cj_reject(err, "a value is missing (%s)", s->value);
-	else
-		rc = s->parse(c, s, text, err);
-	if (rc < 0)
-		return cj_wrap(err, "%s", named);
-	return 0;
+	int rc = !text && s->kind != SETTING_FLAG && !s->value_optional
+		     ? cj_reject(err, "a value is missing (%s)", s->value)
+		     : s->parse(c, s, text, err);
+	return rc < 0 ? cj_wrap(err, "%s", named) : 0;
 }
 
 static bool begins_with(const char *text, const char *prefix)
@@ -403,23 +399,11 @@ static const char *find_prefixed(const char *name)
 
 const char *setting_suggest_option(const char *name)
 {
-	const char *names[SETTINGS_COUNT + 1] = { NULL };
-	size_t n = 0;
 	const char *prefixed = find_prefixed(name);
-	if (prefixed)
-		return prefixed;
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
-		if (settings[i].option)
-			names[n++] = settings[i].option;
-	return text_nearest(name, names);
+	return prefixed ? prefixed : suggest(offsetof(struct setting, option), name);
 }
 
 const char *setting_suggest_key(const char *name)
 {
-	const char *names[SETTINGS_COUNT + 1] = { NULL };
-	size_t n = 0;
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
-		if (settings[i].key)
-			names[n++] = settings[i].key;
-	return text_nearest(name, names);
+	return suggest(offsetof(struct setting, key), name);
 }

@@ -78,8 +78,7 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 {
 	json_member_object(w, "limits");
 	json_member_u64(w, "memory_bytes", limits->memory_bytes);
-	json_put_key(w, "cpus");
-	json_put_milli(w, limits->millicpus);
+	json_member_milli(w, "cpus", limits->millicpus);
 	json_member_u64(w, "pids", limits->pids);
 	json_member_u64(w, "wall_ms", run->wall_ms);
 	json_member_u64(w, "cpu_ms", limits->cpu_ms);

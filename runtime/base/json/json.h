@@ -110,6 +110,7 @@ void json_member_filled(struct json_writer *w, const char *key,
 void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_member_known(struct json_writer *w, const char *key, bool is_known,
 		       uint64_t value); /* null when it is not known: not 0 */
+void json_member_milli(struct json_writer *w, const char *key, uint64_t thousandths);
 void json_member_bool(struct json_writer *w, const char *key, bool value);
 /* A member whose value is open until json_close_object() or json_close_array(). */
 void json_member_object(struct json_writer *w, const char *key);

@@ -320,6 +320,12 @@ void json_member_u64(struct json_writer *w, const char *key, uint64_t value)
 	json_put_u64(w, value);
 }
 
+void json_member_milli(struct json_writer *w, const char *key, uint64_t thousandths)
+{
+	json_put_key(w, key);
+	json_put_milli(w, thousandths);
+}
+
 void json_member_known(struct json_writer *w, const char *key, bool is_known, uint64_t value)
 {
 	json_put_key(w, key);

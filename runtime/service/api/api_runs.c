@@ -151,8 +151,7 @@ static void put_limits(struct json_writer *w, const struct config *c)
 {
 	json_member_object(w, "limits");
 	json_member_u64(w, "memory_bytes", c->memory_bytes);
-	json_put_key(w, "cpus");
-	json_put_milli(w, c->millicpus);
+	json_member_milli(w, "cpus", c->millicpus);
 	json_member_u64(w, "pids", c->pids);
 	json_member_u64(w, "timeout_ms", c->wall_ms);
 	json_member_u64(w, "disk_bytes", c->disk_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/container/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/container_cgroup.h"
 
 #include <stdio.h>
 #include <string.h>

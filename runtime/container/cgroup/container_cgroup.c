@@ -18,7 +18,6 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/cgroup/cgroup_path.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/container/cgroup/device_rules.h"
 #include "runtime/container/cgroup/resource_limits.h"
@@ -39,41 +38,28 @@ void container_cgroup_close(struct container_cgroup *c)
 	cj_close(&c->dir_fd);
 }
 
-static const struct oci_resources *resources_of(const struct container_cgroup_wanted *wanted)
-{
-	static const struct oci_resources none;
-	return wanted->resources ? wanted->resources : &none;
-}
-
-static int plan_writes(const struct container_cgroup_wanted *wanted, struct arena *a,
-		       struct resource_writes *out, struct cj_error *err)
-{
-	return resource_writes_plan(resources_of(wanted), NULL, a, out, err);
-}
-
-/* --- without a cgroup ------------------------------------------------------------------ */
+/* What is to be made, and for the way back, what has been. */
+struct making {
+	const struct container_cgroup_wanted *wanted;
+	struct container_cgroup *cgroup;
+	struct resource_writes writes;
+	size_t made_from; /* length of the first path that was made; 0: none was */
+};
 
 /*
  * No cgroup can be had.  Without limits the container runs in the caller's, and why_none is kept;
  * device rules count where a process of the container could make and open any device.
  */
-static int do_without(const struct container_cgroup_wanted *wanted, const char *why,
-		      struct container_cgroup *out, struct cj_error *err)
+static int do_without(const struct making *m, const char *why, struct cj_error *err)
 {
-	auto_arena struct arena a = { 0 };
-	struct resource_writes writes;
-	int rc = plan_writes(wanted, &a, &writes, err);
-	if (rc < 0)
-		return rc;
-	const struct resource_write *limit = resource_first_limit(&writes);
-	bool has_rules = resources_of(wanted)->ndevices > 0 && device_rules_can_attach();
-	if (limit || has_rules) {
-		rc = cj_reject_as(err, ENOENT, "linux.resources.%s can't be enforced: %.300s",
-				  limit ? limit->field : "devices", why);
-		return rc < 0 ? resource_hint(limit ? limit->controller : "devices", err) : rc;
+	const struct resource_write *limit = resource_first_limit(&m->writes, NULL);
+	if (limit || (m->wanted->resources->ndevices > 0 && device_rules_can_attach())) {
+		cj_refuse_as(err, ENOENT, "linux.resources.%s can't be enforced: %.300s",
+			     limit ? limit->field : "devices", why);
+		return resource_hint(limit ? limit->controller : "devices", err);
 	}
-	(void)snprintf(out->why_none, sizeof(out->why_none), "%s", why);
-	out->record.path[0] = '\0';
+	(void)snprintf(m->cgroup->why_none, sizeof(m->cgroup->why_none), "%s", why);
+	m->cgroup->record.path[0] = '\0';
 	return 0;
 }
 
@@ -87,14 +73,9 @@ static int do_without(const struct container_cgroup_wanted *wanted, const char *
  */
 
 /* Root of the host asks the system's manager. */
-static bool is_system(void)
-{
-	return device_rules_can_attach();
-}
-
 static struct container_scope scope_of(const struct container_cgroup *c)
 {
-	return (struct container_scope){ .is_system = is_system(),
+	return (struct container_scope){ .is_system = device_rules_can_attach(),
 					 .unit = c->record.unit,
 					 .slice = c->slice };
 }
@@ -104,34 +85,20 @@ static int find_scope(const char *path, const char *id, struct container_cgroup 
 		      struct cj_error *err)
 {
 	struct cgroup_scope_name name;
-	int rc = cgroup_path_scope(path, id, &name, err);
-	if (rc < 0)
-		return rc;
-	if (!scope_helper_is_there(is_system())) {
-		rc = cj_reject_as(err, ENOENT, "--systemd-cgroup needs a %s, and none runs here",
-				  is_system() ? "systemd" : "systemd user manager");
-		(void)cj_hint(err, "use --cgroup-manager cgroupfs%s",
-			      is_system() ? ""
-					  : ", log in with a session, or 'loginctl "
-					    "enable-linger'");
-		return rc;
+	bool is_system = device_rules_can_attach();
+	if (cgroup_path_scope(path, id, &name, err) < 0)
+		return -err->code;
+	if (!scope_helper_is_there(is_system)) {
+		cj_refuse_as(err, ENOENT, "--systemd-cgroup needs a %s, and none runs here",
+			     is_system ? "systemd" : "systemd user manager");
+		return cj_hint(err, "use --cgroup-manager cgroupfs%s",
+			       is_system ? ""
+					 : ", log in with a session, or 'loginctl "
+					   "enable-linger'");
 	}
-	const char *slice = is_system() ? "system.slice" : "user.slice";
+	const char *slice = is_system ? "system.slice" : "user.slice";
 	memcpy(out->record.unit, name.unit, sizeof(out->record.unit));
 	(void)snprintf(out->slice, sizeof(out->slice), "%s", name.slice[0] ? name.slice : slice);
-	return 0;
-}
-
-/* The cgroup that the manager moved us to. */
-static int put_scope_path(struct container_cgroup *c, struct cj_error *err)
-{
-	struct cgroup_host host;
-	cgroup_host_read(&host);
-	const char *last = strrchr(host.own_path, '/');
-	if (!last || strcmp(last + 1, c->record.unit) != 0)
-		return cj_reject_as(err, ENOENT, "the scope '%s' can't be seen in '%s'",
-				    c->record.unit, host.mount.point);
-	memcpy(c->record.path, host.own_path, sizeof(c->record.path));
 	return 0;
 }
 
@@ -142,15 +109,19 @@ static int put_scope_path(struct container_cgroup *c, struct cj_error *err)
 static int start_scope(struct container_cgroup *c, int *out_fd, struct cj_error *err)
 {
 	const struct container_scope scope = scope_of(c);
-	int rc = scope_helper_start(&scope, err);
-	if (rc == 0)
-		rc = put_scope_path(c, err);
-	if (rc < 0)
-		return rc;
+	struct cgroup_host host;
+	if (scope_helper_start(&scope, err) < 0)
+		return -err->code;
+	cgroup_host_read(&host);
+	const char *last = strrchr(host.own_path, '/');
+	if (!last || strcmp(last + 1, c->record.unit) != 0)
+		return cj_reject_as(err, ENOENT, "the scope '%s' can't be seen in '%s'",
+				    c->record.unit, host.mount.point);
+	memcpy(c->record.path, host.own_path, sizeof(c->record.path));
 	auto_fd int fd = open(c->record.path, DIRECTORY_FLAGS);
 	if (fd < 0)
 		return cj_fail(err, errno, "open the scope '%s'", c->record.path);
-	rc = system_file_make_dir(fd, RUNTIME_CHILD);
+	int rc = system_file_make_dir(fd, RUNTIME_CHILD);
 	if (rc == 0)
 		rc = system_file_write(fd, RUNTIME_CHILD "/cgroup.procs", "0"); /* this process */
 	if (rc < 0)
@@ -187,10 +158,10 @@ static int put_path(struct container_cgroup *out, const char *base, const char *
 }
 
 /* Relative: below what is delegated to us; root's without that: below the root. */
-static int find_relative(const struct container_cgroup_wanted *wanted,
-			 const struct cgroup_host *host, const char *path,
-			 struct container_cgroup *out, struct cj_error *err)
+static int find_relative(const struct making *m, const struct cgroup_host *host, const char *path,
+			 struct cj_error *err)
 {
+	struct container_cgroup *out = m->cgroup;
 	char base[CGROUP_PATH_MAX];
 	find_delegated(base);
 	if (base[0] != '\0') {
@@ -201,67 +172,57 @@ static int find_relative(const struct container_cgroup_wanted *wanted,
 		return put_path(out, host->mount.point, path, err);
 	if (scope_helper_is_there(false)) {
 		out->manager = CGROUP_MANAGER_SYSTEMD;
-		return find_scope(NULL, wanted->id, out, err);
+		return find_scope(NULL, m->wanted->id, out, err);
 	}
-	return do_without(wanted, "no cgroup here is delegated to this user", out, err);
+	return do_without(m, "no cgroup here is delegated to this user", err);
 }
 
-static int find_path(const struct container_cgroup_wanted *wanted, struct container_cgroup *out,
-		     struct cj_error *err)
+static int find_path(const struct making *m, struct cj_error *err)
 {
+	const char *wanted = m->wanted->path;
 	char path[CGROUP_PATH_MAX];
 	struct cgroup_host host;
-	bool is_given = wanted->path && wanted->path[0] != '\0';
-	if (!is_given)
-		(void)snprintf(path, sizeof(path), "cejail-oci.%.300s", wanted->id);
-	else if (cgroup_path_clean(wanted->path, path, err) < 0)
+	if (!wanted || wanted[0] == '\0')
+		(void)snprintf(path, sizeof(path), "cejail-oci.%.300s", m->wanted->id);
+	else if (cgroup_path_clean(wanted, path, err) < 0)
 		return -err->code;
 
 	cgroup_host_read(&host);
 	if (host.mount.point[0] == '\0')
-		return do_without(wanted, "no cgroup v2 hierarchy is mounted here", out, err);
+		return do_without(m, "no cgroup v2 hierarchy is mounted here", err);
 	if (path[0] == '/')
-		return put_path(out, host.mount.point, path, err);
-	return find_relative(wanted, &host, path, out, err);
+		return put_path(m->cgroup, host.mount.point, path, err);
+	return find_relative(m, &host, path, err);
 }
 
 int container_cgroup_find(const struct container_cgroup_wanted *wanted,
 			  struct container_cgroup *out, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	struct resource_writes writes;
+	struct making m = { .wanted = wanted, .cgroup = out };
 	*out = CONTAINER_CGROUP_NULL;
 	out->manager = wanted->manager;
 	if (wanted->manager == CGROUP_MANAGER_DISABLED)
 		return 0;
-	int rc = plan_writes(wanted, &a, &writes, err);
-	if (rc < 0)
-		return rc;
+	if (resource_writes_plan(wanted->resources, NULL, &a, &m.writes, err) < 0)
+		return -err->code;
 	if (wanted->manager == CGROUP_MANAGER_SYSTEMD)
 		return find_scope(wanted->path, wanted->id, out, err);
-	return find_path(wanted, out, err);
+	return find_path(&m, err);
 }
 
 /* --- make -------------------------------------------------------------------------------- */
 
-/* What has been made, for the way back. */
-struct making {
-	const struct container_cgroup_wanted *wanted;
-	struct container_cgroup *cgroup;
-	const struct resource_writes *writes;
-	size_t made_from; /* length of the first path that was made; 0: none was */
-};
-
 /* Processes of ours in the delegated cgroup itself keep controllers from its children. */
 static int enable(const struct making *m, int dir_fd, const char *path, struct cj_error *err)
 {
-	int rc = resource_enable(dir_fd, path, m->writes, err);
+	int rc = resource_enable(dir_fd, path, &m->writes, err);
 	if (rc != -EBUSY || !m->cgroup->is_below_own)
 		return rc;
 	int moved = cgroup_tree_vacate(dir_fd);
 	if (moved < 0)
 		return cj_fail(err, -moved, "move the processes of '%.200s' to a leaf", path);
-	return resource_enable(dir_fd, path, m->writes, err);
+	return resource_enable(dir_fd, path, &m->writes, err);
 }
 
 /* Makes `name`, unless it exists, and opens it: a descriptor or -errno. */
@@ -334,32 +295,23 @@ static int make_levels(struct making *m, struct cj_error *err)
 	return 0;
 }
 
+/* The limits and the device rules of the cgroup that is made, and its number. */
 static int apply_all(struct making *m, struct cj_error *err)
 {
-	auto_arena struct arena a = { 0 };
-	struct device_program program;
-	const struct oci_resources *r = resources_of(m->wanted);
-	int fd = m->cgroup->dir_fd;
-	if (cgroup_tree_event(fd, "populated"))
-		return cj_reject_as(err, EBUSY,
-				    "cgroup '%s' contains processes: give each "
-				    "container a cgroupsPath of its own",
-				    m->cgroup->record.path);
-	int rc = resource_apply(fd, m->writes, err);
-	if (rc == 0)
-		rc = device_rules_compile(r->devices, r->ndevices, &a, &program, err);
-	if (rc == 0)
-		rc = device_rules_attach(fd, &program, err);
-	return rc < 0 ? rc : 0;
-}
-
-static int put_inode(struct container_cgroup *c, struct cj_error *err)
-{
+	const struct oci_resources *r = m->wanted->resources;
+	struct container_cgroup *c = m->cgroup;
 	struct stat st;
 	if (fstat(c->dir_fd, &st) < 0)
 		return cj_fail(err, errno, "look at the cgroup '%s'", c->record.path);
 	c->record.inode = st.st_ino;
-	return 0;
+	if (cgroup_tree_event(c->dir_fd, "populated"))
+		return cj_reject_as(err, EBUSY,
+				    "cgroup '%s' contains processes: give each "
+				    "container a cgroupsPath of its own",
+				    c->record.path);
+	if (resource_apply(c->dir_fd, &m->writes, err) < 0)
+		return -err->code;
+	return device_rules_set(c->dir_fd, r->devices, r->ndevices, err);
 }
 
 /* Removes the directories that were made, the last first; they are empty. */
@@ -375,22 +327,15 @@ static int undo(struct making *m, int rc)
 	return rc;
 }
 
-/* An ordinary user may ask for a path in a hierarchy that is not delegated to it. */
-static bool is_refused(const struct cj_error *err)
-{
-	return err->code == EACCES || err->code == EPERM || err->code == EROFS;
-}
-
 static int make_path(struct making *m, struct cj_error *err)
 {
 	int rc = make_levels(m, err);
-	if (rc < 0 && is_refused(err) && !device_rules_can_attach()) {
+	/* An ordinary user may ask for a path in a hierarchy that is not delegated to it. */
+	if ((rc == -EACCES || rc == -EPERM || rc == -EROFS) && !device_rules_can_attach()) {
 		const struct cj_error why = *err;
 		(void)undo(m, rc);
-		return do_without(m->wanted, why.msg, m->cgroup, err);
+		return do_without(m, why.msg, err);
 	}
-	if (rc == 0)
-		rc = put_inode(m->cgroup, err);
 	if (rc == 0)
 		rc = apply_all(m, err);
 	return rc < 0 ? undo(m, rc) : 0;
@@ -398,28 +343,25 @@ static int make_path(struct making *m, struct cj_error *err)
 
 static int make_scope(struct making *m, struct cj_error *err)
 {
+	struct container_cgroup *c = m->cgroup;
+	char scope[CGROUP_PATH_MAX];
 	int scope_fd = -1;
-	int rc = start_scope(m->cgroup, &scope_fd, err);
+	int rc = start_scope(c, &scope_fd, err);
 	if (rc < 0 && m->wanted->manager != CGROUP_MANAGER_SYSTEMD) {
 		const struct cj_error why = *err; /* a manager that ends, for example */
-		m->cgroup->manager = m->wanted->manager;
-		m->cgroup->record.unit[0] = '\0';
-		return do_without(m->wanted, why.msg, m->cgroup, err);
+		c->manager = m->wanted->manager;
+		c->record.unit[0] = '\0';
+		return do_without(m, why.msg, err);
 	}
 	if (rc < 0)
 		return rc;
 	auto_fd int fd = scope_fd;
-	char scope[CGROUP_PATH_MAX];
-	memcpy(scope, m->cgroup->record.path, sizeof(scope));
-	rc = put_path(m->cgroup, scope, CONTAINER_SCOPE_CHILD, err);
-	if (rc == 0)
-		rc = descend(m, &fd, scope, CONTAINER_SCOPE_CHILD, err);
-	if (rc < 0)
-		return rc;
-	m->cgroup->dir_fd = take_fd(&fd);
-	rc = put_inode(m->cgroup, err);
-	if (rc == 0)
-		rc = apply_all(m, err);
+	memcpy(scope, c->record.path, sizeof(scope));
+	if (put_path(c, scope, CONTAINER_SCOPE_CHILD, err) < 0 ||
+	    descend(m, &fd, scope, CONTAINER_SCOPE_CHILD, err) < 0)
+		return -err->code;
+	c->dir_fd = take_fd(&fd);
+	rc = apply_all(m, err);
 	return rc < 0 ? undo(m, rc) : 0;
 }
 
@@ -427,13 +369,11 @@ int container_cgroup_make(const struct container_cgroup_wanted *wanted, struct c
 			  struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	struct resource_writes writes;
+	struct making m = { .wanted = wanted, .cgroup = c };
 	if (c->manager == CGROUP_MANAGER_DISABLED || c->why_none[0] != '\0')
 		return 0;
-	int rc = plan_writes(wanted, &a, &writes, err);
-	if (rc < 0)
-		return rc;
-	struct making m = { .wanted = wanted, .cgroup = c, .writes = &writes };
+	if (resource_writes_plan(wanted->resources, NULL, &a, &m.writes, err) < 0)
+		return -err->code;
 	return c->manager == CGROUP_MANAGER_SYSTEMD ? make_scope(&m, err) : make_path(&m, err);
 }
 

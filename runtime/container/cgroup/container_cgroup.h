@@ -26,9 +26,11 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
-#include "runtime/container/cgroup/cgroup_path.h"
+#include "runtime/kernel/cgroup/cgroup_text.h"
 
 struct oci_resources;
+
+#define CGROUP_UNIT_MAX 256 /* systemd.unit(5), with a NUL */
 
 #define CONTAINER_SCOPE_CHILD "container" /* of a systemd scope: the container's cgroup */
 
@@ -61,9 +63,9 @@ void container_cgroup_close(struct container_cgroup *c);
 
 struct container_cgroup_wanted {
 	enum cgroup_manager manager;
-	const char *id;                        /* of the container */
-	const char *path;                      /* linux.cgroupsPath; NULL or "": the default */
-	const struct oci_resources *resources; /* NULL: none */
+	const char *id;   /* of the container */
+	const char *path; /* linux.cgroupsPath; NULL or "": the default */
+	const struct oci_resources *resources;
 };
 
 /*
@@ -131,8 +133,7 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
  * Stops all processes, or lets them go on; returns when that is done.
  * Fails: ENOENT without a cgroup; ETIMEDOUT when a process does not stop (it goes on then).
  */
-int container_cgroup_freeze(const struct container_cgroup *c, struct cj_error *err);
-int container_cgroup_thaw(const struct container_cgroup *c, struct cj_error *err);
+int container_cgroup_freeze(const struct container_cgroup *c, bool frozen, struct cj_error *err);
 /* Without a cgroup: false. */
 bool container_cgroup_is_frozen(const struct container_cgroup *c);
 
@@ -168,3 +169,27 @@ void container_cgroup_stats_write(const struct container_cgroup *c, struct json_
  * No cgroup is success, so that a second delete succeeds.  Takes at most a few seconds.
  */
 int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *err);
+
+/* --- cgroup_path.c: linux.cgroupsPath as text, without a system call ------------------------- */
+
+/*
+ * cgroup_path_clean - the path without empty components and "."; absolute stays absolute.
+ *
+ * Fails: EINVAL for "..", for the root itself, for "slice:prefix:name", and for a path that is too
+ *        long.
+ */
+int cgroup_path_clean(const char *path, char out[static CGROUP_PATH_MAX], struct cj_error *err);
+
+struct cgroup_scope_name {
+	char slice[CGROUP_UNIT_MAX]; /* "machine.slice"; "": systemd's default */
+	char unit[CGROUP_UNIT_MAX];  /* "PREFIX-NAME.scope" */
+};
+
+/*
+ * cgroup_path_scope - the scope that "slice:prefix:name" names.  Slice and prefix may be empty.
+ * Without a path (NULL or ""): "cejail-oci-ID.scope" in the default slice.
+ *
+ * Fails: EINVAL for another form, and for names that systemd.unit(5) does not allow.
+ */
+int cgroup_path_scope(const char *path, const char *id, struct cgroup_scope_name *out,
+		      struct cj_error *err);

@@ -66,14 +66,6 @@ int container_cgroup_join_below(const struct container_cgroup *c, const char *pa
 		      : 0;
 }
 
-/* Into the container's cgroup in the scope, where only the manager may move processes. */
-static int attach_by_manager(const struct container_cgroup *c, pid_t pid, struct cj_error *err)
-{
-	const struct container_scope scope = { .is_system = device_rules_can_attach(),
-					       .unit = c->record.unit };
-	return scope_helper_attach(&scope, "/" CONTAINER_SCOPE_CHILD, pid, err);
-}
-
 int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
 			  struct cj_error *err)
 {
@@ -84,8 +76,13 @@ int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t ini
 		auto_fd int fd = open_cgroup_of(c, init_pid);
 		rc = fd < 0 ? fd : cgroup_move(fd, pid);
 	}
-	if (rc == -EACCES && c->record.unit[0] != '\0')
-		return attach_by_manager(c, pid > 0 ? pid : getpid(), err);
+	if (rc == -EACCES && c->record.unit[0] != '\0') {
+		/* into the container's cgroup in the scope, where only the manager may move it */
+		const struct container_scope scope = { .is_system = device_rules_can_attach(),
+						       .unit = c->record.unit };
+		return scope_helper_attach(&scope, "/" CONTAINER_SCOPE_CHILD,
+					   pid > 0 ? pid : getpid(), err);
+	}
 	if (rc == 0)
 		return 0;
 	rc = cj_fail(err, -rc, "move a process into the cgroup '%s'", c->record.path);
@@ -107,9 +104,8 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 {
 	auto_arena struct arena a = { 0 };
 	struct resource_writes writes;
-	int rc = container_cgroup_need(c, "update", err);
-	if (rc < 0)
-		return rc;
+	if (container_cgroup_need(c, "update", err) < 0)
+		return -err->code;
 	char memory_max[64], cpu_max[64];
 	const struct resource_current current = {
 		.memory_max = read_text(c->dir_fd, "memory.max", memory_max, sizeof(memory_max)),
@@ -125,36 +121,24 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 	/* A controller that appeared after create; what can't be had fails by its file. */
 	struct cj_error ignored;
 	(void)resource_enable(parent_fd, c->record.path, &writes, &ignored);
-	rc = resource_apply(c->dir_fd, &writes, err);
+	int rc = resource_apply(c->dir_fd, &writes, err);
 	if (rc < 0 || resources->ndevices == 0)
 		return rc;
-	struct device_program program;
-	rc = device_rules_compile(resources->devices, resources->ndevices, &a, &program, err);
-	if (rc == 0)
-		rc = device_rules_attach(c->dir_fd, &program, err);
-	return rc < 0 ? rc : 0;
+	return device_rules_set(c->dir_fd, resources->devices, resources->ndevices, err);
 }
 
 /* --- freeze -------------------------------------------------------------------------------- */
 
-int container_cgroup_freeze(const struct container_cgroup *c, struct cj_error *err)
+int container_cgroup_freeze(const struct container_cgroup *c, bool frozen, struct cj_error *err)
 {
-	int rc = container_cgroup_need(c, "pause", err);
-	if (rc < 0)
-		return rc;
-	rc = cgroup_tree_freeze(c->dir_fd, true, FREEZE_WAIT_MS);
-	if (rc == -ETIMEDOUT)
+	if (container_cgroup_need(c, frozen ? "pause" : "resume", err) < 0)
+		return -err->code;
+	int rc = cgroup_tree_freeze(c->dir_fd, frozen, FREEZE_WAIT_MS);
+	if (rc == -ETIMEDOUT && frozen)
 		(void)system_file_write(c->dir_fd, "cgroup.freeze", "0"); /* as it was */
-	return rc < 0 ? cj_fail(err, -rc, "freeze the cgroup '%s'", c->record.path) : 0;
-}
-
-int container_cgroup_thaw(const struct container_cgroup *c, struct cj_error *err)
-{
-	int rc = container_cgroup_need(c, "resume", err);
-	if (rc < 0)
-		return rc;
-	rc = cgroup_tree_freeze(c->dir_fd, false, FREEZE_WAIT_MS);
-	return rc < 0 ? cj_fail(err, -rc, "thaw the cgroup '%s'", c->record.path) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "%s the cgroup '%s'", frozen ? "freeze" : "thaw",
+				c->record.path)
+		      : 0;
 }
 
 bool container_cgroup_is_frozen(const struct container_cgroup *c)

@@ -100,13 +100,6 @@ static void emit_verdict(struct emitter *e, uint32_t verdict)
 	emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT });
 }
 
-static bool covers(const struct oci_device_rule *rule, uint32_t right)
-{
-	return right == BPF_DEVCG_ACC_READ    ? rule->may_read
-	       : right == BPF_DEVCG_ACC_WRITE ? rule->may_write
-					      : rule->may_mknod;
-}
-
 static bool is_every(struct oci_i64 number)
 {
 	return !number.is_set || number.value == -1;
@@ -162,29 +155,28 @@ struct rule_list {
 	size_t count;
 };
 
-/* From the last to the first; ours are behind the caller's.  True as emit_rule(). */
-static bool emit_rules(struct emitter *e, const struct rule_list *lists, uint32_t right,
-		       struct jumps *allowed)
-{
-	for (size_t k = 2; k-- > 0;)
-		for (size_t i = lists[k].count; i-- > 0;)
-			if (covers(&lists[k].items[i], right) &&
-			    emit_rule(e, &lists[k].items[i], allowed))
-				return true;
-	return false;
-}
-
 static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right,
 			 struct jumps *allowed)
 {
-	allowed->count = 0;
-	int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
+	const int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
+	bool is_decided = false; /* by a rule that matches every device */
+
 	emit_load(e, REG_NUMBER, offset);
 	emit_constant(e, BPF_AND, REG_NUMBER, right << 16);
-	allowed->items[allowed->count++] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
+	allowed->items[0] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
+	allowed->count = 1;
 	emit_load(e, REG_TYPE, offset);
 	emit_constant(e, BPF_AND, REG_TYPE, 0xffff);
-	if (!emit_rules(e, lists, right, allowed))
+	/* From the last to the first; ours are behind the caller's. */
+	for (size_t k = 2; k-- > 0;)
+		for (size_t i = lists[k].count; i-- > 0 && !is_decided;) {
+			const struct oci_device_rule *rule = &lists[k].items[i];
+			if (right == BPF_DEVCG_ACC_READ    ? rule->may_read
+			    : right == BPF_DEVCG_ACC_WRITE ? rule->may_write
+							   : rule->may_mknod)
+				is_decided = emit_rule(e, rule, allowed);
+		}
+	if (!is_decided)
 		emit_verdict(e, 0);
 	for (size_t i = 0; i < allowed->count; i++)
 		land_here(e, allowed->items[i]);
@@ -237,74 +229,57 @@ static int load(const struct device_program *program)
 	return sys_bpf(BPF_PROG_LOAD, &attr);
 }
 
-struct attached {
-	uint32_t ids[ATTACHED_MAX];
-	size_t count;
-};
-
-static int list(int cgroup_fd, struct attached *out)
+static int detach(int cgroup_fd, uint32_t id)
 {
+	union bpf_attr by_id = { .prog_id = id };
+	auto_fd int program_fd = sys_bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
 	union bpf_attr attr = {
-		.query = { .target_fd = (uint32_t)cgroup_fd,
-			   .attach_type = BPF_CGROUP_DEVICE,
-			   .prog_ids = (uintptr_t)out->ids,
-			   .prog_cnt = ATTACHED_MAX },
+		.target_fd = (uint32_t)cgroup_fd,
+		.attach_bpf_fd = (uint32_t)program_fd,
+		.attach_type = BPF_CGROUP_DEVICE,
 	};
-	if (sys_bpf(BPF_PROG_QUERY, &attr) < 0)
-		return -errno;
-	out->count = attr.query.prog_cnt;
-	return 0;
+	return program_fd < 0 || sys_bpf(BPF_PROG_DETACH, &attr) < 0 ? -errno : 0;
 }
 
-static int attach(int cgroup_fd, int program_fd)
+static int replace(int cgroup_fd, int program_fd, struct cj_error *err)
 {
-	union bpf_attr attr = {
+	uint32_t before[ATTACHED_MAX];
+	union bpf_attr list = {
+		.query = { .target_fd = (uint32_t)cgroup_fd,
+			   .attach_type = BPF_CGROUP_DEVICE,
+			   .prog_ids = (uintptr_t)before,
+			   .prog_cnt = ATTACHED_MAX },
+	};
+	union bpf_attr attach = {
 		.target_fd = (uint32_t)cgroup_fd,
 		.attach_bpf_fd = (uint32_t)program_fd,
 		.attach_type = BPF_CGROUP_DEVICE,
 		.attach_flags = BPF_F_ALLOW_MULTI,
 	};
-	return sys_bpf(BPF_PROG_ATTACH, &attr) < 0 ? -errno : 0;
-}
-
-static int detach(int cgroup_fd, uint32_t id)
-{
-	union bpf_attr by_id = { .prog_id = id };
-	auto_fd int program_fd = sys_bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
-	if (program_fd < 0)
-		return -errno;
-	union bpf_attr attr = {
-		.target_fd = (uint32_t)cgroup_fd,
-		.attach_bpf_fd = (uint32_t)program_fd,
-		.attach_type = BPF_CGROUP_DEVICE,
-	};
-	return sys_bpf(BPF_PROG_DETACH, &attr) < 0 ? -errno : 0;
-}
-
-static int replace(int cgroup_fd, int program_fd, struct cj_error *err)
-{
-	struct attached before = { 0 };
-	int rc = list(cgroup_fd, &before);
-	if (rc < 0)
-		return cj_fail(err, -rc, "list the cgroup's device programs");
-	rc = attach(cgroup_fd, program_fd);
-	if (rc < 0)
-		return cj_fail(err, -rc, "attach the device program to the cgroup");
-	for (size_t i = 0; i < before.count; i++) {
-		rc = detach(cgroup_fd, before.ids[i]);
+	if (sys_bpf(BPF_PROG_QUERY, &list) < 0)
+		return cj_fail(err, errno, "list the cgroup's device programs");
+	if (sys_bpf(BPF_PROG_ATTACH, &attach) < 0)
+		return cj_fail(err, errno, "attach the device program to the cgroup");
+	for (size_t i = 0; i < list.query.prog_cnt; i++) {
+		int rc = detach(cgroup_fd, before[i]);
 		if (rc < 0)
 			return cj_fail(err, -rc, "detach the cgroup's former device program");
 	}
-	return 1;
+	return 0;
 }
 
-int device_rules_attach(int cgroup_fd, const struct device_program *program, struct cj_error *err)
+int device_rules_set(int cgroup_fd, const struct oci_device_rule *rules, size_t count,
+		     struct cj_error *err)
 {
+	auto_arena struct arena a = { 0 };
+	struct device_program program;
+	if (device_rules_compile(rules, count, &a, &program, err) < 0)
+		return -err->code;
 	/* Attaching takes no O_PATH descriptor, and the caller's may be one. */
 	auto_fd int dir_fd = openat(cgroup_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return cj_fail(err, errno, "open the cgroup");
-	auto_fd int program_fd = load(program);
+	auto_fd int program_fd = load(&program);
 	if (program_fd >= 0)
 		return replace(dir_fd, program_fd, err);
 	if (errno == EPERM && !device_rules_can_attach())

@@ -41,12 +41,12 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 bool device_rules_can_attach(void);
 
 /*
- * device_rules_attach - the cgroup's own programs are replaced by this one.
+ * device_rules_set - compile the rules, and replace the cgroup's own programs by this one.
  *
  * While both are attached, both must allow; so no moment is without rules.
- * Unless device_rules_can_attach(), EPERM is success, and nothing is attached: 0.  Returns 1 when
- * the program is attached.
- * Fails: EPERM where this is root of the host without CAP_SYS_ADMIN; EINVAL without
- *        CONFIG_CGROUP_BPF.
+ * Unless device_rules_can_attach(), EPERM is success, and nothing is attached.
+ * Fails: device_rules_compile(); EPERM where this is root of the host without CAP_SYS_ADMIN; EINVAL
+ *        without CONFIG_CGROUP_BPF.
  */
-int device_rules_attach(int cgroup_fd, const struct device_program *program, struct cj_error *err);
+int device_rules_set(int cgroup_fd, const struct oci_device_rule *rules, size_t count,
+		     struct cj_error *err);

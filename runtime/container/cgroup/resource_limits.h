@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resource_limits - linux.resources of a config.json as writes to files of cgroup v2: planned
- * without a system call (resource_writes.c), carried out by resource_apply.c.
+ * without a system call, then carried out.
  *
  * Units of cgroup v1 are converted as other runtimes do: shares to a weight, swap without memory,
  * a block weight of 10..1000 to one of 1..10000.
@@ -70,8 +70,10 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
  */
 int resource_apply(int dir_fd, const struct resource_writes *writes, struct cj_error *err);
 
-/* The first write that a cgroup without controllers can't take; NULL: all are optional. */
-const struct resource_write *resource_first_limit(const struct resource_writes *writes);
+/* The first write that a cgroup without this controller (NULL: without any) can't take; NULL: all
+ * are optional. */
+const struct resource_write *resource_first_limit(const struct resource_writes *writes,
+						  const char *controller);
 
 /* The remedy for a limit without its controller. */
 int resource_hint(const char *controller, struct cj_error *err);

@@ -355,18 +355,23 @@ int container_target_open(const struct oci_call *call, bool is_locked, struct co
 	return container_cgroup_open(&out->state.record.cgroup, &out->cgroup, err);
 }
 
-int container_pause(struct oci_call *call, struct cj_error *err)
+static int freeze(const struct oci_call *call, bool frozen, struct cj_error *err)
 {
 	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
-	int rc = container_target_open(call, true, &t, err);
-	return rc < 0 ? rc : container_cgroup_freeze(&t.cgroup, err);
+
+	if (container_target_open(call, true, &t, err) < 0)
+		return -err->code;
+	return container_cgroup_freeze(&t.cgroup, frozen, err);
+}
+
+int container_pause(struct oci_call *call, struct cj_error *err)
+{
+	return freeze(call, true, err);
 }
 
 int container_resume(struct oci_call *call, struct cj_error *err)
 {
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
-	int rc = container_target_open(call, true, &t, err);
-	return rc < 0 ? rc : container_cgroup_thaw(&t.cgroup, err);
+	return freeze(call, false, err);
 }
 
 static int print_json(const pid_t *pids, size_t count, struct cj_error *err)

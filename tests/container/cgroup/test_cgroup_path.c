@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroupsPath: clean paths, and the names of scopes. */
-#include "runtime/container/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/container_cgroup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

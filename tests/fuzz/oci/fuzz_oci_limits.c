@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/container/cgroup/cgroup_path.h"
+#include "runtime/container/cgroup/container_cgroup.h"
 #include "runtime/container/cgroup/device_rules.h"
 #include "runtime/container/cgroup/resource_limits.h"
 #include "tests/fuzz/bytes.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,21 +14,13 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/annotation/annotations.h"
-#include "runtime/kernel/ids/idmap.h"
+#include "runtime/container/state/state.h"
 
 #define FILE_MODE 0644
 
 void result_place_close(struct result_place *f)
 {
 	cj_close(&f->dir_fd);
-}
-
-/* As the directory of states: podman's root of a user namespace is the user who called podman. */
-static bool is_ordinary_user(void)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-
-	return geteuid() != 0 || (!idmap_is_initial() && runtime && runtime[0] != '\0');
 }
 
 /* --- below one directory ------------------------------------------------------------------ */
@@ -80,12 +71,6 @@ static int open_below(const char *dir, const char *base, const char *wanted, str
 	return fd;
 }
 
-static int reject_outside(const char *wanted, const char *base, struct cj_error *err)
-{
-	cj_refuse_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted, base);
-	return cj_hint(err, "name a file below it, or another directory with --result-dir");
-}
-
 /* --- both ---------------------------------------------------------------------------------- */
 
 /* "a/b/c" is "a/b" and "c"; "/c" is "/" and "c"; "c" is "" and "c". */
@@ -110,12 +95,15 @@ static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
 		    struct result_place *out, struct cj_error *err)
 {
 	const char *base = result_dir ? result_dir : RESULT_DIR_DEFAULT;
-	bool is_free = !result_dir && is_ordinary_user();
+	bool is_free = !result_dir && !state_is_root();
 	const char *path = is_free ? wanted : path_below(wanted, base);
 	const char *dir = NULL;
 
-	if (!path)
-		return reject_outside(wanted, base, err);
+	if (!path) {
+		cj_refuse_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted,
+			     base);
+		return cj_hint(err, "name a file below it, or another directory with --result-dir");
+	}
 	if (is_free && path[0] != '/')
 		return cj_reject(err, "'%s' is not absolute", path);
 	if (split(path, a, &dir, &out->name, err) < 0)
@@ -147,27 +135,27 @@ static int check_old(const struct result_place *f, struct cj_error *err)
 	return cj_hint(err, "remove it, or name another file");
 }
 
-static int check_writable(const struct result_place *f, struct cj_error *err)
-{
-	struct atomic_file probe = NEWFILE_NULL;
-	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &probe);
-
-	atomic_file_fini(&probe);
-	return rc < 0 ? cj_fail(err, -rc, "write a file '%s'", f->name) : 0;
-}
-
 int result_place_find(const char *wanted, const char *result_dir, const char *id, struct arena *a,
 		      struct result_place *out, struct cj_error *err)
 {
 	struct result_place f = RESULT_PLACE_NULL;
+	struct atomic_file probe = NEWFILE_NULL;
 	size_t size = strlen(wanted);
 	const char *path =
 	    size > 0 && wanted[size - 1] == '/' ? arena_printf(a, "%s%s.json", wanted, id) : wanted;
 
 	if (!path)
 		return cj_fail(err, ENOMEM, "find the result");
-	if (open_dir(path, result_dir, a, &f, err) < 0 || check_old(&f, err) < 0 ||
-	    check_writable(&f, err) < 0) {
+	int rc = open_dir(path, result_dir, a, &f, err);
+	if (rc == 0)
+		rc = check_old(&f, err);
+	if (rc == 0) {
+		rc = atomic_file_open(f.dir_fd, FILE_MODE, &probe);
+		atomic_file_fini(&probe);
+		if (rc < 0)
+			(void)!cj_fail(err, -rc, "write a file '%s'", f.name);
+	}
+	if (rc < 0) {
 		result_place_close(&f);
 		return cj_wrap(err, "annotation '" ANNOTATION_RESULT "'");
 	}

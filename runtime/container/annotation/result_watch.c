@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result process. */
+/* The result process, and the result as JSON. */
 #include "runtime/container/annotation/result_watch.h"
 
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "netns/firewall/firewall.h"
@@ -19,7 +20,10 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/container/state/state.h"
+#include "runtime/kernel/cgroup/cgroup_text.h"
 #include "runtime/kernel/process/privileges.h"
+#include "runtime/run/report/result.h"
 
 #define RECEIVE_MAX 64    /* times, at the end */
 #define START_MS    30000 /* as create waits for init */
@@ -89,26 +93,101 @@ static bool ask_stat(int stat_fd, int *out)
 	return true;
 }
 
+/* --- JSON ---------------------------------------------------------------------------------- */
+
+static void put_number(struct json_writer *w, const char *key, const struct oci_u64 *number)
+{
+	json_member_known(w, key, number->is_set, number->value);
+}
+
+static void put_end(struct json_writer *w, const struct result_facts *f)
+{
+	bool is_exit = f->has_wait_status && WIFEXITED(f->wait_status);
+	bool is_signal = f->has_wait_status && WIFSIGNALED(f->wait_status);
+	/* A process of the container may be killed for lack of memory while the first one goes on. */
+	bool is_oom = is_signal && WTERMSIG(f->wait_status) == SIGKILL && f->oom_kills.is_set &&
+		      f->oom_kills.value > 0;
+
+	json_member_text(w, "status",
+			 !f->has_wait_status ? NULL
+			 : is_oom            ? "oom"
+			 : is_signal         ? "signaled"
+					     : "exited");
+	json_member_known(w, "exit_code", is_exit, (uint64_t)WEXITSTATUS(f->wait_status));
+	json_member_known(w, "signal", is_signal, (uint64_t)WTERMSIG(f->wait_status));
+}
+
+static void put_time(struct json_writer *w, const char *key, uint64_t epoch_ms)
+{
+	char text[STATE_TIME_MAX];
+
+	state_status_time(epoch_ms, text);
+	json_member_text(w, key, text);
+}
+
+/* `refused` is the name of the member that counts what `hits` is: "kills". */
+static void put_limit(struct json_writer *w, const char *name, const struct oci_u64 *value,
+		      const char *refused, const struct oci_u64 *hits)
+{
+	json_member_object(w, name);
+	put_number(w, "value", value);
+	json_put_key(w, "hit");
+	if (hits->is_set)
+		json_put_bool(w, hits->value > 0);
+	else
+		json_put_null(w);
+	put_number(w, refused, hits);
+	json_close_object(w);
+}
+
+static void put_network(struct json_writer *w, const struct denials *d)
+{
+	json_put_key(w, "network");
+	if (!d) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_member_array(w, "denied");
+	for (size_t i = 0; i < d->count; i++)
+		result_put_denial(w, &d->items[i]);
+	json_close_array(w);
+	json_close_object(w);
+}
+
+void result_watch_text(struct json_writer *w, const struct result_facts *f)
+{
+	json_open_object(w);
+	json_member_text(w, "schema", OCI_RESULT_SCHEMA);
+	json_member_text(w, "id", f->id);
+	put_end(w, f);
+	put_time(w, "created", f->created_ms);
+	put_time(w, "ended", f->ended_ms);
+	json_member_object(w, "usage");
+	json_member_known(w, "cpu_ms", f->cpu_us.is_set, f->cpu_us.value / 1000);
+	put_number(w, "memory_peak_bytes", &f->memory_peak);
+	put_number(w, "pids_peak", &f->pids_peak);
+	json_close_object(w);
+	json_member_object(w, "limits");
+	put_limit(w, "memory", &f->memory_max, "kills", &f->oom_kills);
+	put_limit(w, "pids", &f->pids_max, "refused", &f->pids_refused);
+	json_close_object(w);
+	put_network(w, f->denials);
+	json_close_object(w);
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
+/* The number in the line "KEY NUMBER"; with `key` NULL, the only one.  Not set: there is none. */
 static struct oci_u64 read_number(int dir_fd, const char *file, const char *key)
 {
 	char text[SYSTEM_FILE_SMALL];
+	struct oci_u64 out = { 0 };
 
-	if (dir_fd < 0 || system_file_read(dir_fd, file, text, sizeof(text)) < 0)
-		return (struct oci_u64){ 0 };
-	return result_text_number(text, key);
-}
-
-static void read_cgroup(int fd, struct result_facts *f)
-{
-	f->memory_max = read_number(fd, "memory.max", NULL);
-	f->memory_peak = read_number(fd, "memory.peak", NULL);
-	f->oom_kills = read_number(fd, "memory.events", "oom_kill");
-	f->pids_max = read_number(fd, "pids.max", NULL);
-	f->pids_peak = read_number(fd, "pids.peak", NULL);
-	f->pids_refused = read_number(fd, "pids.events", "max");
-	f->cpu_us = read_number(fd, "cpu.stat", "usage_usec");
+	if (dir_fd >= 0 && system_file_read(dir_fd, file, text, sizeof(text)) > 0)
+		out.is_set = key ? cgroup_text_value(text, key, &out.value)
+				 : cgroup_text_number(text, &out.value);
+	return out;
 }
 
 static int receive(struct watcher *w)
@@ -116,17 +195,6 @@ static int receive(struct watcher *w)
 	struct cj_error lost = { 0 }; /* the counters have all denials */
 
 	return denials_receive(w->fds[HELD_LOG], &w->denials, NULL, NULL, &lost);
-}
-
-static void settle_denials(struct watcher *w)
-{
-	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	struct cj_error unread = { 0 };
-
-	for (unsigned i = 0; w->fds[HELD_LOG] >= 0 && i < RECEIVE_MAX && receive(w) > 0; i++)
-		;
-	if (firewall_read_table(w->fds[HELD_RULES], w->watch->network->table, counts, &unread) == 0)
-		denials_settle(&w->denials, counts);
 }
 
 static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
@@ -138,7 +206,7 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 
 	if (!writer)
 		return cj_fail(err, ENOMEM, "write the result");
-	result_text_write(writer, f);
+	result_watch_text(writer, f);
 	if (json_writer_take(writer, &text, &size, err) < 0)
 		return -err->code;
 	return result_place_write(&file, text, size, err);
@@ -146,6 +214,9 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 
 static int report(struct watcher *w, struct cj_error *err)
 {
+	const int cgroup_fd = w->fds[HELD_CGROUP], log_fd = w->fds[HELD_LOG];
+	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	struct cj_error unread = { 0 };
 	struct result_facts f = {
 		.id = w->watch->id,
 		.created_ms = w->watch->created_ms,
@@ -155,9 +226,19 @@ static int report(struct watcher *w, struct cj_error *err)
 	f.has_wait_status = ask_stat(w->fds[HELD_STAT], &f.wait_status) ||
 			    ask_pidfd(w->fds[HELD_PID], &f.wait_status);
 	f.ended_ms = clock_epoch_ms();
-	read_cgroup(w->fds[HELD_CGROUP], &f);
+	f.memory_max = read_number(cgroup_fd, "memory.max", NULL);
+	f.memory_peak = read_number(cgroup_fd, "memory.peak", NULL);
+	f.oom_kills = read_number(cgroup_fd, "memory.events", "oom_kill");
+	f.pids_max = read_number(cgroup_fd, "pids.max", NULL);
+	f.pids_peak = read_number(cgroup_fd, "pids.peak", NULL);
+	f.pids_refused = read_number(cgroup_fd, "pids.events", "max");
+	f.cpu_us = read_number(cgroup_fd, "cpu.stat", "usage_usec");
 	if (w->fds[HELD_RULES] >= 0) {
-		settle_denials(w);
+		for (unsigned i = 0; log_fd >= 0 && i < RECEIVE_MAX && receive(w) > 0; i++)
+			;
+		if (firewall_read_table(w->fds[HELD_RULES], w->watch->network->table, counts,
+					&unread) == 0)
+			denials_settle(&w->denials, counts);
 		f.denials = &w->denials;
 	}
 	return write_result(w, &f, err);
@@ -183,15 +264,6 @@ static int keep(struct watcher *w, struct cj_error *err)
 	return 0;
 }
 
-/* nf_tables wants the first at each call.  The second is for /proc/PID/stat of another user. */
-static int give_up_rights(struct cj_error *err)
-{
-	if (privileges_no_new(err) < 0)
-		return -err->code;
-	return privileges_keep_only(UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE,
-				    err);
-}
-
 static void wait_for_end(struct watcher *w)
 {
 	struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
@@ -207,7 +279,11 @@ static void wait_for_end(struct watcher *w)
 
 static int begin(struct watcher *w, struct cj_error *err)
 {
-	if (child_start_session(err) < 0 || keep(w, err) < 0 || give_up_rights(err) < 0)
+	/* nf_tables wants the first at each call; the second is for /proc/PID/stat of another user */
+	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
+
+	if (child_start_session(err) < 0 || keep(w, err) < 0 || privileges_no_new(err) < 0 ||
+	    privileges_keep_only(kept, err) < 0)
 		return -err->code;
 	if (chdir("/") < 0)
 		return cj_fail(err, errno, "change to '/'");
@@ -250,40 +326,17 @@ static _Noreturn void watch_main(struct watcher *w)
 	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
 }
 
-static int open_stat(pid_t pid, struct cj_error *err)
-{
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? cj_fail(err, errno, "open '%s'", path) : fd;
-}
-
-static int await_ready(int link_fd, struct cj_error *err)
-{
-	const struct step_link link = { link_fd, "the result process", step_names };
-	auto_step_msg struct step_msg msg = { 0 };
-
-	return step_await(&link, RESULT_READY, &msg, err) < 0 ? cj_wrap(err, "start it") : 0;
-}
-
-static pid_t spawn(struct watcher *w, int *socks)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		cj_close(&socks[0]);
-		watch_main(w);
-	}
-	return pid;
-}
-
 int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct cj_error *err)
 {
+	auto_step_msg struct step_msg msg = { 0 };
+	char path[32];
 	int socks[2];
-	auto_fd int stat_fd = open_stat(watch->pid, err);
 
-	if (stat_fd < 0 || step_pair(socks, START_MS, err) < 0)
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)watch->pid);
+	auto_fd int stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (stat_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (step_pair(socks, START_MS, err) < 0)
 		return -err->code;
 	struct watcher w = {
 		.watch = watch,
@@ -296,15 +349,21 @@ int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct 
 			 [HELD_RULES] = watch->network->rules_fd,
 			 [HELD_LOG] = watch->network->log_fd },
 	};
-	int rc = spawn(&w, socks) < 0 ? cj_fail(err, errno, "start the result process") : 0;
+	auto_fd int link_fd = socks[0];
+	const struct step_link link = { link_fd, "the result process", step_names };
+	pid_t pid = fork();
+	if (pid == 0) {
+		cj_close(&link_fd);
+		watch_main(&w);
+	}
+	int rc = pid < 0 ? cj_fail(err, errno, "start the result process") : 0;
 	cj_close(&socks[1]);
-	if (rc == 0)
-		rc = await_ready(socks[0], err);
 	if (rc < 0)
-		cj_close(&socks[0]);
-	else
-		*out_go_fd = socks[0];
-	return rc;
+		return rc;
+	if (step_await(&link, RESULT_READY, &msg, err) < 0)
+		return cj_wrap(err, "start it");
+	*out_go_fd = take_fd(&link_fd);
+	return 0;
 }
 
 int result_watch_go(int go_fd, struct cj_error *err)

@@ -47,7 +47,7 @@ int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct 
 /* The container is created: its result will be written. */
 int result_watch_go(int go_fd, struct cj_error *err);
 
-/* --- result_text.c: the result as JSON -------------------------------------------------------- */
+/* --- the result as JSON ----------------------------------------------------------------------- */
 
 /* A number that is not set is not known: null in the result. */
 struct result_facts {
@@ -63,9 +63,5 @@ struct result_facts {
 	const struct denials *denials; /* NULL: no rules of ours */
 };
 
-/* The number in the line "KEY NUMBER" of a file of the cgroup; or with `key` NULL, the only one.
- * Not set: there is none, or it is "max". */
-struct oci_u64 result_text_number(const char *text, const char *key);
-
 /* The object, beginning with OCI_RESULT_BEGIN. */
-void result_text_write(struct json_writer *w, const struct result_facts *f);
+void result_watch_text(struct json_writer *w, const struct result_facts *f);

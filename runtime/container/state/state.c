@@ -144,12 +144,18 @@ int state_lock_alone(struct state *s, struct cj_error *err)
 
 /* --- the directory of all states -------------------------------------------------------- */
 
+bool state_is_root(void)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	return geteuid() == 0 && (idmap_is_initial() || !runtime || runtime[0] == '\0');
+}
+
 static const char *standard_root(char out[static PATH_MAX], struct cj_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
-	/* The root of a user namespace, as podman makes one for an ordinary user, is that user. */
-	if (geteuid() == 0 && (idmap_is_initial() || !runtime || runtime[0] == '\0'))
+	if (state_is_root())
 		return "/run/cejail-oci";
 	if (runtime && runtime[0] == '/' &&
 	    snprintf(out, PATH_MAX, "%s/cejail-oci", runtime) < PATH_MAX)
@@ -162,8 +168,7 @@ static const char *standard_root(char out[static PATH_MAX], struct cj_error *err
 /*
  * The directory of all states; made, with its parents, if `make`.
  *
- * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace
- * root counts as a user who has that variable, if it is set.  An empty variable is not set.
+ * `root` NULL: /run/cejail-oci for root (state_is_root()), else cejail-oci in XDG_RUNTIME_DIR.
  * Refused: a directory of another user, and one that every user may write to.
  */
 static int open_root(const char *root, bool make, struct cj_error *err)

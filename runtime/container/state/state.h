@@ -53,6 +53,12 @@ struct state {
 void state_close(struct state *s);
 #define auto_state __attribute__((cleanup(state_close)))
 
+/*
+ * Is the caller root, and no ordinary user?  The root of a user namespace, as podman makes one for
+ * an ordinary user, is that user if XDG_RUNTIME_DIR is set and not empty.
+ */
+bool state_is_root(void);
+
 /* Lets other commands change the container; the record stays readable. */
 void state_unlock(const struct state *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* result_text: numbers of the cgroup's files, and the JSON. */
+/* The result as JSON. */
 #include "runtime/container/annotation/result_watch.h"
 
 #include <setjmp.h>
@@ -12,37 +12,13 @@
 
 #include "runtime/container/annotation/result_place.h"
 
-static void assert_number(const char *text, const char *key, bool is_set, uint64_t value)
-{
-	const struct oci_u64 number = result_text_number(text, key);
-
-	assert_int_equal(number.is_set, is_set);
-	assert_int_equal(number.value, value);
-}
-
-static void numbers_of_cgroup_files_are_read(void **state)
-{
-	(void)state;
-	assert_number("4096\n", NULL, true, 4096);
-	assert_number("18446744073709551615\n", NULL, true, UINT64_MAX);
-	assert_number("max\n", NULL, false, 0);
-	assert_number("", NULL, false, 0);
-	assert_number("18446744073709551616\n", NULL, false, 0);
-	assert_number("low 1\noom 2\noom_kill 3\noom_group_kill 4\n", "oom_kill", true, 3);
-	assert_number("low 1\noom 2\noom_kill 3\n", "oom", true, 2);
-	assert_number("oom_kill 3", "oom_kill", true, 3);
-	assert_number("oom_kill\n", "oom_kill", false, 0);
-	assert_number("low 1\n", "oom_kill", false, 0);
-	assert_number("oom_kill 99999999999999999999999999\n", "oom_kill", false, 0);
-}
-
 static const char *text_of(const struct result_facts *f, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	result_text_write(w, f);
+	result_watch_text(w, f);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_int_equal(strncmp(text, OCI_RESULT_BEGIN, strlen(OCI_RESULT_BEGIN)), 0);
 	return text;
@@ -117,7 +93,6 @@ static void denials_are_a_list_only_where_there_are_rules(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_of_cgroup_files_are_read),
 		cmocka_unit_test(the_end_decides_the_status),
 		cmocka_unit_test(denials_are_a_list_only_where_there_are_rules),
 	};

@@ -253,7 +253,7 @@ mcp_help() {
 }
 # The arguments of tools whose kinds match $1.
 mcp_arguments() {
-	sed -n '/} known\[\] = {/,/^};/p' runtime/run/mcp/mcp_arguments.c |
+	sed -n '/} known\[\] = {/,/^};/p' runtime/run/mcp/mcp_request.c |
 		grep -E "$1" | grep -o '{ "[a-z_]*"' | cut -d'"' -f2 | sort
 }
 if [ -x "$mcp" ]; then

@@ -9,7 +9,7 @@
  *	mcp_local.c    runs and sessions on this machine
  *	mcp_remote.c   runs and sessions at a service
  *
- * A line of the client goes to mcp_protocol, and is answered at once or is a call.  mcp_arguments
+ * A line of the client goes to mcp_protocol, and is answered at once or is a call.  mcp_request
  * makes a request of a call, and mcp_run carries it out: here, or at a service.  Its events become
  * progress; mcp_answer makes the client's answer of its result.
  *
@@ -21,7 +21,7 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
-#include "runtime/run/mcp/mcp_arguments.h"
+#include "runtime/run/mcp/mcp_request.h"
 #include "runtime/run/mcp/mcp_tool.h"
 #include "runtime/run/options/options.h"
 #include "runtime/service/queue/pool.h"

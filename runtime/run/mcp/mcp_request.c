@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls as requests. */
+/* The arguments of tools/call, checked by a table and rewritten. */
 #include "runtime/run/mcp/mcp_request.h"
 
 #include <inttypes.h>
@@ -7,80 +7,179 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiles/profile.h"
+#include "profiles/settings.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_text.h"
+
+#define FILES_MAX 1000
+
+struct call {
+	const struct mcp_tool *tool;
+	struct mcp_request *out;
+	struct json_writer *w; /* of a body of JSON */
+	struct config config;  /* the command line's, with what the call lowers */
+	bool *wanted;
+	const char *profile; /* of the session; NULL: not known */
+	const char *path, *text, *base64;
+};
 
 void mcp_request_fini(struct mcp_request *r)
 {
 	cj_free(&r->body);
 }
 
-/* --- requests with a body of JSON ------------------------------------------------------ */
-
-static int keep_body(struct mcp_request *out, struct json_writer *w, struct cj_error *err)
+/* The body is JSON, and has the settings of a jail; else it is a file, or there is none. */
+static bool has_settings(const struct mcp_tool *tool)
 {
-	const char *text = NULL;
-
-	if (json_writer_take(w, &text, &out->size, err) < 0)
-		return -err->code;
-	out->body = strndup(text, out->size);
-	return out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+	return tool->kind <= MCP_TOOL_SESSION_EXEC;
 }
 
-static int write_program(struct mcp_request *out, const struct mcp_tool *tool,
-			 const struct mcp_given *given, const struct json_node *arguments,
-			 const char *run_id, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct mcp_plan plan = { .run_id = run_id };
+/* --- values of a program or a session ---------------------------------------------- */
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "read the arguments");
-	if (mcp_arguments_write(w, tool, given, arguments, &plan, err) < 0)
-		return -err->code;
-	if (tool->kind == MCP_TOOL_SESSION_CREATE)
-		out->operation = MCP_CREATE_SESSION;
-	else
-		out->operation = plan.session[0] ? MCP_EXEC_PROGRAM : MCP_RUN_PROGRAM;
-	(void)snprintf(out->session, sizeof(out->session), "%s", plan.session);
-	return keep_body(out, w, err);
+static int need_type(const struct json_node *node, const char *name, enum json_type type,
+		     struct cj_error *err)
+{
+	if (node->type == type)
+		return 0;
+	return cj_reject(err, "'%s' must be %s, not %s", name, json_type_name(type),
+			 json_type_name(node->type));
 }
 
-/* --- files and the end of a session ------------------------------------------------------ */
-
-/* The arguments of one of these tools. */
-struct file_call {
-	struct mcp_request *to;
-	const char *path, *text, *base64;
-};
-
-static int take_text(const struct json_node *node, const char **out, struct cj_error *err)
+static int check_texts(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	if (node->type != JSON_STRING)
-		return cj_reject(err, "'%s' must be a string", node->key);
-	*out = node->text;
+	char name[32];
+
+	(void)c;
+	(void)snprintf(name, sizeof(name), "each item of %s", node->key);
+	for (const struct json_node *m = node->child; m; m = m->next)
+		if (need_type(m, name, JSON_STRING, err) < 0)
+			return -err->code;
 	return 0;
 }
 
-static int take_session(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int check_file(const struct json_node *file, struct cj_error *err)
 {
-	return mcp_arguments_take_session(node, c->to->session, err);
+	static const char *const members[] = { "path", "text", "base64", NULL };
+
+	if (need_type(file, "each item of files", JSON_OBJECT, err) < 0)
+		return -err->code;
+	for (const struct json_node *m = file->child; m; m = m->next) {
+		size_t i = 0;
+		while (members[i] && strcmp(members[i], m->key) != 0)
+			i++;
+		if (!members[i])
+			return cj_reject(err,
+					 "a file has 'path', and 'text' or 'base64'; not "
+					 "'%.64s'",
+					 m->key);
+		if (need_type(m, m->key, JSON_STRING, err) < 0)
+			return -err->code;
+	}
+	if (!mcp_member(file, "path"))
+		return cj_reject(err, "a file has no 'path'");
+	if (!mcp_member(file, "text") == !mcp_member(file, "base64"))
+		return cj_reject(err, "a file needs either 'text' or 'base64'");
+	return 0;
 }
 
-static int take_path(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int check_files(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_text(node, &c->path, err);
+	(void)c;
+	if (node->count > FILES_MAX)
+		return cj_reject(err, "'files' has more than %d items", FILES_MAX);
+	for (const struct json_node *m = node->child; m; m = m->next)
+		if (check_file(m, err) < 0)
+			return -err->code;
+	return 0;
 }
 
-static int take_content(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int check_context(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_text(node, &c->text, err);
+	(void)c;
+	return strcmp(node->text, "none") == 0 || strcmp(node->text, "repl") == 0
+		   ? 0
+		   : cj_reject(err, "'context' must be \"none\" or \"repl\"");
 }
 
-static int take_base64(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int check_profile(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_text(node, &c->base64, err);
+	for (size_t i = 0; i < c->tool->nruns; i++)
+		if (strcmp(c->tool->runs[i].profile, node->text) == 0) {
+			c->profile = c->tool->runs[i].profile;
+			return 0;
+		}
+	return cj_reject(err, "'profile' must be one of those in the input schema");
+}
+
+/* The service reads a bare number as seconds, and has the limit. */
+static int put_lease(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	(void)err;
+	json_member_text(c->w, "lease", node->text);
+	return 0;
+}
+
+/* --- limits, which a call can only lower ------------------------------------------ */
+
+static int want(struct call *c, const char *key, const char *value, struct cj_error *err)
+{
+	const struct setting *s = setting_by_key(key);
+
+	c->wanted[s - settings] = true;
+	return setting_set(&c->config, s, key, value, err);
+}
+
+/* check_limits() compares both with the limits of the tool: "profile" may come after them. */
+static int lower_timeout(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	if (want(c, "timeout", node->text, err) < 0)
+		return cj_reject(err, "'timeout_seconds' must be a number of seconds above 0, "
+				      "like 2.5");
+	return 0;
+}
+
+static int lower_memory(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	return want(c, "memory", node->text, err);
+}
+
+static int lower_network(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	static const char *const with_network[] = { "network.uplink", "network.start",
+						    "network.allow", "network.allow_private" };
+
+	if (strcmp(node->text, "none") != 0)
+		return cj_reject(err, "'network' can only be \"none\"");
+	for (size_t i = 0; i < sizeof(with_network) / sizeof(with_network[0]); i++)
+		c->wanted[setting_by_key(with_network[i]) - settings] = false;
+	return want(c, "network.mode", "none", err);
+}
+
+/* --- sessions and their files ------------------------------------------------------ */
+
+/* An id as the service has them, so that it may be a part of a URL. */
+static int take_session(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_-";
+	size_t size = strlen(node->text);
+
+	if (c->tool->kind == MCP_TOOL_RUN && !c->tool->has_sessions)
+		return cj_reject(err, "'session': there are no sessions here; put all code and "
+				      "data into one call, and leave 'session' out");
+	if (size == 0 || size >= PLAN_ID_MAX || strspn(node->text, allowed) != size)
+		return cj_reject(err, "'session' must be an id that session_create has returned");
+	memcpy(c->out->session, node->text, size + 1);
+	return 0;
+}
+
+static int take_executable(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	(void)err;
+	c->out->is_executable = node->boolean;
+	return 0;
 }
 
 static int take_number(const struct json_node *node, uint64_t min, uint64_t max, uint64_t *out,
@@ -94,81 +193,226 @@ static int take_number(const struct json_node *node, uint64_t min, uint64_t max,
 			 min, max);
 }
 
-static int take_offset(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int take_offset(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_number(node, 0, INT64_MAX, &c->to->offset, err);
+	return take_number(node, 0, INT64_MAX, &c->out->offset, err);
 }
 
-static int take_length(struct file_call *c, const struct json_node *node, struct cj_error *err)
+static int take_length(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	return take_number(node, 1, MCP_IMAGE_MAX, &c->to->length, err);
+	return take_number(node, 1, MCP_IMAGE_MAX, &c->out->length, err);
 }
 
-static int take_executable(struct file_call *c, const struct json_node *node, struct cj_error *err)
-{
-	if (node->type != JSON_BOOL)
-		return cj_reject(err, "'%s' must be true or false", node->key);
-	c->to->is_executable = node->boolean;
-	return 0;
-}
+/* --- the table ----------------------------------------------------------------------- */
 
-#define PUT  (1u << MCP_TOOL_SESSION_PUT_FILE)
-#define GET  (1u << MCP_TOOL_SESSION_GET_FILE)
-#define LIST (1u << MCP_TOOL_SESSION_LIST_FILES)
-#define END  (1u << MCP_TOOL_SESSION_END)
+#define RUN    (1u << MCP_TOOL_RUN)
+#define CREATE (1u << MCP_TOOL_SESSION_CREATE)
+#define EXEC   (1u << MCP_TOOL_SESSION_EXEC)
+#define PUT    (1u << MCP_TOOL_SESSION_PUT_FILE)
+#define GET    (1u << MCP_TOOL_SESSION_GET_FILE)
+#define LIST   (1u << MCP_TOOL_SESSION_LIST_FILES)
+#define END    (1u << MCP_TOOL_SESSION_END)
+#define FILES  (PUT | GET | LIST | END)
+#define ANY    JSON_TYPE_COUNT
 
 static const struct argument {
 	const char *name;
-	int (*take)(struct file_call *c, const struct json_node *node, struct cj_error *err);
-	unsigned kinds, required;
+	unsigned kinds, required; /* of tools */
+	enum json_type type;
+	/* Checks or takes the value; NULL: each is valid. */
+	int (*take)(struct call *c, const struct json_node *node, struct cj_error *err);
+	const char *key;     /* of the request that gets the value as it is; NULL: none */
+	size_t field;        /* of struct call that gets the text; 0: none */
+	const char *setting; /* which number with a ceiling it lowers; NULL: none */
+	const char *why;     /* of a program or session: why it must not be missing */
 } known[] = {
-	{ "session", take_session, PUT | GET | LIST | END, PUT | GET | LIST | END },
-	{ "path", take_path, PUT | GET | LIST, PUT | GET },
-	{ "offset", take_offset, GET, 0 },
-	{ "length", take_length, GET, 0 },
-	{ "text", take_content, PUT, 0 },
-	{ "base64", take_base64, PUT, 0 },
-	{ "executable", take_executable, PUT, 0 },
+	{ "code", RUN | EXEC, RUN, JSON_STRING, .key = "code", .why = ": it is the whole program" },
+	{ "command", EXEC, 0, JSON_ARRAY, check_texts, "command" },
+	{ "args", RUN | EXEC, 0, ANY, .key = "args_json" },
+	{ "argv", RUN | EXEC, 0, JSON_ARRAY, check_texts, "args" },
+	{ "stdin", RUN | EXEC, 0, JSON_STRING, .key = "stdin" },
+	{ "files", RUN | EXEC, 0, JSON_ARRAY, check_files, "files" },
+	{ "timeout_seconds", RUN | EXEC, 0, JSON_NUMBER, lower_timeout, .setting = "timeout" },
+	{ "memory", RUN | CREATE, 0, JSON_STRING, lower_memory, .setting = "memory" },
+	{ "network", RUN | CREATE, 0, JSON_STRING, lower_network },
+	{ "profile", CREATE, CREATE, JSON_STRING, check_profile, "profile",
+	  .why = ": it says what runs" },
+	{ "context", CREATE, 0, JSON_STRING, check_context, "context" },
+	{ "lease_seconds", CREATE, 0, JSON_NUMBER, put_lease },
+	{ "session", RUN | EXEC | FILES, EXEC | FILES, JSON_STRING, take_session,
+	  .why = ": session_create returns one" },
+	{ "path", PUT | GET | LIST, PUT | GET, JSON_STRING, .field = offsetof(struct call, path) },
+	{ "offset", GET, 0, ANY, take_offset },
+	{ "length", GET, 0, ANY, take_length },
+	{ "text", PUT, 0, JSON_STRING, .field = offsetof(struct call, text) },
+	{ "base64", PUT, 0, JSON_STRING, .field = offsetof(struct call, base64) },
+	{ "executable", PUT, 0, JSON_BOOL, take_executable },
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
-static int take_argument(struct file_call *c, unsigned kind, const struct json_node *node,
-			 struct cj_error *err)
+static int refuse_unknown(const struct mcp_tool *tool, const char *name, struct cj_error *err)
 {
+	const char *names[KNOWN + 1] = { NULL };
+	size_t count = 0;
+
 	for (size_t i = 0; i < KNOWN; i++)
-		if ((known[i].kinds & kind) && strcmp(known[i].name, node->key) == 0)
-			return known[i].take(c, node, err);
-	return cj_reject(err, "unknown argument '%.64s'; see the input schema of the tool",
-			 node->key);
+		if (known[i].kinds & 1u << tool->kind)
+			names[count++] = known[i].name;
+	const char *near = has_settings(tool) ? text_nearest(name, names) : NULL;
+	if (near)
+		return cj_reject(err, "unknown argument '%.64s'; did you mean '%s'?", name, near);
+	return cj_reject(err, "unknown argument '%.64s'; see the input schema of the tool", name);
 }
 
-static int take_arguments(struct file_call *c, enum mcp_tool_kind tool,
-			  const struct json_node *arguments, struct cj_error *err)
+static int take_argument(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	unsigned kind = 1u << tool;
+	const struct argument *a = NULL;
+
+	for (size_t i = 0; i < KNOWN && !a; i++)
+		if ((known[i].kinds & 1u << c->tool->kind) && strcmp(known[i].name, node->key) == 0)
+			a = &known[i];
+	if (!a)
+		return refuse_unknown(c->tool, node->key, err);
+	if (a->type != ANY && a->type != node->type && !(a->kinds & (RUN | CREATE | EXEC)))
+		return cj_reject(err, "'%s' must be %s", a->name, json_type_name(a->type));
+	if ((a->type != ANY && need_type(node, a->name, a->type, err) < 0) ||
+	    (a->take && a->take(c, node, err) < 0))
+		return -err->code;
+	if (a->key)
+		json_member_node(c->w, a->key, node);
+	if (a->field > 0)
+		*(const char **)((char *)c + a->field) = node->text;
+	return 0;
+}
+
+static int check_required(const struct mcp_tool *tool, const struct json_node *arguments,
+			  struct cj_error *err)
+{
+	static const struct {
+		enum mcp_tool_kind kind;
+		const char *one, *other;
+	} pairs[] = { { MCP_TOOL_SESSION_EXEC, "code", "command" },
+		      { MCP_TOOL_SESSION_PUT_FILE, "text", "base64" } };
 
 	for (size_t i = 0; i < KNOWN; i++)
-		if ((known[i].required & kind) && !mcp_member(arguments, known[i].name))
-			return cj_reject(err, "'%s' is missing", known[i].name);
-	for (const struct json_node *m = arguments->child; m; m = m->next)
-		if (take_argument(c, kind, m, err) < 0)
+		if ((known[i].required & 1u << tool->kind) && !mcp_member(arguments, known[i].name))
+			return cj_reject(err, "'%s' is missing%s", known[i].name,
+					 has_settings(tool) ? known[i].why : "");
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (pairs[i].kind == tool->kind &&
+		    !mcp_member(arguments, pairs[i].one) == !mcp_member(arguments, pairs[i].other))
+			return cj_reject(err, "give either '%s' or '%s'", pairs[i].one,
+					 pairs[i].other);
+	return 0;
+}
+
+static int take_arguments(struct call *c, const struct json_node *arguments, struct cj_error *err)
+{
+	if (check_required(c->tool, arguments, err) < 0)
+		return -err->code;
+	for (const struct json_node *m = arguments ? arguments->child : NULL; m; m = m->next)
+		if (take_argument(c, m, err) < 0)
 			return -err->code;
-	if (tool == MCP_TOOL_SESSION_PUT_FILE && !c->text == !c->base64)
-		return cj_reject(err, "give either 'text' or 'base64'");
 	return 0;
 }
 
-/* "/box/a b", or "a b" below /box, becomes "box/a b". */
-static int keep_path(struct mcp_request *out, const char *path, struct cj_error *err)
+/* --- a body of JSON ------------------------------------------------------------------ */
+
+/* The jail of a session has its settings already. */
+static int check_session(const struct json_node *arguments, struct cj_error *err)
 {
-	if (strlen(path) > MCP_PATH_MAX)
-		return cj_reject(err, "'path' is longer than %d bytes", MCP_PATH_MAX);
-	(void)snprintf(out->path, sizeof(out->path), "%s%s", path[0] == '/' ? "" : "box/",
-		       path + (path[0] == '/'));
+	static const char *const fixed[] = { "memory", "network" };
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (mcp_member(arguments, fixed[i]))
+			return cj_reject(err,
+					 "'%s' cannot change in a session; give it to "
+					 "session_create",
+					 fixed[i]);
 	return 0;
 }
 
-static int keep_content(struct mcp_request *out, const struct file_call *c, struct cj_error *err)
+/* After the arguments: the profile of the session is known then. */
+static int check_limits(const struct call *c, const struct json_node *arguments,
+			struct cj_error *err)
+{
+	struct ceilings most;
+
+	mcp_tool_limits(c->tool, c->profile, &most);
+	for (size_t i = 0; i < KNOWN; i++)
+		if (known[i].setting && mcp_member(arguments, known[i].name) &&
+		    rights_validate_within(&most, &c->config, known[i].setting, known[i].name,
+					   err) < 0)
+			return -err->code;
+	return 0;
+}
+
+/* After the arguments: whether there is a session is known then. */
+static void put_rest(struct call *c, const char *run_id)
+{
+	const struct setting *timeout = setting_by_key("timeout");
+
+	if (c->tool->kind == MCP_TOOL_RUN) /* a session of another one refuses it */
+		json_member_text(c->w, "profile", c->tool->profile);
+	if (c->tool->kind != MCP_TOOL_SESSION_CREATE) {
+		json_member_text(c->w, "id", run_id);
+		json_member_text(c->w, "artifacts", "changed");
+	} else {
+		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
+		json_member_bool(c->w, "renew_on_use", true);         /* no tool renews the lease */
+	}
+	if (c->out->kind == MCP_TOOL_SESSION_EXEC) {
+		json_member_bool(c->w, "interrupt", true);
+		for (size_t i = 0; i < settings_count; i++)
+			c->wanted[i] = c->wanted[i] && &settings[i] == timeout;
+	}
+	profile_put(c->w, &c->config, c->wanted);
+}
+
+static int write_settings(struct call *c, const struct json_node *arguments, const char *run_id,
+			  struct cj_error *err)
+{
+	struct mcp_request *out = c->out;
+	const char *text = NULL;
+
+	json_open_object(c->w);
+	if (take_arguments(c, arguments, err) < 0 || check_limits(c, arguments, err) < 0)
+		return -err->code;
+	if (out->kind == MCP_TOOL_RUN && out->session[0])
+		out->kind = MCP_TOOL_SESSION_EXEC;
+	if (out->kind == MCP_TOOL_SESSION_EXEC && check_session(arguments, err) < 0)
+		return -err->code;
+	put_rest(c, run_id);
+	json_close_object(c->w);
+	if (json_writer_take(c->w, &text, &out->size, err) < 0)
+		return -err->code;
+	out->body = strndup(text, out->size);
+	return out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+}
+
+static int write_with_settings(struct call *c, const struct mcp_given *given,
+			       const struct json_node *arguments, const char *run_id,
+			       struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
+
+	if (!w || !wanted)
+		return cj_fail(err, ENOMEM, "read the arguments");
+	memcpy(wanted, given->wanted, settings_count * sizeof(*wanted));
+	c->w = w;
+	c->wanted = wanted;
+	c->profile = given->session_profile;
+	int rc = config_copy(&c->config, given->config, err);
+	if (rc == 0)
+		rc = write_settings(c, arguments, run_id, err);
+	config_fini(&c->config);
+	return rc;
+}
+
+/* --- a file --------------------------------------------------------------------------- */
+
+static int keep_content(struct mcp_request *out, const struct call *c, struct cj_error *err)
 {
 	size_t room = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
 
@@ -183,35 +427,32 @@ static int keep_content(struct mcp_request *out, const struct file_call *c, stru
 	return 0;
 }
 
-static int write_file_call(struct mcp_request *out, enum mcp_tool_kind tool,
-			   const struct json_node *arguments, struct cj_error *err)
+static int write_file(struct call *c, const struct json_node *arguments, struct cj_error *err)
 {
-	static const enum mcp_operation operations[] = {
-		[MCP_TOOL_SESSION_PUT_FILE] = MCP_PUT_FILE,
-		[MCP_TOOL_SESSION_GET_FILE] = MCP_GET_FILE,
-		[MCP_TOOL_SESSION_LIST_FILES] = MCP_LIST_FILES,
-		[MCP_TOOL_SESSION_END] = MCP_END_SESSION,
-	};
-	static const struct json_node nothing = { .type = JSON_OBJECT };
-	struct file_call c = { .to = out };
+	struct mcp_request *out = c->out;
 
-	out->operation = operations[tool];
+	c->path = "/box";
 	out->length = MCP_IMAGE_MAX;
-	if (take_arguments(&c, tool, arguments ? arguments : &nothing, err) < 0)
+	if (take_arguments(c, arguments, err) < 0)
 		return -err->code;
-	if (tool != MCP_TOOL_SESSION_END && keep_path(out, c.path ? c.path : "/box", err) < 0)
-		return -err->code;
-	return tool == MCP_TOOL_SESSION_PUT_FILE ? keep_content(out, &c, err) : 0;
+	if (strlen(c->path) > MCP_PATH_MAX)
+		return cj_reject(err, "'path' is longer than %d bytes", MCP_PATH_MAX);
+	/* "/box/a b", or "a b" below /box, becomes "box/a b" */
+	if (out->kind != MCP_TOOL_SESSION_END)
+		(void)snprintf(out->path, sizeof(out->path), "%s%s",
+			       c->path[0] == '/' ? "" : "box/", c->path + (c->path[0] == '/'));
+	return out->kind == MCP_TOOL_SESSION_PUT_FILE ? keep_content(out, c, err) : 0;
 }
 
 int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 		      const struct mcp_given *given, const struct json_node *arguments,
 		      const char *run_id, struct cj_error *err)
 {
-	*out = (struct mcp_request){ .body = NULL };
-	if (tool->kind <= MCP_TOOL_SESSION_EXEC)
-		return write_program(out, tool, given, arguments, run_id, err);
-	return write_file_call(out, tool->kind, arguments, err);
+	struct call c = { .tool = tool, .out = out };
+
+	*out = (struct mcp_request){ .kind = tool->kind };
+	return has_settings(tool) ? write_with_settings(&c, given, arguments, run_id, err)
+				  : write_file(&c, arguments, err);
 }
 
 /* --- over HTTP ---------------------------------------------------------------------------- */
@@ -223,29 +464,29 @@ const char *mcp_request_put_http(const struct mcp_request *r,
 	static const struct {
 		const char *method, *type;
 		const char *before, *behind; /* the id of the session */
-	} rows[MCP_OPERATION_COUNT] = {
-		[MCP_RUN_PROGRAM] = { "POST", "application/json", "/v1/runs", "" },
-		[MCP_CREATE_SESSION] = { "POST", "application/json", "/v1/sessions", "" },
-		[MCP_EXEC_PROGRAM] = { "POST", "application/json", "/v1/sessions/", "/execs" },
-		[MCP_PUT_FILE] = { "PUT", "application/octet-stream", "/v1/sessions/", "/files/" },
-		[MCP_GET_FILE] = { "GET", NULL, "/v1/sessions/", "/files/" },
-		[MCP_LIST_FILES] = { "GET", NULL, "/v1/sessions/", "/files/" },
-		[MCP_END_SESSION] = { "DELETE", NULL, "/v1/sessions/", "" },
+	} rows[MCP_TOOL_KIND_COUNT] = {
+		[MCP_TOOL_RUN] = { "POST", "application/json", "/v1/runs", "" },
+		[MCP_TOOL_SESSION_CREATE] = { "POST", "application/json", "/v1/sessions", "" },
+		[MCP_TOOL_SESSION_EXEC] = { "POST", "application/json", "/v1/sessions/", "/execs" },
+		[MCP_TOOL_SESSION_PUT_FILE] = { "PUT", "application/octet-stream", "/v1/sessions/",
+						"/files/" },
+		[MCP_TOOL_SESSION_GET_FILE] = { "GET", NULL, "/v1/sessions/", "/files/" },
+		[MCP_TOOL_SESSION_LIST_FILES] = { "GET", NULL, "/v1/sessions/", "/files/" },
+		[MCP_TOOL_SESSION_END] = { "DELETE", NULL, "/v1/sessions/", "" },
 	};
-	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s",
-					 rows[r->operation].before, r->session,
-					 rows[r->operation].behind);
+	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s", rows[r->kind].before,
+					 r->session, rows[r->kind].behind);
 
 	to = mcp_uri_put_path(to, r->path);
 	*to = '\0';
 	size_t room = MCP_TARGET_MAX - (size_t)(to - out_target);
-	if (r->operation == MCP_LIST_FILES)
+	if (r->kind == MCP_TOOL_SESSION_LIST_FILES)
 		(void)snprintf(to, room, "%s?list", to[-1] == '/' ? "" : "/");
-	else if (r->operation == MCP_GET_FILE)
+	else if (r->kind == MCP_TOOL_SESSION_GET_FILE)
 		(void)snprintf(to, room, "?offset=%" PRIu64 "&length=%" PRIu64, r->offset,
 			       r->length);
 	else if (r->is_executable)
 		(void)snprintf(to, room, "?executable");
-	*out_content_type = rows[r->operation].type;
-	return rows[r->operation].method;
+	*out_content_type = rows[r->kind].type;
+	return rows[r->kind].method;
 }

@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_request - what a call of a tool asks of the service.  No system calls.
+ * mcp_request - the arguments of a call of a tool become a request to the service.  No system
+ * calls.
  *
- * Inside the service and in the MCP server that has its parts, the API carries it out as it is
- * (api.h).  For a service behind a socket it is written as HTTP, cejail-serve(8).
+ * The body is that of POST /v1/runs (profiles/schema/request.json) or of a session's routes.  A
+ * call chooses the program and its data, and may only lower limits: what it asks for is compared
+ * with mcp_tool_limits(), also where the API would let the same caller ask for more.  Everything of
+ * the host in the request (paths, connections, the environment) is from the command line.
+ *
+ * Inside the service and in the MCP server that has its parts, the API carries the request out as
+ * it is (api.h).  For a service behind a socket it is written as HTTP, cejail-serve(8).
  */
 #pragma once
 
-#include "runtime/run/mcp/mcp_arguments.h"
+#include "profiles/config.h"
+#include "profiles/plan/plan.h"
+#include "runtime/base/json/json.h"
+#include "runtime/run/mcp/mcp_tool.h"
 
 #define MCP_PATH_MAX   1000 /* of a file in a session; the service may allow less */
 #define MCP_TARGET_MAX (3 * MCP_PATH_MAX + 192)
 
-enum mcp_operation {
-	MCP_RUN_PROGRAM,
-	MCP_CREATE_SESSION,
-	MCP_EXEC_PROGRAM,
-	MCP_PUT_FILE,
-	MCP_GET_FILE,
-	MCP_LIST_FILES,
-	MCP_END_SESSION,
-	MCP_OPERATION_COUNT
+/* What the command line gives to every run. */
+struct mcp_given {
+	const struct config *config; /* the options alone, without a profile */
+	const bool *wanted;          /* rows of settings[] that were given */
+	const char *session_profile; /* of the session that the call names; NULL: not known */
 };
 
 struct mcp_request {
-	enum mcp_operation operation;
+	enum mcp_tool_kind kind;                  /* of a run in a session MCP_TOOL_SESSION_EXEC */
 	char session[PLAN_ID_MAX];                /* "": none */
 	char path[sizeof("box/") + MCP_PATH_MAX]; /* of a file: "box/a b", "tmp/a"; "": none */
 	uint64_t offset, length;                  /* of the part of a file to get */
@@ -33,7 +38,13 @@ struct mcp_request {
 	size_t size;
 };
 
-/* Fails: as mcp_arguments_write() does.  The caller calls mcp_request_fini(), also then. */
+/*
+ * mcp_request_write - the request of a call; `arguments` is an object, or NULL.
+ *
+ * Owns:  the caller calls mcp_request_fini(), also after a failure.
+ * Fails: an argument is missing, unknown, of another type, or above a limit.  The message is for
+ *        the model: it says what to change.
+ */
 int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 		      const struct mcp_given *given, const struct json_node *arguments,
 		      const char *run_id, struct cj_error *err);

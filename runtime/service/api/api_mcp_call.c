@@ -64,22 +64,22 @@ static void on_inner_replied(void *context, const struct http_reply *reply)
 static const struct operation {
 	void (*handle)(struct api_call *c);
 	unsigned parameters; /* enum api_parameter */
-} operations[MCP_OPERATION_COUNT] = {
-	[MCP_RUN_PROGRAM] = { api_post_run, 0 },
-	[MCP_CREATE_SESSION] = { api_post_session, 0 },
-	[MCP_EXEC_PROGRAM] = { api_post_exec, 0 },
-	[MCP_PUT_FILE] = { api_put_file, 0 },
-	[MCP_GET_FILE] = { api_get_file, PARAMETER_OFFSET | PARAMETER_LENGTH },
-	[MCP_LIST_FILES] = { api_get_file, PARAMETER_LIST },
-	[MCP_END_SESSION] = { api_end_session, 0 },
+} operations[MCP_TOOL_KIND_COUNT] = {
+	[MCP_TOOL_RUN] = { api_post_run, 0 },
+	[MCP_TOOL_SESSION_CREATE] = { api_post_session, 0 },
+	[MCP_TOOL_SESSION_EXEC] = { api_post_exec, 0 },
+	[MCP_TOOL_SESSION_PUT_FILE] = { api_put_file, 0 },
+	[MCP_TOOL_SESSION_GET_FILE] = { api_get_file, PARAMETER_OFFSET | PARAMETER_LENGTH },
+	[MCP_TOOL_SESSION_LIST_FILES] = { api_get_file, PARAMETER_LIST },
+	[MCP_TOOL_SESSION_END] = { api_end_session, 0 },
 };
 
 static void carry_out(struct api *api, struct exchange *x, const struct exchange *outer,
 		      const struct mcp_run *r)
 {
 	const struct mcp_request *asked = r->request;
-	const struct operation *o = &operations[asked->operation];
-	const bool is_part = asked->operation == MCP_GET_FILE;
+	const struct operation *o = &operations[asked->kind];
+	const bool is_part = asked->kind == MCP_TOOL_SESSION_GET_FILE;
 	const struct api_query query = {
 		.given = o->parameters | (asked->is_executable ? PARAMETER_EXECUTABLE : 0),
 		.offset = is_part ? asked->offset : 0,

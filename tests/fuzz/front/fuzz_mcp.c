@@ -12,7 +12,7 @@
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/mcp/mcp_answer.h"
-#include "runtime/run/mcp/mcp_arguments.h"
+#include "runtime/run/mcp/mcp_request.h"
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/run/mcp/mcp_request.h"
@@ -84,9 +84,9 @@ static void check_target(const char *target)
 
 static enum request_kind kind_of(const struct mcp_request *r)
 {
-	if (r->operation == MCP_CREATE_SESSION)
+	if (r->kind == MCP_TOOL_SESSION_CREATE)
 		return REQUEST_SESSION;
-	return r->operation == MCP_RUN_PROGRAM ? REQUEST_RUN : REQUEST_EXEC;
+	return r->kind == MCP_TOOL_RUN ? REQUEST_RUN : REQUEST_EXEC;
 }
 
 static void check_call(const struct mcp_asked *asked)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call becomes a request that has nothing of the host, and no more than the tool's limits. */
-#include "runtime/run/mcp/mcp_arguments.h"
+#include "runtime/run/mcp/mcp_request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,6 @@ struct fixture {
 	char text[4096]; /* the request, or the error */
 	const struct mcp_tool *tool;
 	const char *session_profile;
-	struct mcp_plan plan;
 };
 
 static int open_fixture(void **state)
@@ -37,7 +36,6 @@ static int open_fixture(void **state)
 	config_init(&f->config);
 	f->wanted = calloc(settings_count, sizeof(*f->wanted));
 	f->tool = &tool;
-	f->plan.run_id = "ID";
 	*state = f;
 	return 0;
 }
@@ -64,23 +62,21 @@ static void give(struct fixture *f, const char *option, const char *value)
 static int write_call(struct fixture *f, const char *arguments)
 {
 	auto_arena struct arena a = { 0 };
-	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct mcp_given given = { &f->config, f->wanted, f->session_profile };
 	const struct json_node *node = NULL;
+	struct mcp_request request;
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
 
 	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &err), 0);
-	int rc = mcp_arguments_write(w, f->tool, &given, node, &f->plan, &err);
+	int rc = mcp_request_write(&request, f->tool, &given, node, "ID", &err);
 	if (rc < 0) {
 		assert_true(err.code > 0);
 		(void)snprintf(f->text, sizeof(f->text), "%s (%s)", err.msg, err.hint);
-		return rc;
+	} else {
+		memcpy(f->text, request.body, request.size + 1);
 	}
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	memcpy(f->text, text, size + 1);
-	return 0;
+	mcp_request_fini(&request);
+	return rc;
 }
 
 static void a_call_becomes_a_request(void **state)

@@ -152,11 +152,6 @@ static void put_usage(struct json_writer *w, const struct json_node *result)
 
 /* --- files -------------------------------------------------------------------------- */
 
-char *mcp_answer_file_uri(const char *directory, const char *path)
-{
-	return mcp_uri_join("file://", directory, path);
-}
-
 /* A model's API may refuse a whole conversation for an image that is none. */
 static bool is_image(const struct json_node *file)
 {
@@ -171,65 +166,72 @@ static bool is_image(const struct json_node *file)
 	return found && strcmp(found, type) == 0;
 }
 
-static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
-{
-	return a->directory && a->stored && strings_has(a->stored, mcp_text(file, "path"));
-}
+/* A file of the result, and where it is in the answer. */
+struct file {
+	const struct json_node *node;
+	enum { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE } placement;
+	const char *uri; /* NULL: none */
+};
 
-enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
-
-static enum placement find_placement(const struct mcp_answer *a, const struct json_node *file,
-				     uint64_t embedded)
-{
-	uint64_t bytes = mcp_number(file, "bytes");
-	bool has_room = embedded + bytes <= MCP_FILES_MAX;
-	bool has_content = json_get_text(file, "text") || json_get_text(file, "base64");
-
-	if (has_content && has_room && bytes <= MCP_IMAGE_MAX && is_image(file))
-		return AS_IMAGE;
-	if (has_content && has_room && bytes <= MCP_FILE_MAX)
-		return AS_RESOURCE;
-	return is_stored(a, file) ? AS_LINK : NOWHERE;
-}
+struct facts {
+	const struct mcp_answer *answer;
+	struct arena *arena; /* of what follows */
+	struct file *files;
+	size_t nfiles;
+};
 
 /* *embedded: bytes of the files before this one that are part of the answer. */
-static enum placement place(const struct mcp_answer *a, const struct json_node *file,
-			    uint64_t *embedded)
+static void place_file(const struct mcp_answer *a, struct file *f, uint64_t *embedded,
+		       struct arena *arena)
 {
-	enum placement placement = find_placement(a, file, *embedded);
+	const char *path = mcp_text(f->node, "path");
+	uint64_t bytes = mcp_number(f->node, "bytes");
+	bool is_stored = a->directory && a->stored && strings_has(a->stored, path);
+	bool may_embed = (json_get_text(f->node, "text") || json_get_text(f->node, "base64")) &&
+			 *embedded + bytes <= MCP_FILES_MAX;
 
-	if (placement <= AS_RESOURCE)
-		*embedded += mcp_number(file, "bytes");
-	return placement;
+	f->placement = is_stored ? AS_LINK : NOWHERE;
+	if (may_embed && bytes <= MCP_IMAGE_MAX && is_image(f->node))
+		f->placement = AS_IMAGE;
+	else if (may_embed && bytes <= MCP_FILE_MAX)
+		f->placement = AS_RESOURCE;
+	if (f->placement <= AS_RESOURCE)
+		*embedded += bytes;
+	if (is_stored)
+		f->uri = mcp_uri_join("file://", a->directory, path, arena);
+	else if (f->placement != NOWHERE)
+		f->uri = mcp_uri_join("cejail://run/", mcp_text(a->result, "id"), path, arena);
 }
 
-/* malloc'ed; NULL: none, or no memory. */
-static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
-		      enum placement placement)
+static int place_files(struct facts *facts)
 {
-	const char *path = mcp_text(file, "path");
-
-	if (is_stored(a, file))
-		return mcp_answer_file_uri(a->directory, path);
-	return placement == NOWHERE
-		   ? NULL
-		   : mcp_uri_join("cejail://run/", mcp_text(a->result, "id"), path);
-}
-
-static void list_files(struct json_writer *w, const struct mcp_answer *a)
-{
+	const struct json_node *list =
+	    json_get_typed(facts->answer->result, "artifacts", JSON_ARRAY);
 	uint64_t embedded = 0;
 
+	facts->files =
+	    arena_array(facts->arena, (list ? list->count : 0) + 1, sizeof(*facts->files));
+	if (!facts->files)
+		return -ENOMEM;
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		struct file *f = &facts->files[facts->nfiles++];
+		f->node = m;
+		place_file(facts->answer, f, &embedded, facts->arena);
+	}
+	return 0;
+}
+
+static void list_files(struct json_writer *w, const struct facts *facts)
+{
 	json_member_array(w, "files");
-	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
-		enum placement placement = place(a, m, &embedded);
-		auto_free char *uri = make_uri(a, m, placement);
+	for (size_t i = 0; i < facts->nfiles; i++) {
+		const struct file *f = &facts->files[i];
 		json_open_object(w);
-		json_member_text(w, "path", mcp_text(m, "path"));
-		json_member_u64(w, "bytes", mcp_number(m, "bytes"));
-		json_member_text(w, "type", mcp_text(m, "type"));
-		if (uri)
-			json_member_text(w, "uri", uri);
+		json_member_text(w, "path", mcp_text(f->node, "path"));
+		json_member_u64(w, "bytes", mcp_number(f->node, "bytes"));
+		json_member_text(w, "type", mcp_text(f->node, "type"));
+		if (f->uri)
+			json_member_text(w, "uri", f->uri);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -254,51 +256,27 @@ static void put_resource(struct json_writer *w, const struct json_node *file, co
 	json_close_object(w);
 }
 
-static void put_link(struct json_writer *w, const struct json_node *file, const char *uri)
-{
-	json_member_text(w, "type", "resource_link");
-	json_member_text(w, "uri", uri);
-	json_member_text(w, "name", mcp_text(file, "path"));
-	json_member_text(w, "mimeType", mcp_text(file, "type"));
-	json_member_u64(w, "size", mcp_number(file, "bytes"));
-}
-
 /* Clients of before 2025-06-18 have no links. */
-static void put_file(struct json_writer *w, const struct mcp_answer *a,
-		     const struct json_node *file, enum placement placement)
+static void put_file(struct json_writer *w, const struct file *f, enum mcp_era era)
 {
-	auto_free char *uri = make_uri(a, file, placement);
-
-	if (!uri || (placement == AS_LINK && a->era == MCP_ERA_OLD))
+	if (!f->uri || f->placement == NOWHERE || (f->placement == AS_LINK && era == MCP_ERA_OLD))
 		return;
 	json_open_object(w);
-	if (placement == AS_IMAGE)
-		put_image(w, file);
-	else if (placement == AS_RESOURCE)
-		put_resource(w, file, uri);
-	else
-		put_link(w, file, uri);
+	if (f->placement == AS_IMAGE) {
+		put_image(w, f->node);
+	} else if (f->placement == AS_RESOURCE) {
+		put_resource(w, f->node, f->uri);
+	} else {
+		json_member_text(w, "type", "resource_link");
+		json_member_text(w, "uri", f->uri);
+		json_member_text(w, "name", mcp_text(f->node, "path"));
+		json_member_text(w, "mimeType", mcp_text(f->node, "type"));
+		json_member_u64(w, "size", mcp_number(f->node, "bytes"));
+	}
 	json_close_object(w);
 }
 
-static void put_files(struct json_writer *w, const struct mcp_answer *a)
-{
-	uint64_t embedded = 0;
-
-	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next)
-		put_file(w, a, m, place(a, m, &embedded));
-}
-
 /* --- what an interpreter displays ------------------------------------------------------ */
-
-/* "cejail://cell/ID/1" */
-static char *display_uri(const struct json_node *result, size_t number)
-{
-	char name[24];
-
-	(void)snprintf(name, sizeof(name), "%zu", number);
-	return mcp_uri_join("cejail://cell/", mcp_text(result, "id"), name);
-}
 
 /* As files are: images as images, all else as a resource.  What is too large is left out. */
 static void put_display(struct json_writer *w, const struct json_node *display, const char *uri,
@@ -320,14 +298,17 @@ static void put_display(struct json_writer *w, const struct json_node *display, 
 	json_close_object(w);
 }
 
-static void put_displays(struct json_writer *w, const struct json_node *result)
+static void put_displays(struct json_writer *w, const struct json_node *result, struct arena *arena)
 {
 	uint64_t room = MCP_FILES_MAX;
 	size_t number = 0;
+	char name[24];
 
 	for (const struct json_node *m = list_of(mcp_member(result, "cell"), "displays"); m;
 	     m = m->next) {
-		auto_free char *uri = display_uri(result, ++number);
+		(void)snprintf(name, sizeof(name), "%zu", ++number);
+		const char *uri =
+		    mcp_uri_join("cejail://cell/", mcp_text(result, "id"), name, arena);
 		if (uri)
 			put_display(w, m, uri, &room);
 	}
@@ -345,21 +326,6 @@ static const char *way_for_large_files(const struct mcp_answer *a)
 	return "write a smaller one, or ask the user to start 'cejail mcp' with --files";
 }
 
-/* A file that nobody gets: the sentence says what to do. */
-static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a)
-{
-	uint64_t embedded = 0;
-
-	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
-		struct mcp_prose s = { .size = 0 };
-		if (place(a, m, &embedded) != NOWHERE)
-			continue;
-		mcp_say(&s, "file '%.200s' is too large for an answer; %s", mcp_text(m, "path"),
-			way_for_large_files(a));
-		json_put_string(w, s.text);
-	}
-}
-
 bool mcp_answer_is_for_user(const char *warning)
 {
 	enum degraded what = degraded_of(warning);
@@ -367,115 +333,120 @@ bool mcp_answer_is_for_user(const char *warning)
 	return what != DEGRADED_COUNT && what != DEGRADED_NETWORK;
 }
 
-static void put_warnings(struct json_writer *w, const struct mcp_answer *a)
+static void put_warnings(struct json_writer *w, const struct facts *facts)
 {
+	const struct mcp_answer *a = facts->answer;
+
 	json_member_array(w, "warnings");
 	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
 		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
 			json_put_string(w, m->text);
 	for (size_t i = 0; a->warnings && i < a->warnings->count; i++)
 		json_put_string(w, a->warnings->items[i]);
-	warn_of_lost_files(w, a);
+	for (size_t i = 0; i < facts->nfiles; i++) {
+		struct mcp_prose s = { .size = 0 };
+		if (facts->files[i].placement != NOWHERE)
+			continue;
+		mcp_say(&s, "file '%.200s' is too large for an answer; %s",
+			mcp_text(facts->files[i].node, "path"), way_for_large_files(a));
+		json_put_string(w, s.text);
+	}
 	json_close_array(w);
 }
 
-static void put_end(struct json_writer *w, const struct json_node *result)
+static void put_facts(struct json_writer *w, const void *context)
 {
+	const struct facts *facts = context;
+	const struct mcp_answer *a = facts->answer;
+	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
+	const char *session = json_get_text(result, "session");
+	const char *last = json_get_text(mcp_member(result, "cell"), "value");
+	struct mcp_prose message = { .size = 0 };
 	uint64_t value = 0;
 
+	mcp_say_result(&message, result, a->tool);
+	json_member_text(w, "message", message.text);
 	json_member_text(w, "status", mcp_text(result, "status"));
 	if (json_get_u64(result, "exit_code", &value))
 		json_member_u64(w, "exit_code", value);
 	if (json_get_u64(result, "signal", &value))
 		json_member_u64(w, "signal", value);
-}
-
-/* Of a program in a session, and in its interpreter. */
-static void put_session(struct json_writer *w, const struct json_node *result)
-{
-	const char *session = json_get_text(result, "session");
-	const char *last = json_get_text(mcp_member(result, "cell"), "value");
-
+	put_stream(w, a, "stdout");
+	put_stream(w, a, "stderr");
+	json_member_bool(w, "truncated", mcp_text_is_truncated(result, a->tool));
+	if (returned && returned->type != JSON_NULL)
+		json_member_node(w, "value", returned);
 	if (session)
 		json_member_text(w, "session", session);
 	if (last)
 		json_member_text(w, "last_value", last);
-}
-
-static void put_facts(struct json_writer *w, const struct mcp_answer *a)
-{
-	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
-	struct mcp_prose message = { .size = 0 };
-
-	mcp_say_result(&message, result, a->tool);
-	json_open_object(w);
-	json_member_text(w, "message", message.text);
-	put_end(w, result);
-	put_stream(w, a, "stdout");
-	put_stream(w, a, "stderr");
-	json_member_bool(w, "truncated", mcp_text_is_truncated(result, a->tool));
-	if (returned && returned->type != JSON_NULL) {
-		json_member_node(w, "value", returned);
-	}
-	put_session(w, result);
-	list_files(w, a);
+	list_files(w, facts);
 	put_usage(w, result);
 	put_limits_hit(w, result);
 	put_denied(w, result);
-	put_warnings(w, a);
+	put_warnings(w, facts);
 	json_member_text(w, "run_id", mcp_text(result, "id"));
-	json_close_object(w);
 }
 
-void mcp_answer_put_text(struct json_writer *w, const char *text)
+static void put_blocks(struct json_writer *w, const void *context)
 {
+	const struct facts *facts = context;
+
+	put_displays(w, facts->answer->result, facts->arena);
+	for (size_t i = 0; i < facts->nfiles; i++)
+		put_file(w, &facts->files[i], facts->answer->era);
+}
+
+/* --- the frame of every answer -------------------------------------------------------- */
+
+static void put_text(struct json_writer *w, const struct mcp_frame *f)
+{
+	auto_json_writer struct json_writer *facts = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = f->text;
+	size_t size = 0;
+
+	if (f->put_facts && facts) {
+		json_open_object(facts);
+		f->put_facts(facts, f->context);
+		json_close_object(facts);
+	}
+	if (f->put_facts && (!facts || json_writer_take(facts, &text, &size, &err) < 0))
+		text = "no memory for the answer";
 	json_open_object(w);
 	json_member_text(w, "type", "text");
 	json_member_text(w, "text", text);
 	json_close_object(w);
 }
 
-/* The facts as the text of the first block. */
-static void put_facts_as_text(struct json_writer *w, const struct mcp_answer *a)
+void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f)
 {
-	auto_json_writer struct json_writer *facts = json_writer_create(false);
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
-
-	if (facts)
-		put_facts(facts, a);
-	if (!facts || json_writer_take(facts, &text, &size, &err) < 0)
-		text = "no memory for the answer";
-	mcp_answer_put_text(w, text);
+	mcp_begin_result(w, f->id, f->era);
+	json_member_array(w, "content");
+	put_text(w, f);
+	if (f->put_blocks)
+		f->put_blocks(w, f->context);
+	json_close_array(w);
+	if (f->put_facts && f->era != MCP_ERA_OLD) {
+		json_member_object(w, "structuredContent");
+		f->put_facts(w, f->context);
+		json_close_object(w);
+	}
+	json_member_bool(w, "isError", f->is_error);
+	mcp_end(w);
 }
 
 void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
 {
+	auto_arena struct arena arena = { 0 };
+	struct facts facts = { .answer = answer, .arena = &arena };
+	struct mcp_frame frame = { &answer->id, answer->era, .put_facts = put_facts,
+				   .put_blocks = put_blocks, .context = &facts };
 	uint64_t exit_code = 1;
-	bool succeeded = json_get_u64(answer->result, "exit_code", &exit_code) && exit_code == 0;
 
-	mcp_begin_result(w, &answer->id, answer->era);
-	json_member_array(w, "content");
-	put_facts_as_text(w, answer);
-	put_displays(w, answer->result);
-	put_files(w, answer);
-	json_close_array(w);
-	if (answer->era != MCP_ERA_OLD) {
-		json_put_key(w, "structuredContent");
-		put_facts(w, answer);
-	}
-	json_member_bool(w, "isError", !succeeded);
-	mcp_end(w);
-}
-
-void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
-			    const char *text)
-{
-	mcp_begin_result(w, id, era);
-	json_member_array(w, "content");
-	mcp_answer_put_text(w, text);
-	json_close_array(w);
-	json_member_bool(w, "isError", true);
-	mcp_end(w);
+	frame.is_error = !json_get_u64(answer->result, "exit_code", &exit_code) || exit_code != 0;
+	if (place_files(&facts) < 0)
+		frame = (struct mcp_frame){ &answer->id, answer->era, true,
+					    .text = "no memory for the answer" };
+	mcp_answer_put_frame(w, &frame);
 }

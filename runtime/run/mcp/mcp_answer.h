@@ -25,18 +25,22 @@ struct mcp_answer {
 /* The whole message. */
 void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer);
 
-/* A block of the open "content". */
-void mcp_answer_put_text(struct json_writer *w, const char *text);
-
-/* The answer to a call that did not run: `text` says what to change. */
-void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
-			    const char *text);
+/* What every result of tools/call has: the facts as an object and as text, and further blocks. */
+struct mcp_frame {
+	const struct mcp_id *id; /* of the request */
+	enum mcp_era era;
+	bool is_error;
+	const char *text; /* in place of facts: of a call that did not run, what to change */
+	/* The members of the open object; called twice.  NULL: there is only `text`. */
+	void (*put_facts)(struct json_writer *w, const void *context);
+	/* The elements of "content" behind the text; may be NULL. */
+	void (*put_blocks)(struct json_writer *w, const void *context);
+	const void *context;
+};
+void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f);
 
 /* Is the warning about what this host lacks?  Each result has it, and no model can change it. */
 bool mcp_answer_is_for_user(const char *warning);
-
-/* "file:///..." of an absolute path and a relative one below it; malloc'ed; NULL: no memory. */
-char *mcp_answer_file_uri(const char *directory, const char *path);
 
 /* The service's reply about a session becomes the result of tools/call. */
 struct mcp_session_answer {

@@ -3,7 +3,6 @@
 #include "runtime/run/mcp/mcp_answer.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rootfs/files/types.h"
@@ -15,7 +14,8 @@
 struct reply {
 	const struct mcp_session_answer *answer;
 	const struct json_node *root;
-	char *bytes; /* of a part of a file, with a NUL; malloc'ed; NULL: another reply */
+	char *bytes, *base64; /* of a part of a file, with a NUL; NULL: another reply */
+	const char *uri;
 	size_t size;
 	uint64_t offset, whole; /* where the part begins; bytes of the file */
 	const char *type;       /* of a file */
@@ -32,11 +32,6 @@ static void put_member_of(struct json_writer *w, const struct json_node *object,
 }
 
 /* --- facts, by tool ----------------------------------------------------------------- */
-
-static void put_message(struct json_writer *w, const char *text)
-{
-	json_member_text(w, "message", text);
-}
 
 /* The lease or the idle time, whichever is over first: two times of one format. */
 static const char *end_of(const struct json_node *session)
@@ -56,7 +51,7 @@ static void put_create(struct json_writer *w, const struct reply *r)
 	    "The session is ready: pass \"%.40s\" as 'session'. It ends at %.40s, unless a call "
 	    "uses it before: each call renews its lease.",
 	    mcp_text(r->root, "id"), end_of(r->root));
-	put_message(w, s.text);
+	json_member_text(w, "message", s.text);
 	json_member_text(w, "session", mcp_text(r->root, "id"));
 	json_member_text(w, "profile", mcp_text(r->root, "profile"));
 	json_member_text(w, "context", mcp_text(r->root, "context"));
@@ -66,14 +61,14 @@ static void put_create(struct json_writer *w, const struct reply *r)
 
 static void put_end(struct json_writer *w, const struct reply *r)
 {
-	put_message(w, "The session has ended; its files are gone.");
+	json_member_text(w, "message", "The session has ended; its files are gone.");
 	json_member_text(w, "session", mcp_text(r->root, "id"));
 	json_member_text(w, "state", mcp_text(r->root, "state"));
 }
 
 static void put_written(struct json_writer *w, const struct reply *r)
 {
-	put_message(w, "The file is written.");
+	json_member_text(w, "message", "The file is written.");
 	put_member_of(w, r->root, "path");
 	put_member_of(w, r->root, "bytes");
 }
@@ -84,7 +79,7 @@ static void put_entries(struct json_writer *w, const struct reply *r)
 	struct mcp_prose s = { .size = 0 };
 
 	mcp_say(&s, "Entries: %zu.", list ? list->count : 0);
-	put_message(w, s.text);
+	json_member_text(w, "message", s.text);
 	json_member_array(w, "entries");
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		json_open_object(w);
@@ -112,7 +107,7 @@ static void put_read(struct json_writer *w, const struct reply *r)
 			r->offset, next, r->whole);
 	if (next < r->whole)
 		mcp_say(&s, " To read on, pass %" PRIu64 " as 'offset'.", next);
-	put_message(w, s.text);
+	json_member_text(w, "message", s.text);
 	json_member_text(w, "path", r->answer->path ? r->answer->path : "");
 	json_member_u64(w, "bytes", r->whole);
 	json_member_u64(w, "offset", r->offset);
@@ -123,82 +118,38 @@ static void put_read(struct json_writer *w, const struct reply *r)
 		json_member_text(w, "text", r->bytes);
 }
 
-static void put_facts(struct json_writer *w, const struct reply *r)
+static void put_facts(struct json_writer *w, const void *context)
 {
 	static void (*const puts[])(struct json_writer * w, const struct reply *r) = {
 		[MCP_TOOL_SESSION_CREATE] = put_create, [MCP_TOOL_SESSION_PUT_FILE] = put_written,
 		[MCP_TOOL_SESSION_GET_FILE] = put_read, [MCP_TOOL_SESSION_LIST_FILES] = put_entries,
 		[MCP_TOOL_SESSION_END] = put_end,
 	};
+	const struct reply *r = context;
 
-	json_open_object(w);
 	puts[r->answer->kind](w, r);
-	json_close_object(w);
 }
 
-/* --- the content ----------------------------------------------------------------------- */
-
-static int put_base64(struct json_writer *w, const char *key, const struct reply *r,
-		      struct cj_error *err)
+/* The part of a file, unless it is text, which is one of the facts. */
+static void put_file(struct json_writer *w, const void *context)
 {
-	auto_free char *base64 = malloc(4 * ((r->size + 2) / 3) + 1);
+	const struct reply *r = context;
 
-	if (!base64)
-		return cj_fail(err, ENOMEM, "write the answer");
-	(void)text_base64(r->bytes, r->size, base64);
-	json_member_text(w, key, base64);
-	return 0;
-}
-
-static int put_file(struct json_writer *w, const struct reply *r, struct cj_error *err)
-{
-	const char *path = r->answer->path ? r->answer->path : "";
-	auto_free char *uri = mcp_uri_join("cejail://session/",
-					   r->answer->session ? r->answer->session : "",
-					   path + strspn(path, "/"));
-	int rc = 0;
-
-	if (!uri)
-		return cj_fail(err, ENOMEM, "write the answer");
+	if (!r->bytes || r->is_text)
+		return;
 	json_open_object(w);
 	json_member_text(w, "type", r->is_image ? "image" : "resource");
-	if (r->is_image) {
-		rc = put_base64(w, "data", r, err);
-		json_member_text(w, "mimeType", r->type);
-	} else {
+	if (!r->is_image) {
 		json_member_object(w, "resource");
-		json_member_text(w, "uri", uri);
+		json_member_text(w, "uri", r->uri);
 		json_member_text(w, "mimeType", r->type);
-		rc = put_base64(w, "blob", r, err);
+		json_member_text(w, "blob", r->base64);
 		json_close_object(w);
+	} else {
+		json_member_text(w, "data", r->base64);
+		json_member_text(w, "mimeType", r->type);
 	}
 	json_close_object(w);
-	return rc;
-}
-
-static int put_text_block(struct json_writer *w, const struct reply *r, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *facts = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
-
-	if (!facts)
-		return cj_fail(err, ENOMEM, "write the answer");
-	put_facts(facts, r);
-	if (json_writer_take(facts, &text, &size, err) < 0)
-		return -err->code;
-	mcp_answer_put_text(w, text);
-	return 0;
-}
-
-static int put_content(struct json_writer *w, const struct reply *r, struct cj_error *err)
-{
-	json_member_array(w, "content");
-	int rc = put_text_block(w, r, err);
-	if (rc == 0 && r->bytes && !r->is_text)
-		rc = put_file(w, r, err);
-	json_close_array(w);
-	return rc;
 }
 
 /* --- the reply ------------------------------------------------------------------------- */
@@ -222,38 +173,29 @@ static void cut_part(struct reply *r)
 	r->type = r->is_text ? "text/plain" : found ? found : "application/octet-stream";
 }
 
-static int read_part(struct reply *r, struct cj_error *err)
+static int read_part(struct reply *r, struct arena *a, struct cj_error *err)
 {
 	const char *base64 = json_get_text(r->root, "base64");
+	const char *path = r->answer->path ? r->answer->path : "";
 
 	if (!base64 || !json_get_u64(r->root, "offset", &r->offset) ||
 	    !json_get_u64(r->root, "bytes", &r->whole))
 		return cj_reject(err, "the service's answer is no part of a file");
-	r->bytes = malloc(TEXT_BASE64_ROOM(strlen(base64)) + 1);
+	r->bytes = arena_alloc(a, TEXT_BASE64_ROOM(strlen(base64)) + 1);
 	if (!r->bytes)
 		return cj_fail(err, ENOMEM, "write the answer");
 	if (text_base64_decode(base64, strlen(base64), r->bytes, &r->size) < 0 ||
 	    r->offset > UINT64_MAX - r->size)
 		return cj_reject(err, "the service's answer has no valid base64");
 	cut_part(r);
-	return 0;
-}
-
-static int put_answer(struct json_writer *w, struct reply *r, struct cj_error *err)
-{
-	const struct mcp_session_answer *answer = r->answer;
-
-	if (answer->kind == MCP_TOOL_SESSION_GET_FILE && read_part(r, err) < 0)
-		return -err->code;
-	mcp_begin_result(w, &answer->id, answer->era);
-	if (put_content(w, r, err) < 0)
-		return -err->code;
-	if (answer->era != MCP_ERA_OLD) {
-		json_put_key(w, "structuredContent");
-		put_facts(w, r);
-	}
-	json_member_bool(w, "isError", false);
-	mcp_end(w);
+	if (r->is_text)
+		return 0;
+	r->base64 = arena_alloc(a, 4 * ((r->size + 2) / 3) + 1);
+	r->uri = mcp_uri_join("cejail://session/", r->answer->session ? r->answer->session : "",
+			      path + strspn(path, "/"), a);
+	if (!r->base64 || !r->uri)
+		return cj_fail(err, ENOMEM, "write the answer");
+	(void)text_base64(r->bytes, r->size, r->base64);
 	return 0;
 }
 
@@ -262,10 +204,12 @@ int mcp_session_answer_put(struct json_writer *w, const struct mcp_session_answe
 {
 	auto_arena struct arena a = { 0 };
 	struct reply r = { .answer = answer };
-	int rc = json_parse_capped("the reply", reply, size, &a, &r.root, err);
+	const struct mcp_frame frame = { &answer->id, answer->era, .put_facts = put_facts,
+					 .put_blocks = put_file, .context = &r };
 
-	if (rc == 0)
-		rc = put_answer(w, &r, err);
-	free(r.bytes);
-	return rc;
+	if (json_parse_capped("the reply", reply, size, &a, &r.root, err) < 0 ||
+	    (answer->kind == MCP_TOOL_SESSION_GET_FILE && read_part(&r, &a, err) < 0))
+		return -err->code;
+	mcp_answer_put_frame(w, &frame);
+	return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/text.h"
@@ -41,10 +40,11 @@ char *mcp_uri_put_path(char *to, const char *path)
 	return to;
 }
 
-char *mcp_uri_join(const char *before, const char *directory, const char *path)
+const char *mcp_uri_join(const char *before, const char *directory, const char *path,
+			 struct arena *a)
 {
 	size_t room = strlen(before) + 3 * (strlen(directory) + strlen(path)) + 2;
-	char *uri = malloc(room), *to = uri;
+	char *uri = arena_alloc(a, room), *to = uri;
 
 	if (!uri)
 		return NULL;
@@ -57,12 +57,6 @@ char *mcp_uri_join(const char *before, const char *directory, const char *path)
 }
 
 /* --- what happened in a run ------------------------------------------------------------- */
-
-static bool has_output(const struct json_node *result, const char *name)
-{
-	const struct json_node *stream = mcp_member(result, name);
-	return mcp_text(stream, "text")[0] != '\0' || mcp_text(stream, "base64")[0] != '\0';
-}
 
 static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
 {
@@ -133,6 +127,8 @@ static void say_exit(struct mcp_prose *s, const struct json_node *result)
 	uint64_t code = mcp_number(result, "exit_code");
 	const struct json_node *cell = mcp_member(result, "cell");
 	const char *message = json_get_text(mcp_member(result, "error"), "message");
+	const struct json_node *err = mcp_member(result, "stderr");
+	bool has_stderr = mcp_text(err, "text")[0] || mcp_text(err, "base64")[0];
 
 	if (message)
 		mcp_say(s, "The interpreter could not be executed: %.600s", message);
@@ -144,7 +140,7 @@ static void say_exit(struct mcp_prose *s, const struct json_node *result)
 		mcp_say(s, "The program exited with status 0");
 	else
 		mcp_say(s, "The program exited with status %d%s", (int)code,
-			has_output(result, "stderr") ? "; stderr says why" : "");
+			has_stderr ? "; stderr says why" : "");
 }
 
 /* What programs say when there is no network: resolvers, the C library, Node, requests. */
@@ -175,19 +171,13 @@ static void say_network(struct mcp_prose *s, const struct json_node *result)
 		mcp_say(s, "; there is no network here: do not retry what needs one");
 }
 
-static bool has_denials(const struct json_node *result)
-{
-	const struct json_node *calls = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
-	const struct json_node *packets =
-	    json_get_typed(mcp_member(result, "network"), "denied", JSON_ARRAY);
-
-	return (calls && calls->count > 0) || (packets && packets->count > 0);
-}
-
 void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		    const struct mcp_tool *tool)
 {
 	const char *status = mcp_text(result, "status");
+	const struct json_node *calls = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
+	const struct json_node *packets =
+	    json_get_typed(mcp_member(result, "network"), "denied", JSON_ARRAY);
 
 	if (strcmp(status, "exited") == 0)
 		say_exit(s, result);
@@ -218,7 +208,7 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 			json_get_text(result, "session")
 			    ? "write it to a file, and print the parts of the file that matter"
 			    : "print only what matters");
-	if (has_denials(result))
+	if ((calls && calls->count > 0) || (packets && packets->count > 0))
 		mcp_say(s, "; 'denied' lists what the sandbox refused");
 	mcp_say(s, ".");
 }

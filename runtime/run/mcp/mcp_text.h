@@ -24,5 +24,6 @@ bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool
 
 /* Writes at most three bytes for each of the path, and no NUL.  Returns the end. */
 char *mcp_uri_put_path(char *to, const char *path);
-/* "BEFOREdirectory/path"; malloc'ed; NULL: no memory. */
-char *mcp_uri_join(const char *before, const char *directory, const char *path);
+/* "BEFOREdirectory/path", in the arena; NULL: no memory. */
+const char *mcp_uri_join(const char *before, const char *directory, const char *path,
+			 struct arena *a);

@@ -39,10 +39,11 @@ static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 8];
+	const struct mcp_frame frame = { &c->id, c->era, .is_error = true, .text = text };
 
 	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
 	if (w)
-		mcp_answer_put_refusal(w, &c->id, c->era, text);
+		mcp_answer_put_frame(w, &frame);
 	send_answer(c, w);
 }
 

@@ -3,19 +3,22 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 
+#include "profiles/paths.h"
 #include "profiles/setting_types.h"
 #include "profiles/settings.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/run/mcp/calls/mcp_call.h"
-#include "runtime/run/mcp/calls/mcp_files.h"
 #include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/run/mcp/mcp_protocol.h"
+#include "runtime/run/report/remote_result.h"
 #include "runtime/jail/outcome.h"
 
 struct call {
@@ -31,7 +34,8 @@ struct server {
 	struct mcp_protocol protocol;
 	struct mcp_place place;
 	struct mcp_tasks tasks;
-	struct mcp_files files;
+	int files_fd;           /* --files; -1: no directory was given */
+	const char *files_path; /* absolute */
 	struct arena arena;
 	LIST_HEAD(, call) calls;
 	struct watch signals;
@@ -46,6 +50,66 @@ static void fail_answer(struct server *v)
 {
 	v->is_over = true;
 	(void)!cj_fail(&v->failure, ENOMEM, "answer");
+}
+
+/* --- the files of runs ---------------------------------------------------------------------- */
+
+static int open_files(struct server *v, const char *path, struct cj_error *err)
+{
+	if (paths_absolute(path, &v->arena, &v->files_path, err) < 0)
+		return -err->code;
+	if (mkdir(v->files_path, 0700) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "--files: create '%s'", v->files_path);
+	v->files_fd = open(v->files_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return v->files_fd < 0 ? cj_fail(err, errno, "--files: open '%s'", v->files_path) : 0;
+}
+
+/* A new directory: an id is used once. */
+static int open_run_dir(const struct server *v, const char *id, struct cj_error *err)
+{
+	if (mkdirat(v->files_fd, id, 0755) < 0)
+		return cj_fail(err, errno, "--files: create '%s/%s'", v->files_path, id);
+	int fd = openat(v->files_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "--files: open '%s/%s'", v->files_path, id) : fd;
+}
+
+static void keep(struct strings *list, struct arena *a, const char *text)
+{
+	const char *copy = arena_strdup(a, text);
+
+	if (copy)
+		(void)!strings_add(list, a, copy); /* without memory: one less */
+}
+
+/*
+ * Stores the files of a result in DIR/RUN_ID.  The rules of remote_result_store() apply: no path
+ * leads out of the directory, links in it are not followed, and a file that is not stored causes a
+ * warning.
+ */
+static void store_files(const struct server *v, const struct json_node *result, struct arena *a,
+			struct mcp_stored *out)
+{
+	const struct json_node *list = json_get_typed(result, "artifacts", JSON_ARRAY);
+	const char *id = json_get_text(result, "id");
+	struct cj_error err = { 0 };
+	struct outcome o;
+
+	*out = (struct mcp_stored){ .directory = NULL };
+	if (v->files_fd < 0 || !list || list->count == 0 || !id || strchr(id, '/'))
+		return;
+	auto_fd int run_fd = open_run_dir(v, id, &err);
+	if (run_fd < 0) {
+		keep(&out->warnings, a, err.msg);
+		return;
+	}
+	outcome_init(&o, id, 0);
+	(void)remote_result_store(result, run_fd, &o); /* a failure is a warning */
+	for (size_t i = 0; i < o.artifacts.count; i++)
+		keep(&out->paths, a, o.artifacts.items[i].path);
+	for (size_t i = 0; i < o.warnings.count; i++)
+		keep(&out->warnings, a, o.warnings.items[i]);
+	outcome_fini(&o);
+	out->directory = arena_printf(a, "%s/%s", v->files_path, id);
 }
 
 /* --- lines to the client -------------------------------------------------------------- */
@@ -99,7 +163,7 @@ static void on_result(struct mcp_call *c, const struct json_node *result, struct
 	struct server *v = call_of(c)->server;
 
 	warn_user(v, result);
-	mcp_files_store(&v->files, result, a, stored);
+	store_files(v, result, a, stored);
 }
 
 static void on_over(struct mcp_call *c)
@@ -146,20 +210,6 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 	mcp_call_begin(&c->of, asked, v->given);
 }
 
-static void cancel_call(struct server *v, const struct mcp_id *id)
-{
-	struct call *c = find_call(v, id);
-
-	if (c) /* else it is answered already, or was never asked */
-		mcp_call_cancel(&c->of);
-}
-
-static void answer_task(struct server *v, const struct mcp_asked *asked, struct json_writer *w)
-{
-	mcp_tasks_answer(&v->tasks, "", asked, w);
-	send_line(v, w, false);
-}
-
 /* --- lines from the client --------------------------------------------------------------- */
 
 static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
@@ -185,6 +235,7 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_asked asked;
+	struct call *c = NULL;
 
 	if (!w) {
 		fail_answer(v);
@@ -193,27 +244,19 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 	if (strspn(text, " \t\r") == size)
 		return;
 	mcp_protocol_take(&v->protocol, text, size, &a, w, &asked);
-	if (asked.action == MCP_ANSWER)
-		send_line(v, w, false);
-	else if (asked.action == MCP_CALL)
+	if (asked.action == MCP_CALL)
 		start_call(v, &asked, w);
-	else if (asked.action == MCP_CANCEL)
-		cancel_call(v, &asked.id);
+	else if (asked.action == MCP_CANCEL) /* else it is answered already, or was never asked */
+		c = find_call(v, &asked.id);
 	else if (asked.action == MCP_TASK)
-		answer_task(v, &asked, w);
+		mcp_tasks_answer(&v->tasks, "", &asked, w);
+	if (c)
+		mcp_call_cancel(&c->of);
+	if (asked.action == MCP_ANSWER || asked.action == MCP_TASK)
+		send_line(v, w, false);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */
-
-static int tick_progress(struct server *v)
-{
-	int wait_ms = -1;
-	struct call *c;
-
-	LIST_FOREACH(c, &v->calls, link)
-	wait_ms = loop_sooner(wait_ms, mcp_call_beat(&c->of));
-	return wait_ms;
-}
 
 static void on_signal(struct watch *w, uint32_t events)
 {
@@ -221,12 +264,6 @@ static void on_signal(struct watch *w, uint32_t events)
 
 	(void)events;
 	v->is_over = true;
-}
-
-static int watch_signals(struct server *v, struct cj_error *err)
-{
-	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
-	return v->signal_fd < 0 ? v->signal_fd : 0;
 }
 
 /* What a jail of these options has in common with others of its profile. */
@@ -240,23 +277,19 @@ static enum request_fit fit_of(const struct mcp_given *given)
 	return fit;
 }
 
-static int open_place(struct server *v, const struct mcp_setup *setup, struct spawner *spawner,
-		      struct cj_error *err)
-{
-	const struct mcp_local_options local = { &v->loop, spawner, fit_of(v->given) };
-
-	if (setup->socket)
-		return mcp_remote_open(&v->loop, setup->socket, &v->place, err);
-	return mcp_local_open(&local, &v->place, err);
-}
-
 static int open_server(struct server *v, const struct mcp_options *o, const struct mcp_setup *setup,
 		       struct spawner *spawner, struct cj_error *err)
 {
-	if (o->files && mcp_files_open(&v->files, o->files, &v->arena, err) < 0)
+	if (o->files && open_files(v, o->files, err) < 0)
 		return -err->code;
-	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    open_place(v, setup, spawner, err) < 0)
+	if (loop_open(&v->loop, err) < 0)
+		return -err->code;
+	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
+	if (v->signal_fd < 0)
+		return v->signal_fd;
+	const struct mcp_local_options local = { &v->loop, spawner, fit_of(v->given) };
+	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, &v->place, err)
+			   : mcp_local_open(&local, &v->place, err)) < 0)
 		return -err->code;
 	v->stdio.loop = &v->loop;
 	v->stdio.owner = v;
@@ -278,7 +311,7 @@ static void close_server(struct server *v)
 	while ((c = LIST_FIRST(&v->calls)) != NULL)
 		on_over(&c->of);
 	mcp_tasks_fini(&v->tasks);
-	mcp_files_close(&v->files);
+	cj_close(&v->files_fd);
 	loop_unwatch(&v->loop, &v->signals);
 	cj_close(&v->signal_fd);
 	loop_close(&v->loop);
@@ -287,10 +320,13 @@ static void close_server(struct server *v)
 
 static int turn_until_over(struct server *v, struct cj_error *err)
 {
+	struct call *c;
+
 	while (!v->is_over && !v->stdio.is_over) {
 		v->place.hold(v->place.context, v->stdio.is_paused);
 		int wait_ms = v->place.tick(v->place.context);
-		wait_ms = loop_sooner(wait_ms, tick_progress(v));
+		LIST_FOREACH(c, &v->calls, link)
+		wait_ms = loop_sooner(wait_ms, mcp_call_beat(&c->of));
 		if (loop_turn(&v->loop, wait_ms, err) < 0)
 			return -err->code;
 	}
@@ -306,7 +342,7 @@ int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
 	struct server v = { .given = &o->given,
 			    .loop = LOOP_NULL,
 			    .protocol = { .tools = setup->tools, .ntools = setup->count },
-			    .files = { .dir_fd = -1 },
+			    .files_fd = -1,
 			    .signals = WATCH_NULL,
 			    .signal_fd = -1 };
 

@@ -186,7 +186,7 @@ static void place_file(const struct mcp_answer *a, struct file *f, uint64_t *emb
 {
 	const char *path = mcp_text(f->node, "path");
 	uint64_t bytes = mcp_number(f->node, "bytes");
-	bool is_stored = a->directory && a->stored && strings_has(a->stored, path);
+	bool is_stored = a->stored->directory && strings_has(&a->stored->paths, path);
 	bool may_embed = (json_get_text(f->node, "text") || json_get_text(f->node, "base64")) &&
 			 *embedded + bytes <= MCP_FILES_MAX;
 
@@ -198,7 +198,7 @@ static void place_file(const struct mcp_answer *a, struct file *f, uint64_t *emb
 	if (f->placement <= AS_RESOURCE)
 		*embedded += bytes;
 	if (is_stored)
-		f->uri = mcp_uri_join("file://", a->directory, path, arena);
+		f->uri = mcp_uri_join("file://", a->stored->directory, path, arena);
 	else if (f->placement != NOWHERE)
 		f->uri = mcp_uri_join("cejail://run/", mcp_text(a->result, "id"), path, arena);
 }
@@ -341,8 +341,8 @@ static void put_warnings(struct json_writer *w, const struct facts *facts)
 	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
 		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
 			json_put_string(w, m->text);
-	for (size_t i = 0; a->warnings && i < a->warnings->count; i++)
-		json_put_string(w, a->warnings->items[i]);
+	for (size_t i = 0; i < a->stored->warnings.count; i++)
+		json_put_string(w, a->stored->warnings.items[i]);
 	for (size_t i = 0; i < facts->nfiles; i++) {
 		struct mcp_prose s = { .size = 0 };
 		if (facts->files[i].placement != NOWHERE)

@@ -12,14 +12,19 @@
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_tool.h"
 
+/* Which files of a result are stored. */
+struct mcp_stored {
+	const char *directory; /* absolute; NULL: none is stored */
+	struct strings paths;  /* below it */
+	struct strings warnings;
+};
+
 struct mcp_answer {
 	struct mcp_id id; /* of the request */
 	enum mcp_era era;
 	const struct mcp_tool *tool;
-	const struct json_node *result; /* profiles/schema/result.json */
-	const char *directory;          /* where files are stored, absolute; NULL: nowhere */
-	const struct strings *stored;   /* their paths below it; may be NULL */
-	const struct strings *warnings; /* in addition to those of the result; may be NULL */
+	const struct json_node *result;  /* profiles/schema/result.json */
+	const struct mcp_stored *stored; /* its warnings are in addition to those of the result */
 };
 
 /* The whole message. */

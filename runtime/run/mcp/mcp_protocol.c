@@ -27,10 +27,20 @@ static const char instructions[] =
     "sandbox, unless it names a session. So put all code and data of a task into one call, or "
     "create a session. Read 'message' first: it says what happened, and what to change.";
 
+struct request;
+struct method {
+	const char *name;
+	int (*answer)(struct request *r, struct mcp_fault *fault);
+	bool is_legacy, is_modern;
+	const char *named; /* the member of the parameters that Mcp-Name repeats; NULL: none */
+	enum mcp_task_method task_method;
+};
+
 /* A request while it is answered. */
 struct request {
 	struct mcp_protocol *protocol;
 	const struct mcp_message *message;
+	const struct method *method;
 	enum mcp_era era;
 	struct json_writer *w;
 	struct mcp_asked *out;
@@ -140,14 +150,6 @@ static int list_tools(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
-static const struct mcp_tool *find_tool(const struct mcp_protocol *p, const char *name)
-{
-	for (size_t i = 0; i < p->ntools; i++)
-		if (strcmp(p->tools[i].name, name) == 0)
-			return &p->tools[i];
-	return NULL;
-}
-
 /* Each request declares it anew. */
 static bool takes_tasks(const struct request *r)
 {
@@ -159,7 +161,7 @@ static bool takes_tasks(const struct request *r)
 			      JSON_OBJECT);
 }
 
-static int ask_task(struct request *r, enum mcp_task_method method, struct mcp_fault *fault)
+static int ask_task(struct request *r, struct mcp_fault *fault)
 {
 	struct mcp_asked *out = r->out;
 
@@ -172,23 +174,8 @@ static int ask_task(struct request *r, enum mcp_task_method method, struct mcp_f
 	if (!out->task)
 		return refuse_params(fault, "\"taskId\" must be the id of a task");
 	out->action = MCP_TASK;
-	out->task_method = method;
+	out->task_method = r->method->task_method;
 	return 0;
-}
-
-static int get_task(struct request *r, struct mcp_fault *fault)
-{
-	return ask_task(r, MCP_TASK_GET, fault);
-}
-
-static int update_task(struct request *r, struct mcp_fault *fault)
-{
-	return ask_task(r, MCP_TASK_UPDATE, fault);
-}
-
-static int cancel_task(struct request *r, struct mcp_fault *fault)
-{
-	return ask_task(r, MCP_TASK_CANCEL, fault);
 }
 
 static int call_tool(struct request *r, struct mcp_fault *fault)
@@ -203,7 +190,9 @@ static int call_tool(struct request *r, struct mcp_fault *fault)
 		return -EINVAL;
 	if (!name)
 		return refuse_params(fault, "\"name\" must be the name of a tool");
-	out->tool = find_tool(r->protocol, name);
+	for (size_t i = 0; i < r->protocol->ntools && !out->tool; i++)
+		if (strcmp(r->protocol->tools[i].name, name) == 0)
+			out->tool = &r->protocol->tools[i];
 	if (!out->tool)
 		return mcp_refuse(fault, MCP_INVALID_PARAMS, "unknown tool: %.64s", name);
 	if (arguments && arguments->type != JSON_OBJECT)
@@ -217,35 +206,27 @@ static int call_tool(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
-static const struct method {
-	const char *name;
-	int (*answer)(struct request *r, struct mcp_fault *fault);
-	bool is_legacy, is_modern;
-} methods[] = {
-	{ "initialize", initialize, true, false },    { "ping", ping, true, false },
-	{ "server/discover", discover, false, true }, { "tools/list", list_tools, true, true },
-	{ "tools/call", call_tool, true, true },      { "tasks/get", get_task, false, true },
-	{ "tasks/update", update_task, false, true }, { "tasks/cancel", cancel_task, false, true },
+static const struct method methods[] = {
+	{ "initialize", initialize, true, false },
+	{ "ping", ping, true, false },
+	{ "server/discover", discover, false, true },
+	{ "tools/list", list_tools, true, true },
+	{ "tools/call", call_tool, true, true, "name" },
+	{ "tasks/get", ask_task, false, true, "taskId", MCP_TASK_GET },
+	{ "tasks/update", ask_task, false, true, "taskId", MCP_TASK_UPDATE },
+	{ "tasks/cancel", ask_task, false, true, "taskId", MCP_TASK_CANCEL },
 };
 
+/* NULL: there is none. */
+static const struct method *find_method(const char *name)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strcmp(methods[i].name, name) == 0)
+			return &methods[i];
+	return NULL;
+}
+
 /* --- eras ------------------------------------------------------------------------ */
-
-static enum mcp_era legacy_era(const char *version)
-{
-	return strcmp(version, structured_since) < 0 ? MCP_ERA_OLD : MCP_ERA_LEGACY;
-}
-
-/* A legacy request; `initialize` and `ping` may come first. */
-static int check_legacy(const struct request *r, struct mcp_fault *fault)
-{
-	const char *method = r->message->method;
-
-	if (r->protocol->version[0] || strcmp(method, "initialize") == 0 ||
-	    strcmp(method, "ping") == 0)
-		return 0;
-	return refuse_params(fault, "the request has no \"" META_VERSION "\" in \"_meta\", and "
-				    "there was no \"initialize\" before");
-}
 
 /* Over HTTP the header says which version was selected; a request without one is of the first. */
 static int adopt_header(struct request *r, struct mcp_fault *fault)
@@ -264,14 +245,22 @@ static int adopt_header(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
+/* `initialize` and `ping` may come first. */
 static int choose_legacy(struct request *r, struct mcp_fault *fault)
 {
+	const char *method = r->message->method;
 	int rc = r->protocol->headers ? adopt_header(r, fault) : 0;
 
 	if (rc != 0)
 		return rc;
-	r->era = legacy_era(r->protocol->version[0] ? r->protocol->version : legacy_versions[0]);
-	return check_legacy(r, fault);
+	const char *version = r->protocol->version;
+	r->era = strcmp(version[0] ? version : legacy_versions[0], structured_since) < 0
+		     ? MCP_ERA_OLD
+		     : MCP_ERA_LEGACY;
+	if (version[0] || strcmp(method, "initialize") == 0 || strcmp(method, "ping") == 0)
+		return 0;
+	return refuse_params(fault, "the request has no \"" META_VERSION "\" in \"_meta\", and "
+				    "there was no \"initialize\" before");
 }
 
 /* 1: the version fault is written. */
@@ -299,17 +288,6 @@ static int choose_era(struct request *r, struct mcp_fault *fault)
 
 /* --- a message ------------------------------------------------------------------- */
 
-static const struct method *find_method(const struct request *r)
-{
-	bool is_modern = r->era == MCP_ERA_MODERN;
-
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		if (strcmp(methods[i].name, r->message->method) == 0 &&
-		    (is_modern ? methods[i].is_modern : methods[i].is_legacy))
-			return &methods[i];
-	return NULL;
-}
-
 /* Over HTTP an error of the request's envelope has a status of its own; one of a method has not. */
 static int answer_request(struct request *r, struct mcp_fault *fault)
 {
@@ -317,19 +295,15 @@ static int answer_request(struct request *r, struct mcp_fault *fault)
 	int rc = choose_era(r, fault);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	const struct method *method = find_method(r);
+	bool is_modern = r->era == MCP_ERA_MODERN;
+	r->method = find_method(r->message->method);
+	if (r->method && !(is_modern ? r->method->is_modern : r->method->is_legacy))
+		r->method = NULL;
 	r->out->era = r->era;
-	r->out->http_status = method || r->era != MCP_ERA_MODERN ? 200 : 404;
-	if (method)
-		return method->answer(r, fault);
+	r->out->http_status = r->method || !is_modern ? 200 : 404;
+	if (r->method)
+		return r->method->answer(r, fault);
 	return mcp_refuse(fault, MCP_METHOD_NOT_FOUND, "unknown method: %.64s", r->message->method);
-}
-
-static void take_notification(const struct mcp_message *m, struct mcp_asked *out)
-{
-	if (strcmp(m->method, "notifications/cancelled") == 0 &&
-	    mcp_id_read(mcp_member(m->params, "requestId"), &out->id))
-		out->action = MCP_CANCEL;
 }
 
 void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, struct arena *a,
@@ -345,7 +319,9 @@ void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, st
 	if (rc == 0 && message.kind == MCP_RESPONSE)
 		return;
 	if (rc == 0 && message.kind == MCP_NOTIFICATION) {
-		take_notification(&message, out);
+		if (strcmp(message.method, "notifications/cancelled") == 0 &&
+		    mcp_id_read(mcp_member(message.params, "requestId"), &out->id))
+			out->action = MCP_CANCEL;
 		return;
 	}
 	out->action = MCP_ANSWER;
@@ -401,26 +377,13 @@ static bool equals_encoded(const char *base64, size_t size, const char *body)
 	       count == strlen(body) && memcmp(bytes, body, count) == 0;
 }
 
-/* The member of the parameters that Mcp-Name repeats; NULL: none. */
-static const char *named_member(const char *method)
-{
-	static const char *const rows[][2] = { { "tools/call", "name" },
-					       { "tasks/get", "taskId" },
-					       { "tasks/update", "taskId" },
-					       { "tasks/cancel", "taskId" } };
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (strcmp(rows[i][0], method) == 0)
-			return rows[i][1];
-	return NULL;
-}
-
 static int check_name(const struct mcp_headers *h, const struct mcp_message *m,
 		      struct mcp_fault *fault)
 {
 	static const char name[] = "Mcp-Name";
-	const char *member = named_member(m->method), *base64 = NULL;
-	const char *body = member ? json_get_text(m->params, member) : NULL;
+	const struct method *method = find_method(m->method);
+	const char *base64 = NULL;
+	const char *body = method && method->named ? json_get_text(m->params, method->named) : NULL;
 
 	if (!body)
 		return 0;

@@ -28,7 +28,6 @@ static const struct mcp_tool tool = { .name = "run_python",
 				      .has_network = true };
 
 static const char *stored_paths[] = { "a.png", "b", "", NULL };
-static const struct strings stored = { stored_paths, 3 };
 
 /* One line of JSON with a version. */
 static void check_message(struct json_writer *w)
@@ -157,12 +156,14 @@ static void take_result(struct bytes in)
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	auto_free char *text = bytes_text(in);
-	struct mcp_answer answer = { .id = { MCP_ID_NUMBER, "1" }, .tool = &tool };
+	const struct mcp_stored stored = { .directory = in.left % 2 ? "/srv/files" : NULL,
+					   .paths = { stored_paths, 3 } };
+	struct mcp_answer answer = { .id = { MCP_ID_NUMBER, "1" },
+				     .tool = &tool,
+				     .stored = &stored };
 	struct cj_error err = { 0 };
 
 	answer.era = in.left % 3;
-	answer.directory = in.left % 2 ? "/srv/files" : NULL;
-	answer.stored = &stored;
 	if (json_parse("result", text, in.left, &a, &answer.result, &err) < 0)
 		return;
 	mcp_answer_put(w, &answer);

@@ -41,18 +41,17 @@ static const char *result_of(const char *end, const char *stdout_text, const cha
 }
 
 static const char *stored_paths[] = { "a b.txt", "big", NULL };
-static const struct strings stored = { stored_paths, 2 };
 
 static const char *answer_to(const char *result, enum mcp_era era, const char *directory)
 {
 	static char out[65536];
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct mcp_stored stored = { .directory = directory, .paths = { stored_paths, 2 } };
 	struct mcp_answer answer = {
 		.id = { MCP_ID_NUMBER, "5" },
 		.era = era,
 		.tool = used_tool,
-		.directory = directory,
 		.stored = &stored,
 	};
 	struct cj_error err = { 0 };

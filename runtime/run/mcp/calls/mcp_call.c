@@ -8,7 +8,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/base/loop.h"
 
 /* The answer to the request, or if that is answered, the result of the task. */
@@ -59,32 +58,26 @@ static void on_event(struct mcp_run *r, const char *line, size_t size)
 		c->ops->send(c, w, true);
 }
 
-static int read_result(const char *text, size_t size, struct arena *a, const struct json_node **out,
-		       struct cj_error *err)
-{
-	if (json_parse_capped("the result", text, size, a, out, err) < 0)
-		return -err->code;
-	return json_get_text(*out, "status") ? 0 : cj_reject(err, "the result has no status");
-}
-
 static void send_result(struct mcp_call *c, const char *text, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct mcp_answer answer = { .id = c->id, .era = c->era, .tool = &c->tool };
 	struct mcp_stored stored = { .directory = NULL };
+	struct mcp_answer answer = {
+		.id = c->id, .era = c->era, .tool = &c->tool, .stored = &stored
+	};
 	struct cj_error err = { 0 };
 
-	if (w && read_result(text, size, &a, &answer.result, &err) < 0) {
+	int rc = w ? json_parse_capped("the result", text, size, &a, &answer.result, &err) : 0;
+	if (w && rc == 0 && !json_get_text(answer.result, "status"))
+		rc = cj_reject(&err, "the result has no status");
+	if (rc < 0) {
 		send_refusal(c, &err);
 		return;
 	}
 	if (w) {
 		if (c->ops->see)
 			c->ops->see(c, answer.result, &a, &stored);
-		answer.directory = stored.directory;
-		answer.stored = &stored.paths;
-		answer.warnings = &stored.warnings;
 		mcp_answer_put(w, &answer);
 	}
 	send_answer(c, w);
@@ -131,23 +124,13 @@ static void on_done(struct mcp_run *r, const char *reply, size_t size, const cha
 
 /* --- the start --------------------------------------------------------------------------- */
 
-/* What the answer repeats. */
-static void keep_arguments(struct mcp_call *c, const struct json_node *arguments)
-{
-	const char *session = json_get_text(arguments, "session");
-	const char *path = json_get_text(arguments, "path");
-
-	(void)snprintf(c->session, sizeof(c->session), "%s", session ? session : "");
-	(void)snprintf(c->path, sizeof(c->path), "%s", path ? path : "");
-	c->has_length = mcp_member(arguments, "length") != NULL;
-}
-
 static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,
 		 struct cj_error *err)
 {
 	struct mcp_request request = { .body = NULL };
 	struct mcp_given known = *given;
 	const char *session = json_get_text(asked->arguments, "session");
+	const char *path = json_get_text(asked->arguments, "path");
 
 	if (session && c->place->profile_of)
 		known.session_profile = c->place->profile_of(c->place->context, session);
@@ -156,7 +139,9 @@ static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct
 		rc =
 		    mcp_request_write(&request, &c->tool, &known, asked->arguments, c->run.id, err);
 	if (rc == 0) {
-		keep_arguments(c, asked->arguments);
+		(void)snprintf(c->session, sizeof(c->session), "%s", session ? session : "");
+		(void)snprintf(c->path, sizeof(c->path), "%s", path ? path : "");
+		c->has_length = mcp_member(asked->arguments, "length") != NULL;
 		c->tool.runs = NULL; /* they may be freed before the call ends */
 		c->tool.nruns = 0;
 		c->run.request = &request;
@@ -207,15 +192,6 @@ static void become_task(struct mcp_call *c)
 	c->ops->send(c, w, false);
 }
 
-static int send_progress(struct mcp_call *c, uint64_t now)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (w && mcp_progress_beat(&c->progress, now, w))
-		c->ops->send(c, w, true);
-	return mcp_progress_wait(&c->progress, now);
-}
-
 int mcp_call_beat(struct mcp_call *c)
 {
 	uint64_t now = clock_ms();
@@ -227,5 +203,10 @@ int mcp_call_beat(struct mcp_call *c)
 		return -1;
 	if (c->task_at_ms > 0)
 		wait_ms = (int)(c->task_at_ms - now);
-	return c->run.wants_events ? loop_sooner(wait_ms, send_progress(c, now)) : wait_ms;
+	if (!c->run.wants_events)
+		return wait_ms;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (w && mcp_progress_beat(&c->progress, now, w))
+		c->ops->send(c, w, true);
+	return loop_sooner(wait_ms, mcp_progress_wait(&c->progress, now));
 }

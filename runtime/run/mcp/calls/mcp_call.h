@@ -8,9 +8,9 @@
 #pragma once
 
 #include "runtime/base/json/json.h"
-#include "runtime/run/mcp/calls/mcp_files.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
 #include "runtime/run/mcp/calls/mcp_tasks.h"
+#include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/run/mcp/mcp_protocol.h"
 #include "runtime/run/mcp/mcp_request.h"

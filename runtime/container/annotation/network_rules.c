@@ -7,10 +7,10 @@
 #include <linux/nsfs.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "runtime/base/scope.h"
 
@@ -190,21 +190,14 @@ void network_handle_close(struct network_handle *h)
 	cj_close(&h->log_fd);
 }
 
-static int open_socket(struct cj_error *err)
-{
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-
-	return fd < 0 ? cj_fail(err, errno, "open a netfilter socket") : fd;
-}
-
 int network_rules_load(const struct firewall_container_spec *spec, struct network_handle *out,
 		       struct cj_error *err)
 {
 	struct network_handle made = NETWORK_HANDLE_NULL;
 
-	made.rules_fd = open_socket(err);
+	made.rules_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (made.rules_fd >= 0)
-		made.log_fd = open_socket(err);
+		made.log_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (made.log_fd < 0 || firewall_apply_container(made.rules_fd, spec, made.table, err) < 0) {
 		network_handle_close(&made);
 		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");

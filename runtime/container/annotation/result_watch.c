@@ -104,7 +104,7 @@ static void put_end(struct json_writer *w, const struct result_facts *f)
 {
 	bool is_exit = f->has_wait_status && WIFEXITED(f->wait_status);
 	bool is_signal = f->has_wait_status && WIFSIGNALED(f->wait_status);
-	/* A process of the container may be killed for lack of memory while the first one goes on. */
+	/* Others of the container may be killed for lack of memory while the first goes on. */
 	bool is_oom = is_signal && WTERMSIG(f->wait_status) == SIGKILL && f->oom_kills.is_set &&
 		      f->oom_kills.value > 0;
 
@@ -279,7 +279,7 @@ static void wait_for_end(struct watcher *w)
 
 static int begin(struct watcher *w, struct cj_error *err)
 {
-	/* nf_tables wants the first at each call; the second is for /proc/PID/stat of another user */
+	/* nf_tables wants the first at each call; the second is for another user's stat file */
 	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
 
 	if (child_start_session(err) < 0 || keep(w, err) < 0 || privileges_no_new(err) < 0 ||

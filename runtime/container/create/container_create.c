@@ -66,21 +66,6 @@ static void terminal_leave(struct creation *c)
 	cj_close(&c->console_fd);
 }
 
-static int fill_record(struct creation *c, struct cj_error *err)
-{
-	struct state_record *r = &c->state.record;
-
-	*r = (struct state_record){
-		.id = arena_strdup(c->arena, c->options->id), /* init wipes the arguments */
-		.bundle = c->bundle.path,
-		.rootfs = c->bundle.rootfs,
-		.created_ms = clock_epoch_ms(),
-		.owner_uid = geteuid(),
-		.cgroup = c->cgroup.record,
-	};
-	return r->id ? 0 : cj_fail(err, ENOMEM, "make the record");
-}
-
 /* The record names the cgroup before it exists. */
 static int state_enter(struct creation *c, struct cj_error *err)
 {
@@ -93,8 +78,19 @@ static int state_enter(struct creation *c, struct cj_error *err)
 		.resources = &c->bundle.config.on_linux.resources,
 	};
 	if (container_cgroup_find(&c->wanted_cgroup, &c->cgroup, err) < 0 ||
-	    state_create(c->options, &c->state, err) < 0 || fill_record(c, err) < 0 ||
-	    state_write(&c->state, err) < 0)
+	    state_create(c->options, &c->state, err) < 0)
+		return -err->code;
+	c->state.record = (struct state_record){
+		.id = arena_strdup(c->arena, c->options->id), /* init wipes the arguments */
+		.bundle = c->bundle.path,
+		.rootfs = c->bundle.rootfs,
+		.created_ms = clock_epoch_ms(),
+		.owner_uid = geteuid(),
+		.cgroup = c->cgroup.record,
+	};
+	if (!c->state.record.id)
+		return cj_fail(err, ENOMEM, "make the record");
+	if (state_write(&c->state, err) < 0)
 		return -err->code;
 	return state_put_file(&c->state, STATE_CONFIG, c->bundle.text, c->bundle.size, err);
 }
@@ -196,14 +192,6 @@ static int rdt_join_enter(struct creation *c, struct cj_error *err)
 	return rdt_join_recorded(&c->state.record.rdt, c->init_pid, err);
 }
 
-/* Init wipes its own. */
-static int keep_env(struct creation *c, struct cj_error *err)
-{
-	return c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count > 0
-		   ? inherit_hook_env(c->arena, &c->hook_env, err)
-		   : 0;
-}
-
 /* A process of a joined pid namespace may stop init, and a kill may end create then: init has no
  * lock at any time. */
 static int spawn_unlocked(struct creation *c, struct cj_error *err)
@@ -225,7 +213,11 @@ static int make_init(struct creation *c, struct cj_error *err)
 {
 	int socks[2];
 
-	if (keep_env(c, err) < 0 || step_pair(socks, 0, err) < 0)
+	/* init wipes its own environment */
+	if (c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count > 0 &&
+	    inherit_hook_env(c->arena, &c->hook_env, err) < 0)
+		return -err->code;
+	if (step_pair(socks, 0, err) < 0)
 		return -err->code;
 	c->link = (struct step_link){ socks[0], "the container's init", creation_step_names };
 	c->init_sock_fd = socks[1];
@@ -320,13 +312,14 @@ static void net_devices_leave(struct creation *c)
 
 static int hooks_enter(struct creation *c, struct cj_error *err)
 {
-	static const enum oci_hook_kind kinds[] = { OCI_HOOK_PRESTART, OCI_HOOK_CREATE_RUNTIME };
+	const struct oci_config *config = &c->bundle.config;
 
 	c->has_run_hooks = true;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (container_hooks_run(c->options, &c->bundle.config, kinds[i], &c->state,
-					STATE_CREATING, err) < 0)
-			return -err->code;
+	if (container_hooks_run(c->options, config, OCI_HOOK_PRESTART, &c->state, STATE_CREATING,
+				err) < 0 ||
+	    container_hooks_run(c->options, config, OCI_HOOK_CREATE_RUNTIME, &c->state,
+				STATE_CREATING, err) < 0)
+		return -err->code;
 	return step_tell(&c->link, CREATION_HOOKS_DONE, NULL, 0, NULL, 0, err);
 }
 
@@ -352,8 +345,9 @@ static void rules_leave(struct creation *c)
 	network_handle_close(&c->network);
 }
 
-static int describe(struct creation *c, struct cj_error *err)
+static int built_enter(struct creation *c, struct cj_error *err)
 {
+	auto_step_msg struct step_msg msg = { 0 };
 	const struct process_state state = {
 		.id = c->state.record.id,
 		.status = state_status_name(STATE_CREATING),
@@ -362,33 +356,21 @@ static int describe(struct creation *c, struct cj_error *err)
 		.annotations = &c->bundle.config.annotations,
 	};
 
-	if (!c->process)
-		return 0;
-	if (process_adjust(c->process, c->init_pid, err) < 0)
-		return -err->code;
-	return process_describe(c->process, &state, c->init_pid, err);
-}
-
-static int built_enter(struct creation *c, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-
 	if (step_await(&c->link, CREATION_BUILT, &msg, err) < 0)
 		return -err->code;
-	return describe(c, err);
+	if (c->process && process_adjust(c->process, c->init_pid, err) < 0)
+		return -err->code;
+	return c->process ? process_describe(c->process, &state, c->init_pid, err) : 0;
 }
 
-static int lock_result(struct creation *c, struct cj_error *err)
+static int result_enter(struct creation *c, struct cj_error *err)
 {
+	if (!c->annotations.result)
+		return 0;
 	c->result_lock_fd = openat(c->state.dir_fd, STATE_RESULT,
 				   O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (c->result_lock_fd < 0 || flock(c->result_lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return cj_fail(err, errno, "lock the file '" STATE_RESULT "' of the state");
-	return 0;
-}
-
-static int start_result(struct creation *c, struct cj_error *err)
-{
 	const struct result_watch watch = {
 		.id = c->state.record.id,
 		.created_ms = c->state.record.created_ms,
@@ -399,18 +381,10 @@ static int start_result(struct creation *c, struct cj_error *err)
 		.network = &c->network,
 		.lock_fd = c->result_lock_fd,
 	};
-
 	if (result_watch_start(&watch, &c->result_go_fd, err) < 0)
 		return -err->code;
 	cj_close(&c->result_lock_fd); /* that process' alone: its end releases the lock */
 	return 0;
-}
-
-static int result_enter(struct creation *c, struct cj_error *err)
-{
-	if (!c->annotations.result)
-		return 0;
-	return lock_result(c, err) < 0 ? -err->code : start_result(c, err);
 }
 
 static void result_leave(struct creation *c)

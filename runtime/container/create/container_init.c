@@ -31,19 +31,16 @@ struct init {
 
 /* --- the stages, in order ------------------------------------------------------------------ */
 
-/* What only create needs.  No descriptor of the host's stays for a process inside to reach. */
-static void close_outside(struct creation *c)
+static int detach_enter(struct init *in, struct cj_error *err)
 {
+	struct creation *c = in->c;
+
+	/* Only create needs these.  No descriptor of the host stays for a process inside to reach. */
 	cj_close(&c->link.sock_fd);
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);
 	result_place_close(&c->result);
 	notify_relay_close(&c->notify);
-}
-
-static int detach_enter(struct init *in, struct cj_error *err)
-{
-	close_outside(in->c);
 	child_wipe_arguments();
 	child_default_signals(); /* the program must not inherit what our caller ignores */
 	if (child_unblock_signals(err) < 0)
@@ -319,27 +316,22 @@ static const struct {
 
 /* --- waiting for start --------------------------------------------------------------------- */
 
-/* True when the peer wants the program to start, and knows that it does. */
-static bool is_start(const struct step_link *link)
-{
-	struct cj_error ignored = { 0 };
-	auto_step_msg struct step_msg msg = { 0 };
-
-	return step_await(link, CREATION_START, &msg, &ignored) == 0 &&
-	       step_tell(link, CREATION_STARTING, NULL, 0, NULL, 0, &ignored) == 0;
-}
-
 /* The link is start's afterwards.  Its end says that the program is executed. */
 static void await_start(struct init *in)
 {
-	cj_close(&in->link.sock_fd);
-	for (;;) {
+	for (bool is_wanted = false; !is_wanted;) {
+		struct cj_error ignored = { 0 };
+		auto_step_msg struct step_msg msg = { 0 };
+
+		cj_close(&in->link.sock_fd);
 		in->link.sock_fd = accept4(in->c->start_fd, NULL, NULL, SOCK_CLOEXEC);
-		if (in->link.sock_fd >= 0 && is_start(&in->link))
-			break;
 		if (in->link.sock_fd < 0 && errno != EINTR && errno != ECONNABORTED)
 			_exit(STATUS_FAILED); /* nobody is there to be told */
-		cj_close(&in->link.sock_fd);
+		/* the peer wants the program to start, and knows that it does */
+		is_wanted = in->link.sock_fd >= 0 &&
+			    step_await(&in->link, CREATION_START, &msg, &ignored) == 0 &&
+			    step_tell(&in->link, CREATION_STARTING, NULL, 0, NULL, 0, &ignored) ==
+				0;
 	}
 	handle_signals(SIG_DFL);
 	cj_close(&in->c->start_fd); /* a second start is refused from here on */

@@ -61,6 +61,18 @@ static int reject_clone(const struct creation *c, int code, struct cj_error *err
 	return rc;
 }
 
+static int clone_init(struct creation *c, uint64_t flags, int signal_at_end, struct cj_error *err)
+{
+	pid_t pid = clone_into(c, flags, signal_at_end);
+
+	if (pid == 0)
+		container_init_main(c);
+	if (pid < 0)
+		return reject_clone(c, errno, err);
+	c->init_pid = pid;
+	return 0;
+}
+
 /* --- joined namespaces --------------------------------------------------------------------- */
 
 struct joined {
@@ -158,13 +170,8 @@ static _Noreturn void intermediate_main(struct creation *c, struct joined *j, st
 	/* Init begins as a copy of this process, and the namespace's processes see it at once. */
 	if (child_become_undumpable(&answer->err) < 0)
 		_exit(1);
-	pid_t pid = clone_into(c, new_flags(c) | CLONE_PARENT, 0);
-	if (pid == 0)
-		container_init_main(c);
-	if (pid < 0)
-		(void)!reject_clone(c, errno, &answer->err);
-	else
-		answer->init_pid = pid;
+	if (clone_init(c, new_flags(c) | CLONE_PARENT, 0, &answer->err) == 0)
+		answer->init_pid = c->init_pid;
 	_exit(0);
 }
 
@@ -189,34 +196,9 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 	return rc;
 }
 
-/* --- both ---------------------------------------------------------------------------------- */
-
-static int spawn_direct(struct creation *c, struct cj_error *err)
-{
-	pid_t pid = clone_into(c, new_flags(c), SIGCHLD);
-
-	if (pid == 0)
-		container_init_main(c);
-	if (pid < 0)
-		return reject_clone(c, errno, err);
-	c->init_pid = pid;
-	return 0;
-}
-
-/*
- * An ordinary user can't open the id maps of a process that is not dumpable: proc(5).  No process
- * has a right in a user namespace that is new.  In a joined one others may have CAP_SYS_PTRACE, and
- * init still has the host's root: there it is never dumpable.
- */
-static bool must_be_dumpable(const struct creation *c)
-{
-	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
-
-	return geteuid() != 0 && user->is_wanted && !user->path;
-}
-
 int container_spawn(struct creation *c, struct cj_error *err)
 {
+	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
 	auto_joined struct joined j;
 	bool has_path = false;
 
@@ -224,10 +206,15 @@ int container_spawn(struct creation *c, struct cj_error *err)
 		return -err->code;
 	for (int i = 0; i < OCI_NS_COUNT; i++)
 		has_path = has_path || j.fds[i] >= 0;
-	bool writes_map = must_be_dumpable(c);
+	/*
+	 * An ordinary user can't open the id maps of a process that is not dumpable: proc(5).  No
+	 * process has a right in a user namespace that is new.  In a joined one others may have
+	 * CAP_SYS_PTRACE, and init still has the host's root: there it is never dumpable.
+	 */
+	bool writes_map = geteuid() != 0 && user->is_wanted && !user->path;
 	if (writes_map && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "become dumpable");
-	int rc = has_path ? spawn_joined(c, &j, err) : spawn_direct(c, err);
+	int rc = has_path ? spawn_joined(c, &j, err) : clone_init(c, new_flags(c), SIGCHLD, err);
 	if (writes_map)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with these arguments */
 	if (rc < 0)
@@ -240,29 +227,20 @@ int container_spawn(struct creation *c, struct cj_error *err)
 
 #define MAP_MAX 4096 /* the kernel takes one write of less than a page: user_namespaces(7) */
 
-static int format_map(const struct oci_id_maps *maps, const char *name, struct arena *a,
-		      const char **out, struct cj_error *err)
-{
-	if (maps->count == 0)
-		return cj_reject(err, "a new user namespace needs linux.%s",
-				 name[0] == 'u' ? "uidMappings" : "gidMappings");
-	*out = oci_id_maps_format(maps, a);
-	if (!*out)
-		return cj_fail(err, ENOMEM, "format the %s of the container", name);
-	if (strlen(*out) >= MAP_MAX)
-		return cj_reject(err, "%s has %zu ranges, which is more than the kernel takes",
-				 name, maps->count);
-	return 0;
-}
-
 static int write_map(int proc_fd, const struct oci_id_maps *maps, const char *name,
 		     struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	const char *text = NULL;
 
-	if (format_map(maps, name, &a, &text, err) < 0)
-		return -err->code;
+	if (maps->count == 0)
+		return cj_reject(err, "a new user namespace needs linux.%s",
+				 name[0] == 'u' ? "uidMappings" : "gidMappings");
+	const char *text = oci_id_maps_format(maps, &a);
+	if (!text)
+		return cj_fail(err, ENOMEM, "format the %s of the container", name);
+	if (strlen(text) >= MAP_MAX)
+		return cj_reject(err, "%s has %zu ranges, which is more than the kernel takes",
+				 name, maps->count);
 	int rc = system_file_write(proc_fd, name, text);
 	if (rc == 0)
 		return 0;

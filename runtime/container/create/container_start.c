@@ -14,16 +14,6 @@
 #include "runtime/container/create/creation.h"
 #include "runtime/container/state/state.h"
 
-static int check_created(const struct state *s, struct cj_error *err)
-{
-	enum state_status status = state_status_of(s);
-
-	if (status == STATE_CREATED)
-		return 0;
-	return cj_reject(err, "cannot start container '%s' in the state '%s'", s->id,
-			 state_status_name(status));
-}
-
 /* No program runs whose start has failed. */
 static void kill_late(const struct state *s)
 {
@@ -44,8 +34,11 @@ static int start_init(const struct state *s, const struct oci_config *config, st
 {
 	auto_step_msg struct step_msg msg = { 0 };
 
-	if (check_created(s, err) < 0)
-		return -err->code;
+	enum state_status status = state_status_of(s);
+
+	if (status != STATE_CREATED)
+		return cj_reject(err, "cannot start container '%s' in the state '%s'", s->id,
+				 state_status_name(status));
 	auto_fd int fd = state_socket_connect(s, err);
 	if (fd < 0)
 		return fd;

@@ -9,14 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 /* --- the environment of createContainer hooks ------------------------------------------------- */
+
+static int add(struct strings *env, struct arena *a, const char *entry)
+{
+	return entry ? strings_add(env, a, entry) : -ENOMEM;
+}
 
 #define SAFE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -36,30 +41,18 @@ static const char *absolute_path(struct arena *a, const char *value)
 	return text && !text[5] ? "PATH=" SAFE_PATH : text;
 }
 
-/* What a program finds in its working directory by no value of these. */
-static bool is_safe_in_image(const char *variable)
-{
-	static const char *const kept[] = { "HOME=/", "LANG=", "LC_",   "LOGNAME=",
-					    "TERM=",  "TZ=",   "USER=", "XDG_RUNTIME_DIR=/" };
-
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
-			return true;
-	return false;
-}
-
 int inherit_hook_env(struct arena *a, struct strings *out, struct cj_error *err)
 {
+	/* What a program finds in its working directory by no value of these. */
+	static const char *const kept[] = { "HOME=/", "LANG=", "LC_",   "LOGNAME=",
+					    "TERM=",  "TZ=",   "USER=", "XDG_RUNTIME_DIR=/" };
 	const char *path = getenv("PATH");
-	const char *copy = absolute_path(a, path ? path : "");
-	int rc = copy ? strings_add(out, a, copy) : -ENOMEM;
+	int rc = add(out, a, absolute_path(a, path ? path : ""));
 
-	for (char **e = environ; rc == 0 && *e; e++) {
-		if (!is_safe_in_image(*e))
-			continue;
-		copy = arena_strdup(a, *e);
-		rc = copy ? strings_add(out, a, copy) : -ENOMEM;
-	}
+	for (char **e = environ; rc == 0 && *e; e++)
+		for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+			if (rc == 0 && strncmp(*e, kept[i], strlen(kept[i])) == 0)
+				rc = add(out, a, arena_strdup(a, *e));
 	return rc < 0 ? cj_fail(err, ENOMEM, "copy the environment for a hook") : 0;
 }
 
@@ -71,25 +64,17 @@ int inherit_hook_env(struct arena *a, struct strings *out, struct cj_error *err)
 
 static const char *const passed[] = { "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES" };
 
-static bool is_for_us(void)
-{
-	struct cj_error ignored = { 0 };
-	const char *text = getenv("LISTEN_PID");
-	uint64_t pid = 0;
-
-	return text && parse_u64(text, 1, INT32_MAX, &pid, &ignored) == 0 &&
-	       (pid == 1 || pid == (uint64_t)getpid());
-}
-
 int inherit_fds_read(unsigned max, struct inherited_fds *out, struct cj_error *err)
 {
-	const char *text = getenv("LISTEN_FDS");
-	uint64_t count = 0;
+	const char *count_text = getenv("LISTEN_FDS"), *pid_text = getenv("LISTEN_PID");
+	struct cj_error ignored = { 0 };
+	uint64_t count = 0, pid = 0;
 
 	*out = (struct inherited_fds){ 0 };
-	if (!text || !is_for_us())
+	if (!count_text || !pid_text || parse_u64(pid_text, 1, INT32_MAX, &pid, &ignored) < 0 ||
+	    (pid != 1 && pid != (uint64_t)getpid()))
 		return 0;
-	if (parse_u64(text, 0, max, &count, err) < 0)
+	if (parse_u64(count_text, 0, max, &count, err) < 0)
 		return cj_wrap(err, "the variable LISTEN_FDS");
 	out->count = (unsigned)count;
 	return 0;
@@ -103,11 +88,6 @@ static bool is_passed(const char *entry)
 			return true;
 	}
 	return false;
-}
-
-static int add(struct strings *env, struct arena *a, const char *entry)
-{
-	return entry ? strings_add(env, a, entry) : -ENOMEM;
 }
 
 int inherit_fds_pass(struct inherited_fds *l, struct strings *env, struct arena *a,
@@ -147,18 +127,12 @@ void inherit_fds_name_self(const struct inherited_fds *l)
 
 #define OWN_NETNS "/proc/self/ns/net"
 
-static int open_route(struct cj_error *err)
-{
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	return fd < 0 ? cj_fail(err, errno, "open a NETLINK_ROUTE socket") : fd;
-}
-
 static int open_there(int *out_netns_fd, int *out_route_fd, struct cj_error *err)
 {
 	*out_netns_fd = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
 	if (*out_netns_fd < 0)
 		return cj_fail(err, errno, "open '" OWN_NETNS "'");
-	*out_route_fd = open_route(err);
+	*out_route_fd = nfnl_socket(NETLINK_ROUTE, err);
 	return *out_route_fd < 0 ? *out_route_fd : 0;
 }
 
@@ -187,7 +161,7 @@ int inherit_devices_move(const struct oci_linux *config, int init_pidfd, struct 
 	out->indexes = arena_array(a, config->nnet_devices, sizeof(*out->indexes));
 	if (!out->indexes)
 		return cj_fail(err, ENOMEM, "linux.netDevices");
-	from_fd = open_route(err);
+	from_fd = nfnl_socket(NETLINK_ROUTE, err);
 	if (from_fd < 0 || enter_and_open(init_pidfd, &netns_fd, &out->there_fd, err) < 0)
 		return cj_wrap(err, "linux.netDevices");
 	const struct links_move where = { from_fd, out->there_fd, netns_fd };

@@ -2,9 +2,10 @@
 /*
  * The messages between the server and the keeper of a session.
  *
- * A message to the keeper is a struct wire, sent by one sendmsg(2) over the stream socket.  It is
- * far smaller than the socket's buffer, so it is sent whole or not at all.  recvmsg(2) never reads
- * past a message with descriptors, and one read asks for the size of one message: unix(7).
+ * A message to the keeper is the begin of a struct keeper_request, sent by one sendmsg(2) over the
+ * stream socket.  It is far smaller than the socket's buffer, so it is sent whole or not at all.
+ * recvmsg(2) never reads past a message with descriptors, and one read asks for the size of one
+ * message: unix(7).
  */
 #include "runtime/service/keeper/keeper_channel.h"
 
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,70 +28,57 @@
 
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
-enum wire_fd { WIRE_SOCK, WIRE_CONTROL, WIRE_STDIN, WIRE_FD_COUNT };
-#define WIRE_FD_MIN WIRE_STDIN /* of a worker without an input pipe */
+/* The descriptors of a message, in this order. */
+enum { FD_SOCK, FD_CONTROL, FD_STDIN, FD_COUNT };
+#define FD_MIN FD_STDIN /* of a worker without an input pipe */
 
-struct wire {
-	uint32_t kind, worker;
-	int32_t signo;
-	char id[PLAN_ID_MAX];
-};
+#define MESSAGE_SIZE offsetof(struct keeper_request, sock_fd)
 
-/* --- the server's side ------------------------------------------------------------- */
+/* --- requests of the server -------------------------------------------------------- */
 
-static int send_wire(const struct worker *keeper, struct wire *wire, const int *fds, size_t nfds,
-		     struct cj_error *err)
+static int send_request(const struct worker *keeper, struct keeper_request *r, const char *id,
+			int *fds, size_t nfds, struct cj_error *err)
 {
-	struct iovec bytes = { wire, sizeof(*wire) };
+	struct iovec bytes = { r, MESSAGE_SIZE };
 	const struct unix_message m = {
-		.parts = &bytes,
-		.nparts = 1,
-		.fds = (int *)fds, /* only read */
-		.nfds = nfds,
-		.flags = MSG_DONTWAIT,
+		.parts = &bytes, .nparts = 1, .fds = fds, .nfds = nfds, .flags = MSG_DONTWAIT
 	};
+
+	if (strlen(id) >= sizeof(r->id))
+		return cj_reject(err, "the id '%.32s...' is too long", id);
+	memcpy(r->id, id, strlen(id) + 1);
 	ssize_t sent = unix_send_message(keeper->sock_fd, &m);
-	if (sent == (ssize_t)sizeof(*wire))
+	if (sent == (ssize_t)MESSAGE_SIZE)
 		return 0;
 	return cj_fail(err, sent < 0 ? (int)-sent : EIO, "write to the keeper of the session");
 }
 
-static int set_id(struct wire *wire, const char *id, struct cj_error *err)
-{
-	if (strlen(id) >= sizeof(wire->id))
-		return cj_reject(err, "the id '%.32s...' is too long", id);
-	memcpy(wire->id, id, strlen(id) + 1);
-	return 0;
-}
-
-static int open_stdin(int far[WIRE_FD_COUNT], int *near_fd, struct cj_error *err)
+static int open_stdin(int *far_fd, int *near_fd, struct cj_error *err)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create an exec's input pipe");
-	far[WIRE_STDIN] = ends[0];
+	*far_fd = ends[0];
 	*near_fd = ends[1];
 	fd_set_nonblocking(*near_fd);
 	return 0;
 }
 
-int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, const char *id,
+int keeper_send_worker(const struct worker *keeper, enum keeper_request_kind kind, const char *id,
 		       struct worker *out, int *out_stdin_fd, struct cj_error *err)
 {
-	struct wire wire = { .kind = KEEPER_REQUEST_WORKER, .worker = kind };
+	struct keeper_request request = { .kind = kind };
 	struct worker near = WORKER_NULL;
-	int far[WIRE_FD_COUNT] = { -1, -1, -1 };
+	int far[FD_COUNT] = { -1, -1, -1 };
 	auto_fd int stdin_fd = -1;
 
-	int rc = set_id(&wire, id, err);
-	if (rc == 0)
-		rc = worker_open_ends(&near, &far[WIRE_SOCK], &far[WIRE_CONTROL], err);
+	int rc = worker_open_ends(&near, &far[FD_SOCK], &far[FD_CONTROL], err);
 	if (rc == 0 && out_stdin_fd)
-		rc = open_stdin(far, &stdin_fd, err);
+		rc = open_stdin(&far[FD_STDIN], &stdin_fd, err);
 	if (rc == 0)
-		rc = send_wire(keeper, &wire, far, out_stdin_fd ? WIRE_FD_COUNT : WIRE_FD_MIN, err);
-	for (size_t i = 0; i < WIRE_FD_COUNT; i++)
+		rc = send_request(keeper, &request, id, far, out_stdin_fd ? FD_COUNT : FD_MIN, err);
+	for (size_t i = 0; i < FD_COUNT; i++)
 		cj_close(&far[i]);
 	if (rc < 0) {
 		worker_close(&near);
@@ -103,14 +92,10 @@ int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, con
 
 int keeper_send_signal(const struct worker *keeper, const char *id, int signo, struct cj_error *err)
 {
-	struct wire wire = { .kind = KEEPER_REQUEST_SIGNAL, .signo = signo };
+	struct keeper_request request = { .kind = KEEPER_SIGNAL, .signo = signo };
 
-	if (set_id(&wire, id, err) < 0)
-		return -err->code;
-	return send_wire(keeper, &wire, NULL, 0, err);
+	return send_request(keeper, &request, id, NULL, 0, err);
 }
-
-/* --- the keeper's side ------------------------------------------------------------- */
 
 void keeper_request_fini(struct keeper_request *r)
 {
@@ -119,47 +104,24 @@ void keeper_request_fini(struct keeper_request *r)
 	cj_close(&r->stdin_fd);
 }
 
-static bool is_valid(const struct wire *wire, size_t nfds)
+static bool is_valid(const struct keeper_request *r, size_t nfds)
 {
-	if (memchr(wire->id, '\0', sizeof(wire->id)) == NULL)
+	if (memchr(r->id, '\0', sizeof(r->id)) == NULL)
 		return false;
-	if (wire->kind == KEEPER_REQUEST_SIGNAL)
-		return nfds == 0 && wire->signo > 0 && wire->signo < NSIG;
-	return wire->kind == KEEPER_REQUEST_WORKER && wire->worker < KEEPER_WORKER_COUNT &&
-	       nfds >= WIRE_FD_MIN;
-}
-
-/* One message as it came. */
-struct received {
-	struct wire wire;
-	int fds[WIRE_FD_COUNT];
-	size_t nfds;
-	bool is_whole;
-};
-
-/* Returns 0 at the end of the stream, or a negative errno. */
-static ssize_t receive_wire(int sock_fd, struct received *out)
-{
-	struct iovec bytes = { &out->wire, sizeof(out->wire) };
-	struct unix_message m = {
-		.parts = &bytes,
-		.nparts = 1,
-		.fds = out->fds,
-		.nfds = WIRE_FD_COUNT,
-		.flags = MSG_DONTWAIT,
-	};
-	ssize_t got = unix_receive_message(sock_fd, &m);
-	if (got < 0)
-		return got;
-	out->nfds = m.nfds;
-	out->is_whole = got == (ssize_t)sizeof(out->wire) && !m.is_cut;
-	return got;
+	if (r->kind == KEEPER_SIGNAL)
+		return nfds == 0 && r->signo > 0 && r->signo < NSIG;
+	return r->kind < KEEPER_SIGNAL && nfds >= FD_MIN;
 }
 
 int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err)
 {
-	struct received r = { .fds = { -1, -1, -1 } };
-	ssize_t got = receive_wire(sock_fd, &r);
+	struct keeper_request r = KEEPER_REQUEST_NULL;
+	struct iovec bytes = { &r, MESSAGE_SIZE };
+	int fds[FD_COUNT] = { -1, -1, -1 };
+	struct unix_message m = {
+		.parts = &bytes, .nparts = 1, .fds = fds, .nfds = FD_COUNT, .flags = MSG_DONTWAIT
+	};
+	ssize_t got = unix_receive_message(sock_fd, &m);
 
 	if (got == -EAGAIN)
 		return 0;
@@ -167,18 +129,14 @@ int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err
 		return cj_fail(err, (int)-got, "read from the server");
 	if (got == 0)
 		return cj_reject_as(err, EPIPE, "the server has ended");
-	struct keeper_request request = { .kind = r.wire.kind,
-					  .worker = r.wire.worker,
-					  .signo = r.wire.signo,
-					  .sock_fd = r.fds[WIRE_SOCK],
-					  .control_fd = r.fds[WIRE_CONTROL],
-					  .stdin_fd = r.fds[WIRE_STDIN] };
-	if (!r.is_whole || !is_valid(&r.wire, r.nfds)) {
-		keeper_request_fini(&request);
+	r.sock_fd = fds[FD_SOCK];
+	r.control_fd = fds[FD_CONTROL];
+	r.stdin_fd = fds[FD_STDIN];
+	if (got != (ssize_t)MESSAGE_SIZE || m.is_cut || !is_valid(&r, m.nfds)) {
+		keeper_request_fini(&r);
 		return cj_reject_as(err, EPROTO, "the server sent a message that is not whole");
 	}
-	memcpy(request.id, r.wire.id, sizeof(request.id));
-	*out = request;
+	*out = r;
 	return 1;
 }
 
@@ -314,4 +272,89 @@ void keeper_line_read(const char *text, size_t size, struct keeper_line *out)
 	if (line.type != KEEPER_LINE_NONE &&
 	    json_record_read(&in, root, &line_kinds[line.type].record, &line, &ignored) == 0)
 		*out = line;
+}
+
+/* --- a worker for files ---------------------------------------------------------------- */
+
+const char *const file_op_names[] = {
+	[FILE_GET] = "get",     [FILE_PART] = "part",     [FILE_PUT] = "put",
+	[FILE_LIST] = "list",   [FILE_REMOVE] = "remove", [FILE_STAT] = "stat",
+	[FILE_MKDIR] = "mkdir", [FILE_RENAME] = "rename", [FILE_WATCH] = "watch",
+};
+static_assert(LENGTH(file_op_names) == FILE_OP_COUNT, "every operation has a name");
+
+#undef AT
+#define AT(member) .offset = offsetof(struct file_job, member)
+#define STRING     NEEDED(STRING), .set = json_set_string, .write = json_write_string
+#define OP         NEEDED(STRING), .set = json_set_name, .write = json_write_name
+static const struct json_key job_keys[] = {
+	{ "op", OP, .detail = file_op_names, .max = FILE_OP_COUNT, AT(op) },
+	{ "path", STRING, AT(path) },
+	{ "to", STRING, AT(to) },
+	{ "max_bytes", U64, AT(max_bytes) },
+	{ "offset", U64, AT(offset) },
+	{ "depth", U64, AT(depth) },
+	{ "executable", FLAG, AT(is_executable) },
+};
+static const struct json_record job_record = JSON_RECORD(job_keys, "the job");
+
+int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write a file job");
+	json_open_object(w);
+	json_record_write(w, &job_record, job);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return cj_wrap(err, "write a file job");
+	*out = strndup(text, size);
+	*out_size = size;
+	return *out ? 0 : cj_fail(err, ENOMEM, "write a file job");
+}
+
+int file_job_read(struct blob body, struct arena *a, struct file_job *out, struct cj_error *err)
+{
+	const struct json_reader in = { .file = "file job", .arena = a };
+	const struct json_node *root = NULL;
+	struct file_job job = { 0 };
+
+	if (json_parse("file job", body.bytes, body.size, a, &root, err) < 0 ||
+	    json_record_read(&in, root, &job_record, &job, err) < 0)
+		return -err->code;
+	*out = job;
+	return 0;
+}
+
+static enum file_error error_by_name(const char *name)
+{
+	for (size_t i = 0; name && i < FILE_ERROR_COUNT; i++)
+		if (strcmp(file_error_names[i], name) == 0)
+			return (enum file_error)i;
+	return FILE_FAILED;
+}
+
+int file_answer_read(const char *line, size_t size, struct arena *a, struct file_answer *out,
+		     struct cj_error *err)
+{
+	const struct json_node *root = NULL;
+
+	if (json_parse_capped("file answer", line, size, a, &root, err) < 0)
+		return -err->code;
+	const char *type = json_get_text(root, "type");
+	if (!type || strcmp(type, "file") != 0)
+		return cj_reject(err, "the line is no answer of a file worker");
+	const struct json_node *result = json_get_typed(root, "result", JSON_OBJECT);
+	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
+	const char *message = json_get_text(error, "message");
+	*out = (struct file_answer){
+		.is_ok = result != NULL,
+		.result = result,
+		.error = error_by_name(json_get_text(error, "code")),
+		.message = message ? message : "it gave no reason",
+	};
+	return 0;
 }

@@ -15,7 +15,7 @@
  * End of file without "ended": the keeper was killed, and its jail with it.
  *
  * A worker of a keeper gets its own job from the server, over its own socket.  One for an exec
- * sends what a worker of a run sends, without "ready"; one for files the lines of file_job.h.
+ * sends what a worker of a run sends, without "ready"; one for files the lines below.
  * If the keeper can't start it, it sends "unready" on that socket.
  *
  * Closing the control pipe of an exec cancels it.  Closing that of the keeper ends the session:
@@ -23,24 +23,30 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/service/worker/job.h"
 #include "runtime/service/worker/spawner.h"
+#include "runtime/session/files/session_files.h"
 #include "runtime/session/session.h"
 
-#define KEEPER_WORKERS_MAX 64 /* of one session at once: execs and files; then "unready" */
+#define KEEPER_WORKERS_MAX 64 /* of one session at once, and cells that wait; then "unready" */
 
-/* --- the server's side ------------------------------------------------------------- */
+/* --- requests of the server -------------------------------------------------------- */
 
-enum keeper_worker {
+enum keeper_request_kind {
 	KEEPER_WORKER_EXEC,
 	KEEPER_WORKER_CELL,  /* an exec whose code runs in the session's interpreter */
-	KEEPER_WORKER_FILE,  /* an operation on files (file_job.h) */
+	KEEPER_WORKER_FILE,  /* an operation on files (struct file_job) */
 	KEEPER_WORKER_WRITE, /* likewise, and the session pays for its memory */
-	KEEPER_WORKER_COUNT
+	KEEPER_SIGNAL,
+	KEEPER_REQUEST_COUNT
 };
 
 /*
@@ -50,7 +56,7 @@ enum keeper_worker {
  * file, come through a pipe, whose write end the caller gets, non-blocking.
  * Fails: EAGAIN when the keeper does not read; EPIPE when it has ended.
  */
-int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, const char *id,
+int keeper_send_worker(const struct worker *keeper, enum keeper_request_kind kind, const char *id,
 		       struct worker *out, int *out_stdin_fd, struct cj_error *err);
 
 /*
@@ -62,16 +68,29 @@ int keeper_send_worker(const struct worker *keeper, enum keeper_worker kind, con
 int keeper_send_signal(const struct worker *keeper, const char *id, int signo,
 		       struct cj_error *err);
 
-/* --- the keeper's side ------------------------------------------------------------- */
+static inline uint64_t keeper_signal_bit(int signo)
+{
+	return UINT64_C(1) << (signo - 1);
+}
 
-enum keeper_request_kind { KEEPER_REQUEST_WORKER, KEEPER_REQUEST_SIGNAL, KEEPER_REQUEST_COUNT };
+/* Signals that are held, and more.  As in signal(7), STOP and CONT take each other back. */
+static inline uint64_t keeper_signals_join(uint64_t held, uint64_t more)
+{
+	const uint64_t stop = keeper_signal_bit(SIGSTOP), resume = keeper_signal_bit(SIGCONT);
+
+	if (more & resume)
+		held &= ~stop;
+	if (more & stop)
+		held &= ~resume;
+	return held | more;
+}
 
 struct keeper_request {
-	enum keeper_request_kind kind;
-	enum keeper_worker worker;
+	uint32_t kind; /* enum keeper_request_kind */
+	int32_t signo;
 	char id[PLAN_ID_MAX];
-	int signo;
-	int sock_fd, control_fd, stdin_fd; /* of a worker; stdin_fd -1: none.  The receiver's */
+	/* of a worker, the receiver's; stdin_fd -1: none.  Not in the message's bytes */
+	int sock_fd, control_fd, stdin_fd;
 };
 
 #define KEEPER_REQUEST_NULL                                                                        \
@@ -114,3 +133,66 @@ int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_erro
 void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_error *why,
 			  bool is_callers_own, int wait_ms);
 void keeper_line_read(const char *text, size_t size, struct keeper_line *out);
+
+/* --- a worker for files ---------------------------------------------------------------- */
+
+/*
+ * One operation on files: the body of a JOB_FILE is an object with all members of struct file_job.
+ * The first answer is one line, {"type":"file","result":{...}}, or
+ * {"type":"file","error":{"code":"not_found","message":"..."}}.  The results:
+ *
+ *	get     {"bytes":N}; then the bytes as lines {"type":"bytes","base64":"..."}, and
+ *	        {"type":"end"}
+ *	part    {"bytes":N of the whole file,"offset":N,"base64":"..."}
+ *	put     {"bytes":N}; the bytes come through the pipe of the worker's request, to its end
+ *	list    {"entries":[{"path","type","bytes","mode","mtime"}],"truncated":false}
+ *	remove  {}; a directory with all that is in it
+ *	stat    an entry, as in a list
+ *	mkdir   {"created":true}
+ *	rename  {}
+ *	watch   {}; then a line {"type":"event","event":"create","path":"..."} for each change,
+ *	        until the socket is closed, or {"type":"end"} when the directory is gone
+ */
+enum file_op {
+	FILE_GET,
+	FILE_PART,
+	FILE_PUT,
+	FILE_LIST,
+	FILE_REMOVE,
+	FILE_STAT,
+	FILE_MKDIR,
+	FILE_RENAME,
+	FILE_WATCH,
+	FILE_OP_COUNT
+};
+extern const char *const file_op_names[FILE_OP_COUNT]; /* "get", "put", ... */
+
+struct file_job {
+	enum file_op op;
+	const char *path;   /* in the jail, absolute */
+	const char *to;     /* of rename: likewise; else "" */
+	uint64_t max_bytes; /* of get, part and put */
+	uint64_t offset;    /* of part */
+	uint64_t depth;     /* of list; 0: LIST_DEPTH */
+	bool is_executable; /* of put */
+};
+
+#define FILE_LIST_DEPTH 8           /* of a list that names none */
+#define FILE_PART_MAX   (4u << 20)  /* bytes in a part */
+#define FILE_PIECE      (48u << 10) /* bytes in a line of a get */
+
+/* The body of a JOB_FILE; malloc'ed, the caller's. */
+int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err);
+/* The paths live in the arena. */
+int file_job_read(struct blob body, struct arena *a, struct file_job *out, struct cj_error *err);
+
+/* The first line of a worker, taken apart. */
+struct file_answer {
+	bool is_ok;
+	const struct json_node *result; /* an object; in the arena */
+	enum file_error error;
+	const char *message;
+};
+/* Fails when the line is another one. */
+int file_answer_read(const char *line, size_t size, struct arena *a, struct file_answer *out,
+		     struct cj_error *err);

@@ -11,12 +11,13 @@
  * works in a session that may start no further one.  A worker that writes is in the jail's cgroup:
  * the session pays for the memory of its files.
  */
-#include "runtime/service/keeper/keeper_worker.h"
+#include "runtime/service/keeper/keeper_state.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,7 +29,6 @@
 #include "runtime/base/text.h"
 #include "runtime/jail/jail.h"
 #include "runtime/run/report/result.h"
-#include "runtime/service/keeper/file_job.h"
 #include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
 #include "runtime/session/files/session_watch.h"
@@ -48,6 +48,7 @@ struct file_work {
 
 /* --- lines ------------------------------------------------------------------------- */
 
+/* Takes what has come into w as one line. */
 static int send_line(const struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
 	const char *text = NULL;
@@ -61,7 +62,7 @@ static int send_line(const struct file_work *f, struct json_writer *w, struct cj
 	return fd_write_all(f->work.sock_fd, "\n", 1, "the server", err);
 }
 
-/* A line {"type":TYPE, KEY:{NAME:VALUE,NAME2:VALUE2}}; KEY NULL: without it. */
+/* A line {"type":TYPE, NAME:VALUE, NAME2:VALUE2}; NULL: no further member. */
 static int send_text(const struct file_work *f, const char *type, const char *const members[4],
 		     struct cj_error *err)
 {
@@ -71,37 +72,28 @@ static int send_text(const struct file_work *f, const char *type, const char *co
 		return cj_fail(err, ENOMEM, "write a line of a file worker");
 	json_open_object(w);
 	json_member_text(w, "type", type);
-	for (size_t i = 0; members && i < 4 && members[i]; i += 2)
+	for (size_t i = 0; i < 4 && members[i]; i += 2)
 		json_member_text(w, members[i], members[i + 1]);
 	json_close_object(w);
 	return send_line(f, w, err);
 }
 
-/* --- operations: each writes its result when nothing of it can fail any more ----------- */
-
-static void open_result(struct json_writer *w)
+static int send_end(const struct file_work *f, struct cj_error *err)
 {
-	json_member_object(w, "result");
+	return send_text(f, "end", (const char *const[4]){ NULL }, err);
 }
 
-static void put_nothing(struct json_writer *w)
-{
-	open_result(w);
-	json_close_object(w);
-}
+/* --- operations: each writes the members of its result --------------------------------- */
 
 static int get(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
 	struct session_file file = { 0 };
-	int fd =
-	    session_file_open(f->jail, f->job.path, f->job.max_bytes, &f->work.arena, &file, err);
 
-	if (fd < 0)
-		return fd;
-	f->content_fd = fd;
-	open_result(w);
+	f->content_fd =
+	    session_file_open(f->jail, f->job.path, f->job.max_bytes, &f->work.arena, &file, err);
+	if (f->content_fd < 0)
+		return f->content_fd;
 	json_member_u64(w, "bytes", file.bytes);
-	json_close_object(w);
 	return 0;
 }
 
@@ -125,11 +117,9 @@ static int get_part(struct file_work *f, struct json_writer *w, struct cj_error 
 			return cj_fail(err, errno, "read '%s'", job->path);
 	}
 	(void)text_base64(bytes, size, text);
-	open_result(w);
 	json_member_u64(w, "bytes", file.bytes);
 	json_member_u64(w, "offset", job->offset);
 	json_member_text(w, "base64", text);
-	json_close_object(w);
 	return 0;
 }
 
@@ -143,7 +133,7 @@ static int send_content(struct file_work *f, struct cj_error *err)
 		if (got < 0)
 			return cj_fail(err, errno, "read '%s'", f->job.path);
 		if (got == 0)
-			return send_text(f, "end", NULL, err);
+			return send_end(f, err);
 		sent += (uint64_t)got;
 		if (sent > f->job.max_bytes) /* it grows meanwhile */
 			return cj_fail(err, EFBIG, "read '%s'", f->job.path);
@@ -159,7 +149,6 @@ static void put_entry(struct json_writer *w, const struct session_file *file)
 					.tv_nsec = (long)(file->mtime_ms % 1000) * 1000000 };
 	char mode[8];
 
-	json_open_object(w);
 	json_member_text(w, "path", file->path);
 	json_member_text(w, "type",
 			 file->kind == SESSION_FILE_FIFO || file->kind == SESSION_FILE_SOCKET
@@ -169,7 +158,6 @@ static void put_entry(struct json_writer *w, const struct session_file *file)
 	(void)snprintf(mode, sizeof(mode), "%04o", file->mode & 07777);
 	json_member_text(w, "mode", mode);
 	result_put_time(w, "mtime", &mtime);
-	json_close_object(w);
 }
 
 static int list(struct file_work *f, struct json_writer *w, struct cj_error *err)
@@ -180,22 +168,21 @@ static int list(struct file_work *f, struct json_writer *w, struct cj_error *err
 
 	if (session_file_list(f->jail, &request, &f->work.arena, &listing, err) < 0)
 		return -err->code;
-	open_result(w);
 	json_member_array(w, "entries");
-	for (size_t i = 0; i < listing.count; i++)
+	for (size_t i = 0; i < listing.count; i++) {
+		json_open_object(w);
 		put_entry(w, &listing.items[i]);
+		json_close_object(w);
+	}
 	json_close_array(w);
 	json_member_bool(w, "truncated", listing.is_truncated);
-	json_close_object(w);
 	return 0;
 }
 
 static int remove_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	if (session_file_remove(f->jail, f->job.path, true, err) < 0)
-		return -err->code;
-	put_nothing(w);
-	return 0;
+	(void)w;
+	return session_file_remove(f->jail, f->job.path, true, err);
 }
 
 static int look(struct file_work *f, struct json_writer *w, struct cj_error *err)
@@ -204,7 +191,6 @@ static int look(struct file_work *f, struct json_writer *w, struct cj_error *err
 
 	if (session_file_stat(f->jail, f->job.path, &f->work.arena, &file, err) < 0)
 		return -err->code;
-	json_put_key(w, "result");
 	put_entry(w, &file);
 	return 0;
 }
@@ -215,26 +201,20 @@ static int make_directory(struct file_work *f, struct json_writer *w, struct cj_
 
 	if (session_file_mkdir(f->jail, f->job.path, &is_new, err) < 0)
 		return -err->code;
-	open_result(w);
 	json_member_bool(w, "created", is_new);
-	json_close_object(w);
 	return 0;
 }
 
 static int rename_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	if (session_file_rename(f->jail, f->job.path, f->job.to, err) < 0)
-		return -err->code;
-	put_nothing(w);
-	return 0;
+	(void)w;
+	return session_file_rename(f->jail, f->job.path, f->job.to, err);
 }
 
 static int watch(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	if (session_watch_open(f->jail, f->job.path, &f->work.arena, &f->watch, err) < 0)
-		return -err->code;
-	put_nothing(w);
-	return 0;
+	(void)w;
+	return session_watch_open(f->jail, f->job.path, &f->work.arena, &f->watch, err);
 }
 
 static int send_change(void *context, enum session_change change, const char *path,
@@ -259,21 +239,10 @@ static int send_changes(struct file_work *f, struct cj_error *err)
 			return 0;
 		rc = session_watch_read(&f->watch, send_change, f, err);
 	}
-	return rc < 0 ? rc : send_text(f, "end", NULL, err);
+	return rc < 0 ? rc : send_end(f, err);
 }
 
 /* --- put -------------------------------------------------------------------------- */
-
-/* The server closes the control pipe first when the caller is gone, and then the end of the bytes
- * is not that of the file. */
-static int check_end(const struct file_work *f, struct cj_error *err)
-{
-	struct pollfd control = { .fd = f->work.control_fd };
-
-	if (poll(&control, 1, 0) == 0)
-		return 0;
-	return cj_reject_as(err, ECANCELED, "the caller has gone");
-}
 
 static int receive(struct file_work *f, const struct session_put *file, uint64_t *out_size,
 		   struct cj_error *err)
@@ -285,8 +254,12 @@ static int receive(struct file_work *f, const struct session_put *file, uint64_t
 		ssize_t got = sys_read(f->work.stdin_fd, piece, sizeof(piece));
 		if (got < 0)
 			return cj_fail(err, errno, "receive '%s'", f->job.path);
+		/* The server closes the control pipe first when the caller is gone, and then the
+		 * end of the bytes is not that of the file. */
+		if (got == 0 && fd_await(f->work.control_fd, 0, 0))
+			return cj_reject_as(err, ECANCELED, "the caller has gone");
 		if (got == 0)
-			return check_end(f, err);
+			return 0;
 		*out_size += (uint64_t)got;
 		if (*out_size > f->job.max_bytes)
 			return cj_reject_as(err, EFBIG, "'%s' has more than %llu bytes",
@@ -307,12 +280,8 @@ static int put(struct file_work *f, struct json_writer *w, struct cj_error *err)
 	if (rc == 0)
 		rc = session_file_publish(&file, f->job.is_executable, err);
 	session_put_fini(&file);
-	if (rc < 0)
-		return rc;
-	open_result(w);
 	json_member_u64(w, "bytes", size);
-	json_close_object(w);
-	return 0;
+	return rc;
 }
 
 static const struct {
@@ -332,12 +301,20 @@ static const struct {
 
 /* --- the answer ------------------------------------------------------------------ */
 
-static void put_error(struct json_writer *w, const struct cj_error *why)
+static int send_error(const struct file_work *f, const struct cj_error *why, struct cj_error *err)
 {
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the answer of a file worker");
+	json_open_object(w);
+	json_member_text(w, "type", "file");
 	json_member_object(w, "error");
-	json_member_text(w, "code", session_file_fault(why->code));
+	json_member_text(w, "code", file_error_names[session_file_error(why->code)]);
 	json_member_text(w, "message", why->msg);
 	json_close_object(w);
+	json_close_object(w);
+	return send_line(f, w, err);
 }
 
 static int operate(struct file_work *f, struct json_writer *w, struct cj_error *err)
@@ -362,22 +339,24 @@ static int answer(struct file_work *f, const struct cj_error *early, struct cj_e
 		return cj_fail(err, ENOMEM, "write the answer of a file worker");
 	json_open_object(w);
 	json_member_text(w, "type", "file");
+	json_member_object(w, "result");
 	if (why.code != 0 || operate(f, w, &why) < 0)
-		put_error(w, &why);
+		return send_error(f, &why, err);
+	json_close_object(w);
 	json_close_object(w);
 	int rc = send_line(f, w, err);
-	if (rc == 0 && why.code == 0 && operations[f->job.op].go_on)
+	if (rc == 0 && operations[f->job.op].go_on)
 		rc = operations[f->job.op].go_on(f, err);
 	return rc;
 }
 
-void keeper_worker_file(const struct keeper_worker_order *order)
+static void serve_file(const struct keeper *k, const struct keeper_child *c)
 {
 	struct file_work f = {
-		.jail = order->keeper->driver.jail,
-		.work = { .sock_fd = order->request->sock_fd,
-			  .control_fd = order->request->control_fd,
-			  .stdin_fd = order->request->stdin_fd },
+		.jail = k->work->driver.jail,
+		.work = { .sock_fd = c->request.sock_fd,
+			  .control_fd = c->request.control_fd,
+			  .stdin_fd = c->request.stdin_fd },
 		.content_fd = -1,
 		.watch = SESSION_WATCH_NULL,
 	};
@@ -387,7 +366,7 @@ void keeper_worker_file(const struct keeper_worker_order *order)
 	if (child_unblock_signals(&early) == 0 && session_files_become(f.jail, &early) == 0)
 		(void)!child_die_with_parent(-1, &early); /* new credentials have cleared that */
 	(void)alarm(LIFE_S);
-	if (!work_await_job(&f.work, order->signal_fd))
+	if (!work_await_job(&f.work, k->signal_fd))
 		return;
 	if (work_read_job(&f.work, &early) < 0 && early.code == EPIPE)
 		return;
@@ -396,17 +375,17 @@ void keeper_worker_file(const struct keeper_worker_order *order)
 
 /* --- an exec, a cell ------------------------------------------------------------------------- */
 
-static struct work make_work(const struct keeper_worker_order *order)
+static struct work make_work(const struct keeper *k, const struct keeper_child *c)
 {
-	const struct work *keeper = order->keeper;
+	const struct work *keeper = k->work;
 	struct work w = {
 		.profile = keeper->profile,
 		.tier = TIER_JAIL,
-		.sock_fd = order->request->sock_fd,
-		.control_fd = order->request->control_fd,
-		.stdin_fd = order->request->stdin_fd,
+		.sock_fd = c->request.sock_fd,
+		.control_fd = c->request.control_fd,
+		.stdin_fd = c->request.stdin_fd,
 		.session_id = keeper->job.id,
-		.exec_number = order->number,
+		.exec_number = c->number,
 		.config = keeper->config,
 		.plan = keeper->plan,
 	};
@@ -415,41 +394,72 @@ static struct work make_work(const struct keeper_worker_order *order)
 	return w;
 }
 
-bool keeper_worker_cell(const struct keeper_worker_order *order)
+static bool serve_cell(const struct keeper *k, const struct keeper_child *c)
 {
-	struct work w = make_work(order);
+	struct work w = make_work(k, c);
 	struct cj_error early = { 0 }, err = { 0 };
 
-	w.interpreter = order->interpreter;
-	if (order->early) {
-		early = *order->early;
+	w.interpreter = k->interpreter;
+	if (!k->interpreter) {
+		early = k->no_start;
 	} else if (w.stdin_fd >= 0) {
 		cj_refuse(&early, "a cell can't have open_stdin: its stdin is in the request");
 		cj_stage(&early, "options");
 	}
 	/* An interpreter that has ended is the result of the job, which comes in any case. */
-	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
+	if (!work_await_job(&w, k->signal_fd) || work_read_job(&w, &err) < 0)
 		return true;
 	if (early.code == 0)
-		w.driver.jail = session_interpreter_jail(order->interpreter);
+		w.driver.jail = session_interpreter_jail(k->interpreter);
 	work_serve(&w, &early);
 	/* The cell had not begun, or the interpreter waits for the next one. */
 	return !w.driver.cell.outcome.number || w.driver.cell.has_ended;
 }
 
-void keeper_worker_exec(const struct keeper_worker_order *order)
+static void serve_exec(const struct keeper *k, const struct keeper_child *c)
 {
-	struct work w = make_work(order);
+	struct work w = make_work(k, c);
 	struct jail *view = NULL;
 	struct cj_error early = { 0 }, err = { 0 };
 
-	if (session_exec_open(order->session, order->slot, order->request->id, &view, &early) < 0)
+	if (session_exec_open(k->session, c->slot, c->request.id, &view, &early) < 0)
 		(void)snprintf(early.stage, sizeof(early.stage), "session");
 	/* A reaper that has ended is the result of the job, which comes in any case. */
-	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
+	if (!work_await_job(&w, k->signal_fd) || work_read_job(&w, &err) < 0)
 		return;
 	w.driver.jail = view;
 	work_serve(&w, &early);
 	cj_close(&w.sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&w.driver.jail);
+}
+
+/*
+ * It has no descriptor of the keeper's: a copy of the keeper's socket would hide the end of the
+ * session.  And it dies with the keeper, as init does.
+ */
+_Noreturn void keeper_worker_main(const struct keeper *k, const struct keeper_child *c,
+				  pid_t keeper_pid)
+{
+	const struct keeper_request *r = &c->request;
+	const bool is_file = r->kind == KEEPER_WORKER_FILE || r->kind == KEEPER_WORKER_WRITE;
+	struct cj_error err = { 0 };
+	int own[4 + INTERPRETER_OWN] = { r->sock_fd, r->control_fd, r->stdin_fd, k->signal_fd };
+	size_t count = 4;
+	bool is_well = true;
+
+	if (child_die_with_parent(-1, &err) < 0 || getppid() != keeper_pid)
+		_exit(EXIT_FAILURE);
+	if (k->interpreter && r->kind == KEEPER_WORKER_CELL)
+		count += session_interpreter_own(k->interpreter, own + count);
+	if (session_fork_keep(k->session, c->slot, own, count, &err) < 0)
+		_exit(EXIT_FAILURE);
+	/* only what ps(1) shows */
+	(void)prctl(PR_SET_NAME, is_file ? "cejail-file" : "cejail-exec", 0, 0, 0);
+	if (is_file)
+		serve_file(k, c);
+	else if (r->kind == KEEPER_WORKER_CELL)
+		is_well = serve_cell(k, c);
+	else
+		serve_exec(k, c);
+	_exit(is_well ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -20,7 +20,7 @@
 
 #include "profiles/config.h"
 #include "runtime/service/queue/execution.h"
-#include "runtime/service/keeper/file_job.h"
+#include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/sessions/sessions.h"
 
 struct audit;

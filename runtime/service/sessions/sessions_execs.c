@@ -10,7 +10,6 @@
 #include "runtime/service/http/http.h"
 #include "runtime/base/loop.h"
 #include "runtime/service/log/slog.h"
-#include "runtime/service/keeper/keeper_signals.h"
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 
@@ -300,8 +299,8 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 
 	if (!keeper_conn_is_live(k))
 		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
-	const enum keeper_worker kind = acts->exec->is_cell ? KEEPER_WORKER_CELL
-							    : KEEPER_WORKER_EXEC;
+	const enum keeper_request_kind kind = acts->exec->is_cell ? KEEPER_WORKER_CELL
+								  : KEEPER_WORKER_EXEC;
 	if (keeper_send_worker(&k->conn->worker, kind, acts->exec->id, &worker,
 			       has_stdin ? &stdin_fd : NULL, err) < 0)
 		return -err->code;

@@ -21,23 +21,33 @@ const char *const session_file_kind_names[SESSION_FILE_KIND_COUNT] = {
 	[SESSION_FILE_SOCKET] = "socket",   [SESSION_FILE_OTHER] = "other",
 };
 
-const char *session_file_fault(int code)
+const char *const file_error_names[FILE_ERROR_COUNT] = {
+	[FILE_NOT_FOUND] = "not_found", [FILE_NOT_REGULAR] = "not_regular",
+	[FILE_TOO_LARGE] = "too_large", [FILE_OUTSIDE] = "outside",
+	[FILE_NO_SPACE] = "no_space",   [FILE_DENIED] = "denied",
+	[FILE_EXISTS] = "exists",       [FILE_FAILED] = "failed",
+};
+
+enum file_error session_file_error(int code)
 {
 	static const struct {
 		int code;
-		const char *name;
-	} faults[] = {
-		{ ENOENT, "not_found" },   { ENOTDIR, "not_found" },    { ELOOP, "not_found" },
-		{ EISDIR, "not_regular" }, { ENOTSUP, "not_regular" },  { EFBIG, "too_large" },
-		{ EXDEV, "outside" },      { EINVAL, "outside" },       { ENOSPC, "no_space" },
-		{ EDQUOT, "no_space" },    { EACCES, "denied" },        { EPERM, "denied" },
-		{ EBUSY, "denied" },       { EROFS, "denied" },         { EEXIST, "exists" },
-		{ ENOTEMPTY, "exists" },   { ENAMETOOLONG, "outside" },
+		enum file_error error;
+	} rows[] = {
+		{ ENOENT, FILE_NOT_FOUND },     { ENOTDIR, FILE_NOT_FOUND },
+		{ ELOOP, FILE_NOT_FOUND },      { EISDIR, FILE_NOT_REGULAR },
+		{ ENOTSUP, FILE_NOT_REGULAR },  { EFBIG, FILE_TOO_LARGE },
+		{ EXDEV, FILE_OUTSIDE },        { EINVAL, FILE_OUTSIDE },
+		{ ENAMETOOLONG, FILE_OUTSIDE }, { ENOSPC, FILE_NO_SPACE },
+		{ EDQUOT, FILE_NO_SPACE },      { EACCES, FILE_DENIED },
+		{ EPERM, FILE_DENIED },         { EBUSY, FILE_DENIED },
+		{ EROFS, FILE_DENIED },         { EEXIST, FILE_EXISTS },
+		{ ENOTEMPTY, FILE_EXISTS },
 	};
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		if (faults[i].code == code)
-			return faults[i].name;
-	return "failed";
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].code == code)
+			return rows[i].error;
+	return FILE_FAILED;
 }
 
 /* --- the rights of a program -------------------------------------------------------------- */

@@ -85,8 +85,18 @@ struct session_listing {
 int session_file_list(const struct jail *j, const struct session_list_request *request,
 		      struct arena *a, struct session_listing *out, struct cj_error *err);
 
-/*
- * What a failure of these calls means to the API's caller, by err->code: "not_found",
- * "not_regular", "too_large", "outside", "no_space", "denied", "exists"; "failed" for any other.
- */
-const char *session_file_fault(int code);
+/* What a failure of these calls means to the API's caller. */
+enum file_error {
+	FILE_NOT_FOUND,   /* also: a symbolic link is on the way */
+	FILE_NOT_REGULAR, /* a FIFO, a device, a socket; a directory where a file is wanted */
+	FILE_TOO_LARGE,
+	FILE_OUTSIDE, /* no path of the session's files */
+	FILE_NO_SPACE,
+	FILE_DENIED, /* the jail's user has no access */
+	FILE_EXISTS,
+	FILE_FAILED, /* the session has ended, or cejail failed */
+	FILE_ERROR_COUNT
+};
+extern const char *const file_error_names[FILE_ERROR_COUNT]; /* "not_found", ... */
+/* By err->code. */
+enum file_error session_file_error(int code);

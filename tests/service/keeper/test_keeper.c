@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include "runtime/base/text.h"
-#include "runtime/service/keeper/file_job.h"
 #include "runtime/service/keeper/keeper_channel.h"
 #include "tests/service/worker/workers.h"
 

@@ -37,7 +37,7 @@ static void a_path_outside_box_and_tmp_is_refused(void **state)
 	struct bench b = make_bench();
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		int code = read_fault(&b, paths[i]);
-		assert_string_equal(session_file_fault(code), "outside");
+		assert_string_equal(file_error_names[session_file_error(code)], "outside");
 		assert_true(remove_path(&b, paths[i], true) < 0);
 	}
 	end_bench(&b);
@@ -65,8 +65,9 @@ static void what_is_no_regular_file_is_not_read(void **state)
 		{ "/box/none", "not_found" },     { "/box/fifo/x", "not_found" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_string_equal(session_file_fault(read_fault(&b, rows[i].path)),
-				    rows[i].fault);
+		assert_string_equal(
+		    file_error_names[session_file_error(read_fault(&b, rows[i].path))],
+		    rows[i].fault);
 	end_bench(&b);
 }
 
@@ -91,7 +92,8 @@ static void a_writer_of_a_fifo_goes_on_waiting(void **state)
 	(void)state;
 	struct bench b = make_bench();
 	assert_int_equal(mkfifo(at(b.place, "box/fifo"), 0644), 0);
-	assert_string_equal(session_file_fault(read_fault(&b, "/box/fifo")), "not_regular");
+	assert_string_equal(file_error_names[session_file_error(read_fault(&b, "/box/fifo"))],
+			    "not_regular");
 	assert_int_equal(open(at(b.place, "box/fifo"), O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
 	assert_int_equal(errno, ENXIO);
 	end_bench(&b);
@@ -109,7 +111,7 @@ static void more_bytes_than_the_limit_are_not_read(void **state)
 	assert_int_equal(read_path(&b, "/box/six", 6, &got), 0);
 	assert_int_equal(read_path(&b, "/box/six", 5, &got), -EFBIG);
 	assert_int_equal(read_path(&b, "/box/sparse", 1 << 20, &got), -EFBIG);
-	assert_string_equal(session_file_fault(EFBIG), "too_large");
+	assert_string_equal(file_error_names[session_file_error(EFBIG)], "too_large");
 	assert_int_equal(truncate(at(b.place, "box/sparse"), 4096), 0);
 	assert_int_equal(read_path(&b, "/box/sparse", 4096, &got), 0); /* holes count */
 	assert_int_equal(got.size, 4096);
@@ -138,8 +140,10 @@ static void an_unreadable_file_is_refused_to_an_ordinary_user(void **state)
 	make_file(at(b.place, "box/dir/in"), "x");
 	chmod(at(b.place, "box/shut"), 0);
 	chmod(at(b.place, "box/dir"), 0);
-	assert_string_equal(session_file_fault(read_fault(&b, "/box/shut")), "denied");
-	assert_string_equal(session_file_fault(read_fault(&b, "/box/dir/in")), "denied");
+	assert_string_equal(file_error_names[session_file_error(read_fault(&b, "/box/shut"))],
+			    "denied");
+	assert_string_equal(file_error_names[session_file_error(read_fault(&b, "/box/dir/in"))],
+			    "denied");
 
 	struct session_listing list;
 	assert_int_equal(list_path(&b, "/box", 2, 10, &list), 0);

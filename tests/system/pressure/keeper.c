@@ -28,7 +28,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/keeper/file_job.h"
 #include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/keeper/keeper.h"
 #include "runtime/service/worker/work.h"
@@ -149,7 +148,7 @@ static FILE *take_lines(struct worker *w)
 }
 
 /* False: it could not be asked. */
-static bool begin(const struct server *s, enum keeper_worker kind, enum job_kind job_kind,
+static bool begin(const struct server *s, enum keeper_request_kind kind, enum job_kind job_kind,
 		  struct blob body, const struct blob *input, struct worker *w)
 {
 	auto_fd int stdin_fd = -1;
@@ -175,7 +174,7 @@ static bool begin(const struct server *s, enum keeper_worker kind, enum job_kind
 	return true;
 }
 
-static bool ask(const struct server *s, enum keeper_worker kind, enum job_kind job_kind,
+static bool ask(const struct server *s, enum keeper_request_kind kind, enum job_kind job_kind,
 		struct blob body, const struct blob *input, bool wants_end)
 {
 	struct worker w = WORKER_NULL;

@@ -45,91 +45,152 @@ static const char *event_of(const struct record *r)
 	return r->end ? "end" : "start";
 }
 
-static const char *tier_of(const struct record *r)
+/* --- where its fields go ---------------------------------------------------------- */
+
+/* An entry of the journal. */
+struct entry {
+	char text[ENTRY_MAX];
+	size_t used;
+	bool is_full;
+};
+
+static void entry_add(struct entry *e, const void *bytes, size_t size)
 {
-	return r->order->session[0] ? "session" : tier_names[r->tier];
+	if (size > sizeof(e->text) - e->used) {
+		e->is_full = true;
+		return;
+	}
+	memcpy(e->text + e->used, bytes, size);
+	e->used += size;
 }
 
-/* --- the line --------------------------------------------------------------------- */
+/*
+ * The native protocol: NAME=VALUE; a value with a newline has its length before it, little-endian.
+ */
+static void entry_put(struct entry *e, const char *name, const char *value)
+{
+	size_t size = strlen(value);
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
+	entry_add(e, name, strlen(name));
+	if (strchr(value, '\n')) {
+		uint8_t length[8];
+		for (unsigned i = 0; i < sizeof(length); i++)
+			length[i] = (uint8_t)((uint64_t)size >> (8 * i));
+		entry_add(e, "\n", 1);
+		entry_add(e, length, sizeof(length));
+	} else {
+		entry_add(e, "=", 1);
+	}
+	entry_add(e, value, size);
+	entry_add(e, "\n", 1);
+}
+
+/* One of the two is NULL. */
+struct sink {
+	struct json_writer *w;
+	struct entry *e;
+};
+
+/*
+ * A field is a `key` of the line and a `name` in the journal; NULL: it is not there.  What is empty
+ * or not known is null in the line, and left out of the journal.
+ */
+static void put_text(const struct sink *s, const char *key, const char *name, const char *text)
 {
 	char cut[TEXT_MAX];
+
 	(void)snprintf(cut, sizeof(cut), "%s", text);
-	json_member_filled(w, key, cut);
+	if (s->w && key)
+		json_member_filled(s->w, key, cut);
+	if (s->e && name && cut[0] != '\0')
+		entry_put(s->e, name, cut);
 }
 
-/* "": the run had no public network. */
-static const char *network_state_of(const struct summary *s)
+static void put_known(const struct sink *s, const char *key, const char *name, bool is_known,
+		      uint64_t value)
 {
-	return s->has_network ? network_state_names[s->network_state] : "";
+	char text[24];
+
+	if (s->w && key)
+		json_member_known(s->w, key, is_known, value);
+	if (!s->e || !name || !is_known)
+		return;
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	entry_put(s->e, name, text);
 }
 
-static void put_end(struct json_writer *w, const struct summary *s)
+static void put_number(const struct sink *s, const char *key, const char *name, uint64_t value)
 {
-	put_text(w, "status", status_names[s->status]);
-	json_member_known(w, "exit_code", s->exit_code >= 0, (uint64_t)s->exit_code);
-	json_member_known(w, "signal", s->signal > 0, (uint64_t)s->signal);
-	put_text(w, "error_stage", s->error_stage);
-	result_put_usage(w, &s->usage);
-	json_member_filled(w, "network_state", network_state_of(s));
-	json_member_u64(w, "setup_us", s->setup_us);
-	json_member_u64(w, "stdout_bytes", s->stdout_bytes);
-	json_member_u64(w, "stderr_bytes", s->stderr_bytes);
-	json_member_u64(w, "artifacts", s->artifacts);
-	json_member_u64(w, "denied_packets", s->denied_packets);
-	json_member_u64(w, "denied_syscalls", s->denied_syscalls);
+	put_known(s, key, name, true, value);
 }
 
-static void put_line_head(struct json_writer *w, const struct record *r)
+/* --- the fields --------------------------------------------------------------------- */
+
+static void put_end(const struct sink *s, const struct summary *end)
+{
+	const struct usage *u = &end->usage;
+
+	put_text(s, "status", "CEJAIL_STATUS", status_names[end->status]);
+	put_known(s, "exit_code", "CEJAIL_EXIT_CODE", end->exit_code >= 0,
+		  (uint64_t)end->exit_code);
+	put_known(s, "signal", "CEJAIL_SIGNAL", end->signal > 0, (uint64_t)end->signal);
+	put_text(s, "error_stage", "CEJAIL_ERROR_STAGE", end->error_stage);
+	if (s->w)
+		result_put_usage(s->w, u);
+	put_number(s, NULL, "CEJAIL_WALL_USEC", u->wall_ms * 1000);
+	put_number(s, NULL, "CEJAIL_CPU_USEC", (u->cpu_user_ms + u->cpu_system_ms) * 1000);
+	put_known(s, NULL, "CEJAIL_MEM_PEAK_BYTES", u->has_memory_peak, u->memory_peak_bytes);
+	/* "": the run had no public network */
+	put_text(s, "network_state", "CEJAIL_NETWORK_STATE",
+		 end->has_network ? network_state_names[end->network_state] : "");
+	put_number(s, "setup_us", NULL, end->setup_us);
+	put_number(s, "stdout_bytes", NULL, end->stdout_bytes);
+	put_number(s, "stderr_bytes", NULL, end->stderr_bytes);
+	put_number(s, "artifacts", NULL, end->artifacts);
+	put_number(s, "denied_packets", "CEJAIL_DENIED_PACKETS", end->denied_packets);
+	put_number(s, "denied_syscalls", "CEJAIL_DENIED_SYSCALLS", end->denied_syscalls);
+}
+
+static void put_session(const struct sink *s, const struct audit_session *session)
+{
+	put_text(s, "context", NULL, session->context);
+	if (!session->reason)
+		return;
+	put_text(s, "reason", "CEJAIL_REASON", session->reason);
+	put_number(s, "execs", "CEJAIL_EXECS", session->execs);
+	put_number(s, "duration_ms", NULL, session->duration_ms);
+	put_number(s, "cpu_ms", NULL, session->cpu_ms);
+	put_number(s, NULL, "CEJAIL_CPU_USEC", session->cpu_ms * 1000);
+}
+
+static void put_record(const struct sink *s, const struct record *r)
 {
 	const struct run_order *o = r->order;
 
-	json_open_object(w);
-	put_text(w, "schema", "cejail.audit/1");
-	put_text(w, "event", event_of(r));
-	result_put_time(w, "time", &r->time);
-	put_text(w, "id", o->job.id);
-	put_text(w, "caller", o->caller);
-	put_text(w, "profile", o->profile);
-	put_text(w, "profile_sha256", o->job.profile_sha256);
-}
-
-static void put_trace(struct json_writer *w, const struct record *r)
-{
-	put_text(w, "request_id", r->order->job.trace.request_id);
-	put_text(w, "traceparent", r->order->job.trace.traceparent);
-}
-
-static void put_line(struct json_writer *w, const struct record *r)
-{
-	put_line_head(w, r);
-	put_text(w, "code_sha256", r->order->code_sha256);
-	json_member_u64(w, "code_bytes", r->order->code_bytes);
-	put_text(w, "request_sha256", r->order->request_sha256);
-	put_text(w, "tier", tier_of(r));
-	put_text(w, "session", r->order->session);
-	put_trace(w, r);
-	if (r->end)
-		put_end(w, r->end);
-	json_close_object(w);
-}
-
-static void put_session_line(struct json_writer *w, const struct record *r)
-{
-	const struct audit_session *s = r->session;
-
-	put_line_head(w, r);
-	put_text(w, "request_sha256", r->order->request_sha256);
-	put_trace(w, r);
-	put_text(w, "context", s->context);
-	if (s->reason) {
-		put_text(w, "reason", s->reason);
-		json_member_u64(w, "execs", s->execs);
-		json_member_u64(w, "duration_ms", s->duration_ms);
-		json_member_u64(w, "cpu_ms", s->cpu_ms);
+	put_text(s, "schema", NULL, "cejail.audit/1");
+	put_text(s, "event", "CEJAIL_EVENT", event_of(r));
+	if (s->w)
+		result_put_time(s->w, "time", &r->time);
+	put_text(s, "id", r->session ? "CEJAIL_SESSION" : "CEJAIL_RUN_ID", o->job.id);
+	put_text(s, "caller", "CEJAIL_CALLER", o->caller);
+	put_text(s, "profile", "CEJAIL_PROFILE", o->profile);
+	put_text(s, "profile_sha256", "CEJAIL_PROFILE_SHA256", o->job.profile_sha256);
+	if (!r->session) {
+		put_text(s, "code_sha256", "CEJAIL_CODE_SHA256", o->code_sha256);
+		put_number(s, "code_bytes", "CEJAIL_CODE_BYTES", o->code_bytes);
 	}
-	json_close_object(w);
+	put_text(s, "request_sha256", "CEJAIL_REQUEST_SHA256", o->request_sha256);
+	if (!r->session) {
+		put_text(s, "tier", "CEJAIL_TIER", o->session[0] ? "session" : tier_names[r->tier]);
+		put_text(s, "session", "CEJAIL_SESSION", o->session);
+	}
+	put_text(s, "request_id", "CEJAIL_REQUEST_ID", o->job.trace.request_id);
+	put_text(s, "traceparent", NULL, o->job.trace.traceparent);
+	put_text(s, NULL, "TRACE_ID", r->trace_id);
+	if (r->session)
+		put_session(s, r->session);
+	else if (r->end)
+		put_end(s, r->end);
 }
 
 /* --- the file --------------------------------------------------------------------- */
@@ -158,12 +219,9 @@ static int write_file(struct audit *a, const struct record *r, struct cj_error *
 	const char *text;
 	size_t size;
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write '%s'", a->path);
-	if (r->session)
-		put_session_line(w, r);
-	else
-		put_line(w, r);
+	json_open_object(w);
+	put_record(&(const struct sink){ .w = w }, r);
+	json_close_object(w);
 	int rc = json_writer_take(w, &text, &size, err);
 	if (rc < 0)
 		return cj_wrap(err, "write '%s'", a->path);
@@ -184,132 +242,24 @@ static int write_file(struct audit *a, const struct record *r, struct cj_error *
 
 /* --- the journal ------------------------------------------------------------------ */
 
-struct entry {
-	char text[ENTRY_MAX];
-	size_t used;
-	bool is_full;
-};
-
-static void entry_add(struct entry *e, const void *bytes, size_t size)
+/* What journalctl shows, and the ID of such messages. */
+static void put_message(const struct sink *s, const struct record *r)
 {
-	if (size > sizeof(e->text) - e->used) {
-		e->is_full = true;
-		return;
-	}
-	memcpy(e->text + e->used, bytes, size);
-	e->used += size;
-}
-
-/*
- * The native protocol: NAME=VALUE; a value with a newline has its length before it, little-endian.
- */
-static void put_field(struct entry *e, const char *name, const char *value)
-{
-	size_t size = strnlen(value, TEXT_MAX - 1);
-	entry_add(e, name, strlen(name));
-	if (memchr(value, '\n', size)) {
-		uint8_t length[8];
-		for (unsigned i = 0; i < sizeof(length); i++)
-			length[i] = (uint8_t)((uint64_t)size >> (8 * i));
-		entry_add(e, "\n", 1);
-		entry_add(e, length, sizeof(length));
-	} else {
-		entry_add(e, "=", 1);
-	}
-	entry_add(e, value, size);
-	entry_add(e, "\n", 1);
-}
-
-static void put_number(struct entry *e, const char *name, uint64_t value)
-{
-	char text[24];
-	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
-	put_field(e, name, text);
-}
-
-/* An empty field is left out. */
-static void put_if(struct entry *e, const char *name, const char *value)
-{
-	if (value[0] != '\0')
-		put_field(e, name, value);
-}
-
-static void put_end_fields(struct entry *e, const struct summary *s)
-{
-	put_field(e, "CEJAIL_STATUS", status_names[s->status]);
-	if (s->exit_code >= 0)
-		put_number(e, "CEJAIL_EXIT_CODE", (uint64_t)s->exit_code);
-	if (s->signal > 0)
-		put_number(e, "CEJAIL_SIGNAL", (uint64_t)s->signal);
-	put_if(e, "CEJAIL_ERROR_STAGE", s->error_stage);
-	put_if(e, "CEJAIL_NETWORK_STATE", network_state_of(s));
-	put_number(e, "CEJAIL_WALL_USEC", s->usage.wall_ms * 1000);
-	put_number(e, "CEJAIL_CPU_USEC", (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000);
-	if (s->usage.has_memory_peak)
-		put_number(e, "CEJAIL_MEM_PEAK_BYTES", s->usage.memory_peak_bytes);
-	put_number(e, "CEJAIL_DENIED_PACKETS", s->denied_packets);
-	put_number(e, "CEJAIL_DENIED_SYSCALLS", s->denied_syscalls);
-}
-
-static void put_entry_head(struct entry *e, const struct record *r, const char *message,
-			   const char *message_id)
-{
-	put_field(e, "MESSAGE", message);
-	put_field(e, "MESSAGE_ID", message_id);
-	put_number(e, "PRIORITY", LOG_INFO);
-	put_field(e, "SYSLOG_IDENTIFIER", "cejail");
-	put_field(e, "CEJAIL_EVENT", event_of(r));
-}
-
-static void put_entry_order(struct entry *e, const struct run_order *o)
-{
-	put_field(e, "CEJAIL_CALLER", o->caller);
-	put_field(e, "CEJAIL_PROFILE", o->profile);
-	put_if(e, "CEJAIL_PROFILE_SHA256", o->job.profile_sha256);
-	put_if(e, "CEJAIL_REQUEST_SHA256", o->request_sha256);
-	put_field(e, "CEJAIL_REQUEST_ID", o->job.trace.request_id);
-}
-
-static void put_entry(struct entry *e, const struct record *r)
-{
-	const struct run_order *o = r->order;
+	const struct audit_session *session = r->session;
+	const char *end = session ? session->reason : r->end ? status_names[r->end->status] : NULL;
 	char message[TEXT_MAX];
-	if (r->end)
-		(void)snprintf(message, sizeof(message), "run %.64s of %.64s ended: %s", o->job.id,
-			       o->caller, status_names[r->end->status]);
+
+	(void)snprintf(message, sizeof(message), "%s %.64s of %.64s %s%.32s",
+		       session ? "session" : "run", r->order->job.id, r->order->caller,
+		       end ? "ended: " : "starts", end ? end : "");
+	put_text(s, NULL, "MESSAGE", message);
+	if (session)
+		put_text(s, NULL, "MESSAGE_ID",
+			 end ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
 	else
-		(void)snprintf(message, sizeof(message), "run %.64s of %.64s starts", o->job.id,
-			       o->caller);
-	put_entry_head(e, r, message, r->end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
-	put_field(e, "CEJAIL_RUN_ID", o->job.id);
-	put_entry_order(e, o);
-	put_if(e, "CEJAIL_CODE_SHA256", o->code_sha256);
-	put_number(e, "CEJAIL_CODE_BYTES", o->code_bytes);
-	put_field(e, "CEJAIL_TIER", tier_of(r));
-	put_if(e, "CEJAIL_SESSION", o->session);
-	put_if(e, "TRACE_ID", r->trace_id);
-	if (r->end)
-		put_end_fields(e, r->end);
-}
-
-static void put_session_entry(struct entry *e, const struct record *r)
-{
-	const struct audit_session *s = r->session;
-	char message[TEXT_MAX];
-
-	(void)snprintf(message, sizeof(message), "session %.64s of %.64s %s%.32s", r->order->job.id,
-		       r->order->caller, s->reason ? "ended: " : "starts",
-		       s->reason ? s->reason : "");
-	put_entry_head(e, r, message,
-		       s->reason ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
-	put_field(e, "CEJAIL_SESSION", r->order->job.id);
-	put_entry_order(e, r->order);
-	put_if(e, "TRACE_ID", r->trace_id);
-	if (!s->reason)
-		return;
-	put_field(e, "CEJAIL_REASON", s->reason);
-	put_number(e, "CEJAIL_EXECS", s->execs);
-	put_number(e, "CEJAIL_CPU_USEC", s->cpu_ms * 1000);
+		put_text(s, NULL, "MESSAGE_ID", end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
+	put_number(s, NULL, "PRIORITY", LOG_INFO);
+	put_text(s, NULL, "SYSLOG_IDENTIFIER", "cejail");
 }
 
 static const struct sockaddr_un journal_address = {
@@ -363,10 +313,10 @@ static int send_entry(int sock_fd, struct entry *e, struct cj_error *err)
 static int write_journal(const struct audit *a, const struct record *r, struct cj_error *err)
 {
 	struct entry e = { .used = 0 };
-	if (r->session)
-		put_session_entry(&e, r);
-	else
-		put_entry(&e, r);
+	const struct sink sink = { .e = &e };
+
+	put_message(&sink, r);
+	put_record(&sink, r);
 	if (e.is_full)
 		return cj_fail(err, E2BIG, "send to '%s'", JOURNAL_SOCKET);
 	return send_entry(a->journal_fd, &e, err);

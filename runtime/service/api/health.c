@@ -281,17 +281,6 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 	json_close_array(w);
 }
 
-static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
-{
-	struct json_writer *w = context;
-
-	json_open_object(w);
-	json_member_text(w, "profile", profile);
-	json_member_text(w, "reason", why);
-	json_member_u64(w, "runs", runs);
-	json_close_object(w);
-}
-
 static void put_load(struct json_writer *w, const struct executions_load *load)
 {
 	json_member_object(w, "queue");
@@ -335,7 +324,7 @@ enum readiness health_write(const struct health *h, struct json_writer *w)
 	put_load(w, &load);
 	put_pool(w, h->context.pool);
 	json_member_array(w, "pool_bypassed");
-	metrics_list_bypassed(h->context.metrics, w, put_bypass);
+	metrics_write_bypassed(h->context.metrics, w);
 	json_close_array(w);
 	put_enforcement(w, h);
 	json_close_object(w);

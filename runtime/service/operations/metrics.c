@@ -13,35 +13,32 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-#define NAME_MAX_SIZE    33 /* is_name() */
-#define OTHER            METRICS_PROFILES_MAX
-#define HTTP_STATUS_MIN  100
-#define HTTP_STATUS_MAX  599
-#define MICROS           1000000
-#define SESSION_ENDS_MAX 16 /* more than there are reasons */
+#define NAME_MAX_SIZE   33 /* is_name() */
+#define OTHER           METRICS_PROFILES_MAX
+#define HTTP_STATUS_MIN 100
+#define HTTP_STATUS_MAX 599
+#define MICROS          1000000
 
 /* --- histograms ------------------------------------------------------------------------------ */
 
 #define HISTOGRAM_BUCKETS_MAX 18
-#define HISTOGRAM_MICROS      1000000
 
-/* `unit`: 1 for bytes, HISTOGRAM_MICROS for microseconds that are shown in seconds. */
 struct histogram_scale {
 	const uint64_t *bounds; /* upper ones */
 	size_t count;
-	uint64_t unit;
+	uint64_t unit; /* 1, or MICROS: microseconds that are shown in seconds */
 };
 struct histogram {
 	uint64_t buckets[HISTOGRAM_BUCKETS_MAX]; /* not cumulative */
 	uint64_t count, sum;
 };
 
-/* Upper bounds: microseconds, or bytes; shown in seconds, or bytes. */
 static const uint64_t time_bounds[] = {
 	500,    1000,    2500,    5000,    10000,    25000,    50000,    100000,    250000,
 	500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000, 120000000, 300000000,
@@ -54,9 +51,8 @@ static_assert(LENGTH(time_bounds) <= HISTOGRAM_BUCKETS_MAX &&
 		  LENGTH(memory_bounds) <= HISTOGRAM_BUCKETS_MAX,
 	      "every bound has a bucket");
 
-static const struct histogram_scale histogram_times = { time_bounds, LENGTH(time_bounds),
-							HISTOGRAM_MICROS };
-static const struct histogram_scale histogram_sizes = { memory_bounds, LENGTH(memory_bounds), 1 };
+static const struct histogram_scale times = { time_bounds, LENGTH(time_bounds), MICROS };
+static const struct histogram_scale sizes = { memory_bounds, LENGTH(memory_bounds), 1 };
 
 static void observe(struct histogram *h, const struct histogram_scale *scale, uint64_t value)
 {
@@ -70,6 +66,7 @@ static void observe(struct histogram *h, const struct histogram_scale *scale, ui
 	}
 }
 
+/* Without a float: a sum never loses a microsecond. */
 static void put_scaled(FILE *out, uint64_t value, uint64_t unit)
 {
 	if (unit == 1)
@@ -98,27 +95,19 @@ static void histogram_put(FILE *out, const char *name, const char *label, const 
 	(void)fprintf(out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
 }
 
-static const char *const pool_bypass_names[BYPASS_COUNT] = {
-	[BYPASS_REQUEST] = "request",
-	[BYPASS_CEILING] = "ceiling",
-	[BYPASS_EMPTY] = "empty",
-};
-
 /* --- counting ------------------------------------------------------------------ */
 
 struct metrics {
 	char profiles[METRICS_PROFILES_MAX][NAME_MAX_SIZE];
 	size_t nprofiles;
+	bool has_other; /* there were more */
 	uint64_t runs[METRICS_PROFILES_MAX + 1][STATUS_COUNT];
 	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
 	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
 	uint64_t networks[NETWORK_STATE_COUNT];
-	uint64_t zygotes[ZYGOTE_EVENT_COUNT][METRICS_PROFILES_MAX + 1];
+	uint64_t zygotes[METRICS_PROFILES_MAX + 1][ZYGOTE_EVENT_COUNT];
 	uint64_t sessions[METRICS_PROFILES_MAX + 1];
-	struct {
-		const char *reason; /* borrowed: a constant */
-		uint64_t count;
-	} session_ends[SESSION_ENDS_MAX];
+	uint64_t session_ends[SESSION_END_COUNT];
 	uint64_t execs;
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
@@ -142,8 +131,10 @@ static size_t place_of(struct metrics *m, const char *profile)
 	for (size_t i = 0; i < m->nprofiles; i++)
 		if (strcmp(m->profiles[i], profile) == 0)
 			return i;
-	if (m->nprofiles == METRICS_PROFILES_MAX || !is_name(profile))
+	if (m->nprofiles == METRICS_PROFILES_MAX || !is_name(profile)) {
+		m->has_other = true;
 		return OTHER;
+	}
 	(void)snprintf(m->profiles[m->nprofiles], NAME_MAX_SIZE, "%s", profile);
 	return m->nprofiles++;
 }
@@ -153,7 +144,7 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 {
 	m->runs[place_of(m, profile)][s->status]++;
 	m->execs += tier == METRICS_IN_SESSION;
-	observe(&m->request[tier], &histogram_times, request_us);
+	observe(&m->request[tier], &times, request_us);
 	m->denied_packets += s->denied_packets;
 	m->denied_syscalls += s->denied_syscalls;
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
@@ -161,10 +152,10 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		return; /* the program never ran: cancelled in the queue */
 	if (s->has_network)
 		m->networks[s->network_state]++;
-	observe(&m->run, &histogram_times, s->usage.wall_ms * 1000);
-	observe(&m->setup[tier], &histogram_times, s->setup_us);
+	observe(&m->run, &times, s->usage.wall_ms * 1000);
+	observe(&m->setup[tier], &times, s->setup_us);
 	if (s->usage.has_memory_peak)
-		observe(&m->memory, &histogram_sizes, s->usage.memory_peak_bytes);
+		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
 }
 
 void metrics_count_session(struct metrics *m, const char *profile)
@@ -172,15 +163,9 @@ void metrics_count_session(struct metrics *m, const char *profile)
 	m->sessions[place_of(m, profile)]++;
 }
 
-void metrics_count_session_end(struct metrics *m, const char *reason)
+void metrics_count_session_end(struct metrics *m, enum session_end why)
 {
-	size_t i = 0;
-
-	while (i < SESSION_ENDS_MAX - 1 && m->session_ends[i].reason &&
-	       strcmp(m->session_ends[i].reason, reason) != 0)
-		i++;
-	m->session_ends[i].reason = reason;
-	m->session_ends[i].count++;
+	m->session_ends[why]++;
 }
 
 void metrics_count_refusal(struct metrics *m, enum api_code why)
@@ -201,7 +186,7 @@ void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypa
 
 void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event)
 {
-	m->zygotes[event][place_of(m, profile)]++;
+	m->zygotes[place_of(m, profile)][event]++;
 }
 
 void metrics_count_audit_failure(struct metrics *m)
@@ -268,11 +253,30 @@ struct page {
 	struct metrics_process process;
 };
 
+/* A label with `count` values: the texts that lie `step` bytes apart.  NULL: it has no sample. */
+struct label {
+	const char *name;
+	const void *texts;
+	size_t step, count;
+};
+#define NAMES(label, texts)                                                                        \
+	{                                                                                          \
+		label, (texts), sizeof((texts)[0]), LENGTH(texts)                                  \
+	}
+
+#define LABELS_MAX 3
+
 struct family {
 	const char *name, *type, *help;
 	void (*put)(struct page *p, const struct family *f);
 	size_t offset; /* of its value, from the page or from the metrics */
 	bool is_counted;
+	uint64_t micros; /* in one of its value, which is shown in seconds; or 0 */
+	const struct histogram_scale *scale; /* of a histogram */
+	/* Of an array of counts: an index for each. */
+	const struct label *labels[LABELS_MAX];
+	size_t step;     /* from a count to the next; 0: 1 */
+	bool shows_zero; /* else counts of 0 are left out */
 };
 #define GAUGE(field)   .offset = offsetof(struct page, gauges.field)
 #define PROCESS(field) .offset = offsetof(struct page, process.field)
@@ -284,169 +288,31 @@ static const void *value_of(const struct page *p, const struct family *f)
 }
 
 /* The stream is checked once, at the end. */
-static void put_u64(struct page *p, const struct family *f)
+static void put_value(struct page *p, const struct family *f)
 {
-	(void)fprintf(p->out, "%s %" PRIu64 "\n", f->name, *(const uint64_t *)value_of(p, f));
+	uint64_t value = *(const uint64_t *)value_of(p, f);
+
+	(void)fprintf(p->out, "%s ", f->name);
+	put_scaled(p->out, f->micros ? value * f->micros : value, f->micros ? MICROS : 1);
+	(void)fprintf(p->out, "\n");
 }
 
 /* A value of 0 is left out. */
 static void put_limit(struct page *p, const struct family *f)
 {
 	if (*(const uint64_t *)value_of(p, f) > 0)
-		put_u64(p, f);
+		put_value(p, f);
 }
 
-/* Millionths as seconds, without a float: a sum never loses a microsecond. */
-static void put_micros(struct page *p, const struct family *f)
+static void put_probe(struct page *p, const struct family *f)
 {
-	uint64_t us = *(const uint64_t *)value_of(p, f);
-	(void)fprintf(p->out, "%s %" PRIu64 ".%06" PRIu64 "\n", f->name, us / MICROS, us % MICROS);
+	if (p->gauges.has_probed)
+		put_value(p, f);
 }
 
-static void put_millis(struct page *p, const struct family *f)
+static void put_histogram(struct page *p, const struct family *f)
 {
-	uint64_t ms = *(const uint64_t *)value_of(p, f);
-	(void)fprintf(p->out, "%s %" PRIu64 ".%03" PRIu64 "000\n", f->name, ms / 1000, ms % 1000);
-}
-
-static void put_times(struct page *p, const struct family *f)
-{
-	histogram_put(p->out, f->name, "", value_of(p, f), &histogram_times);
-}
-
-static void put_sizes(struct page *p, const struct family *f)
-{
-	histogram_put(p->out, f->name, "", value_of(p, f), &histogram_sizes);
-}
-
-static const char *profile_name(const struct metrics *m, size_t place)
-{
-	return place == OTHER ? "other" : m->profiles[place];
-}
-
-/* What is counted by profile alone. */
-static void put_profiles(struct page *p, const struct family *f)
-{
-	const uint64_t *counts = value_of(p, f);
-
-	for (size_t i = 0; i <= OTHER; i++)
-		if (counts[i] > 0)
-			(void)fprintf(p->out, "%s{profile=\"%s\"} %" PRIu64 "\n", f->name,
-				      profile_name(p->m, i), counts[i]);
-}
-
-/* Profiles by name, then "other" if it has runs. */
-static bool has_place(const struct metrics *m, size_t place)
-{
-	if (place < OTHER)
-		return place < m->nprofiles;
-	for (size_t i = 0; i < STATUS_COUNT; i++)
-		if (m->runs[OTHER][i] > 0)
-			return true;
-	return false;
-}
-
-static void put_runs(struct page *p, const struct family *f)
-{
-	for (size_t i = 0; i <= OTHER; i++)
-		for (size_t s = 0; has_place(p->m, i) && s < STATUS_COUNT; s++)
-			(void)fprintf(p->out, "%s{profile=\"%s\",status=\"%s\"} %" PRIu64 "\n",
-				      f->name, profile_name(p->m, i), status_names[s],
-				      p->m->runs[i][s]);
-}
-
-static void put_networks(struct page *p, const struct family *f)
-{
-	for (size_t i = 0; i < NETWORK_STATE_COUNT; i++)
-		(void)fprintf(p->out, "%s{state=\"%s\"} %" PRIu64 "\n", f->name,
-			      network_state_names[i], p->m->networks[i]);
-}
-
-static void put_pool_requests(struct page *p, const struct family *f)
-{
-	for (size_t i = 0; i <= OTHER; i++)
-		for (size_t k = 0; k < TIER_COUNT * TIER_COUNT; k++) {
-			uint64_t value = p->m->pool[i][k / TIER_COUNT][k % TIER_COUNT];
-			if (value > 0)
-				(void)fprintf(p->out,
-					      "%s{profile=\"%s\",wanted=\"%s\",result=\"%s\"} "
-					      "%" PRIu64 "\n",
-					      f->name, profile_name(p->m, i),
-					      tier_names[k / TIER_COUNT],
-					      tier_names[k % TIER_COUNT], value);
-		}
-}
-
-void metrics_list_bypassed(const struct metrics *m, void *context,
-			   void (*row)(void *context, const char *profile, const char *why,
-				       uint64_t runs))
-{
-	for (size_t i = 0; i <= OTHER; i++)
-		for (size_t k = 0; k < BYPASS_COUNT; k++)
-			if (m->bypassed[i][k] > 0)
-				row(context, profile_name(m, i), pool_bypass_names[k],
-				    m->bypassed[i][k]);
-}
-
-static void put_bypassed(struct page *p, const struct family *f)
-{
-	for (size_t i = 0; i <= OTHER; i++)
-		for (size_t k = 0; k < BYPASS_COUNT; k++)
-			if (p->m->bypassed[i][k] > 0)
-				(void)fprintf(p->out,
-					      "%s{profile=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-					      f->name, profile_name(p->m, i), pool_bypass_names[k],
-					      p->m->bypassed[i][k]);
-}
-
-static void put_zygote_fallbacks(struct page *p, const struct family *f)
-{
-	static const char *const reasons[ZYGOTE_EVENT_COUNT] = {
-		[ZYGOTE_FAILED] = "failed",
-		[ZYGOTE_MISSING] = "missing",
-		[ZYGOTE_UNSUITABLE] = "unsuitable",
-	};
-	for (size_t i = 0; i <= OTHER; i++)
-		for (size_t k = 0; k < ZYGOTE_EVENT_COUNT; k++)
-			if (reasons[k] && p->m->zygotes[k][i] > 0)
-				(void)fprintf(p->out,
-					      "%s{profile=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-					      f->name, profile_name(p->m, i), reasons[k],
-					      p->m->zygotes[k][i]);
-}
-
-static void put_sessions_ended(struct page *p, const struct family *f)
-{
-	for (size_t i = 0; i < SESSION_ENDS_MAX && p->m->session_ends[i].reason; i++)
-		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", f->name,
-			      p->m->session_ends[i].reason, p->m->session_ends[i].count);
-}
-
-static void put_refusals(struct page *p, const struct family *f)
-{
-	for (size_t i = API_OK + 1; i < API_CODE_COUNT; i++)
-		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", f->name, api_rows[i].code,
-			      p->m->refusals[i]);
-}
-
-static void put_responses(struct page *p, const struct family *f)
-{
-	for (unsigned i = HTTP_STATUS_MIN; i <= HTTP_STATUS_MAX; i++)
-		if (p->m->http[i] > 0)
-			(void)fprintf(p->out, "%s{code=\"%u\"} %" PRIu64 "\n", f->name, i,
-				      p->m->http[i]);
-}
-
-static void put_pool_ready(struct page *p, const struct family *f)
-{
-	const uint64_t ready[TIER_COUNT] = {
-		[TIER_JAIL] = p->gauges.pool_jails,
-		[TIER_INTERPRETER] = p->gauges.pool_interpreters,
-		[TIER_REPL] = p->gauges.pool_repls,
-	};
-	for (size_t i = TIER_COLD + 1; i < TIER_COUNT; i++)
-		(void)fprintf(p->out, "%s{tier=\"%s\"} %" PRIu64 "\n", f->name, tier_names[i],
-			      ready[i]);
+	histogram_put(p->out, f->name, "", value_of(p, f), f->scale);
 }
 
 static void put_tiers(struct page *p, const struct family *f)
@@ -459,20 +325,84 @@ static void put_tiers(struct page *p, const struct family *f)
 			continue;
 		(void)snprintf(label, sizeof(label), "tier=\"%s\",",
 			       i == METRICS_IN_SESSION ? "session" : tier_names[i]);
-		histogram_put(p->out, f->name, label, &tiers[i], &histogram_times);
+		histogram_put(p->out, f->name, label, &tiers[i], f->scale);
 	}
 }
 
-static void put_probe(struct page *p, const struct family *f)
+/* NULL: there is no such profile yet. */
+static const char *profile_name(const struct metrics *m, size_t place)
 {
-	if (p->gauges.has_probed)
-		(void)fprintf(p->out, "%s %d\n", f->name, p->gauges.probe_succeeded);
+	if (place == OTHER)
+		return m->has_other ? "other" : NULL;
+	return place < m->nprofiles ? m->profiles[place] : NULL;
 }
 
-static void put_probe_age(struct page *p, const struct family *f)
+static const char *const bypass_names[BYPASS_COUNT] = {
+	[BYPASS_REQUEST] = "request",
+	[BYPASS_CEILING] = "ceiling",
+	[BYPASS_EMPTY] = "empty",
+};
+static const char *const zygote_fallback_names[ZYGOTE_EVENT_COUNT] = {
+	[ZYGOTE_FAILED] = "failed",
+	[ZYGOTE_MISSING] = "missing",
+	[ZYGOTE_UNSUITABLE] = "unsuitable",
+};
+
+static const struct label by_profile = { "profile", .count = OTHER + 1 };
+static const struct label by_status = NAMES("status", status_names);
+static const struct label by_network = NAMES("state", network_state_names);
+static const struct label by_wanted = NAMES("wanted", tier_names);
+static const struct label by_result = NAMES("result", tier_names);
+static const struct label by_tier = { "tier", &tier_names[TIER_JAIL], sizeof(tier_names[0]),
+				      TIER_COUNT - TIER_JAIL };
+static const struct label by_bypass = NAMES("reason", bypass_names);
+static const struct label by_fallback = NAMES("reason", zygote_fallback_names);
+static const struct label by_end = NAMES("reason", session_ends);
+static const struct label by_code = NAMES("reason", api_rows);
+
+static const char *text_of(const struct metrics *m, const struct label *label, size_t i)
 {
-	if (p->gauges.has_probed)
-		put_millis(p, f);
+	if (!label->texts)
+		return profile_name(m, i);
+	return *(const char *const *)((const char *)label->texts + i * label->step);
+}
+
+static void put_count(struct page *p, const struct family *f, size_t place, size_t total)
+{
+	uint64_t count = ((const uint64_t *)value_of(p, f))[place * (f->step ? f->step : 1)];
+	char labels[192];
+	size_t used = 0;
+
+	if (count == 0 && !f->shows_zero)
+		return;
+	for (size_t i = 0; i < LABELS_MAX && f->labels[i]; i++) {
+		const struct label *label = f->labels[i];
+		total /= label->count;
+		const char *text = text_of(p->m, label, place / total % label->count);
+		if (!text)
+			return;
+		used += (size_t)snprintf(labels + used, sizeof(labels) - used, "%s%s=\"%s\"",
+					 used > 0 ? "," : "", label->name, text);
+	}
+	(void)fprintf(p->out, "%s{%s} %" PRIu64 "\n", f->name, labels, count);
+}
+
+static void put_counts(struct page *p, const struct family *f)
+{
+	size_t total = 1;
+
+	for (size_t i = 0; i < LABELS_MAX && f->labels[i]; i++)
+		total *= f->labels[i]->count;
+	for (size_t i = 0; i < total; i++)
+		put_count(p, f, i, total);
+}
+
+static void put_responses(struct page *p, const struct family *f)
+{
+	for (unsigned i = HTTP_STATUS_MIN; i <= HTTP_STATUS_MAX; i++)
+		if (p->m->http[i] > 0)
+			(void)fprintf(p->out, "%s{code=\"%u\"} %" PRIu64 "\n", f->name, i,
+				      p->m->http[i]);
 }
 
 static void put_build(struct page *p, const struct family *f)
@@ -480,83 +410,103 @@ static void put_build(struct page *p, const struct family *f)
 	(void)fprintf(p->out, "%s{version=\"%s\"} 1\n", f->name, CJ_VERSION);
 }
 
+void metrics_write_bypassed(const struct metrics *m, struct json_writer *w)
+{
+	for (size_t i = 0; i < (OTHER + 1) * BYPASS_COUNT; i++) {
+		uint64_t runs = m->bypassed[i / BYPASS_COUNT][i % BYPASS_COUNT];
+		if (runs == 0)
+			continue;
+		json_open_object(w);
+		json_member_text(w, "profile", profile_name(m, i / BYPASS_COUNT));
+		json_member_text(w, "reason", bypass_names[i % BYPASS_COUNT]);
+		json_member_u64(w, "runs", runs);
+		json_close_object(w);
+	}
+}
+
 /* --- the page ---------------------------------------------------------------------- */
 
 static const struct family families[] = {
 	{ "cejail_runs_total", "counter", "Runs that have ended, by profile and status.",
-	  put_runs },
-	{ "cejail_run_duration_seconds", "histogram", "Wall time of the program.", put_times,
-	  COUNTER(run) },
+	  put_counts, COUNTER(runs), .labels = { &by_profile, &by_status }, .shows_zero = true },
+	{ "cejail_run_duration_seconds", "histogram", "Wall time of the program.", put_histogram,
+	  .scale = &times, COUNTER(run) },
 	{ "cejail_request_duration_seconds", "histogram",
 	  "Time from the complete request to its result, by the tier of the worker.", put_tiers,
-	  COUNTER(request) },
+	  .scale = &times, COUNTER(request) },
 	{ "cejail_setup_duration_seconds", "histogram",
 	  "Time from the job to the program's first instruction, by the tier of the worker.",
-	  put_tiers, COUNTER(setup) },
-	{ "cejail_run_cpu_seconds_total", "counter", "CPU time of all runs.", put_micros,
-	  COUNTER(cpu_us) },
+	  put_tiers, .scale = &times, COUNTER(setup) },
+	{ "cejail_run_cpu_seconds_total", "counter", "CPU time of all runs.", put_value,
+	  .micros = 1, COUNTER(cpu_us) },
 	{ "cejail_run_memory_peak_bytes", "histogram", "Peak memory of a run's whole jail.",
-	  put_sizes, COUNTER(memory) },
-	{ "cejail_runs_in_flight", "gauge", "Runs in progress.", put_u64, GAUGE(in_flight) },
+	  put_histogram, .scale = &sizes, COUNTER(memory) },
+	{ "cejail_runs_in_flight", "gauge", "Runs in progress.", put_value, GAUGE(in_flight) },
 	{ "cejail_runs_in_flight_limit", "gauge", "Maximum number of concurrent runs.", put_limit,
 	  GAUGE(in_flight_max) },
-	{ "cejail_queue_depth", "gauge", "Runs in the queue.", put_u64, GAUGE(queued) },
+	{ "cejail_queue_depth", "gauge", "Runs in the queue.", put_value, GAUGE(queued) },
 	{ "cejail_queue_limit", "gauge", "Maximum number of runs in the queue.", put_limit,
 	  GAUGE(queued_max) },
-	{ "cejail_connections", "gauge", "Open connections.", put_u64, GAUGE(connections) },
+	{ "cejail_connections", "gauge", "Open connections.", put_value, GAUGE(connections) },
 	{ "cejail_rejected_total", "counter", "Requests that were refused, by the error's code.",
-	  put_refusals },
+	  put_counts, COUNTER(refusals), .labels = { &by_code }, .shows_zero = true },
 	{ "cejail_run_networks_total", "counter",
-	  "Runs with a public network, by its state: unused, ready, failed.", put_networks },
+	  "Runs with a public network, by its state: unused, ready, failed.", put_counts,
+	  COUNTER(networks), .labels = { &by_network }, .shows_zero = true },
 	{ "cejail_network_denied_packets_total", "counter", "Packets that the jails' rules denied.",
-	  put_u64, COUNTER(denied_packets) },
+	  put_value, COUNTER(denied_packets) },
 	{ "cejail_syscalls_denied_total", "counter",
-	  "System calls that suggest an attack and that the jails' filters denied.", put_u64,
+	  "System calls that suggest an attack and that the jails' filters denied.", put_value,
 	  COUNTER(denied_syscalls) },
 	{ "cejail_pool_requests_total", "counter",
-	  "Runs by the tier that the pool keeps for them, and the tier they got.",
-	  put_pool_requests },
+	  "Runs by the tier that the pool keeps for them, and the tier they got.", put_counts,
+	  COUNTER(pool), .labels = { &by_profile, &by_wanted, &by_result } },
 	{ "cejail_pool_bypassed_total", "counter",
-	  "Runs with a cold worker although their profile has a pool, by reason.", put_bypassed },
-	{ "cejail_pool_ready", "gauge", "Prepared workers in the pool.", put_pool_ready },
-	{ "cejail_zygotes", "gauge", "Zygotes from which jails are forked.", put_u64,
+	  "Runs with a cold worker although their profile has a pool, by reason.", put_counts,
+	  COUNTER(bypassed), .labels = { &by_profile, &by_bypass } },
+	{ "cejail_pool_ready", "gauge", "Prepared workers in the pool.", put_counts,
+	  GAUGE(pool_ready[TIER_JAIL]), .labels = { &by_tier }, .shows_zero = true },
+	{ "cejail_zygotes", "gauge", "Zygotes from which jails are forked.", put_value,
 	  GAUGE(zygotes) },
 	{ "cejail_zygotes_started_total", "counter", "Zygotes that became ready, by profile.",
-	  put_profiles, COUNTER(zygotes[ZYGOTE_STARTED]) },
+	  put_counts, COUNTER(zygotes[0][ZYGOTE_STARTED]), .labels = { &by_profile },
+	  .step = ZYGOTE_EVENT_COUNT },
 	{ "cejail_zygote_children_total", "counter", "Jails forked from a zygote, by profile.",
-	  put_profiles, COUNTER(zygotes[ZYGOTE_CHILD]) },
+	  put_counts, COUNTER(zygotes[0][ZYGOTE_CHILD]), .labels = { &by_profile },
+	  .step = ZYGOTE_EVENT_COUNT },
 	{ "cejail_zygote_fallbacks_total", "counter",
 	  "Interpreters that had no zygote although their profile wants one, by reason.",
-	  put_zygote_fallbacks },
-	{ "cejail_sessions", "gauge", "Sessions that have not ended.", put_u64, GAUGE(sessions) },
-	{ "cejail_sessions_limit", "gauge", "Maximum number of sessions.", put_u64,
+	  put_counts, COUNTER(zygotes), .labels = { &by_profile, &by_fallback } },
+	{ "cejail_sessions", "gauge", "Sessions that have not ended.", put_value, GAUGE(sessions) },
+	{ "cejail_sessions_limit", "gauge", "Maximum number of sessions.", put_value,
 	  GAUGE(sessions_max) },
 	{ "cejail_sessions_reserved_bytes", "gauge", "Memory that all sessions reserve together.",
-	  put_u64, GAUGE(sessions_reserved_bytes) },
+	  put_value, GAUGE(sessions_reserved_bytes) },
 	{ "cejail_sessions_limits_bytes", "gauge", "Memory limits of all sessions together.",
-	  put_u64, GAUGE(sessions_limits_bytes) },
+	  put_value, GAUGE(sessions_limits_bytes) },
 	{ "cejail_sessions_created_total", "counter", "Sessions that were created, by profile.",
-	  put_profiles, COUNTER(sessions) },
+	  put_counts, .labels = { &by_profile }, COUNTER(sessions) },
 	{ "cejail_sessions_ended_total", "counter", "Sessions that have ended, by reason.",
-	  put_sessions_ended },
-	{ "cejail_session_execs_total", "counter", "Execs of sessions that have ended.", put_u64,
+	  put_counts, COUNTER(session_ends), .labels = { &by_end } },
+	{ "cejail_session_execs_total", "counter", "Execs of sessions that have ended.", put_value,
 	  COUNTER(execs) },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
-	  put_u64, COUNTER(audit_failures) },
+	  put_value, COUNTER(audit_failures) },
 	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",
 	  put_responses },
-	{ "cejail_probe_success", "gauge", "1 if the last probe succeeded, else 0.", put_probe },
-	{ "cejail_probe_age_seconds", "gauge", "Time since the last probe ended.", put_probe_age,
-	  GAUGE(probe_age_ms) },
+	{ "cejail_probe_success", "gauge", "1 if the last probe succeeded, else 0.", put_probe,
+	  GAUGE(probe_succeeded) },
+	{ "cejail_probe_age_seconds", "gauge", "Time since the last probe ended.", put_probe,
+	  .micros = 1000, GAUGE(probe_age_ms) },
 	{ "cejail_build_info", "gauge", "Always 1; the label is the version.", put_build },
 	{ "process_start_time_seconds", "gauge", "Start time of the server since the epoch.",
-	  put_millis, GAUGE(started_ms) },
+	  put_value, .micros = 1000, GAUGE(started_ms) },
 	{ "process_resident_memory_bytes", "gauge", "Memory of the server process, without jails.",
-	  put_u64, PROCESS(resident_bytes) },
-	{ "process_open_fds", "gauge", "Open file descriptors of the server process.", put_u64,
+	  put_value, PROCESS(resident_bytes) },
+	{ "process_open_fds", "gauge", "Open file descriptors of the server process.", put_value,
 	  PROCESS(open_fds) },
 	{ "process_cpu_seconds_total", "counter", "CPU time of the server process, without jails.",
-	  put_micros, PROCESS(cpu_us) },
+	  put_value, .micros = 1, PROCESS(cpu_us) },
 };
 
 int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,

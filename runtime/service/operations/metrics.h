@@ -14,9 +14,11 @@
 #include "runtime/base/error.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/worker/job.h"
+#include "runtime/session/session.h"
 
 #define METRICS_PROFILES_MAX 32
 
+struct json_writer;
 struct metrics;
 struct metrics *metrics_create(void); /* NULL: no memory */
 void metrics_destroy(struct metrics **m);
@@ -26,16 +28,13 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s,
 		       uint64_t request_us); /* from the whole request to its result */
 void metrics_count_session(struct metrics *m, const char *profile);
-/* `reason` is of a fixed set: sessions.h. */
-void metrics_count_session_end(struct metrics *m, const char *reason);
+void metrics_count_session_end(struct metrics *m, enum session_end why);
 void metrics_count_refusal(struct metrics *m, enum api_code why);
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
 /* BYPASS_COUNT: not bypassed, nothing is counted. */
 void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why);
-/* Calls `row` for each count above 0; the names are valid until the next call. */
-void metrics_list_bypassed(const struct metrics *m, void *context,
-			   void (*row)(void *context, const char *profile, const char *why,
-				       uint64_t runs));
+/* As members of the open array: profile, reason, runs. */
+void metrics_write_bypassed(const struct metrics *m, struct json_writer *w);
 enum zygote_event {
 	ZYGOTE_STARTED,    /* a zygote is ready */
 	ZYGOTE_CHILD,      /* a jail came from a zygote */
@@ -51,12 +50,13 @@ void metrics_count_http(struct metrics *m, unsigned http_status);
 
 /* Values that are read when the page is requested. */
 struct gauges {
-	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters, pool_repls, zygotes;
+	uint64_t in_flight, queued, connections, zygotes;
+	uint64_t pool_ready[TIER_COUNT]; /* prepared workers */
 	uint64_t sessions, sessions_max, sessions_reserved_bytes, sessions_limits_bytes;
 	uint64_t in_flight_max, queued_max; /* 0: left out */
 	uint64_t started_ms;                /* of the service, since the epoch */
-	bool has_probed, probe_succeeded;
-	uint64_t probe_age_ms;
+	bool has_probed;
+	uint64_t probe_succeeded, probe_age_ms;
 };
 /* The whole page; malloc'ed, the caller frees it. */
 int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,

@@ -353,7 +353,7 @@ static void settle(struct keeper_conn *k)
 
 	keeper_conn_close_files(k);
 	(void)write_audit(k, session_ends[e->reason].name); /* it logs and counts its failure */
-	metrics_count_session_end(all->context.metrics, session_ends[e->reason].name);
+	metrics_count_session_end(all->context.metrics, e->reason);
 	/* before the waiters are answered: a next session may be created at once */
 	sessions_end(all->context.sessions, e, clock_epoch_ms());
 	answer_waiters(k);

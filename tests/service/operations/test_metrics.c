@@ -308,17 +308,17 @@ static void a_name_from_a_caller_is_never_a_label(void **state)
 static void all_else_is_shown(void **state)
 {
 	struct metrics *m = *state;
-	const struct gauges g = { .in_flight = 1,
-				  .queued = 2,
-				  .connections = 3,
-				  .pool_jails = 4,
-				  .pool_interpreters = 5,
-				  .pool_repls = 9,
-				  .in_flight_max = 6,
-				  .queued_max = 7,
-				  .has_probed = true,
-				  .probe_succeeded = true,
-				  .probe_age_ms = 8 };
+	const struct gauges g = {
+		.in_flight = 1,
+		.queued = 2,
+		.connections = 3,
+		.pool_ready = { [TIER_JAIL] = 4, [TIER_INTERPRETER] = 5, [TIER_REPL] = 9 },
+		.in_flight_max = 6,
+		.queued_max = 7,
+		.has_probed = true,
+		.probe_succeeded = true,
+		.probe_age_ms = 8
+	};
 	metrics_count_refusal(m, API_ABOVE_CEILING);
 	metrics_count_pool(m, "python", TIER_INTERPRETER, TIER_JAIL);
 	metrics_count_bypass(m, "python", BYPASS_CEILING);

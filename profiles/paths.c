@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts with paths in them.  Pure, but for paths_absolute() and paths_resolve(). */
 #include "profiles/paths.h"
 
 #include <limits.h>
@@ -12,16 +11,11 @@
 #define BOX       "/box"
 #define PARTS_MAX 128 /* of one text: overlay layers */
 
-static bool is_escape(const char *at)
-{
-	return at[0] == '\\' && (at[1] == ':' || at[1] == '\\');
-}
-
 /* Copies the part of `text` up to the next ':' that is not escaped; returns where it ends. */
 static const char *split_part(const char *text, char *out)
 {
 	while (*text != '\0' && *text != ':') {
-		if (is_escape(text))
+		if (text[0] == '\\' && (text[1] == ':' || text[1] == '\\'))
 			text++;
 		*out++ = *text++;
 	}
@@ -53,13 +47,11 @@ int paths_split(const char *text, struct arena *a, const char **out_source, cons
 		struct cj_error *err)
 {
 	struct strings parts = { 0 };
-	int rc = paths_split_all(text, a, &parts, err);
-	if (rc < 0)
-		return rc;
+	if (paths_split_all(text, a, &parts, err) < 0)
+		return -err->code;
 	if (parts.count > 2) {
-		rc = cj_reject(err, "'%s' is not SRC[:DST]: too many ':'", text);
-		(void)cj_hint(err, "write '\\:' for a colon that belongs to a name");
-		return rc;
+		cj_refuse(err, "'%s' is not SRC[:DST]: too many ':'", text);
+		return cj_hint(err, "write '\\:' for a colon that belongs to a name");
 	}
 	/* a part is there; NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	*out_source = parts.items[0];
@@ -68,12 +60,14 @@ int paths_split(const char *text, struct arena *a, const char **out_source, cons
 }
 
 /*
- * Walks the components of `text` into out, "/" before each; "." and empty ones are left out,
- * ".." takes the last one away.  out has room for strlen(text) + 2.
+ * The components of `text`, "/" before each; "." and empty ones are left out, ".." takes the last
+ * one away.  Returns: NULL without memory, which may have been missing for `text` itself.
  */
-static void clean_into(const char *text, char *out)
+static const char *clean(const char *text, struct arena *a)
 {
-	char *end = out;
+	char *out = text ? arena_alloc(a, strlen(text) + 2) : NULL, *end = out;
+	if (!out)
+		return NULL;
 	while (*text != '\0') {
 		size_t size = strcspn(text, "/");
 		bool is_up = size == 2 && memcmp(text, "..", 2) == 0;
@@ -91,6 +85,7 @@ static void clean_into(const char *text, char *out)
 	if (end == out)
 		*end++ = '/';
 	*end = '\0';
+	return out;
 }
 
 static bool has_up(const char *text)
@@ -125,13 +120,12 @@ int paths_inside(const char *text, struct arena *a, const char **out, struct cj_
 		return cj_reject(err, "'%s' has '..' in it; say where it is", text);
 
 	const char *joined = text[0] == '/' ? text : arena_printf(a, BOX "/%s", text);
-	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
-	if (!clean)
+	const char *path = clean(joined, a);
+	if (!path)
 		return cj_fail(err, ENOMEM, "keep a path");
-	clean_into(joined, clean);
-	if (is_too_long(clean))
+	if (is_too_long(path))
 		return cj_reject(err, "'%.64s...' is too long for a path", text);
-	*out = clean;
+	*out = path;
 	return 0;
 }
 
@@ -139,12 +133,9 @@ int paths_target(const char *text, struct arena *a, const char **out, struct cj_
 {
 	static const char *const kernel_trees[] = { "/proc", "/dev", "/sys" };
 
-	const char *target;
-	int rc = paths_inside(text, a, &target, err);
-	if (rc < 0)
-		return rc;
-	/* paths_inside() has set it, or else it failed;
-	 * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+	const char *target = NULL;
+	if (paths_inside(text, a, &target, err) < 0)
+		return -err->code;
 	target = skeleton_follow(target, a);
 	if (!target)
 		return cj_fail(err, ENOMEM, "keep a path");
@@ -169,27 +160,20 @@ int paths_absolute(const char *path, struct arena *a, const char **out, struct c
 		joined = arena_printf(a, "%s/%s", cwd, path);
 	}
 
-	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
-	if (!clean)
-		return cj_fail(err, ENOMEM, "keep a path");
-	clean_into(joined, clean);
-	*out = clean;
-	return 0;
+	*out = clean(joined, a);
+	return *out ? 0 : cj_fail(err, ENOMEM, "keep a path");
 }
 
 int paths_resolve(const char *path, struct arena *a, const char **out, struct cj_error *err)
 {
-	const char *absolute;
-	int rc = paths_absolute(path, a, &absolute, err);
-	if (rc < 0)
-		return rc;
+	const char *absolute = NULL;
+	if (paths_absolute(path, a, &absolute, err) < 0)
+		return -err->code;
 
 	/* Not of `absolute`: "link/.." is not where its letters say, and this shows it. */
 	char real[PATH_MAX];
 	if (!realpath(path, real))
 		return cj_fail(err, errno, "find '%s'", path);
-	/* paths_absolute() has set it, or else it failed;
-	 * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	if (strcmp(real, absolute) != 0)
 		return cj_reject(err,
 				 "'%s' is (or lies behind) a symbolic link; the real path is '%s'; "

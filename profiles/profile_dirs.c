@@ -42,15 +42,6 @@ static void cut_components(char *path, unsigned n)
 	}
 }
 
-/* Where "/build/" stands in a path, the last time; NULL: nowhere. */
-static char *find_build(char *path)
-{
-	char *found = NULL;
-	for (char *at = path; (at = strstr(at, "/build/")); at++)
-		found = at;
-	return found;
-}
-
 /*
  * PREFIX/bin/cejail and PREFIX/libexec/cejail/serve have PREFIX/share/cejail/profiles;
  * TREE/build/VARIANT/... has TREE/profiles.
@@ -71,7 +62,9 @@ static bool find_beside_program(char *out, size_t out_size)
 	if (n > 0 && (size_t)n < out_size && is_directory(out))
 		return true;
 
-	char *build = find_build(exe);
+	char *build = NULL; /* the last one */
+	for (char *at = exe; (at = strstr(at, "/build/")); at++)
+		build = at;
 	if (!build)
 		return false;
 	*build = '\0';
@@ -91,35 +84,27 @@ const char *profile_shipped_dir(void)
 	return CJ_DATADIR "/profiles";
 }
 
-static int dirs_add(struct profile_dirs *dirs, const char *path, bool is_users,
-		    struct cj_error *err)
-{
-	if (!path)
-		return cj_fail(err, ENOMEM, "list the profile directories");
-	dirs->items[dirs->count++] = (struct profile_dir){ path, is_users };
-	return 0;
-}
-
 int profile_dirs_find(struct arena *a, struct profile_dirs *out, struct cj_error *err)
 {
 	struct profile_dirs dirs = { 0 };
 	const char *config_home = getenv("XDG_CONFIG_HOME");
-	const char *home = getenv("HOME");
-	int rc = 0;
+	const char *home = getenv("HOME"), *users = NULL;
 
 	/* A relative path means nothing here: the XDG base directory specification. */
-	if (config_home && config_home[0] == '/')
-		rc = dirs_add(&dirs, arena_printf(a, "%s/cejail/profiles", config_home), true, err);
-	else if (home && home[0] == '/')
-		rc =
-		    dirs_add(&dirs, arena_printf(a, "%s/.config/cejail/profiles", home), true, err);
-	if (rc == 0)
-		rc = dirs_add(&dirs, "/etc/cejail/profiles", false, err);
-	if (rc == 0)
-		rc = dirs_add(&dirs, profile_shipped_dir(), false, err);
-	if (rc == 0)
-		*out = dirs;
-	return rc;
+	const bool has_config_home = config_home && config_home[0] == '/';
+	const bool has_home = home && home[0] == '/';
+	if (has_config_home)
+		users = arena_printf(a, "%s/cejail/profiles", config_home);
+	else if (has_home)
+		users = arena_printf(a, "%s/.config/cejail/profiles", home);
+	if ((has_config_home || has_home) && !users)
+		return cj_fail(err, ENOMEM, "list the profile directories");
+	if (users)
+		dirs.items[dirs.count++] = (struct profile_dir){ users, true };
+	dirs.items[dirs.count++] = (struct profile_dir){ "/etc/cejail/profiles", false };
+	dirs.items[dirs.count++] = (struct profile_dir){ profile_shipped_dir(), false };
+	*out = dirs;
+	return 0;
 }
 
 /*
@@ -141,9 +126,10 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 		      struct cj_error *err)
 {
 	int dir_fd = -1;
-	int rc = open_dir(where, &dir_fd, err);
-	if (rc < 0 || dir_fd < 0)
-		return rc;
+	if (open_dir(where, &dir_fd, err) < 0)
+		return -err->code;
+	if (dir_fd < 0)
+		return 0;
 	auto_dir DIR *dir = fd_take_dir(dir_fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", where->path);
@@ -166,17 +152,6 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 
 /* --- one file --------------------------------------------------------------- */
 
-/*
- * Group write is taken for the convention that each user has a group of his own with the
- * same number (umask 002); any other group is other people.
- */
-static bool others_may_write(const struct stat *st)
-{
-	if (st->st_mode & S_IWOTH)
-		return true;
-	return (st->st_mode & S_IWGRP) && st->st_gid != st->st_uid;
-}
-
 /* After sudo(8), HOME may still be another user's, whose files the caller has not chosen. */
 static int check_file(int fd, const char *path, bool is_from_home, struct cj_error *err)
 {
@@ -192,7 +167,11 @@ static int check_file(int fd, const char *path, bool is_from_home, struct cj_err
 			       "HOME or XDG_CONFIG_HOME may still be another user's; to trust the "
 			       "file, name it by its path");
 	}
-	if (others_may_write(&st)) {
+	/*
+	 * Group write is taken for the convention that each user has a group of his own with the
+	 * same number (umask 002); any other group is other people.
+	 */
+	if ((st.st_mode & S_IWOTH) || ((st.st_mode & S_IWGRP) && st.st_gid != st.st_uid)) {
 		cj_refuse(err, "'%s' can be written by others than its owner", path);
 		return cj_hint(err, "chmod go-w '%s'", path);
 	}
@@ -202,9 +181,8 @@ static int check_file(int fd, const char *path, bool is_from_home, struct cj_err
 static int read_fd(int fd, bool is_from_home, struct arena *a, struct profile_source *source,
 		   struct cj_error *err)
 {
-	int rc = check_file(fd, source->path, is_from_home, err);
-	if (rc < 0)
-		return rc;
+	if (check_file(fd, source->path, is_from_home, err) < 0)
+		return -err->code;
 	return fd_read_all(fd, PROFILE_BYTES_MAX, a, &source->text, &source->size, source->path,
 			   err);
 }
@@ -274,19 +252,17 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 int profile_source_read(const char *name, size_t first_dir, struct arena *a,
 			struct profile_source *out, struct cj_error *err)
 {
-	struct profile_source source = { .name = name, .next_dir = first_dir };
-	int rc;
+	struct profile_source source = { .name = name, .path = name, .next_dir = first_dir };
 
 	if (strchr(name, '/')) {
 		auto_fd int fd = fd_open_regular(name, err);
-		source.path = name;
-		rc = fd < 0 ? fd : read_fd(fd, false, a, &source, err);
-	} else {
-		rc = read_named(a, &source, err);
+		if (fd < 0 || read_fd(fd, false, a, &source, err) < 0)
+			return -err->code;
+	} else if (read_named(a, &source, err) < 0) {
+		return -err->code;
 	}
-	if (rc == 0)
-		*out = source;
-	return rc;
+	*out = source;
+	return 0;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -298,11 +274,13 @@ static int compare_names(const void *a, const void *b)
 static int collect_names(struct arena *a, struct strings *out, struct cj_error *err)
 {
 	struct profile_dirs dirs = { 0 };
-	int rc = profile_dirs_find(a, &dirs, err);
-	for (size_t i = 0; rc == 0 && i < dirs.count; i++)
-		rc = profile_dir_names(&dirs.items[i], a, out, err);
-	if (rc < 0 || out->count == 0)
-		return rc;
+	if (profile_dirs_find(a, &dirs, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < dirs.count; i++)
+		if (profile_dir_names(&dirs.items[i], a, out, err) < 0)
+			return -err->code;
+	if (out->count == 0)
+		return 0;
 
 	qsort(out->items, out->count, sizeof(out->items[0]), compare_names);
 	size_t kept = 1;
@@ -315,13 +293,6 @@ static int collect_names(struct arena *a, struct strings *out, struct cj_error *
 }
 
 /* --- profile_list ----------------------------------------------------------- */
-
-static const char *describe_problem(struct arena *a, const struct cj_error *problem)
-{
-	if (problem->hint[0] == '\0')
-		return arena_strdup(a, problem->msg);
-	return arena_printf(a, "%s (%s)", problem->msg, problem->hint);
-}
 
 /* A profile that does not read well is an entry too: with its problem. */
 static int make_entry(struct arena *a, const char *name, struct profile_entry *out,
@@ -337,7 +308,8 @@ static int make_entry(struct arena *a, const char *name, struct profile_entry *o
 	if (rc == 0)
 		rc = profile_load(&c, name, &problem);
 	if (rc < 0)
-		out->problem = describe_problem(a, &problem);
+		out->problem = arena_printf(a, "%s%s%s%s", problem.msg, problem.hint[0] ? " (" : "",
+					    problem.hint, problem.hint[0] ? ")" : "");
 	else if (c.description)
 		out->description = arena_strdup(a, c.description);
 	out->path = arena_strdup(a, source.path);
@@ -352,17 +324,15 @@ int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 		 struct cj_error *err)
 {
 	struct strings names = { 0 };
-	int rc = collect_names(a, &names, err);
-	if (rc < 0)
-		return rc;
+	if (collect_names(a, &names, err) < 0)
+		return -err->code;
 
 	struct profile_entry *entries = arena_array(a, names.count + 1, sizeof(*entries));
 	if (!entries)
 		return cj_fail(err, ENOMEM, "list the profiles");
-	for (size_t i = 0; rc == 0 && i < names.count; i++)
-		rc = make_entry(a, names.items[i], &entries[i], err);
-	if (rc < 0)
-		return rc;
+	for (size_t i = 0; i < names.count; i++)
+		if (make_entry(a, names.items[i], &entries[i], err) < 0)
+			return -err->code;
 	*out = entries;
 	*out_count = names.count;
 	return 0;
@@ -378,9 +348,8 @@ static int own_extensions(const char *name, struct config *scratch, struct cj_er
 {
 	struct profile_source source;
 	const char *parent;
-	int rc = profile_source_read(name, 0, &scratch->arena, &source, err);
-	if (rc < 0)
-		return rc;
+	if (profile_source_read(name, 0, &scratch->arena, &source, err) < 0)
+		return -err->code;
 	return profile_read_text(scratch, source.path, source.text, source.size, &parent, err);
 }
 
@@ -410,26 +379,17 @@ static void search_profile(struct search *search, const char *name)
 
 static int reject_search(const struct search *search, const char *file, struct cj_error *err)
 {
-	int rc;
 	if (search->second) {
-		rc = cj_reject(err, "'%s': profiles '%s' and '%s' both run '%s' files", file,
-			       search->found, search->second, search->extension);
+		cj_refuse(err, "'%s': profiles '%s' and '%s' both run '%s' files", file,
+			  search->found, search->second, search->extension);
 	} else if (search->problem.code != 0) {
 		*err = search->problem; /* it may well be the one */
-		rc = cj_wrap(err, "look for a profile that runs '%s' files", search->extension);
+		(void)!cj_wrap(err, "look for a profile that runs '%s' files", search->extension);
 	} else {
-		rc = cj_reject(err, "'%s': no profile runs '%s' files", file, search->extension);
+		cj_refuse(err, "'%s': no profile runs '%s' files", file, search->extension);
 	}
-	cj_hint(err, "choose one with --profile ('cejail profile list' shows what there is), or "
-		     "make the file executable");
-	return rc;
-}
-
-static int reject_bare(const char *file, struct cj_error *err)
-{
-	cj_refuse(err, "'%s' has no extension to choose a profile by", file);
-	return cj_hint(err, "choose one with --profile, or make the file executable: chmod +x %s",
-		       file);
+	return cj_hint(err, "choose one with --profile ('cejail profile list' shows what there "
+			    "is), or make the file executable");
 }
 
 /* A file that the kernel runs: machine code, or a script with a "#!" line. */
@@ -439,31 +399,29 @@ static bool is_executable(const char *file)
 	return stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0;
 }
 
-static int search_all(struct search *search, struct config *c, struct cj_error *err)
-{
-	struct strings names = { 0 };
-	int rc = collect_names(&c->arena, &names, err);
-	for (size_t i = 0; rc == 0 && i < names.count; i++)
-		search_profile(search, names.items[i]);
-	return rc;
-}
-
 int profile_for_file(struct config *c, const char *file, const char **out_name,
 		     struct cj_error *err)
 {
 	const char *name = paths_name(file);
 	struct search search = { .extension = strrchr(name, '.') };
 	bool has_extension = search.extension && search.extension != name;
-	if (has_extension && search_all(&search, c, err) < 0)
+	struct strings names = { 0 };
+	if (has_extension && collect_names(&c->arena, &names, err) < 0)
 		return -err->code;
+	for (size_t i = 0; i < names.count; i++)
+		search_profile(&search, names.items[i]);
 	/* Without memory, who knows which profiles would claim it, too. */
-	if (search.found && !search.second && search.problem.code != ENOMEM)
+	if (search.found && !search.second && search.problem.code != ENOMEM) {
 		*out_name = search.found;
-	else if (!search.second && search.problem.code == 0 && is_executable(file))
+	} else if (!search.second && search.problem.code == 0 && is_executable(file)) {
 		*out_name = PROFILE_BASE;
-	else if (has_extension)
+	} else if (has_extension) {
 		return reject_search(&search, file, err);
-	else
-		return reject_bare(file, err);
+	} else {
+		cj_refuse(err, "'%s' has no extension to choose a profile by", file);
+		return cj_hint(
+		    err, "choose one with --profile, or make the file executable: chmod +x %s",
+		    file);
+	}
 	return 0;
 }

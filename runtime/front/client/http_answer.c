@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/client/http_answer.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -35,58 +37,6 @@ static int read_status(struct http_answer *r, struct cj_error *err)
 	return 0;
 }
 
-static int read_type(struct http_answer *r, const char *value, struct cj_error *err)
-{
-	size_t size = strcspn(value, "; \t");
-
-	(void)err;
-	if (size >= sizeof(r->type))
-		size = sizeof(r->type) - 1;
-	for (size_t i = 0; i < size; i++)
-		r->type[i] = value[i] >= 'A' && value[i] <= 'Z' ? (char)(value[i] + 'a' - 'A')
-								: value[i];
-	r->type[size] = '\0';
-	return 0;
-}
-
-static int read_length(struct http_answer *r, const char *value, struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-
-	if (r->has_length || parse_u64(value, 0, CHUNK_MAX, &r->left, &why) < 0)
-		return reject(err, "the Content-Length is not a number, or occurs twice");
-	r->has_length = true;
-	return 0;
-}
-
-static int read_coding(struct http_answer *r, const char *value, struct cj_error *err)
-{
-	if (strcasecmp(value, "chunked") != 0)
-		return reject(err, "the Transfer-Encoding is not chunked");
-	r->is_chunked = true;
-	return 0;
-}
-
-/* A date, which HTTP also allows, is ignored. */
-static int read_retry(struct http_answer *r, const char *value, struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-
-	(void)err;
-	(void)!parse_u64(value, 1, 1u << 20, &r->retry_after, &why);
-	return 0;
-}
-
-static const struct header {
-	const char *name;
-	int (*read)(struct http_answer *r, const char *value, struct cj_error *err);
-} headers[] = {
-	{ "Content-Type", read_type },
-	{ "Content-Length", read_length },
-	{ "Transfer-Encoding", read_coding },
-	{ "Retry-After", read_retry },
-};
-
 static int read_header(struct http_answer *r, struct cj_error *err)
 {
 	char *colon = strchr(r->line, ':');
@@ -94,12 +44,28 @@ static int read_header(struct http_answer *r, struct cj_error *err)
 		return reject(err, "a header has no colon");
 
 	*colon = '\0';
+	const char *name = r->line;
 	char *value = colon + 1 + strspn(colon + 1, " \t");
+	struct cj_error why = { 0 };
 	for (size_t size = strlen(value); size > 0 && strchr(" \t", value[size - 1]); size--)
 		value[size - 1] = '\0';
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-		if (strcasecmp(r->line, headers[i].name) == 0)
-			return headers[i].read(r, value, err);
+
+	if (strcasecmp(name, "Content-Type") == 0) {
+		(void)snprintf(r->type, sizeof(r->type), "%.*s", (int)strcspn(value, "; \t"),
+			       value);
+		for (char *at = r->type; *at; at++)
+			*at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 'a' - 'A') : *at;
+	} else if (strcasecmp(name, "Content-Length") == 0) {
+		if (r->has_length || parse_u64(value, 0, CHUNK_MAX, &r->left, &why) < 0)
+			return reject(err, "the Content-Length is not a number, or occurs twice");
+		r->has_length = true;
+	} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+		if (strcasecmp(value, "chunked") != 0)
+			return reject(err, "the Transfer-Encoding is not chunked");
+		r->is_chunked = true;
+	} else if (strcasecmp(name, "Retry-After") == 0) {
+		/* a date, which HTTP also allows, is ignored */
+		(void)!parse_u64(value, 1, 1u << 20, &r->retry_after, &why);
 	}
 	return 0;
 }
@@ -125,19 +91,10 @@ static int end_head(struct http_answer *r, struct cj_error *err)
 /* Hexadecimal digits.  Chunk extensions after ';' are ignored: RFC 9112, 7.1.1. */
 static int read_chunk_size(struct http_answer *r, struct cj_error *err)
 {
-	static const char digits[] = "0123456789abcdef";
-	size_t size = strcspn(r->line, "; \t");
-	uint64_t value = 0;
+	size_t size = strspn(r->line, "0123456789abcdefABCDEF");
+	uint64_t value = strtoull(r->line, NULL, 16); /* UINT64_MAX beyond its range */
 
-	for (size_t i = 0; i < size; i++) {
-		char lower = r->line[i] >= 'A' && r->line[i] <= 'F' ? (char)(r->line[i] + 32)
-								    : r->line[i];
-		const char *digit = strchr(digits, lower);
-		value = digit ? value * 16 + (uint64_t)(digit - digits) : CHUNK_MAX + 1;
-		if (value > CHUNK_MAX)
-			break;
-	}
-	if (size == 0 || value > CHUNK_MAX)
+	if (size == 0 || !strchr("; \t", r->line[size]) || value > CHUNK_MAX)
 		return reject(err, "a chunk has no valid size");
 	r->left = value;
 	r->part = value > 0 ? HTTP_CHUNK : HTTP_TRAILER;
@@ -196,11 +153,6 @@ static int feed_line(struct http_answer *r, const char *bytes, size_t size, size
 	return read_line(r, err);
 }
 
-static bool is_body(const struct http_answer *r)
-{
-	return r->part == HTTP_BODY || r->part == HTTP_BODY_ALL || r->part == HTTP_CHUNK;
-}
-
 /* How many of the `size` bytes belong to the body. */
 static size_t take_body(struct http_answer *r, size_t size)
 {
@@ -220,9 +172,9 @@ int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http
 	while (size > 0 && r->part != HTTP_DONE) {
 		size_t used = 0;
 		int rc = 0;
-		if (is_body(r)) {
+		if (r->part == HTTP_BODY || r->part == HTTP_BODY_ALL || r->part == HTTP_CHUNK) {
 			used = take_body(r, size);
-			rc = sink(context, bytes, used, err);
+			rc = sink ? sink(context, bytes, used, err) : 0;
 		} else {
 			rc = feed_line(r, bytes, size, &used, err);
 		}
@@ -241,13 +193,4 @@ int http_answer_end(const struct http_answer *r, struct cj_error *err)
 	return cj_reject_as(err, ECONNRESET, "%s",
 			    r->status == 0 ? "the connection ended without an answer"
 					   : "the connection ended within the answer");
-}
-
-int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	(void)context;
-	(void)bytes;
-	(void)size;
-	(void)err;
-	return 0;
 }

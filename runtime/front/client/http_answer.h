@@ -40,10 +40,8 @@ struct http_answer {
 	size_t line_size;
 };
 
-/* Receives the body, piece by piece. */
+/* Receives the body, piece by piece.  NULL in its place: the body is not wanted. */
 typedef int (*http_sink)(void *context, const char *bytes, size_t size, struct cj_error *err);
-/* A sink: the body is not wanted. */
-int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err);
 
 void http_answer_init(struct http_answer *r);
 

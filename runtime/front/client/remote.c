@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `run --remote`.  Acts: one loop over the service's socket, our signals and our output's readers.
+ * `run --remote`: one loop over the service's socket, our signals and our output's readers.
  *
  * When output or events are wanted as they happen, the service sends events, one JSON object per
  * line.  They are forwarded at once, and the last line is the result.  The service waits for a slow
@@ -45,30 +45,22 @@ static int take_result(struct remote *r, const struct json_node *node, struct ar
 	return 0;
 }
 
-/* Without a time limit, a slow reader is waited for without limit. */
-static void read_timeout(struct remote *r, const struct json_node *event)
-{
-	uint64_t ms = 0;
-
-	if (!r->is_cancelled && json_get_u64(event, "timeout_ms", &ms) && ms >= 1 &&
-	    ms <= LIMIT_MS_MAX)
-		r->run_ended_ms = clock_ms() + ms;
-}
-
 static int take_event(struct remote *r, const struct json_node *event, const char *type,
 		      struct arena *tree, struct cj_error *err)
 {
+	const bool is_stderr = strcmp(type, "stderr") == 0;
 	const char *bytes;
+	uint64_t ms = 0;
 	size_t size;
 
-	for (size_t i = 0; i < 2; i++) {
-		if (strcmp(type, i == 0 ? "stdout" : "stderr") != 0)
-			continue;
-		if (!r->has_gap && remote_bytes_of(event, tree, &bytes, &size))
-			remote_output_write(r, i, bytes, size);
-	}
+	if ((is_stderr || strcmp(type, "stdout") == 0) && !r->has_gap &&
+	    remote_bytes_of(event, tree, &bytes, &size))
+		remote_output_write(r, is_stderr, bytes, size);
 	if (strcmp(type, "start") == 0) {
-		read_timeout(r, event);
+		/* without a time limit, a slow reader is waited for without limit */
+		if (!r->is_cancelled && json_get_u64(event, "timeout_ms", &ms) && ms >= 1 &&
+		    ms <= LIMIT_MS_MAX)
+			r->run_ended_ms = clock_ms() + ms;
 		if (r->stdin_url[0] != '\0')
 			r->input.fd = STDIN_FILENO;
 	}
@@ -174,8 +166,10 @@ static int receive(struct remote *r, struct cj_error *err)
 
 	while (rc == 0 && !r->gave_up)
 		rc = poll_once(r, err);
-	if (rc < 0 || r->gave_up)
-		return rc < 0 ? rc : 0;
+	if (rc < 0)
+		return rc;
+	if (r->gave_up)
+		return 0;
 	if (r->answer.status != 200)
 		return remote_refusal_read(r->answer.status, r->answer.retry_after, r->line.text,
 					   r->line.size, err);
@@ -192,13 +186,13 @@ static int receive(struct remote *r, struct cj_error *err)
 static int write_list_url(const struct remote_call *call, char url[static REMOTE_URL_MAX],
 			  struct cj_error *err)
 {
+	const struct remote_exec *exec = call->exec;
+
 	url[0] = '\0';
-	if (!call->exec)
-		return remote_url(url, "/v1/runs", err);
-	if (remote_url(url, "/v1/sessions/", err) < 0 ||
-	    remote_url(url, call->exec->session, err) < 0)
+	if (remote_url(url, exec ? "/v1/sessions/" : "/v1/runs", err) < 0 ||
+	    (exec && remote_url(url, exec->session, err) < 0))
 		return -err->code;
-	return remote_url(url, "/execs", err);
+	return exec ? remote_url(url, "/execs", err) : 0;
 }
 
 /* Fills r->url and r->stdin_url. */
@@ -265,22 +259,11 @@ static int watch_signals(struct remote *r, struct cj_error *err)
 
 /* --- the end ------------------------------------------------------------------------ */
 
-/* As an interpreter at a terminal does: the value of a cell, on a line of its own. */
-static bool show_value(struct remote *r)
-{
-	const struct json_node *cell = json_get_typed(r->result, "cell", JSON_OBJECT);
-	const struct json_node *value = json_get_typed(cell, "value", JSON_STRING);
-
-	if (!value)
-		return true;
-	remote_output_write(r, 0, value->text, strlen(value->text));
-	remote_output_write(r, 0, "\n", 1);
-	return remote_output_complete(r, 0);
-}
-
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)
 {
+	const struct json_node *cell = json_get_typed(r->result, "cell", JSON_OBJECT);
+	const char *value = json_get_text(cell, "value");
 	struct outcome *o = r->outcome;
 
 	if (!r->result) {
@@ -295,15 +278,18 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 		outcome_warn(o, "%s", warnings->items[i]);
 	for (size_t i = 0; i < 2; i++)
 		*out_complete = remote_output_complete(r, i) && *out_complete;
-	*out_complete = show_value(r) && *out_complete;
+	if (value) { /* as an interpreter at a terminal does: on a line of its own */
+		remote_output_write(r, 0, value, strlen(value));
+		remote_output_write(r, 0, "\n", 1);
+		*out_complete = remote_output_complete(r, 0) && *out_complete;
+	}
 	if (!remote_result_store(r->result, r->call->artifacts_fd, o))
 		*out_complete = false;
 
-	struct json_writer *w = json_writer_create(false);
-	if (!w)
+	*out_result = json_writer_create(false);
+	if (!*out_result)
 		return cj_fail(err, ENOMEM, "write the result");
-	remote_result_write(w, r->result, o, r->call->config->artifacts_inline_bytes > 0);
-	*out_result = w;
+	remote_result_write(*out_result, r->result, o, r->call->config->artifacts_inline_bytes > 0);
 	return 0;
 }
 
@@ -415,7 +401,6 @@ int remote_await(const struct remote_call *call, struct outcome *o, struct json_
 
 	if (!r)
 		return -err->code;
-	r->signal_fd = -1; /* poll(2) ignores it: signals have their default action */
 	int rc = write_urls(r, err);
 	if (rc == 0)
 		rc = await_end(r, err);

@@ -127,22 +127,19 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
 	return take_fd(&fd);
 }
 
-/* RFC 3986, 2.3.  isalnum(3) would depend on the locale. */
-static bool is_plain(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c != '\0' && strchr("-._~/", c));
-}
-
 int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err)
 {
+	/* RFC 3986, 2.3 */
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-._~/";
 	size_t used = strlen(url);
 
 	for (; *part; part++) {
 		if (used + 4 > REMOTE_URL_MAX)
 			return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
 		used += (size_t)snprintf(url + used, REMOTE_URL_MAX - used,
-					 is_plain(*part) ? "%c" : "%%%02X", (unsigned char)*part);
+					 strchr(plain, *part) ? "%c" : "%%%02X",
+					 (unsigned char)*part);
 	}
 	return 0;
 }
@@ -199,9 +196,9 @@ static int take_bytes(void *context, const char *bytes, size_t size, struct cj_e
 {
 	struct reading *r = context;
 
-	return http_answer_is_success(&r->answer)
-		   ? r->sink(r->context, bytes, size, err)
-		   : remote_buffer_add(&r->refusal, bytes, size, err);
+	if (!http_answer_is_success(&r->answer))
+		return remote_buffer_add(&r->refusal, bytes, size, err);
+	return r->sink ? r->sink(r->context, bytes, size, err) : 0;
 }
 
 int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
@@ -244,9 +241,4 @@ int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struc
 		return cj_reject(err, "%s is not a JSON object", name);
 	*out = root;
 	return 0;
-}
-
-int remote_fetch_nothing(const struct remote_fetch *f, struct cj_error *err)
-{
-	return remote_fetch(f, http_ignore, NULL, err);
 }

@@ -74,7 +74,7 @@ struct remote_fetch {
 };
 
 /*
- * remote_fetch - send the request, and pass the body of a 2xx answer to `sink`.
+ * remote_fetch - send the request, and pass the body of a 2xx answer to `sink`, if there is one.
  *
  * Fails: no service listens, it does not answer, the sink failed; or the status is not 2xx, and
  * *err is the error that the service sent.
@@ -84,6 +84,3 @@ int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, st
 /* The same for an answer that is a JSON object; it lives in the arena. */
 int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struct json_node **out,
 		      struct cj_error *err);
-
-/* The same for an answer whose body is of no interest. */
-int remote_fetch_nothing(const struct remote_fetch *f, struct cj_error *err);

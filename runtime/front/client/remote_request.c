@@ -258,17 +258,6 @@ static int gather_stdin(struct gather *g, const char *text, struct cj_error *err
 	return read_file(g, &in, STDIN_FILENO, err);
 }
 
-static int gather_text(struct gather *g, const char *text, struct cj_error *err)
-{
-	struct copy_spec copy;
-
-	if (plan_file_text(text, &g->c->arena, &copy, err) < 0)
-		return -err->code;
-	const struct remote_file file = { .path = copy.target,
-					  .content = { copy.bytes, copy.size } };
-	return keep_file(g, &file, err);
-}
-
 static int gather_files(struct gather *g, struct cj_error *err)
 {
 	const struct config *c = g->c;
@@ -281,8 +270,14 @@ static int gather_files(struct gather *g, struct cj_error *err)
 			return cj_wrap(err, "--file");
 	}
 	for (size_t i = 0; i < c->file_texts.count; i++) {
-		if (gather_text(g, c->file_texts.items[i], err) < 0)
+		struct copy_spec copy;
+		struct remote_file file = { 0 };
+		if (plan_file_text(c->file_texts.items[i], &g->c->arena, &copy, err) < 0)
 			return cj_wrap(err, "--file-text");
+		file.path = copy.target;
+		file.content = (struct blob){ copy.bytes, copy.size };
+		if (keep_file(g, &file, err) < 0)
+			return -err->code;
 	}
 	g->out->files = g->files;
 	g->out->nfiles = g->count;
@@ -310,7 +305,6 @@ static int choose_file_name(struct gather *g, const char *file, struct cj_error 
 {
 	struct cj_error ignored = { 0 };
 	struct config here;
-
 	const char *profile = g->out->profile;
 
 	config_init(&here);
@@ -434,9 +428,8 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	}
 	put_blob(w, "stdin", &r->input);
 	put_files(w, r);
-	if (r->args_json) {
+	if (r->args_json)
 		json_member_node(w, "args_json", r->args_json);
-	}
 	if (r->artifacts_bytes == ARTIFACTS_INLINE_MAX) { /* true is what every service knows */
 		json_member_bool(w, "artifacts", true);
 	} else if (r->artifacts_bytes > 0) {

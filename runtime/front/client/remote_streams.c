@@ -34,18 +34,6 @@ static void end_stream(struct remote_stream *s, int error)
 	cj_close(&s->own_fd);
 }
 
-/*
- * As of a run here: output is delivered until the run's timeout.  After it, a reader that reads
- * nothing for EVENTS_PATIENCE_MS is dropped.
- */
-static int patience_ms_of(const struct remote *r, uint64_t taken_ms)
-{
-	if (r->run_ended_ms == 0)
-		return -1;
-	return clock_ms_until((taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms) +
-			      EVENTS_PATIENCE_MS);
-}
-
 static void write_bytes(struct remote *r, struct remote_stream *s, const char *bytes, size_t size)
 {
 	uint64_t taken_ms = clock_ms();
@@ -53,7 +41,11 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 	while (size > 0 && s->fd >= 0 && !r->gave_up) {
 		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
 					{ .fd = r->signal_fd, .events = POLLIN } };
-		int patience_ms = patience_ms_of(r, taken_ms);
+		/* As of a run here: output is delivered until the run's timeout.  After it, a reader
+		 * that reads nothing for EVENTS_PATIENCE_MS is dropped. */
+		uint64_t since_ms = taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms;
+		int patience_ms =
+		    r->run_ended_ms == 0 ? -1 : clock_ms_until(since_ms + EVENTS_PATIENCE_MS);
 		int ready = poll(fds, 2, patience_ms);
 		if (ready == 0 && patience_ms == 0)
 			end_stream(s, ETIMEDOUT);
@@ -78,18 +70,6 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 	}
 }
 
-static void write_escaped(struct remote *r, struct remote_stream *s, const char *bytes, size_t size)
-{
-	char shown[4096];
-
-	while (size > 0 && s->fd >= 0) {
-		size_t used = text_escape(bytes, size, true, shown, sizeof(shown));
-		write_bytes(r, s, shown, strlen(shown));
-		bytes += used;
-		size -= used;
-	}
-}
-
 void remote_output_write(struct remote *r, size_t which, const char *bytes, size_t size)
 {
 	struct remote_stream *s = &r->streams[which];
@@ -98,9 +78,14 @@ void remote_output_write(struct remote *r, size_t which, const char *bytes, size
 		return;
 	s->written += size;
 	(void)capture_add(&r->outcome->output[which], bytes, size); /* for notes_follow_output() */
-	if (s->escape)
-		write_escaped(r, s, bytes, size);
-	else
+	while (s->escape && size > 0 && s->fd >= 0) {
+		char shown[4096];
+		size_t used = text_escape(bytes, size, true, shown, sizeof(shown));
+		write_bytes(r, s, shown, strlen(shown));
+		bytes += used;
+		size -= used;
+	}
+	if (!s->escape)
 		write_bytes(r, s, bytes, size);
 }
 
@@ -238,7 +223,7 @@ static int read_piece(struct remote *r, struct cj_error *err)
 
 static int read_answer(struct remote_input *in, struct cj_error *err)
 {
-	int rc = remote_link_read(in->answer_fd, &in->answer, http_ignore, NULL, err);
+	int rc = remote_link_read(in->answer_fd, &in->answer, NULL, NULL, err);
 
 	if (rc <= 0)
 		return rc < 0 ? cj_wrap(err, "send standard input") : 0;
@@ -295,7 +280,7 @@ void remote_cancel(struct remote *r, int signal)
 	r->outcome->cancel_signal = signal;
 	r->run_ended_ms = clock_ms();
 	r->deadline_ms = r->run_ended_ms + CANCEL_MS;
-	if (remote_fetch(&fetch, http_ignore, NULL, &ignored) < 0)
+	if (remote_fetch(&fetch, NULL, NULL, &ignored) < 0)
 		r->gave_up = true; /* closing the connection cancels the run, too */
 }
 
@@ -311,7 +296,7 @@ static bool interrupt(struct remote *r)
 	fetch.message.size = sizeof(body) - 1;
 	return remote_url(url, r->url, &ignored) == 0 &&
 	       remote_url(url, "/signal", &ignored) == 0 &&
-	       remote_fetch(&fetch, http_ignore, NULL, &ignored) == 0;
+	       remote_fetch(&fetch, NULL, NULL, &ignored) == 0;
 }
 
 void remote_read_signals(struct remote *r)
@@ -335,9 +320,8 @@ static const char *reason_of_session(const struct remote *r, struct arena *a)
 	const struct remote_fetch fetch = request_of(r, "GET", url);
 
 	if (!r->call->exec || remote_url(url, "/v1/sessions/", &ignored) < 0 ||
-	    remote_url(url, r->call->exec->session, &ignored) < 0)
-		return NULL;
-	if (remote_fetch_json(&fetch, a, &session, &ignored) < 0)
+	    remote_url(url, r->call->exec->session, &ignored) < 0 ||
+	    remote_fetch_json(&fetch, a, &session, &ignored) < 0)
 		return NULL;
 	return json_get_text(session, "message");
 }

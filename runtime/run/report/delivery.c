@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: checks descriptors, opens files, writes. */
 #include "runtime/run/report/delivery.h"
 
 #include <fcntl.h>
@@ -29,10 +28,9 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 	}
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0) {
-		int rc = cj_fail(err, errno, "%s %d", option, fd);
-		cj_hint(err, "open it for cejail, as in 'cejail run %s %d ... %d>FILE'", option, fd,
-			fd);
-		return rc;
+		(void)!cj_fail(err, errno, "%s %d", option, fd);
+		return cj_hint(err, "open it for cejail, as in 'cejail run %s %d ... %d>FILE'",
+			       option, fd, fd);
 	}
 	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
 		return cj_reject(err, "%s %d: this descriptor is not open for writing", option, fd);
@@ -78,33 +76,6 @@ static int send_line(int fd, const char *text, size_t size, struct cj_error *err
 	return fd_write_all(fd, "\n", 1, "the result", err);
 }
 
-static int send_stdout(struct delivery *d, const char *text, size_t size, struct cj_error *err)
-{
-	return send_line(d->to_stdout ? STDOUT_FILENO : -1, text, size, err);
-}
-
-static int send_descriptor(struct delivery *d, const char *text, size_t size, struct cj_error *err)
-{
-	return send_line(d->result_fd, text, size, err);
-}
-
-static int send_file(struct delivery *d, const char *text, size_t size, struct cj_error *err)
-{
-	if (d->file.dir_fd < 0 || result_file_commit(&d->file, text, size, err) == 0)
-		return 0;
-	return cj_wrap(err, "--json");
-}
-
-static int send_events(struct delivery *d, const char *text, size_t size, struct cj_error *err)
-{
-	return events_finish(&d->events, text, size, err);
-}
-
-static int (*const senders[])(struct delivery *d, const char *text, size_t size,
-			      struct cj_error *err) = {
-	send_stdout, send_descriptor, send_file, send_events, /* last: it may wait for its reader */
-};
-
 bool delivery_is_wanted(const struct delivery *d)
 {
 	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
@@ -112,14 +83,19 @@ bool delivery_is_wanted(const struct delivery *d)
 
 int delivery_send_text(struct delivery *d, const char *text, size_t size, struct cj_error *err)
 {
-	struct cj_error first = { 0 };
+	struct cj_error errors[4] = { 0 };
 
-	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
-		struct cj_error this = { 0 };
-		if (senders[i](d, text, size, &this) < 0 && first.code == 0)
-			first = this;
+	(void)!send_line(d->to_stdout ? STDOUT_FILENO : -1, text, size, &errors[0]);
+	(void)!send_line(d->result_fd, text, size, &errors[1]);
+	if (d->file.dir_fd >= 0 && result_file_commit(&d->file, text, size, &errors[2]) < 0)
+		(void)!cj_wrap(&errors[2], "--json");
+	/* last: it may wait for its reader */
+	(void)!events_finish(&d->events, text, size, &errors[3]);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		*err = errors[i];
+		if (err->code != 0)
+			break;
 	}
-	*err = first;
 	return -err->code;
 }
 

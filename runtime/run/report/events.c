@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acts on the descriptor of the caller.  It cannot set O_NONBLOCK, because other processes share
- * the open file.  So it polls first, and writes pieces that poll(2) guarantees room for.
+ * The descriptor is the caller's, and other processes share the open file: O_NONBLOCK cannot be
+ * set.  So it polls first, and writes pieces that poll(2) guarantees room for.
  */
 #include "runtime/run/report/events.h"
 
@@ -80,22 +80,22 @@ static int grow(struct events *e, size_t size)
 	return 0;
 }
 
-static int append(struct events *e, const char *bytes, size_t size)
+/*
+ * Queues `before`, the bytes and `after`: all, or nothing beyond queue_max or without memory, since
+ * a partial line would corrupt the next one.
+ */
+static int put(struct events *e, const char *before, const char *bytes, size_t size,
+	       const char *after, size_t queue_max)
 {
-	if (grow(e, size) < 0)
-		return -ENOMEM;
-	memcpy(e->queue + e->end, bytes, size);
-	e->end += size;
-	return 0;
-}
+	const size_t total = strlen(before) + size + strlen(after);
 
-/* Room for the whole line first: a partial line would corrupt the next one. */
-static int put_text(struct events *e, const char *text, size_t size, size_t queue_max)
-{
-	if (e->end - e->start + size + 1 > queue_max || grow(e, size + 1) < 0 ||
-	    append(e, text, size) < 0)
+	if (total > queue_max || e->end - e->start > queue_max - total || grow(e, total) < 0)
 		return -ENOMEM;
-	return append(e, "\n", 1);
+	char *to = stpcpy(e->queue + e->end, before);
+	memcpy(to, bytes, size);
+	memcpy(to + size, after, strlen(after));
+	e->end += total;
+	return 0;
 }
 
 /* Queues the object of the writer as a line. */
@@ -107,7 +107,7 @@ static int put_line(struct events *e, struct json_writer *w, size_t queue_max)
 
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		return -ENOMEM;
-	return put_text(e, text, size, queue_max);
+	return put(e, "", text, size, "\n", queue_max);
 }
 
 /* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
@@ -262,7 +262,7 @@ void events_add_json(struct events *e, const char *line, size_t size)
 {
 	if (!is_ready(e))
 		return;
-	if (put_text(e, line, size, EVENTS_QUEUE_MAX) < 0)
+	if (put(e, "", line, size, "\n", EVENTS_QUEUE_MAX) < 0)
 		e->dropped++;
 	flush(e, 0);
 }
@@ -283,19 +283,17 @@ int events_add_line(struct events *e, struct json_writer *w, struct cj_error *er
 	if (e->fd < 0)
 		return 0;
 	end_events(e);
-	return put_line(e, w, SIZE_MAX) < 0 ? cj_fail(err, ENOMEM, "write a line after the events")
-					    : 0;
+	if (put_line(e, w, SIZE_MAX) < 0)
+		return cj_fail(err, ENOMEM, "write a line after the events");
+	return 0;
 }
 
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
 {
-	static const char before[] = "{\"type\":\"result\",\"result\":";
-
 	if (e->fd < 0)
 		return 0;
 	end_events(e);
-	if (append(e, before, sizeof(before) - 1) < 0 || append(e, result, size) < 0 ||
-	    append(e, "}\n", 2) < 0)
+	if (put(e, "{\"type\":\"result\",\"result\":", result, size, "}\n", SIZE_MAX) < 0)
 		return cj_fail(err, ENOMEM, "write the last event");
 
 	flush(e, e->patience_ms);

@@ -36,6 +36,11 @@ static bool find_name(const char *const *names, size_t count, const char *text, 
 	return false;
 }
 
+static int fail_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the service's result");
+}
+
 /* --- the parts of a result ---------------------------------------------------------- */
 
 static void read_error(const struct json_node *node, struct cj_error *out)
@@ -95,7 +100,7 @@ static int read_denied(const struct json_node *result, struct outcome *o, struct
 
 	o->denied = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*o->denied));
 	if (!o->denied)
-		return cj_fail(err, ENOMEM, "read the service's result");
+		return fail_memory(err);
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		const char *name = json_get_text(m, "name");
 		o->denied[o->ndenied++] = (struct denied_syscall){
@@ -103,16 +108,7 @@ static int read_denied(const struct json_node *result, struct outcome *o, struct
 			.count = (unsigned)number_of(m, "count"),
 		};
 		if (!o->denied[o->ndenied - 1].name)
-			return cj_fail(err, ENOMEM, "read the service's result");
-	}
-	return 0;
-}
-
-static uint8_t protocol_of(const char *name)
-{
-	for (unsigned i = 1; name && i < 256; i++) {
-		if (strcmp(denial_protocol_name((uint8_t)i), name) == 0)
-			return (uint8_t)i;
+			return fail_memory(err);
 	}
 	return 0;
 }
@@ -132,7 +128,7 @@ static int read_network_state(const struct json_node *network, struct outcome *o
 	if (!why)
 		return 0;
 	o->network.why = arena_strdup(&o->arena, why);
-	return o->network.why ? 0 : cj_fail(err, ENOMEM, "read the service's result");
+	return o->network.why ? 0 : fail_memory(err);
 }
 
 static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
@@ -143,7 +139,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 	size_t count = 0;
 
 	if (!rows)
-		return cj_fail(err, ENOMEM, "read the service's result");
+		return fail_memory(err);
 	if (read_network_state(network, o, err) < 0)
 		return -err->code;
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
@@ -154,10 +150,13 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		if (!find_name(net_class_names, NET_CLASS_COUNT, json_get_text(m, "class"), &class))
 			continue;
 		*d = (struct denial){ .class = class,
-				      .protocol = protocol_of(json_get_text(m, "protocol")),
 				      .port = (uint16_t)number_of(m, "port"),
 				      .count = number_of(m, "count"),
 				      .is_shared = json_get_typed(m, "shared", JSON_BOOL) };
+		const char *protocol = json_get_text(m, "protocol");
+		for (unsigned i = 1; protocol && i < 256 && d->protocol == 0; i++)
+			if (strcmp(denial_protocol_name((uint8_t)i), protocol) == 0)
+				d->protocol = (uint8_t)i;
 		if (address)
 			(void)ip_parse(address, &d->address); /* stays unset if it is invalid */
 		count++;
@@ -175,7 +174,7 @@ static int read_warnings(const struct json_node *result, struct outcome *o, stru
 		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
 		if (m->type == JSON_STRING &&
 		    (!copy || strings_add(&o->warnings, &o->arena, copy) < 0))
-			return cj_fail(err, ENOMEM, "read the service's result");
+			return fail_memory(err);
 	}
 	return 0;
 }
@@ -195,24 +194,17 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 
 /* --- the result that is passed on --------------------------------------------------- */
 
-static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o,
-		       bool passes_artifacts)
-{
-	if (!passes_artifacts && strcmp(m->key, "artifacts") == 0) {
-		result_put_artifacts(w, &o->artifacts);
-	} else if (strcmp(m->key, "warnings") == 0) {
-		result_put_warnings(w, &o->warnings);
-	} else {
-		json_member_node(w, m->key, m);
-	}
-}
-
 void remote_result_write(struct json_writer *w, const struct json_node *result,
 			 const struct outcome *o, bool passes_artifacts)
 {
 	json_open_object(w);
 	for (const struct json_node *m = result->child; m; m = m->next)
-		put_member(w, m, o, passes_artifacts);
+		if (!passes_artifacts && strcmp(m->key, "artifacts") == 0)
+			result_put_artifacts(w, &o->artifacts);
+		else if (strcmp(m->key, "warnings") == 0)
+			result_put_warnings(w, &o->warnings);
+		else
+			json_member_node(w, m->key, m);
 	json_close_object(w);
 }
 
@@ -279,24 +271,16 @@ bool remote_bytes_of(const struct json_node *node, struct arena *a, const char *
 
 /* --- artefacts, in a directory of the caller ------------------------------------------- */
 
-/* A component of a path that artifacts.h would accept from a jail. */
-static bool is_plain_name(const char *name, size_t size)
-{
-	if (size == 0 || size > ARTIFACT_NAME_MAX || name[0] == '-' ||
-	    (size == 1 && name[0] == '.') || (size == 2 && memcmp(name, "..", 2) == 0))
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-			return false;
-	}
-	return true;
-}
-
+/* A path whose components artifacts.h would accept from a jail. */
 static bool is_plain_path(const char *path)
 {
+	for (const char *at = path; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			return false;
 	for (size_t depth = 0; depth <= ARTIFACTS_DEPTH_MAX; depth++) {
 		size_t size = strcspn(path, "/");
-		if (!is_plain_name(path, size))
+		if (size == 0 || size > ARTIFACT_NAME_MAX || path[0] == '-' ||
+		    (size == 1 && path[0] == '.') || (size == 2 && memcmp(path, "..", 2) == 0))
 			return false;
 		if (path[size] == '\0')
 			return true;

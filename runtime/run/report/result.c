@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The result as JSON.  Every member always exists and is null without a value, so that a
- * reader need not check for it.
- */
+/* Every member always exists and is null without a value, so that a reader need not check for it. */
 #include "runtime/run/report/result.h"
 
 #include <stdio.h>
@@ -31,12 +28,11 @@ static void put_end(struct json_writer *w, const struct outcome *o)
 			  (uint64_t)outcome_exit_status(o));
 	json_member_known(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
 
-	json_put_key(w, "error");
 	if (o->status != STATUS_SETUP_ERROR && o->exec_errno == 0) {
-		json_put_null(w);
+		json_member_text(w, "error", NULL);
 		return;
 	}
-	json_open_object(w);
+	json_member_object(w, "error");
 	json_member_filled(w, "stage", o->error.stage);
 	json_member_filled(w, "message", o->error.msg);
 	json_member_filled(w, "hint", o->error.hint);
@@ -75,37 +71,17 @@ void result_put_usage(struct json_writer *w, const struct usage *u)
 static void put_limit(struct json_writer *w, enum limit which, const struct limit_state *l)
 {
 	json_member_object(w, limit_names[which]);
-	json_put_key(w, "value");
-	if (l->value == 0)
-		json_put_null(w);
-	else if (which == LIMIT_CPUS)
-		json_put_milli(w, l->value);
+	if (l->value > 0 && which == LIMIT_CPUS)
+		json_member_milli(w, "value", l->value);
 	else
-		json_put_u64(w, l->value);
+		json_member_known(w, "value", l->value > 0, l->value);
 	json_member_filled(w, "unit", limit_units[which]);
 	json_member_filled(w, "by",
 			   limit_enforcer_names[l->value == 0 ? NOT_ENFORCED : l->enforced_by]);
-	json_put_key(w, "hit");
 	if (l->hit == HIT_UNKNOWN)
-		json_put_null(w);
+		json_member_text(w, "hit", NULL);
 	else
-		json_put_bool(w, l->hit == HIT_YES);
-	json_close_object(w);
-}
-
-static void put_limits(struct json_writer *w, const struct outcome *o)
-{
-	json_member_object(w, "limits");
-	for (enum limit i = 0; i < LIMIT_COUNT; i++)
-		put_limit(w, i, &o->limits[i]);
-	json_close_object(w);
-}
-
-static void put_layers(struct json_writer *w, const struct outcome *o)
-{
-	json_member_object(w, "layers");
-	for (enum layer i = 0; i < LAYER_COUNT; i++)
-		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
+		json_member_bool(w, "hit", l->hit == HIT_YES);
 	json_close_object(w);
 }
 
@@ -163,16 +139,6 @@ static void put_denied(struct json_writer *w, const struct outcome *o)
 	json_close_array(w);
 }
 
-/* null: there is none, or the program wrote null. */
-static void put_value(struct json_writer *w, const struct outcome *o)
-{
-	json_put_key(w, "value");
-	if (o->value)
-		json_put_node(w, o->value);
-	else
-		json_put_null(w);
-}
-
 static void put_displays(struct json_writer *w, const struct cell_outcome *cell)
 {
 	json_member_array(w, "displays");
@@ -188,12 +154,11 @@ static void put_displays(struct json_writer *w, const struct cell_outcome *cell)
 
 static void put_exception(struct json_writer *w, const struct cell_outcome *cell)
 {
-	json_put_key(w, "exception");
 	if (!cell->exception_type) {
-		json_put_null(w);
+		json_member_text(w, "exception", NULL);
 		return;
 	}
-	json_open_object(w);
+	json_member_object(w, "exception");
 	json_member_text(w, "type", cell->exception_type);
 	json_member_text(w, "message", cell->exception_message);
 	json_member_text(w, "traceback", cell->traceback);
@@ -260,11 +225,20 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	    put_stream(w, "stderr", &o->output[1], err) < 0)
 		return -err->code;
 	result_put_usage(w, &o->usage);
-	put_limits(w, o);
-	put_layers(w, o);
+	json_member_object(w, "limits");
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		put_limit(w, i, &o->limits[i]);
+	json_close_object(w);
+	json_member_object(w, "layers");
+	for (enum layer i = 0; i < LAYER_COUNT; i++)
+		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
+	json_close_object(w);
 	put_network(w, &o->network, about->network);
 	put_denied(w, o);
-	put_value(w, o);
+	if (o->value)
+		json_member_node(w, "value", o->value);
+	else
+		json_member_text(w, "value", NULL); /* as if the program had written null */
 	if (o->cell)
 		put_cell(w, o->cell);
 	result_put_artifacts(w, &o->artifacts);
@@ -280,26 +254,18 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	return 0;
 }
 
-static const char *exec_hint(int code)
-{
-	switch (code) {
-	case ENOENT:
-		return "the jail has the /usr of this host, or the files of --rootfs and --ro-bind; "
-		       "for a script, its interpreter may be missing";
-	case EACCES:
-		return "it is not executable, or its directory is mounted noexec in the jail";
-	case ENOEXEC:
-		return "it is neither a program for this machine nor a script with a #! line";
-	default:
-		return NULL;
-	}
-}
-
 void result_explain_exec(struct outcome *o, const char *command)
 {
-	const char *hint = exec_hint(o->exec_errno);
 	(void)!cj_fail(&o->error, o->exec_errno, "execute '%s'", command);
 	cj_stage(&o->error, "exec");
-	if (hint)
-		cj_hint(&o->error, "%s", hint);
+	if (o->exec_errno == ENOENT)
+		cj_hint(&o->error,
+			"the jail has the /usr of this host, or the files of --rootfs and "
+			"--ro-bind; for a script, its interpreter may be missing");
+	else if (o->exec_errno == EACCES)
+		cj_hint(&o->error, "it is not executable, or its directory is mounted noexec in "
+				   "the jail");
+	else if (o->exec_errno == ENOEXEC)
+		cj_hint(&o->error, "it is neither a program for this machine nor a script with a "
+				   "#! line");
 }

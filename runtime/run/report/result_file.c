@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of `--json=FILE`.  Acts: writes with the caller's permissions. */
 #include "runtime/run/report/result_file.h"
 
 #include <fcntl.h>
@@ -14,27 +13,14 @@
 
 #define FILE_MODE 0666 /* the caller's umask decides */
 
-static int open_directory(const char *path, const char *slash, struct cj_error *err)
-{
-	auto_free char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	if (!dir)
-		return cj_fail(err, ENOMEM, "open '%s'", path);
-
-	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return cj_fail(err, errno, "open the directory of '%s'", path);
-	return fd;
-}
-
 /* Opening a FIFO without a reader would block; with O_NONBLOCK it fails with ENXIO: fifo(7). */
 static int open_in_place(const struct result_file *f, const char *path, struct cj_error *err)
 {
 	int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	auto_fd int fd = openat(f->dir_fd, f->name, flags);
 	if (fd < 0 && errno == ENXIO) {
-		int rc = cj_fail(err, ENXIO, "open '%s'", path);
-		cj_hint(err, "no process has the FIFO open for reading");
-		return rc;
+		(void)!cj_fail(err, ENXIO, "open '%s'", path);
+		return cj_hint(err, "no process has the FIFO open for reading");
 	}
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
@@ -43,27 +29,18 @@ static int open_in_place(const struct result_file *f, const char *path, struct c
 	return take_fd(&fd);
 }
 
-static int open_new(struct result_file *f, const char *path, struct cj_error *err)
-{
-	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &f->new);
-	if (rc < 0) {
-		rc = cj_fail(err, -rc, "create '%s'", path);
-		cj_hint(err, "choose a file in a directory that you may write");
-	}
-	return rc;
-}
-
 static int open_file(struct result_file *f, const char *path, struct cj_error *err)
 {
 	const char *slash = strrchr(path, '/');
 	struct stat st;
 
-	f->dir_fd = open_directory(path, slash, err);
-	if (f->dir_fd < 0)
-		return f->dir_fd;
+	auto_free char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	f->name = strdup(slash ? slash + 1 : path);
-	if (!f->name)
+	if (!dir || !f->name)
 		return cj_fail(err, ENOMEM, "open '%s'", path);
+	f->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (f->dir_fd < 0)
+		return cj_fail(err, errno, "open the directory of '%s'", path);
 	if (f->name[0] == '\0')
 		return cj_reject(err, "'%s' is a directory; write the name of a file", path);
 
@@ -74,10 +51,15 @@ static int open_file(struct result_file *f, const char *path, struct cj_error *e
 		return cj_reject(err, "'%s' is a directory; write the name of a file", path);
 	f->is_in_place = exists && !S_ISREG(st.st_mode);
 
-	if (!f->is_in_place)
-		return open_new(f, path, err);
-	f->new.fd = open_in_place(f, path, err);
-	return f->new.fd < 0 ? f->new.fd : 0;
+	if (f->is_in_place) {
+		f->new.fd = open_in_place(f, path, err);
+		return f->new.fd < 0 ? f->new.fd : 0;
+	}
+	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &f->new);
+	if (rc == 0)
+		return 0;
+	(void)!cj_fail(err, -rc, "create '%s'", path);
+	return cj_hint(err, "choose a file in a directory that you may write");
 }
 
 int result_file_open(const char *path, struct result_file *out, struct cj_error *err)

@@ -55,7 +55,7 @@ int cli_session_tell(struct session_call *c, const char *method, const char *url
 
 	if (make_fetch(c, method, url, body, &fetch, err) < 0)
 		return -err->code;
-	return remote_fetch_nothing(&fetch, err);
+	return remote_fetch(&fetch, NULL, NULL, err);
 }
 
 int cli_session_wants_json(const struct session_call *c, bool *out, struct cj_error *err)

@@ -69,7 +69,7 @@ static int put_bytes(struct session_call *c, const char *path, bool is_executabl
 
 	if (file_url(c, path, is_executable ? "?executable" : "", url, err) < 0)
 		return -err->code;
-	return remote_fetch_nothing(&fetch, err);
+	return remote_fetch(&fetch, NULL, NULL, err);
 }
 
 /* Each file is released after it is sent. */

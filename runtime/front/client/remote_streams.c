@@ -41,8 +41,8 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 	while (size > 0 && s->fd >= 0 && !r->gave_up) {
 		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
 					{ .fd = r->signal_fd, .events = POLLIN } };
-		/* As of a run here: output is delivered until the run's timeout.  After it, a reader
-		 * that reads nothing for EVENTS_PATIENCE_MS is dropped. */
+		/* As of a run here: output is delivered until the run's timeout.  After it, a
+		 * reader that reads nothing for EVENTS_PATIENCE_MS is dropped. */
 		uint64_t since_ms = taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms;
 		int patience_ms =
 		    r->run_ended_ms == 0 ? -1 : clock_ms_until(since_ms + EVENTS_PATIENCE_MS);

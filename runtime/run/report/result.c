@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every member always exists and is null without a value, so that a reader need not check for it. */
+/* Every member exists and is null without a value, so that a reader need not check for it. */
 #include "runtime/run/report/result.h"
 
 #include <stdio.h>

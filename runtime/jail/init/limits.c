@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setrlimit(2) from one table.  Acts. */
+/* setrlimit(2) from one table. */
 #include "runtime/jail/init/limits.h"
 
 #include <fcntl.h>
@@ -8,91 +8,12 @@
 
 #include "runtime/base/files/system_file.h"
 
-/* The input of the rows below. */
-struct limits_wanted {
-	const struct limits_spec *spec;
-	bool pids_by_rlimit;
-};
-
 #define LEAVE RLIM_INFINITY /* a row that doesn't apply: the caller's limit stays */
 
-static rlim_t want_nofile(const struct limits_wanted *w)
-{
-	return w->spec->nofile > 0 ? w->spec->nofile : LEAVE;
-}
-
-/* A page above the scratch's size: a full scratch is ENOSPC before SIGXFSZ kills the writer. */
-static rlim_t want_fsize(const struct limits_wanted *w)
-{
-	return w->spec->fsize_bytes > 0 ? w->spec->fsize_bytes + 4096 : LEAVE;
-}
-
-/* Per process and in whole seconds, rounded up by one: the supervisor's own limit acts first. */
-static rlim_t want_cpu(const struct limits_wanted *w)
-{
-	uint64_t ms = w->spec->cpu_ms;
-	return ms > 0 ? ms / 1000 + (ms % 1000 > 0) + 1 : LEAVE;
-}
-
-/* Init has the same uid and is counted too. */
-static rlim_t want_nproc(const struct limits_wanted *w)
-{
-	return w->pids_by_rlimit && w->spec->pids > 0 ? w->spec->pids + 1 : LEAVE;
-}
-
-static rlim_t want_core(const struct limits_wanted *w)
-{
-	(void)w; /* one value for every jail */
-	return 1;
-}
-
-static rlim_t want_none(const struct limits_wanted *w)
-{
-	(void)w; /* one value for every jail */
-	return 0;
-}
-
-/* Room for a few keys in memory that is not swapped, for gpg and ssh. */
-static rlim_t want_memlock(const struct limits_wanted *w)
-{
-	(void)w; /* one value for every jail */
-	return 64 << 10;
-}
-
-/* One POSIX queue of the default size needs 82 kB: mq_overview(7). */
-static rlim_t want_msgqueue(const struct limits_wanted *w)
-{
-	(void)w; /* one value for every jail */
-	return 128 << 10;
-}
-
-/* Each timer and queued signal is unswappable kernel memory, and also counts for the caller. */
-static rlim_t want_sigpending(const struct limits_wanted *w)
-{
-	(void)w; /* one value for every jail */
-	return 1024;
-}
-
-static const struct row {
+struct row {
 	__rlimit_resource_t resource;
 	const char *name; /* for messages */
-	rlim_t (*want)(const struct limits_wanted *w);
-} rows[] = {
-	{ RLIMIT_NOFILE, "open files", want_nofile },
-	{ RLIMIT_FSIZE, "file size", want_fsize },
-	{ RLIMIT_CPU, "CPU time", want_cpu },
-	{ RLIMIT_NPROC, "processes", want_nproc },
-	{ RLIMIT_CORE, "core file", want_core },
-	{ RLIMIT_MEMLOCK, "locked memory", want_memlock },
-	{ RLIMIT_MSGQUEUE, "message queues", want_msgqueue },
-	{ RLIMIT_SIGPENDING, "pending signals", want_sigpending },
-	{ RLIMIT_NICE, "nice", want_none },
-	{ RLIMIT_RTPRIO, "realtime priority", want_none },
-	/*
-	 * RLIMIT_STACK stays the caller's: it shapes the address space, and memory is counted.
-	 * RLIMIT_DATA and RLIMIT_AS, too: they count what is reserved, touched or not, and
-	 * AddressSanitizer reserves 14 TiB as private and writable.
-	 */
+	rlim_t want;
 };
 
 static bool core_goes_to_a_pipe(void)
@@ -125,10 +46,9 @@ static int refuse_lower(const struct row *row, rlim_t want, rlim_t hard, struct 
 	return rc;
 }
 
-static int apply_row(const struct row *row, const struct limits_wanted *wanted,
-		     struct cj_error *err)
+static int apply_row(const struct row *row, struct cj_error *err)
 {
-	rlim_t want = row->want(wanted);
+	rlim_t want = row->want;
 	struct rlimit limit;
 	if (want == LEAVE)
 		return 0;
@@ -149,11 +69,37 @@ static int apply_row(const struct row *row, const struct limits_wanted *wanted,
 
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
 {
-	const struct limits_wanted wanted = { .spec = limits, .pids_by_rlimit = pids_by_rlimit };
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		int rc = apply_row(&rows[i], &wanted, err);
-		if (rc < 0)
-			return rc;
-	}
+	const uint64_t cpu_s = limits->cpu_ms / 1000 + (limits->cpu_ms % 1000 > 0);
+	const struct row rows[] = {
+		{ RLIMIT_NOFILE, "open files", limits->nofile > 0 ? limits->nofile : LEAVE },
+		/* A page above the scratch's size: a full scratch is ENOSPC before SIGXFSZ kills
+		 * the writer. */
+		{ RLIMIT_FSIZE, "file size",
+		  limits->fsize_bytes > 0 ? limits->fsize_bytes + 4096 : LEAVE },
+		/* Per process and in whole seconds, rounded up by one: the supervisor's own limit
+		 * acts first. */
+		{ RLIMIT_CPU, "CPU time", limits->cpu_ms > 0 ? cpu_s + 1 : LEAVE },
+		/* Init has the same uid and is counted too. */
+		{ RLIMIT_NPROC, "processes",
+		  pids_by_rlimit && limits->pids > 0 ? limits->pids + 1 : LEAVE },
+		{ RLIMIT_CORE, "core file", 1 },
+		/* Room for a few keys in memory that is not swapped, for gpg and ssh. */
+		{ RLIMIT_MEMLOCK, "locked memory", 64 << 10 },
+		/* One POSIX queue of the default size needs 82 kB: mq_overview(7). */
+		{ RLIMIT_MSGQUEUE, "message queues", 128 << 10 },
+		/* Each timer and queued signal is unswappable kernel memory, and also counts for
+		 * the caller. */
+		{ RLIMIT_SIGPENDING, "pending signals", 1024 },
+		{ RLIMIT_NICE, "nice", 0 },
+		{ RLIMIT_RTPRIO, "realtime priority", 0 },
+		/*
+		 * RLIMIT_STACK stays the caller's: it shapes the address space, and memory is
+		 * counted.  RLIMIT_DATA and RLIMIT_AS, too: they count what is reserved, touched or
+		 * not, and AddressSanitizer reserves 14 TiB as private and writable.
+		 */
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (apply_row(&rows[i], err) < 0)
+			return -err->code;
 	return 0;
 }

@@ -35,20 +35,13 @@ static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
 	return 0;
 }
 
-/* The filter that init has loaded: init.c. */
-static struct filter filter_of(const struct jail *j)
-{
-	struct filter filter = j->filter;
-	if (!j->cgroup.enforced[CGROUP_MEMORY])
-		filter_close_uncounted(&filter);
-	return filter;
-}
-
 static int send_request(struct jail *j, int zygote_fd, int report_fd, const int stdio[3],
 			const struct step_msg *adopted, struct cj_error *err)
 {
 	const struct step_link link = { zygote_fd, "the zygote", zygote_step_names };
-	const struct filter filter = filter_of(j);
+	struct filter filter = j->filter;
+	if (!j->cgroup.enforced[CGROUP_MEMORY])
+		filter_close_uncounted(&filter); /* as init has: init.c */
 	struct zygote_job job = {
 		.request = { .uid = j->plan->root.uid,
 			     .gid = j->plan->root.gid,
@@ -61,15 +54,12 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 			     .limits = j->plan->limits },
 		.insns = filter.insns,
 		.workdir = j->warm.launcher->workdir,
-		.report_fd = report_fd,
-		.link_fd = adopted->fds[0],
-		.stdio = { stdio[0], stdio[1], stdio[2] },
-		.ruleset_fd = -1,
-		.cgroup_fd = cgroup_birth_fd(&j->cgroup),
+		.fds = { report_fd, adopted->fds[0], stdio[0], stdio[1], stdio[2] },
 	};
-	memcpy(job.namespace_fds, adopted->fds + 1, sizeof(job.namespace_fds));
-	if (adopted->nfds > 1 + ZYGOTE_NAMESPACES)
-		job.ruleset_fd = adopted->fds[1 + ZYGOTE_NAMESPACES];
+	const size_t rulesets = adopted->nfds - 1 - ZYGOTE_NAMESPACES; /* 0 or 1 */
+	memcpy(job.fds + ZYGOTE_FD_NAMESPACES, adopted->fds + 1, ZYGOTE_NAMESPACES * sizeof(int));
+	job.fds[ZYGOTE_FD_RULESET] = rulesets ? adopted->fds[1 + ZYGOTE_NAMESPACES] : -1;
+	job.fds[ZYGOTE_FD_CGROUP] = cgroup_birth_fd(&j->cgroup);
 	return zygote_request_send(&link, &job, err);
 }
 
@@ -180,7 +170,7 @@ static int await_sealed(struct jail *j, const struct step_link *report, struct c
 /*
  * Waits until the zygote's intermediate processes have ended: it closes the report socket after
  * them.  They are in the jail's cgroup, so the end of the jail would kill them, and the zygote ends
- * with them (zygote_enter.h).  An error `rc` ends the jail at once.
+ * with them (zygote_enter.c).  An error `rc` ends the jail at once.
  */
 static int await_end_of_report(const struct step_link *report, int rc, struct cj_error *err)
 {

@@ -57,3 +57,15 @@ void process_usage_kill(int proc_fd);
 
 /* Raises each member of *peak to that of *now. */
 void process_usage_raise(struct process_usage *peak, const struct process_usage *now);
+
+/*
+ * process_usage_shared - what the sum of process_usage_take() has too much, or less than that.
+ *
+ * An idle process counts with the part of each page that is its own: the page divided by the number
+ * of processes that map it (proc_pid_smaps_rollup(5), Pss).  Every other process keeps all that it
+ * maps: one that is about to end would lower the part of the others, and its own part could be
+ * missed.  Stops at enough_bytes, and after SHARED_READ_MAX of memory was looked at.
+ * 0 where the kernel doesn't show it.
+ */
+#define SHARED_READ_MAX (2ull << 30) /* the kernel walks 4 to 30 GiB a second */
+uint64_t process_usage_shared(int proc_fd, const pid_t *pids, size_t count, uint64_t enough_bytes);

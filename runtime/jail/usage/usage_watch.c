@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When samples are taken, and what they decide.  Acts. */
+/* When samples are taken, and what they decide. */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/kernel/process/process_tree.h"
-#include "runtime/jail/usage/shared_memory.h"
+#include "runtime/jail/usage/process_usage.h"
 
 #define PAUSE_MAX_MS      20
 #define REST_PAUSE_MAX_MS 200
@@ -102,8 +102,8 @@ static uint64_t measure_shared(const struct jail *j, uint64_t mapped_bytes)
 	int proc_fd = j->handles.proc_fd;
 	if (!process_tree_list(proc_fd, j->parent_pid, &tree))
 		return 0;
-	return shared_memory_take(proc_fd, tree.pids, tree.count,
-				  mapped_bytes - j->plan->limits.memory_bytes / 2);
+	return process_usage_shared(proc_fd, tree.pids, tree.count,
+				    mapped_bytes - j->plan->limits.memory_bytes / 2);
 }
 
 /*

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/jail/zygote/zygote_serve.h"
+#include "runtime/jail/zygote/zygote_inside.h"
 
 #define PRELOAD "LD_PRELOAD="
 

@@ -95,7 +95,7 @@ int zygote_spawn(const struct program *launcher, int log_fd, struct zygote *out,
  * zygote_await_ready - wait until it serves requests, at most timeout_ms.
  * Once for each zygote, before any use of its socket; the socket is readable when there is
  * something to read.  Fails: ETIMEDOUT; EPIPE when it has ended; EBUSY when it can't be
- * forked: it has more than one thread, or memory that its forks would share (zygote_check.h).
+ * forked: it has more than one thread, or memory that its forks would share (zygote_inside.h).
  */
 int zygote_await_ready(const struct zygote *z, unsigned timeout_ms, struct cj_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a zygote into a jail.  Acts; runs in the zygote and in two intermediate processes.
+ * From a zygote into a jail; runs in the zygote and in two intermediate processes.
  *
  * setns(2) with a pid namespace applies to later children only, and a user namespace can't be left.
  * So two processes come between the zygote and the copy (zygote.h): C1 enters the namespaces, and
@@ -12,18 +12,68 @@
  * zygote, and end with _exit(2).  The copy has a stack of its own and returns through all these
  * frames.
  */
-#include "runtime/jail/zygote/zygote_enter.h"
+#include "runtime/jail/zygote/zygote_inside.h"
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+
+/* --- what a zygote must not have ---------------------------------------------------------- */
+
+/* A directory has two links more than it has tasks: proc(5). */
+int zygote_check_threads(struct cj_error *err)
+{
+	struct stat st;
+	if (stat("/proc/self/task", &st) < 0)
+		return cj_fail(err, errno, "count the threads of the zygote");
+	if (st.st_nlink == 2 + 1)
+		return 0;
+	cj_refuse_as(err, EBUSY, "the interpreter has %ju threads, so it can't be forked",
+		     (uintmax_t)st.st_nlink - 2);
+	return cj_hint(err, "preload no module that starts a thread");
+}
+
+#define FLAGS "VmFlags:"
+
+/*
+ * "sh" is VM_SHARED.  The kernel clears it for a file that was opened read-only, which no
+ * mprotect(2) can make writable: proc_pid_smaps(5).
+ */
+static bool is_shared(const char *line)
+{
+	return strncmp(line, FLAGS, strlen(FLAGS)) == 0 && strstr(line, " sh") != NULL;
+}
+
+int zygote_check_memory(struct cj_error *err)
+{
+	char line[512];
+	bool has_flags = false;
+	auto_file FILE *maps = fopen("/proc/self/smaps", "re");
+	if (!maps)
+		return cj_fail(err, errno, "read the mappings of the zygote");
+	while (fgets(line, sizeof(line), maps)) {
+		has_flags |= strncmp(line, FLAGS, strlen(FLAGS)) == 0;
+		if (!is_shared(line))
+			continue;
+		cj_refuse_as(err, EBUSY, "the interpreter would share memory with its forks");
+		return cj_hint(err, "preload no module that maps shared memory");
+	}
+	if (ferror(maps) || !has_flags)
+		return cj_fail(err, EIO, "read the mappings of the zygote");
+	return 0;
+}
+
+/* --- the fork ------------------------------------------------------------------------------ */
 
 struct entry {
 	const struct zygote_job *job;
@@ -104,7 +154,8 @@ static long clone_sharing(const struct clone_args *args, void (*run)(const struc
 /* Ends an intermediate process.  The supervisor gets its error, or reads the end of the socket. */
 static _Noreturn void end(const struct zygote_job *job, const struct cj_error *err)
 {
-	const struct step_link report = { job->report_fd, "the supervisor", zygote_step_names };
+	const struct step_link report = { job->fds[ZYGOTE_FD_REPORT], "the supervisor",
+					  zygote_step_names };
 	if (err->code != 0)
 		step_abort(&report, err);
 	_exit(err->code != 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -163,7 +214,7 @@ static void run_outside(const struct entry *e)
 {
 	struct cj_error err = { 0 };
 	for (size_t i = 0; i < ZYGOTE_PROGRAM_USER; i++) {
-		if (setns(e->job->namespace_fds[i], namespaces[i].type) < 0) {
+		if (setns(e->job->fds[ZYGOTE_FD_NAMESPACES + i], namespaces[i].type) < 0) {
 			(void)!cj_fail(&err, errno, "enter the jail's %s namespace",
 				       namespaces[i].name);
 			end(e->job, &err);
@@ -185,7 +236,7 @@ pid_t zygote_enter(const struct zygote_job *job, pid_t (*fork_now)(void), struct
 	if (!CAN_SHARE_STACK)
 		return cj_fail(err, ENOSYS, "fork into a jail on this processor");
 
-	pid_t pid = clone_child(&entry, job->cgroup_fd, run_outside);
+	pid_t pid = clone_child(&entry, job->fds[ZYGOTE_FD_CGROUP], run_outside);
 	if (pid < 0)
 		return cj_fail(err, errno, "fork into the jail's cgroup");
 	/* The jail was killed meanwhile.  C2 may not be dead yet, and it has our memory. */

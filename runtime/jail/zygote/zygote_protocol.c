@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request to a zygote as one message, and back.  Pure, but for the sending. */
+/* A request to a zygote as one message, and back. */
 #include "runtime/jail/zygote/zygote_protocol.h"
 
 #include <string.h>
@@ -9,22 +9,6 @@ const char *const zygote_step_names[ZYGOTE_STEP_COUNT] = {
 	[ZYGOTE_REQUEST] = "request",
 	[ZYGOTE_SEALED] = "sealed",
 };
-
-static size_t put_fds(const struct zygote_job *job, int out[static ZYGOTE_FDS_MAX])
-{
-	size_t count = 0;
-	out[count++] = job->report_fd;
-	out[count++] = job->link_fd;
-	for (size_t i = 0; i < 3; i++)
-		out[count++] = job->stdio[i];
-	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
-		out[count++] = job->namespace_fds[i];
-	if (job->ruleset_fd >= 0)
-		out[count++] = job->ruleset_fd;
-	if (job->cgroup_fd >= 0)
-		out[count++] = job->cgroup_fd;
-	return count;
-}
 
 int zygote_request_send(const struct step_link *link, const struct zygote_job *job,
 			struct cj_error *err)
@@ -38,62 +22,52 @@ int zygote_request_send(const struct step_link *link, const struct zygote_job *j
 	    size > sizeof(data))
 		return cj_fail(err, EMSGSIZE, "send the seccomp filter to the zygote");
 
-	request.has_ruleset = job->ruleset_fd >= 0;
-	request.has_cgroup = job->cgroup_fd >= 0;
+	request.has_ruleset = job->fds[ZYGOTE_FD_RULESET] >= 0;
+	request.has_cgroup = job->fds[ZYGOTE_FD_CGROUP] >= 0;
 	memcpy(data, &request, sizeof(request));
 	memcpy(data + sizeof(request), job->insns, insns_size);
 	memcpy(data + sizeof(request) + insns_size, job->workdir, workdir_size);
 
 	int fds[ZYGOTE_FDS_MAX];
-	size_t count = put_fds(job, fds);
+	size_t count = 0;
+	for (size_t i = 0; i < ZYGOTE_FDS_MAX; i++)
+		if (job->fds[i] >= 0)
+			fds[count++] = job->fds[i];
 	return step_tell(link, ZYGOTE_REQUEST, data, size, fds, count, err);
 }
 
-static void take_fds(const struct step_msg *msg, struct zygote_job *out)
-{
-	size_t optional = ZYGOTE_FD_OPTIONAL;
-	out->report_fd = msg->fds[ZYGOTE_FD_REPORT];
-	out->link_fd = msg->fds[ZYGOTE_FD_LINK];
-	for (size_t i = 0; i < 3; i++)
-		out->stdio[i] = msg->fds[ZYGOTE_FD_STDIN + i];
-	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
-		out->namespace_fds[i] = msg->fds[ZYGOTE_FD_NAMESPACES + i];
-	out->ruleset_fd = out->request.has_ruleset ? msg->fds[optional++] : -1;
-	out->cgroup_fd = out->request.has_cgroup ? msg->fds[optional] : -1;
-}
-
 /* The rest of the message is exactly the instructions and one string. */
-static int take_rest(const uint8_t *rest, size_t size, struct zygote_job_room *room,
-		     struct zygote_job *out)
+static int take_rest(const uint8_t *rest, size_t size, struct zygote_job *out)
 {
-	const size_t count = out->request.ninsns, insns_size = count * sizeof(*room->insns);
+	const size_t count = out->request.ninsns, insns_size = count * sizeof(*out->insns);
 	if (count == 0 || count > ZYGOTE_INSNS_MAX || insns_size >= size)
 		return -EPROTO;
-	memcpy(room->insns, rest, insns_size);
+	memcpy(out->room.insns, rest, insns_size);
 
 	const size_t workdir_size = size - insns_size;
 	const char *workdir = (const char *)rest + insns_size;
-	if (workdir_size > sizeof(room->workdir) ||
+	if (workdir_size > sizeof(out->room.workdir) ||
 	    strnlen(workdir, workdir_size) + 1 != workdir_size)
 		return -EPROTO;
-	memcpy(room->workdir, workdir, workdir_size);
-	out->insns = room->insns;
-	out->workdir = room->workdir;
+	memcpy(out->room.workdir, workdir, workdir_size);
+	out->insns = out->room.insns;
+	out->workdir = out->room.workdir;
 	return 0;
 }
 
-int zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
-			struct zygote_job *out, struct cj_error *err)
+int zygote_request_read(const struct step_msg *msg, struct zygote_job *out, struct cj_error *err)
 {
 	struct zygote_request *request = &out->request;
 	if (msg->step != ZYGOTE_REQUEST || msg->size <= sizeof(*request))
 		return cj_fail(err, EPROTO, "read a request");
 	memcpy(request, msg->data, sizeof(*request));
 
-	size_t fds = ZYGOTE_FD_OPTIONAL + (request->has_ruleset != 0) + (request->has_cgroup != 0);
-	if (msg->nfds != fds ||
-	    take_rest(msg->data + sizeof(*request), msg->size - sizeof(*request), room, out) < 0)
+	size_t nfds = ZYGOTE_FD_RULESET + (request->has_ruleset != 0) + (request->has_cgroup != 0);
+	if (msg->nfds != nfds ||
+	    take_rest(msg->data + sizeof(*request), msg->size - sizeof(*request), out) < 0)
 		return cj_fail(err, EPROTO, "read a request");
-	take_fds(msg, out);
+	memcpy(out->fds, msg->fds, ZYGOTE_FD_RULESET * sizeof(int));
+	out->fds[ZYGOTE_FD_RULESET] = request->has_ruleset ? msg->fds[ZYGOTE_FD_RULESET] : -1;
+	out->fds[ZYGOTE_FD_CGROUP] = request->has_cgroup ? msg->fds[nfds - 1] : -1;
 	return 0;
 }

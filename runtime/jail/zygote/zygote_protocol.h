@@ -29,8 +29,9 @@ enum zygote_fd {
 	ZYGOTE_FD_STDOUT,
 	ZYGOTE_FD_STDERR,
 	ZYGOTE_FD_NAMESPACES,
-	ZYGOTE_FD_OPTIONAL = ZYGOTE_FD_NAMESPACES + ZYGOTE_NAMESPACES, /* ruleset, cgroup */
-	ZYGOTE_FDS_MAX = ZYGOTE_FD_OPTIONAL + 2
+	ZYGOTE_FD_RULESET = ZYGOTE_FD_NAMESPACES + ZYGOTE_NAMESPACES,
+	ZYGOTE_FD_CGROUP,
+	ZYGOTE_FDS_MAX
 };
 
 /* Behind it: the filter's instructions, then the working directory with its NUL. */
@@ -47,20 +48,17 @@ struct zygote_request {
 	((STEP_DATA_MAX - sizeof(struct zygote_request)) / sizeof(struct sock_filter))
 #define ZYGOTE_WORKDIR_MAX 1024
 
-/* A request as the zygote has read it.  Its descriptors are the message's. */
+/* A request as it is sent, or as the zygote has read it: then the descriptors are the message's. */
 struct zygote_job {
 	struct zygote_request request;
-	const struct sock_filter *insns; /* in storage of its own: the message has no alignment */
+	const struct sock_filter *insns;
 	const char *workdir;
-	int report_fd, link_fd, stdio[3];
-	int namespace_fds[ZYGOTE_NAMESPACES];
-	int ruleset_fd, cgroup_fd; /* -1: none */
-};
-
-/* Storage for what a job points to. */
-struct zygote_job_room {
-	struct sock_filter insns[STEP_DATA_MAX / sizeof(struct sock_filter)];
-	char workdir[ZYGOTE_WORKDIR_MAX];
+	int fds[ZYGOTE_FDS_MAX]; /* -1: no ruleset, no cgroup */
+	/* Of a job that was read, what it points to: the message has no alignment. */
+	struct {
+		struct sock_filter insns[ZYGOTE_INSNS_MAX];
+		char workdir[ZYGOTE_WORKDIR_MAX];
+	} room;
 };
 
 /* Sends a job.  Fails: EMSGSIZE for a filter that is too long; as step_tell(). */
@@ -68,5 +66,4 @@ int zygote_request_send(const struct step_link *link, const struct zygote_job *j
 			struct cj_error *err);
 
 /* Reads a job from a message, which keeps its descriptors.  Fails: EPROTO. */
-int zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
-			struct zygote_job *out, struct cj_error *err);
+int zygote_request_read(const struct step_msg *msg, struct zygote_job *out, struct cj_error *err);

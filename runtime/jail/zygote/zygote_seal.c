@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seals a copy of the zygote.  Acts; runs in a process of the jail that is not sealed yet.
+ * Seals a copy of the zygote; runs in a process of the jail that is not sealed yet.
  *
  * The copy has the zygote's ids and, in the jail's outer user namespace, every capability.  It goes
  * down seals[] as init went down init_stages[], with the same functions.  Only trusted code has run
  * in it.
  */
-#include "runtime/jail/zygote/zygote_seal.h"
+#include "runtime/jail/zygote/zygote_inside.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -35,12 +35,13 @@ struct sealing {
 static int take_descriptors(struct sealing *s, struct cj_error *err)
 {
 	const struct zygote_job *job = s->job;
-	int kept[CHILD_FDS_MAX] = { job->link_fd, job->report_fd,
-				    job->namespace_fds[ZYGOTE_PROGRAM_USER], job->ruleset_fd };
+	int kept[CHILD_FDS_MAX] = { job->fds[ZYGOTE_FD_LINK], job->fds[ZYGOTE_FD_REPORT],
+				    job->fds[ZYGOTE_FD_NAMESPACES + ZYGOTE_PROGRAM_USER],
+				    job->fds[ZYGOTE_FD_RULESET] };
 	for (int i = 0; i < 3; i++)
-		if (dup2(job->stdio[i], i) < 0)
+		if (dup2(job->fds[ZYGOTE_FD_STDIN + i], i) < 0)
 			return cj_fail(err, errno, "give the interpreter its standard streams");
-	if (child_keep_only(kept, job->ruleset_fd >= 0 ? 4 : 3, err) < 0)
+	if (child_keep_only(kept, job->request.has_ruleset ? 4 : 3, err) < 0)
 		return -err->code;
 	if (fcntl(kept[0], F_SETFD, 0) < 0) /* as a launcher's that was executed */
 		return cj_fail(err, errno, "give the interpreter its socket");
@@ -204,9 +205,10 @@ static const struct {
 
 int zygote_seal(const struct zygote_job *job, struct cj_error *err)
 {
-	struct sealing s = {
-		.job = job, .report_fd = job->report_fd, .program_user_fd = -1, .ruleset_fd = -1
-	};
+	struct sealing s = { .job = job,
+			     .report_fd = job->fds[ZYGOTE_FD_REPORT],
+			     .program_user_fd = -1,
+			     .ruleset_fd = -1 };
 	for (size_t i = 0; i < sizeof(seals) / sizeof(seals[0]); i++) {
 		if (seals[i].apply(&s, err) == 0)
 			continue;

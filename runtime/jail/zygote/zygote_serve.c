@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The zygote's loop.  Acts; runs in the zygote, whose memory each child copies.
+ * The zygote's loop; runs in the zygote, whose memory each child copies.
  *
  * So nothing of a request stays: its descriptors are closed and its bytes erased before the next
  * one is read.
  */
-#include "runtime/jail/zygote/zygote_serve.h"
+#include "runtime/jail/zygote/zygote_inside.h"
 
 #include <signal.h>
 #include <string.h>
@@ -15,46 +15,17 @@
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
-#include "runtime/jail/zygote/zygote_check.h"
-#include "runtime/jail/zygote/zygote_enter.h"
-#include "runtime/jail/zygote/zygote_protocol.h"
-#include "runtime/jail/zygote/zygote_seal.h"
 
 /* Storage of one request; static, so that no stack frame of a child's launcher is below it. */
 static struct {
 	struct step_msg msg;
-	struct zygote_job_room room;
 	struct zygote_job job;
 } current;
-
-static void forget_request(void)
-{
-	step_msg_fini(&current.msg);
-	explicit_bzero(&current, sizeof(current));
-}
-
-static void refuse(const struct cj_error *why)
-{
-	if (current.msg.nfds == 0)
-		return; /* no one to tell */
-	const struct step_link report = { current.msg.fds[ZYGOTE_FD_REPORT], "the supervisor",
-					  zygote_step_names };
-	step_abort(&report, why);
-}
-
-/* In the child: seals it, and erases what the zygote had of its request. */
-static void become_launcher(void)
-{
-	struct cj_error err = { 0 };
-	if (zygote_seal(&current.job, &err) < 0)
-		_exit(EXIT_FAILURE);
-	explicit_bzero(&current, sizeof(current)); /* its descriptors are closed */
-}
 
 /* Serves the request in `current`.  Returns 0 in the child, its parent's pid or an error here. */
 static pid_t serve(pid_t (*fork_now)(void), struct cj_error *err)
 {
-	if (zygote_request_read(&current.msg, &current.room, &current.job, err) < 0 ||
+	if (zygote_request_read(&current.msg, &current.job, err) < 0 ||
 	    zygote_check_threads(err) < 0)
 		return -err->code;
 	return zygote_enter(&current.job, fork_now, err);
@@ -94,13 +65,19 @@ pid_t zygote_serve(pid_t (*fork_now)(void))
 		struct cj_error err = { 0 };
 		pid_t pid = serve(fork_now, &err);
 		if (pid == 0) {
-			become_launcher();
+			if (zygote_seal(&current.job, &err) < 0)
+				_exit(EXIT_FAILURE);
+			explicit_bzero(&current, sizeof(current)); /* its descriptors are closed */
 			(void)sigprocmask(SIG_SETMASK, &before, NULL); /* as above */
 			return 0;
 		}
-		if (pid < 0)
-			refuse(&err);
-		forget_request();
+		if (pid < 0 && current.msg.nfds > 0) { /* else there is no one to tell */
+			const struct step_link report = { current.msg.fds[ZYGOTE_FD_REPORT],
+							  "the supervisor", zygote_step_names };
+			step_abort(&report, &err);
+		}
+		step_msg_fini(&current.msg);
+		explicit_bzero(&current, sizeof(current));
 	}
 	_exit(EXIT_SUCCESS);
 }

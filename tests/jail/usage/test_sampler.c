@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-#include "runtime/jail/usage/unreaped.h"
-
 #define MS     1000u
 #define PERIOD (20 * MS)
 

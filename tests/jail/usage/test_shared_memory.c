@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of its memory a process shares: in a made-up /proc. */
-#include "runtime/jail/usage/shared_memory.h"
+#include "runtime/jail/usage/process_usage.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static void put_sleeper(pid_t pid)
 static uint64_t taken(const pid_t *pids, size_t count, uint64_t enough_bytes)
 {
 	auto_fd int proc_fd = open(temp_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return shared_memory_take(proc_fd, pids, count, enough_bytes);
+	return process_usage_shared(proc_fd, pids, count, enough_bytes);
 }
 
 static uint64_t taken_of(pid_t pid)
@@ -128,7 +128,7 @@ static void no_more_is_read_than_is_needed_or_allowed(void **state)
 	}
 	assert_int_equal(taken(pids, 40, 100 * MIB), 180 * MIB);
 	assert_int_equal(taken(pids, 40, UINT64_MAX),
-			 (SHARED_MEMORY_READ_MAX / MIB + 99) / 100 * 90 * MIB);
+			 (SHARED_READ_MAX / MIB + 99) / 100 * 90 * MIB);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_dir_make, temp_dir_remove)

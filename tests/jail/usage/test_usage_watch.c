@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When samples are taken, and what they decide. */
-/* WRAP: process_usage_take process_tree_list shared_memory_take clock_us clock_ms */
+/* WRAP: process_usage_take process_tree_list process_usage_shared clock_us clock_ms */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "runtime/jail/jail_state.h"
 #include "runtime/kernel/process/process_tree.h"
-#include "runtime/jail/usage/shared_memory.h"
+#include "runtime/jail/usage/process_usage.h"
 
 #define MIB (1ull << 20)
 
@@ -44,10 +44,10 @@ bool __wrap_process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *
 static uint64_t shared_bytes, measure_us;
 static unsigned measured;
 
-uint64_t __wrap_shared_memory_take(int proc_fd, const pid_t *pids, size_t count,
-				   uint64_t enough_bytes);
-uint64_t __wrap_shared_memory_take(int proc_fd, const pid_t *pids, size_t count,
-				   uint64_t enough_bytes)
+uint64_t __wrap_process_usage_shared(int proc_fd, const pid_t *pids, size_t count,
+				     uint64_t enough_bytes);
+uint64_t __wrap_process_usage_shared(int proc_fd, const pid_t *pids, size_t count,
+				     uint64_t enough_bytes)
 {
 	(void)proc_fd, (void)pids, (void)count, (void)enough_bytes;
 	now_us += measure_us;

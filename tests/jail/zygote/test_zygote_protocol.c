@@ -24,14 +24,12 @@ static struct zygote_job job_with(bool has_optional)
 		.request = { .uid = 1000, .gid = 1001, .ninsns = 2, .limits = { .pids = 7 } },
 		.insns = insns,
 		.workdir = "/box",
-		.report_fd = 0,
-		.link_fd = 1,
-		.stdio = { 2, 2, 1 },
-		.ruleset_fd = has_optional ? 0 : -1,
-		.cgroup_fd = has_optional ? 1 : -1,
+		.fds = { 0, 1, 2, 2, 1 },
 	};
 	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
-		job.namespace_fds[i] = (int)i % 3;
+		job.fds[ZYGOTE_FD_NAMESPACES + i] = (int)i % 3;
+	job.fds[ZYGOTE_FD_RULESET] = has_optional ? 0 : -1;
+	job.fds[ZYGOTE_FD_CGROUP] = has_optional ? 1 : -1;
 	return job;
 }
 
@@ -54,23 +52,22 @@ static void a_request_arrives_as_it_was_sent(void **state)
 	(void)state;
 	for (int has_optional = 0; has_optional < 2; has_optional++) {
 		auto_step_msg struct step_msg msg = { 0 };
-		struct zygote_job_room room;
 		struct zygote_job sent = job_with(has_optional), job;
 		struct cj_error err = { 0 };
 		transfer(&sent, &msg);
-		assert_int_equal(zygote_request_read(&msg, &room, &job, &err), 0);
+		assert_int_equal(zygote_request_read(&msg, &job, &err), 0);
 		assert_int_equal(job.request.uid, 1000);
 		assert_int_equal(job.request.gid, 1001);
 		assert_int_equal(job.request.limits.pids, 7);
 		assert_memory_equal(job.insns, insns, sizeof(insns));
 		assert_string_equal(job.workdir, "/box");
-		assert_int_equal(job.report_fd, msg.fds[0]);
-		assert_int_equal(job.link_fd, msg.fds[1]);
-		assert_int_equal(job.stdio[2], msg.fds[4]);
-		assert_int_equal(job.namespace_fds[0], msg.fds[5]);
-		assert_int_equal(job.namespace_fds[ZYGOTE_PROGRAM_USER], msg.fds[12]);
-		assert_int_equal(job.ruleset_fd, has_optional ? msg.fds[13] : -1);
-		assert_int_equal(job.cgroup_fd, has_optional ? msg.fds[14] : -1);
+		assert_int_equal(job.fds[ZYGOTE_FD_REPORT], msg.fds[0]);
+		assert_int_equal(job.fds[ZYGOTE_FD_LINK], msg.fds[1]);
+		assert_int_equal(job.fds[ZYGOTE_FD_STDERR], msg.fds[4]);
+		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES], msg.fds[5]);
+		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES + ZYGOTE_PROGRAM_USER], msg.fds[12]);
+		assert_int_equal(job.fds[ZYGOTE_FD_RULESET], has_optional ? msg.fds[13] : -1);
+		assert_int_equal(job.fds[ZYGOTE_FD_CGROUP], has_optional ? msg.fds[14] : -1);
 	}
 }
 
@@ -89,10 +86,9 @@ static void a_filter_that_is_too_long_is_not_sent(void **state)
 
 static void refuse(struct step_msg *msg)
 {
-	struct zygote_job_room room;
 	struct zygote_job job;
 	struct cj_error err = { 0 };
-	assert_int_equal(zygote_request_read(msg, &room, &job, &err), -EPROTO);
+	assert_int_equal(zygote_request_read(msg, &job, &err), -EPROTO);
 }
 
 static void a_message_of_another_shape_is_refused(void **state)

@@ -73,18 +73,18 @@ int __wrap_chdir(const char *path)
 	return fails("chdir") ? -1 : __real_chdir(path);
 }
 
-int __real_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
-			       struct zygote_job *out, struct cj_error *err);
-int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
-			       struct zygote_job *out, struct cj_error *err);
-int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
-			       struct zygote_job *out, struct cj_error *err)
+int __real_zygote_request_read(const struct step_msg *msg, struct zygote_job *out,
+			       struct cj_error *err);
+int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job *out,
+			       struct cj_error *err);
+int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job *out,
+			       struct cj_error *err)
 {
 	if (fails("zygote_request_read"))
 		return cj_fail(err, EIO, "made to fail");
-	int rc = __real_zygote_request_read(msg, room, out, err);
+	int rc = __real_zygote_request_read(msg, out, err);
 	if (strcmp(skipped, "cgroup") == 0)
-		out->cgroup_fd = -1;
+		out->fds[ZYGOTE_FD_CGROUP] = -1;
 	return rc;
 }
 

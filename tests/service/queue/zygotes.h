@@ -17,7 +17,7 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote.h"
-#include "runtime/jail/zygote/zygote_serve.h"
+#include "runtime/jail/zygote/zygote_inside.h"
 #include "tests/forked.h"
 #include "tests/patience.h"
 

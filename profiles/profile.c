@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiles/paths.h"
 #include "profiles/settings.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
@@ -280,6 +281,12 @@ int profile_load(struct config *c, const char *name, struct cj_error *err)
 	c->profile_name = kept;
 	c->profile_allow = c->allow.count;
 	return 0;
+}
+
+bool profile_runs(const struct config *c, const char *interpreter)
+{
+	return c->command.count > 0 &&
+	       strncmp(paths_name(c->command.items[0]), interpreter, strlen(interpreter)) == 0;
 }
 
 /* --- showing it ------------------------------------------------------------- */

@@ -43,6 +43,9 @@ int profile_read_text(struct config *c, const char *path, const char *text, size
 int profile_for_file(struct config *c, const char *file, const char **out_name,
 		     struct cj_error *err);
 
+/* Does the command of a file begin with this interpreter: "python" for /usr/bin/python3? */
+bool profile_runs(const struct config *c, const char *interpreter);
+
 /*
  * profile_walk - an object's members by their dotted keys: {"network": {"mode": ..}} and its short
  * form "network": .. are both "network.mode".

@@ -11,6 +11,7 @@
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"
 #include "profiles/plan/plan_parts.h"
+#include "profiles/profile.h"
 
 /* What an interpreter needs beside its heap: machine code, stacks, buffers. */
 #define BESIDE_HEAP_MIN (96u << 20)
@@ -58,12 +59,6 @@ const char *plan_put_limits(struct config *c, const char *text)
 			 : NULL;
 }
 
-static bool is_of(const struct config *c, const char *interpreter)
-{
-	return c->command.count > 0 &&
-	       strncmp(paths_name(c->command.items[0]), interpreter, strlen(interpreter)) == 0;
-}
-
 int plan_interpreter_env(struct planner *p, struct cj_error *err)
 {
 	const bool is_wanted[] = {
@@ -73,8 +68,8 @@ int plan_interpreter_env(struct planner *p, struct cj_error *err)
 	};
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		const char *text = variables[i].variable;
-		if (!is_of(p->c, variables[i].interpreter) || !is_wanted[variables[i].when] ||
-		    plan_find_variable(&p->program.env, text))
+		if (!profile_runs(p->c, variables[i].interpreter) ||
+		    !is_wanted[variables[i].when] || plan_find_variable(&p->program.env, text))
 			continue;
 		if (plan_add(p, &p->program.env, plan_put_limits(p->c, text), err) < 0)
 			return -err->code;
@@ -134,7 +129,7 @@ int plan_python_home(struct planner *p, struct cj_error *err)
 {
 	const char *const *env = (const char *const *)p->program.env.items;
 	const char *home = env_value(env, "HOME"), *path = env_value(env, "PATH");
-	if (!is_of(p->c, "python") || !home || strcmp(home, PLACE_BOX) != 0 || !path)
+	if (!profile_runs(p->c, "python") || !home || strcmp(home, PLACE_BOX) != 0 || !path)
 		return 0;
 	char *dirs = arena_strdup(&p->c->arena, path);
 	if (!dirs)

@@ -9,7 +9,6 @@
  */
 #include <string.h>
 
-#include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"
 
@@ -37,9 +36,7 @@ static const struct {
 static size_t arguments_before_file(const struct config *c)
 {
 	const char *const *argv = (const char *const *)c->command.items;
-	const char *interpreter = launchers[c->launcher].interpreter;
-	if (c->command.count == 0 ||
-	    strncmp(paths_name(argv[0]), interpreter, strlen(interpreter)) != 0)
+	if (!profile_runs(c, launchers[c->launcher].interpreter))
 		return 0;
 
 	size_t at = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The body of a request: what is the program's is read here, by a table of keys; all other keys
- * are settings, and go the way a profile's go.  Pure, but for request_plan(), which looks at the
- * host as plan_make() does.
+ * are settings, and go the way a profile's go.
  */
 #include "runtime/run/request/request.h"
 
@@ -42,29 +41,23 @@ static int set_run_id(const struct json_reader *in, const struct json_key *k, co
 	return rc < 0 ? rc : json_set_string(in, k, text, record, err);
 }
 
-static int read_code(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+/* k->detail: where struct request_caps has the cap.  "base64" is that text alone. */
+static int read_capped(const struct json_reader *in, const struct json_key *k,
+		       const struct json_node *node, void *record, struct cj_error *err)
 {
-	const struct request_caps *caps = in->context;
-	struct request *r = record;
 	struct json_key capped = *k;
 
-	capped.max = caps->code_bytes < CODE_BYTES_MAX ? caps->code_bytes : CODE_BYTES_MAX;
-	r->has_code = true;
-	return json_read_blob(in, &capped, node, r, err);
+	memcpy(&capped.max, (const char *)in->context + *(const size_t *)k->detail,
+	       sizeof(capped.max));
+	return strcmp(k->name, "base64") == 0 ? json_read_base64(in, &capped, node, record, err)
+					      : json_read_blob(in, &capped, node, record, err);
 }
 
-static int read_stdin(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct request_caps *caps = in->context;
-	struct request *r = record;
-	struct json_key capped = *k;
-
-	capped.max = caps->stdin_bytes;
-	r->has_stdin = true;
-	return json_read_blob(in, &capped, node, r, err);
-}
+#define CAP(field)                                                                                 \
+	.read = read_capped, .detail = &(const size_t)                                             \
+	{                                                                                          \
+		offsetof(struct request_caps, field)                                               \
+	}
 
 static int set_command(const struct json_reader *in, const struct json_key *k, const char *text,
 		       void *record, struct cj_error *err)
@@ -154,22 +147,11 @@ static int set_path(const struct json_reader *in, const struct json_key *k, cons
 	return rc;
 }
 
-static int read_content(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct request_caps *caps = in->context;
-	struct json_key capped = *k;
-
-	capped.max = caps->file_bytes;
-	return k->detail ? json_read_base64(in, &capped, node, record, err)
-			 : json_read_blob(in, &capped, node, record, err);
-}
-
 #define AT(field) .offset = offsetof(struct file_draft, field)
 static const struct json_key file_keys[] = {
 	{ "path", JSON_TAKES_STRING, .is_required = true, .set = set_path, AT(path) },
-	{ "text", JSON_TAKES_STRING, .read = read_content, AT(text) },
-	{ "base64", JSON_TAKES_STRING, .read = read_content, AT(base64), .detail = "base64" },
+	{ "text", JSON_TAKES_STRING, CAP(file_bytes), AT(text) },
+	{ "base64", JSON_TAKES_STRING, CAP(file_bytes), AT(base64) },
 	{ "executable", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_executable) },
 };
 #undef AT
@@ -226,12 +208,6 @@ static bool has_file(const struct request *r, const char *path)
 	       bsearch(&wanted, r->files, r->nfiles, sizeof(*r->files), by_path) != NULL;
 }
 
-static bool is_below(const char *path, const char *file)
-{
-	size_t size = strlen(file);
-	return strncmp(path, file, size) == 0 && path[size] == '/';
-}
-
 /* They have no order of their own: sorted, what excludes each other are neighbours. */
 static int check_files(const struct request *r, struct cj_error *err)
 {
@@ -241,16 +217,16 @@ static int check_files(const struct request *r, struct cj_error *err)
 	if (r->nfiles == 0)
 		return 0;
 	qsort(files, r->nfiles, sizeof(*files), by_path);
-	for (size_t i = 1; i < r->nfiles; i++)
-		if (strcmp(files[i - 1].path, files[i].path) == 0)
-			return json_reject(NAME, node, err, "files: '%s' is there twice",
-					   files[i].path);
-	for (size_t i = 1; i < r->nfiles; i++)
-		if (is_below(files[i].path, files[i - 1].path))
+	for (size_t i = 1; i < r->nfiles; i++) {
+		const char *path = files[i].path, *before = files[i - 1].path;
+		if (strcmp(before, path) == 0)
+			return json_reject(NAME, node, err, "files: '%s' is there twice", path);
+		if (paths_is_below(path, before))
 			return json_reject(
 			    NAME, node, err,
-			    "files: '%s' is a file, and '%s' needs a directory there",
-			    files[i - 1].path, files[i].path);
+			    "files: '%s' is a file, and '%s' needs a directory there", before,
+			    path);
+	}
 	return 0;
 }
 
@@ -265,13 +241,13 @@ static const struct own_key {
 } own_keys[] = {
 	{ RUN | SESSION | EXEC, { "profile", STRING, .set = set_profile, AT(profile) } },
 	{ RUN | EXEC, { "id", STRING, .set = set_run_id, AT(id) } },
-	{ RUN | EXEC, { "code", .read = read_code, AT(code) } },
+	{ RUN | EXEC, { "code", CAP(code_bytes), AT(code) } },
 	{ RUN | EXEC,
 	  { "command", STRING, .is_list = true, .if_empty = "it begins with the program",
 	    .set = set_command, AT(args) } },
 	{ RUN | EXEC, { "args", STRING, .is_list = true, .set = json_set_strings, AT(args) } },
 	{ RUN | EXEC, { "args_json", .read = read_args_json } },
-	{ RUN | EXEC, { "stdin", .read = read_stdin, AT(stdin_bytes) } },
+	{ RUN | EXEC, { "stdin", CAP(stdin_bytes), AT(stdin_bytes) } },
 	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file } },
 	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = read_artifacts } },
 	{ SESSION, { "context", STRING, .set = set_context, AT(wants_repl) } },
@@ -339,18 +315,10 @@ static int refuse_key(const char *key, const struct setting *s, const struct jso
 		      enum request_kind kind, struct cj_error *err)
 {
 	if (s) {
-		int rc = json_reject_key(NAME, node, err, "%s can't be asked for", key);
-		cj_hint(err, "it is the profile's or the command line's");
-		return rc;
+		(void)!json_reject_key(NAME, node, err, "%s can't be asked for", key);
+		return cj_hint(err, "it is the profile's or the command line's");
 	}
 	return json_reject_unknown(NAME, node, key, suggest_key(key, kind), err);
-}
-
-static int refuse_change(const char *key, const struct json_node *node, struct cj_error *err)
-{
-	int rc = json_reject_key(NAME, node, err, "%s: it would change the session's jail", key);
-	cj_hint(err, "set it when the session is created");
-	return rc;
 }
 
 struct reading {
@@ -368,26 +336,17 @@ static int read_key(void *context, const char *key, const struct setting *s,
 		return json_key_read(&r->in, own, node, r->out, err);
 	if (!is_askable(s))
 		return refuse_key(key, s, node, kind, err);
-	if (kind == REQUEST_EXEC && request_fit_of(s) == FIT_COLD)
-		return refuse_change(key, node, err);
+	if (kind == REQUEST_EXEC && request_fit_of(s) == FIT_COLD) {
+		(void)!json_reject_key(NAME, node, err, "%s: it would change the session's jail",
+				       key);
+		return cj_hint(err, "set it when the session is created");
+	}
 	if (request_fit_of(s) > r->out->fit)
 		r->out->fit = request_fit_of(s);
 	return 0;
 }
 
 /* --- the whole ----------------------------------------------------------------------- */
-
-static int check_exec(const struct request *r, const struct request_caps *caps,
-		      struct cj_error *err)
-{
-	if (strcmp(r->profile, caps->profile) != 0)
-		return json_reject(NAME, json_get(r->root, "profile"), err,
-				   "profile: the session's is '%s'", caps->profile);
-	if (r->open_stdin && r->has_stdin)
-		return json_reject(NAME, json_get(r->root, "stdin"), err,
-				   "stdin and open_stdin exclude each other");
-	return 0;
-}
 
 static int check_whole(const struct request *r, const struct request_caps *caps,
 		       struct cj_error *err)
@@ -398,8 +357,12 @@ static int check_whole(const struct request *r, const struct request_caps *caps,
 		return json_reject(NAME, r->root, err, "profile is missing");
 	if (caps->kind == REQUEST_SESSION)
 		return 0;
-	if (caps->kind == REQUEST_EXEC && check_exec(r, caps, err) < 0)
-		return -err->code;
+	if (caps->kind == REQUEST_EXEC && strcmp(r->profile, caps->profile) != 0)
+		return json_reject(NAME, json_get(r->root, "profile"), err,
+				   "profile: the session's is '%s'", caps->profile);
+	if (r->open_stdin && r->has_stdin)
+		return json_reject(NAME, json_get(r->root, "stdin"), err,
+				   "stdin and open_stdin exclude each other");
 	if (r->has_code && r->is_command)
 		return json_reject(NAME, r->root, err, "code and command exclude each other");
 	if (!r->has_code && !r->is_command)
@@ -419,8 +382,9 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 	struct request request = { .kind = caps->kind,
 				   .profile = caps->profile,
 				   .fit = FIT_INTERPRETER };
+	struct request_caps capped = *caps;
 	struct reading r = {
-		.in = { .file = NAME, .arena = a, .context = (void *)caps },
+		.in = { .file = NAME, .arena = a, .context = &capped },
 		.out = &request,
 	};
 
@@ -431,8 +395,13 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 	if (request.root->type != JSON_OBJECT)
 		return json_reject(NAME, request.root, err, "a request is an object, not %s",
 				   json_type_name(request.root->type));
-	if (profile_walk(NAME, request.root, read_key, &r, err) < 0 ||
-	    check_files(&request, err) < 0 || check_whole(&request, caps, err) < 0)
+	if (capped.code_bytes > CODE_BYTES_MAX)
+		capped.code_bytes = CODE_BYTES_MAX;
+	if (profile_walk(NAME, request.root, read_key, &r, err) < 0)
+		return -err->code;
+	request.has_code = request.code.bytes != NULL;
+	request.has_stdin = request.stdin_bytes.bytes != NULL;
+	if (check_files(&request, err) < 0 || check_whole(&request, caps, err) < 0)
 		return -err->code;
 	if (request.is_command && request.fit < FIT_JAIL)
 		request.fit = FIT_JAIL;
@@ -448,15 +417,6 @@ struct applying {
 	enum request_kind kind;
 };
 
-static int refuse_host(const char *key, const struct json_node *node, struct cj_error *err)
-{
-	cj_refuse_as(err, EACCES, NAME ":%u:%u: %s names something of the host", node->key_line,
-		     node->key_column, key);
-	return cj_hint(
-	    err, "send what is needed in \"files\"; callers with \"host_paths\" in serve.json "
-		 "may name paths");
-}
-
 static int apply_key(void *context, const char *key, const struct setting *s,
 		     const struct json_node *node, struct cj_error *err)
 {
@@ -465,8 +425,13 @@ static int apply_key(void *context, const char *key, const struct setting *s,
 		return 0;
 	if (!is_askable(s))
 		return refuse_key(key, s, node, to->kind, err);
-	if (s->scope == SCOPE_HOST && !to->may_name_host_paths)
-		return refuse_host(key, node, err);
+	if (s->scope == SCOPE_HOST && !to->may_name_host_paths) {
+		cj_refuse_as(err, EACCES, NAME ":%u:%u: %s names something of the host",
+			     node->key_line, node->key_column, key);
+		return cj_hint(err,
+			       "send what is needed in \"files\"; callers with \"host_paths\" in "
+			       "serve.json may name paths");
+	}
 	return profile_apply(to->c, NAME, s, node, err);
 }
 
@@ -476,41 +441,30 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
 	struct applying to = { c, may_name_host_paths, r->kind };
 	const struct config before = *c; /* its flags, not its lists */
 
-	int rc = profile_walk(NAME, r->root, apply_key, &to, err);
-	return rc < 0 ? rc : rights_validate_kept(c, &before, err);
+	if (profile_walk(NAME, r->root, apply_key, &to, err) < 0)
+		return -err->code;
+	return rights_validate_kept(c, &before, err);
 }
 
 /* --- onto a plan ----------------------------------------------------------------------- */
 
-static struct copy_spec *copies_of(const struct request *r, struct arena *a)
+int request_invoke(const struct request *r, struct config *c, struct invocation *out,
+		   struct cj_error *err)
 {
-	struct copy_spec *copies = arena_array(a, r->nfiles + 1, sizeof(*copies));
-	for (size_t i = 0; copies && i < r->nfiles; i++)
+	struct copy_spec *copies = arena_array(&c->arena, r->nfiles + 1, sizeof(*copies));
+	if (!copies)
+		return cj_fail(err, ENOMEM, "read the request");
+	for (size_t i = 0; i < r->nfiles; i++)
 		copies[i] = (struct copy_spec){ .target = r->files[i].path,
 						.is_executable = r->files[i].is_executable,
 						.bytes = r->files[i].content.bytes,
 						.size = r->files[i].content.size };
-	return copies;
-}
-
-/* A terminal is for a person, and somebody else's result has nowhere to go. */
-static int check_profile(const struct config *c, struct cj_error *err)
-{
-	if (!c->tty)
-		return 0;
-	cj_refuse(err, "profile '%s' wants a terminal, which a request can't have",
-		  c->profile_name);
-	return cj_hint(err, "use it with 'cejail run'");
-}
-
-int request_invoke(const struct request *r, struct config *c, struct invocation *out,
-		   struct cj_error *err)
-{
-	const struct copy_spec *copies = copies_of(r, &c->arena);
-	if (!copies)
-		return cj_fail(err, ENOMEM, "read the request");
-	if (check_profile(c, err) < 0)
-		return -err->code;
+	/* A terminal is for a person, and somebody else's result has nowhere to go. */
+	if (c->tty) {
+		cj_refuse(err, "profile '%s' wants a terminal, which a request can't have",
+			  c->profile_name);
+		return cj_hint(err, "use it with 'cejail run'");
+	}
 
 	if (r->id)
 		c->id = r->id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * request - the JSON object of a run, taken apart and checked: the body of POST /v1/runs, and what
- * --request-fd reads.  Pure.
+ * --request-fd reads.
  *
  * A request is a profile's name, a program, and any of a profile's keys: the same table
  * (profiles/settings.h) reads all three of command line, profile and request.  Schema:

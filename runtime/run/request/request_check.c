@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mistakes that only the request can be the reason for, so that its caller gets the message.  Pure:
- * of the network it only uses the list of closed addresses.
+ * Mistakes that only the request can be the reason for, so that its caller gets the message.
  */
 #include <elf.h>
 #include <errno.h>

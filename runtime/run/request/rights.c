@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's config against its caller's rights.  Pure. */
 #include "runtime/run/request/rights.h"
 
 #include <assert.h>
@@ -71,6 +70,11 @@ static uint64_t number_at(const void *base, size_t offset)
 	return value;
 }
 
+static void put_number(void *base, size_t offset, uint64_t value)
+{
+	memcpy((char *)base + offset, &value, sizeof(value));
+}
+
 static uint64_t limit_at(const struct config *c, const struct rule *rule)
 {
 	uint64_t value = number_at(c, rule->config_at);
@@ -85,19 +89,6 @@ static void format_limit(const struct rule *rule, uint64_t value, char *out, siz
 		rule->format(value, out, out_size);
 }
 
-static int refuse_number(const struct rule *rule, uint64_t asked, uint64_t most, bool is_profiles,
-			 struct cj_error *err)
-{
-	char asked_text[32], most_text[32];
-	format_limit(rule, asked, asked_text, sizeof(asked_text));
-	format_limit(rule, most, most_text, sizeof(most_text));
-	cj_refuse_as(err, EACCES, "%s: %s is above %s of %s", rule->key, asked_text,
-		     is_profiles ? "the profile's value" : "this caller's ceiling", most_text);
-	return cj_hint(err, "ask for less, or have '%s' raised in %s", rule->key,
-		       rule->has_ceiling ? "this caller's row of the service's configuration"
-					 : "the profile");
-}
-
 static int validate_number(const struct validation *v, const struct rule *rule,
 			   struct cj_error *err)
 {
@@ -110,11 +101,19 @@ static int validate_number(const struct validation *v, const struct rule *rule,
 
 	if (wanted <= most)
 		return 0;
-	if (wanted != given)
-		return refuse_number(rule, wanted, most, ceiling == 0, err);
-	assert(rule->has_ceiling); /* without one, `most` is what the profile gives, or all */
-	memcpy((char *)&v->clamp->ceilings + rule->ceiling_at, &most, sizeof(most));
-	return 0;
+	if (wanted == given) {
+		assert(rule->has_ceiling); /* without one, `most` is what the profile gives */
+		put_number(&v->clamp->ceilings, rule->ceiling_at, most);
+		return 0;
+	}
+	char asked_text[32], most_text[32];
+	format_limit(rule, wanted, asked_text, sizeof(asked_text));
+	format_limit(rule, most, most_text, sizeof(most_text));
+	cj_refuse_as(err, EACCES, "%s: %s is above %s of %s", rule->key, asked_text,
+		     ceiling == 0 ? "the profile's value" : "this caller's ceiling", most_text);
+	return cj_hint(err, "ask for less, or have '%s' raised in %s", rule->key,
+		       rule->has_ceiling ? "this caller's row of the service's configuration"
+					 : "the profile");
 }
 
 /* `least` is what the request may ask for in any case. */
@@ -370,9 +369,8 @@ void rights_ceilings_of(const struct config *c, struct ceilings *out)
 	*out = (struct ceilings){ 0 };
 	for (size_t i = 0; i < LENGTH(rules); i++) {
 		const struct rule *rule = &rules[i];
-		uint64_t value = rule->has_ceiling ? limit_at(c, rule) : 0;
 		if (rule->has_ceiling)
-			memcpy((char *)out + rule->ceiling_at, &value, sizeof(value));
+			put_number(out, rule->ceiling_at, limit_at(c, rule));
 	}
 }
 
@@ -385,7 +383,7 @@ void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, 
 		uint64_t own = number_at(into, rule->ceiling_at);
 		uint64_t value = number_at(other, rule->ceiling_at);
 		if (to_lowest ? value < own : value > own)
-			memcpy((char *)into + rule->ceiling_at, &value, sizeof(value));
+			put_number(into, rule->ceiling_at, value);
 	}
 }
 
@@ -398,7 +396,7 @@ void rights_clamp_apply(const struct rights_clamp *clamp, struct config *c)
 		uint64_t ceiling = rule->has_ceiling ? number_at(&clamp->ceilings, rule->ceiling_at)
 						     : 0;
 		if (ceiling > 0)
-			memcpy((char *)c + rule->config_at, &ceiling, sizeof(ceiling));
+			put_number(c, rule->config_at, ceiling);
 	}
 	if (clamp->no_network)
 		c->network = NETWORK_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rights - what a caller may ask for, and what its ceilings clamp.  Pure.
+ * rights - what a caller may ask for, and what its ceilings clamp.
  *
  * The server validates a request's config against the rights.  The worker applies the clamps to
  * the config that it has read itself.

@@ -30,10 +30,8 @@
 #include "runtime/service/config/serve_options.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/listen.h"
-#include "runtime/service/api/health.h"
 #include "runtime/service/operations/notify.h"
 #include "runtime/service/log/slog.h"
-#include "runtime/service/parts.h"
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/service/sessions/keeper_conn.h"
@@ -51,8 +49,7 @@ struct server {
 	struct spawner spawner;
 
 	struct loop loop;
-	struct serve_parts parts;
-	struct health health;
+	struct api api;
 
 	struct listeners listeners;
 	struct watch signals, spawner_end;
@@ -69,13 +66,13 @@ struct server {
 /* Gives the new configuration to every part that depends on it. */
 static int adopt(struct server *v, struct service_config *c, struct cj_error *err)
 {
-	if (serve_parts_adopt(&v->parts, c, err) < 0)
+	if (api_adopt(&v->api, c, err) < 0)
 		return -err->code;
 	struct service_config *old = v->config;
 	v->config = c;
 	if (old != c)
 		service_config_free(&old);
-	return health_adopt(&v->health, c, err);
+	return health_adopt(&v->api, c, err);
 }
 
 /* SIGHUP always opens the audit file again: log rotation relies on it. */
@@ -83,7 +80,7 @@ static void reopen_audit(struct server *v)
 {
 	struct cj_error err = { 0 };
 
-	if (audit_reopen(&v->parts.audit, &err) < 0)
+	if (audit_reopen(&v->api.audit, &err) < 0)
 		slog_failure(SLOG_ERROR, "", &err,
 			     "audit lines still go to the file that was open before");
 }
@@ -110,7 +107,7 @@ static void reload_config(struct server *v)
  */
 static void reload(struct server *v)
 {
-	if (v->parts.executions.is_draining) {
+	if (v->api.executions.is_draining) {
 		reopen_audit(v);
 		slog(SLOG_NOTICE, "", "draining, so the configuration is not reloaded");
 		return;
@@ -148,7 +145,7 @@ static void on_connection(struct watch *w, uint32_t events)
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			http_add(v->parts.http, fd, l->is_tcp);
+			http_add(v->api.http, fd, l->is_tcp);
 		} else if (is_shortage(errno)) {
 			slog(SLOG_WARNING, "", "accepting no connections for now: %s",
 			     strerror(errno));
@@ -166,19 +163,19 @@ static void drain(struct server *v)
 {
 	uint64_t drain_ms = v->config->drain_ms;
 
-	if (v->parts.executions.is_draining) {
+	if (v->api.executions.is_draining) {
 		slog(SLOG_NOTICE, "", "second signal, ending now");
 		v->is_over = true;
 		return;
 	}
-	v->parts.executions.is_draining = true;
+	v->api.executions.is_draining = true;
 	v->drain_until_ms = clock_ms() + drain_ms;
-	serve_parts_end_prepared(&v->parts);
+	api_end_prepared(&v->api);
 	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
 	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
 		    (drain_ms + CANCEL_MS + SPAWNER_END_MS + REPLY_MS) * 1000);
 	slog(SLOG_NOTICE, "", "draining: %zu unfinished runs, %zu sessions",
-	     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
+	     runs_unfinished(&v->api.runs), v->api.sessions.live);
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -225,12 +222,12 @@ int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
 
 static int tick_drain(struct server *v, uint64_t now)
 {
-	bool has_runs = executions_count(&v->parts.executions) > 0 || v->parts.sessions.live > 0;
+	bool has_runs = executions_count(&v->api.executions) > 0 || v->api.sessions.live > 0;
 
-	if (!v->parts.executions.is_draining)
+	if (!v->api.executions.is_draining)
 		return -1;
-	if (!has_runs && http_unfinished(v->parts.http) == 0 &&
-	    !mcp_tasks_are_awaited(&v->parts.api.mcp_tasks, now))
+	if (!has_runs && http_unfinished(v->api.http) == 0 &&
+	    !mcp_tasks_are_awaited(&v->api.mcp_tasks, now))
 		v->is_over = true;
 	if (now < v->drain_until_ms)
 		return has_runs ? (int)(v->drain_until_ms - now) : 10;
@@ -240,9 +237,9 @@ static int tick_drain(struct server *v, uint64_t now)
 	}
 	if (has_runs)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
-		     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
-	executions_cancel_all(&v->parts.executions);
-	sessions_close_all(v->parts.keepers, SESSION_DRAIN);
+		     runs_unfinished(&v->api.runs), v->api.sessions.live);
+	executions_cancel_all(&v->api.executions);
+	sessions_close_all(v->api.keepers, SESSION_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;
@@ -262,13 +259,13 @@ static int tick_watchdog(struct server *v, uint64_t now)
 static int tick_idle(struct server *v, uint64_t now)
 {
 	const struct idle_uses uses = {
-		.runs = executions_count(&v->parts.executions),
-		.own_runs = v->health.is_probing ? 1 : 0,
-		.requests = http_unfinished(v->parts.http),
-		.sessions = v->parts.sessions.live,
+		.runs = executions_count(&v->api.executions),
+		.own_runs = v->api.health.is_probing ? 1 : 0,
+		.requests = http_unfinished(v->api.http),
+		.sessions = v->api.sessions.live,
 	};
 
-	if (!v->options->until_idle || v->parts.executions.is_draining)
+	if (!v->options->until_idle || v->api.executions.is_draining)
 		return -1;
 	int wait_ms = idle_tick(&v->idle, idle_is_used(&uses), now);
 	if (wait_ms == 0) {
@@ -280,7 +277,7 @@ static int tick_idle(struct server *v, uint64_t now)
 
 static void tick_ready(struct server *v)
 {
-	if (v->is_ready || !v->health.succeeded || v->parts.executions.is_draining)
+	if (v->is_ready || !v->api.health.succeeded || v->api.executions.is_draining)
 		return;
 	v->is_ready = true;
 	notify_send("READY=1\nSTATUS=ready");
@@ -294,9 +291,9 @@ static int tick(struct server *v)
 
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
-	int wait_ms = serve_parts_tick(&v->parts, now);
-	wait_ms = loop_sooner(wait_ms, health_tick(&v->health, now));
-	wait_ms = loop_sooner(wait_ms, serve_parts_prepare(&v->parts));
+	int wait_ms = api_tick(&v->api, now);
+	wait_ms = loop_sooner(wait_ms, health_tick(&v->api, now));
+	wait_ms = loop_sooner(wait_ms, api_prepare(&v->api));
 	wait_ms = loop_sooner(wait_ms, tick_watchdog(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_idle(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_drain(v, now));
@@ -349,26 +346,11 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 	return rc;
 }
 
-static void connect_health(struct server *v)
-{
-	struct serve_parts *p = &v->parts;
-	const struct health_context context = { .executions = &p->executions,
-						.profiles = p->profiles,
-						.pool = &p->pool,
-						.metrics = p->metrics,
-						.audit = &p->audit,
-						.sessions = &p->sessions };
-
-	health_init(&v->health, &context);
-	p->api.health = &v->health;
-}
-
 static int open_server(struct server *v, struct cj_error *err)
 {
 	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    serve_parts_open(&v->parts, &v->loop, &v->spawner, err) < 0)
+	    api_open(&v->api, &v->loop, &v->spawner, err) < 0)
 		return -err->code;
-	connect_health(v);
 	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
 		return -err->code;
 	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, on_spawner_end, err);
@@ -378,8 +360,7 @@ static int open_server(struct server *v, struct cj_error *err)
 static void close_server(struct server *v)
 {
 	listeners_close(&v->listeners);
-	serve_parts_close(&v->parts);
-	health_fini(&v->health);
+	api_close(&v->api);
 	service_config_free(&v->config);
 	cj_close(&v->signal_fd);
 	loop_close(&v->loop);

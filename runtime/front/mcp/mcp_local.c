@@ -13,7 +13,7 @@
 #include "runtime/run/mcp/mcp_message.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/parts.h"
+#include "runtime/service/api/api.h"
 #include "runtime/service/queue/execution.h"
 
 #define RUNS_PER_CPU 2
@@ -28,7 +28,7 @@ struct local {
 	struct watch spawner_end;
 	bool has_spawner;
 	struct service_config config;
-	struct serve_parts parts;
+	struct api api;
 	LIST_HEAD(, asked_run) requests;
 	enum request_fit fit;
 	uint64_t started_ms; /* the last run */
@@ -47,7 +47,7 @@ static bool has_launcher(struct local *l, const char *profile)
 	const struct config *c = NULL;
 	struct cj_error ignored = { 0 }; /* the run reports it */
 
-	return profile_cache_get(l->parts.profiles, profile, &c, &ignored) == 0 &&
+	return profile_cache_get(l->api.profiles, profile, &c, &ignored) == 0 &&
 	       c->launcher != LAUNCHER_NONE;
 }
 
@@ -70,8 +70,8 @@ static struct pool_config *row_of(struct service_config *c, const char *profile)
 /* What waits already stays: it is not prepared again. */
 static void add_to_pool(struct local *l, const struct pool_config *row)
 {
-	pool_add(&l->parts.pool, row);
-	zygotes_add(&l->parts.zygotes, row);
+	pool_add(&l->api.pool, row);
+	zygotes_add(&l->api.zygotes, row);
 }
 
 /* From the first call of a profile on, one jail of it waits. */
@@ -138,12 +138,12 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 						       "restart 'cejail mcp'");
 	}
 	r->state = q;
-	if (api_asked_ask(&q->inner, &l->parts.api, NULL, r, body, size, err) < 0) {
+	if (api_asked_ask(&q->inner, &l->api, NULL, r, body, size, err) < 0) {
 		destroy_request(q);
 		return -err->code;
 	}
 	l->started_ms = clock_ms();
-	(void)executions_tick(&l->parts.executions, l->started_ms); /* the run may end here */
+	(void)executions_tick(&l->api.executions, l->started_ms); /* the run may end here */
 	if (profile)
 		keep_warm(l, profile);
 	return 0;
@@ -155,7 +155,7 @@ static const char *profile_of(void *context, const char *session)
 	struct local *l = context;
 	const struct session_entry *e;
 
-	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+	TAILQ_FOREACH(e, &l->api.sessions.entries, link)
 		if (strcmp(e->id, session) == 0)
 			return e->profile;
 	return NULL;
@@ -173,7 +173,7 @@ static void cancel(void *context, struct mcp_run *r)
 static void hold(void *context, bool holds)
 {
 	struct local *l = context;
-	l->parts.executions.holds = holds;
+	l->api.executions.holds = holds;
 }
 
 /* A jail is prepared after the answer to a call, not while the call runs. */
@@ -181,14 +181,14 @@ static int tick(void *context)
 {
 	struct local *l = context;
 	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
-	int wait_ms = serve_parts_tick(&l->parts, now);
+	int wait_ms = api_tick(&l->api, now);
 	const struct session_entry *e;
 
-	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+	TAILQ_FOREACH(e, &l->api.sessions.entries, link)
 		keep_repl_warm(l, e);
-	if (l->parts.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
+	if (l->api.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
 		return loop_sooner(wait_ms, (int)(quiet_ms - now));
-	return loop_sooner(wait_ms, serve_parts_prepare(&l->parts));
+	return loop_sooner(wait_ms, api_prepare(&l->api));
 }
 
 /* --- open, close ---------------------------------------------------------------------- */
@@ -227,8 +227,8 @@ static void close_local(void *context)
 	struct local *l = context;
 	struct asked_run *q;
 
-	l->parts.executions.is_draining = true;
-	serve_parts_close(&l->parts);
+	l->api.executions.is_draining = true;
+	api_close(&l->api);
 	while ((q = LIST_FIRST(&l->requests)) != NULL)
 		destroy_request(q);
 	service_config_fini(&l->config);
@@ -240,10 +240,10 @@ static void close_local(void *context)
 static int open_parts(struct local *l, struct cj_error *err)
 {
 	configure(&l->config);
-	if (serve_parts_open(&l->parts, l->loop, &l->spawner, err) < 0 ||
-	    serve_parts_adopt(&l->parts, &l->config, err) < 0)
+	if (api_open(&l->api, l->loop, &l->spawner, err) < 0 ||
+	    api_adopt(&l->api, &l->config, err) < 0)
 		return -err->code;
-	l->parts.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
+	l->api.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
 	return loop_watch(l->loop, &l->spawner_end, l->spawner.pidfd, on_spawner_end, err);
 }
 

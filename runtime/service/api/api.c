@@ -145,7 +145,7 @@ static struct account *account_by_token(struct api *api, struct exchange *x,
 		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
 		return NULL;
 	}
-	struct account *a = account_of_row(api->accounts, row, clock_ms());
+	struct account *a = account_of_row(&api->accounts, row, clock_ms());
 	if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
 	return a && exchange_adopt(x, a->name) ? a : NULL;
@@ -157,7 +157,7 @@ struct account *api_find_account(struct api *api, struct exchange *x, const stru
 
 	if (caller.is_tcp)
 		return account_by_token(api, x, asker);
-	struct account *a = account_of_uid(api->accounts, &api->config->callers, caller.uid,
+	struct account *a = account_of_uid(&api->accounts, &api->config->callers, caller.uid,
 					   api->own_uid, clock_ms());
 	if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
@@ -293,32 +293,33 @@ static void show_readiness(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	bool is_of_use = w && health_write(c->api->health, w) != READINESS_UNREADY;
+	bool is_of_use = w && health_write(c->api, w) != READINESS_UNREADY;
 	exchange_reply_json(c->exchange, is_of_use ? 200 : 503, w);
 }
 
 static void show_metrics(struct api_call *c)
 {
 	const struct api *a = c->api;
-	const struct executions_load load = executions_load(a->executions);
+	const struct executions_load load = executions_load(&a->executions);
 	const struct gauges gauges = {
 		.in_flight = load.running,
 		.queued = load.queued,
 		.connections = http_connections(a->http),
-		.pool_ready = { [TIER_JAIL] = pool_ready(a->pool, TIER_JAIL),
-				[TIER_INTERPRETER] = pool_ready(a->pool, TIER_INTERPRETER),
-				[TIER_REPL] = pool_ready(a->pool, TIER_REPL) },
-		.zygotes = zygotes_alive(a->zygotes),
-		.sessions = a->sessions->live,
-		.sessions_max = a->sessions->limits.count,
-		.sessions_reserved_bytes = a->sessions->memory.bytes,
-		.sessions_limits_bytes = a->sessions->memory.limits_bytes,
+		.pool_ready = { [TIER_JAIL] = pool_ready(&a->pool, TIER_JAIL),
+				[TIER_INTERPRETER] = pool_ready(&a->pool, TIER_INTERPRETER),
+				[TIER_REPL] = pool_ready(&a->pool, TIER_REPL) },
+		.zygotes = zygotes_alive(&a->zygotes),
+		.audit_failures = a->audit.failures,
+		.sessions = a->sessions.live,
+		.sessions_max = a->sessions.limits.count,
+		.sessions_reserved_bytes = a->sessions.memory.bytes,
+		.sessions_limits_bytes = a->sessions.memory.limits_bytes,
 		.in_flight_max = load.running_max,
 		.queued_max = load.queued_max,
 		.started_ms = a->started_ms,
-		.has_probed = a->health->has_probed,
-		.probe_succeeded = a->health->succeeded,
-		.probe_age_ms = a->health->has_probed ? clock_ms() - a->health->probed_ms : 0,
+		.has_probed = a->health.has_probed,
+		.probe_succeeded = a->health.succeeded,
+		.probe_age_ms = a->health.has_probed ? clock_ms() - a->health.probed_ms : 0,
 	};
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
 	struct cj_error err = { 0 };

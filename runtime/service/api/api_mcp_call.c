@@ -241,7 +241,7 @@ static void cancel(void *context, struct mcp_run *r)
 static const char *profile_of(void *context, const char *session)
 {
 	const struct api_mcp_call *call = context;
-	const struct session_entry *e = sessions_find(call->api->sessions, call->caller, session);
+	const struct session_entry *e = sessions_find(&call->api->sessions, call->caller, session);
 	return e ? e->profile : NULL;
 }
 
@@ -360,7 +360,7 @@ static int break_silence(struct api_mcp_call *call, uint64_t now_ms)
 	return (int)(call->quiet_until_ms - now_ms);
 }
 
-int api_tick(struct api *a, uint64_t now_ms)
+int api_mcp_tick(struct api *a, uint64_t now_ms)
 {
 	int wait_ms = mcp_tasks_tick(&a->mcp_tasks, now_ms);
 	struct api_mcp_call *call;

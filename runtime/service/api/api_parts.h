@@ -72,6 +72,9 @@ struct api_query {
 int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 		    struct cj_error *err);
 
+/* What http.h calls. */
+struct http_ops api_ops(struct api *a);
+
 /* --- a request that passed the access check ------------------------------------------ */
 
 /* Who sent it, and what its path names. */
@@ -220,6 +223,9 @@ void api_post_mcp(struct api_call *c);
 void api_mcp_reply(struct exchange *x, unsigned status, struct json_writer *w);
 /* One message as an event of the stream.  False: the client is too slow. */
 bool api_mcp_put_event(struct exchange *x, struct json_writer *w, bool must);
+
+/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
+int api_mcp_tick(struct api *a, uint64_t now_ms);
 
 /* The call that the message asks for; the exchange of `c` is answered later. */
 void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked);

@@ -68,7 +68,7 @@ void posted_fini(struct posted *p)
 
 bool posted_is_accepted(struct posted *p)
 {
-	bool is_draining = p->call->api->executions->is_draining;
+	bool is_draining = p->call->api->executions.is_draining;
 
 	if (is_draining)
 		posted_refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
@@ -176,11 +176,11 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		posted_fail(p, &err, "mint an id");
 		return false;
 	}
-	if (runs_has_live(api->runs, p->call->account->name, id)) {
+	if (runs_has_live(&api->runs, p->call->account->name, id)) {
 		posted_refuse(p, API_ID_IN_USE, NULL, 0);
 		return false;
 	}
-	enum api_code why = executions_admit(api->executions, p->call->account);
+	enum api_code why = executions_admit(&api->executions, p->call->account);
 	if (why != API_OK)
 		posted_refuse(p, why, NULL, RETRY_SOON_MS);
 	return why == API_OK;

@@ -30,7 +30,7 @@ void api_post_run(struct api_call *c)
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
 	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id)) {
 		const struct run_order order = posted_order(&p, JOB_RUN, id);
-		if (!execution_begin(c->api->executions, &order, &ops, &err))
+		if (!execution_begin(&c->api->executions, &order, &ops, &err))
 			posted_fail(&p, &err, "queue a run");
 	}
 	posted_fini(&p);
@@ -84,7 +84,7 @@ static void put_run(struct json_writer *w, const struct run *run)
 void api_list_runs(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct runs *runs = c->api->runs;
+	const struct runs *runs = &c->api->runs;
 	const struct run *run;
 
 	if (w) {
@@ -112,7 +112,7 @@ static void reply_run(struct api_call *c, const struct run *run)
 /* The run of another caller is not found, as one that never existed. */
 void api_show_run(struct api_call *c)
 {
-	const struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+	const struct run *run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
 
 	if (run)
 		reply_run(c, run);
@@ -122,7 +122,7 @@ void api_show_run(struct api_call *c)
 
 void api_cancel_run(struct api_call *c)
 {
-	struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+	struct run *run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
 
 	if (!run) {
 		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
@@ -135,7 +135,7 @@ void api_cancel_run(struct api_call *c)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	execution_cancel(run);
 	/* a queued run is finished now, and may be removed from the list already */
-	run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
+	run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
 	if (w) {
 		json_open_object(w);
 		json_member_text(w, "id", c->names.ids[0]);
@@ -173,7 +173,7 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	json_member_text(w, "description", e->description);
 	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
 	json_member_bool(w, "warm",
-			 pool_wanted_tier(c->api->pool, e->name, FIT_INTERPRETER) > TIER_COLD);
+			 pool_wanted_tier(&c->api->pool, e->name, FIT_INTERPRETER) > TIER_COLD);
 	if (is_good) {
 		put_limits(w, config);
 		json_member_text(w, "network", network_mode_names[config->network]);

@@ -24,7 +24,7 @@
 struct session_entry *api_find_session(struct api_call *c)
 {
 	struct session_entry *e =
-	    sessions_find(c->api->sessions, c->account->name, c->names.ids[0]);
+	    sessions_find(&c->api->sessions, c->account->name, c->names.ids[0]);
 
 	if (!e)
 		exchange_refuse(c->exchange, API_NOT_FOUND, "there is no session with this id",
@@ -82,7 +82,7 @@ static bool has_context(struct posted *p)
 
 static bool has_room(struct posted *p, const struct sessions_request *o)
 {
-	struct sessions *sessions = p->call->api->sessions;
+	struct sessions *sessions = &p->call->api->sessions;
 	struct cj_error err = { 0 };
 
 	if (sessions_check_ceilings(sessions, o, &err) < 0) {
@@ -163,7 +163,7 @@ void api_list_sessions(struct api_call *c)
 	if (w) {
 		json_open_object(w);
 		json_member_array(w, "sessions");
-		TAILQ_FOREACH(e, &c->api->sessions->entries, link)
+		TAILQ_FOREACH(e, &c->api->sessions.entries, link)
 			if (strcmp(e->caller, c->account->name) == 0)
 				sessions_json_put(w, e, &now);
 		json_close_array(w);
@@ -204,7 +204,7 @@ void api_renew_session(struct api_call *c)
 		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
 		return;
 	}
-	if (sessions_check_ceilings(c->api->sessions, &asked, &err) < 0) {
+	if (sessions_check_ceilings(&c->api->sessions, &asked, &err) < 0) {
 		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL, 0);
 		return;
 	}

@@ -10,12 +10,8 @@
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
-#include "runtime/service/queue/execution.h"
-#include "runtime/service/sessions/sessions.h"
-#include "runtime/service/operations/audit.h"
-#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/api/api.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
 
 #define PROBE_PROFILE  "base" /* where no profile is strict */
@@ -23,55 +19,45 @@
 #define PROBE_RETRY_MS 2000 /* after one that failed */
 #define PROBES_MISSED  3    /* after so many missed probes the last result is too old */
 
-void health_init(struct health *h, const struct health_context *c)
-{
-	*h = (struct health){ .context = *c, .problem = "no probe has run yet" };
-}
-
-void health_fini(struct health *h)
-{
-	arena_fini(&h->arena);
-}
-
 /* --- which profile ------------------------------------------------------------ */
 
-static int find_strictest(const struct health *h, char out[static HEALTH_PROFILE_MAX],
-			  struct cj_error *err)
+static int find_strictest(struct api *a, char out[static HEALTH_PROFILE_MAX], struct cj_error *err)
 {
-	auto_arena struct arena a = { 0 };
+	auto_arena struct arena arena = { 0 };
 	struct profile_entry *entries = NULL;
 	size_t count = 0;
 
-	if (profile_list(&a, &entries, &count, err) < 0)
+	if (profile_list(&arena, &entries, &count, err) < 0)
 		return -err->code;
 	(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", PROBE_PROFILE);
 	for (size_t i = 0; i < count; i++) {
+		const char *name = entries[i].name;
 		const struct config *config = NULL;
 		struct cj_error ignored = { 0 }; /* a bad profile is not used for the probe */
-		if (entries[i].problem || strlen(entries[i].name) >= HEALTH_PROFILE_MAX ||
-		    profile_cache_get(h->context.profiles, entries[i].name, &config, &ignored) <
-			0 ||
-		    !config->strict)
+		if (entries[i].problem || strlen(name) >= HEALTH_PROFILE_MAX ||
+		    profile_cache_get(a->profiles, name, &config, &ignored) < 0 || !config->strict)
 			continue;
-		(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", entries[i].name);
+		(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", name);
 		break;
 	}
 	return 0;
 }
 
-int health_adopt(struct health *h, const struct service_config *c, struct cj_error *err)
+int health_adopt(struct api *a, const struct service_config *c, struct cj_error *err)
 {
-	const char *profile = c->probe_profile;
+	struct health *h = &a->health;
 
+	if (!h->has_probed)
+		(void)snprintf(h->problem, sizeof(h->problem), "no probe has run yet");
 	h->interval_ms = c->probe_ms;
 	h->rights = c->callers.own;
 	h->rights.concurrent = h->rights.queued = h->rights.rate_per_minute = 0;
 	h->account.rights = &h->rights;
 	(void)snprintf(h->account.name, sizeof(h->account.name), "%s", PROBE_CALLER);
 	h->next_ms = 0;
-	if (!profile)
-		return find_strictest(h, h->profile, err);
-	(void)snprintf(h->profile, sizeof(h->profile), "%s", profile);
+	if (!c->probe_profile)
+		return find_strictest(a, h->profile, err);
+	(void)snprintf(h->profile, sizeof(h->profile), "%s", c->probe_profile);
 	return 0;
 }
 
@@ -91,48 +77,29 @@ static void keep_problem(struct health *h, const char *status, const char *why)
 	memcpy(h->problem, problem, sizeof(problem));
 }
 
-static int keep_list(struct health *h, const struct json_node *result)
-{
-	const struct json_node *warnings = json_get(result, "warnings");
-	const struct json_node *limits = json_get(result, "limits");
-	int rc = 0;
-
-	h->warnings = h->limits = (struct strings){ 0 };
-	for (const struct json_node *n = warnings ? warnings->child : NULL; n && rc == 0;
-	     n = n->next)
-		rc = n->type == JSON_STRING ? strings_add(&h->warnings, &h->arena, n->text) : 0;
-	for (const struct json_node *n = limits ? limits->child : NULL; n && rc == 0; n = n->next) {
-		const char *by = json_get_text(n, "by");
-		rc = strings_add(&h->limits, &h->arena, n->key);
-		if (rc == 0)
-			rc = strings_add(&h->limits, &h->arena, by ? by : "");
-	}
-	return rc;
-}
-
 static void read_result(struct health *h, const char *text, size_t size)
 {
-	const struct json_node *result = NULL;
 	struct cj_error err = { 0 };
+	uint64_t exit_code = 1;
 
 	arena_fini(&h->arena);
-	h->warnings = h->limits = (struct strings){ 0 };
-	if (json_parse("result", text, size, &h->arena, &result, &err) < 0 ||
-	    result->type != JSON_OBJECT || keep_list(h, result) < 0) {
+	h->result = NULL;
+	if (json_parse("result", text, size, &h->arena, &h->result, &err) < 0 ||
+	    h->result->type != JSON_OBJECT) {
+		h->result = NULL;
 		keep_problem(h, api_rows[API_INTERNAL].code, "its result can't be read");
 		return;
 	}
-	const char *status = json_get_text(result, "status");
-	uint64_t exit_code = 1;
+	const char *status = json_get_text(h->result, "status");
 	if (!status)
 		status = "";
-	(void)json_get_u64(result, "exit_code", &exit_code);
+	(void)json_get_u64(h->result, "exit_code", &exit_code);
 	if (strcmp(status, "exited") == 0 && exit_code == 0) {
 		h->succeeded = true;
 		h->problem[0] = '\0';
 		(void)snprintf(h->status, sizeof(h->status), "%s", status);
 	} else {
-		const char *message = json_get_text(json_get(result, "error"), "message");
+		const char *message = json_get_text(json_get(h->result, "error"), "message");
 		keep_problem(h, status, message && message[0] ? message : status);
 	}
 }
@@ -156,8 +123,9 @@ static void on_complete(void *context, const char *result, size_t size, enum api
 	h->next_ms = h->probed_ms + (h->succeeded ? h->interval_ms : PROBE_RETRY_MS);
 }
 
-static int begin_probe(struct health *h, struct cj_error *err)
+static int begin_probe(struct api *a, struct cj_error *err)
 {
+	struct health *h = &a->health;
 	const struct run_ops ops = { .on_complete = on_complete, .context = h };
 	const struct config *profile = NULL;
 	struct run_order order = {
@@ -168,7 +136,7 @@ static int begin_probe(struct health *h, struct cj_error *err)
 	};
 	struct job *job = &order.job;
 
-	if (profile_cache_get(h->context.profiles, h->profile, &profile, err) < 0 ||
+	if (profile_cache_get(a->profiles, h->profile, &profile, err) < 0 ||
 	    plan_mint_id(job->id, err) < 0 || trace_adopt(NULL, NULL, &job->trace, err) < 0)
 		return -err->code;
 	int size = asprintf(&job->body, "{\"profile\":\"%s\",\"command\":[\"true\"]}", h->profile);
@@ -181,19 +149,20 @@ static int begin_probe(struct health *h, struct cj_error *err)
 	order.audit_required = profile->audit_required;
 	order.wall_ms = profile->wall_ms;
 	order.output_bytes = profile->output_bytes;
-	return execution_begin(h->context.executions, &order, &ops, err) ? 0 : -err->code;
+	return execution_begin(&a->executions, &order, &ops, err) ? 0 : -err->code;
 }
 
-int health_tick(struct health *h, uint64_t now_ms)
+int health_tick(struct api *a, uint64_t now_ms)
 {
+	struct health *h = &a->health;
 	struct cj_error err = { 0 };
 
-	if (h->is_probing || h->context.executions->is_draining)
+	if (h->is_probing || a->executions.is_draining)
 		return -1;
 	if (now_ms < h->next_ms)
 		return (int)(h->next_ms - now_ms);
 	h->is_probing = true;
-	if (begin_probe(h, &err) == 0)
+	if (begin_probe(a, &err) == 0)
 		return 0;
 	h->is_probing = false;
 	h->has_probed = true;
@@ -223,47 +192,45 @@ add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
 		r->worst = how_bad;
 }
 
-static void find_pool_reasons(const struct pool *p, struct reasons *r)
+static void find_reasons(const struct api *a, struct reasons *r)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (p->buckets[i].backoff.problem[0])
-			add_reason(r, READINESS_DEGRADED,
-				   "no %s of profile '%s' can be prepared ahead",
-				   tier_names[p->buckets[i].tier], p->buckets[i].profile);
-}
+	const struct executions_load load = executions_load(&a->executions);
+	const struct health *h = &a->health;
+	const struct sessions *s = &a->sessions;
+	const struct json_node *warnings = json_get_typed(h->result, "warnings", JSON_ARRAY);
 
-static void find_reasons(const struct health *h, struct reasons *r)
-{
-	const struct executions_load load = executions_load(h->context.executions);
-	const struct sessions *s = h->context.sessions;
-	uint64_t age_ms = clock_ms() - h->probed_ms;
-
-	if (h->context.executions->is_draining)
+	if (a->executions.is_draining)
 		add_reason(r, READINESS_UNREADY, "the service is shutting down");
 	if (!h->succeeded)
 		add_reason(r, READINESS_UNREADY, "%s", h->problem);
 	if (h->is_busy)
 		add_reason(r, READINESS_DEGRADED,
 			   "busy: the last probe waited too long in the queue");
-	if (h->succeeded && age_ms > PROBES_MISSED * h->interval_ms)
+	if (h->succeeded && clock_ms() - h->probed_ms > PROBES_MISSED * h->interval_ms)
 		add_reason(r, READINESS_DEGRADED, "the last successful probe is too old");
-	for (size_t i = 0; h->succeeded && i < h->warnings.count; i++)
-		add_reason(r, READINESS_DEGRADED, "%s", h->warnings.items[i]);
-	if (h->context.audit->last_failure[0])
+	for (const struct json_node *n = h->succeeded && warnings ? warnings->child : NULL; n;
+	     n = n->next)
+		if (n->type == JSON_STRING)
+			add_reason(r, READINESS_DEGRADED, "%s", n->text);
+	if (a->audit.last_failure[0])
 		add_reason(r, READINESS_DEGRADED, "the last audit line could not be written");
 	if (load.queued >= load.queued_max)
 		add_reason(r, READINESS_DEGRADED, "the queue is full");
 	if (s->limits.count > 0 && s->live >= s->limits.count)
 		add_reason(r, READINESS_DEGRADED, "there are as many sessions as there may be");
-	find_pool_reasons(h->context.pool, r);
+	for (size_t i = 0; i < a->pool.count; i++)
+		if (a->pool.buckets[i].backoff.problem[0])
+			add_reason(r, READINESS_DEGRADED,
+				   "no %s of profile '%s' can be prepared ahead",
+				   tier_names[a->pool.buckets[i].tier], a->pool.buckets[i].profile);
 }
 
-static void put_probe(struct json_writer *w, const struct health *h)
+static void put_two(struct json_writer *w, const char *key, const char *first, uint64_t value,
+		    uint64_t max)
 {
-	json_member_object(w, "probe");
-	json_member_text(w, "profile", h->profile);
-	json_member_text(w, "status", h->has_probed ? h->status : NULL);
-	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
+	json_member_object(w, key);
+	json_member_u64(w, first, value);
+	json_member_u64(w, "max", max);
 	json_close_object(w);
 }
 
@@ -281,52 +248,39 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 	json_close_array(w);
 }
 
-static void put_load(struct json_writer *w, const struct executions_load *load)
-{
-	json_member_object(w, "queue");
-	json_member_u64(w, "depth", load->queued);
-	json_member_u64(w, "max", load->queued_max);
-	json_close_object(w);
-	json_member_object(w, "runs");
-	json_member_u64(w, "in_flight", load->running);
-	json_member_u64(w, "max", load->running_max);
-	json_close_object(w);
-}
-
-static void put_enforcement(struct json_writer *w, const struct health *h)
-{
-	const struct strings *limits = &h->limits;
-
-	json_member_object(w, "limits_by");
-	for (size_t i = 0; i + 1 < limits->count; i += 2)
-		json_member_text(w, limits->items[i], limits->items[i + 1]);
-	json_close_object(w);
-	json_member_object(w, "audit");
-	json_member_bool(w, "on", audit_is_on(h->context.audit));
-	json_member_u64(w, "failures", h->context.audit->failures);
-	json_close_object(w);
-}
-
-enum readiness health_write(const struct health *h, struct json_writer *w)
+enum readiness health_write(const struct api *a, struct json_writer *w)
 {
 	static const char *const names[] = { "ready", "degraded", "unready" };
-	const struct executions_load load = executions_load(h->context.executions);
+	const struct executions_load load = executions_load(&a->executions);
+	const struct health *h = &a->health;
+	const struct json_node *limits = json_get_typed(h->result, "limits", JSON_OBJECT);
 	struct reasons r = { .worst = READINESS_READY };
 
-	find_reasons(h, &r);
+	find_reasons(a, &r);
 	json_open_object(w);
 	json_member_text(w, "status", names[r.worst]);
-	json_member_array(w, "reasons");
-	for (size_t i = 0; i < r.list.count; i++)
-		json_put_string(w, r.list.items[i]);
-	json_close_array(w);
-	put_probe(w, h);
-	put_load(w, &load);
-	put_pool(w, h->context.pool);
+	json_member_texts(w, "reasons", r.list.items, r.list.count);
+	json_member_object(w, "probe");
+	json_member_text(w, "profile", h->profile);
+	json_member_text(w, "status", h->has_probed ? h->status : NULL);
+	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
+	json_close_object(w);
+	put_two(w, "queue", "depth", load.queued, load.queued_max);
+	put_two(w, "runs", "in_flight", load.running, load.running_max);
+	put_pool(w, &a->pool);
 	json_member_array(w, "pool_bypassed");
-	metrics_write_bypassed(h->context.metrics, w);
+	metrics_write_bypassed(a->metrics, w);
 	json_close_array(w);
-	put_enforcement(w, h);
+	json_member_object(w, "limits_by");
+	for (const struct json_node *n = limits ? limits->child : NULL; n; n = n->next) {
+		const char *by = json_get_text(n, "by");
+		json_member_text(w, n->key, by ? by : "");
+	}
+	json_close_object(w);
+	json_member_object(w, "audit");
+	json_member_bool(w, "on", audit_is_on(&a->audit));
+	json_member_u64(w, "failures", a->audit.failures);
+	json_close_object(w);
 	json_close_object(w);
 	arena_fini(&r.arena);
 	return r.worst;

@@ -112,7 +112,7 @@ struct metrics {
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT + 1], request[TIER_COUNT + 1];
-	uint64_t cpu_us, denied_packets, denied_syscalls, audit_failures;
+	uint64_t cpu_us, denied_packets, denied_syscalls;
 };
 
 struct metrics *metrics_create(void)
@@ -187,11 +187,6 @@ void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypa
 void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event)
 {
 	m->zygotes[place_of(m, profile)][event]++;
-}
-
-void metrics_count_audit_failure(struct metrics *m)
-{
-	m->audit_failures++;
 }
 
 void metrics_count_http(struct metrics *m, unsigned http_status)
@@ -491,7 +486,7 @@ static const struct family families[] = {
 	{ "cejail_session_execs_total", "counter", "Execs of sessions that have ended.", put_value,
 	  COUNTER(execs) },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
-	  put_value, COUNTER(audit_failures) },
+	  put_value, GAUGE(audit_failures) },
 	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",
 	  put_responses },
 	{ "cejail_probe_success", "gauge", "1 if the last probe succeeded, else 0.", put_probe,

@@ -45,12 +45,11 @@ enum zygote_event {
 };
 
 void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event);
-void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);
 
 /* Values that are read when the page is requested. */
 struct gauges {
-	uint64_t in_flight, queued, connections, zygotes;
+	uint64_t in_flight, queued, connections, zygotes, audit_failures;
 	uint64_t pool_ready[TIER_COUNT]; /* prepared workers */
 	uint64_t sessions, sessions_max, sessions_reserved_bytes, sessions_limits_bytes;
 	uint64_t in_flight_max, queued_max; /* 0: left out */

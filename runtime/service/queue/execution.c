@@ -107,7 +107,6 @@ static bool write_audit(struct run *run, const struct summary *end)
 		return !run->order.audit_required;
 	if (audit_run(c->audit, &run->order, run->tier, end, &err) == 0)
 		return true;
-	metrics_count_audit_failure(c->metrics);
 	slog_failure(SLOG_ERROR, run->order.job.trace.request_id, &err,
 		     end ? "write the audit line of a run's end"
 			 : "write the audit line of a run's start");

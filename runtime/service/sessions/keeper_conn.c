@@ -141,7 +141,6 @@ static bool write_audit(struct keeper_conn *k, const char *reason)
 		return !k->order.audit_required;
 	if (audit_session(audit, &line, &err) == 0)
 		return true;
-	metrics_count_audit_failure(k->all->context.metrics);
 	slog_failure(SLOG_ERROR, k->order.job.trace.request_id, &err,
 		     "write the audit line of a session");
 	return !k->order.audit_required;

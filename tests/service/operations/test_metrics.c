@@ -313,6 +313,7 @@ static void all_else_is_shown(void **state)
 		.queued = 2,
 		.connections = 3,
 		.pool_ready = { [TIER_JAIL] = 4, [TIER_INTERPRETER] = 5, [TIER_REPL] = 9 },
+		.audit_failures = 1,
 		.in_flight_max = 6,
 		.queued_max = 7,
 		.has_probed = true,
@@ -323,7 +324,6 @@ static void all_else_is_shown(void **state)
 	metrics_count_pool(m, "python", TIER_INTERPRETER, TIER_JAIL);
 	metrics_count_bypass(m, "python", BYPASS_CEILING);
 	metrics_count_bypass(m, "python", BYPASS_COUNT);
-	metrics_count_audit_failure(m);
 	metrics_count_http(m, 200);
 	metrics_count_http(m, 99);
 	metrics_count_http(m, 600);

@@ -12,7 +12,6 @@
 
 #include "rootfs/layers.h"
 #include "rootfs/mounts.h"
-#include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -85,13 +84,12 @@ static int check_lower(int dir_fd, const char *name, struct cj_error *err)
 		       name);
 }
 
-static int open_source(const struct bind_spec *bind, struct bind_source *out, struct cj_error *err)
+static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
-	if (bind->kind == BIND_TMPFS) { /* made later, on the scratch */
-		*out = (struct bind_source){ .fd = -1, .is_dir = true };
+	*out = (struct rootfs_entry){ .path = bind->target, .fd = -1, .is_dir = true };
+	if (bind->kind == BIND_TMPFS) /* made later, on the scratch */
 		return 0;
-	}
 	auto_fd int fd = sys_openat2(AT_FDCWD, bind->source, O_PATH, 0,
 				     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0 && errno == ELOOP) {
@@ -145,51 +143,17 @@ static int check_target(const struct bind_spec *bind, const struct layers *layer
 	return 0;
 }
 
-int binds_open(struct bind_sources *out, const struct rootfs_spec *spec,
-	       const struct layers *layers, struct arena *a, struct cj_error *err)
+int binds_open(struct rootfs_entries *list, const struct rootfs_spec *spec,
+	       const struct layers *layers, struct cj_error *err)
 {
-	*out = (struct bind_sources){ 0 };
-	if (spec->nbinds == 0)
-		return 0;
-	out->items = arena_array(a, spec->nbinds, sizeof(*out->items));
-	if (!out->items)
-		return cj_fail(err, errno, "list the binds");
-
-	for (; out->count < spec->nbinds; out->count++) {
-		const struct bind_spec *bind = &spec->binds[out->count];
-		if (check_target(bind, layers, err) < 0 ||
-		    open_source(bind, &out->items[out->count], err) < 0) {
-			binds_close(out);
-			return -err->code;
-		}
-	}
-	return 0;
-}
-
-void binds_close(struct bind_sources *sources)
-{
-	for (size_t i = 0; i < sources->count; i++)
-		cj_close(&sources->items[i].fd);
-	sources->count = 0;
-}
-
-int binds_add_places(const struct bind_sources *sources, const struct rootfs_spec *spec,
-		     int skeleton_fd, struct cj_error *err)
-{
-	for (size_t i = 0; i < sources->count; i++) {
-		if (skeleton_add_place(skeleton_fd, spec->binds[i].target + 1,
-				       sources->items[i].is_dir, err) < 0)
+	for (size_t i = 0; i < spec->nbinds; i++) {
+		struct rootfs_entry entry;
+		if (check_target(&spec->binds[i], layers, err) < 0 ||
+		    open_source(&spec->binds[i], &entry, err) < 0 ||
+		    rootfs_entries_add(list, &entry, err) < 0)
 			return -err->code;
 	}
 	return 0;
-}
-
-static int fail_missing(const char *target, struct cj_error *err)
-{
-	int rc = cj_fail(err, ENOENT, "find the mount point '%s'", target);
-	cj_hint(err, "it lies in a tree of the host, where cejail creates nothing: "
-		     "choose another target, or create it there first");
-	return rc;
 }
 
 /* Opens one more component below dir_fd; makes a missing one if dir_fd is on the scratch. */
@@ -233,10 +197,14 @@ static int find_place(int root_fd, const char *target, bool is_dir, dev_t scratc
 		name[length] = '\0';
 
 		int next_fd = step_down(place_fd, name, slash || is_dir, scratch_dev);
-		if (next_fd < 0 && errno == ENOENT)
-			return fail_missing(target, err);
-		if (next_fd < 0)
-			return cj_fail(err, errno, "find the mount point '%s'", target);
+		if (next_fd < 0) {
+			int rc = cj_fail(err, errno, "find the mount point '%s'", target);
+			if (rc == -ENOENT)
+				cj_hint(err, "it lies in a tree of the host, where cejail creates "
+					     "nothing: choose another target, or create it there "
+					     "first");
+			return rc;
+		}
 		cj_close(&place_fd);
 		place_fd = next_fd;
 		rest = slash ? slash + 1 : NULL;
@@ -244,20 +212,20 @@ static int find_place(int root_fd, const char *target, bool is_dir, dev_t scratc
 	return take_fd(&place_fd);
 }
 
-int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *spec, int scratch_fd,
 		 int root_fd, struct cj_error *err)
 {
 	struct stat scratch;
 	if (fstat(scratch_fd, &scratch) < 0)
 		return cj_fail(err, errno, "look at the scratch");
 
-	for (size_t i = 0; i < sources->count; i++) {
+	for (size_t i = 0; i < list->count; i++) {
 		const struct bind_spec *bind = &spec->binds[i];
-		auto_fd int place_fd = find_place(root_fd, bind->target, sources->items[i].is_dir,
-						  scratch.st_dev, err);
+		auto_fd int place_fd =
+		    find_place(root_fd, bind->target, list->items[i].is_dir, scratch.st_dev, err);
 		if (place_fd < 0)
 			return place_fd;
-		if (mounts_attach(sources->items[i].fd, place_fd, bind->target, err) < 0)
+		if (mounts_attach(list->items[i].fd, place_fd, bind->target, err) < 0)
 			return cj_wrap(err, "%s '%s'", bind_kinds[bind->kind].option, bind->source);
 	}
 	return 0;
@@ -266,7 +234,7 @@ int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *s
 /* --- overlays -------------------------------------------------------------------- */
 
 /* The supervisor opened the path separately: check that both are the same directory. */
-static int adopt(struct bind_source *source, const char *name, int *fd, struct cj_error *err)
+static int adopt(struct rootfs_entry *source, const char *name, int *fd, struct cj_error *err)
 {
 	struct stat ours, theirs;
 	if (fstat(source->fd, &ours) < 0 || fstat(*fd, &theirs) < 0)
@@ -279,14 +247,14 @@ static int adopt(struct bind_source *source, const char *name, int *fd, struct c
 	return 0;
 }
 
-int binds_adopt_lowers(struct bind_sources *sources, const struct rootfs_spec *spec, int *fds,
+int binds_adopt_lowers(struct rootfs_entries *list, const struct rootfs_spec *spec, int *fds,
 		       size_t count, struct cj_error *err)
 {
 	size_t used = 0;
-	for (size_t i = 0; i < sources->count && used < count; i++) {
+	for (size_t i = 0; i < list->count && used < count; i++) {
 		if (spec->binds[i].kind != BIND_OVERLAY)
 			continue;
-		if (adopt(&sources->items[i], spec->binds[i].source, &fds[used++], err) < 0)
+		if (adopt(&list->items[i], spec->binds[i].source, &fds[used++], err) < 0)
 			return -err->code;
 	}
 	return 0;
@@ -370,11 +338,11 @@ static int mount_one(const struct rootfs_spec *spec, size_t number, int lower_fd
 	return layers_join(&overlay, attrs, err);
 }
 
-int binds_mount_overlays(struct bind_sources *sources, const struct rootfs_spec *spec,
+int binds_mount_overlays(struct rootfs_entries *list, const struct rootfs_spec *spec,
 			 int scratch_fd, int park_fd, struct cj_error *err)
 {
-	for (size_t i = 0; i < sources->count; i++) {
-		struct bind_source *source = &sources->items[i];
+	for (size_t i = 0; i < list->count; i++) {
+		struct rootfs_entry *source = &list->items[i];
 		const struct bind_spec *bind = &spec->binds[i];
 		if (bind->kind != BIND_OVERLAY)
 			continue;

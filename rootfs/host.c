@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "rootfs/mounts.h"
-#include "rootfs/skeleton.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -105,6 +104,14 @@ const size_t host_families_count = sizeof(host_families) / sizeof(host_families[
  * resolve inside the jail, so they can lead only to files in it. */
 #define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
+struct host {
+	struct rootfs_entries *list;
+	size_t first;    /* of its entries: "/usr" */
+	size_t copied;   /* bytes of all texts */
+	size_t copy_max; /* bytes of one text */
+	int root_fd;
+};
+
 static const char *read_link(int dir_fd, const char *name, struct arena *a)
 {
 	char text[PATH_MAX];
@@ -160,12 +167,12 @@ static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 /* --- one row --------------------------------------------------------------------- */
 
 /* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
-static int read_small(struct host_view *view, int fd, size_t bytes, struct arena *a,
-		      struct host_entry *out, struct cj_error *err)
+static int read_small(struct host *h, int fd, size_t bytes, struct rootfs_entry *out,
+		      struct cj_error *err)
 {
-	if (bytes > view->copy_max || view->copied + bytes > COPIES_BYTES_MAX)
+	if (bytes > h->copy_max || h->copied + bytes > COPIES_BYTES_MAX)
 		return 0;
-	char *text = arena_array(a, bytes + 1, 1);
+	char *text = arena_array(h->list->arena, bytes + 1, 1);
 	ssize_t size = text ? sys_read(fd, text, bytes + 1) : -1;
 	if (size < 0)
 		return cj_fail(err, errno, "read '%s'", out->path);
@@ -173,23 +180,22 @@ static int read_small(struct host_view *view, int fd, size_t bytes, struct arena
 		return 0; /* it grew meanwhile */
 	out->text = text;
 	out->size = (size_t)size;
-	view->copied += out->size;
+	h->copied += out->size;
 	return 0;
 }
 
 /* Without O_PATH, so that a small file can be read at once; a link has to be opened with it. */
-static int open_path(const struct host_view *view, const char *path)
+static int open_path(const struct host *h, const char *path)
 {
 	const uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-	int fd =
-	    sys_openat2(view->root_fd, path + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, beneath);
+	int fd = sys_openat2(h->root_fd, path + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, beneath);
 	if (fd < 0 && errno == ELOOP)
-		fd = sys_openat2(view->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0, beneath);
+		fd = sys_openat2(h->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0, beneath);
 	return fd;
 }
 
-/* Fills a row of the view from `fd`: a link, a copy, or a detached tree. */
-static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct host_entry *out,
+/* Fills an entry from `fd`: a link, a copy, or a detached tree. */
+static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct rootfs_entry *out,
 		    struct cj_error *err)
 {
 	if (S_ISLNK(mode)) {
@@ -208,13 +214,12 @@ static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct 
 	return out->fd < 0 ? out->fd : 0;
 }
 
-/* One path, if this host has it and it is public: a row of the view. */
-static int open_row(struct host_view *view, const char *path, bool is_lower, struct arena *a,
-		    struct cj_error *err)
+/* One path, if this host has it and it is public: an entry of the list. */
+static int open_row(struct host *h, const char *path, bool is_lower, struct cj_error *err)
 {
 	bool is_usr = strcmp(path, host_paths[0]) == 0;
 	struct stat st;
-	auto_fd int fd = open_path(view, path);
+	auto_fd int fd = open_path(h, path);
 	if (fd < 0 && (is_absent(errno) || is_closed(path, errno)) && !is_usr)
 		return 0;
 	if (fd < 0)
@@ -223,17 +228,16 @@ static int open_row(struct host_view *view, const char *path, bool is_lower, str
 		return cj_fail(err, errno, "look at '%s'", path);
 	if (!is_public(st.st_mode) && !is_usr)
 		return 0;
-	int rc = is_reachable(view->root_fd, path, err);
+	int rc = is_reachable(h->root_fd, path, err);
 	if (rc <= 0)
 		return rc;
 
-	struct host_entry entry = { .path = path, .fd = -1 };
-	if (S_ISREG(st.st_mode) && read_small(view, fd, (size_t)st.st_size, a, &entry, err) < 0)
+	struct rootfs_entry entry = { .path = path, .fd = -1 };
+	if (S_ISREG(st.st_mode) && read_small(h, fd, (size_t)st.st_size, &entry, err) < 0)
 		return -err->code;
-	if (take_row(fd, st.st_mode, is_lower, a, &entry, err) < 0)
+	if (take_row(fd, st.st_mode, is_lower, h->list->arena, &entry, err) < 0)
 		return -err->code;
-	view->entries[view->count++] = entry;
-	return 0;
+	return rootfs_entries_add(h->list, &entry, err);
 }
 
 /* --- the names in /etc ------------------------------------------------------------ */
@@ -247,18 +251,19 @@ static bool is_of(const struct host_family *family, const char *name)
 }
 
 /* The family's rows at "/etc/NAME". */
-static int open_member(struct host_view *view, const struct host_family *family, const char *name,
-		       struct arena *a, struct cj_error *err)
+static int open_member(struct host *h, const struct host_family *family, const char *name,
+		       struct cj_error *err)
 {
 	for (size_t i = 0; i == 0 || family->names[i]; i++) {
 		const char *below = family->names[i];
-		const char *path =
-		    arena_printf(a, "/etc/%s%s%s", name, below ? "/" : "", below ? below : "");
+		const char *path = arena_printf(h->list->arena, "/etc/%s%s%s", name,
+						below ? "/" : "", below ? below : "");
 		if (!path)
 			return cj_fail(err, ENOMEM, "list the host's directories");
-		if (view->count > FAMILY_ROWS_MAX) /* "/usr" and theirs; the others follow */
+		/* "/usr" and theirs; the others follow */
+		if (h->list->count - h->first > FAMILY_ROWS_MAX)
 			return 0;
-		int rc = open_row(view, path, false, a, err);
+		int rc = open_row(h, path, false, err);
 		if (rc < 0 || !below)
 			return rc;
 	}
@@ -298,30 +303,8 @@ static bool name_bits_has(const struct name_bits *set, const char *name)
 	return (set->bits[hash / 64] >> hash % 64 & 1) != 0;
 }
 
-static int take_name(struct host_view *view, const char *name, struct arena *a,
-		     struct cj_error *err)
-{
-	for (size_t i = 0; i < host_families_count; i++) {
-		if (!is_of(&host_families[i], name))
-			continue;
-		if (open_member(view, &host_families[i], name, a, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-/* *out stays NULL where /etc can't be listed. */
-static int open_etc(const struct host_view *view, DIR **out, struct cj_error *err)
-{
-	*out = fd_open_dir(view->root_fd, "etc");
-	if (*out || is_absent(errno) || errno == EACCES)
-		return 0;
-	return cj_fail(err, errno, "list '/etc'");
-}
-
 /* Also opens the rows of the families. */
-static int list_etc(struct host_view *view, DIR *dir, struct etc_names *etc, struct arena *a,
-		    struct cj_error *err)
+static int list_etc(struct host *h, DIR *dir, struct etc_names *etc, struct cj_error *err)
 {
 	if (!dir) {
 		memset(&etc->present, 0xff, sizeof(etc->present)); /* it may be passed through */
@@ -335,8 +318,10 @@ static int list_etc(struct host_view *view, DIR *dir, struct etc_names *etc, str
 		name_bits_add(&etc->present, entry->d_name);
 		if (entry->d_type == DT_LNK)
 			name_bits_add(&etc->links, entry->d_name);
-		if (take_name(view, entry->d_name, a, err) < 0)
-			return -err->code;
+		for (size_t i = 0; i < host_families_count; i++)
+			if (is_of(&host_families[i], entry->d_name) &&
+			    open_member(h, &host_families[i], entry->d_name, err) < 0)
+				return -err->code;
 	}
 }
 
@@ -344,59 +329,57 @@ static int list_etc(struct host_view *view, DIR *dir, struct etc_names *etc, str
  * Reads a link in one call, where open_row() makes five.  Returns 1: the row is added, or the host
  * has none; 0: it is no link.  Only for a name without '/': the last component is never followed.
  */
-static int take_link(struct host_view *view, int dir_fd, const char *name, const char *path,
-		     struct arena *a, struct cj_error *err)
+static int take_link(struct host *h, int dir_fd, const char *name, const char *path,
+		     struct cj_error *err)
 {
-	const char *link = read_link(dir_fd, name, a);
-	if (!link && errno == ENOMEM)
+	const struct rootfs_entry entry = { .path = path,
+					    .fd = -1,
+					    .link = read_link(dir_fd, name, h->list->arena) };
+	if (!entry.link && errno == ENOMEM)
 		return cj_fail(err, ENOMEM, "read the link '%s'", path);
-	if (!link)
+	if (!entry.link)
 		return errno == ENOENT; /* of other errors open_row() says why */
-	view->entries[view->count++] = (struct host_entry){ .path = path, .fd = -1, .link = link };
-	return 1;
+	return rootfs_entries_add(h->list, &entry, err) < 0 ? -err->code : 1;
 }
 
 /* A row that is likely a link: one beside "/usr", such as "/bin", or one that /etc lists as one. */
-static int try_link(struct host_view *view, const struct etc_names *etc, int etc_fd,
-		    const char *path, struct arena *a, struct cj_error *err)
+static int try_link(struct host *h, const struct etc_names *etc, int etc_fd, const char *path,
+		    struct cj_error *err)
 {
 	const char *name = strrchr(path, '/') + 1;
 	if (name == path + 1)
-		return take_link(view, view->root_fd, name, path, a, err);
+		return take_link(h, h->root_fd, name, path, err);
 	bool is_in_etc = name == path + 5 && strncmp(path, "/etc/", 5) == 0;
 	if (is_in_etc && etc_fd >= 0 && name_bits_has(&etc->links, name))
-		return take_link(view, etc_fd, name, path, a, err);
+		return take_link(h, etc_fd, name, path, err);
 	return 0;
 }
 
-/* "/usr" first, which must exist. */
-static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
-		     struct cj_error *err)
+/* "/usr" first, which must exist.  /etc may be one that can't be listed. */
+static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 {
 	struct etc_names etc = { 0 };
-	auto_dir DIR *dir = NULL;
-	if (open_row(view, host_paths[0], usr_is_lower, a, err) < 0 ||
-	    open_etc(view, &dir, err) < 0 || list_etc(view, dir, &etc, a, err) < 0)
+	if (open_row(h, host_paths[0], usr_is_lower, err) < 0)
+		return -err->code;
+	auto_dir DIR *dir = fd_open_dir(h->root_fd, "etc");
+	if (!dir && !is_absent(errno) && errno != EACCES)
+		return cj_fail(err, errno, "list '/etc'");
+	if (list_etc(h, dir, &etc, err) < 0)
 		return -err->code;
 	const int etc_fd = dir ? dirfd(dir) : -1;
 	for (size_t i = 1; i < host_paths_count; i++) {
 		const char *path = host_paths[i];
 		if (strncmp(path, "/etc/", 5) == 0 && !name_bits_has(&etc.present, path + 5))
 			continue;
-		int rc = try_link(view, &etc, etc_fd, path, a, err);
-		if (rc < 0 || (rc == 0 && open_row(view, path, false, a, err) < 0))
+		int rc = try_link(h, &etc, etc_fd, path, err);
+		if (rc < 0 || (rc == 0 && open_row(h, path, false, err) < 0))
 			return -err->code;
 	}
 	return 0;
 }
 
-int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
+int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err)
 {
-	size_t most = host_paths_count + FAMILY_ROWS_MAX;
-	*view = (struct host_view){ .entries = arena_array(a, most, sizeof(*view->entries)) };
-	if (!view->entries)
-		return cj_fail(err, errno, "list the host's directories");
-
 	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return cj_fail(err, errno, "open '/'");
@@ -406,65 +389,9 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
 		return cj_fail(err, errno, "get the limit of a file's size");
 	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
-	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
-
-	view->root_fd = root_fd;
-	int rc = open_rows(view, usr_is_lower, a, err);
-	view->root_fd = -1;
-	if (rc < 0)
-		host_close(view);
-	return rc;
-}
-
-void host_close(struct host_view *view)
-{
-	for (size_t i = 0; i < view->count; i++)
-		cj_close(&view->entries[i].fd);
-	view->count = 0;
-}
-
-static int add_entry_place(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
-{
-	const char *path = entry->path + 1;
-	if (entry->link)
-		return skeleton_add_link(skeleton_fd, path, entry->link, err);
-	if (entry->text)
-		return skeleton_add_file(skeleton_fd, path, entry->text, entry->size, err);
-	return skeleton_add_place(skeleton_fd, path, entry->is_dir, err);
-}
-
-int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_error *err)
-{
-	for (size_t i = 0; i < view->count; i++) {
-		if (add_entry_place(&view->entries[i], skeleton_fd, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-/* Most rows are entries of /etc. */
-static int attach_entry(const struct host_entry *entry, int root_fd, int etc_fd,
-			struct cj_error *err)
-{
-	const size_t prefix = strlen("/etc/");
-	if (strncmp(entry->path, "/etc/", prefix) == 0 && !strchr(entry->path + prefix, '/'))
-		return mounts_attach_in(entry->fd, etc_fd, entry->path + prefix, entry->path, err);
-	return mounts_attach_at(entry->fd, root_fd, entry->path, err);
-}
-
-int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
-{
-	if (view->count == 0)
-		return 0;
-	auto_fd int etc_fd = mounts_resolve(root_fd, "/etc", err);
-	if (etc_fd < 0)
-		return etc_fd;
-	for (size_t i = 0; i < view->count; i++) {
-		const struct host_entry *entry = &view->entries[i];
-		if (entry->link || entry->text)
-			continue;
-		if (attach_entry(entry, root_fd, etc_fd, err) < 0)
-			return -err->code;
-	}
-	return 0;
+	struct host h = { .list = list,
+			  .first = list->count,
+			  .copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX,
+			  .root_fd = root_fd };
+	return open_rows(&h, usr_is_lower, err);
 }

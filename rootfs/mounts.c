@@ -23,6 +23,19 @@ bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number)
 	       st.st_rdev == makedev(major_number, minor_number);
 }
 
+int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,
+		       struct cj_error *err)
+{
+	auto_fd int fd = sys_openat2(dev_fd, path + strlen("/dev/"), O_PATH | O_NOFOLLOW, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (!mounts_is_device(fd, major_number, minor_number))
+		return cj_reject(err, "'%s' is not the device %u:%u", path, major_number,
+				 minor_number);
+	return take_fd(&fd);
+}
+
 int mounts_make_private(struct cj_error *err)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

@@ -27,6 +27,11 @@ struct mounts_option {
 /* True when fd (O_PATH is enough) is the character device of that number. */
 bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number);
 
+/* Opens (O_PATH) the device `path` ("/dev/null") below dev_fd, the host's /dev, and checks its
+ * number.  Follows no link. */
+int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,
+		       struct cj_error *err);
+
 /* Stops the propagation of mounts to and from this mount namespace: mount_namespaces(7). */
 int mounts_make_private(struct cj_error *err);
 

@@ -32,12 +32,81 @@
 
 struct rootfs_sources {
 	struct arena arena;
-	int park_fd; /* the old root's /dev */
-	struct device_sources devices;
-	struct host_view host; /* ROOT_HOST */
-	struct layers layers;  /* ROOT_LAYERS */
-	struct bind_sources binds;
+	int park_fd;                  /* the old root's /dev */
+	struct rootfs_entries common; /* devices, and of ROOT_HOST the host's files */
+	size_t usr;                   /* of `common`, of ROOT_HOST */
+	struct layers layers;         /* ROOT_LAYERS */
+	struct rootfs_entries binds;
 };
+
+/* --- entries --------------------------------------------------------------------- */
+
+int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *entry,
+		       struct cj_error *err)
+{
+	struct rootfs_entry *items =
+	    arena_grow(list->arena, list->items, list->count, sizeof(*items));
+	if (!items) {
+		int fd = entry->fd;
+		cj_close(&fd);
+		return cj_fail(err, ENOMEM, "list the mounts of the jail");
+	}
+	list->items = items;
+	items[list->count++] = *entry;
+	return 0;
+}
+
+static void entries_close(struct rootfs_entries *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		cj_close(&list->items[i].fd);
+	list->count = 0;
+}
+
+/* Links, copies and mount points in the skeleton. */
+static int add_places(const struct rootfs_entries *list, int skeleton_fd, struct cj_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < list->count && rc == 0; i++) {
+		const struct rootfs_entry *e = &list->items[i];
+		if (e->link)
+			rc = skeleton_add_link(skeleton_fd, e->path + 1, e->link, err);
+		else if (e->text)
+			rc = skeleton_add_file(skeleton_fd, e->path + 1, e->text, e->size, err);
+		else
+			rc = skeleton_add_place(skeleton_fd, e->path + 1, e->is_dir, err);
+	}
+	return rc;
+}
+
+/* Most entries lie in /dev or /etc: a directory is resolved once for those that follow another. */
+static int attach_entries(const struct rootfs_entries *list, int root_fd, struct cj_error *err)
+{
+	char parent[PATH_MAX] = "";
+	auto_fd int parent_fd = -1;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct rootfs_entry *e = &list->items[i];
+		const char *name = strrchr(e->path, '/') + 1;
+		size_t size = (size_t)(name - e->path) - 1;
+		if (e->fd < 0)
+			continue;
+		if (size >= sizeof(parent))
+			return cj_fail(err, ENAMETOOLONG, "attach a mount at '%s'", e->path);
+		if (size > 0 && (size != strlen(parent) || memcmp(parent, e->path, size) != 0)) {
+			memcpy(parent, e->path, size);
+			parent[size] = '\0';
+			cj_close(&parent_fd);
+			parent_fd = mounts_resolve(root_fd, parent, err);
+			if (parent_fd < 0)
+				return parent_fd;
+		}
+		if (mounts_attach_in(e->fd, size > 0 ? parent_fd : root_fd, name, e->path, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+/* --- opening --------------------------------------------------------------------- */
 
 static void sources_free(struct rootfs_sources **sources)
 {
@@ -45,10 +114,9 @@ static void sources_free(struct rootfs_sources **sources)
 	if (!s)
 		return;
 	cj_close(&s->park_fd);
-	devices_close(&s->devices);
-	host_close(&s->host);
+	entries_close(&s->common);
 	layers_close(&s->layers);
-	binds_close(&s->binds);
+	entries_close(&s->binds);
 	arena_fini(&s->arena);
 	free(s);
 	*sources = NULL;
@@ -56,23 +124,14 @@ static void sources_free(struct rootfs_sources **sources)
 
 #define auto_sources __attribute__((cleanup(sources_free)))
 
-static struct rootfs_sources *sources_new(void)
-{
-	struct rootfs_sources *s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->park_fd = -1;
-	for (size_t i = 0; i < DEVICES_MAX; i++)
-		s->devices.fds[i] = -1;
-	return s;
-}
-
 int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
 			struct cj_error *err)
 {
-	auto_sources struct rootfs_sources *s = sources_new();
+	auto_sources struct rootfs_sources *s = calloc(1, sizeof(*s));
 	if (!s)
 		return cj_fail(err, ENOMEM, "open the sources of the tree");
+	s->park_fd = -1;
+	s->common.arena = s->binds.arena = &s->arena;
 
 	/* Before anything is attached: no mount may propagate to the host's namespace. */
 	if (mounts_make_private(err) < 0)
@@ -81,12 +140,13 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 	s->park_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->park_fd < 0)
 		return cj_fail(err, errno, "open '/dev'");
-	int rc = devices_open(&s->devices, s->park_fd, spec->tty, err);
+	int rc = devices_open(&s->common, s->park_fd, spec->tty, err);
+	s->usr = s->common.count;
 	if (rc == 0 && spec->kind == ROOT_HOST)
-		rc = host_open(&s->host, spec->writable, &s->arena, err);
+		rc = host_open(&s->common, spec->writable, err);
 	else if (rc == 0)
 		rc = layers_open(&s->layers, &spec->layers, &s->arena, err);
-	if (rc < 0 || binds_open(&s->binds, spec, &s->layers, &s->arena, err) < 0)
+	if (rc < 0 || binds_open(&s->binds, spec, &s->layers, err) < 0)
 		return -err->code;
 	*out = take_ptr(s);
 	return 0;
@@ -105,28 +165,24 @@ static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sou
 	if (skeleton_fd < 0)
 		return skeleton_fd;
 
-	if (devices_add_places(&s->devices, skeleton_fd, err) < 0 ||
-	    host_add_places(&s->host, skeleton_fd, err) < 0 ||
-	    binds_add_places(&s->binds, spec, skeleton_fd, err) < 0 ||
+	if (add_places(&s->common, skeleton_fd, err) < 0 ||
+	    add_places(&s->binds, skeleton_fd, err) < 0 ||
 	    mounts_attach(skeleton_fd, s->park_fd, "skeleton", err) < 0)
 		return -err->code;
 	return take_fd(&skeleton_fd);
-}
-
-static int open_scratch_dir(int scratch_fd, const char *name, struct cj_error *err)
-{
-	int fd = openat(scratch_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? cj_fail(err, errno, "open '%s' of the scratch", name) : fd;
 }
 
 /* Read-only if `upper` is NULL, else with `upper` and `work` of the scratch above it. */
 static int join(struct overlay *overlay, int scratch_fd, const char *upper, const char *work,
 		struct cj_error *err)
 {
-	auto_fd int upper_fd = upper ? open_scratch_dir(scratch_fd, upper, err) : -1;
-	auto_fd int work_fd = upper ? open_scratch_dir(scratch_fd, work, err) : -1;
-	if (upper && (upper_fd < 0 || work_fd < 0))
-		return -err->code;
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	auto_fd int upper_fd = upper ? openat(scratch_fd, upper, flags) : -1;
+	if (upper && upper_fd < 0)
+		return cj_fail(err, errno, "open '%s' of the scratch", upper);
+	auto_fd int work_fd = upper ? openat(scratch_fd, work, flags) : -1;
+	if (upper && work_fd < 0)
+		return cj_fail(err, errno, "open '%s' of the scratch", work);
 
 	overlay->upper_fd = upper_fd;
 	overlay->work_fd = work_fd;
@@ -156,7 +212,7 @@ static int make_root(const struct rootfs_spec *spec, const struct rootfs_sources
 /* /usr was opened as a plain directory: put the overlay over it in its place. */
 static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error *err)
 {
-	struct host_entry *usr = &s->host.entries[0];
+	struct rootfs_entry *usr = &s->common.items[s->usr];
 	struct overlay overlay = { .name = "/usr", .top_fd = usr->fd };
 	int fd = join(&overlay, scratch_fd, SCRATCH_USR_UPPER, SCRATCH_USR_WORK, err);
 	if (fd < 0)
@@ -187,8 +243,8 @@ static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, 
 {
 	if (spec->kind == ROOT_HOST && spec->writable && overlay_usr(s, scratch_fd, err) < 0)
 		return -err->code;
-	if (host_attach(&s->host, root_fd, err) < 0 || attach_proc(root_fd, err) < 0 ||
-	    devices_attach(&s->devices, root_fd, err) < 0 ||
+	if (attach_entries(&s->common, root_fd, err) < 0 || attach_proc(root_fd, err) < 0 ||
+	    devices_attach_terminals(root_fd, err) < 0 ||
 	    scratch_attach(scratch_fd, spec, root_fd, err) < 0)
 		return -err->code;
 	/* Last: a bind below /box or /tmp must lie on the scratch, not under it. */
@@ -328,12 +384,6 @@ static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
 	return mounts_attach_in(tree_fd, proc_fd, path, path, err);
 }
 
-/* True for a file that only the host's root may open: that user does not exist in the jail. */
-static bool is_closed(const struct stat *st)
-{
-	return !S_ISDIR(st->st_mode) && (st->st_mode & 0077) == 0 && st->st_uid != geteuid();
-}
-
 /*
  * By mount(2) and paths, not by descriptor: there are two dozen of these mounts, and this takes
  * half the time.  Only init has used this tree so far, and open_proc() and check_null() have just
@@ -343,8 +393,11 @@ static int mask(int proc_fd, const char *path, struct cj_error *err)
 {
 	struct stat st;
 	int rc = look(proc_fd, path, &st, err);
-	if (rc <= 0 || is_closed(&st))
-		return rc < 0 ? rc : 0;
+	if (rc <= 0)
+		return rc;
+	/* A file that only the host's root may open: that user does not exist in the jail. */
+	if (!S_ISDIR(st.st_mode) && (st.st_mode & 0077) == 0 && st.st_uid != geteuid())
+		return 0;
 
 	char target[64];
 	int size = snprintf(target, sizeof(target), "/proc/%s", path);

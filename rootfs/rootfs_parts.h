@@ -9,6 +9,31 @@
 #include "rootfs/rootfs.h"
 
 /*
+ * An entry of the tree that is opened before the tree is built: a mount of the host's, or a link or
+ * small file that is made in the skeleton.
+ */
+struct rootfs_entry {
+	const char *path; /* absolute, in the jail */
+	const char *link; /* the target, if the host has a link there; else NULL */
+	const char *text; /* a small file's content, copied in place of a mount; else NULL */
+	size_t size;      /* of the text, bytes */
+	int fd;           /* a detached tree, or the directory that an overlay will lie over */
+	bool is_dir;
+	bool is_detached; /* of --overlay: fd is a detached tree already */
+};
+
+/* Whoever opens entries leaves it to the owner of the list to close them, also after a failure. */
+struct rootfs_entries {
+	struct rootfs_entry *items;
+	size_t count;
+	struct arena *arena;
+};
+
+/* Takes the entry's descriptor, also when it fails. */
+int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *entry,
+		       struct cj_error *err);
+
+/*
  * scratch.c: all that a jail can write is one tmpfs, limited in bytes and in inodes.
  *
  * /box, /tmp, /dev/shm and --tmpfs are directories of it, and so are the upper layers of
@@ -29,8 +54,7 @@ int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
 		   struct cj_error *err);
 
 /* Makes the directory of each BIND_TMPFS in the attached scratch, and a detached mount of it. */
-struct bind_sources;
-int scratch_make_tmpfs(struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *spec, int scratch_fd,
 		       struct cj_error *err);
 
 /*
@@ -38,24 +62,11 @@ int scratch_make_tmpfs(struct bind_sources *sources, const struct rootfs_spec *s
  * terminals of its own (devpts).  No node is created: all other mounts have nodev.
  */
 
-#define DEVICES_MAX 6
+/* Clones the nodes below dev_fd, the host's /dev; with_tty: /dev/tty too. */
+int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err);
 
-struct device_sources {
-	int fds[DEVICES_MAX]; /* detached, in the table's order; -1 where not wanted */
-};
-
-/*
- * devices_open - clone the nodes below dev_fd, the host's /dev.
- * with_tty: /dev/tty too.  On failure nothing is open.
- */
-int devices_open(struct device_sources *out, int dev_fd, bool with_tty, struct cj_error *err);
-void devices_close(struct device_sources *sources);
-
-/* Adds the mount points to the skeleton. */
-int devices_add_places(const struct device_sources *sources, int skeleton_fd, struct cj_error *err);
-
-/* Attaches the nodes and a new devpts beneath root_fd/dev. */
-int devices_attach(const struct device_sources *sources, int root_fd, struct cj_error *err);
+/* Attaches a new devpts at /dev/pts. */
+int devices_attach_terminals(int root_fd, struct cj_error *err);
 
 /*
  * host.c: the part of this host that a jail with the root "host" sees.
@@ -82,36 +93,14 @@ struct host_family {
 extern const struct host_family host_families[];
 extern const size_t host_families_count;
 
-struct host_entry {
-	const char *path; /* the table's, or in the arena given */
-	const char *link; /* the target, if the host has a link there; else NULL */
-	const char *text; /* a small file's content, copied in place of a mount; else NULL */
-	size_t size;      /* of the text, bytes */
-	int fd;           /* detached tree; for "/usr" under an overlay the directory itself */
-	bool is_dir;
-};
-
-struct host_view {
-	struct host_entry *entries; /* rows that exist, "/usr" first; in the arena given */
-	size_t count;
-	size_t copied;   /* bytes of all texts */
-	size_t copy_max; /* bytes of one text */
-	int root_fd;     /* while it is filled: borrowed; else -1 */
-};
-
 /*
- * host_open - resolve and clone, or copy, every row that this host has and all users may read.
+ * host_open - resolve and clone, or copy, every row that this host has and all users may read;
+ * "/usr" first.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
- * Runs with the caller's ids.  On failure nothing is open.
+ * Runs with the caller's ids.
  */
-int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err);
-void host_close(struct host_view *view);
-
-/* Adds links, copies and mount points of the view to the skeleton. */
-int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_error *err);
-
-int host_attach(const struct host_view *view, int root_fd, struct cj_error *err);
+int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err);
 
 /*
  * binds.c: host paths that the caller shows in the jail: --ro-bind, --bind, --overlay,
@@ -123,47 +112,32 @@ int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
  * program may change.
  */
 
-struct bind_source {
-	int fd; /* detached tree; of an overlay the directory below it until binds_mount_overlays */
-	bool is_dir;
-	bool is_detached; /* of an overlay: fd is a detached tree already */
-};
-
-struct bind_sources {
-	struct bind_source *items; /* in the order of the spec; in the caller's arena */
-	size_t count;
-};
-
 /*
- * binds_open - resolve each source once, without crossing a link, check what it is, clone it.
+ * binds_open - resolve each source once, without crossing a link, check what it is, clone it: an
+ * entry for each bind of the spec, in the same order.
  *
  * `layers`: of the image, to refuse a target that goes through one of its links.
- * Runs with the caller's ids.  On failure nothing is open.
+ * Runs with the caller's ids.
  */
-int binds_open(struct bind_sources *out, const struct rootfs_spec *spec,
-	       const struct layers *layers, struct arena *a, struct cj_error *err);
-void binds_close(struct bind_sources *sources);
+int binds_open(struct rootfs_entries *list, const struct rootfs_spec *spec,
+	       const struct layers *layers, struct cj_error *err);
 
 /* Replaces the sources of the overlays by `count` detached trees.  Takes each descriptor that it
  * uses (it becomes -1). */
-int binds_adopt_lowers(struct bind_sources *sources, const struct rootfs_spec *spec, int *fds,
+int binds_adopt_lowers(struct rootfs_entries *list, const struct rootfs_spec *spec, int *fds,
 		       size_t count, struct cj_error *err);
 
 /*
  * binds_mount_overlays - replace the source of each overlay by the overlay itself, detached.
  * Trees of the supervisor are parked at park_fd first: rootfs.c says why.  Runs as the jail's user.
  */
-int binds_mount_overlays(struct bind_sources *sources, const struct rootfs_spec *spec,
+int binds_mount_overlays(struct rootfs_entries *list, const struct rootfs_spec *spec,
 			 int scratch_fd, int park_fd, struct cj_error *err);
-
-/* Adds the mount points to the skeleton. */
-int binds_add_places(const struct bind_sources *sources, const struct rootfs_spec *spec,
-		     int skeleton_fd, struct cj_error *err);
 
 /*
  * binds_attach - attach the binds in the given order, after all other mounts.
  *
  * A missing mount point on the scratch (scratch_fd) is made; one in a tree of the host must exist.
  */
-int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *spec, int scratch_fd,
 		 int root_fd, struct cj_error *err);

@@ -45,17 +45,6 @@ static uint64_t scratch_attrs(const struct rootfs_spec *spec)
 	       (spec->noexec_scratch ? (uint64_t)MOUNT_ATTR_NOEXEC : 0);
 }
 
-static int make_dirs(int scratch_fd, bool is_writable, struct cj_error *err)
-{
-	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
-		if (scratch_dirs[i].only_when_writable && !is_writable)
-			continue;
-		if (mkdirat(scratch_fd, scratch_dirs[i].name, scratch_dirs[i].mode) < 0)
-			return cj_fail(err, errno, "make '%s'", scratch_dirs[i].name);
-	}
-	return 0;
-}
-
 /*
  * Python looks for the packages of its user once, when it starts, so pip's directory is there
  * before.  Debian has python3 without python.  The .pth file is a link, which a session does
@@ -92,8 +81,14 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	if (scratch_fd < 0)
 		return cj_wrap(err, "make the scratch");
 
-	if (make_dirs(scratch_fd, spec->writable, err) < 0 ||
-	    (spec->python && make_python_home(scratch_fd, spec, err) < 0))
+	int rc = 0;
+	for (size_t i = 0; i < SCRATCH_DIRS && rc == 0; i++)
+		if ((spec->writable || !scratch_dirs[i].only_when_writable) &&
+		    mkdirat(scratch_fd, scratch_dirs[i].name, scratch_dirs[i].mode) < 0)
+			rc = cj_fail(err, errno, "make '%s'", scratch_dirs[i].name);
+	if (rc == 0 && spec->python)
+		rc = make_python_home(scratch_fd, spec, err);
+	if (rc < 0)
 		return cj_wrap(err, "fill the scratch");
 	return take_fd(&scratch_fd);
 }
@@ -114,26 +109,20 @@ int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
 	return 0;
 }
 
-static int make_tmpfs(int scratch_fd, const struct rootfs_spec *spec, size_t number,
-		      struct cj_error *err)
-{
-	char name[32];
-	(void)snprintf(name, sizeof(name), "tmpfs%zu", number);
-	if (mkdirat(scratch_fd, name, TMPFS_MODE) < 0)
-		return cj_fail(err, errno, "make '%s' of the scratch", name);
-	return mounts_clone(scratch_fd, name, scratch_attrs(spec), name, err);
-}
-
-int scratch_make_tmpfs(struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *spec, int scratch_fd,
 		       struct cj_error *err)
 {
-	for (size_t i = 0; i < sources->count; i++) {
+	for (size_t i = 0; i < binds->count; i++) {
+		char name[32];
 		if (spec->binds[i].kind != BIND_TMPFS)
 			continue;
-		int fd = make_tmpfs(scratch_fd, spec, i, err);
-		if (fd < 0)
+		(void)snprintf(name, sizeof(name), "tmpfs%zu", i);
+		binds->items[i].fd =
+		    mkdirat(scratch_fd, name, TMPFS_MODE) < 0
+			? cj_fail(err, errno, "make '%s' of the scratch", name)
+			: mounts_clone(scratch_fd, name, scratch_attrs(spec), name, err);
+		if (binds->items[i].fd < 0)
 			return cj_wrap(err, "--tmpfs '%s'", spec->binds[i].target);
-		sources->items[i].fd = fd;
 	}
 	return 0;
 }

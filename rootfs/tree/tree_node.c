@@ -130,12 +130,9 @@ int tree_node_add_link(const struct tree_path *at, const char *target, struct cj
 
 int tree_mask_open(struct tree_masks *masks, int dev_fd, struct cj_error *err)
 {
-	auto_fd int fd = sys_openat2(dev_fd, "null", O_PATH | O_NOFOLLOW, 0,
-				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	auto_fd int fd = mounts_open_device(dev_fd, "/dev/null", 1, 3, err);
 	if (fd < 0)
-		return cj_fail(err, errno, "open '/dev/null'");
-	if (!mounts_is_device(fd, 1, 3))
-		return cj_reject(err, "'/dev/null' is not the device 1:3");
+		return fd;
 	masks->null_fd = clone_device(fd, "/dev/null", err);
 	return masks->null_fd < 0 ? masks->null_fd : 0;
 }

@@ -126,8 +126,8 @@ static void a_replaced_directory_is_not_adopted(void **state)
 					   { BIND_OVERLAY, "/usr", "/b" },
 					   { BIND_OVERLAY, "/tmp", "/c" } };
 	const struct rootfs_spec spec = { .binds = binds, .nbinds = 3 };
-	struct bind_source items[3] = { { .fd = -1 } };
-	struct bind_sources sources = { .items = items, .count = 3 };
+	struct rootfs_entry items[3] = { { .fd = -1 } };
+	struct rootfs_entries sources = { .items = items, .count = 3 };
 	for (int i = 1; i < 3; i++)
 		items[i].fd = open(binds[i].source, O_PATH | O_CLOEXEC);
 	int same = open("/usr", O_PATH | O_CLOEXEC), other = open("/usr", O_PATH | O_CLOEXEC);

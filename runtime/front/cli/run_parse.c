@@ -13,7 +13,7 @@
 #include "runtime/run/options/habits.h"
 #include "runtime/run/options/operands.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/front/cli/session/session_call.h"
+#include "runtime/front/cli/session_options.h"
 
 #define REMOTE_TAIL   16      /* bytes kept of a service's output: only the last one matters */
 #define SHELL_PROFILE "shell" /* for `cejail shell` without --profile */
@@ -286,7 +286,7 @@ static int read_options(struct run *r, struct cj_error *err)
 /* The session has a profile, and a jail. */
 static int begin_exec(struct run *r, struct cj_error *err)
 {
-	if (cli_session_check_options(&r->options, r->exec, err) < 0)
+	if (session_options_check(&r->options, r->exec, err) < 0)
 		return -err->code;
 	if (!r->config.remote)
 		r->config.remote = ""; /* the service of this user */

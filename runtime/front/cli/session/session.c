@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `cejail session`: sessions at a service, cejail-session(1).  A table of verbs; pure, except that
- * it prints.
- */
+/* `cejail session`: sessions at a service, cejail-session(1).  A table of verbs. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +7,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/session/session_call.h"
+#include "runtime/front/cli/session_options.h"
 
 #define VERB_NAME_MAX 32
 
@@ -43,50 +41,52 @@ static const struct own_option kill_rows[] = {
 
 #define ROWS(table)  .rows = (table), .nrows = sizeof(table) / sizeof((table)[0])
 #define ANY_OPERANDS SIZE_MAX
+#define PLAIN        cli_session_find_service, session_options_of_verb, ROWS(plain_rows)
 
 /* clang-format off */
 static const struct verb {
 	const char *name, *usage, *help;
 	size_t least, most; /* operands */
 	int (*run)(struct session_call *c, struct cj_error *err);
-	int (*report)(struct session_call *c); /* instead of `run`; returns the exit status */
+	int (*service)(struct session_call *c, struct cj_error *err); /* before `run`; or NULL */
 	bool (*takes)(const struct setting *s);
 	const struct own_option *rows;
 	size_t nrows;
+	int (*report)(struct session_call *c); /* instead of `run`; returns the exit status */
 } verbs[] = {
 	{ "create", "--profile NAME [OPTION...]", "create a session, and print its id", 0, 0,
-	  cli_session_create, NULL, cli_session_create_takes, ROWS(create_rows) },
+	  cli_session_create, NULL, session_options_of_create, ROWS(create_rows) },
 	{ "exec", "[OPTION...] ID FILE|-|-c CODE|-- COMMAND [ARG...]",
 	  "run a program in a session", 1, ANY_OPERANDS,
-	  NULL, cli_session_exec, cli_session_exec_takes, ROWS(exec_rows) },
+	  NULL, NULL, session_options_of_exec, ROWS(exec_rows), cli_session_exec },
 	{ "wait", "[OPTION...] ID EXEC", "wait for a detached exec, and print its output", 2, 2,
-	  NULL, cli_session_wait, cli_session_wait_takes, ROWS(plain_rows) },
+	  NULL, NULL, session_options_of_wait, ROWS(plain_rows), cli_session_wait },
 	{ "kill", "[OPTION...] ID EXEC", "cancel an exec, or send it a signal", 2, 2,
-	  cli_session_kill, NULL, cli_session_verb_takes, ROWS(kill_rows) },
+	  cli_session_kill, cli_session_find_service, session_options_of_verb, ROWS(kill_rows) },
 	{ "put", "[OPTION...] ID SRC|- [DST]", "copy a file or a directory into a session", 2, 3,
-	  cli_session_put, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_put, PLAIN },
 	{ "get", "[OPTION...] ID SRC [DST|-]", "copy a file out of a session", 2, 3,
-	  cli_session_get, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_get, PLAIN },
 	{ "ls", "[OPTION...] ID [DIR]", "list the files of a session", 1, 2,
-	  cli_session_ls, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_ls, PLAIN },
 	{ "stat", "[OPTION...] ID PATH", "show a file or a directory of a session", 2, 2,
-	  cli_session_stat, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_stat, PLAIN },
 	{ "mkdir", "[OPTION...] ID DIR...", "make directories in a session", 2, ANY_OPERANDS,
-	  cli_session_mkdir, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_mkdir, PLAIN },
 	{ "mv", "[OPTION...] ID PATH NEWPATH", "rename a file or a directory of a session", 3, 3,
-	  cli_session_mv, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_mv, PLAIN },
 	{ "watch", "[OPTION...] ID [DIR]", "print the changes in a directory of a session", 1, 2,
-	  cli_session_watch, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_watch, PLAIN },
 	{ "rm", "[OPTION...] ID PATH...", "remove files and directories of a session", 2, ANY_OPERANDS,
-	  cli_session_rm, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_rm, PLAIN },
 	{ "list", "[OPTION...] [ID]", "list your sessions, or the execs of session ID", 0, 1,
-	  cli_session_list, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_list, PLAIN },
 	{ "lease", "[OPTION...] ID DUR", "let a session end this long from now", 2, 2,
-	  cli_session_lease, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_lease, PLAIN },
 	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
-	  cli_session_end, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_end, PLAIN },
 	{ "socket", "[OPTION...]", "print the path of the service's socket; start one if none listens", 0, 0,
-	  cli_session_socket, NULL, cli_session_verb_takes, ROWS(plain_rows) },
+	  cli_session_socket, cli_session_start_service, session_options_of_verb, ROWS(plain_rows) },
 };
 /* clang-format on */
 
@@ -199,6 +199,9 @@ static int read_options(const struct verb *v, struct session_call *c, struct cj_
 	    options_apply_rest(&c->options, config, err) < 0)
 		return -err->code;
 	log_set_level(config->quiet ? LOG_QUIET : config->verbose ? LOG_VERBOSE : LOG_NORMAL);
+	c->json = options_has(&c->options, "json");
+	if (c->json && options_find(&c->options, "json"))
+		return cj_reject(err, "'--json' takes no FILE here");
 	return cli_need_stdout(c->cli, err);
 }
 
@@ -222,7 +225,8 @@ static int call(const struct verb *v, struct session_call *c)
 		return cli_fail(&err);
 	if (v->report)
 		return v->report(c);
-	if (read_options(v, c, &err) < 0 || v->run(c, &err) < 0)
+	if (read_options(v, c, &err) < 0 || (v->service && v->service(c, &err) < 0) ||
+	    v->run(c, &err) < 0)
 		return cli_fail(&err);
 	return cli_finish(0);
 }

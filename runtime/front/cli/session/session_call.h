@@ -9,7 +9,6 @@
 #pragma once
 
 #include "profiles/config.h"
-#include "profiles/settings.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_link.h"
@@ -25,53 +24,17 @@ struct session_call {
 	const char **operands;  /* NULL-terminated */
 	size_t count;           /* of them */
 	const char *socket;     /* of the service */
+	bool json;              /* print the service's answer */
 
 	/* own options */
 	const char *lease, *idle, *context, *signal;
 	bool detach, interrupt, help;
 };
 
-/* Finds the service of this user, or of the system: --remote.  Fails: no service listens. */
-int cli_session_find_service(struct session_call *c, struct cj_error *err);
-
-/* Writes "/v1/sessions", and the parts after it, each behind a '/'.  `parts` ends with NULL. */
-int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts,
-		    struct cj_error *err);
-
-/*
- * cli_session_ask - one request; the answer, a JSON object, lives in the arena of the call.
- *
- * `body`: NULL, or a writer with the whole body.
- */
-int cli_session_ask(struct session_call *c, const char *method, const char *url,
-		    struct json_writer *body, const struct json_node **out, struct cj_error *err);
-
-/* The same, where the answer is not needed. */
-int cli_session_tell(struct session_call *c, const char *method, const char *url,
-		     struct json_writer *body, struct cj_error *err);
-
-/* Was --json given?  Fails: with a FILE. */
-int cli_session_wants_json(const struct session_call *c, bool *out, struct cj_error *err);
-
-/* Prints the service's answer and a newline. */
-int cli_session_print_json(const struct json_node *node, struct cj_error *err);
-
-/* Prints a text that comes from inside a jail or from a service; control characters as \xNN. */
-void cli_session_print_text(const char *text);
-
-/* --- session_options.c: which options of `cejail run` a verb takes --------------------------- */
-
-bool cli_session_create_takes(const struct setting *s);
-bool cli_session_exec_takes(const struct setting *s);
-bool cli_session_wait_takes(const struct setting *s);
-/* Any other verb. */
-bool cli_session_verb_takes(const struct setting *s);
-
-/* Fails: an option that `exec` or `wait` does not take. */
-int cli_session_check_options(const struct options *o, const struct remote_exec *exec,
-			      struct cj_error *err);
-
 /* --- session_service.c ----------------------------------------------------------------------- */
+
+/* Sets c->socket: --remote, or the service of this user or of the system.  Fails: none listens. */
+int cli_session_find_service(struct session_call *c, struct cj_error *err);
 
 /*
  * cli_session_start_service - the service for a new session, started if none listens; sets
@@ -84,6 +47,31 @@ int cli_session_check_options(const struct options *o, const struct remote_exec 
  */
 int cli_session_start_service(struct session_call *c, struct cj_error *err);
 
+/* What follows "/v1/sessions" in a URL, each part behind a '/'. */
+#define SESSION_PARTS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* Writes the URL of the parts, and the query, which is not encoded; NULL: none. */
+int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts, const char *query,
+		    struct cj_error *err);
+
+/* The body {KEY:TEXT}, or {KEY:true} with text NULL.  NULL: no memory, and *err says so. */
+struct json_writer *cli_session_body(const char *key, const char *text, struct cj_error *err);
+
+/*
+ * cli_session_ask - one request; the answer, a JSON object, lives in the arena of the call.
+ *
+ * `body`: NULL, or a writer with the whole body.  out NULL: the answer is not needed.
+ */
+int cli_session_ask(struct session_call *c, const char *method, const char *const *parts,
+		    const char *query, struct json_writer *body, const struct json_node **out,
+		    struct cj_error *err);
+
+/* Prints the service's answer and a newline. */
+int cli_session_print_json(const struct json_node *node, struct cj_error *err);
+
+/* Prints a text that comes from inside a jail or from a service; control characters as \xNN. */
+void cli_session_print_text(const char *text);
+
 /* --- the verbs ------------------------------------------------------------------------------- */
 
 /* Each returns 0, or a negative errno with *err.  `exec` and `wait` report by themselves and return
@@ -95,6 +83,9 @@ int cli_session_list(struct session_call *c, struct cj_error *err);
 int cli_session_lease(struct session_call *c, struct cj_error *err);
 int cli_session_end(struct session_call *c, struct cj_error *err);
 int cli_session_socket(struct session_call *c, struct cj_error *err);
+int cli_session_exec(struct session_call *c);
+int cli_session_wait(struct session_call *c);
+int cli_session_kill(struct session_call *c, struct cj_error *err);
 
 /* session_verb_files.c */
 int cli_session_put(struct session_call *c, struct cj_error *err);
@@ -105,7 +96,3 @@ int cli_session_mkdir(struct session_call *c, struct cj_error *err);
 int cli_session_mv(struct session_call *c, struct cj_error *err);
 int cli_session_watch(struct session_call *c, struct cj_error *err);
 int cli_session_rm(struct session_call *c, struct cj_error *err);
-
-int cli_session_exec(struct session_call *c);
-int cli_session_wait(struct session_call *c);
-int cli_session_kill(struct session_call *c, struct cj_error *err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds or starts the service, and sends it requests. */
 #include "runtime/front/cli/session/session_call.h"
 
 #include <fcntl.h>
@@ -15,9 +16,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/libexec.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/jail/record.h"
 
@@ -183,7 +186,13 @@ static int start_process(struct session_call *c, struct cj_error *err)
 	return rc < 0 && err->code == 0 ? explain_end(c, log_fd, from, err) : rc;
 }
 
-/* --- the interface ---------------------------------------------------------------------- */
+int cli_session_find_service(struct session_call *c, struct cj_error *err)
+{
+	c->socket = c->config.remote;
+	if (c->socket && c->socket[0] != '\0')
+		return 0;
+	return remote_find_socket(&c->config.arena, &c->socket, err);
+}
 
 int cli_session_start_service(struct session_call *c, struct cj_error *err)
 {
@@ -199,4 +208,81 @@ int cli_session_start_service(struct session_call *c, struct cj_error *err)
 		return cj_hint(err, "start one: cejail serve");
 	}
 	return 0;
+}
+
+/* --- requests --------------------------------------------------------------------------- */
+
+int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts, const char *query,
+		    struct cj_error *err)
+{
+	url[0] = '\0';
+	if (remote_url(url, "/v1/sessions", err) < 0)
+		return -err->code;
+	for (; *parts; parts++)
+		if (remote_url(url, "/", err) < 0 || remote_url(url, *parts, err) < 0)
+			return -err->code;
+	size_t used = strlen(url), size = query ? strlen(query) : 0;
+	if (used + size + 1 > REMOTE_URL_MAX)
+		return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
+	if (query)
+		memcpy(url + used, query, size + 1);
+	return 0;
+}
+
+struct json_writer *cli_session_body(const char *key, const char *text, struct cj_error *err)
+{
+	struct json_writer *w = json_writer_create(false);
+
+	if (!w) {
+		(void)!cj_fail(err, ENOMEM, "write the request");
+		return NULL;
+	}
+	json_open_object(w);
+	if (text)
+		json_member_text(w, key, text);
+	else
+		json_member_bool(w, key, true);
+	json_close_object(w);
+	return w;
+}
+
+int cli_session_ask(struct session_call *c, const char *method, const char *const *parts,
+		    const char *query, struct json_writer *body, const struct json_node **out,
+		    struct cj_error *err)
+{
+	char url[REMOTE_URL_MAX];
+	struct remote_fetch fetch = {
+		.socket = c->socket,
+		.message = { .method = method, .path = url, .accept = "application/json" },
+	};
+
+	if (cli_session_url(url, parts, query, err) < 0)
+		return -err->code;
+	if (body && json_writer_take(body, &fetch.message.body, &fetch.message.size, err) < 0)
+		return -err->code;
+	return out ? remote_fetch_json(&fetch, &c->config.arena, out, err)
+		   : remote_fetch(&fetch, NULL, NULL, err);
+}
+
+int cli_session_print_json(const struct json_node *node, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the answer");
+	json_put_node(w, node);
+	return json_print(w, err);
+}
+
+void cli_session_print_text(const char *text)
+{
+	char shown[256];
+	size_t size = text ? strlen(text) : 0;
+
+	while (size > 0) {
+		size_t used = text_escape(text, size, false, shown, sizeof(shown));
+		(void)fputs(shown, stdout);
+		text += used;
+		size -= used;
+	}
 }

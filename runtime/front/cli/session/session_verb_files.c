@@ -19,38 +19,67 @@
 #include "runtime/run/report/result_file.h"
 #include "runtime/front/cli/session/session_call.h"
 
-#define HOME     "/box"
+#define HOME  "/box"
+#define BYTES "application/octet-stream"
+/* "/v1/sessions/ID/files/box/a.txt" */
+#define FILE_PARTS(c, path) SESSION_PARTS((c)->operands[0], "files", (path) + 1)
+
 #define FILE_MAX (256u << 20) /* the service has a limit of its own: "file_max" */
 
 /* --- paths of the jail ------------------------------------------------------------------ */
 
-/* A relative path begins at /box.  Slashes at the end are dropped. */
-static int jail_path(struct session_call *c, const char *path, const char **out,
-		     struct cj_error *err)
+/* A relative path begins at /box.  Slashes at the end are dropped.  NULL: no memory. */
+static const char *jail_path(struct session_call *c, const char *path, struct cj_error *err)
 {
 	char *full = arena_printf(&c->config.arena, "%s%s", path[0] == '/' ? "" : HOME "/", path);
 
-	if (!full)
-		return cj_fail(err, ENOMEM, "copy files");
+	if (!full) {
+		(void)!cj_fail(err, ENOMEM, "write the request");
+		return NULL;
+	}
 	for (size_t size = strlen(full); size > 1 && full[size - 1] == '/'; size--)
 		full[size - 1] = '\0';
-	*out = full;
+	return full;
+}
+
+/* A request about a file; the failure is "DOING 'PATH': WHY".  out NULL: without an answer. */
+static int ask(struct session_call *c, const char *doing, const char *method, const char *path,
+	       const char *query, struct json_writer *body, const struct json_node **out,
+	       struct cj_error *err)
+{
+	if (!path)
+		return -err->code;
+	if (cli_session_ask(c, method, FILE_PARTS(c, path), query, body, out, err) < 0)
+		return cj_wrap(err, "%s '%s'", doing, path);
 	return 0;
 }
 
-/* "/v1/sessions/ID/files/box/a.txt".  The query is not encoded. */
-static int file_url(const struct session_call *c, const char *path, const char *query,
-		    char url[static REMOTE_URL_MAX], struct cj_error *err)
-{
-	const char *const parts[] = { c->operands[0], "files", path + 1, NULL };
+/* Bytes of an answer go to a descriptor. */
+struct copy {
+	int fd;
+	const char *name; /* for messages */
+};
+static const struct copy to_stdout = { .fd = STDOUT_FILENO, .name = "standard output" };
 
-	if (cli_session_url(url, parts, err) < 0)
+static int write_piece(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	const struct copy *copy = context;
+
+	return fd_write_all(copy->fd, bytes, size, copy->name, err);
+}
+
+static int fetch(const struct session_call *c, const char *path, const char *query,
+		 const char *type, const struct copy *copy, struct cj_error *err)
+{
+	char url[REMOTE_URL_MAX];
+	const struct remote_fetch f = {
+		.socket = c->socket,
+		.message = { .method = "GET", .path = url, .accept = type },
+	};
+
+	if (cli_session_url(url, FILE_PARTS(c, path), query, err) < 0)
 		return -err->code;
-	size_t used = strlen(url), size = strlen(query);
-	if (used + size + 1 > REMOTE_URL_MAX)
-		return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
-	memcpy(url + used, query, size + 1);
-	return 0;
+	return remote_fetch(&f, write_piece, (void *)copy, err);
 }
 
 /* --- put ---------------------------------------------------------------------------------- */
@@ -65,9 +94,10 @@ static int put_bytes(struct session_call *c, const char *path, bool is_executabl
 						   .accept = "application/json",
 						   .body = bytes,
 						   .size = size,
-						   .type = "application/octet-stream" } };
+						   .type = BYTES } };
 
-	if (file_url(c, path, is_executable ? "?executable" : "", url, err) < 0)
+	if (cli_session_url(url, FILE_PARTS(c, path), is_executable ? "?executable" : NULL, err) <
+	    0)
 		return -err->code;
 	return remote_fetch(&fetch, NULL, NULL, err);
 }
@@ -99,28 +129,30 @@ static int put_input(void *context, const struct input *in, int fd, struct cj_er
 }
 
 /* DST of "put ID SRC DST/" is a directory. */
-static int put_target(struct session_call *c, const char *source, const char **out,
-		      struct cj_error *err)
+static const char *put_target(struct session_call *c, const char *source, struct cj_error *err)
 {
 	const char *dst = c->count > 2 ? c->operands[2] : "";
 	size_t size = strlen(dst);
 	bool is_dir = size == 0 || dst[size - 1] == '/';
-	bool is_stdin = strcmp(source, "-") == 0;
 
-	if (is_dir && is_stdin) {
+	if (is_dir && strcmp(source, "-") == 0) {
 		cj_refuse(err, "standard input has no name");
-		return cj_hint(err, "write the name of the file: cejail session put ID - a.txt");
+		cj_hint(err, "write the name of the file: cejail session put ID - a.txt");
+		return NULL;
 	}
-	const char *name = is_dir ? arena_printf(&c->config.arena, "%s%s", dst, paths_name(source))
-				  : dst;
-	return name ? jail_path(c, name, out, err) : cj_fail(err, ENOMEM, "copy files");
+	if (!is_dir)
+		return jail_path(c, dst, err);
+	const char *path = arena_printf(&c->config.arena, "%s%s", dst, paths_name(source));
+	if (!path)
+		(void)!cj_fail(err, ENOMEM, "copy files");
+	return path ? jail_path(c, path, err) : NULL;
 }
 
 int cli_session_put(struct session_call *c, struct cj_error *err)
 {
-	const char *source = c->operands[1], *target = NULL;
+	const char *source = c->operands[1], *target = put_target(c, source, err);
 
-	if (put_target(c, source, &target, err) < 0 || cli_session_find_service(c, err) < 0)
+	if (!target)
 		return -err->code;
 	if (strcmp(source, "-") == 0)
 		return put_fd(c, target, false, STDIN_FILENO, err);
@@ -131,32 +163,6 @@ int cli_session_put(struct session_call *c, struct cj_error *err)
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-struct copy {
-	int fd;
-	const char *name; /* for messages */
-};
-
-static int write_piece(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	const struct copy *copy = context;
-
-	return fd_write_all(copy->fd, bytes, size, copy->name, err);
-}
-
-static int fetch_file(const struct session_call *c, const char *path, const struct copy *copy,
-		      struct cj_error *err)
-{
-	char url[REMOTE_URL_MAX];
-	struct remote_fetch fetch = {
-		.socket = c->socket,
-		.message = { .method = "GET", .path = url, .accept = "application/octet-stream" }
-	};
-
-	if (file_url(c, path, "", url, err) < 0)
-		return -err->code;
-	return remote_fetch(&fetch, write_piece, (void *)copy, err);
-}
-
 /* The file appears when it is complete. */
 static int fetch_to_file(const struct session_call *c, const char *path, const char *target,
 			 struct cj_error *err)
@@ -166,7 +172,7 @@ static int fetch_to_file(const struct session_call *c, const char *path, const c
 	if (result_file_open(target, &file, err) < 0)
 		return -err->code;
 	const struct copy copy = { .fd = file.new.fd, .name = target };
-	int rc = fetch_file(c, path, &copy, err);
+	int rc = fetch(c, path, NULL, BYTES, &copy, err);
 	if (rc == 0)
 		rc = result_file_publish(&file, err);
 	result_file_fini(&file);
@@ -189,13 +195,11 @@ static int get_target(struct session_call *c, const char *source, const char **o
 
 int cli_session_get(struct session_call *c, struct cj_error *err)
 {
-	static const struct copy to_stdout = { .fd = STDOUT_FILENO, .name = "standard output" };
-	const char *source = NULL, *target = NULL;
+	const char *source = jail_path(c, c->operands[1], err), *target = NULL;
 
-	if (jail_path(c, c->operands[1], &source, err) < 0 ||
-	    get_target(c, source, &target, err) < 0 || cli_session_find_service(c, err) < 0)
+	if (!source || get_target(c, source, &target, err) < 0)
 		return -err->code;
-	int rc = strcmp(target, "-") == 0 ? fetch_file(c, source, &to_stdout, err)
+	int rc = strcmp(target, "-") == 0 ? fetch(c, source, NULL, BYTES, &to_stdout, err)
 					  : fetch_to_file(c, source, target, err);
 	return rc < 0 ? cj_wrap(err, "read '%s'", source) : 0;
 }
@@ -227,21 +231,15 @@ static void print_entry(const struct json_node *entry)
 int cli_session_ls(struct session_call *c, struct cj_error *err)
 {
 	const struct json_node *answer = NULL;
-	const char *path = NULL;
-	char url[REMOTE_URL_MAX];
-	bool wants_json = false;
+	const char *path = jail_path(c, c->count > 1 ? c->operands[1] : HOME, err);
 
-	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
-	    jail_path(c, c->count > 1 ? c->operands[1] : HOME, &path, err) < 0 ||
-	    cli_session_find_service(c, err) < 0 || file_url(c, path, "/?list", url, err) < 0)
+	if (ask(c, "list", "GET", path, "/?list", NULL, &answer, err) < 0)
 		return -err->code;
-	if (cli_session_ask(c, "GET", url, NULL, &answer, err) < 0)
-		return cj_wrap(err, "list '%s'", path);
 	const struct json_node *entries = json_get_typed(answer, "entries", JSON_ARRAY);
 	const struct json_node *cut = json_get_typed(answer, "truncated", JSON_BOOL);
 	if (!entries)
 		return cj_reject(err, "the service's answer is not a list");
-	if (wants_json)
+	if (c->json)
 		return cli_session_print_json(answer, err);
 	for (const struct json_node *entry = entries->child; entry; entry = entry->next)
 		print_entry(entry);
@@ -253,111 +251,53 @@ int cli_session_ls(struct session_call *c, struct cj_error *err)
 int cli_session_stat(struct session_call *c, struct cj_error *err)
 {
 	const struct json_node *entry = NULL;
-	const char *path = NULL;
-	char url[REMOTE_URL_MAX];
-	bool wants_json = false;
+	const char *path = jail_path(c, c->operands[1], err);
 
-	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
-	    jail_path(c, c->operands[1], &path, err) < 0 || cli_session_find_service(c, err) < 0 ||
-	    file_url(c, path, "?stat", url, err) < 0)
+	if (ask(c, "look at", "GET", path, "?stat", NULL, &entry, err) < 0)
 		return -err->code;
-	if (cli_session_ask(c, "GET", url, NULL, &entry, err) < 0)
-		return cj_wrap(err, "look at '%s'", path);
-	if (wants_json)
+	if (c->json)
 		return cli_session_print_json(entry, err);
 	print_entry(entry);
 	return 0;
 }
 
-/* POST with one member; `to` NULL: mkdir. */
-static int change(struct session_call *c, const char *path, const char *to, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *body = json_writer_create(false);
-	char url[REMOTE_URL_MAX];
-
-	if (!body)
-		return cj_fail(err, ENOMEM, "write the request");
-	json_open_object(body);
-	if (to)
-		json_member_text(body, "rename", to);
-	else
-		json_member_bool(body, "mkdir", true);
-	json_close_object(body);
-	if (file_url(c, path, "", url, err) < 0)
-		return -err->code;
-	return cli_session_tell(c, "POST", url, body, err);
-}
-
 int cli_session_mkdir(struct session_call *c, struct cj_error *err)
 {
-	const char *path = NULL;
+	auto_json_writer struct json_writer *body = cli_session_body("mkdir", NULL, err);
+	int rc = body ? 0 : -err->code;
 
-	if (cli_session_find_service(c, err) < 0)
-		return -err->code;
-	for (size_t i = 1; i < c->count; i++) {
-		if (jail_path(c, c->operands[i], &path, err) < 0)
-			return -err->code;
-		if (change(c, path, NULL, err) < 0)
-			return cj_wrap(err, "make '%s'", path);
-	}
-	return 0;
+	for (size_t i = 1; rc == 0 && i < c->count; i++)
+		rc = ask(c, "make", "POST", jail_path(c, c->operands[i], err), NULL, body, NULL,
+			 err);
+	return rc;
 }
 
 int cli_session_mv(struct session_call *c, struct cj_error *err)
 {
-	const char *path = NULL, *to = NULL;
+	const char *path = jail_path(c, c->operands[1], err);
+	const char *to = path ? jail_path(c, c->operands[2], err) : NULL;
+	auto_json_writer struct json_writer *body = to ? cli_session_body("rename", to, err) : NULL;
 
-	if (jail_path(c, c->operands[1], &path, err) < 0 ||
-	    jail_path(c, c->operands[2], &to, err) < 0 || cli_session_find_service(c, err) < 0)
-		return -err->code;
-	return change(c, path, to, err) < 0 ? cj_wrap(err, "rename '%s'", path) : 0;
+	return body ? ask(c, "rename", "POST", path, NULL, body, NULL, err) : -err->code;
 }
 
 /* The service's lines are JSON, so a name can't forge one. */
-static int print_piece(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	(void)context;
-	return fd_write_all(STDOUT_FILENO, bytes, size, "standard output", err);
-}
-
 int cli_session_watch(struct session_call *c, struct cj_error *err)
 {
-	const char *path = NULL;
-	char url[REMOTE_URL_MAX];
-	struct remote_fetch fetch = {
-		.socket = c->socket,
-		.message = { .method = "GET", .path = url, .accept = "application/x-ndjson" }
-	};
+	const char *path = jail_path(c, c->count > 1 ? c->operands[1] : HOME, err);
 
-	if (jail_path(c, c->count > 1 ? c->operands[1] : HOME, &path, err) < 0 ||
-	    cli_session_find_service(c, err) < 0)
+	if (!path)
 		return -err->code;
-	fetch.socket = c->socket;
-	if (file_url(c, path, "?watch", url, err) < 0)
-		return -err->code;
-	return remote_fetch(&fetch, print_piece, NULL, err) < 0 ? cj_wrap(err, "watch '%s'", path)
-								: 0;
-}
-
-static int remove_one(struct session_call *c, const char *operand, struct cj_error *err)
-{
-	const char *path = NULL;
-	char url[REMOTE_URL_MAX];
-
-	if (jail_path(c, operand, &path, err) < 0 || file_url(c, path, "", url, err) < 0)
-		return -err->code;
-	if (cli_session_tell(c, "DELETE", url, NULL, err) < 0)
-		return cj_wrap(err, "remove '%s'", path);
-	return 0;
+	int rc = fetch(c, path, "?watch", "application/x-ndjson", &to_stdout, err);
+	return rc < 0 ? cj_wrap(err, "watch '%s'", path) : 0;
 }
 
 int cli_session_rm(struct session_call *c, struct cj_error *err)
 {
-	if (cli_session_find_service(c, err) < 0)
-		return -err->code;
-	for (size_t i = 1; i < c->count; i++) {
-		if (remove_one(c, c->operands[i], err) < 0)
-			return -err->code;
-	}
-	return 0;
+	int rc = 0;
+
+	for (size_t i = 1; rc == 0 && i < c->count; i++)
+		rc = ask(c, "remove", "DELETE", jail_path(c, c->operands[i], err), NULL, NULL, NULL,
+			 err);
+	return rc;
 }

@@ -15,20 +15,6 @@
 #define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */
 #define RETRY_STEP_MS 50
 
-static struct json_writer *begin_body(struct cj_error *err)
-{
-	struct json_writer *w = json_writer_create(false);
-
-	if (!w)
-		(void)!cj_fail(err, ENOMEM, "write the request");
-	return w;
-}
-
-static int no_session(struct cj_error *err)
-{
-	return cj_reject(err, "the service's answer is not a session");
-}
-
 /* --- create --------------------------------------------------------------------------- */
 
 static int check_profile(const struct session_call *c, const char **out, struct cj_error *err)
@@ -82,17 +68,13 @@ static bool may_retry(const struct session_call *c, const struct cj_error *err)
 static int ask_for_session(struct session_call *c, struct json_writer *body,
 			   const struct json_node **out, struct cj_error *err)
 {
-	const char *const parts[] = { NULL };
 	uint64_t until_ms = clock_ms() + RETRY_MS;
-	char url[REMOTE_URL_MAX];
 
-	if (cli_session_url(url, parts, err) < 0)
-		return -err->code;
 	for (;;) {
 		*err = (struct cj_error){ 0 };
 		if (cli_session_start_service(c, err) < 0)
 			return -err->code;
-		if (cli_session_ask(c, "POST", url, body, out, err) == 0)
+		if (cli_session_ask(c, "POST", SESSION_PARTS(NULL), NULL, body, out, err) == 0)
 			return 0;
 		if (!may_retry(c, err) || clock_ms() > until_ms)
 			return -err->code;
@@ -102,17 +84,17 @@ static int ask_for_session(struct session_call *c, struct json_writer *body,
 
 int cli_session_create(struct session_call *c, struct cj_error *err)
 {
-	auto_json_writer struct json_writer *body = begin_body(err);
+	auto_json_writer struct json_writer *body = json_writer_create(false);
 	const struct json_node *session = NULL;
-	bool wants_json = false;
 
-	if (!body || cli_session_wants_json(c, &wants_json, err) < 0 ||
-	    write_request(c, body, err) < 0 || ask_for_session(c, body, &session, err) < 0)
+	if (!body)
+		return cj_fail(err, ENOMEM, "write the request");
+	if (write_request(c, body, err) < 0 || ask_for_session(c, body, &session, err) < 0)
 		return -err->code;
 	const char *id = json_get_text(session, "id");
 	if (!id)
-		return no_session(err);
-	if (wants_json)
+		return cj_reject(err, "the service's answer is not a session");
+	if (c->json)
 		return cli_session_print_json(session, err);
 	cli_session_print_text(id);
 	(void)printf("\n");
@@ -164,20 +146,17 @@ static const struct column exec_columns[] = {
 
 int cli_session_list(struct session_call *c, struct cj_error *err)
 {
-	bool of_session = c->count > 0, wants_json = false;
-	const char *const parts[] = { c->operands[0], of_session ? "execs" : NULL, NULL };
+	const bool of_session = c->count > 0;
+	const char *const *parts = SESSION_PARTS(c->operands[0], of_session ? "execs" : NULL);
 	const struct json_node *answer = NULL;
-	char url[REMOTE_URL_MAX];
 
-	if (cli_session_wants_json(c, &wants_json, err) < 0 ||
-	    cli_session_find_service(c, err) < 0 || cli_session_url(url, parts, err) < 0 ||
-	    cli_session_ask(c, "GET", url, NULL, &answer, err) < 0)
+	if (cli_session_ask(c, "GET", parts, NULL, NULL, &answer, err) < 0)
 		return -err->code;
 	const struct json_node *list =
 	    json_get_typed(answer, of_session ? "execs" : "sessions", JSON_ARRAY);
 	if (!list)
 		return cj_reject(err, "the service's answer is not a list");
-	if (wants_json)
+	if (c->json)
 		return cli_session_print_json(answer, err);
 	if (of_session)
 		print_rows(exec_columns, sizeof(exec_columns) / sizeof(exec_columns[0]), list);
@@ -191,54 +170,33 @@ int cli_session_list(struct session_call *c, struct cj_error *err)
 
 int cli_session_lease(struct session_call *c, struct cj_error *err)
 {
-	auto_json_writer struct json_writer *body = begin_body(err);
-	const char *const parts[] = { c->operands[0], "lease", NULL };
+	auto_json_writer struct json_writer *body = cli_session_body("lease", c->operands[1], err);
+	const char *const *parts = SESSION_PARTS(c->operands[0], "lease");
 	const struct json_node *session = NULL;
-	char url[REMOTE_URL_MAX];
-	bool wants_json = false;
 
-	if (!body || cli_session_wants_json(c, &wants_json, err) < 0)
+	if (!body || cli_session_ask(c, "POST", parts, NULL, body, &session, err) < 0)
 		return -err->code;
-	json_open_object(body);
-	json_member_text(body, "lease", c->operands[1]);
-	json_close_object(body);
-	if (cli_session_find_service(c, err) < 0 || cli_session_url(url, parts, err) < 0 ||
-	    cli_session_ask(c, "POST", url, body, &session, err) < 0)
-		return -err->code;
-	if (wants_json)
+	if (c->json)
 		return cli_session_print_json(session, err);
 	cli_session_print_text(text_of(session, "lease_until"));
 	(void)printf("\n");
 	return 0;
 }
 
-static int end_one(struct session_call *c, const char *id, bool wants_json, struct cj_error *err)
-{
-	const char *const parts[] = { id, NULL };
-	const struct json_node *ended = NULL;
-	char url[REMOTE_URL_MAX];
-
-	if (cli_session_url(url, parts, err) < 0)
-		return -err->code;
-	if (!wants_json)
-		return cli_session_tell(c, "DELETE", url, NULL, err);
-	if (cli_session_ask(c, "DELETE", url, NULL, &ended, err) < 0)
-		return -err->code;
-	return cli_session_print_json(ended, err);
-}
-
 /* All are tried; the first failure is reported at the end. */
 int cli_session_end(struct session_call *c, struct cj_error *err)
 {
-	bool wants_json = false;
-
-	if (cli_session_wants_json(c, &wants_json, err) < 0 || cli_session_find_service(c, err) < 0)
-		return -err->code;
 	for (size_t i = 0; i < c->count; i++) {
+		const char *id = c->operands[i];
+		const struct json_node *ended = NULL;
 		struct cj_error failure = { 0 };
-		if (end_one(c, c->operands[i], wants_json, &failure) < 0 && err->code == 0) {
+		int rc = cli_session_ask(c, "DELETE", SESSION_PARTS(id), NULL, NULL,
+					 c->json ? &ended : NULL, &failure);
+		if (rc == 0 && c->json)
+			rc = cli_session_print_json(ended, &failure);
+		if (rc < 0 && err->code == 0) {
 			*err = failure;
-			(void)!cj_wrap(err, "end session '%s'", c->operands[i]);
+			(void)!cj_wrap(err, "end session '%s'", id);
 		}
 	}
 	return -err->code;
@@ -246,8 +204,7 @@ int cli_session_end(struct session_call *c, struct cj_error *err)
 
 int cli_session_socket(struct session_call *c, struct cj_error *err)
 {
-	if (cli_session_start_service(c, err) < 0)
-		return -err->code;
+	(void)err;
 	(void)printf("%s\n", c->socket);
 	return 0;
 }
@@ -284,33 +241,17 @@ int cli_session_wait(struct session_call *c)
 	return run(c, &exec);
 }
 
-static int send_signal(struct session_call *c, struct cj_error *err)
-{
-	const char *const parts[] = { c->operands[0], "execs", c->operands[1], "signal", NULL };
-	auto_json_writer struct json_writer *body = json_writer_create(false);
-	const char *name = strncmp(c->signal, "SIG", 3) == 0 ? c->signal + 3 : c->signal;
-	char url[REMOTE_URL_MAX];
-
-	if (!body)
-		return cj_fail(err, ENOMEM, "send a signal");
-	json_open_object(body);
-	json_member_text(body, "signal", name);
-	json_close_object(body);
-	if (cli_session_url(url, parts, err) < 0)
-		return -err->code;
-	return cli_session_tell(c, "POST", url, body, err);
-}
-
 int cli_session_kill(struct session_call *c, struct cj_error *err)
 {
-	const char *const parts[] = { c->operands[0], "execs", c->operands[1], NULL };
-	char url[REMOTE_URL_MAX];
+	const char *id = c->operands[0], *exec = c->operands[1], *name = c->signal;
 
-	if (cli_session_find_service(c, err) < 0)
+	if (!name)
+		return cli_session_ask(c, "DELETE", SESSION_PARTS(id, "execs", exec), NULL, NULL,
+				       NULL, err);
+	name += strncmp(name, "SIG", 3) == 0 ? 3 : 0;
+	auto_json_writer struct json_writer *body = cli_session_body("signal", name, err);
+	if (!body)
 		return -err->code;
-	if (c->signal)
-		return send_signal(c, err);
-	if (cli_session_url(url, parts, err) < 0)
-		return -err->code;
-	return cli_session_tell(c, "DELETE", url, NULL, err);
+	return cli_session_ask(c, "POST", SESSION_PARTS(id, "execs", exec, "signal"), NULL, body,
+			       NULL, err);
 }

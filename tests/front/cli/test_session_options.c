@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* the front end is in no library */
-#include "runtime/front/cli/session/session_options.c"
+#include "runtime/front/cli/session_options.c"
 
 static const struct setting *setting(const char *option)
 {
@@ -30,21 +30,21 @@ static void the_jail_belongs_to_create_and_the_program_to_exec(void **state)
 	static const char *const of_none[] = { "tty", "dry-run", "request-fd" };
 
 	for (size_t i = 0; i < sizeof(of_jail) / sizeof(of_jail[0]); i++) {
-		assert_true(cli_session_create_takes(setting(of_jail[i])));
-		assert_false(cli_session_exec_takes(setting(of_jail[i])));
+		assert_true(session_options_of_create(setting(of_jail[i])));
+		assert_false(session_options_of_exec(setting(of_jail[i])));
 	}
 	for (size_t i = 0; i < sizeof(of_program) / sizeof(of_program[0]); i++) {
-		assert_false(cli_session_create_takes(setting(of_program[i])));
-		assert_true(cli_session_exec_takes(setting(of_program[i])));
+		assert_false(session_options_of_create(setting(of_program[i])));
+		assert_true(session_options_of_exec(setting(of_program[i])));
 	}
 	for (size_t i = 0; i < sizeof(of_both) / sizeof(of_both[0]); i++) {
-		assert_true(cli_session_create_takes(setting(of_both[i])));
-		assert_true(cli_session_exec_takes(setting(of_both[i])));
+		assert_true(session_options_of_create(setting(of_both[i])));
+		assert_true(session_options_of_exec(setting(of_both[i])));
 	}
 	for (size_t i = 0; i < sizeof(of_none) / sizeof(of_none[0]); i++) {
-		assert_false(cli_session_create_takes(setting(of_none[i])));
-		assert_false(cli_session_exec_takes(setting(of_none[i])));
-		assert_false(cli_session_wait_takes(setting(of_none[i])));
+		assert_false(session_options_of_create(setting(of_none[i])));
+		assert_false(session_options_of_exec(setting(of_none[i])));
+		assert_false(session_options_of_wait(setting(of_none[i])));
 	}
 }
 
@@ -54,9 +54,9 @@ static void other_verbs_take_the_service_and_how_much_is_printed(void **state)
 	size_t count = 0;
 
 	for (size_t i = 0; i < settings_count; i++)
-		count += settings[i].option && cli_session_verb_takes(&settings[i]);
+		count += settings[i].option && session_options_of_verb(&settings[i]);
 	assert_int_equal(count, 4);
-	assert_true(cli_session_verb_takes(setting("remote")));
+	assert_true(session_options_of_verb(setting("remote")));
 }
 
 static int check(const char *const *words, enum remote_exec_kind kind, struct cj_error *err)
@@ -66,7 +66,7 @@ static int check(const char *const *words, enum remote_exec_kind kind, struct cj
 	struct options o;
 
 	assert_int_equal(options_scan("session exec", words, &a, &o, err), 0);
-	return cli_session_check_options(&o, &exec, err);
+	return session_options_check(&o, &exec, err);
 }
 
 static void an_option_of_the_jail_is_refused_with_the_verb_that_takes_it(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/front/cli/session/session_call.h"
+#include "runtime/front/cli/session_options.h"
 
 #include <string.h>
 
@@ -20,51 +20,51 @@ static bool is_one_of(const struct setting *s, const char *const *names)
 	return false;
 }
 
-bool cli_session_verb_takes(const struct setting *s)
+bool session_options_of_verb(const struct setting *s)
 {
 	return is_one_of(s, verb_options);
 }
 
-bool cli_session_create_takes(const struct setting *s)
+bool session_options_of_create(const struct setting *s)
 {
 	if (strcmp(s->option, "file") == 0 || strcmp(s->option, "interactive") == 0)
 		return false; /* input of a program */
 	return s->scope != SCOPE_NO_REQUEST || is_one_of(s, create_options) ||
-	       cli_session_verb_takes(s);
+	       session_options_of_verb(s);
 }
 
-bool cli_session_exec_takes(const struct setting *s)
+bool session_options_of_exec(const struct setting *s)
 {
 	return s->scope == SCOPE_RUN || s->scope == SCOPE_EXEC || is_one_of(s, exec_options) ||
-	       cli_session_verb_takes(s);
+	       session_options_of_verb(s);
 }
 
-bool cli_session_wait_takes(const struct setting *s)
+bool session_options_of_wait(const struct setting *s)
 {
-	return is_one_of(s, wait_options) || cli_session_verb_takes(s);
+	return is_one_of(s, wait_options) || session_options_of_verb(s);
 }
 
 static int reject(const struct given *g, const char *verb, struct cj_error *err)
 {
 	int rc = cj_reject(err, "option '%s' is not for 'cejail session %s'", g->named, verb);
 
-	if (cli_session_exec_takes(g->setting))
+	if (session_options_of_exec(g->setting))
 		cj_hint(err, "it belongs to the exec: give it to 'cejail session exec'");
-	else if (cli_session_create_takes(g->setting))
+	else if (session_options_of_create(g->setting))
 		cj_hint(err, "it belongs to the jail: give it to 'cejail session create'");
 	else
 		cj_hint(err, "see 'cejail session %s --help'", verb);
 	return rc;
 }
 
-int cli_session_check_options(const struct options *o, const struct remote_exec *exec,
-			      struct cj_error *err)
+int session_options_check(const struct options *o, const struct remote_exec *exec,
+			  struct cj_error *err)
 {
 	bool waits = exec->kind == REMOTE_EXEC_AWAITED;
 
 	for (size_t i = 0; i < o->count; i++) {
 		const struct setting *s = o->items[i].setting;
-		if (!(waits ? cli_session_wait_takes(s) : cli_session_exec_takes(s)))
+		if (!(waits ? session_options_of_wait(s) : session_options_of_exec(s)))
 			return reject(&o->items[i], waits ? "wait" : "exec", err);
 	}
 	if (exec->kind == REMOTE_EXEC_DETACHED && options_has(o, "interactive"))

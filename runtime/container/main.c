@@ -28,34 +28,24 @@ static oci_verb *const verbs[OCI_VERB_COUNT] = {
 	[OCI_SPEC] = oci_show_spec,
 };
 
-static int print_version(void)
-{
-	(void)printf("cejail-oci version %s\nspec: " OCI_VERSION_MAX "\n", CJ_VERSION);
-	return 0;
-}
-
-static int print_help(const struct oci_options *o)
-{
-	oci_options_print_help(o->verb != OCI_VERB_COUNT, o->verb);
-	return 0;
-}
-
-/* A process of these enters a container. */
-static bool needs_copy(enum oci_verb_id verb)
-{
-	return verb == OCI_CREATE || verb == OCI_RUN || verb == OCI_EXEC;
-}
-
 static int perform(struct oci_call *call, char *const argv[], struct cj_error *err)
 {
-	if (call->options->wants_help)
-		return print_help(call->options);
-	if (call->options->wants_version)
-		return print_version();
-	if (needs_copy(call->options->verb) && own_copy_enter(argv, err) < 0)
+	const struct oci_options *o = call->options;
+
+	if (o->wants_help) {
+		oci_options_print_help(o->verb);
+		return 0;
+	}
+	if (o->wants_version) {
+		(void)printf("cejail-oci version %s\nspec: " OCI_VERSION_MAX "\n", CJ_VERSION);
+		return 0;
+	}
+	/* A process of these enters a container. */
+	bool needs_copy = o->verb == OCI_CREATE || o->verb == OCI_RUN || o->verb == OCI_EXEC;
+	if (needs_copy && own_copy_enter(argv, err) < 0)
 		return -err->code;
-	oci_log_debug(call->options, "%s", oci_options_verb(call->options->verb));
-	return verbs[call->options->verb](call, err);
+	oci_log_debug(o, "%s", oci_options_verb(o->verb));
+	return verbs[o->verb](call, err);
 }
 
 /* A verb's output that is lost is a failure, too. */

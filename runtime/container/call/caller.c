@@ -16,26 +16,19 @@
 
 #define PID_MODE 0644 /* engines of another user read it */
 
-static int write_new(const char *path, pid_t pid, struct cj_error *err)
-{
-	char text[16];
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PID_MODE);
-
-	if (fd < 0)
-		return cj_fail(err, errno, "create '%s'", path);
-	(void)snprintf(text, sizeof(text), "%d", (int)pid);
-	return fd_write_all(fd, text, strlen(text), "the process id", err);
-}
-
 int caller_write_pid(const char *path, pid_t pid, struct cj_error *err)
 {
-	char temporary[PATH_MAX];
+	char temporary[PATH_MAX], text[16];
 
 	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid()) >=
 	    (int)sizeof(temporary))
 		return cj_fail(err, ENAMETOOLONG, "write the pid file '%s'", path);
 	(void)unlink(temporary); /* of a process that had our id and was killed */
-	int rc = write_new(temporary, pid, err);
+	auto_fd int fd =
+	    open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PID_MODE);
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	int rc = fd < 0 ? cj_fail(err, errno, "create '%s'", temporary)
+			: fd_write_all(fd, text, strlen(text), "the process id", err);
 	if (rc == 0 && rename(temporary, path) < 0)
 		rc = cj_fail(err, errno, "rename '%s' to '%s'", temporary, path);
 	if (rc < 0) {
@@ -67,18 +60,6 @@ int caller_block_signals(struct cj_error *err)
 	return 0;
 }
 
-/* 1: it has ended, and is not reaped. */
-static int has_ended(pid_t pid)
-{
-	siginfo_t info = { 0 };
-	int rc;
-
-	do {
-		rc = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
-	} while (rc < 0 && errno == EINTR);
-	return rc < 0 ? -1 : info.si_pid == pid;
-}
-
 int caller_wait(pid_t pid, const struct caller_wait_calls *calls, int *out_status,
 		struct cj_error *err)
 {
@@ -89,10 +70,13 @@ int caller_wait(pid_t pid, const struct caller_wait_calls *calls, int *out_statu
 	if (signal_fd < 0)
 		return cj_fail(err, errno, "make a descriptor for signals");
 	for (;;) {
-		int ended = has_ended(pid);
-		if (ended < 0)
+		siginfo_t info = { 0 }; /* si_pid: it has ended, and is not reaped */
+		int rc = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+		if (rc < 0 && errno == EINTR)
+			continue;
+		if (rc < 0)
 			return cj_fail(err, errno, "wait for the program");
-		if (ended)
+		if (info.si_pid == pid)
 			break;
 		if (calls)
 			calls->await(calls->context, signal_fd);

@@ -17,62 +17,42 @@
 #define TIME_MAX    32
 #define LOG_MODE    0644
 
-static void format_message(const struct cj_error *err, char out[static MESSAGE_MAX])
-{
-	if (err->hint[0] == '\0')
-		(void)snprintf(out, MESSAGE_MAX, "%s", err->msg);
-	else
-		(void)snprintf(out, MESSAGE_MAX, "%s (%s)", err->msg, err->hint);
-}
-
-static void write_json(int fd, const char *level, const struct cj_error *err)
+static void write_line(int fd, bool is_json, const char *level, const struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	char message[MESSAGE_MAX], when[TIME_MAX], line[8 * MESSAGE_MAX];
+	bool has_hint = err->hint[0] != '\0';
 	time_t now = time(NULL);
 	struct tm utc = { 0 };
 	struct cj_error ignored = { 0 };
 	const char *text;
 	size_t size;
 
-	if (!w)
-		return;
-	(void)gmtime_r(&now, &utc);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	format_message(err, message);
-	json_open_object(w);
-	json_member_text(w, "level", level);
-	json_member_text(w, "msg", message);
-	json_member_text(w, "time", when);
-	json_close_object(w);
-	if (json_writer_take(w, &text, &size, &ignored) < 0)
+	(void)snprintf(message, sizeof(message), "%s%s%s%s", err->msg, has_hint ? " (" : "",
+		       err->hint, has_hint ? ")" : "");
+	if (is_json && w) {
+		(void)gmtime_r(&now, &utc);
+		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
+		json_open_object(w);
+		json_member_text(w, "level", level);
+		json_member_text(w, "msg", message);
+		json_member_text(w, "time", when);
+		json_close_object(w);
+	}
+	if (is_json && (!w || json_writer_take(w, &text, &size, &ignored) < 0))
 		return;
 	/* one write(2) for a line: several processes append to one log */
-	int used = snprintf(line, sizeof(line), "%.*s\n", (int)size, text);
+	int used = is_json ? snprintf(line, sizeof(line), "%.*s\n", (int)size, text)
+			   : snprintf(line, sizeof(line), "%s: %s\n", level, message);
 	if (used > 0 && used < (int)sizeof(line))
 		(void)sys_write(fd, line, (size_t)used); /* nowhere left to say that it failed */
-}
-
-static void write_text(int fd, const char *level, const struct cj_error *err)
-{
-	char message[MESSAGE_MAX], line[MESSAGE_MAX + TIME_MAX];
-
-	format_message(err, message);
-	int used = snprintf(line, sizeof(line), "%s: %s\n", level, message);
-	(void)sys_write(fd, line, (size_t)used); /* likewise */
-}
-
-/* Of these verbs no process of ours stays, and the streams are the container's. */
-static bool has_containers_streams(const struct oci_options *o)
-{
-	return o->verb == OCI_CREATE || o->is_detached;
 }
 
 static void write_standard_error(const struct oci_options *o, const char *level,
 				 const struct cj_error *err)
 {
 	if (o->is_log_json && !o->log)
-		write_json(STDERR_FILENO, level, err);
+		write_line(STDERR_FILENO, true, level, err);
 	else if (strcmp(level, "error") == 0)
 		log_error(err);
 	else if (strcmp(level, "warning") == 0)
@@ -84,35 +64,35 @@ static void write_standard_error(const struct oci_options *o, const char *level,
 static void append_to_log(const struct oci_options *o, const char *level,
 			  const struct cj_error *err)
 {
+	if (!o->log)
+		return;
 	auto_fd int fd =
 	    open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, LOG_MODE);
 	if (fd < 0)
 		log_warning("open the log '%s': %s", o->log, strerror(errno));
-	else if (o->is_log_json)
-		write_json(fd, level, err);
 	else
-		write_text(fd, level, err);
+		write_line(fd, o->is_log_json, level, err);
 }
 
 void oci_log_error(const struct oci_options *o, const struct cj_error *err)
 {
 	write_standard_error(o, "error", err);
-	if (o->log)
-		append_to_log(o, "error", err);
+	append_to_log(o, "error", err);
 }
 
 void oci_log_warning(const struct oci_options *o, const struct cj_error *err)
 {
-	if (!has_containers_streams(o) || o->is_debug)
+	/* Of these no process of ours stays, and the streams are the container's. */
+	bool has_containers_streams = o->verb == OCI_CREATE || o->is_detached;
+
+	if (!has_containers_streams || o->is_debug)
 		write_standard_error(o, "warning", err);
-	if (o->log)
-		append_to_log(o, "warning", err);
+	append_to_log(o, "warning", err);
 }
 
 void oci_log_info(const struct oci_options *o, const struct cj_error *err)
 {
-	if (o->log)
-		append_to_log(o, "info", err);
+	append_to_log(o, "info", err);
 }
 
 void oci_log_debug(const struct oci_options *o, const char *fmt, ...)

@@ -9,7 +9,6 @@
 #include "runtime/run/options/option_syntax.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-#define NAMES_MAX 96
 #define NAMED_MAX 64
 
 /* --- the tables --------------------------------------------------------------------- */
@@ -49,8 +48,9 @@ static const struct verb_row {
 };
 
 struct option_row;
-typedef int option_setter(const struct option_row *row, const char *value, struct arena *a,
-			  struct oci_options *o, struct cj_error *err);
+struct reader;
+typedef int option_setter(const struct option_row *row, const char *value, struct reader *r,
+			  struct cj_error *err);
 
 struct option_row {
 	const char *name;
@@ -62,8 +62,7 @@ struct option_row {
 	const char *help;
 };
 
-static option_setter set_flag, set_text, set_list, set_fds, set_log_format, set_manager, set_format,
-    set_nothing;
+static option_setter set_flag, set_text, set_list, set_fds, set_json, set_manager, set_nothing;
 
 #define AT(field)   offsetof(struct oci_options, field)
 #define FLAG(field) AT(field), set_flag
@@ -76,7 +75,7 @@ static option_setter set_flag, set_text, set_list, set_fds, set_log_format, set_
 static const struct option_row rows[] = {
 	{ "root", 0, "DIR", 0, TEXT(root), "where the states of containers are kept" },
 	{ "log", 0, "FILE", 0, TEXT(log), "append messages to this file, too" },
-	{ "log-format", 0, "FORMAT", 0, 0, set_log_format, "text or json" },
+	{ "log-format", 0, "FORMAT", 0, AT(is_log_json), set_json, "text or json" },
 	{ "systemd-cgroup", 0, NULL, 0, FLAG(uses_systemd), "ask systemd for the cgroup" },
 	{ "cgroup-manager", 0, "NAME", 0, 0, set_manager, "cgroupfs, systemd or disabled" },
 	{ "result-dir", 0, "DIR", 0, TEXT(result_dir),
@@ -123,7 +122,8 @@ static const struct option_row rows[] = {
 	{ "ignore-paused", 0, NULL, BIT(OCI_EXEC), FLAG(ignore_paused),
 	  "also in a paused container" },
 
-	{ "format", 'f', "FORMAT", BIT(OCI_LIST) | BIT(OCI_PS), 0, set_format, "table or json" },
+	{ "format", 'f', "FORMAT", BIT(OCI_LIST) | BIT(OCI_PS), AT(is_json), set_json,
+	  "table or json" },
 	{ "quiet", 'q', NULL, BIT(OCI_LIST), FLAG(is_quiet), "print the ids alone" },
 
 	{ "resources", 'r', "FILE", BIT(OCI_UPDATE), TEXT(resources),
@@ -151,194 +151,169 @@ static const struct option_row rows[] = {
 
 /* --- values -------------------------------------------------------------------------- */
 
-static void *field(const struct option_row *row, struct oci_options *o)
+/* Where the reader is: before the verb, or in its options. */
+struct reader {
+	const char *const *next;
+	bool has_verb, options_ended, has_id;
+	struct arena *arena;
+	struct oci_options *out;
+};
+
+static void *field(const struct option_row *row, struct reader *r)
 {
-	return (char *)o + row->offset;
+	return (char *)r->out + row->offset;
 }
 
-static int set_flag(const struct option_row *row, const char *value, struct arena *a,
-		    struct oci_options *o, struct cj_error *err)
+static int set_flag(const struct option_row *row, const char *value, struct reader *r,
+		    struct cj_error *err)
 {
-	(void)a, (void)value, (void)err;
-	*(bool *)field(row, o) = true;
+	(void)value, (void)err;
+	*(bool *)field(row, r) = true;
 	return 0;
 }
 
-static int set_text(const struct option_row *row, const char *value, struct arena *a,
-		    struct oci_options *o, struct cj_error *err)
+static int set_text(const struct option_row *row, const char *value, struct reader *r,
+		    struct cj_error *err)
 {
-	(void)a, (void)err;
-	*(const char **)field(row, o) = value;
+	(void)err;
+	*(const char **)field(row, r) = value;
 	return 0;
 }
 
-static int set_list(const struct option_row *row, const char *value, struct arena *a,
-		    struct oci_options *o, struct cj_error *err)
+static int set_list(const struct option_row *row, const char *value, struct reader *r,
+		    struct cj_error *err)
 {
-	if (strings_add(field(row, o), a, value) < 0)
+	if (strings_add(field(row, r), r->arena, value) < 0)
 		return cj_fail(err, ENOMEM, "option '--%s'", row->name);
 	return 0;
 }
 
-static int set_fds(const struct option_row *row, const char *value, struct arena *a,
-		   struct oci_options *o, struct cj_error *err)
+static int set_fds(const struct option_row *row, const char *value, struct reader *r,
+		   struct cj_error *err)
 {
-	(void)a;
-	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &o->preserve_fds, err) < 0)
+	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &r->out->preserve_fds, err) < 0)
 		return cj_wrap(err, "option '--%s'", row->name);
 	return 0;
 }
 
-static int set_nothing(const struct option_row *row, const char *value, struct arena *a,
-		       struct oci_options *o, struct cj_error *err)
+static int set_nothing(const struct option_row *row, const char *value, struct reader *r,
+		       struct cj_error *err)
 {
-	(void)row, (void)value, (void)a, (void)o, (void)err;
+	(void)row, (void)value, (void)r, (void)err;
 	return 0;
 }
 
-static int choose(const struct option_row *row, const char *value, const char *const *names,
-		  struct cj_error *err)
+static int set_json(const struct option_row *row, const char *value, struct reader *r,
+		    struct cj_error *err)
 {
-	for (int i = 0; names[i]; i++)
-		if (strcmp(value, names[i]) == 0)
-			return i;
-	return cj_reject(err, "option '--%s' takes %s or %s%s%s, not '%s'", row->name, names[0],
-			 names[1], names[2] ? " or " : "", names[2] ? names[2] : "", value);
-}
+	const char *other = row->verbs ? "table" : "text";
+	bool is_json = strcmp(value, "json") == 0;
 
-static int set_log_format(const struct option_row *row, const char *value, struct arena *a,
-			  struct oci_options *o, struct cj_error *err)
-{
-	static const char *const names[] = { "text", "json", NULL };
-	int chosen = choose(row, value, names, err);
-
-	(void)a;
-	if (chosen < 0)
-		return chosen;
-	o->is_log_json = chosen == 1;
+	if (!is_json && strcmp(value, other) != 0)
+		return cj_reject(err, "option '--%s' takes %s or json, not '%s'", row->name, other,
+				 value);
+	*(bool *)field(row, r) = is_json;
 	return 0;
 }
 
-static int set_manager(const struct option_row *row, const char *value, struct arena *a,
-		       struct oci_options *o, struct cj_error *err)
+static int set_manager(const struct option_row *row, const char *value, struct reader *r,
+		       struct cj_error *err)
 {
-	static const char *const names[] = { "cgroupfs", "systemd", "disabled", NULL };
-	int chosen = choose(row, value, names, err);
+	bool is_systemd = strcmp(value, "systemd") == 0,
+	     is_disabled = strcmp(value, "disabled") == 0;
 
-	(void)a;
-	if (chosen < 0)
-		return chosen;
-	o->uses_systemd = chosen == 1;
-	o->has_no_cgroup = chosen == 2;
-	return 0;
-}
-
-static int set_format(const struct option_row *row, const char *value, struct arena *a,
-		      struct oci_options *o, struct cj_error *err)
-{
-	static const char *const names[] = { "table", "json", NULL };
-	int chosen = choose(row, value, names, err);
-
-	(void)a;
-	if (chosen < 0)
-		return chosen;
-	o->is_json = chosen == 1;
+	if (!is_systemd && !is_disabled && strcmp(value, "cgroupfs") != 0)
+		return cj_reject(err,
+				 "option '--%s' takes cgroupfs or systemd or disabled, not '%s'",
+				 row->name, value);
+	r->out->uses_systemd = is_systemd;
+	r->out->has_no_cgroup = is_disabled;
 	return 0;
 }
 
 /* --- the arguments --------------------------------------------------------------------- */
 
-/* Where the reader is: before the verb, or in its options. */
-struct place {
-	const char *const *next;
-	bool has_verb, options_ended, has_id;
-	struct arena *arena;
-};
-
-static bool is_row_of(const struct option_row *row, const struct place *p,
-		      const struct oci_options *o)
+/* `verb`: a bit, or 0 before the verb. */
+static bool is_row_of(const struct option_row *row, unsigned verb)
 {
-	return p->has_verb ? (row->verbs & BIT(o->verb)) != 0 : row->verbs == 0;
+	return verb ? (row->verbs & verb) != 0 : row->verbs == 0;
 }
 
-static int hint_help(const struct place *p, const struct oci_options *o, struct cj_error *err)
+static unsigned verb_bit(const struct reader *r)
 {
-	return cj_hint(err, "see 'cejail-oci %s%s--help'", p->has_verb ? verbs[o->verb].name : "",
-		       p->has_verb ? " " : "");
+	return r->has_verb ? BIT(r->out->verb) : 0;
 }
 
-static int reject_option(const char *named, const struct place *p, const struct oci_options *o,
-			 struct cj_error *err)
+/* The row with this name, or with this letter where `given` is NULL; NULL: there is none. */
+static const struct option_row *find_row(const struct long_option *given, char letter,
+					 const struct reader *r)
 {
-	const char *names[NAMES_MAX + 1] = { NULL };
-	size_t n = 0;
-	const char *nearest;
-	int rc = cj_reject(err, "unknown option '%.*s'", NAMED_MAX, named);
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		if (is_row_of(&rows[i], verb_bit(r)) &&
+		    (given ? option_has_name(given, rows[i].name) : rows[i].letter == letter))
+			return &rows[i];
+	return NULL;
+}
 
-	for (size_t i = 0; i < LENGTH(rows) && n < NAMES_MAX; i++)
-		if (is_row_of(&rows[i], p, o))
-			names[n++] = rows[i].name;
-	nearest = strlen(named) > 3 ? text_nearest(named + 2, names) : NULL;
+/* The nearest of the names, or the help.  Returns -err->code. */
+static int hint(const char *nearest, const char *dashes, const struct reader *r,
+		struct cj_error *err)
+{
 	if (nearest)
-		cj_hint(err, "did you mean '--%s'?", nearest);
-	else
-		hint_help(p, o, err);
-	return rc;
+		return cj_hint(err, "did you mean '%s%s'?", dashes, nearest);
+	return cj_hint(err, "see 'cejail-oci %s%s--help'",
+		       r->has_verb ? verbs[r->out->verb].name : "", r->has_verb ? " " : "");
 }
 
-static int take_row(const struct option_row *row, const char *attached, struct place *p,
-		    struct oci_options *o, struct cj_error *err)
+static int reject_option(const char *named, const struct reader *r, struct cj_error *err)
+{
+	const char *names[LENGTH(rows) + 1] = { NULL };
+	size_t n = 0;
+
+	cj_refuse(err, "unknown option '%.*s'", NAMED_MAX, named);
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		if (is_row_of(&rows[i], verb_bit(r)))
+			names[n++] = rows[i].name;
+	return hint(strlen(named) > 3 ? text_nearest(named + 2, names) : NULL, "--", r, err);
+}
+
+static int take_row(const struct option_row *row, const char *attached, struct reader *r,
+		    struct cj_error *err)
 {
 	const char *value = attached;
 
 	if (!row->value && attached) {
 		/* Go's flags, which engines know, may be written --flag=true. */
-		if (strcmp(attached, "true") == 0)
-			value = NULL;
-		else if (strcmp(attached, "false") == 0)
+		if (strcmp(attached, "false") == 0)
 			return 0;
-		else
+		if (strcmp(attached, "true") != 0)
 			return cj_reject(err, "option '--%s' takes no value", row->name);
 	}
-	if (row->value && !attached && !*p->next) {
-		int rc = cj_reject(err, "option '--%s' needs a value (%s)", row->name, row->value);
-		hint_help(p, o, err);
-		return rc;
+	if (row->value && !attached && !*r->next) {
+		cj_refuse(err, "option '--%s' needs a value (%s)", row->name, row->value);
+		return hint(NULL, "", r, err);
 	}
 	if (row->value && !attached)
-		value = *p->next++;
-	return row->set(row, value, p->arena, o, err);
-}
-
-static int take_long(const struct long_option *given, const char *arg, struct place *p,
-		     struct oci_options *o, struct cj_error *err)
-{
-	for (size_t i = 0; i < LENGTH(rows); i++)
-		if (is_row_of(&rows[i], p, o) && option_has_name(given, rows[i].name))
-			return take_row(&rows[i], given->value, p, o, err);
-	return reject_option(arg, p, o, err);
+		value = *r->next++;
+	return row->set(row, value, r, err);
 }
 
 /* "-b DIR", "-bDIR", "-dt". */
-static int take_letters(const char *arg, struct place *p, struct oci_options *o,
-			struct cj_error *err)
+static int take_letters(const char *arg, struct reader *r, struct cj_error *err)
 {
 	for (const char *c = arg + 1; *c; c++) {
-		const struct option_row *row = NULL;
-		for (size_t i = 0; i < LENGTH(rows) && !row; i++)
-			if (is_row_of(&rows[i], p, o) && rows[i].letter == *c)
-				row = &rows[i];
+		const struct option_row *row = find_row(NULL, *c, r);
 		if (!row)
-			return reject_option(arg, p, o, err);
+			return reject_option(arg, r, err);
 		if (row->value)
-			return take_row(row, c[1] ? c + 1 : NULL, p, o, err);
-		if (take_row(row, NULL, p, o, err) < 0)
+			return take_row(row, c[1] ? c + 1 : NULL, r, err);
+		if (take_row(row, NULL, r, err) < 0)
 			return -err->code;
 	}
 	return 0;
 }
 
-static int take_verb(const char *arg, struct place *p, struct oci_options *o, struct cj_error *err)
+static int take_verb(const char *arg, struct reader *r, struct cj_error *err)
 {
 	const char *names[OCI_VERB_COUNT + 1] = { NULL };
 
@@ -346,83 +321,72 @@ static int take_verb(const char *arg, struct place *p, struct oci_options *o, st
 		names[i] = verbs[i].name;
 		if (strcmp(arg, names[i]) != 0)
 			continue;
-		o->verb = (enum oci_verb_id)i;
-		p->has_verb = true;
+		r->out->verb = (enum oci_verb_id)i;
+		r->has_verb = true;
 		return 0;
 	}
-	const char *nearest = text_nearest(arg, names);
-	int rc = cj_reject(err, "unknown command '%s'", arg);
-	if (nearest)
-		cj_hint(err, "did you mean '%s'?", nearest);
-	else
-		hint_help(p, o, err);
-	return rc;
+	cj_refuse(err, "unknown command '%s'", arg);
+	return hint(text_nearest(arg, names), "", r, err);
 }
 
-static int take_operand(const char *arg, struct place *p, struct oci_options *o,
-			struct cj_error *err)
+static int take_operand(const char *arg, struct reader *r, struct cj_error *err)
 {
-	const struct verb_row *verb = &verbs[o->verb];
+	struct oci_options *o = r->out;
 
-	if (!p->has_verb)
-		return take_verb(arg, p, o, err);
+	if (!r->has_verb)
+		return take_verb(arg, r, err);
+	const struct verb_row *verb = &verbs[o->verb];
 	if (verb->ends_options)
-		p->options_ended = true;
-	if (verb->takes_id && !p->has_id) {
+		r->options_ended = true;
+	if (verb->takes_id && !r->has_id) {
 		o->id = arg;
-		p->has_id = true;
+		r->has_id = true;
 		return 0;
 	}
 	if (o->operands.count >= verb->operands_max) {
-		int rc = cj_reject(err, "%s: unexpected argument '%s'", verb->name, arg);
-		hint_help(p, o, err);
-		return rc;
+		cj_refuse(err, "%s: unexpected argument '%s'", verb->name, arg);
+		return hint(NULL, "", r, err);
 	}
-	if (strings_add(&o->operands, p->arena, arg) < 0)
+	if (strings_add(&o->operands, r->arena, arg) < 0)
 		return cj_fail(err, ENOMEM, "read the arguments");
 	return 0;
 }
 
-static int take_argument(struct place *p, struct oci_options *o, struct cj_error *err)
+static int take_argument(struct reader *r, struct cj_error *err)
 {
-	const char *arg = *p->next++;
+	const char *arg = *r->next++;
 	struct long_option given;
 
-	if (p->options_ended || arg[0] != '-' || arg[1] == '\0')
-		return take_operand(arg, p, o, err);
+	if (r->options_ended || arg[0] != '-' || arg[1] == '\0')
+		return take_operand(arg, r, err);
 	if (strcmp(arg, "--") == 0) {
-		p->options_ended = true;
+		r->options_ended = true;
 		return 0;
 	}
-	return option_split(arg, &given) ? take_long(&given, arg, p, o, err)
-					 : take_letters(arg, p, o, err);
-}
-
-static int check_whole(const struct place *p, const struct oci_options *o, struct cj_error *err)
-{
-	int rc = 0;
-
-	if (o->wants_help || o->wants_version)
-		return 0;
-	if (!p->has_verb)
-		rc = cj_reject(err, "no command is given");
-	else if (verbs[o->verb].takes_id && !p->has_id)
-		rc = cj_reject(err, "%s: no container id is given", verbs[o->verb].name);
-	if (rc < 0)
-		hint_help(p, o, err);
-	return rc;
+	if (!option_split(arg, &given))
+		return take_letters(arg, r, err);
+	const struct option_row *row = find_row(&given, 0, r);
+	return row ? take_row(row, given.value, r, err) : reject_option(arg, r, err);
 }
 
 int oci_options_parse(const char *const *args, struct arena *a, struct oci_options *out,
 		      struct cj_error *err)
 {
-	struct place p = { .next = args, .arena = a };
+	struct reader r = { .next = args, .arena = a, .out = out };
 
 	*out = (struct oci_options){ .verb = OCI_VERB_COUNT };
-	while (*p.next)
-		if (take_argument(&p, out, err) < 0)
+	while (*r.next)
+		if (take_argument(&r, err) < 0)
 			return -err->code;
-	return check_whole(&p, out, err);
+	if (out->wants_help || out->wants_version)
+		return 0;
+	if (!r.has_verb)
+		cj_refuse(err, "no command is given");
+	else if (verbs[out->verb].takes_id && !r.has_id)
+		cj_refuse(err, "%s: no container id is given", verbs[out->verb].name);
+	else
+		return 0;
+	return hint(NULL, "", &r, err);
 }
 
 const char *oci_options_verb(enum oci_verb_id verb)
@@ -432,13 +396,13 @@ const char *oci_options_verb(enum oci_verb_id verb)
 
 /* --- the help texts ---------------------------------------------------------------------- */
 
-static void print_rows(unsigned verb_bit)
+static void print_rows(unsigned verb)
 {
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const struct option_row *row = &rows[i];
 		int width;
 
-		if (verb_bit ? !(row->verbs & verb_bit) : row->verbs != 0)
+		if (!is_row_of(row, verb))
 			continue;
 		width = row->letter ? printf("  -%c, --%s", row->letter, row->name)
 				    : printf("  --%s", row->name);
@@ -447,9 +411,9 @@ static void print_rows(unsigned verb_bit)
 	}
 }
 
-void oci_options_print_help(bool has_verb, enum oci_verb_id verb)
+void oci_options_print_help(enum oci_verb_id verb)
 {
-	if (has_verb) {
+	if (verb != OCI_VERB_COUNT) {
 		(void)printf("Usage: cejail-oci %s [OPTION...] %s\n%s: cejail-oci(8).\n\n",
 			     verbs[verb].name, verbs[verb].operands, verbs[verb].help);
 		print_rows(BIT(verb));

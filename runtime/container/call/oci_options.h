@@ -103,5 +103,5 @@ int oci_options_parse(const char *const *args, struct arena *a, struct oci_optio
 /* "create" */
 const char *oci_options_verb(enum oci_verb_id verb);
 
-/* The text of --help: of the verb, or of the program where `has_verb` is false. */
-void oci_options_print_help(bool has_verb, enum oci_verb_id verb);
+/* The text of --help: of the verb, or with OCI_VERB_COUNT of the program. */
+void oci_options_print_help(enum oci_verb_id verb);

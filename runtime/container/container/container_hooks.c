@@ -31,6 +31,7 @@ struct hook_run {
 	const char *kind;
 	struct hook_place place;
 	int state_fd; /* the JSON */
+	bool goes_on; /* a failure is a warning */
 };
 
 struct hook_call {
@@ -41,17 +42,16 @@ struct hook_call {
 
 /* --- the hook's process -------------------------------------------------------------------- */
 
-static int take_streams(const struct hook_call *call, struct cj_error *err)
+static int prepare(const struct hook_call *call, struct cj_error *err)
 {
+	const struct hook_place *place = &call->run->place;
+
 	if (dup2(call->run->state_fd, STDIN_FILENO) < 0 ||
 	    dup2(call->output_fd, STDOUT_FILENO) < 0 || dup2(call->output_fd, STDERR_FILENO) < 0 ||
 	    lseek(STDIN_FILENO, 0, SEEK_SET) < 0)
 		return cj_fail(err, errno, "give it its streams");
-	return child_unblock_signals(err);
-}
-
-static int enter_place(const struct hook_place *place, struct cj_error *err)
-{
+	if (child_unblock_signals(err) < 0)
+		return -err->code;
 	if (place->dir_fd >= 0 && fchdir(place->dir_fd) < 0)
 		return cj_fail(err, errno, "enter its working directory");
 	if (sys_close_range(CHILD_FIRST_FD, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
@@ -71,7 +71,7 @@ static _Noreturn void hook_main(const struct hook_call *call, int failed_fd)
 
 	(void)setpgid(0, 0); /* cannot fail in a new process */
 	child_default_signals();
-	if (take_streams(call, &err) == 0 && enter_place(&call->run->place, &err) == 0) {
+	if (prepare(call, &err) == 0) {
 		(void)execve(hook->path,
 			     (char *const *)(hook->args.count ? hook->args.items : alone),
 			     (char *const *)env);
@@ -197,72 +197,60 @@ static int run_one(const struct hook_run *run, const struct oci_hook *hook, stru
 
 static int run_all(const struct hook_run *run, struct cj_error *err)
 {
-	for (size_t i = 0; i < run->hooks->count; i++)
-		if (run_one(run, &run->hooks->items[i], err) < 0)
+	for (size_t i = 0; i < run->hooks->count; i++) {
+		struct cj_error failed = { 0 };
+		if (run_one(run, &run->hooks->items[i], &failed) == 0)
+			continue;
+		if (!run->goes_on) {
+			*err = failed;
 			return -err->code;
+		}
+		oci_log_warning(run->options, &failed);
+	}
 	return 0;
 }
 
-static void run_each(const struct hook_run *run)
+/* With the JSON and the bundle: hooks of the runtime. */
+static int run_outside(const struct oci_options *o, const struct oci_config *config,
+		       enum oci_hook_kind kind, const struct state *s, enum state_status status,
+		       bool goes_on, struct cj_error *err)
 {
-	for (size_t i = 0; i < run->hooks->count; i++) {
-		struct cj_error failed = { 0 };
-		if (run_one(run, &run->hooks->items[i], &failed) < 0)
-			oci_log_warning(run->options, &failed);
-	}
-}
+	struct hook_run run = {
+		.options = o,
+		.hooks = &config->hooks[kind],
+		.kind = oci_hook_names[kind],
+		.goes_on = goes_on,
+	};
 
-/* The JSON and the bundle, for hooks of the runtime. */
-static int open_run(struct hook_run *run, const struct oci_config *config, const struct state *s,
-		    enum state_status status, struct cj_error *err)
-{
-	run->state_fd = state_memfd(config, s, status, err);
-	if (run->state_fd < 0)
-		return run->state_fd;
-	run->place.dir_fd = open(s->record.bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return run->place.dir_fd < 0 ? cj_fail(err, errno, "hook %s: open the bundle '%s'",
-					       run->kind, s->record.bundle)
-				     : 0;
+	if (run.hooks->count == 0)
+		return 0;
+	auto_fd int state_fd = state_memfd(config, s, status, err);
+	if (state_fd < 0)
+		return state_fd;
+	auto_fd int dir_fd = open(s->record.bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return cj_fail(err, errno, "hook %s: open the bundle '%s'", run.kind,
+			       s->record.bundle);
+	run.state_fd = state_fd;
+	run.place = (struct hook_place){ .dir_fd = dir_fd, .env = (const char *const *)environ };
+	return run_all(&run, err);
 }
-
-static void close_run(struct hook_run *run)
-{
-	cj_close(&run->state_fd);
-	cj_close(&run->place.dir_fd);
-}
-#define auto_hook_run __attribute__((cleanup(close_run)))
-
-#define RUN_OF(config, its_kind, its_options)                                                      \
-	{                                                                                          \
-		.options = (its_options), .hooks = &(config)->hooks[its_kind],                     \
-		.kind = oci_hook_names[its_kind], .state_fd = -1,                                  \
-		.place = { .dir_fd = -1, .env = (const char *const *)environ },                    \
-	}
 
 int container_hooks_run(const struct oci_options *o, const struct oci_config *config,
 			enum oci_hook_kind kind, const struct state *s, enum state_status status,
 			struct cj_error *err)
 {
-	auto_hook_run struct hook_run run = RUN_OF(config, kind, o);
-
-	if (run.hooks->count == 0)
-		return 0;
-	return open_run(&run, config, s, status, err) < 0 ? -err->code : run_all(&run, err);
+	return run_outside(o, config, kind, s, status, false, err);
 }
 
 void container_hooks_run_each(const struct oci_options *o, const struct oci_config *config,
 			      enum oci_hook_kind kind, const struct state *s,
 			      enum state_status status)
 {
-	auto_hook_run struct hook_run run = RUN_OF(config, kind, o);
 	struct cj_error failed = { 0 };
 
-	if (run.hooks->count == 0)
-		return;
-	if (open_run(&run, config, s, status, &failed) < 0)
+	if (run_outside(o, config, kind, s, status, true, &failed) < 0)
 		oci_log_warning(o, &failed);
-	else
-		run_each(&run);
 }
 
 int container_hooks_run_in(const struct oci_config *config, enum oci_hook_kind kind,

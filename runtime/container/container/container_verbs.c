@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs that act on a container which exists, but for update and events. */
+/* The verbs state, list, kill and delete. */
 #include "runtime/container/container/container.h"
 
 #include <ctype.h>
@@ -57,17 +57,6 @@ int container_state(struct oci_call *call, struct cj_error *err)
 	return json_print(w, err);
 }
 
-static void print_row(const struct state *s)
-{
-	enum state_status status = state_status_of(s);
-	char created[STATE_TIME_MAX];
-
-	state_status_time(s->record.created_ms, created);
-	(void)printf("%-24s %-8d %-9s %-24s %-40s %u\n", s->record.id,
-		     status == STATE_STOPPED ? 0 : (int)s->record.pid, state_status_name(status),
-		     created, s->record.bundle, (unsigned)s->record.owner_uid);
-}
-
 static void list_one(const struct oci_options *o, const char *id, struct json_writer *w)
 {
 	auto_arena struct arena arena = { 0 };
@@ -82,10 +71,16 @@ static void list_one(const struct oci_options *o, const char *id, struct json_wr
 	/* deleted meanwhile, or half made */
 	if (state_open(&of_one, false, &arena, &s, &ended) < 0)
 		return;
-	if (o->is_json)
+	if (o->is_json) {
 		write_state(w, &s, &arena, true);
-	else
-		print_row(&s);
+		return;
+	}
+	enum state_status status = state_status_of(&s);
+	char created[STATE_TIME_MAX];
+	state_status_time(s.record.created_ms, created);
+	(void)printf("%-24s %-8d %-9s %-24s %-40s %u\n", s.record.id,
+		     status == STATE_STOPPED ? 0 : (int)s.record.pid, state_status_name(status),
+		     created, s.record.bundle, (unsigned)s.record.owner_uid);
 }
 
 int container_list(struct oci_call *call, struct cj_error *err)
@@ -129,25 +124,22 @@ static const struct {
 #define RT_FIRST 34 /* what libc leaves to programs: signal(7) */
 #define RT_LAST  64
 
-static int reject_signal(const char *text, struct cj_error *err)
-{
-	return cj_reject(err, "unknown signal '%.32s'", text);
-}
-
 /* "RTMIN+N", "RTMAX-N", "RTMIN", "RTMAX". */
-static int parse_real_time(const char *name, const char *text, int *out, struct cj_error *err)
+static bool parse_real_time(const char *name, int *out)
 {
 	struct cj_error ignored = { 0 };
 	bool from_min = strncasecmp(name, "RTMIN", 5) == 0;
 	const char *rest = name + 5;
 	uint64_t distance = 0;
 
+	if (!from_min && strncasecmp(name, "RTMAX", 5) != 0)
+		return false;
 	if (rest[0] != '\0' &&
 	    (rest[0] != (from_min ? '+' : '-') ||
 	     parse_u64(rest + 1, 0, RT_LAST - RT_FIRST, &distance, &ignored) < 0))
-		return reject_signal(text, err);
+		return false;
 	*out = from_min ? RT_FIRST + (int)distance : RT_LAST - (int)distance;
-	return 0;
+	return true;
 }
 
 int container_signal_parse(const char *text, int *out, struct cj_error *err)
@@ -156,9 +148,8 @@ int container_signal_parse(const char *text, int *out, struct cj_error *err)
 	const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
 	uint64_t number;
 
-	if (isdigit((unsigned char)text[0])) {
-		if (parse_u64(text, 0, RT_LAST, &number, &ignored) < 0)
-			return reject_signal(text, err);
+	if (isdigit((unsigned char)text[0]) &&
+	    parse_u64(text, 0, RT_LAST, &number, &ignored) == 0) {
 		*out = (int)number;
 		return 0;
 	}
@@ -167,9 +158,7 @@ int container_signal_parse(const char *text, int *out, struct cj_error *err)
 			*out = signals[i].number;
 			return 0;
 		}
-	if (strncasecmp(name, "RTMIN", 5) == 0 || strncasecmp(name, "RTMAX", 5) == 0)
-		return parse_real_time(name, text, out, err);
-	return reject_signal(text, err);
+	return parse_real_time(name, out) ? 0 : cj_reject(err, "unknown signal '%.32s'", text);
 }
 
 /* Without the lock: a hook of create or start may call it. */
@@ -237,47 +226,31 @@ static int end_init(const struct state *s, struct cj_error *err)
 	return 0;
 }
 
-static int remove_cgroup(const struct state *s, struct cj_error *err)
-{
-	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
-
-	if (container_cgroup_open(&s->record.cgroup, &cgroup, err) < 0)
-		return -err->code;
-	return container_cgroup_remove(&cgroup, err);
-}
-
-/* The container is gone: a failure is a warning, as the specification says. */
-static void run_poststop(const struct oci_options *o, const struct state *s, struct arena *a)
-{
-	struct cj_error failed = { 0 };
-	struct oci_config config;
-
-	if (container_config_stored(s, a, &config, &failed) < 0)
-		oci_log_warning(o, &failed);
-	else
-		container_hooks_run_each(o, &config, OCI_HOOK_POSTSTOP, s, STATE_STOPPED);
-}
-
-/* Who writes it reads the cgroup.  The result must not keep a container from being removed. */
-static void await_result(const struct oci_options *o, const struct state *s)
-{
-	struct cj_error late = { 0 };
-
-	if (state_await_file(s, STATE_RESULT, &late) < 0)
-		oci_log_warning(o, &late);
-}
-
 int container_delete_all(const struct oci_options *o, struct state *s, struct arena *a,
 			 struct cj_error *err)
 {
-	if (!s->is_lost) {
-		if (end_init(s, err) < 0)
-			return -err->code;
-		await_result(o, s);
-		if (remove_cgroup(s, err) < 0 || rdt_remove_recorded(&s->record.rdt, err) < 0)
-			return -err->code;
-		if (s->record.pid > 0) /* hooks of create may have run, also if it was killed */
-			run_poststop(o, s, a);
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+	struct cj_error failed = { 0 };
+	struct oci_config config;
+
+	if (s->is_lost)
+		return state_remove(s, err);
+	if (end_init(s, err) < 0)
+		return -err->code;
+	/* Who writes it reads the cgroup.  It must not keep a container from being removed. */
+	if (state_await_file(s, STATE_RESULT, &failed) < 0)
+		oci_log_warning(o, &failed);
+	if (container_cgroup_open(&s->record.cgroup, &cgroup, err) < 0 ||
+	    container_cgroup_remove(&cgroup, err) < 0 ||
+	    rdt_remove_recorded(&s->record.rdt, err) < 0)
+		return -err->code;
+	/* Hooks of create may have run, also if it was killed.  The container is gone: a failure of
+	 * poststop is a warning, as the specification says. */
+	if (s->record.pid > 0) {
+		if (container_config_stored(s, a, &config, &failed) < 0)
+			oci_log_warning(o, &failed);
+		else
+			container_hooks_run_each(o, &config, OCI_HOOK_POSTSTOP, s, STATE_STOPPED);
 	}
 	return state_remove(s, err);
 }
@@ -294,23 +267,9 @@ static void kill_unlocked(const struct oci_options *o, struct arena *a)
 
 	if (state_open(o, false, a, &s, &later) < 0)
 		return;
-	auto_fd int pidfd = state_open_init(&s, &later);
-	if (pidfd >= 0)
-		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+	state_kill_init(&s);
 	if (container_cgroup_open(&s.record.cgroup, &cgroup, &later) == 0 && cgroup.dir_fd >= 0)
 		(void)!container_cgroup_kill(&cgroup, SIGKILL, &later);
-}
-
-/* Without --force only what does not run. */
-static int check_status(const struct state *s, struct cj_error *err)
-{
-	enum state_status status = state_status_of(s);
-
-	if (status == STATE_STOPPED || status == STATE_CREATED)
-		return 0;
-	cj_refuse(err, "cannot delete container '%s' that is not stopped: %s", s->id,
-		  state_status_name(status));
-	return cj_hint(err, "delete --force kills it");
 }
 
 int container_delete(struct oci_call *call, struct cj_error *err)
@@ -327,82 +286,13 @@ int container_delete(struct oci_call *call, struct cj_error *err)
 		*err = (struct cj_error){ 0 };
 		return 0;
 	}
-	if (rc < 0 || (!o->force && check_status(&s, err) < 0))
-		return -err->code;
+	if (rc < 0)
+		return rc;
+	enum state_status status = state_status_of(&s);
+	if (!o->force && status != STATE_STOPPED && status != STATE_CREATED) {
+		cj_refuse(err, "cannot delete container '%s' that is not stopped: %s", s.id,
+			  state_status_name(status));
+		return cj_hint(err, "delete --force kills it");
+	}
 	return container_delete_all(o, &s, call->arena, err);
-}
-
-/* --- through the cgroup ---------------------------------------------------------------------- */
-
-void container_target_close(struct container_target *t)
-{
-	container_cgroup_close(&t->cgroup);
-	state_close(&t->state);
-}
-
-int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
-			  struct cj_error *err)
-{
-	int rc = state_open(call->options, is_locked, call->arena, &out->state, err);
-	if (rc < 0)
-		return rc;
-	enum state_status status = state_status_of(&out->state);
-	if (status == STATE_STOPPED)
-		return cj_reject_as(err, ESRCH, "container not running");
-	if (status == STATE_CREATING)
-		return cj_reject_as(err, EBUSY, "container '%s' is not created yet",
-				    call->options->id);
-	return container_cgroup_open(&out->state.record.cgroup, &out->cgroup, err);
-}
-
-static int freeze(const struct oci_call *call, bool frozen, struct cj_error *err)
-{
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
-
-	if (container_target_open(call, true, &t, err) < 0)
-		return -err->code;
-	return container_cgroup_freeze(&t.cgroup, frozen, err);
-}
-
-int container_pause(struct oci_call *call, struct cj_error *err)
-{
-	return freeze(call, true, err);
-}
-
-int container_resume(struct oci_call *call, struct cj_error *err)
-{
-	return freeze(call, false, err);
-}
-
-static int print_json(const pid_t *pids, size_t count, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "print the processes");
-	json_open_array(w);
-	for (size_t i = 0; i < count; i++)
-		json_put_u64(w, (uint64_t)pids[i]);
-	json_close_array(w);
-	return json_print(w, err);
-}
-
-int container_ps(struct oci_call *call, struct cj_error *err)
-{
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
-	pid_t *pids = NULL;
-	size_t count = 0;
-	if (call->options->operands.count > 0)
-		return cj_reject(err, "ps takes no options of ps(1): print the pids and give them "
-				      "to 'ps -p'");
-	int rc = container_target_open(call, false, &t, err);
-	if (rc == 0)
-		rc = container_cgroup_pids(&t.cgroup, call->arena, &pids, &count, err);
-	if (rc < 0)
-		return rc;
-	if (call->options->is_json)
-		return print_json(pids, count, err);
-	(void)printf("PID\n");
-	for (size_t i = 0; i < count; i++)
-		(void)printf("%d\n", (int)pids[i]);
-	return 0;
 }

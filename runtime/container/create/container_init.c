@@ -35,7 +35,7 @@ static int detach_enter(struct init *in, struct cj_error *err)
 {
 	struct creation *c = in->c;
 
-	/* Only create needs these.  No descriptor of the host stays for a process inside to reach. */
+	/* Only create needs these: no descriptor of the host stays for a process inside. */
 	cj_close(&c->link.sock_fd);
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);

@@ -14,16 +14,6 @@
 #include "runtime/container/create/creation.h"
 #include "runtime/container/state/state.h"
 
-/* No program runs whose start has failed. */
-static void kill_late(const struct state *s)
-{
-	struct cj_error ended = { 0 };
-	auto_fd int pidfd = state_open_init(s, &ended);
-
-	if (pidfd >= 0)
-		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
-}
-
 /*
  * Lets init go on.  Returns when the program is executed, or with init's error.
  *
@@ -50,7 +40,7 @@ static int start_init(const struct state *s, const struct oci_config *config, st
 		return -err->code;
 	int rc = process_await(&link, "start the container", err);
 	if (rc == -ETIMEDOUT)
-		kill_late(s);
+		state_kill_init(s); /* no program runs whose start has failed */
 	return rc;
 }
 
@@ -73,7 +63,7 @@ static void delete_started(struct oci_call *call, const struct state *started)
 	auto_state struct state s = STATE_NULL;
 	struct cj_error later = { 0 };
 
-	kill_late(started);
+	state_kill_init(started);
 	if (state_open(call->options, true, call->arena, &s, &later) == 0) {
 		if (s.record.pid != started->record.pid ||
 		    s.record.pid_start != started->record.pid_start)

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -197,24 +198,16 @@ static int open_root(const char *root, bool make, struct cj_error *err)
 
 /* --- files and the record --------------------------------------------------------------- */
 
-static int write_new(int dir_fd, const char *name, const char *text, size_t size,
-		     struct cj_error *err)
-{
-	auto_fd int fd =
-	    openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-
-	if (fd < 0)
-		return cj_fail(err, errno, "create '%s'", name);
-	return fd_write_all(fd, text, size, name, err);
-}
-
 int state_put_file(const struct state *s, const char *name, const char *text, size_t size,
 		   struct cj_error *err)
 {
 	char temporary[64];
 
 	(void)snprintf(temporary, sizeof(temporary), "%s.new", name);
-	int rc = write_new(s->dir_fd, temporary, text, size, err);
+	auto_fd int fd = openat(s->dir_fd, temporary,
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+	int rc = fd < 0 ? cj_fail(err, errno, "create '%s'", temporary)
+			: fd_write_all(fd, text, size, temporary, err);
 	if (rc == 0 && renameat(s->dir_fd, temporary, s->dir_fd, name) < 0)
 		rc = cj_fail(err, errno, "rename '%s' to '%s'", temporary, name);
 	if (rc < 0) {
@@ -421,6 +414,15 @@ int state_open_init(const struct state *s, struct cj_error *err)
 	return take_fd(&pidfd);
 }
 
+void state_kill_init(const struct state *s)
+{
+	struct cj_error ended = { 0 };
+	auto_fd int pidfd = state_open_init(s, &ended);
+
+	if (pidfd >= 0)
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+}
+
 /* --- the sockets --------------------------------------------------------------------------- */
 
 /* The name is by descriptor, because a path may be longer than sun_path: unix(7). */
@@ -519,26 +521,10 @@ const char *state_status_name(enum state_status status)
 	return names[status];
 }
 
-/* Init has the lock until its execve(2). */
-static bool is_waiting(const struct state *s)
-{
-	auto_fd int fd = openat(s->dir_fd, STATE_WAITING, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-}
-
-static bool is_frozen(const struct state *s)
-{
-	struct cj_error err = { 0 };
-	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
-
-	return container_cgroup_open(&s->record.cgroup, &cgroup, &err) == 0 &&
-	       container_cgroup_is_frozen(&cgroup);
-}
-
 enum state_status state_status_of(const struct state *s)
 {
 	struct cj_error err = { 0 };
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
 
 	if (s->is_lost)
 		return STATE_STOPPED;
@@ -547,9 +533,13 @@ enum state_status state_status_of(const struct state *s)
 		return pidfd >= 0 || s->record.pid == 0 ? STATE_CREATING : STATE_STOPPED;
 	if (pidfd < 0)
 		return STATE_STOPPED;
-	if (is_frozen(s))
+	if (container_cgroup_open(&s->record.cgroup, &cgroup, &err) == 0 &&
+	    container_cgroup_is_frozen(&cgroup))
 		return STATE_PAUSED;
-	return is_waiting(s) ? STATE_CREATED : STATE_RUNNING;
+	/* Init has the lock until its execve(2). */
+	auto_fd int fd = openat(s->dir_fd, STATE_WAITING, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool is_waiting = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return is_waiting ? STATE_CREATED : STATE_RUNNING;
 }
 
 /* --- as JSON ---------------------------------------------------------------------------- */

@@ -123,6 +123,9 @@ int state_await_file(const struct state *s, const char *name, struct cj_error *e
  */
 int state_open_init(const struct state *s, struct cj_error *err);
 
+/* SIGKILL for the first process, if it has not ended. */
+void state_kill_init(const struct state *s);
+
 /* ESRCH "container not running", with the id: what state_open_init() says. */
 int state_reject_stopped(const struct state *s, struct cj_error *err);
 

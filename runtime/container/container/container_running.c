@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs that act through the cgroup of a container: pause, resume, ps, update, events. */
+#include "runtime/container/container/container.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+void container_target_close(struct container_target *t)
+{
+	container_cgroup_close(&t->cgroup);
+	state_close(&t->state);
+}
+
+int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
+			  struct cj_error *err)
+{
+	int rc = state_open(call->options, is_locked, call->arena, &out->state, err);
+	if (rc < 0)
+		return rc;
+	enum state_status status = state_status_of(&out->state);
+	if (status == STATE_STOPPED)
+		return cj_reject_as(err, ESRCH, "container not running");
+	if (status == STATE_CREATING)
+		return cj_reject_as(err, EBUSY, "container '%s' is not created yet",
+				    call->options->id);
+	return container_cgroup_open(&out->state.record.cgroup, &out->cgroup, err);
+}
+
+static int freeze(const struct oci_call *call, bool frozen, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+
+	if (container_target_open(call, true, &t, err) < 0)
+		return -err->code;
+	return container_cgroup_freeze(&t.cgroup, frozen, err);
+}
+
+int container_pause(struct oci_call *call, struct cj_error *err)
+{
+	return freeze(call, true, err);
+}
+
+int container_resume(struct oci_call *call, struct cj_error *err)
+{
+	return freeze(call, false, err);
+}
+
+int container_ps(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	pid_t *pids = NULL;
+	size_t count = 0;
+	if (call->options->operands.count > 0)
+		return cj_reject(err, "ps takes no options of ps(1): print the pids and give them "
+				      "to 'ps -p'");
+	int rc = container_target_open(call, false, &t, err);
+	if (rc == 0)
+		rc = container_cgroup_pids(&t.cgroup, call->arena, &pids, &count, err);
+	if (rc < 0)
+		return rc;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "print the processes");
+	if (!call->options->is_json)
+		(void)printf("PID\n");
+	json_open_array(w);
+	for (size_t i = 0; i < count; i++) {
+		json_put_u64(w, (uint64_t)pids[i]);
+		if (!call->options->is_json)
+			(void)printf("%d\n", (int)pids[i]);
+	}
+	json_close_array(w);
+	return call->options->is_json ? json_print(w, err) : 0;
+}
+
+/* --- update: limits by option, a row each, or from a file ------------------------------------- */
+
+/* -1 stands for no limit. */
+static int set_size(const char *text, void *field, struct cj_error *err)
+{
+	bool is_none = strcmp(text, "-1") == 0;
+	uint64_t bytes = 0;
+	if (!is_none && parse_size_within(text, 1, INT64_MAX, &bytes, err) < 0)
+		return -err->code;
+	*(struct oci_i64 *)field = (struct oci_i64){ true, is_none ? -1 : (int64_t)bytes };
+	return 0;
+}
+
+static int set_signed(const char *text, void *field, struct cj_error *err)
+{
+	bool is_none = strcmp(text, "-1") == 0;
+	uint64_t value = 0;
+	if (!is_none && parse_u64(text, 0, INT64_MAX, &value, err) < 0)
+		return -err->code;
+	*(struct oci_i64 *)field = (struct oci_i64){ true, is_none ? -1 : (int64_t)value };
+	return 0;
+}
+
+static int set_number(const char *text, void *field, struct cj_error *err)
+{
+	struct oci_u64 *out = field;
+	uint64_t value;
+	if (parse_u64(text, 0, UINT64_MAX, &value, err) < 0)
+		return -err->code;
+	*out = (struct oci_u64){ true, value };
+	return 0;
+}
+
+static int set_list(const char *text, void *field, struct cj_error *err)
+{
+	if (text[0] == '\0')
+		return cj_reject(err, "the list is empty");
+	*(const char **)field = text;
+	return 0;
+}
+
+static int refuse(const char *text, void *field, struct cj_error *err)
+{
+	(void)text, (void)field;
+	return cj_reject(err, "cgroup v2 has no such setting: leave it out");
+}
+
+static const struct flag {
+	const char *name;
+	size_t option; /* offset of the text in struct oci_options */
+	int (*set)(const char *text, void *field, struct cj_error *err);
+	size_t field; /* offset in struct oci_resources */
+} flags[] = {
+#define ROW(name, option, set, field)                                                              \
+	{                                                                                          \
+		name, offsetof(struct oci_options, option), set,                                   \
+		    offsetof(struct oci_resources, field)                                          \
+	}
+	ROW("memory", memory, set_size, memory.limit),
+	ROW("memory-reservation", memory_reservation, set_size, memory.reservation),
+	ROW("memory-swap", memory_swap, set_size, memory.swap),
+	ROW("pids-limit", pids_limit, set_signed, pids_limit),
+	ROW("cpu-quota", cpu_quota, set_signed, cpu.quota),
+	ROW("cpu-period", cpu_period, set_number, cpu.period),
+	ROW("cpu-share", cpu_share, set_number, cpu.shares),
+	ROW("cpu-burst", cpu_burst, set_number, cpu.burst),
+	ROW("cpu-idle", cpu_idle, set_signed, cpu.idle),
+	ROW("cpu-rt-period", cpu_rt_period, refuse, cpu),
+	ROW("cpu-rt-runtime", cpu_rt_runtime, refuse, cpu),
+	ROW("cpuset-cpus", cpuset_cpus, set_list, cpu.cpus),
+	ROW("cpuset-mems", cpuset_mems, set_list, cpu.mems),
+	ROW("blkio-weight", blkio_weight, set_number, block_io.weight),
+};
+
+int container_update_read(const struct oci_options *o, struct oci_resources *out, bool *out_any,
+			  struct cj_error *err)
+{
+	*out_any = false;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		const struct flag *f = &flags[i];
+		const char *text = *(const char *const *)((const char *)o + f->option);
+		if (!text)
+			continue;
+		if (f->set(text, (char *)out + f->field, err) < 0)
+			return cj_wrap(err, "--%s '%.64s'", f->name, text);
+		*out_any = true;
+	}
+	return 0;
+}
+
+/* "-" is standard input; any other file that can be read will do, a pipe as well. */
+static int read_resources(const char *path, struct arena *a, struct oci_resources *out,
+			  struct cj_error *err)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	const char *name = is_stdin ? "standard input" : path;
+	auto_fd int file_fd = is_stdin ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	char *text;
+	size_t size;
+	if (!is_stdin && file_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	int rc = fd_read_all(is_stdin ? STDIN_FILENO : file_fd, JSON_BYTES_MAX, a, &text, &size,
+			     name, err);
+	return rc < 0 ? rc : oci_resources_read(name, text, size, a, out, err);
+}
+
+int container_update(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	struct oci_resources resources = { 0 };
+	struct oci_config config;
+	const struct oci_options *o = call->options;
+	bool has_flags = false;
+	int rc = container_update_read(o, &resources, &has_flags, err);
+	if (rc < 0)
+		return rc;
+	if (o->resources && has_flags)
+		return cj_reject(err, "update takes --resources or limits by option, not both");
+	if (!o->resources && !has_flags)
+		return cj_reject(err, "update: no limit is given: use --resources FILE or an "
+				      "option such as --memory");
+	if (o->resources)
+		rc = read_resources(o->resources, call->arena, &resources, err);
+	if (rc == 0)
+		rc = container_target_open(call, true, &t, err);
+	if (rc == 0 && o->resources)
+		rc = container_config_stored(&t.state, call->arena, &config, err);
+	if (rc < 0)
+		return rc;
+	if (o->resources)
+		oci_config_settle_pids(&config, &resources);
+	return container_cgroup_update(&t.cgroup, &resources, err);
+}
+
+/* --- events: counters as JSON, and a line when the kernel has killed for lack of memory ------- */
+
+#define INTERVAL_MS   5000 /* of other runtimes, too */
+#define POLL_SLICE_MS 1000 /* in case a notification is missed */
+
+struct watch {
+	const char *id;
+	const struct container_cgroup *cgroup;
+	int events_fd, memory_fd; /* cgroup.events, memory.events (-1: no controller) */
+	uint64_t oom_kills;
+};
+
+/* {"type":"stats","id":"ID","data":{...}}; other types have no data. */
+static int print_line(const struct watch *watch, const char *type, bool has_data,
+		      struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "print an event");
+	json_open_object(w);
+	json_member_text(w, "type", type);
+	json_member_text(w, "id", watch->id);
+	if (has_data) {
+		json_put_key(w, "data");
+		container_cgroup_stats_write(watch->cgroup, w);
+	}
+	json_close_object(w);
+	int rc = json_print(w, err);
+	if (rc == 0 && fflush(stdout) != 0)
+		rc = cj_fail(err, errno, "write to standard output");
+	return rc;
+}
+
+static uint64_t read_key(int fd, const char *key)
+{
+	char text[SYSTEM_FILE_SMALL];
+	uint64_t value = 0;
+	if (fd >= 0 && system_file_reread(fd, text, sizeof(text)) > 0)
+		(void)cgroup_text_value(text, key, &value); /* absent: stays 0 */
+	return value;
+}
+
+/* Until the next line is due or the container has ended: 1, 0, or -errno. */
+static int await(struct watch *watch, uint64_t until, struct cj_error *err)
+{
+	for (;;) {
+		/* Read first: it also arms the notifications. */
+		uint64_t kills = read_key(watch->memory_fd, "oom_kill");
+		bool is_new = kills > watch->oom_kills;
+		watch->oom_kills = kills;
+		if (is_new && print_line(watch, "oom", false, err) < 0)
+			return -err->code;
+		if (read_key(watch->events_fd, "populated") == 0)
+			return 0;
+		int64_t left = (int64_t)(until - clock_ms());
+		if (left <= 0)
+			return 1;
+		struct pollfd changes[] = { { .fd = watch->events_fd, .events = POLLPRI },
+					    { .fd = watch->memory_fd, .events = POLLPRI } };
+		(void)poll(changes, 2, left < POLL_SLICE_MS ? (int)left : POLL_SLICE_MS);
+	}
+}
+
+int container_events(struct oci_call *call, struct cj_error *err)
+{
+	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	const struct oci_options *o = call->options;
+	uint64_t interval = INTERVAL_MS;
+	if (o->interval && parse_duration(o->interval, &interval, err) < 0)
+		return cj_wrap(err, "--interval");
+	int rc = container_target_open(call, false, &t, err);
+	if (rc == 0)
+		rc = container_cgroup_need(&t.cgroup, "events", err);
+	if (rc < 0)
+		return rc;
+
+	struct watch watch = { .id = o->id, .cgroup = &t.cgroup, .events_fd = -1, .memory_fd = -1 };
+	if (o->stats_once)
+		return print_line(&watch, "stats", true, err);
+	auto_fd int events_fd = openat(t.cgroup.dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	auto_fd int memory_fd = openat(t.cgroup.dir_fd, "memory.events", O_RDONLY | O_CLOEXEC);
+	if (events_fd < 0)
+		return cj_fail(err, errno, "open 'cgroup.events' of the container");
+	watch.events_fd = events_fd;
+	watch.memory_fd = memory_fd;
+	watch.oom_kills = read_key(memory_fd, "oom_kill");
+	for (rc = 1; rc > 0;) {
+		rc = print_line(&watch, "stats", true, err);
+		if (rc == 0)
+			rc = await(&watch, clock_ms() + interval, err);
+	}
+	return rc;
+}

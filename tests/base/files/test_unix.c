@@ -17,6 +17,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 struct pair {
 	int fds[2];
@@ -164,7 +165,7 @@ static void bytes_that_do_not_fit_at_once_follow_their_descriptor(void **state)
 	static char large[1 << 20];
 	struct pair pair = open_pair(SOCK_STREAM);
 	size_t got = 0, fds = 0;
-	pid_t child = fork();
+	pid_t child = test_fork();
 	assert_true(child >= 0);
 	if (child == 0)
 		_exit(unix_send(pair.fds[0], large, sizeof(large), STDERR_FILENO));

@@ -151,10 +151,14 @@ static int errno_of(const struct compiler *c, int nr)
 	return c->policy->default_errno;
 }
 
-/* The supervisor knows one errno for each call; the kernel itself refuses with any other. */
+/*
+ * The supervisor knows one errno for each call; the kernel itself refuses with any other.  It also
+ * refuses with 0, which a program takes for success: as an answer to a notification that would mean
+ * that the call goes on.
+ */
 static uint32_t refusal(const struct compiler *c, int nr, int errno_value)
 {
-	if (call_notified_name(nr) && errno_of(c, nr) == errno_value)
+	if (call_notified_name(nr) && errno_value != 0 && errno_of(c, nr) == errno_value)
 		return SECCOMP_RET_USER_NOTIF;
 	return SECCOMP_RET_ERRNO | (uint32_t)errno_value;
 }

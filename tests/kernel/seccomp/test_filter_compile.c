@@ -345,6 +345,17 @@ static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **s
 	assert_int_equal(ask(&f, SYS_seccomp, 3, 0, 0), ALLOW);
 }
 
+static void a_refusal_with_errno_0_is_the_kernels_and_never_goes_on(void **state)
+{
+	(void)state;
+	struct filter f = compile(ALLOWING, "{\"names\":[\"mount\",\"getppid\"],"
+					    "\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":0}");
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), ERRNO(0));
+	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(0));
+	f = compile("\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":0", "");
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), ERRNO(0));
+}
+
 /* --- bounded calls -------------------------------------------------------------------- */
 
 static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **state)
@@ -676,6 +687,7 @@ int main(void)
 		TEST(high_bits_do_not_dodge_a_refusal),
 		TEST(notified_calls_that_the_file_does_not_mention_have_the_default_errno),
 		TEST(a_file_that_allows_by_default_notifies_only_what_it_refuses),
+		TEST(a_refusal_with_errno_0_is_the_kernels_and_never_goes_on),
 		TEST(bounded_calls_that_a_file_allows_are_sent_to_the_supervisor),
 		TEST(a_call_of_a_process_names_it_by_the_low_half_of_its_argument),
 		TEST(a_bounded_call_that_a_file_refuses_is_never_let_through),

@@ -69,7 +69,7 @@ IMAGE   := $(OUT)/libexec/cejail/image
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/files/unix.c \
 	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c landlock.c privileges.c) \
-	   $(addprefix kernel/seccomp/,filter.c filter_bound.c) \
+	   kernel/seccomp/filter.c \
 	   jail/init/limits.c \
 	   $(addprefix jail/zygote/,main.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c))
 BAKE    := $(OUT)/bin/bake-filter

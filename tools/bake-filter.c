@@ -20,30 +20,17 @@ static void print_insns(const char *name, const struct sock_filter *insns, size_
 	printf("};\n\n");
 }
 
-static void print_notified(const struct filter *f)
-{
-	printf("static const struct filter_notified notified[] = {\n");
-	for (size_t i = 0; i < f->nnotified; i++)
-		printf("\t{ %d, %d },\n", f->notified[i].nr, f->notified[i].errno_value);
-	printf("};\n\n");
-}
-
 static void print_source(const char *path, const struct filter *f)
 {
 	printf("/* Made by bake-filter from %s.  Do not edit. */\n"
 	       "#include \"runtime/kernel/seccomp/filter.h\"\n\n",
 	       path);
 	print_insns("insns", f->insns, f->ninsns);
-	print_insns("closed_insns", f->closed_insns, f->nclosed);
-	print_notified(f);
 	printf("void filter_builtin(struct filter *out)\n{\n"
 	       "\t*out = (struct filter){\n"
 	       "\t\t.insns = insns, .ninsns = %u,\n"
-	       "\t\t.closed_insns = closed_insns, .nclosed = %u,\n"
-	       "\t\t.notified = notified, .nnotified = %zu,\n"
-	       "\t\t.bounds = 0x%x,\n"
 	       "\t};\n}\n",
-	       f->ninsns, f->nclosed, f->nnotified, f->bounds);
+	       f->ninsns);
 }
 
 static int bake(const char *path, struct arena *a, struct cj_error *err)

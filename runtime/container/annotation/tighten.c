@@ -16,7 +16,8 @@
 static void refuse_notified(struct sock_filter *insns, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (insns[i].code == (BPF_RET | BPF_K) && insns[i].k == SECCOMP_RET_USER_NOTIF)
+		if (insns[i].code == (BPF_RET | BPF_K) &&
+		    (insns[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
 			insns[i].k = SECCOMP_RET_ERRNO | EPERM;
 }
 
@@ -27,7 +28,7 @@ static int copy_filter(const struct filter *filter, struct arena *a, struct sock
 
 	if (!insns)
 		return cj_fail(err, ENOMEM, "prepare the profile's filter");
-	memcpy(insns, filter->insns, filter->ninsns * sizeof(*insns));
+	filter_settle(filter, insns); /* the network is the engine's: inet sockets are allowed */
 	refuse_notified(insns, filter->ninsns);
 	*out = (struct sock_fprog){ .len = filter->ninsns, .filter = insns };
 	return 0;

@@ -178,8 +178,7 @@ static int drop_enter(struct jail *j, struct cj_error *err)
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
 	auto_fd int listener_fd = -1;
-	if (!j->cgroup.enforced[CGROUP_MEMORY])
-		filter_close_uncounted(&j->filter);
+	j->filter.closes_uncounted = !j->cgroup.enforced[CGROUP_MEMORY];
 	if (filter_load(&j->filter, &listener_fd, err) < 0)
 		return -err->code;
 

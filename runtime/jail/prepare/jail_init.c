@@ -206,7 +206,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 	j->handles.proc_fd = take_fd(&msg.fds[SEALED_PROC]);
 	if (j->watch)
 		filter_watch_set_proc(j->watch, j->handles.proc_fd);
-	if (j->filter.nnotified == 0) /* the policy refuses no call that is reported */
+	if (!filter_reports(&j->filter))
 		j->layers[LAYER_SYSCALL_REPORT] = LAYER_OFF;
 	else
 		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;

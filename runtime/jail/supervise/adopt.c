@@ -39,20 +39,16 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 			const struct step_msg *adopted, struct cj_error *err)
 {
 	const struct step_link link = { zygote_fd, "the zygote", zygote_step_names };
-	struct filter filter = j->filter;
-	if (!j->cgroup.enforced[CGROUP_MEMORY])
-		filter_close_uncounted(&filter); /* as init has: init.c */
 	struct zygote_job job = {
 		.request = { .uid = j->plan->root.uid,
 			     .gid = j->plan->root.gid,
 			     .may_setgroups = j->ids.may_setgroups,
 			     .pids_by_rlimit = !j->cgroup.enforced[CGROUP_PIDS],
-			     .nnotified = (uint32_t)filter.nnotified,
-			     .bounds = filter.bounds,
-			     .asks_network = filter.asks_network,
-			     .ninsns = filter.ninsns,
+			     .asks_network = j->filter.asks_network,
+			     .closes_uncounted = !j->cgroup.enforced[CGROUP_MEMORY],
+			     .ninsns = j->filter.ninsns,
 			     .limits = j->plan->limits },
-		.insns = filter.insns,
+		.insns = j->filter.insns,
 		.workdir = j->warm.launcher->workdir,
 		.fds = { report_fd, adopted->fds[0], stdio[0], stdio[1], stdio[2] },
 	};

@@ -39,7 +39,7 @@ struct zygote_request {
 	uint32_t uid, gid; /* inside */
 	uint32_t may_setgroups, pids_by_rlimit;
 	uint32_t has_ruleset, has_cgroup;
-	uint32_t nnotified, bounds, asks_network; /* as in struct filter */
+	uint32_t asks_network, closes_uncounted; /* as in struct filter */
 	uint32_t ninsns;
 	struct limits_spec limits;
 };

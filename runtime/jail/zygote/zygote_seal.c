@@ -158,9 +158,8 @@ static int load_filter(struct sealing *s, struct cj_error *err)
 	const struct filter filter = {
 		.insns = s->job->insns,
 		.ninsns = (unsigned short)r->ninsns,
-		.nnotified = r->nnotified, /* only their number matters here */
-		.bounds = r->bounds,
 		.asks_network = r->asks_network,
+		.closes_uncounted = r->closes_uncounted,
 	};
 	if (filter_load(&filter, &listener_fd, err) < 0)
 		return -err->code;

@@ -26,32 +26,24 @@
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/base/error.h"
 
-#define FILTER_NOTIFIED_MAX 128
-#define FILTER_NAMES_MAX    256 /* of different refused calls that are counted */
+#define FILTER_NAMES_MAX 256 /* of different refused calls that are counted */
 
 /* How many of the calls in calls_bounded[] a jail may make; one more is refused. */
 #define FILTER_LOADS_MAX   32 /* filters loaded, over the jail's whole life */
 #define FILTER_NETLINK_MAX 64 /* netlink sockets that exist at a time */
 
-/* A call that is reported: its number here and the errno that refuses it. */
-struct filter_notified {
-	int nr;
-	int errno_value;
-};
-
+/* The owner sets the last three flags before filter_load(). */
 struct filter {
 	const struct sock_filter *insns; /* borrowed from the built-in, or in the arena given */
 	unsigned short ninsns;
-	const struct sock_filter *closed_insns; /* the same for filter_close_uncounted() */
-	unsigned short nclosed;
-	const struct filter_notified *notified;
-	size_t nnotified;
-	unsigned bounds;      /* a bit for each enum call_bound that a call of the policy has */
-	bool has_rings;       /* the policy allows io_uring: sockets without a notification */
-	bool asks_network;    /* inet sockets are notified, so that the network is built on first
-				 use; set by the owner before filter_load() */
-	bool is_divided;      /* the jail may become a session: CALL_BOUND_OTHERS is notified; set
-				 by the owner, too */
+	bool has_rings; /* the policy allows io_uring: sockets without a notification */
+	bool
+	    asks_network; /* inet sockets are notified, so that the network is built on first use */
+	bool is_divided;  /* the jail may become a session: CALL_BOUND_OTHERS is notified */
+	/* No cgroup holds the memory limit, so memory is refused (ENOSYS) that sampling can't see
+	 * and that grows large: memfd_create and all of System V IPC, which live on when nobody
+	 * maps them.  What the policy refuses stays as it is. */
+	bool closes_uncounted;
 	struct strings notes; /* what the policy names and cejail can't do, a sentence each */
 };
 
@@ -80,13 +72,13 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
 
 /*
- * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see and
- * that grows large: memfd_create and all of System V IPC, which live on when nobody maps them.
- * What the policy refuses more strictly stays as it is.
- *
- * Runs in:  init, before filter_load, where no cgroup holds the memory limit.
+ * filter_settle - the program as filter_load() loads it, into `insns`, which has room for it: the
+ * calls that the supervisor does not watch are allowed or refused by the kernel.
  */
-void filter_close_uncounted(struct filter *f);
+void filter_settle(const struct filter *f, struct sock_filter *insns);
+
+/* Does the policy refuse a call that is reported? */
+bool filter_reports(const struct filter *f);
 
 /* What was tried and refused: counted by name. */
 struct denied_syscall {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/kernel/seccomp/filter_calls.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <errno.h>
 #include <linux/ioprio.h>
@@ -186,6 +186,11 @@ const struct call_bounded calls_bounded[] = {
 	{ SYS_sched_setattr, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
 	{ SYS_sched_setaffinity, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
 	{ SYS_prlimit64, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
+	{ SYS_memfd_create, CALL_BOUND_UNCOUNTED, .is_whole = true },
+	{ SYS_shmget, CALL_BOUND_UNCOUNTED, .is_whole = true },
+	/* by default 32,000 sets of 32,000, and 32,000 queues of 16 KiB */
+	{ SYS_semget, CALL_BOUND_UNCOUNTED, .is_whole = true },
+	{ SYS_msgget, CALL_BOUND_UNCOUNTED, .is_whole = true },
 };
 const size_t calls_bounded_count = COUNT_OF(calls_bounded);
 

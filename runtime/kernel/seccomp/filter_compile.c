@@ -19,10 +19,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "runtime/kernel/seccomp/filter_plan.h"
-#include "runtime/kernel/seccomp/filter_calls.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
-/* A rule, for one of the calls that it names; those of one call are in the file's order. */
+/* A rule, for one of the calls that it names. */
 struct use {
 	int nr;
 	size_t order;
@@ -34,26 +33,22 @@ struct compiler {
 	struct arena scratch; /* freed after the compilation */
 	struct arena *arena;  /* of the result */
 	struct filter *filter;
-	struct use *uses;
+	struct use *uses; /* by call; of one call the strictest first, then in the file's order */
 	size_t nuses;
 	struct filter_plan *plan;
 };
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "compile a seccomp profile");
+}
 
 static int add_note(struct compiler *c, const char *text, struct cj_error *err)
 {
 	const char *note = arena_printf(c->arena, "%s: %s", c->policy->path, text);
 	if (!note || strings_add(&c->filter->notes, c->arena, note) < 0)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
+		return no_memory(err);
 	return 0;
-}
-
-static int strictness(enum policy_action action)
-{
-	static const int ranks[POLICY_ACTION_COUNT] = {
-		[POLICY_ALLOW] = 0,  [POLICY_LOG] = 1,  [POLICY_ERRNO] = 2,
-		[POLICY_NOTIFY] = 2, [POLICY_TRAP] = 3, [POLICY_KILL_PROCESS] = 4,
-	};
-	return ranks[action];
 }
 
 static bool lets_through(enum policy_action action)
@@ -61,22 +56,7 @@ static bool lets_through(enum policy_action action)
 	return action == POLICY_ALLOW || action == POLICY_LOG;
 }
 
-static bool refuses(enum policy_action action)
-{
-	return action == POLICY_ERRNO || action == POLICY_NOTIFY;
-}
-
 /* --- names --------------------------------------------------------------------- */
-
-/* False: no architecture has such a call.  *out_nr < 0: another architecture has it. */
-static bool resolve(const char *name, int *out_nr)
-{
-	*out_nr = call_newer(name);
-	if (*out_nr >= 0)
-		return true;
-	*out_nr = seccomp_syscall_resolve_name(name);
-	return *out_nr != __NR_SCMP_ERROR;
-}
 
 /*
  * If the default refuses, an unknown name changes nothing and is only a note.  If the default
@@ -92,17 +72,19 @@ static int unknown_name(struct compiler *c, const struct policy_rule *rule, cons
 				 "not know, and lets pass what it does not list",
 				 p->path, name);
 	const char *text = arena_printf(&c->scratch, "unknown system call '%s'", name);
-	return text ? add_note(c, text, err) : cj_fail(err, ENOMEM, "compile a seccomp profile");
+	return text ? add_note(c, text, err) : no_memory(err);
 }
 
 static int add_use(struct compiler *c, const struct policy_rule *rule, const char *name,
 		   struct cj_error *err)
 {
-	int nr;
-	if (!resolve(name, &nr))
+	int nr = call_newer(name);
+	if (nr < 0)
+		nr = seccomp_syscall_resolve_name(name);
+	if (nr == __NR_SCMP_ERROR)
 		return unknown_name(c, rule, name, err);
 	assert(nr < CALLS_MAX);
-	if (nr >= 0) {
+	if (nr >= 0) { /* else another architecture has it */
 		c->uses[c->nuses] = (struct use){ nr, c->nuses, rule };
 		c->nuses++;
 	}
@@ -114,6 +96,8 @@ static int compare_uses(const void *left, const void *right)
 	const struct use *l = left, *r = right;
 	if (l->nr != r->nr)
 		return l->nr < r->nr ? -1 : 1;
+	if (l->rule->action != r->rule->action)
+		return l->rule->action > r->rule->action ? -1 : 1;
 	return l->order < r->order ? -1 : 1;
 }
 
@@ -124,7 +108,7 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 		total += c->policy->rules[i].names.count;
 	c->uses = arena_array(&c->scratch, total, sizeof(*c->uses));
 	if (!c->uses)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
+		return no_memory(err);
 
 	for (size_t i = 0; i < c->policy->nrules; i++) {
 		const struct policy_rule *rule = &c->policy->rules[i];
@@ -139,83 +123,38 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 
 /* --- one call ------------------------------------------------------------------- */
 
-/* A notified call has one errno for all refusals: that of the first rule that refuses it, else that
- * of the default. */
+/*
+ * A notified call has one errno for all refusals that are notified: that of the first rule that
+ * refuses it, else that of the default.  The kernel itself refuses with any other.
+ */
 static int errno_of(const struct compiler *c, int nr)
 {
 	for (size_t i = 0; i < c->nuses; i++) {
 		const struct use *use = &c->uses[i];
-		if (call_notified_name(nr) && use->nr == nr && refuses(use->rule->action))
+		if (call_notified_name(nr) && use->nr == nr && use->rule->action == POLICY_ERRNO)
 			return use->rule->errno_value;
 	}
 	return c->policy->default_errno;
 }
 
 /*
- * The supervisor knows one errno for each call; the kernel itself refuses with any other.  It also
- * refuses with 0, which a program takes for success: as an answer to a notification that would mean
- * that the call goes on.
+ * The kernel also refuses with 0, which a program takes for success: as an answer to a notification
+ * that would mean that the call goes on.
  */
-static uint32_t refusal(const struct compiler *c, int nr, int errno_value)
-{
-	if (call_notified_name(nr) && errno_value != 0 && errno_of(c, nr) == errno_value)
-		return SECCOMP_RET_USER_NOTIF;
-	return SECCOMP_RET_ERRNO | (uint32_t)errno_value;
-}
-
 static uint32_t answer(const struct compiler *c, int nr, enum policy_action action, int errno_value)
 {
-	switch (action) {
-	case POLICY_ALLOW:
-		return SECCOMP_RET_ALLOW;
-	case POLICY_LOG:
-		return SECCOMP_RET_LOG;
-	case POLICY_TRAP:
-		return SECCOMP_RET_TRAP;
-	case POLICY_KILL_PROCESS:
-		return SECCOMP_RET_KILL_PROCESS;
-	case POLICY_ERRNO:
-	case POLICY_NOTIFY:
-		return refusal(c, nr, errno_value);
-	case POLICY_ACTION_COUNT:
-		break;
-	}
-	assert(!"an action of enum policy_action");
-	return SECCOMP_RET_KILL_PROCESS;
-}
-
-/* The strictest rule without conditions, the first of its kind; NULL: none. */
-static const struct use *unconditional(const struct use *uses, size_t n)
-{
-	const struct use *found = NULL;
-	for (size_t i = 0; i < n; i++) {
-		if (uses[i].rule->nargs == 0 &&
-		    (!found || strictness(uses[i].rule->action) > strictness(found->rule->action)))
-			found = &uses[i];
-	}
-	return found;
-}
-
-/* Is this rule stricter than `base`, so that its conditions matter? */
-static bool outranks(const struct use *use, const struct use *base)
-{
-	if (!base)
-		return true;
-	int rank = strictness(use->rule->action), floor = strictness(base->rule->action);
-	return rank > floor || (rank == floor && use->order < base->order);
-}
-
-/* Behind all that are as strict or stricter. */
-static void insert_branch(struct filter_branch *branches, int *ranks, size_t n,
-			  struct filter_branch branch, int rank)
-{
-	size_t at = n;
-	for (; at > 0 && ranks[at - 1] < rank; at--) {
-		branches[at] = branches[at - 1];
-		ranks[at] = ranks[at - 1];
-	}
-	branches[at] = branch;
-	ranks[at] = rank;
+	static const uint32_t answers[] = {
+		[POLICY_ALLOW] = SECCOMP_RET_ALLOW,
+		[POLICY_LOG] = SECCOMP_RET_LOG,
+		[POLICY_ERRNO] = SECCOMP_RET_ERRNO,
+		[POLICY_TRAP] = SECCOMP_RET_TRAP,
+		[POLICY_KILL_PROCESS] = SECCOMP_RET_KILL_PROCESS,
+	};
+	if (action != POLICY_ERRNO)
+		return answers[action];
+	bool is_notified = call_notified_name(nr) && errno_value != 0 &&
+			   errno_of(c, nr) == errno_value;
+	return (is_notified ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO) | (uint32_t)errno_value;
 }
 
 /*
@@ -224,7 +163,7 @@ static void insert_branch(struct filter_branch *branches, int *ranks, size_t n,
  */
 static const struct policy_arg *narrow(struct compiler *c, int nr, const struct policy_rule *rule)
 {
-	if (rule->nargs == 0 || lets_through(rule->action))
+	if (lets_through(rule->action))
 		return rule->args;
 	struct policy_arg *args = arena_array(&c->scratch, rule->nargs, sizeof(*args));
 	if (!args)
@@ -241,21 +180,6 @@ static const struct policy_arg *narrow(struct compiler *c, int nr, const struct 
 	return args;
 }
 
-static int add_branch(struct compiler *c, int nr, const struct policy_rule *rule, int *ranks,
-		      struct filter_branch *branches, struct cj_error *err)
-{
-	struct filter_call *call = &c->plan->calls[nr];
-	const struct filter_branch branch = {
-		.args = narrow(c, nr, rule),
-		.nargs = rule->nargs,
-		.ret = answer(c, nr, rule->action, rule->errno_value),
-	};
-	if (!branch.args)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-	insert_branch(branches, ranks, call->nbranches++, branch, strictness(rule->action));
-	return 0;
-}
-
 /*
  * A default of ENOSYS means that the kernel does not know the call.  A call that the policy names
  * with some of its options is known: its other options get the kernel's errno for an unknown
@@ -269,44 +193,41 @@ static uint32_t default_answer(const struct compiler *c, int nr, size_t nrules)
 		      has_options ? call_option_errno(nr) : errno_of(c, nr));
 }
 
+/* Behind the strictest rule without conditions, conditions have no effect. */
 static int decide_call(struct compiler *c, int nr, const struct use *uses, size_t n,
 		       struct cj_error *err)
 {
 	struct filter_call *call = &c->plan->calls[nr];
 	struct filter_branch *branches = arena_array(&c->scratch, n, sizeof(*branches));
-	int *ranks = arena_array(&c->scratch, n, sizeof(*ranks));
-	if (!branches || !ranks)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-
-	const struct use *base = unconditional(uses, n);
+	if (!branches)
+		return no_memory(err);
 	call->branches = branches;
-	call->otherwise = base ? answer(c, nr, base->rule->action, base->rule->errno_value)
-			       : default_answer(c, nr, n);
+	call->otherwise = default_answer(c, nr, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy_rule *rule = uses[i].rule;
-		if (rule->nargs > 0 && outranks(&uses[i], base) &&
-		    add_branch(c, nr, rule, ranks, branches, err) < 0)
-			return -err->code;
+		uint32_t ret = answer(c, nr, rule->action, rule->errno_value);
+		if (rule->nargs == 0) {
+			call->otherwise = ret;
+			break;
+		}
+		const struct policy_arg *args = narrow(c, nr, rule);
+		if (!args)
+			return no_memory(err);
+		branches[call->nbranches++] = (struct filter_branch){ args, rule->nargs, ret };
 	}
 	return 0;
 }
 
-static size_t count_of_call(const struct use *uses, size_t n, int nr)
-{
-	size_t count = 0;
-	while (count < n && uses[count].nr == nr)
-		count++;
-	return count;
-}
-
 static int decide_calls(struct compiler *c, struct cj_error *err)
 {
-	size_t at = 0;
+	const struct use *use = c->uses, *end = c->uses + c->nuses;
 	for (int nr = 0; nr < CALLS_MAX; nr++) {
-		size_t n = count_of_call(c->uses + at, c->nuses - at, nr);
-		if (decide_call(c, nr, c->uses + at, n, err) < 0)
+		size_t n = 0;
+		while (use + n < end && use[n].nr == nr)
+			n++;
+		if (decide_call(c, nr, use, n, err) < 0)
 			return -err->code;
-		at += n;
+		use += n;
 	}
 	c->plan->otherwise = answer(c, -1, c->policy->default_action, c->policy->default_errno);
 	return 0;
@@ -330,7 +251,7 @@ static int close_listener(struct compiler *c, struct cj_error *err)
 	struct filter_branch *branches =
 	    arena_array(&c->scratch, call->nbranches + 1, sizeof(*branches));
 	if (!branches)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
+		return no_memory(err);
 
 	branches[0] =
 	    (struct filter_branch){ asks_for_listener, 1, SECCOMP_RET_ERRNO | (uint32_t)EBUSY };
@@ -353,42 +274,115 @@ static int close_clone3(struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* filter_close_uncounted() */
-static const int uncounted[] = {
-	SYS_memfd_create, SYS_shmget, SYS_semget, /* by default 32,000 sets of 32,000 */
-	SYS_msgget,                               /* and 32,000 queues of 16 KiB */
-};
+/* --- bounded calls ---------------------------------------------------------------- */
 
-/* As the kernel decides between two filters: the lower action, as a signed number.  seccomp(2) */
-static uint32_t at_least_refused(uint32_t ret)
+/* A condition of the policy and a row's region. */
+enum relation { OUTSIDE, OVERLAPS, INSIDE };
+
+static enum relation relate_arg(const struct policy_arg *arg, const struct call_bounded *row)
 {
-	const uint32_t refused = SECCOMP_RET_ERRNO | (uint32_t)ENOSYS;
-	bool is_weaker = (int32_t)(ret & SECCOMP_RET_ACTION_FULL) > (int32_t)SECCOMP_RET_ERRNO;
-	return is_weaker ? refused : ret;
+	if (arg->index != row->index || row->is_nonzero)
+		return OVERLAPS;
+	if (arg->op == POLICY_EQ)
+		return (uint32_t)arg->value == row->value ? INSIDE : OUTSIDE;
+	if (arg->op != POLICY_MASKED_EQ)
+		return OVERLAPS; /* for some high half it may hold */
+	uint32_t mask = (uint32_t)arg->value;
+	if ((row->value & mask) != (uint32_t)arg->value_two)
+		return OUTSIDE;
+	return mask == UINT32_MAX ? INSIDE : OVERLAPS;
 }
 
-static int close_uncounted(struct compiler *c, int nr, struct cj_error *err)
+static enum relation relate(const struct filter_branch *branch, const struct call_bounded *row)
 {
-	struct filter_call *call = &c->plan->calls[nr];
-	struct filter_branch *branches =
-	    arena_array(&c->scratch, call->nbranches + 1, sizeof(*branches));
-	if (!branches)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-	for (size_t i = 0; i < call->nbranches; i++) {
-		branches[i] = call->branches[i];
-		branches[i].ret = at_least_refused(branches[i].ret);
+	enum relation found = row->is_whole ? INSIDE : OVERLAPS;
+	for (size_t i = 0; i < branch->nargs; i++) {
+		enum relation one = relate_arg(&branch->args[i], row);
+		if (one == OUTSIDE)
+			return OUTSIDE;
+		found = one == INSIDE ? INSIDE : found;
 	}
-	call->branches = branches;
-	call->otherwise = at_least_refused(call->otherwise);
+	return found;
+}
+
+static bool is_allowed(uint32_t ret)
+{
+	return ret == SECCOMP_RET_ALLOW || ret == SECCOMP_RET_LOG;
+}
+
+static uint32_t mark(uint32_t ret, const struct call_bounded *row)
+{
+	return SECCOMP_RET_USER_NOTIF | FILTER_MARK | row->bound |
+	       (ret == SECCOMP_RET_LOG ? FILTER_MARK_LOG : 0);
+}
+
+/* The part of `from` that is in the row's region, marked. */
+static int restrict_branch(const struct filter_branch *from, const struct call_bounded *row,
+			   struct arena *a, struct filter_branch *out, struct cj_error *err)
+{
+	struct policy_arg *args = arena_array(a, from->nargs + 1, sizeof(*args));
+	if (!args)
+		return no_memory(err);
+	args[0] = (struct policy_arg){ row->index, POLICY_MASKED_EQ, UINT32_MAX, row->value };
+	if (row->is_nonzero)
+		args[0] = (struct policy_arg){ row->index, POLICY_NE, 0, 0 };
+	for (size_t i = 0; i < from->nargs; i++)
+		args[i + 1] = from->args[i];
+	*out = (struct filter_branch){ args, from->nargs + 1, mark(from->ret, row) };
 	return 0;
 }
+
+/*
+ * Each row is a region of a call's arguments: one argument's low half has the row's value, whatever
+ * its high half, which the kernel ignores; or the argument is not 0; or every call.  Inside the
+ * region "allow" becomes "notify the supervisor", with a mark.  All other decisions stay as they
+ * are.  A branch that lies partly in the region is divided: first that part, then the rest.
+ */
+static int bound_call(struct compiler *c, const struct call_bounded *row, struct cj_error *err)
+{
+	struct filter_call *call = &c->plan->calls[row->nr];
+	const struct filter_branch last = { .ret = call->otherwise };
+	size_t count = 0;
+	struct filter_branch *all =
+	    arena_array(&c->scratch, 2 * (call->nbranches + 1), sizeof(*all));
+	if (!all)
+		return no_memory(err);
+	for (size_t i = 0; i <= call->nbranches; i++) {
+		const struct filter_branch *from = i < call->nbranches ? &call->branches[i] : &last;
+		enum relation relation = is_allowed(from->ret) ? relate(from, row) : OUTSIDE;
+		if (relation == OVERLAPS &&
+		    restrict_branch(from, row, &c->scratch, &all[count++], err) < 0)
+			return -err->code;
+		all[count] = *from;
+		if (relation == INSIDE)
+			all[count].ret = mark(from->ret, row);
+		count++;
+	}
+	call->branches = all;
+	call->nbranches = count - 1;
+	call->otherwise = all[count - 1].ret;
+	return 0;
+}
+
+/* A ring opens sockets, and no filter sees it. */
+static bool has_rings(const struct filter_plan *plan)
+{
+	const struct filter_call *call = &plan->calls[SYS_io_uring_setup];
+	bool has = is_allowed(call->otherwise);
+	for (size_t i = 0; i < call->nbranches; i++)
+		has |= is_allowed(call->branches[i].ret);
+	return has;
+}
+
+/* ---------------------------------------------------------------------------------- */
 
 static int check_needed(const struct compiler *c, struct cj_error *err)
 {
 	for (size_t i = 0; i < calls_needed_count; i++) {
 		const struct call_needed *need = &calls_needed[i];
-		uint32_t ret = filter_plan_answer(c->plan, need->nr, need->args);
-		if (ret != SECCOMP_RET_ALLOW && ret != SECCOMP_RET_LOG)
+		struct seccomp_data data = { .nr = need->nr, .arch = ARCH_NATIVE };
+		memcpy(data.args, need->args, sizeof(data.args));
+		if (!is_allowed(filter_run(c->filter->insns, c->filter->ninsns, &data)))
 			return cj_reject(err,
 					 "seccomp file '%s' does not allow '%s', which cejail's "
 					 "init needs",
@@ -397,66 +391,22 @@ static int check_needed(const struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- the notified calls ----------------------------------------------------------- */
-
-static bool is_notified(const struct filter_call *call)
-{
-	if (call->otherwise == SECCOMP_RET_USER_NOTIF)
-		return true;
-	for (size_t i = 0; i < call->nbranches; i++) {
-		if (call->branches[i].ret == SECCOMP_RET_USER_NOTIF)
-			return true;
-	}
-	return false;
-}
-
-static int collect_tells(struct compiler *c, struct cj_error *err)
-{
-	struct filter_notified *notified =
-	    arena_array(c->arena, calls_notified_count, sizeof(*notified));
-	if (!notified)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-	for (size_t i = 0; i < calls_notified_count; i++) {
-		int nr = calls_notified[i].nr;
-		if (is_notified(&c->plan->calls[nr]))
-			notified[c->filter->nnotified++] =
-			    (struct filter_notified){ nr, errno_of(c, nr) };
-	}
-	c->filter->notified = notified;
-	return 0;
-}
-
-/* ---------------------------------------------------------------------------------- */
-
-/* The program, and the same with uncounted memory closed. */
-static int emit(struct compiler *c, struct cj_error *err)
-{
-	struct filter *f = c->filter;
-	if (filter_emit(c->plan, c->arena, &f->insns, &f->ninsns, err) < 0)
-		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
-	for (size_t i = 0; i < sizeof(uncounted) / sizeof(uncounted[0]); i++)
-		if (close_uncounted(c, uncounted[i], err) < 0)
-			return -err->code;
-	if (filter_emit(c->plan, c->arena, &f->closed_insns, &f->nclosed, err) < 0)
-		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
-	return 0;
-}
-
 static int compile(struct compiler *c, struct cj_error *err)
 {
+	struct filter *f = c->filter;
 	c->plan = arena_alloc(&c->scratch, sizeof(*c->plan));
 	if (!c->plan)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-	if (collect_uses(c, err) < 0 || decide_calls(c, err) < 0)
+		return no_memory(err);
+	if (collect_uses(c, err) < 0 || decide_calls(c, err) < 0 || close_listener(c, err) < 0 ||
+	    close_clone3(c, err) < 0)
 		return -err->code;
-	if (close_listener(c, err) < 0 || close_clone3(c, err) < 0)
-		return -err->code;
-	if (check_needed(c, err) < 0 || collect_tells(c, err) < 0)
-		return -err->code;
-	if (filter_bound(c->plan, &c->scratch, &c->filter->bounds) < 0)
-		return cj_fail(err, ENOMEM, "compile a seccomp profile");
-	c->filter->has_rings = filter_bound_is_bypassed(c->plan);
-	return emit(c, err);
+	for (size_t i = 0; i < calls_bounded_count; i++)
+		if (bound_call(c, &calls_bounded[i], err) < 0)
+			return -err->code;
+	f->has_rings = has_rings(c->plan);
+	if (filter_emit(c->plan, c->arena, &f->insns, &f->ninsns, err) < 0)
+		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
+	return check_needed(c, err);
 }
 
 int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,

@@ -9,72 +9,16 @@
  * Neighbouring calls with the same answer are one span.  A binary tree of "number >= K?" finds the
  * span in about seven steps.  A call with conditions has them at its leaf.
  */
-#include "runtime/kernel/seccomp/filter_plan.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <assert.h>
-#include <linux/audit.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#define ARCH_NATIVE AUDIT_ARCH_X86_64
-#define X32_BIT     0x40000000u
-#elif defined(__aarch64__)
-#define ARCH_NATIVE AUDIT_ARCH_AARCH64
-#else
-#error "no seccomp filter for this architecture yet"
-#endif
-
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument comes first");
 
 #define JUMP_MAX 250 /* of 255: a far jump inserted in between may increase the distance */
-
-/* --- the answer of a plan ------------------------------------------------------- */
-
-bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
-{
-	switch (arg->op) {
-	case POLICY_NE:
-		return value != arg->value;
-	case POLICY_LT:
-		return value < arg->value;
-	case POLICY_LE:
-		return value <= arg->value;
-	case POLICY_EQ:
-		return value == arg->value;
-	case POLICY_GE:
-		return value >= arg->value;
-	case POLICY_GT:
-		return value > arg->value;
-	case POLICY_MASKED_EQ:
-		return (value & arg->value) == arg->value_two;
-	}
-	assert(!"an operator of enum policy_op");
-	return false;
-}
-
-static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
-{
-	for (size_t i = 0; i < branch->nargs; i++) {
-		if (!filter_arg_holds(&branch->args[i], args[branch->args[i].index]))
-			return false;
-	}
-	return true;
-}
-
-uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6])
-{
-	if (nr < 0 || nr >= CALLS_MAX)
-		return plan->otherwise;
-	const struct filter_call *call = &plan->calls[nr];
-	for (size_t i = 0; i < call->nbranches; i++) {
-		if (branch_holds(&call->branches[i], args))
-			return call->branches[i].ret;
-	}
-	return call->otherwise;
-}
 
 /* --- instructions --------------------------------------------------------------- */
 

@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "runtime/kernel/seccomp/filter_calls.h"
-
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct word {
@@ -17,23 +15,15 @@ struct word {
 	const char *text;
 };
 
-static const struct word families[] = {
-	{ 0, "AF_UNSPEC" },      { 1, "AF_UNIX" },       { 2, "AF_INET" },
-	{ 3, "AF_AX25" },        { 4, "AF_IPX" },        { 5, "AF_APPLETALK" },
-	{ 6, "AF_NETROM" },      { 7, "AF_BRIDGE" },     { 8, "AF_ATMPVC" },
-	{ 9, "AF_X25" },         { 10, "AF_INET6" },     { 11, "AF_ROSE" },
-	{ 12, "AF_DECnet" },     { 13, "AF_NETBEUI" },   { 14, "AF_SECURITY" },
-	{ 15, "AF_KEY" },        { 16, "AF_NETLINK" },   { 17, "AF_PACKET" },
-	{ 18, "AF_ASH" },        { 19, "AF_ECONET" },    { 20, "AF_ATMSVC" },
-	{ 21, "AF_RDS" },        { 22, "AF_SNA" },       { 23, "AF_IRDA" },
-	{ 24, "AF_PPPOX" },      { 25, "AF_WANPIPE" },   { 26, "AF_LLC" },
-	{ 27, "AF_IB" },         { 28, "AF_MPLS" },      { 29, "AF_CAN" },
-	{ 30, "AF_TIPC" },       { 31, "AF_BLUETOOTH" }, { 32, "AF_IUCV" },
-	{ 33, "AF_RXRPC" },      { 34, "AF_ISDN" },      { 35, "AF_PHONET" },
-	{ 36, "AF_IEEE802154" }, { 37, "AF_CAIF" },      { 38, "AF_ALG" },
-	{ 39, "AF_NFC" },        { 40, "AF_VSOCK" },     { 41, "AF_KCM" },
-	{ 42, "AF_QIPCRTR" },    { 43, "AF_SMC" },       { 44, "AF_XDP" },
-	{ 45, "AF_MCTP" },
+/* By number; AF_UNSPEC is 0. */
+static const char *const families[] = {
+	"UNSPEC",   "UNIX",       "INET",    "AX25",      "IPX",     "APPLETALK", "NETROM",
+	"BRIDGE",   "ATMPVC",     "X25",     "INET6",     "ROSE",    "DECnet",    "NETBEUI",
+	"SECURITY", "KEY",        "NETLINK", "PACKET",    "ASH",     "ECONET",    "ATMSVC",
+	"RDS",      "SNA",        "IRDA",    "PPPOX",     "WANPIPE", "LLC",       "IB",
+	"MPLS",     "CAN",        "TIPC",    "BLUETOOTH", "IUCV",    "RXRPC",     "ISDN",
+	"PHONET",   "IEEE802154", "CAIF",    "ALG",       "NFC",     "VSOCK",     "KCM",
+	"QIPCRTR",  "SMC",        "XDP",     "MCTP"
 };
 
 static const struct word types[] = {
@@ -68,17 +58,16 @@ static const char *word_of(const struct word *words, size_t n, uint64_t value)
 static void name_socket(const uint64_t *args, char *out)
 {
 	unsigned family = (unsigned)args[0];
-	const char *word = word_of(families, COUNT_OF(families), family);
 	const char *type = word_of(types, COUNT_OF(types), args[1] & 0xf); /* SOCK_TYPE_MASK */
 	bool is_common = family == AF_UNIX || family == AF_INET || family == AF_INET6;
 
-	if (!word)
+	if (family >= COUNT_OF(families))
 		(void)snprintf(out, FILTER_NAME_MAX, "socket(family %u)", family);
 	else if (is_common && type)
-		(void)snprintf(out, FILTER_NAME_MAX, "socket(%s, %s, %u)", word, type,
-			       (unsigned)args[2]);
+		(void)snprintf(out, FILTER_NAME_MAX, "socket(AF_%s, %s, %u)", families[family],
+			       type, (unsigned)args[2]);
 	else
-		(void)snprintf(out, FILTER_NAME_MAX, "socket(%s)", word);
+		(void)snprintf(out, FILTER_NAME_MAX, "socket(AF_%s)", families[family]);
 }
 
 static void name_with(const char *call, const char *word, char *out)

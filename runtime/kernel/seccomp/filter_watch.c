@@ -21,6 +21,7 @@
  */
 #include "runtime/kernel/seccomp/filter.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -31,9 +32,9 @@
 #include <sys/syscall.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/kernel/seccomp/filter_plan.h"
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 #define WATCH_BATCH 16
@@ -65,8 +66,6 @@ struct held {
 
 struct filter_watch {
 	int listener_fd;
-	struct filter_notified notified[FILTER_NOTIFIED_MAX];
-	size_t nnotified;
 	struct seccomp_notif *request; /* of this kernel's size */
 	struct seccomp_notif_resp *response;
 	size_t request_size, response_size;
@@ -87,6 +86,83 @@ struct filter_watch {
 	size_t ndenied;
 };
 
+/* --- a rate, and the number of netlink sockets ------------------------------------------- */
+
+#define BYTES_MAX     (16L << 20) /* of all netlink sockets of a jail */
+#define LEAST         4           /* of them, however large one may be */
+#define PROTOCOLS_MAX 16384       /* a line of 130 bytes for each protocol of the kernel */
+
+void rate_init(struct rate *r, unsigned per_ms, unsigned burst, uint64_t now_ms)
+{
+	*r = (struct rate){ per_ms, burst, burst, now_ms };
+}
+
+void rate_take(struct rate *r, unsigned price)
+{
+	r->left = r->left > price ? r->left - price : 0;
+}
+
+bool rate_refill(struct rate *r, uint64_t now_ms)
+{
+	if (r->left > 0)
+		return true;
+	if (now_ms < r->since_ms + RATE_PAUSE_MS)
+		return false;
+	uint64_t ms = now_ms - r->since_ms;
+	r->left = ms < r->burst / r->per_ms ? (unsigned)ms * r->per_ms : r->burst;
+	r->since_ms = now_ms;
+	return true;
+}
+
+uint64_t rate_paused_until_ms(const struct rate *r)
+{
+	return r->left > 0 ? 0 : r->since_ms + RATE_PAUSE_MS;
+}
+
+/* "protocol size sockets ...": the third word of the line that begins with NETLINK. */
+long socket_count_parse(const char *text)
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, "NETLINK ", 8) != 0)
+			continue;
+		char *end;
+		(void)strtol(line + 8, &end, 10);
+		return strtol(end, NULL, 10);
+	}
+	return -1;
+}
+
+static unsigned find_max(void)
+{
+	char text[SYSTEM_FILE_SMALL];
+	long bytes = 0;
+	if (system_file_read(AT_FDCWD, "/proc/sys/net/core/rmem_default", text, sizeof(text)) > 0)
+		bytes = strtol(text, NULL, 10);
+	if (bytes <= BYTES_MAX / FILTER_NETLINK_MAX)
+		return FILTER_NETLINK_MAX;
+	return bytes < BYTES_MAX / LEAST ? (unsigned)(BYTES_MAX / bytes) : LEAST;
+}
+
+bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked)
+{
+	if (c->max == 0)
+		c->max = find_max();
+	*out_has_looked = c->granted >= c->max;
+	if (*out_has_looked) {
+		char text[PROTOCOLS_MAX];
+		bool is_read = proc_fd >= 0 &&
+			       system_file_read(proc_fd, "1/net/protocols", text, sizeof(text)) > 0;
+		long now = is_read ? socket_count_parse(text) : -1;
+		if (now >= 0 && (unsigned long)now < c->granted)
+			c->granted = (unsigned)now;
+	}
+	if (c->granted >= c->max)
+		return false;
+	c->granted++;
+	return true;
+}
+
 /* --- counting ----------------------------------------------------------------------- */
 
 /* Counts the name.  Returns it the first time, else NULL. */
@@ -106,15 +182,6 @@ static const char *count_name(struct filter_watch *w, const char *name)
 	(void)snprintf(w->names[at], FILTER_NAME_MAX, "%s", name);
 	w->denied[at] = (struct denied_syscall){ w->names[at], 1 };
 	return w->names[at];
-}
-
-static int errno_for(const struct filter_watch *w, int nr)
-{
-	for (size_t i = 0; i < w->nnotified; i++) {
-		if (w->notified[i].nr == nr)
-			return w->notified[i].errno_value;
-	}
-	return ENOSYS;
 }
 
 /* --- answering ------------------------------------------------------------------------ */
@@ -223,11 +290,10 @@ static int decide_others(struct filter_watch *w, const struct held *call)
 		   : EPERM;
 }
 
-/* The errno of a bounded call, 0 while there is room. */
-static int decide(struct filter_watch *w, const struct held *call, enum call_bound bound,
-		  unsigned group)
+/* The errno of a call; 0: it goes on, because it is bounded and there is room. */
+static int decide(struct filter_watch *w, const struct held *call, uint32_t policy, unsigned group)
 {
-	switch (bound) {
+	switch (filter_bound_of(policy)) {
 	case CALL_BOUND_FILTERS:
 		return w->loads[group] < FILTER_LOADS_MAX ? 0 : EPERM;
 	case CALL_BOUND_NETLINK:
@@ -236,24 +302,22 @@ static int decide(struct filter_watch *w, const struct held *call, enum call_bou
 		return 0;
 	case CALL_BOUND_OTHERS:
 		return decide_others(w, call);
+	case CALL_BOUND_UNCOUNTED: /* never notified: filter_settle() */
 	case CALL_BOUND_COUNT:
 		break;
 	}
-	return errno_for(w, call->data.nr); /* the policy refuses it */
+	return filter_errno_of(policy);
 }
 
-static enum call_bound bound_of(const struct filter_watch *w, const struct seccomp_data *data)
+static const char *answer(struct filter_watch *w, const struct held *call)
 {
-	return filter_bound_of(filter_run(w->insns, w->ninsns, data));
-}
-
-static const char *answer(struct filter_watch *w, const struct held *call, enum call_bound bound)
-{
-	unsigned group = bound == CALL_BOUND_FILTERS ? find_group(w, call->pid) : NO_GROUP;
-	int errno_value = decide(w, call, bound, group);
+	uint32_t policy = filter_run(w->insns, w->ninsns, &call->data);
+	bool is_load = filter_bound_of(policy) == CALL_BOUND_FILTERS;
+	unsigned group = is_load ? find_group(w, call->pid) : NO_GROUP;
+	int errno_value = decide(w, call, policy, group);
 	if (errno_value == 0) {
 		bool is_sent = send_answer(w, call->id, 0);
-		w->loads[group] += is_sent && bound == CALL_BOUND_FILTERS;
+		w->loads[group] += is_sent && is_load;
 		return NULL;
 	}
 	char name[FILTER_NAME_MAX];
@@ -263,10 +327,12 @@ static const char *answer(struct filter_watch *w, const struct held *call, enum 
 	return count_name(w, name);
 }
 
-static bool must_wait(const struct filter_watch *w, enum call_bound bound)
+static bool must_wait(const struct filter_watch *w, const struct held *call)
 {
-	return w->network != NETWORK_CALLS_GO_ON &&
-	       (bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK);
+	if (w->network == NETWORK_CALLS_GO_ON)
+		return false;
+	enum call_bound bound = filter_bound_of(filter_run(w->insns, w->ninsns, &call->data));
+	return bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK;
 }
 
 static const char *answer_one(struct filter_watch *w)
@@ -274,9 +340,8 @@ static const char *answer_one(struct filter_watch *w)
 	if (!take_request(w))
 		return NULL;
 	const struct held call = { w->request->id, (pid_t)w->request->pid, w->request->data };
-	enum call_bound bound = bound_of(w, &call.data);
-	if (!must_wait(w, bound))
-		return answer(w, &call, bound);
+	if (!must_wait(w, &call))
+		return answer(w, &call);
 	w->network = NETWORK_CALLS_WAIT;
 	w->held[w->nheld++] = call;
 	return NULL;
@@ -297,10 +362,8 @@ bool filter_watch_wants_network(const struct filter_watch *w)
 void filter_watch_network_settled(struct filter_watch *w)
 {
 	w->network = NETWORK_CALLS_GO_ON;
-	for (size_t i = 0; i < w->nheld; i++) { /* a netlink socket may still be refused */
-		const struct held *h = &w->held[i];
-		(void)answer(w, h, bound_of(w, &h->data));
-	}
+	for (size_t i = 0; i < w->nheld; i++)
+		(void)answer(w, &w->held[i]); /* a netlink socket may still be refused */
 	w->nheld = 0;
 }
 
@@ -342,9 +405,6 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	w->network = f->asks_network ? NETWORK_CALLS_NONE : NETWORK_CALLS_GO_ON;
 	w->is_complete = true;
 	rate_init(&w->rate, ANSWERS_PER_MS, ANSWERS_BURST, clock_ms());
-	w->nnotified = f->nnotified < FILTER_NOTIFIED_MAX ? f->nnotified : FILTER_NOTIFIED_MAX;
-	if (w->nnotified > 0) /* none: a caller's filter that refuses no notified call */
-		memcpy(w->notified, f->notified, w->nnotified * sizeof(*w->notified));
 	if (make_room(w, err) < 0) {
 		filter_watch_destroy(&w);
 		return -err->code;

@@ -58,7 +58,7 @@ static const struct action_name {
 	{ "SCMP_ACT_KILL_PROCESS", POLICY_KILL_PROCESS },
 	{ "SCMP_ACT_LOG", POLICY_LOG },
 	{ "SCMP_ACT_TRAP", POLICY_TRAP },
-	{ "SCMP_ACT_NOTIFY", POLICY_NOTIFY },
+	{ "SCMP_ACT_NOTIFY", POLICY_ERRNO },
 };
 
 /* One more sentence for the user; NULL: there was no memory for it. */
@@ -117,7 +117,7 @@ static int read_action(const struct json_reader *in, const struct json_key *k,
 		if (strcmp(action_names[i].name, node->text) != 0)
 			continue;
 		*out = action_names[i].action;
-		if (*out != POLICY_NOTIFY)
+		if (strcmp(node->text, "SCMP_ACT_NOTIFY") != 0)
 			return 0;
 		return add_note(in,
 				arena_printf(in->arena,
@@ -314,8 +314,7 @@ static int check_rule(const struct json_reader *in, const struct json_node *node
 		return json_reject(in->file, node, err, "a rule needs 'names'");
 	if (choose_errno(in, node, d->errno_value, &given, err) < 0)
 		return -err->code;
-	bool refuses = d->rule.action == POLICY_ERRNO || d->rule.action == POLICY_NOTIFY;
-	if (given >= 0 && !refuses)
+	if (given >= 0 && d->rule.action != POLICY_ERRNO)
 		return json_reject(in->file, node, err, "'errnoRet' only goes with SCMP_ACT_ERRNO");
 	d->rule.errno_value = given >= 0 ? given : EPERM;
 	return 0;

@@ -17,14 +17,16 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
+/* By strictness, as the kernel orders the answers of several filters: seccomp(2). */
 enum policy_action {
 	POLICY_ALLOW,
-	POLICY_ERRNO,
-	POLICY_KILL_PROCESS, /* SCMP_ACT_KILL too: never a single thread */
 	POLICY_LOG,
+	POLICY_TRACE, /* of containers only, with the next and KILL_THREAD */
+	POLICY_NOTIFY,
+	POLICY_ERRNO,
 	POLICY_TRAP,
-	POLICY_NOTIFY, /* read as ERRNO: the supervisor reports and refuses */
-	POLICY_ACTION_COUNT
+	POLICY_KILL_THREAD,
+	POLICY_KILL_PROCESS,
 };
 
 enum policy_op {

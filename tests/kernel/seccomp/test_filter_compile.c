@@ -15,14 +15,13 @@
 #include <cmocka.h>
 #include <linux/sched.h>
 
-#include "runtime/kernel/seccomp/filter_plan.h"
-#include "runtime/kernel/seccomp/filter_calls.h"
+#include "runtime/kernel/seccomp/filter_parts.h"
 #include "tests/kernel/seccomp/bpf.h"
 #include "tests/kernel/seccomp/policy_text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ALLOW           SECCOMP_RET_ALLOW
-#define NOTIFIED        SECCOMP_RET_USER_NOTIF
+#define NOTIFIED(code)  (SECCOMP_RET_USER_NOTIF | (uint32_t)(code))
 #define ERRNO(code)     (SECCOMP_RET_ERRNO | (uint32_t)(code))
 
 /* All that init needs, for policies whose subject is something else. */
@@ -65,6 +64,17 @@ static enum call_bound bound_of(const struct filter *f, int nr, uint64_t a0, uin
 	return filter_bound_of(ask(f, nr, a0, a1, a2));
 }
 
+/* A bit for each bound that the program has. */
+static unsigned bounds_of(const struct filter *f)
+{
+	unsigned bounds = 0;
+	for (size_t i = 0; i < f->ninsns; i++)
+		if (f->insns[i].code == (BPF_RET | BPF_K) &&
+		    filter_bound_of(f->insns[i].k) != CALL_BOUND_COUNT)
+			bounds |= 1u << filter_bound_of(f->insns[i].k);
+	return bounds;
+}
+
 /* --- any policy against its own rules --------------------------------------------- */
 
 static int rank_of(enum policy_action action)
@@ -75,7 +85,6 @@ static int rank_of(enum policy_action action)
 	case POLICY_TRAP:
 		return 3;
 	case POLICY_ERRNO:
-	case POLICY_NOTIFY:
 		return 2;
 	case POLICY_LOG:
 		return 1;
@@ -113,13 +122,19 @@ static bool names_call(const struct policy_rule *rule, const char *name)
 	return false;
 }
 
-static uint32_t refusal(const struct policy *p, int nr, const char *name, int code)
+/* The errno of notified refusals. */
+static int told_of(const struct policy *p, const char *name)
 {
 	int told = p->default_errno;
 	for (size_t i = p->nrules; i-- > 0;)
 		if (names_call(&p->rules[i], name) && rank_of(p->rules[i].action) == 2)
 			told = p->rules[i].errno_value;
-	return call_notified_name(nr) && code == told ? NOTIFIED : ERRNO(code);
+	return told;
+}
+
+static uint32_t refusal(const struct policy *p, int nr, const char *name, int code)
+{
+	return call_notified_name(nr) && code == told_of(p, name) ? NOTIFIED(code) : ERRNO(code);
 }
 
 /* The meaning of a policy, straight from its rules; said twice so that one can be wrong. */
@@ -154,7 +169,8 @@ static uint32_t meaning(const struct policy *p, int nr, const char *name, const 
 		if (best < 0 && is_named && call_option_errno(nr) != 0)
 			return ERRNO(
 			    call_option_errno(nr)); /* no subject with options is notified */
-		return best < 0 && call_notified_name(nr) ? NOTIFIED : refusal(p, nr, name, code);
+		return best < 0 && call_notified_name(nr) ? refusal(p, nr, name, told_of(p, name))
+							  : refusal(p, nr, name, code);
 	}
 }
 
@@ -249,7 +265,7 @@ static uint32_t with_bound(int nr, const uint64_t args[6], uint32_t ret)
 	if (family != AF_NETLINK && family != AF_INET && family != AF_INET6)
 		return ret;
 	uint32_t bound = family == AF_NETLINK ? CALL_BOUND_NETLINK : CALL_BOUND_NETWORK;
-	return NOTIFIED | (bound + 1) | (ret == SECCOMP_RET_LOG ? 0x100 : 0);
+	return NOTIFIED(0x8000 | bound | (ret == SECCOMP_RET_LOG ? 0x4000 : 0));
 }
 
 /* The program without its notifications for the network; and as the supervisor runs it. */
@@ -260,8 +276,7 @@ static void check_other_runs(const struct filter *f, int nr, const uint64_t args
 	assert_int_equal(filter_run(f->insns, f->ninsns, &data), bpf_answer(f, nr, args));
 
 	struct sock_filter insns[BPF_MAXINSNS];
-	memcpy(insns, f->insns, f->ninsns * sizeof(*insns));
-	filter_bound_drop(insns, f->ninsns, CALL_BOUND_NETWORK);
+	filter_settle(f, insns);
 	bool is_netlink = nr == SYS_socket && (uint32_t)args[0] == AF_NETLINK;
 	assert_int_equal(bpf_run(insns, f->ninsns, &data),
 			 is_netlink ? with_bound(nr, args, said) : said);
@@ -300,9 +315,9 @@ static void a_conditional_refusal_holds_beside_an_allowance(void **state)
 	    compile(REFUSING, "{\"names\":[\"ioctl\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1,"
 			      "\"args\":[{\"index\":1,\"value\":4294967295,\"valueTwo\":21522,"
 			      "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED(EPERM));
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
-	assert_int_equal(f.nnotified > 0, 1);
+	assert_true(filter_reports(&f));
 }
 
 static void high_bits_do_not_dodge_a_refusal(void **state)
@@ -311,8 +326,8 @@ static void high_bits_do_not_dodge_a_refusal(void **state)
 	struct filter f = compile(ALLOWING,
 				  "{\"names\":[\"ioctl\"],\"action\":\"SCMP_ACT_ERRNO\",\"args\":"
 				  "[{\"index\":1,\"value\":21522,\"op\":\"SCMP_CMP_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x100005412, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED(EPERM));
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x100005412, 0), NOTIFIED(EPERM));
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
 }
 
@@ -320,10 +335,8 @@ static void notified_calls_that_the_file_does_not_mention_have_the_default_errno
 {
 	(void)state;
 	struct filter f = compile(REFUSING, "");
-	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED(ENOSYS));
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(ENOSYS));
-	for (size_t i = 0; i < f.nnotified; i++)
-		assert_int_equal(f.notified[i].errno_value, ENOSYS);
 }
 
 static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **state)
@@ -332,10 +345,14 @@ static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **s
 	struct filter f =
 	    compile(ALLOWING, "{\"names\":[\"mount\",\"getppid\"],\"action\":\"SCMP_ACT_ERRNO\","
 			      "\"errnoRet\":13}");
-	assert_int_equal(f.nnotified, 1);
-	assert_int_equal(f.notified[0].nr, SYS_mount);
-	assert_int_equal(f.notified[0].errno_value, EACCES);
-	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED);
+	assert_true(filter_reports(&f));
+	for (int nr = 0; nr < CALLS_MAX; nr++) {
+		uint32_t answer = ask(&f, nr, 0, 0, 0);
+		bool is_refusal = (answer & SECCOMP_RET_ACTION_FULL) == NOTIFIED(0) &&
+				  filter_bound_of(answer) == CALL_BOUND_COUNT;
+		assert_int_equal(is_refusal, nr == SYS_mount);
+	}
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED(EACCES));
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(EACCES));
 	assert_int_equal(ask(&f, SYS_ptrace, 0, 0, 0), ALLOW);
 	assert_int_equal(ask(&f, 471, 0, 0, 0), ALLOW);
@@ -362,8 +379,8 @@ static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **s
 {
 	(void)state;
 	struct filter f = compile(ALLOWING, "");
-	assert_int_equal(f.nnotified, 0);
-	assert_int_equal(f.bounds, (1u << CALL_BOUND_COUNT) - 1);
+	assert_false(filter_reports(&f));
+	assert_int_equal(bounds_of(&f), (1u << CALL_BOUND_COUNT) - 1);
 	assert_int_equal(bound_of(&f, SYS_seccomp, 1, 0, 0), CALL_BOUND_FILTERS);
 	assert_int_equal(bound_of(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), CALL_BOUND_FILTERS);
 	assert_int_equal(ask(&f, SYS_seccomp, 0, 0, 0), ALLOW);
@@ -399,13 +416,19 @@ static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state
 	(void)state;
 	struct filter f =
 	    compile(ALLOWING, "{\"names\":[\"socket\",\"seccomp\"],\"action\":\"SCMP_ACT_ERRNO\"}");
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED(EPERM));
+	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), NOTIFIED(EPERM));
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), ERRNO(EPERM));
-	assert_int_equal(f.bounds, 1u << CALL_BOUND_FILTERS | 1u << CALL_BOUND_OTHERS); /* prctl */
+	assert_int_equal(bounds_of(&f), 1u << CALL_BOUND_FILTERS /* prctl */ |
+					    1u << CALL_BOUND_OTHERS | 1u << CALL_BOUND_UNCOUNTED);
 	assert_int_equal(filter_bound_of(ALLOW), CALL_BOUND_COUNT);
 	assert_int_equal(filter_bound_of(ERRNO(CALL_BOUND_NETWORK + 1)), CALL_BOUND_COUNT);
-	assert_int_equal(filter_bound_of(NOTIFIED | 0xff), CALL_BOUND_COUNT);
+	assert_int_equal(filter_bound_of(NOTIFIED(0x80ff)), CALL_BOUND_COUNT);
+	assert_int_equal(filter_bound_of(NOTIFIED(CALL_BOUND_NETWORK)), CALL_BOUND_COUNT);
+	assert_int_equal(filter_errno_of(NOTIFIED(EACCES)), EACCES);
+	assert_int_equal(filter_errno_of(NOTIFIED(0)), ENOSYS);
+	assert_int_equal(filter_errno_of(NOTIFIED(0x8000 | CALL_BOUND_UNCOUNTED)), ENOSYS);
+	assert_int_equal(filter_errno_of(ALLOW), ENOSYS);
 }
 
 static void the_refused_part_of_a_bounded_call_stays_refused(void **state)
@@ -414,9 +437,9 @@ static void the_refused_part_of_a_bounded_call_stays_refused(void **state)
 	struct filter f = compile(ALLOWING, "{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ERRNO\","
 					    "\"args\":[{\"index\":1,\"value\":15,\"valueTwo\":3,"
 					    "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_socket, AF_INET, 3, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_socket, AF_INET, 3, 0), NOTIFIED(EPERM));
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED(EPERM));
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), NOTIFIED(EPERM));
 	assert_int_equal(bound_of(&f, SYS_socket, AF_NETLINK, 2, 0), CALL_BOUND_NETLINK);
 	assert_int_equal(bound_of(&f, SYS_socket, AF_INET, 2, 0), CALL_BOUND_NETWORK);
 }
@@ -428,7 +451,7 @@ static void high_bits_do_not_dodge_a_bound(void **state)
 	struct filter f = compile(REFUSING, "{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ALLOW\","
 					    "\"args\":[{\"index\":0,\"value\":16,"
 					    "\"op\":\"SCMP_CMP_NE\"}]}");
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED(ENOSYS));
 	assert_int_equal(bound_of(&f, SYS_socket, 1ULL << 32 | AF_NETLINK, 3, 0),
 			 CALL_BOUND_NETLINK);
 	assert_int_equal(bound_of(&f, SYS_socket, 1ULL << 32 | AF_INET, 3, 0), CALL_BOUND_NETWORK);
@@ -564,7 +587,7 @@ static void conditions_on_what_init_needs_are_tried_with_its_arguments(void **st
 	    compile(ALLOWING,
 		    "{\"names\":[\"clone\"],\"action\":\"SCMP_ACT_ERRNO\",\"args\":[{\"index\":0,"
 		    "\"value\":268435456,\"valueTwo\":268435456,\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_clone, CLONE_NEWUSER, 0, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_clone, CLONE_NEWUSER, 0, 0), NOTIFIED(EPERM));
 	/* ... one that takes the controlling terminal away does not */
 	expect_refusal("{" ALLOWING ",\"syscalls\":[{\"names\":[\"ioctl\"],\"action\":"
 		       "\"SCMP_ACT_ERRNO\",\"args\":[{\"index\":1,\"value\":21518,"
@@ -655,13 +678,18 @@ static void uncounted_memory_is_closed_and_nothing_else_changes(void **state)
 {
 	(void)state;
 	static const int closed_calls[] = { SYS_memfd_create, SYS_shmget, SYS_semget, SYS_msgget };
-	const struct filter open = compile(
+	struct sock_filter insns[2][BPF_MAXINSNS];
+	struct filter open = compile(
 	    ALLOWING, "{\"action\":\"SCMP_ACT_KILL_PROCESS\",\"names\":[\"shmget\"]},"
 		      "{\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":13,\"names\":[\"semget\"]},"
 		      "{\"action\":\"SCMP_ACT_TRAP\",\"names\":[\"msgget\"],\"args\":[{\"index\":0,"
 		      "\"value\":7,\"op\":\"SCMP_CMP_EQ\"}]}");
 	struct filter closed = open;
-	filter_close_uncounted(&closed);
+	closed.closes_uncounted = true;
+	filter_settle(&open, insns[0]);
+	filter_settle(&closed, insns[1]);
+	open.insns = insns[0];
+	closed.insns = insns[1];
 	for (int nr = 0; nr < CALLS_MAX; nr++) {
 		bool is_closed = false;
 		for (size_t i = 0; i < sizeof(closed_calls) / sizeof(closed_calls[0]); i++)

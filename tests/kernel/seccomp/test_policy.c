@@ -104,7 +104,7 @@ static void every_action_has_its_meaning(void **state)
 		{ "SCMP_ACT_KILL_PROCESS", POLICY_KILL_PROCESS },
 		{ "SCMP_ACT_LOG", POLICY_LOG },
 		{ "SCMP_ACT_TRAP", POLICY_TRAP },
-		{ "SCMP_ACT_NOTIFY", POLICY_NOTIFY },
+		{ "SCMP_ACT_NOTIFY", POLICY_ERRNO },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *rule = arena_printf(

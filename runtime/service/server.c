@@ -239,7 +239,7 @@ static int tick_drain(struct server *v, uint64_t now)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
 		     runs_unfinished(&v->api.runs), v->api.sessions.live);
 	executions_cancel_all(&v->api.executions);
-	sessions_close_all(v->api.keepers, SESSION_DRAIN);
+	sessions_close_all(&v->api.sessions, SESSION_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;

@@ -42,7 +42,6 @@ struct api {
 	struct zygotes zygotes;
 	struct executions executions;
 	struct sessions sessions;
-	struct keeper_conns *keepers;
 	struct health health; /* of a service: its owner calls health_adopt() and health_tick() */
 	uid_t own_uid;        /* of the service */
 	uint64_t started_ms;  /* since the epoch */

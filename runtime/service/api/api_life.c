@@ -151,15 +151,8 @@ static int create(struct api *a)
 							      .pool = &a->pool,
 							      .metrics = a->metrics,
 							      .audit = &a->audit });
-	sessions_init(&a->sessions);
-	const struct keeper_conns_context keepers = { .sessions = &a->sessions,
-						      .executions = &a->executions,
-						      .pool = &a->pool,
-						      .metrics = a->metrics,
-						      .audit = &a->audit,
-						      .loop = a->loop };
-	a->keepers = keeper_conns_create(&keepers);
-	return a->metrics && a->profiles && a->keepers ? 0 : -ENOMEM;
+	sessions_init(&a->sessions, &a->executions, a->loop);
+	return a->metrics && a->profiles ? 0 : -ENOMEM;
 }
 
 int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct cj_error *err)
@@ -236,8 +229,7 @@ int api_tick(struct api *a, uint64_t now_ms)
 
 	wait_ms = loop_sooner(wait_ms, executions_tick(&a->executions, now_ms));
 	wait_ms = loop_sooner(wait_ms, api_mcp_tick(a, now_ms));
-	wait_ms =
-	    loop_sooner(wait_ms, sessions_tick(a->keepers, a->executions.is_draining, now_ms));
+	wait_ms = loop_sooner(wait_ms, sessions_tick(&a->sessions, now_ms));
 	return loop_sooner(wait_ms, http_tick(a->http, now_ms)); /* sends new refusals */
 }
 
@@ -262,7 +254,7 @@ void api_close(struct api *a)
 	if (!a->loop)
 		return;
 	executions_fini(&a->executions);
-	keeper_conns_destroy(&a->keepers);
+	sessions_end_all(&a->sessions);
 	if (a->http)
 		(void)http_tick(a->http, clock_ms());
 	http_close(&a->http);

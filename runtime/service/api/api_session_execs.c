@@ -73,9 +73,9 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	struct exec_entry *x = NULL;
 	struct cj_error err = { 0 };
 
-	order.run.audit_required |= sessions_is_audit_required(e);
+	order.run.audit_required |= e->order.audit_required;
 	order.run.job.wants_events &= !is_detached;
-	enum api_code why = sessions_exec(c->api->keepers, e, &order, &x, &err);
+	enum api_code why = sessions_exec(e, &order, &x, &err);
 	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
 	else if (why != API_OK)
@@ -92,9 +92,9 @@ void api_post_exec(struct api_call *c)
 	posted_init(&p, c);
 	struct session_entry *e = api_find_live_session(c);
 	if (e && posted_is_accepted(&p)) {
-		p.profile = sessions_profile(e);
+		p.profile = &e->base;
 		if (posted_parse(&p, REQUEST_EXEC, e->profile) && may_use_profile(&p, e) &&
-		    posted_validate(&p, sessions_config(e)) && fits_session(&p, e) &&
+		    posted_validate(&p, &e->config) && fits_session(&p, e) &&
 		    posted_has_room(&p, id))
 			take(&p, e, id);
 	}
@@ -133,7 +133,7 @@ void api_show_exec(struct api_call *c)
 	}
 	struct exec_entry *x = find_exec(c);
 	if (x)
-		sessions_await_exec(c->api->keepers, x, c->exchange, clock_ms() + query.wait_ms);
+		sessions_await_exec(x, c->exchange, clock_ms() + query.wait_ms);
 }
 
 void api_cancel_exec(struct api_call *c)

@@ -37,7 +37,7 @@ static void operate(struct api_call *c, struct session_entry *e, const struct fi
 				"use GET", 0);
 		return;
 	}
-	sessions_file(c->api->keepers, e, &order, c->exchange);
+	sessions_file(e, &order, c->exchange);
 }
 
 static enum file_op op_of(unsigned given)
@@ -98,7 +98,7 @@ static void put(struct api_call *c, char *body, size_t size)
 		.bytes = body,
 		.size = size,
 	};
-	sessions_file(c->api->keepers, e, &order, c->exchange);
+	sessions_file(e, &order, c->exchange);
 }
 
 void api_begin_put(struct api_call *c)

@@ -120,7 +120,7 @@ static void create(struct posted *p, struct config *own)
 	int rc = plan_mint_id(id, &err);
 	if (rc == 0) {
 		order.run = posted_order(p, JOB_SESSION, id);
-		rc = sessions_begin(c->api->keepers, &order, &err);
+		rc = sessions_begin(&c->api->sessions, &order, &err);
 		free(order.run.job.body);
 	}
 	if (rc < 0)
@@ -187,7 +187,7 @@ void api_end_session(struct api_call *c)
 	if (e && e->state == ENTRY_ENDED)
 		reply(c, e);
 	else if (e)
-		sessions_close(c->api->keepers, e, SESSION_CLOSED, c->exchange);
+		sessions_close(e, SESSION_CLOSED, c->exchange);
 }
 
 void api_renew_session(struct api_call *c)

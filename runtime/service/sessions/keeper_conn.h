@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_conn - the server's connections to the keepers of its sessions: what acts for the table
- * in sessions.h, with execs, files and audit lines.
+ * keeper_conn - what acts on the sessions of sessions.h: the connections to their keepers, with
+ * execs, files and audit lines.
  *
  *	sessions_begin   a worker of the pool or a new one gets a JOB_SESSION
  *	"session"        the jail is built: the session lives, its caller is answered
@@ -14,20 +14,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "profiles/config.h"
-#include "runtime/service/queue/execution.h"
 #include "runtime/service/keeper/keeper_channel.h"
 #include "runtime/service/sessions/sessions.h"
-
-struct audit;
-struct exchange;
-struct loop;
-struct metrics;
-struct pool;
 
 #define SESSIONS_START_MS     30000      /* for the jail to be built */
 #define SESSIONS_END_MS       15000      /* for the keeper to end; it limits itself to less */
@@ -37,22 +25,6 @@ struct pool;
 #define SESSION_ALL_FILES_MAX 64
 #define SESSION_FILE_BUFFER   (64u << 10) /* of a put; then its caller waits */
 
-struct keeper_conns;
-
-/* What they use; all of it is borrowed and outlives them. */
-struct keeper_conns_context {
-	struct sessions *sessions;
-	struct executions *executions;
-	struct pool *pool;
-	struct metrics *metrics;
-	struct audit *audit;
-	struct loop *loop;
-};
-struct keeper_conns *
-keeper_conns_create(const struct keeper_conns_context *c); /* NULL: no memory */
-/* Closes everything; call it when executions have been destroyed. */
-void keeper_conns_destroy(struct keeper_conns **all);
-
 /* --- sessions ---------------------------------------------------------------------- */
 
 /* A session as it is accepted. */
@@ -60,30 +32,25 @@ struct sessions_order {
 	struct exchange *exchange;       /* answered when the session lives */
 	struct run_order run;            /* moved, but for its body */
 	struct sessions_request session; /* without its id and profile, which are those of `run` */
-	/* Moved into the keeper on success: the profile, with the request's settings, and the
+	/* Moved into the session on success: the profile, with the request's settings, and the
 	 * memory of both. */
 	struct config *profile, *config;
 	struct arena *arena;
 };
 /* Answers the exchange now or later, unless it fails. */
-int sessions_begin(struct keeper_conns *all, const struct sessions_order *order,
-		   struct cj_error *err);
-
-/* The settings of a session that has not ended: those of its profile, and with its request's. */
-const struct config *sessions_profile(const struct session_entry *e);
-const struct config *sessions_config(const struct session_entry *e);
-bool sessions_is_audit_required(const struct session_entry *e);
+int sessions_begin(struct sessions *s, const struct sessions_order *order, struct cj_error *err);
 
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
-void sessions_close(struct keeper_conns *all, struct session_entry *e, enum session_end reason,
-		    struct exchange *x);
-void sessions_close_all(struct keeper_conns *all, enum session_end reason);
+void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x);
+void sessions_close_all(struct sessions *s, enum session_end reason);
+/* Nothing of them is left afterwards; call it when executions have ended. */
+void sessions_end_all(struct sessions *s);
 
 /*
- * What is due: leases, idle times, deadlines, callers that have waited long enough; and while
- * `is_draining`, sessions without an exec.  Returns the time in ms until there is more, or -1.
+ * What is due: leases, idle times, deadlines, callers that have waited long enough; and while the
+ * service drains, sessions without an exec.  Returns the time in ms until there is more, or -1.
  */
-int sessions_tick(struct keeper_conns *all, bool is_draining, uint64_t now_ms);
+int sessions_tick(struct sessions *s, uint64_t now_ms);
 
 /* --- execs: sessions_execs.c ---------------------------------------------------------- */
 
@@ -98,12 +65,10 @@ struct exec_order {
  * *out is the exec; of one that is not detached the exchange is held.  API_OK: it is
  * queued; API_INTERNAL: *err says why it is not.
  */
-enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
-			    const struct exec_order *order, struct exec_entry **out,
-			    struct cj_error *err);
+enum api_code sessions_exec(struct session_entry *e, const struct exec_order *order,
+			    struct exec_entry **out, struct cj_error *err);
 /* Answers the exchange when the exec is finished, or at `until_ms`. */
-void sessions_await_exec(struct keeper_conns *all, struct exec_entry *x, struct exchange *exchange,
-			 uint64_t until_ms);
+void sessions_await_exec(struct exec_entry *x, struct exchange *exchange, uint64_t until_ms);
 /* API_OK: it is sent; to a queued exec, when that has its worker. */
 enum api_code sessions_signal_exec(struct exec_entry *x, int signo);
 /* Kills the processes that a finished exec left in the background, if there are any. */
@@ -140,7 +105,6 @@ struct file_order {
 };
 /* Answers the exchange when it is done, or with a stream.  That of a put whose bytes are to come
  * diverts its body. */
-void sessions_file(struct keeper_conns *all, struct session_entry *e,
-		   const struct file_order *order, struct exchange *x);
+void sessions_file(struct session_entry *e, const struct file_order *order, struct exchange *x);
 /* The diverted body is whole. */
 void sessions_file_whole(struct exchange *x);

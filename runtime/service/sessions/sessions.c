@@ -20,9 +20,9 @@ const char *const entry_state_names[] = {
 static_assert(sizeof(entry_state_names) / sizeof(entry_state_names[0]) == ENTRY_STATE_COUNT,
 	      "every state has a name");
 
-void sessions_init(struct sessions *s)
+void sessions_init(struct sessions *s, struct executions *executions, struct loop *loop)
 {
-	*s = (struct sessions){ 0 };
+	*s = (struct sessions){ .executions = executions, .loop = loop };
 	TAILQ_INIT(&s->entries);
 }
 
@@ -164,6 +164,9 @@ struct session_entry *sessions_add(struct sessions *s, const struct sessions_req
 	(void)snprintf(e->caller, sizeof(e->caller), "%s", o->account->name);
 	(void)snprintf(e->profile, sizeof(e->profile), "%s", o->profile);
 	TAILQ_INIT(&e->execs);
+	TAILQ_INIT(&e->waiters);
+	TAILQ_INIT(&e->operations);
+	e->all = s;
 	e->is_repl = o->is_repl;
 	e->account = o->account;
 	e->memory_bytes = o->memory_bytes;
@@ -237,14 +240,17 @@ void sessions_set_ending(struct session_entry *e, enum session_end reason, const
 	e->is_own_message = own != NULL;
 }
 
-/* An ended session of this caller, if it has too many; else the oldest, if there are too many. */
+/*
+ * An ended session of this caller, if it has too many; else the oldest, if there are too many.  One
+ * that callers wait for stays.
+ */
 static void forget_one(struct sessions *s, const char *caller)
 {
 	struct session_entry *e, *oldest = NULL, *callers_oldest = NULL;
 	size_t same = 0;
 
 	TAILQ_FOREACH(e, &s->entries, link) {
-		if (e->state != ENTRY_ENDED)
+		if (e->state != ENTRY_ENDED || !TAILQ_EMPTY(&e->waiters))
 			continue;
 		bool is_same = strcmp(e->caller, caller) == 0;
 		oldest = oldest ? oldest : e;
@@ -266,7 +272,6 @@ void sessions_end(struct sessions *s, struct session_entry *e, uint64_t epoch_ms
 	e->ended_ms = epoch_ms;
 	e->account->sessions--;
 	e->account = NULL;
-	e->keeper = NULL;
 	s->live--;
 	s->ended++;
 	reservation_end(&e->memory);
@@ -406,7 +411,7 @@ static void forget_execs(struct sessions *s, struct session_entry *e)
 
 	for (; x && e->finished > SESSION_EXECS_REMEMBERED; x = next) {
 		next = TAILQ_NEXT(x, link);
-		if (x->is_finished && !x->acts)
+		if (x->is_finished && x->waiting == 0)
 			sessions_drop_exec(s, x);
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sessions - the table of sessions and of their execs: states, leases, ceilings, kept results.
- * No system calls: time is an argument.  keeper_conn.h acts on it.
+ * sessions - the sessions and their execs.  The functions of this header keep the table: states,
+ * leases, ceilings, kept results.  They make no system calls: time is an argument.  Those of
+ * keeper_conn.h act.
  *
  * A session only moves forward through its states.  It counts for its caller, and reserves memory
  * (runs.h), until it has ended: then nothing of its jail is left.  The last ended sessions
@@ -14,11 +15,12 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "profiles/config.h"
 #include "runtime/base/json/json.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/keeper/keeper_channel.h"
-#include "runtime/service/queue/runs.h"
+#include "runtime/service/queue/execution.h"
 
 #define SESSIONS_OF_A_CALLER_MAX 32 /* remembered */
 #define SESSIONS_REMEMBERED_MAX  512
@@ -30,8 +32,29 @@
 #define SESSION_HELD_MAX         (32u << 20) /* bytes of a caller on their way to programs */
 #define SESSION_ALL_HELD_MAX     (256u << 20)
 
+enum sessions_pipe_state {
+	SESSIONS_PIPE_WAITS, /* for room in the pipe; its watch calls then */
+	SESSIONS_PIPE_EMPTY,
+	/* At the end of these it is closed. */
+	SESSIONS_PIPE_WHOLE, /* all is written, and no more comes */
+	SESSIONS_PIPE_GONE,  /* its reader has closed it */
+	SESSIONS_PIPE_LOST, /* bytes could not be written: its end must not look like that of all */
+};
+
 enum entry_state { ENTRY_STARTING, ENTRY_LIVE, ENTRY_ENDING, ENTRY_ENDED, ENTRY_STATE_COUNT };
 extern const char *const entry_state_names[ENTRY_STATE_COUNT];
+
+/* Bytes of a caller on their way into a pipe: of a put to its worker, or to a program's input. */
+struct sessions_pipe {
+	struct loop *loop; /* borrowed */
+	int fd;            /* -1: not there yet, or closed */
+	struct watch watch;
+	char *bytes; /* [start, end) waits */
+	size_t start, end, room;
+	bool is_open, is_closed; /* more may come from the caller; its reader takes no more */
+	struct exchange *source; /* whose body is the rest; NULL: none, or it is whole */
+	void (*flushed)(struct sessions_pipe *p, size_t written, enum sessions_pipe_state state);
+};
 
 struct exec_entry {
 	TAILQ_ENTRY(exec_entry) link;
@@ -49,14 +72,24 @@ struct exec_entry {
 	char *result;        /* of a detached one; NULL: not kept, or no longer */
 	size_t result_size;
 	uint64_t kept_until_ms; /* monotonic */
-	/* Of an unfinished one: of a detached one's request, and of its input. */
-	size_t held_bytes;
-	struct exec_acts *acts; /* of an unfinished one, and while callers wait: keeper_conn.h */
+	unsigned waiting;       /* callers that wait for its end */
+	/* Of an unfinished one. */
+	size_t held_bytes; /* of a detached one's request, and of its input */
+	size_t body_size;  /* of these, the request, until its worker has it */
+	uint64_t signals;  /* came while it was queued: bit N-1 is signal N */
+	bool has_stdin;
+	struct sessions_pipe input;
+	size_t accepted; /* of the body of a request that is its input */
 };
 TAILQ_HEAD(exec_list, exec_entry);
 
+struct sessions;
+TAILQ_HEAD(session_waiters, session_waiter);
+TAILQ_HEAD(file_operations, file_operation);
+
 struct session_entry {
 	TAILQ_ENTRY(session_entry) link;
+	struct sessions *all;
 	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
 	bool is_repl;
 	enum entry_state state;
@@ -75,8 +108,19 @@ struct session_entry {
 	unsigned files;                         /* file operations in progress, without watches */
 	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
 	bool is_isolated, has_usage;
-	struct keeper_line usage;   /* the last status */
-	struct keeper_conn *keeper; /* of one that has not ended: keeper_conn.h */
+	struct keeper_line usage; /* the last status */
+
+	/* Of one that has not ended, on which keeper_conn.h acts. */
+	struct worker_conn *conn;   /* to its keeper; NULL: that has ended */
+	struct config base, config; /* its settings: of the profile, and with its request's */
+	struct arena arena;         /* of the texts in both */
+	struct run_order order;     /* without its body */
+	bool is_callers_own;        /* the mistake that it failed of */
+	uint64_t deadline_ms;       /* for the jail to be built, or to end; 0: none */
+	uint64_t begun_ms, execs_ended;
+	struct session_waiters waiters;    /* for it, and for its execs */
+	struct file_operations operations; /* watches too */
+	unsigned noperations;
 };
 TAILQ_HEAD(session_list, session_entry);
 
@@ -88,6 +132,10 @@ struct sessions_limits {
 };
 
 struct sessions {
+	/* Borrowed, for keeper_conn.h; both outlive them. */
+	struct executions *executions;
+	struct loop *loop;
+
 	struct session_list entries; /* oldest first, in any state */
 	size_t live, ended;          /* live: that have not ended */
 	struct reservations memory;
@@ -95,7 +143,7 @@ struct sessions {
 	struct sessions_limits limits;
 };
 
-void sessions_init(struct sessions *s);
+void sessions_init(struct sessions *s, struct executions *executions, struct loop *loop);
 void sessions_fini(struct sessions *s);
 /* At the start and after a reload: each later use of a session renews its times by no more. */
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);

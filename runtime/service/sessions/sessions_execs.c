@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The execs of sessions: their workers, their standard input, callers that wait. */
+/* The execs of sessions: their workers, their standard input, the callers that wait. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,138 +9,59 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/service/http/http.h"
-#include "runtime/base/loop.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
-#include "runtime/service/sessions/sessions.h"
 
 #define RETRY_MS 1000
 
-struct exec_waiter {
-	TAILQ_ENTRY(exec_waiter) link;
-	struct exec_acts *acts;
-	struct exchange *exchange;
-	uint64_t until_ms;
-};
-TAILQ_HEAD(exec_waiters, exec_waiter);
-
-struct input {
-	struct sessions_pipe pipe;
-	struct exchange *source; /* its body is the rest; NULL: none, or it is whole */
-	size_t accepted;         /* of that body */
-	bool is_closed;          /* the program takes no more */
-};
-
-struct exec_acts {
-	size_t body_size; /* that is counted: of a detached exec, until its worker has it */
-	struct exec_entry *exec;
-	struct keeper_conn *keeper;
-	uint64_t signals; /* came while it was queued: bit N-1 is signal N */
-	struct exec_waiters waiters;
-	struct input input;
-};
-
-static struct loop *loop_of(const struct exec_acts *acts)
-{
-	return acts->keeper->all->context.loop;
-}
-
-static struct sessions *sessions_of(const struct exec_acts *acts)
-{
-	return acts->keeper->all->context.sessions;
-}
-
 /* --- standard input ------------------------------------------------------------- */
 
-static void close_input(struct exec_acts *acts)
+static void on_input_flushed(struct sessions_pipe *p, size_t written,
+			     enum sessions_pipe_state state)
 {
-	struct input *in = &acts->input;
+	struct exec_entry *x = watch_owner(p, struct exec_entry, input);
+	size_t dropped = state >= SESSIONS_PIPE_WHOLE ? sessions_pipe_waiting(p) : 0;
 
-	sessions_release(sessions_of(acts), acts->exec, sessions_pipe_waiting(&in->pipe));
-	sessions_pipe_close(&in->pipe, loop_of(acts));
-	in->pipe.is_open = false;
-	in->is_closed = true;
-	if (in->source)
-		exchange_resume_body(in->source); /* the rest is dropped */
-}
-
-/* Writes what the pipe takes.  A program that has closed its end gets nothing more. */
-static void flush_input(struct exec_acts *acts)
-{
-	struct input *in = &acts->input;
-	size_t written = 0;
-
-	if (in->pipe.fd < 0)
-		return;
-	enum sessions_pipe_state state = sessions_pipe_flush(&in->pipe, loop_of(acts), &written);
-	sessions_release(sessions_of(acts), acts->exec, written);
-	bool is_empty = state == SESSIONS_PIPE_EMPTY;
-	bool is_whole = is_empty && !in->pipe.is_open && !in->source;
-	if (state == SESSIONS_PIPE_LOST || state == SESSIONS_PIPE_GONE || is_whole)
-		close_input(acts);
-	else if (is_empty && in->source)
-		exchange_resume_body(in->source);
+	sessions_release(x->session->all, x, written + dropped);
 	if (state == SESSIONS_PIPE_LOST)
-		execution_cancel(acts->exec->run);
+		execution_cancel(x->run);
 }
 
-static void on_input_ready(struct watch *w, uint32_t events)
+static enum api_code take_input(struct exec_entry *x, const char *bytes, size_t size)
 {
-	struct exec_acts *acts = watch_owner(w, struct exec_acts, input.pipe.watch);
+	enum api_code why = sessions_hold(x->session->all, x, size);
 
-	if (events & EPOLLERR) /* the reader is gone */
-		close_input(acts);
-	else
-		flush_input(acts);
-}
-
-static int adopt_input(struct exec_acts *acts, int *fd, struct cj_error *err)
-{
-	struct sessions_pipe *p = &acts->input.pipe;
-
-	p->fd = take_fd(fd);
-	if (loop_watch(loop_of(acts), &p->watch, p->fd, on_input_ready, err) < 0)
-		return -err->code;
-	flush_input(acts);
-	return 0;
-}
-
-static enum api_code take_input(struct exec_acts *acts, const struct exec_input *bytes)
-{
-	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, bytes->size);
-
-	if (why != API_OK || bytes->size == 0)
+	if (why != API_OK || size == 0)
 		return why;
-	if (sessions_pipe_add(&acts->input.pipe, bytes->bytes, bytes->size))
+	if (sessions_pipe_add(&x->input, bytes, size))
 		return API_OK;
-	sessions_release(sessions_of(acts), acts->exec, bytes->size);
+	sessions_release(x->session->all, x, size);
 	return API_QUEUE_FULL;
 }
 
 enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
 				 size_t *out_buffered)
 {
-	struct input *input = x->acts ? &x->acts->input : NULL;
+	size_t waiting = sessions_pipe_waiting(&x->input);
 
-	if (!input || !input->pipe.is_open || x->is_finished)
+	if (!x->input.is_open)
 		return API_NOT_RUNNING;
-	size_t waiting = sessions_pipe_waiting(&input->pipe);
 	if (in->size > SESSION_STDIN_MAX - waiting)
 		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
-	enum api_code why = take_input(x->acts, in);
+	enum api_code why = take_input(x, in->bytes, in->size);
 	if (why != API_OK)
 		return why;
-	input->pipe.is_open = !in->is_end;
-	flush_input(x->acts);
-	*out_buffered = sessions_pipe_waiting(&input->pipe);
+	x->input.is_open = !in->is_end;
+	sessions_pipe_flush(&x->input);
+	*out_buffered = sessions_pipe_waiting(&x->input);
 	return API_OK;
 }
 
 /* --- standard input from the body of a request ------------------------------------ */
 
-static void refuse_source(struct exec_acts *acts, enum api_code why)
+static void refuse_source(struct exec_entry *x, enum api_code why)
 {
-	struct exchange *source = take_ptr(acts->input.source);
+	struct exchange *source = take_ptr(x->input.source);
 
 	if (!source)
 		return;
@@ -149,39 +71,37 @@ static void refuse_source(struct exec_acts *acts, enum api_code why)
 
 static bool on_source_bytes(void *holder, const char *bytes, size_t size)
 {
-	struct exec_acts *acts = holder;
-	struct input *in = &acts->input;
+	struct exec_entry *x = holder;
 
-	if (in->is_closed)
+	if (x->input.is_closed)
 		return true;
-	enum api_code why = take_input(acts, &(struct exec_input){ bytes, size, false });
+	enum api_code why = take_input(x, bytes, size);
 	if (why != API_OK) {
-		refuse_source(acts, why);
-		execution_cancel(acts->exec->run);
+		refuse_source(x, why);
+		execution_cancel(x->run);
 		return true;
 	}
-	in->accepted += size;
-	flush_input(acts);
-	return sessions_pipe_waiting(&in->pipe) < SESSION_FILE_BUFFER;
+	x->accepted += size;
+	sessions_pipe_flush(&x->input);
+	return sessions_pipe_waiting(&x->input) < SESSION_FILE_BUFFER;
 }
 
 static void on_source_gone(void *holder)
 {
-	struct exec_acts *acts = holder;
+	struct exec_entry *x = holder;
 
-	acts->input.source = NULL;
-	execution_cancel(acts->exec->run);
+	x->input.source = NULL;
+	execution_cancel(x->run);
 }
 
 enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange, size_t max)
 {
-	struct input *in = x->acts ? &x->acts->input : NULL;
-	const struct http_diversion body = { on_source_bytes, on_source_gone, x->acts, max };
+	const struct http_diversion body = { on_source_bytes, on_source_gone, x, max };
 
-	if (!in || !in->pipe.is_open || x->is_finished)
+	if (!x->input.is_open)
 		return API_NOT_RUNNING;
-	in->pipe.is_open = false; /* for others */
-	in->source = exchange;
+	x->input.is_open = false; /* for others */
+	x->input.source = exchange;
 	exchange_divert_body(exchange, &body);
 	return API_OK;
 }
@@ -189,20 +109,19 @@ enum api_code keeper_stream_exec(struct exec_entry *x, struct exchange *exchange
 const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *out_accepted,
 					     size_t *out_buffered)
 {
-	struct exec_acts *acts = exchange_diverted_to(exchange);
-	struct input *in = &acts->input;
+	struct exec_entry *x = exchange_diverted_to(exchange);
 
 	exchange_release(exchange);
-	in->source = NULL;
-	flush_input(acts);
-	*out_accepted = in->accepted;
-	*out_buffered = sessions_pipe_waiting(&in->pipe);
-	return acts->exec;
+	x->input.source = NULL;
+	sessions_pipe_flush(&x->input);
+	*out_accepted = x->accepted;
+	*out_buffered = sessions_pipe_waiting(&x->input);
+	return x;
 }
 
-/* --- callers that wait ------------------------------------------------------------ */
+/* --- an exec ------------------------------------------------------------------------ */
 
-static void reply_exec(struct exchange *exchange, const struct exec_entry *x)
+void sessions_reply_exec(const struct exec_entry *x, struct exchange *exchange)
 {
 	struct http_reply reply = { .status = 200, .content_type = "application/json" };
 
@@ -210,189 +129,101 @@ static void reply_exec(struct exchange *exchange, const struct exec_entry *x)
 	exchange_reply(exchange, &reply);
 }
 
-static void remove_waiter(struct exec_waiter *waiter)
+void sessions_await_exec(struct exec_entry *x, struct exchange *exchange, uint64_t until_ms)
 {
-	TAILQ_REMOVE(&waiter->acts->waiters, waiter, link);
-	free(waiter);
+	const struct session_waiter waiter = {
+		.session = x->session, .exec = x, .exchange = exchange, .until_ms = until_ms
+	};
+
+	if (x->is_finished || until_ms <= clock_ms() || !sessions_wait(&waiter))
+		sessions_reply_exec(x, exchange);
 }
-
-static void forget_acts(struct exec_acts *acts)
-{
-	if (!acts->exec->is_finished || !TAILQ_EMPTY(&acts->waiters))
-		return;
-	acts->exec->acts = NULL;
-	free(acts);
-}
-
-static void on_waiter_gone(void *holder)
-{
-	struct exec_waiter *waiter = holder;
-
-	remove_waiter(waiter);
-}
-
-void sessions_await_exec(struct keeper_conns *all, struct exec_entry *x, struct exchange *exchange,
-			 uint64_t until_ms)
-{
-	struct exec_waiter *waiter;
-	(void)all;
-
-	if (x->is_finished || !x->acts || until_ms <= clock_ms() ||
-	    (waiter = calloc(1, sizeof(*waiter))) == NULL) {
-		reply_exec(exchange, x);
-		return;
-	}
-	*waiter =
-	    (struct exec_waiter){ .acts = x->acts, .exchange = exchange, .until_ms = until_ms };
-	TAILQ_INSERT_TAIL(&x->acts->waiters, waiter, link);
-	exchange_hold(exchange, on_waiter_gone, waiter);
-}
-
-/* Those whose time is over, or all. */
-static void answer_waiters(struct exec_acts *acts, uint64_t now_ms, int *wait_ms)
-{
-	struct exec_waiter *waiter, *next;
-
-	for (waiter = TAILQ_FIRST(&acts->waiters); waiter; waiter = next) {
-		next = TAILQ_NEXT(waiter, link);
-		struct exchange *exchange = waiter->exchange;
-		if (!acts->exec->is_finished && waiter->until_ms > now_ms) {
-			*wait_ms = loop_sooner(*wait_ms, (int)(waiter->until_ms - now_ms));
-			continue;
-		}
-		remove_waiter(waiter);
-		reply_exec(exchange, acts->exec);
-	}
-}
-
-void keeper_conn_tick_execs(struct keeper_conn *k, uint64_t now_ms, int *wait_ms)
-{
-	struct exec_entry *x;
-
-	TAILQ_FOREACH(x, &k->entry->execs, link)
-		if (x->acts)
-			answer_waiters(x->acts, now_ms, wait_ms);
-}
-
-/* --- an exec ------------------------------------------------------------------------ */
 
 /* Behind the request for its worker, so that the keeper holds them until the program runs. */
-static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
+static int send_held_signals(struct exec_entry *x, struct cj_error *err)
 {
-	for (int signo = 1; acts->signals != 0 && signo < NSIG; signo++) {
-		if ((acts->signals & keeper_signal_bit(signo)) == 0)
+	for (int signo = 1; x->signals != 0 && signo < NSIG; signo++) {
+		if ((x->signals & keeper_signal_bit(signo)) == 0)
 			continue;
-		if (keeper_send_signal(&acts->keeper->conn->worker, acts->exec->id, signo, err) < 0)
+		if (keeper_send_signal(&x->session->conn->worker, x->id, signo, err) < 0)
 			return -err->code;
-		acts->signals &= ~keeper_signal_bit(signo);
+		x->signals &= ~keeper_signal_bit(signo);
 	}
 	return 0;
 }
 
 static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 {
-	struct exec_acts *acts = context;
-	struct keeper_conn *k = acts->keeper;
+	struct exec_entry *x = context;
+	struct session_entry *e = x->session;
 	struct worker worker = WORKER_NULL;
 	auto_fd int stdin_fd = -1;
-	bool has_stdin = acts->input.pipe.is_open || acts->input.source || acts->input.pipe.end > 0;
 
-	if (!keeper_conn_is_live(k))
-		return cj_fail(err, EPIPE, "ask the keeper of session %s", k->entry->id);
-	const enum keeper_request_kind kind = acts->exec->is_cell ? KEEPER_WORKER_CELL
-								  : KEEPER_WORKER_EXEC;
-	if (keeper_send_worker(&k->conn->worker, kind, acts->exec->id, &worker,
-			       has_stdin ? &stdin_fd : NULL, err) < 0)
+	if (!sessions_is_live(e))
+		return cj_fail(err, EPIPE, "ask the keeper of session %s", e->id);
+	const enum keeper_request_kind kind = x->is_cell ? KEEPER_WORKER_CELL : KEEPER_WORKER_EXEC;
+	if (keeper_send_worker(&e->conn->worker, kind, x->id, &worker,
+			       x->has_stdin ? &stdin_fd : NULL, err) < 0)
 		return -err->code;
-	if (send_held_signals(acts, err) < 0 ||
-	    (has_stdin && adopt_input(acts, &stdin_fd, err) < 0)) {
+	if (send_held_signals(x, err) < 0 ||
+	    (x->has_stdin && sessions_pipe_adopt(&x->input, &stdin_fd, err) < 0)) {
 		worker_close(&worker);
 		return -err->code;
 	}
-	*out = worker_conn_create(k->all->context.loop, &worker, err);
-	sessions_release(sessions_of(acts), acts->exec, acts->body_size);
-	acts->body_size = 0;
+	*out = worker_conn_create(e->all->loop, &worker, err);
+	sessions_release(e->all, x, x->body_size);
+	x->body_size = 0;
 	return *out ? 0 : -err->code;
 }
 
 static void on_complete(void *context, const char *result, size_t size, enum api_code why)
 {
-	struct exec_acts *acts = context;
-	struct keeper_conn *k = acts->keeper;
-	int unused_ms = -1;
+	struct exec_entry *x = context;
+	struct session_entry *e = x->session;
+	uint64_t now_ms = clock_ms();
 
-	refuse_source(acts, API_NOT_RUNNING);
-	close_input(acts);
-	sessions_finish_exec(k->all->context.sessions, acts->exec, result, size, why, clock_ms(),
-			     clock_epoch_ms());
-	k->execs++;
-	answer_waiters(acts, 0, &unused_ms);
-	forget_acts(acts);
+	refuse_source(x, API_NOT_RUNNING);
+	sessions_pipe_close(&x->input);
+	e->execs_ended++;
+	sessions_finish_exec(e->all, x, result, size, why, now_ms, clock_epoch_ms());
+	(void)sessions_answer(e, now_ms);
 }
 
-static struct exec_acts *create_acts(struct keeper_conn *k, struct exec_entry *x, bool has_stdin)
-{
-	struct exec_acts *acts = calloc(1, sizeof(*acts));
-
-	if (!acts)
-		return NULL;
-	*acts = (struct exec_acts){ .exec = x,
-				    .keeper = k,
-				    .input.pipe = { .fd = -1, .watch = WATCH_NULL } };
-	acts->input.pipe.is_open = has_stdin;
-	TAILQ_INIT(&acts->waiters);
-	return acts;
-}
-
-/* Nobody's connection counts for the request of a detached exec. */
-static enum api_code hold_body(struct exec_acts *acts, const struct exec_order *order)
-{
-	if (!order->is_detached)
-		return API_OK;
-	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.job.body_size);
-	if (why == API_OK)
-		acts->body_size = order->run.job.body_size;
-	return why;
-}
-
-static enum api_code refuse_exec(struct exec_acts *acts, char *body, enum api_code why)
-{
-	sessions_drop_exec(sessions_of(acts), acts->exec);
-	free(acts);
-	free(body);
-	return why;
-}
-
-enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
-			    const struct exec_order *order, struct exec_entry **out,
-			    struct cj_error *err)
+enum api_code sessions_exec(struct session_entry *e, const struct exec_order *order,
+			    struct exec_entry **out, struct cj_error *err)
 {
 	struct run_order run = order->run;
 	struct exec_entry *x = sessions_add_exec(e, run.job.id);
-	struct exec_acts *acts = x ? create_acts(e->keeper, x, order->has_stdin) : NULL;
+	const struct run_ops ops = { order->exchange, spawn, on_complete, x };
 
-	if (!acts) {
-		if (x)
-			sessions_drop_exec(all->context.sessions, x);
+	if (!x) {
 		free(run.job.body);
 		(void)!cj_fail(err, ENOMEM, "queue an exec");
 		return API_INTERNAL;
 	}
-	enum api_code why = hold_body(acts, order);
-	if (why != API_OK)
-		return refuse_exec(acts, run.job.body, why);
-	x->acts = acts;
 	x->is_detached = order->is_detached;
 	x->is_cell = order->is_cell;
+	x->has_stdin = order->has_stdin;
+	x->input = (struct sessions_pipe){ .loop = e->all->loop,
+					   .fd = -1,
+					   .watch = WATCH_NULL,
+					   .is_open = order->has_stdin,
+					   .flushed = on_input_flushed };
+	/* nobody's connection counts for the request of a detached exec */
+	x->body_size = order->is_detached ? run.job.body_size : 0;
 	(void)snprintf(run.session, sizeof(run.session), "%s", e->id);
 	run.gate = x->is_cell ? &e->cell_gate : &e->exec_gate;
-	const struct run_ops ops = { .exchange = order->exchange,
-				     .spawn = spawn,
-				     .on_complete = on_complete,
-				     .context = acts };
-	x->run = execution_begin(all->context.executions, &run, &ops, err);
-	if (!x->run)
-		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
+	enum api_code why = sessions_hold(e->all, x, x->body_size);
+	if (why == API_OK) {
+		x->run = execution_begin(e->all->executions, &run, &ops, err);
+		why = x->run ? API_OK : API_INTERNAL;
+	} else {
+		free(run.job.body);
+	}
+	if (why != API_OK) {
+		sessions_drop_exec(e->all, x);
+		return why;
+	}
 	sessions_touch(e, clock_ms());
 	*out = x;
 	return API_OK;
@@ -400,16 +231,16 @@ enum api_code sessions_exec(struct keeper_conns *all, struct session_entry *e,
 
 enum api_code sessions_signal_exec(struct exec_entry *x, int signo)
 {
-	struct keeper_conn *k = x->session->keeper;
+	struct session_entry *e = x->session;
 	struct cj_error err = { 0 };
 
-	if (x->is_finished || !keeper_conn_is_live(k))
+	if (x->is_finished || !sessions_is_live(e))
 		return API_NOT_RUNNING;
 	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
-		x->acts->signals = keeper_signals_join(x->acts->signals, keeper_signal_bit(signo));
+		x->signals = keeper_signals_join(x->signals, keeper_signal_bit(signo));
 		return API_OK;
 	}
-	if (keeper_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
+	if (keeper_send_signal(&e->conn->worker, x->id, signo, &err) == 0)
 		return API_OK;
 	slog_failure(SLOG_WARNING, x->run->order.job.trace.request_id, &err,
 		     "send a signal to an exec");
@@ -418,11 +249,10 @@ enum api_code sessions_signal_exec(struct exec_entry *x, int signo)
 
 void sessions_kill_left(const struct exec_entry *x)
 {
-	struct keeper_conn *k = x->session->keeper;
+	const struct session_entry *e = x->session;
 	struct cj_error err = { 0 };
 
-	if (keeper_conn_is_live(k) &&
-	    keeper_send_signal(&k->conn->worker, x->id, SIGKILL, &err) < 0)
+	if (sessions_is_live(e) && keeper_send_signal(&e->conn->worker, x->id, SIGKILL, &err) < 0)
 		slog_failure(SLOG_WARNING, "", &err, "kill what an exec left");
 }
 
@@ -439,12 +269,12 @@ static struct exec_entry *next_to_end(const struct session_entry *e, bool is_gon
 	return NULL;
 }
 
-void keeper_conn_end_execs(struct keeper_conn *k, bool is_gone)
+void sessions_end_execs(struct session_entry *e, bool is_gone)
 {
 	struct exec_entry *x;
 
-	while ((x = next_to_end(k->entry, is_gone)) != NULL) {
+	while ((x = next_to_end(e, is_gone)) != NULL) {
 		x->is_told = true;
-		execution_host_ended(x->run, k->entry->message);
+		execution_host_ended(x->run, e->message);
 	}
 }

@@ -18,6 +18,21 @@
 #define LINE_MAX_BYTES (2 * FILE_PIECE)
 #define BYTES_TYPE     "application/octet-stream"
 
+struct file_operation {
+	TAILQ_ENTRY(file_operation) link;
+	struct session_entry *session;
+	struct exchange *exchange; /* NULL: answered */
+	struct worker_conn *conn;
+	enum file_op op;
+	bool wants_head; /* of get: its caller wants no bytes */
+	char *path;
+	uint64_t deadline_ms; /* for the next sign of life; 0: none */
+	bool is_over;
+	struct sessions_pipe pipe; /* of put */
+	char *held;                /* of get, for a caller without a connection */
+	size_t held_size;
+};
+
 /* --- answers --------------------------------------------------------------------- */
 
 static const char *request_id_of(const struct file_operation *f)
@@ -30,6 +45,7 @@ static struct exchange *take_exchange(struct file_operation *f)
 {
 	struct exchange *x = take_ptr(f->exchange);
 
+	f->pipe.source = NULL;
 	if (x)
 		exchange_release(x);
 	return x;
@@ -48,7 +64,7 @@ static void refuse(struct file_operation *f, enum api_code code, const char *mes
 	f->is_over = true;
 	end_worker(f);
 	if (x && exchange_is_streaming(x) && f->op == FILE_WATCH &&
-	    f->keeper->entry->state >= ENTRY_ENDING)
+	    f->session->state >= ENTRY_ENDING)
 		exchange_end_stream(x); /* with the session, so no change is missing */
 	else if (x && exchange_is_streaming(x))
 		exchange_break_stream(x);
@@ -60,7 +76,7 @@ static void refuse(struct file_operation *f, enum api_code code, const char *mes
 /* The worker did not answer. */
 static void fail(struct file_operation *f, const char *why)
 {
-	const struct session_entry *e = f->keeper->entry;
+	const struct session_entry *e = f->session;
 
 	if (e->state >= ENTRY_ENDING) {
 		refuse(f, API_SESSION_ENDED, e->message);
@@ -222,47 +238,22 @@ static void on_more(struct file_operation *f, const char *type, const char *text
 
 /* --- the bytes of a put ------------------------------------------------------------ */
 
-static void close_pipe(struct file_operation *f)
-{
-	sessions_pipe_close(&f->pipe, f->keeper->all->context.loop);
-}
-
 /* The end of the bytes alone would publish the part that the worker has. */
 static void give_up(struct file_operation *f, const char *why)
 {
-	worker_conn_close_control(f->conn); /* first */
-	close_pipe(f);
+	worker_conn_close_control(f->conn); /* before the pipe */
 	fail(f, why);
 }
 
 /* A worker that has ended takes no more; its answer says why. */
-static void flush_pipe(struct file_operation *f)
+static void on_flushed(struct sessions_pipe *p, size_t written, enum sessions_pipe_state state)
 {
-	size_t written = 0;
+	struct file_operation *f = watch_owner(p, struct file_operation, pipe);
 
-	if (f->pipe.fd < 0)
-		return;
-	enum sessions_pipe_state state =
-	    sessions_pipe_flush(&f->pipe, f->keeper->all->context.loop, &written);
 	if (written > 0)
 		f->deadline_ms = clock_ms() + SESSION_FILE_MS;
-	bool is_empty = state == SESSIONS_PIPE_EMPTY;
 	if (state == SESSIONS_PIPE_LOST)
 		give_up(f, "its bytes can't be passed on");
-	else if (state == SESSIONS_PIPE_GONE || (is_empty && !f->pipe.is_open))
-		close_pipe(f);
-	else if (is_empty && f->exchange)
-		exchange_resume_body(f->exchange);
-}
-
-static void on_pipe_ready(struct watch *w, uint32_t events)
-{
-	struct file_operation *f = watch_owner(w, struct file_operation, pipe.watch);
-
-	if (events & EPOLLERR) /* the reader is gone */
-		close_pipe(f);
-	else
-		flush_pipe(f);
 }
 
 /* Of a caller's body: what does not fit into the pipe waits here, and the caller then too. */
@@ -270,13 +261,14 @@ static bool on_body(void *holder, const char *bytes, size_t size)
 {
 	struct file_operation *f = holder;
 
-	if (f->pipe.fd < 0)
+	if (f->pipe.is_closed)
 		return true; /* the worker's answer is on its way */
 	if (!sessions_pipe_add(&f->pipe, bytes, size)) {
 		give_up(f, "no memory for the bytes of a file");
+		sessions_pipe_close(&f->pipe);
 		return true;
 	}
-	flush_pipe(f);
+	sessions_pipe_flush(&f->pipe);
 	return sessions_pipe_waiting(&f->pipe) < SESSION_FILE_BUFFER;
 }
 
@@ -284,8 +276,8 @@ void sessions_file_whole(struct exchange *x)
 {
 	struct file_operation *f = exchange_diverted_to(x);
 
-	f->pipe.is_open = false;
-	flush_pipe(f);
+	f->pipe.source = NULL;
+	sessions_pipe_flush(&f->pipe);
 }
 
 /* --- the first answer -------------------------------------------------------------- */
@@ -339,8 +331,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		return;
 	if (strcmp(type, "unready") == 0) {
 		ready_read(text, size, &said);
-		slog(SLOG_WARNING, request_id_of(f), "session %s: %s", f->keeper->entry->id,
-		     said.why);
+		slog(SLOG_WARNING, request_id_of(f), "session %s: %s", f->session->id, said.why);
 		refuse(f, API_TOO_MANY_WAITING, NULL);
 	} else if (strcmp(type, "file") != 0) {
 		on_more(f, type, text, size);
@@ -354,7 +345,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 /* A watch may last as long as the session, so it is no use of it. */
 static void count_use(const struct file_operation *f, int change)
 {
-	struct session_entry *e = f->keeper->entry;
+	struct session_entry *e = f->session;
 
 	if (f->op == FILE_WATCH)
 		return;
@@ -364,11 +355,11 @@ static void count_use(const struct file_operation *f, int change)
 
 static void destroy(struct file_operation *f)
 {
-	TAILQ_REMOVE(&f->keeper->files, f, link);
-	f->keeper->operations--;
+	TAILQ_REMOVE(&f->session->operations, f, link);
+	f->session->noperations--;
 	count_use(f, -1);
 	worker_conn_destroy(&f->conn); /* first, as in on_body() */
-	close_pipe(f);
+	sessions_pipe_close(&f->pipe);
 	free(f->held);
 	free(f->path);
 	free(f);
@@ -388,7 +379,7 @@ static void on_caller_gone(void *holder)
 {
 	struct file_operation *f = holder;
 
-	f->exchange = NULL;
+	f->exchange = f->pipe.source = NULL;
 	destroy(f);
 }
 
@@ -400,7 +391,7 @@ static int send_job(struct file_operation *f, const struct file_job *job, struct
 	if (file_job_write(job, &body, &whole.body_size, err) < 0)
 		return -err->code;
 	whole.body = body;
-	(void)snprintf(whole.id, sizeof(whole.id), "%s", f->keeper->entry->id);
+	(void)snprintf(whole.id, sizeof(whole.id), "%s", f->session->id);
 	return worker_send_job(&f->conn->worker, &whole, err);
 }
 
@@ -409,29 +400,19 @@ static size_t line_max(const struct file_job *job)
 	return job->op == FILE_LIST || job->op == FILE_PART ? LONG_LINE_MAX : LINE_MAX_BYTES;
 }
 
-static int adopt_pipe(struct file_operation *f, int *fd, struct cj_error *err)
-{
-	f->pipe.fd = take_fd(fd);
-	if (loop_watch(f->keeper->all->context.loop, &f->pipe.watch, f->pipe.fd, on_pipe_ready,
-		       err) < 0)
-		return -err->code;
-	flush_pipe(f);
-	return 0;
-}
-
 static int begin(struct file_operation *f, const struct file_job *job, struct cj_error *err)
 {
-	struct keeper_conn *k = f->keeper;
+	struct session_entry *e = f->session;
 	struct worker worker = WORKER_NULL;
 	bool is_put = job->op == FILE_PUT;
 	auto_fd int pipe_fd = -1;
 
-	if (keeper_send_worker(&k->conn->worker,
+	if (keeper_send_worker(&e->conn->worker,
 			       is_put || job->op == FILE_MKDIR ? KEEPER_WORKER_WRITE
 							       : KEEPER_WORKER_FILE,
 			       "", &worker, is_put ? &pipe_fd : NULL, err) < 0)
 		return -err->code;
-	f->conn = worker_conn_create(k->all->context.loop, &worker, err);
+	f->conn = worker_conn_create(e->all->loop, &worker, err);
 	if (!f->conn)
 		return -err->code;
 	f->conn->owner = f;
@@ -440,10 +421,10 @@ static int begin(struct file_operation *f, const struct file_job *job, struct cj
 	f->conn->line_max = line_max(job);
 	if (send_job(f, job, err) < 0)
 		return -err->code;
-	return is_put ? adopt_pipe(f, &pipe_fd, err) : 0;
+	return is_put ? sessions_pipe_adopt(&f->pipe, &pipe_fd, err) : 0;
 }
 
-static struct file_operation *create(struct keeper_conn *k, const struct file_order *order,
+static struct file_operation *create(struct session_entry *e, const struct file_order *order,
 				     struct exchange *x)
 {
 	struct file_operation *f = calloc(1, sizeof(*f));
@@ -453,32 +434,35 @@ static struct file_operation *create(struct keeper_conn *k, const struct file_or
 		free(f);
 		return NULL;
 	}
-	*f = (struct file_operation){ .keeper = k,
+	*f = (struct file_operation){ .session = e,
 				      .exchange = x,
 				      .op = order->job.op,
 				      .wants_head = order->wants_head,
 				      .path = path,
 				      .deadline_ms = clock_ms() + SESSION_FILE_MS,
-				      .pipe = { .fd = -1,
+				      .pipe = { .loop = e->all->loop,
+						.fd = -1,
 						.watch = WATCH_NULL,
 						.bytes = order->bytes,
 						.end = order->bytes ? order->size : 0,
-						.is_open = !order->bytes } };
-	TAILQ_INSERT_TAIL(&k->files, f, link);
-	k->operations++;
+						.flushed = on_flushed } };
+	if (f->op == FILE_PUT && !order->bytes)
+		f->pipe.source = x;
+	TAILQ_INSERT_TAIL(&e->operations, f, link);
+	e->noperations++;
 	count_use(f, 1);
 	return f;
 }
 
 /* API_OK: there is room for one more. */
-static enum api_code admit(const struct keeper_conns *all, const struct session_entry *e)
+static enum api_code admit(const struct session_entry *of)
 {
-	const struct keeper_conn *k;
+	const struct session_entry *e;
 	unsigned callers = 0, total = 0;
 
-	TAILQ_FOREACH(k, &all->list, link) {
-		total += k->operations;
-		callers += strcmp(k->entry->caller, e->caller) == 0 ? k->operations : 0;
+	TAILQ_FOREACH(e, &of->all->entries, link) {
+		total += e->noperations;
+		callers += strcmp(e->caller, of->caller) == 0 ? e->noperations : 0;
 	}
 	if (callers >= SESSION_FILES_MAX)
 		return API_TOO_MANY_WAITING;
@@ -489,18 +473,17 @@ static void hold(struct file_operation *f, uint64_t max_bytes)
 {
 	const struct http_diversion body = { on_body, on_caller_gone, f, (size_t)max_bytes };
 
-	if (f->op == FILE_PUT && f->pipe.is_open)
+	if (f->pipe.source)
 		exchange_divert_body(f->exchange, &body);
 	else
 		exchange_hold(f->exchange, on_caller_gone, f);
 }
 
-void sessions_file(struct keeper_conns *all, struct session_entry *e,
-		   const struct file_order *order, struct exchange *x)
+void sessions_file(struct session_entry *e, const struct file_order *order, struct exchange *x)
 {
-	enum api_code code = admit(all, e);
+	enum api_code code = admit(e);
 	struct cj_error err = { 0 };
-	struct file_operation *f = code == API_OK ? create(e->keeper, order, x) : NULL;
+	struct file_operation *f = code == API_OK ? create(e, order, x) : NULL;
 
 	if (!f) {
 		free(order->bytes);
@@ -517,11 +500,11 @@ void sessions_file(struct keeper_conns *all, struct session_entry *e,
 
 /* --- time ------------------------------------------------------------------------- */
 
-void keeper_conn_tick_files(struct keeper_conn *k, uint64_t now_ms, int *wait_ms)
+void sessions_tick_files(struct session_entry *e, uint64_t now_ms, int *wait_ms)
 {
 	struct file_operation *f, *next;
 
-	for (f = TAILQ_FIRST(&k->files); f; f = next) {
+	for (f = TAILQ_FIRST(&e->operations); f; f = next) {
 		next = TAILQ_NEXT(f, link);
 		if (f->deadline_ms == 0)
 			continue;
@@ -535,11 +518,11 @@ void keeper_conn_tick_files(struct keeper_conn *k, uint64_t now_ms, int *wait_ms
 	}
 }
 
-void keeper_conn_close_files(struct keeper_conn *k)
+void sessions_close_files(struct session_entry *e)
 {
 	struct file_operation *f;
 
-	while ((f = TAILQ_FIRST(&k->files)) != NULL) {
+	while ((f = TAILQ_FIRST(&e->operations)) != NULL) {
 		if (!f->is_over)
 			fail(f, "the session has ended");
 		destroy(f);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/loop.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/service/http/http.h"
 #include "runtime/service/sessions/sessions_parts.h"
 
 bool sessions_pipe_add(struct sessions_pipe *p, const char *bytes, size_t size)
@@ -27,27 +27,66 @@ bool sessions_pipe_add(struct sessions_pipe *p, const char *bytes, size_t size)
 	return true;
 }
 
-enum sessions_pipe_state sessions_pipe_flush(struct sessions_pipe *p, struct loop *loop,
-					     size_t *out_written)
+static void report(struct sessions_pipe *p, size_t written, enum sessions_pipe_state state)
 {
-	for (*out_written = 0; p->start < p->end;) {
-		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
-		if (put < 0 && errno == EAGAIN)
-			break;
-		if (put < 0)
-			return errno == EPIPE ? SESSIONS_PIPE_GONE : SESSIONS_PIPE_LOST;
-		p->start += (size_t)put;
-		*out_written += (size_t)put;
-	}
-	bool is_empty = p->start == p->end;
-	loop_rewatch(loop, &p->watch, is_empty ? 0 : EPOLLOUT);
-	return is_empty ? SESSIONS_PIPE_EMPTY : SESSIONS_PIPE_WAITS;
+	p->flushed(p, written, state);
+	if (state >= SESSIONS_PIPE_WHOLE)
+		sessions_pipe_close(p);
+	else if (state == SESSIONS_PIPE_EMPTY && p->source)
+		exchange_resume_body(p->source);
 }
 
-void sessions_pipe_close(struct sessions_pipe *p, struct loop *loop)
+void sessions_pipe_flush(struct sessions_pipe *p)
 {
-	loop_unwatch(loop, &p->watch);
+	enum sessions_pipe_state state = SESSIONS_PIPE_EMPTY;
+	size_t written = 0;
+
+	if (p->fd < 0)
+		return;
+	while (p->start < p->end && state == SESSIONS_PIPE_EMPTY) {
+		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
+		if (put < 0) {
+			state = errno == EAGAIN  ? SESSIONS_PIPE_WAITS
+				: errno == EPIPE ? SESSIONS_PIPE_GONE
+						 : SESSIONS_PIPE_LOST;
+			continue;
+		}
+		p->start += (size_t)put;
+		written += (size_t)put;
+	}
+	if (state == SESSIONS_PIPE_EMPTY && !p->is_open && !p->source)
+		state = SESSIONS_PIPE_WHOLE;
+	loop_rewatch(p->loop, &p->watch, state == SESSIONS_PIPE_WAITS ? EPOLLOUT : 0);
+	report(p, written, state);
+}
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	struct sessions_pipe *p = watch_owner(w, struct sessions_pipe, watch);
+
+	if (events & EPOLLERR) /* the reader is gone */
+		report(p, 0, SESSIONS_PIPE_GONE);
+	else
+		sessions_pipe_flush(p);
+}
+
+int sessions_pipe_adopt(struct sessions_pipe *p, int *fd, struct cj_error *err)
+{
+	p->fd = take_fd(fd);
+	if (loop_watch(p->loop, &p->watch, p->fd, on_ready, err) < 0)
+		return -err->code;
+	sessions_pipe_flush(p);
+	return 0;
+}
+
+void sessions_pipe_close(struct sessions_pipe *p)
+{
+	loop_unwatch(p->loop, &p->watch);
 	cj_close(&p->fd);
 	cj_free(&p->bytes);
 	p->start = p->end = p->room = 0;
+	p->is_open = false;
+	p->is_closed = true;
+	if (p->source)
+		exchange_resume_body(p->source); /* the rest is dropped */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of sessions: who may have one, for how long, and what is remembered. */
-#include "runtime/service/sessions/sessions.h"
+#include "runtime/service/sessions/sessions_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static int set_up(void **state)
 
 	w = (struct world){ .rights = { .sessions = 3 },
 			    .trace = { .request_id = "r", .traceparent = "t" } };
-	sessions_init(&w.sessions);
+	sessions_init(&w.sessions, NULL, NULL);
 	runs_init(&w.runs);
 	sessions_set_limits(
 	    &w.sessions, &(struct sessions_limits){
@@ -481,6 +481,23 @@ static void ended_sessions_are_forgotten_in_their_order_and_caller_by_caller(voi
 	assert_non_null(sessions_find(&w->sessions, "uid:2", of_b->id));
 }
 
+/* Its end is being told to the caller, who finds it if it asks again. */
+static void an_ended_session_is_not_forgotten_while_a_caller_waits_for_its_end(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *first = add_live(w, &w->a, 0, 0);
+	struct session_waiter waiter = { .session = first };
+
+	TAILQ_INSERT_TAIL(&first->waiters, &waiter, link);
+	for (unsigned i = 0; i < SESSIONS_OF_A_CALLER_MAX + 1; i++)
+		end(w, add_live(w, &w->a, 0, 0));
+	end(w, first);
+	assert_ptr_equal(sessions_find(&w->sessions, "uid:1", "s0"), first);
+	TAILQ_REMOVE(&first->waiters, &waiter, link);
+	end(w, add_live(w, &w->a, 0, 0));
+	assert_null(sessions_find(&w->sessions, "uid:1", "s0"));
+}
+
 /* --- execs -------------------------------------------------------------------- */
 
 static void a_session_has_a_bounded_number_of_execs(void **state)
@@ -511,7 +528,7 @@ static void only_some_execs_are_remembered(void **state)
 		(void)snprintf(id, sizeof(id), "x%u", i);
 		struct exec_entry *x = begin(w, e, id);
 		if (i == 0) { /* somebody waits for it */
-			x->acts = (void *)w;
+			x->waiting = 1;
 			kept = x;
 		}
 		finish(w, x, NULL, 0, 1);
@@ -520,7 +537,7 @@ static void only_some_execs_are_remembered(void **state)
 	assert_null(sessions_find_exec(e, "x5"));
 	assert_non_null(sessions_find_exec(e, "x6"));
 	assert_int_equal(e->finished, SESSION_EXECS_REMEMBERED);
-	kept->acts = NULL;
+	kept->waiting = 0;
 }
 
 static void the_newest_exec_of_an_id_is_found(void **state)
@@ -630,6 +647,7 @@ int main(void)
 		TEST(the_first_reason_stays),
 		TEST(the_session_of_another_caller_is_not_found),
 		TEST(ended_sessions_are_forgotten_in_their_order_and_caller_by_caller),
+		TEST(an_ended_session_is_not_forgotten_while_a_caller_waits_for_its_end),
 		TEST(a_session_has_a_bounded_number_of_execs),
 		TEST(only_some_execs_are_remembered),
 		TEST(the_newest_exec_of_an_id_is_found),

@@ -5,7 +5,6 @@
  */
 #include "tests/session/whole_session.h"
 
-#include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
 
 static struct exec_result run_well(struct whole_session *w, const char *script)
@@ -271,9 +270,9 @@ static void a_mount_is_entered_with_the_rights_of_a_program_and_stays(void **sta
 			 0);
 	assert_int_equal(session_file_rename(w.jail, "/box/d", "/box/etc", &w.err), -EACCES);
 	assert_int_equal(session_file_rename(w.jail, "/box/etc", "/box/f", &w.err), -EACCES);
-	assert_int_equal(session_file_remove(w.jail, "/box/etc", true, &w.err), -EACCES);
-	assert_int_equal(session_file_remove(w.jail, "/box/d", true, &w.err), 0);
-	assert_int_equal(session_file_remove(w.jail, "/tmp/t", true, &w.err), 0);
+	assert_int_equal(session_file_remove(w.jail, "/box/etc", &w.err), -EACCES);
+	assert_int_equal(session_file_remove(w.jail, "/box/d", &w.err), 0);
+	assert_int_equal(session_file_remove(w.jail, "/tmp/t", &w.err), 0);
 	assert_int_equal(run_well(&w, "test -e /box/etc/passwd").exit_code, 0);
 	end_session(&w);
 }

@@ -29,9 +29,7 @@
 #include "runtime/base/text.h"
 #include "runtime/jail/jail.h"
 #include "runtime/run/report/result.h"
-#include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
-#include "runtime/session/files/session_watch.h"
 
 #define LIST_ENTRIES 1000
 /* Between two signs of life.  Nothing here waits for a program, but a machine may be slow, and a
@@ -182,7 +180,7 @@ static int list(struct file_work *f, struct json_writer *w, struct cj_error *err
 static int remove_file(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
 	(void)w;
-	return session_file_remove(f->jail, f->job.path, true, err);
+	return session_file_remove(f->jail, f->job.path, err);
 }
 
 static int look(struct file_work *f, struct json_writer *w, struct cj_error *err)

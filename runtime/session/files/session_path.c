@@ -57,10 +57,9 @@ int session_path_parse(const struct jail *j, const char *path, struct arena *a,
 	return 0;
 }
 
-int session_path_fail(const struct session_path *at, int code, const char *doing,
-		      struct cj_error *err)
+int session_path_fail(const char *path, int code, const char *doing, struct cj_error *err)
 {
-	int rc = cj_fail(err, code, "%s '%s'", doing, at->path);
+	int rc = cj_fail(err, code, "%s '%s'", doing, path);
 	if (code == ELOOP)
 		cj_hint(err, "a symbolic link is in the path: links are not followed");
 	else if (code == EXDEV)
@@ -94,7 +93,7 @@ int session_path_enter(int dir_fd, const char *inside, int flags)
 int session_path_open(const struct session_path *at, int flags, struct cj_error *err)
 {
 	int fd = session_path_enter(at->root_fd, at->inside, flags);
-	return fd < 0 ? session_path_fail(at, -fd, "open", err) : fd;
+	return fd < 0 ? session_path_fail(at->path, -fd, "open", err) : fd;
 }
 
 /* O_PATH of `name` in dir_fd, made if it is missing.  Programs may make and remove it as well. */
@@ -136,7 +135,7 @@ int session_path_open_parent(const struct session_path *at, mode_t mode, struct 
 	*slash = '\0';
 	*out_name = slash + 1;
 	int fd = walk(at, parent, mode);
-	return fd < 0 ? session_path_fail(at, -fd, "open the directory of", err) : fd;
+	return fd < 0 ? session_path_fail(at->path, -fd, "open the directory of", err) : fd;
 }
 
 bool session_path_is_mount(int dir_fd, const char *name)
@@ -150,6 +149,6 @@ int session_path_check_free(const struct jail *j, const struct session_path *at,
 {
 	for (size_t i = 0; i < j->root.nbinds; i++)
 		if (paths_is_below(j->root.binds[i].target, at->path))
-			return session_path_fail(at, EBUSY, doing, err);
+			return session_path_fail(at->path, EBUSY, doing, err);
 	return 0;
 }

@@ -56,5 +56,5 @@ int session_path_check_free(const struct jail *j, const struct session_path *at,
 			    struct cj_error *err);
 
 /* "DOING 'PATH': WHY", with a hint where the errno has a known cause.  Returns -code. */
-int session_path_fail(const struct session_path *at, int code, const char *doing,
-		      struct cj_error *err) __attribute__((warn_unused_result));
+int session_path_fail(const char *path, int code, const char *doing, struct cj_error *err)
+    __attribute__((warn_unused_result));

@@ -10,7 +10,6 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/session/files/session_change.h"
 #include "runtime/session/files/session_files.h"
 #include "tests/forked.h"
 
@@ -129,11 +128,11 @@ static inline int list_path(struct bench *b, const char *path, unsigned depth, s
 	return rc;
 }
 
-static inline int remove_path(struct bench *b, const char *path, bool is_tree)
+static inline int remove_path(struct bench *b, const char *path)
 {
 	int before = open_count();
 	memset(&b->err, 0, sizeof(b->err));
-	int rc = session_file_remove(&b->jail, path, is_tree, &b->err);
+	int rc = session_file_remove(&b->jail, path, &b->err);
 	assert_int_equal(open_count(), before);
 	return rc;
 }

@@ -38,7 +38,7 @@ static void a_path_outside_box_and_tmp_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		int code = read_fault(&b, paths[i]);
 		assert_string_equal(file_error_names[session_file_error(code)], "outside");
-		assert_true(remove_path(&b, paths[i], true) < 0);
+		assert_true(remove_path(&b, paths[i]) < 0);
 	}
 	end_bench(&b);
 }
@@ -150,7 +150,7 @@ static void an_unreadable_file_is_refused_to_an_ordinary_user(void **state)
 	assert_int_equal(list.count, 2);
 	assert_true(list.is_truncated);
 	assert_int_equal(list_path(&b, "/box/dir", 1, 10, &list), -EACCES);
-	assert_int_equal(remove_path(&b, "/box/dir", true), -EACCES);
+	assert_int_equal(remove_path(&b, "/box/dir"), -EACCES);
 	chmod(at(b.place, "box/dir"), 0755);
 	step_up();
 	end_bench(&b);
@@ -216,7 +216,7 @@ static void a_directory_that_is_swapped_for_a_link_is_never_followed(void **stat
 			assert_int_equal(got.size, 0);
 		if (list_path(&b, "/box/d", 2, 100, &list) == 0 && list.count > 0)
 			assert_int_equal(list.items[0].bytes, 0);
-		(void)remove_path(&b, "/box/d", true);
+		(void)remove_path(&b, "/box/d");
 		if (i % 64 == 0)
 			arena_fini(&b.arena);
 	}
@@ -344,7 +344,7 @@ static void a_hundred_thousand_entries_are_cut(void **state)
 	assert_int_equal(list.count, 100000);
 	assert_false(list.is_truncated);
 	assert_string_equal(list.items[99999].path, "/box/many/f099999");
-	assert_int_equal(remove_path(&b, "/box/many", true), 0);
+	assert_int_equal(remove_path(&b, "/box/many"), 0);
 	end_bench(&b);
 }
 
@@ -372,7 +372,7 @@ static void a_deep_tree_is_listed_to_its_limit(void **state)
 	dig(at(b.place, "box/deep"), 1200);
 	assert_int_equal(list_path(&b, "/box/deep", 5000, 10000, &list), 0);
 	assert_int_equal(list.count, SESSION_LIST_DEPTH_MAX);
-	assert_int_equal(remove_path(&b, "/box/deep", true), 0);
+	assert_int_equal(remove_path(&b, "/box/deep"), 0);
 	assert_false(exists(at(b.place, "box/deep")));
 	end_bench(&b);
 }
@@ -388,14 +388,13 @@ static void a_file_a_link_and_an_empty_directory_are_removed(void **state)
 	mkdir(at(b.place, "box/dir"), 0755);
 	mkdir(at(b.place, "box/full"), 0755);
 	make_file(at(b.place, "box/full/x"), "x");
-	assert_int_equal(remove_path(&b, "/box/file", false), 0);
-	assert_int_equal(remove_path(&b, "/box/link", true), 0);
-	assert_int_equal(remove_path(&b, "/box/dir", false), 0);
-	assert_int_equal(remove_path(&b, "/box/full", false), -ENOTEMPTY);
-	assert_int_equal(remove_path(&b, "/box/full", true), 0);
-	assert_int_equal(remove_path(&b, "/box/full", true), -ENOENT);
-	assert_int_equal(remove_path(&b, "/box", true), -EACCES);
-	assert_int_equal(remove_path(&b, "/tmp/", true), -EACCES);
+	assert_int_equal(remove_path(&b, "/box/file"), 0);
+	assert_int_equal(remove_path(&b, "/box/link"), 0);
+	assert_int_equal(remove_path(&b, "/box/dir"), 0);
+	assert_int_equal(remove_path(&b, "/box/full"), 0);
+	assert_int_equal(remove_path(&b, "/box/full"), -ENOENT);
+	assert_int_equal(remove_path(&b, "/box"), -EACCES);
+	assert_int_equal(remove_path(&b, "/tmp/"), -EACCES);
 	assert_true(exists(at(b.place, "outside")));
 	end_bench(&b);
 }
@@ -414,7 +413,7 @@ static void a_tree_is_removed_and_no_link_in_it_is_followed(void **state)
 		(void)snprintf(name, sizeof(name), "box/t/%c/d/way", c);
 		make_link(at(b.place, "outside"), at(b.place, name));
 	}
-	assert_int_equal(remove_path(&b, "/box/t", true), 0);
+	assert_int_equal(remove_path(&b, "/box/t"), 0);
 	assert_false(exists(at(b.place, "box/t")));
 	end_bench(&b);
 }
@@ -436,13 +435,13 @@ static void a_tree_with_a_mount_of_the_caller_below_stays_as_it_is(void **state)
 
 	static const char *const above[] = { "/box/a", "/box/a/b", "/box/a/b/c" };
 	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
-		assert_int_equal(remove_path(&b, above[i], true), -EBUSY);
+		assert_int_equal(remove_path(&b, above[i]), -EBUSY);
 		memset(&b.err, 0, sizeof(b.err));
 		assert_int_equal(session_file_rename(&b.jail, above[i], "/box/z", &b.err), -EBUSY);
 	}
 	assert_true(reads_as(at(b.place, "box/a/file"), "kept"));
 	assert_int_equal(access(at(b.place, "box/a/b/c/data"), F_OK), 0);
-	assert_int_equal(remove_path(&b, "/box/a/b/c/data2", true), 0);
+	assert_int_equal(remove_path(&b, "/box/a/b/c/data2"), 0);
 	end_bench(&b);
 }
 
@@ -462,7 +461,7 @@ static void a_tree_that_is_refilled_meanwhile_never_hangs_the_removal(void **sta
 	struct bench b = make_bench();
 	begin_attack(&b, refill);
 	for (unsigned i = 0; i < ROUNDS / 10; i++) {
-		int rc = remove_path(&b, "/box/t", true);
+		int rc = remove_path(&b, "/box/t");
 		assert_true(rc == 0 || rc == -ENOENT || rc == -EBUSY || rc == -ENOTDIR ||
 			    rc == -ELOOP);
 	}

@@ -101,15 +101,10 @@ void arena_fini(struct arena *a)
 
 #define ITEMS_MIN 8
 
-/* Full at the minimum and at each power of two above it: where the last growth ended. */
-static bool is_full(size_t count)
-{
-	return count == 0 || (count >= ITEMS_MIN && (count & (count - 1)) == 0);
-}
-
 void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
 {
-	if (!is_full(count))
+	/* Full at the minimum and at each power of two above it: where the last growth ended. */
+	if (count > 0 && (count < ITEMS_MIN || (count & (count - 1)) != 0))
 		return (void *)items;
 	void *more = arena_array(a, count > 0 ? count * 2 : ITEMS_MIN, size);
 	if (more && count > 0)

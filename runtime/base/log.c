@@ -75,37 +75,29 @@ void log_error(const struct cj_error *err)
 	put_line("", text);
 }
 
+/* The caller is variadic and returns. */
+#define PUT_IF(is_shown, prefix, fmt)                                                              \
+	do {                                                                                       \
+		va_list ap;                                                                        \
+		va_start(ap, fmt);                                                                 \
+		if (is_shown)                                                                      \
+			put_formatted(prefix, fmt, ap);                                            \
+		va_end(ap);                                                                        \
+	} while (0)
+
 void log_warning(const char *fmt, ...)
 {
-	va_list ap;
-
-	if (log_level < LOG_NORMAL)
-		return;
-	va_start(ap, fmt);
-	put_formatted("warning: ", fmt, ap);
-	va_end(ap);
+	PUT_IF(log_level >= LOG_NORMAL, "warning: ", fmt);
 }
 
 void log_note(const char *fmt, ...)
 {
-	va_list ap;
-
-	if (log_level < LOG_NORMAL)
-		return;
-	va_start(ap, fmt);
-	put_formatted("", fmt, ap);
-	va_end(ap);
+	PUT_IF(log_level >= LOG_NORMAL, "", fmt);
 }
 
 void log_report(const char *fmt, ...)
 {
-	va_list ap;
-
-	if (is_report_hidden)
-		return;
-	va_start(ap, fmt);
-	put_formatted("", fmt, ap);
-	va_end(ap);
+	PUT_IF(!is_report_hidden, "", fmt);
 }
 
 void log_hide_report(void)
@@ -115,11 +107,5 @@ void log_hide_report(void)
 
 void log_debug(const char *fmt, ...)
 {
-	va_list ap;
-
-	if (log_level < LOG_VERBOSE)
-		return;
-	va_start(ap, fmt);
-	put_formatted("", fmt, ap);
-	va_end(ap);
+	PUT_IF(log_level >= LOG_VERBOSE, "", fmt);
 }

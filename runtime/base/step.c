@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Named steps over a SOCK_SEQPACKET pair.  Acts.
+ * Named steps over a SOCK_SEQPACKET pair.
  *
  * On the wire: a header, then the data; a failure is the header of STEP_FAILED and a
  * whole struct cj_error.  Both ends are the same program, so there is no byte order to
@@ -85,14 +85,6 @@ void step_abort(const struct step_link *link, const struct cj_error *why)
 	(void)send_message(link->sock_fd, STEP_FAILED, why, sizeof(*why), NULL, 0);
 }
 
-static int adopt_error(const struct step_link *link, const struct step_msg *msg,
-		       struct cj_error *err)
-{
-	struct cj_error theirs;
-	memcpy(&theirs, msg->data, sizeof(theirs));
-	return cj_adopt(err, &theirs, link->peer);
-}
-
 static int receive_message(int sock_fd, struct step_header *header, struct step_msg *out,
 			   bool *out_truncated)
 {
@@ -145,24 +137,13 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 	if (is_truncated || header.size != out->size)
 		return cj_fail(err, EPROTO, "read a message of %s", link->peer);
 
-	if (header.step == STEP_FAILED && out->size == sizeof(struct cj_error))
-		return adopt_error(link, out, err);
+	if (header.step == STEP_FAILED && out->size == sizeof(struct cj_error)) {
+		struct cj_error theirs;
+		memcpy(&theirs, out->data, sizeof(theirs));
+		return cj_adopt(err, &theirs, link->peer);
+	}
 	out->step = header.step;
 	return 0;
-}
-
-/*
- * A peer that has ended may have sent its error before, which says more than our EPIPE.  The error
- * is queued after the steps that this side has not read yet.
- */
-static int receive_last_error(const struct step_link *link, unsigned step, struct cj_error *err)
-{
-	for (;;) {
-		auto_step_msg struct step_msg last = { 0 };
-		int rc = next_message(link, &last, link->names[step], err);
-		if (rc < 0)
-			return rc;
-	}
 }
 
 int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
@@ -172,8 +153,15 @@ int step_tell(const struct step_link *link, unsigned step, const void *data, siz
 		return cj_fail(err, EMSGSIZE, "send '%s' to %s", link->names[step], link->peer);
 
 	int rc = send_message(link->sock_fd, step, data, size, fds, nfds);
-	if (rc == -EPIPE || rc == -ECONNRESET)
-		return receive_last_error(link, step, err);
+	/*
+	 * A peer that has ended may have sent its error before, which says more than our EPIPE.
+	 * The error is queued after the steps that this side has not read yet.
+	 */
+	while (rc == -EPIPE || rc == -ECONNRESET) {
+		auto_step_msg struct step_msg last = { 0 };
+		if (next_message(link, &last, link->names[step], err) < 0)
+			return -err->code;
+	}
 	if (rc < 0)
 		return cj_fail(err, rc == -EAGAIN ? ETIMEDOUT : -rc, "send '%s' to %s",
 			       link->names[step], link->peer);

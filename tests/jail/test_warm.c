@@ -498,7 +498,7 @@ static void a_launcher_that_ends_while_it_waits_is_an_error(void **state)
 	assert_int_equal(poll(&end, 1, 0), 0);
 	const pid_t launcher = only_child(r.jail->init_pid);
 	for (int i = 0; i < patience_ms(60000) && poll(&end, 1, 1) == 0; i++)
-		assert_int_equal(kill(launcher, SIGCONT), 0); /* it may not have stopped yet */
+		(void)kill(launcher, SIGCONT); /* it may be too early, or too late */
 	assert_int_equal(poll(&end, 1, 0), 1);
 	assert_int_equal(start(&r), -ECHILD);
 	assert_said(&r, "the interpreter ended before its program came (exit status 4)");

@@ -130,17 +130,6 @@ static size_t first_room(int fd, size_t max)
 	return room;
 }
 
-static int grow(char **buf, size_t *room, const char *what, struct cj_error *err)
-{
-	char *larger = realloc(*buf, *room * 2);
-
-	if (!larger)
-		return cj_fail(err, ENOMEM, "read '%s'", what);
-	*buf = larger;
-	*room *= 2;
-	return 0;
-}
-
 int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
 		const char *what, struct cj_error *err)
 {
@@ -150,8 +139,12 @@ int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *ou
 		return cj_fail(err, ENOMEM, "read '%s'", what);
 
 	for (;;) {
-		if (used == room && grow(&buf, &room, what, err) < 0)
-			return -err->code;
+		if (used == room) {
+			char *larger = realloc(buf, room *= 2);
+			if (!larger)
+				return cj_fail(err, ENOMEM, "read '%s'", what);
+			buf = larger;
+		}
 		ssize_t got = read_some(fd, buf + used, room - used);
 		if (got < 0)
 			return cj_fail(err, errno, "read '%s'", what);
@@ -262,47 +255,29 @@ int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_
 	return fd_memfd_sealed_parts(name, &all, 1, err);
 }
 
-/* Moves everything from in_fd to out_fd; at most max bytes. */
-static int copy_all(int in_fd, int out_fd, size_t max, size_t *out_size, const char *what,
-		    struct cj_error *err)
+int fd_memfd_copy(const char *name, int in_fd, size_t max, const char *what, struct cj_error *err)
 {
+	auto_fd int fd = memfd_open(name, err);
 	auto_free char *buf = malloc(COPY_BYTES);
-	size_t total = 0;
-
+	if (fd < 0)
+		return fd;
 	if (!buf)
 		return cj_fail(err, ENOMEM, "read '%s'", what);
-	for (;;) {
+
+	for (size_t left = max;;) {
 		ssize_t got = read_some(in_fd, buf, COPY_BYTES);
 		if (got < 0)
 			return cj_fail(err, errno, "read '%s'", what);
 		if (got == 0)
 			break;
-		if ((size_t)got > max - total)
+		if ((size_t)got > left)
 			return fail_too_large(what, max, err);
-		int rc = fd_write_all(out_fd, buf, (size_t)got, what, err);
-		if (rc < 0)
-			return rc;
-		total += (size_t)got;
+		if (fd_write_all(fd, buf, (size_t)got, what, err) < 0)
+			return -err->code;
+		left -= (size_t)got;
 	}
-	*out_size = total;
-	return 0;
-}
-
-int fd_memfd_copy(const char *name, int in_fd, size_t max, size_t *out_size, const char *what,
-		  struct cj_error *err)
-{
-	size_t size = 0;
-	auto_fd int fd = memfd_open(name, err);
-	if (fd < 0)
-		return fd;
-
-	int rc = copy_all(in_fd, fd, max, &size, what, err);
-	if (rc == 0)
-		rc = memfd_seal(fd, name, err);
-	if (rc < 0)
-		return rc;
-	*out_size = size;
-	return take_fd(&fd);
+	int rc = memfd_seal(fd, name, err);
+	return rc < 0 ? rc : take_fd(&fd);
 }
 
 static const char *kind_name(mode_t mode)

@@ -62,8 +62,7 @@ int fd_memfd_sealed_parts(const char *name, const struct iovec *parts, size_t co
 /*
  * fd_memfd_copy - as above, filled from `in_fd` to its end (at most `max` bytes, else EFBIG).
  */
-int fd_memfd_copy(const char *name, int in_fd, size_t max, size_t *out_size, const char *what,
-		  struct cj_error *err);
+int fd_memfd_copy(const char *name, int in_fd, size_t max, const char *what, struct cj_error *err);
 
 /*
  * fd_open_regular - open a file somebody else may be changing, to read it once.

@@ -60,20 +60,7 @@ static int spawn_helper(const struct libexec_call *call, int out_fd, pid_t *out_
 	return code == 0 ? 0 : cj_fail(err, code, "start '%s'", path);
 }
 
-/* Up to the end of file; `max` bytes mean that there may be more. */
-static size_t read_all(int in_fd, uint8_t *out, size_t max)
-{
-	size_t size = 0;
-	while (size < max) {
-		ssize_t got = sys_read(in_fd, out + size, max - size);
-		if (got <= 0)
-			break;
-		size += (size_t)got;
-	}
-	return size;
-}
-
-static ssize_t take_result(const struct libexec_call *call, int wait_status, const uint8_t *bytes,
+static ssize_t take_result(const struct libexec_call *call, int wait_status, const char *bytes,
 			   size_t size, struct cj_error *err)
 {
 	struct cj_error said;
@@ -96,15 +83,16 @@ static ssize_t await_helper(const struct libexec_call *call, int in_fd, pid_t pi
 			    struct cj_error *err)
 {
 	const size_t least = sizeof(struct cj_error);
-	const size_t max = (call->answer_max > least ? call->answer_max : least) + 1;
-	auto_free uint8_t *bytes = malloc(max);
-	size_t size = bytes ? read_all(in_fd, bytes, max) : 0;
-	int wait_status = 0;
+	const size_t max = call->answer_max > least ? call->answer_max : least;
+	auto_arena struct arena a = { 0 };
+	char *bytes = NULL;
+	size_t size = 0;
+	int wait_status = 0, rc = fd_read_all(in_fd, max, &a, &bytes, &size, call->what, err);
 	cj_close(&in_fd);                        /* it does not wait for a reader of more */
 	(void)sys_waitpid(pid, &wait_status, 0); /* our child */
-	if (!bytes)
-		return cj_fail(err, ENOMEM, "read the answer of %s", call->what);
-	return take_result(call, wait_status, bytes, size, err);
+	/* An answer that is too long or can't be read is none, which take_result() refuses. */
+	return rc == -ENOMEM ? rc
+			     : take_result(call, wait_status, bytes, rc < 0 ? max + 1 : size, err);
 }
 
 ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)

@@ -12,7 +12,6 @@
  */
 #include "runtime/base/json/json.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,9 +131,7 @@ static int open_container(struct reader *r, enum json_type type)
 	if (!node)
 		return 0;
 	if (r->depth == JSON_DEPTH_MAX) {
-		struct json_cursor at = { .line = node->line, .column = node->column };
-
-		(void)!json_refuse(r->name, at, r->err, "nested deeper than %d levels",
+		(void)!json_reject(r->name, node, r->err, "nested deeper than %d levels",
 				   JSON_DEPTH_MAX);
 		return 0;
 	}
@@ -158,9 +155,7 @@ static int compare_members(const void *a, const void *b)
 
 static int refuse_duplicate(struct reader *r, const struct json_node *member)
 {
-	struct json_cursor at = { .line = member->key_line, .column = member->key_column };
-
-	(void)!json_refuse(r->name, at, r->err, "duplicate key '%s'", member->key);
+	(void)!json_reject_key(r->name, member, r->err, "duplicate key '%s'", member->key);
 	return 0;
 }
 
@@ -340,17 +335,18 @@ static int refuse_syntax(struct reader *r)
 	else
 		skip_between(r);
 	if (strcmp(why, "premature EOF") == 0)
-		return json_refuse(r->name, r->cursor, r->err, "the text ends %s",
-				   r->cursor.at < r->size ? "inside what begins here"
-							  : "too early");
-	return json_refuse(r->name, r->cursor, r->err, "%s", why);
+		return json_refuse(
+		    r->name, r->cursor.line, r->cursor.column, r->err, "the text ends %s",
+		    r->cursor.at < r->size ? "inside what begins here" : "too early");
+	return json_refuse(r->name, r->cursor.line, r->cursor.column, r->err, "%s", why);
 }
 
 /* yajl takes an unfinished string behind the value for the end of the text. */
 static int check_nothing_follows(struct reader *r)
 {
 	skip_between(r);
-	return r->cursor.at < r->size ? json_refuse(r->name, r->cursor, r->err, "trailing garbage")
+	return r->cursor.at < r->size ? json_refuse(r->name, r->cursor.line, r->cursor.column,
+						    r->err, "trailing garbage")
 				      : 0;
 }
 
@@ -431,42 +427,6 @@ bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out
 	const struct json_node *node = json_get_typed(object, key, JSON_NUMBER);
 	struct cj_error unused = { 0 };
 	return node && parse_u64(node->text, 0, UINT64_MAX, out, &unused) == 0;
-}
-
-static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
-		     va_list ap) __attribute__((format(printf, 4, 0)));
-
-static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
-		     va_list ap)
-{
-	char msg[CJ_ERROR_MSG_MAX];
-
-	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
-	return json_refuse(name, at, err, "%s", msg);
-}
-
-int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
-		const char *fmt, ...)
-{
-	const struct json_cursor at = { .line = node->line, .column = node->column };
-	va_list ap;
-
-	va_start(ap, fmt);
-	int rc = reject_at(name, at, err, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
-int json_reject_key(const char *name, const struct json_node *member, struct cj_error *err,
-		    const char *fmt, ...)
-{
-	const struct json_cursor at = { .line = member->key_line, .column = member->key_column };
-	va_list ap;
-
-	va_start(ap, fmt);
-	int rc = reject_at(name, at, err, fmt, ap);
-	va_end(ap);
-	return rc;
 }
 
 const char *json_type_name(enum json_type type)

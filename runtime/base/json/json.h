@@ -69,13 +69,15 @@ const struct json_node *json_get_typed(const struct json_node *object, const cha
 const char *json_get_text(const struct json_node *object, const char *key);
 bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out);
 
-/* "name:line:column" of a node, for a message that refuses it. */
-int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
-		const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
+/* "NAME:LINE:COLUMN: TEXT".  Returns -EINVAL. */
+int json_refuse(const char *name, unsigned line, unsigned column, struct cj_error *err,
+		const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 5, 6)));
 
-/* The same with the place of a member's key. */
-int json_reject_key(const char *name, const struct json_node *member, struct cj_error *err,
-		    const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
+/* The same with the place of a node, or of a member's key. */
+#define json_reject(name, node, err, ...)                                                          \
+	json_refuse(name, (node)->line, (node)->column, err, __VA_ARGS__)
+#define json_reject_key(name, member, err, ...)                                                    \
+	json_refuse(name, (member)->key_line, (member)->key_column, err, __VA_ARGS__)
 
 const char *json_type_name(enum json_type type);
 

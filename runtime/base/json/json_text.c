@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 
 struct raw {
@@ -52,7 +53,8 @@ void json_cursor_move(struct json_cursor *c, const char *text, size_t to)
 	}
 }
 
-int json_refuse(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt, ...)
+int json_refuse(const char *name, unsigned line, unsigned column, struct cj_error *err,
+		const char *fmt, ...)
 {
 	char msg[CJ_ERROR_MSG_MAX];
 	va_list ap;
@@ -60,16 +62,16 @@ int json_refuse(const char *name, struct json_cursor at, struct cj_error *err, c
 	va_start(ap, fmt);
 	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	return cj_reject(err, "%s:%u:%u: %s", name, at.line, at.column, msg);
+	return cj_reject(err, "%s:%u:%u: %s", name, line, column, msg);
 }
 
-static struct json_cursor cursor_at(const struct raw *r, size_t at)
-{
-	struct json_cursor c = JSON_CURSOR_BEGIN;
-
-	json_cursor_move(&c, r->text, at);
-	return c;
-}
+/* The message with the place of the byte `at`. */
+#define REFUSE_AT(r, at, ...)                                                                      \
+	({                                                                                         \
+		struct json_cursor place = JSON_CURSOR_BEGIN;                                      \
+		json_cursor_move(&place, (r)->text, at);                                           \
+		json_refuse((r)->name, place.line, place.column, (r)->err, __VA_ARGS__);           \
+	})
 
 /* The value of four hexadecimal digits, -1 when they are none. */
 static int hex4(const char *digits, size_t left)
@@ -108,15 +110,13 @@ static int check_escape(const struct raw *r, size_t at)
 	if (unit < 0)
 		return 2; /* the parser says what is wrong with it */
 	if (unit == 0)
-		return json_refuse(r->name, cursor_at(r, at), r->err,
-				   "'\\u0000' is not allowed in a string");
+		return REFUSE_AT(r, at, "'\\u0000' is not allowed in a string");
 	if (unit < 0xd800 || unit > 0xdfff)
 		return 6;
 	if (!is_low_surrogate(unit) && left >= 12 && p[6] == '\\' && p[7] == 'u' &&
 	    is_low_surrogate(hex4(p + 8, left - 8)))
 		return 12;
-	return json_refuse(r->name, cursor_at(r, at), r->err, "'%.6s' is half of a surrogate pair",
-			   p);
+	return REFUSE_AT(r, at, "'%.6s' is half of a surrogate pair", p);
 }
 
 static bool is_bad_control(uint8_t byte)
@@ -137,8 +137,7 @@ static int check_characters(const struct raw *r)
 		uint8_t byte = (uint8_t)r->text[at];
 
 		if (is_bad_control(byte))
-			return json_refuse(r->name, cursor_at(r, at), r->err,
-					   "control character 0x%02x is not allowed", byte);
+			return REFUSE_AT(r, at, "control character 0x%02x is not allowed", byte);
 		int step = byte == '\\' ? check_escape(r, at) : 1;
 		if (step < 0)
 			return step;
@@ -152,12 +151,10 @@ int json_text_check(const char *name, const char *text, size_t size, struct cj_e
 	const struct raw r = { .name = name, .text = text, .size = size, .err = err };
 
 	if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-		return json_refuse(name, cursor_at(&r, 0), err,
-				   "a byte order mark; write the file as UTF-8 without it");
+		return REFUSE_AT(&r, 0, "a byte order mark; write the file as UTF-8 without it");
 
 	size_t whole = utf8_prefix(text, size);
 	if (whole < size)
-		return json_refuse(name, cursor_at(&r, whole), err, "byte 0x%02x is not UTF-8",
-				   (uint8_t)text[whole]);
+		return REFUSE_AT(&r, whole, "byte 0x%02x is not UTF-8", (uint8_t)text[whole]);
 	return check_characters(&r);
 }

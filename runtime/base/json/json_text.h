@@ -22,10 +22,6 @@ struct json_cursor {
 /* Forward to offset `to`; every byte on the way is looked at once. */
 void json_cursor_move(struct json_cursor *c, const char *text, size_t to);
 
-/* "NAME:LINE:COLUMN: TEXT".  Returns -EINVAL. */
-int json_refuse(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt, ...)
-    __attribute__((warn_unused_result, format(printf, 4, 5)));
-
 /*
  * json_text_check - strict UTF-8, no control characters but blanks, no byte order mark, no
  * \u escape that means NUL or half of a surrogate pair.  Says nothing about the grammar.

@@ -148,54 +148,50 @@ static bool begin_value(struct json_writer *w)
 	return true;
 }
 
-static bool begin_container(struct json_writer *w, bool is_object)
+static void open_container(struct json_writer *w, bool is_object)
 {
 	if (!begin_value(w))
-		return false;
+		return;
 	if (w->depth == WRITER_DEPTH_MAX) {
 		fail(w, -EINVAL);
-		return false;
+		return;
 	}
 	w->depth++;
 	w->is_object &= ~(UINT64_C(1) << w->depth);
 	w->is_object |= (uint64_t)is_object << w->depth;
-	return true;
+	check(w, is_object ? yajl_gen_map_open(w->yajl) : yajl_gen_array_open(w->yajl));
 }
 
-static bool end_container(struct json_writer *w, bool is_object)
+static void close_container(struct json_writer *w, bool is_object)
 {
 	if (!is_alive(w))
-		return false;
+		return;
 	if (w->depth == 0 || is_in_object(w) != is_object || w->is_key_pending) {
 		fail(w, -EINVAL);
-		return false;
+		return;
 	}
 	w->depth--;
-	return true;
+	check(w, is_object ? yajl_gen_map_close(w->yajl) : yajl_gen_array_close(w->yajl));
 }
 
 void json_open_object(struct json_writer *w)
 {
-	if (begin_container(w, true))
-		check(w, yajl_gen_map_open(w->yajl));
+	open_container(w, true);
 }
 
 void json_close_object(struct json_writer *w)
 {
-	if (end_container(w, true))
-		check(w, yajl_gen_map_close(w->yajl));
+	close_container(w, true);
 }
 
 void json_open_array(struct json_writer *w)
 {
-	if (begin_container(w, false))
-		check(w, yajl_gen_array_open(w->yajl));
+	open_container(w, false);
 }
 
 void json_close_array(struct json_writer *w)
 {
-	if (end_container(w, false))
-		check(w, yajl_gen_array_close(w->yajl));
+	close_container(w, false);
 }
 
 /* The text with U+FFFD for each byte that is not UTF-8; NULL: no memory. */

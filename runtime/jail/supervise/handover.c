@@ -47,19 +47,17 @@ static int open_code(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->run.program;
 	char real[PATH_MAX];
-	size_t size;
 	if (p->code_source == CODE_STRING)
 		return fd_memfd_sealed("code", p->code_text, p->code_size, err);
 	if (p->code_source == CODE_STDIN)
-		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, &size, "standard input",
-				     err);
+		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, "standard input", err);
 
 	auto_fd int file_fd = fd_open_linked(p->code_name, err);
 	if (file_fd < 0)
 		return file_fd;
 	if (fd_real_path(file_fd, real))
 		j->run.code_real = arena_strdup(&j->arena, real); /* NULL: it is only information */
-	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
+	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, p->code_name, err);
 }
 
 static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj_error *err)
@@ -140,8 +138,7 @@ static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_er
 static int send_stdin(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
 	uint64_t most = j->plan->root.scratch_bytes;
-	size_t size = 0;
-	auto_fd int fd = fd_memfd_copy("file", STDIN_FILENO, most, &size, "standard input", err);
+	auto_fd int fd = fd_memfd_copy("file", STDIN_FILENO, most, "standard input", err);
 	if (fd < 0)
 		return fd;
 	const struct sent_file file = { copy->target, 0644, most };

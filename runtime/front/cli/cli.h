@@ -26,9 +26,7 @@ int run_verb(const struct cli *cli);
 int shell_verb(const struct cli *cli);
 int profile_verb(const struct cli *cli);
 int doctor_verb(const struct cli *cli);
-int serve_verb(const struct cli *cli);
-int image_verb(const struct cli *cli);
-int mcp_verb(const struct cli *cli);
+int program_verb(const struct cli *cli); /* executes another program of ours */
 int cli_session(const struct cli *cli);
 int report_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cejail: a table of verbs.  Pure, except that it prints to the standard streams.
+ * cejail: a table of verbs.
  *
  * setlocale(3) is never called: numbers, messages and JSON are the same everywhere.
  */
@@ -34,9 +34,9 @@ static const struct verb {
 	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
 	{ "shell", shell_verb, "run an interactive command in a jail", NULL, NULL },
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
-	{ "image", image_verb, "import, list or remove images, for --rootfs", NULL, NULL },
-	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
-	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
+	{ "image", program_verb, "import, list or remove images, for --rootfs", NULL, NULL },
+	{ "serve", program_verb, "run jails for other programs, over a socket", NULL, NULL },
+	{ "mcp", program_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
 	{ "session", cli_session, "run several programs in one jail", NULL, NULL },
 	{ "report", report_verb, "draw results of runs as an HTML page", "[-o FILE] RESULT...",
 	  "Writes one HTML page that shows how runs went: a timeline, what they used of their limits,\n"
@@ -115,21 +115,6 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-static int print_verb(const struct verb *verb)
-{
-	(void)printf("Usage: cejail %s%s%s\n\n%s", verb->name, *verb->usage ? " " : "", verb->usage,
-		     verb->details);
-	return cli_finish(0);
-}
-
-static bool wants_help(const struct cli *cli)
-{
-	for (const char *const *arg = cli->args; *arg; arg++)
-		if (cli_is_help(*arg))
-			return true;
-	return false;
-}
-
 static int reject_verb(const char *name)
 {
 	const char *names[VERB_COUNT + 1] = { NULL };
@@ -154,8 +139,16 @@ static int reject_verb(const char *name)
 
 static int run_found(const struct verb *verb, struct cli *cli)
 {
+	bool wants_help = false;
+
 	cli->verb = verb->name;
-	return verb->usage && wants_help(cli) ? print_verb(verb) : verb->run(cli);
+	for (const char *const *arg = cli->args; verb->usage && *arg; arg++)
+		wants_help |= cli_is_help(*arg);
+	if (!wants_help)
+		return verb->run(cli);
+	(void)printf("Usage: cejail %s%s%s\n\n%s", verb->name, *verb->usage ? " " : "", verb->usage,
+		     verb->details);
+	return cli_finish(0);
 }
 
 /* "cejail help run" is "cejail run --help". */
@@ -215,25 +208,21 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* A stack overflow would end cejail by SIGSEGV, without a message. */
-static int need_stack(struct cj_error *err)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_BYTES_MIN)
-		return 0;
-	cj_refuse(err, "the stack limit is %ju KiB, but cejail needs %u KiB",
-		  (uintmax_t)limit.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
-	return cj_hint(err, "raise the limit: ulimit -s 8192");
-}
-
 int main(int argc, char **argv)
 {
 	struct cj_error err = { 0 };
 	struct cli cli = { .environ = (const char *const *)environ };
+	struct rlimit stack;
 
-	if (fd_claim_stdio(&cli.open_streams, &err) < 0 || need_stack(&err) < 0)
+	if (fd_claim_stdio(&cli.open_streams, &err) < 0)
 		return cli_fail(&err);
+	/* A stack overflow would end cejail by SIGSEGV, without a message. */
+	if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_BYTES_MIN) {
+		cj_refuse(&err, "the stack limit is %ju KiB, but cejail needs %u KiB",
+			  (uintmax_t)stack.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
+		cj_hint(&err, "raise the limit: ulimit -s 8192");
+		return cli_fail(&err);
+	}
 	/* A write to a closed pipe then fails with EPIPE, and one beyond RLIMIT_FSIZE with EFBIG:
 	 * the error message names the cause.  Neither call can fail. */
 	(void)signal(SIGPIPE, SIG_IGN);

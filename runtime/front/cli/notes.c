@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages after a run, from its outcome.  Acts only through log.h. */
-#include "runtime/front/cli/notes.h"
+#include "runtime/front/cli/run_state.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -30,12 +29,6 @@ static const char *format_time(uint64_t ms, char out[static FORMAT_MAX])
 	return out;
 }
 
-static void note_signal(const struct outcome *o)
-{
-	const char *name = strsignal(o->signal); /* English: setlocale() is never called */
-	log_note("ended by signal %d (%s)", o->signal, name ? name : "unknown");
-}
-
 static void note_cancel(const struct outcome *o)
 {
 	if (o->is_cancelled_elsewhere)
@@ -54,10 +47,12 @@ static void note_status(const struct outcome *o)
 {
 	const struct limit_state *l = o->limits;
 	char text[FORMAT_MAX];
+	const char *name;
 
 	switch (o->status) {
 	case STATUS_SIGNALED:
-		note_signal(o);
+		name = strsignal(o->signal); /* English: setlocale() is never called */
+		log_note("ended by signal %d (%s)", o->signal, name ? name : "unknown");
 		break;
 	case STATUS_TIMEOUT:
 		log_report("timeout: ended after %s (--timeout)",
@@ -165,32 +160,14 @@ static void note_network(const struct network_outcome *n)
 		log_report("network: ... and %zu more (--json lists all)", n->ndenied - DENIED_MAX);
 }
 
-static void note_artifacts(const struct outcome *o)
-{
-	for (size_t i = 0; i < o->artifacts.count; i++)
-		log_debug("artifact: %s (%llu bytes)", o->artifacts.items[i].path,
-			  (unsigned long long)o->artifacts.items[i].bytes);
-}
-
-static void note_code(const struct outcome *o)
-{
-	if (o->code_real)
-		log_debug("the program is the file '%s'", o->code_real);
-}
-
-static bool is_one_file(int a_fd, int b_fd)
-{
-	struct stat a, b;
-	return fstat(a_fd, &a) == 0 && fstat(b_fd, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
 /* The order of stdout and stderr is unknown, so stdout counts only if stderr is empty. */
 void notes_follow_output(const struct outcome *o)
 {
 	const struct capture *last = &o->output[1];
+	struct stat out, err;
 
-	if (last->total == 0 && is_one_file(STDOUT_FILENO, STDERR_FILENO))
+	if (last->total == 0 && fstat(STDOUT_FILENO, &out) == 0 &&
+	    fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev && out.st_ino == err.st_ino)
 		last = &o->output[0];
 	if (!capture_ends_line(last))
 		log_on_fresh_line();
@@ -215,27 +192,28 @@ static void note_degraded(const struct outcome *o, const struct strings *accepte
 			    list);
 }
 
-static void note_warnings(const struct outcome *o, const struct strings *accepted)
+void notes_print(const struct outcome *o, const struct strings *accepted)
 {
-	note_degraded(o, accepted);
-	for (size_t i = 0; i < o->warnings.count; i++) {
+	const bool is_error = o->status == STATUS_SETUP_ERROR;
+
+	if (!is_error)
+		note_degraded(o, accepted);
+	/* an error is one line; the result has the warnings */
+	for (size_t i = 0; i < o->warnings.count && !is_error; i++) {
 		if (degraded_of(o->warnings.items[i]) == DEGRADED_COUNT)
 			log_warning("%s", o->warnings.items[i]);
 		else
 			log_debug("%s", o->warnings.items[i]);
 	}
-}
-
-void notes_print(const struct outcome *o, const struct strings *accepted)
-{
-	if (o->status != STATUS_SETUP_ERROR) /* an error is one line; the result has the warnings */
-		note_warnings(o, accepted);
-	note_code(o);
-	note_artifacts(o);
+	if (o->code_real)
+		log_debug("the program is the file '%s'", o->code_real);
+	for (size_t i = 0; i < o->artifacts.count; i++)
+		log_debug("artifact: %s (%llu bytes)", o->artifacts.items[i].path,
+			  (unsigned long long)o->artifacts.items[i].bytes);
 	note_limits(o);
 	note_denied(o);
 	note_network(&o->network);
-	if (o->status == STATUS_SETUP_ERROR || o->exec_errno != 0)
+	if (is_error || o->exec_errno != 0)
 		log_error(&o->error);
 	note_status(o);
 }

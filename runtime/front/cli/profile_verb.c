@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cejail profile list|show|check`: the profiles that exist, the settings of one, the errors in a
- * file.  Acts: reads files; changes nothing.
+ * file.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +30,6 @@ static const struct action {
 
 #define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
 
-static void print_entry(const struct profile_entry *e, int width)
-{
-	if (e->problem)
-		(void)printf("%-*s  (unusable: %s)\n", width, e->name, e->problem);
-	else
-		(void)printf("%-*s  %s\n%*s  %s\n", width, e->name,
-			     e->description ? e->description : "", width, "", e->path);
-}
-
 static int list_profiles(const struct cli *cli)
 {
 	auto_arena struct arena a = { 0 };
@@ -57,22 +48,16 @@ static int list_profiles(const struct cli *cli)
 		width = size > width ? size : width;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!only_names)
-			print_entry(&entries[i], width);
-		else if (!entries[i].problem)
-			(void)printf("%s\n", entries[i].name);
+		const struct profile_entry *e = &entries[i];
+		if (only_names && !e->problem)
+			(void)printf("%s\n", e->name);
+		else if (!only_names && e->problem)
+			(void)printf("%-*s  (unusable: %s)\n", width, e->name, e->problem);
+		else if (!only_names)
+			(void)printf("%-*s  %s\n%*s  %s\n", width, e->name,
+				     e->description ? e->description : "", width, "", e->path);
 	}
 	return cli_finish(0);
-}
-
-static int print_config(const struct config *c, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(true);
-
-	if (!w)
-		return cj_fail(err, ENOMEM, "show '%s'", c->profile_name);
-	profile_write(w, c);
-	return json_print(w, err);
 }
 
 static int show_profile(const struct cli *cli)
@@ -86,15 +71,13 @@ static int show_profile(const struct cli *cli)
 		cj_hint(&err, "'cejail profile list' shows the names");
 		return cli_fail(&err);
 	}
-	if (profile_load(&c, cli->args[0], &err) < 0 || print_config(&c, &err) < 0)
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	if (!w)
+		(void)!cj_fail(&err, ENOMEM, "show '%s'", cli->args[0]);
+	if (!w || profile_load(&c, cli->args[0], &err) < 0)
 		return cli_fail(&err);
-	return cli_finish(0);
-}
-
-/* "NAME.json" is a file in this directory, not the name of a profile. */
-static const char *as_path(const char *file, struct arena *a)
-{
-	return strchr(file, '/') ? file : arena_printf(a, "./%s", file);
+	profile_write(w, &c);
+	return json_print(w, &err) < 0 ? cli_fail(&err) : cli_finish(0);
 }
 
 static int check_seccomp(struct config *c, const char *file, struct cj_error *err)
@@ -115,7 +98,8 @@ static int check_file(const char *file, struct cj_error *err)
 	__attribute__((cleanup(config_fini))) struct config c;
 
 	config_init(&c);
-	const char *path = as_path(file, &c.arena);
+	/* "NAME.json" is a file in this directory, not the name of a profile */
+	const char *path = strchr(file, '/') ? file : arena_printf(&c.arena, "./%s", file);
 	if (!path)
 		return cj_fail(err, ENOMEM, "check '%s'", file);
 	if (profile_load(&c, path, err) < 0 || check_seccomp(&c, file, err) < 0)

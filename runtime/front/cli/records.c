@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cejail ps`, `kill`, `gc`: list, cancel and clean up the runs of this user, by their records
- * (runtime/jail/record.h).  Acts through that module only.
+ * (runtime/jail/record.h).
  */
 #include <stdio.h>
 #include <string.h>

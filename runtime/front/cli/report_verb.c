@@ -32,16 +32,6 @@ struct page {
 	unsigned records, results; /* written so far; those that are or have a result */
 };
 
-static void put_escaped(FILE *to, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		if (text[i] == '<')
-			(void)fputs("\\u003c", to);
-		else
-			(void)putc(text[i], to);
-	}
-}
-
 /* One object: a result, or an event of --events-fd. */
 static int put_record(struct page *p, const char *name, const char *text, size_t size,
 		      struct cj_error *err)
@@ -60,23 +50,24 @@ static int put_record(struct page *p, const char *name, const char *text, size_t
 	if (p->records++ > 0)
 		(void)fputs(",\n", p->to);
 	p->results += !is_event;
-	put_escaped(p->to, text, size);
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] == '<')
+			(void)fputs("\\u003c", p->to);
+		else
+			(void)putc(text[i], p->to);
+	}
 	return 0;
-}
-
-/* The first line of JSON Lines is whole; of a result over several lines it is not. */
-static bool is_json_lines(const char *text, const char *end)
-{
-	auto_arena struct arena a = { 0 };
-	const struct json_node *node = NULL;
-	struct cj_error ignored = { 0 };
-	return json_parse_capped("", text, (size_t)(end - text), &a, &node, &ignored) == 0;
 }
 
 static int put_records(struct page *p, const char *name, const char *text, struct cj_error *err)
 {
+	auto_arena struct arena a = { 0 };
+	const struct json_node *node = NULL;
+	struct cj_error ignored = { 0 };
 	const unsigned before = p->results;
-	if (!is_json_lines(text, text + strcspn(text, "\n")))
+
+	/* the first line of JSON Lines is whole; of a result over several lines it is not */
+	if (json_parse_capped("", text, strcspn(text, "\n"), &a, &node, &ignored) < 0)
 		return put_record(p, name, text, strlen(text), err);
 	for (unsigned line = 1; *text; line++) {
 		char where[512];

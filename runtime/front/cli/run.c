@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail run` and `cejail shell`: parse, plan, run, report.  A translator on top of the engine
- * (runtime/jail/jail.h).  Runs in the supervisor's process.
+ * `cejail run` and `cejail shell`: parse, plan, run, report.  Runs in the supervisor's process.
  *
  * Each failure becomes an outcome with STATUS_SETUP_ERROR.  So every run has exactly one result,
- * and run_report() delivers all of them.
+ * and report() delivers all of them.
  */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/front/cli/terminal.h"
+#include "runtime/run/options/operands.h"
 
 /* --- plan --------------------------------------------------------------------------- */
 
@@ -41,18 +41,11 @@ static struct jail_io make_io(struct run *r)
 	};
 }
 
-/* Of artefacts in the result: what the request asks for, at most what the option says. */
-static uint64_t inline_bytes(const struct run *r)
-{
-	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
-
-	if (r->config.artifacts)
-		return 0;
-	return most > 0 && (asked == 0 || most < asked) ? most : asked;
-}
-
 static int plan_here(struct run *r, struct cj_error *err)
 {
+	/* of artefacts in the result: what the request asks for, at most what the option says */
+	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
+
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0)
 		return cj_stage(err, "plan");
 	r->driver = (struct run_driver){
@@ -64,22 +57,13 @@ static int plan_here(struct run *r, struct cj_error *err)
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
 		.wants_value = delivery_is_wanted(&r->delivery),
 		.artifacts_fd = -1,
-		.artifacts_memory_bytes = inline_bytes(r),
+		.artifacts_memory_bytes = r->config.artifacts                        ? 0
+					  : most > 0 && (asked == 0 || most < asked) ? most
+										     : asked,
 	};
 	run_driver_begin(&r->driver, &r->outcome);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
 		  r->program.argv.items[0]);
-	return 0;
-}
-
-/* The service reads the profile and makes the plan.  A session has its jail already. */
-static int plan_remotely(struct run *r, struct cj_error *err)
-{
-	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0)
-		return cj_stage(err, "plan");
-	if (r->config.remote[0] == '\0' &&
-	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0)
-		return cj_stage(err, "service");
 	return 0;
 }
 
@@ -146,10 +130,11 @@ static int run_here(struct run *r, bool *out_complete, struct cj_error *err)
 
 	d->artifacts_fd = r->artifacts_fd;
 	int rc = run_driver_start(d, err);
-	if (rc == 0 && d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
-		terminal_make_raw(&terminal, d->io.tty_fd);
-	if (rc == 0)
+	if (rc == 0) {
+		if (d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
+			terminal_make_raw(&terminal, d->io.tty_fd);
 		rc = run_driver_finish(d, &r->outcome, out_complete, err);
+	}
 	terminal_restore(&terminal);
 	end_jail(&d->jail);
 	return rc;
@@ -192,11 +177,71 @@ static int run_remotely(struct run *r, bool *out_complete, struct cj_error *err)
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
-/* Where a run takes place. */
-static const struct place {
-	int (*plan)(struct run *r, struct cj_error *err);
-	int (*run)(struct run *r, bool *out_complete, struct cj_error *err);
-} here = { plan_here, run_here }, at_service = { plan_remotely, run_remotely };
+/* --- the end: result, notes, exit status ---------------------------------------------- */
+
+static int send_result(struct run *r, struct cj_error *err)
+{
+	const struct result_about about = {
+		.profile_name = r->config.profile_name,
+		.profile_sha256 = r->config.profile_sha256,
+		.network = r->config.network,
+	};
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!r->remote_result)
+		return delivery_send(&r->delivery, &r->outcome, &about, err);
+	if (json_writer_take(r->remote_result, &text, &size, err) < 0)
+		return -err->code;
+	return delivery_send_text(&r->delivery, text, size, err);
+}
+
+/* The name after "--" is looked up in the jail.  A file of the caller's may have been meant. */
+static void explain_exec(struct run *r)
+{
+	const char *command = r->program.argv.items[0];
+
+	result_explain_exec(&r->outcome, command);
+	/* a request shall not learn which files this host has */
+	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command || r->request.root ||
+	    !operands_is_file(command))
+		return;
+	r->outcome.error.hint[0] = '\0';
+	cj_hint(
+	    &r->outcome.error,
+	    "it is a file on this host: write 'cejail run %s', or copy it into the jail with -f %s",
+	    command, command);
+}
+
+/*
+ * Delivers the result, prints the notes.  Returns the exit status.
+ * `is_complete`: false when output or artifacts were lost.
+ */
+static int report(struct run *r, bool is_complete)
+{
+	struct cj_error err = { 0 };
+	int status = outcome_exit_status(&r->outcome);
+	const char *file = r->invocation.file;
+	bool reads_input = r->config.interactive || (file && strcmp(file, "-") == 0);
+
+	if (r->outcome.exec_errno != 0 && !r->remote_result) /* a service has explained it */
+		explain_exec(r);
+	/* First: a full pipe at standard error must not hold the result back. */
+	int sent = send_result(r, &err);
+	if (!r->delivery.to_stdout)
+		notes_follow_output(&r->outcome);
+	notes_print(&r->outcome, &r->config.accept_weaker);
+	if (r->outcome.status != STATUS_SETUP_ERROR && r->outcome.exec_errno == 0 &&
+	    !r->request.root)
+		operands_print_notes(r->options.has_separator ? NULL : r->invocation.args,
+				     reads_input);
+	if (sent < 0) {
+		is_complete = false;
+		if (err.code != EPIPE) /* the reader of the result has closed it */
+			log_error(&err);
+	}
+	return status == 0 && !is_complete ? CLI_FAILED : status;
+}
 
 /* --- the verbs ---------------------------------------------------------------------- */
 
@@ -232,29 +277,22 @@ static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
 		print_help(r);
 		return 0;
 	}
-	const struct place *place = r->config.remote ? &at_service : &here;
-	if (place->plan(r, err) < 0)
+	/* The service reads the profile and makes the plan.  A session has its jail already. */
+	const bool is_remote = r->config.remote != NULL;
+	if (!is_remote && plan_here(r, err) < 0)
 		return -err->code;
+	if (is_remote && !r->exec && plan_check(&r->config, &r->invocation, err) < 0)
+		return cj_stage(err, "plan");
+	if (is_remote && r->config.remote[0] == '\0' &&
+	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0)
+		return cj_stage(err, "service");
 	if (r->config.dry_run) {
 		r->is_answered = true;
 		return print_plan(r, err);
 	}
 	if (open_artifacts(r, err) < 0)
 		return cj_stage(err, "artifacts");
-	return place->run(r, out_complete, err);
-}
-
-static int run_and_report(struct run *r)
-{
-	struct cj_error err = { 0 };
-	bool is_complete = true;
-	int rc = carry_out(r, &is_complete, &err);
-
-	if (r->is_answered)
-		return rc < 0 ? cli_fail(&err) : cli_finish(0);
-	if (rc < 0)
-		outcome_fail(&r->outcome, &err);
-	return run_report(r, is_complete);
+	return is_remote ? run_remotely(r, out_complete, err) : run_here(r, out_complete, err);
 }
 
 static int run_main(const struct cli *cli, bool use_shell, const struct remote_exec *exec)
@@ -263,9 +301,20 @@ static int run_main(const struct cli *cli, bool use_shell, const struct remote_e
 		.cli = cli, .use_shell = use_shell, .exec = exec, .stdin_fd = -1, .artifacts_fd = -1
 	};
 
+	struct cj_error err = { 0 };
+	bool is_complete = true;
+	int status;
+
 	config_init(&r.config);
 	delivery_init(&r.delivery);
-	int status = run_and_report(&r);
+	int rc = carry_out(&r, &is_complete, &err);
+	if (r.is_answered) {
+		status = rc < 0 ? cli_fail(&err) : cli_finish(0);
+	} else {
+		if (rc < 0)
+			outcome_fail(&r.outcome, &err);
+		status = report(&r, is_complete);
+	}
 
 	json_writer_destroy(&r.remote_result);
 	cj_close(&r.stdin_fd);

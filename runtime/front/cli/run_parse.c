@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of `cejail run` and `cejail shell`.  Acts: reads profiles and --env-file. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,33 +30,6 @@ int run_begin_outcome(struct run *r, struct cj_error *err)
 	return 0;
 }
 
-static enum log_level level_of(const struct config *c)
-{
-	if (c->quiet)
-		return LOG_QUIET;
-	return c->verbose ? LOG_VERBOSE : LOG_NORMAL;
-}
-
-static int reject_shell_operand(const char *operand, struct cj_error *err)
-{
-	cj_refuse(err, "'cejail shell' takes no arguments, but got '%s'", operand);
-	return cj_hint(err, "to run a file or a command, see 'cejail run --help'");
-}
-
-static int reject_exec_operand(const char *operand, struct cj_error *err)
-{
-	cj_refuse(err, "there is no file '%s' here", operand);
-	return cj_hint(err, "for a command of the jail, write 'cejail session exec ID -- %s'",
-		       operand);
-}
-
-/* A service's images are its own. */
-static bool has_image(const struct run *r)
-{
-	const char *rootfs = options_find(&r->options, "rootfs");
-	return rootfs && plan_names_image(rootfs) && !r->config.remote;
-}
-
 /* What precedes the operands decides what they are: see SYNOPSIS in cejail(1). */
 static int read_operands(struct run *r, struct cj_error *err)
 {
@@ -73,15 +45,21 @@ static int read_operands(struct run *r, struct cj_error *err)
 		.environ = r->cli->environ,
 		.has_stdin = true,
 	};
-	if (r->use_shell && *operands)
-		return reject_shell_operand(*operands, err);
+	if (r->use_shell && *operands) {
+		cj_refuse(err, "'cejail shell' takes no arguments, but got '%s'", *operands);
+		return cj_hint(err, "to run a file or a command, see 'cejail run --help'");
+	}
 	if (r->use_shell || r->config.has_code)
 		return 0;
-	if (!*operands && has_image(r)) {
+	const char *rootfs = options_find(&r->options, "rootfs");
+	if (!*operands && rootfs && plan_names_image(rootfs) && !r->config.remote) {
+		/* a service's images are its own */
 		inv->is_image_command = inv->is_command = true;
 		return 0;
 	}
 	if (!*operands) {
+		if (operands_explain(&r->options, err) < 0)
+			return -err->code;
 		cj_refuse(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
 		return cj_hint(err, "see 'cejail %s --help'", r->exec ? "session exec" : "run");
 	}
@@ -90,8 +68,12 @@ static int read_operands(struct run *r, struct cj_error *err)
 	inv->file = *inv->args++;
 	if (operands_is_file(inv->file))
 		return 0;
-	if (r->exec && strcmp(inv->file, "-") != 0)
-		return reject_exec_operand(inv->file, err);
+	if (r->exec && strcmp(inv->file, "-") != 0) {
+		cj_refuse(err, "there is no file '%s' here", inv->file);
+		return cj_hint(err,
+			       "for a command of the jail, write 'cejail session exec ID -- %s'",
+			       inv->file);
+	}
 	return operands_explain(&r->options, err);
 }
 
@@ -110,8 +92,10 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 		return cj_hint(err,
 			       "add --profile python, or another one of 'cejail profile list'");
 	}
-	if (!name && profile_for_file(&r->config, file, &name, err) < 0)
+	if (!name && profile_for_file(&r->config, file, &name, err) < 0) {
+		(void)!operands_explain(&r->options, err); /* FILE may be an option's value */
 		return -err->code;
+	}
 	const char *habit = habit_for_value("profile", name);
 	if (habit)
 		return cj_reject(err, "--profile '%s': %s", name, habit);
@@ -119,30 +103,13 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 	return 0;
 }
 
-/*
- * The cause of an error in the operands may be an option: one that took FILE as its value
- * ("-m job.py"), or one of another program.  The message about the option is then the better one.
- */
-static int blame_options(struct run *r, struct cj_error *err)
-{
-	struct cj_error better = { 0 };
-
-	if (r->use_shell)
-		return -err->code;
-
-	if (options_apply_rest(&r->options, &r->config, &better) < 0 ||
-	    operands_explain(&r->options, &better) < 0)
-		*err = better;
-	return -err->code;
-}
-
 /* --- an active virtual environment ------------------------------------------- */
 
 static bool is_venv(const char *dir)
 {
 	char path[PATH_MAX];
-	int size = snprintf(path, sizeof(path), "%s/pyvenv.cfg", dir);
-	return dir[0] == '/' && (size_t)size < sizeof(path) && access(path, F_OK) == 0;
+	int size = snprintf(path, sizeof(path), "%s/pyvenv.cfg", dir ? dir : "");
+	return dir && dir[0] == '/' && (size_t)size < sizeof(path) && access(path, F_OK) == 0;
 }
 
 /* The directory above `file` that is one; "" in `out`: none. */
@@ -158,23 +125,6 @@ static void find_venv_above(const char *file, char out[static PATH_MAX])
 	out[0] = '\0';
 }
 
-/* The settings of a service's profile are unknown here; its name says enough for a note. */
-static void note_unused_venv(const struct run *r)
-{
-	const char *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
-	const char *dir = pair ? pair + strlen("VIRTUAL_ENV=") : "";
-	if (r->profile && strncmp(r->profile, "python", strlen("python")) == 0 && is_venv(dir))
-		log_note("the program does not use the virtual environment '%s': the interpreters "
-			 "of a service start before it is known",
-			 dir);
-}
-
-static bool has_interpreter(const struct config *c, const char *name)
-{
-	return c->command.count > 0 &&
-	       strncmp(paths_name(c->command.items[0]), name, strlen(name)) == 0;
-}
-
 /*
  * Only VIRTUAL_ENV, which the caller has activated.  What is above the file may be the work of
  * whoever wrote the file, and would show everything there to the program: a note names it.
@@ -182,8 +132,7 @@ static bool has_interpreter(const struct config *c, const char *name)
 static int use_active_venv(struct run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
-	const char *pair = env_find(r->cli->environ, "VIRTUAL_ENV");
-	const char *dir = pair ? pair + strlen("VIRTUAL_ENV=") : "";
+	const char *dir = env_value(r->cli->environ, "VIRTUAL_ENV");
 	char above[PATH_MAX] = "";
 	if (!is_venv(dir)) {
 		if (r->invocation.file)
@@ -202,35 +151,32 @@ static int use_active_venv(struct run *r, struct cj_error *err)
 	return 0;
 }
 
-static void note_node_modules(const char *file, struct arena *a)
-{
-	int size = (int)(paths_name(file) - file);
-	const char *path = arena_printf(a, "%.*snode_modules", size, file);
-	if (path && access(path, F_OK) == 0)
-		log_note("the program does not see '%s': add --project %.*s", path,
-			 size > 0 ? size : 1, size > 0 ? file : ".");
-}
-
 /* What pip or npm has installed for this program outside of /usr. */
 static int look_for_packages(struct run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
+	const char *file = r->invocation.file;
 	if (r->invocation.is_command || r->use_shell || strcmp(c->rootfs, "host") != 0)
 		return 0;
-	if (has_interpreter(c, "python") && !c->venv)
+	if (profile_runs(c, "python") && !c->venv)
 		return use_active_venv(r, err);
-	if (has_interpreter(c, "node") && !c->project && r->invocation.file)
-		note_node_modules(r->invocation.file, &c->arena);
+	if (!profile_runs(c, "node") || c->project || !file)
+		return 0;
+	int size = (int)(paths_name(file) - file);
+	const char *path = arena_printf(&c->arena, "%.*snode_modules", size, file);
+	if (path && access(path, F_OK) == 0)
+		log_note("the program does not see '%s': add --project %.*s", path,
+			 size > 0 ? size : 1, size > 0 ? file : ".");
 	return 0;
 }
 
 /* With --remote the service reads the profile, which is its own. */
 static int read_settings(struct run *r, struct cj_error *err)
 {
-	if (!r->exec && choose_profile(r, &r->profile, err) < 0) {
-		(void)blame_options(r, err);
+	const char *venv = env_value(r->cli->environ, "VIRTUAL_ENV");
+
+	if (!r->exec && choose_profile(r, &r->profile, err) < 0)
 		return cj_stage(err, "profile");
-	}
 	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0)
 		return cj_stage(err, "profile");
 	if (r->use_shell)
@@ -239,15 +185,12 @@ static int read_settings(struct run *r, struct cj_error *err)
 		return cj_stage(err, "options");
 	if (!r->config.remote)
 		return look_for_packages(r, err);
-	note_unused_venv(r);
+	/* the settings of a service's profile are unknown here; its name says enough for a note */
+	if (r->profile && strncmp(r->profile, "python", strlen("python")) == 0 && is_venv(venv))
+		log_note("the program does not use the virtual environment '%s': the interpreters "
+			 "of a service start before it is known",
+			 venv);
 	return 0;
-}
-
-static const char *verb_of(const struct run *r)
-{
-	if (!r->exec)
-		return "run";
-	return r->exec->kind == REMOTE_EXEC_AWAITED ? "session wait" : "session exec";
 }
 
 /*
@@ -256,41 +199,41 @@ static const char *verb_of(const struct run *r)
  */
 static int read_options(struct run *r, struct cj_error *err)
 {
-	struct cj_error scan_error = { 0 }, id_error = { 0 };
-	int scanned =
-	    options_scan(verb_of(r), r->cli->args, &r->config.arena, &r->options, &scan_error);
-	int applied = options_apply_delivery(&r->options, &r->config, err);
-	if (r->exec && r->exec->id)
-		r->config.id = r->exec->id;
-	int begun = run_begin_outcome(r, &id_error);
+	const char *verb = !r->exec                               ? "run"
+			   : r->exec->kind == REMOTE_EXEC_AWAITED ? "session wait"
+								  : "session exec";
+	struct config *c = &r->config;
+	struct cj_error scan_error = { 0 }, ignored = { 0 };
 
-	log_set_level(level_of(&r->config));
-	if (r->config.no_report)
+	(void)options_scan(verb, r->cli->args, &c->arena, &r->options, &scan_error);
+	int applied = options_apply_delivery(&r->options, c, err);
+	if (r->exec && r->exec->id)
+		c->id = r->exec->id;
+	log_set_level(c->quiet ? LOG_QUIET : c->verbose ? LOG_VERBOSE : LOG_NORMAL);
+	if (c->no_report)
 		log_hide_report();
-	if (applied < 0)
-		return applied;
-	if (begun < 0) {
-		*err = id_error;
-		return begun;
-	}
-	if (run_request_check(&r->config, err) < 0 ||
-	    delivery_open(&r->delivery, &r->config, err) < 0)
+	if (run_begin_outcome(r, applied < 0 ? &ignored : err) < 0 || applied < 0 ||
+	    run_request_check(c, err) < 0 || delivery_open(&r->delivery, c, err) < 0)
 		return -err->code;
-	if (scanned < 0) {
+	if (scan_error.code != 0) {
 		*err = scan_error;
-		return scanned;
+		return -err->code;
 	}
-	return options_expand(&r->options, r->cli->environ, &r->config.arena, err);
+	return options_expand(&r->options, r->cli->environ, &c->arena, err);
 }
 
-/* The session has a profile, and a jail. */
-static int begin_exec(struct run *r, struct cj_error *err)
+/*
+ * Values are checked before the operands: what looks wrong with an operand is often the fault of an
+ * option that took FILE as its value ("-m job.py").  The options are applied after the profile.
+ */
+static int check_values(const struct run *r, struct cj_error *err)
 {
-	if (session_options_check(&r->options, r->exec, err) < 0)
-		return -err->code;
-	if (!r->config.remote)
-		r->config.remote = ""; /* the service of this user */
-	return 0;
+	struct config scratch;
+
+	config_init(&scratch);
+	int rc = options_apply_rest(&r->options, &scratch, err);
+	config_fini(&scratch);
+	return rc;
 }
 
 int run_parse(struct run *r, struct cj_error *err)
@@ -300,15 +243,15 @@ int run_parse(struct run *r, struct cj_error *err)
 		return cj_stage(err, "options");
 	if (r->options.wants_help)
 		return 0;
-	if (r->exec && begin_exec(r, err) < 0)
+	if (r->exec && session_options_check(&r->options, r->exec, err) < 0)
 		return cj_stage(err, "options");
+	if (r->exec && !r->config.remote)
+		r->config.remote = ""; /* the service of this user, which has profile and jail */
 	if (r->config.request_fd >= 0)
 		return run_request_read(r, err);
 	/* it decides what the operands are, and so comes before the other options */
 	r->config.has_code = options_find(&r->options, "code") != NULL;
-	if (read_operands(r, err) < 0) {
-		(void)blame_options(r, err);
+	if (check_values(r, err) < 0 || read_operands(r, err) < 0)
 		return cj_stage(err, "options");
-	}
 	return read_settings(r, err);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --request-fd: the run comes as the JSON object that a service takes, from a descriptor.  Acts:
- * reads the descriptor and a profile.
+ * --request-fd: the run comes as the JSON object that a service takes, from a descriptor.
  *
  * Who writes the request need not be who wrote the command line.  So the command line is for the
  * request what a service's configuration is: its profile with its options is the ceiling of every
@@ -30,10 +29,9 @@ int run_request_check(const struct config *c, struct cj_error *err)
 		return cj_reject(err, "--request-fd %d: this descriptor is for output", fd);
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0) {
-		int rc = cj_fail(err, errno, "--request-fd %d", fd);
-		cj_hint(err, "open it for cejail, as in 'cejail run --request-fd %d %d<FILE'", fd,
-			fd);
-		return rc;
+		(void)!cj_fail(err, errno, "--request-fd %d", fd);
+		return cj_hint(
+		    err, "open it for cejail, as in 'cejail run --request-fd %d %d<FILE'", fd, fd);
 	}
 	if ((flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH))
 		return cj_reject(err, "--request-fd %d: this descriptor is not open for reading",
@@ -136,35 +134,24 @@ static int apply(struct run *r, const struct config *ceiling, struct cj_error *e
 	return 0;
 }
 
-static int configure(struct run *r, struct cj_error *err)
+static int prepare(struct run *r, struct cj_error *err)
 {
+	const struct blob *input = &r->request.stdin_bytes;
 	struct config ceiling;
 
-	if (config_copy(&ceiling, &r->config, err) < 0)
+	if (options_apply_rest(&r->options, &r->config, err) < 0 ||
+	    config_copy(&ceiling, &r->config, err) < 0)
 		return -err->code;
 	int rc = apply(r, &ceiling, err);
 	config_fini(&ceiling);
-	return rc;
-}
-
-static int open_stdin(struct run *r, struct cj_error *err)
-{
-	const struct blob *bytes = &r->request.stdin_bytes;
-
-	if (!r->request.has_stdin)
-		return 0;
-	r->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
-	r->config.interactive = true;
-	return r->stdin_fd < 0 ? -err->code : 0;
-}
-
-static int prepare(struct run *r, struct cj_error *err)
-{
-	if (options_apply_rest(&r->options, &r->config, err) < 0 || configure(r, err) < 0 ||
-	    request_invoke(&r->request, &r->config, &r->invocation, err) < 0)
+	if (rc < 0 || request_invoke(&r->request, &r->config, &r->invocation, err) < 0)
 		return -err->code;
 	r->invocation.environ = r->cli->environ;
-	return open_stdin(r, err);
+	if (!r->request.has_stdin)
+		return 0;
+	r->config.interactive = true;
+	r->stdin_fd = fd_memfd_sealed("stdin", input->bytes, input->size, err);
+	return r->stdin_fd < 0 ? -err->code : 0;
 }
 
 int run_request_read(struct run *r, struct cj_error *err)
@@ -173,7 +160,5 @@ int run_request_read(struct run *r, struct cj_error *err)
 		return cj_stage(err, "options");
 	if (profile_load(&r->config, r->profile, err) < 0)
 		return cj_stage(err, "profile");
-	if (prepare(r, err) < 0)
-		return cj_stage(err, "options");
-	return 0;
+	return prepare(r, err) < 0 ? cj_stage(err, "options") : 0;
 }

@@ -4,10 +4,13 @@
  *
  *	run_parse.c    command line and profile -> options, config, invocation
  *	run_request.c  the same with --request-fd: the program comes from there
- *	run.c          plan, then the run in a jail or at a service -> outcome
- *	run_report.c   outcome -> result, notes, exit status
+ *	run.c          plan, the run in a jail or at a service -> outcome, result, exit status
+ *	terminal.c     the caller's terminal
+ *	notes.c        outcome -> messages
  */
 #pragma once
+
+#include <termios.h>
 
 #include "profiles/plan/plan.h"
 #include "runtime/run/options/options.h"
@@ -49,8 +52,37 @@ int run_request_check(const struct config *c, struct cj_error *err);
 /* What run_parse() does with --request-fd, once the options of delivery are applied. */
 int run_request_read(struct run *r, struct cj_error *err);
 
+/* --- terminal.c ----------------------------------------------------------------------- */
+
 /*
- * run_report - delivers the result, prints the notes.  Returns the exit status.
- * `is_complete`: false when output or artifacts were lost.
+ * Raw mode for the caller's terminal while the jail has a terminal of its own.  Every key goes to
+ * the program, Ctrl-C included.  auto_terminal restores the mode on every path.
  */
-int run_report(struct run *r, bool is_complete);
+struct terminal {
+	int fd; /* -1: nothing to restore */
+	struct termios before;
+};
+
+#define auto_terminal __attribute__((cleanup(terminal_restore)))
+
+/* Sets fd to raw mode; does nothing if it is not a terminal. */
+void terminal_make_raw(struct terminal *t, int fd);
+void terminal_restore(struct terminal *t);
+
+/* --- notes.c: the messages on stderr after a run -------------------------------------- */
+
+/*
+ * notes_follow_output - call this before notes_print() if the program wrote to our stdout and
+ * stderr.
+ *
+ * If the program's last line on stderr has no newline, our first message starts with one.
+ */
+void notes_follow_output(const struct outcome *o);
+
+/*
+ * notes_print - why the run ended, limits that it reached, what was denied.
+ *
+ * A message names the option that would change it.  A run that simply exits has none.  Warns of
+ * nothing that the host lacks and `accepted` names: --accept-weaker.
+ */
+void notes_print(const struct outcome *o, const struct strings *accepted);

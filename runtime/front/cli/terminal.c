@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's terminal.  Acts: termios(3). */
-#include "runtime/front/cli/terminal.h"
+#include "runtime/front/cli/run_state.h"
 
 #include <errno.h>
 

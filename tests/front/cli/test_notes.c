@@ -18,7 +18,7 @@
 #define auto_outcome __attribute__((cleanup(outcome_fini)))
 
 /* What a test writes to descriptor 2 goes to this file. */
-static struct terminal {
+static struct {
 	int stdout_fd, stderr_fd; /* the real ones */
 	int fd;
 	char text[8192];

@@ -142,12 +142,12 @@ static struct account *account_by_token(struct api *api, struct exchange *x,
 	const struct caller_row *row =
 	    callers_find_token(&api->config->callers, token, strlen(token));
 	if (!row) {
-		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
+		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL);
 		return NULL;
 	}
 	struct account *a = account_of_row(&api->accounts, row, clock_ms());
 	if (!a)
-		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
+		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL);
 	return a && exchange_adopt(x, a->name) ? a : NULL;
 }
 
@@ -160,7 +160,7 @@ struct account *api_find_account(struct api *api, struct exchange *x, const stru
 	struct account *a = account_of_uid(&api->accounts, &api->config->callers, caller.uid,
 					   api->own_uid, clock_ms());
 	if (!a)
-		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
+		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL);
 	return a;
 }
 
@@ -183,8 +183,7 @@ static bool has_good_length(struct api *api, struct exchange *x, const struct ro
 	if (!(is_open && is_hidden) &&
 	    (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 && size <= max)))
 		return true;
-	exchange_refuse(x, API_TOO_LARGE, is_open ? "this path takes no request body" : NULL, NULL,
-			0);
+	exchange_refuse(x, API_TOO_LARGE, is_open ? "this path takes no request body" : NULL, NULL);
 	return false;
 }
 
@@ -196,7 +195,7 @@ static void refuse_route(struct exchange *x, const char *allow)
 	enum api_code code = allow[0] ? API_METHOD_NOT_ALLOWED : API_NOT_FOUND;
 
 	if (code == API_NOT_FOUND) {
-		exchange_refuse(x, code, NULL, NULL, 0);
+		exchange_refuse(x, code, NULL, NULL);
 		return;
 	}
 	reply.text = api_error_text(code, NULL, NULL, exchange_trace(x)->request_id, &reply.size);
@@ -209,7 +208,7 @@ static bool is_within_rate(struct api_call *c)
 
 	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
 		return true;
-	exchange_refuse(c->exchange, API_RATE_LIMITED, NULL, NULL, retry_ms);
+	exchange_refuse_for(c->exchange, API_RATE_LIMITED, retry_ms);
 	return false;
 }
 
@@ -225,7 +224,7 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 	const struct route *route =
 	    find_route(exchange_method(x), exchange_path(x), &out->names, allow, sizeof(allow));
 	if (!has_safe_origin(x)) {
-		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
+		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL);
 		return NULL;
 	}
 	if (!route || !route->is_open) {
@@ -327,7 +326,7 @@ static void show_metrics(struct api_call *c)
 	if (metrics_write(a->metrics, &gauges, &reply.text, &reply.size, &err) < 0) {
 		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
 			     "write the metrics");
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	exchange_reply(c->exchange, &reply);
@@ -345,7 +344,7 @@ static void show_openapi(struct api_call *c)
 
 	reply.text = malloc(reply.size);
 	if (!reply.text) {
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	memcpy(reply.text, openapi_start, reply.size);

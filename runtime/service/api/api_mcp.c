@@ -128,13 +128,13 @@ static bool is_acceptable(struct exchange *x)
 	const char *type = exchange_header(x, "Content-Type");
 
 	if (!type || !posted_is_type(type, JSON_TYPE)) {
-		exchange_refuse(x, API_UNSUPPORTED_MEDIA_TYPE, NULL, NULL, 0);
+		exchange_refuse(x, API_UNSUPPORTED_MEDIA_TYPE, NULL, NULL);
 		return false;
 	}
 	if (mcp_headers_accept(accept, JSON_TYPE) || mcp_headers_accept(accept, API_MCP_EVENTS))
 		return true;
 	exchange_refuse(x, API_NOT_ACCEPTABLE, NULL,
-			"accept application/json and text/event-stream", 0);
+			"accept application/json and text/event-stream");
 	return false;
 }
 
@@ -155,7 +155,7 @@ static void answer(struct message *p, const struct mcp_asked *asked, struct json
 	char label[PLAN_ID_MAX];
 
 	if (p->protocol.was_opened && !open_session(x, label))
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 	else
 		api_mcp_reply(x, asked->http_status, w);
 }
@@ -190,7 +190,7 @@ void api_post_mcp(struct api_call *c)
 	size_t size = 0;
 
 	if (!p || !w) {
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 	} else if (is_acceptable(x)) {
 		auto_free char *body = exchange_take_body(x, &size);
 		p->call = c;

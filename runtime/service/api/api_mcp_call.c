@@ -315,7 +315,7 @@ void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked)
 	struct api_mcp_call *call = wanted ? create(c, &tool) : NULL;
 
 	if (!call) {
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	kept.tool = &tool;

@@ -138,8 +138,7 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 /* What was decided about it, with the body, which moves. */
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id);
 
-void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err,
-		   uint64_t retry_ms);
+void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err);
 /* The caller is not at fault: the reason only goes to the log. */
 void posted_fail(struct posted *p, const struct cj_error *err, const char *what);
 

@@ -14,22 +14,18 @@
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/log/slog.h"
 
-#define RETRY_SOON_MS    1000
-#define DRAIN_RETRY_MS   5000
 #define SESSION_BODY_MAX (256u << 10) /* its settings stay in memory for as long as it lives */
 
-void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err,
-		   uint64_t retry_ms)
+void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err)
 {
-	exchange_refuse(p->call->exchange, code, err ? err->msg : NULL, err ? err->hint : NULL,
-			retry_ms);
+	exchange_refuse(p->call->exchange, code, err ? err->msg : NULL, err ? err->hint : NULL);
 }
 
 /* The caller is not at fault: the reason only goes to the log. */
 void posted_fail(struct posted *p, const struct cj_error *err, const char *what)
 {
 	slog_failure(SLOG_ERROR, exchange_trace(p->call->exchange)->request_id, err, what);
-	posted_refuse(p, API_INTERNAL, NULL, 0);
+	posted_refuse(p, API_INTERNAL, NULL);
 }
 
 bool posted_is_type(const char *content_type, const char *wanted)
@@ -71,7 +67,7 @@ bool posted_is_accepted(struct posted *p)
 	bool is_draining = p->call->api->executions.is_draining;
 
 	if (is_draining)
-		posted_refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
+		posted_refuse(p, API_DRAINING, NULL);
 	return !is_draining;
 }
 
@@ -80,7 +76,7 @@ bool posted_is_json(struct posted *p)
 	bool is = is_json(p->call->exchange);
 
 	if (!is)
-		posted_refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
+		posted_refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL);
 	return is;
 }
 
@@ -100,11 +96,11 @@ bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
 	const struct blob body = { p->body ? p->body : "", p->size };
 	int rc = request_parse(body, &caps, &p->arena, &p->request, &err);
 	if (rc == -EFBIG)
-		posted_refuse(p, API_TOO_LARGE, &err, 0);
+		posted_refuse(p, API_TOO_LARGE, &err);
 	else if (rc == -ENOMEM)
 		posted_fail(p, &err, "read a request");
 	else if (rc < 0)
-		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		posted_refuse(p, API_BAD_REQUEST, &err);
 	return rc == 0;
 }
 
@@ -116,18 +112,18 @@ bool posted_find_profile(struct posted *p)
 
 	if (!is_name(name)) {
 		cj_refuse(&err, "profile: '%s' is not a profile's name", name);
-		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		posted_refuse(p, API_BAD_REQUEST, &err);
 		return false;
 	}
 	if (!rights_has_profile(c->account->rights, name)) {
-		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
+		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL);
 		return false;
 	}
 	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
 	if (rc == -ENOENT) {
 		cj_refuse(&err, "profile: there is no '%s'", name);
 		cj_hint(&err, "GET /v1/profiles lists them");
-		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		posted_refuse(p, API_BAD_REQUEST, &err);
 	} else if (rc < 0) {
 		posted_fail(p, &err, "read a profile");
 	}
@@ -152,14 +148,14 @@ bool posted_validate(struct posted *p, const struct config *base)
 			      rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
 			      : rc == -EPERM ? API_ABOVE_CEILING
 					     : API_BAD_REQUEST,
-			      &err, 0);
+			      &err);
 		return false;
 	}
 	rc = rights_validate(rights, &p->asked, p->profile, &p->clamp, &err);
 	if (rc == 0 && p->clamp.no_network && json_get(p->request.root, "network"))
 		rc = rights_refuse_network(&err);
 	if (rc < 0)
-		posted_refuse(p, API_ABOVE_CEILING, &err, 0);
+		posted_refuse(p, API_ABOVE_CEILING, &err);
 	else
 		rights_clamp_apply(&p->clamp, &p->asked);
 	return rc == 0;
@@ -177,12 +173,12 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		return false;
 	}
 	if (runs_has_live(&api->runs, p->call->account->name, id)) {
-		posted_refuse(p, API_ID_IN_USE, NULL, 0);
+		posted_refuse(p, API_ID_IN_USE, NULL);
 		return false;
 	}
 	enum api_code why = executions_admit(&api->executions, p->call->account);
 	if (why != API_OK)
-		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+		posted_refuse(p, why, NULL);
 	return why == API_OK;
 }
 

@@ -117,7 +117,7 @@ void api_show_run(struct api_call *c)
 	if (run)
 		reply_run(c, run);
 	else
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL);
 }
 
 void api_cancel_run(struct api_call *c)
@@ -125,7 +125,7 @@ void api_cancel_run(struct api_call *c)
 	struct run *run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
 
 	if (!run) {
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL);
 		return;
 	}
 	if (run->state == RUN_FINISHED) {
@@ -201,7 +201,7 @@ void api_list_profiles(struct api_call *c)
 	if (!w || profile_list(&a, &entries, &count, &err) < 0) {
 		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
 			     "list the profiles");
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	json_open_object(w);

@@ -11,8 +11,6 @@
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"
 
-#define RETRY_SOON_MS 1000
-
 static struct exec_entry *find_exec(struct api_call *c)
 {
 	struct session_entry *e = api_find_session(c);
@@ -20,7 +18,7 @@ static struct exec_entry *find_exec(struct api_call *c)
 
 	if (e && !x)
 		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
-				"it remembers its last 32 finished execs", 0);
+				"it remembers its last 32 finished execs");
 	return x;
 }
 
@@ -41,7 +39,7 @@ static bool may_use_profile(struct posted *p, const struct session_entry *e)
 	bool may = rights_has_profile(p->call->account->rights, e->profile);
 
 	if (!may)
-		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
+		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL);
 	return may;
 }
 
@@ -52,12 +50,12 @@ static bool fits_session(struct posted *p, const struct session_entry *e)
 	if (e->is_repl && p->request.has_code && p->request.open_stdin) {
 		cj_refuse(&err, "open_stdin: a cell of a 'repl' has no standard input");
 		cj_hint(&err, "send a command instead of code");
-		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		posted_refuse(p, API_BAD_REQUEST, &err);
 		return false;
 	}
 	enum api_code why = sessions_admit_exec(e);
 	if (why != API_OK)
-		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+		posted_refuse(p, why, NULL);
 	return why == API_OK;
 }
 
@@ -79,7 +77,7 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
 	else if (why != API_OK)
-		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+		posted_refuse(p, why, NULL);
 	else if (is_detached)
 		reply(c, 202, x);
 }
@@ -128,7 +126,7 @@ void api_show_exec(struct api_call *c)
 	struct cj_error err = { 0 };
 
 	if (api_query_parse(exchange_query(c->exchange), PARAMETER_WAIT, &query, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
 		return;
 	}
 	struct exec_entry *x = find_exec(c);
@@ -155,7 +153,7 @@ void api_cancel_exec(struct api_call *c)
 		reply(c, 202, x);
 	else
 		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
-				"it remembers its last 32 finished execs", 0);
+				"it remembers its last 32 finished execs");
 }
 
 void api_signal_exec(struct api_call *c)
@@ -169,14 +167,14 @@ void api_signal_exec(struct api_call *c)
 		return;
 	auto_free char *body = exchange_take_body(c->exchange, &size);
 	if (session_body_signal((struct blob){ body, size }, &signo, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
 		return;
 	}
 	enum api_code why = sessions_signal_exec(x, signo);
 	if (why == API_OK)
 		reply(c, 202, x);
 	else
-		exchange_refuse(c->exchange, why, NULL, NULL, 0);
+		exchange_refuse(c->exchange, why, NULL, NULL);
 }
 
 static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t accepted,
@@ -200,7 +198,7 @@ static void refuse_input(struct api_call *c, enum api_code why)
 	exchange_refuse(
 	    c->exchange, why,
 	    why == API_NOT_RUNNING ? "the exec has ended, or its standard input is closed" : NULL,
-	    NULL, why == API_TOO_MANY_WAITING ? RETRY_SOON_MS : 0);
+	    NULL);
 }
 
 void api_feed_exec(struct api_call *c)
@@ -217,7 +215,7 @@ void api_feed_exec(struct api_call *c)
 	int rc = session_body_stdin((struct blob){ body, size }, SESSION_STDIN_MAX, &a, &in, &err);
 	if (rc < 0) {
 		exchange_refuse(c->exchange, rc == -EFBIG ? API_TOO_LARGE : API_BAD_REQUEST,
-				err.msg, err.hint, 0);
+				err.msg, err.hint);
 		return;
 	}
 	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
@@ -245,7 +243,7 @@ void api_put_stdin(struct api_call *c)
 	size_t accepted, buffered;
 
 	if (!exchange_diverted_to(c->exchange)) { /* no MCP tool asks for it */
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	const struct exec_entry *x = keeper_stream_whole(c->exchange, &accepted, &buffered);

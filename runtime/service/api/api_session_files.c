@@ -22,7 +22,7 @@ static bool read_target(struct api_call *c, unsigned parameters, struct api_quer
 	if (rc == 0 && api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0,
 				     path, &err) == 0)
 		return true;
-	exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+	exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
 	return false;
 }
 
@@ -34,7 +34,7 @@ static void operate(struct api_call *c, struct session_entry *e, const struct fi
 	};
 	if (order.wants_head && job->op == FILE_WATCH) {
 		exchange_refuse(c->exchange, API_BAD_REQUEST, "HEAD can't watch a directory",
-				"use GET", 0);
+				"use GET");
 		return;
 	}
 	sessions_file(e, &order, c->exchange);
@@ -121,7 +121,7 @@ void api_put_file(struct api_call *c)
 	if (!body || size > c->api->config->caps.file_bytes) {
 		enum api_code why = body ? API_TOO_LARGE : API_INTERNAL;
 		free(body);
-		exchange_refuse(c->exchange, why, NULL, NULL, 0);
+		exchange_refuse(c->exchange, why, NULL, NULL);
 		return;
 	}
 	put(c, body, size);
@@ -154,7 +154,7 @@ void api_change_file(struct api_call *c)
 		return;
 	auto_free char *body = exchange_take_body(c->exchange, &size);
 	if (session_body_change((struct blob){ body, size }, &a, &order, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
 		return;
 	}
 	const struct file_job job = { .op = order.is_mkdir ? FILE_MKDIR : FILE_RENAME,

@@ -17,8 +17,6 @@
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"
 
-#define RETRY_SOON_MS 1000
-
 /* --- which session ------------------------------------------------------------ */
 
 struct session_entry *api_find_session(struct api_call *c)
@@ -28,7 +26,7 @@ struct session_entry *api_find_session(struct api_call *c)
 
 	if (!e)
 		exchange_refuse(c->exchange, API_NOT_FOUND, "there is no session with this id",
-				"create one; an ended session is forgotten after a while", 0);
+				"create one; an ended session is forgotten after a while");
 	return e;
 }
 
@@ -39,11 +37,9 @@ struct session_entry *api_find_live_session(struct api_call *c)
 	if (!e || e->state == ENTRY_LIVE)
 		return e;
 	if (e->state == ENTRY_STARTING)
-		exchange_refuse(c->exchange, API_NOT_RUNNING, "the session is not ready yet", NULL,
-				0);
+		exchange_refuse(c->exchange, API_NOT_RUNNING, "the session is not ready yet", NULL);
 	else
-		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, "create a new session",
-				0);
+		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, "create a new session");
 	return NULL;
 }
 
@@ -61,7 +57,7 @@ static bool keep_profile(struct posted *p, struct config *own)
 	}
 	if (strcmp(own->profile_sha256, sha256) != 0) {
 		cj_refuse(&err, "the profile changes; send the request again");
-		posted_refuse(p, API_BAD_REQUEST, &err, 0);
+		posted_refuse(p, API_BAD_REQUEST, &err);
 		return false;
 	}
 	p->profile = own;
@@ -76,7 +72,7 @@ static bool has_context(struct posted *p)
 		return true;
 	cj_refuse(&err, "context: profile '%s' has no 'repl'", p->request.profile);
 	cj_hint(&err, "GET /v1/profiles lists the contexts of each profile");
-	posted_refuse(p, API_BAD_REQUEST, &err, 0);
+	posted_refuse(p, API_BAD_REQUEST, &err);
 	return false;
 }
 
@@ -86,12 +82,12 @@ static bool has_room(struct posted *p, const struct sessions_request *o)
 	struct cj_error err = { 0 };
 
 	if (sessions_check_ceilings(sessions, o, &err) < 0) {
-		posted_refuse(p, API_ABOVE_CEILING, &err, 0);
+		posted_refuse(p, API_ABOVE_CEILING, &err);
 		return false;
 	}
 	enum api_code why = sessions_admit(sessions, o->account, o->memory_bytes);
 	if (why != API_OK)
-		posted_refuse(p, why, NULL, RETRY_SOON_MS);
+		posted_refuse(p, why, NULL);
 	return why == API_OK;
 }
 
@@ -201,11 +197,11 @@ void api_renew_session(struct api_call *c)
 		return;
 	auto_free char *body = exchange_take_body(c->exchange, &size);
 	if (session_body_lease((struct blob){ body, size }, &asked.lease_ms, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
+		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
 		return;
 	}
 	if (sessions_check_ceilings(&c->api->sessions, &asked, &err) < 0) {
-		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL, 0);
+		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL);
 		return;
 	}
 	sessions_renew(e, asked.lease_ms, clock_ms());

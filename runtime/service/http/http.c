@@ -153,7 +153,7 @@ static void end_late(struct exchange *x)
 	if (x->phase == PHASE_HEAD || x->phase == PHASE_BODY) {
 		x->is_late = true;
 		exchange_end_after(x);
-		exchange_refuse(x, API_RECEIVE_TIMEOUT, NULL, NULL, 0);
+		exchange_refuse(x, API_RECEIVE_TIMEOUT, NULL, NULL);
 		x->phase = PHASE_WHOLE;
 		x->is_extra = true;
 		return;

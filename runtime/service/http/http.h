@@ -150,8 +150,10 @@ void *exchange_diverted_to(const struct exchange *x);
 
 /* If the caller has too much unread already, this refuses instead. */
 void exchange_reply(struct exchange *x, const struct http_reply *reply);
-void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
-		     uint64_t retry_after_ms);
+/* A refusal with 429 or 503 says when to try again. */
+void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint);
+/* The same, and the caller may try again after so long. */
+void exchange_refuse_for(struct exchange *x, enum api_code code, uint64_t ms);
 /* The writer's value as the reply; NULL, or a writer that failed, is an internal error. */
 void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer *w);
 /* The connection ends after the next reply. */

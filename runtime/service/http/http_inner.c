@@ -104,7 +104,7 @@ int http_open_inner(struct http *h, const struct http_inner *ask, struct exchang
 void http_settle_inner(struct exchange *x)
 {
 	if (!x->is_answered && !x->holder)
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 }
 
 void http_drop_inner(struct exchange **x)

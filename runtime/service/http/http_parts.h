@@ -11,7 +11,9 @@
 
 #define HTTP_REPLY_HEAD_MAX 1024
 #define HTTP_MORE_HEADERS   4
-#define HTTP_RETRY_MS       1000 /* for Retry-After, when there is no room now */
+/* For Retry-After: when there is no room now, and when the service ends. */
+#define HTTP_RETRY_MS         1000
+#define HTTP_RETRY_RESTART_MS 5000
 
 enum phase {
 	PHASE_IDLE, /* between two requests */

@@ -20,10 +20,8 @@
 
 static void end_with(struct exchange *x, enum api_code code, const char *message)
 {
-	unsigned status = api_rows[code].http_status;
-
 	exchange_end_after(x);
-	exchange_refuse(x, code, message, NULL, status == 429 || status == 503 ? HTTP_RETRY_MS : 0);
+	exchange_refuse(x, code, message, NULL);
 	x->phase = PHASE_WHOLE;
 }
 

@@ -64,7 +64,7 @@ bool exchange_adopt(struct exchange *x, const char *token_name)
 	if (why == API_OK)
 		return true;
 	exchange_end_after(x);
-	exchange_refuse(x, why, NULL, NULL, HTTP_RETRY_MS);
+	exchange_refuse(x, why, NULL, NULL);
 	return false;
 }
 
@@ -327,8 +327,7 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 		free(reply->text);
 		exchange_refuse(
 		    x, why, "too many replies wait to be read, so there is no room for this one",
-		    "read replies as they arrive; GET /v1/runs/ID tells how a run ended",
-		    HTTP_RETRY_MS);
+		    "read replies as they arrive; GET /v1/runs/ID tells how a run ended");
 		return;
 	}
 	x->reply_held = bytes;
@@ -336,8 +335,8 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 	send_reply(x, reply);
 }
 
-void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
-		     uint64_t retry_after_ms)
+static void refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
+		   uint64_t retry_after_ms)
 {
 	struct http_reply reply = { .status = api_rows[code].http_status,
 				    .content_type = "application/json",
@@ -349,6 +348,22 @@ void exchange_refuse(struct exchange *x, enum api_code code, const char *message
 	send_reply(x, &reply);
 }
 
+void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint)
+{
+	unsigned status = api_rows[code].http_status;
+	bool is_for_now = status == 429 || status == 503;
+
+	refuse(x, code, message, hint,
+	       !is_for_now            ? 0
+	       : code == API_DRAINING ? HTTP_RETRY_RESTART_MS
+				      : HTTP_RETRY_MS);
+}
+
+void exchange_refuse_for(struct exchange *x, enum api_code code, uint64_t ms)
+{
+	refuse(x, code, NULL, NULL, ms);
+}
+
 void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer *w)
 {
 	struct http_reply reply = { .status = status, .content_type = "application/json" };
@@ -356,7 +371,7 @@ void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer
 	const char *text = NULL;
 
 	if (!w || json_writer_take(w, &text, &reply.size, &err) < 0) {
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	reply.text = malloc(reply.size + 1);
@@ -460,7 +475,7 @@ void exchange_break_stream(struct exchange *x)
 {
 	x->holder = NULL;
 	if (x->is_inner) {
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 		return;
 	}
 	x->is_abandoned = true;

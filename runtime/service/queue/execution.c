@@ -22,7 +22,6 @@
 #define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
-#define RETRY_SOON_MS 1000
 
 void executions_init(struct executions *e, const struct executions *borrowed)
 {
@@ -90,8 +89,7 @@ static void answer(struct run *run, const char *line, size_t size, enum api_code
 		}
 		exchange_reply(x, &reply);
 	} else {
-		exchange_refuse(x, why, message, NULL,
-				api_rows[why].http_status == 503 ? RETRY_SOON_MS : 0);
+		exchange_refuse(x, why, message, NULL);
 	}
 }
 

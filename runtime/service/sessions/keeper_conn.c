@@ -15,8 +15,6 @@
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 
-#define RETRY_SOON_MS 1000
-
 /* --- callers that wait ---------------------------------------------------------- */
 
 static void remove_waiter(struct session_waiter *w)
@@ -59,7 +57,7 @@ static bool hold(struct session_entry *e, struct exchange *x, bool is_creator)
 	    &(struct session_waiter){ .session = e, .exchange = x, .is_creator = is_creator });
 
 	if (!holds)
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 	return holds;
 }
 
@@ -77,13 +75,13 @@ static void reply(struct exchange *x, unsigned status, const struct session_entr
 static void refuse_creator(const struct session_entry *e, struct exchange *x)
 {
 	if (e->reason == SESSION_DRAIN)
-		exchange_refuse(x, API_DRAINING, NULL, NULL, RETRY_SOON_MS);
+		exchange_refuse(x, API_DRAINING, NULL, NULL);
 	else if (e->is_callers_own)
-		exchange_refuse(x, API_BAD_REQUEST, e->message, NULL, 0);
+		exchange_refuse(x, API_BAD_REQUEST, e->message, NULL);
 	else if (e->reason == SESSION_FAILED)
-		exchange_refuse(x, API_INTERNAL, e->is_own_message ? e->message : NULL, NULL, 0);
+		exchange_refuse(x, API_INTERNAL, e->is_own_message ? e->message : NULL, NULL);
 	else
-		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL, 0);
+		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL);
 }
 
 static bool is_due(const struct session_waiter *w, uint64_t now_ms)
@@ -288,7 +286,7 @@ int sessions_begin(struct sessions *s, const struct sessions_order *order, struc
 	if (may_begin)
 		(void)write_audit(e, session_ends[SESSION_FAILED].name);
 	else
-		exchange_refuse(order->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL, RETRY_SOON_MS);
+		exchange_refuse(order->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL);
 	release(e);
 	sessions_drop(s, e);
 	return may_begin ? cj_wrap(err, "create a session") : 0;

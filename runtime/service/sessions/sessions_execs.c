@@ -12,8 +12,6 @@
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 
-#define RETRY_MS 1000
-
 /* --- standard input ------------------------------------------------------------- */
 
 static void on_input_flushed(struct sessions_pipe *p, size_t written,
@@ -66,7 +64,7 @@ static void refuse_source(struct exec_entry *x, enum api_code why)
 	if (!source)
 		return;
 	exchange_release(source);
-	exchange_refuse(source, why, NULL, NULL, api_rows[why].http_status >= 429 ? RETRY_MS : 0);
+	exchange_refuse(source, why, NULL, NULL);
 }
 
 static bool on_source_bytes(void *holder, const char *bytes, size_t size)

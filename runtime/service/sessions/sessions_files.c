@@ -13,7 +13,6 @@
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 
-#define RETRY_SOON_MS  1000
 #define LONG_LINE_MAX  (16u << 20)
 #define LINE_MAX_BYTES (2 * FILE_PIECE)
 #define BYTES_TYPE     "application/octet-stream"
@@ -69,8 +68,7 @@ static void refuse(struct file_operation *f, enum api_code code, const char *mes
 	else if (x && exchange_is_streaming(x))
 		exchange_break_stream(x);
 	else if (x)
-		exchange_refuse(x, code, message, NULL,
-				api_rows[code].http_status == 429 ? RETRY_SOON_MS : 0);
+		exchange_refuse(x, code, message, NULL);
 }
 
 /* The worker did not answer. */
@@ -487,8 +485,7 @@ void sessions_file(struct session_entry *e, const struct file_order *order, stru
 
 	if (!f) {
 		free(order->bytes);
-		exchange_refuse(x, code == API_OK ? API_INTERNAL : code, NULL, NULL,
-				code == API_OK ? 0 : RETRY_SOON_MS);
+		exchange_refuse(x, code == API_OK ? API_INTERNAL : code, NULL, NULL);
 		return;
 	}
 	hold(f, order->job.max_bytes);

@@ -121,16 +121,6 @@ static int head_add(struct capture *c, const uint8_t *bytes, size_t size, size_t
 	return 0;
 }
 
-/* Makes room for n bytes at the ring's end by dropping the oldest. */
-static void tail_forget(struct capture *c, size_t n)
-{
-	size_t room = c->tail_room - c->tail_size;
-	size_t gone = n > room ? n - room : 0;
-
-	c->tail_start = (c->tail_start + gone) % c->tail_room;
-	c->tail_size -= gone;
-}
-
 static int tail_add(struct capture *c, const uint8_t *bytes, size_t size)
 {
 	if (size == 0 || tail_cap(c) == 0)
@@ -143,7 +133,10 @@ static int tail_add(struct capture *c, const uint8_t *bytes, size_t size)
 
 	size_t n = smaller(size, c->tail_room); /* without memory: into the existing ring */
 	bytes += size - n;
-	tail_forget(c, n);
+	/* The oldest bytes make room. */
+	size_t room = c->tail_room - c->tail_size, gone = n > room ? n - room : 0;
+	c->tail_start = (c->tail_start + gone) % c->tail_room;
+	c->tail_size -= gone;
 
 	size_t end = (c->tail_start + c->tail_size) % c->tail_room;
 	size_t before_wrap = smaller(n, c->tail_room - end);
@@ -175,24 +168,12 @@ bool capture_ends_line(const struct capture *c)
 	return c->head_size == 0 || c->head[c->head_size - 1] == '\n';
 }
 
-static bool is_continuation(uint8_t byte)
-{
-	return (byte & 0xc0) == 0x80;
-}
-
-/* The size without a character that was cut at the end, if the rest is UTF-8. */
-static size_t head_whole(const uint8_t *bytes, size_t size)
-{
-	size_t whole = size - utf8_unfinished(bytes, size);
-	return is_utf8(bytes, whole) ? whole : size;
-}
-
 /* How many bytes of a cut character stand before the rest, if the rest is UTF-8. */
 static size_t tail_stray(const uint8_t *bytes, size_t size)
 {
 	size_t stray = 0;
 
-	while (stray < size && stray < 3 && is_continuation(bytes[stray]))
+	while (stray < size && stray < 3 && (bytes[stray] & 0xc0) == 0x80)
 		stray++;
 	return is_utf8(bytes + stray, size - stray) ? stray : 0;
 }
@@ -214,7 +195,9 @@ char *capture_text(const struct capture *c, size_t *out_size, size_t *out_kept)
 		uint8_t *tail = text + head_size + MARKER_MAX;
 
 		tail_copy(c, tail);
-		head_size = head_whole(text, head_size);
+		/* Without a character that was cut at the end, if the rest is UTF-8. */
+		size_t whole = head_size - utf8_unfinished(text, head_size);
+		head_size = is_utf8(text, whole) ? whole : head_size;
 		size_t stray = tail_stray(tail, tail_size);
 		tail_size -= stray;
 		used = head_size;

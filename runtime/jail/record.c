@@ -172,26 +172,19 @@ static bool is_owned(int fd)
 
 /* --- reading -------------------------------------------------------------------------- */
 
-static bool parse_record(const char *text, size_t size, const char *id, struct arena *a,
-			 struct record *out)
+/* What it points to lives in `a`. */
+static bool read_record(int fd, const char *id, struct arena *a, struct record *out)
 {
 	struct cj_error ignored; /* a record that can't be read is skipped */
 	const struct json_reader in = { .file = "record", .arena = a };
 	const struct json_node *root;
-	return json_parse("record", text, size, a, &root, &ignored) == 0 &&
-	       json_record_read(&in, root, &record_table, out, &ignored) == 0 &&
-	       strcmp(out->id, id) == 0;
-}
-
-/* What it points to lives in `a`. */
-static bool read_record(int fd, const char *id, struct arena *a, struct record *out)
-{
-	struct cj_error ignored; /* as above */
 	char *text;
 	size_t size;
 	return lseek(fd, 0, SEEK_SET) == 0 &&
 	       fd_read_all(fd, RECORD_MAX, a, &text, &size, "a record", &ignored) == 0 &&
-	       parse_record(text, size, id, a, out);
+	       json_parse("record", text, size, a, &root, &ignored) == 0 &&
+	       json_record_read(&in, root, &record_table, out, &ignored) == 0 &&
+	       strcmp(out->id, id) == 0;
 }
 
 /* --- sweeping ------------------------------------------------------------------------------ */
@@ -226,14 +219,6 @@ static int sweep_one(int dir_fd, const char *id)
 
 /* --- a run's own ------------------------------------------------------------------------ */
 
-static int fail_create(const char *id, int code, struct cj_error *err)
-{
-	if (code != EEXIST)
-		return cj_fail(err, code, "record run '%s'", id);
-	cj_refuse_as(err, EEXIST, "the id '%s' is in use by another run", id);
-	return cj_hint(err, "choose another --id, or end that run: cejail kill %s", id);
-}
-
 int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 {
 	struct file_name name;
@@ -245,8 +230,12 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 		(void)sweep_one(dir_fd, r->id); /* the next attempt fails if it is still there */
 		fd = make_locked(dir_fd, name.text);
 	}
+	if (fd < 0 && errno == EEXIST) {
+		cj_refuse_as(err, EEXIST, "the id '%s' is in use by another run", r->id);
+		return cj_hint(err, "choose another --id, or end that run: cejail kill %s", r->id);
+	}
 	if (fd < 0)
-		return fail_create(r->id, errno, err);
+		return cj_fail(err, errno, "record run '%s'", r->id);
 
 	if (write_record(fd, r, err) < 0) {
 		(void)unlinkat(dir_fd, name.text, 0); /* ours: made above */

@@ -31,48 +31,31 @@ struct place {
 	mode_t mode;    /* at most */
 };
 
-/* Other users may pass through to the service's socket; the jails' files have their own modes. */
-static struct place place_of_root(uid_t uid)
-{
-	struct place place = { .name = "cejail", .mode = 0755 };
-	(void)uid;
-	if (geteuid() == 0)
-		(void)snprintf(place.parent, sizeof(place.parent), "/run");
-	return place;
-}
+/* The places in the order in which they are tried. */
+enum { PLACE_OF_ROOT, PLACE_OF_SESSION, PLACE_OF_USER, PLACE_IN_MEMORY, PLACES };
 
-static struct place place_of_session(uid_t uid)
+static struct place place_at(size_t which, uid_t uid)
 {
-	(void)uid;
 	struct place place = { .name = "cejail", .mode = 0700 };
 	const char *dir = getenv("XDG_RUNTIME_DIR");
-	if (dir && dir[0] == '/' && strlen(dir) < sizeof(place.parent))
-		memcpy(place.parent, dir, strlen(dir) + 1);
+	if (which == PLACE_OF_ROOT) {
+		/* Other users may pass through to the service's socket; the jails' files have their
+		 * own modes. */
+		place.mode = 0755;
+		(void)snprintf(place.parent, PLACE_MAX, "%s", geteuid() == 0 ? "/run" : "");
+	} else if (which == PLACE_OF_SESSION) {
+		if (dir && dir[0] == '/' && strlen(dir) < PLACE_MAX)
+			memcpy(place.parent, dir, strlen(dir) + 1);
+	} else if (which == PLACE_OF_USER) {
+		/* The path of pam_systemd(8), for callers with an emptied environment. */
+		(void)snprintf(place.parent, PLACE_MAX, "/run/user/%u", uid);
+	} else {
+		(void)snprintf(place.parent, PLACE_MAX, "/dev/shm");
+		(void)snprintf(place.name, sizeof(place.name), "cejail-%u", uid);
+		place.is_shared = true;
+	}
 	return place;
 }
-
-/* The path of pam_systemd(8), for callers with an emptied environment. */
-static struct place place_of_user(uid_t uid)
-{
-	struct place place = { .name = "cejail", .mode = 0700 };
-	(void)snprintf(place.parent, sizeof(place.parent), "/run/user/%u", uid);
-	return place;
-}
-
-static struct place place_in_memory(uid_t uid)
-{
-	struct place place = { .parent = "/dev/shm", .is_shared = true, .mode = 0700 };
-	(void)snprintf(place.name, sizeof(place.name), "cejail-%u", uid);
-	return place;
-}
-
-static struct place (*const places[])(uid_t uid) = {
-	place_of_root,
-	place_of_session,
-	place_of_user,
-	place_in_memory,
-};
-#define PLACES (sizeof(places) / sizeof(places[0]))
 
 /*
  * Whose directories these are.  In a user namespace that an ordinary user has made, its root is
@@ -81,14 +64,6 @@ static struct place (*const places[])(uid_t uid) = {
 static uid_t user_of_places(void)
 {
 	return geteuid() == 0 ? idmap_outside_uid() : geteuid();
-}
-
-/* In a sticky directory no other user can replace our directory; any other must be ours alone. */
-static bool is_safe_parent(const struct stat *st, bool is_shared)
-{
-	if (is_shared)
-		return (st->st_mode & S_ISVTX) != 0;
-	return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /* Then the next place is tried: this one doesn't exist, or we can't create anything in it. */
@@ -104,7 +79,11 @@ static int open_parent(const struct place *place, struct cj_error *err)
 		return PLACE_IS_CLOSED;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", place->parent);
-	return is_safe_parent(&st, place->is_shared) ? take_fd(&fd) : PLACE_IS_CLOSED;
+	/* In a sticky directory no other user can replace ours; any other must be ours alone. */
+	bool is_safe = place->is_shared
+			   ? (st.st_mode & S_ISVTX) != 0
+			   : st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+	return is_safe ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
 /* Who may not remove it from a sticky directory needs another place. */
@@ -176,7 +155,7 @@ int record_open_dir(struct cj_error *err)
 {
 	const uid_t uid = user_of_places();
 	for (size_t i = 0; i < PLACES; i++) {
-		struct place place = places[i](uid);
+		struct place place = place_at(i, uid);
 		if (place.parent[0] == '\0')
 			continue;
 		int fd = make_place(&place, err);
@@ -224,7 +203,7 @@ int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_e
 
 	*out = (struct record_sockets){ .of_user = NULL };
 	for (size_t i = 0; i < PLACES && !ends && !out->of_user; i++) {
-		struct place place = places[i](uid);
+		struct place place = place_at(i, uid);
 		struct cj_error problem = { 0 };
 		if (place.parent[0] != '\0' && search_place(&place, a, out, &ends, &problem) < 0) {
 			*err = problem;

@@ -50,14 +50,6 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return privileges_join_keyring(err);
 }
 
-static int send_network(struct jail *j, struct network_handles *handles, struct cj_error *err)
-{
-	int fds[SLOT_COUNT];
-	size_t nfds;
-	const struct opened opened = { .slots = network_handles_pack(handles, fds, &nfds) };
-	return step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
-}
-
 static int network_open_enter(struct jail *j, struct cj_error *err)
 {
 	struct network_handles handles;
@@ -65,7 +57,14 @@ static int network_open_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	if (network_open(&j->plan->network, &handles, err) < 0)
 		return -err->code;
-	int rc = jail_network_is_wanted(j) ? send_network(j, &handles, err) : 0;
+	int rc = 0;
+	if (jail_network_is_wanted(j)) {
+		int fds[SLOT_COUNT];
+		size_t nfds;
+		const struct opened opened = { .slots =
+						   network_handles_pack(&handles, fds, &nfds) };
+		rc = step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
+	}
 	network_handles_fini(&handles);
 	return rc;
 }

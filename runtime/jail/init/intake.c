@@ -286,48 +286,6 @@ int init_adoption_open_program_user(struct adoption *a, struct cj_error *err)
 	return open_namespace(a, ZYGOTE_PROGRAM_USER, err);
 }
 
-static int adoption_begin(struct adoption *a, const struct step_link *link, int *out_fd,
-			  struct cj_error *err)
-{
-	int fds[1 + ZYGOTE_NAMESPACES + 1] = { a->its_fd };
-	size_t count = 1;
-	if (a->our_fd < 0)
-		return cj_fail(err, EPROTO, "adopt an interpreter: the plan has no zygote");
-	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
-		fds[count++] = a->namespace_fds[i];
-	if (a->ruleset_fd >= 0)
-		fds[count++] = a->ruleset_fd;
-	int rc = step_tell(link, STEP_ADOPTED, NULL, 0, fds, count, err);
-	*out_fd = take_fd(&a->our_fd);
-	while (count > 0)
-		cj_close(&fds[--count]);
-	*a = ADOPTION_NULL;
-	return rc;
-}
-
-static bool is_live_child(pid_t pid)
-{
-	return pid > 1 && waitpid(pid, NULL, WNOHANG | __WALL) == 0;
-}
-
-static pid_t adoption_await(int fd, struct cj_error *err)
-{
-	char ready;
-	struct iovec part = { .iov_base = &ready, .iov_len = 1 };
-	struct unix_message m = { .parts = &part, .nparts = 1 };
-	ssize_t got = unix_receive_message(fd, &m);
-	if (got < 0)
-		return cj_fail(err, (int)-got, "wait for the fork of the zygote");
-	if (got == 0)
-		return cj_reject_as(err, ECHILD,
-				    "the fork of the zygote ended before it was ready");
-
-	if (!is_live_child(m.pid))
-		return cj_fail(err, EPROTO,
-			       "take the fork of the zygote: pid %d is no child of init", m.pid);
-	return m.pid;
-}
-
 /* --- a launcher that waits for the program -------------------------------------------- */
 
 /* A program of ours; nothing untrusted is in it until it has the program. */
@@ -368,22 +326,45 @@ static int report_warmed(struct jail *j, const struct launcher *l, struct cj_err
 	return step_tell(&j->link, STEP_WARMED, &warmed, sizeof(warmed), NULL, 0, err);
 }
 
-/* The launcher sends one byte when it is ready.  The supervisor has the time limit. */
-static int await_ready(struct jail *j, const struct launcher *l, struct cj_error *err)
+/* Sends init's side to the supervisor, and closes it. */
+static int send_adoption(struct jail *j, int *out_fd, struct cj_error *err)
 {
-	char ready;
-	if (sys_read(l->fd, &ready, 1) != 1)
-		return launcher_ended(l, err);
-	return report_warmed(j, l, err);
+	struct adoption *a = &j->init.adoption;
+	int fds[1 + ZYGOTE_NAMESPACES + 1] = { a->its_fd };
+	size_t count = 1;
+	if (a->our_fd < 0)
+		return cj_fail(err, EPROTO, "adopt an interpreter: the plan has no zygote");
+	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
+		fds[count++] = a->namespace_fds[i];
+	if (a->ruleset_fd >= 0)
+		fds[count++] = a->ruleset_fd;
+	int rc = step_tell(&j->link, STEP_ADOPTED, NULL, 0, fds, count, err);
+	*out_fd = take_fd(&a->our_fd);
+	while (count > 0)
+		cj_close(&fds[--count]);
+	*a = ADOPTION_NULL;
+	return rc;
 }
 
-/* The launcher is a fork of a zygote; init learns its pid from the kernel, with that byte. */
+/* The launcher is a fork of a zygote; init learns its pid from the kernel, with its byte. */
 static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *err)
 {
-	if (adoption_begin(&j->init.adoption, &j->link, &l->fd, err) < 0)
+	char ready;
+	struct iovec part = { .iov_base = &ready, .iov_len = 1 };
+	struct unix_message m = { .parts = &part, .nparts = 1 };
+	if (send_adoption(j, &l->fd, err) < 0)
 		return -err->code;
-	l->pid = adoption_await(l->fd, err);
-	return l->pid < 0 ? l->pid : report_warmed(j, l, err);
+	ssize_t got = unix_receive_message(l->fd, &m);
+	if (got < 0)
+		return cj_fail(err, (int)-got, "wait for the fork of the zygote");
+	if (got == 0)
+		return cj_reject_as(err, ECHILD,
+				    "the fork of the zygote ended before it was ready");
+	if (m.pid <= 1 || waitpid(m.pid, NULL, WNOHANG | __WALL) != 0)
+		return cj_fail(err, EPROTO,
+			       "take the fork of the zygote: pid %d is no child of init", m.pid);
+	l->pid = m.pid;
+	return report_warmed(j, l, err);
 }
 
 static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
@@ -404,7 +385,9 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 		return l->pid;
 	if (l->pid == 0)
 		return cj_fail(err, how.exec_errno, "execute the interpreter");
-	return await_ready(j, l, err);
+	/* It sends one byte when it is ready.  The supervisor has the time limit. */
+	char ready;
+	return sys_read(l->fd, &ready, 1) == 1 ? report_warmed(j, l, err) : launcher_ended(l, err);
 }
 
 /* Whatever the launcher sends after this would come from the program, so its socket is closed. */
@@ -452,13 +435,6 @@ static int next_step(struct jail *j, const struct launcher *l, struct step_msg *
 	return step_next(&j->link, msg, err);
 }
 
-/* Reapers and programs inherit the score. */
-static pid_t begin_session(struct jail *j)
-{
-	raise_oom_scores(j, 0);
-	return INIT_BECOMES_SESSION;
-}
-
 pid_t init_take_program(struct jail *j, struct cj_error *err)
 {
 	__attribute__((cleanup(launcher_fini))) struct launcher launcher = { .fd = -1 };
@@ -474,9 +450,10 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 			rc = start_launcher(j, &msg, &launcher, err);
 		else if (msg.step == STEP_ADOPT && !is_warm)
 			rc = adopt_launcher(j, &launcher, err);
-		else if (msg.step == STEP_SESSION && !is_warm && j->init.serve)
-			return begin_session(j);
-		else if (msg.step == STEP_START && !is_warm)
+		else if (msg.step == STEP_SESSION && !is_warm && j->init.serve) {
+			raise_oom_scores(j, 0); /* reapers and programs inherit the score */
+			return INIT_BECOMES_SESSION;
+		} else if (msg.step == STEP_START && !is_warm)
 			return start_program(j, &msg, err);
 		else if (msg.step == STEP_GO && is_warm)
 			return hand_over(j, &msg, &launcher, err);

@@ -134,89 +134,55 @@ static int exec_in_path(char *const *argv, char *const *env)
 	return verdict;
 }
 
-static int start_session(const struct payload *p)
-{
-	(void)p;
-	return setsid();
-}
-
-static int take_terminal(const struct payload *p)
-{
-	return p->has_tty ? ioctl(p->stdio[0], TIOCSCTTY, 0) : 0;
-}
-
-static int place_stdio(const struct payload *p)
-{
-	for (int i = 0; i < 3; i++)
-		if (dup2(p->stdio[i], i) < 0)
-			return -1;
-	return 0;
-}
-
 #define CHANNEL_FD (STDERR_FILENO + 1) /* the sources of our launchers and REPLs have it, too */
 
-static int place_channel(const struct payload *p)
+/* What the child does before execve(2).  Returns what has failed, with errno; NULL: nothing.  A
+ * failure here is cejail's, not the program's. */
+static const char *take_last_steps(const struct payload *p)
 {
-	return p->channel_fd >= 0 ? dup2(p->channel_fd, CHANNEL_FD) : 0;
-}
-
-/* Each call makes another domain, even with the same ruleset: landlock(7). */
-static int enter_domain(const struct payload *p)
-{
+	const bool has_channel = p->channel_fd >= 0;
 	struct cj_error err;
-	if (p->domain_fd < 0 || landlock_restrict(p->domain_fd, &err) == 0)
-		return 0;
-	errno = err.code;
-	return -1;
-}
-
-static int close_others(const struct payload *p)
-{
-	unsigned kept = p->channel_fd >= 0 ? CHANNEL_FD : STDERR_FILENO;
-	return sys_close_range(kept + 1, ~0u, 0);
-}
-
-static int unblock_signals(const struct payload *p)
-{
 	sigset_t none;
-	(void)p;
 	sigemptyset(&none);
-	return sigprocmask(SIG_SETMASK, &none, NULL);
+	if (setsid() < 0)
+		return "start the program's session";
+	if (p->has_tty && ioctl(p->stdio[0], TIOCSCTTY, 0) < 0)
+		return "give the program its terminal";
+	for (int i = 0; i < 3; i++)
+		if (dup2(p->stdio[i], i) < 0)
+			return "give the program its standard streams";
+	if (has_channel && dup2(p->channel_fd, CHANNEL_FD) < 0)
+		return "give the interpreter its socket";
+	/* Each call makes another domain, even with the same ruleset: landlock(7). */
+	if (p->domain_fd >= 0 && landlock_restrict(p->domain_fd, &err) < 0) {
+		errno = err.code;
+		return "give the program its Landlock domain";
+	}
+	if (sys_close_range((has_channel ? CHANNEL_FD : STDERR_FILENO) + 1, ~0u, 0) < 0)
+		return "close all other descriptors of the program";
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return "unblock the program's signals";
+	return NULL;
 }
-
-/* What the child does before execve(2).  A failure here is cejail's, not the program's. */
-static const struct {
-	const char *what;
-	int (*act)(const struct payload *p);
-} last_steps[] = {
-	{ "start the program's session", start_session },
-	{ "give the program its terminal", take_terminal },
-	{ "give the program its standard streams", place_stdio },
-	{ "give the interpreter its socket", place_channel },
-	{ "give the program its Landlock domain", enter_domain },
-	{ "close all other descriptors of the program", close_others },
-	{ "unblock the program's signals", unblock_signals },
-};
-#define LAST_STEPS (sizeof(last_steps) / sizeof(last_steps[0]))
 
 /*
- * From here: the vfork child.  Returns the step that failed, with errno; LAST_STEPS: execve(2).
+ * From here: the vfork child.  Returns what has failed, with errno; NULL: execve(2).
  * *own_errno keeps its value when the second execve(2) succeeds, because the memory is shared.
  */
-static size_t become_payload(const struct payload *p, volatile int *own_errno)
+static const char *become_payload(const struct payload *p, volatile int *own_errno)
 {
-	for (size_t i = 0; i < LAST_STEPS; i++)
-		if (last_steps[i].act(p) < 0)
-			return i;
+	const char *failed = take_last_steps(p);
+	if (failed)
+		return failed;
 	if (p->own_argv)
 		*own_errno = exec_in_path(p->own_argv, p->env);
 	errno = exec_in_path(p->argv, p->env);
-	return LAST_STEPS;
+	return NULL;
 }
 
 pid_t payload_start(const struct payload *p, struct executed *out, struct cj_error *err)
 {
-	volatile size_t failed_step = 0;
+	const char *volatile failed = NULL;
 	volatile int code = 0, own_code = 0;
 
 	/* vfork(2) copies no page tables.
@@ -226,7 +192,7 @@ pid_t payload_start(const struct payload *p, struct executed *out, struct cj_err
 		return cj_fail(err, errno, "fork the program's process");
 	if (pid == 0) {
 		/* It only becomes the program; NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
-		failed_step = become_payload(p, &own_code);
+		failed = become_payload(p, &own_code);
 		code = errno;
 		_exit(127);
 	}
@@ -234,8 +200,8 @@ pid_t payload_start(const struct payload *p, struct executed *out, struct cj_err
 	if (code == 0)
 		return pid;
 	(void)waitpid(pid, NULL, 0); /* it has left by _exit */
-	if (failed_step < LAST_STEPS)
-		return cj_fail(err, code, "%s", last_steps[failed_step].what);
+	if (failed)
+		return cj_fail(err, code, "%s", failed);
 	out->exec_errno = code;
 	return 0;
 }

@@ -24,16 +24,6 @@
 #define JAIL_NAMESPACES                                                                            \
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-static int explain_clone(struct cj_error *err, int code)
-{
-	int rc = cj_fail(err, code, "create the jail's namespaces");
-	if (code == EAGAIN)
-		cj_hint(err, "too many processes for this user or cgroup");
-	if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
-		refusal_hint(err);
-	return rc;
-}
-
 static struct spawn_place place_of(const struct jail *j)
 {
 	return (struct spawn_place){ .cgroup_fd = cgroup_birth_fd(&j->cgroup),
@@ -58,7 +48,12 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	cj_close(&ends[1]);
 	if (pid < 0) {
 		cj_close(&ends[0]);
-		return explain_clone(err, code);
+		int rc = cj_fail(err, code, "create the jail's namespaces");
+		if (code == EAGAIN)
+			cj_hint(err, "too many processes for this user or cgroup");
+		if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
+			refusal_hint(err);
+		return rc;
 	}
 	j->init_pid = pid;
 	j->link = (struct step_link){ ends[0], "init", step_names };
@@ -107,19 +102,14 @@ static int take_init_error(struct jail *j, struct cj_error *err)
 
 /* --- ID-mapped clones of --overlay sources ---------------------------------------------- */
 
-/* A map from one owner to the jail's user. */
-static int create_namespace(const struct stat *owner, const struct idmap *ids, struct cj_error *err)
-{
-	char uid_map[32], gid_map[32];
-	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", owner->st_uid, ids->uid);
-	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", owner->st_gid, ids->gid);
-	return id_namespace_open(uid_map, gid_map, err);
-}
-
 static int set_ids(int tree_fd, const struct stat *owner, const struct idmap *ids,
 		   struct cj_error *err)
 {
-	auto_fd int namespace_fd = create_namespace(owner, ids, err);
+	/* A map from one owner to the jail's user. */
+	char uid_map[32], gid_map[32];
+	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", owner->st_uid, ids->uid);
+	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", owner->st_gid, ids->gid);
+	auto_fd int namespace_fd = id_namespace_open(uid_map, gid_map, err);
 	if (namespace_fd < 0)
 		return namespace_fd;
 	struct mount_attr wanted = {

@@ -93,23 +93,19 @@
  */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
 
-static bool is_caught(int signal, const sigset_t *blocked)
-{
-	struct sigaction now;
-	if (signal == SIGTERM)
-		return true;
-	(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
-	return now.sa_handler == SIG_DFL && !sigismember(blocked, signal);
-}
-
 void jail_ending_signals(sigset_t *out)
 {
 	sigset_t blocked;
 	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
-	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
-		if (is_caught(ending_signals[i], &blocked))
-			sigaddset(out, ending_signals[i]);
+	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++) {
+		const int signal = ending_signals[i];
+		struct sigaction now;
+		(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
+		if (signal == SIGTERM ||
+		    (now.sa_handler == SIG_DFL && !sigismember(&blocked, signal)))
+			sigaddset(out, signal);
+	}
 }
 
 static int signals_enter(struct jail *j, struct cj_error *err)

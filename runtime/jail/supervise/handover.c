@@ -169,29 +169,6 @@ int handover_inputs(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-/* Writes NUL-terminated strings to `out`, or only counts their bytes when it is NULL. */
-static size_t put_strings(char *out, const char *const *strings, size_t count)
-{
-	size_t used = 0;
-	for (size_t i = 0; i < count; i++) {
-		size_t size = strlen(strings[i]) + 1;
-		if (out)
-			memcpy(out + used, strings[i], size);
-		used += size;
-	}
-	return used;
-}
-
-static size_t put_program(char *out, const struct program *p, const struct strings *own)
-{
-	size_t used = put_strings(out, &p->workdir, 1);
-	used += put_strings(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
-	used += put_strings(out ? out + used : NULL, p->argv.items, p->argv.count);
-	used += put_strings(out ? out + used : NULL, p->env.items, p->env.count);
-	used += put_strings(out ? out + used : NULL, own->items, own->count);
-	return used;
-}
-
 /* The index of the code's file in argv; argv.count: it is not there. */
 static size_t index_of_code(const struct program *p)
 {
@@ -202,13 +179,31 @@ static size_t index_of_code(const struct program *p)
 	return at;
 }
 
-/* A sealed memfd with strings that init or its launcher splits again. */
-static int seal_strings(const char *strings, size_t size, struct cj_error *err)
+/* A sealed memfd with strings, each with its NUL, that init or its launcher splits again. */
+static int seal_strings(const char *const *strings, size_t count, struct cj_error *err)
 {
+	size_t size = 0, used = 0;
+	for (size_t i = 0; i < count; i++)
+		size += strlen(strings[i]) + 1;
 	if (size > START_STRINGS_MAX)
 		return cj_reject(err, "arguments and environment have %zu bytes, more than %u",
 				 size, START_STRINGS_MAX);
-	return fd_memfd_sealed("arguments", strings, size, err);
+	auto_free char *text = malloc(size);
+	if (!text)
+		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
+	for (size_t i = 0; i < count; i++) {
+		size_t more = strlen(strings[i]) + 1;
+		memcpy(text + used, strings[i], more);
+		used += more;
+	}
+	return fd_memfd_sealed("arguments", text, size, err);
+}
+
+static size_t append(const char **out, const char *const *strings, size_t count)
+{
+	if (count > 0)
+		memcpy(out, strings, count * sizeof(*out));
+	return count;
 }
 
 int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
@@ -227,12 +222,16 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 		.ownc = (uint32_t)own.count,
 		.own_replaces = (uint32_t)index_of_code(p),
 	};
-	const size_t size = put_program(NULL, p, &own);
-	auto_free char *strings = malloc(size);
+	auto_free const char **strings =
+	    calloc(2 + p->argv.count + p->env.count + own.count, sizeof(*strings));
 	if (!strings)
 		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
-	put_program(strings, p, &own);
-	auto_fd int strings_fd = seal_strings(strings, size, err);
+	size_t count = append(strings, &p->workdir, 1);
+	count += append(strings + count, &p->script, p->script ? 1 : 0);
+	count += append(strings + count, p->argv.items, p->argv.count);
+	count += append(strings + count, p->env.items, p->env.count);
+	count += append(strings + count, own.items, own.count);
+	auto_fd int strings_fd = seal_strings(strings, count, err);
 	if (strings_fd < 0)
 		return strings_fd;
 
@@ -273,14 +272,12 @@ int handover_go(struct jail *j, struct cj_error *err)
 				      "environment or working directory");
 
 	const char *has_stdin = j->run.io.stdin_fd >= 0 ? "1" : "0";
-	const char *const *rest = (const char *const *)p->argv.items + at;
-	size_t count = p->argv.count - at, used = put_strings(NULL, &has_stdin, 1);
-	auto_free char *strings = malloc(used + put_strings(NULL, rest, count));
+	auto_free const char **strings = calloc(1 + p->argv.count, sizeof(*strings));
 	if (!strings)
 		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
-	put_strings(strings, &has_stdin, 1);
-	used += put_strings(strings + used, rest, count);
-	auto_fd int strings_fd = seal_strings(strings, used, err);
+	size_t count = append(strings, &has_stdin, 1);
+	count += append(strings + count, p->argv.items + at, p->argv.count - at);
+	auto_fd int strings_fd = seal_strings(strings, count, err);
 	if (strings_fd < 0)
 		return strings_fd;
 	return step_tell(&j->link, STEP_GO, NULL, 0, &strings_fd, 1, err);

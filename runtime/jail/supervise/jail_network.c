@@ -47,36 +47,26 @@ int jail_network_names_enter(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-static int take_handles(struct step_msg *msg, struct network_handles *out, struct cj_error *err)
-{
-	struct opened opened;
-	network_handles_init(out);
-	if (msg->size != sizeof(opened))
-		return cj_fail(err, EPROTO, "receive the network");
-	memcpy(&opened, msg->data, sizeof(opened));
-	network_handles_unpack(out, opened.slots, msg->fds, msg->nfds);
-	return 0;
-}
-
-/* Where the search for a free address on the host begins: each jail has an id of its own. */
-static unsigned first_number(const struct jail *j)
-{
-	return (j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid()) % NUMBERS;
-}
-
 int jail_network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
+	struct opened opened;
 	struct network_handles handles;
+	/* Where the search for a free address on the host begins: each jail has an id of its own. */
+	const unsigned number = j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid();
 	const struct network_setup setup = {
 		.spec = &j->plan->network,
 		.endpoints = &j->endpoints,
-		.number = first_number(j),
+		.number = number % NUMBERS,
 		.callbacks = { on_warning, on_denial, j },
 	};
-	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
-	    take_handles(&msg, &handles, err) < 0)
+	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0)
 		return -err->code;
+	if (msg.size != sizeof(opened))
+		return cj_fail(err, EPROTO, "receive the network");
+	memcpy(&opened, msg.data, sizeof(opened));
+	network_handles_init(&handles);
+	network_handles_unpack(&handles, opened.slots, msg.fds, msg.nfds);
 	if (network_create(&setup, &handles, &j->network, err) < 0)
 		return -err->code;
 	if (jail_network_starts_late(j) || network_build(j->network, err) == 0)

@@ -195,17 +195,12 @@ void start_take_last_line(struct jail *j, struct cj_error *err)
 	cj_hint(err, "it said: %s", line);
 }
 
-/* A module that the launcher loads may open a socket, too. */
-static bool wants_network(const struct jail *j)
-{
-	return j->watch && filter_watch_wants_network(j->watch);
-}
-
 /* The next part of the network that a call waits for; then the end of the wait, or of a pause. */
 static uint64_t next_look(struct jail *j, uint64_t now, uint64_t deadline)
 {
 	uint64_t until = deadline;
-	if (wants_network(j) && !jail_network_advance(j))
+	/* A module that the launcher loads may open a socket, too. */
+	if (j->watch && filter_watch_wants_network(j->watch) && !jail_network_advance(j))
 		until = now + NETWORK_LOOK_MS;
 	uint64_t pause = j->watch ? filter_watch_paused_until_ms(j->watch) : 0;
 	if (pause > 0 && pause < until)

@@ -92,13 +92,6 @@ static void watch_relay(struct watch *w, size_t i)
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
 
-/* Not while answering pauses or a call waits for the network; filter_watch_fd() decides. */
-static void watch_syscalls(struct watch *w)
-{
-	struct filter_watch *calls = w->j->watch;
-	watch_fd(w, SOURCE_SYSCALLS, calls ? filter_watch_fd(calls) : -1, POLLIN);
-}
-
 /* --- what one poll(2) reported ------------------------------------------------------ */
 
 static void cancel(struct watch *w, int signal)
@@ -380,7 +373,8 @@ static int wait_once(struct watch *w, struct cj_error *err)
 	const struct cell_ops *cell = w->j->run.cell_ops;
 	bool was_late = w->is_late;
 	watch_room(w);
-	watch_syscalls(w);
+	/* Not while answering pauses or a call waits for the network; filter_watch_fd() decides. */
+	watch_fd(w, SOURCE_SYSCALLS, w->j->watch ? filter_watch_fd(w->j->watch) : -1, POLLIN);
 	w->fds[SOURCE_CELL] = cell ? cell->watch(w->j) : (struct pollfd){ .fd = -1 };
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);

@@ -61,11 +61,6 @@ void verdict_without_init(struct jail *j, const struct ended *ended, struct outc
 
 /* --- the evidence ------------------------------------------------------------------------ */
 
-static uint64_t without_init(uint64_t pids)
-{
-	return pids > 0 ? pids - 1 : 0;
-}
-
 /* The launcher's part of what init reaped is known as one sum: it is subtracted in proportion. */
 static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us)
 {
@@ -118,9 +113,10 @@ static void read_memory_peak(const struct watched *seen, const struct cgroup_usa
 static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
 {
 	bool was_sampled = seen->peak.processes > 0;
+	uint64_t pids_peak = cg->pids_peak > 0 ? cg->pids_peak - 1 : 0; /* without init */
 	*out = (struct usage){
 		.wall_ms = seen->wall_ms,
-		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : seen->peak.processes,
+		.pids_peak = cg->has_pids_peak ? pids_peak : seen->peak.processes,
 		.has_pids_peak = cg->has_pids_peak || was_sampled,
 	};
 	read_memory_peak(seen, cg, out);

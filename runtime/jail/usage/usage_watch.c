@@ -73,14 +73,6 @@ static uint64_t cpu_us_of(const struct jail *j, const struct process_usage *now)
 	return j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup) : process_usage_cpu_us(now);
 }
 
-/* Has no process run since the last sample? */
-static bool has_rested(struct usage_watch *w, uint64_t cpu_us)
-{
-	bool is_same = cpu_us > 0 && cpu_us == w->cpu_us; /* 0: it could not be read */
-	w->cpu_us = cpu_us;
-	return is_same;
-}
-
 /*
  * A child of vfork(2) may be counted with its parent's memory until it calls execve(2).  If that
  * decides, the next sample, a millisecond later, must be above the limit, too.
@@ -178,8 +170,11 @@ int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool 
 	struct process_usage now;
 	take(w, j, &now);
 	*out_is_over = is_out_of_memory(w, j, &now);
+	/* 0: it could not be read.  No process has run since the last sample if it is the same. */
+	uint64_t cpu_us = cpu_us_of(j, &now);
 	bool has_data = w->blind_since_ms == 0;
-	bool is_resting = has_rested(w, cpu_us_of(j, &now)) && may_rest && has_data;
+	bool is_resting = cpu_us > 0 && cpu_us == w->cpu_us && may_rest && has_data;
+	w->cpu_us = cpu_us;
 	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us, is_resting);
 	return refuse_blindness(w, err);
 }

@@ -40,38 +40,25 @@ static int copy_tree(struct cj_error *err)
 	return take_fd(&tree_fd);
 }
 
-static int make_scratch(struct cj_error *err)
+/* From here: the child, in namespaces of its own. */
+static int make_both(const struct step_link *link, uid_t uid, gid_t gid, struct cj_error *err)
 {
 	static const struct mounts_option options[] = {
 		{ "size", ZYGOTE_SCRATCH_SIZE },
 		{ "mode", "0700" },
 	};
-	return mounts_create("tmpfs", options, sizeof(options) / sizeof(options[0]),
-			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-}
-
-/* From here: the child, in namespaces of its own. */
-static int make_both(const struct step_link *link, uid_t uid, gid_t gid, struct cj_error *err)
-{
 	auto_fd int tree_fd = copy_tree(err);
 	if (tree_fd < 0)
 		return tree_fd;
 	if (privileges_map_own(uid, gid, err) < 0) /* files need a mapped owner */
 		return cj_wrap(err, "map the ids of the zygote");
-	auto_fd int scratch_fd = make_scratch(err);
+	auto_fd int scratch_fd = mounts_create("tmpfs", options,
+					       sizeof(options) / sizeof(options[0]),
+					       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
 	if (scratch_fd < 0)
 		return scratch_fd;
 	const int fds[] = { tree_fd, scratch_fd };
 	return step_tell(link, TREE_MADE, NULL, 0, fds, 2, err);
-}
-
-static _Noreturn void tree_main(int sock_fd, uid_t uid, gid_t gid)
-{
-	const struct step_link link = { sock_fd, "the supervisor", tree_step_names };
-	struct cj_error err = { 0 };
-	if (make_both(&link, uid, gid, &err) < 0)
-		step_abort(&link, &err);
-	_exit(EXIT_SUCCESS);
 }
 
 void zygote_tree_close(struct zygote_tree *t)
@@ -97,8 +84,12 @@ int zygote_tree_open(struct zygote_tree *out, struct cj_error *err)
 	pid_t pid = sys_clone3(&args);
 	if (pid < 0)
 		return cj_fail(err, errno, "create a mount namespace");
-	if (pid == 0)
-		tree_main(far_fd, uid, gid);
+	if (pid == 0) {
+		const struct step_link link = { far_fd, "the supervisor", tree_step_names };
+		if (make_both(&link, uid, gid, err) < 0)
+			step_abort(&link, err);
+		_exit(EXIT_SUCCESS);
+	}
 	cj_close(&far_fd);
 
 	const struct step_link link = { near_fd, "the process that copies mounts",

@@ -391,8 +391,10 @@ static int list_addresses(int fd, int index, const char *name, struct rtbatch *b
 			  struct cj_error *err)
 {
 	static _Alignas(4) char bytes[HOSTADDRS_ANSWER_BYTES];
-	int rc = hostaddrs_ask(fd);
 
+	while (nfnl_receive(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		; /* an exchange that failed has left its answer */
+	int rc = hostaddrs_ask(fd);
 	if (rc < 0)
 		return cj_fail(err, -rc, "ask for the addresses of '%s'", name);
 	while (rc == 0) {
@@ -417,14 +419,13 @@ static int check_free(int route_fd, const char *name, struct cj_error *err)
 	return -err->code;
 }
 
-static struct nl_msg *move_message(const struct links_move *where, int index, int new_index,
-				   const char *new_name)
+static struct nl_msg *move_message(int to_netns_fd, int index, int new_index, const char *new_name)
 {
 	struct ifinfomsg about = { .ifi_family = AF_UNSPEC, .ifi_index = index };
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWLINK, 0);
 
 	if (msg && nlmsg_append(msg, &about, sizeof(about), NLMSG_ALIGNTO) == 0 &&
-	    nla_put_u32(msg, IFLA_NET_NS_FD, (uint32_t)where->to_netns_fd) == 0 &&
+	    nla_put_u32(msg, IFLA_NET_NS_FD, (uint32_t)to_netns_fd) == 0 &&
 	    nla_put_string(msg, IFLA_IFNAME, new_name) == 0 &&
 	    nla_put_u32(msg, IFLA_NEW_IFINDEX, (uint32_t)new_index) == 0)
 		return msg;
@@ -432,51 +433,75 @@ static struct nl_msg *move_message(const struct links_move *where, int index, in
 	return NULL;
 }
 
-/* The index there, by which it can be found whatever its name is. */
-static int move(const struct links_move *where, int index, const char *name, const char *new_name,
-		struct cj_error *err)
+/* Whether the link has left the namespace of this socket. */
+static bool is_gone(int route_fd, const struct rtmsg_link *link)
 {
-	for (int i = 0; i < INDEX_TRIES; i++) {
-		struct cj_error refused = { 0 };
-		struct rtbatch b = { 0 };
-		rtbatch_add(&b, move_message(where, index, index + i, new_name), "move '%s'", name);
-		if (rtbatch_send(where->from_fd, &b, NULL, &refused) == 0)
-			return index + i;
-		if (refused.code != EBUSY) {
-			*err = refused;
-			return -err->code;
-		}
-	}
-	return cj_fail(err, EBUSY, "find a free index for '%s'", name);
+	struct cj_error missing = { 0 };
+	struct rtmsg_link seen = *link;
+	return find_index(route_fd, &seen, &missing) < 0 && missing.code == ENODEV;
 }
 
-static void set_index(struct rtbatch *b, int index)
+/* The index there, from `wanted` on, by which it can be found whatever its name is. */
+static int move(int from_fd, int to_netns_fd, const struct rtmsg_link *link, int wanted,
+		const char *new_name, struct cj_error *err)
 {
-	for (size_t i = 0; i < b->count; i++) {
-		struct nlmsghdr *header = (struct nlmsghdr *)(void *)(b->bytes + b->at[i]);
-		((struct ifaddrmsg *)nlmsg_data(header))->ifa_index = (unsigned)index;
+	for (int i = 0; i < INDEX_TRIES; i++) {
+		struct rtbatch b = { 0 };
+		rtbatch_add(&b, move_message(to_netns_fd, link->index, wanted + i, new_name),
+			    "move '%s'", link->name);
+		if (rtbatch_send(from_fd, &b, NULL, err) == 0)
+			return wanted + i;
+		/* The kernel may have moved it, and only its answer was lost. */
+		if (err->code != EBUSY)
+			return is_gone(from_fd, link) ? wanted + i : -err->code;
 	}
+	return cj_fail(err, EBUSY, "find a free index for '%s'", link->name);
+}
+
+/* A link that has arrived gets its addresses, and comes up. */
+static int settle(int route_fd, const struct rtbatch *addresses, const struct rtmsg_link *link,
+		  struct cj_error *err)
+{
+	struct rtbatch b = *addresses;
+	for (size_t i = 0; i < b.count; i++) {
+		struct nlmsghdr *header = (struct nlmsghdr *)(void *)(b.bytes + b.at[i]);
+		((struct ifaddrmsg *)nlmsg_data(header))->ifa_index = (unsigned)link->index;
+	}
+	rtmsg_up(&b, link, 0);
+	return rtbatch_send(route_fd, &b, NULL, err);
 }
 
 int links_move(const struct links_move *where, const char *name, const char *new_name,
 	       int *out_index, struct cj_error *err)
 {
-	struct rtbatch again = { 0 };
-	struct rtmsg_link link = { .name = name, .index = *out_index };
+	struct rtbatch addresses = { 0 };
+	struct rtmsg_link link = { .name = name, .index = *out_index },
+			  moved = { .name = new_name };
 
 	*out_index = 0;
 	if (link.index == 0 && find_index(where->from_fd, &link, err) < 0)
 		return -err->code;
 	if (check_free(where->to_fd, new_name, err) < 0 ||
-	    list_addresses(where->from_fd, link.index, name, &again, err) < 0)
+	    list_addresses(where->from_fd, link.index, name, &addresses, err) < 0)
 		return -err->code;
-	if (again.failed)
-		return cj_fail(err, again.failed, "'%s' has too many addresses", name);
-	int index = move(where, link.index, name, new_name, err);
-	if (index < 0)
-		return index;
-	*out_index = index;
-	set_index(&again, index);
-	rtmsg_up(&again, &(struct rtmsg_link){ .name = new_name, .index = index }, 0);
-	return rtbatch_send(where->to_fd, &again, NULL, err);
+	if (addresses.failed)
+		return cj_fail(err, addresses.failed, "'%s' has too many addresses", name);
+	moved.index = move(where->from_fd, where->to_netns_fd, &link, link.index, new_name, err);
+	if (moved.index < 0)
+		return moved.index;
+	*out_index = moved.index;
+	if (settle(where->to_fd, &addresses, &moved, err) == 0)
+		return 0;
+
+	struct cj_error lost = { 0 };
+	int index = where->from_netns_fd < 0
+			? -1
+			: move(where->to_fd, where->from_netns_fd, &moved, link.index, name, &lost);
+	if (index > 0) {
+		*out_index = 0;
+		link.index = index;
+		if (settle(where->from_fd, &addresses, &link, &lost) < 0)
+			*err = lost;
+	}
+	return -err->code;
 }

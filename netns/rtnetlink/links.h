@@ -84,9 +84,10 @@ int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struc
  */
 int links_raise_loopback(struct cj_error *err);
 
-/* Two NETLINK_ROUTE sockets, and the namespace of the second one. */
+/* Two NETLINK_ROUTE sockets and their namespaces. */
 struct links_move {
-	int from_fd, to_fd, to_netns_fd;
+	int from_fd, from_netns_fd; /* namespace -1: a link that has left never goes back */
+	int to_fd, to_netns_fd;
 };
 
 /*
@@ -97,7 +98,8 @@ struct links_move {
  * It keeps its MTU, its link address and its permanent addresses of global scope.  With "%d" in
  * new_name the kernel chooses a number.
  * Fails: ENODEV; EEXIST when the other namespace has such a link: nothing is moved; EINVAL for a
- *        link that can't be moved, as `lo`.  After a later failure the link is in the other one.
+ *        link that can't be moved, as `lo`.  After a later failure it is moved back, with its
+ *        addresses; *out_index is 0 if that succeeds.
  * Follows: rtnetlink(7), linux/if_link.h IFLA_NET_NS_FD, IFLA_NEW_IFINDEX.
  */
 int links_move(const struct links_move *where, const char *name, const char *new_name,

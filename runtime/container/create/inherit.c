@@ -127,7 +127,7 @@ void inherit_fds_name_self(const struct inherited_fds *l)
 
 #define OWN_NETNS "/proc/self/ns/net"
 
-static int open_there(int *out_netns_fd, int *out_route_fd, struct cj_error *err)
+static int open_netns(int *out_netns_fd, int *out_route_fd, struct cj_error *err)
 {
 	*out_netns_fd = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
 	if (*out_netns_fd < 0)
@@ -137,15 +137,12 @@ static int open_there(int *out_netns_fd, int *out_route_fd, struct cj_error *err
 }
 
 /* This process has one thread, and nothing is done there but to open two descriptors. */
-static int enter_and_open(int init_pidfd, int *out_netns_fd, int *out_route_fd,
+static int enter_and_open(int init_pidfd, int home_fd, int *out_netns_fd, int *out_route_fd,
 			  struct cj_error *err)
 {
-	auto_fd int home_fd = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
-	if (home_fd < 0)
-		return cj_fail(err, errno, "open '" OWN_NETNS "'");
 	if (setns(init_pidfd, CLONE_NEWNET) < 0)
 		return cj_fail(err, errno, "join the container's network namespace");
-	int rc = open_there(out_netns_fd, out_route_fd, err);
+	int rc = open_netns(out_netns_fd, out_route_fd, err);
 	if (setns(home_fd, CLONE_NEWNET) < 0)
 		return cj_fail(err, errno, "go back to the caller's network namespace");
 	return rc;
@@ -154,17 +151,17 @@ static int enter_and_open(int init_pidfd, int *out_netns_fd, int *out_route_fd,
 int inherit_devices_move(const struct oci_linux *config, int init_pidfd, struct arena *a,
 			 struct inherited_devices *out, struct cj_error *err)
 {
-	auto_fd int from_fd = -1, netns_fd = -1;
+	auto_fd int home_fd = -1, from_fd = -1, netns_fd = -1;
 
 	if (config->nnet_devices == 0)
 		return 0;
 	out->indexes = arena_array(a, config->nnet_devices, sizeof(*out->indexes));
 	if (!out->indexes)
 		return cj_fail(err, ENOMEM, "linux.netDevices");
-	from_fd = nfnl_socket(NETLINK_ROUTE, err);
-	if (from_fd < 0 || enter_and_open(init_pidfd, &netns_fd, &out->there_fd, err) < 0)
+	if (open_netns(&home_fd, &from_fd, err) < 0 ||
+	    enter_and_open(init_pidfd, home_fd, &netns_fd, &out->there_fd, err) < 0)
 		return cj_wrap(err, "linux.netDevices");
-	const struct links_move where = { from_fd, out->there_fd, netns_fd };
+	const struct links_move where = { from_fd, home_fd, out->there_fd, netns_fd };
 	for (size_t i = 0; i < config->nnet_devices; i++) {
 		const struct oci_net_device *d = &config->net_devices[i];
 		if (links_move(&where, d->host_name, d->name, &out->indexes[i], err) < 0)
@@ -180,9 +177,9 @@ int inherit_devices_return(const struct oci_linux *config, const struct inherite
 
 	if (moved->there_fd < 0)
 		return 0;
-	if (open_there(&netns_fd, &here_fd, err) < 0)
+	if (open_netns(&netns_fd, &here_fd, err) < 0)
 		return cj_wrap(err, "linux.netDevices");
-	const struct links_move where = { moved->there_fd, here_fd, netns_fd };
+	const struct links_move where = { moved->there_fd, -1, here_fd, netns_fd };
 	for (size_t i = 0; i < config->nnet_devices; i++) {
 		const struct oci_net_device *d = &config->net_devices[i];
 		struct cj_error failed = { 0 };

@@ -277,6 +277,16 @@ def _():
         fail_each(b, EquippedTrial, 60 if EMULATED else 6)
 
 
+@test("a network device comes back with its address whichever message about it is lost", who="root")
+def _():
+    with Bundle() as b:
+        prepare_equipped(b)
+        base, calls = calls_of(b, EquippedTrial)
+        for call in calls:
+            if call.role == "supervisor" and call.name in ("sendto", "recvmsg"):
+                is_right(b, base, call, "ENOBUFS")
+
+
 @test("when a process of a run with network devices hooks and passed descriptors is killed at any system call nothing is left", who="root", limit=900)
 def _():
     with Bundle() as b:

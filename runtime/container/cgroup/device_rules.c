@@ -78,20 +78,14 @@ static void emit_constant(struct emitter *e, uint8_t operation, unsigned reg, ui
 				   .imm = (int32_t)value });
 }
 
-/* The target follows: land_here() knows it. */
-static size_t emit_jump(struct emitter *e, uint8_t condition, unsigned reg, uint32_t value)
+/* Jumps over `skipped` instructions. */
+static void emit_jump(struct emitter *e, uint8_t condition, unsigned reg, uint32_t value,
+		      size_t skipped)
 {
 	emit(e, (struct bpf_insn){ .code = BPF_JMP32 | condition | BPF_K,
 				   .dst_reg = reg & 15u,
+				   .off = (int16_t)skipped,
 				   .imm = (int32_t)value });
-	return e->count - 1;
-}
-
-static void land_here(struct emitter *e, size_t jump)
-{
-	static_assert((DEVICE_RULES_MAX + ALWAYS) * RULE_INSNS_MAX + FRAME_INSNS_MAX < INT16_MAX,
-		      "an offset holds the longest section");
-	e->insns[jump].off = (int16_t)(e->count - jump - 1);
 }
 
 static void emit_verdict(struct emitter *e, uint32_t verdict)
@@ -111,43 +105,37 @@ static bool is_number(struct oci_i64 number)
 	return is_every(number) || (number.value >= 0 && number.value <= UINT32_MAX);
 }
 
-/* Jumps that lead to one place, which follows. */
-struct jumps {
-	size_t *items;
-	size_t count;
-};
-
-static void emit_compare(struct emitter *e, struct jumps *skips, int16_t offset,
-			 struct oci_i64 number)
+/*
+ * A rule that allows ends with a jump that emit_section() aims.  True: the rule matches every
+ * device, so that nothing behind it can be reached.
+ */
+static bool emit_rule(struct emitter *e, const struct oci_device_rule *rule)
 {
-	if (is_every(number))
-		return;
-	emit_load(e, REG_NUMBER, offset);
-	skips->items[skips->count++] = emit_jump(e, BPF_JNE, REG_NUMBER, (uint32_t)number.value);
-}
+	const struct oci_i64 numbers[] = { rule->major, rule->minor };
+	static const int16_t offsets[] = { offsetof(struct bpf_cgroup_dev_ctx, major),
+					   offsetof(struct bpf_cgroup_dev_ctx, minor) };
+	size_t rest = rule->allow ? 1 : 2; /* instructions that follow */
 
-/* True: the rule matches every device, so that nothing behind it can be reached. */
-static bool emit_rule(struct emitter *e, const struct oci_device_rule *rule, struct jumps *allowed)
-{
-	size_t places[3] = { 0 };
-	struct jumps skips = { .items = places };
 	if (!is_number(rule->major) || !is_number(rule->minor))
 		return false;
+	for (size_t i = 0; i < 2; i++)
+		rest += is_every(numbers[i]) ? 0 : 2;
+	bool is_for_all = rule->type == 'a' && is_every(rule->major) && is_every(rule->minor);
 	if (rule->type != 'a')
-		skips.items[skips.count++] =
-		    emit_jump(e, BPF_JNE, REG_TYPE,
-			      rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
-	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, major), rule->major);
-	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, minor), rule->minor);
-	if (rule->allow) {
-		emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
-		allowed->items[allowed->count++] = e->count - 1;
-	} else {
-		emit_verdict(e, 0);
+		emit_jump(e, BPF_JNE, REG_TYPE,
+			  rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR, rest);
+	for (size_t i = 0; i < 2; i++) {
+		if (is_every(numbers[i]))
+			continue;
+		rest -= 2;
+		emit_load(e, REG_NUMBER, offsets[i]);
+		emit_jump(e, BPF_JNE, REG_NUMBER, (uint32_t)numbers[i].value, rest);
 	}
-	for (size_t i = 0; i < skips.count; i++)
-		land_here(e, skips.items[i]);
-	return skips.count == 0;
+	if (rule->allow)
+		emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
+	else
+		emit_verdict(e, 0);
+	return is_for_all;
 }
 
 struct rule_list {
@@ -155,16 +143,15 @@ struct rule_list {
 	size_t count;
 };
 
-static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right,
-			 struct jumps *allowed)
+static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right)
 {
 	const int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
 	bool is_decided = false; /* by a rule that matches every device */
 
 	emit_load(e, REG_NUMBER, offset);
 	emit_constant(e, BPF_AND, REG_NUMBER, right << 16);
-	allowed->items[0] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
-	allowed->count = 1;
+	const size_t begin = e->count; /* the jump of what is not asked for */
+	emit_jump(e, BPF_JEQ, REG_NUMBER, 0, 0);
 	emit_load(e, REG_TYPE, offset);
 	emit_constant(e, BPF_AND, REG_TYPE, 0xffff);
 	/* From the last to the first; ours are behind the caller's. */
@@ -174,12 +161,15 @@ static void emit_section(struct emitter *e, const struct rule_list *lists, uint3
 			if (right == BPF_DEVCG_ACC_READ    ? rule->may_read
 			    : right == BPF_DEVCG_ACC_WRITE ? rule->may_write
 							   : rule->may_mknod)
-				is_decided = emit_rule(e, rule, allowed);
+				is_decided = emit_rule(e, rule);
 		}
 	if (!is_decided)
 		emit_verdict(e, 0);
-	for (size_t i = 0; i < allowed->count; i++)
-		land_here(e, allowed->items[i]);
+	static_assert((DEVICE_RULES_MAX + ALWAYS) * RULE_INSNS_MAX + FRAME_INSNS_MAX < INT16_MAX,
+		      "an offset holds the longest section");
+	for (size_t i = begin; i < e->count; i++)
+		if (i == begin || e->insns[i].code == (BPF_JMP | BPF_JA))
+			e->insns[i].off = (int16_t)(e->count - i - 1);
 }
 
 int device_rules_compile(const struct oci_device_rule *rules, size_t count, struct arena *a,
@@ -192,13 +182,12 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 	struct emitter e = { .max = RIGHTS * (FRAME_INSNS_MAX + (count + ALWAYS) * RULE_INSNS_MAX) +
 				    2 };
 	e.insns = arena_array(a, e.max, sizeof(*e.insns));
-	struct jumps allowed = { .items = arena_array(a, count + ALWAYS + 1, sizeof(size_t)) };
-	if (!e.insns || !allowed.items)
+	if (!e.insns)
 		return cj_fail(err, ENOMEM, "compile the device rules");
 
-	emit_section(&e, lists, BPF_DEVCG_ACC_READ, &allowed);
-	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE, &allowed);
-	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD, &allowed);
+	emit_section(&e, lists, BPF_DEVCG_ACC_READ);
+	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE);
+	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD);
 	emit_verdict(&e, 1); /* no right is denied; with none asked for, this is stat(2) */
 	*out = (struct device_program){ .insns = e.insns, .count = e.count };
 	return 0;

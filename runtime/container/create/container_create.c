@@ -30,20 +30,25 @@ const char *const creation_step_names[] = {
 
 /* --- the stages ---------------------------------------------------------------------------- */
 
-static void annotations_leave(struct creation *c)
+/* Also when init exists, which has its own of these. */
+static void close_outside(struct creation *c)
+{
+	cj_close(&c->start_fd);
+	cj_close(&c->waiting_fd);
+	cj_close(&c->console_fd);
+}
+
+/* What is only closed, of every row.  Without the link, the result process ends. */
+static void all_leave(struct creation *c)
 {
 	result_place_close(&c->result);
-}
-
-static void plan_leave(struct creation *c)
-{
 	tree_close(&c->sources);
 	notify_relay_close(&c->notify);
-}
-
-static void process_leave(struct creation *c)
-{
 	process_close(&c->process);
+	close_outside(c);
+	network_handle_close(&c->network);
+	cj_close(&c->result_lock_fd);
+	cj_close(&c->result_go_fd);
 }
 
 static int terminal_enter(struct creation *c, struct cj_error *err)
@@ -59,11 +64,6 @@ static int terminal_enter(struct creation *c, struct cj_error *err)
 	}
 	c->console_fd = console_connect(c->options->console_socket, err);
 	return c->console_fd < 0 ? c->console_fd : 0;
-}
-
-static void terminal_leave(struct creation *c)
-{
-	cj_close(&c->console_fd);
 }
 
 /* The record names the cgroup before it exists. */
@@ -124,12 +124,6 @@ static int sockets_enter(struct creation *c, struct cj_error *err)
 	if (c->waiting_fd < 0 || flock(c->waiting_fd, LOCK_EX | LOCK_NB) < 0)
 		return cj_fail(err, errno, "lock the file '" STATE_WAITING "' of the state");
 	return notify_relay_bind(&c->notify, &c->state, err);
-}
-
-static void sockets_leave(struct creation *c)
-{
-	cj_close(&c->start_fd);
-	cj_close(&c->waiting_fd);
 }
 
 static void warn_left_over(struct creation *c, struct cj_error *failed)
@@ -276,8 +270,7 @@ static int init_enter(struct creation *c, struct cj_error *err)
 			return -err->code;
 	}
 	/* init's alone from now on: its execve(2) must be the last close */
-	sockets_leave(c);
-	terminal_leave(c);
+	close_outside(c);
 	return 0;
 }
 
@@ -340,11 +333,6 @@ static int rules_enter(struct creation *c, struct cj_error *err)
 	return 0;
 }
 
-static void rules_leave(struct creation *c)
-{
-	network_handle_close(&c->network);
-}
-
 static int built_enter(struct creation *c, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
@@ -387,12 +375,6 @@ static int result_enter(struct creation *c, struct cj_error *err)
 	return 0;
 }
 
-static void result_leave(struct creation *c)
-{
-	cj_close(&c->result_lock_fd);
-	cj_close(&c->result_go_fd);
-}
-
 /* In the foreground this process stays, and does it itself. */
 static int notify_process_enter(struct creation *c, struct cj_error *err)
 {
@@ -426,34 +408,32 @@ static void created_leave(struct creation *c)
 /* --- the table ------------------------------------------------------------------------------ */
 
 /*
- * A leave releases what its row holds, also if the row has failed half-way.  It closes descriptors,
- * and unless c->stays removes what would outlive this process.
+ * A leave releases what its row holds, also if the row has failed half-way.  Unless c->stays it
+ * removes what would outlive this process.
  */
 static const struct {
 	const char *name;
 	int (*enter)(struct creation *c, struct cj_error *err);
-	void (*leave)(struct creation *c); /* NULL: holds nothing, or the next row's leave has it */
+	void (*leave)(struct creation *c); /* NULL: holds nothing, or all_leave() closes it */
 } stages[] = {
-	/* a bad configuration leaves nothing to undo */
-	{ "bundle", creation_plan_bundle, NULL },
+	{ "bundle", creation_plan_bundle, all_leave }, /* whose leave is the last */
 	{ "streams", creation_plan_streams, NULL }, /* before any descriptor of ours stays open */
-	{ "annotations", creation_plan_annotations, annotations_leave },
-	{ "plan", creation_plan_tree, plan_leave },
-	{ "process", creation_plan_process, process_leave },
-	{ "console", terminal_enter, terminal_leave },
+	{ "annotations", creation_plan_annotations, NULL },
+	{ "plan", creation_plan_tree, NULL },
+	{ "process", creation_plan_process, NULL },
+	{ "console", terminal_enter, NULL },   /* a bad configuration leaves nothing to undo */
 	{ "state", state_enter, state_leave }, /* the record, before what it names */
-	{ "sockets", sockets_enter, sockets_leave },
+	{ "sockets", sockets_enter, NULL },
 	/* both limit init before it exists; the class goes when the cgroup has no process */
 	{ "class of service", rdt_enter, rdt_leave },
 	{ "cgroup", cgroup_enter, cgroup_leave },
 	{ "init", init_enter, init_leave },        /* born into the cgroup, as a rule */
 	{ "class of init", rdt_join_enter, NULL }, /* before a hook of init, which inherits it */
 	{ "network devices", net_devices_enter, net_devices_leave },
-	{ "hooks", hooks_enter, NULL }, /* the namespaces exist, the root is not entered */
-	{ "network rules", rules_enter, rules_leave }, /* the network exists, no program runs */
+	{ "hooks", hooks_enter, NULL },         /* the namespaces exist, the root is not entered */
+	{ "network rules", rules_enter, NULL }, /* the network exists, no program runs */
 	{ "container", built_enter, NULL },
-	{ "result", result_enter,
-	  result_leave }, /* the cgroup and the sockets that it reads exist */
+	{ "result", result_enter, NULL }, /* the cgroup and the sockets that it reads exist */
 	{ "notify process", notify_process_enter, NULL }, /* init exists, with which it ends */
 	{ "created", created_enter,
 	  created_leave }, /* the pid file, when init is ready for start */

@@ -45,22 +45,29 @@ __attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, cons
 }
 
 /* Writes the limit and reads it back: the kernel may round it, or take another. */
-static bool enforce_number(struct cgroup *c, const char *file, uint64_t value, uint64_t grain)
+static bool enforce(struct cgroup *c, const char *file, const char *text, const char *expected)
 {
-	char text[64];
-	uint64_t taken = 0;
-	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	char taken[64];
 	int rc = system_file_write(c->dir_fd, file, text);
 	if (rc < 0) {
 		say_why(c, "write '%s' to '%s': %s", text, file, strerror(-rc));
 		return false;
 	}
-	if (system_file_read(c->dir_fd, file, text, sizeof(text)) <= 0 ||
-	    !cgroup_text_number(text, &taken) || taken != value - value % grain) {
-		say_why(c, "'%s' did not take %" PRIu64, file, value);
+	size_t size = strlen(expected);
+	if (system_file_read(c->dir_fd, file, taken, sizeof(taken)) <= 0 ||
+	    strncmp(taken, expected, size) != 0 || taken[size] != '\n') {
+		say_why(c, "'%s' did not take %s", file, text);
 		return false;
 	}
 	return true;
+}
+
+static bool enforce_number(struct cgroup *c, const char *file, uint64_t value, uint64_t grain)
+{
+	char text[24], expected[24];
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	(void)snprintf(expected, sizeof(expected), "%" PRIu64, value - value % grain);
+	return enforce(c, file, text, expected);
 }
 
 /* Each swap area is a line behind a heading: proc(5). */
@@ -95,20 +102,10 @@ static bool enforce_memory(struct cgroup *c, const struct cgroup_limits *limits)
 
 static bool enforce_cpu(struct cgroup *c, const struct cgroup_limits *limits)
 {
-	char text[64], taken[64];
+	char text[64];
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " %d",
 		       limits->millicpus * (CPU_PERIOD_US / 1000), CPU_PERIOD_US);
-	int rc = system_file_write(c->dir_fd, "cpu.max", text);
-	if (rc < 0) {
-		say_why(c, "write '%s' to 'cpu.max': %s", text, strerror(-rc));
-		return false;
-	}
-	ssize_t size = system_file_read(c->dir_fd, "cpu.max", taken, sizeof(taken));
-	if (size <= 0 || strncmp(taken, text, strlen(text)) != 0 || taken[strlen(text)] != '\n') {
-		say_why(c, "'cpu.max' did not take '%s'", text);
-		return false;
-	}
-	return true;
+	return enforce(c, "cpu.max", text, text);
 }
 
 static bool enforce_pids(struct cgroup *c, const struct cgroup_limits *limits)

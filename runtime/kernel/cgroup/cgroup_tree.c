@@ -156,14 +156,6 @@ struct pid_list {
 	size_t count;
 };
 
-static size_t count_lines(const char *text)
-{
-	size_t count = 0;
-	for (; (text = strchr(text, '\n')) != NULL; text++)
-		count++;
-	return count;
-}
-
 /* In a threaded cgroup the processes are those of the domain above: EOPNOTSUPP, cgroups(7). */
 static int add_pids(struct walk *w, struct cj_error *err)
 {
@@ -177,11 +169,11 @@ static int add_pids(struct walk *w, struct cj_error *err)
 	if (rc < 0)
 		return rc;
 
-	size_t lines = count_lines(text);
-	pid_t *pids = arena_array(&scratch, lines + 1, sizeof(*pids));
+	const size_t max = size / 2 + 1; /* a line has two bytes at least */
+	pid_t *pids = arena_array(&scratch, max, sizeof(*pids));
 	if (!pids)
 		return cj_fail(err, ENOMEM, "walk through nested cgroups");
-	size_t found = cgroup_text_pids(text, pids, lines);
+	size_t found = cgroup_text_pids(text, pids, max);
 	for (size_t i = 0; i < found && list->count < list->max; i++) {
 		pid_t *grown = arena_grow(list->arena, list->items, list->count, sizeof(*grown));
 		if (!grown)
@@ -210,14 +202,6 @@ int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count
 	return rc;
 }
 
-static bool is_listed(const struct pid_list *list, pid_t pid)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i] == pid)
-			return true;
-	return false;
-}
-
 /*
  * A pid may belong to another process by the time it is opened.  If the cgroup still lists it
  * afterwards, the descriptor is of the right process.
@@ -232,7 +216,10 @@ static int signal_batch(int dir_fd, const pid_t *pids, size_t count, int signal,
 		fds[i] = sys_pidfd_open(pids[i]); /* -1: it has ended */
 	int rc = list_pids(dir_fd, &again, err);
 	for (size_t i = 0; i < count; i++) {
-		if (rc == 0 && fds[i] >= 0 && is_listed(&again, pids[i]) &&
+		size_t at = 0;
+		while (at < again.count && again.items[at] != pids[i])
+			at++;
+		if (rc == 0 && fds[i] >= 0 && at < again.count &&
 		    sys_pidfd_send_signal(fds[i], signal) < 0 && errno != ESRCH)
 			rc = cj_fail(err, errno, "send signal %d to process %d", signal,
 				     (int)pids[i]);

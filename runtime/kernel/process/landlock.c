@@ -75,12 +75,6 @@ static uint64_t known_access(uint64_t access, int abi)
 	return access;
 }
 
-/* What a jail's ruleset handles. */
-static uint64_t access_of(int abi)
-{
-	return known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES, abi);
-}
-
 static int create_ruleset(uint64_t access_fs, uint64_t access_net, bool is_scoped, int abi,
 			  struct cj_error *err)
 {
@@ -104,7 +98,9 @@ static int add_rule(int ruleset_fd, int fd, uint64_t access, const char *name, s
 	return 0;
 }
 
-static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, struct cj_error *err)
+/* `handled`: what the ruleset handles, and so what a rule may allow. */
+static int allow(int ruleset_fd, uint64_t handled, const char *path, uint64_t access,
+		 struct cj_error *err)
 {
 	auto_fd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -112,21 +108,7 @@ static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, str
 		return cj_fail(err, errno, "open '%s'", path);
 	if (!S_ISDIR(st.st_mode))
 		access &= FS_OF_A_FILE;
-	return add_rule(ruleset_fd, fd, access & access_of(abi), path, err);
-}
-
-static int allow_places(int ruleset_fd, int abi, const struct landlock_jail *jail,
-			struct cj_error *err)
-{
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (allow(ruleset_fd, abi, places[i].path, places[i].access, err) < 0)
-			return -err->code;
-	}
-	for (size_t i = 0; i < jail->nplaces; i++)
-		if (allow(ruleset_fd, abi, jail->places[i], FS_CHANGE, err) < 0)
-			return -err->code;
-	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
-	return allow(ruleset_fd, abi, "/", everywhere, err);
+	return add_rule(ruleset_fd, fd, access & handled, path, err);
 }
 
 static int restrict_self(int ruleset_fd, int abi, struct cj_error *err)
@@ -151,12 +133,22 @@ int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct
 	if (abi == 0)
 		return 0;
 
-	auto_fd int ruleset_fd = create_ruleset(access_of(abi), 0, true, abi, err);
-	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, jail, err) < 0 ||
-	    restrict_self(ruleset_fd, abi, err) < 0)
+	const uint64_t handled =
+	    known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES, abi);
+	auto_fd int fd = create_ruleset(handled, 0, true, abi, err);
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (allow(fd, handled, places[i].path, places[i].access, err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < jail->nplaces; i++)
+		if (allow(fd, handled, jail->places[i], FS_CHANGE, err) < 0)
+			return -err->code;
+	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
+	if (allow(fd, handled, "/", everywhere, err) < 0 || restrict_self(fd, abi, err) < 0)
 		return -err->code;
 	if (out_ruleset_fd)
-		*out_ruleset_fd = take_fd(&ruleset_fd);
+		*out_ruleset_fd = take_fd(&fd);
 	return 1;
 }
 
@@ -169,16 +161,11 @@ int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 	int abi = landlock_abi();
 	if (abi == 0)
 		return cj_fail(err, ENOSYS, "Landlock");
-	auto_fd int ruleset_fd = create_ruleset(FS_REFER, 0, true, abi, err);
-	if (ruleset_fd < 0)
-		return ruleset_fd;
-	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return cj_fail(err, errno, "open '/'");
-	if (add_rule(ruleset_fd, root_fd, FS_REFER, "/", err) < 0)
+	auto_fd int fd = create_ruleset(FS_REFER, 0, true, abi, err);
+	if (fd < 0 || allow(fd, FS_REFER, "/", FS_REFER, err) < 0)
 		return -err->code;
 	*out_has_scopes = abi >= 6;
-	return take_fd(&ruleset_fd);
+	return take_fd(&fd);
 }
 
 int landlock_apply_tree(struct cj_error *err)
@@ -187,12 +174,8 @@ int landlock_apply_tree(struct cj_error *err)
 	int abi = landlock_abi();
 	if (abi == 0)
 		return 0;
-	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return cj_fail(err, errno, "open '/'");
-	auto_fd int ruleset_fd = create_ruleset(allowed | FS_MAKE_DEVICES, 0, false, abi, err);
-	if (ruleset_fd < 0 || add_rule(ruleset_fd, root_fd, allowed, "/", err) < 0 ||
-	    restrict_self(ruleset_fd, abi, err) < 0)
+	auto_fd int fd = create_ruleset(allowed | FS_MAKE_DEVICES, 0, false, abi, err);
+	if (fd < 0 || allow(fd, allowed, "/", allowed, err) < 0 || restrict_self(fd, abi, err) < 0)
 		return -err->code;
 	return 1;
 }

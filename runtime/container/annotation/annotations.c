@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads annotations by a table. */
+/* Reads annotations by a table, and carries out those that restrict. */
 #include "runtime/container/annotation/annotations.h"
 
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/nsfs.h>
+#include <linux/seccomp.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
-#include "netns/firewall/firewall.h"
 #include "netns/address/ranges.h"
+#include "netns/firewall/firewall.h"
+#include "netns/nftables/nfnl.h"
+#include "netns/rtnetlink/hostaddrs.h"
+#include "profiles/profile.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/kernel/process/landlock.h"
+#include "runtime/kernel/seccomp/filter.h"
+#include "runtime/kernel/seccomp/policy.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define PREFIX    "io.cejail."
@@ -198,4 +212,264 @@ int annotations_read(const struct oci_pairs *pairs, struct arena *a, struct anno
 				 ANNOTATION_NETWORK);
 	*out = read;
 	return 0;
+}
+
+/* --- io.cejail.network: rules in the container's network namespace --------------------------- */
+
+/* --- what the container could do to the rules ------------------------------------------- */
+
+/*
+ * A packet socket (CAP_NET_RAW) sends without the output hook: packet(7).  A BPF program that a
+ * probe runs (CAP_BPF, CAP_PERFMON) reads and changes memory of the kernel and of other processes.
+ */
+static const char *const refused_caps[] = { "CAP_NET_ADMIN",  "CAP_NET_RAW",    "CAP_SYS_ADMIN",
+					    "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_BPF",
+					    "CAP_PERFMON" };
+
+static const char *find_cap(const struct oci_capabilities *caps)
+{
+	const struct strings *sets[] = { &caps->bounding, &caps->effective, &caps->inheritable,
+					 &caps->permitted, &caps->ambient };
+
+	for (size_t cap = 0; cap < LENGTH(refused_caps); cap++)
+		for (size_t i = 0; i < LENGTH(sets); i++)
+			if (strings_has(sets[i], refused_caps[cap]))
+				return refused_caps[cap];
+	return NULL;
+}
+
+int annotations_check_process(const struct oci_process *process, struct cj_error *err)
+{
+	const char *cap = find_cap(&process->capabilities);
+
+	if (!cap)
+		return 0;
+	cj_refuse_as(err, EPERM,
+		     "annotation '" ANNOTATION_NETWORK "': with %s the program could "
+		     "bypass the rules",
+		     cap);
+	return cj_hint(err,
+		       "drop the capability: podman --cap-drop=%s; Kubernetes: "
+		       "securityContext.capabilities.drop: [\"%s\"]",
+		       cap + 4, cap + 4);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int look_at(const char *path, struct stat *out, struct cj_error *err)
+{
+	return stat(path, out) < 0 ? cj_fail(err, errno, "look at '%s'", path) : 0;
+}
+
+/*
+ * The creator of a user namespace has every capability over it from outside: user_namespaces(7).
+ * So a network that belongs to a namespace below the container's is the container's to change.
+ * The ioctl(2) shows no owner that is not below ours: ioctl_ns(2).
+ */
+static int check_owner(int net_fd, const struct oci_namespace *user, struct cj_error *err)
+{
+	struct stat owner, ours, container;
+	auto_fd int owner_fd = ioctl(net_fd, NS_GET_USERNS);
+
+	if (owner_fd < 0 && errno == EPERM)
+		return 0;
+	if (owner_fd < 0 || fstat(owner_fd, &owner) < 0)
+		return cj_fail(err, errno, "find the owner of the network namespace");
+	if (look_at("/proc/self/ns/user", &ours, err) < 0 ||
+	    look_at(user->path ? user->path : "/proc/self/ns/user", &container, err) < 0)
+		return -err->code;
+	if (is_same(&owner, &ours) || is_same(&owner, &container))
+		return 0;
+	cj_refuse_as(err, EPERM,
+		     "annotation '" ANNOTATION_NETWORK "': the network namespace belongs "
+		     "to a user namespace that the container may control");
+	return cj_hint(err, "let the container join that user namespace, too");
+}
+
+static int check_joined(const struct oci_namespace *net, const struct oci_namespace *user,
+			struct cj_error *err)
+{
+	struct stat joined, ours;
+	auto_fd int fd = open(net->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &joined) < 0)
+		return cj_fail(err, errno, "open the network namespace '%s'", net->path);
+	if (look_at("/proc/self/ns/net", &ours, err) < 0)
+		return -err->code;
+	if (is_same(&joined, &ours))
+		return cj_reject_as(err, EPERM,
+				    "annotation '" ANNOTATION_NETWORK "': '%s' is the "
+				    "host's own network namespace",
+				    net->path);
+	return check_owner(fd, user, err);
+}
+
+int annotations_check_network(const struct oci_config *config, const struct oci_process *process,
+			      struct cj_error *err)
+{
+	const struct oci_namespace *ns = config->on_linux.namespaces;
+
+	if (!ns[OCI_NS_NETWORK].is_wanted) {
+		cj_refuse_as(err, EPERM,
+			     "annotation '" ANNOTATION_NETWORK "': the container has the "
+			     "host's network");
+		return cj_hint(err,
+			       "give it a network namespace: without podman --network=host, or "
+			       "hostNetwork in Kubernetes");
+	}
+	if (process && annotations_check_process(process, err) < 0)
+		return -err->code;
+	return ns[OCI_NS_NETWORK].path ? check_joined(&ns[OCI_NS_NETWORK], &ns[OCI_NS_USER], err)
+				       : 0;
+}
+
+/* --- what the rules are made of ---------------------------------------------------------- */
+
+static int resolve(const struct annotations *wanted, struct arena *a,
+		   struct firewall_container_spec *out, struct strings *warnings,
+		   struct cj_error *err)
+{
+	struct endpoints open = { 0 };
+
+	if (allowlist_resolve(wanted->allow, wanted->nallow, wanted->may_be_private, a, &open,
+			      err) < 0) {
+		if (!wanted->may_be_private) {
+			err->hint[0] = '\0'; /* it names options of `cejail run` */
+			cj_hint(err, "a private address needs the annotation " ANNOTATION_PRIVATE
+				     "=true; others are never opened");
+		}
+		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");
+	}
+	out->allowed = open.items;
+	out->nallowed = open.count;
+	*warnings = open.warnings;
+	return 0;
+}
+
+static int list_host(struct arena *a, struct firewall_container_spec *out, struct cj_error *err)
+{
+	struct hostaddrs *addresses = NULL;
+	size_t count = 0;
+
+	if (hostaddrs_open(&addresses, err) < 0)
+		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");
+	const struct ip *list = hostaddrs_list(addresses, &count);
+	struct ip *copy = arena_array(a, count + 1, sizeof(*copy));
+	if (copy && count > 0)
+		memcpy(copy, list, count * sizeof(*copy));
+	hostaddrs_close(&addresses);
+	if (!copy)
+		return cj_fail(err, ENOMEM, "list the host's addresses");
+	out->host = copy;
+	out->nhost = count;
+	return 0;
+}
+
+int annotations_prepare_network(const struct annotations *wanted, struct arena *a,
+				struct firewall_container_spec *out, struct strings *warnings,
+				struct cj_error *err)
+{
+	*out = (struct firewall_container_spec){
+		.is_list = wanted->is_list,
+		.name_servers = wanted->name_servers,
+		.nname_servers = wanted->nname_servers,
+	};
+	if (wanted->is_list && resolve(wanted, a, out, warnings, err) < 0)
+		return -err->code;
+	return list_host(a, out, err);
+}
+
+/* --- inside -------------------------------------------------------------------------------- */
+
+void annotations_network_close(struct annotations_network *h)
+{
+	cj_close(&h->rules_fd);
+	cj_close(&h->log_fd);
+}
+
+int annotations_load_network(const struct firewall_container_spec *spec,
+			     struct annotations_network *out, struct cj_error *err)
+{
+	struct annotations_network made = ANNOTATIONS_NETWORK_NULL;
+
+	made.rules_fd = nfnl_socket(NETLINK_NETFILTER, err);
+	if (made.rules_fd >= 0)
+		made.log_fd = nfnl_socket(NETLINK_NETFILTER, err);
+	if (made.log_fd < 0 || firewall_apply_container(made.rules_fd, spec, made.table, err) < 0) {
+		annotations_network_close(&made);
+		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");
+	}
+	*out = made;
+	return 0;
+}
+
+/* --- io.cejail.profile: its restrictions ----------------------------------------------------- */
+
+static int copy_filter(const struct filter *filter, struct arena *a, struct sock_fprog *out,
+		       struct cj_error *err)
+{
+	struct sock_filter *insns = arena_array(a, filter->ninsns, sizeof(*insns));
+
+	if (!insns)
+		return cj_fail(err, ENOMEM, "prepare the profile's filter");
+	filter_settle(filter, insns); /* the network is the engine's: inet sockets are allowed */
+	/* No supervisor answers here: the kernel would refuse with ENOSYS, which programs take for
+	 * an old kernel. */
+	for (size_t i = 0; i < filter->ninsns; i++)
+		if (insns[i].code == (BPF_RET | BPF_K) &&
+		    (insns[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
+			insns[i].k = SECCOMP_RET_ERRNO | EPERM;
+	*out = (struct sock_fprog){ .len = filter->ninsns, .filter = insns };
+	return 0;
+}
+
+static int compile(const struct config *c, struct arena *a, struct sock_fprog *out,
+		   struct cj_error *err)
+{
+	const struct policy *policy;
+	struct filter filter;
+
+	if (strcmp(c->seccomp, "default") == 0) {
+		filter_builtin(&filter);
+		return copy_filter(&filter, a, out, err);
+	}
+	if (policy_load(c->seccomp, a, &policy, err) < 0 ||
+	    filter_compile(policy, a, &filter, err) < 0)
+		return -err->code;
+	return copy_filter(&filter, a, out, err);
+}
+
+int annotations_prepare_profile(const char *profile, struct arena *a, struct sock_fprog *out,
+				struct strings *warnings, struct cj_error *err)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+
+	config_init(&c);
+	if (profile_load(&c, profile, err) < 0 || compile(&c, a, out, err) < 0)
+		return cj_wrap(err, "annotation '" ANNOTATION_PROFILE "'");
+	if (landlock_abi() == 0 &&
+	    strings_add(warnings, a, "io.cejail.profile: this kernel has no Landlock") < 0)
+		return cj_fail(err, ENOMEM, "prepare the profile");
+	return 0;
+}
+
+int annotations_restrict_tree(struct cj_error *err)
+{
+	int rc = landlock_apply_tree(err);
+
+	return rc < 0 ? cj_wrap(err, "annotation '" ANNOTATION_PROFILE "'") : 0;
+}
+
+int annotations_load_profile(const struct sock_fprog *filter, struct cj_error *err)
+{
+	struct sock_fprog loaded = *filter;
+
+	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &loaded) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "annotation 'io.cejail.profile': load the filter");
+	cj_hint(err, "linux.seccomp of config.json must allow seccomp(2)");
+	return rc;
 }

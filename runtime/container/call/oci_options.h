@@ -43,7 +43,7 @@ struct oci_options {
 	const char *root; /* the directory of the states; NULL: state.h's default */
 	const char *log;  /* a file for messages; NULL: standard error alone */
 	const char
-	    *result_dir;    /* of the annotation io.cejail.result; NULL: result_place.h's default */
+	    *result_dir;    /* of the annotation io.cejail.result; NULL: oci_result.h's default */
 	bool is_log_json;   /* --log-format=json */
 	bool uses_systemd;  /* --systemd-cgroup, or --cgroup-manager=systemd */
 	bool has_no_cgroup; /* --cgroup-manager=disabled */

@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/annotation/result_watch.h"
+#include "runtime/container/annotation/oci_result.h"
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container_hooks.h"
@@ -41,12 +41,12 @@ static void close_outside(struct creation *c)
 /* What is only closed, of every row.  Without the link, the result process ends. */
 static void all_leave(struct creation *c)
 {
-	result_place_close(&c->result);
+	oci_result_close(&c->result);
 	tree_close(&c->sources);
 	notify_relay_close(&c->notify);
 	process_close(&c->process);
 	close_outside(c);
-	network_handle_close(&c->network);
+	annotations_network_close(&c->network);
 	cj_close(&c->result_lock_fd);
 	cj_close(&c->result_go_fd);
 }
@@ -359,7 +359,7 @@ static int result_enter(struct creation *c, struct cj_error *err)
 				   O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (c->result_lock_fd < 0 || flock(c->result_lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return cj_fail(err, errno, "lock the file '" STATE_RESULT "' of the state");
-	const struct result_watch watch = {
+	const struct oci_result_watch watch = {
 		.id = c->state.record.id,
 		.created_ms = c->state.record.created_ms,
 		.pid = c->init_pid,
@@ -369,7 +369,7 @@ static int result_enter(struct creation *c, struct cj_error *err)
 		.network = &c->network,
 		.lock_fd = c->result_lock_fd,
 	};
-	if (result_watch_start(&watch, &c->result_go_fd, err) < 0)
+	if (oci_result_start(&watch, &c->result_go_fd, err) < 0)
 		return -err->code;
 	cj_close(&c->result_lock_fd); /* that process' alone: its end releases the lock */
 	return 0;
@@ -396,7 +396,7 @@ static int created_enter(struct creation *c, struct cj_error *err)
 	if (state_write(&c->state, err) < 0 ||
 	    step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return c->result_go_fd >= 0 ? result_watch_go(c->result_go_fd, err) : 0;
+	return c->result_go_fd >= 0 ? oci_result_go(c->result_go_fd, err) : 0;
 }
 
 static void created_leave(struct creation *c)
@@ -467,8 +467,8 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,
 		.net_devices = { .there_fd = -1 },
-		.network = NETWORK_HANDLE_NULL,
-		.result = RESULT_PLACE_NULL,
+		.network = ANNOTATIONS_NETWORK_NULL,
+		.result = OCI_RESULT_PLACE_NULL,
 		.result_lock_fd = -1,
 		.result_go_fd = -1,
 	};

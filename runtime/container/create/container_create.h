@@ -3,7 +3,7 @@
  * container_create - the verbs create, start and run.
  *
  * Theory of operation.  No process of ours stays outside, but for what the caller asks for: a
- * result (result_watch.h), or to be notified (notify_relay.h).  None stays inside but the
+ * result (oci_result.h), or to be notified (notify_relay.h).  None stays inside but the
  * container's own pid 1, which becomes the program by execve(2):
  *
  *	create                                   init (forked, never executed)

@@ -39,7 +39,7 @@ static int detach_enter(struct init *in, struct cj_error *err)
 	cj_close(&c->link.sock_fd);
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);
-	result_place_close(&c->result);
+	oci_result_close(&c->result);
 	notify_relay_close(&c->notify);
 	child_wipe_arguments();
 	child_default_signals(); /* the program must not inherit what our caller ignores */
@@ -125,16 +125,16 @@ static int hooks_enter(struct init *in, struct cj_error *err)
 /* By path they are loaded already: container_spawn(). */
 static int rules_enter(struct init *in, struct cj_error *err)
 {
-	struct network_handle *network = &in->c->network;
+	struct annotations_network *network = &in->c->network;
 
 	if (!in->c->annotations.has_network)
 		return 0;
-	if (network->rules_fd < 0 && network_rules_load(&in->c->rules, network, err) < 0)
+	if (network->rules_fd < 0 && annotations_load_network(&in->c->rules, network, err) < 0)
 		return -err->code;
 	const int fds[] = { network->rules_fd, network->log_fd };
 	int rc = step_tell(&in->link, CREATION_RULES, network->table, sizeof(network->table), fds,
 			   2, err);
-	network_handle_close(network);
+	annotations_network_close(network);
 	return rc;
 }
 

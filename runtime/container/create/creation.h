@@ -8,8 +8,7 @@
 #include "rootfs/tree/tree.h"
 #include "runtime/base/step.h"
 #include "runtime/container/annotation/annotations.h"
-#include "runtime/container/annotation/network_rules.h"
-#include "runtime/container/annotation/result_place.h"
+#include "runtime/container/annotation/oci_result.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/cgroup/container_cgroup.h"
 #include "runtime/container/container/container.h"
@@ -77,8 +76,8 @@ struct creation {
 
 	struct annotations annotations;
 	struct firewall_container_spec rules;
-	struct network_handle network; /* in init until CREATION_RULES, then in create */
-	struct result_place result;
+	struct annotations_network network; /* in init until CREATION_RULES, then in create */
+	struct oci_result_place result;
 	int result_lock_fd, result_go_fd; /* -1: no result is asked for */
 
 	struct inherited_devices net_devices; /* moved ones; a failure returns them */

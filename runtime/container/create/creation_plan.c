@@ -109,8 +109,8 @@ static int network_plan(struct creation *c, struct cj_error *err)
 
 	if (!c->annotations.has_network)
 		return 0;
-	if (network_rules_check(config, process, err) < 0 ||
-	    network_rules_prepare(&c->annotations, c->arena, &c->rules, &warnings, err) < 0)
+	if (annotations_check_network(config, process, err) < 0 ||
+	    annotations_prepare_network(&c->annotations, c->arena, &c->rules, &warnings, err) < 0)
 		return -err->code;
 	oci_log_warnings(c->options, &warnings);
 	return 0;
@@ -125,8 +125,8 @@ int creation_plan_annotations(struct creation *c, struct cj_error *err)
 		return 0;
 	if (state_check_id(c->options->id, err) < 0) /* it may be a part of the path */
 		return -err->code;
-	return result_place_find(c->annotations.result, c->options->result_dir, c->options->id,
-				 c->arena, &c->result, err);
+	return oci_result_find(c->annotations.result, c->options->result_dir, c->options->id,
+			       c->arena, &c->result, err);
 }
 
 int creation_plan_tree(struct creation *c, struct cj_error *err)

@@ -17,7 +17,6 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/annotation/annotations.h"
-#include "runtime/container/annotation/network_rules.h"
 #include "runtime/container/call/caller.h"
 #include "runtime/container/container/container.h"
 #include "runtime/container/process/console.h"
@@ -345,7 +344,7 @@ static int read_state(struct execution *e, struct cj_error *err)
 	/* The process must not have a right that create would have refused. */
 	if (annotations_read(&e->config.annotations, e->arena, &e->annotations, err) < 0)
 		return -err->code;
-	return e->annotations.has_network ? network_rules_check_process(&e->wanted, err) : 0;
+	return e->annotations.has_network ? annotations_check_process(&e->wanted, err) : 0;
 }
 
 static int open_container(struct execution *e, struct cj_error *err)

@@ -16,7 +16,7 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/process/process_parts.h"
-#include "runtime/container/annotation/tighten.h"
+#include "runtime/container/annotation/annotations.h"
 
 /* --- prepare: outside --------------------------------------------------------------- */
 
@@ -99,7 +99,8 @@ static int prepare_profile(struct process *p, const struct oci_config *config, s
 	if (config->on_linux.seccomp.notifies)
 		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
 				      "each other");
-	return tighten_prepare(p->context.profile, a, &p->tight_filter, &p->warnings, err);
+	return annotations_prepare_profile(p->context.profile, a, &p->tight_filter, &p->warnings,
+					   err);
 }
 
 static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
@@ -348,9 +349,9 @@ static int load(const struct process *p, bool is_hook, struct cj_error *err)
 static int confine(const struct process *p, bool is_hook, struct cj_error *err)
 {
 	if (process_adjust_own_limits(p->wanted, err) < 0 ||
-	    (p->context.profile && tighten_tree(err) < 0) || load(p, is_hook, err) < 0)
+	    (p->context.profile && annotations_restrict_tree(err) < 0) || load(p, is_hook, err) < 0)
 		return -err->code;
-	return p->context.profile ? tighten_load(&p->tight_filter, err) : 0;
+	return p->context.profile ? annotations_load_profile(&p->tight_filter, err) : 0;
 }
 
 int process_confine_hook(const struct process *p, struct cj_error *err)

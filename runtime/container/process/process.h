@@ -34,7 +34,7 @@ struct step_link;
 struct process_context {
 	bool has_user_namespace; /* its own, so that it has every capability there */
 	bool keeps_keyring;      /* --no-new-keyring */
-	const char *profile;     /* io.cejail.profile: tighten.h; NULL: none */
+	const char *profile;     /* io.cejail.profile: annotations.h; NULL: none */
 	unsigned preserved_fds;  /* --preserve-fds N: 3 to 2 + N stay open */
 };
 

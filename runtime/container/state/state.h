@@ -7,7 +7,7 @@
  *	start         a socket on which init waits for start
  *	waiting       locked by init until its execve(2)
  *	notify        a socket for sd_notify(3) of the program: notify_relay.h
- *	result        locked by the process that writes the container's result: result_watch.h
+ *	result        locked by the process that writes the container's result: oci_result.h
  *
  * The flock(2) on the directory belongs to the command that changes the container.  state, list and
  * kill read without it, because a hook of create or start may call them.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result as JSON. */
-#include "runtime/container/annotation/result_watch.h"
+#include "runtime/container/annotation/oci_result.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,15 +10,13 @@
 
 #include <cmocka.h>
 
-#include "runtime/container/annotation/result_place.h"
-
 static const char *text_of(const struct result_facts *f, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	result_watch_text(w, f);
+	oci_result_text(w, f);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_int_equal(strncmp(text, OCI_RESULT_BEGIN, strlen(OCI_RESULT_BEGIN)), 0);
 	return text;

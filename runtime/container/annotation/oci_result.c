@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result process, and the result as JSON. */
-#include "runtime/container/annotation/result_watch.h"
+#include "runtime/container/annotation/oci_result.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/openat2.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files/atomic_file.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -25,8 +30,174 @@
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/run/report/result.h"
 
+#define FILE_MODE   0644
 #define RECEIVE_MAX 64    /* times, at the end */
 #define START_MS    30000 /* as create waits for init */
+
+void oci_result_close(struct oci_result_place *f)
+{
+	cj_close(&f->dir_fd);
+}
+
+/* --- the place: below one directory --------------------------------------------------------- */
+
+static int open_base(const char *path, struct cj_error *err)
+{
+	struct stat st;
+	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		int rc = cj_fail(err, errno, "open the directory of results '%s'", path);
+		cj_hint(err, "make it: install -d -m 755 %s; or name one with --result-dir", path);
+		return rc;
+	}
+	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+		cj_refuse_as(err, EPERM, "another user may write to the directory of results '%s'",
+			     path);
+		return cj_hint(err, "chown it to the user who runs cejail-oci, and chmod go-w it");
+	}
+	return take_fd(&fd);
+}
+
+/* What is behind the directory in an absolute path; a relative one is below it. */
+static const char *path_below(const char *wanted, const char *base)
+{
+	size_t size = strlen(base);
+
+	while (size > 1 && base[size - 1] == '/')
+		size--;
+	if (wanted[0] != '/')
+		return wanted;
+	if (strncmp(wanted, base, size) != 0 || wanted[size] != '/')
+		return NULL;
+	return wanted + size + strspn(wanted + size, "/");
+}
+
+static int open_below(const char *dir, const char *base, const char *wanted, struct cj_error *err)
+{
+	auto_fd int base_fd = open_base(base, err);
+
+	if (base_fd < 0)
+		return base_fd;
+	int fd = sys_openat2(base_fd, dir[0] != '\0' ? dir : ".",
+			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open the directory of '%s' below '%s'", wanted, base);
+	return fd;
+}
+
+/* --- both ---------------------------------------------------------------------------------- */
+
+/* "a/b/c" is "a/b" and "c"; "/c" is "/" and "c"; "c" is "" and "c". */
+static int split(const char *path, struct arena *a, const char **out_dir, const char **out_name,
+		 struct cj_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t size = slash == path ? 1 : (size_t)(name - path) - (slash ? 1 : 0);
+	const char *dir = arena_strndup(a, path, size);
+
+	if (!dir)
+		return cj_fail(err, ENOMEM, "find the result");
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return cj_reject(err, "'%s' names no file", path);
+	*out_dir = dir;
+	*out_name = name;
+	return 0;
+}
+
+static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
+		    struct oci_result_place *out, struct cj_error *err)
+{
+	const char *base = result_dir ? result_dir : RESULT_DIR_DEFAULT;
+	bool is_free = !result_dir && !state_is_root();
+	const char *path = is_free ? wanted : path_below(wanted, base);
+	const char *dir = NULL;
+
+	if (!path) {
+		cj_refuse_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted,
+			     base);
+		return cj_hint(err, "name a file below it, or another directory with --result-dir");
+	}
+	if (is_free && path[0] != '/')
+		return cj_reject(err, "'%s' is not absolute", path);
+	if (split(path, a, &dir, &out->name, err) < 0)
+		return -err->code;
+	if (!is_free)
+		out->dir_fd = open_below(dir, base, wanted, err);
+	else
+		out->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (out->dir_fd < 0)
+		return err->code ? -err->code : cj_fail(err, errno, "open '%s'", dir);
+	return 0;
+}
+
+/* A result may be replaced, because an engine starts a container again with the same annotation. */
+static int check_old(const struct oci_result_place *f, struct cj_error *err)
+{
+	char begin[sizeof(OCI_RESULT_BEGIN)] = "";
+	struct stat st;
+	auto_fd int fd =
+	    openat(f->dir_fd, f->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    pread(fd, begin, sizeof(begin) - 1, 0) == (ssize_t)sizeof(begin) - 1 &&
+	    strcmp(begin, OCI_RESULT_BEGIN) == 0)
+		return 0;
+	cj_refuse_as(err, EEXIST, "the file '%s' exists, and is not a result", f->name);
+	return cj_hint(err, "remove it, or name another file");
+}
+
+int oci_result_find(const char *wanted, const char *result_dir, const char *id, struct arena *a,
+		    struct oci_result_place *out, struct cj_error *err)
+{
+	struct oci_result_place f = OCI_RESULT_PLACE_NULL;
+	struct atomic_file probe = NEWFILE_NULL;
+	size_t size = strlen(wanted);
+	const char *path =
+	    size > 0 && wanted[size - 1] == '/' ? arena_printf(a, "%s%s.json", wanted, id) : wanted;
+
+	if (!path)
+		return cj_fail(err, ENOMEM, "find the result");
+	int rc = open_dir(path, result_dir, a, &f, err);
+	if (rc == 0)
+		rc = check_old(&f, err);
+	if (rc == 0) {
+		rc = atomic_file_open(f.dir_fd, FILE_MODE, &probe);
+		atomic_file_fini(&probe);
+		if (rc < 0)
+			(void)!cj_fail(err, -rc, "write a file '%s'", f.name);
+	}
+	if (rc < 0) {
+		oci_result_close(&f);
+		return cj_wrap(err, "annotation '" ANNOTATION_RESULT "'");
+	}
+	*out = f;
+	return 0;
+}
+
+static int publish(const struct oci_result_place *f, const char *text, size_t size,
+		   struct cj_error *err)
+{
+	struct atomic_file made = NEWFILE_NULL;
+	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &made);
+
+	if (rc < 0)
+		return cj_fail(err, -rc, "make the result '%s'", f->name);
+	rc = fd_write_all(made.fd, text, size, f->name, err);
+	if (rc == 0) {
+		rc = atomic_file_publish(&made, f->dir_fd, f->name);
+		if (rc < 0)
+			rc = cj_fail(err, -rc, "publish the result '%s'", f->name);
+	}
+	atomic_file_fini(&made);
+	return rc;
+}
+
+/* --- the process ------------------------------------------------------------------------------ */
 
 enum result_step { RESULT_READY, RESULT_GO, RESULT_STEP_COUNT };
 static const char *const step_names[] = { [RESULT_READY] = "ready", [RESULT_GO] = "go" };
@@ -47,7 +218,7 @@ enum held {
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
 
 struct watcher {
-	const struct result_watch *watch;
+	const struct oci_result_watch *watch;
 	int fds[HELD_COUNT];
 	struct denials denials;
 };
@@ -155,7 +326,7 @@ static void put_network(struct json_writer *w, const struct denials *d)
 	json_close_object(w);
 }
 
-void result_watch_text(struct json_writer *w, const struct result_facts *f)
+void oci_result_text(struct json_writer *w, const struct result_facts *f)
 {
 	json_open_object(w);
 	json_member_text(w, "schema", OCI_RESULT_SCHEMA);
@@ -199,17 +370,17 @@ static int receive(struct watcher *w)
 
 static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
 {
-	const struct result_place file = { w->fds[HELD_DIR], w->watch->file->name };
+	const struct oci_result_place file = { w->fds[HELD_DIR], w->watch->file->name };
 	auto_json_writer struct json_writer *writer = json_writer_create(false);
 	const char *text;
 	size_t size;
 
 	if (!writer)
 		return cj_fail(err, ENOMEM, "write the result");
-	result_watch_text(writer, f);
+	oci_result_text(writer, f);
 	if (json_writer_take(writer, &text, &size, err) < 0)
 		return -err->code;
-	return result_place_write(&file, text, size, err);
+	return publish(&file, text, size, err);
 }
 
 static int report(struct watcher *w, struct cj_error *err)
@@ -243,8 +414,6 @@ static int report(struct watcher *w, struct cj_error *err)
 	}
 	return write_result(w, &f, err);
 }
-
-/* --- the process -------------------------------------------------------------------------- */
 
 /* Negative numbers stay: poll(2) skips them. */
 static int keep(struct watcher *w, struct cj_error *err)
@@ -326,7 +495,7 @@ static _Noreturn void watch_main(struct watcher *w)
 	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
 }
 
-int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct cj_error *err)
+int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	char path[32];
@@ -366,7 +535,7 @@ int result_watch_start(const struct result_watch *watch, int *out_go_fd, struct 
 	return 0;
 }
 
-int result_watch_go(int go_fd, struct cj_error *err)
+int oci_result_go(int go_fd, struct cj_error *err)
 {
 	const struct step_link link = { go_fd, "the result process", step_names };
 

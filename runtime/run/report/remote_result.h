@@ -11,7 +11,7 @@
 #include "runtime/jail/outcome.h"
 
 /*
- * remote_result_read - read what notes.h and outcome_exit_status() need.
+ * remote_result_read - read what notes_print() and outcome_exit_status() need.
  *
  * It does not read the output: output that was passed through is in the captures already.
  * Fails: the JSON is not a result.

@@ -368,7 +368,7 @@ const struct setting *setting_by_letter(char letter)
 int setting_set(struct config *c, const struct setting *s, const char *named, const char *text,
 		struct cj_error *err)
 {
-	int rc = !text && s->kind != SETTING_FLAG && !s->value_optional
+	int rc = !text && setting_needs_value(s)
 		     ? cj_reject(err, "a value is missing (%s)", s->value)
 		     : s->parse(c, s, text, err);
 	return rc < 0 ? cj_wrap(err, "%s", named) : 0;

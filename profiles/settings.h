@@ -47,6 +47,12 @@ struct setting {
 	void (*write)(struct json_writer *w, const struct config *c, const struct setting *s);
 };
 
+/* A value must follow the option. */
+static inline bool setting_needs_value(const struct setting *s)
+{
+	return s->kind != SETTING_FLAG && !s->value_optional;
+}
+
 extern const struct setting settings[];
 extern const size_t settings_count;
 

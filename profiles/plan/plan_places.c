@@ -155,8 +155,8 @@ static int check_size(const struct planner *p, const char *text, struct cj_error
 		return -err->code;
 	if (bytes <= p->c->disk_bytes)
 		return 0;
-	text_format_size(p->c->disk_bytes, most, sizeof(most));
-	cj_refuse(err, "'%s' is more than the %s of --disk", text, most);
+	cj_refuse(err, "'%s' is more than the %s of --disk", text,
+		  text_format_size(p->c->disk_bytes, most, sizeof(most)));
 	return cj_hint(err, "raise it: --disk %s", text);
 }
 

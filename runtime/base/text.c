@@ -313,7 +313,7 @@ bool is_name(const char *text)
 	return size >= 1 && size <= 32 && text[size] == '\0' && text[0] != '_' && text[0] != '-';
 }
 
-void text_format_size(uint64_t bytes, char *out, size_t out_size)
+const char *text_format_size(uint64_t bytes, char *out, size_t out_size)
 {
 	static const char units[] = "KMGT";
 
@@ -326,23 +326,24 @@ void text_format_size(uint64_t bytes, char *out, size_t out_size)
 			continue;
 		if (rest == 0) {
 			(void)snprintf(out, out_size, "%" PRIu64 "%c", whole, units[i]);
-			return;
+			return out;
 		}
 		uint64_t tenths = rest / 2 * 10 >> (shift - 1); /* rest < 2^40: no overflow */
 		(void)snprintf(out, out_size, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[i]);
-		return;
+		return out;
 	}
 	(void)snprintf(out, out_size, "%" PRIu64, bytes);
+	return out;
 }
 
-void text_format_duration(uint64_t ms, char *out, size_t out_size)
+const char *text_format_duration(uint64_t ms, char *out, size_t out_size)
 {
 	for (size_t i = 3; i >= 1; i--) {
 		const struct duration_unit *unit = &duration_units[i];
 
 		if (ms >= unit->ms && ms % unit->ms == 0) {
 			(void)snprintf(out, out_size, "%" PRIu64 "%s", ms / unit->ms, unit->name);
-			return;
+			return out;
 		}
 	}
 	if (ms > 1000 && ms % 100 == 0)
@@ -350,6 +351,7 @@ void text_format_duration(uint64_t ms, char *out, size_t out_size)
 			       ms % 1000 / 100);
 	else
 		(void)snprintf(out, out_size, "%" PRIu64 "ms", ms);
+	return out;
 }
 
 #define NAME_MAX_COMPARED 32

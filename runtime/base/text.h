@@ -65,8 +65,8 @@ size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, 
 
 /* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
  * decimal). */
-void text_format_size(uint64_t bytes, char *out, size_t out_size);
-void text_format_duration(uint64_t ms, char *out, size_t out_size);
+const char *text_format_size(uint64_t bytes, char *out, size_t out_size);
+const char *text_format_duration(uint64_t ms, char *out, size_t out_size);
 
 /* The RFC 4648 base64 of bytes; `out` needs 4 * ((size + 2) / 3) + 1.  Returns its length. */
 size_t text_base64(const void *bytes, size_t size, char *out);

@@ -17,18 +17,6 @@
 #define DENIED_MAX 10                 /* lines about denied packets */
 #define TARGET_MAX (IP_TEXT_MAX + 24) /* "icmpv6 [ADDRESS]:65535" */
 
-static const char *format_size(uint64_t bytes, char out[static FORMAT_MAX])
-{
-	text_format_size(bytes, out, FORMAT_MAX);
-	return out;
-}
-
-static const char *format_time(uint64_t ms, char out[static FORMAT_MAX])
-{
-	text_format_duration(ms, out, FORMAT_MAX);
-	return out;
-}
-
 static void note_cancel(const struct outcome *o)
 {
 	if (o->is_cancelled_elsewhere)
@@ -56,16 +44,16 @@ static void note_status(const struct outcome *o)
 		break;
 	case STATUS_TIMEOUT:
 		log_report("timeout: ended after %s (--timeout)",
-			   format_time(l[LIMIT_WALL].value, text));
+			   text_format_duration(l[LIMIT_WALL].value, text, sizeof(text)));
 		break;
 	case STATUS_CPU_LIMIT:
 		log_report("CPU time limit: ended after %s of CPU time (--cpu-time)",
-			   format_time(l[LIMIT_CPU_TIME].value, text));
+			   text_format_duration(l[LIMIT_CPU_TIME].value, text, sizeof(text)));
 		break;
 	case STATUS_OOM:
 		if (l[LIMIT_MEMORY].hit == HIT_YES)
 			log_report("out of memory: the limit of %s was reached (--memory)",
-				   format_size(l[LIMIT_MEMORY].value, text));
+				   text_format_size(l[LIMIT_MEMORY].value, text, sizeof(text)));
 		else
 			log_report(
 			    "out of memory: the host, or a parent cgroup, has no memory left");
@@ -73,7 +61,7 @@ static void note_status(const struct outcome *o)
 	case STATUS_OUTPUT_LIMIT:
 		log_report("output limit: ended after more than %s (--max-output, "
 			   "--on-output-limit)",
-			   format_size(l[LIMIT_OUTPUT].value, text));
+			   text_format_size(l[LIMIT_OUTPUT].value, text, sizeof(text)));
 		break;
 	case STATUS_CANCELLED:
 		note_cancel(o);
@@ -95,7 +83,7 @@ static void note_limits(const struct outcome *o)
 			   (unsigned long long)o->limits[LIMIT_PIDS].value);
 	if (o->limits[LIMIT_DISK].hit == HIT_YES)
 		log_report("the writable space of %s was full (--disk)",
-			   format_size(o->limits[LIMIT_DISK].value, text));
+			   text_format_size(o->limits[LIMIT_DISK].value, text, sizeof(text)));
 }
 
 /* "mount (2 times), ptrace" */

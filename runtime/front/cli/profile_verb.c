@@ -72,9 +72,7 @@ static int show_profile(const struct cli *cli)
 		return cli_fail(&err);
 	}
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	if (!w)
-		(void)!cj_fail(&err, ENOMEM, "show '%s'", cli->args[0]);
-	if (!w || profile_load(&c, cli->args[0], &err) < 0)
+	if (profile_load(&c, cli->args[0], &err) < 0)
 		return cli_fail(&err);
 	profile_write(w, &c);
 	return json_print(w, &err) < 0 ? cli_fail(&err) : cli_finish(0);

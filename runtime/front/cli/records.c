@@ -25,11 +25,8 @@ static const char *age_of(const struct record *r, char *out, size_t size)
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	uint64_t now_ms = (uint64_t)now.tv_sec * 1000;
 	uint64_t age_s = now_ms > r->started_ms ? (now_ms - r->started_ms) / 1000 : 0;
-	if (age_s == 0)
-		(void)snprintf(out, size, "0s"); /* or the clock was set back since */
-	else
-		text_format_duration(age_s * 1000, out, size);
-	return out;
+	return age_s == 0 ? "0s" /* or the clock was set back since */
+			  : text_format_duration(age_s * 1000, out, size);
 }
 
 static const char *state_of(const struct record_entry *e)
@@ -72,8 +69,6 @@ static int print_entries(const struct record_entry *entries, size_t count, struc
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the list");
 	json_open_object(w);
 	json_member_filled(w, "schema", PS_SCHEMA);
 	json_member_array(w, "runs");

@@ -193,8 +193,6 @@ static int write_body(struct remote_input *in, const char *bytes, size_t size, s
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const char *text = NULL;
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "send standard input");
 	in->is_last = size == 0;
 	json_open_object(w);
 	json_put_bytes(w, bytes, size);

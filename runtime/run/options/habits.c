@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options, verbs and names of other programs.  Pure. */
 #include "runtime/run/options/habits.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * habits - options and verbs of docker, podman, bwrap, firejail, nsjail and systemd-run, with the
- * equivalent of cejail.  Pure: tables and lookups.
+ * equivalent of cejail.
  *
  * An answer continues an error message: "unknown option '--rm': " ANSWER.  It is the option to
  * write ("write ..."), the reason why none is needed ("not needed: ..."), or the reason why cejail

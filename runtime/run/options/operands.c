@@ -35,11 +35,6 @@ static bool is_command(const char *word)
 
 /* --- an option before FILE that is wrong -------------------------------------------- */
 
-static bool takes_two_paths(const struct setting *s)
-{
-	return s->value && strcmp(s->value, "SRC[:DST]") == 0;
-}
-
 /* The last option may show what FILE was meant to be; 0: it does not. */
 static int explain_last_option(const struct options *o, const char *file, struct cj_error *err)
 {
@@ -51,7 +46,8 @@ static int explain_last_option(const struct options *o, const char *file, struct
 		return cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", file,
 			       file);
 	}
-	if (takes_two_paths(last->setting) && file[0] == '/' && !strchr(last->value, ':')) {
+	if (last->setting->value && strcmp(last->setting->value, "SRC[:DST]") == 0 &&
+	    file[0] == '/' && !strchr(last->value, ':')) {
 		cj_refuse(err, "'%s %s %s': the two paths are one argument", last->named,
 			  last->value, file);
 		return cj_hint(err, "write %s %s:%s", last->named, last->value, file);
@@ -97,13 +93,6 @@ static int reject_image(const char *image, const char *next, struct cj_error *er
 			    "NAME for an image: cejail-image(1)");
 }
 
-static int reject_missing(const char *file, struct cj_error *err)
-{
-	int rc = cj_fail(err, ENOENT, "find the file '%s'", file);
-	cj_hint(err, "write a command after '--': see 'cejail run --help'");
-	return rc;
-}
-
 int operands_explain(const struct options *o, struct cj_error *err)
 {
 	const char *file = o->operands[0], *next = file ? o->operands[1] : NULL;
@@ -122,7 +111,10 @@ int operands_explain(const struct options *o, struct cj_error *err)
 		return reject_command(file, next, err);
 	if (habit_is_image(file) || (!strchr(file, '/') && next && is_command(next)))
 		return reject_image(file, next, err);
-	return strrchr(file, '.') ? 0 : reject_missing(file, err);
+	if (strrchr(file, '.'))
+		return 0;
+	(void)!cj_fail(err, ENOENT, "find the file '%s'", file);
+	return cj_hint(err, "write a command after '--': see 'cejail run --help'");
 }
 
 /* --- options after FILE ------------------------------------------------------------- */

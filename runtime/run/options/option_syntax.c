@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "profiles/settings.h"
+#include "runtime/base/text.h"
 
 #define NAMED_MAX   40
 #define HELP_WIDTH  80
@@ -97,30 +98,20 @@ static int set(const struct own_options *own, const struct own_option *row, cons
 	return 0;
 }
 
-static bool needs_value(const struct setting *s)
-{
-	return s && s->kind != SETTING_FLAG && !s->value_optional;
-}
-
 /* Is the next argument the value of this option of `run`? */
-static bool takes_next(const char *arg)
+static bool takes_next(const char *arg, const char *next)
 {
-	if (strncmp(arg, "--", 2) == 0)
-		return needs_value(setting_by_option(arg + 2));
+	if (strncmp(arg, "--", 2) == 0) {
+		const struct setting *s = setting_by_option(arg + 2);
+		return s && (setting_needs_value(s) ||
+			     (s->value_end && text_ends_with(next, s->value_end)));
+	}
 	for (const char *at = arg + 1; *at; at++) {
-		if (needs_value(setting_by_letter(*at)))
+		const struct setting *s = setting_by_letter(*at);
+		if (s && setting_needs_value(s))
 			return at[1] == '\0';
 	}
 	return false;
-}
-
-/* "--remote PATH.sock": options_scan() takes the next argument, too. */
-static bool takes_ending(const char *arg, const char *next)
-{
-	const struct setting *s = strncmp(arg, "--", 2) == 0 ? setting_by_option(arg + 2) : NULL;
-	size_t size = next ? strlen(next) : 0, end = s && s->value_end ? strlen(s->value_end) : 0;
-
-	return end > 0 && size >= end && strcmp(next + size - end, s->value_end) == 0;
 }
 
 static bool is_option(const char *arg)
@@ -162,7 +153,7 @@ int own_options_take(const struct own_options *own, const char *const **next, st
 		if (!row) {
 			const char *arg = *(*next)++;
 			rest->args[rest->count++] = arg;
-			if (**next && (takes_next(arg) || takes_ending(arg, **next)))
+			if (**next && takes_next(arg, **next))
 				rest->args[rest->count++] = *(*next)++;
 		}
 		bool is_left_out = row && rest->left_out && strcmp(row->name, rest->left_out) == 0;
@@ -174,8 +165,12 @@ int own_options_take(const struct own_options *own, const char *const **next, st
 
 /* --- the layout of --help ----------------------------------------------------------- */
 
-static void print_wrapped(const char *text)
+void help_print(int width, const char *text)
 {
+	if (width >= HELP_INDENT - 1)
+		(void)printf("\n%*s", HELP_INDENT, "");
+	else
+		(void)printf("%*s", HELP_INDENT - width, "");
 	for (int at = HELP_INDENT; *text;) {
 		int size = (int)strcspn(text, " ");
 		if (at > HELP_INDENT && at + 1 + size > HELP_WIDTH) {
@@ -188,15 +183,6 @@ static void print_wrapped(const char *text)
 		text += size + (text[size] == ' ');
 	}
 	(void)printf("\n");
-}
-
-void help_print(int width, const char *text)
-{
-	if (width >= HELP_INDENT - 1)
-		(void)printf("\n%*s", HELP_INDENT, "");
-	else
-		(void)printf("%*s", HELP_INDENT - width, "");
-	print_wrapped(text);
 }
 
 void own_options_print_help(const struct own_option *rows, size_t count)

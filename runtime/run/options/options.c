@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pure, except options_expand(), which reads files, and options_print_help(). */
 #include "runtime/run/options/options.h"
 
 #include <assert.h>
@@ -42,28 +41,6 @@ static int add_given(struct scan *s, const struct setting *setting, const char *
 	return 0;
 }
 
-static int take_value(struct scan *s, const struct setting *setting, const char *named,
-		      const char **out_value, struct cj_error *err)
-{
-	return option_take_value(NULL, &s->next, named, setting->value, s->verb, out_value, err);
-}
-
-static bool wants_value(const struct setting *s)
-{
-	return s->kind != SETTING_FLAG && !s->value_optional;
-}
-
-static int reject_long(const char *verb, const char *name, const char *arg, struct cj_error *err)
-{
-	const char *habit = strcmp(verb, "mcp") == 0 ? habit_of_mcp(arg) : NULL;
-	if (!habit)
-		habit = habit_for_option(arg);
-	if (habit)
-		return cj_reject(err, "unknown option '%s': %s", arg, habit);
-
-	return option_reject_unknown(arg, setting_suggest_option(name), verb, err);
-}
-
 static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
 {
 	struct long_option o;
@@ -78,14 +55,22 @@ static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
 	}
 
 	const struct setting *setting = setting_by_option(named + 2);
-	if (!setting)
-		return reject_long(s->verb, named + 2, named, err);
+	if (!setting) {
+		const char *habit = strcmp(s->verb, "mcp") == 0 ? habit_of_mcp(named) : NULL;
+		if (!habit)
+			habit = habit_for_option(named);
+		if (habit)
+			return cj_reject(err, "unknown option '%s': %s", named, habit);
+		return option_reject_unknown(named, setting_suggest_option(named + 2), s->verb,
+					     err);
+	}
 
 	const char *value = o.value;
 	if (!value && setting->value_end && *s->next &&
 	    text_ends_with(*s->next, setting->value_end))
 		value = *s->next++;
-	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+	if (setting_needs_value(setting) &&
+	    option_take_value(value, &s->next, named, setting->value, s->verb, &value, err) < 0)
 		return -err->code;
 	return add_given(s, setting, named, value, err);
 }
@@ -143,7 +128,9 @@ static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
 			return -err->code;
 		if (at[1])
 			value = at + 1;
-		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+		if (setting_needs_value(setting) &&
+		    option_take_value(value, &s->next, named, setting->value, s->verb, &value,
+				      err) < 0)
 			return -err->code;
 		return add_given(s, setting, named, value, err);
 	}
@@ -244,15 +231,6 @@ bool options_has(const struct options *o, const char *option)
 	return find_given(o, option) != NULL;
 }
 
-static bool is_delivery(const struct setting *s)
-{
-	for (size_t i = 0; i < sizeof(delivery_options) / sizeof(delivery_options[0]); i++) {
-		if (strcmp(s->option, delivery_options[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* A value that looks like an option: the option before it probably lacks its value. */
 static int hint_value(const struct given *g, struct cj_error *err)
 {
@@ -270,8 +248,11 @@ static int apply(const struct options *o, bool delivery, struct config *c, struc
 	for (size_t i = 0; i < o->count; i++) {
 		const struct given *g = &o->items[i];
 
-		if (is_delivery(g->setting) != delivery ||
-		    strcmp(g->setting->option, "profile") == 0)
+		bool is_delivery = false;
+
+		for (size_t k = 0; k < sizeof(delivery_options) / sizeof(delivery_options[0]); k++)
+			is_delivery |= strcmp(g->setting->option, delivery_options[k]) == 0;
+		if (is_delivery != delivery || strcmp(g->setting->option, "profile") == 0)
 			continue;
 		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
 			return hint_value(g, err);
@@ -289,22 +270,16 @@ int options_apply_rest(const struct options *o, struct config *c, struct cj_erro
 	return apply(o, false, c, err);
 }
 
-/* "  -m, --memory SIZE"; returns its width. */
-static int print_name(const struct setting *s)
-{
-	int width = s->letter ? printf("  -%c, ", s->letter) : printf("      ");
-
-	width += printf("--%s", s->option);
-	if (s->value)
-		width += printf(s->value_optional ? "[=%s]" : " %s", s->value);
-	return width;
-}
-
 void options_print_help(bool (*wanted)(const struct setting *s))
 {
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
-		if (s->option && (!wanted || wanted(s)))
-			help_print(print_name(s), s->help);
+		if (!s->option || (wanted && !wanted(s)))
+			continue;
+		int width = s->letter ? printf("  -%c, ", s->letter) : printf("      ");
+		width += printf("--%s", s->option);
+		if (s->value)
+			width += printf(s->value_optional ? "[=%s]" : " %s", s->value);
+		help_print(width, s->help);
 	}
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options - the arguments of `cejail run`, split into options and operands.  Pure, except
- * options_expand().
+ * options - the arguments of `cejail run`, split into options and operands.
  *
  * The syntax is the usual one, without abbreviations: options end at the first operand, or at "--";
  * "--name=value" and "--name value"; letters may be combined ("-qv") and may have their value
@@ -42,7 +41,7 @@ int options_scan(const char *verb, const char *const *args, struct arena *a, str
 
 /*
  * options_expand - replace every --env-file by its variables.  They go before all other options,
- * so that --env overrides them at any position.  Acts: reads the files.
+ * so that --env overrides them at any position.
  *
  * `caller_env`: the caller's environment, for a NAME without a value.
  */

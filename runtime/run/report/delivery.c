@@ -108,8 +108,6 @@ int delivery_send(struct delivery *d, const struct outcome *o, const struct resu
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const char *text = NULL;
 	size_t size = 0;
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the result");
 	if (result_write(w, o, about, err) < 0 || json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	return delivery_send_text(d, text, size, err);

@@ -78,8 +78,6 @@ static int read_args_json(const struct json_reader *in, const struct json_key *k
 	struct request *r = record;
 	const char *text;
 	size_t size;
-	if (!w)
-		return cj_fail(err, ENOMEM, "read the request");
 	json_put_node(w, node);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;

@@ -16,13 +16,14 @@ bool rights_has_profile(const struct rights *r, const char *profile)
 	return r->profiles.count == 0 || strings_has(&r->profiles, profile);
 }
 
-static void format_count(uint64_t value, char *out, size_t out_size)
+static const char *format_count(uint64_t value, char *out, size_t out_size)
 {
 	(void)snprintf(out, out_size, "%" PRIu64, value);
+	return out;
 }
 
 /* Exact, unlike for a person: a byte above the ceiling must not read as the ceiling. */
-static void format_size(uint64_t bytes, char *out, size_t out_size)
+static const char *format_size(uint64_t bytes, char *out, size_t out_size)
 {
 	static const char units[] = "KMGT";
 	unsigned unit = 0;
@@ -32,11 +33,13 @@ static void format_size(uint64_t bytes, char *out, size_t out_size)
 	}
 	(void)snprintf(out, out_size, "%" PRIu64 "%.*s", bytes, unit > 0,
 		       &units[unit > 0 ? unit - 1 : 0]);
+	return out;
 }
 
-static void format_cpus(uint64_t millicpus, char *out, size_t out_size)
+static const char *format_cpus(uint64_t millicpus, char *out, size_t out_size)
 {
 	(void)snprintf(out, out_size, "%" PRIu64 ".%03" PRIu64, millicpus / 1000, millicpus % 1000);
+	return out;
 }
 
 /* --- what a rule validates ---------------------------------------------------- */
@@ -55,7 +58,7 @@ struct rule {
 	/* Whether `asked` keeps what `before` insists on, whoever the caller is. */
 	bool (*is_kept)(const struct config *asked, const struct config *before);
 	/* of a number */
-	void (*format)(uint64_t value, char *out, size_t out_size);
+	const char *(*format)(uint64_t value, char *out, size_t out_size);
 	size_t config_at;
 	bool has_ceiling; /* else the profile's value is the maximum */
 	bool is_shape;    /* a jail is prepared with it */
@@ -81,12 +84,14 @@ static uint64_t limit_at(const struct config *c, const struct rule *rule)
 	return value > 0 ? value : CEILING_NONE;
 }
 
-static void format_limit(const struct rule *rule, uint64_t value, char *out, size_t out_size)
+struct number_text {
+	char text[32];
+};
+
+static const char *format_limit(const struct rule *rule, uint64_t value, struct number_text *out)
 {
-	if (value == CEILING_NONE)
-		(void)snprintf(out, out_size, "no limit");
-	else
-		rule->format(value, out, out_size);
+	return value == CEILING_NONE ? "no limit"
+				     : rule->format(value, out->text, sizeof(out->text));
 }
 
 static int validate_number(const struct validation *v, const struct rule *rule,
@@ -106,11 +111,11 @@ static int validate_number(const struct validation *v, const struct rule *rule,
 		put_number(&v->clamp->ceilings, rule->ceiling_at, most);
 		return 0;
 	}
-	char asked_text[32], most_text[32];
-	format_limit(rule, wanted, asked_text, sizeof(asked_text));
-	format_limit(rule, most, most_text, sizeof(most_text));
-	cj_refuse_as(err, EACCES, "%s: %s is above %s of %s", rule->key, asked_text,
-		     ceiling == 0 ? "the profile's value" : "this caller's ceiling", most_text);
+	struct number_text one, other;
+	cj_refuse_as(err, EACCES, "%s: %s is above %s of %s", rule->key,
+		     format_limit(rule, wanted, &one),
+		     ceiling == 0 ? "the profile's value" : "this caller's ceiling",
+		     format_limit(rule, most, &other));
 	return cj_hint(err, "ask for less, or have '%s' raised in %s", rule->key,
 		       rule->has_ceiling ? "this caller's row of the service's configuration"
 					 : "the profile");
@@ -326,7 +331,7 @@ int rights_validate_within(const struct ceilings *most, const struct config *ask
 			   const char *named, struct cj_error *err)
 {
 	const struct rule *rule = find_rule(key);
-	char asked_text[32], most_text[32];
+	struct number_text one, other;
 	assert(rule && rule->has_ceiling);
 	uint64_t value = limit_at(asked, rule), ceiling = number_at(most, rule->ceiling_at);
 
@@ -336,10 +341,9 @@ int rights_validate_within(const struct ceilings *most, const struct config *ask
 		cj_refuse_as(err, EACCES, "'%s': the limit of this tool is not known", named);
 		return cj_hint(err, "leave it out");
 	}
-	format_limit(rule, value, asked_text, sizeof(asked_text));
-	format_limit(rule, ceiling, most_text, sizeof(most_text));
+	const char *most_text = format_limit(rule, ceiling, &other);
 	cj_refuse_as(err, EACCES, "'%s': %s is above the limit of this tool, which is %s", named,
-		     asked_text, most_text);
+		     format_limit(rule, value, &one), most_text);
 	return cj_hint(err, "ask for %s or less, or leave it out", most_text);
 }
 

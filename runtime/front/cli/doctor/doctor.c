@@ -182,8 +182,6 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the findings");
 	json_open_object(w);
 	json_member_filled(w, "schema", DOCTOR_SCHEMA);
 	json_member_filled(w, "worst", levels[worst].name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One exec of a session: a view of the session's jail.  Runs in the exec worker.
+ * A fork of the keeper, and in it one exec of a session: a view of the session's jail.
  *
  * The view has the session's plan, layers, limits and handles.  Where a run has init, it has the
  * reaper: link, init_pid and init_pidfd are the reaper's.  Its cgroup is the exec's own.  It has no
@@ -8,16 +8,22 @@
  */
 #include "runtime/session/session_state.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/kernel/process/process_tree.h"
+#include "runtime/kernel/process/spawn.h"
 
 static struct session_row *row_of(const struct jail *view)
 {
@@ -93,35 +99,20 @@ static void lose(struct jail *view, const struct ended *ended, struct outcome *o
 
 /* --- the end ---------------------------------------------------------------------------- */
 
-static struct session_target target_of(const struct jail *view)
-{
-	return (struct session_target){
-		.row = row_of(view),
-		.leaf = &view->cgroup,
-		.proc_fd = view->handles.proc_fd,
-		.link_fd = view->link.sock_fd,
-	};
-}
-
-static enum exec_state settle(struct jail *view, bool may_stay)
-{
-	const struct session_target t = target_of(view);
-	enum session_left left = may_stay ? session_look(&t, &view->exec->is_empty)
-					  : session_kill_all(&t, &view->exec->is_empty);
-	if (left == LEFT_UNKNOWN)
-		return EXEC_REAPER_KILLED;
-	if (left == LEFT_SOME)
-		return may_stay ? EXEC_LEFT : EXEC_STUCK;
-	return EXEC_EMPTY;
-}
-
 /* After false the keeper ends the session. */
 static bool end(struct jail *view, const struct ended *ended, bool has_ended_itself)
 {
 	(void)ended;
+	struct session *s = view->exec->session;
+	const unsigned slot = view->exec->slot;
+	const enum exec_state some = has_ended_itself ? EXEC_LEFT : EXEC_STUCK;
 	atomic_store(&row_of(view)->main_pid, 0);
-	enum exec_state state = settle(view, has_ended_itself);
-	session_packets_settle(view->exec->session, view->exec->slot); /* while it still counts */
+	enum session_left left = has_ended_itself ? session_look(s, slot)
+						  : session_kill_all(s, slot);
+	enum exec_state state = left == LEFT_NONE   ? EXEC_EMPTY
+				: left == LEFT_SOME ? some
+						    : EXEC_REAPER_KILLED;
+	session_packets_settle(s, slot); /* while it still counts */
 	atomic_store(&row_of(view)->state, state);
 	if (state == EXEC_STUCK)
 		jail_warn(view,
@@ -272,4 +263,119 @@ int session_exec_open(struct session *s, unsigned slot, const char *id, struct j
 	}
 	*out = view;
 	return 0;
+}
+
+/* --- the descriptors of a fork -------------------------------------------------------------- */
+
+/* The standard streams, the caller's, the jail's handles, two cgroups, the link and a few more. */
+#define KEPT_MAX (SESSION_FORK_FDS_MAX + OVERLAYS_MAX + 16)
+
+struct kept {
+	int fds[KEPT_MAX];
+	size_t count;
+};
+
+static void keep(struct kept *k, int fd)
+{
+	assert(k->count < KEPT_MAX);
+	if (fd >= CHILD_FIRST_FD)
+		k->fds[k->count++] = fd;
+}
+
+static void keep_cgroup(struct kept *k, const struct cgroup *cgroup)
+{
+	keep(k, cgroup->dir_fd);
+	keep(k, cgroup->cpu_fd);
+	keep(k, cgroup->parent_fd);
+}
+
+static void keep_jail(struct kept *k, const struct session *s)
+{
+	const struct rootfs_handles *h = &s->jail->handles;
+
+	keep(k, h->box_fd);
+	keep(k, h->root_fd);
+	keep(k, h->proc_fd);
+	for (size_t i = 0; i < h->noverlays; i++)
+		keep(k, h->overlay_fds[i]);
+	keep(k, s->jail->signal_fd);
+	keep(k, s->packets_fds[1]);
+	keep_cgroup(k, &s->jail->cgroup);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static int close_gaps(struct kept *k, struct cj_error *err)
+{
+	unsigned next = CHILD_FIRST_FD;
+
+	qsort(k->fds, k->count, sizeof(k->fds[0]), by_number);
+	for (size_t i = 0; i < k->count; i++) {
+		unsigned fd = (unsigned)k->fds[i];
+		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
+			return cj_fail(err, errno, "close the keeper's descriptors");
+		next = fd + 1;
+	}
+	if (sys_close_range(next, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close the keeper's descriptors");
+	return 0;
+}
+
+/* So that no later clean-up closes a number that means something else by then. */
+static void forget(struct session *s, unsigned slot)
+{
+	struct jail *j = s->jail;
+
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (i != slot)
+			cj_close(&s->slots[i].link_fd);
+	cj_close(&j->link.sock_fd);
+	cj_close(&j->init_pidfd);
+	cj_close(&s->packets_fds[0]);
+	filter_watch_destroy(&j->watch);
+	j->network = NULL; /* its memory stays: to release it would change the host */
+}
+
+int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
+		      struct cj_error *err)
+{
+	struct kept kept = { .count = 0 };
+
+	assert(nfds <= SESSION_FORK_FDS_MAX);
+	forget(s, slot);
+	for (size_t i = 0; i < nfds; i++)
+		keep(&kept, fds[i]);
+	keep_jail(&kept, s);
+	if (slot != SESSION_NO_SLOT) {
+		keep(&kept, s->slots[slot].link_fd);
+		keep_cgroup(&kept, &s->slots[slot].leaf);
+	}
+	return close_gaps(&kept, err);
+}
+
+/* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */
+static pid_t fork_into(const struct session *s, int cgroup_fd, int *out_pidfd)
+{
+	const struct spawn_place place = { .cgroup_fd = cgroup_fd };
+	if (cgroup_fd < 0 || s->jail->moves_init) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	return spawn_process(&place, CLONE_PIDFD, SIGCHLD, out_pidfd);
+}
+
+/* A move is not refused for the limit on processes, as a birth is: cgroup(7). */
+pid_t session_fork_charged(struct session *s, int *out_pidfd)
+{
+	int cgroup_fd = s->init_cgroup_fd >= 0 ? s->init_cgroup_fd : s->jail->cgroup.dir_fd;
+	pid_t pid = fork_into(s, cgroup_fd, out_pidfd);
+	if (pid >= 0)
+		return pid;
+	pid = child_fork(out_pidfd);
+	if (pid > 0 && cgroup_fd >= 0)
+		(void)cgroup_move(cgroup_fd, pid); /* else the scratch's own limit holds */
+	return pid;
 }

@@ -187,7 +187,7 @@ void session_status(struct session *s, struct session_status *out);
 /* Kills the whole jail, releases what belongs to the session.  Then destroy the jail. */
 void session_finish(struct session **s);
 
-/* --- a fork of the keeper: session_fork.c ---------------------------------------------------- */
+/* --- a fork of the keeper: exec_view.c ----------------------------------------------------- */
 
 /*
  * session_fork_charged - child_fork(), and the memory of the child counts as the session's, where a

@@ -43,11 +43,18 @@ enum source {
 	SOURCE_CALLER = SOURCE_SLOTS + SESSION_EXECS_MAX
 };
 
-struct session_keep {
-	struct pollfd *fds; /* SOURCE_CALLER and as many as the caller had at most */
-	size_t room;
-	struct session_memory memory;
-	uint64_t began_ms;
+const struct session_end_row session_ends[SESSION_END_COUNT] = {
+	[SESSION_LIVES] = { "lives", "the session has not ended" },
+	[SESSION_LEASE] = { "lease", "the session's lease is over" },
+	[SESSION_IDLE] = { "idle", "the session was idle for too long" },
+	[SESSION_DRAIN] = { "drain", "the service is shutting down" },
+	[SESSION_CLOSED] = { "closed", "the session was closed" },
+	[SESSION_OOM] = { "oom", "the programs of the session together exceeded its memory limit" },
+	[SESSION_KILLED] = { "killed",
+			     "a program of the session ended the first process of its jail" },
+	[SESSION_STUCK] = { "stuck", "the processes of an exec could not be killed" },
+	[SESSION_FAILED] = { "failed",
+			     "the session's jail failed; the service's log has the reason" },
 };
 
 /* --- begin and end ---------------------------------------------------------------------- */
@@ -55,13 +62,11 @@ struct session_keep {
 static struct session *create(struct jail *j)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	struct session_keep *k = calloc(1, sizeof(*k));
 	void *shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int fds[2] = { -1, -1 };
-	if (!s || !k || shared == MAP_FAILED || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+	if (!s || shared == MAP_FAILED || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
 		free(s);
-		free(k);
 		if (shared != MAP_FAILED)
 			(void)munmap(shared, sizeof(*s->shared));
 		return NULL;
@@ -71,29 +76,44 @@ static struct session *create(struct jail *j)
 			       .shared = shared,
 			       .packets_fds = { fds[0], fds[1] },
 			       .init_cgroup_fd = -1,
-			       .keep = k };
+			       .memory.events_fd = -1,
+			       .began_ms = clock_ms() };
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		s->slots[i].link_fd = -1;
 		s->slots[i].leaf = CGROUP_NULL;
 	}
 	s->host_proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	k->memory.events_fd = -1;
-	k->began_ms = clock_ms();
 	return s;
 }
 
 static void release(struct session **slot)
 {
 	struct session *s = *slot;
-	session_memory_fini(&s->keep->memory);
+	session_memory_fini(s);
 	cj_close(&s->host_proc_fd);
 	cj_close(&s->init_cgroup_fd);
 	cj_close(&s->packets_fds[0]);
 	cj_close(&s->packets_fds[1]);
 	(void)munmap(s->shared, sizeof(*s->shared));
-	free(s->keep->fds);
-	free(s->keep);
 	cj_free(slot);
+}
+
+/* Sends STEP_SESSION and takes the answer. */
+static int ask_init(const struct jail *j, enum session_isolation *out_isolation,
+		    struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct serving serving;
+	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
+	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(serving))
+		return cj_fail(err, EPROTO, "begin the session");
+	memcpy(&serving, msg.data, sizeof(serving));
+	if (serving.isolation >= SESSION_ISOLATION_COUNT)
+		return cj_fail(err, EPROTO, "begin the session");
+	*out_isolation = (enum session_isolation)serving.isolation;
+	return 0;
 }
 
 /* What the execs of this session can do to each other is in the warnings of each of them. */
@@ -144,13 +164,14 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 	struct session *s = create(j);
 	if (!s)
 		return cj_fail(err, ENOMEM, "begin a session");
-	if (session_ask_init(j, &s->isolation, err) < 0 || assess(s, err) < 0) {
+	if (ask_init(j, &s->isolation, err) < 0 || assess(s, err) < 0) {
 		release(&s);
 		return -err->code;
 	}
 	session_cgroup_begin(s);
-	session_slots_begin(s);
-	session_memory_init(&s->keep->memory, s);
+	s->tidy_at_ms =
+	    clock_ms(); /* a spare is made in the first round: the begin does not wait */
+	session_memory_init(s);
 	session_denied_begin(s);
 	publish_network(s);
 	*out = s;
@@ -187,36 +208,17 @@ void session_finish(struct session **slot)
 
 /* --- what is watched --------------------------------------------------------------------- */
 
-static void watch_fd(struct session *s, unsigned source, int fd, short events)
-{
-	s->keep->fds[source] = (struct pollfd){ .fd = fd, .events = events };
-}
-
-static void watch_all(struct session *s, const struct pollfd *fds, size_t nfds)
+static void watch_own(struct session *s, struct pollfd fds[static SOURCE_CALLER])
 {
 	struct jail *j = s->jail;
-	watch_fd(s, SOURCE_MEMORY, s->keep->memory.events_fd, POLLPRI);
-	watch_fd(s, SOURCE_INIT, j->init_pidfd, POLLIN);
-	watch_fd(s, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
-	watch_fd(s, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
-	watch_fd(s, SOURCE_PACKETS, s->packets_fds[0], POLLIN);
-	session_slots_watch(s, s->keep->fds + SOURCE_SLOTS);
-	if (nfds > 0)
-		memcpy(s->keep->fds + SOURCE_CALLER, fds, nfds * sizeof(*fds));
-}
-
-static int make_room(struct session_keep *k, size_t nfds, struct cj_error *err)
-{
-	if (nfds > CALLERS_MAX)
-		return cj_fail(err, EINVAL, "watch %zu descriptors", nfds);
-	if (SOURCE_CALLER + nfds <= k->room)
-		return 0;
-	struct pollfd *fds = realloc(k->fds, (SOURCE_CALLER + nfds) * sizeof(*fds));
-	if (!fds)
-		return cj_fail(err, ENOMEM, "watch %zu descriptors", nfds);
-	k->fds = fds;
-	k->room = SOURCE_CALLER + nfds;
-	return 0;
+	const int calls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
+	const int network_events_fd = j->network ? network_fd(j->network) : -1;
+	fds[SOURCE_MEMORY] = (struct pollfd){ s->memory.events_fd, POLLPRI, 0 };
+	fds[SOURCE_INIT] = (struct pollfd){ j->init_pidfd, POLLIN, 0 };
+	fds[SOURCE_SYSCALLS] = (struct pollfd){ calls_fd, POLLIN, 0 };
+	fds[SOURCE_NETWORK] = (struct pollfd){ network_events_fd, POLLIN, 0 };
+	fds[SOURCE_PACKETS] = (struct pollfd){ s->packets_fds[0], POLLIN, 0 };
+	session_slots_watch(s, fds + SOURCE_SLOTS);
 }
 
 static bool is_network_wanted(const struct session *s)
@@ -224,28 +226,27 @@ static bool is_network_wanted(const struct session *s)
 	return s->jail->watch && filter_watch_wants_network(s->jail->watch);
 }
 
-static int shorter(int timeout_ms, int other_ms)
-{
-	if (timeout_ms < 0 || (other_ms >= 0 && other_ms < timeout_ms))
-		return other_ms;
-	return timeout_ms;
-}
-
 static int poll_timeout(const struct session *s, int timeout_ms)
 {
 	const struct filter_watch *calls = s->jail->watch;
+	const uint64_t now_ms = clock_ms();
 	uint64_t at_ms = session_slots_next_ms(s);
-	at_ms = clock_earlier(at_ms, session_memory_next_ms(s, &s->keep->memory));
+	at_ms = clock_earlier(at_ms, session_memory_next_ms(s));
 	at_ms = clock_earlier(at_ms, calls ? filter_watch_paused_until_ms(calls) : 0);
-	timeout_ms = shorter(timeout_ms, clock_ms_until(at_ms));
-	return is_network_wanted(s) ? shorter(timeout_ms, NETWORK_LOOK_MS) : timeout_ms;
+	if (timeout_ms >= 0)
+		at_ms = clock_earlier(at_ms, now_ms + (uint64_t)timeout_ms);
+	if (is_network_wanted(s))
+		at_ms = clock_earlier(at_ms, now_ms + NETWORK_LOOK_MS);
+	return clock_ms_until(at_ms);
 }
 
 /* --- events --------------------------------------------------------------------------------- */
 
 /* Init's own error, if it sent one before it ended; it never waits: the other end is closed. */
-static enum session_end take_init_error(struct session *s, struct cj_error *err)
+static enum session_end on_init(struct session *s, struct cj_error *err)
 {
+	if (session_memory_killed_init(s))
+		return session_memory_fail(err);
 	for (;;) {
 		auto_step_msg struct step_msg msg = { 0 };
 		int rc = step_next(&s->jail->link, &msg, err);
@@ -259,22 +260,6 @@ static enum session_end take_init_error(struct session *s, struct cj_error *err)
 	return SESSION_KILLED;
 }
 
-static enum session_end on_init(struct session *s, struct cj_error *err)
-{
-	if (session_memory_killed_init(s))
-		return session_memory_fail(err);
-	return take_init_error(s, err);
-}
-
-/* All that asks for the network until it is there goes on together. */
-static void advance_network(struct session *s)
-{
-	if (!is_network_wanted(s))
-		return;
-	(void)jail_network_advance(s->jail);
-	publish_network(s);
-}
-
 /* When init dies, the kernel kills all reapers before it reports init's end. */
 static enum session_end look_at_init(struct session *s, struct cj_error *err)
 {
@@ -285,12 +270,10 @@ static enum session_end look_at_init(struct session *s, struct cj_error *err)
 	return ready > 0 ? on_init(s, err) : SESSION_STUCK;
 }
 
-static enum session_end handle(struct session *s, struct cj_error *err)
+static enum session_end handle(struct session *s, const struct pollfd *fds, struct cj_error *err)
 {
-	const struct pollfd *fds = s->keep->fds;
 	const char *name;
-	enum session_end end =
-	    session_memory_turn(s, &s->keep->memory, fds[SOURCE_MEMORY].revents != 0, err);
+	enum session_end end = session_memory_turn(s, fds[SOURCE_MEMORY].revents != 0, err);
 	if (end == SESSION_LIVES && fds[SOURCE_INIT].revents != 0)
 		end = on_init(s, err);
 	if (end == SESSION_LIVES && fds[SOURCE_SYSCALLS].revents != 0)
@@ -303,37 +286,37 @@ static enum session_end handle(struct session *s, struct cj_error *err)
 		return end;
 	if (fds[SOURCE_PACKETS].revents != 0)
 		session_packets_answer(s);
-	advance_network(s);
+	if (is_network_wanted(s)) { /* all that asks until it is there goes on together */
+		(void)jail_network_advance(s->jail);
+		publish_network(s);
+	}
 	end = session_slots_turn(s, err);
 	return end == SESSION_STUCK ? look_at_init(s, err) : end;
-}
-
-static int count_ready(struct pollfd *fds, size_t nfds, const struct pollfd *polled)
-{
-	int count = 0;
-	for (size_t i = 0; i < nfds; i++) {
-		fds[i].revents = polled[i].revents;
-		count += fds[i].revents != 0;
-	}
-	return count;
 }
 
 static int serve_once(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
 		      enum session_end *end, struct cj_error *err)
 {
+	struct pollfd polled[SOURCE_CALLER + CALLERS_MAX];
+	int ready = 0;
 	*end = SESSION_FAILED;
-	if (make_room(s->keep, nfds, err) < 0)
-		return -err->code;
-	watch_all(s, fds, nfds);
-	struct pollfd *polled = s->keep->fds;
+	if (nfds > CALLERS_MAX)
+		return cj_fail(err, EINVAL, "watch %zu descriptors", nfds);
+	watch_own(s, polled);
+	if (nfds > 0)
+		memcpy(polled + SOURCE_CALLER, fds, nfds * sizeof(*fds));
 	if (poll(polled, SOURCE_CALLER + nfds, poll_timeout(s, timeout_ms)) < 0) {
 		if (errno != EINTR)
 			return cj_fail(err, errno, "wait for events of the session");
 		for (size_t i = 0; i < SOURCE_CALLER + nfds; i++)
 			polled[i].revents = 0;
 	}
-	*end = handle(s, err);
-	return *end == SESSION_LIVES ? count_ready(fds, nfds, polled + SOURCE_CALLER) : -ECANCELED;
+	*end = handle(s, polled, err);
+	for (size_t i = 0; i < nfds; i++) {
+		fds[i].revents = polled[SOURCE_CALLER + i].revents;
+		ready += fds[i].revents != 0;
+	}
+	return *end == SESSION_LIVES ? ready : -ECANCELED;
 }
 
 int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
@@ -361,7 +344,7 @@ void session_status(struct session *s, struct session_status *out)
 		    filter_watch_denied(s->jail->watch, &out->ndenied, &out->denied_is_complete);
 	if (s->jail->network)
 		out->denied_packets = network_denied_so_far(s->jail->network);
-	session_memory_usage(s, &s->keep->memory, &out->usage);
-	out->memory_bytes = session_memory_now(s, &s->keep->memory);
-	out->usage.wall_ms = clock_ms() - s->keep->began_ms;
+	session_memory_usage(s, &out->usage);
+	out->memory_bytes = session_memory_now(s);
+	out->usage.wall_ms = clock_ms() - s->began_ms;
 }

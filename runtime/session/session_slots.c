@@ -31,34 +31,10 @@
 #include "runtime/session/session_state.h"
 #include "runtime/kernel/process/process_tree.h"
 
+#define ROUND_MS       5 /* between two rounds of killing */
+#define STUBBORN_MS    500
 #define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
 #define MOVE_LOOK_MS   3   /* at the reaper of an exec that moves */
-
-int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	struct serving serving;
-	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
-	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
-		return -err->code;
-	if (msg.size != sizeof(serving))
-		return cj_fail(err, EPROTO, "begin the session");
-	memcpy(&serving, msg.data, sizeof(serving));
-	if (serving.isolation >= SESSION_ISOLATION_COUNT)
-		return cj_fail(err, EPROTO, "begin the session");
-	*out_isolation = (enum session_isolation)serving.isolation;
-	return 0;
-}
-
-static struct session_target target_of(const struct session *s, unsigned slot)
-{
-	return (struct session_target){
-		.row = &s->shared->rows[slot],
-		.leaf = &s->slots[slot].leaf,
-		.proc_fd = s->jail->handles.proc_fd,
-		.link_fd = s->slots[slot].link_fd,
-	};
-}
 
 /* --- reserve ------------------------------------------------------------------------------- */
 
@@ -111,11 +87,6 @@ static int fill_slot(struct session *s, unsigned slot, enum slot_state state, st
 }
 
 /* --- the spare ----------------------------------------------------------------------------- */
-
-void session_slots_begin(struct session *s)
-{
-	s->tidy_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
-}
 
 /* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
  * fork it. */
@@ -296,6 +267,100 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
 	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
 }
 
+/* --- the end of its processes, in the worker and in the keeper ------------------------------ */
+
+static enum session_left look_behind_end(const struct session *s, unsigned slot)
+{
+	const struct session_slot *it = &s->slots[slot];
+	/* Before the program was sent, a reaper has no child, so its end leaves none. */
+	if (it->is_empty || !atomic_load(&s->shared->rows[slot].is_started))
+		return LEFT_NONE;
+	/* The kernel's OOM killer, or we, may have killed the reaper with all of its cgroup. */
+	if (it->leaf.dir_fd >= 0)
+		return cgroup_wait_empty(&it->leaf, 0) ? LEFT_NONE : LEFT_SOME;
+	return LEFT_UNKNOWN;
+}
+
+enum link_state { LINK_SILENT, LINK_HAS_MESSAGE, LINK_CLOSED };
+
+/* An error that the reaper sent may have any code, EPIPE too: the end of the link is seen here. */
+static enum link_state look_at_link(int link_fd)
+{
+	char first;
+	ssize_t got;
+	do /* unix(7) reports one ECONNRESET for messages of ours that were not read */
+		got = recv(link_fd, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (got < 0)
+		return LINK_SILENT;
+	return got == 0 ? LINK_CLOSED : LINK_HAS_MESSAGE;
+}
+
+enum session_left session_look(struct session *s, unsigned slot)
+{
+	struct session_slot *it = &s->slots[slot];
+	const struct step_link link = { it->link_fd, "the reaper", step_names };
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		struct cj_error ignored = { 0 };
+		enum link_state state = look_at_link(it->link_fd);
+		if (state == LINK_CLOSED)
+			return look_behind_end(s, slot);
+		if (state == LINK_SILENT)
+			return it->is_empty ? LEFT_NONE : LEFT_SOME;
+		it->is_empty |= step_next(&link, &msg, &ignored) == 0 && msg.step == STEP_EMPTY;
+	}
+}
+
+/* The other programs of the session can't fork either while the limit is reached: only when needed,
+ * and no longer than until none is seen alive. */
+static void kill_below(int proc_fd, pid_t reaper_pid, uint64_t since_ms)
+{
+	bool is_stubborn = since_ms >= STUBBORN_MS;
+	if (is_stubborn)
+		(void)process_tree_signal(proc_fd, reaper_pid, INIT_PID, SIGSTOP);
+	size_t living = process_tree_kill(proc_fd, reaper_pid);
+	if (is_stubborn && living == 0)
+		(void)process_tree_signal(proc_fd, reaper_pid, INIT_PID, SIGCONT);
+}
+
+/*
+ * One round: kills what is there.  Never waits for a process.
+ *
+ * A chain of processes, each of which forks the next and ends, may be faster than a round.  When
+ * STUBBORN_MS have passed since the first round, the reaper is stopped meanwhile: the dead are not
+ * reaped then, and the limit of processes ends the chain.
+ */
+static void kill_round(const struct session *s, unsigned slot, uint64_t since_ms)
+{
+	const struct session_slot *it = &s->slots[slot];
+	const int proc_fd = s->jail->handles.proc_fd;
+	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
+	(void)shutdown(it->link_fd, SHUT_WR); /* the reaper starts nothing more */
+	if (it->leaf.dir_fd >= 0)
+		cgroup_kill(&it->leaf);
+	if (reaper_pid <= 0)
+		return;
+	if (!atomic_load(&s->shared->rows[slot].is_started)) /* it may wait to write an input */
+		(void)process_tree_signal(proc_fd, reaper_pid, INIT_PID, SIGKILL);
+	else if (it->leaf.dir_fd < 0)
+		kill_below(proc_fd, reaper_pid, since_ms);
+}
+
+enum session_left session_kill_all(struct session *s, unsigned slot)
+{
+	const uint64_t begin_ms = clock_ms();
+	for (;;) {
+		enum session_left left = session_look(s, slot);
+		uint64_t since_ms = clock_ms() - begin_ms;
+		if (left != LEFT_SOME || since_ms >= SESSION_KILL_MS)
+			return left;
+		kill_round(s, slot, since_ms);
+		struct pollfd p = { .fd = s->slots[slot].link_fd, .events = POLLIN };
+		(void)poll(&p, 1, ROUND_MS);
+	}
+}
+
 /* --- the end ------------------------------------------------------------------------------- */
 
 bool session_exec_lives(const struct session *s, unsigned slot)
@@ -371,15 +436,6 @@ uint64_t session_slots_next_ms(const struct session *s)
 	return at_ms;
 }
 
-/* Nothing of it lives. */
-static void end_exec(struct session *s, unsigned slot)
-{
-	session_packets_sync(s);
-	cj_close(&s->slots[slot].link_fd);
-	s->slots[slot].state = SLOT_OVER;
-	want_spare(s);
-}
-
 static enum session_end fail_stuck(struct cj_error *err)
 {
 	cj_refuse_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
@@ -387,58 +443,45 @@ static enum session_end fail_stuck(struct cj_error *err)
 	return SESSION_STUCK;
 }
 
-static enum session_end fail_reaper(struct cj_error *err)
-{
-	cj_refuse_as(err, ECHILD,
-		     "the reaper of a program was killed, so the processes that "
-		     "it left can't be told apart from others");
-	return SESSION_STUCK;
-}
-
 /* SOME: they are killed, or stay; then a killed reaper is noticed by its cgroup, without events. */
-static enum session_end go_on(struct session_slot *slot, const struct session_target *t,
-			      struct cj_error *err)
+static enum session_end go_on(struct session *s, unsigned i, struct cj_error *err)
 {
+	struct session_slot *slot = &s->slots[i];
 	if (slot->state == SLOT_LEFT) {
-		char byte;
-		bool is_closed = recv(t->link_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+		bool is_closed = look_at_link(slot->link_fd) == LINK_CLOSED;
 		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
 		return SESSION_LIVES;
 	}
 	const uint64_t now_ms = clock_ms();
 	if (now_ms >= slot->deadline_ms)
 		return fail_stuck(err);
-	session_kill_round(t, now_ms + SESSION_KILL_MS - slot->deadline_ms);
-	slot->next_ms = clock_ms() + SESSION_ROUND_MS;
+	kill_round(s, i, now_ms + SESSION_KILL_MS - slot->deadline_ms);
+	slot->next_ms = clock_ms() + ROUND_MS;
 	return SESSION_LIVES;
 }
 
 static enum session_end turn(struct session *s, unsigned i, struct cj_error *err)
 {
-	struct session_slot *slot = &s->slots[i];
-	const struct session_target t = target_of(s, i);
-	switch ((enum exec_state)atomic_load(&t.row->state)) {
-	case EXEC_STUCK:
+	const unsigned state = atomic_load(&s->shared->rows[i].state);
+	if (state == EXEC_STUCK)
 		return fail_stuck(err);
-	case EXEC_REAPER_KILLED:
-		return fail_reaper(err);
-	case EXEC_EMPTY:
-		end_exec(s, i);
-		return SESSION_LIVES;
-	case EXEC_RESERVED:
-	case EXEC_LEFT:
-		break;
+	enum session_left left = state == EXEC_EMPTY           ? LEFT_NONE
+				 : state == EXEC_REAPER_KILLED ? LEFT_UNKNOWN
+							       : session_look(s, i);
+	if (left == LEFT_UNKNOWN) {
+		cj_refuse_as(err, ECHILD,
+			     "the reaper of a program was killed, so the processes that "
+			     "it left can't be told apart from others");
+		return SESSION_STUCK;
 	}
-	switch (session_look(&t, &slot->is_empty)) {
-	case LEFT_NONE:
-		end_exec(s, i);
-		return SESSION_LIVES;
-	case LEFT_UNKNOWN:
-		return fail_reaper(err);
-	case LEFT_SOME:
-		break;
-	}
-	return go_on(slot, &t, err);
+	if (left == LEFT_SOME)
+		return go_on(s, i, err);
+
+	session_packets_sync(s);
+	cj_close(&s->slots[i].link_fd);
+	s->slots[i].state = SLOT_OVER;
+	want_spare(s);
+	return SESSION_LIVES;
 }
 
 enum session_end session_slots_turn(struct session *s, struct cj_error *err)

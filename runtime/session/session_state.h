@@ -119,21 +119,30 @@ struct session_slot {
 	struct cgroup leaf; /* its own, below the jail's; CGROUP_NULL where there is none */
 };
 
+struct session_memory {
+	int events_fd;            /* memory.events of the jail's cgroup; -1: none */
+	struct usage_watch usage; /* where no cgroup counts */
+	bool is_sampled;          /* the keeper enforces the limit */
+	bool was_idle;            /* at the last sample: no exec and no cell ran */
+	uint64_t dying_ms; /* since then a killed exec still has memory, on clock_ms(); 0: none */
+};
+
 struct session {
 	struct jail *jail; /* borrowed */
 	pid_t keeper_pid;
 	enum session_isolation isolation;
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
-	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
-	bool has_lost_spare;       /* and gets none before an exec begins or has ended */
-	uint64_t pids_counted;     /* the highest count of the cgroup that session_cgroup.c saw */
-	uint64_t pids_peak;        /* of the session's processes, without init and the spare */
-	uint64_t tidy_at_ms;       /* when cgroups are made or removed, on clock_ms(); 0: never */
-	int packets_fds[2];        /* a pipe: a worker wakes the keeper for PACKETS_ASKED */
-	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
-	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
-	struct session_keep *keep; /* session_keep.c's own */
+	uint64_t execs_begun;  /* numbers the leaves: e1, e2, ... */
+	bool has_lost_spare;   /* and gets none before an exec begins or has ended */
+	uint64_t pids_counted; /* the highest count of the cgroup that session_cgroup.c saw */
+	uint64_t pids_peak;    /* of the session's processes, without init and the spare */
+	uint64_t tidy_at_ms;   /* when cgroups are made or removed, on clock_ms(); 0: never */
+	int packets_fds[2];    /* a pipe: a worker wakes the keeper for PACKETS_ASKED */
+	int init_cgroup_fd;    /* init's child of the jail's cgroup; -1: no exec has a leaf */
+	int host_proc_fd;      /* /proc of the keeper's pid namespace; -1: none */
+	struct session_memory memory;
+	uint64_t began_ms;
 };
 
 static inline bool session_slot_is_spare(const struct session_slot *slot)
@@ -160,13 +169,8 @@ static inline bool session_slot_has_exec(const struct session_slot *slot)
 	return slot->state >= SLOT_RUNNING && slot->state < SLOT_OVER;
 }
 
-/* --- session_slots.c, for session_keep.c ------------------------------------------------ */
+/* --- session_slots.c --------------------------------------------------------------------- */
 
-/* Sends STEP_SESSION and takes the answer. */
-int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err);
-
-/* Once it is known whether execs have cgroups: a spare will be made. */
-void session_slots_begin(struct session *s);
 /* One for each slot, in its order; fd -1: not watched. */
 void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX]);
 /* When session_slots_turn() has something to do without an event, on clock_ms(); 0: never. */
@@ -180,6 +184,22 @@ enum session_end session_slots_turn(struct session *s, struct cj_error *err);
 bool session_slots_are_empty(const struct session *s);
 /* Closes the links.  The leaves end with the jail's, which no caller waits for. */
 void session_slots_fini(struct session *s);
+
+/*
+ * The end of an exec's processes, for its worker and the keeper.  Exactly those of the exec are
+ * killed, and it is proven that none is left.  With a cgroup of its own, by cgroup_kill(): none is
+ * left alive, the reaper included.  Without one, by rounds over the descendants of the reaper: the
+ * reaper itself ends when it has no child left, and says so with STEP_EMPTY.
+ */
+enum session_left {
+	LEFT_SOME,   /* it has processes, or may have */
+	LEFT_NONE,   /* proven */
+	LEFT_UNKNOWN /* the reaper was killed: its processes can't be told apart */
+};
+/* Reads what the reaper says, without waiting.  Messages other than STEP_EMPTY are dropped. */
+enum session_left session_look(struct session *s, unsigned slot);
+/* Rounds, until none is left or SESSION_KILL_MS have passed. */
+enum session_left session_kill_all(struct session *s, unsigned slot);
 
 /* --- session_cgroup.c --------------------------------------------------------------------- */
 
@@ -211,11 +231,24 @@ int session_cgroup_door(const struct cgroup *leaf);
  */
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid);
 /*
- * The kernel's OOM killer was active: must the session end?  The kernel kills one exec.  If that
- * used at least as much memory as all other execs together, it is the cause, and the others live
- * on.  Else all of them are: true.
+ * When all execs together need more memory than the session may have, one of them ends if it uses
+ * at least as much as all the others; else no single one is the cause, and the session ends.
+ * Where the cgroup enforces the limit, the kernel has killed an exec by then; else the keeper does.
  */
-bool session_cgroup_is_out_of_memory(struct session *s);
+void session_memory_init(struct session *s);
+void session_memory_fini(struct session *s);
+/* When the next sample is due, on clock_ms(); 0: never.  Without execs there is none. */
+uint64_t session_memory_next_ms(const struct session *s);
+/* After each poll(2); `is_event`: memory.events has changed. */
+enum session_end session_memory_turn(struct session *s, bool is_event, struct cj_error *err);
+/* Init has ended: was it the kernel's OOM killer? */
+bool session_memory_killed_init(const struct session *s);
+/* SESSION_OOM, and its sentence. */
+enum session_end session_memory_fail(struct cj_error *err);
+/* In use now; UINT64_MAX: not known.  After session_memory_usage(). */
+uint64_t session_memory_now(const struct session *s);
+/* Of all processes of the session, since its begin; without wall_ms. */
+void session_memory_usage(struct session *s, struct usage *out);
 
 /* --- session_denied.c --------------------------------------------------------------------- */
 
@@ -257,7 +290,6 @@ int session_packets_read(const struct session_row *row, struct outcome *out, str
 struct session_exec {
 	struct session *session; /* borrowed */
 	unsigned slot;
-	bool is_empty;              /* the reaper said that it has no child left */
 	struct cgroup_usage before; /* of the whole session, when this exec began */
 };
 
@@ -265,83 +297,6 @@ struct session_exec {
 void session_exec_begin_cell(struct jail *view);
 /* The cell whose code runs, for session_interpreter_runs_code(); 0: none. */
 void session_exec_set_cell(const struct jail *view, uint32_t number);
-
-/* --- session_kill.c -------------------------------------------------------------------------- */
-
-#define SESSION_ROUND_MS 5 /* between two rounds */
-
-/* The exec of one slot, seen by its worker or by the keeper. */
-struct session_target {
-	const struct session_row *row;
-	const struct cgroup *leaf; /* its own; dir_fd -1: none */
-	int proc_fd;               /* the jail's */
-	int link_fd;               /* the near end of the reaper's link */
-};
-
-/*
- * Kills exactly the processes of one exec, and proves that none is left.  With a cgroup of its own,
- * by cgroup_kill(): none is left alive, the reaper included.  Without one, by rounds over the
- * descendants of the reaper: the reaper itself ends when it has no child left, and says so with
- * STEP_EMPTY.
- */
-enum session_left {
-	LEFT_SOME,   /* it has processes, or may have */
-	LEFT_NONE,   /* proven */
-	LEFT_UNKNOWN /* the reaper was killed: its processes can't be told apart */
-};
-
-/*
- * Reads what the reaper says, without waiting.  *is_empty remembers STEP_EMPTY; all other messages
- * are dropped.
- */
-enum session_left session_look(const struct session_target *t, bool *is_empty);
-
-/*
- * One round: kills what is there.  Never waits for a process.
- *
- * A chain of processes, each of which forks the next and ends, may be faster than a round.  When
- * `since_ms` have passed since the first round, the reaper is stopped meanwhile: the dead are not
- * reaped then, and the limit of processes ends the chain.
- */
-void session_kill_round(const struct session_target *t, uint64_t since_ms);
-
-/* Rounds, until none is left or SESSION_KILL_MS have passed. */
-enum session_left session_kill_all(const struct session_target *t, bool *is_empty);
-
-/* --- session_memory.c ------------------------------------------------------------------------ */
-
-/*
- * When all execs together need more memory than the session may have, one of them ends if it uses
- * at least as much as all the others; else no single one is the cause, and the session ends.
- * Where the cgroup enforces the limit, the kernel has killed an exec by then; else the keeper does.
- */
-struct session_memory {
-	int events_fd;            /* memory.events of the jail's cgroup; -1: none */
-	struct usage_watch usage; /* where no cgroup counts */
-	bool is_sampled;          /* the keeper enforces the limit */
-	bool was_idle;            /* at the last sample: no exec and no cell ran */
-	uint64_t dying_ms; /* since then a killed exec still has memory, on clock_ms(); 0: none */
-};
-
-void session_memory_init(struct session_memory *m, const struct session *s);
-void session_memory_fini(struct session_memory *m);
-
-/* When the next sample is due, on clock_ms(); 0: never.  Without execs there is none. */
-uint64_t session_memory_next_ms(const struct session *s, const struct session_memory *m);
-
-/* After each poll(2); `is_event`: memory.events has changed. */
-enum session_end session_memory_turn(struct session *s, struct session_memory *m, bool is_event,
-				     struct cj_error *err);
-
-/* Init has ended: was it the kernel's OOM killer? */
-bool session_memory_killed_init(const struct session *s);
-/* SESSION_OOM, and its sentence. */
-enum session_end session_memory_fail(struct cj_error *err);
-
-/* In use now; UINT64_MAX: not known.  After session_memory_usage(). */
-uint64_t session_memory_now(const struct session *s, const struct session_memory *m);
-/* Of all processes of the session, since its begin; without wall_ms. */
-void session_memory_usage(struct session *s, struct session_memory *m, struct usage *out);
 
 /* --- session_init.c -------------------------------------------------------------------------- */
 

@@ -407,10 +407,14 @@ static void a_killed_reaper_ends_the_session(void **state)
 		fail_msg("is_there %d rc %d status %s: %s; %s", r.is_there, r.rc,
 			 status_names[r.status], r.message, r.warnings);
 	assert_non_null(strstr(r.warnings, "reaper"));
-	if (serve_until_gone(&w, h.slot)) /* it had a cgroup of its own, which was killed */
+	if (serve_until_gone(&w, h.slot)) { /* it had a cgroup of its own, which was killed */
 		assert_true(has_cgroup(&w));
-	else
+	} else {
 		assert_int_equal(w.end, SESSION_STUCK);
+		assert_string_equal(w.err.msg, "the reaper of a program was killed, so the "
+					       "processes that it left can't be told apart from "
+					       "others");
+	}
 	end_session(&w);
 	has_no_landlock = false;
 }
@@ -429,6 +433,7 @@ static void a_process_that_does_not_die_in_time_ends_the_session(void **state)
 	assert_non_null(strstr(r.warnings, "did not die"));
 	assert_false(serve_until_gone(&w, h.slot));
 	assert_int_equal(w.end, SESSION_STUCK);
+	assert_string_equal(w.err.msg, "a program's processes could not be killed within 5 s");
 	no_kill_works = false;
 	end_session(&w);
 }

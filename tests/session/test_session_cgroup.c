@@ -60,7 +60,7 @@ static void begin_bench(struct bench *b, const char *controllers)
 	const struct cgroup_limits limits = { 64u << 20, 1000, 17 };
 	assert_int_equal(cgroup_make(c, &limits, &err), 0);
 	cgroup_divide(c);
-	b->session.init_cgroup_fd = -1;
+	b->session.init_cgroup_fd = b->session.memory.events_fd = -1;
 }
 
 static void end_bench(struct bench *b)
@@ -227,18 +227,19 @@ static void the_exec_that_used_most_is_the_cause(void **state)
 	struct bench b;
 	begin_bench(&b, "cpu memory pids\n");
 	session_cgroup_begin(&b.session);
+	struct cj_error err = { 0 };
 	for (unsigned i = 0; i < 3; i++)
 		add(&b, i);
 	use(&b, 0, 10, false);
 	use(&b, 1, 15, false);
 	use(&b, 2, 39, true);
-	assert_false(session_cgroup_is_out_of_memory(&b.session));
-	assert_false(session_cgroup_is_out_of_memory(&b.session)); /* the same kill, once more */
+	for (int i = 0; i < 2; i++) /* the same kill, once more */
+		assert_int_equal(session_memory_turn(&b.session, true, &err), SESSION_LIVES);
 
 	b.session.slots[2].state = SLOT_FREE;
 	use(&b, 0, 30, true); /* the smaller one was killed */
 	use(&b, 1, 34, false);
-	assert_true(session_cgroup_is_out_of_memory(&b.session));
+	assert_int_equal(session_memory_turn(&b.session, true, &err), SESSION_OOM);
 	end_bench(&b);
 }
 

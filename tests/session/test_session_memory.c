@@ -48,7 +48,6 @@ struct made_up {
 	struct jail jail;
 	struct session_shared shared;
 	struct session session;
-	struct session_memory memory;
 };
 
 /* An interpreter that waits for its next cell. */
@@ -66,7 +65,7 @@ static int setup(void **state)
 	usage = (struct process_usage){ .memory_bytes = 16 * MIB, .cpu_user_us = 20000 };
 	now_ms = 1000;
 	burns_us = 0;
-	session_memory_init(&m.memory, &m.session);
+	session_memory_init(&m.session);
 	*state = &m;
 	return 0;
 }
@@ -74,7 +73,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct made_up *m = *state;
-	session_memory_fini(&m->memory);
+	session_memory_fini(&m->session);
 	return 0;
 }
 
@@ -86,9 +85,8 @@ static unsigned samples_of_a_second(struct made_up *m)
 	samples = 0;
 	for (uint64_t at_ms = 1; at_ms > 0 && at_ms < end_ms;) {
 		now_ms = at_ms > now_ms ? at_ms : now_ms;
-		assert_int_equal(session_memory_turn(&m->session, &m->memory, false, &err),
-				 SESSION_LIVES);
-		at_ms = session_memory_next_ms(&m->session, &m->memory);
+		assert_int_equal(session_memory_turn(&m->session, false, &err), SESSION_LIVES);
+		at_ms = session_memory_next_ms(&m->session);
 	}
 	now_ms = end_ms;
 	return samples;
@@ -110,7 +108,7 @@ static uint64_t pids_with(struct made_up *m, uint64_t processes, bool has_spare)
 	struct usage used = { 0 };
 	usage.processes = processes;
 	m->session.slots[2] = (struct session_slot){ .state = has_spare ? SLOT_SPARE : SLOT_FREE };
-	session_memory_usage(&m->session, &m->memory, &used);
+	session_memory_usage(&m->session, &used);
 	assert_true(used.has_pids_peak);
 	return used.pids_peak;
 }
@@ -168,9 +166,9 @@ static void a_cell_that_begins_is_sampled_at_once(void **state)
 {
 	struct made_up *m = *state;
 	(void)samples_of_a_second(m);
-	assert_true(session_memory_next_ms(&m->session, &m->memory) > now_ms);
+	assert_true(session_memory_next_ms(&m->session) > now_ms);
 	m->session.slots[0].state = SLOT_RUNNING;
-	assert_true(session_memory_next_ms(&m->session, &m->memory) <= now_ms);
+	assert_true(session_memory_next_ms(&m->session) <= now_ms);
 	assert_int_equal(samples_of_a_second(m), 50);
 }
 

@@ -75,6 +75,11 @@ static int reject_type(const struct json_reader *in, const struct json_key *k,
 			   wanted, json_type_name(node->type));
 }
 
+static int no_memory(const struct json_reader *in, struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read '%s'", in->file);
+}
+
 /* --- one member -------------------------------------------------------------------- */
 
 static const char *text_of(const struct json_node *node)
@@ -177,7 +182,9 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
 		else if (!table->ignores_unknown)
 			rc = reject_key(in, table, n, err);
 	}
-	return rc < 0 ? rc : check_required(in, node, table, err);
+	if (rc == 0)
+		rc = check_required(in, node, table, err);
+	return rc == 0 && table->check ? table->check(in, node, record, err) : rc;
 }
 
 int json_read_record(const struct json_reader *in, const struct json_key *k,
@@ -185,6 +192,48 @@ int json_read_record(const struct json_reader *in, const struct json_key *k,
 {
 	const struct json_reader below = json_below(in, k->name);
 	return json_record_read(&below, node, k->detail, json_field(k, record), err);
+}
+
+void *json_add_item(const struct json_reader *in, const struct json_key *k, size_t size,
+		    void *record)
+{
+	size_t *count = (size_t *)(void *)((char *)record + k->known);
+	void *items; /* the field has a pointer of its own type: hence the copies */
+
+	memcpy(&items, json_field(k, record), sizeof(items));
+	items = arena_grow(in->arena, items, *count, size);
+	if (!items)
+		return NULL;
+	memcpy(json_field(k, record), &items, sizeof(items));
+	return memset((char *)items + (*count)++ * size, 0, size);
+}
+
+JSON_READER(item)
+{
+	const struct json_record *table = k->detail;
+	const struct json_reader below = json_below(in, k->name);
+	void *item = json_add_item(in, k, table->size, record);
+
+	return item ? json_record_read(&below, node, table, item, err) : no_memory(in, err);
+}
+
+JSON_READER(named)
+{
+	const struct json_record *table = k->detail;
+	const struct json_reader below = json_below(in, k->name);
+	int rc = 0;
+
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_OBJECT)
+			return json_reject(in->file, n, err, "%s.%.64s must be an object",
+					   below.within, n->key);
+		const char **item = json_add_item(in, k, table->size, record);
+		if (!item)
+			return no_memory(in, err);
+		*item = n->key;
+		rc = json_record_read(&below, n, table, item, err);
+	}
+	return rc;
 }
 
 void json_record_write(struct json_writer *w, const struct json_record *table, const void *record)
@@ -200,14 +249,8 @@ void json_record_write(struct json_writer *w, const struct json_record *table, c
 
 /* --- fields: reading --------------------------------------------------------------- */
 
-static int no_memory(const struct json_reader *in, struct cj_error *err)
-{
-	return cj_fail(err, ENOMEM, "read '%s'", in->file);
-}
-
 JSON_SETTER(u64)
 {
-	(void)in;
 	return parse_u64(text, k->min, k->max > 0 ? k->max : UINT64_MAX, json_field(k, record),
 			 err);
 }
@@ -225,7 +268,6 @@ JSON_SETTER(int)
 	uint64_t value = 0;
 	int rc = 0;
 
-	(void)in;
 	if (text)
 		rc = parse_u64(text, k->min, k->max > 0 ? k->max : INT_MAX, &value, err);
 	if (rc == 0)
@@ -235,7 +277,6 @@ JSON_SETTER(int)
 
 JSON_SETTER(bool)
 {
-	(void)in;
 	return parse_bool(text, json_field(k, record), err);
 }
 
@@ -244,7 +285,6 @@ JSON_SETTER(duration)
 	uint64_t ms;
 	int rc = parse_duration(text, &ms, err);
 
-	(void)in;
 	if (rc < 0)
 		return rc;
 	bool is_short = ms<k->min, is_long = k->max> 0 && ms > k->max;
@@ -274,7 +314,6 @@ JSON_SETTER(string)
 {
 	int rc = check_length(k, text, err);
 
-	(void)in;
 	if (rc == 0)
 		*(const char **)json_field(k, record) = text;
 	return rc;
@@ -293,7 +332,6 @@ JSON_SETTER(chars)
 {
 	int rc = check_length(k, text, err);
 
-	(void)in;
 	if (rc == 0)
 		memcpy(json_field(k, record), text, strlen(text) + 1);
 	return rc;
@@ -304,8 +342,6 @@ JSON_SETTER(chars_cut)
 	size_t size = strlen(text);
 	char *field = json_field(k, record);
 
-	(void)in;
-	(void)err;
 	if (size > k->max)
 		size = utf8_prefix(text, k->max);
 	memcpy(field, text, size);
@@ -317,7 +353,6 @@ JSON_SETTER(name)
 {
 	const char *const *names = k->detail;
 
-	(void)in;
 	for (unsigned i = 0; i < k->max; i++) {
 		if (strcmp(names[i], text) == 0) {
 			*(unsigned *)json_field(k, record) = i;

@@ -46,7 +46,8 @@ struct json_key {
 
 	size_t offset;      /* of the field in the record */
 	uint64_t min, max;  /* a number's range, a text's length; max 0: no limit */
-	size_t known;       /* known_u64: offset of the bool that says whether there is a value */
+	size_t known;       /* offset of the bool that says whether there is a value, or of the
+				 number of items that the field points to */
 	const void *detail; /* of the table's own functions */
 
 	/* One of the two.  `set` takes the value as text, and its messages get place and key in
@@ -65,6 +66,10 @@ struct json_record {
 	const char *name;     /* of the outermost object, in messages: "the configuration" */
 	bool ignores_unknown; /* another version may have written it */
 	size_t stride;        /* of a table whose rows only begin with a key; 0: they are keys */
+	size_t size;          /* of the struct, for json_read_item() */
+	/* What no row can say alone; NULL: nothing. */
+	int (*check)(const struct json_reader *in, const struct json_node *node, void *record,
+		     struct cj_error *err);
 };
 #define JSON_KEYS_MAX 64
 #define JSON_RECORD(table, called)                                                                 \
@@ -84,6 +89,17 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
  * `offset`. */
 int json_read_record(const struct json_reader *in, const struct json_key *k,
 		     const struct json_node *node, void *record, struct cj_error *err);
+
+/* Likewise an item of a list: one more struct, zeroed before.  The field points to the first. */
+int json_read_item(const struct json_reader *in, const struct json_key *k,
+		   const struct json_node *node, void *record, struct cj_error *err);
+/* Likewise an object of any names and such structs, which begin with their name. */
+int json_read_named(const struct json_reader *in, const struct json_key *k,
+		    const struct json_node *node, void *record, struct cj_error *err);
+
+/* One more zeroed item for the array of a field; NULL: no memory. */
+void *json_add_item(const struct json_reader *in, const struct json_key *k, size_t size,
+		    void *record);
 
 /* One member by its row, for a table that has rows of another kind. */
 int json_key_read(const struct json_reader *in, const struct json_key *k,
@@ -106,9 +122,21 @@ static inline void *json_field(const struct json_key *k, void *record)
 	return (char *)record + k->offset;
 }
 
+/* Heads of functions, which need not use each parameter. */
+#define JSON_UNUSED __attribute__((unused))
 #define JSON_SETTER(type)                                                                          \
-	int json_set_##type(const struct json_reader *in, const struct json_key *k,                \
-			    const char *text, void *record, struct cj_error *err)
+	int json_set_##type(JSON_UNUSED const struct json_reader *in,                              \
+			    JSON_UNUSED const struct json_key *k, JSON_UNUSED const char *text,    \
+			    JSON_UNUSED void *record, JSON_UNUSED struct cj_error *err)
+#define JSON_READER(type)                                                                          \
+	int json_read_##type(JSON_UNUSED const struct json_reader *in,                             \
+			     JSON_UNUSED const struct json_key *k,                                 \
+			     JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,   \
+			     JSON_UNUSED struct cj_error *err)
+#define JSON_CHECK(type)                                                                           \
+	int json_check_##type(JSON_UNUSED const struct json_reader *in,                            \
+			      JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,  \
+			      JSON_UNUSED struct cj_error *err)
 #define JSON_WRITER(type)                                                                          \
 	void json_write_##type(struct json_writer *w, const struct json_key *k, const void *record)
 

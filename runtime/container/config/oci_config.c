@@ -25,12 +25,10 @@ static const char *skip_number(const char *text)
 }
 
 /* Semantic Versioning 2.0.0: 1.MINOR.PATCH with "-dev" or "+build" behind. */
-static int set_version(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(version)
 {
 	const char *rest = strncmp(text, "1.", 2) == 0 ? skip_number(text + 2) : NULL;
 
-	(void)in;
 	if (rest)
 		rest = rest[0] == '.' ? skip_number(rest + 1) : NULL;
 	if (!rest || !(rest[0] == '\0' || rest[0] == '-' || rest[0] == '+'))
@@ -46,11 +44,9 @@ static const struct json_key root_keys[] = {
 	{ "readonly", OCI_FLAG, AT(oci_config, root_is_readonly) },
 };
 static const struct json_record root_record = OCI_TABLE(root_keys);
-static const struct oci_object root_object = { &root_record };
 
 /* A relative one is deprecated, and relative to the container's root. */
-static int set_destination(const struct json_reader *in, const struct json_key *k, const char *text,
-			   void *record, struct cj_error *err)
+static JSON_SETTER(destination)
 {
 	const char *absolute = text[0] == '/' ? text : arena_printf(in->arena, "/%s", text);
 
@@ -63,20 +59,18 @@ static int set_destination(const struct json_reader *in, const struct json_key *
 }
 
 static const struct json_key mount_keys[] = {
-	{ "destination", JSON_TAKES_STRING, .set = set_destination, .is_required = true,
+	{ "destination", JSON_TAKES_STRING, .set = json_set_destination, .is_required = true,
 	  AT(oci_mount, destination) },
 	{ "type", OCI_TEXT, AT(oci_mount, type) },
 	{ "source", OCI_TEXT, AT(oci_mount, source) },
 	{ "options", OCI_TEXTS, AT(oci_mount, options) },
-	{ "uidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_mount, uid_maps) },
-	{ "gidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_mount, gid_maps) },
+	{ "uidMappings", OCI_RECORDS(oci_id_map_record), LIST(oci_mount, uid_maps) },
+	{ "gidMappings", OCI_RECORDS(oci_id_map_record), LIST(oci_mount, gid_maps) },
 };
-static const struct json_record mount_record = OCI_TABLE(mount_keys);
 
-static int check_mount(const struct json_reader *in, const struct json_node *node, void *object,
-		       struct cj_error *err)
+static JSON_CHECK(mount)
 {
-	struct oci_mount *mount = object;
+	struct oci_mount *mount = record;
 
 	if ((mount->uid_maps.count > 0) != (mount->gid_maps.count > 0))
 		return oci_reject(in, node, err,
@@ -85,8 +79,8 @@ static int check_mount(const struct json_reader *in, const struct json_node *nod
 	mount->line = node->line;
 	return 0;
 }
-static const struct oci_object mount_object = { &mount_record, sizeof(struct oci_mount),
-						check_mount };
+static const struct json_record mount_record =
+    OCI_TABLE(mount_keys, .size = sizeof(struct oci_mount), .check = json_check_mount);
 
 /* --- hooks ------------------------------------------------------------------------- */
 
@@ -97,20 +91,19 @@ static const struct json_key hook_keys[] = {
 	{ "timeout", OCI_NUMBER, .set = json_set_oci_u32, .min = 1, .max = INT32_MAX,
 	  AT(oci_hook, timeout_secs) },
 };
-static const struct json_record hook_record = OCI_TABLE(hook_keys);
 
-static int check_hook(const struct json_reader *in, const struct json_node *node, void *object,
-		      struct cj_error *err)
+static JSON_CHECK(hook)
 {
-	struct oci_hook *hook = object;
+	struct oci_hook *hook = record;
 	const struct json_node *env = json_get(node, "env");
 
 	hook->has_env = env && env->type != JSON_NULL;
 	return hook->path ? 0 : oci_reject(in, node, err, "path is empty");
 }
-static const struct oci_object hook_object = { &hook_record, sizeof(struct oci_hook), check_hook };
+static const struct json_record hook_record =
+    OCI_TABLE(hook_keys, .size = sizeof(struct oci_hook), .check = json_check_hook);
 
-#define HOOKS(kind) OCI_RECORDS(hook_object), AT(oci_config, hooks[OCI_HOOK_##kind])
+#define HOOKS(kind) OCI_RECORDS(hook_record), LIST(oci_config, hooks[OCI_HOOK_##kind])
 static const struct json_key hooks_keys[] = {
 	{ "prestart", HOOKS(PRESTART) },
 	{ "createRuntime", HOOKS(CREATE_RUNTIME) },
@@ -120,44 +113,38 @@ static const struct json_key hooks_keys[] = {
 	{ "poststop", HOOKS(POSTSTOP) },
 };
 static const struct json_record hooks_record = OCI_TABLE(hooks_keys);
-static const struct oci_object hooks_object = { &hooks_record };
-LIST(oci_hooks, items, count);
 
 /* --- the file ---------------------------------------------------------------------- */
 
-static int read_process(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(process)
 {
 	struct oci_config *config = record;
 
 	config->has_process = true;
-	return json_read_oci_object(in, k, node, record, err);
+	return json_read_record(in, k, node, record, err);
 }
 
 static const char no_vm[] = "cejail-oci starts no virtual machine";
 static const char no_system[] = "cejail-oci makes containers of Linux only";
 
 static const struct json_key config_keys[] = {
-	{ "ociVersion", JSON_TAKES_STRING, .set = set_version, .is_required = true,
+	{ "ociVersion", JSON_TAKES_STRING, .set = json_set_version, .is_required = true,
 	  AT(oci_config, oci_version) },
-	{ "root", OCI_RECORD(root_object), .is_required = true },
-	{ "process", OCI_OBJECT, .read = read_process, .detail = &oci_process_object,
+	{ "root", OCI_RECORD(root_record), .is_required = true },
+	{ "process", OCI_OBJECT, .read = json_read_process, .detail = &oci_process_record,
 	  AT(oci_config, process) },
 	{ "hostname", OCI_TEXT, AT(oci_config, hostname) },
 	{ "domainname", OCI_TEXT, AT(oci_config, domainname) },
-	{ "mounts", OCI_RECORDS(mount_object), AT(oci_config, mounts) },
-	{ "hooks", OCI_RECORD(hooks_object) },
-	{ "annotations", OCI_PAIRS, AT(oci_config, annotations) },
-	{ "linux", OCI_RECORD(oci_linux_object), AT(oci_config, on_linux) },
+	{ "mounts", OCI_RECORDS(mount_record), ITEMS(oci_config, mounts, nmounts) },
+	{ "hooks", OCI_RECORD(hooks_record) },
+	{ "annotations", OCI_PAIRS, LIST(oci_config, annotations) },
+	{ "linux", OCI_RECORD(oci_linux_record), AT(oci_config, on_linux) },
 	{ "vm", OCI_REFUSED(no_vm) },
 	{ "windows", OCI_REFUSED(no_system) },
 	{ "solaris", OCI_REFUSED(no_system) },
 	{ "zos", OCI_REFUSED(no_system) },
 	{ "freebsd", OCI_REFUSED(no_system) },
 };
-static const struct json_record config_record = OCI_TABLE(config_keys);
-LIST(oci_config, mounts, nmounts);
-LIST(oci_pairs, items, count);
 
 bool oci_config_is_since(const struct oci_config *c, unsigned minor)
 {
@@ -172,10 +159,9 @@ void oci_config_settle_pids(const struct oci_config *c, struct oci_resources *re
 }
 
 /* What two parts of the file say together. */
-static int check_config(const struct json_reader *in, const struct json_node *node, void *object,
-			struct cj_error *err)
+static JSON_CHECK(config)
 {
-	struct oci_config *config = object;
+	struct oci_config *config = record;
 	const struct oci_namespace *namespaces = config->on_linux.namespaces;
 
 	oci_config_settle_pids(config, &config->on_linux.resources);
@@ -189,15 +175,10 @@ static int check_config(const struct json_reader *in, const struct json_node *no
 				  "linux.namespaces");
 	return 0;
 }
-static const struct oci_object config_object = { &config_record, .check = check_config };
+static const struct json_record config_record = OCI_TABLE(config_keys, .check = json_check_config);
 
 int oci_config_read(const char *name, const char *text, size_t size, struct arena *a,
 		    struct oci_config *out, struct cj_error *err)
 {
-	struct oci_config config = { 0 };
-	int rc = oci_file_read(name, text, size, a, &config_object, &config, err);
-
-	if (rc == 0)
-		*out = config;
-	return rc;
+	return oci_file_read(name, text, size, a, &config_record, out, sizeof(*out), err);
 }

@@ -34,8 +34,7 @@ static const struct json_key namespace_keys[] = {
 };
 static const struct json_record namespace_record = OCI_TABLE(namespace_keys);
 
-static int read_namespace(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(namespace)
 {
 	const struct json_reader below = json_below(in, k->name);
 	struct namespace_item item = { 0 };
@@ -59,20 +58,17 @@ static const struct json_key id_map_keys[] = {
 	{ "size", JSON_TAKES_NUMBER, .set = json_set_oci_u32, .min = 1, .max = UINT32_MAX,
 	  .is_required = true, AT(oci_id_map, size) },
 };
-static const struct json_record id_map_record = OCI_TABLE(id_map_keys);
 
-static int check_id_map(const struct json_reader *in, const struct json_node *node, void *object,
-			struct cj_error *err)
+static JSON_CHECK(id_map)
 {
-	const struct oci_id_map *map = object;
+	const struct oci_id_map *map = record;
 
 	if (map->size > UINT32_MAX - map->container_id || map->size > UINT32_MAX - map->host_id)
 		return oci_reject(in, node, err, "the range ends above the largest id");
 	return 0;
 }
-const struct oci_object oci_id_map_object = { &id_map_record, sizeof(struct oci_id_map),
-					      check_id_map };
-LIST(oci_id_maps, items, count);
+const struct json_record oci_id_map_record =
+    OCI_TABLE(id_map_keys, .size = sizeof(struct oci_id_map), .check = json_check_id_map);
 
 const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a)
 {
@@ -97,17 +93,16 @@ static const struct json_key offset_keys[] = {
 	{ "nanosecs", OCI_NUMBER, .set = json_set_oci_u32, .max = NANOSECS_MAX,
 	  AT(oci_time_offset, nanosecs) },
 };
-static const struct json_record offset_record = OCI_TABLE(offset_keys);
-static const struct oci_object offset_object = { &offset_record, .check = oci_mark_given };
+static const struct json_record offset_record =
+    OCI_TABLE(offset_keys, .check = json_check_oci_given);
 
 static const struct json_key offsets_keys[] = {
-	{ "monotonic", OCI_RECORD(offset_object), AT(oci_linux, monotonic) },
-	{ "boottime", OCI_RECORD(offset_object), AT(oci_linux, boottime) },
+	{ "monotonic", OCI_RECORD(offset_record), AT(oci_linux, monotonic) },
+	{ "boottime", OCI_RECORD(offset_record), AT(oci_linux, boottime) },
 };
 /* A clock that is not shifted would be a silent skip. */
 static const struct json_record offsets_record = { offsets_keys, COUNT(offsets_keys), "the file",
 						   .ignores_unknown = false };
-static const struct oci_object offsets_object = { &offsets_record };
 
 #define MPOL_WEIGHTED 6 /* MPOL_WEIGHTED_INTERLEAVE of Linux 6.9 */
 static const struct oci_name memory_mode_names[] = {
@@ -129,9 +124,8 @@ static const struct json_key memory_policy_keys[] = {
 	{ "nodes", OCI_STRING, .set = json_set_oci_set, AT(oci_memory_policy, nodes) },
 	{ "flags", OCI_BITS(oci_memory_flags), AT(oci_memory_policy, flags) },
 };
-static const struct json_record memory_policy_record = OCI_TABLE(memory_policy_keys);
-static const struct oci_object memory_policy_object = { &memory_policy_record,
-							.check = oci_mark_given };
+static const struct json_record memory_policy_record =
+    OCI_TABLE(memory_policy_keys, .check = json_check_oci_given);
 
 static const struct oci_name domain_names[] = {
 	{ "LINUX", PER_LINUX },
@@ -144,16 +138,13 @@ static const struct json_key personality_keys[] = {
 	{ "domain", OCI_NAME(domains), .is_required = true, AT(oci_personality, domain) },
 	{ "flags", OCI_REFUSED(no_flags) },
 };
-static const struct json_record personality_record = OCI_TABLE(personality_keys);
-static const struct oci_object personality_object = { &personality_record,
-						      .check = oci_mark_given };
+static const struct json_record personality_record =
+    OCI_TABLE(personality_keys, .check = json_check_oci_given);
 
 /* --- devices ----------------------------------------------------------------------- */
 
-static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(type)
 {
-	(void)in;
 	if (strlen(text) != 1 || !strchr("cubp", text[0]))
 		return cj_reject(err, "'%.16s' must be c, u, b or p", text);
 	*(char *)json_field(k, record) = text[0];
@@ -163,7 +154,8 @@ static int set_type(const struct json_reader *in, const struct json_key *k, cons
 #define NUMBER OCI_NUMBER, .set = json_set_oci_u32, .max = UINT32_MAX
 static const struct json_key device_keys[] = {
 	{ "path", OCI_PATH, .is_required = true, AT(oci_device, path) },
-	{ "type", JSON_TAKES_STRING, .set = set_type, .is_required = true, AT(oci_device, type) },
+	{ "type", JSON_TAKES_STRING, .set = json_set_type, .is_required = true,
+	  AT(oci_device, type) },
 	{ "major", NUMBER, AT(oci_device, major) },
 	{ "minor", NUMBER, AT(oci_device, minor) },
 	{ "fileMode", OCI_NUMBER, .set = json_set_oci_u64, .max = FILE_MODE_MAX,
@@ -171,12 +163,10 @@ static const struct json_key device_keys[] = {
 	{ "uid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, uid) },
 	{ "gid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, gid) },
 };
-static const struct json_record device_record = OCI_TABLE(device_keys);
 
-static int check_device(const struct json_reader *in, const struct json_node *node, void *object,
-			struct cj_error *err)
+static JSON_CHECK(device)
 {
-	struct oci_device *device = object;
+	struct oci_device *device = record;
 
 	if (!device->path)
 		return oci_reject(in, node, err, "path is empty");
@@ -185,13 +175,12 @@ static int check_device(const struct json_reader *in, const struct json_node *no
 	device->file_mode.value &= PERMISSION_BITS;
 	return 0;
 }
-static const struct oci_object device_object = { &device_record, sizeof(struct oci_device),
-						 check_device };
+static const struct json_record device_record =
+    OCI_TABLE(device_keys, .size = sizeof(struct oci_device), .check = json_check_device);
 
 /* --- classes of service ------------------------------------------------------------ */
 
-static int set_line(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(line)
 {
 	if (strchr(text, '\n'))
 		return cj_reject(err, "the value has more than one line");
@@ -200,8 +189,7 @@ static int set_line(const struct json_reader *in, const struct json_key *k, cons
 }
 
 /* Those that the file system has itself, and those that lead elsewhere. */
-static int set_class(const struct json_reader *in, const struct json_key *k, const char *text,
-		     void *record, struct cj_error *err)
+static JSON_SETTER(class)
 {
 	static const char *const taken[] = { "info", "mon_data", "mon_groups" };
 	bool is_taken = text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX;
@@ -215,36 +203,31 @@ static int set_class(const struct json_reader *in, const struct json_key *k, con
 
 static const char no_switches[] = "version 1.3 has enableMonitoring instead";
 static const struct json_key rdt_keys[] = {
-	{ "closID", OCI_STRING, .set = set_class, AT(oci_rdt, clos_id) },
+	{ "closID", OCI_STRING, .set = json_set_class, AT(oci_rdt, clos_id) },
 	{ "l3CacheSchema", OCI_TEXT, AT(oci_rdt, l3_schema) },
-	{ "memBwSchema", OCI_STRING, .set = set_line, AT(oci_rdt, memory_schema) },
-	{ "schemata", OCI_STRING, .is_list = true, .set = set_line, AT(oci_rdt, schemata) },
+	{ "memBwSchema", OCI_STRING, .set = json_set_line, AT(oci_rdt, memory_schema) },
+	{ "schemata", OCI_STRING, .is_list = true, .set = json_set_line, AT(oci_rdt, schemata) },
 	{ "enableMonitoring", OCI_FLAG, AT(oci_rdt, has_monitoring) },
 	{ "enableCMT", OCI_REFUSED(no_switches) },
 	{ "enableMBM", OCI_REFUSED(no_switches) },
 };
-static const struct json_record rdt_record = OCI_TABLE(rdt_keys);
 
-static int check_rdt(const struct json_reader *in, const struct json_node *node, void *object,
-		     struct cj_error *err)
+static JSON_CHECK(rdt)
 {
-	struct oci_rdt *rdt = object;
+	struct oci_rdt *rdt = record;
 
 	rdt->is_given = true;
 	if (rdt->memory_schema && strncmp(rdt->memory_schema, "MB:", 3) != 0)
 		return oci_reject(in, node, err, "memBwSchema must begin with 'MB:'");
 	return 0;
 }
-static const struct oci_object rdt_object = { &rdt_record, .check = check_rdt };
+static const struct json_record rdt_record = OCI_TABLE(rdt_keys, .check = json_check_rdt);
 
 /* --- network devices --------------------------------------------------------------- */
 
 static const struct json_key net_device_keys[] = {
 	{ "name", OCI_TEXT, AT(oci_net_device, name) },
 };
-static const struct json_record net_device_record = OCI_TABLE(net_device_keys);
-static const struct oci_object net_device_object = { &net_device_record,
-						     sizeof(struct oci_net_device), NULL };
 
 /* dev_valid_name() of the kernel. */
 static bool is_device_name(const char *name)
@@ -253,29 +236,18 @@ static bool is_device_name(const char *name)
 	       strcmp(name, "..") != 0 && !strpbrk(name, "/: \t\n\v\f\r");
 }
 
-/* By the host's name. */
-static int read_net_devices(const struct json_reader *in, const struct json_key *k,
-			    const struct json_node *node, void *record, struct cj_error *err)
+static JSON_CHECK(net_device)
 {
-	struct oci_linux *on_linux = record;
-	int rc = 0;
+	struct oci_net_device *device = record;
 
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		if (n->type != JSON_OBJECT)
-			return oci_reject(in, n, err, "netDevices.%.64s must be an object", n->key);
-		rc = json_read_oci_item(in, k, n, record, err);
-		if (rc < 0)
-			return rc;
-		struct oci_net_device *device =
-		    (struct oci_net_device *)on_linux->net_devices + on_linux->nnet_devices - 1;
-		device->host_name = n->key;
-		device->name = device->name ? device->name : n->key;
-		if (!is_device_name(device->host_name) || !is_device_name(device->name))
-			return oci_reject(in, n, err, "netDevices: '%.64s' is no name of a device",
-					  is_device_name(n->key) ? device->name : n->key);
-	}
-	return rc;
+	device->name = device->name ? device->name : device->host_name;
+	if (is_device_name(device->host_name) && is_device_name(device->name))
+		return 0;
+	return oci_reject(in, node, err, "'%.64s' is no name of a device",
+			  is_device_name(device->host_name) ? device->name : device->host_name);
 }
+static const struct json_record net_device_record = OCI_TABLE(
+    net_device_keys, .size = sizeof(struct oci_net_device), .check = json_check_net_device);
 
 /* --- all --------------------------------------------------------------------------- */
 
@@ -287,8 +259,7 @@ static const struct oci_name propagation_names[] = {
 };
 static const struct oci_names propagations = NAMES(propagation_names);
 
-static int set_propagation(const struct json_reader *in, const struct json_key *k, const char *text,
-			   void *record, struct cj_error *err)
+static JSON_SETTER(propagation)
 {
 	return text[0] != '\0' ? json_set_oci_name(in, k, text, record, err) : 0;
 }
@@ -297,29 +268,25 @@ static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci
 
 static const struct json_key linux_keys[] = {
 	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
-	  .read = read_namespace },
-	{ "uidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, uid_maps) },
-	{ "gidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, gid_maps) },
-	{ "timeOffsets", OCI_RECORD(offsets_object) },
-	{ "sysctl", OCI_PAIRS, AT(oci_linux, sysctl) },
+	  .read = json_read_namespace },
+	{ "uidMappings", OCI_RECORDS(oci_id_map_record), LIST(oci_linux, uid_maps) },
+	{ "gidMappings", OCI_RECORDS(oci_id_map_record), LIST(oci_linux, gid_maps) },
+	{ "timeOffsets", OCI_RECORD(offsets_record) },
+	{ "sysctl", OCI_PAIRS, LIST(oci_linux, sysctl) },
 	{ "cgroupsPath", OCI_TEXT, AT(oci_linux, cgroups_path) },
-	{ "resources", OCI_RECORD(oci_resources_object), AT(oci_linux, resources) },
-	{ "devices", OCI_RECORDS(device_object), AT(oci_linux, devices) },
-	{ "seccomp", OCI_RECORD(oci_seccomp_object), AT(oci_linux, seccomp) },
-	{ "rootfsPropagation", OCI_STRING, .set = set_propagation, .detail = &propagations,
+	{ "resources", OCI_RECORD(oci_resources_record), AT(oci_linux, resources) },
+	{ "devices", OCI_RECORDS(device_record), ITEMS(oci_linux, devices, ndevices) },
+	{ "seccomp", OCI_RECORD(oci_seccomp_record), AT(oci_linux, seccomp) },
+	{ "rootfsPropagation", OCI_STRING, .set = json_set_propagation, .detail = &propagations,
 	  AT(oci_linux, rootfs_propagation) },
 	{ "maskedPaths", OCI_PATHS, AT(oci_linux, masked_paths) },
 	{ "readonlyPaths", OCI_PATHS, AT(oci_linux, readonly_paths) },
-	{ "personality", OCI_RECORD(personality_object), AT(oci_linux, personality) },
+	{ "personality", OCI_RECORD(personality_record), AT(oci_linux, personality) },
 	{ "mountLabel", OCI_REFUSED(no_label) },
-	{ "intelRdt", OCI_RECORD(rdt_object), AT(oci_linux, rdt) },
-	{ "netDevices", OCI_OBJECT, .read = read_net_devices, .detail = &net_device_object,
-	  AT(oci_linux, net_devices) },
-	{ "memoryPolicy", OCI_RECORD(memory_policy_object), AT(oci_linux, memory_policy) },
+	{ "intelRdt", OCI_RECORD(rdt_record), AT(oci_linux, rdt) },
+	{ "netDevices", OCI_NAMED(net_device_record), ITEMS(oci_linux, net_devices, nnet_devices) },
+	{ "memoryPolicy", OCI_RECORD(memory_policy_record), AT(oci_linux, memory_policy) },
 };
-static const struct json_record linux_record = OCI_TABLE(linux_keys);
-LIST(oci_linux, devices, ndevices);
-LIST(oci_linux, net_devices, nnet_devices);
 
 static int check_maps(const struct json_reader *in, const struct json_node *node,
 		      const struct oci_linux *l, struct cj_error *err)
@@ -336,10 +303,9 @@ static int check_maps(const struct json_reader *in, const struct json_node *node
 	return 0;
 }
 
-static int check_linux(const struct json_reader *in, const struct json_node *node, void *object,
-		       struct cj_error *err)
+static JSON_CHECK(linux)
 {
-	const struct oci_linux *l = object;
+	const struct oci_linux *l = record;
 	const struct oci_namespace *time = &l->namespaces[OCI_NS_TIME];
 
 	if (l->namespaces[OCI_NS_MOUNT].path)
@@ -352,4 +318,4 @@ static int check_linux(const struct json_reader *in, const struct json_node *nod
 		return oci_reject(in, node, err, "netDevices needs a network namespace");
 	return check_maps(in, node, l, err);
 }
-const struct oci_object oci_linux_object = { &linux_record, .check = check_linux };
+const struct json_record oci_linux_record = OCI_TABLE(linux_keys, .check = json_check_linux);

@@ -68,7 +68,7 @@ struct oci_memory_policy {
 
 /* A device of the caller's network namespace, and its name in the container's. */
 struct oci_net_device {
-	const char *name, *host_name;
+	const char *host_name, *name;
 };
 
 /* A class of service of the resctrl file system. */
@@ -109,4 +109,4 @@ const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a);
 extern const struct oci_names oci_memory_modes, oci_memory_flags;
 
 /* For oci_config.c: "linux", and an item of "uidMappings". */
-extern const struct oci_object oci_linux_object, oci_id_map_object;
+extern const struct json_record oci_linux_record, oci_id_map_record;

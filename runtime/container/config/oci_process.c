@@ -24,10 +24,9 @@ static const struct json_key user_keys[] = {
 	{ "gid", OCI_ID, .is_required = true, AT(oci_user, gid) },
 	{ "umask", OCI_NUMBER, .set = json_set_oci_u64, .max = 0777, AT(oci_user, umask) },
 	{ "additionalGids", OCI_NUMBER, .is_list = true, .set = json_set_oci_ids,
-	  AT(oci_user, groups) },
+	  ITEMS(oci_user, groups, ngroups) },
 };
 static const struct json_record user_record = OCI_TABLE(user_keys);
-static const struct oci_object user_object = { &user_record };
 
 static int parse_id(const char *text, uint32_t *out, struct cj_error *err)
 {
@@ -67,9 +66,9 @@ static const struct json_key capability_keys[] = {
 	{ "permitted", OCI_TEXTS, AT(oci_capabilities, permitted) },
 	{ "ambient", OCI_TEXTS, AT(oci_capabilities, ambient) },
 };
-static const struct json_record capability_record = OCI_TABLE(capability_keys);
 
-static const struct oci_object capability_object = { &capability_record, .check = oci_mark_given };
+static const struct json_record capability_record =
+    OCI_TABLE(capability_keys, .check = json_check_oci_given);
 
 /* --- rlimits ----------------------------------------------------------------------- */
 
@@ -110,12 +109,10 @@ static const struct json_key rlimit_keys[] = {
 	{ "hard", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true,
 	  AT(oci_rlimit, hard) },
 };
-static const struct json_record rlimit_record = OCI_TABLE(rlimit_keys);
 
-static int check_rlimit(const struct json_reader *in, const struct json_node *node, void *object,
-			struct cj_error *err)
+static JSON_CHECK(rlimit)
 {
-	const struct oci_rlimit *limit = object;
+	const struct oci_rlimit *limit = record;
 
 	if (limit->soft > limit->hard)
 		return oci_reject(in, node, err, "the soft limit is above the hard limit");
@@ -126,8 +123,8 @@ static int check_rlimit(const struct json_reader *in, const struct json_node *no
 				  (unsigned)limit->soft, NOFILE_MIN);
 	return 0;
 }
-static const struct oci_object rlimit_object = { &rlimit_record, sizeof(struct oci_rlimit),
-						 check_rlimit };
+static const struct json_record rlimit_record =
+    OCI_TABLE(rlimit_keys, .size = sizeof(struct oci_rlimit), .check = json_check_rlimit);
 
 /* --- scheduling -------------------------------------------------------------------- */
 
@@ -160,9 +157,9 @@ static const struct json_key scheduler_keys[] = {
 	{ "deadline", U64, AT(oci_scheduler, deadline_ns) },
 	{ "period", U64, AT(oci_scheduler, period_ns) },
 };
-static const struct json_record scheduler_record = OCI_TABLE(scheduler_keys);
 
-static const struct oci_object scheduler_object = { &scheduler_record, .check = oci_mark_given };
+static const struct json_record scheduler_record =
+    OCI_TABLE(scheduler_keys, .check = json_check_oci_given);
 
 static const struct oci_name io_class_names[] = {
 	{ "IOPRIO_CLASS_RT", IOPRIO_CLASS_RT },
@@ -176,10 +173,9 @@ static const struct json_key io_priority_keys[] = {
 	{ "priority", OCI_NUMBER, .set = json_set_oci_u32, .max = IO_LEVELS - 1,
 	  AT(oci_io_priority, level) },
 };
-static const struct json_record io_priority_record = OCI_TABLE(io_priority_keys);
 
-static const struct oci_object io_priority_object = { &io_priority_record,
-						      .check = oci_mark_given };
+static const struct json_record io_priority_record =
+    OCI_TABLE(io_priority_keys, .check = json_check_oci_given);
 
 /* --- the process ------------------------------------------------------------------- */
 
@@ -190,10 +186,8 @@ static const struct json_key console_keys[] = {
 	{ "width", LENGTH, AT(oci_process, console_width) },
 };
 static const struct json_record console_record = OCI_TABLE(console_keys);
-static const struct oci_object console_object = { &console_record };
 
-static int set_env(const struct json_reader *in, const struct json_key *k, const char *text,
-		   void *record, struct cj_error *err)
+static JSON_SETTER(env)
 {
 	if (text[0] == '=' || !strchr(text, '='))
 		return cj_reject(err, "'%.64s' is not NAME=VALUE", text);
@@ -206,34 +200,29 @@ static const struct json_key affinity_keys[] = {
 	{ "final", OCI_STRING, .set = json_set_oci_set, AT(oci_affinity, final) },
 };
 static const struct json_record affinity_record = OCI_TABLE(affinity_keys);
-static const struct oci_object affinity_object = { &affinity_record };
 
 /* "commandLine" is for Windows and ignored. */
 static const struct json_key process_keys[] = {
 	{ "terminal", OCI_FLAG, AT(oci_process, has_terminal) },
-	{ "consoleSize", OCI_RECORD(console_object) },
-	{ "user", OCI_RECORD(user_object), AT(oci_process, user) },
+	{ "consoleSize", OCI_RECORD(console_record) },
+	{ "user", OCI_RECORD(user_record), AT(oci_process, user) },
 	{ "args", OCI_TEXTS, .is_required = true, AT(oci_process, args) },
-	{ "env", OCI_STRING, .is_list = true, .set = set_env, AT(oci_process, env) },
+	{ "env", OCI_STRING, .is_list = true, .set = json_set_env, AT(oci_process, env) },
 	{ "cwd", OCI_PATH, .is_required = true, AT(oci_process, cwd) },
-	{ "capabilities", OCI_RECORD(capability_object), AT(oci_process, capabilities) },
-	{ "rlimits", OCI_RECORDS(rlimit_object), AT(oci_process, rlimits) },
+	{ "capabilities", OCI_RECORD(capability_record), AT(oci_process, capabilities) },
+	{ "rlimits", OCI_RECORDS(rlimit_record), ITEMS(oci_process, rlimits, nrlimits) },
 	{ "noNewPrivileges", OCI_FLAG, AT(oci_process, no_new_privileges) },
 	{ "oomScoreAdj", OCI_NUMBER, .set = json_set_oci_i64, AT(oci_process, oom_score_adj) },
 	{ "apparmorProfile", OCI_TEXT, AT(oci_process, apparmor_profile) },
-	{ "scheduler", OCI_RECORD(scheduler_object), AT(oci_process, scheduler) },
-	{ "ioPriority", OCI_RECORD(io_priority_object), AT(oci_process, io_priority) },
+	{ "scheduler", OCI_RECORD(scheduler_record), AT(oci_process, scheduler) },
+	{ "ioPriority", OCI_RECORD(io_priority_record), AT(oci_process, io_priority) },
 	{ "selinuxLabel", OCI_REFUSED(no_selinux) },
-	{ "execCPUAffinity", OCI_RECORD(affinity_object), AT(oci_process, exec_affinity) },
+	{ "execCPUAffinity", OCI_RECORD(affinity_record), AT(oci_process, exec_affinity) },
 };
-static const struct json_record process_record = OCI_TABLE(process_keys);
-LIST(oci_process, rlimits, nrlimits);
-LIST(oci_user, groups, ngroups);
 
-static int check_process(const struct json_reader *in, const struct json_node *node, void *object,
-			 struct cj_error *err)
+static JSON_CHECK(process)
 {
-	const struct oci_process *process = object;
+	const struct oci_process *process = record;
 
 	if (process->args.count == 0)
 		return oci_reject(in, node, err, "args is empty: there is no program to execute");
@@ -249,15 +238,10 @@ static int check_process(const struct json_reader *in, const struct json_node *n
 				return oci_reject(in, node, err, "rlimits has one type twice");
 	return 0;
 }
-const struct oci_object oci_process_object = { &process_record, .check = check_process };
+const struct json_record oci_process_record = OCI_TABLE(process_keys, .check = json_check_process);
 
 int oci_process_read(const char *name, const char *text, size_t size, struct arena *a,
 		     struct oci_process *out, struct cj_error *err)
 {
-	struct oci_process process = { 0 };
-	int rc = oci_file_read(name, text, size, a, &oci_process_object, &process, err);
-
-	if (rc == 0)
-		*out = process;
-	return rc;
+	return oci_file_read(name, text, size, a, &oci_process_record, out, sizeof(*out), err);
 }

@@ -87,4 +87,4 @@ int oci_process_read(const char *name, const char *text, size_t size, struct are
  */
 int oci_user_parse(const char *text, uint32_t *out_uid, uint32_t *out_gid, struct cj_error *err);
 
-extern const struct oci_object oci_process_object; /* "process", for oci_config.c */
+extern const struct json_record oci_process_record; /* "process", for oci_config.c */

@@ -11,10 +11,8 @@ static const char only_v1[] =
 
 /* --- devices ----------------------------------------------------------------------- */
 
-static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(type)
 {
-	(void)in;
 	if (strcmp(text, "") == 0)
 		text = "a";
 	if (strlen(text) != 1 || !strchr("abc", text[0]))
@@ -23,12 +21,10 @@ static int set_type(const struct json_reader *in, const struct json_key *k, cons
 	return 0;
 }
 
-static int set_access(const struct json_reader *in, const struct json_key *k, const char *text,
-		      void *record, struct cj_error *err)
+static JSON_SETTER(access)
 {
 	struct oci_device_rule *rule = record;
 
-	(void)in, (void)k;
 	if (text[strspn(text, "rwm")] != '\0')
 		return cj_reject(err, "'%.16s' must consist of r, w and m", text);
 	rule->may_read = strchr(text, 'r') != NULL;
@@ -40,22 +36,20 @@ static int set_access(const struct json_reader *in, const struct json_key *k, co
 static const struct json_key device_keys[] = {
 	{ "allow", JSON_TAKES_BOOL, .set = json_set_bool, .is_required = true,
 	  AT(oci_device_rule, allow) },
-	{ "type", OCI_STRING, .set = set_type, AT(oci_device_rule, type) },
+	{ "type", OCI_STRING, .set = json_set_type, AT(oci_device_rule, type) },
 	{ "major", OCI_NUMBER, .set = json_set_oci_i64, AT(oci_device_rule, major) },
 	{ "minor", OCI_NUMBER, .set = json_set_oci_i64, AT(oci_device_rule, minor) },
-	{ "access", OCI_STRING, .set = set_access },
+	{ "access", OCI_STRING, .set = json_set_access },
 };
-static const struct json_record device_record = OCI_TABLE(device_keys);
 
 static bool is_number(const struct oci_i64 *number)
 {
 	return !number->is_set || (number->value >= -1 && number->value <= UINT32_MAX);
 }
 
-static int check_device(const struct json_reader *in, const struct json_node *node, void *object,
-			struct cj_error *err)
+static JSON_CHECK(device)
 {
-	struct oci_device_rule *rule = object;
+	struct oci_device_rule *rule = record;
 
 	if (rule->type == '\0')
 		rule->type = 'a';
@@ -66,8 +60,8 @@ static int check_device(const struct json_reader *in, const struct json_node *no
 		return oci_reject(in, node, err, "access is missing: write r, w, m or several");
 	return 0;
 }
-static const struct oci_object device_object = { &device_record, sizeof(struct oci_device_rule),
-						 check_device };
+static const struct json_record device_record =
+    OCI_TABLE(device_keys, .size = sizeof(struct oci_device_rule), .check = json_check_device);
 
 /* --- memory, cpu, pids ------------------------------------------------------------- */
 
@@ -88,7 +82,6 @@ static const struct json_key memory_keys[] = {
 	{ "kernelTCP", OCI_REFUSED(only_v1) },
 };
 static const struct json_record memory_record = OCI_TABLE(memory_keys);
-static const struct oci_object memory_object = { &memory_record };
 
 static const struct json_key cpu_keys[] = {
 	{ "shares", U64, AT(oci_cpu, shares) },     { "quota", I64, AT(oci_cpu, quota) },
@@ -98,13 +91,11 @@ static const struct json_key cpu_keys[] = {
 	{ "realtimePeriod", OCI_REFUSED(only_v1) },
 };
 static const struct json_record cpu_record = OCI_TABLE(cpu_keys);
-static const struct oci_object cpu_object = { &cpu_record };
 
 static const struct json_key pids_keys[] = {
 	{ "limit", I64, AT(oci_resources, pids_limit) },
 };
 static const struct json_record pids_record = OCI_TABLE(pids_keys);
-static const struct oci_object pids_object = { &pids_record };
 
 /* --- block devices ----------------------------------------------------------------- */
 
@@ -114,9 +105,8 @@ static const struct json_key weight_keys[] = {
 	{ "weight", U64, .max = UINT16_MAX, AT(oci_block_weight, weight) },
 	{ "leafWeight", OCI_REFUSED(only_v1) },
 };
-static const struct json_record weight_record = OCI_TABLE(weight_keys);
-static const struct oci_object weight_object = { &weight_record, sizeof(struct oci_block_weight),
-						 NULL };
+static const struct json_record weight_record =
+    OCI_TABLE(weight_keys, .size = sizeof(struct oci_block_weight));
 
 static const struct json_key rate_keys[] = {
 	{ "major", U32, AT(oci_block_rate, major) },
@@ -124,23 +114,20 @@ static const struct json_key rate_keys[] = {
 	{ "rate", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true,
 	  AT(oci_block_rate, rate) },
 };
-static const struct json_record rate_record = OCI_TABLE(rate_keys);
-static const struct oci_object rate_object = { &rate_record, sizeof(struct oci_block_rate), NULL };
+static const struct json_record rate_record =
+    OCI_TABLE(rate_keys, .size = sizeof(struct oci_block_rate));
 
-#define RATES(kind) OCI_RECORDS(rate_object), AT(oci_block_io, rates[OCI_THROTTLE_##kind])
+#define RATES(kind) OCI_RECORDS(rate_record), LIST(oci_block_io, rates[OCI_THROTTLE_##kind])
 static const struct json_key block_io_keys[] = {
 	{ "weight", U64, .max = UINT16_MAX, AT(oci_block_io, weight) },
 	{ "leafWeight", OCI_REFUSED(only_v1) },
-	{ "weightDevice", OCI_RECORDS(weight_object), AT(oci_block_io, weights) },
+	{ "weightDevice", OCI_RECORDS(weight_record), ITEMS(oci_block_io, weights, nweights) },
 	{ "throttleReadBpsDevice", RATES(READ_BPS) },
 	{ "throttleWriteBpsDevice", RATES(WRITE_BPS) },
 	{ "throttleReadIOPSDevice", RATES(READ_IOPS) },
 	{ "throttleWriteIOPSDevice", RATES(WRITE_IOPS) },
 };
 static const struct json_record block_io_record = OCI_TABLE(block_io_keys);
-static const struct oci_object block_io_object = { &block_io_record };
-LIST(oci_block_io, weights, nweights);
-LIST(oci_block_rates, items, count);
 
 /* --- huge pages, rdma -------------------------------------------------------------- */
 
@@ -150,13 +137,11 @@ static const struct json_key huge_page_keys[] = {
 	{ "limit", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true,
 	  AT(oci_huge_page, limit) },
 };
-static const struct json_record huge_page_record = OCI_TABLE(huge_page_keys);
 
 /* It becomes a part of a file's name. */
-static int check_huge_page(const struct json_reader *in, const struct json_node *node, void *object,
-			   struct cj_error *err)
+static JSON_CHECK(huge_page)
 {
-	const struct oci_huge_page *page = object;
+	const struct oci_huge_page *page = record;
 	size_t digits = strspn(page->page_size, "0123456789");
 	const char *unit = page->page_size + digits;
 
@@ -166,32 +151,14 @@ static int check_huge_page(const struct json_reader *in, const struct json_node 
 	return oci_reject(in, node, err, "pageSize '%.32s' must be a number with KB, MB or GB",
 			  page->page_size);
 }
-static const struct oci_object huge_page_object = { &huge_page_record, sizeof(struct oci_huge_page),
-						    check_huge_page };
+static const struct json_record huge_page_record =
+    OCI_TABLE(huge_page_keys, .size = sizeof(struct oci_huge_page), .check = json_check_huge_page);
 
 static const struct json_key rdma_keys[] = {
 	{ "hcaHandles", U64, .max = UINT32_MAX, AT(oci_rdma, handles) },
 	{ "hcaObjects", U64, .max = UINT32_MAX, AT(oci_rdma, objects) },
 };
-static const struct json_record rdma_record = OCI_TABLE(rdma_keys);
-static const struct oci_object rdma_object = { &rdma_record, sizeof(struct oci_rdma), NULL };
-
-/* By the device's name. */
-static int read_rdma(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
-{
-	struct oci_resources *resources = record;
-	int rc = 0;
-
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		rc = n->type == JSON_OBJECT
-			 ? json_read_oci_item(in, k, n, record, err)
-			 : oci_reject(in, n, err, "rdma.%.64s must be an object", n->key);
-		if (rc == 0)
-			((struct oci_rdma *)resources->rdma)[resources->nrdma - 1].device = n->key;
-	}
-	return rc;
-}
+static const struct json_record rdma_record = OCI_TABLE(rdma_keys, .size = sizeof(struct oci_rdma));
 
 /* --- all --------------------------------------------------------------------------- */
 
@@ -199,26 +166,22 @@ static const char no_network[] =
     "net_cls and net_prio are of cgroup v1; filter by cgroup in nftables instead";
 
 static const struct json_key resources_keys[] = {
-	{ "devices", OCI_RECORDS(device_object), AT(oci_resources, devices) },
-	{ "memory", OCI_RECORD(memory_object), AT(oci_resources, memory) },
-	{ "cpu", OCI_RECORD(cpu_object), AT(oci_resources, cpu) },
-	{ "pids", OCI_RECORD(pids_object) },
-	{ "blockIO", OCI_RECORD(block_io_object), AT(oci_resources, block_io) },
-	{ "hugepageLimits", OCI_RECORDS(huge_page_object), AT(oci_resources, huge_pages) },
-	{ "rdma", OCI_OBJECT, .read = read_rdma, .detail = &rdma_object, AT(oci_resources, rdma) },
-	{ "unified", OCI_PAIRS, AT(oci_resources, unified) },
+	{ "devices", OCI_RECORDS(device_record), ITEMS(oci_resources, devices, ndevices) },
+	{ "memory", OCI_RECORD(memory_record), AT(oci_resources, memory) },
+	{ "cpu", OCI_RECORD(cpu_record), AT(oci_resources, cpu) },
+	{ "pids", OCI_RECORD(pids_record) },
+	{ "blockIO", OCI_RECORD(block_io_record), AT(oci_resources, block_io) },
+	{ "hugepageLimits", OCI_RECORDS(huge_page_record),
+	  ITEMS(oci_resources, huge_pages, nhuge_pages) },
+	{ "rdma", OCI_NAMED(rdma_record), ITEMS(oci_resources, rdma, nrdma) },
+	{ "unified", OCI_PAIRS, LIST(oci_resources, unified) },
 	{ "network", OCI_REFUSED(no_network) },
 };
-static const struct json_record resources_record = OCI_TABLE(resources_keys);
-LIST(oci_resources, devices, ndevices);
-LIST(oci_resources, huge_pages, nhuge_pages);
-LIST(oci_resources, rdma, nrdma);
 
 /* Names below the container's cgroup: a path in one would lead elsewhere. */
-static int check_resources(const struct json_reader *in, const struct json_node *node, void *object,
-			   struct cj_error *err)
+static JSON_CHECK(resources)
 {
-	const struct oci_resources *resources = object;
+	const struct oci_resources *resources = record;
 
 	for (size_t i = 0; i < resources->unified.count; i++) {
 		const char *name = resources->unified.items[i].name;
@@ -229,15 +192,11 @@ static int check_resources(const struct json_reader *in, const struct json_node 
 	}
 	return 0;
 }
-const struct oci_object oci_resources_object = { &resources_record, .check = check_resources };
+const struct json_record oci_resources_record =
+    OCI_TABLE(resources_keys, .check = json_check_resources);
 
 int oci_resources_read(const char *name, const char *text, size_t size, struct arena *a,
 		       struct oci_resources *out, struct cj_error *err)
 {
-	struct oci_resources resources = { 0 };
-	int rc = oci_file_read(name, text, size, a, &oci_resources_object, &resources, err);
-
-	if (rc == 0)
-		*out = resources;
-	return rc;
+	return oci_file_read(name, text, size, a, &oci_resources_record, out, sizeof(*out), err);
 }

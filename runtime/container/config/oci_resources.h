@@ -87,4 +87,4 @@ struct oci_resources {
 int oci_resources_read(const char *name, const char *text, size_t size, struct arena *a,
 		       struct oci_resources *out, struct cj_error *err);
 
-extern const struct oci_object oci_resources_object; /* "resources", for oci_linux.c */
+extern const struct json_record oci_resources_record; /* "resources", for oci_linux.c */

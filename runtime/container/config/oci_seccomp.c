@@ -65,8 +65,7 @@ static const struct json_key arg_keys[] = {
 	{ "op", JSON_TAKES_STRING, .set = json_set_name, .detail = policy_op_names,
 	  .max = POLICY_OP_COUNT, .is_required = true, AT(policy_arg, op) },
 };
-static const struct json_record arg_record = OCI_TABLE(arg_keys);
-static const struct oci_object arg_object = { &arg_record, sizeof(struct policy_arg), NULL };
+static const struct json_record arg_record = OCI_TABLE(arg_keys, .size = sizeof(struct policy_arg));
 
 #define ACTION OCI_NAME(oci_seccomp_actions), .is_required = true
 #define DATA   OCI_NUMBER, .set = json_set_oci_u64, .max = ACTION_DATA_MAX
@@ -74,22 +73,19 @@ static const struct json_key rule_keys[] = {
 	{ "names", OCI_TEXTS, .is_required = true, AT(oci_seccomp_rule, names) },
 	{ "action", ACTION, AT(oci_seccomp_rule, action) },
 	{ "errnoRet", DATA, AT(oci_seccomp_rule, errno_ret) },
-	{ "args", OCI_RECORDS(arg_object), AT(oci_seccomp_rule, args) },
+	{ "args", OCI_RECORDS(arg_record), ITEMS(oci_seccomp_rule, args, nargs) },
 };
-static const struct json_record rule_record = OCI_TABLE(rule_keys);
-LIST(oci_seccomp_rule, args, nargs);
 
-static int check_rule(const struct json_reader *in, const struct json_node *node, void *object,
-		      struct cj_error *err)
+static JSON_CHECK(rule)
 {
-	const struct oci_seccomp_rule *rule = object;
+	const struct oci_seccomp_rule *rule = record;
 
 	if (rule->names.count == 0)
 		return oci_reject(in, node, err, "a rule needs names of system calls");
 	return 0;
 }
-static const struct oci_object rule_object = { &rule_record, sizeof(struct oci_seccomp_rule),
-					       check_rule };
+static const struct json_record rule_record =
+    OCI_TABLE(rule_keys, .size = sizeof(struct oci_seccomp_rule), .check = json_check_rule);
 
 /* --- the filter -------------------------------------------------------------------- */
 
@@ -97,20 +93,16 @@ static const struct json_key seccomp_keys[] = {
 	{ "defaultAction", ACTION, AT(oci_seccomp, default_action) },
 	{ "defaultErrnoRet", DATA, AT(oci_seccomp, default_errno_ret) },
 	{ "architectures", OCI_STRING, .is_list = true, .set = json_set_oci_values,
-	  .detail = &oci_seccomp_archs, AT(oci_seccomp, architectures) },
+	  .detail = &oci_seccomp_archs, ITEMS(oci_seccomp, architectures, narchitectures) },
 	{ "flags", OCI_BITS(oci_seccomp_flags), AT(oci_seccomp, flags) },
 	{ "listenerPath", OCI_PATH, AT(oci_seccomp, listener_path) },
 	{ "listenerMetadata", OCI_TEXT, AT(oci_seccomp, listener_metadata) },
-	{ "syscalls", OCI_RECORDS(rule_object), AT(oci_seccomp, rules) },
+	{ "syscalls", OCI_RECORDS(rule_record), ITEMS(oci_seccomp, rules, nrules) },
 };
-static const struct json_record seccomp_record = OCI_TABLE(seccomp_keys);
-LIST(oci_seccomp, architectures, narchitectures);
-LIST(oci_seccomp, rules, nrules);
 
-static int check_seccomp(const struct json_reader *in, const struct json_node *node, void *object,
-			 struct cj_error *err)
+static JSON_CHECK(seccomp)
 {
-	struct oci_seccomp *seccomp = object;
+	struct oci_seccomp *seccomp = record;
 
 	seccomp->is_given = true;
 	if (seccomp->default_action == OCI_SECCOMP_NOTIFY)
@@ -123,4 +115,4 @@ static int check_seccomp(const struct json_reader *in, const struct json_node *n
 		return oci_reject(in, node, err, "SCMP_ACT_NOTIFY needs listenerPath");
 	return 0;
 }
-const struct oci_object oci_seccomp_object = { &seccomp_record, .check = check_seccomp };
+const struct json_record oci_seccomp_record = OCI_TABLE(seccomp_keys, .check = json_check_seccomp);

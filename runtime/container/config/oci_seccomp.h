@@ -47,4 +47,4 @@ struct oci_seccomp {
 /* As config.json and `features` write them. */
 extern const struct oci_names oci_seccomp_actions, oci_seccomp_archs, oci_seccomp_flags;
 
-extern const struct oci_object oci_seccomp_object; /* "seccomp", for oci_linux.c */
+extern const struct json_record oci_seccomp_record; /* "seccomp", for oci_linux.c */

@@ -27,35 +27,15 @@ int oci_reject(const struct json_reader *in, const struct json_node *node, struc
 
 /* --- lists ------------------------------------------------------------------------- */
 
-/* Where a row of OCI_RECORDS and a struct oci_pairs have their items. */
-struct list {
-	const void *items;
-	size_t count;
-};
-
-/* One more, zeroed; NULL: no memory.  `field` has a pointer of its own type: hence the copies. */
-static void *add_item(const struct json_reader *in, void *field, size_t size)
-{
-	struct list list;
-
-	memcpy(&list, field, sizeof(list));
-	char *items = arena_grow(in->arena, list.items, list.count, size);
-	if (!items)
-		return NULL;
-	void *item = items + list.count * size;
-	list = (struct list){ items, list.count + 1 };
-	memcpy(field, &list, sizeof(list));
-	return memset(item, 0, size);
-}
-
 static int no_memory(const struct json_reader *in, struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read '%s'", in->file);
 }
 
-static int add_u32(const struct json_reader *in, void *field, uint32_t value, struct cj_error *err)
+static int add_u32(const struct json_reader *in, const struct json_key *k, uint32_t value,
+		   void *record, struct cj_error *err)
 {
-	uint32_t *item = add_item(in, field, sizeof(value));
+	uint32_t *item = json_add_item(in, k, sizeof(value), record);
 
 	if (!item)
 		return no_memory(in, err);
@@ -82,7 +62,6 @@ JSON_SETTER(oci_u64)
 	struct oci_u64 *field = json_field(k, record);
 	int rc = parse_u64(text, k->min, k->max > 0 ? k->max : UINT64_MAX, &field->value, err);
 
-	(void)in;
 	if (rc == 0)
 		field->is_set = true;
 	return rc;
@@ -93,7 +72,6 @@ JSON_SETTER(oci_i64)
 	struct oci_i64 *field = json_field(k, record);
 	int rc = oci_parse_i64(text, &field->value, err);
 
-	(void)in;
 	if (rc == 0)
 		field->is_set = true;
 	return rc;
@@ -104,7 +82,6 @@ JSON_SETTER(oci_u32)
 	uint64_t value = 0;
 	int rc = parse_u64(text, k->min, k->max > 0 ? k->max : OCI_ID_MAX, &value, err);
 
-	(void)in;
 	if (rc == 0)
 		*(uint32_t *)json_field(k, record) = (uint32_t)value;
 	return rc;
@@ -112,7 +89,6 @@ JSON_SETTER(oci_u32)
 
 JSON_SETTER(oci_s64)
 {
-	(void)in;
 	return oci_parse_i64(text, json_field(k, record), err);
 }
 
@@ -120,7 +96,6 @@ JSON_SETTER(oci_i32)
 {
 	int64_t value = 0;
 
-	(void)in;
 	if (oci_parse_i64(text, &value, err) < 0)
 		return -err->code;
 	if (value < INT32_MIN || value > INT32_MAX)
@@ -133,7 +108,6 @@ JSON_SETTER(oci_i32)
 
 JSON_SETTER(oci_text)
 {
-	(void)in, (void)err;
 	*(const char **)json_field(k, record) = text[0] != '\0' ? text : NULL;
 	return 0;
 }
@@ -210,7 +184,6 @@ static int find_name(const struct json_key *k, const char *text, uint32_t *out,
 
 JSON_SETTER(oci_name)
 {
-	(void)in;
 	return find_name(k, text, json_field(k, record), err);
 }
 
@@ -219,7 +192,6 @@ JSON_SETTER(oci_bit)
 	uint32_t bit = 0;
 	int rc = find_name(k, text, &bit, err);
 
-	(void)in;
 	*(uint32_t *)json_field(k, record) |= bit;
 	return rc;
 }
@@ -229,7 +201,7 @@ JSON_SETTER(oci_values)
 	uint32_t value = 0;
 	int rc = find_name(k, text, &value, err);
 
-	return rc < 0 ? rc : add_u32(in, json_field(k, record), value, err);
+	return rc < 0 ? rc : add_u32(in, k, value, record, err);
 }
 
 JSON_SETTER(oci_ids)
@@ -237,48 +209,18 @@ JSON_SETTER(oci_ids)
 	uint64_t id = 0;
 	int rc = parse_u64(text, 0, OCI_ID_MAX, &id, err);
 
-	return rc < 0 ? rc : add_u32(in, json_field(k, record), (uint32_t)id, err);
+	return rc < 0 ? rc : add_u32(in, k, (uint32_t)id, record, err);
 }
 
 /* --- objects ----------------------------------------------------------------------- */
 
-static int read_checked(const struct json_reader *in, const struct oci_object *object,
-			const struct json_node *node, void *record, struct cj_error *err)
+JSON_CHECK(oci_given)
 {
-	int rc = json_record_read(in, node, object->record, record, err);
-
-	if (rc == 0 && object->check)
-		rc = object->check(in, node, record, err);
-	return rc;
-}
-
-int oci_mark_given(const struct json_reader *in, const struct json_node *node, void *object,
-		   struct cj_error *err)
-{
-	(void)in, (void)node, (void)err;
-	*(bool *)object = true;
+	*(bool *)record = true;
 	return 0;
 }
 
-int json_read_oci_object(const struct json_reader *in, const struct json_key *k,
-			 const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct json_reader below = json_below(in, k->name);
-	return read_checked(&below, k->detail, node, json_field(k, record), err);
-}
-
-int json_read_oci_item(const struct json_reader *in, const struct json_key *k,
-		       const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct oci_object *object = k->detail;
-	const struct json_reader below = json_below(in, k->name);
-	void *item = add_item(in, json_field(k, record), object->size);
-
-	return item ? read_checked(&below, object, node, item, err) : no_memory(in, err);
-}
-
-int json_read_oci_pairs(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err)
+JSON_READER(oci_pairs)
 {
 	const struct json_reader below = json_below(in, k->name);
 
@@ -288,7 +230,7 @@ int json_read_oci_pairs(const struct json_reader *in, const struct json_key *k,
 		if (n->type != JSON_STRING)
 			return oci_reject(&below, n, err, "'%.64s' must be a string, not %s",
 					  n->key, json_type_name(n->type));
-		struct oci_pair *pair = add_item(in, json_field(k, record), sizeof(*pair));
+		struct oci_pair *pair = json_add_item(in, k, sizeof(*pair), record);
 		if (!pair)
 			return no_memory(in, err);
 		*pair = (struct oci_pair){ n->key, n->text };
@@ -312,12 +254,10 @@ static bool asks_for_nothing(const struct json_node *node)
 	}
 }
 
-int json_read_oci_refused(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err)
+JSON_READER(oci_refused)
 {
 	const struct json_reader below = json_below(in, k->name);
 
-	(void)record;
 	if (asks_for_nothing(node))
 		return 0;
 	return oci_reject(&below, node, err, "%s", (const char *)k->detail);
@@ -326,7 +266,8 @@ int json_read_oci_refused(const struct json_reader *in, const struct json_key *k
 /* --- files ------------------------------------------------------------------------- */
 
 int oci_file_read(const char *name, const char *text, size_t size, struct arena *a,
-		  const struct oci_object *object, void *out, struct cj_error *err)
+		  const struct json_record *record, void *out, size_t out_size,
+		  struct cj_error *err)
 {
 	const struct json_reader in = { .file = name, .arena = a };
 	const struct json_node *root = NULL;
@@ -336,5 +277,11 @@ int oci_file_read(const char *name, const char *text, size_t size, struct arena 
 				    OCI_CONFIG_BYTES_MAX);
 	if (json_parse_capped(name, text, size, a, &root, err) < 0)
 		return -err->code;
-	return read_checked(&in, object, root, out, err);
+	void *result = arena_alloc(a, out_size);
+	if (!result)
+		return no_memory(&in, err);
+	if (json_record_read(&in, root, record, result, err) < 0)
+		return -err->code;
+	memcpy(out, result, out_size);
+	return 0;
 }

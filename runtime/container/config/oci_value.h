@@ -66,27 +66,26 @@ struct oci_names {
 #define OCI_PATHS  OCI_STRING, .is_list = true, .set = json_set_oci_paths
 #define OCI_PAIRS  OCI_OBJECT, .read = json_read_oci_pairs
 #define OCI_ID     JSON_TAKES_NUMBER, .set = json_set_oci_u32
-/* With a struct oci_names, a struct oci_object, the sentence that says why not. */
-#define OCI_NAME(names)    JSON_TAKES_STRING, .set = json_set_oci_name, .detail = &(names)
-#define OCI_BITS(names)    OCI_STRING, .is_list = true, .set = json_set_oci_bit, .detail = &(names)
-#define OCI_RECORD(object) OCI_OBJECT, .read = json_read_oci_object, .detail = &(object)
-#define OCI_RECORDS(object)                                                                        \
-	OCI_OBJECT, .is_list = true, .read = json_read_oci_item, .detail = &(object)
-#define OCI_REFUSED(why) JSON_TAKES_ANY, .read = json_read_oci_refused, .detail = (why)
+/* With a struct oci_names, a struct json_record, the sentence that says why not. */
+#define OCI_NAME(names)     JSON_TAKES_STRING, .set = json_set_oci_name, .detail = &(names)
+#define OCI_BITS(names)     OCI_STRING, .is_list = true, .set = json_set_oci_bit, .detail = &(names)
+#define OCI_RECORD(record)  OCI_OBJECT, .read = json_read_record, .detail = &(record)
+#define OCI_RECORDS(record) OCI_OBJECT, .is_list = true, .read = json_read_item, .detail = &(record)
+#define OCI_NAMED(record)   OCI_OBJECT, .read = json_read_named, .detail = &(record)
+#define OCI_REFUSED(why)    JSON_TAKES_ANY, .read = json_read_oci_refused, .detail = (why)
 
-#define LIST(type, items, count)                                                                   \
-	static_assert(offsetof(struct type, count) ==                                              \
-			  offsetof(struct type, items) + sizeof(void *),                           \
-		      "a list's count follows its pointer")
-#define AT(type, member) .offset = offsetof(struct type, member)
-/* Fields of later versions, too, are ignored. */
+#define AT(type, member)           .offset = offsetof(struct type, member)
+#define ITEMS(type, member, count) AT(type, member), .known = offsetof(struct type, count)
+#define LIST(type, member)         ITEMS(type, member.items, member.count)
 #define NAMES(table)                                                                               \
 	{                                                                                          \
 		(table), COUNT(table)                                                              \
 	}
-#define OCI_TABLE(keys)                                                                            \
+/* Fields of later versions are ignored. */
+#define OCI_TABLE(rows, ...)                                                                       \
 	{                                                                                          \
-		(keys), COUNT(keys), "the file", true                                              \
+		.keys = (rows), .count = COUNT(rows), .name = "the file", .ignores_unknown = true, \
+		__VA_ARGS__                                                                        \
 	}
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -101,38 +100,23 @@ JSON_SETTER(oci_path);   /* likewise, absolute */
 JSON_SETTER(oci_paths);  /* struct strings, each absolute */
 JSON_SETTER(oci_name);   /* uint32_t; `detail` is a struct oci_names */
 JSON_SETTER(oci_bit);    /* likewise, of a list: one bit more */
-JSON_SETTER(oci_values); /* likewise: const uint32_t *, and behind it its count */
+JSON_SETTER(oci_values); /* likewise: const uint32_t *, one more item */
 JSON_SETTER(oci_set);    /* const struct oci_set *; empty: NULL */
-JSON_SETTER(oci_ids);    /* const uint32_t *, and behind it its count */
+JSON_SETTER(oci_ids);    /* const uint32_t *, one more item */
+JSON_READER(oci_pairs);  /* struct oci_pairs */
+/* Takes only what asks for nothing: null, false, 0, -1, "", [] and {}. */
+JSON_READER(oci_refused);
+/* The record's first member, bool is_given, becomes true. */
+JSON_CHECK(oci_given);
 
 /* "-12": one sign, then digits only. */
 int oci_parse_i64(const char *text, int64_t *out, struct cj_error *err);
-
-struct oci_object {
-	const struct json_record *record;
-	size_t size; /* of an item in a list: at `offset` is its pointer, behind it the count */
-	/* NULL, or what no row can say alone. */
-	int (*check)(const struct json_reader *in, const struct json_node *node, void *object,
-		     struct cj_error *err);
-};
-/* A check: the object's first member, bool is_given, becomes true. */
-int oci_mark_given(const struct json_reader *in, const struct json_node *node, void *object,
-		   struct cj_error *err);
-int json_read_oci_object(const struct json_reader *in, const struct json_key *k,
-			 const struct json_node *node, void *record, struct cj_error *err);
-int json_read_oci_item(const struct json_reader *in, const struct json_key *k,
-		       const struct json_node *node, void *record, struct cj_error *err);
-/* struct oci_pairs. */
-int json_read_oci_pairs(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err);
-/* Takes only what asks for nothing: null, false, 0, -1, "", [] and {}. */
-int json_read_oci_refused(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err);
 
 /* "FILE:LINE:COLUMN: WITHIN: TEXT", for checks. */
 int oci_reject(const struct json_reader *in, const struct json_node *node, struct cj_error *err,
 	       const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
 
-/* A whole file: capped in size, parsed, read. */
+/* A whole file: capped in size, parsed, read into a struct of `out_size` bytes; or nothing. */
 int oci_file_read(const char *name, const char *text, size_t size, struct arena *a,
-		  const struct oci_object *object, void *out, struct cj_error *err);
+		  const struct json_record *record, void *out, size_t out_size,
+		  struct cj_error *err);

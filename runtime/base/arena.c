@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is freed together: blocks in a list, filled from the front.  Pure but for malloc(3).
- */
 #include "runtime/base/arena.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a forked process gives up.  Acts. */
 #include "runtime/base/child.h"
 
 #include <assert.h>

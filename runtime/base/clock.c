@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Now.  Acts: reads the clock. */
 #include "runtime/base/clock.h"
 
 #include <limits.h>

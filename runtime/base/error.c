@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The makers of struct cj_error.  Pure; keeps errno. */
 #include "runtime/base/error.h"
 
 #include <stdarg.h>

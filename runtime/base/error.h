@@ -7,7 +7,7 @@
  * failures; how the payload ended is a struct outcome.
  *
  * A function that can fail for more than one reason takes `err` last, fills it
- * on every failure and returns a negative errno.
+ * on every failure and returns a negative errno.  What fills it keeps errno.
  */
 #pragma once
 

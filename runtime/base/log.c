@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cejail's own messages to its terminal.  Acts: one write(2) per line to descriptor 2. */
 #include "runtime/base/log.h"
 
 #include <limits.h>

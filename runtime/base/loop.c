@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop.  Acts: epoll(7). */
 #include "runtime/base/loop.h"
 
 #include <signal.h>

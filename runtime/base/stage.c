@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop to enter, one to leave.  Acts as the tables say. */
 #include "runtime/base/stage.h"
 
 int stages_enter(struct jail *j, const struct stage *table, size_t n, struct cj_error *err)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls without a wrapper in glibc 2.36, and retries of EINTR.  Acts. */
 #include "runtime/base/sys.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to numbers and back.  Pure. */
 #include "runtime/base/text.h"
 
 #include <inttypes.h>
@@ -51,45 +50,29 @@ static const char *oddity(const char *text)
 	return "";
 }
 
-/* Reads digits up to the first other byte.  *out saturates: a value that large is refused. */
-static const char *skip_digits(const char *text, uint64_t *out)
+/* Reads digits up to the first other byte.  False: they are too many for *out, which saturates. */
+static bool take_digits(const char **text, uint64_t *out)
 {
-	uint64_t value = 0;
-
-	for (; is_digit(*text); text++) {
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
-			value = UINT64_MAX;
-		if (value == UINT64_MAX)
-			break;
-	}
-	while (is_digit(*text))
-		text++;
-	*out = value;
-	return text;
-}
-
-/* True when skip_digits() saturated, not when the text says exactly 2^64-1. */
-static bool is_overflow(const char *digits, size_t ndigits, uint64_t value)
-{
-	static const char largest[] = "18446744073709551615";
-
-	if (value != UINT64_MAX)
-		return false;
-	for (; ndigits > 0 && *digits == '0'; digits++)
-		ndigits--;
-	return ndigits != strlen(largest) || strncmp(digits, largest, ndigits) != 0;
+	bool is_large = false;
+	*out = 0;
+	for (; is_digit(**text); ++*text)
+		is_large = is_large || __builtin_mul_overflow(*out, 10, out) ||
+			   __builtin_add_overflow(*out, (uint64_t)(**text - '0'), out);
+	if (is_large)
+		*out = UINT64_MAX;
+	return !is_large;
 }
 
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct cj_error *err)
 {
 	uint64_t value;
-	const char *end = skip_digits(text, &value);
+	const char *end = text;
+	bool fits = take_digits(&end, &value);
 
 	if (end == text || *end != '\0')
 		return cj_reject(err, "'%s' is not a whole number%s; write decimal digits only",
 				 quote(text).text, oddity(text));
-	if (is_overflow(text, (size_t)(end - text), value) || value > max)
+	if (!fits || value > max)
 		return cj_reject(err, "'%s' is too large; at most %" PRIu64 " is possible",
 				 quote(text).text, max);
 	if (value < min)
@@ -121,7 +104,8 @@ static uint64_t size_factor(const char *unit)
 int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err)
 {
 	uint64_t value;
-	const char *unit = skip_digits(text, &value);
+	const char *unit = text;
+	bool fits = take_digits(&unit, &value);
 	uint64_t factor = size_factor(unit);
 
 	if (unit == text || factor == 0)
@@ -131,7 +115,7 @@ int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err)
 				 quote(text).text,
 				 *unit == '.' ? " (it has a fraction)" : oddity(text));
 	/* off_t and rlim_t, where sizes end up, are signed */
-	if (__builtin_mul_overflow(value, factor, &value) || value > INT64_MAX)
+	if (!fits || __builtin_mul_overflow(value, factor, &value) || value > INT64_MAX)
 		return cj_reject(err, "'%s' is too large a size; at most 8388607T is possible",
 				 quote(text).text);
 	if (value == 0)
@@ -170,8 +154,9 @@ int parse_size_within(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 static const char *skip_decimal(const char *text, uint64_t *out_millionths)
 {
 	uint64_t whole, fraction = 0, weight = MILLION;
-	const char *end = skip_digits(text, &whole);
+	const char *end = text;
 
+	(void)take_digits(&end, &whole); /* what is too large is so after the cut below, too */
 	if (*end == '.') {
 		const char *digits = ++end;
 
@@ -278,15 +263,12 @@ int parse_bool(const char *text, bool *out, struct cj_error *err)
 
 const char *text_take_u64(const char *at, uint64_t *out)
 {
-	uint64_t value = 0;
-	if (*at < '0' || *at > '9')
+	const char *end = at;
+	uint64_t value;
+	if (!take_digits(&end, &value) || end == at)
 		return NULL;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return NULL;
 	*out = value;
-	return at;
+	return end;
 }
 
 bool text_ends_with(const char *text, const char *end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text - text to numbers and back.  Pure.
+ * text - text to numbers and back.
  *
  * Every parser takes the whole text or rejects it, checks the range and writes
  * only on success.  The messages quote the user's text.

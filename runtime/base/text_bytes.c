@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Untrusted bytes: UTF-8 checks, escapes for a terminal, base64.  Pure. */
+/* Untrusted bytes: UTF-8 checks, escapes for a terminal, base64. */
 #include "runtime/base/text.h"
 
 #include <errno.h>

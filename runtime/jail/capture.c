@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kept part of one output stream.  Pure.
+ * The kept part of one output stream.
  *
  * The head fills first and stays; then the tail is a ring of the newest bytes.  Both
  * grow by doubling up to half of the cap each, so a quiet program costs nothing and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture - one output stream: its head, its tail, and the number of its bytes.  Pure.
+ * capture - one output stream: its head, its tail, and the number of its bytes.
  *
  * Memory is bounded by the cap, grows only as output comes, and every byte is counted.
  */

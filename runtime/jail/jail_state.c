@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null value of every member, the warnings, and questions about a jail. */
 #include "runtime/jail/jail_state.h"
 
 #include <stdarg.h>

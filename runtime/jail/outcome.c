@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outcome - the names in a result, the first-event rule, and the exit status.  Pure, except that
- * outcome_init() reads the clock.
+ * outcome - the names in a result, the first-event rule, and the exit status.
  */
 #include "runtime/jail/outcome.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of the steps, for messages.  Pure. */
 #include "runtime/jail/protocol.h"
 
 const char *const step_names[STEP_COUNT] = {

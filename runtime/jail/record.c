@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of runs: written, listed, swept.  Acts.
+ * Records of runs: written, listed, swept.
  *
  * A process removes a file only while it has the lock, and creates one only with O_EXCL.  So the
  * process that has the lock of a file with a link owns that name.  A sweep may remove a new file

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime directory: a directory that only this user can write to.  Acts.
+ * The runtime directory: a directory that only this user can write to.
  *
  * If a place does not exist the next one is tried.  A directory that is not trusted has another
  * owner than us, or a mode with which other users could write.  Only in /dev/shm, the last place,

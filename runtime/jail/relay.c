@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves bytes from one descriptor to another.  Acts; never blocks. */
 #include "runtime/jail/relay.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first line of a script.  Pure. */
 #include "runtime/jail/script.h"
 
 #include <stdbool.h>

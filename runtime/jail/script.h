@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script - the "#!" line that a program begins with, as execve(2) reads it.  Pure. */
+/* script - the "#!" line that a program begins with, as execve(2) reads it. */
 #pragma once
 
 #include <stddef.h>

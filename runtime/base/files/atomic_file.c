@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files without a name, and the moment they get one.  Acts. */
 #include "runtime/base/files/atomic_file.h"
 
 #include <errno.h>

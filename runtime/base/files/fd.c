@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small jobs on descriptors and whole files.  Acts. */
 #include "runtime/base/files/fd.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a helper and waits for its answer. */
 #include "runtime/base/files/libexec.h"
 
 #include <fcntl.h>

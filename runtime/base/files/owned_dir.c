@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk down a path, one openat(2) for each directory.  Acts. */
 #include "runtime/base/files/owned_dir.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 as FIPS 180-4 says it, section numbers beside.  Pure. */
+/* SHA-256 as FIPS 180-4 says it, section numbers beside. */
 #include "runtime/base/files/sha256.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sha256 - the hash of FIPS 180-4, to name code, profiles and artefacts.  Pure.
+ * sha256 - the hash of FIPS 180-4, to name code, profiles and artefacts.
  * Proven against the NIST vectors in tests/base/files/test_sha256.c.
  */
 #pragma once

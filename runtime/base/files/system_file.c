@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole small kernel files in the caller's buffer.  Acts. */
 #include "runtime/base/files/system_file.h"
 
 #include <errno.h>

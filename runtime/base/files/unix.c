@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unix sockets: connecting, and messages with descriptors. */
 #include "runtime/base/files/unix.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON text to tree, over yajl's streaming callbacks.  Pure.
+ * JSON text to tree, over yajl's streaming callbacks.
  *
  * yajl 2.1 is old and trusting, so it sees only what has passed json_text_check() (its decoder
  * once crashed on half a surrogate pair: CVE-2017-16516).  What is left to it is the grammar. Depth
@@ -163,8 +163,10 @@ static int refuse_duplicate(struct reader *r, const struct json_node *member)
  * Sorted, equal keys are neighbours: n log n whatever the keys are, where a hash table would
  * want a secret to be safe from chosen ones.
  */
-static int check_many_members(struct reader *r, const struct json_node *object)
+static int check_members(struct reader *r, const struct json_node *object)
 {
+	if (object->count < 2)
+		return 1;
 	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	auto_free const struct json_node **members = calloc(object->count, sizeof(*members));
 	size_t n = 0;
@@ -178,22 +180,6 @@ static int check_many_members(struct reader *r, const struct json_node *object)
 	for (size_t i = 1; i < n; i++) {
 		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
 			return refuse_duplicate(r, members[i]);
-	}
-	return 1;
-}
-
-#define FEW_MEMBERS 16 /* up to here, comparing each with each is faster */
-
-static int check_members(struct reader *r, const struct json_node *object)
-{
-	if (object->count > FEW_MEMBERS)
-		return check_many_members(r, object);
-	for (const struct json_node *m = object->child; m; m = m->next) {
-		for (const struct json_node *before = object->child; before != m;
-		     before = before->next) {
-			if (strcmp(before->key, m->key) == 0)
-				return refuse_duplicate(r, m);
-		}
 	}
 	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json - read and write JSON; the only files that know yajl.  Pure.
+ * json - read and write JSON; the only files that know yajl.
  *
  * The reader trusts nothing: it caps bytes and depth before it allocates, wants
  * strict UTF-8, refuses duplicate keys, \u0000, lone surrogates, comments and

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON object into a C struct and back, by a table of keys.  Pure. */
 #include "runtime/base/json/json_record.h"
 
 #include <assert.h>

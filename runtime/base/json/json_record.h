@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_record - a JSON object into a C struct and back, by a table of keys.  Pure.
+ * json_record - a JSON object into a C struct and back, by a table of keys.
  *
  * A row is a key: which JSON values it takes, where they go, and within which limits.  The reader
  * refuses unknown keys, values of another type and missing required keys.  json_parse() has

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills in a template.  No system calls. */
 #include "runtime/base/json/json_template.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as raw text: places in it, and our own look at it before any parser's.  Pure. */
 #include "runtime/base/json/json_text.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_text - JSON as raw text: places in it, and our own look at it before any parser's.  Pure.
+ * json_text - JSON as raw text: places in it, and our own look at it before any parser's.
  * Of use to json.c only.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON into memory, over yajl's generator.  Pure.
+ * JSON into memory, over yajl's generator.
  *
  * yajl does the escaping and the layout; the bytes go to a buffer of ours, because yajl's own
  * does not look at what realloc(3) says.  yajl closes whatever is open, with whichever bracket

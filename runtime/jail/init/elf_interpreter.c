@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the headers of an ELF file as the kernel does before it executes it.  Acts.
+ * Reads the headers of an ELF file as the kernel does before it executes it.
  *
  * The file is untrusted: any offset and size may be in it.  A file that the kernel would refuse has
  * no interpreter here.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init - pid 1 of the jail, from clone3(2) to its end.  Acts.
+ * init - pid 1 of the jail, from clone3(2) to its end.
  *
  * Init begins as a copy of the supervisor, with every capability in its new user namespace and none
  * on the host.  It goes down init_stages[], where each row takes privileges away.  The last row

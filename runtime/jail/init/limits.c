@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setrlimit(2) from one table. */
 #include "runtime/jail/init/limits.h"
 
 #include <fcntl.h>

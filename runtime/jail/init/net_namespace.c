@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child that unshares, and init that follows it. */
 #include "runtime/jail/init/net_namespace.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last steps before the untrusted program: from a vfork(2) child of init to execve(2).  Acts.
+ * The last steps before the untrusted program: from a vfork(2) child of init to execve(2).
  *
  * The child shares init's memory until execve(2), so no page tables are copied.  It makes only
  * system calls, and writes only the reason of its failure, through a volatile.

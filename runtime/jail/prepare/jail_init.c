@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Init as the supervisor sees it while it is being set up.  Acts. */
 #include "runtime/jail/prepare/jail_init.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares directories before and after a run.  Acts. */
 #include "runtime/jail/supervise/bind_watch.h"
 
 #include <fcntl.h>

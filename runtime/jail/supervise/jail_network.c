@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network as a part of the jail.  Acts. */
 #include "runtime/jail/supervise/jail_network.h"
 
 #include <stdio.h>
@@ -52,7 +51,7 @@ int jail_network_enter(struct jail *j, struct cj_error *err)
 	auto_step_msg struct step_msg msg = { 0 };
 	struct opened opened;
 	struct network_handles handles;
-	/* Where the search for a free address on the host begins: each jail has an id of its own. */
+	/* Each jail begins its search for a free address elsewhere: by an id of its own. */
 	const unsigned number = j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid();
 	const struct network_setup setup = {
 		.spec = &j->plan->network,

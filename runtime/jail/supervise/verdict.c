@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an exit status and counters to one of the documented ends, with the evidence. */
 #include "runtime/jail/supervise/verdict.h"
 
 #include <signal.h>

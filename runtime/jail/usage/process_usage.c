@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,20 +49,33 @@ struct walk {
 	bool is_blind;      /* a process could not be read */
 };
 
-static bool is_pid(const char *name)
+/* The bytes of a file of a process or a thread; or -errno. */
+static ssize_t read_of(int dir_fd, const char *task, const char *file, char *text, size_t size)
 {
-	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
+	char name[40];
+	(void)snprintf(name, sizeof(name), "%.20s/%s", task, file);
+	return system_file_read(dir_fd, name, text, size);
 }
 
 /* False: the process has ended, which is no failure; or is_blind is set. */
 static bool read_file(struct walk *w, int dir_fd, const char *task, const char *file, char *text,
 		      size_t size)
 {
-	char name[40];
-	(void)snprintf(name, sizeof(name), "%.20s/%s", task, file);
-	ssize_t got = system_file_read(dir_fd, name, text, size);
+	ssize_t got = read_of(dir_fd, task, file, text, size);
 	w->is_blind |= got < 0 && got != -ENOENT && got != -ESRCH && got != -ELOOP;
 	return got > 0;
+}
+
+/* The next process or thread in the directory, of at most `max`; NULL: there is none. */
+static const char *next_task(DIR *dir, unsigned *seen, unsigned max)
+{
+	for (struct dirent *e; *seen < max && (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+		    e->d_name[strspn(e->d_name, "0123456789")] == '\0') {
+			++*seen;
+			return e->d_name;
+		}
+	return NULL;
 }
 
 static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
@@ -85,12 +99,8 @@ static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *
 
 	uint64_t bytes = 0;
 	unsigned seen = 0;
-	for (struct dirent *e; bytes == 0 && seen < THREADS_MAX && (e = readdir(dir)) != NULL;) {
-		if (!is_pid(e->d_name))
-			continue;
-		seen++;
-		bytes = read_memory(w, dirfd(dir), e->d_name);
-	}
+	for (const char *id; bytes == 0 && (id = next_task(dir, &seen, THREADS_MAX)) != NULL;)
+		bytes = read_memory(w, dirfd(dir), id);
 	return bytes;
 }
 
@@ -135,9 +145,8 @@ static void remember(struct walk *w, const char *pid, const struct sample_stat *
 /* Only for a process in state D.  If the file can't be read, its memory is doubtful. */
 static bool is_in_vfork(int proc_fd, const char *pid)
 {
-	char name[40], text[SYSTEM_FILE_SMALL];
-	(void)snprintf(name, sizeof(name), "%.20s/syscall", pid);
-	return system_file_read(proc_fd, name, text, sizeof(text)) > 0 &&
+	char text[SYSTEM_FILE_SMALL];
+	return read_of(proc_fd, pid, "syscall", text, sizeof(text)) > 0 &&
 	       process_usage_text_in_vfork(text);
 }
 
@@ -251,12 +260,8 @@ bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct proce
 
 	unsigned seen = 0;
 	struct walk w = { .past = s, .reaper = "1" };
-	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
-		if (!is_pid(e->d_name))
-			continue;
-		seen++;
-		add_process(&w, proc_fd, e->d_name);
-	}
+	for (const char *pid; (pid = next_task(dir, &seen, SAMPLE_PIDS_MAX)) != NULL;)
+		add_process(&w, proc_fd, pid);
 	w.sum.memory_bytes += used_bytes(box_fd);
 	return conclude(&w, s, seen < SAMPLE_PIDS_MAX, out);
 }
@@ -282,12 +287,9 @@ void process_usage_kill(int proc_fd)
 		return;
 
 	unsigned seen = 0;
-	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
-		if (!is_pid(e->d_name))
-			continue;
-		seen++;
+	for (const char *pid; (pid = next_task(dir, &seen, SAMPLE_PIDS_MAX)) != NULL;) {
 		auto_fd int pidfd =
-		    openat(proc_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		    openat(proc_fd, pid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (pidfd >= 0)
 			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* gone already: as well */
 	}
@@ -308,17 +310,10 @@ void process_usage_raise(struct process_usage *peak, const struct process_usage 
 
 #define NEVER_RUN "0 0 0\n" /* schedstat */
 
-static bool read_text(int proc_fd, pid_t pid, const char *file, char *text, size_t size)
-{
-	char name[40];
-	(void)snprintf(name, sizeof(name), "%d/%s", pid, file);
-	return system_file_read(proc_fd, name, text, size) > 0;
-}
-
-static bool read_stat(int proc_fd, pid_t pid, struct sample_stat *out)
+static bool read_stat(int proc_fd, const char *pid, struct sample_stat *out)
 {
 	char text[SYSTEM_FILE_SMALL];
-	return read_text(proc_fd, pid, "stat", text, sizeof(text)) &&
+	return read_of(proc_fd, pid, "stat", text, sizeof(text)) > 0 &&
 	       process_usage_text_stat(text, out);
 }
 
@@ -326,27 +321,30 @@ static bool read_stat(int proc_fd, pid_t pid, struct sample_stat *out)
  * It has one thread, which sleeps or has not run yet, and memory of its own: process_usage_take()
  * counts a child of vfork(2) with its parent, which is in state D.
  */
-static bool is_idle(int proc_fd, pid_t pid, const char *schedstat)
+static bool is_idle(int proc_fd, const char *pid, const char *schedstat)
 {
 	struct sample_stat own, parent = { 0 };
+	char parent_pid[24];
 	if (!read_stat(proc_fd, pid, &own) || own.threads != 1)
 		return false;
 	if (own.state != 'S' && strcmp(schedstat, NEVER_RUN) != 0)
 		return false;
-	return own.has_executed ||
-	       (read_stat(proc_fd, (pid_t)own.parent_pid, &parent) && parent.state != 'D');
+	(void)snprintf(parent_pid, sizeof(parent_pid), "%" PRIu64, own.parent_pid);
+	return own.has_executed || (read_stat(proc_fd, parent_pid, &parent) && parent.state != 'D');
 }
 
 /* 0 if the process has run meanwhile: schedstat counts how often it was given a CPU. */
-static uint64_t take_one(int proc_fd, pid_t pid, uint64_t *read_bytes)
+static uint64_t take_one(int proc_fd, pid_t number, uint64_t *read_bytes)
 {
+	char pid[16];
 	char before[SYSTEM_FILE_SMALL], after[SYSTEM_FILE_SMALL], rollup[SYSTEM_FILE_SMALL];
 	char status[STATUS_MAX];
-	if (!read_text(proc_fd, pid, "schedstat", before, sizeof(before)) ||
+	(void)snprintf(pid, sizeof(pid), "%d", number);
+	if (read_of(proc_fd, pid, "schedstat", before, sizeof(before)) <= 0 ||
 	    !is_idle(proc_fd, pid, before) ||
-	    !read_text(proc_fd, pid, "status", status, sizeof(status)) ||
-	    !read_text(proc_fd, pid, "smaps_rollup", rollup, sizeof(rollup)) ||
-	    !read_text(proc_fd, pid, "schedstat", after, sizeof(after)))
+	    read_of(proc_fd, pid, "status", status, sizeof(status)) <= 0 ||
+	    read_of(proc_fd, pid, "smaps_rollup", rollup, sizeof(rollup)) <= 0 ||
+	    read_of(proc_fd, pid, "schedstat", after, sizeof(after)) <= 0)
 		return 0;
 	*read_bytes += process_usage_text_memory(status);
 	return strcmp(before, after) == 0 ? process_usage_text_shared(status, rollup) : 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two samples, the last one and the one that is going on, and their difference. */
 #include "runtime/jail/usage/sampler.h"
 
 #include <stdlib.h>

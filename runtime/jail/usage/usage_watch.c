@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When samples are taken, and what they decide. */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <stdlib.h>

@@ -55,6 +55,5 @@ void usage_watch_last(struct usage_watch *w, const struct jail *j);
  *
  * `room_bytes`: below the memory limit; `cost_us`: the duration of the last sample; `is_resting`:
  * the jail uses no CPU time.
- * Pure.
  */
 unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us, bool is_resting);

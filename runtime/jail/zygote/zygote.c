@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which plans a zygote suits; starts and ends one, in the process that is its parent. */
 #include "runtime/jail/zygote/zygote.h"
 
 #include <fcntl.h>

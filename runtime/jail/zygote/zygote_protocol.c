@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request to a zygote as one message, and back. */
 #include "runtime/jail/zygote/zygote_protocol.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read-only copy of the mount tree, and an empty directory.  Acts. */
 #include "runtime/jail/zygote/zygote_tree.h"
 
 #include <fcntl.h>

@@ -8,6 +8,7 @@
 #include "runtime/front/cli/doctor/doctor.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,12 @@
 static const enum cgroup_controller memory = CGROUP_MEMORY, cpu = CGROUP_CPU, pids = CGROUP_PIDS;
 static const char *const python[] = { "python3", "python3" }, *const node[] = { "node", "nodejs" };
 
+#define TRIAL(...)                                                                                 \
+	&(const struct trial)                                                                      \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
 /* clang-format off */
 static const struct check {
 	const char *name;
@@ -34,14 +41,27 @@ static const struct check {
 } checks[] = {
 	{ "kernel",             check_kernel },
 	{ "user namespaces",    check_user_namespaces },
-	{ "mounts",             NULL, check_trial, &mounts_trial },
+	{ "mounts",             NULL, check_trial, TRIAL(CLONE_NEWNS, try_tmpfs,
+	  "can be created in a user namespace",
+	  FINDING_MISSING, "cannot be created in a user namespace: ",
+	  .refused = "cannot be created", .remedy = REMEDY_UNKNOWN) },
 	{ "/proc",              check_proc },
-	{ "overlay",            NULL, check_trial, &overlay_trial },
+	{ "overlay",            NULL, check_trial, TRIAL(CLONE_NEWNS, try_overlay,
+	  "can be mounted in a user namespace",
+	  FINDING_WEAKER, "cannot be mounted in a user namespace (",
+	  .rest = "): --rootfs and --writable do not work", .remedy = REMEDY_OVERLAY) },
 	{ "no new privileges",  check_no_new_privs },
-	{ "seccomp",            NULL, check_trial, &seccomp_trial },
-	{ "system call report", NULL, check_trial, &report_trial },
+	{ "seccomp",            NULL, check_trial, TRIAL(0, try_filter, "a filter can be loaded",
+	  FINDING_MISSING, "a filter cannot be loaded: ", .remedy = REMEDY_SECCOMP) },
+	{ "system call report", NULL, check_trial, TRIAL(0, try_listener,
+	  "denied system calls can be reported",
+	  FINDING_WEAKER, "denied system calls cannot be reported: ",
+	  .if_busy = "an outer sandbox already has a seccomp listener",
+	  .remedy = REMEDY_LISTENER) },
 	{ "Landlock",           check_landlock },
-	{ "host name",          NULL, check_trial, &hostname_trial },
+	{ "host name",          NULL, check_trial, TRIAL(CLONE_NEWUTS, try_hostname,
+	  "a jail can have its own", FINDING_WEAKER, "cannot be set: ",
+	  .rest = ": programs see that of the caller", .remedy = REMEDY_FILTER) },
 	{ "cgroup",             check_cgroup_parent },
 	{ "memory limit",       NULL, check_controller, &memory },
 	{ "CPU limit",          NULL, check_controller, &cpu },
@@ -50,8 +70,14 @@ static const struct check {
 	{ "runtime directory",  check_runtime_dir },
 	{ "python3",            NULL, check_interpreter, python },
 	{ "node",               NULL, check_interpreter, node },
-	{ "nf_tables",          NULL, check_trial, &rules_trial },
-	{ "veth",               NULL, check_trial, &links_trial },
+	{ "nf_tables",          NULL, check_trial, TRIAL(CLONE_NEWNET, try_rules,
+	  "the rules of a jail and a gateway can be loaded",
+	  FINDING_WEAKER, "the rules of a jail cannot be loaded (",
+	  .rest = "): no --network public", .remedy = REMEDY_RULES) },
+	{ "veth",               NULL, check_trial, TRIAL(CLONE_NEWNET, try_links,
+	  "a jail and a gateway can be connected",
+	  FINDING_WEAKER, "a jail and a gateway cannot be connected (",
+	  .rest = "): no --network public", .remedy = REMEDY_VETH) },
 	{ "IP forwarding",      check_forwarding },
 	{ "host firewall",      check_host_firewall },
 	{ "tun device",         check_tun },

@@ -125,9 +125,16 @@ struct trial {
 	const char *refused;      /* bad, if refusal.h knows the cause; NULL: do not ask it */
 	enum remedy remedy;
 };
-extern const struct trial mounts_trial, overlay_trial, seccomp_trial, report_trial, hostname_trial;
-extern const struct trial rules_trial, links_trial;
 doctor_check_of check_trial;
+
+/* What is tried: doctor_kernel.c, doctor_network.c. */
+int try_tmpfs(void);
+int try_overlay(void);
+int try_filter(void);
+int try_listener(void);
+int try_hostname(void);
+int try_rules(void);
+int try_links(void);
 
 /* --- the other checks --------------------------------------------------------------------- */
 

@@ -219,7 +219,7 @@ void check_user_namespaces(struct finding *f)
 /* The mount point of the probes.  It is covered only in the mount namespace of the child. */
 #define PROBE_PLACE "/tmp"
 
-static int try_tmpfs(void)
+int try_tmpfs(void)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return errno;
@@ -236,7 +236,7 @@ static int try_proc(void)
 		   : 0;
 }
 
-static int try_overlay(void)
+int try_overlay(void)
 {
 	int code = try_tmpfs();
 	if (code != 0)
@@ -249,16 +249,6 @@ static int try_overlay(void)
 		   ? errno
 		   : 0;
 }
-
-const struct trial mounts_trial = {
-	CLONE_NEWNS,
-	try_tmpfs,
-	.good = "can be created in a user namespace",
-	.level = FINDING_MISSING,
-	.bad = "cannot be created in a user namespace: ",
-	.refused = "cannot be created",
-	.remedy = REMEDY_UNKNOWN,
-};
 
 /* Container engines mask parts of /proc by mounts.  The kernel then forbids a new /proc mount. */
 void check_proc(struct finding *f)
@@ -281,16 +271,6 @@ void check_proc(struct finding *f)
 	finding_remedy(f, "sudo mount -t proc proc /proc");
 }
 
-const struct trial overlay_trial = {
-	CLONE_NEWNS,
-	try_overlay,
-	.good = "can be mounted in a user namespace",
-	.level = FINDING_WEAKER,
-	.bad = "cannot be mounted in a user namespace (",
-	.rest = "): --rootfs and --writable do not work",
-	.remedy = REMEDY_OVERLAY,
-};
-
 /* --- filters ------------------------------------------------------------------------ */
 
 static int load_filter(unsigned flags)
@@ -303,34 +283,15 @@ static int load_filter(unsigned flags)
 	return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program) < 0 ? errno : 0;
 }
 
-static int try_filter(void)
+int try_filter(void)
 {
 	return load_filter(0);
 }
 
-static int try_listener(void)
+int try_listener(void)
 {
 	return load_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }
-
-const struct trial seccomp_trial = {
-	0,
-	try_filter,
-	.good = "a filter can be loaded",
-	.level = FINDING_MISSING,
-	.bad = "a filter cannot be loaded: ",
-	.remedy = REMEDY_SECCOMP,
-};
-
-const struct trial report_trial = {
-	0,
-	try_listener,
-	.good = "denied system calls can be reported",
-	.level = FINDING_WEAKER,
-	.bad = "denied system calls cannot be reported: ",
-	.if_busy = "an outer sandbox already has a seccomp listener",
-	.remedy = REMEDY_LISTENER,
-};
 
 void check_landlock(struct finding *f)
 {
@@ -344,20 +305,10 @@ void check_landlock(struct finding *f)
 	finding_remedy_here(f, REMEDY_LANDLOCK);
 }
 
-static int try_hostname(void)
+int try_hostname(void)
 {
 	return sethostname("cejail", strlen("cejail")) < 0 ? errno : 0;
 }
-
-const struct trial hostname_trial = {
-	CLONE_NEWUTS,
-	try_hostname,
-	.good = "a jail can have its own",
-	.level = FINDING_WEAKER,
-	.bad = "cannot be set: ",
-	.rest = ": programs see that of the caller",
-	.remedy = REMEDY_FILTER,
-};
 
 void check_no_new_privs(struct finding *f)
 {

@@ -39,7 +39,7 @@ static int open_network(struct network_handles *h)
 }
 
 /* The real rules of a jail: they fail if the kernel lacks any expression that they use. */
-static int try_rules(void)
+int try_rules(void)
 {
 	const struct firewall_spec spec = {
 		.addresses = addresses_make(false),
@@ -55,7 +55,7 @@ static int try_rules(void)
 	return code; /* the descriptors end with the child */
 }
 
-static int try_links(void)
+int try_links(void)
 {
 	const struct links_spec spec = {
 		.addresses = addresses_make(false),
@@ -68,26 +68,6 @@ static int try_links(void)
 		return code;
 	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
 }
-
-const struct trial rules_trial = {
-	CLONE_NEWNET,
-	try_rules,
-	.good = "the rules of a jail and a gateway can be loaded",
-	.level = FINDING_WEAKER,
-	.bad = "the rules of a jail cannot be loaded (",
-	.rest = "): no --network public",
-	.remedy = REMEDY_RULES,
-};
-
-const struct trial links_trial = {
-	CLONE_NEWNET,
-	try_links,
-	.good = "a jail and a gateway can be connected",
-	.level = FINDING_WEAKER,
-	.bad = "a jail and a gateway cannot be connected (",
-	.rest = "): no --network public",
-	.remedy = REMEDY_VETH,
-};
 
 /* --- uplinks ------------------------------------------------------------------------ */
 

@@ -82,7 +82,7 @@ int json_refuse(const char *name, unsigned line, unsigned column, struct cj_erro
 const char *json_type_name(enum json_type type);
 
 /*
- * The writer: one value, streamed into memory.  Calls after a failure do nothing,
+ * The writer: one value, streamed into memory.  Calls after a failure, or with NULL, do nothing,
  * so a caller checks once, at json_writer_take().  Strings must be strict UTF-8;
  * json_put_bytes() picks "text" or "base64" for bytes of unknown origin.
  */

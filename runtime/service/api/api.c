@@ -187,31 +187,6 @@ static bool has_good_length(struct api *api, struct exchange *x, const struct ro
 	return false;
 }
 
-static void refuse_route(struct exchange *x, const char *allow)
-{
-	struct http_reply reply = { .status = 405,
-				    .content_type = "application/json",
-				    .allow = allow };
-	enum api_code code = allow[0] ? API_METHOD_NOT_ALLOWED : API_NOT_FOUND;
-
-	if (code == API_NOT_FOUND) {
-		exchange_refuse(x, code, NULL, NULL);
-		return;
-	}
-	reply.text = api_error_text(code, NULL, NULL, exchange_trace(x)->request_id, &reply.size);
-	exchange_reply(x, &reply);
-}
-
-static bool is_within_rate(struct api_call *c)
-{
-	uint64_t retry_ms = 0;
-
-	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
-		return true;
-	exchange_refuse_for(c->exchange, API_RATE_LIMITED, retry_ms);
-	return false;
-}
-
 /* Called twice, after the head and after the body: a reload may change rights in between. */
 static const struct route *check_access(struct api *api, struct exchange *x, bool is_whole,
 					struct api_call *out)
@@ -231,11 +206,19 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 		out->account = api_find_account(api, x, x);
 		/* a body that is diverted begins before the request is whole, and is not parsed */
 		bool pays = !route || (route->begin ? !exchange_diverted_to(x) : is_whole);
-		if (!out->account || (pays && !is_within_rate(out)))
+		uint64_t retry_ms = 0;
+		if (!out->account)
 			return NULL;
+		if (pays &&
+		    !account_take(out->account, exchange_body_size(x), clock_ms(), &retry_ms)) {
+			exchange_refuse_for(x, API_RATE_LIMITED, retry_ms);
+			return NULL;
+		}
 	}
+	if (!route && allow[0])
+		exchange_add_header(x, "Allow", allow);
 	if (!route)
-		refuse_route(x, allow);
+		exchange_refuse(x, allow[0] ? API_METHOD_NOT_ALLOWED : API_NOT_FOUND, NULL, NULL);
 	return route && has_good_length(api, x, route) ? route : NULL;
 }
 
@@ -274,17 +257,31 @@ struct http_ops api_ops(struct api *a)
 	};
 }
 
+bool api_refuse(struct api_call *c, enum api_code code, const struct cj_error *err)
+{
+	bool is_told = err && code != API_INTERNAL;
+
+	if (err && !is_told)
+		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, err,
+			     "answer a request");
+	exchange_refuse(c->exchange, code, is_told ? err->msg : NULL, is_told ? err->hint : NULL);
+	return false;
+}
+
+bool api_is_admitted(struct api_call *c, enum api_code code)
+{
+	return code == API_OK || api_refuse(c, code, NULL);
+}
+
 /* --- small pages ------------------------------------------------------------ */
 
 static void show_alive(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w) {
-		json_open_object(w);
-		json_member_text(w, "status", "alive");
-		json_close_object(w);
-	}
+	json_open_object(w);
+	json_member_text(w, "status", "alive");
+	json_close_object(w);
 	exchange_reply_json(c->exchange, 200, w);
 }
 
@@ -292,7 +289,7 @@ static void show_readiness(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	bool is_of_use = w && health_write(c->api, w) != READINESS_UNREADY;
+	bool is_of_use = health_write(c->api, w) != READINESS_UNREADY;
 	exchange_reply_json(c->exchange, is_of_use ? 200 : 503, w);
 }
 
@@ -323,13 +320,10 @@ static void show_metrics(struct api_call *c)
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
 	struct cj_error err = { 0 };
 
-	if (metrics_write(a->metrics, &gauges, &reply.text, &reply.size, &err) < 0) {
-		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
-			     "write the metrics");
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
-		return;
-	}
-	exchange_reply(c->exchange, &reply);
+	if (metrics_write(a->metrics, &gauges, &reply.text, &reply.size, &err) < 0)
+		(void)api_refuse(c, API_INTERNAL, &err);
+	else
+		exchange_reply(c->exchange, &reply);
 }
 
 /* The document that tools/bundle-openapi writes; the Makefile makes an object of it. */
@@ -343,10 +337,7 @@ static void show_openapi(struct api_call *c)
 				    .size = (size_t)(openapi_end - openapi_start) };
 
 	reply.text = malloc(reply.size);
-	if (!reply.text) {
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
-		return;
-	}
-	memcpy(reply.text, openapi_start, reply.size);
+	if (reply.text)
+		memcpy(reply.text, openapi_start, reply.size);
 	exchange_reply(c->exchange, &reply);
 }

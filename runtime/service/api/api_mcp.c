@@ -101,7 +101,7 @@ bool api_mcp_put_event(struct exchange *x, struct json_writer *w, bool must)
 	auto_free char *event = NULL;
 	size_t size = 0;
 
-	if (!w || json_writer_take(w, &text, &size, &ignored) < 0)
+	if (json_writer_take(w, &text, &size, &ignored) < 0)
 		return false;
 	int length = asprintf(&event, "event: message\ndata: %s\n\n", text);
 	if (length < 0) {

@@ -162,8 +162,7 @@ static void put_failure(const struct mcp_call *c, struct exchange *x)
 
 	(void)!mcp_refuse(&fault, MCP_INTERNAL_ERROR,
 			  "there is no room for the answer; read earlier answers first");
-	if (w)
-		mcp_put_fault(w, &c->id, &fault);
+	mcp_put_fault(w, &c->id, &fault);
 	(void)api_mcp_put_event(x, w, true);
 }
 

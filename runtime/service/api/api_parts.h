@@ -75,6 +75,31 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 /* What http.h calls. */
 struct http_ops api_ops(struct api *a);
 
+/* --- small bodies -------------------------------------------------------------------------- */
+
+enum api_body_kind {
+	API_BODY_LEASE,  /* {"lease": "10m"} */
+	API_BODY_SIGNAL, /* {"signal": "INT"}, also "SIGINT" */
+	API_BODY_STDIN,  /* {"text": "..."} or {"base64": "..."}, and "eof": true, or this alone */
+	API_BODY_CHANGE, /* {"mkdir": true} or {"rename": "/box/b"}: one of them */
+};
+struct api_body {
+	size_t max; /* of the bytes of API_BODY_STDIN; set before it is read */
+	uint64_t lease_ms;
+	int signo;
+	struct blob text, base64, bytes; /* bytes: one of the two */
+	bool is_end, is_mkdir;
+	const char *to; /* NULL: no rename */
+};
+
+/* Into *out, which is zero but for `max`; texts live in the arena.  Fails: EINVAL; EFBIG. */
+int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, struct api_body *out,
+		  struct cj_error *err);
+/* That of the call's exchange.  False: it was refused. */
+struct api_call;
+bool api_body_take(struct api_call *c, enum api_body_kind kind, struct arena *a,
+		   struct api_body *out);
+
 /* --- a request that passed the access check ------------------------------------------ */
 
 /* Who sent it, and what its path names. */
@@ -91,6 +116,14 @@ struct api_call {
  * The account of the exchange's caller; `asker` has its token, if it needs one.  NULL: refused.
  */
 struct account *api_find_account(struct api *api, struct exchange *x, const struct exchange *asker);
+
+/*
+ * Refuses the call, with the error's message unless `err` is NULL.  The caller is not at fault for
+ * API_INTERNAL, whose message goes only to the log.  Returns false.
+ */
+bool api_refuse(struct api_call *c, enum api_code code, const struct cj_error *err);
+/* Refuses it unless the code is API_OK. */
+bool api_is_admitted(struct api_call *c, enum api_code code);
 
 void api_post_run(struct api_call *c);
 void api_list_runs(struct api_call *c);
@@ -126,8 +159,6 @@ bool posted_is_accepted(struct posted *p);
 bool posted_parse(struct posted *p, enum request_kind kind, const char *profile);
 /* The header Content-Type is this type, with or without parameters. */
 bool posted_is_type(const char *content_type, const char *wanted);
-/* The body of a small request is JSON by its Content-Type. */
-bool posted_is_json(struct posted *p);
 /* Sets p->profile. */
 bool posted_find_profile(struct posted *p);
 /* The request onto `base`, against the rights and ceilings of its caller. */
@@ -137,35 +168,6 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 
 /* What was decided about it, with the body, which moves. */
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id);
-
-void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err);
-/* The caller is not at fault: the reason only goes to the log. */
-void posted_fail(struct posted *p, const struct cj_error *err, const char *what);
-
-/* --- the small bodies of the routes of sessions ------------------------------------------ */
-
-/* {"lease": "10m"}.  These fail with EINVAL, and EFBIG above `max`. */
-int session_body_lease(struct blob body, uint64_t *out_ms, struct cj_error *err);
-
-/* {"mkdir": true} or {"rename": "/box/b"}: one of them. */
-struct session_change_order {
-	bool is_mkdir;
-	const char *to; /* in the arena; NULL: no rename */
-};
-int session_body_change(struct blob body, struct arena *a, struct session_change_order *out,
-			struct cj_error *err);
-
-/* {"signal": "INT"}, also "SIGINT". */
-int session_body_signal(struct blob body, int *out_signo, struct cj_error *err);
-
-/* {"text": "..."} or {"base64": "..."}, and "eof": true, or this alone. */
-struct session_stdin {
-	struct blob text, base64;
-	bool is_end;
-	struct blob bytes; /* one of the two, in the arena */
-};
-int session_body_stdin(struct blob body, size_t max, struct arena *a, struct session_stdin *out,
-		       struct cj_error *err);
 
 /* --- /v1/sessions ------------------------------------------------------------------------ */
 

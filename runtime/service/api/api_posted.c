@@ -12,21 +12,8 @@
 #include "runtime/base/text.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/log/slog.h"
 
 #define SESSION_BODY_MAX (256u << 10) /* its settings stay in memory for as long as it lives */
-
-void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err)
-{
-	exchange_refuse(p->call->exchange, code, err ? err->msg : NULL, err ? err->hint : NULL);
-}
-
-/* The caller is not at fault: the reason only goes to the log. */
-void posted_fail(struct posted *p, const struct cj_error *err, const char *what)
-{
-	slog_failure(SLOG_ERROR, exchange_trace(p->call->exchange)->request_id, err, what);
-	posted_refuse(p, API_INTERNAL, NULL);
-}
 
 bool posted_is_type(const char *content_type, const char *wanted)
 {
@@ -64,44 +51,28 @@ void posted_fini(struct posted *p)
 
 bool posted_is_accepted(struct posted *p)
 {
-	bool is_draining = p->call->api->executions.is_draining;
-
-	if (is_draining)
-		posted_refuse(p, API_DRAINING, NULL);
-	return !is_draining;
-}
-
-bool posted_is_json(struct posted *p)
-{
-	bool is = is_json(p->call->exchange);
-
-	if (!is)
-		posted_refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL);
-	return is;
+	return !p->call->api->executions.is_draining || api_refuse(p->call, API_DRAINING, NULL);
 }
 
 bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
 {
 	struct api_call *c = p->call;
-	struct cj_error err = { 0 };
-
+	const struct blob body = { p->body ? p->body : "", p->size };
 	struct request_caps caps = c->api->config->caps;
+	struct cj_error err = { 0 };
 
 	caps.kind = kind;
 	if (kind == REQUEST_SESSION && caps.body_bytes > SESSION_BODY_MAX)
 		caps.body_bytes = SESSION_BODY_MAX;
 	caps.profile = profile;
-	if (!posted_is_json(p))
-		return false;
-	const struct blob body = { p->body ? p->body : "", p->size };
+	if (!is_json(c->exchange))
+		return api_refuse(c, API_UNSUPPORTED_MEDIA_TYPE, NULL);
 	int rc = request_parse(body, &caps, &p->arena, &p->request, &err);
-	if (rc == -EFBIG)
-		posted_refuse(p, API_TOO_LARGE, &err);
-	else if (rc == -ENOMEM)
-		posted_fail(p, &err, "read a request");
-	else if (rc < 0)
-		posted_refuse(p, API_BAD_REQUEST, &err);
-	return rc == 0;
+	return rc == 0 || api_refuse(c,
+				     rc == -EFBIG    ? API_TOO_LARGE
+				     : rc == -ENOMEM ? API_INTERNAL
+						     : API_BAD_REQUEST,
+				     &err);
 }
 
 bool posted_find_profile(struct posted *p)
@@ -112,22 +83,17 @@ bool posted_find_profile(struct posted *p)
 
 	if (!is_name(name)) {
 		cj_refuse(&err, "profile: '%s' is not a profile's name", name);
-		posted_refuse(p, API_BAD_REQUEST, &err);
-		return false;
+		return api_refuse(c, API_BAD_REQUEST, &err);
 	}
-	if (!rights_has_profile(c->account->rights, name)) {
-		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL);
-		return false;
-	}
+	if (!rights_has_profile(c->account->rights, name))
+		return api_refuse(c, API_FORBIDDEN_PROFILE, NULL);
 	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
 	if (rc == -ENOENT) {
 		cj_refuse(&err, "profile: there is no '%s'", name);
 		cj_hint(&err, "GET /v1/profiles lists them");
-		posted_refuse(p, API_BAD_REQUEST, &err);
-	} else if (rc < 0) {
-		posted_fail(p, &err, "read a profile");
+		return api_refuse(c, API_BAD_REQUEST, &err);
 	}
-	return rc == 0;
+	return rc == 0 || api_refuse(c, API_INTERNAL, &err);
 }
 
 /* The request against the rights and ceilings of its caller. */
@@ -136,50 +102,38 @@ bool posted_validate(struct posted *p, const struct config *base)
 	const struct rights *rights = p->call->account->rights;
 	struct cj_error err = { 0 };
 
-	if (config_copy(&p->asked, base, &err) < 0) {
-		posted_fail(p, &err, "validate a request");
-		return false;
-	}
+	if (config_copy(&p->asked, base, &err) < 0)
+		return api_refuse(p->call, API_INTERNAL, &err);
 	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
 	if (rc == 0)
 		rc = request_check(&p->request, &p->asked, &p->arena, &err);
-	if (rc < 0) {
-		posted_refuse(p,
-			      rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
-			      : rc == -EPERM ? API_ABOVE_CEILING
-					     : API_BAD_REQUEST,
-			      &err);
-		return false;
-	}
+	if (rc < 0)
+		return api_refuse(p->call,
+				  rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
+				  : rc == -EPERM ? API_ABOVE_CEILING
+						 : API_BAD_REQUEST,
+				  &err);
 	rc = rights_validate(rights, &p->asked, p->profile, &p->clamp, &err);
 	if (rc == 0 && p->clamp.no_network && json_get(p->request.root, "network"))
 		rc = rights_refuse_network(&err);
 	if (rc < 0)
-		posted_refuse(p, API_ABOVE_CEILING, &err);
-	else
-		rights_clamp_apply(&p->clamp, &p->asked);
-	return rc == 0;
+		return api_refuse(p->call, API_ABOVE_CEILING, &err);
+	rights_clamp_apply(&p->clamp, &p->asked);
+	return true;
 }
 
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 {
-	struct api *api = p->call->api;
+	struct api_call *c = p->call;
 	struct cj_error err = { 0 };
 
-	if (p->request.id) {
+	if (p->request.id)
 		(void)snprintf(id, PLAN_ID_MAX, "%s", p->request.id);
-	} else if (plan_mint_id(id, &err) < 0) {
-		posted_fail(p, &err, "mint an id");
-		return false;
-	}
-	if (runs_has_live(&api->runs, p->call->account->name, id)) {
-		posted_refuse(p, API_ID_IN_USE, NULL);
-		return false;
-	}
-	enum api_code why = executions_admit(&api->executions, p->call->account);
-	if (why != API_OK)
-		posted_refuse(p, why, NULL);
-	return why == API_OK;
+	else if (plan_mint_id(id, &err) < 0)
+		return api_refuse(c, API_INTERNAL, &err);
+	if (runs_has_live(&c->api->runs, c->account->name, id))
+		return api_refuse(c, API_ID_IN_USE, NULL);
+	return api_is_admitted(c, executions_admit(&c->api->executions, c->account));
 }
 
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id)

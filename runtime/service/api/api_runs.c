@@ -31,7 +31,7 @@ void api_post_run(struct api_call *c)
 	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id)) {
 		const struct run_order order = posted_order(&p, JOB_RUN, id);
 		if (!execution_begin(&c->api->executions, &order, &ops, &err))
-			posted_fail(&p, &err, "queue a run");
+			(void)api_refuse(c, API_INTERNAL, &err);
 	}
 	posted_fini(&p);
 }
@@ -84,64 +84,53 @@ static void put_run(struct json_writer *w, const struct run *run)
 void api_list_runs(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct runs *runs = &c->api->runs;
 	const struct run *run;
 
-	if (w) {
-		json_open_object(w);
-		json_member_array(w, "runs");
-		for (size_t i = 0; i < RUN_STATE_COUNT; i++)
-			TAILQ_FOREACH(run, &runs->lists[i], link)
-				if (strcmp(run->order.caller, c->account->name) == 0)
-					put_run(w, run);
-		json_close_array(w);
-		json_close_object(w);
-	}
+	json_open_object(w);
+	json_member_array(w, "runs");
+	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
+		TAILQ_FOREACH(run, &c->api->runs.lists[i], link)
+			if (strcmp(run->order.caller, c->account->name) == 0)
+				put_run(w, run);
+	json_close_array(w);
+	json_close_object(w);
 	exchange_reply_json(c->exchange, 200, w);
 }
 
-static void reply_run(struct api_call *c, const struct run *run)
+static struct run *find_run(struct api_call *c)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (w)
-		put_run(w, run);
-	exchange_reply_json(c->exchange, 200, w);
+	return runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
 }
 
 /* The run of another caller is not found, as one that never existed. */
 void api_show_run(struct api_call *c)
 {
-	const struct run *run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct run *run = find_run(c);
 
-	if (run)
-		reply_run(c, run);
-	else
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL);
+	if (!run) {
+		(void)api_refuse(c, API_NOT_FOUND, NULL);
+		return;
+	}
+	put_run(w, run);
+	exchange_reply_json(c->exchange, 200, w);
 }
 
 void api_cancel_run(struct api_call *c)
 {
-	struct run *run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
-
-	if (!run) {
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL);
-		return;
-	}
-	if (run->state == RUN_FINISHED) {
-		reply_run(c, run);
-		return;
-	}
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	execution_cancel(run);
-	/* a queued run is finished now, and may be removed from the list already */
-	run = runs_find(&c->api->runs, c->account->name, c->names.ids[0]);
-	if (w) {
-		json_open_object(w);
-		json_member_text(w, "id", c->names.ids[0]);
-		json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
-		json_close_object(w);
+	struct run *run = find_run(c);
+
+	if (!run || run->state == RUN_FINISHED) {
+		api_show_run(c);
+		return;
 	}
+	execution_cancel(run);
+	run = find_run(c); /* a queued run is finished now, and may be removed already */
+	json_open_object(w);
+	json_member_text(w, "id", c->names.ids[0]);
+	json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
+	json_close_object(w);
 	exchange_reply_json(c->exchange, 202, w);
 }
 
@@ -198,10 +187,8 @@ void api_list_profiles(struct api_call *c)
 	struct cj_error err = { 0 };
 	size_t count = 0;
 
-	if (!w || profile_list(&a, &entries, &count, &err) < 0) {
-		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
-			     "list the profiles");
-		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL);
+	if (profile_list(&a, &entries, &count, &err) < 0) {
+		(void)api_refuse(c, API_INTERNAL, &err);
 		return;
 	}
 	json_open_object(w);

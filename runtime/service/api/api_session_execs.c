@@ -26,22 +26,11 @@ static void reply(struct api_call *c, unsigned status, const struct exec_entry *
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w)
-		sessions_json_put_exec(w, x);
+	sessions_json_put_exec(w, x);
 	exchange_reply_json(c->exchange, status, w);
 }
 
 /* --- a new one ---------------------------------------------------------------- */
-
-/* A reload may have taken the profile away from the caller. */
-static bool may_use_profile(struct posted *p, const struct session_entry *e)
-{
-	bool may = rights_has_profile(p->call->account->rights, e->profile);
-
-	if (!may)
-		posted_refuse(p, API_FORBIDDEN_PROFILE, NULL);
-	return may;
-}
 
 static bool fits_session(struct posted *p, const struct session_entry *e)
 {
@@ -50,13 +39,9 @@ static bool fits_session(struct posted *p, const struct session_entry *e)
 	if (e->is_repl && p->request.has_code && p->request.open_stdin) {
 		cj_refuse(&err, "open_stdin: a cell of a 'repl' has no standard input");
 		cj_hint(&err, "send a command instead of code");
-		posted_refuse(p, API_BAD_REQUEST, &err);
-		return false;
+		return api_refuse(p->call, API_BAD_REQUEST, &err);
 	}
-	enum api_code why = sessions_admit_exec(e);
-	if (why != API_OK)
-		posted_refuse(p, why, NULL);
-	return why == API_OK;
+	return api_is_admitted(p->call, sessions_admit_exec(e));
 }
 
 static void take(struct posted *p, struct session_entry *e, const char *id)
@@ -74,10 +59,8 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	order.run.audit_required |= e->order.audit_required;
 	order.run.job.wants_events &= !is_detached;
 	enum api_code why = sessions_exec(e, &order, &x, &err);
-	if (why == API_INTERNAL)
-		posted_fail(p, &err, "queue an exec");
-	else if (why != API_OK)
-		posted_refuse(p, why, NULL);
+	if (why != API_OK)
+		(void)api_refuse(c, why, why == API_INTERNAL ? &err : NULL);
 	else if (is_detached)
 		reply(c, 202, x);
 }
@@ -91,7 +74,10 @@ void api_post_exec(struct api_call *c)
 	struct session_entry *e = api_find_live_session(c);
 	if (e && posted_is_accepted(&p)) {
 		p.profile = &e->base;
-		if (posted_parse(&p, REQUEST_EXEC, e->profile) && may_use_profile(&p, e) &&
+		if (posted_parse(&p, REQUEST_EXEC, e->profile) &&
+		    /* a reload may have taken the profile away from the caller */
+		    (rights_has_profile(c->account->rights, e->profile) ||
+		     api_refuse(c, API_FORBIDDEN_PROFILE, NULL)) &&
 		    posted_validate(&p, &e->config) && fits_session(&p, e) &&
 		    posted_has_room(&p, id))
 			take(&p, e, id);
@@ -109,14 +95,12 @@ void api_list_execs(struct api_call *c)
 	if (!e)
 		return;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (w) {
-		json_open_object(w);
-		json_member_array(w, "execs");
-		TAILQ_FOREACH(x, &e->execs, link)
-			sessions_json_put_exec(w, x);
-		json_close_array(w);
-		json_close_object(w);
-	}
+	json_open_object(w);
+	json_member_array(w, "execs");
+	TAILQ_FOREACH(x, &e->execs, link)
+		sessions_json_put_exec(w, x);
+	json_close_array(w);
+	json_close_object(w);
 	exchange_reply_json(c->exchange, 200, w);
 }
 
@@ -126,7 +110,7 @@ void api_show_exec(struct api_call *c)
 	struct cj_error err = { 0 };
 
 	if (api_query_parse(exchange_query(c->exchange), PARAMETER_WAIT, &query, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
+		(void)api_refuse(c, API_BAD_REQUEST, &err);
 		return;
 	}
 	struct exec_entry *x = find_exec(c);
@@ -138,43 +122,26 @@ void api_cancel_exec(struct api_call *c)
 {
 	struct exec_entry *x = find_exec(c);
 
-	if (!x)
-		return;
-	if (x->is_finished) {
+	if (x && x->is_finished) {
 		sessions_kill_left(x);
 		reply(c, 200, x);
-		return;
+	} else if (x) {
+		execution_cancel(x->run);
+		x = find_exec(c); /* a queued one is finished now, and may be forgotten already */
+		if (x)
+			reply(c, 202, x);
 	}
-	struct session_entry *e = x->session;
-	execution_cancel(x->run);
-	/* a queued one is finished now, and may be forgotten already */
-	x = sessions_find_exec(e, c->names.ids[1]);
-	if (x)
-		reply(c, 202, x);
-	else
-		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
-				"it remembers its last 32 finished execs");
 }
 
 void api_signal_exec(struct api_call *c)
 {
+	auto_arena struct arena a = { 0 };
 	struct exec_entry *x = find_exec(c);
-	struct cj_error err = { 0 };
-	size_t size = 0;
-	int signo = 0;
+	struct api_body body = { 0 };
 
-	if (!x)
-		return;
-	auto_free char *body = exchange_take_body(c->exchange, &size);
-	if (session_body_signal((struct blob){ body, size }, &signo, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
-		return;
-	}
-	enum api_code why = sessions_signal_exec(x, signo);
-	if (why == API_OK)
+	if (x && api_body_take(c, API_BODY_SIGNAL, &a, &body) &&
+	    api_is_admitted(c, sessions_signal_exec(x, body.signo)))
 		reply(c, 202, x);
-	else
-		exchange_refuse(c->exchange, why, NULL, NULL);
 }
 
 static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t accepted,
@@ -182,14 +149,12 @@ static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t acc
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w) {
-		json_open_object(w);
-		json_member_text(w, "id", x->id);
-		json_member_u64(w, "accepted", accepted);
-		json_member_u64(w, "buffered", buffered);
-		json_member_bool(w, "eof", is_end);
-		json_close_object(w);
-	}
+	json_open_object(w);
+	json_member_text(w, "id", x->id);
+	json_member_u64(w, "accepted", accepted);
+	json_member_u64(w, "buffered", buffered);
+	json_member_bool(w, "eof", is_end);
+	json_close_object(w);
 	exchange_reply_json(c->exchange, 200, w);
 }
 
@@ -203,25 +168,17 @@ static void refuse_input(struct api_call *c, enum api_code why)
 
 void api_feed_exec(struct api_call *c)
 {
-	struct exec_entry *x = find_exec(c);
 	auto_arena struct arena a = { 0 };
-	struct session_stdin in = { .is_end = false };
-	struct cj_error err = { 0 };
-	size_t size = 0, buffered = 0;
+	struct exec_entry *x = find_exec(c);
+	struct api_body body = { .max = SESSION_STDIN_MAX };
+	size_t buffered = 0;
 
-	if (!x)
+	if (!x || !api_body_take(c, API_BODY_STDIN, &a, &body))
 		return;
-	auto_free char *body = exchange_take_body(c->exchange, &size);
-	int rc = session_body_stdin((struct blob){ body, size }, SESSION_STDIN_MAX, &a, &in, &err);
-	if (rc < 0) {
-		exchange_refuse(c->exchange, rc == -EFBIG ? API_TOO_LARGE : API_BAD_REQUEST,
-				err.msg, err.hint);
-		return;
-	}
-	const struct exec_input input = { in.bytes.bytes, in.bytes.size, in.is_end };
+	const struct exec_input input = { body.bytes.bytes, body.bytes.size, body.is_end };
 	enum api_code why = sessions_feed_exec(x, &input, &buffered);
 	if (why == API_OK)
-		reply_fed(c, x, in.bytes.size, buffered, in.is_end);
+		reply_fed(c, x, input.size, buffered, input.is_end);
 	else
 		refuse_input(c, why);
 }

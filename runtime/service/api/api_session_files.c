@@ -22,8 +22,7 @@ static bool read_target(struct api_call *c, unsigned parameters, struct api_quer
 	if (rc == 0 && api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0,
 				     path, &err) == 0)
 		return true;
-	exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
-	return false;
+	return api_refuse(c, API_BAD_REQUEST, &err);
 }
 
 static void operate(struct api_call *c, struct session_entry *e, const struct file_job *job)
@@ -139,26 +138,18 @@ void api_remove_file(struct api_call *c)
 	operate(c, e, &job);
 }
 
-/* {"mkdir": true} or {"rename": "/box/b"} */
 void api_change_file(struct api_call *c)
 {
 	auto_arena struct arena a = { 0 };
 	struct session_entry *e = api_find_live_session(c);
-	struct session_change_order order;
+	struct api_body body = { 0 };
 	struct api_query query;
-	struct cj_error err = { 0 };
 	char path[INPUT_PATH_MAX];
-	size_t size = 0;
 
-	if (!e || !read_target(c, 0, &query, path))
+	if (!e || !read_target(c, 0, &query, path) || !api_body_take(c, API_BODY_CHANGE, &a, &body))
 		return;
-	auto_free char *body = exchange_take_body(c->exchange, &size);
-	if (session_body_change((struct blob){ body, size }, &a, &order, &err) < 0) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint);
-		return;
-	}
-	const struct file_job job = { .op = order.is_mkdir ? FILE_MKDIR : FILE_RENAME,
+	const struct file_job job = { .op = body.is_mkdir ? FILE_MKDIR : FILE_RENAME,
 				      .path = path,
-				      .to = order.to ? order.to : "" };
+				      .to = body.to ? body.to : "" };
 	operate(c, e, &job);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and queries. */
+/* What a request names: its path, its query, and small bodies. */
 #include "runtime/service/api/api_parts.h"
 
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define SEGMENT_MAX   255 /* NAME_MAX of Linux */
@@ -84,30 +87,11 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 
 /* --- the query -------------------------------------------------------------- */
 
-static int set_offset(const char *text, struct api_query *out, struct cj_error *err)
-{
-	return parse_u64(text, 0, INT64_MAX, &out->offset, err) < 0 ? cj_wrap(err, "offset") : 0;
-}
-
-static int set_length(const char *text, struct api_query *out, struct cj_error *err)
-{
-	return parse_u64(text, 1, INT64_MAX, &out->length, err) < 0 ? cj_wrap(err, "length") : 0;
-}
-
-static int set_wait(const char *text, struct api_query *out, struct cj_error *err)
-{
-	if (parse_duration(text, &out->wait_ms, err) < 0)
-		return cj_wrap(err, "wait");
-	if (out->wait_ms > API_WAIT_MAX_MS)
-		return cj_reject(err, "wait: '%s' is too long, %us is the most", text,
-				 API_WAIT_MAX_MS / 1000u);
-	return 0;
-}
-
-static int set_depth(const char *text, struct api_query *out, struct cj_error *err)
-{
-	return parse_u64(text, 1, API_DEPTH_MAX, &out->depth, err) < 0 ? cj_wrap(err, "depth") : 0;
-}
+#define VALUE(called, how, field, least, most)                                                     \
+	{                                                                                          \
+		(called), .set = json_set_##how, .offset = offsetof(struct api_query, field),      \
+			  .min = (least), .max = (most)                                            \
+	}
 
 /* What a GET answers is one thing. */
 static int check_together(const struct api_query *q, struct cj_error *err)
@@ -126,31 +110,34 @@ static int check_together(const struct api_query *q, struct cj_error *err)
 static int read_parameter(char *text, unsigned allowed, struct api_query *out, struct cj_error *err)
 {
 	static const struct {
-		const char *name;
 		enum api_parameter bit;
-		int (*set)(const char *text, struct api_query *out, struct cj_error *err);
-	} rows[] = { { "list", PARAMETER_LIST, NULL },
-		     { "executable", PARAMETER_EXECUTABLE, NULL },
-		     { "stat", PARAMETER_STAT, NULL },
-		     { "watch", PARAMETER_WATCH, NULL },
-		     { "wait", PARAMETER_WAIT, set_wait },
-		     { "depth", PARAMETER_DEPTH, set_depth },
-		     { "offset", PARAMETER_OFFSET, set_offset },
-		     { "length", PARAMETER_LENGTH, set_length } };
+		struct json_key key; /* its name and value; no `set`: it takes none */
+	} rows[] = {
+		{ PARAMETER_LIST, { "list" } },
+		{ PARAMETER_EXECUTABLE, { "executable" } },
+		{ PARAMETER_STAT, { "stat" } },
+		{ PARAMETER_WATCH, { "watch" } },
+		{ PARAMETER_WAIT, VALUE("wait", duration, wait_ms, 0, API_WAIT_MAX_MS) },
+		{ PARAMETER_DEPTH, VALUE("depth", u64, depth, 1, API_DEPTH_MAX) },
+		{ PARAMETER_OFFSET, VALUE("offset", u64, offset, 0, INT64_MAX) },
+		{ PARAMETER_LENGTH, VALUE("length", u64, length, 1, INT64_MAX) },
+	};
 	char *value = strchr(text, '=');
 
 	if (value)
 		*value++ = '\0';
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (strcmp(text, rows[i].name) != 0 || !(allowed & rows[i].bit))
+		const struct json_key *k = &rows[i].key;
+		if (strcmp(text, k->name) != 0 || !(allowed & rows[i].bit))
 			continue;
 		if (out->given & rows[i].bit)
 			return cj_reject(err, "the parameter '%s' is there twice", text);
-		if ((value && *value) != (rows[i].set != NULL))
+		if ((value && *value) != (k->set != NULL))
 			return cj_reject(err, "the parameter '%s' %s", text,
-					 rows[i].set ? "has no value" : "takes no value");
+					 k->set ? "has no value" : "takes no value");
 		out->given |= rows[i].bit;
-		return rows[i].set ? rows[i].set(value, out, err) : 0;
+		return k->set && k->set(NULL, k, value, out, err) < 0 ? cj_wrap(err, "%s", text)
+								      : 0;
 	}
 	return cj_reject(err, "this path takes no parameter '%s'", text);
 }
@@ -172,4 +159,99 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 		query += size + (query[size] == '&');
 	}
 	return check_together(out, err);
+}
+
+/* --- small bodies ---------------------------------------------------------------------------- */
+
+#define NAME       "request"
+#define AT(member) .offset = offsetof(struct api_body, member)
+
+static int set_signal(const struct json_reader *in, const struct json_key *k, const char *text,
+		      void *record, struct cj_error *err)
+{
+	static const struct {
+		const char *name;
+		int signo;
+	} rows[] = {
+		{ "HUP", SIGHUP },     { "INT", SIGINT },   { "QUIT", SIGQUIT },
+		{ "KILL", SIGKILL },   { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
+		{ "TERM", SIGTERM },   { "CONT", SIGCONT }, { "STOP", SIGSTOP },
+		{ "WINCH", SIGWINCH },
+	};
+	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	(void)in;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (strcmp(rows[i].name, name) != 0)
+			continue;
+		*(int *)json_field(k, record) = rows[i].signo;
+		return 0;
+	}
+	cj_refuse(err, "'%.32s' is not a signal that can be sent", text);
+	return cj_hint(err, "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH");
+}
+
+static int read_bytes(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct json_key capped = *k;
+
+	capped.max = ((const struct api_body *)record)->max;
+	return k->detail ? json_read_base64(in, &capped, node, record, err)
+			 : json_read_blob(in, &capped, node, record, err);
+}
+
+static const struct json_key lease_keys[] = {
+	{ "lease", JSON_TAKES_STRING | JSON_TAKES_NUMBER, .is_required = true,
+	  .set = json_set_duration, AT(lease_ms) },
+};
+static const struct json_key signal_keys[] = {
+	{ "signal", JSON_TAKES_STRING, .is_required = true, .set = set_signal, AT(signo) },
+};
+static const struct json_key stdin_keys[] = {
+	{ "text", JSON_TAKES_STRING, .read = read_bytes, AT(text) },
+	{ "base64", JSON_TAKES_STRING, .read = read_bytes, AT(base64), .detail = "base64" },
+	{ "eof", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_end) },
+};
+static const struct json_key change_keys[] = {
+	{ "mkdir", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_mkdir) },
+	{ "rename", JSON_TAKES_STRING, .set = json_set_string, AT(to) },
+};
+static const struct json_record records[] = {
+	[API_BODY_LEASE] = JSON_RECORD(lease_keys, NAME),
+	[API_BODY_SIGNAL] = JSON_RECORD(signal_keys, NAME),
+	[API_BODY_STDIN] = JSON_RECORD(stdin_keys, NAME),
+	[API_BODY_CHANGE] = JSON_RECORD(change_keys, NAME),
+};
+
+int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, struct api_body *out,
+		  struct cj_error *err)
+{
+	const struct json_node *root = NULL;
+	const struct json_reader in = { .file = NAME, .arena = a };
+
+	if (json_parse_capped(NAME, body.bytes ? body.bytes : "", body.size, a, &root, err) < 0 ||
+	    json_record_read(&in, root, &records[kind], out, err) < 0)
+		return -err->code;
+	if (kind == API_BODY_CHANGE && out->is_mkdir == (out->to != NULL))
+		return cj_reject(err, NAME ": either \"mkdir\": true or rename must be there");
+	if (kind != API_BODY_STDIN)
+		return 0;
+	if (out->text.bytes && out->base64.bytes)
+		return cj_reject(err, NAME ": text and base64 exclude each other");
+	if (!out->text.bytes && !out->base64.bytes && !out->is_end)
+		return cj_reject(err, NAME ": text, base64 or eof is missing");
+	out->bytes = out->text.bytes ? out->text : out->base64;
+	return 0;
+}
+
+bool api_body_take(struct api_call *c, enum api_body_kind kind, struct arena *a,
+		   struct api_body *out)
+{
+	struct cj_error err = { 0 };
+	size_t size = 0;
+	auto_free char *body = exchange_take_body(c->exchange, &size);
+	int rc = api_body_read(kind, (struct blob){ body, size }, a, out, &err);
+
+	return rc == 0 || api_refuse(c, rc == -EFBIG ? API_TOO_LARGE : API_BAD_REQUEST, &err);
 }

@@ -49,7 +49,6 @@ struct http_reply {
 	const char *content_type;
 	char *text; /* malloc'ed, taken; the reply is its [skip, skip + size) */
 	size_t skip, size;
-	const char *allow;       /* 405's methods, or NULL */
 	uint64_t retry_after_ms; /* 0: none */
 };
 

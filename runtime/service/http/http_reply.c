@@ -301,8 +301,6 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 		return;
 	}
 	begin_head(x, reply->status, reply->content_type);
-	if (reply->allow)
-		add_line(x, "Allow: %s\r\n", reply->allow);
 	if (reply->retry_after_ms > 0) /* whole seconds, at least one: RFC 9110, section 10.2.3 */
 		add_line(x, "Retry-After: %" PRIu64 "\r\n", (reply->retry_after_ms + 999) / 1000);
 	add_line(x, "Content-Length: %zu\r\n", reply->size);
@@ -370,7 +368,7 @@ void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 
-	if (!w || json_writer_take(w, &text, &reply.size, &err) < 0) {
+	if (json_writer_take(w, &text, &reply.size, &err) < 0) {
 		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 		return;
 	}

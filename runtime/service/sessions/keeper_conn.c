@@ -40,25 +40,16 @@ bool sessions_wait(const struct session_waiter *waiter)
 {
 	struct session_waiter *w = malloc(sizeof(*w));
 
-	if (!w)
+	if (!w) {
+		exchange_refuse(waiter->exchange, API_INTERNAL, NULL, NULL);
 		return false;
+	}
 	*w = *waiter;
 	TAILQ_INSERT_TAIL(&w->session->waiters, w, link);
 	if (w->exec)
 		w->exec->waiting++;
 	exchange_hold(w->exchange, on_waiter_gone, w);
 	return true;
-}
-
-/* False: there is no memory for it, and it was told so. */
-static bool hold(struct session_entry *e, struct exchange *x, bool is_creator)
-{
-	bool holds = sessions_wait(
-	    &(struct session_waiter){ .session = e, .exchange = x, .is_creator = is_creator });
-
-	if (!holds)
-		exchange_refuse(x, API_INTERNAL, NULL, NULL);
-	return holds;
 }
 
 static void reply(struct exchange *x, unsigned status, const struct session_entry *e)
@@ -141,40 +132,19 @@ static bool write_audit(struct session_entry *e, const char *reason)
 
 /* --- the keeper's lines --------------------------------------------------------- */
 
-static void on_session(struct session_entry *e, const struct keeper_line *line)
-{
-	if (e->state != ENTRY_STARTING)
-		return; /* it is about to end already */
-	e->is_isolated = line->is_isolated;
-	e->deadline_ms = 0;
-	sessions_set_live(e, clock_ms());
-	(void)sessions_answer(e, clock_ms());
-}
-
-static void log_end(const struct session_entry *e, enum session_end reason, const char *message)
-{
-	enum slog_level level = reason == SESSION_FAILED || reason == SESSION_STUCK ? SLOG_ERROR
-										    : SLOG_INFO;
-
-	slog(level, e->order.job.trace.request_id, "session %s (%s) ended: %s%s%s", e->id,
-	     e->profile, session_ends[reason].name, message[0] ? ": " : "", message);
-}
-
 /* The jail has ended, or never lived. */
 static void fail(struct session_entry *e, enum session_end reason, const char *message,
 		 bool is_for_caller)
 {
-	log_end(e, reason, message);
+	bool is_error = reason == SESSION_FAILED || reason == SESSION_STUCK;
 	bool is_shown = message[0] && (is_for_caller || e->order.job.may_name_host_paths);
+
+	slog(is_error ? SLOG_ERROR : SLOG_INFO, e->order.job.trace.request_id,
+	     "session %s (%s) ended: %s%s%s", e->id, e->profile, session_ends[reason].name,
+	     message[0] ? ": " : "", message);
 	sessions_set_ending(e, reason, is_shown ? message : NULL);
 	sessions_end_execs(e, true);
 	e->deadline_ms = clock_ms() + SESSIONS_END_MS;
-}
-
-static void on_end_line(struct session_entry *e, const struct keeper_line *line)
-{
-	e->is_callers_own = line->reason == SESSION_FAILED && line->is_callers_own;
-	fail(e, line->reason, line->message, e->is_callers_own);
 }
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
@@ -192,13 +162,23 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		return;
 	}
 	keeper_line_read(text, size, &line);
-	if (line.type == KEEPER_LINE_LIVES) {
-		on_session(e, &line);
-	} else if (line.type == KEEPER_LINE_STATUS) {
+	switch (line.type) {
+	case KEEPER_LINE_LIVES:
+		if (e->state != ENTRY_STARTING)
+			break; /* it is about to end already */
+		e->is_isolated = line.is_isolated;
+		e->deadline_ms = 0;
+		sessions_set_live(e, clock_ms());
+		(void)sessions_answer(e, clock_ms());
+		break;
+	case KEEPER_LINE_STATUS:
 		sessions_note_usage(e, &line);
-	} else if (line.type == KEEPER_LINE_ENDED) {
-		on_end_line(e, &line);
-	} else {
+		break;
+	case KEEPER_LINE_ENDED:
+		e->is_callers_own = line.reason == SESSION_FAILED && line.is_callers_own;
+		fail(e, line.reason, line.message, e->is_callers_own);
+		break;
+	default:
 		fail(e, SESSION_FAILED, "its keeper sent a line that the protocol does not have",
 		     false);
 		worker_conn_close_control(conn);
@@ -245,16 +225,18 @@ static void release(struct session_entry *e)
 	arena_fini(&e->arena);
 }
 
-static struct session_entry *create(struct sessions *s, const struct sessions_order *o)
+int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj_error *err)
 {
 	struct sessions_request session = o->session;
 
 	session.id = o->run.job.id;
 	session.profile = o->run.profile;
 	struct session_entry *e = sessions_add(s, &session);
-
 	if (!e)
-		return NULL;
+		return cj_fail(err, ENOMEM, "create a session");
+	const struct session_waiter creator = { .session = e,
+						.exchange = o->exchange,
+						.is_creator = true };
 	e->order = o->run;
 	e->order.job.body = NULL;
 	e->begun_ms = o->session.now_ms;
@@ -267,26 +249,17 @@ static struct session_entry *create(struct sessions *s, const struct sessions_or
 	*o->arena = (struct arena){ 0 };
 	if (audit_is_on(s->executions->audit))
 		sha256_hex(o->run.job.body, o->run.job.body_size, e->order.request_sha256);
-	return e;
-}
-
-int sessions_begin(struct sessions *s, const struct sessions_order *order, struct cj_error *err)
-{
-	struct session_entry *e = create(s, order);
-
-	if (!e)
-		return cj_fail(err, ENOMEM, "create a session");
 	bool may_begin = write_audit(e, NULL);
-	if (may_begin && find_worker(e, &order->run, err) == 0) {
+	if (may_begin && find_worker(e, &o->run, err) == 0) {
 		metrics_count_session(s->executions->metrics, e->profile);
-		if (!hold(e, order->exchange, true)) /* nobody knows the id */
+		if (!sessions_wait(&creator)) /* nobody knows the id */
 			sessions_close(e, SESSION_CLOSED, NULL);
 		return 0;
 	}
 	if (may_begin)
 		(void)write_audit(e, session_ends[SESSION_FAILED].name);
 	else
-		exchange_refuse(order->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL);
+		exchange_refuse(o->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL);
 	release(e);
 	sessions_drop(s, e);
 	return may_begin ? cj_wrap(err, "create a session") : 0;
@@ -297,7 +270,7 @@ int sessions_begin(struct sessions *s, const struct sessions_order *order, struc
 void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x)
 {
 	if (x)
-		(void)hold(e, x, false);
+		(void)sessions_wait(&(struct session_waiter){ .session = e, .exchange = x });
 	if (e->state >= ENTRY_ENDING)
 		return;
 	slog(SLOG_INFO, e->order.job.trace.request_id, "session %s (%s) ends: %s", e->id,

@@ -38,7 +38,7 @@ struct sessions_order {
 	struct arena *arena;
 };
 /* Answers the exchange now or later, unless it fails. */
-int sessions_begin(struct sessions *s, const struct sessions_order *order, struct cj_error *err);
+int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj_error *err);
 
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
 void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x);

@@ -133,8 +133,10 @@ void sessions_await_exec(struct exec_entry *x, struct exchange *exchange, uint64
 		.session = x->session, .exec = x, .exchange = exchange, .until_ms = until_ms
 	};
 
-	if (x->is_finished || until_ms <= clock_ms() || !sessions_wait(&waiter))
+	if (x->is_finished || until_ms <= clock_ms())
 		sessions_reply_exec(x, exchange);
+	else
+		(void)sessions_wait(&waiter);
 }
 
 /* Behind the request for its worker, so that the keeper holds them until the program runs. */

@@ -132,26 +132,22 @@ static void begin_stream(struct file_operation *f, const struct json_node *resul
 		f->deadline_ms = 0;
 }
 
-/* HEAD, which http_reply.c sends without a body. */
-static void reply_head(struct file_operation *f, const struct json_node *result)
-{
-	struct http_reply reply = { .status = 200, .content_type = BYTES_TYPE, .text = strdup("") };
-	uint64_t bytes = 0;
-
-	(void)json_get_u64(result, "bytes", &bytes);
-	reply.size = (size_t)bytes;
-	exchange_reply(take_exchange(f), &reply);
-	end_worker(f);
-}
-
 static void reply_bytes(struct file_operation *f, const struct json_node *result)
 {
-	if (f->wants_head)
-		reply_head(f, result);
-	else if (exchange_is_inner(f->exchange))
+	struct http_reply head = { .status = 200, .content_type = BYTES_TYPE, .text = NULL };
+	uint64_t bytes = 0;
+
+	if (f->wants_head) { /* which http_reply.c sends without a body */
+		(void)json_get_u64(result, "bytes", &bytes);
+		head.text = strdup("");
+		head.size = (size_t)bytes;
+		exchange_reply(take_exchange(f), &head);
+		end_worker(f);
+	} else if (exchange_is_inner(f->exchange)) {
 		f->is_over = false; /* it has no connection that could be read slowly */
-	else
+	} else {
 		begin_stream(f, result);
+	}
 }
 
 static bool keep_bytes(struct file_operation *f, const char *bytes, size_t size)
@@ -193,13 +189,6 @@ static void on_bytes(struct file_operation *f, const struct json_node *line)
 		pass_on(f, bytes, size);
 }
 
-static void on_event(struct file_operation *f, const char *text, size_t size)
-{
-	pass_on(f, text, size);
-	if (f->exchange)
-		pass_on(f, "\n", 1);
-}
-
 static void on_end(struct file_operation *f)
 {
 	struct http_reply reply = { .status = 200, .content_type = BYTES_TYPE };
@@ -222,16 +211,19 @@ static void on_more(struct file_operation *f, const char *type, const char *text
 	const struct json_node *line = NULL;
 	struct cj_error err = { 0 };
 
-	if (json_parse_capped("file line", text, size, &a, &line, &err) < 0)
+	if (json_parse_capped("file line", text, size, &a, &line, &err) < 0) {
 		fail(f, err.msg);
-	else if (strcmp(type, "bytes") == 0 && f->op == FILE_GET)
+	} else if (strcmp(type, "bytes") == 0 && f->op == FILE_GET) {
 		on_bytes(f, line);
-	else if (strcmp(type, "event") == 0 && f->op == FILE_WATCH)
-		on_event(f, text, size);
-	else if (strcmp(type, "end") == 0)
+	} else if (strcmp(type, "event") == 0 && f->op == FILE_WATCH) {
+		pass_on(f, text, size);
+		if (f->exchange)
+			pass_on(f, "\n", 1);
+	} else if (strcmp(type, "end") == 0) {
 		on_end(f);
-	else
+	} else {
 		fail(f, "its worker sent another line");
+	}
 }
 
 /* --- the bytes of a put ------------------------------------------------------------ */
@@ -280,7 +272,7 @@ void sessions_file_whole(struct exchange *x)
 
 /* --- the first answer -------------------------------------------------------------- */
 
-static enum api_code code_of(enum file_error error)
+static void answer(struct file_operation *f, const struct file_answer *a)
 {
 	static const enum api_code codes[FILE_ERROR_COUNT] = {
 		[FILE_NOT_FOUND] = API_NOT_FOUND, [FILE_NOT_REGULAR] = API_NOT_REGULAR,
@@ -288,11 +280,6 @@ static enum api_code code_of(enum file_error error)
 		[FILE_NO_SPACE] = API_NO_SPACE,   [FILE_DENIED] = API_FORBIDDEN_FILE,
 		[FILE_EXISTS] = API_EXISTS,       [FILE_FAILED] = API_INTERNAL,
 	};
-	return codes[error];
-}
-
-static void answer(struct file_operation *f, const struct file_answer *a)
-{
 	static void (*const replies[FILE_OP_COUNT])(struct file_operation *,
 						    const struct json_node *) = {
 		[FILE_GET] = reply_bytes,   [FILE_PART] = reply_result, [FILE_PUT] = reply_path,
@@ -308,7 +295,7 @@ static void answer(struct file_operation *f, const struct file_answer *a)
 	else if (a->error == FILE_FAILED)
 		fail(f, a->message);
 	else
-		refuse(f, code_of(a->error), a->message);
+		refuse(f, codes[a->error], a->message);
 }
 
 /* --- the worker ------------------------------------------------------------------- */
@@ -393,11 +380,6 @@ static int send_job(struct file_operation *f, const struct file_job *job, struct
 	return worker_send_job(&f->conn->worker, &whole, err);
 }
 
-static size_t line_max(const struct file_job *job)
-{
-	return job->op == FILE_LIST || job->op == FILE_PART ? LONG_LINE_MAX : LINE_MAX_BYTES;
-}
-
 static int begin(struct file_operation *f, const struct file_job *job, struct cj_error *err)
 {
 	struct session_entry *e = f->session;
@@ -416,7 +398,8 @@ static int begin(struct file_operation *f, const struct file_job *job, struct cj
 	f->conn->owner = f;
 	f->conn->line = on_line;
 	f->conn->ended = on_ended;
-	f->conn->line_max = line_max(job);
+	f->conn->line_max = job->op == FILE_LIST || job->op == FILE_PART ? LONG_LINE_MAX
+									 : LINE_MAX_BYTES;
 	if (send_job(f, job, err) < 0)
 		return -err->code;
 	return is_put ? sessions_pipe_adopt(&f->pipe, &pipe_fd, err) : 0;
@@ -467,16 +450,6 @@ static enum api_code admit(const struct session_entry *of)
 	return total >= SESSION_ALL_FILES_MAX ? API_QUEUE_FULL : API_OK;
 }
 
-static void hold(struct file_operation *f, uint64_t max_bytes)
-{
-	const struct http_diversion body = { on_body, on_caller_gone, f, (size_t)max_bytes };
-
-	if (f->pipe.source)
-		exchange_divert_body(f->exchange, &body);
-	else
-		exchange_hold(f->exchange, on_caller_gone, f);
-}
-
 void sessions_file(struct session_entry *e, const struct file_order *order, struct exchange *x)
 {
 	enum api_code code = admit(e);
@@ -488,7 +461,11 @@ void sessions_file(struct session_entry *e, const struct file_order *order, stru
 		exchange_refuse(x, code == API_OK ? API_INTERNAL : code, NULL, NULL);
 		return;
 	}
-	hold(f, order->job.max_bytes);
+	const struct http_diversion body = { on_body, on_caller_gone, f, order->job.max_bytes };
+	if (f->pipe.source)
+		exchange_divert_body(x, &body);
+	else
+		exchange_hold(x, on_caller_gone, f);
 	if (begin(f, &order->job, &err) < 0) {
 		fail(f, err.msg);
 		destroy(f);

@@ -69,11 +69,6 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 
 /* --- an exec ---------------------------------------------------------------- */
 
-static enum run_state state_of(const struct exec_entry *x)
-{
-	return x->is_finished ? RUN_FINISHED : x->run ? x->run->state : RUN_QUEUED;
-}
-
 static void put_exec_times(struct json_writer *w, const struct exec_entry *x)
 {
 	uint64_t created_ms = x->is_finished ? x->created_ms : x->run->created_ms;
@@ -106,21 +101,18 @@ static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
 	}
 }
 
-static void put_members(struct json_writer *w, const struct exec_entry *x)
+void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x)
 {
+	enum run_state state = x->is_finished ? RUN_FINISHED : x->run ? x->run->state : RUN_QUEUED;
+
+	json_open_object(w);
 	json_member_text(w, "id", x->id);
 	json_member_text(w, "session", x->session->id);
-	json_member_text(w, "state", run_state_names[state_of(x)]);
+	json_member_text(w, "state", run_state_names[state]);
 	json_member_bool(w, "detached", x->is_detached);
 	put_exec_times(w, x);
 	if (x->is_finished)
 		put_exec_end(w, x);
-}
-
-void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x)
-{
-	json_open_object(w);
-	put_members(w, x);
 	json_close_object(w);
 }
 

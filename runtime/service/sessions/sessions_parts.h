@@ -13,7 +13,7 @@ struct session_waiter {
 	bool is_creator;   /* of the session */
 	uint64_t until_ms; /* then an exec is shown as it is */
 };
-/* Copies the waiter and holds its exchange.  False: no memory. */
+/* Copies the waiter and holds its exchange.  False: no memory, and the exchange was refused. */
 bool sessions_wait(const struct session_waiter *waiter);
 /* Answers callers that have waited long enough.  Returns the time in ms until the next, or -1. */
 int sessions_answer(struct session_entry *e, uint64_t now_ms);

@@ -47,42 +47,29 @@ static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COU
 /* --- the messages' members -------------------------------------------------------- */
 
 /* A row of a table: the key, and the field of the struct. */
+#define ROW(key, type, field, takes, setter, writer, ...)                                          \
+	{                                                                                          \
+		.name = (key), .types = (takes), .is_required = true,                              \
+		.offset = offsetof(type, field), .set = (setter), .write = (writer), __VA_ARGS__   \
+	}
 #define NUMBER(key, type, field)                                                                   \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_NUMBER, .is_required = true,                    \
-		.offset = offsetof(type, field), .set = json_set_u64, .write = json_write_u64,     \
-	}
+	ROW(key, type, field, JSON_TAKES_NUMBER, json_set_u64, json_write_u64, )
 #define FLAG(key, type, field)                                                                     \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_BOOL, .is_required = true,                      \
-		.offset = offsetof(type, field), .set = json_set_bool, .write = json_write_bool,   \
-	}
+	ROW(key, type, field, JSON_TAKES_BOOL, json_set_bool, json_write_bool, )
 #define ENUM(key, type, field, names, count)                                                       \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_STRING, .is_required = true,                    \
-		.offset = offsetof(type, field), .set = json_set_name, .write = json_write_name,   \
-		.detail = (names), .max = (count),                                                 \
-	}
-/* char[]; `set` refuses a text that is too long, or cuts it. */
+	ROW(key, type, field, JSON_TAKES_STRING, json_set_name, json_write_name,                   \
+	    .detail = (names), .max = (count))
+/* char[]; `how` refuses a text that is too long, or cuts it. */
 #define TEXT(key, type, field, how)                                                                \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_STRING, .is_required = true,                    \
-		.offset = offsetof(type, field), .max = sizeof(((type *)0)->field) - 1,            \
-		.set = (how), .write = json_write_chars,                                           \
-	}
+	ROW(key, type, field, JSON_TAKES_STRING, how, json_write_chars,                            \
+	    .max = sizeof(((type *)0)->field) - 1)
 /* An int, null below 0. */
 #define CODE(key, type, field)                                                                     \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_NUMBER | JSON_TAKES_NULL, .is_required = true,  \
-		.offset = offsetof(type, field), .set = json_set_int, .write = json_write_int,     \
-	}
+	ROW(key, type, field, JSON_TAKES_NUMBER | JSON_TAKES_NULL, json_set_int, json_write_int, )
 /* A number, null without the flag has_FIELD. */
 #define KNOWN(key, type, field, has_field)                                                         \
-	{                                                                                          \
-		.name = (key), .types = JSON_TAKES_NUMBER | JSON_TAKES_NULL, .is_required = true,  \
-		.offset = offsetof(type, field), .known = offsetof(type, has_field),               \
-		.set = json_set_known_u64, .write = json_write_known_u64,                          \
-	}
+	ROW(key, type, field, JSON_TAKES_NUMBER | JSON_TAKES_NULL, json_set_known_u64,             \
+	    json_write_known_u64, .known = offsetof(type, has_field))
 
 static const struct json_key job_keys[] = {
 	TEXT("id", struct job, id, json_set_chars),
@@ -233,12 +220,6 @@ int job_receive(int sock_fd, struct cj_error *err)
 
 /* --- lines upwards ------------------------------------------------------------------- */
 
-static void open_line(struct json_writer *w, const char *type)
-{
-	json_open_object(w);
-	json_member_text(w, "type", type);
-}
-
 void summary_write(struct json_writer *w, const struct summary *s)
 {
 	json_open_object(w);
@@ -270,48 +251,42 @@ int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 	return 0;
 }
 
-static void put_reason(struct json_writer *w, const struct cj_error *why)
+/* `zygote` and `why` may be NULL. */
+static int tell(int sock_fd, const char *type, const bool *zygote, const struct cj_error *why,
+		struct cj_error *err)
 {
-	json_member_text(w, "stage", why->stage);
-	json_member_text(w, "message", why->msg);
-	json_member_filled(w, "hint", why->hint);
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "write to the server");
+	json_open_object(w);
+	json_member_text(w, "type", type);
+	if (zygote)
+		json_member_bool(w, "zygote", *zygote);
+	if (why) {
+		json_member_text(w, "stage", why->stage);
+		json_member_text(w, "message", why->msg);
+		json_member_filled(w, "hint", why->hint);
+	}
+	json_close_object(w);
+	return job_send_line(sock_fd, w, err);
 }
 
 int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,
 	       struct cj_error *err)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "report that the jail is ready");
-	open_line(w, "ready");
-	json_member_bool(w, "zygote", is_of_zygote);
-	if (zygote_failure)
-		put_reason(w, zygote_failure);
-	json_close_object(w);
-	return job_send_line(sock_fd, w, err);
+	return tell(sock_fd, "ready", &is_of_zygote, zygote_failure, err);
 }
 
 void unready_tell(int sock_fd, const struct cj_error *why)
 {
 	struct cj_error ignored; /* end of file reports a failure as well, without a reason */
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return;
-	open_line(w, "unready");
-	put_reason(w, why);
-	json_close_object(w);
-	(void)!job_send_line(sock_fd, w, &ignored);
+	(void)!tell(sock_fd, "unready", NULL, why, &ignored);
 }
 
 void stale_tell(int sock_fd)
 {
 	struct cj_error ignored; /* the server has gone: the keeper notices */
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return;
-	open_line(w, "stale");
-	json_close_object(w);
-	(void)!job_send_line(sock_fd, w, &ignored);
+	(void)!tell(sock_fd, "stale", NULL, NULL, &ignored);
 }
 
 void ready_read(const char *line, size_t size, struct readiness_line *out)
@@ -324,16 +299,15 @@ void ready_read(const char *line, size_t size, struct readiness_line *out)
 	(void)!json_parse("worker", line, size, &a, &root, &ignored);
 	const char *message = json_get_text(root, "message"), *hint = json_get_text(root, "hint");
 	const char *stage = json_get_text(root, "stage"), *type = json_get_text(root, "type");
-	const struct json_node *zygote = root ? json_get(root, "zygote") : NULL;
-	out->is_of_zygote = zygote && zygote->type == JSON_BOOL && zygote->boolean;
+	const struct json_node *zygote = json_get_typed(root, "zygote", JSON_BOOL);
+	out->is_of_zygote = zygote && zygote->boolean;
 	if (stage)
 		(void)snprintf(out->stage, sizeof(out->stage), "%s", stage);
 	if (!message && type && strcmp(type, "ready") == 0)
 		return;
 	if (!message || !message[0])
 		message = "it gave no reason";
-	if (hint && hint[0])
-		(void)snprintf(out->why, sizeof(out->why), "%s (%s)", message, hint);
-	else
-		(void)snprintf(out->why, sizeof(out->why), "%s", message);
+	bool has_hint = hint && hint[0];
+	(void)snprintf(out->why, sizeof(out->why), "%s%s%s%s", message, has_hint ? " (" : "",
+		       has_hint ? hint : "", has_hint ? ")" : "");
 }

@@ -54,21 +54,14 @@ static const enum request_kind request_kinds[JOB_KIND_COUNT] = {
 	[JOB_EXEC] = REQUEST_EXEC,
 };
 
-/* What the jail of a session has is decided already; an exec has limits of its own only here. */
-static struct rights_clamp clamp_of(const struct job *job)
-{
-	const struct ceilings *c = &job->clamp.ceilings;
-	const struct rights_clamp of_exec = {
-		.ceilings = { .wall_ms = c->wall_ms, .output_bytes = c->output_bytes },
-	};
-
-	return job->kind == JOB_EXEC ? of_exec : job->clamp;
-}
-
 static int apply(struct work *w, struct cj_error *err)
 {
 	const struct job *job = &w->job;
-	const struct rights_clamp clamp = clamp_of(job);
+	const struct ceilings *c = &job->clamp.ceilings;
+	/* what the jail of a session has is decided already */
+	const struct rights_clamp of_exec = {
+		.ceilings = { .wall_ms = c->wall_ms, .output_bytes = c->output_bytes },
+	};
 	/* The server has checked the sizes of the same bytes already. */
 	const struct request_caps caps = { SIZE_MAX,
 					   SIZE_MAX,
@@ -81,7 +74,7 @@ static int apply(struct work *w, struct cj_error *err)
 			  err) < 0 ||
 	    request_apply(&w->request, job->may_name_host_paths, &w->config, err) < 0)
 		return cj_stage(err, "options");
-	rights_clamp_apply(&clamp, &w->config);
+	rights_clamp_apply(job->kind == JOB_EXEC ? &of_exec : &job->clamp, &w->config);
 	return 0;
 }
 
@@ -192,25 +185,12 @@ int work_limit_life(uint64_t wall_ms, struct cj_error *err)
 	return 0;
 }
 
-static int open_stdin(struct work *w, struct cj_error *err)
-{
-	const struct blob *bytes = &w->request.stdin_bytes;
-
-	if (!w->program.interactive || w->stdin_fd >= 0 || w->interpreter)
-		return 0;
-	w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
-	return w->stdin_fd < 0 ? -err->code : 0;
-}
-
 /* --- the run --- */
 
 static void set_driver(struct work *w)
 {
 	struct jail *prepared = w->driver.jail;
-	struct blob input = { NULL, 0 };
 
-	if (w->program.interactive)
-		input = w->request.stdin_bytes;
 	w->program.collects_changed = w->request.wants_changed;
 	w->driver = (struct run_driver){
 		.plan = &w->asked,
@@ -225,21 +205,10 @@ static void set_driver(struct work *w)
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes = w->request.artifacts_bytes,
 		.interpreter = w->interpreter,
-		.cell_input = input,
 		.cell = SESSION_CELL_NULL,
 	};
-}
-
-static struct jail_io make_io(const struct work *w)
-{
-	return (struct jail_io){
-		.stdin_fd = w->stdin_fd,
-		.stdout_fd = -1,
-		.stderr_fd = -1,
-		.tty_fd = -1,
-		.room_fd = w->sock_fd,
-		.hangup_fd = w->control_fd,
-	};
+	if (w->program.interactive)
+		w->driver.cell_input = w->request.stdin_bytes;
 }
 
 static int run(struct work *w, struct cj_error *err)
@@ -247,9 +216,22 @@ static int run(struct work *w, struct cj_error *err)
 	struct outcome *o = &w->outcome;
 	bool is_collected;
 
-	if (work_limit_life(w->program.limits.wall_ms, err) < 0 || open_stdin(w, err) < 0)
+	if (work_limit_life(w->program.limits.wall_ms, err) < 0)
 		return cj_stage(err, "worker");
-	w->driver.io = make_io(w);
+	if (w->program.interactive && w->stdin_fd < 0 && !w->interpreter) {
+		const struct blob *bytes = &w->request.stdin_bytes;
+		w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
+		if (w->stdin_fd < 0)
+			return cj_stage(err, "worker");
+	}
+	w->driver.io = (struct jail_io){
+		.stdin_fd = w->stdin_fd,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.tty_fd = -1,
+		.room_fd = w->sock_fd,
+		.hangup_fd = w->control_fd,
+	};
 	/* what an earlier exec left there is not the value of this one */
 	if (w->session_id && w->program.value_path)
 		jail_forget_value(w->driver.jail, w->program.value_path);
@@ -345,15 +327,6 @@ static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 	return is_requests;
 }
 
-/* The text has the host path of a file that is copied in. */
-static bool names_copied(const struct work *w, const char *text)
-{
-	for (size_t i = 0; i < w->program.nfiles; i++)
-		if (w->program.files[i].source && strstr(text, w->program.files[i].source))
-			return true;
-	return false;
-}
-
 /*
  * The message quotes something from the request, and nothing else of the host.  A host path may
  * be part of what the request says: '/usr/none'.
@@ -376,7 +349,10 @@ static bool is_about_request(const struct work *w, const struct cj_error *e)
 		*end = '\'';
 		open = end;
 	}
-	return is_about && !names_copied(w, e->msg) && !names_bind(&w->asked, rest);
+	for (size_t i = 0; i < w->program.nfiles; i++) /* host paths of files that are copied in */
+		if (w->program.files[i].source && strstr(e->msg, w->program.files[i].source))
+			return false;
+	return is_about && !names_bind(&w->asked, rest);
 }
 
 bool work_is_callers_own(const struct work *w, const struct cj_error *e)

@@ -63,17 +63,6 @@ static int warm_from_zygote(struct waiting *w, struct cj_error *err)
 	return rc;
 }
 
-static int start_interpreter(struct waiting *w, struct cj_error *err)
-{
-	if (plan_launcher(&w->work.config, &w->work.plan, &w->launcher, err) < 0)
-		return cj_stage(err, "plan");
-	if (w->launcher.argv.count == 0) {
-		cj_refuse(err, "profile '%s' has no interpreter that can wait", w->work.profile);
-		return cj_stage(err, "plan");
-	}
-	return jail_warm(w->work.driver.jail, &w->launcher, err);
-}
-
 static int prepare_ahead(struct waiting *w, struct cj_error *err)
 {
 	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
@@ -89,7 +78,15 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 	}
 	if (session_prepare(&w->work.plan, w->work.jail_name, &w->work.driver.jail, err) < 0)
 		return -err->code;
-	return w->work.tier == TIER_INTERPRETER ? start_interpreter(w, err) : 0;
+	if (w->work.tier != TIER_INTERPRETER)
+		return 0;
+	if (plan_launcher(&w->work.config, &w->work.plan, &w->launcher, err) < 0)
+		return cj_stage(err, "plan");
+	if (w->launcher.argv.count == 0) {
+		cj_refuse(err, "profile '%s' has no interpreter that can wait", w->work.profile);
+		return cj_stage(err, "plan");
+	}
+	return jail_warm(w->work.driver.jail, &w->launcher, err);
 }
 
 static int get_ready(struct waiting *w, struct cj_error *err)
@@ -103,10 +100,14 @@ static int get_ready(struct waiting *w, struct cj_error *err)
 	return w->work.tier == TIER_COLD ? 0 : prepare_ahead(w, err);
 }
 
-static void serve(struct waiting *w, const struct worker_context *context)
+static void await_job(struct waiting *w, const struct worker_context *context)
 {
+	const struct cj_error *failure = w->zygote_failure.code ? &w->zygote_failure : NULL;
 	struct cj_error err = { 0 };
 
+	if (ready_tell(w->work.sock_fd, w->work.plan.uses_zygote, failure, &err) < 0 ||
+	    !work_await_job(&w->work, w->signal_fd))
+		return;
 	int rc = work_read_job(&w->work, &err);
 	if (rc < 0 && err.code == EPIPE)
 		return;
@@ -117,16 +118,6 @@ static void serve(struct waiting *w, const struct worker_context *context)
 		context->keep_session(&w->work, w->signal_fd, &err);
 	else
 		work_serve(&w->work, &err);
-}
-
-static void await_job(struct waiting *w, const struct worker_context *context)
-{
-	const struct cj_error *failure = w->zygote_failure.code ? &w->zygote_failure : NULL;
-	struct cj_error err = { 0 };
-
-	if (ready_tell(w->work.sock_fd, w->work.plan.uses_zygote, failure, &err) == 0 &&
-	    work_await_job(&w->work, w->signal_fd))
-		serve(w, context);
 }
 
 _Noreturn void worker_main(void *context, const struct worker_order *order)

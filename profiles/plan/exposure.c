@@ -127,19 +127,13 @@ static bool is_source(const struct finder *f, const char *path)
 	       st.st_ino == f->st.st_ino;
 }
 
-/* The directory that the wildcards of a pattern begin in, or the path itself. */
-static size_t literal_size(const char *pattern)
-{
-	size_t size = strcspn(pattern, "*");
-	while (size > 1 && pattern[size] != '\0' && pattern[size - 1] != '/')
-		size--;
-	return size;
-}
-
 /* Could something that the pattern means lie at the source or below it? */
 static bool is_near(const struct finder *f, const char *pattern)
 {
-	size_t literal = literal_size(pattern), size = strlen(f->source);
+	size_t literal = strcspn(pattern, "*"), size = strlen(f->source);
+	/* the directory that the wildcards begin in, or the path itself */
+	while (literal > 1 && pattern[literal] != '\0' && pattern[literal - 1] != '/')
+		literal--;
 	return strncmp(pattern, f->source, size < literal ? size : literal) == 0;
 }
 
@@ -161,28 +155,22 @@ static int look_for(struct finder *f, const struct exposure *row)
 	return rc;
 }
 
-static int look_at_callers(struct finder *f, const struct exposure_caller *caller)
+/* By its letters first, then by what it is, then by what lies below it. */
+static int find_all(struct finder *f, const struct exposure_caller *caller)
 {
 	static const struct exposure home = { "", "a home directory, with its keys and tokens",
 					      false };
 	static const struct exposure agent = { "", "the keys of an ssh-agent", false };
-
-	if (is_source(f, caller->home) && add(f, &home, f->source) < 0)
-		return -ENOMEM;
-	return is_source(f, caller->ssh_agent) ? add(f, &agent, f->source) : 0;
-}
-
-/* By its letters first, then by what it is, then by what lies below it. */
-static int find_all(struct finder *f, const struct exposure_caller *caller)
-{
 	const struct exposure *row = exposure_of(f->source);
 	int rc = row ? add(f, row, f->source) : 0;
 
 	for (size_t i = 0; rc == 0 && S_ISDIR(f->st.st_mode) && i < LENGTH(directories); i++)
 		if (!strchr(directories[i].path, '*') && is_source(f, directories[i].path))
 			rc = add(f, &directories[i], f->source);
-	if (rc == 0)
-		rc = look_at_callers(f, caller);
+	if (rc == 0 && is_source(f, caller->home))
+		rc = add(f, &home, f->source);
+	if (rc == 0 && is_source(f, caller->ssh_agent))
+		rc = add(f, &agent, f->source);
 	for (size_t i = 0; rc == 0 && i < LENGTH(sockets); i++)
 		rc = look_for(f, &sockets[i]);
 	return rc;

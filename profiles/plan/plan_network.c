@@ -53,29 +53,26 @@ static int parse_port(const char *text, uint16_t *out, struct cj_error *err)
 	return 0;
 }
 
-static int add_port(struct network_spec *spec, uint16_t *ports, uint16_t port, struct cj_error *err)
-{
-	for (size_t i = 0; i < spec->nports; i++)
-		if (ports[i] == port)
-			return 0; /* the same end point twice is once */
-	if (spec->nports == NETWORK_PORTS_MAX)
-		return cj_reject(err, "more than %d 'tcp:' end points", NETWORK_PORTS_MAX);
-	ports[spec->nports++] = port;
-	return 0;
-}
-
 static int plan_ports(struct planner *p, struct cj_error *err)
 {
+	size_t *count = &p->plan.network.nports;
 	uint16_t *ports = arena_array(&p->c->arena, NETWORK_PORTS_MAX, sizeof(*ports));
 	if (!ports)
 		return cj_fail(err, ENOMEM, "plan the network");
 	for (size_t i = 0; i < p->c->connects.count; i++) {
 		uint16_t port = 0;
+		bool is_known = false; /* the same end point twice is once */
 		if (!plan_is_tcp(p->c->connects.items[i]))
 			continue;
-		if (parse_port(p->c->connects.items[i], &port, err) < 0 ||
-		    add_port(&p->plan.network, ports, port, err) < 0)
+		if (parse_port(p->c->connects.items[i], &port, err) < 0)
 			return cj_wrap(err, "--connect");
+		for (size_t k = 0; k < *count; k++)
+			is_known |= ports[k] == port;
+		if (!is_known && *count == NETWORK_PORTS_MAX)
+			return cj_reject(err, "--connect: more than %d 'tcp:' end points",
+					 NETWORK_PORTS_MAX);
+		if (!is_known)
+			ports[(*count)++] = port;
 	}
 	p->plan.network.ports = ports;
 	return 0;

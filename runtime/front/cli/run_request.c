@@ -43,34 +43,36 @@ int run_request_check(const struct config *c, struct cj_error *err)
 
 /* --- what excludes it --------------------------------------------------------------- */
 
-static int reject_with(const char *other, const char *why, struct cj_error *err)
-{
-	return cj_reject(err, "'--request-fd' and '%s' exclude each other: %s", other, why);
-}
-
 static int check_alone(const struct run *r, struct cj_error *err)
 {
 	static const char why_program[] = "the request has the program";
 	const struct options *o = &r->options;
+	const bool is_stdin = r->config.request_fd == STDIN_FILENO;
+	const struct {
+		bool is_given;
+		const char *other, *why, *hint;
+	} rows[] = {
+		{ r->use_shell, "cejail shell", "use cejail run" },
+		{ o->has_separator, "-- CMD", why_program },
+		{ *o->operands, *o->operands, why_program },
+		{ options_find(o, "code"), "-c CODE", why_program },
+		{ options_has(o, "tty"), "--tty", "a request has no terminal" },
+		{ is_stdin && options_has(o, "interactive"), "--interactive",
+		  "standard input can't be the request and the program's input" },
+		{ r->config.remote, "--remote", "it is the request that a service takes",
+		  "send it to the service: POST /v1/runs, see cejail-serve(8)" },
+	};
 
-	if (r->use_shell)
-		return reject_with("cejail shell", "use cejail run", err);
-	if (o->has_separator)
-		return reject_with("-- CMD", why_program, err);
-	if (*o->operands)
-		return reject_with(*o->operands, why_program, err);
-	if (options_find(o, "code"))
-		return reject_with("-c CODE", why_program, err);
-	if (options_has(o, "tty"))
-		return reject_with("--tty", "a request has no terminal", err);
-	if (r->config.request_fd == STDIN_FILENO && options_has(o, "interactive"))
-		return reject_with("--interactive",
-				   "standard input can't be the request and the program's input",
-				   err);
-	if (!r->config.remote)
-		return 0;
-	(void)!reject_with("--remote", "it is the request that a service takes", err);
-	return cj_hint(err, "send it to the service: POST /v1/runs, see cejail-serve(8)");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!rows[i].is_given)
+			continue;
+		cj_refuse(err, "'--request-fd' and '%s' exclude each other: %s", rows[i].other,
+			  rows[i].why);
+		if (rows[i].hint)
+			cj_hint(err, "%s", rows[i].hint);
+		return -err->code;
+	}
+	return 0;
 }
 
 /* --- reading it --------------------------------------------------------------------- */

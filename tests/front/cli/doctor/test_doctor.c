@@ -14,7 +14,6 @@
 
 /* the front end is in no library */
 #include "runtime/front/cli/doctor/doctor.c"
-#include "runtime/front/cli/doctor/doctor_fixes.c"
 #include "runtime/front/cli/doctor/doctor_host.c"
 #include "runtime/front/cli/doctor/doctor_kernel.c"
 #include "runtime/front/cli/doctor/doctor_network.c"

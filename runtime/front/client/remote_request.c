@@ -21,7 +21,7 @@ struct gather {
 	struct config *c;
 	struct remote_request *out;
 	struct strings *warnings;
-	struct remote_file *files;
+	struct copy_spec *files;
 	size_t count;
 	uint64_t bytes;        /* of all files */
 	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
@@ -168,9 +168,9 @@ int remote_request_gather_settings(struct config *c, const struct options *o,
 
 /* --- files -------------------------------------------------------------------------- */
 
-static int keep_file(struct gather *g, const struct remote_file *file, struct cj_error *err)
+static int keep_file(struct gather *g, const struct copy_spec *file, struct cj_error *err)
 {
-	struct remote_file *files = arena_grow(&g->c->arena, g->files, g->count, sizeof(*files));
+	struct copy_spec *files = arena_grow(&g->c->arena, g->files, g->count, sizeof(*files));
 	if (!files)
 		return cj_fail(err, ENOMEM, "prepare the request");
 	g->files = files;
@@ -180,17 +180,16 @@ static int keep_file(struct gather *g, const struct remote_file *file, struct cj
 
 static int read_file(struct gather *g, const struct input *in, int fd, struct cj_error *err)
 {
-	struct remote_file file = { .path = arena_strdup(&g->c->arena, in->path),
-				    .is_executable = (in->mode & 0111) != 0 };
+	struct copy_spec file = { .target = arena_strdup(&g->c->arena, in->path),
+				  .is_executable = (in->mode & 0111) != 0 };
 	char *text = NULL;
 
-	if (!file.path)
+	if (!file.target)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (fd_read_all(fd, REMOTE_INPUT_MAX, &g->c->arena, &text, &file.content.size, in->path,
-			err) < 0)
+	if (fd_read_all(fd, REMOTE_INPUT_MAX, &g->c->arena, &text, &file.size, in->path, err) < 0)
 		return -err->code;
-	file.content.bytes = text;
-	g->bytes += file.content.size;
+	file.bytes = text;
+	g->bytes += file.size;
 	if (g->bytes > REMOTE_FILES_MAX)
 		return cj_reject_as(err, EFBIG, "the files together are larger than %u MiB",
 				    REMOTE_FILES_MAX >> 20);
@@ -271,12 +270,9 @@ static int gather_files(struct gather *g, struct cj_error *err)
 	}
 	for (size_t i = 0; i < c->file_texts.count; i++) {
 		struct copy_spec copy;
-		struct remote_file file = { 0 };
 		if (plan_file_text(c->file_texts.items[i], &g->c->arena, &copy, err) < 0)
 			return cj_wrap(err, "--file-text");
-		file.path = copy.target;
-		file.content = (struct blob){ copy.bytes, copy.size };
-		if (keep_file(g, &file, err) < 0)
+		if (keep_file(g, &copy, err) < 0)
 			return -err->code;
 	}
 	g->out->files = g->files;
@@ -404,10 +400,10 @@ static void put_files(struct json_writer *w, const struct remote_request *r)
 		return;
 	json_member_array(w, "files");
 	for (size_t i = 0; i < r->nfiles; i++) {
-		const struct remote_file *f = &r->files[i];
+		const struct copy_spec *f = &r->files[i];
 		json_open_object(w);
-		json_member_text(w, "path", f->path);
-		json_put_bytes(w, f->content.bytes, f->content.size);
+		json_member_text(w, "path", f->target);
+		json_put_bytes(w, f->bytes, f->size);
 		if (f->is_executable)
 			json_member_bool(w, "executable", true);
 		json_close_object(w);

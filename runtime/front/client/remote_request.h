@@ -18,13 +18,6 @@
 #define REMOTE_INPUT_MAX (64u << 20)  /* standard input, and each file */
 #define REMOTE_FILES_MAX (128u << 20) /* all files together */
 
-/* A file in the request. */
-struct remote_file {
-	const char *path; /* absolute, in the jail */
-	struct blob content;
-	bool is_executable;
-};
-
 struct remote_request {
 	const char *profile; /* NULL: that of the session */
 	const char *id;
@@ -35,7 +28,7 @@ struct remote_request {
 	struct blob code, input; /* bytes NULL: none */
 	const char *const *args; /* arguments of the code, or the command; NULL-terminated */
 	const struct json_node *args_json;
-	const struct remote_file *files;
+	const struct copy_spec *files; /* bytes, at absolute paths in the jail */
 	size_t nfiles;
 	uint64_t artifacts_bytes;                     /* at most so many; 0: none */
 	bool interrupts, is_detached, has_open_stdin; /* of an exec in a session */

@@ -170,13 +170,15 @@ static int read_file(const struct json_reader *in, const struct json_key *k,
 		return -err->code;
 	if (!draft.text.bytes == !draft.base64.bytes)
 		return json_reject(in->file, node, err, "a file has either \"text\" or \"base64\"");
-	struct request_file *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
+	struct copy_spec *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
 	if (!files)
 		return cj_fail(err, ENOMEM, "read the request");
 	r->files = files;
-	files[r->nfiles++] = (struct request_file){
-		.path = draft.path,
-		.content = draft.text.bytes ? draft.text : draft.base64,
+	const struct blob *content = draft.text.bytes ? &draft.text : &draft.base64;
+	files[r->nfiles++] = (struct copy_spec){
+		.target = draft.path,
+		.bytes = content->bytes,
+		.size = content->size,
 		.is_executable = draft.is_executable,
 	};
 	return 0;
@@ -191,8 +193,8 @@ static unsigned rank_of(char c)
 
 static int by_path(const void *a, const void *b)
 {
-	const char *one = ((const struct request_file *)a)->path;
-	const char *other = ((const struct request_file *)b)->path;
+	const char *one = ((const struct copy_spec *)a)->target;
+	const char *other = ((const struct copy_spec *)b)->target;
 
 	while (*one && *one == *other)
 		one++, other++;
@@ -202,7 +204,7 @@ static int by_path(const void *a, const void *b)
 /* Is one of the files, which are sorted, there? */
 static bool has_file(const struct request *r, const char *path)
 {
-	const struct request_file wanted = { .path = path };
+	const struct copy_spec wanted = { .target = path };
 
 	return r->nfiles > 0 &&
 	       bsearch(&wanted, r->files, r->nfiles, sizeof(*r->files), by_path) != NULL;
@@ -211,14 +213,14 @@ static bool has_file(const struct request *r, const char *path)
 /* They have no order of their own: sorted, what excludes each other are neighbours. */
 static int check_files(const struct request *r, struct cj_error *err)
 {
-	struct request_file *files = r->files;
+	struct copy_spec *files = r->files;
 	const struct json_node *node = json_get(r->root, "files");
 
 	if (r->nfiles == 0)
 		return 0;
 	qsort(files, r->nfiles, sizeof(*files), by_path);
 	for (size_t i = 1; i < r->nfiles; i++) {
-		const char *path = files[i].path, *before = files[i - 1].path;
+		const char *path = files[i].target, *before = files[i - 1].target;
 		if (strcmp(before, path) == 0)
 			return json_reject(NAME, node, err, "files: '%s' is there twice", path);
 		if (paths_is_below(path, before))
@@ -513,7 +515,7 @@ bool request_names(const struct request *r, const char *text)
 	if (workdir && workdir->type == JSON_STRING && strcmp(workdir->text, text) == 0)
 		return true;
 	for (size_t i = 0; i < r->nfiles; i++)
-		if (strcmp(r->files[i].path, text) == 0)
+		if (strcmp(r->files[i].target, text) == 0)
 			return true;
 	for (const struct json_node *n = list_of(r, "network", "allow"); n; n = n->next)
 		if (n->type == JSON_STRING && strcmp(n->text, text) == 0)
@@ -526,14 +528,6 @@ bool request_names(const struct request *r, const char *text)
 int request_invoke(const struct request *r, struct config *c, struct invocation *out,
 		   struct cj_error *err)
 {
-	struct copy_spec *copies = arena_array(&c->arena, r->nfiles + 1, sizeof(*copies));
-	if (!copies)
-		return cj_fail(err, ENOMEM, "read the request");
-	for (size_t i = 0; i < r->nfiles; i++)
-		copies[i] = (struct copy_spec){ .target = r->files[i].path,
-						.is_executable = r->files[i].is_executable,
-						.bytes = r->files[i].content.bytes,
-						.size = r->files[i].content.size };
 	/* A terminal is for a person, and somebody else's result has nowhere to go. */
 	if (c->tty) {
 		cj_refuse(err, "profile '%s' wants a terminal, which a request can't have",
@@ -551,7 +545,7 @@ int request_invoke(const struct request *r, struct config *c, struct invocation 
 	*out = (struct invocation){
 		.args = r->args.items,
 		.is_command = r->is_command,
-		.copies = copies,
+		.copies = r->files,
 		.ncopies = r->nfiles,
 		.keeps_artifacts = r->wants_artifacts,
 	};

@@ -21,12 +21,6 @@
 
 #define REQUEST_FILES_MAX 1000
 
-struct request_file {
-	const char *path; /* in the jail: absolute, normalised */
-	struct blob content;
-	bool is_executable;
-};
-
 /* How much of a prepared worker the request can use. */
 enum request_fit {
 	FIT_INTERPRETER, /* only the program differs: any tier serves it */
@@ -55,7 +49,7 @@ struct request {
 	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
 	bool has_stdin;
 	struct blob stdin_bytes;
-	struct request_file *files; /* sorted by path, none twice */
+	struct copy_spec *files; /* bytes of "files", sorted by target, none twice */
 	size_t nfiles;
 	bool wants_artifacts;
 	bool wants_changed;       /* only those that changed since the start */

@@ -70,8 +70,10 @@ static void bytes_that_are_not_utf8_are_sent_as_base64(void **state)
 	struct config c;
 	bool *wanted = calloc(settings_count, sizeof(*wanted));
 	const char *const words[] = { "cat", NULL };
-	const struct remote_file files[] = { { "/box/a", { "x", 1 }, false },
-					     { "/box/b", { "\xff", 1 }, true } };
+	const struct copy_spec files[] = {
+		{ .target = "/box/a", .bytes = "x", .size = 1 },
+		{ .target = "/box/b", .bytes = "\xff", .size = 1, .is_executable = true },
+	};
 
 	config_init(&c);
 	assert_non_null(wanted);

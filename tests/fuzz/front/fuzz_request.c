@@ -38,12 +38,13 @@ static void check_files(const struct request *r)
 {
 	assert(r->nfiles <= REQUEST_FILES_MAX);
 	for (size_t i = 0; i < r->nfiles; i++) {
-		const char *path = r->files[i].path;
-		check_blob(&r->files[i].content, caps.file_bytes);
+		const char *path = r->files[i].target;
+		const struct blob content = { r->files[i].bytes, r->files[i].size };
+		check_blob(&content, caps.file_bytes);
 		assert(path[0] == '/' && !strstr(path, "/../") && !strstr(path, "//"));
 		assert(strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0);
 		assert(i == 0 ||
-		       strcmp(r->files[i - 1].path, path) != 0); /* equal ones are neighbours */
+		       strcmp(r->files[i - 1].target, path) != 0); /* equal ones are neighbours */
 	}
 }
 

@@ -120,11 +120,11 @@ static void files_are_named_by_their_place_in_the_jail(void **state)
 				" \"executable\": true},"
 				" {\"base64\": \"AA==\", \"path\": \"/box/a\"}]"));
 	assert_int_equal(a->request.nfiles, 2);
-	assert_string_equal(a->request.files[0].path, "/box/a");
-	assert_int_equal(a->request.files[0].content.size, 1);
-	assert_int_equal(a->request.files[0].content.bytes[0], 0);
-	assert_string_equal(a->request.files[1].path, "/box/d/b");
-	assert_string_equal(a->request.files[1].content.bytes, "b");
+	assert_string_equal(a->request.files[0].target, "/box/a");
+	assert_int_equal(a->request.files[0].size, 1);
+	assert_int_equal(*(const char *)a->request.files[0].bytes, 0);
+	assert_string_equal(a->request.files[1].target, "/box/d/b");
+	assert_string_equal(a->request.files[1].bytes, "b");
 	assert_false(a->request.files[0].is_executable);
 	assert_true(a->request.files[1].is_executable);
 }

@@ -50,59 +50,36 @@ static void write_raw(struct json_writer *w, const char *text)
 	}
 }
 
-enum io_kind { IO_BYTES, IO_REQUESTS };
-
-static const struct io_key {
-	const char *key, *operation;
-	enum io_kind kind;
-} io_keys[] = {
-	{ "rbytes=", "Read", IO_BYTES },    { "wbytes=", "Write", IO_BYTES },
-	{ "dbytes=", "Discard", IO_BYTES }, { "rios=", "Read", IO_REQUESTS },
-	{ "wios=", "Write", IO_REQUESTS },  { "dios=", "Discard", IO_REQUESTS },
-};
-
-static void write_item(struct json_writer *w, uint64_t major, uint64_t minor, const char *operation,
-		       uint64_t value)
-{
-	json_open_object(w);
-	json_member_u64(w, "major", major);
-	json_member_u64(w, "minor", minor);
-	json_member_text(w, "op", operation);
-	json_member_u64(w, "value", value);
-	json_close_object(w);
-}
-
-/* The words behind "MAJOR:MINOR" of one line. */
-static void write_words(struct json_writer *w, const char *at, uint64_t major, uint64_t minor,
-			enum io_kind kind)
-{
-	while (*at == ' ') {
-		at++;
-		for (size_t i = 0; i < COUNT_OF(io_keys); i++) {
-			const struct io_key *k = &io_keys[i];
-			size_t size = strlen(k->key);
-			uint64_t value;
-			if (k->kind == kind && strncmp(at, k->key, size) == 0 &&
-			    cgroup_text_digits(at + size, " \n", &value))
-				write_item(w, major, minor, k->operation, value);
-		}
-		at += strcspn(at, " \n");
-	}
-}
-
 /*
- * Lines "MAJOR:MINOR rbytes=N wbytes=N rios=N ..." as items of the open array: {"major", "minor",
- * "op": "Read"|"Write"|"Discard", "value"}.
+ * Lines "MAJOR:MINOR rbytes=N wbytes=N dbytes=N rios=N ..." as an array of {"major", "minor", "op":
+ * "Read"|"Write"|"Discard", "value"}.  `unit`: "bytes=" or "ios=".
  */
-static void write_devices(struct json_writer *w, const char *text, enum io_kind kind)
+static void write_devices(struct json_writer *w, const char *name, const char *text,
+			  const char *unit)
 {
+	json_member_array(w, name);
 	for (; *text; text = next_line(text)) {
-		uint64_t major = 0, minor = 0;
+		uint64_t major = 0, minor = 0, value;
 		const char *at = cgroup_text_digits(text, ":", &major);
 		at = at && *at == ':' ? cgroup_text_digits(at + 1, " \n", &minor) : NULL;
-		if (at)
-			write_words(w, at, major, minor, kind);
+		for (; at && *at == ' '; at += strcspn(at, " \n")) {
+			const char *operation = at[1] == 'r'   ? "Read"
+						: at[1] == 'w' ? "Write"
+						: at[1] == 'd' ? "Discard"
+							       : NULL;
+			at++;
+			if (!operation || strncmp(at + 1, unit, strlen(unit)) != 0 ||
+			    !cgroup_text_digits(at + 1 + strlen(unit), " \n", &value))
+				continue;
+			json_open_object(w);
+			json_member_u64(w, "major", major);
+			json_member_u64(w, "minor", minor);
+			json_member_text(w, "op", operation);
+			json_member_u64(w, "value", value);
+			json_close_object(w);
+		}
 	}
+	json_close_array(w);
 }
 
 /* --- the counters -------------------------------------------------------------------------- */
@@ -133,6 +110,15 @@ static void put_counters(struct json_writer *w, const char *text, const struct c
 			json_member_u64(w, rows[i].name, value);
 	}
 }
+
+static void put_object(struct json_writer *w, const char *name, const char *text,
+		       const struct counter *rows, size_t count)
+{
+	json_member_object(w, name);
+	put_counters(w, text, rows, count);
+	json_close_object(w);
+}
+
 static const struct counter failures[] = { { "failcnt", "max", 1 } };
 
 static void write_cpu(struct json_writer *w, int dir_fd)
@@ -151,12 +137,8 @@ static void write_cpu(struct json_writer *w, int dir_fd)
 	if (system_file_read(dir_fd, "cpu.stat", text, sizeof(text)) <= 0)
 		return;
 	json_member_object(w, "cpu");
-	json_member_object(w, "usage");
-	put_counters(w, text, usage, COUNT_OF(usage));
-	json_close_object(w);
-	json_member_object(w, "throttling");
-	put_counters(w, text, throttling, COUNT_OF(throttling));
-	json_close_object(w);
+	put_object(w, "usage", text, usage, COUNT_OF(usage));
+	put_object(w, "throttling", text, throttling, COUNT_OF(throttling));
 	json_close_object(w);
 }
 
@@ -165,12 +147,6 @@ static void write_entry(struct json_writer *w, const char *name, uint64_t limit,
 	json_member_object(w, name);
 	json_member_u64(w, "limit", limit);
 	json_member_u64(w, "usage", usage);
-}
-
-static uint64_t add_limits(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
 static void write_memory_usage(struct json_writer *w, int dir_fd, uint64_t usage)
@@ -188,7 +164,9 @@ static void write_memory_usage(struct json_writer *w, int dir_fd, uint64_t usage
 	if (!cgroup_read_number(dir_fd, "memory.swap.current", &swap))
 		return;
 	(void)read_limit(dir_fd, "memory.swap.max", &swap_limit); /* absent: none */
-	write_entry(w, "swap", add_limits(limit, swap_limit), add_limits(usage, swap));
+	if (__builtin_add_overflow(limit, swap_limit, &limit))
+		limit = UINT64_MAX;
+	write_entry(w, "swap", limit, usage + swap);
 	json_close_object(w);
 }
 
@@ -226,12 +204,8 @@ static void write_io(struct json_writer *w, int dir_fd, struct stat_text *stat)
 	if (system_file_read(dir_fd, "io.stat", stat->text, STAT_MAX) < 0)
 		return;
 	json_member_object(w, "blkio");
-	json_member_array(w, "ioServiceBytesRecursive");
-	write_devices(w, stat->text, IO_BYTES);
-	json_close_array(w);
-	json_member_array(w, "ioServicedRecursive");
-	write_devices(w, stat->text, IO_REQUESTS);
-	json_close_array(w);
+	write_devices(w, "ioServiceBytesRecursive", stat->text, "bytes=");
+	write_devices(w, "ioServicedRecursive", stat->text, "ios=");
 	json_close_object(w);
 }
 
@@ -261,9 +235,8 @@ static void write_huge_pages(struct json_writer *w, int dir_fd)
 		const char *end = strncmp(e->d_name, "hugetlb.", 8) == 0 ? strchr(size, '.') : NULL;
 		if (!end || strcmp(end, ".current") != 0)
 			continue;
-		if (!is_open) {
+		if (!is_open)
 			json_member_object(w, "hugetlb");
-		}
 		is_open = true;
 		write_page_size(w, dir_fd, size, (int)(end - size));
 	}

@@ -40,7 +40,7 @@ struct oci_hook {
 	const char *path;    /* absolute */
 	struct strings args; /* empty: argv is the path alone */
 	struct strings env;
-	bool has_env;          /* none given: the hook inherits one, container_hooks.h */
+	bool has_env;          /* none given: the hook inherits one, container.h */
 	uint32_t timeout_secs; /* 0: none */
 };
 struct oci_hooks {

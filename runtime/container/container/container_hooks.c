@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs hooks. */
-#include "runtime/container/container/container_hooks.h"
+#include "runtime/container/container/container.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -16,7 +16,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/container/call/oci_log.h"
-#include "runtime/container/container/container_hooks.h"
 #include "runtime/container/state/state.h"
 
 int container_config_stored(const struct state *s, struct arena *a, struct oci_config *out,

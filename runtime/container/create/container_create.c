@@ -15,7 +15,7 @@
 #include "runtime/container/annotation/oci_result.h"
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
-#include "runtime/container/container/container_hooks.h"
+#include "runtime/container/container/container.h"
 #include "runtime/container/create/creation.h"
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state.h"

@@ -10,7 +10,6 @@
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/container/container_hooks.h"
 #include "runtime/container/create/creation.h"
 #include "runtime/container/state/state.h"
 

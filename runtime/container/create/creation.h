@@ -166,7 +166,7 @@ _Noreturn void container_init_main(struct creation *c);
 
 /*
  * inherit_hook_env - add copies of the caller's variables that lead to nothing in the working
- * directory: for createContainer hooks without "env".  container_hooks.h says why.
+ * directory: for createContainer hooks without "env".  container.h says why.
  */
 int inherit_hook_env(struct arena *a, struct strings *out, struct cj_error *err);
 

@@ -185,9 +185,8 @@ int cgroup_find(const char *parent_option, const char *id, struct cgroup *out, s
 	struct cgroup_host host;
 	cgroup_host_read(&host);
 	auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
-	int rc = cgroup_parent_find(&host, parent_option, id, &parent, err);
-	if (rc < 0)
-		return rc;
+	if (cgroup_parent_find(&host, parent_option, id, &parent, err) < 0)
+		return -err->code;
 
 	struct cgroup found = CGROUP_NULL;
 	found.origin = parent.origin;
@@ -436,22 +435,21 @@ static bool has_only_our_children(int dir_fd)
 	return dir != NULL;
 }
 
-/* The lock is kept until the leaf is gone.  The kernel removes none that has processes. */
-static bool remove_abandoned(int parent_fd, const char *name)
-{
-	struct stat st;
-	auto_fd int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-	       flock(fd, LOCK_EX | LOCK_NB) == 0 && has_only_our_children(fd) &&
-	       cgroup_tree_remove(parent_fd, name, 0) == 0;
-}
-
 unsigned cgroup_sweep_in(int parent_fd)
 {
 	unsigned removed = 0;
 	auto_dir DIR *dir = fd_open_dir(parent_fd, ".");
-	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-		removed += cgroup_text_leaf_id(e->d_name) && remove_abandoned(parent_fd, e->d_name);
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+		struct stat st;
+		if (!cgroup_text_leaf_id(e->d_name))
+			continue;
+		/* The lock stays until the leaf is gone, and the kernel removes none in use. */
+		auto_fd int fd =
+		    openat(parent_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		removed += fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+			   flock(fd, LOCK_EX | LOCK_NB) == 0 && has_only_our_children(fd) &&
+			   cgroup_tree_remove(parent_fd, e->d_name, 0) == 0;
+	}
 	return removed;
 }
 

@@ -300,27 +300,14 @@ static bool is_limited(const char *path, const char *name)
 {
 	char file[CGROUP_PATH_MAX + 64], text[64];
 	(void)snprintf(file, sizeof(file), "%s/%s", path, name);
-	if (system_file_read(AT_FDCWD, file, text, sizeof(text)) <= 0)
-		return false;
-	return strncmp(text, "max", 3) != 0;
-}
-
-/* The nearest cgroup at or above ours with a limit: a jail below the root would escape it. */
-static bool find_limit_above(const struct cgroup_host *host, char path[static CGROUP_PATH_MAX])
-{
-	(void)snprintf(path, CGROUP_PATH_MAX, "%s", host->own_path);
-	while (strlen(path) > strlen(host->mount.point)) {
-		if (is_limited(path, "memory.max") || is_limited(path, "cpu.max"))
-			return true;
-		*strrchr(path, '/') = '\0';
-	}
-	return false;
+	return system_file_read(AT_FDCWD, file, text, sizeof(text)) > 0 &&
+	       strncmp(text, "max", 3) != 0;
 }
 
 static bool look_own(const struct cgroup_host *host, const char *option, struct cgroup_parent *out)
 {
 	(void)option;
-	char limited[CGROUP_PATH_MAX];
+	char above[CGROUP_PATH_MAX];
 	if (host->uid != 0)
 		return decline(out, "only root may make a subtree of its own");
 	/* Its limits can't be read, and no child could move out of our namespace. */
@@ -331,11 +318,15 @@ static bool look_own(const struct cgroup_host *host, const char *option, struct 
 			       host->mount.point);
 	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) < 0)
 		return decline(out, "write to '%.120s': %s", host->mount.point, strerror(errno));
-	if (find_limit_above(host, limited))
-		return decline(out,
-			       "'%.120s' has limits that a subtree of our own would escape: set "
-			       "Delegate=yes there, or use --cgroup-parent",
-			       limited);
+	/* A jail below the root would escape a limit of our cgroup, or of one above it. */
+	memcpy(above, host->own_path, sizeof(above));
+	for (; strlen(above) > strlen(host->mount.point); *strrchr(above, '/') = '\0')
+		if (is_limited(above, "memory.max") || is_limited(above, "cpu.max"))
+			return decline(
+			    out,
+			    "'%.120s' has limits that a subtree of our own would escape: "
+			    "set Delegate=yes there, or use --cgroup-parent",
+			    above);
 	return put_path(out, host->mount.point, "/cejail");
 }
 

@@ -71,19 +71,13 @@ static struct word take_word(const char **at, const char *end)
 	return w;
 }
 
-static bool is_octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
 /* Blanks in a path are written as \040 and the like; false: it doesn't fit. */
 static bool unescape(struct word w, char out[static CGROUP_PATH_MAX])
 {
 	size_t used = 0;
 	for (size_t i = 0; i < w.size; i++) {
 		char c = w.at[i];
-		if (c == '\\' && i + 3 < w.size && is_octal(w.at[i + 1]) && is_octal(w.at[i + 2]) &&
-		    is_octal(w.at[i + 3])) {
+		if (c == '\\' && i + 3 < w.size && strspn(w.at + i + 1, "01234567") >= 3) {
 			c = (char)((w.at[i + 1] - '0') * 64 + (w.at[i + 2] - '0') * 8 +
 				   (w.at[i + 3] - '0'));
 			i += 3;
@@ -177,21 +171,15 @@ void cgroup_text_self(const char *text, struct cgroup_self *out)
 	}
 }
 
-/* "/.." comes before a cgroup outside our namespace's root: cgroup_namespaces(7). */
-static bool has_dot_dot(const char *path)
-{
-	for (const char *at = strstr(path, "/.."); at; at = strstr(at + 1, "/.."))
-		if (at[3] == '/' || at[3] == '\0')
-			return true;
-	return false;
-}
-
 bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 			char out[static CGROUP_PATH_MAX])
 {
-	if (mount->point[0] == '\0' || path[0] != '/' || has_dot_dot(path) ||
-	    text_ends_with(path, " (deleted)"))
+	if (mount->point[0] == '\0' || path[0] != '/' || text_ends_with(path, " (deleted)"))
 		return false;
+	/* "/.." comes before a cgroup outside our namespace's root: cgroup_namespaces(7). */
+	for (const char *at = strstr(path, "/.."); at; at = strstr(at + 1, "/.."))
+		if (at[3] == '/' || at[3] == '\0')
+			return false;
 
 	size_t skip = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
 	if (strncmp(path, mount->root, skip) != 0 ||

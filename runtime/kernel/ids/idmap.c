@@ -108,22 +108,12 @@ static uint64_t length(struct stretch s)
 	return s.end - s.first;
 }
 
-static struct stretch of_range(const struct idrange *r)
-{
-	return (struct stretch){ r->inside, (uint64_t)r->inside + r->count };
-}
-
 /* Keeps the longest piece seen that lies in free_ids. */
 static void keep_longest(struct stretch candidate, struct stretch free_ids, struct stretch *best)
 {
 	struct stretch piece = overlap(candidate, free_ids);
 	if (length(piece) > length(*best))
 		*best = piece;
-}
-
-static bool is_within(struct stretch inner, struct stretch outer)
-{
-	return inner.first >= outer.first && inner.end <= outer.end;
 }
 
 bool idmap_pick(const struct idmap_ranges *uids, const struct idmap_ranges *gids,
@@ -135,9 +125,11 @@ bool idmap_pick(const struct idmap_ranges *uids, const struct idmap_ranges *gids
 
 	for (size_t u = 0; u < uids->count; u++) {
 		for (size_t g = 0; g < gids->count; g++) {
-			struct stretch both =
-			    overlap(of_range(&uids->items[u]), of_range(&gids->items[g]));
-			if (is_within(preferred, both)) {
+			const struct idrange *uid = &uids->items[u], *gid = &gids->items[g];
+			struct stretch both = overlap(
+			    (struct stretch){ uid->inside, (uint64_t)uid->inside + uid->count },
+			    (struct stretch){ gid->inside, (uint64_t)gid->inside + gid->count });
+			if (length(overlap(preferred, both)) == PREFERRED_COUNT) {
 				*out = (struct idmap_block){ PREFERRED_FIRST, PREFERRED_COUNT };
 				return true;
 			}
@@ -174,20 +166,9 @@ static void choose_own(struct idmap *out)
 
 /*
  * Each byte of the file stands for one id.  An open file description lock ends with its descriptor,
- * even when the process is killed: fcntl(2).
+ * even when the process is killed: fcntl(2).  The search begins at a random byte: concurrent jails
+ * seldom try the same one.
  */
-static int lock_byte(int fd, off_t index)
-{
-	struct flock lock = {
-		.l_type = F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = index,
-		.l_len = 1,
-	};
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
-}
-
-/* The first free byte from a random one on: concurrent jails seldom try the same one. */
 static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error *err)
 {
 	uint32_t start = 0;
@@ -196,13 +177,15 @@ static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t index = (uint32_t)(((uint64_t)start + i) % count);
-		int rc = lock_byte(fd, index);
-		if (rc == 0) {
+		struct flock lock = {
+			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1
+		};
+		if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
 			*out_index = index;
 			return 0;
 		}
-		if (rc != -EAGAIN && rc != -EACCES)
-			return cj_fail(err, -rc, "lock an id in 'ids'");
+		if (errno != EAGAIN && errno != EACCES)
+			return cj_fail(err, errno, "lock an id in 'ids'");
 	}
 	int rc = cj_fail(err, EAGAIN, "find a free id among %u", count);
 	(void)cj_hint(err, "each running jail uses one: wait until some end");
@@ -218,10 +201,8 @@ static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, st
 		return cj_fail(err, errno, "open 'ids' in the runtime directory");
 
 	uint32_t index = 0;
-	int rc = lock_any(fd, block->count, &index, err);
-	if (rc < 0)
-		return rc;
-
+	if (lock_any(fd, block->count, &index, err) < 0)
+		return -err->code;
 	*out = (struct idmap){
 		.uid = block->first + index,
 		.gid = block->first + index,
@@ -257,11 +238,9 @@ int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 	}
 
 	struct idmap_ranges uids, gids;
-	int rc = read_map("/proc/self/uid_map", &uids, err);
-	if (rc == 0)
-		rc = read_map("/proc/self/gid_map", &gids, err);
-	if (rc < 0)
-		return rc;
+	if (read_map("/proc/self/uid_map", &uids, err) < 0 ||
+	    read_map("/proc/self/gid_map", &gids, err) < 0)
+		return -err->code;
 
 	struct idmap_block block;
 	if (idmap_pick(&uids, &gids, &block))
@@ -295,13 +274,12 @@ int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
 	if (proc_fd < 0)
 		return cj_fail(err, errno, "open '%s' of init", path);
 
-	int rc = put_map(proc_fd, "uid_map", uid_line, err);
+	if (put_map(proc_fd, "uid_map", uid_line, err) < 0)
+		return -err->code;
 	/* Without CAP_SETGID outside, gid_map requires this first: user_namespaces(7). */
-	if (rc == 0 && !map->may_setgroups)
-		rc = put_map(proc_fd, "setgroups", "deny", err);
-	if (rc == 0)
-		rc = put_map(proc_fd, "gid_map", gid_line, err);
-	return rc;
+	if (!map->may_setgroups && put_map(proc_fd, "setgroups", "deny", err) < 0)
+		return -err->code;
+	return put_map(proc_fd, "gid_map", gid_line, err);
 }
 
 bool idmap_is_initial(void)

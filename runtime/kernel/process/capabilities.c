@@ -35,20 +35,15 @@ int capabilities_of_kernel(uint64_t *out, struct cj_error *err)
 
 #define HALVES _LINUX_CAPABILITY_U32S_3
 
-static uint64_t whole(uint32_t low, uint32_t high)
-{
-	return (uint64_t)high << 32 | low;
-}
-
 static int read_sets(struct capabilities *out, struct cj_error *err)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[HALVES];
 	if (capget(&header, data) < 0)
 		return cj_fail(err, errno, "read the capabilities");
-	out->effective = whole(data[0].effective, data[1].effective);
-	out->permitted = whole(data[0].permitted, data[1].permitted);
-	out->inheritable = whole(data[0].inheritable, data[1].inheritable);
+	out->effective = (uint64_t)data[1].effective << 32 | data[0].effective;
+	out->permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+	out->inheritable = (uint64_t)data[1].inheritable << 32 | data[0].inheritable;
 	return 0;
 }
 
@@ -111,23 +106,19 @@ int capabilities_bound(uint64_t bounding, struct cj_error *err)
 	return 0;
 }
 
-static int raise_ambient(uint64_t ambient, struct cj_error *err)
-{
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "empty the ambient set of capabilities");
-	for (unsigned long cap = 0; cap < CAPS_MAX; cap++)
-		if (ambient >> cap & 1 &&
-		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
-			return cj_fail(err, errno, "put capability %lu into the ambient set", cap);
-	return 0;
-}
-
 int capabilities_apply(const struct capabilities *caps, uint64_t kept, struct cj_error *err)
 {
 	struct capabilities sets = *caps, now = { 0 };
 	sets.permitted |= kept;
-	if (write_sets(&sets, err) < 0 || raise_ambient(caps->ambient, err) < 0 ||
-	    read_sets(&now, err) < 0)
+	if (write_sets(&sets, err) < 0)
+		return -err->code;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "empty the ambient set of capabilities");
+	for (unsigned long cap = 0; cap < CAPS_MAX; cap++)
+		if (caps->ambient >> cap & 1 &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return cj_fail(err, errno, "put capability %lu into the ambient set", cap);
+	if (read_sets(&now, err) < 0)
 		return -err->code;
 	if (now.effective != sets.effective || now.permitted != sets.permitted ||
 	    now.inheritable != sets.inheritable)

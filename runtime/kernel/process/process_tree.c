@@ -93,33 +93,23 @@ static int open_process(int proc_fd, pid_t pid)
 
 /* --- a walk up from one ------------------------------------------------------------------ */
 
-/* The pids from `pid` up to below root_pid; 0: it does not descend from it. */
-static size_t walk_up(int proc_fd, pid_t pid, pid_t root_pid, pid_t chain[PROCESS_TREE_MAX])
-{
-	size_t count = 0;
-	while (pid > INIT_PID && pid != root_pid && count < PROCESS_TREE_MAX) {
-		chain[count++] = pid;
-		pid = process_tree_parent(proc_fd, pid);
-	}
-	return pid == root_pid ? count : 0;
-}
-
-/* A parent that has ended meanwhile is the parent no more, so no number was used again. */
-static bool is_still_so(int proc_fd, const pid_t *chain, size_t count, pid_t root_pid)
-{
-	for (size_t i = 0; i < count; i++)
-		if (process_tree_parent(proc_fd, chain[i]) !=
-		    (i + 1 < count ? chain[i + 1] : root_pid))
-			return false;
-	return true;
-}
-
 bool process_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
 {
-	pid_t chain[PROCESS_TREE_MAX];
+	pid_t chain[PROCESS_TREE_MAX]; /* the pids from `pid` up to below root_pid */
 	for (int try = 0; try < WALK_TRIES && root_pid > 0; try++) {
-		size_t count = walk_up(proc_fd, pid, root_pid, chain);
-		if (count > 0 && is_still_so(proc_fd, chain, count, root_pid))
+		size_t count = 0, i = 0;
+		pid_t at = pid;
+		while (at > INIT_PID && at != root_pid && count < PROCESS_TREE_MAX) {
+			chain[count++] = at;
+			at = process_tree_parent(proc_fd, at);
+		}
+		/* A parent that has ended meanwhile is the parent no more: if all are still so, no
+		 * number was used again. */
+		while (at == root_pid && i < count &&
+		       process_tree_parent(proc_fd, chain[i]) ==
+			   (i + 1 < count ? chain[i + 1] : root_pid))
+			i++;
+		if (at == root_pid && count > 0 && i == count)
 			return true;
 	}
 	return false;

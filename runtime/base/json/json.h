@@ -136,6 +136,9 @@ void json_put_node(struct json_writer *w, const struct json_node *node);
 int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_size,
 		     struct cj_error *err);
 
+/* The finished text and a newline, malloc'ed.  NULL: no memory, or as json_writer_take() fails. */
+char *json_writer_line(struct json_writer *w, size_t *out_size);
+
 /*
  * json_print - write the finished text and a newline to standard output.
  *

@@ -433,6 +433,23 @@ int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_s
 	return 0;
 }
 
+char *json_writer_line(struct json_writer *w, size_t *out_size)
+{
+	struct cj_error ignored = { 0 };
+	const char *text;
+	size_t size;
+
+	if (json_writer_take(w, &text, &size, &ignored) < 0)
+		return NULL;
+	char *line = malloc(size + 2);
+	if (!line)
+		return NULL;
+	memcpy(line, text, size);
+	memcpy(line + size, "\n", 2);
+	*out_size = size + 1;
+	return line;
+}
+
 int json_print(struct json_writer *w, struct cj_error *err)
 {
 	const char *text = NULL;

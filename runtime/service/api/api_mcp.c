@@ -89,7 +89,7 @@ void api_mcp_reply(struct exchange *x, unsigned status, struct json_writer *w)
 		exchange_reply_json(x, status, w);
 		return;
 	}
-	exchange_begin_stream_of(x, API_MCP_EVENTS, NULL);
+	exchange_begin_stream(x, API_MCP_EVENTS, NULL);
 	(void)api_mcp_put_event(x, w, true);
 	exchange_end_stream(x);
 }

@@ -142,7 +142,7 @@ static void begin_stream(struct api_mcp_call *call)
 	if (exchange_is_streaming(call->outer))
 		return;
 	exchange_add_header(call->outer, "X-Accel-Buffering", "no");
-	exchange_begin_stream_of(call->outer, API_MCP_EVENTS, NULL);
+	exchange_begin_stream(call->outer, API_MCP_EVENTS, NULL);
 }
 
 static void put_progress(struct api_mcp_call *call, struct json_writer *w)

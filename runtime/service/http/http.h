@@ -165,11 +165,13 @@ void exchange_release(struct exchange *x);
 /* `gone` is called if the caller disconnects before the reply; x must not be used afterwards. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
 
-/* 200, then lines of JSON until the end.  `taken` is called each time all of them are sent. */
-void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder));
-/* The same with pieces of another type; `taken` may be NULL. */
-void exchange_begin_stream_of(struct exchange *x, const char *content_type,
-			      void (*taken)(void *holder));
+/*
+ * 200, then pieces of this type until the end.  `taken` is called each time all of them are sent;
+ * it may be NULL.
+ */
+#define HTTP_JSON_LINES "application/x-ndjson"
+void exchange_begin_stream(struct exchange *x, const char *content_type,
+			   void (*taken)(void *holder));
 bool exchange_is_streaming(const struct exchange *x);
 /* So much is unsent that the holder should wait for taken() before it puts more. */
 bool exchange_is_behind(const struct exchange *x);

@@ -341,7 +341,7 @@ static void refuse(struct exchange *x, enum api_code code, const char *message, 
 				    .retry_after_ms = retry_after_ms };
 
 	ensure_name(x);
-	reply.text = api_error_text(code, message, hint, x->trace.request_id, &reply.size);
+	reply.text = api_error_text(NULL, code, message, hint, x->trace.request_id, &reply.size);
 	count(x, reply.status, code);
 	send_reply(x, &reply);
 }
@@ -365,38 +365,21 @@ void exchange_refuse_for(struct exchange *x, enum api_code code, uint64_t ms)
 void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer *w)
 {
 	struct http_reply reply = { .status = status, .content_type = "application/json" };
-	struct cj_error err = { 0 };
-	const char *text = NULL;
 
-	if (json_writer_take(w, &text, &reply.size, &err) < 0) {
+	reply.text = json_writer_line(w, &reply.size);
+	if (reply.text)
+		exchange_reply(x, &reply);
+	else
 		exchange_refuse(x, API_INTERNAL, NULL, NULL);
-		return;
-	}
-	reply.text = malloc(reply.size + 1);
-	if (reply.text) {
-		memcpy(reply.text, text, reply.size);
-		reply.text[reply.size++] = '\n';
-	}
-	exchange_reply(x, &reply);
 }
 
 /* --- streams ---------------------------------------------------------------- */
 
-static void ignore_taken(void *holder)
-{
-	(void)holder;
-}
-
-void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder))
-{
-	exchange_begin_stream_of(x, "application/x-ndjson", taken);
-}
-
-void exchange_begin_stream_of(struct exchange *x, const char *content_type,
-			      void (*taken)(void *holder))
+void exchange_begin_stream(struct exchange *x, const char *content_type,
+			   void (*taken)(void *holder))
 {
 	x->stream.is_on = true;
-	x->stream.taken = taken ? taken : ignore_taken;
+	x->stream.taken = taken;
 	if (x->is_inner)
 		return;
 	if (!x->head.is_1_1)
@@ -534,7 +517,7 @@ static void note_sent(struct exchange *x, size_t size)
 	if (s->start < s->end || size == 0)
 		return;
 	s->start = s->end = 0;
-	if (x->holder)
+	if (x->holder && s->taken)
 		s->taken(x->holder);
 }
 

@@ -2,11 +2,6 @@
 /* The table of error codes. */
 #include "runtime/service/log/api_error.h"
 
-#include <assert.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/json/json.h"
 
 const struct api_row api_rows[API_CODE_COUNT] = {
@@ -54,17 +49,11 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 			   "internal error; the service's log has the reason under this request id" },
 };
 
-/* The error as a member of an object, which has a "type" unless that is NULL, and a newline. */
-static char *write_error(const char *type, enum api_code code, const char *message,
-			 const char *hint, const char *request_id, size_t *out_size)
+char *api_error_text(const char *type, enum api_code code, const char *message, const char *hint,
+		     const char *request_id, size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
 
-	if (!w)
-		return NULL;
 	json_open_object(w);
 	if (type)
 		json_member_text(w, "type", type);
@@ -75,25 +64,5 @@ static char *write_error(const char *type, enum api_code code, const char *messa
 	json_member_text(w, "request_id", request_id);
 	json_close_object(w);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, &err) < 0)
-		return NULL;
-	char *copy = malloc(size + 2);
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, size);
-	memcpy(copy + size, "\n", 2);
-	*out_size = size + 1;
-	return copy;
-}
-
-char *api_error_text(enum api_code code, const char *message, const char *hint,
-		     const char *request_id, size_t *out_size)
-{
-	return write_error(NULL, code, message, hint, request_id, out_size);
-}
-
-char *api_error_line(enum api_code code, const char *message, const char *request_id,
-		     size_t *out_size)
-{
-	return write_error("error", code, message, NULL, request_id, out_size);
+	return json_writer_line(w, out_size);
 }

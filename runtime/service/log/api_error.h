@@ -48,10 +48,8 @@ struct api_row {
 extern const struct api_row api_rows[API_CODE_COUNT]; /* API_OK has no texts */
 
 /*
- * {"error":{...}} and a newline, malloc'ed; NULL: no memory.  `message` and `hint` may be NULL.
+ * {"error":{...}} and a newline, malloc'ed; NULL: no memory.  `type` is a member before it: "error"
+ * for the last line of a stream of events.  It, `message` and `hint` may be NULL.
  */
-char *api_error_text(enum api_code code, const char *message, const char *hint,
+char *api_error_text(const char *type, enum api_code code, const char *message, const char *hint,
 		     const char *request_id, size_t *out_size);
-/* {"type":"error","error":{...}}: the last line of a stream of events. */
-char *api_error_line(enum api_code code, const char *message, const char *request_id,
-		     size_t *out_size);

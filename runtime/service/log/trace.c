@@ -22,8 +22,7 @@ enum {
 };
 static_assert(VERSION_00_SIZE + 1 == TRACE_TRACEPARENT_MAX, "the header has its room");
 
-/* A longer header is not an identifier; the rest of it is not examined. */
-#define HEADER_MAX 512
+#define HEADER_MAX 512 /* a longer one is not an identifier */
 
 static bool is_request_id(const char *text)
 {
@@ -33,42 +32,24 @@ static bool is_request_id(const char *text)
 	return size > 0 && size < TRACE_REQUEST_ID_MAX && strspn(text, allowed) == size;
 }
 
-/* Lower case only: capitals are not allowed in the header. */
-static bool is_hex(const char *text, size_t digits)
-{
-	for (size_t i = 0; i < digits; i++)
-		if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f')))
-			return false;
-	return true;
-}
-
-static bool is_zero(const char *text, size_t digits)
-{
-	for (size_t i = 0; i < digits; i++)
-		if (text[i] != '0')
-			return false;
-	return true;
-}
-
-/* A later version begins like 00 and may have more after a '-'; ff is not a version. */
-static bool has_version(const char *text, size_t size)
-{
-	if (!is_hex(text, 2) || strncmp(text, "ff", 2) == 0)
-		return false;
-	if (strncmp(text, "00", 2) == 0)
-		return size == VERSION_00_SIZE;
-	return size == VERSION_00_SIZE || text[VERSION_00_SIZE] == '-';
-}
-
+/*
+ * Capitals are not allowed in the header, nor an id of zeros.  A later version begins like 00 and
+ * may have more after a '-'; ff is not a version.
+ */
 static bool is_traceparent(const char *text)
 {
-	size_t size = strnlen(text, HEADER_MAX);
-	return size >= VERSION_00_SIZE && size < HEADER_MAX && has_version(text, size) &&
-	       text[TRACE_ID_AT - 1] == '-' && is_hex(text + TRACE_ID_AT, TRACE_ID_DIGITS) &&
-	       !is_zero(text + TRACE_ID_AT, TRACE_ID_DIGITS) && text[SPAN_ID_AT - 1] == '-' &&
-	       is_hex(text + SPAN_ID_AT, SPAN_ID_DIGITS) &&
-	       !is_zero(text + SPAN_ID_AT, SPAN_ID_DIGITS) && text[FLAGS_AT - 1] == '-' &&
-	       is_hex(text + FLAGS_AT, FLAGS_DIGITS);
+	static const char form[] = "VV-tttttttttttttttttttttttttttttttt-ssssssssssssssss-ff";
+
+	for (size_t i = 0; i < VERSION_00_SIZE; i++)
+		if (form[i] == '-' ? text[i] != '-'
+				   : !text[i] || !strchr("0123456789abcdef", text[i]))
+			return false;
+	if (strspn(text + TRACE_ID_AT, "0") >= TRACE_ID_DIGITS ||
+	    strspn(text + SPAN_ID_AT, "0") >= SPAN_ID_DIGITS || strncmp(text, "ff", 2) == 0)
+		return false;
+	char after = text[VERSION_00_SIZE];
+	return after == '\0' || (after == '-' && strncmp(text, "00", 2) != 0 &&
+				 strnlen(text, HEADER_MAX) < HEADER_MAX);
 }
 
 static void put_hex(char *to, const uint8_t *bytes, size_t digits)
@@ -76,17 +57,6 @@ static void put_hex(char *to, const uint8_t *bytes, size_t digits)
 	static const char hex[] = "0123456789abcdef";
 	for (size_t i = 0; i < digits; i++)
 		to[i] = hex[bytes[i / 2] >> (i % 2 == 0 ? 4 : 0) & 0xf];
-}
-
-/* Of the flags 00 knows sampled, and the next level random-trace-id; all others MUST be
- * zero: 3.2.2.5
- */
-static void put_flags(char *to, const char *theirs)
-{
-	static const char hex[] = "0123456789abcdef";
-	unsigned low = (unsigned)(strchr(hex, theirs[1]) - hex);
-	to[0] = '0';
-	to[1] = hex[low & 3];
 }
 
 /* A new trace if the caller sent none; always a new span. */
@@ -101,7 +71,10 @@ static void make_traceparent(const char *theirs, const uint8_t *trace, const uin
 	out[SPAN_ID_AT - 1] = '-';
 	put_hex(out + SPAN_ID_AT, span, SPAN_ID_DIGITS);
 	out[FLAGS_AT - 1] = '-';
-	put_flags(out + FLAGS_AT, theirs ? theirs + FLAGS_AT : "00");
+	/* Of their flags only sampled and random-trace-id go on; all others MUST be zero: 3.2.2.5 */
+	char low = theirs ? theirs[FLAGS_AT + 1] : '0';
+	out[FLAGS_AT] = '0';
+	out[FLAGS_AT + 1] = (char)('0' + ((low <= '9' ? low - '0' : low - 'a' + 10) & 3));
 	out[VERSION_00_SIZE] = '\0';
 }
 

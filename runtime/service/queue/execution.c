@@ -52,9 +52,9 @@ static void end_stream(struct run *run, struct exchange *x, const char *line, si
 	if (line && exchange_put(x, line, size, true)) {
 		(void)exchange_put(x, "\n", 1, true);
 	} else {
-		auto_free char *error = api_error_line(line ? API_TOO_MANY_WAITING : why, message,
-						       run->order.job.trace.request_id,
-						       &error_size);
+		auto_free char *error =
+		    api_error_text("error", line ? API_TOO_MANY_WAITING : why, message, NULL,
+				   run->order.job.trace.request_id, &error_size);
 		if (error)
 			(void)exchange_put(x, error, error_size, true);
 	}
@@ -256,7 +256,7 @@ static void begin_stream(struct run *run)
 {
 	if (run->ops.exchange && run->order.job.wants_events &&
 	    !exchange_is_streaming(run->ops.exchange))
-		exchange_begin_stream(run->ops.exchange, on_taken);
+		exchange_begin_stream(run->ops.exchange, HTTP_JSON_LINES, on_taken);
 }
 
 /* The worker waits for a slow caller, until the run's deadline or until it is cancelled. */

@@ -126,8 +126,8 @@ static void begin_stream(struct file_operation *f, const struct json_node *resul
 {
 	(void)result;
 	f->is_over = false;
-	exchange_begin_stream_of(f->exchange,
-				 f->op == FILE_GET ? BYTES_TYPE : "application/x-ndjson", on_taken);
+	exchange_begin_stream(f->exchange, f->op == FILE_GET ? BYTES_TYPE : "application/x-ndjson",
+			      on_taken);
 	if (f->op == FILE_WATCH)
 		f->deadline_ms = 0;
 }

@@ -155,7 +155,7 @@ static void a_stream_comes_piece_by_piece(void **state)
 
 	f->handle = hold;
 	(void)ask(f);
-	exchange_begin_stream(f->held, on_gone);
+	exchange_begin_stream(f->held, HTTP_JSON_LINES, on_gone);
 	assert_true(exchange_put(f->held, "a\n", 2, false));
 	assert_true(exchange_put(f->held, "b\n", 2, true));
 	assert_string_equal(f->text, "a\nb\n");

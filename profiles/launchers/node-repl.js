@@ -177,7 +177,7 @@
 	};
 
 	// A SIGINT ends what vm has started; while the cell awaits, the handler does.  Between the two a
-	// SIGINT can be lost, so the keeper of the session sends a second one: session_cell.h.
+	// SIGINT can be lost, so the keeper of the session sends a second one: session_cell.c.
 	let interrupt = () => {};
 	process.on("SIGINT", () => interrupt());
 

@@ -32,7 +32,7 @@ struct run_driver {
 	bool wants_value;      /* read the program's return value */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */
 	uint64_t artifacts_memory_bytes; /* keep at most so many of artefacts in memory; 0: none */
-	/* For a cell of a session; NULL: it is none.  `jail` is then session_interpreter_jail(). */
+	/* For a cell of a session; NULL: it is none.  `jail` is then its view. */
 	struct session_interpreter *interpreter;
 	struct blob cell_input; /* its whole standard input; bytes NULL: none */
 	struct session_cell cell;

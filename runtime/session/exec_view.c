@@ -30,16 +30,6 @@ static struct session_row *row_of(const struct jail *view)
 	return &view->exec->session->shared->rows[view->exec->slot];
 }
 
-void session_exec_begin_cell(struct jail *view)
-{
-	cgroup_read_usage(&view->exec->session->jail->cgroup, &view->exec->before);
-}
-
-void session_exec_set_cell(const struct jail *view, uint32_t number)
-{
-	atomic_store(&row_of(view)->cell, number);
-}
-
 /* --- while it runs --------------------------------------------------------------------- */
 
 static void starts(struct jail *view, pid_t main_pid)

@@ -293,11 +293,6 @@ struct session_exec {
 	struct cgroup_usage before; /* of the whole session, when this exec began */
 };
 
-/* A cell begins: what was counted until now is not its own. */
-void session_exec_begin_cell(struct jail *view);
-/* The cell whose code runs, for session_interpreter_runs_code(); 0: none. */
-void session_exec_set_cell(const struct jail *view, uint32_t number);
-
 /* --- session_init.c -------------------------------------------------------------------------- */
 
 /*

@@ -180,7 +180,7 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 
 enum interpreter_state keeper_interpreter_state(const struct keeper *k)
 {
-	return k->interpreter ? session_interpreter_state(k->interpreter) : INTERPRETER_ENDED;
+	return k->interpreter ? k->interpreter->state : INTERPRETER_ENDED;
 }
 
 static void fail_start(struct keeper *k, const struct cj_error *why)
@@ -240,7 +240,7 @@ static void start_cell(struct keeper *k, struct keeper_child *c)
 	c->is_waiting = false;
 	k->is_quiet = false;
 	if (k->interpreter) {
-		c->slot = session_interpreter_slot(k->interpreter);
+		c->slot = k->interpreter->slot;
 		c->hold_until_ms = clock_ms() + SIGNALS_HOLD_MS;
 		k->had_cell = true;
 		session_interpreter_begin_cell(k->interpreter);

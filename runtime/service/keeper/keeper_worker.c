@@ -408,7 +408,7 @@ static bool serve_cell(const struct keeper *k, const struct keeper_child *c)
 	if (!work_await_job(&w, k->signal_fd) || work_read_job(&w, &err) < 0)
 		return true;
 	if (early.code == 0)
-		w.driver.jail = session_interpreter_jail(k->interpreter);
+		w.driver.jail = k->interpreter->view;
 	work_serve(&w, &early);
 	/* The cell had not begun, or the interpreter waits for the next one. */
 	return !w.driver.cell.outcome.number || w.driver.cell.has_ended;

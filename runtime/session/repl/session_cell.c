@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channel of an interpreter while one cell runs. */
-#include "runtime/session/repl/session_cell.h"
+/* One cell: its request, and the channel of its interpreter while it runs. */
+#include "runtime/session/repl/session_interpreter.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
+#include "runtime/base/files/sha256.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/supervise/start.h"
 #include "runtime/session/session_state.h"
 
 #define CHUNK 65536
@@ -77,7 +80,9 @@ static void serve(struct jail *j, struct outcome *out)
 	struct cj_error broken = { 0 };
 	int rc = turn(c, &broken);
 	bool runs = c->outcome.has_begun && !c->has_ended;
-	session_exec_set_cell(j, runs ? c->outcome.number : 0);
+	/* for session_interpreter_runs_code() */
+	atomic_store(&j->exec->session->shared->rows[j->exec->slot].cell,
+		     runs ? c->outcome.number : 0);
 	if (out->has_status)
 		return;
 	if (rc < 0) {
@@ -102,7 +107,7 @@ static bool has_ended(const struct jail *j)
 	return j->run.cell->has_ended;
 }
 
-const struct cell_ops session_cell_ops = {
+static const struct cell_ops cell_ops = {
 	.watch = watch,
 	.serve = serve,
 	.interrupt = interrupt,
@@ -114,4 +119,102 @@ void session_cell_fini(struct session_cell *c)
 	free(c->request);
 	arena_fini(&c->arena);
 	*c = SESSION_CELL_NULL;
+}
+
+/* --- the request ---------------------------------------------------------------------------- */
+
+static bool has_same_env(const struct strings *a, const struct strings *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t k = 0; k < a->count; k++)
+		if (strcmp(a->items[k], b->items[k]) != 0)
+			return false;
+	return true;
+}
+
+static int check_program(const struct session_interpreter *i, const struct program *p,
+			 struct cj_error *err)
+{
+	if (p->code_source != CODE_STRING)
+		return cj_reject(err, "a cell needs code");
+	if (!has_same_env(&p->env, &i->program.env))
+		return cj_reject(err, "the interpreter of a session keeps its environment: leave "
+				      "out env, or set it in the code");
+	if (strcmp(p->workdir, i->program.workdir) != 0)
+		return cj_reject(err, "the interpreter of a session keeps its directory: leave out "
+				      "workdir, or change it in the code");
+	for (size_t k = 0; k < p->nfiles; k++)
+		if (p->files[k].source)
+			return cj_reject(err,
+					 "a cell gets no files of the host: put '%s' into the "
+					 "session first",
+					 p->files[k].target);
+	return 0;
+}
+
+/* The arguments behind the code's file. */
+static struct strings arguments_of(const struct program *p)
+{
+	size_t at = 0;
+	while (at < p->argv.count && strcmp(p->argv.items[at], p->code_path) != 0)
+		at++;
+	at += at < p->argv.count;
+	return (struct strings){ p->argv.items + at, p->argv.count - at };
+}
+
+#define ARGS_JSON_PATH "/box/args.json"
+
+static struct cell_file *files_of(const struct program *p, struct arena *a, size_t *out_count)
+{
+	struct cell_file *files = arena_array(a, p->nfiles + 1, sizeof(*files));
+	if (!files)
+		return NULL;
+	for (size_t k = 0; k < p->nfiles; k++)
+		files[k] = (struct cell_file){ p->files[k].target, p->files[k].bytes,
+					       p->files[k].size, p->files[k].is_executable };
+	*out_count = p->nfiles;
+	if (p->args_json)
+		files[(*out_count)++] =
+		    (struct cell_file){ ARGS_JSON_PATH, p->args_json, strlen(p->args_json) };
+	return files;
+}
+
+static int write_request(const struct session_interpreter *i, const struct program *p,
+			 struct blob input, struct session_cell *cell, struct cj_error *err)
+{
+	const struct strings args = arguments_of(p);
+	struct cell_request request = { .number = i->cells,
+					.code = p->code_text,
+					.code_size = p->code_size,
+					.args = (const char *const *)args.items,
+					.nargs = args.count,
+					.input = input.bytes,
+					.input_size = input.size };
+	request.files = files_of(p, &cell->arena, &request.nfiles);
+	cell->request = request.files ? repl_request_write(&request, &cell->size) : NULL;
+	return cell->request ? 0 : cj_fail(err, ENOMEM, "gather the cell");
+}
+
+int session_cell_start(struct session_interpreter *i, const struct program *program,
+		       const struct jail_io *io, struct blob input, struct session_cell *cell,
+		       struct cj_error *err)
+{
+	struct sha256 hash;
+	*cell = SESSION_CELL_NULL;
+	if (check_program(i, program, err) < 0 || write_request(i, program, input, cell, err) < 0) {
+		session_cell_fini(cell);
+		return cj_stage(err, "options");
+	}
+	cell->channel_fd = i->channel_fd;
+	cell->outcome.number = i->cells;
+	cell->outcome.is_new = i->is_new && i->cells == 1;
+	repl_reader_init(&cell->reader, &cell->arena, &cell->outcome);
+	sha256_init(&hash);
+	sha256_update(&hash, program->code_text, program->code_size);
+	sha256_final(&hash, i->view->run.code_sha256);
+	/* What was counted until now is not the cell's. */
+	cgroup_read_usage(&i->view->exec->session->jail->cgroup, &i->view->exec->before);
+	start_cell(i->view, cell, &cell_ops, program, io);
+	return 0;
 }

@@ -3,41 +3,18 @@
 #include "runtime/session/repl/session_interpreter.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/sha256.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/session/session_state.h"
 #include "runtime/session/session.h"
 #include "runtime/jail/supervise/start.h"
-
-#define NO_SLOT SESSION_EXECS_MAX
-
-/* What it waits for in INTERPRETER_STARTS. */
-enum start_step { START_REAPER, START_EXECVE, START_READY };
-
-struct session_interpreter {
-	struct session *session; /* borrowed */
-	struct program program;  /* the launcher's, without its script */
-	const char *script;      /* borrowed */
-	unsigned slot;
-	struct jail *view; /* NULL before its reaper has started */
-	int channel_fd;    /* the near end, non-blocking */
-	enum interpreter_state state;
-	enum start_step step;
-	uint32_t cells;     /* begun so far */
-	bool is_new;        /* it has replaced another one */
-	uint64_t at_ms;     /* on clock_ms(): it must be ready then */
-	struct arena arena; /* of the reader */
-	struct repl_reader reader;
-};
 
 /* --- the keeper ---------------------------------------------------------------------------- */
 
@@ -94,7 +71,7 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 	i->program = *launcher;
 	i->script = launcher->script;
 	i->program.script = NULL; /* init need not hand it over */
-	i->slot = NO_SLOT;
+	i->slot = SESSION_NO_SLOT;
 	i->channel_fd = -1;
 	i->at_ms = clock_ms() + INTERPRETER_START_MS;
 	repl_reader_init(&i->reader, &i->arena, NULL);
@@ -105,16 +82,6 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 	s->tidy_at_ms = 0; /* no spare reaper: cells need none */
 	*out = i;
 	return 0;
-}
-
-enum interpreter_state session_interpreter_state(const struct session_interpreter *i)
-{
-	return i->state;
-}
-
-unsigned session_interpreter_slot(const struct session_interpreter *i)
-{
-	return i->slot;
 }
 
 /* The reaper's: its steps, and its end. */
@@ -243,116 +210,9 @@ void session_interpreter_end(struct session_interpreter **i)
 		return;
 	cj_close(&old->channel_fd);
 	jail_destroy(&old->view);
-	if (old->slot != NO_SLOT)
+	if (old->slot != SESSION_NO_SLOT)
 		session_exec_done(old->session, old->slot);
 	arena_fini(&old->arena);
 	free(old);
 	*i = NULL;
-}
-
-/* --- the worker of a cell ------------------------------------------------------------------ */
-
-struct jail *session_interpreter_jail(struct session_interpreter *i)
-{
-	return i->view;
-}
-
-static bool has_same_env(const struct strings *a, const struct strings *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t k = 0; k < a->count; k++)
-		if (strcmp(a->items[k], b->items[k]) != 0)
-			return false;
-	return true;
-}
-
-static int check_program(const struct session_interpreter *i, const struct program *p,
-			 struct cj_error *err)
-{
-	if (p->code_source != CODE_STRING)
-		return cj_reject(err, "a cell needs code");
-	if (!has_same_env(&p->env, &i->program.env))
-		return cj_reject(err, "the interpreter of a session keeps its environment: leave "
-				      "out env, or set it in the code");
-	if (strcmp(p->workdir, i->program.workdir) != 0)
-		return cj_reject(err, "the interpreter of a session keeps its directory: leave out "
-				      "workdir, or change it in the code");
-	for (size_t k = 0; k < p->nfiles; k++)
-		if (p->files[k].source)
-			return cj_reject(err,
-					 "a cell gets no files of the host: put '%s' into the "
-					 "session first",
-					 p->files[k].target);
-	return 0;
-}
-
-/* The arguments behind the code's file. */
-static struct strings arguments_of(const struct program *p)
-{
-	size_t at = 0;
-	while (at < p->argv.count && strcmp(p->argv.items[at], p->code_path) != 0)
-		at++;
-	at += at < p->argv.count;
-	return (struct strings){ p->argv.items + at, p->argv.count - at };
-}
-
-#define ARGS_JSON_PATH "/box/args.json"
-
-static struct cell_file *files_of(const struct program *p, struct arena *a, size_t *out_count)
-{
-	struct cell_file *files = arena_array(a, p->nfiles + 1, sizeof(*files));
-	if (!files)
-		return NULL;
-	for (size_t k = 0; k < p->nfiles; k++)
-		files[k] = (struct cell_file){ p->files[k].target, p->files[k].bytes,
-					       p->files[k].size, p->files[k].is_executable };
-	*out_count = p->nfiles;
-	if (p->args_json)
-		files[(*out_count)++] =
-		    (struct cell_file){ ARGS_JSON_PATH, p->args_json, strlen(p->args_json) };
-	return files;
-}
-
-static int write_request(const struct session_interpreter *i, const struct program *p,
-			 struct blob input, struct session_cell *cell, struct cj_error *err)
-{
-	const struct strings args = arguments_of(p);
-	struct cell_request request = { .number = i->cells,
-					.code = p->code_text,
-					.code_size = p->code_size,
-					.args = (const char *const *)args.items,
-					.nargs = args.count,
-					.input = input.bytes,
-					.input_size = input.size };
-	request.files = files_of(p, &cell->arena, &request.nfiles);
-	cell->request = request.files ? repl_request_write(&request, &cell->size) : NULL;
-	return cell->request ? 0 : cj_fail(err, ENOMEM, "gather the cell");
-}
-
-static void hash_code(struct jail *j, const struct program *p)
-{
-	struct sha256 hash;
-	sha256_init(&hash);
-	sha256_update(&hash, p->code_text, p->code_size);
-	sha256_final(&hash, j->run.code_sha256);
-}
-
-int session_cell_start(struct session_interpreter *i, const struct program *program,
-		       const struct jail_io *io, struct blob input, struct session_cell *cell,
-		       struct cj_error *err)
-{
-	*cell = SESSION_CELL_NULL;
-	if (check_program(i, program, err) < 0 || write_request(i, program, input, cell, err) < 0) {
-		session_cell_fini(cell);
-		return cj_stage(err, "options");
-	}
-	cell->channel_fd = i->channel_fd;
-	cell->outcome.number = i->cells;
-	cell->outcome.is_new = i->is_new && i->cells == 1;
-	repl_reader_init(&cell->reader, &cell->arena, &cell->outcome);
-	hash_code(i->view, program);
-	session_exec_begin_cell(i->view);
-	start_cell(i->view, cell, &session_cell_ops, program, io);
-	return 0;
 }

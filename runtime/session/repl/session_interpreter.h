@@ -28,17 +28,32 @@
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/jail/jail.h"
-#include "runtime/session/repl/session_cell.h"
-
-struct jail;
-struct session;
-struct session_interpreter;
+#include "runtime/session/repl/repl_channel.h"
+#include "runtime/session/session.h"
 
 enum interpreter_state {
 	INTERPRETER_STARTS, /* its reaper does, or it loads its modules */
 	INTERPRETER_WAITS,  /* for a cell */
 	INTERPRETER_RUNS,   /* a worker has it */
 	INTERPRETER_ENDED,
+};
+
+/* Others than session_interpreter.c read it only. */
+struct session_interpreter {
+	struct session *session; /* borrowed */
+	struct program program;  /* the launcher's, without its script */
+	const char *script;      /* borrowed */
+	unsigned slot;           /* of the exec, for session_exec_signal() */
+	struct jail *view; /* for jail_wait(), as of an exec; NULL before its reaper started */
+	int channel_fd;    /* the near end, non-blocking */
+	enum interpreter_state state;
+	/* What it waits for in INTERPRETER_STARTS. */
+	enum { START_REAPER, START_EXECVE, START_READY } step;
+	uint32_t cells;     /* begun so far */
+	bool is_new;        /* it has replaced another one */
+	uint64_t at_ms;     /* on clock_ms(): it must be ready then */
+	struct arena arena; /* of the reader */
+	struct repl_reader reader;
 };
 
 /* How long it may take until it waits, with the profile's modules. */
@@ -52,11 +67,6 @@ enum interpreter_state {
  */
 int session_interpreter_start(struct session *s, const struct program *launcher, bool is_new,
 			      struct session_interpreter **out, struct cj_error *err);
-
-enum interpreter_state session_interpreter_state(const struct session_interpreter *i);
-
-/* The session's number of the exec, for session_exec_signal(). */
-unsigned session_interpreter_slot(const struct session_interpreter *i);
 
 /* For the keeper's poll(2); both -1 while a worker has it. */
 #define INTERPRETER_FDS 2
@@ -87,13 +97,40 @@ void session_interpreter_end(struct session_interpreter **i);
 #define INTERPRETER_OWN 4
 size_t session_interpreter_own(const struct session_interpreter *i, int out[INTERPRETER_OWN]);
 
-/* --- the worker of a cell ------------------------------------------------------------------ */
+/* --- session_cell.c ------------------------------------------------------------------------- */
 
-/* The jail for jail_wait(), as of an exec; do not destroy it. */
-struct jail *session_interpreter_jail(struct session_interpreter *i);
+/*
+ * One cell, for supervisor.c.
+ *
+ * A cell is an exec whose main process runs already and goes on after it.  The supervisor watches
+ * it as any program, and the channel beside it: there the interpreter says that the cell has ended.
+ * Whatever else ends a cell (its time limit, its caller, its output limit) first sends SIGINT to
+ * the interpreter, which has INTERRUPT_MS to end the cell; else its processes are killed.
+ * After half of that time SIGINT is sent once more.
+ */
+struct session_cell {
+	int channel_fd;   /* borrowed, non-blocking; -1: its end was reached */
+	uint8_t *request; /* what is left of it is [sent, size) */
+	size_t sent, size;
+	struct arena arena; /* of the data that came */
+	struct repl_reader reader;
+	struct cell_outcome outcome;
+	bool has_ended; /* the interpreter said so: it waits for the next cell */
+};
+
+#define SESSION_CELL_NULL                                                                          \
+	(struct session_cell)                                                                      \
+	{                                                                                          \
+		.channel_fd = -1                                                                   \
+	}
+
+void session_cell_fini(struct session_cell *c);
+#define auto_session_cell __attribute__((cleanup(session_cell_fini)))
 
 /*
  * session_cell_start - hand the interpreter its cell: the program's code, arguments and files.
+ * Runs in: the worker of a cell.  It calls nothing of the session, so that a program that only
+ * runs jails has no session's code.
  *
  * `input`: the cell's whole standard input; bytes NULL: none.  *cell must live until jail_wait()
  * has returned; its outcome is then that of the cell.

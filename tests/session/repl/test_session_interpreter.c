@@ -63,7 +63,7 @@ static void begin_start(struct repl *r, bool is_new)
 static void serve_until_started(struct repl *r)
 {
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
-	while (session_interpreter_state(r->interpreter) == INTERPRETER_STARTS) {
+	while (r->interpreter->state == INTERPRETER_STARTS) {
 		serve(r, 100);
 		assert_true(clock_ms() < deadline);
 	}
@@ -71,7 +71,7 @@ static void serve_until_started(struct repl *r)
 
 static void assert_waits(const struct repl *r)
 {
-	if (session_interpreter_state(r->interpreter) != INTERPRETER_WAITS)
+	if (r->interpreter->state != INTERPRETER_WAITS)
 		fail_msg("not ready: %s", r->whole.err.msg);
 }
 
@@ -128,7 +128,7 @@ static struct cell_result work_on(struct repl *r, const struct program *program)
 	outcome_init(&out, "cell", 1000);
 	to.rc = session_cell_start(r->interpreter, program, &io, (struct blob){ 0 }, &cell, &err);
 	if (to.rc == 0)
-		to.rc = jail_wait(session_interpreter_jail(r->interpreter), &out, &err);
+		to.rc = jail_wait(r->interpreter->view, &out, &err);
 	(void)snprintf(to.message, sizeof(to.message), "%s", err.msg);
 	note_cell(&out, &cell, &to);
 	outcome_fini(&out);
@@ -152,8 +152,7 @@ static struct program program_of(const struct repl *r, const char *code, uint64_
 
 static bool is_idle(const struct repl *r)
 {
-	return r->whole.session->slots[session_interpreter_slot(r->interpreter)].state ==
-	       SLOT_BETWEEN_CELLS;
+	return r->whole.session->slots[r->interpreter->slot].state == SLOT_BETWEEN_CELLS;
 }
 
 static struct cell_result run_program_of(struct repl *r, const struct program *program)
@@ -267,8 +266,8 @@ static void a_cell_that_ignores_the_interrupt_is_killed_and_replaced(void **stat
 	assert_cell(&c, STATUS_EXITED, true);
 	c = run_cell(&r, "while True: time.sleep(1)", SHORT_MS);
 	assert_cell(&c, STATUS_TIMEOUT, false);
-	assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
-	const unsigned slot = session_interpreter_slot(r.interpreter);
+	assert_int_equal(r.interpreter->state, INTERPRETER_ENDED);
+	const unsigned slot = r.interpreter->slot;
 	session_interpreter_end(&r.interpreter);
 	assert_true(serve_until_gone(&r.whole, slot));
 	start_interpreter(&r, true);
@@ -323,11 +322,11 @@ static void an_interpreter_that_ends_between_cells_is_noticed(void **state)
 	struct exec_result go = run_shell(&r.whole, ": > /box/go", NULL);
 	assert_exited(&go, 0);
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
-	while (session_interpreter_state(r.interpreter) == INTERPRETER_WAITS) {
+	while (r.interpreter->state == INTERPRETER_WAITS) {
 		serve(&r, 100);
 		assert_true(clock_ms() < deadline);
 	}
-	assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
+	assert_int_equal(r.interpreter->state, INTERPRETER_ENDED);
 	end_repl(&r);
 }
 
@@ -373,7 +372,7 @@ static void one_that_cannot_be_executed_or_ends_at_once_is_an_error(void **state
 		r.launcher.argv = (struct strings){ words, 1 };
 		begin_start(&r, false);
 		serve_until_started(&r);
-		assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
+		assert_int_equal(r.interpreter->state, INTERPRETER_ENDED);
 		assert_int_equal(r.whole.err.code, codes[k]);
 		session_interpreter_end(&r.interpreter);
 	}
@@ -399,7 +398,7 @@ static void assert_still_starts(struct repl *r)
 {
 	for (int i = 0; i < 3; i++)
 		serve(r, 10);
-	assert_int_equal(session_interpreter_state(r->interpreter), INTERPRETER_STARTS);
+	assert_int_equal(r->interpreter->state, INTERPRETER_STARTS);
 }
 
 static void its_start_waits_neither_for_init_nor_for_its_reaper(void **state)
@@ -431,7 +430,7 @@ static void one_that_is_given_up_while_it_starts_leaves_nothing(void **state)
 	begin_session(&r.whole, &r.plan);
 	for (int rounds = 0; rounds < 4; rounds++) {
 		begin_start(&r, false);
-		const unsigned slot = session_interpreter_slot(r.interpreter);
+		const unsigned slot = r.interpreter->slot;
 		for (int i = 0; i < rounds; i++)
 			serve(&r, patience_ms(60000));
 		session_interpreter_end(&r.interpreter);

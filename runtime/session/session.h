@@ -116,10 +116,12 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 /*
  * session_exec_reserve - ask init for a reaper, before the exec worker is forked.
  *
+ * `id`: for session_exec_kill_left(); "": none.
  * Fails: EBUSY when SESSION_EXECS_MAX slots are in use; EPIPE when init has ended.
  * Runs in: the keeper.  Release the slot with session_exec_done() in any case.
  */
-int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err);
+int session_exec_reserve(struct session *s, const char *id, unsigned *out_slot,
+			 struct cj_error *err);
 
 /*
  * session_exec_open - a view of the jail for one exec: plan, layers and handles are the session's,
@@ -159,9 +161,7 @@ void session_exec_done(struct session *s, unsigned slot);
 /*
  * session_exec_kill_left - kill what the ended exec `id` left behind, as session_exec_done() kills
  * what a dead worker left.  False: nothing is left, or the exec runs.
- * session_exec_name gives the exec of a slot its id.
  */
-void session_exec_name(struct session *s, unsigned slot, const char *id);
 bool session_exec_kill_left(struct session *s, const char *id);
 
 /* The slot is used again only for a new exec: so many processes of this one may live (0: none). */
@@ -179,8 +179,6 @@ struct session_status {
 	bool denied_is_complete;
 	uint64_t denied_packets; /* as far as the keeper has read the log and counters */
 	unsigned execs;          /* slots in use */
-	enum session_isolation isolation;
-	enum network_state network;
 };
 void session_status(struct session *s, struct session_status *out);
 

@@ -333,8 +333,6 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 void session_status(struct session *s, struct session_status *out)
 {
 	*out = (struct session_status){
-		.isolation = s->isolation,
-		.network = atomic_load(&s->shared->network),
 		.denied_is_complete = true,
 	};
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)

@@ -3,13 +3,14 @@
  * The execs of a session, as their keeper has them: reserved, running, ended, killed.
  *
  * While an exec's worker lives, only the worker reads the reaper's link.  After that the keeper
- * does.  Nothing here waits.
+ * does.  Nothing here waits in the keeper.
  *
  * A session has a *spare*: a slot with a cgroup and a reaper for the next exec.  The move of a
  * reaper into its cgroup takes 8 to 17 ms when the host's cgroups have been idle, and the next exec
  * need not wait for that.  When an exec takes the spare, the next one moves while the exec runs.
  * An exec that follows at once waits for what is left of that move.  The ones after it do not: for
- * about 10 ms after a move, the next one takes 0.2 ms.
+ * about 10 ms after a move, the next one takes 0.2 ms.  Without the spare, an exec after a pause of
+ * 100 ms takes 4.5 times as long.
  *
  * The limit on processes does not count the spare where a cgroup enforces it
  * (session_cgroup_make_room()).  Where setrlimit(2) does, it counts; if the limit is low, the
@@ -220,7 +221,8 @@ static void want_spare(struct session *s)
 	s->tidy_at_ms = clock_ms();
 }
 
-int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
+int session_exec_reserve(struct session *s, const char *id, unsigned *out_slot,
+			 struct cj_error *err)
 {
 	unsigned slot;
 	session_packets_sync(s);
@@ -234,6 +236,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 				    SESSION_EXECS_MAX);
 	if (!is_filled && fill_slot(s, slot, SLOT_RUNNING, err) < 0)
 		return cj_wrap(err, "exec");
+	(void)snprintf(s->slots[slot].id, sizeof(s->slots[slot].id), "%s", id);
 	session_denied_clear(s, slot);
 	want_spare(s);
 	*out_slot = slot;
@@ -381,11 +384,6 @@ static void take_over(struct session_slot *slot, bool kills)
 	slot->state = kills ? SLOT_KILLING : SLOT_LEFT;
 	slot->next_ms = clock_ms();
 	slot->deadline_ms = slot->next_ms + SESSION_KILL_MS;
-}
-
-void session_exec_name(struct session *s, unsigned slot, const char *id)
-{
-	(void)snprintf(s->slots[slot].id, sizeof(s->slots[slot].id), "%s", id);
 }
 
 static bool is_ours(const struct session_slot *slot)

@@ -110,7 +110,7 @@ enum slot_state {
 /* The keeper's part of an exec. */
 struct session_slot {
 	enum slot_state state;
-	char id[PLAN_ID_MAX]; /* session_exec_name() */
+	char id[PLAN_ID_MAX]; /* of session_exec_reserve() */
 	bool was_oom_killed;  /* the kernel has killed in its leaf (session_cgroup.c) */
 	bool is_empty;        /* the reaper said that it has no child left */
 	uint64_t deadline_ms;

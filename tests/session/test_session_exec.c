@@ -2,6 +2,8 @@
 /* Execs of one session: one after another and at once, and how they end. */
 #include "tests/session/whole_session.h"
 
+#include "runtime/session/session_state.h"
+
 static void files_of_one_exec_are_there_for_the_next(void **state)
 {
 	(void)state;
@@ -136,7 +138,7 @@ static void what_an_ended_exec_left_can_be_killed_by_its_name(void **state)
 	const struct plan plan = session_plan();
 	begin_session(&w, &plan);
 	struct exec_handle h = start_shell(&w, START_SERVER "; (setsid sleep 1000 &)", NULL);
-	session_exec_name(w.session, h.slot, "server");
+	(void)snprintf(w.session->slots[h.slot].id, PLAN_ID_MAX, "server");
 	assert_false(session_exec_kill_left(w.session, "server")); /* it runs */
 	struct exec_result r = finish_exec(&w, &h);
 	assert_exited(&r, 0);
@@ -298,8 +300,8 @@ static void slots_are_bounded_and_used_again(void **state)
 	begin_session(&w, &plan);
 	unsigned slot;
 	for (int i = 0; i < SESSION_EXECS_MAX; i++)
-		assert_int_equal(session_exec_reserve(w.session, &slot, &w.err), 0);
-	assert_int_equal(session_exec_reserve(w.session, &slot, &w.err), -EBUSY);
+		assert_int_equal(session_exec_reserve(w.session, "", &slot, &w.err), 0);
+	assert_int_equal(session_exec_reserve(w.session, "", &slot, &w.err), -EBUSY);
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
 		session_exec_done(w.session, i);
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
@@ -328,7 +330,7 @@ static void a_program_can_be_held_by_the_keeper_itself(void **state)
 	struct jail *view = NULL;
 	unsigned slot;
 	char text[16] = "";
-	assert_int_equal(session_exec_reserve(w.session, &slot, &w.err), 0);
+	assert_int_equal(session_exec_reserve(w.session, "", &slot, &w.err), 0);
 	assert_int_equal(session_exec_open(w.session, slot, "repl", &view, &w.err), 0);
 	assert_int_equal(jail_start(view, &program, &io, &w.err), 0);
 	(void)close(ends[1]);

@@ -138,7 +138,7 @@ static struct exec_result one_exec(struct whole_session *w)
 	program.code_text = "x";
 	program.code_size = 1;
 	program.code_path = "/box/x";
-	if (session_exec_reserve(w->session, &h.slot, &w->err) < 0)
+	if (session_exec_reserve(w->session, "", &h.slot, &w->err) < 0)
 		return r;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	h.pid = __real_fork();

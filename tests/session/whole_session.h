@@ -135,7 +135,7 @@ static inline struct exec_handle start_program(struct whole_session *w,
 {
 	struct exec_handle h = { 0 };
 	int ends[2];
-	if (session_exec_reserve(w->session, &h.slot, &w->err) < 0)
+	if (session_exec_reserve(w->session, "", &h.slot, &w->err) < 0)
 		fail_msg("no slot: %s", w->err.msg);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	h.pid = test_fork();

@@ -117,9 +117,8 @@ static int start_exec(struct keeper *k, struct keeper_child *c, struct cj_error 
 {
 	for (c->number = 0; has_number(k, c->number);)
 		c->number++;
-	if (session_exec_reserve(k->session, &c->slot, err) < 0)
+	if (session_exec_reserve(k->session, c->request.id, &c->slot, err) < 0)
 		return -err->code;
-	session_exec_name(k->session, c->slot, c->request.id);
 	int rc = fork_worker(k, c, err);
 	if (rc < 0)
 		session_exec_done(k->session, c->slot);

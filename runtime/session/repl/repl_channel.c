@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/json/json_record.h"
+
 #define HEAD_SIZE  5 /* the kind, the size */
 #define BEGIN_SIZE 4
 #define END_SIZE   6
@@ -197,51 +199,41 @@ int repl_reader_take(struct repl_reader *r, const void *bytes, size_t size, stru
 /* --- to the interpreter -------------------------------------------------------------------- */
 
 /* One frame of two parts; out NULL: only its size is wanted.  Returns where the next one begins. */
-static size_t put_frame(uint8_t *out, size_t at, char kind, struct cell_file data)
+static size_t put_frame(uint8_t *out, size_t at, char kind, struct blob begin, struct blob rest)
 {
-	const size_t path_size = data.path ? strlen(data.path) + 1 : 0;
-	const size_t size = path_size + data.size;
+	const size_t size = begin.size + rest.size;
 	if (!out || size > UINT32_MAX)
 		return at + HEAD_SIZE + size;
 	out[at] = (uint8_t)kind;
 	put_u32(out + at + 1, (uint32_t)size);
 	at += HEAD_SIZE;
-	if (path_size > 0)
-		memcpy(out + at, data.path, path_size);
-	if (data.size > 0)
-		memcpy(out + at + path_size, data.bytes, data.size);
+	if (begin.size > 0)
+		memcpy(out + at, begin.bytes, begin.size);
+	if (rest.size > 0)
+		memcpy(out + at + begin.size, rest.bytes, rest.size);
 	return at + size;
-}
-
-static size_t put_code(uint8_t *out, size_t at, const struct cell_request *request)
-{
-	const size_t size = 4 + request->code_size;
-	if (!out)
-		return at + HEAD_SIZE + size;
-	out[at] = 'c';
-	put_u32(out + at + 1, (uint32_t)size);
-	put_u32(out + at + HEAD_SIZE, request->number);
-	if (request->code_size > 0)
-		memcpy(out + at + HEAD_SIZE + 4, request->code, request->code_size);
-	return at + HEAD_SIZE + size;
 }
 
 static size_t put_request(uint8_t *out, const struct cell_request *request)
 {
+	const struct blob none = { 0 };
+	uint8_t number[4];
 	size_t at = 0;
-	for (size_t i = 0; i < request->nargs; i++) {
-		const char *arg = request->args[i];
-		at = put_frame(out, at, 'a',
-			       (struct cell_file){ .bytes = arg, .size = strlen(arg) });
+	put_u32(number, request->number);
+	for (size_t i = 0; i < request->nargs; i++)
+		at = put_frame(out, at, 'a', none,
+			       (struct blob){ request->args[i], strlen(request->args[i]) });
+	for (size_t i = 0; i < request->nfiles; i++) {
+		const struct cell_file *f = &request->files[i];
+		at = put_frame(out, at, f->is_executable ? 'F' : 'f',
+			       (struct blob){ f->path, strlen(f->path) + 1 },
+			       (struct blob){ f->bytes, f->size });
 	}
-	for (size_t i = 0; i < request->nfiles; i++)
-		at = put_frame(out, at, request->files[i].is_executable ? 'F' : 'f',
-			       request->files[i]);
 	if (request->input)
-		at = put_frame(
-		    out, at, 'i',
-		    (struct cell_file){ .bytes = request->input, .size = request->input_size });
-	return put_code(out, at, request);
+		at = put_frame(out, at, 'i', none,
+			       (struct blob){ request->input, request->input_size });
+	return put_frame(out, at, 'c', (struct blob){ (const char *)number, sizeof(number) },
+			 (struct blob){ request->code, request->code_size });
 }
 
 uint8_t *repl_request_write(const struct cell_request *request, size_t *out_size)

@@ -75,7 +75,7 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 	i->channel_fd = -1;
 	i->at_ms = clock_ms() + INTERPRETER_START_MS;
 	repl_reader_init(&i->reader, &i->arena, NULL);
-	if (session_exec_reserve(s, &i->slot, err) < 0) {
+	if (session_exec_reserve(s, "", &i->slot, err) < 0) {
 		session_interpreter_end(&i);
 		return cj_wrap(err, "the session's interpreter");
 	}

@@ -84,34 +84,27 @@ static int fetch(const struct session_call *c, const char *path, const char *que
 
 /* --- put ---------------------------------------------------------------------------------- */
 
-static int put_bytes(struct session_call *c, const char *path, bool is_executable,
-		     const char *bytes, size_t size, struct cj_error *err)
-{
-	char url[REMOTE_URL_MAX];
-	struct remote_fetch fetch = { .socket = c->socket,
-				      .message = { .method = "PUT",
-						   .path = url,
-						   .accept = "application/json",
-						   .body = bytes,
-						   .size = size,
-						   .type = BYTES } };
-
-	if (cli_session_url(url, FILE_PARTS(c, path), is_executable ? "?executable" : NULL, err) <
-	    0)
-		return -err->code;
-	return remote_fetch(&fetch, NULL, NULL, err);
-}
-
 /* Each file is released after it is sent. */
 static int put_fd(struct session_call *c, const char *path, bool is_executable, int fd,
 		  struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	char *text = NULL;
-	size_t size = 0;
+	char url[REMOTE_URL_MAX];
+	struct remote_fetch f = {
+		.socket = c->socket,
+		.message = { .method = "PUT",
+			     .path = url,
+			     .accept = "application/json",
+			     .type = BYTES },
+	};
 
-	if (fd_read_all(fd, FILE_MAX, &a, &text, &size, path, err) < 0 ||
-	    put_bytes(c, path, is_executable, text, size, err) < 0)
+	if (fd_read_all(fd, FILE_MAX, &a, &text, &f.message.size, path, err) < 0)
+		return cj_wrap(err, "write '%s'", path);
+	f.message.body = text;
+	if (cli_session_url(url, FILE_PARTS(c, path), is_executable ? "?executable" : NULL, err) <
+		0 ||
+	    remote_fetch(&f, NULL, NULL, err) < 0)
 		return cj_wrap(err, "write '%s'", path);
 	return 0;
 }

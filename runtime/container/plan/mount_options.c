@@ -24,6 +24,15 @@ enum action {
 	REFUSED,
 };
 
+/* Two rows: the option, and the same with an "r" in front for the mounts below, too. */
+#define ONE(...)                                                                                   \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define BOTH(name, action, value)                                                                  \
+	ONE(name, action, false, value), ONE("r" name, action, true, value)
+#define ATTR(on, off, value) BOTH(on, ATTR_ON, value), BOTH(off, ATTR_OFF, value)
+
 /* mount(8), config-linux.md.  is_recursive: the mounts below, too. */
 static const struct row {
 	const char *name;
@@ -31,73 +40,45 @@ static const struct row {
 	bool is_recursive;
 	unsigned long value;
 } rows[] = {
-	{ "defaults", NOTHING, false, 0 },
-	{ "async", NOTHING, false, 0 },
-	{ "loud", NOTHING, false, 0 },
-	{ "silent", NOTHING, false, 0 },
-	{ "nomand", NOTHING, false, 0 },
-	{ "noiversion", NOTHING, false, 0 },
-	{ "nolazytime", NOTHING, false, 0 },
-	{ "bind", BIND, false, 0 },
-	{ "rbind", BIND, true, 0 },
-	{ "tmpcopyup", COPY_UP, false, 0 },
-	{ "idmap", IDMAP, false, 0 },
-	{ "ridmap", IDMAP, true, 0 },
-	{ "remount", REFUSED, false, 0 },
+	ONE("defaults", NOTHING),
+	ONE("async", NOTHING),
+	ONE("loud", NOTHING),
+	ONE("silent", NOTHING),
+	ONE("nomand", NOTHING),
+	ONE("noiversion", NOTHING),
+	ONE("nolazytime", NOTHING),
+	BOTH("bind", BIND, 0),
+	ONE("tmpcopyup", COPY_UP),
+	BOTH("idmap", IDMAP, 0),
+	ONE("remount", REFUSED),
 
-	{ "ro", ATTR_ON, false, MOUNT_ATTR_RDONLY },
-	{ "rw", ATTR_KEEP, false, MOUNT_ATTR_RDONLY },
-	{ "rro", ATTR_ON, true, MOUNT_ATTR_RDONLY },
-	{ "rrw", ATTR_OFF, true, MOUNT_ATTR_RDONLY },
-	{ "nosuid", ATTR_ON, false, MOUNT_ATTR_NOSUID },
-	{ "suid", ATTR_OFF, false, MOUNT_ATTR_NOSUID },
-	{ "rnosuid", ATTR_ON, true, MOUNT_ATTR_NOSUID },
-	{ "rsuid", ATTR_OFF, true, MOUNT_ATTR_NOSUID },
-	{ "nodev", ATTR_ON, false, MOUNT_ATTR_NODEV },
-	{ "dev", ATTR_OFF, false, MOUNT_ATTR_NODEV },
-	{ "rnodev", ATTR_ON, true, MOUNT_ATTR_NODEV },
-	{ "rdev", ATTR_OFF, true, MOUNT_ATTR_NODEV },
-	{ "noexec", ATTR_ON, false, MOUNT_ATTR_NOEXEC },
-	{ "exec", ATTR_OFF, false, MOUNT_ATTR_NOEXEC },
-	{ "rnoexec", ATTR_ON, true, MOUNT_ATTR_NOEXEC },
-	{ "rexec", ATTR_OFF, true, MOUNT_ATTR_NOEXEC },
-	{ "nodiratime", ATTR_ON, false, MOUNT_ATTR_NODIRATIME },
-	{ "diratime", ATTR_OFF, false, MOUNT_ATTR_NODIRATIME },
-	{ "rnodiratime", ATTR_ON, true, MOUNT_ATTR_NODIRATIME },
-	{ "rdiratime", ATTR_OFF, true, MOUNT_ATTR_NODIRATIME },
-	{ "nosymfollow", ATTR_ON, false, MOUNT_ATTR_NOSYMFOLLOW },
-	{ "symfollow", ATTR_OFF, false, MOUNT_ATTR_NOSYMFOLLOW },
-	{ "rnosymfollow", ATTR_ON, true, MOUNT_ATTR_NOSYMFOLLOW },
-	{ "rsymfollow", ATTR_OFF, true, MOUNT_ATTR_NOSYMFOLLOW },
+	BOTH("ro", ATTR_ON, MOUNT_ATTR_RDONLY),
+	ONE("rw", ATTR_KEEP, false, MOUNT_ATTR_RDONLY),
+	ONE("rrw", ATTR_OFF, true, MOUNT_ATTR_RDONLY),
+	ATTR("nosuid", "suid", MOUNT_ATTR_NOSUID),
+	ATTR("nodev", "dev", MOUNT_ATTR_NODEV),
+	ATTR("noexec", "exec", MOUNT_ATTR_NOEXEC),
+	ATTR("nodiratime", "diratime", MOUNT_ATTR_NODIRATIME),
+	ATTR("nosymfollow", "symfollow", MOUNT_ATTR_NOSYMFOLLOW),
 
 	/* relatime is what the kernel does without any of them */
-	{ "noatime", ATIME, false, MOUNT_ATTR_NOATIME },
-	{ "rnoatime", ATIME, true, MOUNT_ATTR_NOATIME },
-	{ "strictatime", ATIME, false, MOUNT_ATTR_STRICTATIME },
-	{ "rstrictatime", ATIME, true, MOUNT_ATTR_STRICTATIME },
-	{ "relatime", ATIME, false, MOUNT_ATTR_RELATIME },
-	{ "rrelatime", ATIME, true, MOUNT_ATTR_RELATIME },
-	{ "atime", ATIME, false, MOUNT_ATTR_RELATIME },
-	{ "ratime", ATIME, true, MOUNT_ATTR_RELATIME },
-	{ "norelatime", NOTHING, false, 0 },
-	{ "rnorelatime", NOTHING, false, 0 },
-	{ "nostrictatime", NOTHING, false, 0 },
-	{ "rnostrictatime", NOTHING, false, 0 },
+	BOTH("noatime", ATIME, MOUNT_ATTR_NOATIME),
+	BOTH("strictatime", ATIME, MOUNT_ATTR_STRICTATIME),
+	BOTH("relatime", ATIME, MOUNT_ATTR_RELATIME),
+	BOTH("atime", ATIME, MOUNT_ATTR_RELATIME),
+	BOTH("norelatime", NOTHING, 0),
+	BOTH("nostrictatime", NOTHING, 0),
 
-	{ "private", PROPAGATION, false, MS_PRIVATE },
-	{ "rprivate", PROPAGATION, true, MS_PRIVATE },
-	{ "slave", PROPAGATION, false, MS_SLAVE },
-	{ "rslave", PROPAGATION, true, MS_SLAVE },
-	{ "shared", PROPAGATION, false, MS_SHARED },
-	{ "rshared", PROPAGATION, true, MS_SHARED },
-	{ "unbindable", PROPAGATION, false, MS_UNBINDABLE },
-	{ "runbindable", PROPAGATION, true, MS_UNBINDABLE },
+	BOTH("private", PROPAGATION, MS_PRIVATE),
+	BOTH("slave", PROPAGATION, MS_SLAVE),
+	BOTH("shared", PROPAGATION, MS_SHARED),
+	BOTH("unbindable", PROPAGATION, MS_UNBINDABLE),
 
-	{ "sync", SUPER, false, 0 },
-	{ "dirsync", SUPER, false, 0 },
-	{ "lazytime", SUPER, false, 0 },
-	{ "mand", SUPER, false, 0 },
-	{ "iversion", SUPER, false, 0 },
+	ONE("sync", SUPER),
+	ONE("dirsync", SUPER),
+	ONE("lazytime", SUPER),
+	ONE("mand", SUPER),
+	ONE("iversion", SUPER),
 };
 
 /*
@@ -107,55 +88,17 @@ static const struct row {
  */
 static const char *const data_names[] = {
 	/* tmpfs(5), devpts */
-	"gid",
-	"huge",
-	"inode32",
-	"inode64",
-	"mode",
-	"mpol",
-	"newinstance",
-	"noswap",
-	"nr_blocks",
-	"nr_inodes",
-	"ptmxmode",
-	"size",
-	"uid",
+	"gid", "huge", "inode32", "inode64", "mode", "mpol", "newinstance", "noswap", "nr_blocks",
+	"nr_inodes", "ptmxmode", "size", "uid",
 	/* ext4(5), xfs(5), btrfs(5) */
-	"attr2",
-	"commit",
-	"data",
-	"discard",
-	"errors",
-	"grpquota",
-	"logbsize",
-	"logbufs",
-	"noquota",
-	"prjquota",
-	"space_cache",
-	"ssd",
-	"stripe",
-	"subvol",
-	"subvolid",
-	"sunit",
-	"swidth",
-	"usrquota",
+	"attr2", "commit", "data", "discard", "errors", "grpquota", "logbsize", "logbufs",
+	"noquota", "prjquota", "space_cache", "ssd", "stripe", "subvol", "subvolid", "sunit",
+	"swidth", "usrquota",
 	/* Documentation/filesystems/overlayfs.rst */
-	"index",
-	"lowerdir",
-	"metacopy",
-	"nfs_export",
-	"redirect_dir",
-	"upperdir",
-	"userxattr",
-	"volatile",
-	"workdir",
-	"xino",
+	"index", "lowerdir", "metacopy", "nfs_export", "redirect_dir", "upperdir", "userxattr",
+	"volatile", "workdir", "xino",
 	/* mount(8) */
-	"context",
-	"defcontext",
-	"fscontext",
-	"rootcontext",
-	"seclabel",
+	"context", "defcontext", "fscontext", "rootcontext", "seclabel"
 };
 
 /* What has been said so far, to find contradictions; [1] is about the mounts below. */
@@ -209,15 +152,6 @@ static int apply_atime(const struct row *row, struct mount_options *out, struct 
 	return 0;
 }
 
-static int apply_propagation(const struct row *row, struct mount_options *out, struct cj_error *err)
-{
-	if (out->attrs.propagation && out->attrs.propagation != row->value)
-		return contradiction(row->name, err);
-	out->attrs.propagation = row->value;
-	out->attrs.propagates_below = out->attrs.propagates_below || row->is_recursive;
-	return 0;
-}
-
 static int add_data(const char *option, struct arena *a, struct mount_options *out,
 		    struct cj_error *err)
 {
@@ -236,6 +170,7 @@ static int add_data(const char *option, struct arena *a, struct mount_options *o
 static int apply(const struct row *row, struct arena *a, struct mount_options *out,
 		 struct seen *seen, struct cj_error *err)
 {
+	struct tree_attrs *attrs = &out->attrs;
 	switch (row->action) {
 	case NOTHING:
 		return 0;
@@ -246,7 +181,11 @@ static int apply(const struct row *row, struct arena *a, struct mount_options *o
 	case ATIME:
 		return apply_atime(row, out, seen, err);
 	case PROPAGATION:
-		return apply_propagation(row, out, err);
+		if (attrs->propagation && attrs->propagation != row->value)
+			return contradiction(row->name, err);
+		attrs->propagation = row->value;
+		attrs->propagates_below = attrs->propagates_below || row->is_recursive;
+		return 0;
 	case BIND:
 		out->is_bind = true;
 		out->is_recursive = out->is_recursive || row->is_recursive;

@@ -42,10 +42,10 @@ static const char *const sub_arches[] = { "SCMP_ARCH_ARM" };
 #define TAKES_TEXTS   (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .is_list = true
 #define TAKES_OBJECT  (JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT)
 #define TAKES_OBJECTS TAKES_OBJECT, .is_list = true
-#define TAKES_COMMENT (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .set = set_nothing
+#define TAKES_COMMENT (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .set = json_set_nothing
 #define TAKES_ERRNO_NUMBER                                                                         \
 	(JSON_TAKES_NUMBER | JSON_NULL_IS_ABSENT), .set = json_set_int, .max = ERRNO_MAX
-#define TAKES_ERRNO_NAME JSON_TAKES_STRING, .set = set_errno_name
+#define TAKES_ERRNO_NAME JSON_TAKES_STRING, .set = json_set_errno_name
 
 static const struct action_name {
 	const char *name;
@@ -70,18 +70,14 @@ static int add_note(const struct json_reader *in, const char *text, struct cj_er
 	return 0;
 }
 
-static int set_nothing(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(nothing)
 {
-	(void)in, (void)k, (void)text, (void)record, (void)err;
 	return 0;
 }
 
 /* "EPERM", as Podman writes it; "": none. */
-static int set_errno_name(const struct json_reader *in, const struct json_key *k, const char *text,
-			  void *record, struct cj_error *err)
+static JSON_SETTER(errno_name)
 {
-	(void)in;
 	if (text[0] == '\0')
 		return 0;
 	for (int code = 1; code <= ERRNO_MAX; code++) {
@@ -109,8 +105,7 @@ static int choose_errno(const struct json_reader *in, const struct json_node *no
  * What cannot be had as written becomes the nearest action that refuses at least as much: there is
  * no tracer and no agent of the file's own to decide, so the call is refused.
  */
-static int read_action(const struct json_reader *in, const struct json_key *k,
-		       const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(action)
 {
 	enum policy_action *out = json_field(k, record);
 	for (size_t i = 0; i < COUNT_OF(action_names); i++) {
@@ -136,8 +131,9 @@ struct condition {
 	bool is_given, is_met;
 };
 
+enum match { MATCH_CAPS, MATCH_ARCHES, MATCH_KERNEL, MATCH_COUNT };
 struct host_match {
-	struct condition caps, arches, kernel;
+	struct condition conditions[MATCH_COUNT];
 };
 
 /* One rule while it is read: what the members of its object say. */
@@ -173,16 +169,7 @@ static const struct json_key arg_keys[] = {
 static const struct json_record arg_record = JSON_RECORD(arg_keys, "a condition");
 
 /* Other runtimes read two conditions on one argument as "either", a reader as "both": refused. */
-static bool has_index(const struct draft *d, unsigned index)
-{
-	for (size_t i = 0; i < d->rule.nargs; i++)
-		if (d->args[i].index == index)
-			return true;
-	return false;
-}
-
-static int read_arg(const struct json_reader *in, const struct json_key *k,
-		    const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(arg)
 {
 	struct draft *d = record;
 	struct policy_arg arg = { 0 };
@@ -195,9 +182,10 @@ static int read_arg(const struct json_reader *in, const struct json_key *k,
 		    in->file, node, err,
 		    "the condition never holds: 'valueTwo' has bits outside 'value', "
 		    "which is the mask");
-	if (has_index(d, arg.index))
-		return json_reject(in->file, node, err,
-				   "two conditions on one argument: write a rule for each");
+	for (size_t i = 0; i < d->rule.nargs; i++)
+		if (d->args[i].index == arg.index)
+			return json_reject(in->file, node, err,
+					   "two conditions on one argument: write a rule for each");
 	struct policy_arg *args = arena_grow(in->arena, d->args, d->rule.nargs, sizeof(*args));
 	if (!args)
 		return cj_fail(err, ENOMEM, "read a seccomp profile");
@@ -208,12 +196,10 @@ static int read_arg(const struct json_reader *in, const struct json_key *k,
 
 /* --- names ------------------------------------------------------------------- */
 
-static int set_call(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(call)
 {
 	struct draft *d = record;
 	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-	(void)k;
 	if (len == 0 || len >= CALL_NAME_MAX || text[len] != '\0')
 		return cj_reject(err, "not the name of a system call");
 	if (strings_add(&d->rule.names, in->arena, text) < 0)
@@ -224,22 +210,18 @@ static int set_call(const struct json_reader *in, const struct json_key *k, cons
 /* --- includes and excludes: Docker's conditions on the host ------------------- */
 
 /* A jail has no capabilities. */
-static int set_cap(const struct json_reader *in, const struct json_key *k, const char *text,
-		   void *record, struct cj_error *err)
+static JSON_SETTER(cap)
 {
 	struct host_match *m = record;
-	(void)in, (void)k, (void)text, (void)err;
-	m->caps.is_given = true;
+	m->conditions[MATCH_CAPS].is_given = true;
 	return 0;
 }
 
-static int set_match_arch(const struct json_reader *in, const struct json_key *k, const char *text,
-			  void *record, struct cj_error *err)
+static JSON_SETTER(match_arch)
 {
 	struct host_match *m = record;
-	(void)in, (void)k, (void)err;
-	m->arches.is_given = true;
-	m->arches.is_met = m->arches.is_met || strcmp(text, ARCH_DOCKER) == 0;
+	m->conditions[MATCH_ARCHES].is_given = true;
+	m->conditions[MATCH_ARCHES].is_met |= strcmp(text, ARCH_DOCKER) == 0;
 	return 0;
 }
 
@@ -249,53 +231,49 @@ static bool parse_release(const char *text, unsigned *major, unsigned *minor)
 	return sscanf(text, "%4u.%4u", major, minor) == 2;
 }
 
-static int set_kernel(const struct json_reader *in, const struct json_key *k, const char *text,
-		      void *record, struct cj_error *err)
+static JSON_SETTER(kernel)
 {
 	struct host_match *m = record;
 	unsigned want_major, want_minor, major, minor;
 	struct utsname host;
 
-	(void)in, (void)k;
 	if (text[0] == '\0')
 		return 0;
 	if (!parse_release(text, &want_major, &want_minor))
 		return cj_reject(err, "not a kernel release: '%s'", text);
 	if (uname(&host) < 0 || !parse_release(host.release, &major, &minor))
 		return cj_reject(err, "the release of the running kernel is unknown");
-	m->kernel.is_given = true;
-	m->kernel.is_met = major > want_major || (major == want_major && minor >= want_minor);
+	m->conditions[MATCH_KERNEL] =
+	    (struct condition){ true, major > want_major ||
+					  (major == want_major && minor >= want_minor) };
 	return 0;
 }
 
 static const struct json_key match_keys[] = {
-	{ "caps", TAKES_TEXTS, .set = set_cap },
-	{ "arches", TAKES_TEXTS, .set = set_match_arch },
-	{ "minKernel", TAKES_TEXT, .set = set_kernel },
+	{ "caps", TAKES_TEXTS, .set = json_set_cap },
+	{ "arches", TAKES_TEXTS, .set = json_set_match_arch },
+	{ "minKernel", TAKES_TEXT, .set = json_set_kernel },
 };
 static const struct json_record match_record = JSON_RECORD(match_keys, "conditions");
-
-static bool fits(struct condition c)
-{
-	return !c.is_given || c.is_met;
-}
 
 /* All that "includes" gives must be met, and nothing that "excludes" gives. */
 static bool is_wanted(const struct draft *d)
 {
-	const struct host_match *in = &d->includes, *ex = &d->excludes;
-	return fits(in->caps) && fits(in->arches) && fits(in->kernel) && !ex->caps.is_met &&
-	       !ex->arches.is_met && !ex->kernel.is_met;
+	const struct condition *in = d->includes.conditions, *ex = d->excludes.conditions;
+	bool is_wanted = true;
+	for (size_t i = 0; i < MATCH_COUNT; i++)
+		is_wanted &= (!in[i].is_given || in[i].is_met) && !ex[i].is_met;
+	return is_wanted;
 }
 
 #define AT(field) .offset = offsetof(struct draft, field)
 static const struct json_key rule_keys[] = {
-	{ "name", TAKES_TEXT, .set = set_call },
-	{ "names", TAKES_TEXTS, .set = set_call },
-	{ "action", TAKES_TEXT, .read = read_action, .is_required = true, AT(rule.action) },
+	{ "name", TAKES_TEXT, .set = json_set_call },
+	{ "names", TAKES_TEXTS, .set = json_set_call },
+	{ "action", TAKES_TEXT, .read = json_read_action, .is_required = true, AT(rule.action) },
 	{ "errnoRet", TAKES_ERRNO_NUMBER, AT(errno_value[0]) },
 	{ "errno", TAKES_ERRNO_NAME, AT(errno_value[1]) },
-	{ "args", TAKES_OBJECTS, .read = read_arg },
+	{ "args", TAKES_OBJECTS, .read = json_read_arg },
 	{ "includes", TAKES_OBJECT, .read = json_read_record, .detail = &match_record,
 	  AT(includes) },
 	{ "excludes", TAKES_OBJECT, .read = json_read_record, .detail = &match_record,
@@ -321,14 +299,12 @@ static int check_rule(const struct json_reader *in, const struct json_node *node
 }
 
 /* An item of "syscalls": one more rule, unless its conditions on the host leave it out. */
-static int read_rule(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(rule)
 {
 	struct draft d = { .errno_value = { -1, -1 } };
 	struct policy *policy = in->context;
 	const struct json_reader below = json_below(in, k->name);
 
-	(void)record;
 	if (json_record_read(&below, node, &rule_record, &d, err) < 0 ||
 	    check_rule(in, node, &d, err) < 0)
 		return -err->code;
@@ -352,11 +328,9 @@ struct file_draft {
 	bool names_arches, names_native, names_sub; /* in "architectures", "archMap" */
 };
 
-static int set_arch(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(arch)
 {
 	struct file_draft *d = record;
-	(void)in, (void)k;
 	if (strncmp(text, "SCMP_ARCH_", strlen("SCMP_ARCH_")) != 0)
 		return cj_reject(err, "unknown architecture '%s'", text);
 	d->names_arches = true;
@@ -367,10 +341,8 @@ static int set_arch(const struct json_reader *in, const struct json_key *k, cons
 }
 
 /* The flags of seccomp(2) are cejail's to choose; a note says so. */
-static int read_flag(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(flag)
 {
-	(void)k, (void)record;
 	if (strncmp(node->text, "SECCOMP_FILTER_FLAG_", 20) != 0)
 		return json_reject(in->file, node, err, "unknown flag '%s'", node->text);
 	return add_note(in,
@@ -379,10 +351,8 @@ static int read_flag(const struct json_reader *in, const struct json_key *k,
 			err);
 }
 
-static int read_listener(const struct json_reader *in, const struct json_key *k,
-			 const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(listener)
 {
-	(void)record;
 	return add_note(in,
 			arena_printf(in->arena,
 				     "%s:%u: '%s' is not used: cejail's supervisor answers",
@@ -391,23 +361,23 @@ static int read_listener(const struct json_reader *in, const struct json_key *k,
 }
 
 static const struct json_key arch_map_keys[] = {
-	{ "architecture", TAKES_TEXT, .set = set_arch },
-	{ "subArchitectures", TAKES_TEXTS, .set = set_arch },
+	{ "architecture", TAKES_TEXT, .set = json_set_arch },
+	{ "subArchitectures", TAKES_TEXTS, .set = json_set_arch },
 };
 static const struct json_record arch_map_record = JSON_RECORD(arch_map_keys, "an architecture");
 
 #define AT(field) .offset = offsetof(struct file_draft, field)
 static const struct json_key file_keys[] = {
-	{ "defaultAction", TAKES_TEXT, .read = read_action, .is_required = true,
+	{ "defaultAction", TAKES_TEXT, .read = json_read_action, .is_required = true,
 	  AT(default_action) },
 	{ "defaultErrnoRet", TAKES_ERRNO_NUMBER, AT(default_errno[0]) },
 	{ "defaultErrno", TAKES_ERRNO_NAME, AT(default_errno[1]) },
-	{ "architectures", TAKES_TEXTS, .set = set_arch },
+	{ "architectures", TAKES_TEXTS, .set = json_set_arch },
 	{ "archMap", TAKES_OBJECTS, .read = json_read_record, .detail = &arch_map_record },
-	{ "flags", TAKES_TEXTS, .read = read_flag },
-	{ "listenerPath", TAKES_TEXT, .read = read_listener },
-	{ "listenerMetadata", TAKES_TEXT, .read = read_listener },
-	{ "syscalls", TAKES_OBJECTS, .read = read_rule },
+	{ "flags", TAKES_TEXTS, .read = json_read_flag },
+	{ "listenerPath", TAKES_TEXT, .read = json_read_listener },
+	{ "listenerMetadata", TAKES_TEXT, .read = json_read_listener },
+	{ "syscalls", TAKES_OBJECTS, .read = json_read_rule },
 	{ "comment", TAKES_COMMENT },
 };
 static const struct json_record file_record = JSON_RECORD(file_keys, "a seccomp profile");

@@ -254,11 +254,6 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 	return seccomp_agent_describe(&p->agent, text, size, err);
 }
 
-int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
-{
-	return process_adjust_pid(p->wanted, pid, err);
-}
-
 int process_await(const struct step_link *link, const char *what, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };

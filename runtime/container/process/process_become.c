@@ -12,19 +12,27 @@
  *	capabilities        the four sets that are left, ambient last: it needs the others
  *	no_new_privs        last, because nothing above needs it and nothing below minds it
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/ioprio.h>
+#include <linux/sched/types.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rootfs/tree/tree_place.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/container/process/console.h"
@@ -33,28 +41,21 @@
 
 #define DEFAULT_UMASK 0022
 
-/* What each step has. */
-struct becoming {
-	const struct process *p;
-	const struct console *console; /* NULL: no terminal */
-	int cwd_errno;                 /* of the first try */
-};
-
-static int start_session(struct becoming *b, struct cj_error *err)
+static int start_session(const struct console *console, struct cj_error *err)
 {
 	child_default_signals();
 	if (child_unblock_signals(err) < 0)
 		return -err->code;
-	if (b->console)
-		return console_enter(b->console, err);
+	if (console)
+		return console_enter(console, err);
 	/* A member of the caller's session could push input into its terminal: TIOCSTI. */
 	return child_start_session(err);
 }
 
 /* Engines open the streams as root, and programs open them again by /dev/stderr. */
-static int give_streams(struct becoming *b, struct cj_error *err)
+static int give_streams(const struct process *p, struct cj_error *err)
 {
-	const struct oci_user *user = &b->p->wanted->user;
+	const struct oci_user *user = &p->wanted->user;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		struct stat st;
 		if (fstat(fd, &st) < 0)
@@ -69,54 +70,9 @@ static int give_streams(struct becoming *b, struct cj_error *err)
 	return 0;
 }
 
-static int close_others(struct becoming *b, struct cj_error *err)
+static int set_groups(const struct process *p, struct cj_error *err)
 {
-	unsigned first = CHILD_FIRST_FD + b->p->context.preserved_fds;
-	if (sys_close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		return cj_fail(err, errno, "close all other descriptors at execve(2)");
-	return 0;
-}
-
-static int join_keyring(struct becoming *b, struct cj_error *err)
-{
-	return b->p->context.keeps_keyring ? 0 : privileges_join_keyring(err);
-}
-
-static int set_personality(struct becoming *b, struct cj_error *err)
-{
-	if (b->p->has_personality && personality(b->p->personality) < 0)
-		return cj_fail(err, errno, "set the personality 0x%lx", b->p->personality);
-	return 0;
-}
-
-static int set_memory_policy(struct becoming *b, struct cj_error *err)
-{
-	return process_adjust_own_memory(b->p->memory_policy, err);
-}
-
-static int set_umask(struct becoming *b, struct cj_error *err)
-{
-	const struct oci_u64 *mask = &b->p->wanted->user.umask;
-	(void)err;                                                       /* it can't fail */
-	(void)umask(mask->is_set ? (mode_t)mask->value : DEFAULT_UMASK); /* returns the old one */
-	return 0;
-}
-
-static int bound_caps(struct becoming *b, struct cj_error *err)
-{
-	return capabilities_bound(b->p->caps.bounding, err);
-}
-
-static int try_cwd(struct becoming *b, struct cj_error *err)
-{
-	(void)err; /* enter_cwd() reports it */
-	b->cwd_errno = chdir(b->p->wanted->cwd) < 0 ? errno : 0;
-	return 0;
-}
-
-static int set_groups(struct becoming *b, struct cj_error *err)
-{
-	const struct oci_user *user = &b->p->wanted->user;
+	const struct oci_user *user = &p->wanted->user;
 	if (setgroups(user->ngroups, user->groups) == 0)
 		return 0;
 	int why = errno;
@@ -131,9 +87,9 @@ static int set_groups(struct becoming *b, struct cj_error *err)
 	return rc;
 }
 
-static int set_ids(struct becoming *b, struct cj_error *err)
+static int set_ids(const struct process *p, struct cj_error *err)
 {
-	const struct oci_user *user = &b->p->wanted->user;
+	const struct oci_user *user = &p->wanted->user;
 	uid_t uid[3];
 	gid_t gid[3];
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
@@ -157,26 +113,15 @@ static int set_ids(struct becoming *b, struct cj_error *err)
 	return 0;
 }
 
-static int apply_caps(struct becoming *b, struct cj_error *err)
-{
-	return capabilities_apply(&b->p->caps, b->p->kept_caps, err);
-}
-
-static int no_new_privileges(struct becoming *b, struct cj_error *err)
-{
-	return b->p->no_new_privileges ? privileges_no_new(err) : 0;
-}
-
 /*
  * Directories may be open to root or to the user only.  What was entered must be in the container:
  * by /proc/self/fd/N or a link it might be one of the host, for which the kernel has no path here
  * (CVE-2024-21626).  Not getcwd(3), which hides that; and before the filter, which may refuse it.
  */
-static int enter_cwd(struct becoming *b, struct cj_error *err)
+static int enter_cwd(const char *cwd, bool is_entered, struct cj_error *err)
 {
-	const char *cwd = b->p->wanted->cwd;
 	char path[PATH_MAX];
-	if (b->cwd_errno != 0 && chdir(cwd) < 0)
+	if (!is_entered && chdir(cwd) < 0)
 		return cj_fail(err, errno, "process.cwd: change to '%s'", cwd);
 	if (syscall(SYS_getcwd, path, sizeof(path)) < 0)
 		return cj_fail(err, errno, "process.cwd: find the path of '%s'", cwd);
@@ -186,11 +131,26 @@ static int enter_cwd(struct becoming *b, struct cj_error *err)
 	return 0;
 }
 
-static int (*const steps[])(struct becoming *b, struct cj_error *err) = {
-	start_session,     give_streams, close_others,      join_keyring, set_personality,
-	set_memory_policy, set_umask,    bound_caps,        try_cwd,      set_groups,
-	set_ids,           apply_caps,   no_new_privileges, enter_cwd,
-};
+/* Executed programs keep it.  set_mempolicy(2) */
+static int set_memory_policy(const struct oci_memory_policy *policy, struct cj_error *err)
+{
+	const unsigned long *bits = policy->nodes ? policy->nodes->bits : NULL;
+	unsigned long count = 0;
+
+	for (size_t i = 0; bits && i < OCI_SET_MAX; i++)
+		if (bits[i / OCI_SET_BITS] >> i % OCI_SET_BITS & 1)
+			count = i + 2; /* the kernel takes one less: set_mempolicy(2) */
+	if (!policy->is_given ||
+	    syscall(SYS_set_mempolicy, policy->mode | policy->flags, bits, count) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "linux.memoryPolicy: set the policy");
+	if (err->code == ENOSYS)
+		(void)cj_hint(err, "this kernel is built without CONFIG_NUMA");
+	else if (err->code == EINVAL)
+		(void)cj_hint(err, "mode, flags and nodes must go together, and a node have memory "
+				   "and be in the cpuset: set_mempolicy(2)");
+	return rc;
+}
 
 int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err)
 {
@@ -208,9 +168,133 @@ int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err)
 
 int process_become(struct process *p, const struct console *console, struct cj_error *err)
 {
-	struct becoming b = { .p = p, .console = console };
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (steps[i](&b, err) < 0)
-			return -err->code;
+	const struct oci_process *wanted = p->wanted;
+	const struct oci_u64 *mask = &wanted->user.umask;
+	if (start_session(console, err) < 0 || give_streams(p, err) < 0)
+		return -err->code;
+	if (sys_close_range(CHILD_FIRST_FD + p->context.preserved_fds, ~0u, CLOSE_RANGE_CLOEXEC) <
+	    0)
+		return cj_fail(err, errno, "close all other descriptors at execve(2)");
+	if (!p->context.keeps_keyring && privileges_join_keyring(err) < 0)
+		return -err->code;
+	if (p->has_personality && personality(p->personality) < 0)
+		return cj_fail(err, errno, "set the personality 0x%lx", p->personality);
+	if (set_memory_policy(p->memory_policy, err) < 0)
+		return -err->code;
+	(void)umask(mask->is_set ? (mode_t)mask->value : DEFAULT_UMASK); /* returns the old one */
+	if (capabilities_bound(p->caps.bounding, err) < 0)
+		return -err->code;
+	bool has_entered = chdir(wanted->cwd) == 0;
+	if (set_groups(p, err) < 0 || set_ids(p, err) < 0 ||
+	    capabilities_apply(&p->caps, p->kept_caps, err) < 0 ||
+	    (p->no_new_privileges && privileges_no_new(err) < 0))
+		return -err->code;
+	return enter_cwd(wanted->cwd, has_entered, err);
+}
+
+/* --- what one process sets for another --------------------------------------------------- */
+
+/*
+ * The limits of `pid`; 0: of this process.  Without CAP_SYS_RESOURCE the kernel lets nobody set the
+ * limits of a process of another user.  It may lower its own limits later, and has those of this
+ * process.
+ */
+static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	for (size_t i = 0; i < wanted->nrlimits; i++) {
+		const struct oci_rlimit *r = &wanted->rlimits[i];
+		const __rlimit_resource_t resource = (__rlimit_resource_t)r->resource;
+		const struct rlimit limit = { .rlim_cur = r->soft, .rlim_max = r->hard };
+		struct rlimit now;
+		if (prlimit(pid, resource, &limit, NULL) == 0)
+			continue;
+		int why = errno;
+		if (pid != 0 && why == EPERM && getrlimit(resource, &now) == 0 &&
+		    r->hard <= now.rlim_max)
+			continue;
+		int rc = cj_fail(err, why, "process.rlimits: set %s to %" PRIu64 ", hard %" PRIu64,
+				 oci_rlimit_name(r->resource), r->soft, r->hard);
+		if (why == EPERM)
+			(void)cj_hint(err,
+				      "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
+		return rc;
+	}
 	return 0;
+}
+
+int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err)
+{
+	return set_rlimits(wanted, 0, err);
+}
+
+int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err)
+{
+	struct oci_set all;
+
+	memset(&all, 0xff, sizeof(all));
+	/* The kernel leaves out those that do not exist or are not of the cpuset. */
+	if (syscall(SYS_sched_setaffinity, 0, sizeof(all), cpus ? cpus : &all) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "process.execCPUAffinity: set the CPUs");
+	if (err->code == EINVAL)
+		(void)cj_hint(err, "none of them is online and in the cgroup's cpuset");
+	return rc;
+}
+
+static int put_oom_score(const struct oci_process *wanted, const char *path, struct cj_error *err)
+{
+	char score[32];
+	(void)snprintf(score, sizeof(score), "%" PRId64, wanted->oom_score_adj.value);
+	if (fd_put_file(AT_FDCWD, path, score, err) == 0)
+		return 0;
+	if (err->code == EACCES)
+		(void)cj_hint(err, "only CAP_SYS_RESOURCE lowers it: proc(5)");
+	return cj_wrap(err, "process.oomScoreAdj");
+}
+
+int process_adjust_self(const struct oci_process *wanted, struct cj_error *err)
+{
+	if (!wanted->oom_score_adj.is_set || geteuid() == 0)
+		return 0;
+	int was = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	if (was < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become dumpable");
+	int rc = put_oom_score(wanted, "/proc/self/oom_score_adj", err);
+	if (was != 1 && child_become_undumpable(err) < 0)
+		return -err->code;
+	return rc;
+}
+
+static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	const struct oci_scheduler *s = &wanted->scheduler;
+	const struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = (uint32_t)s->policy,
+		.sched_flags = s->flags,
+		.sched_nice = s->nice,
+		.sched_priority = (uint32_t)s->priority,
+		.sched_runtime = s->runtime_ns,
+		.sched_deadline = s->deadline_ns,
+		.sched_period = s->period_ns,
+	};
+	if (s->is_given && syscall(SYS_sched_setattr, pid, &attr, 0) < 0)
+		return cj_fail(err, errno, "process.scheduler: set the scheduling policy");
+	return 0;
+}
+
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
+{
+	const struct oci_process *wanted = p->wanted;
+	const struct oci_io_priority *io = &wanted->io_priority;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	if (wanted->oom_score_adj.is_set && geteuid() == 0 && put_oom_score(wanted, path, err) < 0)
+		return -err->code;
+	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
+				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
+		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
+	if (set_scheduler(wanted, pid, err) < 0)
+		return -err->code;
+	return set_rlimits(wanted, pid, err); /* last: they may bind the other calls */
 }

@@ -139,7 +139,7 @@ int process_program_find(const char *name, const struct strings *env,
  */
 void process_program_home(uint32_t uid, char out_path[static PATH_MAX]);
 
-/* --- process_adjust.c: what one process sets for another --------------------------------- */
+/* --- process_become.c: what one process sets for another --------------------------------- */
 
 /*
  * The part of an ordinary user: its own oom_score_adj, which a child inherits.  It can't write that
@@ -147,12 +147,6 @@ void process_program_home(uint32_t uid, char out_path[static PATH_MAX]);
  */
 int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
 
-/* `pid` is a child that nobody has waited for, so that no other process has its number. */
-int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);
-
-/* The memory policy of the calling process, which what it executes keeps.  set_mempolicy(2) */
-int process_adjust_own_memory(const struct oci_memory_policy *policy, struct cj_error *err);
-
-/* In the process itself, as the last call before the filter: the limits that process_adjust_pid()
- * left to it; the others are set already, and this changes nothing. */
+/* In the process itself, as the last call before the filter: the limits that process_adjust() left
+ * to it; the others are set already, and this changes nothing. */
 int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err);

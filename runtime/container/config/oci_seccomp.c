@@ -9,15 +9,15 @@
 #define ACTION_DATA_MAX UINT16_MAX /* seccomp(2), SECCOMP_RET_DATA */
 
 static const struct oci_name action_names[] = {
-	{ "SCMP_ACT_KILL", OCI_SECCOMP_KILL_THREAD },
-	{ "SCMP_ACT_KILL_PROCESS", OCI_SECCOMP_KILL_PROCESS },
-	{ "SCMP_ACT_KILL_THREAD", OCI_SECCOMP_KILL_THREAD },
-	{ "SCMP_ACT_TRAP", OCI_SECCOMP_TRAP },
-	{ "SCMP_ACT_ERRNO", OCI_SECCOMP_ERRNO },
-	{ "SCMP_ACT_TRACE", OCI_SECCOMP_TRACE },
-	{ "SCMP_ACT_ALLOW", OCI_SECCOMP_ALLOW },
-	{ "SCMP_ACT_LOG", OCI_SECCOMP_LOG },
-	{ "SCMP_ACT_NOTIFY", OCI_SECCOMP_NOTIFY },
+	{ "SCMP_ACT_KILL", POLICY_KILL_THREAD },
+	{ "SCMP_ACT_KILL_PROCESS", POLICY_KILL_PROCESS },
+	{ "SCMP_ACT_KILL_THREAD", POLICY_KILL_THREAD },
+	{ "SCMP_ACT_TRAP", POLICY_TRAP },
+	{ "SCMP_ACT_ERRNO", POLICY_ERRNO },
+	{ "SCMP_ACT_TRACE", POLICY_TRACE },
+	{ "SCMP_ACT_ALLOW", POLICY_ALLOW },
+	{ "SCMP_ACT_LOG", POLICY_LOG },
+	{ "SCMP_ACT_NOTIFY", POLICY_NOTIFY },
 };
 const struct oci_names oci_seccomp_actions = NAMES(action_names);
 
@@ -105,12 +105,12 @@ static JSON_CHECK(seccomp)
 	struct oci_seccomp *seccomp = record;
 
 	seccomp->is_given = true;
-	if (seccomp->default_action == OCI_SECCOMP_NOTIFY)
+	if (seccomp->default_action == POLICY_NOTIFY)
 		return oci_reject(in, node, err,
 				  "defaultAction must not be SCMP_ACT_NOTIFY: nobody could answer "
 				  "for the calls that pass the listener on");
 	for (size_t i = 0; i < seccomp->nrules; i++)
-		seccomp->notifies |= seccomp->rules[i].action == OCI_SECCOMP_NOTIFY;
+		seccomp->notifies |= seccomp->rules[i].action == POLICY_NOTIFY;
 	if (seccomp->notifies && !seccomp->listener_path)
 		return oci_reject(in, node, err, "SCMP_ACT_NOTIFY needs listenerPath");
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_seccomp - "linux.seccomp" of a config.json as plain data.  Pure.
+ * oci_seccomp - "linux.seccomp" of a config.json as plain data.
  *
  * Names of system calls stay names.  One that libseccomp does not know is skipped by the compiler,
  * as each engine's default profile expects.
@@ -10,21 +10,9 @@
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/container/config/oci_value.h"
 
-enum oci_seccomp_action {
-	OCI_SECCOMP_NONE,        /* not given */
-	OCI_SECCOMP_KILL_THREAD, /* SCMP_ACT_KILL, too */
-	OCI_SECCOMP_KILL_PROCESS,
-	OCI_SECCOMP_TRAP,
-	OCI_SECCOMP_ERRNO,
-	OCI_SECCOMP_TRACE,
-	OCI_SECCOMP_ALLOW,
-	OCI_SECCOMP_LOG,
-	OCI_SECCOMP_NOTIFY,
-	OCI_SECCOMP_ACTION_COUNT
-};
 struct oci_seccomp_rule {
 	struct strings names;
-	enum oci_seccomp_action action;
+	enum policy_action action;
 	struct oci_u64 errno_ret;      /* of ERRNO; the message of TRACE; at most UINT16_MAX */
 	const struct policy_arg *args; /* process_filter.h says how several are read */
 	size_t nargs;
@@ -32,7 +20,7 @@ struct oci_seccomp_rule {
 
 struct oci_seccomp {
 	bool is_given;
-	enum oci_seccomp_action default_action;
+	enum policy_action default_action;
 	struct oci_u64 default_errno_ret; /* not set: EPERM */
 	const uint32_t *architectures;    /* SCMP_ARCH_X86_64; none: the native one */
 	size_t narchitectures;

@@ -70,27 +70,7 @@ static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err
 	return 0;
 }
 
-/* TSYNC is for other threads, and there are none with this filter. */
-static int prepare_filter(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
-			  struct cj_error *err)
-{
-	if (!seccomp->is_given)
-		return 0;
-	if (process_filter_compile(seccomp, a, &p->filter, err) < 0)
-		return -err->code;
-	p->filter_flags = seccomp->flags &
-			  ~(uint32_t)(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
-	if (!p->no_new_privileges)
-		p->kept_caps = UINT64_C(1) << CAP_SYS_ADMIN;
-
-	if (!seccomp->notifies)
-		return 0;
-	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	p->listener_metadata = seccomp->listener_metadata;
-	return seccomp_agent_connect(seccomp->listener_path, &p->agent, err);
-}
-
-/* With an agent no call of ours can follow its filter: seccomp_agent.h. */
+/* With an agent no call of ours can follow its filter: process_parts.h. */
 static int prepare_profile(struct process *p, const struct oci_config *config, struct arena *a,
 			   struct cj_error *err)
 {
@@ -185,7 +165,7 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
 	    prepare_env(p, a, err) < 0 || prepare_caps(p, a, err) < 0 ||
 	    prepare_profile(p, config, a, err) < 0 ||
-	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
+	    process_filter_prepare(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;
 	*out = take_ptr(p);
 	return 0;
@@ -311,40 +291,11 @@ int process_find(struct process *p, struct cj_error *err)
 	return refuse_ourselves(p, err);
 }
 
-static int load_with(const struct process *p, uint32_t flags)
-{
-	struct sock_fprog filter = p->filter;
-	return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &filter);
-}
-
-static int load_filter(const void *context)
-{
-	const struct process *p = context;
-	return load_with(p, p->filter_flags);
-}
-
-#define AGENT_FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-
-static int load(const struct process *p, bool is_hook, struct cj_error *err)
-{
-	if (p->filter.len == 0)
-		return 0;
-	if (p->kept_caps && capabilities_raise(&p->caps, p->kept_caps, err) < 0) {
-		(void)cj_hint(err, "without noNewPrivileges a seccomp filter needs CAP_SYS_ADMIN: "
-				   "seccomp(2)");
-		return cj_wrap(err, "load the seccomp filter");
-	}
-	if (p->agent.sock_fd >= 0 && !is_hook)
-		return seccomp_agent_load(&p->agent, load_filter, p, err);
-	if (load_with(p, p->filter_flags & ~(uint32_t)AGENT_FLAGS) < 0)
-		return cj_fail(err, errno, "load the seccomp filter");
-	return 0;
-}
-
 static int confine(const struct process *p, bool is_hook, struct cj_error *err)
 {
 	if (process_adjust_own_limits(p->wanted, err) < 0 ||
-	    (p->context.profile && annotations_restrict_tree(err) < 0) || load(p, is_hook, err) < 0)
+	    (p->context.profile && annotations_restrict_tree(err) < 0) ||
+	    process_filter_load(p, is_hook, err) < 0)
 		return -err->code;
 	return p->context.profile ? annotations_load_profile(&p->tight_filter, err) : 0;
 }

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the rules of config.json to BPF, by libseccomp. */
+/* From the rules of config.json to BPF, by libseccomp; and into the process. */
 #include "runtime/container/process/process_parts.h"
 
 #include <assert.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <seccomp.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/unix.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
 #define FILTER_BYTES_MAX (BPF_MAXINSNS * sizeof(struct sock_filter)) /* more the kernel refuses */
 #define ARGS_MAX         6                                           /* of a system call */
@@ -25,44 +33,28 @@ static void release_filter(scmp_filter_ctx *ctx)
 }
 #define auto_filter __attribute__((cleanup(release_filter)))
 
-/*
- * By strictness, which is the kernel's: seccomp(2), "the highest-precedence value".  Only ERRNO and
- * TRACE carry a number; the parser refuses errnoRet for the others.
- */
-static const struct action {
-	enum oci_seccomp_action action;
-	uint32_t number;
-} actions[] = {
-	{ OCI_SECCOMP_ALLOW, SCMP_ACT_ALLOW },
-	{ OCI_SECCOMP_LOG, SCMP_ACT_LOG },
-	{ OCI_SECCOMP_TRACE, SCMP_ACT_TRACE(0) },
-	{ OCI_SECCOMP_NOTIFY, SCMP_ACT_NOTIFY },
-	{ OCI_SECCOMP_ERRNO, SCMP_ACT_ERRNO(0) },
-	{ OCI_SECCOMP_TRAP, SCMP_ACT_TRAP },
-	{ OCI_SECCOMP_KILL_THREAD, SCMP_ACT_KILL_THREAD },
-	{ OCI_SECCOMP_KILL_PROCESS, SCMP_ACT_KILL_PROCESS },
-};
-
-static unsigned strictness_of(enum oci_seccomp_action action)
+/* Only ERRNO and TRACE carry a number; check_errno() refuses errnoRet for the others. */
+static uint32_t to_action(enum policy_action action, const struct oci_u64 *errno_ret)
 {
-	unsigned rank = 0;
-	while (rank + 1 < sizeof(actions) / sizeof(actions[0]) && actions[rank].action != action)
-		rank++;
-	assert(actions[rank].action == action);
-	return rank;
-}
-
-static uint32_t to_action(enum oci_seccomp_action action, const struct oci_u64 *errno_ret)
-{
+	static const uint32_t actions[] = {
+		[POLICY_ALLOW] = SCMP_ACT_ALLOW,
+		[POLICY_LOG] = SCMP_ACT_LOG,
+		[POLICY_TRACE] = SCMP_ACT_TRACE(0),
+		[POLICY_NOTIFY] = SCMP_ACT_NOTIFY,
+		[POLICY_ERRNO] = SCMP_ACT_ERRNO(0),
+		[POLICY_TRAP] = SCMP_ACT_TRAP,
+		[POLICY_KILL_THREAD] = SCMP_ACT_KILL_THREAD,
+		[POLICY_KILL_PROCESS] = SCMP_ACT_KILL_PROCESS,
+	};
 	uint16_t number = (uint16_t)(errno_ret->is_set ? errno_ret->value : EPERM);
-	bool has_number = action == OCI_SECCOMP_ERRNO || action == OCI_SECCOMP_TRACE;
-	return actions[strictness_of(action)].number | (has_number ? number : 0u);
+	bool has_number = action == POLICY_ERRNO || action == POLICY_TRACE;
+	return actions[action] | (has_number ? number : 0u);
 }
 
-static int check_errno(enum oci_seccomp_action action, const struct oci_u64 *errno_ret,
-		       const char *key, struct cj_error *err)
+static int check_errno(enum policy_action action, const struct oci_u64 *errno_ret, const char *key,
+		       struct cj_error *err)
 {
-	if (!errno_ret->is_set || action == OCI_SECCOMP_ERRNO || action == OCI_SECCOMP_TRACE)
+	if (!errno_ret->is_set || action == POLICY_ERRNO || action == POLICY_TRACE)
 		return 0;
 	return cj_reject(err, "seccomp: %s is for SCMP_ACT_ERRNO and SCMP_ACT_TRACE only", key);
 }
@@ -126,7 +118,7 @@ static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 struct use {
 	const char *name;
 	uint32_t action;
-	unsigned strictness;
+	enum policy_action strictness;
 	bool has_conditions;
 };
 struct uses {
@@ -163,7 +155,7 @@ static int list_uses(const struct oci_seccomp *seccomp, struct arena *a, struct 
 			out->items[out->count++] = (struct use){
 				.name = rule->names.items[n],
 				.action = to_action(rule->action, &rule->errno_ret),
-				.strictness = strictness_of(rule->action),
+				.strictness = rule->action,
 				.has_conditions = rule->nargs > 0,
 			};
 	}
@@ -282,4 +274,149 @@ int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 	if (add_rules(ctx, seccomp, &uses, by_default, err) < 0)
 		return -err->code;
 	return export(ctx, a, out, err);
+}
+
+/* --- the agent --------------------------------------------------------------------- */
+
+#define MESSAGE_MAX (64u << 10) /* annotations are most of it */
+
+struct agent_message {
+	size_t size;
+	char text[MESSAGE_MAX];
+};
+
+static int connect_agent(const char *socket_path, struct seccomp_agent *out, struct cj_error *err)
+{
+	auto_fd int sock_fd = unix_connect(socket_path, err);
+	if (sock_fd < 0)
+		return cj_wrap(err, "seccomp agent");
+	struct agent_message *message =
+	    mmap(NULL, sizeof(*message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (message == MAP_FAILED)
+		return cj_fail(err, errno, "get memory for the message to the seccomp agent");
+
+	out->sock_fd = take_fd(&sock_fd);
+	out->message = message;
+	return 0;
+}
+
+void seccomp_agent_close(struct seccomp_agent *agent)
+{
+	cj_close(&agent->sock_fd);
+	if (agent->message)
+		(void)munmap(agent->message, sizeof(*agent->message)); /* only memory */
+	agent->message = NULL;
+}
+
+int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, size_t size,
+			   struct cj_error *err)
+{
+	if (size > MESSAGE_MAX)
+		return cj_reject_as(err, EMSGSIZE,
+				    "the message to the seccomp agent has %zu bytes, "
+				    "more than %u",
+				    size, MESSAGE_MAX);
+	memcpy(agent->message->text, text, size);
+	agent->message->size = size;
+	return 0;
+}
+
+/* TSYNC is for other threads, and there are none with this filter. */
+int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
+			   struct cj_error *err)
+{
+	if (!seccomp->is_given)
+		return 0;
+	if (process_filter_compile(seccomp, a, &p->filter, err) < 0)
+		return -err->code;
+	p->filter_flags = seccomp->flags &
+			  ~(uint32_t)(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+	if (!p->no_new_privileges)
+		p->kept_caps = UINT64_C(1) << CAP_SYS_ADMIN;
+
+	if (!seccomp->notifies)
+		return 0;
+	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	p->listener_metadata = seccomp->listener_metadata;
+	return connect_agent(seccomp->listener_path, &p->agent, err);
+}
+
+/* --- loading ----------------------------------------------------------------------- */
+
+static int load_with(const struct process *p, uint32_t flags)
+{
+	struct sock_fprog filter = p->filter;
+	return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
+/* What the two threads share. */
+struct sending {
+	const struct seccomp_agent *agent;
+	atomic_int listener; /* LISTENER_AWAITED; then the descriptor, or LISTENER_FAILED */
+	atomic_int result;   /* RESULT_AWAITED; then 0 or an errno */
+};
+#define LISTENER_AWAITED (-1)
+#define LISTENER_FAILED  (-2)
+#define RESULT_AWAITED   (-1)
+
+static void *send_listener(void *context)
+{
+	struct sending *s = context;
+	int listener = LISTENER_AWAITED;
+	while ((listener = atomic_load(&s->listener)) == LISTENER_AWAITED)
+		(void)sched_yield(); /* only a hint */
+	if (listener >= 0) {
+		const struct agent_message *m = s->agent->message;
+		atomic_store(&s->result, unix_send(s->agent->sock_fd, m->text, m->size, listener));
+	}
+	return NULL;
+}
+
+/*
+ * Loads the filter, and sends its listener: returns when the agent's socket has the message.  This
+ * process makes no system call in between.
+ */
+static int load_with_agent(const struct process *p, struct cj_error *err)
+{
+	pthread_t thread;
+	struct sending sending = { .agent = &p->agent };
+	atomic_init(&sending.listener, LISTENER_AWAITED);
+	atomic_init(&sending.result, RESULT_AWAITED);
+	if (p->agent.message->size == 0)
+		return cj_reject(err, "the seccomp agent would receive no message");
+	int rc = pthread_create(&thread, NULL, send_listener, &sending);
+	if (rc != 0)
+		return cj_fail(err, rc, "start the thread that sends the seccomp listener");
+
+	int listener = load_with(p, p->filter_flags);
+	if (listener < 0) {
+		int why = errno;
+		atomic_store(&sending.listener, LISTENER_FAILED);
+		(void)pthread_join(thread, NULL); /* it ends at once */
+		return cj_fail(err, why, "load the seccomp filter");
+	}
+	/* From here on any call may be notified, and the agent does not have the listener. */
+	atomic_store(&sending.listener, listener);
+	int result = RESULT_AWAITED;
+	while (result == RESULT_AWAITED)
+		result = atomic_load(&sending.result);
+	return result == 0 ? 0 : cj_fail(err, result, "send the listener to the seccomp agent");
+}
+
+#define AGENT_FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+
+int process_filter_load(const struct process *p, bool is_hook, struct cj_error *err)
+{
+	if (p->filter.len == 0)
+		return 0;
+	if (p->kept_caps && capabilities_raise(&p->caps, p->kept_caps, err) < 0) {
+		(void)cj_hint(err, "without noNewPrivileges a seccomp filter needs CAP_SYS_ADMIN: "
+				   "seccomp(2)");
+		return cj_wrap(err, "load the seccomp filter");
+	}
+	if (p->agent.sock_fd >= 0 && !is_hook)
+		return load_with_agent(p, err);
+	if (load_with(p, p->filter_flags & ~(uint32_t)AGENT_FLAGS) < 0)
+		return cj_fail(err, errno, "load the seccomp filter");
+	return 0;
 }

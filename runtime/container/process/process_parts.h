@@ -10,7 +10,7 @@
 #include "runtime/container/process/process.h"
 #include "runtime/kernel/process/capabilities.h"
 
-/* --- seccomp_agent.c --------------------------------------------------------------------- */
+/* --- process_filter.c: the agent --------------------------------------------------------- */
 
 /*
  * The program that answers notified system calls: it receives the filter's listener
@@ -27,23 +27,11 @@ struct seccomp_agent {
 };
 #define SECCOMP_AGENT_NULL ((struct seccomp_agent){ .sock_fd = -1 })
 
-/* Connects to the agent.  Runs outside, before the fork. */
-int seccomp_agent_connect(const char *socket_path, struct seccomp_agent *out, struct cj_error *err);
 void seccomp_agent_close(struct seccomp_agent *agent);
 
 /* The message that goes with the listener; the process itself may have been forked already. */
 int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, size_t size,
 			   struct cj_error *err);
-
-/*
- * seccomp_agent_load - load the filter on this process, and send its listener.
- *
- * `load` makes the seccomp(2) call and returns the listener or -1 with errno.  Returns when the
- * agent's socket has the message.  This process makes no system call after `load`.
- * Fails: what `load` says; EPIPE and others of the socket.
- */
-int seccomp_agent_load(const struct seccomp_agent *agent, int (*load)(const void *context),
-		       const void *context, struct cj_error *err);
 
 /* --- process.c --------------------------------------------------------------------------- */
 
@@ -118,6 +106,13 @@ int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t availab
  */
 int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 			   struct sock_fprog *out, struct cj_error *err);
+
+/* Compiles the filter and connects to its agent.  Runs outside, before the fork. */
+int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
+			   struct cj_error *err);
+
+/* Loads it on this process; a hook has no agent. */
+int process_filter_load(const struct process *p, bool is_hook, struct cj_error *err);
 
 /* --- process_program.c ------------------------------------------------------------------- */
 

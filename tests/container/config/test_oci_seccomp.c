@@ -55,7 +55,7 @@ static void a_filter_is_read_whole(void **state)
 	const struct oci_seccomp_rule *rule = &s->rules[1];
 	(void)state;
 
-	assert_true(s->is_given && s->default_action == OCI_SECCOMP_ERRNO &&
+	assert_true(s->is_given && s->default_action == POLICY_ERRNO &&
 		    s->default_errno_ret.is_set && s->default_errno_ret.value == 38);
 	assert_int_equal(s->narchitectures, 2);
 	assert_int_equal(s->flags, 2 | 4);
@@ -64,7 +64,7 @@ static void a_filter_is_read_whole(void **state)
 	assert_true(s->notifies && s->nrules == 2);
 	assert_int_equal(s->rules[0].names.count, 2);
 	assert_true(s->rules[0].nargs == 0 && !s->rules[0].errno_ret.is_set);
-	assert_true(rule->action == OCI_SECCOMP_NOTIFY && rule->errno_ret.value == 1);
+	assert_true(rule->action == POLICY_NOTIFY && rule->errno_ret.value == 1);
 	assert_true(rule->args[0].op == POLICY_MASKED_EQ && rule->args[0].value == 2114060288 &&
 		    rule->args[0].value_two == 0);
 	assert_true(rule->args[1].index == 5 && rule->args[1].value == UINT64_MAX &&
@@ -92,7 +92,7 @@ static void every_action_is_read(void **state)
 	for (size_t i = 0; i < oci_seccomp_actions.count; i++) {
 		const struct oci_name *action = &oci_seccomp_actions.items[i];
 		(void)snprintf(text, sizeof(text), "\"defaultAction\": \"%s\"", action->name);
-		if (action->value == OCI_SECCOMP_NOTIFY)
+		if (action->value == POLICY_NOTIFY)
 			assert_int_equal(read_filter(text), -EINVAL);
 		else
 			assert_int_equal(take(text)->default_action, action->value);

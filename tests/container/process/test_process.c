@@ -423,14 +423,14 @@ static const char *uname_args[] = { "uname", "-s", NULL };
 static void the_filter_applies_with_and_without_no_new_privs(void **state)
 {
 	const struct oci_seccomp_rule rule = { .names = TEXTS(uname_name),
-					       .action = OCI_SECCOMP_ERRNO,
+					       .action = POLICY_ERRNO,
 					       .errno_ret = { true, ENOANO } };
 	struct trial t = begin();
 	struct cj_error err;
 	(void)state;
 	t.process.args = (struct strings)TEXTS(uname_args);
 	t.config.on_linux.seccomp = (struct oci_seccomp){ .is_given = true,
-							  .default_action = OCI_SECCOMP_ALLOW,
+							  .default_action = POLICY_ALLOW,
 							  .flags = SECCOMP_FILTER_FLAG_TSYNC,
 							  .rules = &rule,
 							  .nrules = 1 };
@@ -505,8 +505,7 @@ static const char *notified[] = { "uname", "execve", "sendmsg", "write", NULL };
 static void an_agent_receives_the_listener_and_answers(void **state)
 {
 	char path[100];
-	const struct oci_seccomp_rule rule = { .names = TEXTS(notified),
-					       .action = OCI_SECCOMP_NOTIFY };
+	const struct oci_seccomp_rule rule = { .names = TEXTS(notified), .action = POLICY_NOTIFY };
 	struct trial t = begin();
 	struct cj_error err;
 	int status;
@@ -520,7 +519,7 @@ static void an_agent_receives_the_listener_and_answers(void **state)
 	t.process.args = (struct strings)TEXTS(uname_args);
 	t.process.no_new_privileges = true;
 	t.config.on_linux.seccomp = (struct oci_seccomp){ .is_given = true,
-							  .default_action = OCI_SECCOMP_ALLOW,
+							  .default_action = POLICY_ALLOW,
 							  .rules = &rule,
 							  .nrules = 1,
 							  .notifies = true,

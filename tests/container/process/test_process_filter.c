@@ -75,18 +75,18 @@ static void refuses(const struct oci_seccomp *seccomp, const char *message)
 static void each_action_does_what_it_says(void **state)
 {
 	static const struct {
-		enum oci_seccomp_action action;
+		enum policy_action action;
 		struct oci_u64 number;
 		int result;
 	} rows[] = {
-		{ OCI_SECCOMP_KILL_THREAD, { 0 }, 1000 + SIGSYS },
-		{ OCI_SECCOMP_KILL_PROCESS, { 0 }, 1000 + SIGSYS },
-		{ OCI_SECCOMP_TRAP, { 0 }, 1000 + SIGSYS },
-		{ OCI_SECCOMP_ERRNO, { 0 }, EPERM },
-		{ OCI_SECCOMP_ERRNO, { true, 77 }, 77 },
-		{ OCI_SECCOMP_ERRNO, { true, 0 }, 0 },
-		{ OCI_SECCOMP_TRACE, { true, 5 }, ENOSYS }, /* there is no tracer */
-		{ OCI_SECCOMP_LOG, { 0 }, 0 },
+		{ POLICY_KILL_THREAD, { 0 }, 1000 + SIGSYS },
+		{ POLICY_KILL_PROCESS, { 0 }, 1000 + SIGSYS },
+		{ POLICY_TRAP, { 0 }, 1000 + SIGSYS },
+		{ POLICY_ERRNO, { 0 }, EPERM },
+		{ POLICY_ERRNO, { true, 77 }, 77 },
+		{ POLICY_ERRNO, { true, 0 }, 0 },
+		{ POLICY_TRACE, { true, 5 }, ENOSYS }, /* there is no tracer */
+		{ POLICY_LOG, { 0 }, 0 },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -94,7 +94,7 @@ static void each_action_does_what_it_says(void **state)
 						       .action = rows[i].action,
 						       .errno_ret = rows[i].number };
 		const struct oci_seccomp seccomp = { .is_given = true,
-						     .default_action = OCI_SECCOMP_ALLOW,
+						     .default_action = POLICY_ALLOW,
 						     .rules = &rule,
 						     .nrules = 1 };
 		assert_int_equal(try_call(&seccomp, 0, 0), rows[i].result);
@@ -104,10 +104,9 @@ static void each_action_does_what_it_says(void **state)
 static void the_default_has_its_errno(void **state)
 {
 	static const char *allowed[] = { "exit_group", NULL };
-	const struct oci_seccomp_rule rule = { .names = TEXTS(allowed),
-					       .action = OCI_SECCOMP_ALLOW };
+	const struct oci_seccomp_rule rule = { .names = TEXTS(allowed), .action = POLICY_ALLOW };
 	struct oci_seccomp seccomp = {
-		.is_given = true, .default_action = OCI_SECCOMP_ERRNO, .rules = &rule, .nrules = 1
+		.is_given = true, .default_action = POLICY_ERRNO, .rules = &rule, .nrules = 1
 	};
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 0, 0), EPERM);
@@ -135,12 +134,12 @@ static void each_operator_decides(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
-						       .action = OCI_SECCOMP_ERRNO,
+						       .action = POLICY_ERRNO,
 						       .errno_ret = { true, 77 },
 						       .args = &rows[i].arg,
 						       .nargs = 1 };
 		const struct oci_seccomp seccomp = { .is_given = true,
-						     .default_action = OCI_SECCOMP_ALLOW,
+						     .default_action = POLICY_ALLOW,
 						     .rules = &rule,
 						     .nrules = 1 };
 		assert_int_equal(try_call(&seccomp, rows[i].matches, 0), 77);
@@ -152,11 +151,11 @@ static void all_conditions_of_a_rule_must_be_true(void **state)
 {
 	static const struct policy_arg args[] = { { 0, POLICY_EQ, 1, 0 }, { 1, POLICY_EQ, 2, 0 } };
 	const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
-					       .action = OCI_SECCOMP_ERRNO,
+					       .action = POLICY_ERRNO,
 					       .errno_ret = { true, 77 },
 					       ARGS(args) };
 	const struct oci_seccomp seccomp = {
-		.is_given = true, .default_action = OCI_SECCOMP_ALLOW, .rules = &rule, .nrules = 1
+		.is_given = true, .default_action = POLICY_ALLOW, .rules = &rule, .nrules = 1
 	};
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 1, 2), 77);
@@ -173,11 +172,11 @@ static void conditions_of_a_rule_with_two_on_one_argument_are_alternatives(void 
 		{ 0, POLICY_EQ, 2, 0 }, { 0, POLICY_EQ, 7, 0 },
 	};
 	const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
-					       .action = OCI_SECCOMP_ERRNO,
+					       .action = POLICY_ERRNO,
 					       .errno_ret = { true, 77 },
 					       ARGS(args) };
 	const struct oci_seccomp seccomp = {
-		.is_given = true, .default_action = OCI_SECCOMP_ALLOW, .rules = &rule, .nrules = 1
+		.is_given = true, .default_action = POLICY_ALLOW, .rules = &rule, .nrules = 1
 	};
 	(void)state;
 	for (uint64_t one = 0; one < 12; one++) {
@@ -193,20 +192,20 @@ static void rules_for_one_call_are_alternatives(void **state)
 	static const struct policy_arg two[] = { { 0, POLICY_EQ, 2, 0 } };
 	const struct oci_seccomp_rule rules[] = {
 		{ .names = TEXTS(getpid_name),
-		  .action = OCI_SECCOMP_ERRNO,
+		  .action = POLICY_ERRNO,
 		  .errno_ret = { true, 71 },
 		  ARGS(one) },
 		{ .names = TEXTS(getpid_name),
-		  .action = OCI_SECCOMP_ERRNO,
+		  .action = POLICY_ERRNO,
 		  .errno_ret = { true, 72 },
 		  ARGS(two) },
 		{ .names = TEXTS(getpid_name),
-		  .action = OCI_SECCOMP_ERRNO,
+		  .action = POLICY_ERRNO,
 		  .errno_ret = { true, 72 },
 		  ARGS(two) }, /* again */
 	};
 	const struct oci_seccomp seccomp = { .is_given = true,
-					     .default_action = OCI_SECCOMP_ALLOW,
+					     .default_action = POLICY_ALLOW,
 					     RULES(rules) };
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 1, 0), 71);
@@ -217,10 +216,10 @@ static void rules_for_one_call_are_alternatives(void **state)
 static void an_unknown_name_is_skipped(void **state)
 {
 	const struct oci_seccomp_rule rule = { .names = TEXTS(both_names),
-					       .action = OCI_SECCOMP_ERRNO,
+					       .action = POLICY_ERRNO,
 					       .errno_ret = { true, 77 } };
 	const struct oci_seccomp seccomp = {
-		.is_given = true, .default_action = OCI_SECCOMP_ALLOW, .rules = &rule, .nrules = 1
+		.is_given = true, .default_action = POLICY_ALLOW, .rules = &rule, .nrules = 1
 	};
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 0, 0), 77);
@@ -230,14 +229,14 @@ static void a_rule_that_repeats_the_default_changes_nothing(void **state)
 {
 	static const struct policy_arg one[] = { { 0, POLICY_EQ, 1, 0 } };
 	const struct oci_seccomp_rule rules[] = {
-		{ .names = TEXTS(getpid_name), .action = OCI_SECCOMP_ALLOW },
+		{ .names = TEXTS(getpid_name), .action = POLICY_ALLOW },
 		{ .names = TEXTS(getpid_name),
-		  .action = OCI_SECCOMP_ERRNO,
+		  .action = POLICY_ERRNO,
 		  .errno_ret = { true, 71 },
 		  ARGS(one) },
 	};
 	const struct oci_seccomp seccomp = { .is_given = true,
-					     .default_action = OCI_SECCOMP_ALLOW,
+					     .default_action = POLICY_ALLOW,
 					     RULES(rules) };
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 1, 0), 71);
@@ -249,10 +248,10 @@ static void architectures_are_added(void **state)
 	static const uint32_t archs[] = { SCMP_ARCH_X86_64, SCMP_ARCH_X86, SCMP_ARCH_X32,
 					  SCMP_ARCH_X86 };
 	const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
-					       .action = OCI_SECCOMP_ERRNO,
+					       .action = POLICY_ERRNO,
 					       .errno_ret = { true, 77 } };
 	const struct oci_seccomp seccomp = { .is_given = true,
-					     .default_action = OCI_SECCOMP_ALLOW,
+					     .default_action = POLICY_ALLOW,
 					     .architectures = archs,
 					     .narchitectures = 4,
 					     .rules = &rule,
@@ -265,11 +264,11 @@ static void a_rule_that_libseccomp_would_ignore_is_refused(void **state)
 {
 	static const struct policy_arg one[] = { { 0, POLICY_EQ, 1, 0 } };
 	struct oci_seccomp_rule rules[] = {
-		{ .names = TEXTS(getpid_name), .action = OCI_SECCOMP_KILL_PROCESS, ARGS(one) },
-		{ .names = TEXTS(both_names), .action = OCI_SECCOMP_ALLOW },
+		{ .names = TEXTS(getpid_name), .action = POLICY_KILL_PROCESS, ARGS(one) },
+		{ .names = TEXTS(both_names), .action = POLICY_ALLOW },
 	};
 	const struct oci_seccomp seccomp = { .is_given = true,
-					     .default_action = OCI_SECCOMP_ERRNO,
+					     .default_action = POLICY_ERRNO,
 					     RULES(rules) };
 	(void)state;
 	refuses(&seccomp, "'getpid' has a rule without args");
@@ -279,26 +278,26 @@ static void of_two_rules_without_conditions_the_stricter_counts(void **state)
 {
 	static const char *exit_name[] = { "exit_group", NULL };
 	const struct oci_seccomp_rule allowed = { .names = TEXTS(getpid_name),
-						  .action = OCI_SECCOMP_ALLOW };
+						  .action = POLICY_ALLOW };
 	const struct oci_seccomp_rule refused = { .names = TEXTS(both_names),
-						  .action = OCI_SECCOMP_ERRNO,
+						  .action = POLICY_ERRNO,
 						  .errno_ret = { true, 77 } };
-	struct oci_seccomp_rule rules[] = {
-		allowed, refused, { .names = TEXTS(exit_name), .action = OCI_SECCOMP_ALLOW }
-	};
+	struct oci_seccomp_rule rules[] = { allowed,
+					    refused,
+					    { .names = TEXTS(exit_name), .action = POLICY_ALLOW } };
 	struct oci_seccomp seccomp = { .is_given = true,
-				       .default_action = OCI_SECCOMP_LOG,
+				       .default_action = POLICY_LOG,
 				       RULES(rules) };
 	(void)state;
 	assert_int_equal(try_call(&seccomp, 0, 0), 77);
-	seccomp.default_action = OCI_SECCOMP_ERRNO; /* as the refusing rule has it */
+	seccomp.default_action = POLICY_ERRNO; /* as the refusing rule has it */
 	seccomp.default_errno_ret = (struct oci_u64){ true, 77 };
 	assert_int_equal(try_call(&seccomp, 0, 0), 77);
 
 	rules[0] = refused;
 	rules[1] = allowed;
 	assert_int_equal(try_call(&seccomp, 0, 0), 77);
-	seccomp.default_action = OCI_SECCOMP_LOG;
+	seccomp.default_action = POLICY_LOG;
 	seccomp.default_errno_ret.is_set = false;
 	assert_int_equal(try_call(&seccomp, 0, 0), 77);
 }
@@ -306,14 +305,14 @@ static void of_two_rules_without_conditions_the_stricter_counts(void **state)
 static void an_errno_for_an_action_without_one_is_refused(void **state)
 {
 	const struct oci_seccomp_rule rule = { .names = TEXTS(getpid_name),
-					       .action = OCI_SECCOMP_ALLOW,
+					       .action = POLICY_ALLOW,
 					       .errno_ret = { true, 1 } };
-	struct oci_seccomp seccomp = { .default_action = OCI_SECCOMP_ERRNO,
+	struct oci_seccomp seccomp = { .default_action = POLICY_ERRNO,
 				       .rules = &rule,
 				       .nrules = 1 };
 	(void)state;
 	refuses(&seccomp, "errnoRet is for SCMP_ACT_ERRNO");
-	seccomp = (struct oci_seccomp){ .default_action = OCI_SECCOMP_ALLOW,
+	seccomp = (struct oci_seccomp){ .default_action = POLICY_ALLOW,
 					.default_errno_ret = { true, 38 } };
 	refuses(&seccomp, "defaultErrnoRet is for SCMP_ACT_ERRNO");
 }

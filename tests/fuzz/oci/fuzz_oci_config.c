@@ -52,13 +52,13 @@ static void check_seccomp(const struct oci_seccomp *s)
 {
 	if (!s->is_given)
 		return;
-	assert(s->default_action > OCI_SECCOMP_NONE && s->default_action < OCI_SECCOMP_NOTIFY);
+	assert(s->default_action <= POLICY_KILL_PROCESS && s->default_action != POLICY_NOTIFY);
 	assert(is_path_or_none(s->listener_path) && (!s->notifies || s->listener_path));
 	for (size_t i = 0; i < s->nrules; i++) {
 		const struct oci_seccomp_rule *rule = &s->rules[i];
 		unsigned seen = 0;
 		assert(rule->names.count > 0);
-		assert(rule->action > OCI_SECCOMP_NONE && rule->action < OCI_SECCOMP_ACTION_COUNT);
+		assert(rule->action <= POLICY_KILL_PROCESS);
 		for (size_t k = 0; k < rule->nargs; k++) {
 			unsigned bit = 1u << rule->args[k].index;
 			assert(rule->args[k].index < 6 && !(seen & bit));

@@ -66,32 +66,27 @@ static void fail(struct pool_bucket *bucket, const char *why)
 		p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
 }
 
-static void become_ready(struct slot *s, const struct readiness_line *how)
-{
-	struct pool_bucket *bucket = s->bucket;
-	const struct pool_ops *ops = &bucket->pool->ops;
-
-	s->is_ready = true;
-	bucket->starting--;
-	bucket->ready++;
-	bucket->is_quick = how->is_of_zygote;
-	backoff_succeed(&bucket->backoff);
-	ops->ready(ops->context, bucket->profile, bucket->tier, how);
-}
-
 static void on_line(struct worker_conn *w, const char *text, size_t size)
 {
 	struct slot *s = w->owner;
+	struct pool_bucket *bucket = s->bucket;
+	const struct pool_ops *ops = &bucket->pool->ops;
 	struct readiness_line said;
 	enum worker_line line = worker_conn_line(text);
 
 	if (line != WORKER_READY && line != WORKER_UNREADY)
 		return;
 	ready_read(text, size, &said);
-	if (line == WORKER_UNREADY)
-		fail(s->bucket, said.why);
-	else if (!s->is_ready)
-		become_ready(s, &said);
+	if (line == WORKER_UNREADY) {
+		fail(bucket, said.why);
+	} else if (!s->is_ready) {
+		s->is_ready = true;
+		bucket->starting--;
+		bucket->ready++;
+		bucket->is_quick = said.is_of_zygote;
+		backoff_succeed(&bucket->backoff);
+		ops->ready(ops->context, bucket->profile, bucket->tier, &said);
+	}
 }
 
 /* A waiting worker should not end: another one is prepared, but after a pause. */
@@ -265,29 +260,20 @@ enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum 
 
 /* --- refilling -------------------------------------------------------------- */
 
-static struct slot *add_slot(struct pool_bucket *bucket)
-{
-	struct slot *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->bucket = bucket;
-	TAILQ_INSERT_TAIL(&bucket->slots, s, link);
-	bucket->starting++;
-	return s;
-}
-
 /* False: it can't be spawned now. */
 static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 {
 	struct pool *p = bucket->pool;
 	struct cj_error err = { 0 };
-	struct slot *s = add_slot(bucket);
+	struct slot *s = calloc(1, sizeof(*s));
 
 	if (!s) {
 		fail(bucket, "no memory");
 		return false;
 	}
+	s->bucket = bucket;
+	TAILQ_INSERT_TAIL(&bucket->slots, s, link);
+	bucket->starting++;
 	s->born_ms = now_ms;
 	/* before the worker reads the files: if they change meanwhile, it is stale */
 	s->stamp = p->ops.stamp(p->ops.context, bucket->profile);
@@ -319,10 +305,14 @@ static void end_all_stale(struct pool *p, uint64_t now_ms)
 	}
 }
 
-static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)
+/* How many workers are missing, unless the last failure was a short time ago. */
+static unsigned missing(const struct pool_bucket *bucket, uint64_t now_ms)
 {
-	return bucket->starting + bucket->ready < bucket->wanted &&
-	       backoff_is_over(&bucket->backoff, now_ms);
+	unsigned has = bucket->starting + bucket->ready;
+
+	return has < bucket->wanted && backoff_is_over(&bucket->backoff, now_ms)
+		   ? bucket->wanted - has
+		   : 0;
 }
 
 /*
@@ -334,26 +324,9 @@ static unsigned quiet_ms(const struct pool_bucket *bucket)
 	return bucket->is_quick ? POOL_QUIET_QUICK_MS : POOL_QUIET_MS;
 }
 
-static bool can_wait(const struct pool_bucket *bucket, uint64_t now_ms)
-{
-	return now_ms < bucket->pool->taken_ms + quiet_ms(bucket) &&
-	       2 * (bucket->starting + bucket->ready) >= bucket->wanted;
-}
-
-/* Until the next check, or sooner where a worker could not be spawned. */
-static int next_check(const struct pool *p)
-{
-	uint64_t wait_ms = p->check_ms;
-
-	for (size_t i = 0; i < p->count; i++)
-		if (p->buckets[i].starting + p->buckets[i].ready < p->buckets[i].wanted)
-			wait_ms = CHECK_MS;
-	return p->count > 0 ? (int)wait_ms : -1;
-}
-
 int pool_tick(struct pool *p)
 {
-	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+	uint64_t now_ms = p->ops.now_ms(p->ops.context), check_ms = p->check_ms;
 	unsigned starting = 0;
 	int wait_ms = -1;
 
@@ -362,16 +335,22 @@ int pool_tick(struct pool *p)
 		starting += p->buckets[i].starting;
 	for (size_t i = 0; i < p->count; i++) {
 		struct pool_bucket *bucket = &p->buckets[i];
-		for (; starting < POOL_STARTING_MAX && is_short(bucket, now_ms); starting++) {
-			if (can_wait(bucket, now_ms)) {
+		bool is_asked = now_ms < p->taken_ms + quiet_ms(bucket);
+		unsigned wants;
+		for (; starting < POOL_STARTING_MAX && (wants = missing(bucket, now_ms)) > 0;
+		     starting++) {
+			if (is_asked && 2 * wants <= bucket->wanted) {
 				wait_ms = loop_sooner(wait_ms, (int)quiet_ms(bucket));
 				break;
 			}
 			if (!spawn_one(bucket, now_ms))
 				break;
 		}
+		/* one that could not be spawned is tried again soon */
+		if (bucket->starting + bucket->ready < bucket->wanted)
+			check_ms = CHECK_MS;
 	}
-	return wait_ms < 0 ? next_check(p) : wait_ms;
+	return wait_ms >= 0 || p->count == 0 ? wait_ms : (int)check_ms;
 }
 
 size_t pool_ready(const struct pool *p, enum tier tier)

@@ -19,19 +19,13 @@ static_assert(sizeof(run_state_names) / sizeof(run_state_names[0]) == RUN_STATE_
 
 /* --- reservations -------------------------------------------------------------- */
 
-static uint64_t wanted(const struct reservation *r)
-{
-	uint64_t used_bytes = r->used_bytes > RESERVATION_MIN ? r->used_bytes : RESERVATION_MIN;
-
-	if (r->all->is_strict || r->runs > 0 || !r->is_measured || used_bytes > r->limit_bytes)
-		return r->limit_bytes;
-	return used_bytes;
-}
-
 void reservation_renew(struct reservation *r)
 {
+	uint64_t used_bytes = r->used_bytes > RESERVATION_MIN ? r->used_bytes : RESERVATION_MIN;
+	bool needs_limit = r->all->is_strict || r->runs > 0 || !r->is_measured;
+
 	r->all->bytes -= r->bytes;
-	r->bytes = wanted(r);
+	r->bytes = needs_limit || used_bytes > r->limit_bytes ? r->limit_bytes : used_bytes;
 	r->all->bytes += r->bytes;
 }
 
@@ -70,32 +64,6 @@ void runs_init(struct runs *r)
 		TAILQ_INIT(&r->lists[i]);
 }
 
-static bool is_open(const struct run_gate *gate)
-{
-	const struct reservation *r = gate->memory;
-
-	return gate->running < gate->most &&
-	       (!r || r->bytes == r->limit_bytes ||
-		reservations_have_room(r->all, r->limit_bytes - r->bytes));
-}
-
-static void enter_gate(struct run_gate *gate)
-{
-	gate->running++;
-	if (!gate->memory)
-		return;
-	gate->memory->runs++;
-	gate->memory->is_measured = false;
-	reservation_renew(gate->memory);
-}
-
-static void leave_gate(struct run_gate *gate)
-{
-	gate->running--;
-	if (gate->memory)
-		gate->memory->runs--;
-}
-
 /* Removes the run from its list and from the counts of its caller. */
 static void take_out(struct runs *r, struct run *run)
 {
@@ -105,8 +73,12 @@ static void take_out(struct runs *r, struct run *run)
 		run->order.account->queued--;
 	else if (run->state == RUN_RUNNING)
 		run->order.account->running--;
-	if (run->state == RUN_RUNNING && run->order.gate)
-		leave_gate(run->order.gate);
+	struct run_gate *gate = run->order.gate;
+	if (run->state != RUN_RUNNING || !gate)
+		return;
+	gate->running--;
+	if (gate->memory)
+		gate->memory->runs--;
 }
 
 static void put_into(struct runs *r, struct run *run, enum run_state state)
@@ -118,8 +90,15 @@ static void put_into(struct runs *r, struct run *run, enum run_state state)
 		run->order.account->queued++;
 	else if (state == RUN_RUNNING)
 		run->order.account->running++;
-	if (state == RUN_RUNNING && run->order.gate)
-		enter_gate(run->order.gate);
+	struct run_gate *gate = run->order.gate;
+	if (state != RUN_RUNNING || !gate)
+		return;
+	gate->running++;
+	if (!gate->memory)
+		return;
+	gate->memory->runs++;
+	gate->memory->is_measured = false;
+	reservation_renew(gate->memory);
 }
 
 void runs_drop(struct runs *r, struct run *run)
@@ -161,8 +140,12 @@ struct run *runs_add(struct runs *r, const struct run_order *order, uint64_t unt
 
 static bool may_start(const struct run *run)
 {
-	return account_may_run(run->order.account) &&
-	       (!run->order.gate || is_open(run->order.gate));
+	const struct run_gate *gate = run->order.gate;
+	const struct reservation *r = gate ? gate->memory : NULL;
+
+	return account_may_run(run->order.account) && (!gate || gate->running < gate->most) &&
+	       (!r || r->bytes == r->limit_bytes ||
+		reservations_have_room(r->all, r->limit_bytes - r->bytes));
 }
 
 struct run *runs_next(const struct runs *r, unsigned concurrency)

@@ -67,8 +67,7 @@ static void become_ready(struct zygote_row *row)
 		return;
 	}
 	end(&row->serving);
-	row->serving = row->starting;
-	row->starting = NULL;
+	row->serving = take_ptr(row->starting);
 	backoff_succeed(&row->backoff);
 	count(row, ZYGOTE_STARTED);
 }
@@ -115,16 +114,6 @@ static void check_profile(struct zygote_row *row)
 	row->stamp = stamp;
 	row->is_wanted = ops->is_wanted(ops->context, row->profile);
 	row->is_unsuitable = false;
-}
-
-/* Every PROFILE_CHECK_MS; zygotes_ask() checks the one that it is asked about in any case. */
-static void check_profiles(struct zygotes *z, uint64_t now_ms)
-{
-	if (now_ms < z->checked_ms + PROFILE_CHECK_MS)
-		return;
-	z->checked_ms = now_ms;
-	for (size_t i = 0; i < z->count; i++)
-		check_profile(&z->rows[i]);
 }
 
 /* --- starting ----------------------------------------------------------------- */
@@ -178,9 +167,14 @@ void zygotes_tick(struct zygotes *z)
 {
 	uint64_t now_ms = now_of(z);
 
-	check_profiles(z, now_ms);
+	/* zygotes_ask() checks the profile that it is asked about in any case */
+	bool checks = now_ms >= z->checked_ms + PROFILE_CHECK_MS;
+	if (checks)
+		z->checked_ms = now_ms;
 	for (size_t i = 0; i < z->count; i++) {
 		struct zygote_row *row = &z->rows[i];
+		if (checks)
+			check_profile(row);
 		end_stale(row, now_ms);
 		bool is_due = !row->serving || is_old(row->serving, now_ms, 1);
 		if (is_due && !row->starting && may_start(row, now_ms))
@@ -198,17 +192,6 @@ static struct zygote_row *find(struct zygotes *z, const char *profile)
 	return NULL;
 }
 
-static enum zygote_answer without(const struct zygote_row *row, uint64_t now_ms)
-{
-	if (row->starting || may_start(row, now_ms))
-		return ZYGOTE_SOON;
-	if (row->is_unsuitable)
-		count(row, ZYGOTE_UNSUITABLE);
-	else if (row->is_wanted)
-		count(row, ZYGOTE_MISSING);
-	return ZYGOTE_NONE;
-}
-
 enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd)
 {
 	struct zygote_row *row = find(z, profile);
@@ -218,11 +201,16 @@ enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_
 		return ZYGOTE_NONE;
 	check_profile(row);
 	end_stale(row, now_ms);
-	if (!row->serving)
-		return without(row, now_ms);
-	row->serving->children++;
-	*out_fd = row->serving->sock_fd;
-	return ZYGOTE_READY;
+	if (row->serving) {
+		row->serving->children++;
+		*out_fd = row->serving->sock_fd;
+		return ZYGOTE_READY;
+	}
+	if (row->starting || may_start(row, now_ms))
+		return ZYGOTE_SOON;
+	if (row->is_unsuitable || row->is_wanted)
+		count(row, row->is_unsuitable ? ZYGOTE_UNSUITABLE : ZYGOTE_MISSING);
+	return ZYGOTE_NONE;
 }
 
 void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why)

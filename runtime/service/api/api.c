@@ -296,10 +296,9 @@ static void show_readiness(struct api_call *c)
 static void show_metrics(struct api_call *c)
 {
 	const struct api *a = c->api;
-	const struct executions_load load = executions_load(&a->executions);
 	const struct gauges gauges = {
-		.in_flight = load.running,
-		.queued = load.queued,
+		.in_flight = a->runs.counts[RUN_RUNNING],
+		.queued = a->runs.counts[RUN_QUEUED],
 		.connections = http_connections(a->http),
 		.pool_ready = { [TIER_JAIL] = pool_ready(&a->pool, TIER_JAIL),
 				[TIER_INTERPRETER] = pool_ready(&a->pool, TIER_INTERPRETER),
@@ -310,8 +309,8 @@ static void show_metrics(struct api_call *c)
 		.sessions_max = a->sessions.limits.count,
 		.sessions_reserved_bytes = a->sessions.memory.bytes,
 		.sessions_limits_bytes = a->sessions.memory.limits_bytes,
-		.in_flight_max = load.running_max,
-		.queued_max = load.queued_max,
+		.in_flight_max = a->executions.limits.concurrency,
+		.queued_max = a->executions.limits.queue,
 		.started_ms = a->started_ms,
 		.has_probed = a->health.has_probed,
 		.probe_succeeded = a->health.succeeded,

@@ -133,7 +133,8 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		return api_refuse(c, API_INTERNAL, &err);
 	if (runs_has_live(&c->api->runs, c->account->name, id))
 		return api_refuse(c, API_ID_IN_USE, NULL);
-	return api_is_admitted(c, executions_admit(&c->api->executions, c->account));
+	return api_is_admitted(
+	    c, runs_admit(&c->api->runs, c->account, c->api->executions.limits.queue));
 }
 
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id)

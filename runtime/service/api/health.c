@@ -194,7 +194,6 @@ add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
 
 static void find_reasons(const struct api *a, struct reasons *r)
 {
-	const struct executions_load load = executions_load(&a->executions);
 	const struct health *h = &a->health;
 	const struct sessions *s = &a->sessions;
 	const struct json_node *warnings = json_get_typed(h->result, "warnings", JSON_ARRAY);
@@ -214,7 +213,7 @@ static void find_reasons(const struct api *a, struct reasons *r)
 			add_reason(r, READINESS_DEGRADED, "%s", n->text);
 	if (a->audit.last_failure[0])
 		add_reason(r, READINESS_DEGRADED, "the last audit line could not be written");
-	if (load.queued >= load.queued_max)
+	if (a->runs.counts[RUN_QUEUED] >= a->executions.limits.queue)
 		add_reason(r, READINESS_DEGRADED, "the queue is full");
 	if (s->limits.count > 0 && s->live >= s->limits.count)
 		add_reason(r, READINESS_DEGRADED, "there are as many sessions as there may be");
@@ -251,7 +250,6 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 enum readiness health_write(const struct api *a, struct json_writer *w)
 {
 	static const char *const names[] = { "ready", "degraded", "unready" };
-	const struct executions_load load = executions_load(&a->executions);
 	const struct health *h = &a->health;
 	const struct json_node *limits = json_get_typed(h->result, "limits", JSON_OBJECT);
 	struct reasons r = { .worst = READINESS_READY };
@@ -265,8 +263,9 @@ enum readiness health_write(const struct api *a, struct json_writer *w)
 	json_member_text(w, "status", h->has_probed ? h->status : NULL);
 	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
 	json_close_object(w);
-	put_two(w, "queue", "depth", load.queued, load.queued_max);
-	put_two(w, "runs", "in_flight", load.running, load.running_max);
+	put_two(w, "queue", "depth", a->runs.counts[RUN_QUEUED], a->executions.limits.queue);
+	put_two(w, "runs", "in_flight", a->runs.counts[RUN_RUNNING],
+		a->executions.limits.concurrency);
 	put_pool(w, &a->pool);
 	json_member_array(w, "pool_bypassed");
 	metrics_write_bypassed(a->metrics, w);

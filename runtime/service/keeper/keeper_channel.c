@@ -73,7 +73,7 @@ int keeper_send_worker(const struct worker *keeper, enum keeper_request_kind kin
 	int far[FD_COUNT] = { -1, -1, -1 };
 	auto_fd int stdin_fd = -1;
 
-	int rc = worker_open_ends(&near, &far[FD_SOCK], &far[FD_CONTROL], err);
+	int rc = worker_open_ends(&near, &far[FD_SOCK], &far[FD_CONTROL], false, err);
 	if (rc == 0 && out_stdin_fd)
 		rc = open_stdin(&far[FD_STDIN], &stdin_fd, err);
 	if (rc == 0)

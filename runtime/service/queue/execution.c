@@ -422,11 +422,6 @@ static void on_caller_gone(void *holder)
 	execution_cancel(run);
 }
 
-enum api_code executions_admit(const struct executions *e, const struct account *a)
-{
-	return runs_admit(e->runs, a, e->limits.queue);
-}
-
 struct run *execution_begin(struct executions *all, const struct run_order *order,
 			    const struct run_ops *ops, struct cj_error *err)
 {
@@ -547,14 +542,6 @@ int executions_tick(struct executions *e, uint64_t now_ms)
 size_t executions_count(const struct executions *e)
 {
 	return runs_unfinished(e->runs) + e->exiting_count;
-}
-
-struct executions_load executions_load(const struct executions *e)
-{
-	return (struct executions_load){ .running = e->runs->counts[RUN_RUNNING],
-					 .running_max = e->limits.concurrency,
-					 .queued = e->runs->counts[RUN_QUEUED],
-					 .queued_max = e->limits.queue };
 }
 
 void executions_fini(struct executions *e)

@@ -55,8 +55,6 @@ void executions_init(struct executions *e, const struct executions *borrowed);
 /* Cancels what is queued, and completes what runs: as cancelled while draining, else as failed. */
 void executions_fini(struct executions *e);
 
-/* API_OK: this caller may queue one more run. */
-enum api_code executions_admit(const struct executions *e, const struct account *a);
 /* Takes the body of the order's job, which is malloc'ed.  NULL: *err says why not. */
 struct run *execution_begin(struct executions *all, const struct run_order *order,
 			    const struct run_ops *ops, struct cj_error *err);
@@ -78,8 +76,3 @@ void executions_cancel_all(struct executions *e);
 int executions_tick(struct executions *e, uint64_t now_ms);
 /* Unfinished runs, and workers that have not exited yet. */
 size_t executions_count(const struct executions *e);
-
-struct executions_load {
-	size_t running, running_max, queued, queued_max;
-};
-struct executions_load executions_load(const struct executions *e);

@@ -404,22 +404,11 @@ static void keep_result(struct sessions *s, struct exec_entry *x, const char *re
 		bound_results(s, NULL, KEPT_ALL_RESULTS_MAX);
 }
 
-/* Those that callers wait for stay. */
-static void forget_execs(struct sessions *s, struct session_entry *e)
-{
-	struct exec_entry *x = TAILQ_FIRST(&e->execs), *next;
-
-	for (; x && e->finished > SESSION_EXECS_REMEMBERED; x = next) {
-		next = TAILQ_NEXT(x, link);
-		if (x->is_finished && x->waiting == 0)
-			sessions_drop_exec(s, x);
-	}
-}
-
 void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *result, size_t size,
 			  enum api_code error, uint64_t now_ms, uint64_t epoch_ms)
 {
 	const struct run *run = x->run;
+	struct session_entry *e = x->session;
 
 	x->created_ms = run->created_ms;
 	x->started_ms = run->started_ms;
@@ -430,13 +419,18 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 	x->error = error;
 	x->run = NULL;
 	x->is_finished = true;
-	x->session->unfinished--;
-	x->session->finished++;
+	e->unfinished--;
+	e->finished++;
 	sessions_release(s, x, x->held_bytes);
-	sessions_touch(x->session, now_ms);
+	sessions_touch(e, now_ms);
 	if (result && x->is_detached)
 		keep_result(s, x, result, size, now_ms);
-	forget_execs(s, x->session);
+	struct exec_entry *other = TAILQ_FIRST(&e->execs), *next;
+	for (; other && e->finished > SESSION_EXECS_REMEMBERED; other = next) {
+		next = TAILQ_NEXT(other, link);
+		if (other->is_finished && other->waiting == 0) /* callers wait for the others */
+			sessions_drop_exec(s, other);
+	}
 }
 
 void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait_ms)

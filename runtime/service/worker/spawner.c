@@ -126,18 +126,6 @@ static void carry_out(struct step_msg *msg, const struct worker_life *life)
 	}
 }
 
-/* The server has ended: workers whose control pipe is closed clean up. */
-static _Noreturn void linger(void)
-{
-	const int alarm_signal = SIGALRM;
-
-	set_signals(&alarm_signal, 1, SIG_DFL);
-	(void)alarm(SPAWNER_LINGER_S);
-	while (wait(NULL) >= 0 || errno == EINTR) /* ignored children: until the last one */
-		;
-	_exit(EXIT_SUCCESS);
-}
-
 /* Signals that a terminal or systemd sends to all processes: only the server acts on them. */
 static const int ignored_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM };
 
@@ -170,7 +158,13 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 			 -EPROTO) /* an incomplete order: the server takes its worker for dead */
 			break;
 	}
-	linger();
+	/* The server has ended: workers whose control pipe is closed clean up. */
+	const int alarm_signal = SIGALRM;
+	set_signals(&alarm_signal, 1, SIG_DFL);
+	(void)alarm(SPAWNER_LINGER_S);
+	while (wait(NULL) >= 0 || errno == EINTR) /* ignored children: until the last one */
+		;
+	_exit(EXIT_SUCCESS);
 }
 
 /* --- the server's side ------------------------------------------------------------------ */
@@ -207,7 +201,7 @@ void spawner_end(struct spawner *s)
 	cj_end_child(&s->pidfd);
 }
 
-static int open_pair(struct worker *near, int *out_sock_fd, int *out_control_fd,
+int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
 		     bool sends_descriptors, struct cj_error *err)
 {
 	int sock[2], control[2];
@@ -226,12 +220,6 @@ static int open_pair(struct worker *near, int *out_sock_fd, int *out_control_fd,
 	return 0;
 }
 
-int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
-		     struct cj_error *err)
-{
-	return open_pair(near, out_sock_fd, out_control_fd, false, err);
-}
-
 int spawner_ask(struct spawner *s, const struct worker_order *wanted, struct worker *out,
 		struct cj_error *err)
 {
@@ -247,7 +235,8 @@ int spawner_ask(struct spawner *s, const struct worker_order *wanted, struct wor
 				 wanted->profile);
 	memcpy(order.profile, wanted->profile, strlen(wanted->profile) + 1);
 	/* the keeper of a zygote sends the zygote's socket */
-	int rc = open_pair(&near, &far[ORDER_SOCK], &far[ORDER_CONTROL], order.is_zygote, err);
+	int rc =
+	    worker_open_ends(&near, &far[ORDER_SOCK], &far[ORDER_CONTROL], order.is_zygote, err);
 	if (rc == 0)
 		rc = step_tell(&link, STEP_ORDER, &order, sizeof(order), far,
 			       wanted->zygote_fd >= 0 ? ORDER_FD_COUNT : ORDER_FD_MIN, err);

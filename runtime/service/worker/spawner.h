@@ -59,11 +59,11 @@ struct worker {
 	}
 
 /*
- * Makes both ends of a worker's descriptors, for one that another process forks.  On failure the
- * caller closes what is there.
+ * Makes both ends of a worker's descriptors; `sends_descriptors`: over the control pipe, to the
+ * server.  On failure the caller closes what is there.
  */
 int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
-		     struct cj_error *err);
+		     bool sends_descriptors, struct cj_error *err);
 
 /*
  * spawner_ask - a worker, or the keeper of a zygote.  Borrows the order.

@@ -67,18 +67,6 @@ static void read_log(struct zygote_keeper *k)
 		cj_close(&k->log_fd); /* nobody writes any more */
 }
 
-static int open_log(struct zygote_keeper *k, int *out_far_fd, struct cj_error *err)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a pipe");
-	fd_set_nonblocking(ends[0]);
-	k->log_fd = ends[0];
-	*out_far_fd = ends[1];
-	return 0;
-}
-
 /* --- the files that a zygote has loaded: one inotify(7) watch for each ----------------------- */
 
 /* IN_ATTRIB: also when another file takes its name, because the old one has a link less then. */
@@ -158,10 +146,15 @@ static int make_plan(struct zygote_keeper *k, struct cj_error *err)
 
 static int start(struct zygote_keeper *k, struct cj_error *err)
 {
-	auto_fd int far_fd = -1;
+	int log[2];
 
-	if (make_plan(k, err) < 0 || open_log(k, &far_fd, err) < 0)
+	if (make_plan(k, err) < 0)
 		return -err->code;
+	if (pipe2(log, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	fd_set_nonblocking(log[0]);
+	k->log_fd = log[0];
+	auto_fd int far_fd = log[1];
 	return zygote_spawn(&k->launcher, far_fd, &k->zygote, err);
 }
 

@@ -407,7 +407,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 99;
-	if (worker_open_ends(&near, &far.sock_fd, &far.control_fd, &err) < 0)
+	if (worker_open_ends(&near, &far.sock_fd, &far.control_fd, false, &err) < 0)
 		return 99;
 	pid_t pid = fork();
 	if (pid < 0)

@@ -2,7 +2,6 @@
 /*
  * paths - the texts "SRC[:DST]" and the two kinds of path in them.
  *
- * Pure, but for paths_resolve(), which asks the host where a source really is.
  * Results live in the arena.
  */
 #pragma once

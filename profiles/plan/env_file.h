@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * env_file - the file of --env-file, in docker's format.  Pure.
+ * env_file - the file of --env-file, in docker's format.
  *
  * A line is NAME=VALUE, or NAME alone: the caller's own value.  Blanks before NAME are skipped; a
  * line that is empty or begins with '#' is a comment.  VALUE is taken as it stands: quotes,

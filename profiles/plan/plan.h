@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan - the jail's shape and this run's program, resolved and checked: pure data.
+ * plan - the jail's shape and this run's program, resolved and checked.
  *
  * plan_make() is where everything that can be decided beforehand is decided; the
  * engine only carries it out.  A plan can be used for many jails (a warm pool); a

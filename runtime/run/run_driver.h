@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_driver - one run of the engine (jail.h), from a plan to an outcome.  Acts.
+ * run_driver - one run of the engine (jail.h), from a plan to an outcome.
  *
  * Every front end that runs a program calls these functions, in this order:
  *

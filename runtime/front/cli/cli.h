@@ -22,8 +22,7 @@ struct cli {
 	unsigned open_streams;      /* of fd_claim_stdio() */
 };
 
-int run_verb(const struct cli *cli);
-int shell_verb(const struct cli *cli);
+int run_verb(const struct cli *cli); /* and "shell" */
 int profile_verb(const struct cli *cli);
 int doctor_verb(const struct cli *cli);
 int program_verb(const struct cli *cli); /* executes another program of ours */
@@ -34,7 +33,7 @@ int kill_verb(const struct cli *cli);
 int gc_verb(const struct cli *cli);
 
 /* `cejail session exec` and `wait`: a run in a session of a service.  cli->args are the arguments
- * without the session. */
+ * without the session.  NULL: a run of its own. */
 struct remote_exec;
 int run_in_session(const struct cli *cli, const struct remote_exec *exec);
 

@@ -32,7 +32,7 @@ static const struct verb {
 	const char *details; /* paragraphs of --help */
 } verbs[] = {
 	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
-	{ "shell", shell_verb, "run an interactive command in a jail", NULL, NULL },
+	{ "shell", run_verb, "run an interactive command in a jail", NULL, NULL },
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
 	{ "image", program_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", program_verb, "run jails for other programs, over a socket", NULL, NULL },

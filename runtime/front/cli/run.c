@@ -293,11 +293,13 @@ static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
 	return is_remote ? run_remotely(r, out_complete, err) : run_here(r, out_complete, err);
 }
 
-static int run_main(const struct cli *cli, bool use_shell, const struct remote_exec *exec)
+int run_in_session(const struct cli *cli, const struct remote_exec *exec)
 {
-	struct run r = {
-		.cli = cli, .use_shell = use_shell, .exec = exec, .stdin_fd = -1, .artifacts_fd = -1
-	};
+	struct run r = { .cli = cli,
+			 .use_shell = strcmp(cli->verb, "shell") == 0,
+			 .exec = exec,
+			 .stdin_fd = -1,
+			 .artifacts_fd = -1 };
 
 	struct cj_error err = { 0 };
 	bool is_complete = true;
@@ -325,15 +327,5 @@ static int run_main(const struct cli *cli, bool use_shell, const struct remote_e
 
 int run_verb(const struct cli *cli)
 {
-	return run_main(cli, false, NULL);
-}
-
-int shell_verb(const struct cli *cli)
-{
-	return run_main(cli, true, NULL);
-}
-
-int run_in_session(const struct cli *cli, const struct remote_exec *exec)
-{
-	return run_main(cli, false, exec);
+	return run_in_session(cli, NULL);
 }

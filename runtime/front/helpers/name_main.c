@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * name-helper NAME: looks up a name with this host's resolver and writes its addresses, each a
- * struct ip.  Started by netns/address/name_ask.c.  Acts with the caller's rights.
+ * struct ip.  Started by netns/address/name_ask.c.  It has the caller's rights.
  */
 #include "netns/address/name_lookup.h"
 #include "runtime/base/files/libexec.h"

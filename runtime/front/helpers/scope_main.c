@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope-helper: asks systemd for what runtime/kernel/cgroup/scope_helper.c wants.  Acts with the
+ * scope-helper: asks systemd for what runtime/kernel/cgroup/scope_helper.c wants.  It has the
  * caller's rights.  MANAGER is "user" or "system".
  *
  *	enter MANAGER UNIT PID          a scope around PID, unless its unit is delegated already

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table-helper 4|46: loads a table for the links of many jails and leaves the process behind that
- * holds it: netns/uplink/host_table.h.  Acts with the caller's
- * rights.
+ * holds it: netns/uplink/host_table.h.  It has the caller's rights.
  */
 #include <string.h>
 

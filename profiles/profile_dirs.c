@@ -340,19 +340,6 @@ int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 
 /* --- profile_for_file ------------------------------------------------------- */
 
-/*
- * The extensions in the profile's own file: a child does not inherit them for this, else
- * "mine extends python" would make every .py file ambiguous.
- */
-static int own_extensions(const char *name, struct config *scratch, struct cj_error *err)
-{
-	struct profile_source source;
-	const char *parent;
-	if (profile_source_read(name, 0, &scratch->arena, &source, err) < 0)
-		return -err->code;
-	return profile_read_text(scratch, source.path, source.text, source.size, &parent, err);
-}
-
 /* What has been seen of the profiles while one is looked for. */
 struct search {
 	const char *extension;
@@ -360,12 +347,20 @@ struct search {
 	struct cj_error problem;    /* of the first that does not read */
 };
 
+/*
+ * The extensions in the profile's own file: a child does not inherit them for this, else
+ * "mine extends python" would make every .py file ambiguous.
+ */
 static void search_profile(struct search *search, const char *name)
 {
 	struct config scratch;
+	struct profile_source source;
 	struct cj_error problem = { 0 };
+	const char *parent;
 	config_init(&scratch);
-	if (own_extensions(name, &scratch, &problem) < 0) {
+	if (profile_source_read(name, 0, &scratch.arena, &source, &problem) < 0 ||
+	    profile_read_text(&scratch, source.path, source.text, source.size, &parent, &problem) <
+		0) {
 		if (search->problem.code == 0 || problem.code == ENOMEM)
 			search->problem = problem;
 	} else if (strings_has(&scratch.extensions, search->extension)) {

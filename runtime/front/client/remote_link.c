@@ -20,19 +20,6 @@
 #define REFUSAL_MAX     (64u << 10)
 #define ROOM_MIN        4096
 
-static int fail_connect(const char *path, int code, struct cj_error *err)
-{
-	int rc = cj_fail(err, code, "--remote: connect to '%s'", path);
-
-	if (code == ENOENT || code == ECONNREFUSED)
-		cj_hint(err, "no service listens there; start one: cejail serve --socket %s", path);
-	else if (code == EACCES || code == EPERM)
-		cj_hint(err, "only users in the service's \"socket_group\" may connect");
-	else if (code == EAGAIN)
-		cj_hint(err, "the service has too many connections; try again later");
-	return rc;
-}
-
 int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
 {
 	struct record_sockets found;
@@ -69,9 +56,17 @@ int remote_link_connect(const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "--remote: create a socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
 		return cj_fail(err, errno, "--remote: set the timeout of the socket");
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return fail_connect(path, errno, err);
-	return take_fd(&fd);
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return take_fd(&fd);
+
+	int rc = cj_fail(err, errno, "--remote: connect to '%s'", path);
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		cj_hint(err, "no service listens there; start one: cejail serve --socket %s", path);
+	else if (rc == -EACCES || rc == -EPERM)
+		cj_hint(err, "only users in the service's \"socket_group\" may connect");
+	else if (rc == -EAGAIN)
+		cj_hint(err, "the service has too many connections; try again later");
+	return rc;
 }
 
 /* A service that refuses early closes the connection; its answer can still be read. */

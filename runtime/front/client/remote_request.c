@@ -178,15 +178,16 @@ static int keep_file(struct gather *g, const struct copy_spec *file, struct cj_e
 	return 0;
 }
 
-static int read_file(struct gather *g, const struct input *in, int fd, struct cj_error *err)
+static int read_file(struct gather *g, const char *target, bool is_executable, int fd,
+		     struct cj_error *err)
 {
-	struct copy_spec file = { .target = arena_strdup(&g->c->arena, in->path),
-				  .is_executable = (in->mode & 0111) != 0 };
+	struct copy_spec file = { .target = arena_strdup(&g->c->arena, target),
+				  .is_executable = is_executable };
 	char *text = NULL;
 
 	if (!file.target)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (fd_read_all(fd, REMOTE_INPUT_MAX, &g->c->arena, &text, &file.size, in->path, err) < 0)
+	if (fd_read_all(fd, REMOTE_INPUT_MAX, &g->c->arena, &text, &file.size, target, err) < 0)
 		return -err->code;
 	file.bytes = text;
 	g->bytes += file.size;
@@ -221,7 +222,7 @@ static int take_input(void *context, const struct input *in, int fd, struct cj_e
 	if (end_directory(g, err) < 0)
 		return -err->code;
 	if (in->kind == INPUT_FILE)
-		return read_file(g, in, fd, err);
+		return read_file(g, in->path, (in->mode & 0111) != 0, fd, err);
 	if (in->kind == INPUT_SYMLINK) {
 		cj_refuse(err, "'%s' is a symbolic link, which cannot be sent to a service",
 			  in->path);
@@ -246,15 +247,11 @@ static int gather_file(struct gather *g, const char *text, struct cj_error *err)
 
 static int gather_stdin(struct gather *g, const char *text, struct cj_error *err)
 {
-	struct input in = { .kind = INPUT_FILE };
-	const char *target;
+	const char *target = NULL;
 
 	if (plan_stdin_target(text, &g->c->arena, &target, err) < 0)
 		return -err->code;
-	if (strlen(target) >= sizeof(in.path))
-		return cj_fail(err, ENAMETOOLONG, "copy '%.64s...'", text);
-	memcpy(in.path, target, strlen(target) + 1);
-	return read_file(g, &in, STDIN_FILENO, err);
+	return read_file(g, target, false, STDIN_FILENO, err);
 }
 
 static int gather_files(struct gather *g, struct cj_error *err)

@@ -157,30 +157,12 @@ static int put_path(struct container_cgroup *out, const char *base, const char *
 	return 0;
 }
 
-/* Relative: below what is delegated to us; root's without that: below the root. */
-static int find_relative(const struct making *m, const struct cgroup_host *host, const char *path,
-			 struct cj_error *err)
-{
-	struct container_cgroup *out = m->cgroup;
-	char base[CGROUP_PATH_MAX];
-	find_delegated(base);
-	if (base[0] != '\0') {
-		out->is_below_own = true;
-		return put_path(out, base, path, err);
-	}
-	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) == 0)
-		return put_path(out, host->mount.point, path, err);
-	if (scope_helper_is_there(false)) {
-		out->manager = CGROUP_MANAGER_SYSTEMD;
-		return find_scope(NULL, m->wanted->id, out, err);
-	}
-	return do_without(m, "no cgroup here is delegated to this user", err);
-}
-
+/* A relative path is below what is delegated to us; root's without that, below the root. */
 static int find_path(const struct making *m, struct cj_error *err)
 {
 	const char *wanted = m->wanted->path;
-	char path[CGROUP_PATH_MAX];
+	struct container_cgroup *out = m->cgroup;
+	char path[CGROUP_PATH_MAX], base[CGROUP_PATH_MAX];
 	struct cgroup_host host;
 	if (!wanted || wanted[0] == '\0')
 		(void)snprintf(path, sizeof(path), "cejail-oci.%.300s", m->wanted->id);
@@ -191,8 +173,18 @@ static int find_path(const struct making *m, struct cj_error *err)
 	if (host.mount.point[0] == '\0')
 		return do_without(m, "no cgroup v2 hierarchy is mounted here", err);
 	if (path[0] == '/')
-		return put_path(m->cgroup, host.mount.point, path, err);
-	return find_relative(m, &host, path, err);
+		return put_path(out, host.mount.point, path, err);
+	find_delegated(base);
+	out->is_below_own = base[0] != '\0';
+	if (out->is_below_own)
+		return put_path(out, base, path, err);
+	if (faccessat(AT_FDCWD, host.mount.point, W_OK, AT_EACCESS) == 0)
+		return put_path(out, host.mount.point, path, err);
+	if (scope_helper_is_there(false)) {
+		out->manager = CGROUP_MANAGER_SYSTEMD;
+		return find_scope(NULL, m->wanted->id, out, err);
+	}
+	return do_without(m, "no cgroup here is delegated to this user", err);
 }
 
 int container_cgroup_find(const struct container_cgroup_wanted *wanted,
@@ -250,9 +242,8 @@ static int descend(struct making *m, int *fd, const char *path, const char *name
 		   struct cj_error *err)
 {
 	bool is_new = false;
-	int rc = enable(m, *fd, path, err);
-	if (rc < 0)
-		return rc;
+	if (enable(m, *fd, path, err) < 0)
+		return -err->code;
 	int child_fd = make_level(*fd, name, &is_new);
 	if (child_fd < 0)
 		return cj_fail(err, -child_fd, "make the cgroup '%.300s/%s'", path, name);
@@ -285,9 +276,8 @@ static int make_levels(struct making *m, struct cj_error *err)
 		const char *name = path + used + 1;
 		size_t next = used + 1 + strcspn(m->cgroup->record.path + used + 1, "/");
 		path[next] = '\0';
-		int rc = descend(m, &fd, path, name, err);
-		if (rc < 0)
-			return rc;
+		if (descend(m, &fd, path, name, err) < 0)
+			return -err->code;
 		path[used] = '/';
 		used = next;
 	}

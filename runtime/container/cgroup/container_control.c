@@ -153,9 +153,8 @@ bool container_cgroup_is_frozen(const struct container_cgroup *c)
 
 int container_cgroup_kill(const struct container_cgroup *c, int signal, struct cj_error *err)
 {
-	int rc = container_cgroup_need(c, "kill --all", err);
-	if (rc < 0)
-		return rc;
+	if (container_cgroup_need(c, "kill --all", err) < 0)
+		return -err->code;
 	return signal == SIGKILL ? cgroup_tree_kill(c->dir_fd, KILL_WAIT_MS, err)
 				 : cgroup_tree_signal(c->dir_fd, signal, err);
 }

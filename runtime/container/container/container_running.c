@@ -24,9 +24,8 @@ void container_target_close(struct container_target *t)
 int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
 			  struct cj_error *err)
 {
-	int rc = state_open(call->options, is_locked, call->arena, &out->state, err);
-	if (rc < 0)
-		return rc;
+	if (state_open(call->options, is_locked, call->arena, &out->state, err) < 0)
+		return -err->code;
 	enum state_status status = state_status_of(&out->state);
 	if (status == STATE_STOPPED)
 		return cj_reject_as(err, ESRCH, "container not running");
@@ -196,22 +195,17 @@ int container_update(struct oci_call *call, struct cj_error *err)
 	struct oci_config config;
 	const struct oci_options *o = call->options;
 	bool has_flags = false;
-	int rc = container_update_read(o, &resources, &has_flags, err);
-	if (rc < 0)
-		return rc;
+	if (container_update_read(o, &resources, &has_flags, err) < 0)
+		return -err->code;
 	if (o->resources && has_flags)
 		return cj_reject(err, "update takes --resources or limits by option, not both");
 	if (!o->resources && !has_flags)
 		return cj_reject(err, "update: no limit is given: use --resources FILE or an "
 				      "option such as --memory");
-	if (o->resources)
-		rc = read_resources(o->resources, call->arena, &resources, err);
-	if (rc == 0)
-		rc = container_target_open(call, true, &t, err);
-	if (rc == 0 && o->resources)
-		rc = container_config_stored(&t.state, call->arena, &config, err);
-	if (rc < 0)
-		return rc;
+	if ((o->resources && read_resources(o->resources, call->arena, &resources, err) < 0) ||
+	    container_target_open(call, true, &t, err) < 0 ||
+	    (o->resources && container_config_stored(&t.state, call->arena, &config, err) < 0))
+		return -err->code;
 	if (o->resources)
 		oci_config_settle_pids(&config, &resources);
 	return container_cgroup_update(&t.cgroup, &resources, err);

@@ -38,15 +38,6 @@ static uint64_t new_flags(const struct creation *c)
 	return flags;
 }
 
-static pid_t clone_into(const struct creation *c, uint64_t flags, int signal_at_end)
-{
-	struct spawn_place place = creation_place(c);
-
-	if (flags & CLONE_PARENT)
-		place.cgroup_fd = -1; /* the intermediate process is in it already */
-	return spawn_process(&place, flags, signal_at_end, NULL);
-}
-
 static int reject_clone(const struct creation *c, int code, struct cj_error *err)
 {
 	int rc = cj_fail(err, code, "clone the container's init");
@@ -63,8 +54,11 @@ static int reject_clone(const struct creation *c, int code, struct cj_error *err
 
 static int clone_init(struct creation *c, uint64_t flags, int signal_at_end, struct cj_error *err)
 {
-	pid_t pid = clone_into(c, flags, signal_at_end);
+	struct spawn_place place = creation_place(c);
 
+	if (flags & CLONE_PARENT)
+		place.cgroup_fd = -1; /* the intermediate process is in it already */
+	pid_t pid = spawn_process(&place, flags, signal_at_end, NULL);
 	if (pid == 0)
 		container_init_main(c);
 	if (pid < 0)
@@ -77,6 +71,7 @@ static int clone_init(struct creation *c, uint64_t flags, int signal_at_end, str
 
 struct joined {
 	int fds[OCI_NS_COUNT]; /* -1: not joined by path, or joined already */
+	int count;             /* that are joined by path */
 };
 
 static void joined_fini(struct joined *j)
@@ -96,6 +91,7 @@ static int open_paths(const struct creation *c, struct joined *out, struct cj_er
 	for (int i = 0; i < OCI_NS_COUNT; i++) {
 		if (!ns[i].is_wanted || !ns[i].path)
 			continue;
+		out->count++;
 		out->fds[i] = open(ns[i].path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 		if (out->fds[i] < 0)
 			return cj_fail(err, errno, "open the %s namespace '%s'",
@@ -182,7 +178,8 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 
 	if (answer == MAP_FAILED)
 		return cj_fail(err, errno, "map memory for the intermediate process");
-	pid_t pid = clone_into(c, 0, SIGCHLD);
+	const struct spawn_place place = creation_place(c);
+	pid_t pid = spawn_process(&place, 0, SIGCHLD, NULL);
 	if (pid == 0)
 		intermediate_main(c, j, answer);
 	int rc = pid < 0 ? reject_clone(c, errno, err) : 0;
@@ -199,13 +196,10 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 int container_spawn(struct creation *c, struct cj_error *err)
 {
 	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
-	auto_joined struct joined j;
-	bool has_path = false;
+	auto_joined struct joined j = { .count = 0 };
 
 	if (open_paths(c, &j, err) < 0)
 		return -err->code;
-	for (int i = 0; i < OCI_NS_COUNT; i++)
-		has_path = has_path || j.fds[i] >= 0;
 	/*
 	 * An ordinary user can't open the id maps of a process that is not dumpable: proc(5).  No
 	 * process has a right in a user namespace that is new.  In a joined one others may have
@@ -214,7 +208,7 @@ int container_spawn(struct creation *c, struct cj_error *err)
 	bool writes_map = geteuid() != 0 && user->is_wanted && !user->path;
 	if (writes_map && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "become dumpable");
-	int rc = has_path ? spawn_joined(c, &j, err) : clone_init(c, new_flags(c), SIGCHLD, err);
+	int rc = j.count > 0 ? spawn_joined(c, &j, err) : clone_init(c, new_flags(c), SIGCHLD, err);
 	if (writes_map)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with these arguments */
 	if (rc < 0)

@@ -59,21 +59,6 @@ static int read_bundle(const struct oci_options *o, struct arena *a, struct cont
 	return 0;
 }
 
-/* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
-static int leave_out_own_cgroups(struct creation *c, struct cj_error *err)
-{
-	struct oci_namespace *ns = &c->bundle.config.on_linux.namespaces[OCI_NS_CGROUP];
-	struct stat ours, theirs;
-
-	if (!ns->path)
-		return 0;
-	if (stat("/proc/self/ns/cgroup", &ours) < 0 || stat(ns->path, &theirs) < 0)
-		return cj_fail(err, errno, "look at the cgroup namespace '%s'", ns->path);
-	if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
-		*ns = (struct oci_namespace){ 0 };
-	return 0;
-}
-
 /* What the caller may make; what config.json may ask for, its parser has checked. */
 static int check_namespaces(const struct creation *c, struct cj_error *err)
 {
@@ -94,33 +79,37 @@ static int check_namespaces(const struct creation *c, struct cj_error *err)
 
 int creation_plan_bundle(struct creation *c, struct cj_error *err)
 {
-	if (read_bundle(c->options, c->arena, &c->bundle, err) < 0)
+	struct stat ours, theirs;
+
+	if (read_bundle(c->options, c->arena, &c->bundle, err) < 0 || check_namespaces(c, err) < 0)
 		return -err->code;
-	int rc = check_namespaces(c, err);
-	return rc < 0 ? rc : leave_out_own_cgroups(c, err);
-}
-
-static int network_plan(struct creation *c, struct cj_error *err)
-{
-	const struct oci_config *config = &c->bundle.config;
-	const struct oci_process *process =
-	    config->has_process && !c->annotations.is_sandbox ? &config->process : NULL;
-	struct strings warnings = { 0 };
-
-	if (!c->annotations.has_network)
+	/* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
+	struct oci_namespace *ns = &c->bundle.config.on_linux.namespaces[OCI_NS_CGROUP];
+	if (!ns->path)
 		return 0;
-	if (annotations_check_network(config, process, err) < 0 ||
-	    annotations_prepare_network(&c->annotations, c->arena, &c->rules, &warnings, err) < 0)
-		return -err->code;
-	oci_log_warnings(c->options, &warnings);
+	if (stat("/proc/self/ns/cgroup", &ours) < 0 || stat(ns->path, &theirs) < 0)
+		return cj_fail(err, errno, "look at the cgroup namespace '%s'", ns->path);
+	if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+		*ns = (struct oci_namespace){ 0 };
 	return 0;
 }
 
 int creation_plan_annotations(struct creation *c, struct cj_error *err)
 {
-	if (annotations_read(&c->bundle.config.annotations, c->arena, &c->annotations, err) < 0 ||
-	    network_plan(c, err) < 0)
+	const struct oci_config *config = &c->bundle.config;
+	struct strings warnings = { 0 };
+
+	if (annotations_read(&config->annotations, c->arena, &c->annotations, err) < 0)
 		return -err->code;
+	if (c->annotations.has_network) {
+		bool is_checked = config->has_process && !c->annotations.is_sandbox;
+		if (annotations_check_network(config, is_checked ? &config->process : NULL, err) <
+			0 ||
+		    annotations_prepare_network(&c->annotations, c->arena, &c->rules, &warnings,
+						err) < 0)
+			return -err->code;
+		oci_log_warnings(c->options, &warnings);
+	}
 	if (!c->annotations.result)
 		return 0;
 	if (state_check_id(c->options->id, err) < 0) /* it may be a part of the path */

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -99,44 +100,32 @@ static _Noreturn void process_main(const struct execution *e, const struct step_
 
 /* --- the joiner ------------------------------------------------------------------------------ */
 
-/* What the process needs besides the streams and preserved descriptors. */
-struct kept {
-	int fds[PROCESS_FDS_MAX + 3];
-	size_t count;
-};
-
-static void keep(struct kept *k, int fd)
+static int compare_fds(const void *a, const void *b)
 {
-	size_t i = k->count;
-	if (fd < 0)
-		return;
-	for (; i > 0 && k->fds[i - 1] > fd; i--)
-		k->fds[i] = k->fds[i - 1];
-	k->fds[i] = fd;
-	k->count++;
+	return *(const int *)a - *(const int *)b;
 }
 
-/* Everything behind the preserved descriptors goes, in the gaps between those that are kept. */
+/*
+ * Everything behind the preserved descriptors goes, in the gaps between those that the process
+ * needs besides.
+ */
 static int close_others(const struct execution *e, int sock_fd, struct cj_error *err)
 {
-	struct kept k = { 0 };
-	int of_process[PROCESS_FDS_MAX];
-	size_t count = process_fds(e->process, of_process);
-	for (size_t i = 0; i < count; i++)
-		keep(&k, of_process[i]);
-	keep(&k, sock_fd);
-	keep(&k, e->console_fd);
-	keep(&k, e->init_pidfd);
+	int kept[PROCESS_FDS_MAX + 3];
+	size_t count = process_fds(e->process, kept);
+	kept[count++] = sock_fd;
+	kept[count++] = e->init_pidfd;
+	if (e->console_fd >= 0)
+		kept[count++] = e->console_fd;
+	qsort(kept, count, sizeof(kept[0]), compare_fds);
 
 	unsigned from = CHILD_FIRST_FD + (unsigned)e->options->preserve_fds;
-	for (size_t i = 0; i < k.count; i++) {
-		unsigned fd = (unsigned)k.fds[i];
-		if (fd > from && sys_close_range(from, fd - 1, 0) < 0)
+	for (size_t i = 0; i <= count; i++) {
+		unsigned end = i < count ? (unsigned)kept[i] : ~0u;
+		if (end > from && sys_close_range(from, i < count ? end - 1 : end, 0) < 0)
 			return cj_fail(err, errno, "close the descriptors of the host");
-		from = fd + 1;
+		from = end + 1;
 	}
-	if (sys_close_range(from, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close the descriptors of the host");
 	return 0;
 }
 

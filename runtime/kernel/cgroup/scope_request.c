@@ -88,17 +88,6 @@ static bool put_object_path(const char *unit, char *out, size_t size)
 	return true;
 }
 
-/* Scopes and services have the same properties, in interfaces of their own. */
-static const char *interface_of(const char *unit)
-{
-	const char *type = strrchr(unit, '.');
-	if (type && strcmp(type, ".scope") == 0)
-		return "org.freedesktop.systemd1.Scope";
-	if (type && strcmp(type, ".service") == 0)
-		return "org.freedesktop.systemd1.Service";
-	return NULL;
-}
-
 /* False also when the manager doesn't answer: then it is asked for a scope. */
 static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 {
@@ -109,7 +98,12 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 	(void)snprintf(manager, sizeof(manager), "/user@%u.service/", getuid());
 	/* The unit whose cgroup this is, if it is one of the user manager's. */
 	const char *unit = strstr(self.path, manager) ? strrchr(self.path, '/') + 1 : NULL;
-	const char *interface = unit ? interface_of(unit) : NULL;
+	const char *type = unit ? strrchr(unit, '.') : NULL;
+	/* Scopes and services have the same properties, in interfaces of their own. */
+	const char *interface = !type                           ? NULL
+				: strcmp(type, ".scope") == 0   ? "org.freedesktop.systemd1.Scope"
+				: strcmp(type, ".service") == 0 ? "org.freedesktop.systemd1.Service"
+								: NULL;
 	char path[OBJECT_PATH_MAX];
 	if (!interface || !put_object_path(unit, path, sizeof(path)))
 		return false;

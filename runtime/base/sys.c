@@ -78,38 +78,22 @@ long sys_keyctl_join_session_keyring(void)
 
 pid_t sys_waitpid(pid_t pid, int *out_status, int options)
 {
-	pid_t ended;
-	do
-		ended = waitpid(pid, out_status, options);
-	while (ended < 0 && errno == EINTR);
-	return ended;
+	return (pid_t)TEMP_FAILURE_RETRY(waitpid(pid, out_status, options));
 }
 
 ssize_t sys_read(int fd, void *buf, size_t size)
 {
-	ssize_t got;
-	do
-		got = read(fd, buf, size);
-	while (got < 0 && errno == EINTR);
-	return got;
+	return TEMP_FAILURE_RETRY(read(fd, buf, size));
 }
 
 ssize_t sys_write(int fd, const void *buf, size_t size)
 {
-	ssize_t put;
-	do
-		put = write(fd, buf, size);
-	while (put < 0 && errno == EINTR);
-	return put;
+	return TEMP_FAILURE_RETRY(write(fd, buf, size));
 }
 
 int sys_flock(int fd, int operation)
 {
-	int rc;
-	do
-		rc = flock(fd, operation);
-	while (rc < 0 && errno == EINTR);
-	return rc;
+	return (int)TEMP_FAILURE_RETRY(flock(fd, operation));
 }
 
 unsigned sys_cpus(void)

@@ -6,7 +6,7 @@
  * grow by doubling up to half of the cap each, so a quiet program costs nothing and
  * a loud one costs the cap.
  */
-#include "runtime/jail/capture.h"
+#include "runtime/jail/outcome.h"
 
 #include <errno.h>
 #include <inttypes.h>

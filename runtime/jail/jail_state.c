@@ -7,6 +7,7 @@
 
 #include "profiles/setting_types.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
 
 struct jail *jail_state_create(const struct plan *plan, const char *id)
 {
@@ -34,6 +35,15 @@ void jail_state_free(struct jail **j)
 	arena_fini(&(*j)->arena);
 	free(*j);
 	*j = NULL;
+}
+
+void jail_close_handles(struct jail *j)
+{
+	cj_close(&j->handles.box_fd);
+	cj_close(&j->handles.root_fd);
+	cj_close(&j->handles.proc_fd);
+	while (j->handles.noverlays > 0)
+		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
 }
 
 void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)

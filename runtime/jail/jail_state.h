@@ -124,6 +124,7 @@ struct jail {
 /* A jail in which nothing is held, for a run.  NULL: no memory. */
 struct jail *jail_state_create(const struct plan *plan, const char *id);
 void jail_state_free(struct jail **j);
+void jail_close_handles(struct jail *j);
 
 /* A warning for the outcome: a sentence, lower case, no full stop. */
 void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -17,7 +18,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
 #include "runtime/kernel/seccomp/filter.h"
-#include "runtime/jail/capture.h"
 
 enum status {
 	STATUS_EXITED,
@@ -93,6 +93,38 @@ extern const char
 extern const char *const limit_enforcer_names[LIMIT_ENFORCER_COUNT];
 extern const char *const layer_names[LAYER_COUNT];
 extern const char *const layer_state_names[LAYER_STATE_COUNT];
+
+/*
+ * capture - one output stream: its head, its tail, and the number of its bytes.
+ *
+ * Memory is bounded by the cap, grows only as output comes, and every byte is counted.
+ */
+struct capture {
+	uint64_t total; /* bytes of the stream */
+	size_t cap;     /* bytes that are kept: half as head, half as tail */
+	uint8_t *head;
+	size_t head_size, head_room;
+	uint8_t *tail; /* ring */
+	size_t tail_size, tail_start, tail_room;
+};
+
+void capture_init(struct capture *c, size_t cap);
+void capture_fini(struct capture *c);
+
+/* -ENOMEM: the bytes are counted but not kept. */
+int capture_add(struct capture *c, const void *bytes, size_t size);
+
+bool capture_is_truncated(const struct capture *c);
+
+/* True for an empty stream, or if its last kept byte is a newline. */
+bool capture_ends_line(const struct capture *c);
+
+/*
+ * Head, then (if something was left out) a line "\n[... N bytes left out ...]\n", then the tail,
+ * as one malloc'ed block with a NUL behind; cut so that no UTF-8 character is split where the
+ * stream is UTF-8.  *out_kept counts only the program's own bytes.  NULL: no memory.
+ */
+char *capture_text(const struct capture *c, size_t *out_size, size_t *out_kept);
 
 struct usage {
 	uint64_t wall_ms, cpu_user_ms, cpu_system_ms;

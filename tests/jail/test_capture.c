@@ -13,7 +13,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/jail/capture.h"
+#include "runtime/jail/outcome.h"
 
 /* WRAP: malloc realloc */
 static bool no_memory;

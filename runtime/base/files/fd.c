@@ -32,8 +32,7 @@ void cj_end_child(int *pidfd)
 
 	if (*pidfd >= 0) {
 		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
-		while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
-			;
+		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED));
 	}
 	cj_close(pidfd);
 	errno = saved;
@@ -65,12 +64,7 @@ void fd_set_nonblocking(int fd)
 bool fd_await(int fd, short events, int timeout_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
-	int ready;
-
-	do
-		ready = poll(&p, 1, timeout_ms);
-	while (ready < 0 && errno == EINTR);
-	return ready > 0;
+	return TEMP_FAILURE_RETRY(poll(&p, 1, timeout_ms)) > 0;
 }
 
 /* Another process with the same open file may have made it non-blocking: then poll. */

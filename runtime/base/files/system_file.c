@@ -10,20 +10,11 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-static ssize_t pread_again(int fd, char *buf, size_t size, off_t at)
-{
-	ssize_t got;
-	do
-		got = pread(fd, buf, size, at);
-	while (got < 0 && errno == EINTR);
-	return got;
-}
-
 ssize_t system_file_reread(int fd, char *buf, size_t size)
 {
 	size_t used = 0;
 	for (;;) {
-		ssize_t got = pread_again(fd, buf + used, size - used, (off_t)used);
+		ssize_t got = TEMP_FAILURE_RETRY(pread(fd, buf + used, size - used, (off_t)used));
 		if (got < 0)
 			return -errno;
 		used += (size_t)got;

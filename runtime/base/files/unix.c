@@ -80,10 +80,7 @@ ssize_t unix_send_message(int sock_fd, const struct unix_message *m)
 		control.header.cmsg_len = CMSG_LEN(m->nfds * sizeof(int));
 		memcpy(CMSG_DATA(&control.header), m->fds, m->nfds * sizeof(int));
 	}
-	ssize_t sent;
-	do
-		sent = sendmsg(sock_fd, &msg, m->flags | MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
+	ssize_t sent = TEMP_FAILURE_RETRY(sendmsg(sock_fd, &msg, m->flags | MSG_NOSIGNAL));
 	return sent < 0 ? -errno : sent;
 }
 
@@ -122,10 +119,7 @@ ssize_t unix_receive_message(int sock_fd, struct unix_message *m)
 	};
 	assert(room <= UNIX_FDS_MAX);
 
-	ssize_t got;
-	do
-		got = recvmsg(sock_fd, &msg, m->flags | MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+	ssize_t got = TEMP_FAILURE_RETRY(recvmsg(sock_fd, &msg, m->flags | MSG_CMSG_CLOEXEC));
 	if (got < 0)
 		return -errno;
 	m->nfds = 0;

@@ -32,9 +32,8 @@ struct segment {
 static bool read_at(int fd, void *to, size_t size, uint64_t offset, int *out_errno)
 {
 	ssize_t got = 0;
-	do
-		got = offset <= INT64_MAX ? pread(fd, to, size, (off_t)offset) : 0;
-	while (got < 0 && errno == EINTR);
+	if (offset <= INT64_MAX)
+		got = TEMP_FAILURE_RETRY(pread(fd, to, size, (off_t)offset));
 	*out_errno = got < 0 && errno != EINVAL && errno != ESPIPE ? errno : 0;
 	return got == (ssize_t)size;
 }

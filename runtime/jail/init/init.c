@@ -194,11 +194,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		fds[count++] = listener_fd;
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
 		return -err->code;
-	cj_close(&j->handles.box_fd);
-	cj_close(&j->handles.root_fd);
-	cj_close(&j->handles.proc_fd);
-	while (j->handles.noverlays > 0)
-		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
+	jail_close_handles(j);
 	return 0;
 }
 

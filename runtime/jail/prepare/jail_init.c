@@ -208,11 +208,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 void jail_init_seal_leave(struct jail *j)
 {
 	filter_watch_destroy(&j->watch);
-	cj_close(&j->handles.box_fd);
-	cj_close(&j->handles.root_fd);
-	cj_close(&j->handles.proc_fd);
-	while (j->handles.noverlays > 0)
-		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
+	jail_close_handles(j);
 }
 
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */

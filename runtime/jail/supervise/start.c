@@ -24,32 +24,21 @@
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/usage/usage_watch.h"
 
-/* One pipe: the relay has the near end, which is non-blocking; the payload gets the far end. */
-static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a pipe");
-
-	*out_far = ends[is_input ? 0 : 1];
-	int near = ends[is_input ? 1 : 0];
-	fd_set_nonblocking(near);
-	if (is_input)
-		r->out_fd = near;
-	else
-		r->in_fd = near;
-	r->owns_out = is_input;
-	r->owns_in = !is_input;
-	return 0;
-}
-
+/* The relay has the near end of each pipe, which is non-blocking; the payload gets the far end. */
 static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_error *err)
 {
 	for (int i = 0; i < 3; i++) {
-		if (i == RELAY_STDIN && !has_stdin)
+		const bool is_input = i == RELAY_STDIN;
+		struct relay *r = &j->run.relays[i];
+		int ends[2];
+		if (is_input && !has_stdin)
 			continue;
-		if (open_pipe(&j->run.relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
-			return -err->code;
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return cj_fail(err, errno, "create a pipe");
+		out_far[i] = ends[is_input ? 0 : 1];
+		*(is_input ? &r->out_fd : &r->in_fd) = ends[is_input ? 1 : 0];
+		*(is_input ? &r->owns_out : &r->owns_in) = true;
+		fd_set_nonblocking(ends[is_input ? 1 : 0]);
 	}
 	if (out_far[0] >= 0)
 		return 0;

@@ -68,25 +68,17 @@ static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us
 }
 
 /* What init reaped; or what was sampled, if that is more: some processes were not reaped. */
-static void read_own_cpu(const struct jail *j, const struct watched *seen, uint64_t *user_us,
-			 uint64_t *system_us)
-{
-	*user_us = seen->ended.cpu_user_us;
-	*system_us = seen->ended.cpu_system_us;
-	if (process_usage_cpu_us(&seen->peak) > *user_us + *system_us) {
-		*user_us = seen->peak.cpu_user_us;
-		*system_us = seen->peak.cpu_system_us;
-	}
-	uint64_t all_us = *user_us + *system_us;
-	*user_us = share_us(j, *user_us, all_us);
-	*system_us = share_us(j, *system_us, all_us);
-}
-
 static void read_cpu(const struct jail *j, const struct watched *seen,
 		     const struct cgroup_usage *cg, struct usage *out)
 {
-	uint64_t user_us, system_us;
-	read_own_cpu(j, seen, &user_us, &system_us);
+	uint64_t user_us = seen->ended.cpu_user_us, system_us = seen->ended.cpu_system_us;
+	if (process_usage_cpu_us(&seen->peak) > user_us + system_us) {
+		user_us = seen->peak.cpu_user_us;
+		system_us = seen->peak.cpu_system_us;
+	}
+	const uint64_t all_us = user_us + system_us;
+	user_us = share_us(j, user_us, all_us);
+	system_us = share_us(j, system_us, all_us);
 	if (cg->has_cpu) { /* the numbers of one cgroup only grow */
 		user_us = cg->cpu_user_us - j->warm.before.cpu_user_us;
 		system_us = cg->cpu_system_us - j->warm.before.cpu_system_us;
@@ -95,30 +87,23 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 	out->cpu_system_ms = system_us / 1000;
 }
 
-/*
- * Without a cgroup and a sample: the largest process, which is a lower bound.  A sample that found
- * only processes that were ending is none: they have released their memory.
- */
-static void read_memory_peak(const struct watched *seen, const struct cgroup_usage *cg,
-			     struct usage *out)
+static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
 {
+	uint64_t pids_peak = cg->pids_peak > 0 ? cg->pids_peak - 1 : 0; /* without init */
+	/*
+	 * Without a cgroup and a sample: the largest process, which is a lower bound.  A sample
+	 * that found only processes that were ending is none: they have released their memory.
+	 */
 	uint64_t own_bytes = seen->peak.memory_bytes;
 	if (!seen->peak.has_memory && seen->ended.max_rss_bytes > own_bytes)
 		own_bytes = seen->ended.max_rss_bytes;
-	out->memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes : own_bytes;
-	out->has_memory_peak = cg->has_memory_peak || own_bytes > 0;
-}
-
-static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
-{
-	bool was_sampled = seen->peak.processes > 0;
-	uint64_t pids_peak = cg->pids_peak > 0 ? cg->pids_peak - 1 : 0; /* without init */
 	*out = (struct usage){
 		.wall_ms = seen->wall_ms,
+		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes : own_bytes,
+		.has_memory_peak = cg->has_memory_peak || own_bytes > 0,
 		.pids_peak = cg->has_pids_peak ? pids_peak : seen->peak.processes,
-		.has_pids_peak = cg->has_pids_peak || was_sampled,
+		.has_pids_peak = cg->has_pids_peak || seen->peak.processes > 0,
 	};
-	read_memory_peak(seen, cg, out);
 }
 
 static bool is_disk_full(int box_fd)

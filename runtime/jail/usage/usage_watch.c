@@ -120,24 +120,22 @@ static void subtract_shared(struct usage_watch *w, const struct jail *j, struct 
 	now->doubtful_bytes = smaller(now->doubtful_bytes, now->memory_bytes);
 }
 
-/* Its own processes; the scratch belongs to all of the session. */
-static bool take_of_exec(struct usage_watch *w, const struct jail *j, struct process_usage *now)
-{
-	struct process_tree tree;
-	if (!process_tree_list(j->handles.proc_fd, j->parent_pid, &tree))
-		return false;
-	const struct process_group group = { j->parent_pid, tree.pids, tree.count, tree.is_whole };
-	return process_usage_take_of(j->handles.proc_fd, &group, w->sampler, now);
-}
-
 static void take(struct usage_watch *w, const struct jail *j, struct process_usage *now)
 {
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
-	bool is_whole = j->is_shared ? take_of_exec(w, j, now)
-				     : process_usage_take(j->handles.proc_fd, j->handles.box_fd,
-							  w->sampler, now);
+	const int proc_fd = j->handles.proc_fd;
+	struct process_tree tree;
+	bool is_whole = false;
+	if (!j->is_shared) {
+		is_whole = process_usage_take(proc_fd, j->handles.box_fd, w->sampler, now);
+	} else if (process_tree_list(proc_fd, j->parent_pid, &tree)) {
+		/* Its own processes; the scratch belongs to all of the session. */
+		const struct process_group group = { j->parent_pid, tree.pids, tree.count,
+						     tree.is_whole };
+		is_whole = process_usage_take_of(proc_fd, &group, w->sampler, now);
+	}
 	if (is_whole)
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)

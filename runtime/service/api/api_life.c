@@ -18,49 +18,23 @@
 
 /* --- what the pool and the zygotes ask for --------------------------------------------------- */
 
-static int spawn(struct api *a, const struct worker_order *wanted, struct worker_conn **out,
+static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
 		 struct cj_error *err)
 {
+	struct api *a = context;
+	struct worker_order order = *wanted;
 	struct worker worker = WORKER_NULL;
 
-	if (spawner_ask(a->spawner, wanted, &worker, err) < 0)
+	order.zygote_fd = -1;
+	if (order.tier == TIER_INTERPRETER) {
+		enum zygote_answer has = zygotes_ask(&a->zygotes, order.profile, &order.zygote_fd);
+		if (has == ZYGOTE_SOON || (order.has_job && has != ZYGOTE_READY))
+			return cj_fail(err, POOL_NOT_YET, "wait for the zygote");
+	}
+	if (spawner_ask(a->spawner, &order, &worker, err) < 0)
 		return -err->code;
 	*out = worker_conn_create(a->loop, &worker, err);
 	return *out ? 0 : -err->code;
-}
-
-static int spawn_worker(void *context, const char *profile, enum tier tier,
-			struct worker_conn **out, struct cj_error *err)
-{
-	struct api *a = context;
-	struct worker_order wanted = { .profile = profile, .tier = tier, .zygote_fd = -1 };
-
-	if (tier == TIER_INTERPRETER &&
-	    zygotes_ask(&a->zygotes, profile, &wanted.zygote_fd) == ZYGOTE_SOON)
-		return cj_fail(err, POOL_NOT_YET, "wait for the zygote");
-	return spawn(a, &wanted, out, err);
-}
-
-static int spawn_for_job(void *context, const char *profile, struct worker_conn **out,
-			 struct cj_error *err)
-{
-	struct api *a = context;
-	struct worker_order wanted = {
-		.profile = profile, .tier = TIER_INTERPRETER, .zygote_fd = -1, .has_job = true
-	};
-
-	if (zygotes_ask(&a->zygotes, profile, &wanted.zygote_fd) != ZYGOTE_READY)
-		return cj_fail(err, POOL_NOT_YET, "fork a zygote");
-	return spawn(a, &wanted, out, err);
-}
-
-static int spawn_zygote(void *context, const char *profile, struct worker_conn **out,
-			struct cj_error *err)
-{
-	const struct worker_order wanted = { .profile = profile,
-					     .is_zygote = true,
-					     .zygote_fd = -1 };
-	return spawn(context, &wanted, out, err);
 }
 
 static void note_ready(void *context, const char *profile, enum tier tier,
@@ -118,7 +92,7 @@ static void log_unready(void *context, const char *profile, enum tier tier, cons
 
 static void init_preparing(struct api *a)
 {
-	const struct zygotes_ops zygotes_ops = { .spawn = spawn_zygote,
+	const struct zygotes_ops zygotes_ops = { .spawn = spawn,
 						 .take_socket = take_zygote_socket,
 						 .is_wanted = is_zygote_wanted,
 						 .stamp = stamp,
@@ -126,8 +100,7 @@ static void init_preparing(struct api *a)
 						 .count = count_zygote,
 						 .failed = log_zygote,
 						 .context = a };
-	const struct pool_ops pool_ops = { .spawn = spawn_worker,
-					   .spawn_for_job = spawn_for_job,
+	const struct pool_ops pool_ops = { .spawn = spawn,
 					   .ready = note_ready,
 					   .stamp = stamp,
 					   .now_ms = now_ms,

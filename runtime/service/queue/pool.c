@@ -203,6 +203,9 @@ struct worker_conn *pool_take(struct pool *p, const char *profile, enum tier bes
 int pool_find(struct pool *p, const char *profile, enum tier best, struct worker_conn **out,
 	      enum tier *out_tier, struct cj_error *err)
 {
+	struct worker_order wanted = { .profile = profile,
+				       .tier = TIER_INTERPRETER,
+				       .has_job = true };
 	struct cj_error none = { 0 };
 
 	*out = pool_take(p, profile, best, out_tier);
@@ -210,10 +213,11 @@ int pool_find(struct pool *p, const char *profile, enum tier best, struct worker
 		return 0;
 	*out_tier = TIER_INTERPRETER;
 	if (best == TIER_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
-	    p->ops.spawn_for_job(p->ops.context, profile, out, &none) == 0)
+	    p->ops.spawn(p->ops.context, &wanted, out, &none) == 0)
 		return 0;
-	*out_tier = TIER_COLD;
-	return p->ops.spawn(p->ops.context, profile, TIER_COLD, out, err);
+	*out_tier = wanted.tier = TIER_COLD;
+	wanted.has_job = false;
+	return p->ops.spawn(p->ops.context, &wanted, out, err);
 }
 
 int pool_send_job(struct pool *p, const char *profile, enum tier best, const struct job *job,
@@ -266,6 +270,7 @@ static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 	struct pool *p = bucket->pool;
 	struct cj_error err = { 0 };
 	struct slot *s = calloc(1, sizeof(*s));
+	const struct worker_order wanted = { .profile = bucket->profile, .tier = bucket->tier };
 
 	if (!s) {
 		fail(bucket, "no memory");
@@ -277,7 +282,7 @@ static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 	s->born_ms = now_ms;
 	/* before the worker reads the files: if they change meanwhile, it is stale */
 	s->stamp = p->ops.stamp(p->ops.context, bucket->profile);
-	if (p->ops.spawn(p->ops.context, bucket->profile, bucket->tier, &s->conn, &err) < 0) {
+	if (p->ops.spawn(p->ops.context, &wanted, &s->conn, &err) < 0) {
 		forget_slot(s);
 		if (err.code != POOL_NOT_YET)
 			fail(bucket, err.msg);

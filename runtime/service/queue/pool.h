@@ -53,11 +53,9 @@ void backoff_succeed(struct backoff *b);
 bool backoff_is_over(const struct backoff *b, uint64_t now_ms);
 
 struct pool_ops {
-	int (*spawn)(void *context, const char *profile, enum tier tier, struct worker_conn **out,
+	/* One with has_job is there only where a zygote serves: it has a job that waits for it. */
+	int (*spawn)(void *context, const struct worker_order *wanted, struct worker_conn **out,
 		     struct cj_error *err);
-	/* A worker with TIER_INTERPRETER for a job that is there: only where a zygote serves. */
-	int (*spawn_for_job)(void *context, const char *profile, struct worker_conn **out,
-			     struct cj_error *err);
 	/* A worker is prepared. */
 	void (*ready)(void *context, const char *profile, enum tier tier,
 		      const struct readiness_line *how);

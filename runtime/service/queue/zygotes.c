@@ -123,6 +123,7 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 	struct zygotes *all = row->zygotes;
 	struct cj_error err = { 0 };
 	struct zygote *z = calloc(1, sizeof(*z));
+	const struct worker_order wanted = { .profile = row->profile, .is_zygote = true };
 
 	if (!z) {
 		fail(row, "no memory");
@@ -130,7 +131,7 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 	}
 	/* the stamp is from before the keeper reads: if the files change meanwhile, it is stale */
 	*z = (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp };
-	if (all->ops.spawn(all->ops.context, row->profile, &z->conn, &err) < 0) {
+	if (all->ops.spawn(all->ops.context, &wanted, &z->conn, &err) < 0) {
 		cj_free(&z);
 		fail(row, err.msg);
 		return;

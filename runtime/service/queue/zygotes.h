@@ -25,7 +25,7 @@
 
 struct zygotes_ops {
 	/* The keeper of one (zygote_keeper.h); it says "ready" or "unready", as a worker does. */
-	int (*spawn)(void *context, const char *profile, struct worker_conn **out,
+	int (*spawn)(void *context, const struct worker_order *wanted, struct worker_conn **out,
 		     struct cj_error *err);
 	/* The zygote's socket, which its keeper sent before "ready". */
 	int (*take_socket)(void *context, const struct worker_conn *conn, struct cj_error *err);

@@ -25,12 +25,13 @@ struct world {
 	char why[512], why_no_zygote[1024];
 };
 
-static int spawn(void *context, const char *profile, enum tier tier, struct worker_conn **out,
+static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
 		 struct cj_error *err)
 {
 	struct world *w = context;
 
-	(void)profile;
+	if (wanted->has_job && !w->has_zygote)
+		return cj_fail(err, POOL_NOT_YET, "there is no zygote");
 	if (w->is_early)
 		return cj_fail(err, POOL_NOT_YET, "wait");
 	if (w->refuses)
@@ -39,17 +40,9 @@ static int spawn(void *context, const char *profile, enum tier tier, struct work
 	assert_non_null(*out);
 	**out = (struct worker_conn){ .worker = WORKER_NULL, .watch = WATCH_NULL };
 	assert_true(w->count < SPAWNED_MAX);
-	w->tiers[w->count] = tier;
+	w->tiers[w->count] = wanted->tier;
 	w->spawned[w->count++] = *out;
 	return 0;
-}
-
-static int spawn_for_job(void *context, const char *profile, struct worker_conn **out,
-			 struct cj_error *err)
-{
-	if (!((struct world *)context)->has_zygote)
-		return cj_fail(err, POOL_NOT_YET, "there is no zygote");
-	return spawn(context, profile, TIER_INTERPRETER, out, err);
 }
 
 static void ready(void *context, const char *profile, enum tier tier,
@@ -89,7 +82,7 @@ static const struct pool_config rows[] = {
 static int set_up(void **state)
 {
 	static struct world w;
-	const struct pool_ops ops = { spawn, spawn_for_job, ready, stamp, now_ms, failed, &w };
+	const struct pool_ops ops = { spawn, ready, stamp, now_ms, failed, &w };
 
 	w = (struct world){ .now_ms = 1000, .stamp = 7 };
 	pool_init(&w.pool, &ops);

@@ -30,11 +30,13 @@ struct world {
 	const char *expected; /* the profile of a zygote */
 };
 
-static int spawn(void *context, const char *profile, struct worker_conn **out, struct cj_error *err)
+static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
+		 struct cj_error *err)
 {
 	struct world *w = context;
 
-	assert_string_equal(profile, w->expected);
+	assert_true(wanted->is_zygote);
+	assert_string_equal(wanted->profile, w->expected);
 	if (w->refuses)
 		return cj_reject(err, "there is nobody");
 	*out = calloc(1, sizeof(**out));

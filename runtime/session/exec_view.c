@@ -52,39 +52,32 @@ static bool interrupt(const struct jail *view)
 						   atomic_load(&row->reaper_pid), SIGINT) == 0;
 }
 
-static void decide_with_session(struct jail *view, enum session_end end, struct outcome *out)
-{
-	const struct session_shared *shared = view->exec->session->shared;
-	if (end == SESSION_OOM) {
-		jail_warn(view,
-			  "all programs of the session together used more memory than it may");
-		outcome_decide(out, STATUS_OOM);
-	} else if (end == SESSION_LIVES && atomic_load(&shared->is_closing)) {
-		outcome_decide(out, STATUS_CANCELLED);
-	} else {
-		if (end == SESSION_LIVES)
-			jail_warn(view, "a program killed the reaper of this one, so its own end "
-					"is not known");
-		else
-			jail_warn(view, "the session ended (%s) before the program did",
-				  session_ends[end].name);
-		out->signal = SIGKILL;
-		outcome_decide(out, STATUS_SIGNALED);
-	}
-}
-
 /* The whole session ended, or the reaper was killed. */
 static void lose(struct jail *view, const struct ended *ended, struct outcome *out)
 {
 	(void)ended;
+	const struct session_shared *shared = view->exec->session->shared;
+	const unsigned how = atomic_load(&shared->end);
 	if (was_oom_killed(view)) {
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_OOM);
-		return;
+	} else if (how == SESSION_OOM) {
+		jail_warn(view,
+			  "all programs of the session together used more memory than it may");
+		outcome_decide(out, STATUS_OOM);
+	} else if (how == SESSION_LIVES && atomic_load(&shared->is_closing)) {
+		outcome_decide(out, STATUS_CANCELLED);
+	} else {
+		if (how == SESSION_LIVES)
+			jail_warn(view, "a program killed the reaper of this one, so its own end "
+					"is not known");
+		else
+			jail_warn(
+			    view, "the session ended (%s) before the program did",
+			    session_ends[how < SESSION_END_COUNT ? how : SESSION_FAILED].name);
+		out->signal = SIGKILL;
+		outcome_decide(out, STATUS_SIGNALED);
 	}
-	const unsigned how = atomic_load(&view->exec->session->shared->end);
-	decide_with_session(view, how < SESSION_END_COUNT ? (enum session_end)how : SESSION_FAILED,
-			    out);
 }
 
 /* --- the end ---------------------------------------------------------------------------- */

@@ -234,16 +234,6 @@ static uint64_t bytes_of(const struct session *s, unsigned slot)
 	return now.memory_bytes;
 }
 
-static void kill_exec(struct session *s, unsigned slot)
-{
-	struct session_row *row = &s->shared->rows[slot];
-	atomic_store(&row->is_oom_killed, true); /* before its worker sees the end */
-	if (s->slots[slot].leaf.dir_fd >= 0)
-		cgroup_kill(&s->slots[slot].leaf);
-	else
-		(void)process_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
-}
-
 /* What was seen above the limit may have ended since; what is left is not the cause. */
 static bool is_still_over(const struct jail *j)
 {
@@ -297,7 +287,12 @@ static enum session_end end_largest(struct session *s, struct cj_error *err)
 		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
 		return session_memory_fail(err);
-	kill_exec(s, largest);
+	struct session_row *row = &s->shared->rows[largest];
+	atomic_store(&row->is_oom_killed, true); /* before its worker sees the end */
+	if (s->slots[largest].leaf.dir_fd >= 0)
+		cgroup_kill(&s->slots[largest].leaf);
+	else
+		(void)process_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
 	return SESSION_LIVES;
 }
 
@@ -333,15 +328,6 @@ static enum session_end sample(struct session *s, struct cj_error *err)
 	return is_over ? end_largest(s, err) : SESSION_LIVES;
 }
 
-/* A leaf in which the kernel has killed. */
-static bool is_victim(const struct cgroup *leaf, uint64_t *out_peak_bytes)
-{
-	struct cgroup_usage usage;
-	cgroup_read_usage(leaf, &usage);
-	*out_peak_bytes = usage.has_memory_peak ? usage.memory_peak_bytes : UINT64_MAX;
-	return usage.oom_kills > 0;
-}
-
 /*
  * The kernel's OOM killer was active: must the session end?  The kernel kills one exec.  If that
  * used at least as much memory as all other execs together, it is the cause, and the others live
@@ -353,11 +339,12 @@ static bool is_out_of_memory(struct session *s)
 	bool is_new = false;
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
-		uint64_t peak_bytes = 0;
+		struct cgroup_usage usage;
+		uint64_t current_bytes = 0;
 		if (!session_slot_has_exec(slot) || slot->leaf.dir_fd < 0)
 			continue;
-		if (!is_victim(&slot->leaf, &peak_bytes)) {
-			uint64_t current_bytes = 0;
+		cgroup_read_usage(&slot->leaf, &usage);
+		if (usage.oom_kills == 0) {
 			(void)cgroup_read_number(slot->leaf.dir_fd, "memory.current",
 						 &current_bytes);
 			others_bytes += current_bytes;
@@ -365,7 +352,10 @@ static bool is_out_of_memory(struct session *s)
 		}
 		is_new |= !slot->was_oom_killed;
 		slot->was_oom_killed = true;
-		largest_bytes = peak_bytes > largest_bytes ? peak_bytes : largest_bytes;
+		if (!usage.has_memory_peak)
+			largest_bytes = UINT64_MAX;
+		else if (usage.memory_peak_bytes > largest_bytes)
+			largest_bytes = usage.memory_peak_bytes;
 	}
 	return is_new && others_bytes > largest_bytes;
 }
@@ -380,21 +370,17 @@ enum session_end session_memory_turn(struct session *s, bool is_event, struct cj
 
 /* --- usage ------------------------------------------------------------------------------------ */
 
-static void use_sample(struct session *s, struct usage *out)
-{
-	usage_watch_last(&s->memory.usage, s->jail); /* reads nothing where a cgroup counts */
-	count_sample(s);
-	out->cpu_user_ms = s->memory.usage.peak.cpu_user_us / 1000;
-	out->cpu_system_ms = s->memory.usage.peak.cpu_system_us / 1000;
-	out->memory_peak_bytes = s->memory.usage.peak.memory_bytes;
-	out->has_memory_peak = out->has_pids_peak = s->memory.usage.reads_proc;
-}
-
 void session_memory_usage(struct session *s, struct usage *out)
 {
+	const struct usage_watch *sampled = &s->memory.usage;
 	struct cgroup_usage cg = { 0 };
 	cgroup_read_usage(&s->jail->cgroup, &cg);
-	use_sample(s, out);
+	usage_watch_last(&s->memory.usage, s->jail); /* reads nothing where a cgroup counts */
+	count_sample(s);
+	out->cpu_user_ms = sampled->peak.cpu_user_us / 1000;
+	out->cpu_system_ms = sampled->peak.cpu_system_us / 1000;
+	out->memory_peak_bytes = sampled->peak.memory_bytes;
+	out->has_memory_peak = out->has_pids_peak = sampled->reads_proc;
 	if (cg.has_cpu) {
 		out->cpu_user_ms = cg.cpu_user_us / 1000;
 		out->cpu_system_ms = cg.cpu_system_us / 1000;

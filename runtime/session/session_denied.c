@@ -174,14 +174,6 @@ static bool may_send(const struct session *s, unsigned slot)
 	       atomic_load(&s->shared->rows[slot].state) != EXEC_EMPTY;
 }
 
-static unsigned count_senders(const struct session *s)
-{
-	unsigned count = 0;
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		count += may_send(s, i);
-	return count;
-}
-
 void session_packets_sync(struct session *s)
 {
 	struct cj_error ignored = { 0 };
@@ -190,12 +182,14 @@ void session_packets_sync(struct session *s)
 	if (!network || !network_is_filtered(network))
 		return;
 	bool is_complete = network_take_denials(network, &taken, &ignored) == 0;
-	bool is_shared = count_senders(s) > 1;
+	unsigned senders = 0;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		senders += may_send(s, i);
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_row *row = &s->shared->rows[i];
 		if (!may_send(s, i) || atomic_load(&row->packets_state) >= PACKETS_SETTLED)
 			continue;
-		denials_merge(&row->packets, &taken, is_shared);
+		denials_merge(&row->packets, &taken, senders > 1);
 		row->packets_are_incomplete |= !is_complete;
 	}
 }

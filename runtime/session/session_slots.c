@@ -128,31 +128,22 @@ static bool must_wait(struct session *s)
 	return has_moving;
 }
 
-/* A program that can kill a spare shall not have cejail move one reaper after another. */
-static void lose_spare(struct session *s, struct session_slot *slot)
-{
-	session_cgroup_make_room(s, false);
-	cj_close(&slot->link_fd);
-	slot->state = SLOT_OVER;
-	s->has_lost_spare = true;
-	s->tidy_at_ms = clock_ms();
-}
-
 /* The message of one that has moved stays for the worker of its exec. */
 static void look_at_spare(struct session *s)
 {
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
-		struct session_slot *slot = &s->slots[i];
-		bool is_lost = false;
-		if (!session_slot_is_spare(slot) || !has_moved(slot, &is_lost))
-			continue;
-		if (is_lost) {
-			lose_spare(s, slot);
-		} else if (slot->state == SLOT_SPARE_MOVES) {
-			slot->state = SLOT_SPARE;
-			s->tidy_at_ms = clock_ms();
-		}
-	}
+	const unsigned i = session_find_spare(s);
+	struct session_slot *slot = i < SESSION_EXECS_MAX ? &s->slots[i] : NULL;
+	bool is_lost = false;
+	if (!slot || !has_moved(slot, &is_lost) || (!is_lost && slot->state == SLOT_SPARE))
+		return;
+	s->tidy_at_ms = clock_ms();
+	slot->state = is_lost ? SLOT_OVER : SLOT_SPARE;
+	if (!is_lost)
+		return;
+	/* A program that can kill a spare shall not have cejail move one reaper after another. */
+	s->has_lost_spare = true;
+	session_cgroup_make_room(s, false);
+	cj_close(&slot->link_fd);
 }
 
 static void free_over(struct session *s)
@@ -174,27 +165,19 @@ static bool may_have_spare(const struct session *s)
 	return true;
 }
 
-static void add_spare(struct session *s)
+/* What needs the host's cgroups, and no exec waits for. */
+static void tidy(struct session *s)
 {
 	struct cj_error ignored = { 0 };
-	unsigned slot = find_free(s);
-	if (slot == SESSION_EXECS_MAX)
+	if (s->tidy_at_ms == 0 || clock_ms() < s->tidy_at_ms || must_wait(s))
+		return;
+	free_over(s);
+	const unsigned slot = find_free(s);
+	if (slot == SESSION_EXECS_MAX || !may_have_spare(s))
 		return;
 	session_cgroup_make_room(s, true);
 	if (fill_slot(s, slot, SLOT_SPARE_MOVES, &ignored) < 0)
 		session_cgroup_make_room(s, false);
-}
-
-/* What needs the host's cgroups, and no exec waits for. */
-static void tidy(struct session *s)
-{
-	if (s->tidy_at_ms == 0 || clock_ms() < s->tidy_at_ms)
-		return;
-	if (must_wait(s))
-		return;
-	free_over(s);
-	if (may_have_spare(s))
-		add_spare(s);
 }
 
 static bool take_spare(struct session *s, unsigned *out_slot)

@@ -85,6 +85,7 @@ static int begin(struct keeper *k, const struct cj_error *early, struct cj_error
 		return -err->code;
 	session_taken(k->session);
 	k->is_quiet = false;
+	k->status_ms = clock_ms();
 	const struct keeper_line line = {
 		.type = KEEPER_LINE_LIVES,
 		.is_isolated = session_isolation(k->session) == SESSION_ISOLATED,
@@ -154,23 +155,18 @@ static void on_sigterm(struct keeper *k)
 /* The next reason to wake up without an event; -1: none. */
 static int timeout_ms(const struct keeper *k)
 {
-	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
+	uint64_t now_ms = clock_ms(), at_ms = k->is_quiet ? 0 : k->status_ms;
 
 	if (k->is_ending)
 		at_ms = k->end_ms;
 	else if (k->is_wanted && !k->interpreter)
 		at_ms = now_ms;
-	else if (!k->is_quiet)
-		at_ms = k->status_ms;
-	if (k->interpreter && !k->is_ending && session_interpreter_at_ms(k->interpreter) < at_ms)
-		at_ms = session_interpreter_at_ms(k->interpreter);
+	else if (k->interpreter)
+		at_ms = clock_earlier(at_ms, session_interpreter_at_ms(k->interpreter));
 	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0 &&
-		    now_ms + KEEPER_SIGNALS_MS < at_ms)
-			at_ms = now_ms + KEEPER_SIGNALS_MS;
-	if (at_ms == UINT64_MAX)
-		return -1;
-	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
+		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0)
+			at_ms = clock_earlier(at_ms, now_ms + KEEPER_SIGNALS_MS);
+	return clock_ms_until(at_ms);
 }
 
 static void watch(struct keeper *k)

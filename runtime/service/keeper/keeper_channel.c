@@ -329,14 +329,6 @@ int file_job_read(struct blob body, struct arena *a, struct file_job *out, struc
 	return 0;
 }
 
-static enum file_error error_by_name(const char *name)
-{
-	for (size_t i = 0; name && i < FILE_ERROR_COUNT; i++)
-		if (strcmp(file_error_names[i], name) == 0)
-			return (enum file_error)i;
-	return FILE_FAILED;
-}
-
 int file_answer_read(const char *line, size_t size, struct arena *a, struct file_answer *out,
 		     struct cj_error *err)
 {
@@ -349,11 +341,14 @@ int file_answer_read(const char *line, size_t size, struct arena *a, struct file
 		return cj_reject(err, "the line is no answer of a file worker");
 	const struct json_node *result = json_get_typed(root, "result", JSON_OBJECT);
 	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
-	const char *message = json_get_text(error, "message");
+	const char *message = json_get_text(error, "message"), *code = json_get_text(error, "code");
+	size_t i = 0;
+	while (code && i < FILE_ERROR_COUNT && strcmp(file_error_names[i], code) != 0)
+		i++;
 	*out = (struct file_answer){
 		.is_ok = result != NULL,
 		.result = result,
-		.error = error_by_name(json_get_text(error, "code")),
+		.error = code && i < FILE_ERROR_COUNT ? (enum file_error)i : FILE_FAILED,
 		.message = message ? message : "it gave no reason",
 	};
 	return 0;

@@ -41,24 +41,15 @@ static void refuse(struct keeper_request *r, struct cj_error *why)
 	keeper_request_fini(r);
 }
 
-static struct keeper_child *find_waiting(struct keeper *k)
-{
-	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		if (k->children[i].is_waiting)
-			return &k->children[i];
-	return NULL;
-}
-
 void keeper_refuse_waiting(struct keeper *k, const char *why)
 {
-	struct keeper_child *c = find_waiting(k);
 	struct cj_error err = { 0 };
 
-	if (!c)
+	if (!k->waiting)
 		return;
 	cj_refuse_as(&err, ECANCELED, "%s", why);
-	refuse(&c->request, &err);
-	c->is_waiting = false;
+	refuse(&k->waiting->request, &err);
+	k->waiting = NULL;
 }
 
 static bool is_cell(const struct keeper_child *c)
@@ -70,7 +61,7 @@ static struct keeper_child *find_child(struct keeper *k, const char *id)
 {
 	for (size_t i = 0; id[0] && i < KEEPER_WORKERS_MAX; i++) {
 		struct keeper_child *c = &k->children[i];
-		if ((c->pidfd >= 0 || c->is_waiting) && strcmp(c->request.id, id) == 0)
+		if ((c->pidfd >= 0 || c == k->waiting) && strcmp(c->request.id, id) == 0)
 			return c;
 	}
 	return NULL;
@@ -126,13 +117,10 @@ static int start_exec(struct keeper *k, struct keeper_child *c, struct cj_error 
 }
 
 /* The code of a cell that nobody waits for any more does not run. */
-static struct keeper_child *next_cell(struct keeper *k)
+static void drop_cancelled(struct keeper *k)
 {
-	const struct keeper_child *c = find_waiting(k);
-
-	if (c && fd_await(c->request.control_fd, 0, 0))
+	if (k->waiting && fd_await(k->waiting->request.control_fd, 0, 0))
 		keeper_refuse_waiting(k, "the cell was cancelled before it began");
-	return find_waiting(k);
 }
 
 /*
@@ -143,7 +131,8 @@ static int check_cell(struct keeper *k, struct cj_error *err)
 {
 	if (!k->has_repl)
 		return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
-	if (next_cell(k))
+	drop_cancelled(k);
+	if (k->waiting)
 		return cj_reject_as(err, EBUSY, "a cell of the session waits already");
 	return 0;
 }
@@ -156,7 +145,8 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 
 	if (has_cell && check_cell(k, err) < 0)
 		return -err->code;
-	while (i < KEEPER_WORKERS_MAX && (k->children[i].pidfd >= 0 || k->children[i].is_waiting))
+	while (i < KEEPER_WORKERS_MAX &&
+	       (k->children[i].pidfd >= 0 || &k->children[i] == k->waiting))
 		i++;
 	if (i == KEEPER_WORKERS_MAX)
 		return cj_reject_as(err, EBUSY, "the session has %d workers already",
@@ -165,7 +155,8 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 	*c = (struct keeper_child){
 		.request = *r, .pidfd = -1, .slot = SESSION_NO_SLOT, .number = NO_NUMBER
 	};
-	c->is_waiting = has_cell;
+	if (has_cell)
+		k->waiting = c;
 	if (r->kind == KEEPER_WORKER_EXEC && start_exec(k, c, err) < 0)
 		return -err->code;
 	if ((r->kind == KEEPER_WORKER_FILE || r->kind == KEEPER_WORKER_WRITE) &&
@@ -232,11 +223,12 @@ static void end_cell(struct keeper *k, bool is_kept)
 	k->is_wanted = true;
 }
 
-static void start_cell(struct keeper *k, struct keeper_child *c)
+static void start_cell(struct keeper *k)
 {
+	struct keeper_child *c = k->waiting;
 	struct cj_error err = { 0 };
 
-	c->is_waiting = false;
+	k->waiting = NULL;
 	k->is_quiet = false;
 	if (k->interpreter) {
 		c->slot = k->interpreter->slot;
@@ -261,13 +253,14 @@ void keeper_serve_interpreter(struct keeper *k)
 	look_at_interpreter(k);
 	if (runs_cell(k))
 		return;
-	struct keeper_child *c = next_cell(k);
-	if (!k->interpreter && k->no_start.code == 0 && (k->is_wanted || c) &&
+	drop_cancelled(k);
+	if (!k->interpreter && k->no_start.code == 0 && (k->is_wanted || k->waiting) &&
 	    session_interpreter_start(k->session, &k->launcher, k->had_cell, &k->interpreter,
 				      &err) < 0)
 		fail_start(k, &err);
-	if (c && (k->no_start.code != 0 || keeper_interpreter_state(k) == INTERPRETER_WAITS))
-		start_cell(k, c);
+	if (k->waiting &&
+	    (k->no_start.code != 0 || keeper_interpreter_state(k) == INTERPRETER_WAITS))
+		start_cell(k);
 }
 
 /* Its last line is in its socket; only the kernel still knows it. */
@@ -319,12 +312,12 @@ static void add_signal(struct keeper *k, const struct keeper_request *r)
 
 	if (!c && r->signo == SIGKILL)
 		(void)session_exec_kill_left(k->session, r->id); /* its background processes */
-	if (!c || (c->slot == SESSION_NO_SLOT && !c->is_waiting))
+	if (!c || (c->slot == SESSION_NO_SLOT && c != k->waiting))
 		return; /* it has ended meanwhile */
 	if (c->signals == 0)
 		c->hold_until_ms = clock_ms() + SIGNALS_HOLD_MS;
 	c->signals = keeper_signals_join(c->signals, keeper_signal_bit(r->signo));
-	if (!c->is_waiting)
+	if (c != k->waiting)
 		deliver(k, c);
 }
 

@@ -16,12 +16,11 @@
 /* A worker of this keeper, or a cell that waits for its own. */
 struct keeper_child {
 	struct keeper_request request; /* its descriptors are open while it waits */
-	bool is_waiting;
-	int pidfd;              /* -1: there is no process */
-	unsigned slot;          /* of an exec; of a cell that of the interpreter */
-	unsigned number;        /* of an exec (work.h) */
-	uint64_t signals;       /* not delivered yet; bit N-1: signal N */
-	uint64_t hold_until_ms; /* on clock_ms(): signals are no longer held for a cell */
+	int pidfd;                     /* -1: there is no process */
+	unsigned slot;                 /* of an exec; of a cell that of the interpreter */
+	unsigned number;               /* of an exec (work.h) */
+	uint64_t signals;              /* not delivered yet; bit N-1: signal N */
+	uint64_t hold_until_ms;        /* on clock_ms(): signals are no longer held for a cell */
 };
 
 enum source {
@@ -38,6 +37,7 @@ struct keeper {
 	int signal_fd;
 	struct session *session; /* NULL: not begun, or finished */
 	struct keeper_child children[KEEPER_WORKERS_MAX];
+	struct keeper_child *waiting; /* a cell, which has no process yet; NULL: none */
 	struct pollfd fds[SOURCE_COUNT];
 
 	bool has_repl; /* its context is "repl" */

@@ -102,7 +102,7 @@ void session_interpreter_watch(const struct session_interpreter *i,
 
 uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
 {
-	return i->state == INTERPRETER_STARTS ? i->at_ms : UINT64_MAX;
+	return i->state == INTERPRETER_STARTS ? i->at_ms : 0;
 }
 
 static void change_state(struct session_interpreter *i, enum interpreter_state state)

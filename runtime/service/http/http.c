@@ -6,7 +6,7 @@
  * Each connection has one state (enum phase), which alone decides the events that it waits for
  * (events_of).  A change from outside its own turn only marks the connection as due, and
  * http_tick() continues it: no function of http.h calls back into its caller.  Requests of the
- * service's own (http_inner.c) have no connection: pieces of their streams go to the asker at once.
+ * service's own have no connection: pieces of their streams go to the asker at once.
  */
 #include "runtime/service/http/http.h"
 
@@ -26,6 +26,108 @@
 #define STEPS_MAX 64  /* of one connection in a turn of the loop */
 
 static void on_ready(struct watch *w, uint32_t events);
+
+/* --- shares ------------------------------------------------------------------ */
+
+/*
+ * Each caller's share of connections and of memory: requests that arrive or wait in the queue,
+ * replies that wait to be read.
+ *
+ * A caller may have a quarter.  An eighth is reserved for root and the service's own uid, which may
+ * have everything.  The sums are computed each time, so no counter can get out of step.
+ */
+/* Of all callers together, and of the one that asks. */
+struct holding {
+	size_t all, own;
+};
+
+static bool is_same_caller(const struct exchange *a, const struct exchange *b)
+{
+	return a->caller.is_tcp == b->caller.is_tcp && a->caller.uid == b->caller.uid &&
+	       strcmp(a->token_name, b->token_name) == 0;
+}
+
+static enum api_code limit(const struct exchange *x, struct holding h, size_t more, size_t most)
+{
+	size_t open = x->is_ours ? most : most - most / 8;
+
+	/* A caller that holds nothing may exceed its quarter: some results are larger than that. */
+	if (!x->is_ours && h.own > 0 && h.own + more > most / 4)
+		return API_TOO_MANY_WAITING;
+	return h.all + more > open ? API_QUEUE_FULL : API_OK;
+}
+
+enum api_code http_may_connect(const struct exchange *x)
+{
+	const struct exchange *e;
+	struct holding h = { 0 };
+
+	if (x->is_inner)
+		return API_OK; /* the request it is made for counts */
+	LIST_FOREACH(e, &x->http->exchanges, link)
+	{
+		if (e == x || e->is_extra)
+			continue;
+		h.all++;
+		h.own += is_same_caller(e, x);
+	}
+	return limit(x, h, 1, HTTP_CONNECTIONS_MAX);
+}
+
+enum api_code http_may_hold(const struct exchange *x, size_t more)
+{
+	const struct exchange *e;
+	struct holding h = { 0 };
+
+	if (more <= HTTP_SMALL || x->is_inner)
+		return API_OK;
+	LIST_FOREACH(e, &x->http->exchanges, link)
+	{
+		size_t bytes = e->body_held + e->reply_held + e->stream.room;
+		h.all += bytes;
+		h.own += is_same_caller(e, x) ? bytes : 0;
+	}
+	size_t four = 4 * (x->http->body_max + 1); /* requests of the largest size */
+	return limit(x, h, more, four > HTTP_BYTES_MAX ? four : HTTP_BYTES_MAX);
+}
+
+struct exchange *http_find_unauthenticated(const struct http *h)
+{
+	struct exchange *x, *oldest = NULL;
+	size_t count = 0;
+
+	LIST_FOREACH(x, &h->exchanges, link)
+	{
+		if (!x->caller.is_tcp || x->token_name[0] || x->is_abandoned || x->is_extra ||
+		    x->ends_after)
+			continue;
+		oldest = x;
+		count++;
+	}
+	return count >= HTTP_UNAUTHENTICATED_MAX ? oldest : NULL;
+}
+
+/* A caller may have half of them; above it, its own oldest one has to go. */
+struct exchange *http_find_lingerer(const struct exchange *x)
+{
+	struct exchange *e, *oldest = NULL, *own_oldest = NULL;
+	size_t all = 0, own = 0;
+
+	LIST_FOREACH(e, &x->http->exchanges, link)
+	{
+		if (e == x || !e->is_extra || e->is_abandoned)
+			continue;
+		oldest = e;
+		all++;
+		if (is_same_caller(e, x)) {
+			own_oldest = e;
+			own++;
+		}
+	}
+	if (own >= HTTP_LINGER_MAX / 2)
+		return own_oldest;
+	return all >= HTTP_LINGER_MAX ? oldest : NULL;
+}
 
 /* --- what is waited for ----------------------------------------------------- */
 
@@ -48,21 +150,20 @@ static uint32_t events_of(const struct exchange *x)
 
 /* --- life ------------------------------------------------------------------- */
 
-static void destroy_exchange(struct exchange *x)
+/* Notifies the holder. */
+static void destroy(struct exchange *x)
 {
 	struct http *h = x->http;
 
+	LIST_REMOVE(x, link);
 	exchange_clear(x);
 	cj_free(&x->in);
-	if (x->next)
-		x->next->previous = x->previous;
-	if (x->previous)
-		x->previous->next = x->next;
-	else
-		h->exchanges = x->next;
-	h->count--;
-	loop_unwatch(h->loop, &x->watch);
-	cj_close(&x->fd);
+	free(x->inner_reply.text);
+	if (!x->is_inner) {
+		h->count--;
+		loop_unwatch(h->loop, &x->watch);
+		cj_close(&x->fd);
+	}
 	free(x);
 }
 
@@ -99,6 +200,103 @@ static void finish_reply(struct exchange *x)
 		linger(x);
 }
 
+/* --- requests of the service's own -------------------------------------------- */
+
+/* A reply waits for http_tick(), because the handler may still use the exchange. */
+void exchange_keep_inner_reply(struct exchange *x, const struct http_reply *reply)
+{
+	x->is_answered = true;
+	x->inner_reply = *reply;
+	x->http->has_due = true;
+}
+
+bool exchange_is_inner(const struct exchange *x)
+{
+	return x->is_inner;
+}
+
+static int take_trace(struct exchange *x, struct cj_error *err)
+{
+	const struct http_inner *ask = &x->inner;
+	const char *request_id = ask->outer ? ask->outer->trace.request_id : NULL;
+
+	if (ask->outer && !ask->traceparent) {
+		x->trace = ask->outer->trace;
+		return 0;
+	}
+	return trace_adopt(request_id, ask->traceparent, &x->trace, err);
+}
+
+int http_open_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
+		    struct cj_error *err)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+	const struct exchange *outer = ask->outer;
+
+	if (!x) {
+		free(ask->body);
+		return cj_fail(err, ENOMEM, "ask the service");
+	}
+	*x = (struct exchange){ .http = h,
+				.is_inner = true,
+				.inner = *ask,
+				.fd = -1,
+				.watch = WATCH_NULL,
+				.phase = PHASE_WHOLE,
+				.body = ask->body,
+				.size = ask->body_size,
+				.caller = { .uid = geteuid() },
+				.is_ours = true,
+				.whole_us = clock_us() };
+	if (outer) {
+		x->caller = outer->caller;
+		x->is_ours = outer->is_ours;
+		x->whole_us = outer->whole_us;
+		memcpy(x->token_name, outer->token_name, sizeof(x->token_name));
+	}
+	LIST_INSERT_HEAD(&h->inners, x, link);
+	if (take_trace(x, err) < 0) {
+		destroy(x);
+		return -err->code;
+	}
+	x->inner.outer = NULL; /* it may end first */
+	*out = x;
+	return 0;
+}
+
+void http_settle_inner(struct exchange *x)
+{
+	if (!x->is_answered && !x->holder)
+		exchange_refuse(x, API_INTERNAL, NULL, NULL);
+}
+
+void http_drop_inner(struct exchange **x)
+{
+	if (*x)
+		destroy(*x);
+	*x = NULL;
+}
+
+/* A callback may ask and drop other requests, so the list is searched again after each one. */
+static void deliver_inners(struct http *h)
+{
+	struct exchange *x = LIST_FIRST(&h->inners);
+
+	while (x) {
+		struct http_reply reply = x->inner_reply;
+		if (!x->is_answered) {
+			x = LIST_NEXT(x, link);
+			continue;
+		}
+		x->inner_reply.text = NULL;
+		struct http_inner ask = x->inner;
+		destroy(x);
+		ask.replied(ask.context, &reply);
+		free(reply.text);
+		x = LIST_FIRST(&h->inners);
+	}
+}
+
 /* --- turns ------------------------------------------------------------------ */
 
 /* As far as it goes without waiting. */
@@ -128,7 +326,7 @@ static bool turn(struct exchange *x)
 	x->is_due = false;
 	progress(x);
 	if (x->is_abandoned) {
-		destroy_exchange(x);
+		destroy(x);
 		return false;
 	}
 	uint32_t events = events_of(x);
@@ -166,12 +364,14 @@ static void end_late(struct exchange *x)
 
 static void end_all_late(struct http *h, uint64_t now_ms)
 {
+	struct exchange *x;
+
 	if (now_ms < h->scan_at_ms)
 		return;
 	h->scan_at_ms = now_ms + SCAN_MS;
-	for (struct exchange *x = h->exchanges; x; x = x->next)
-		if (x->deadline_ms > 0 && now_ms >= x->deadline_ms && !x->is_paused)
-			end_late(x);
+	LIST_FOREACH(x, &h->exchanges, link)
+	if (x->deadline_ms > 0 && now_ms >= x->deadline_ms && !x->is_paused)
+		end_late(x);
 }
 
 int http_tick(struct http *h, uint64_t now_ms)
@@ -179,16 +379,16 @@ int http_tick(struct http *h, uint64_t now_ms)
 	end_all_late(h, now_ms);
 	for (int i = 0; h->has_due && i < 4; i++) {
 		h->has_due = false;
-		http_deliver_inners(h);
-		for (struct exchange *x = h->exchanges, *next = NULL; x; x = next) {
-			next = x->next;
+		deliver_inners(h);
+		for (struct exchange *x = LIST_FIRST(&h->exchanges), *next = NULL; x; x = next) {
+			next = LIST_NEXT(x, link);
 			if (x->is_due)
 				(void)turn(x);
 		}
 	}
 	if (h->has_due)
 		return 0;
-	return h->exchanges ? SCAN_MS : -1;
+	return LIST_EMPTY(&h->exchanges) ? -1 : SCAN_MS;
 }
 
 /* --- new connections -------------------------------------------------------- */
@@ -276,10 +476,7 @@ void http_add(struct http *h, int fd, bool is_tcp)
 	}
 	if (x->is_extra)
 		limit_lingerers(x);
-	x->next = h->exchanges;
-	if (x->next)
-		x->next->previous = x;
-	h->exchanges = x;
+	LIST_INSERT_HEAD(&h->exchanges, x, link);
 	h->count++;
 }
 
@@ -301,9 +498,10 @@ void http_close(struct http **h)
 {
 	if (!*h)
 		return;
-	while ((*h)->exchanges)
-		destroy_exchange((*h)->exchanges);
-	http_drop_inners(*h);
+	while (!LIST_EMPTY(&(*h)->exchanges))
+		destroy(LIST_FIRST(&(*h)->exchanges));
+	while (!LIST_EMPTY(&(*h)->inners))
+		destroy(LIST_FIRST(&(*h)->inners));
 	free(*h);
 	*h = NULL;
 }
@@ -321,9 +519,10 @@ size_t http_connections(const struct http *h)
 
 size_t http_unfinished(const struct http *h)
 {
+	const struct exchange *x;
 	size_t count = 0;
 
-	for (const struct exchange *x = h->exchanges; x; x = x->next)
-		count += x->phase == PHASE_WHOLE;
+	LIST_FOREACH(x, &h->exchanges, link)
+	count += x->phase == PHASE_WHOLE;
 	return count;
 }

@@ -31,7 +31,7 @@
 #define HTTP_LINGER_MS           10000
 #define HTTP_LINGER_LATE_MS      1000         /* after a request that was too slow */
 #define HTTP_LINGER_BYTES        (64u << 20)  /* dropped from one connection */
-#define HTTP_BYTES_MAX           (512u << 20) /* of all requests and replies; http_share.c */
+#define HTTP_BYTES_MAX           (512u << 20) /* of all requests and replies */
 #define HTTP_SMALL               (32u << 10)  /* always accepted; HTTP_CONNECTIONS_MAX bounds it */
 #define HTTP_SEND_RATE           (256u << 10) /* bytes a second; a slower reader is dropped */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_parts - what the files of http.h share: http.c (connections), http_receive.c (requests),
- * http_reply.c (replies and their bytes), http_share.c, http_inner.c (without a connection).
+ * http_parts - what the files of http.h share: http.c (connections, shares, requests without a
+ * connection), http_receive.c (requests), http_reply.c (replies and their bytes).
  */
 #pragma once
+
+#include <sys/queue.h>
 
 #include "runtime/run/request/rights.h"
 #include "runtime/service/http/http.h"
@@ -32,7 +34,7 @@ struct stream {
 
 struct exchange {
 	struct http *http;
-	struct exchange *next, *previous;
+	LIST_ENTRY(exchange) link;
 	struct http_caller caller;
 	char token_name[CALLER_NAME_MAX]; /* of a TCP connection; "": unauthenticated */
 	bool is_ours;                     /* of root or the service's own uid */
@@ -89,18 +91,20 @@ struct exchange {
 	struct http_reply inner_reply;
 };
 
+LIST_HEAD(exchange_list, exchange);
+
 struct http {
 	struct loop *loop;
 	struct http_ops ops;
-	struct exchange *exchanges; /* newest first */
-	struct exchange *inners;    /* of the service's own requests */
+	struct exchange_list exchanges; /* newest first */
+	struct exchange_list inners;    /* of the service's own requests */
 	size_t count;
 	size_t body_max;
 	uint64_t receive_ms, scan_at_ms;
 	bool has_due;
 };
 
-/* API_OK: one more connection, or so many more bytes, are allowed; http_share.c. */
+/* API_OK: one more connection, or so many more bytes, are allowed. */
 enum api_code http_may_connect(const struct exchange *x);
 enum api_code http_may_hold(const struct exchange *x, size_t more);
 /* The one to drop for the next unauthenticated client; NULL: there is room. */
@@ -119,9 +123,6 @@ void exchange_drop_input(struct exchange *x);
 bool exchange_send(struct exchange *x);
 bool exchange_has_output(const struct exchange *x);
 
-/* http_tick() delivers the replies to the service's own requests. */
-void http_deliver_inners(struct http *h);
-void http_drop_inners(struct http *h);
 /* The reply to such a request; takes its text. */
 void exchange_keep_inner_reply(struct exchange *x, const struct http_reply *reply);
 

@@ -71,7 +71,7 @@ static void make_traceparent(const char *theirs, const uint8_t *trace, const uin
 	out[SPAN_ID_AT - 1] = '-';
 	put_hex(out + SPAN_ID_AT, span, SPAN_ID_DIGITS);
 	out[FLAGS_AT - 1] = '-';
-	/* Of their flags only sampled and random-trace-id go on; all others MUST be zero: 3.2.2.5 */
+	/* Of their flags, sampled and random-trace-id go on; all others MUST be zero: 3.2.2.5 */
 	char low = theirs ? theirs[FLAGS_AT + 1] : '0';
 	out[FLAGS_AT] = '0';
 	out[FLAGS_AT + 1] = (char)('0' + ((low <= '9' ? low - '0' : low - 'a' + 10) & 3));

@@ -31,8 +31,8 @@ static int set_up(void **state)
 static struct exchange *add(struct world *w, struct http_caller caller)
 {
 	struct exchange *x = &w->exchanges[w->http.count++];
-	*x = (struct exchange){ .http = &w->http, .caller = caller, .next = w->http.exchanges };
-	w->http.exchanges = x;
+	*x = (struct exchange){ .http = &w->http, .caller = caller };
+	LIST_INSERT_HEAD(&w->http.exchanges, x, link);
 	return x;
 }
 
@@ -127,16 +127,16 @@ static void connections_have_the_same_shares(void **state)
 	for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX / 4; i++)
 		assert_int_equal(http_may_connect(add_uid(w, 1)), API_OK);
 	assert_int_equal(http_may_connect(add_uid(w, 1)), API_TOO_MANY_WAITING);
-	w->http.exchanges->caller.uid = 2;
-	assert_int_equal(http_may_connect(w->http.exchanges), API_OK);
+	LIST_FIRST(&w->http.exchanges)->caller.uid = 2;
+	assert_int_equal(http_may_connect(LIST_FIRST(&w->http.exchanges)), API_OK);
 	while (w->http.count < HTTP_CONNECTIONS_MAX - HTTP_CONNECTIONS_MAX / 8)
 		assert_int_equal(http_may_connect(add_uid(w, (uid_t)w->http.count)), API_OK);
 	assert_int_equal(http_may_connect(add_uid(w, 3)), API_QUEUE_FULL);
-	w->http.exchanges->is_ours = true;
-	assert_int_equal(http_may_connect(w->http.exchanges), API_OK);
+	LIST_FIRST(&w->http.exchanges)->is_ours = true;
+	assert_int_equal(http_may_connect(LIST_FIRST(&w->http.exchanges)), API_OK);
 	while (w->http.count < HTTP_CONNECTIONS_MAX)
 		add_uid(w, 0)->is_ours = true;
-	assert_int_equal(http_may_connect(w->http.exchanges), API_OK);
+	assert_int_equal(http_may_connect(LIST_FIRST(&w->http.exchanges)), API_OK);
 	struct exchange one_more = { .http = &w->http, .is_ours = true };
 	assert_int_equal(http_may_connect(&one_more), API_QUEUE_FULL);
 }
@@ -176,7 +176,7 @@ static void a_caller_with_half_of_the_lingering_connections_loses_its_oldest(voi
 
 	other->is_extra = oldest->is_extra = true;
 	for (unsigned i = 1; i < HTTP_LINGER_MAX / 2; i++) {
-		assert_null(http_find_lingerer(w->http.exchanges));
+		assert_null(http_find_lingerer(LIST_FIRST(&w->http.exchanges)));
 		add_uid(w, 1)->is_extra = true;
 	}
 	struct exchange one_more = { .http = &w->http, .caller = { .uid = 1 } };

@@ -33,22 +33,18 @@ void notify_relay_close(struct notify_relay *r)
 
 /* --- before the container exists ------------------------------------------------------------ */
 
-static bool is_set(const struct strings *env)
-{
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], VARIABLE, strlen(VARIABLE)) == 0)
-			return true;
-	return false;
-}
-
 /* -1: none.  Without one the program runs, and the service manager waits: the log says why. */
 static int connect_manager(const struct oci_options *o, const struct oci_config *config)
 {
+	const struct strings *env = &config->process.env;
 	const char *where = getenv("NOTIFY_SOCKET");
 	struct cj_error failed = { 0 };
 
-	if (!where || where[0] == '\0' || !config->has_process || is_set(&config->process.env))
+	if (!where || where[0] == '\0' || !config->has_process)
 		return -1;
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->items[i], VARIABLE, strlen(VARIABLE)) == 0)
+			return -1;
 	int fd = unix_connect_datagram(where, &failed);
 	if (fd < 0) {
 		(void)!cj_wrap(&failed, "the container has no NOTIFY_SOCKET");
@@ -128,12 +124,6 @@ static void send_ready(struct notify_relay *r)
 		r->progress = NOTIFY_SENT;
 }
 
-static void receive(struct notify_relay *r)
-{
-	for (int i = 0; i < BATCH && receive_one(r); i++)
-		;
-}
-
 void notify_relay_wait(struct notify_relay *r, int fd)
 {
 	bool pauses = false;
@@ -149,8 +139,10 @@ void notify_relay_wait(struct notify_relay *r, int fd)
 		if (count < 0)
 			continue;
 		pauses = polled[1].revents != 0;
-		if (r->program_fd >= 0 && count > 0)
-			receive(r); /* also what came before the end of the program */
+		/* also what came before the end of the program */
+		bool receives = r->program_fd >= 0 && count > 0;
+		for (int i = 0; receives && i < BATCH && receive_one(r); i++)
+			;
 		if (r->progress == NOTIFY_READY)
 			send_ready(r);
 		if (polled[0].revents != 0)
@@ -167,21 +159,21 @@ static_assert(sizeof(step_names) / sizeof(step_names[0]) == RELAY_STEP_COUNT, "e
 enum held { HELD_MANAGER, HELD_PROGRAM, HELD_PID, HELD_LINK, HELD_COUNT };
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
 
-static int begin(int fds[static HELD_COUNT], struct cj_error *err)
-{
-	if (child_start_session(err) < 0 || child_reset(fds, HELD_COUNT, err) < 0 ||
-	    privileges_no_new(err) < 0 || privileges_keep_only(0, err) < 0)
-		return -err->code;
-	return chdir("/") < 0 ? cj_fail(err, errno, "change to '/'") : 0;
-}
-
 static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COUNT])
 {
 	struct cj_error err = { 0 };
 
 	(void)prctl(PR_SET_NAME, "cejail-oci-ntfy", 0, 0, 0); /* only what ps(1) shows */
 	child_wipe_arguments();
-	int rc = begin(fds, &err);
+	int rc = child_start_session(&err);
+	if (rc == 0)
+		rc = child_reset(fds, HELD_COUNT, &err);
+	if (rc == 0)
+		rc = privileges_no_new(&err);
+	if (rc == 0)
+		rc = privileges_keep_only(0, &err);
+	if (rc == 0 && chdir("/") < 0)
+		rc = cj_fail(&err, errno, "change to '/'");
 	const struct step_link link = { fds[HELD_LINK], "cejail-oci create", step_names };
 	if (rc < 0) {
 		step_abort(&link, &err);

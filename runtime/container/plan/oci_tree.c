@@ -284,16 +284,6 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 	return 0;
 }
 
-static int plan_mounts(struct planner *p, struct cj_error *err)
-{
-	for (size_t i = 0; i < p->config->nmounts; i++) {
-		const struct oci_mount *mount = &p->config->mounts[i];
-		if (plan_mount(p, mount, err) < 0)
-			return cj_wrap(err, "line %u: mount '%s'", mount->line, mount->destination);
-	}
-	return 0;
-}
-
 /* --- /dev ---------------------------------------------------------------------------------- */
 
 /* Is there an operation for this path already? */
@@ -365,6 +355,133 @@ static int plan_dev(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+/* --- sysctls: a closed list for each namespace ----------------------------------------------- */
+
+/* Parameters of namespaces: ipc_namespaces(7), uts_namespaces(7), user_namespaces(7), and
+ * Documentation/admin-guide/sysctl/.  A path that ends in '/' stands for all below it. */
+static const struct row {
+	const char *path;
+	enum sysctl_namespace space;
+} rows[] = {
+	{ "net/", SYSCTL_NET },
+	{ "fs/mqueue/", SYSCTL_IPC },
+	{ "kernel/auto_msgmni", SYSCTL_IPC },
+	{ "kernel/msg_next_id", SYSCTL_IPC },
+	{ "kernel/msgmax", SYSCTL_IPC },
+	{ "kernel/msgmnb", SYSCTL_IPC },
+	{ "kernel/msgmni", SYSCTL_IPC },
+	{ "kernel/sem", SYSCTL_IPC },
+	{ "kernel/sem_next_id", SYSCTL_IPC },
+	{ "kernel/shm_next_id", SYSCTL_IPC },
+	{ "kernel/shm_rmid_forced", SYSCTL_IPC },
+	{ "kernel/shmall", SYSCTL_IPC },
+	{ "kernel/shmmax", SYSCTL_IPC },
+	{ "kernel/shmmni", SYSCTL_IPC },
+	{ "kernel/domainname", SYSCTL_UTS },
+	{ "kernel/hostname", SYSCTL_UTS },
+	{ "user/", SYSCTL_USER },
+};
+
+static const enum oci_namespace_type oci_spaces[SYSCTL_NAMESPACES] = {
+	[SYSCTL_IPC] = OCI_NS_IPC,
+	[SYSCTL_NET] = OCI_NS_NETWORK,
+	[SYSCTL_USER] = OCI_NS_USER,
+	[SYSCTL_UTS] = OCI_NS_UTS,
+};
+
+/* The first separator decides; with slashes, a dot is a dot and the other way round. */
+static void turn_separators(char *path)
+{
+	char *first = strpbrk(path, "./");
+	if (!first || *first == '/')
+		return;
+	for (char *c = path; *c; c++)
+		*c = *c == '.' ? '/' : *c == '/' ? '.' : *c;
+}
+
+static bool is_clean(const char *path)
+{
+	for (const char *part = path;;) {
+		const char *end = strchrnul(part, '/');
+		size_t length = (size_t)(end - part);
+		bool is_dots = (length == 1 && part[0] == '.') ||
+			       (length == 2 && part[0] == '.' && part[1] == '.');
+		if (length == 0 || is_dots)
+			return false;
+		if (*end == '\0')
+			return true;
+		part = end + 1;
+	}
+}
+
+static const struct row *find_row(const char *path)
+{
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		size_t length = strlen(rows[i].path);
+		bool is_prefix = rows[i].path[length - 1] == '/';
+		if (is_prefix ? strncmp(path, rows[i].path, length) == 0
+			      : strcmp(path, rows[i].path) == 0)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+/* Two parts of the file would name the host, and the later one would win. */
+static int check_name(const char *field, const char *value, const struct oci_pair *pair,
+		      struct cj_error *err)
+{
+	if (!value || strcmp(value, pair->value) == 0)
+		return 0;
+	return cj_reject(err, "sysctl '%s' is '%.64s', but %s is '%.64s'; leave one of them out",
+			 pair->name, pair->value, field, value);
+}
+
+static int plan_sysctl(const struct oci_config *config, const struct oci_pair *pair,
+		       struct arena *a, struct sysctl *out, struct cj_error *err)
+{
+	char *path = arena_strdup(a, pair->name);
+	if (!path)
+		return cj_fail(err, ENOMEM, "sysctl '%s'", pair->name);
+	turn_separators(path);
+	const struct row *row = is_clean(path) ? find_row(path) : NULL;
+	if (!row)
+		return cj_reject(err,
+				 "sysctl '%s' belongs to no namespace: it would change the host",
+				 pair->name);
+	enum oci_namespace_type type = oci_spaces[row->space];
+	if (!config->on_linux.namespaces[type].is_wanted)
+		return cj_reject(err, "sysctl '%s' needs a %s namespace of the container's own",
+				 pair->name, oci_namespace_names[type]);
+	if (strcmp(path, "kernel/hostname") == 0 &&
+	    check_name("hostname", config->hostname, pair, err) < 0)
+		return -err->code;
+	if (strcmp(path, "kernel/domainname") == 0 &&
+	    check_name("domainname", config->domainname, pair, err) < 0)
+		return -err->code;
+	*out = (struct sysctl){
+		.name = pair->name,
+		.path = path,
+		.value = pair->value,
+		.space = row->space,
+	};
+	return 0;
+}
+
+int oci_tree_plan_sysctls(const struct oci_config *config, struct arena *a, struct oci_tree *out,
+			  struct cj_error *err)
+{
+	const struct oci_pairs *pairs = &config->on_linux.sysctl;
+	struct sysctl *items = arena_array(a, pairs->count + 1, sizeof(*items));
+	if (!items)
+		return cj_fail(err, ENOMEM, "list the sysctls");
+	for (size_t i = 0; i < pairs->count; i++)
+		if (plan_sysctl(config, &pairs->items[i], a, &items[i], err) < 0)
+			return -err->code;
+	out->sysctls = items;
+	out->nsysctls = pairs->count;
+	return 0;
+}
+
 /* --- all ----------------------------------------------------------------------------------- */
 
 static int plan_ops(struct planner *p, struct cj_error *err)
@@ -378,14 +495,18 @@ static int plan_ops(struct planner *p, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "list the mounts");
 	all[0] = dev_tmpfs;
 	p->ops = all + 1;
-	int rc = plan_mounts(p, err);
-	if (rc == 0)
-		rc = plan_dev(p, err);
-	if (rc == 0 && p->dev == DEV_ABSENT) {
+	for (size_t i = 0; i < config->nmounts; i++) {
+		const struct oci_mount *mount = &config->mounts[i];
+		if (plan_mount(p, mount, err) < 0)
+			return cj_wrap(err, "line %u: mount '%s'", mount->line, mount->destination);
+	}
+	if (plan_dev(p, err) < 0)
+		return -err->code;
+	if (p->dev == DEV_ABSENT) {
 		p->ops--;
 		p->nops++;
 	}
-	return rc;
+	return 0;
 }
 
 static int clean_all(const struct strings *paths, struct arena *a, struct strings *out,
@@ -421,7 +542,7 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 	if (rc == 0)
 		rc = clean_all(&on_linux->readonly_paths, a, &plan.tree.read_only, err);
 	if (rc == 0)
-		rc = oci_sysctls_plan(config, a, &plan.sysctls, &plan.nsysctls, err);
+		rc = oci_tree_plan_sysctls(config, a, &plan, err);
 	if (rc < 0)
 		return rc;
 	plan.tree.root = config->root_path;

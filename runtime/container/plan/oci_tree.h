@@ -28,30 +28,22 @@ struct oci_tree {
 /*
  * oci_tree_plan - mounts, devices, links, masks and sysctls of config.json.
  *
+ * Names of sysctls have dots, or slashes where a component has a dot: sysctl(8).
  * `config` must outlive *out, which lives in the arena.
  * Fails: EINVAL for options that contradict each other, for what a bind can't have, for a sysctl
- *        that is not of a namespace of the container's own; the message has the mount's line.
+ *        that is not of a namespace of the container's own, or has another value than hostname or
+ *        domainname; the message has the mount's line.
  */
 int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_tree *out,
 		  struct cj_error *err);
 
-/* --- oci_sysctls.c ---------------------------------------------------------------------------- */
+/* The part for the sysctls, in the file's order. */
+int oci_tree_plan_sysctls(const struct oci_config *config, struct arena *a, struct oci_tree *out,
+			  struct cj_error *err);
 
 /*
- * oci_sysctls_plan - the parameters in the file's order.
- *
- * Names have dots, or slashes where a component has a dot: sysctl(8).
- * Fails: EINVAL for a parameter of no namespace, of one that the container does not have, and for
- *        another value than that of hostname or domainname.
- */
-int oci_sysctls_plan(const struct oci_config *config, struct arena *a, const struct sysctl **out,
-		     size_t *out_count, struct cj_error *err);
-
-/*
- * oci_tree_clean_path - the path without "//", "." and ".."; a relative one begins at "/", as
- * config.md of the runtime specification says.
- *
- * Only the text counts: the kernel resolves the result, inside the root.
- * Returns: a path in the arena, "/" at least; NULL: no memory.
+ * The path without "//", "." and ".."; a relative one begins at "/", as config.md of the runtime
+ * specification says.  Only the text counts: the kernel resolves the result, inside the root.
+ * In the arena, "/" at least; NULL: no memory.
  */
 const char *oci_tree_clean_path(const char *path, struct arena *a);

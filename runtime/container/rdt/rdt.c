@@ -39,15 +39,12 @@ int rdt_open(struct cj_error *err)
 	return rc;
 }
 
-static bool has_schemata(const struct oci_rdt *config)
-{
-	return config->l3_schema || config->memory_schema || config->schemata.count > 0;
-}
-
 int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct rdt_record *out,
 	     struct cj_error *err)
 {
 	const char *name = config->clos_id ? config->clos_id : id;
+	bool has_schemata = config->l3_schema || config->memory_schema ||
+			    config->schemata.count > 0;
 	struct rdt_record r = { .is_shared = config->clos_id != NULL };
 	struct stat st;
 
@@ -56,7 +53,7 @@ int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct r
 		return cj_fail(err, errno, "linux.intelRdt: look at the class '%s'", name);
 	if (!config->clos_id && !r.is_made)
 		return cj_fail(err, EEXIST, "linux.intelRdt: make the class '%s'", name);
-	if (config->clos_id && r.is_made && !has_schemata(config))
+	if (config->clos_id && r.is_made && !has_schemata)
 		return cj_fail(err, ENOENT, "linux.intelRdt: find the class '%s'", name);
 	(void)snprintf(r.class_name, sizeof(r.class_name), "%s", name);
 	if (config->has_monitoring)
@@ -85,15 +82,6 @@ static void add_lines(struct text *t, const char *lines, const char *without)
 						    "%.*s\n", (int)size, lines);
 		lines += size + (lines[size] == '\n');
 	}
-}
-
-/* In the order of the specification.  memBwSchema replaces the line of l3CacheSchema. */
-static void build_schemata(const struct oci_rdt *config, struct text *t)
-{
-	add_lines(t, config->l3_schema, config->memory_schema ? "MB:" : NULL);
-	add_lines(t, config->memory_schema, NULL);
-	for (size_t i = 0; i < config->schemata.count; i++)
-		add_lines(t, config->schemata.items[i], NULL);
 }
 
 /* The kernel indents its lines. */
@@ -126,25 +114,23 @@ static int compare(int class_fd, const struct text *wanted, const char *name, st
 	return 0;
 }
 
-static int make_class(int root_fd, struct rdt_record *r, struct cj_error *err)
-{
-	if (!r->is_made || mkdirat(root_fd, r->class_name, DIR_MODE) == 0)
-		return 0;
-	if (errno != EEXIST || !r->is_shared)
-		return cj_fail(err, errno, "linux.intelRdt: make the class '%s'", r->class_name);
-	r->is_made = false; /* another container was faster */
-	return 0;
-}
-
 int rdt_make(int root_fd, const struct oci_rdt *config, struct rdt_record *r, struct cj_error *err)
 {
 	struct text wanted = { 0 };
 
-	build_schemata(config, &wanted);
+	/* In the order of the specification.  memBwSchema replaces the line of l3CacheSchema. */
+	add_lines(&wanted, config->l3_schema, config->memory_schema ? "MB:" : NULL);
+	add_lines(&wanted, config->memory_schema, NULL);
+	for (size_t i = 0; i < config->schemata.count; i++)
+		add_lines(&wanted, config->schemata.items[i], NULL);
 	if (wanted.is_cut)
 		return cj_reject(err, "linux.intelRdt: the schemata are too long");
-	if (make_class(root_fd, r, err) < 0)
-		return -err->code;
+	if (r->is_made && mkdirat(root_fd, r->class_name, DIR_MODE) < 0) {
+		if (errno != EEXIST || !r->is_shared)
+			return cj_fail(err, errno, "linux.intelRdt: make the class '%s'",
+				       r->class_name);
+		r->is_made = false; /* another container was faster */
+	}
 	auto_fd int fd =
 	    openat(root_fd, r->class_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)

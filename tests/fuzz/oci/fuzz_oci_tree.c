@@ -62,14 +62,14 @@ static void check_sysctl(const char *text, struct arena *a)
 	struct oci_config config = { .hostname = "1", .on_linux.sysctl = { &pair, 1 } };
 	for (size_t i = 0; i < OCI_NS_COUNT; i++)
 		config.on_linux.namespaces[i].is_wanted = true;
-	const struct sysctl *items = NULL;
-	size_t count = 0;
+	struct oci_tree tree = { 0 };
 	struct cj_error err = { 0 };
-	if (oci_sysctls_plan(&config, a, &items, &count, &err) < 0) {
+	if (oci_tree_plan_sysctls(&config, a, &tree, &err) < 0) {
 		assert(err.code == EINVAL);
 		return;
 	}
-	assert(count == 1 && !has_component(items[0].path, ".."));
+	const struct sysctl *items = tree.sysctls;
+	assert(tree.nsysctls == 1 && !has_component(items[0].path, ".."));
 	static const char *const places[] = { "net/", "fs/mqueue/", "kernel/", "user/" };
 	bool is_below = false;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)

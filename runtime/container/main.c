@@ -9,7 +9,7 @@
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/config/oci_config.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/create/container_create.h"
+#include "runtime/container/create/creation.h"
 #include "runtime/container/exec/exec.h"
 #include "runtime/container/oci_show.h"
 #include "runtime/container/process/own_copy.h"

@@ -31,18 +31,22 @@ typedef int annotation_reader(const char *value, struct arena *a, struct annotat
 
 /* --- lists ----------------------------------------------------------------------------- */
 
-/* "a,b" into its parts; a part may be empty.  The reader of a part refuses that. */
-static int split(const char *text, struct arena *a, struct strings *out, struct cj_error *err)
+/* "a,b" into its parts, at most `max`; a part may be empty.  The reader of a part refuses that. */
+static int split(const char *text, size_t max, const char *what, struct arena *a,
+		 struct strings *out, struct cj_error *err)
 {
-	for (;;) {
+	for (bool is_over = false; !is_over;) {
 		size_t size = strcspn(text, ",");
 		const char *part = arena_strndup(a, text, size);
 		if (!part || strings_add(out, a, part) < 0)
 			return cj_fail(err, ENOMEM, "read a list");
-		if (text[size] == '\0')
-			return 0;
+		is_over = text[size] == '\0';
 		text += size + 1;
 	}
+	if (out->count > max)
+		return cj_reject(err, "it names %zu %s; at most %zu are possible", out->count, what,
+				 max);
+	return 0;
 }
 
 static int read_allow(const char *list, struct arena *a, struct annotations *out,
@@ -50,11 +54,8 @@ static int read_allow(const char *list, struct arena *a, struct annotations *out
 {
 	struct strings parts = { 0 };
 
-	if (split(list, a, &parts, err) < 0)
+	if (split(list, ALLOWLIST_MAX, "hosts", a, &parts, err) < 0)
 		return -err->code;
-	if (parts.count > ALLOWLIST_MAX)
-		return cj_reject(err, "it names %zu hosts; at most %d are possible", parts.count,
-				 ALLOWLIST_MAX);
 	struct allowlist_entry *entries = arena_array(a, parts.count, sizeof(*entries));
 	if (!entries)
 		return cj_fail(err, ENOMEM, "read a list");
@@ -100,11 +101,8 @@ static int read_servers(const char *value, struct arena *a, struct annotations *
 {
 	struct strings parts = { 0 };
 
-	if (split(value, a, &parts, err) < 0)
+	if (split(value, FIREWALL_NAME_SERVERS_MAX, "name servers", a, &parts, err) < 0)
 		return -err->code;
-	if (parts.count > FIREWALL_NAME_SERVERS_MAX)
-		return cj_reject(err, "at most %d name servers are possible",
-				 FIREWALL_NAME_SERVERS_MAX);
 	struct ip *servers = arena_array(a, parts.count, sizeof(*servers));
 	if (!servers)
 		return cj_fail(err, ENOMEM, "read a list");
@@ -226,22 +224,17 @@ static const char *const refused_caps[] = { "CAP_NET_ADMIN",  "CAP_NET_RAW",    
 					    "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_BPF",
 					    "CAP_PERFMON" };
 
-static const char *find_cap(const struct oci_capabilities *caps)
-{
-	const struct strings *sets[] = { &caps->bounding, &caps->effective, &caps->inheritable,
-					 &caps->permitted, &caps->ambient };
-
-	for (size_t cap = 0; cap < LENGTH(refused_caps); cap++)
-		for (size_t i = 0; i < LENGTH(sets); i++)
-			if (strings_has(sets[i], refused_caps[cap]))
-				return refused_caps[cap];
-	return NULL;
-}
-
 int annotations_check_process(const struct oci_process *process, struct cj_error *err)
 {
-	const char *cap = find_cap(&process->capabilities);
+	const struct oci_capabilities *caps = &process->capabilities;
+	const struct strings *sets[] = { &caps->bounding, &caps->effective, &caps->inheritable,
+					 &caps->permitted, &caps->ambient };
+	const char *cap = NULL;
 
+	for (size_t k = 0; k < LENGTH(refused_caps) && !cap; k++)
+		for (size_t i = 0; i < LENGTH(sets); i++)
+			if (strings_has(sets[i], refused_caps[k]))
+				cap = refused_caps[k];
 	if (!cap)
 		return 0;
 	cj_refuse_as(err, EPERM,

@@ -41,24 +41,6 @@ void oci_result_close(struct oci_result_place *f)
 
 /* --- the place: below one directory --------------------------------------------------------- */
 
-static int open_base(const char *path, struct cj_error *err)
-{
-	struct stat st;
-	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		int rc = cj_fail(err, errno, "open the directory of results '%s'", path);
-		cj_hint(err, "make it: install -d -m 755 %s; or name one with --result-dir", path);
-		return rc;
-	}
-	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-		cj_refuse_as(err, EPERM, "another user may write to the directory of results '%s'",
-			     path);
-		return cj_hint(err, "chown it to the user who runs cejail-oci, and chmod go-w it");
-	}
-	return take_fd(&fd);
-}
-
 /* What is behind the directory in an absolute path; a relative one is below it. */
 static const char *path_below(const char *wanted, const char *base)
 {
@@ -75,10 +57,19 @@ static const char *path_below(const char *wanted, const char *base)
 
 static int open_below(const char *dir, const char *base, const char *wanted, struct cj_error *err)
 {
-	auto_fd int base_fd = open_base(base, err);
+	struct stat st;
+	auto_fd int base_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (base_fd < 0)
-		return base_fd;
+	if (base_fd < 0 || fstat(base_fd, &st) < 0) {
+		int rc = cj_fail(err, errno, "open the directory of results '%s'", base);
+		cj_hint(err, "make it: install -d -m 755 %s; or name one with --result-dir", base);
+		return rc;
+	}
+	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+		cj_refuse_as(err, EPERM, "another user may write to the directory of results '%s'",
+			     base);
+		return cj_hint(err, "chown it to the user who runs cejail-oci, and chmod go-w it");
+	}
 	int fd = sys_openat2(base_fd, dir[0] != '\0' ? dir : ".",
 			     O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -89,31 +80,12 @@ static int open_below(const char *dir, const char *base, const char *wanted, str
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-/* "a/b/c" is "a/b" and "c"; "/c" is "/" and "c"; "c" is "" and "c". */
-static int split(const char *path, struct arena *a, const char **out_dir, const char **out_name,
-		 struct cj_error *err)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	size_t size = slash == path ? 1 : (size_t)(name - path) - (slash ? 1 : 0);
-	const char *dir = arena_strndup(a, path, size);
-
-	if (!dir)
-		return cj_fail(err, ENOMEM, "find the result");
-	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return cj_reject(err, "'%s' names no file", path);
-	*out_dir = dir;
-	*out_name = name;
-	return 0;
-}
-
 static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
 		    struct oci_result_place *out, struct cj_error *err)
 {
 	const char *base = result_dir ? result_dir : RESULT_DIR_DEFAULT;
 	bool is_free = !result_dir && !state_is_root();
 	const char *path = is_free ? wanted : path_below(wanted, base);
-	const char *dir = NULL;
 
 	if (!path) {
 		cj_refuse_as(err, EPERM, "'%s' is not below the directory of results '%s'", wanted,
@@ -122,8 +94,15 @@ static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
 	}
 	if (is_free && path[0] != '/')
 		return cj_reject(err, "'%s' is not absolute", path);
-	if (split(path, a, &dir, &out->name, err) < 0)
-		return -err->code;
+	/* "a/b/c" is "a/b" and "c"; "/c" is "/" and "c"; "c" is "" and "c". */
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dir =
+	    arena_strndup(a, path, slash == path ? 1 : (size_t)(name - path) - (slash ? 1 : 0));
+	if (!dir)
+		return cj_fail(err, ENOMEM, "find the result");
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return cj_reject(err, "'%s' names no file", path);
+	out->name = name;
 	if (!is_free)
 		out->dir_fd = open_below(dir, base, wanted, err);
 	else

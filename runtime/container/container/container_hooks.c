@@ -185,21 +185,16 @@ static int state_memfd(const struct oci_config *config, const struct state *s,
 	return fd_memfd_sealed("state", text, size, err);
 }
 
-static int run_one(const struct hook_run *run, const struct oci_hook *hook, struct cj_error *err)
-{
-	auto_fd int output_fd = memfd_create("hook-output", MFD_CLOEXEC);
-	const struct hook_call call = { run, hook, output_fd };
-
-	if (output_fd < 0)
-		return cj_fail(err, errno, "hook %s: make a file for its output", run->kind);
-	return run_hook(&call, err);
-}
-
 static int run_all(const struct hook_run *run, struct cj_error *err)
 {
 	for (size_t i = 0; i < run->hooks->count; i++) {
 		struct cj_error failed = { 0 };
-		if (run_one(run, &run->hooks->items[i], &failed) == 0)
+		auto_fd int output_fd = memfd_create("hook-output", MFD_CLOEXEC);
+		const struct hook_call call = { run, &run->hooks->items[i], output_fd };
+		int rc = output_fd < 0 ? cj_fail(&failed, errno,
+						 "hook %s: make a file for its output", run->kind)
+				       : run_hook(&call, &failed);
+		if (rc == 0)
 			continue;
 		if (!run->goes_on) {
 			*err = failed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create, outside: what init needs, made in the order that container_create.h draws. */
-#include "runtime/container/create/container_create.h"
+/* create, outside: what init needs, made in the order that creation.h draws. */
+#include "runtime/container/create/creation.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,6 @@
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/create/creation.h"
 #include "runtime/container/process/console.h"
 #include "runtime/container/state/state.h"
 #include "runtime/kernel/process/process_tree.h"

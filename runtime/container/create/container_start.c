@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs start and run. */
-#include "runtime/container/create/container_create.h"
+#include "runtime/container/create/creation.h"
 
 #include <string.h>
 
@@ -10,7 +10,6 @@
 #include "runtime/container/call/caller.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/container/container/container.h"
-#include "runtime/container/create/creation.h"
 #include "runtime/container/state/state.h"
 
 /*

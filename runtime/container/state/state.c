@@ -475,21 +475,6 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int add_entry(const struct dirent *e, struct arena *a, struct strings *out,
-		     struct cj_error *err)
-{
-	struct cj_error not_ours = { 0 };
-
-	if (state_check_id(e->d_name, &not_ours) < 0)
-		return 0;
-	if (out->count == LIST_MAX)
-		return cj_reject(err, "more than %d containers", LIST_MAX);
-	const char *name = arena_strdup(a, e->d_name);
-	if (!name || strings_add(out, a, name) < 0)
-		return cj_fail(err, ENOMEM, "list the containers");
-	return 0;
-}
-
 int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
 	       struct cj_error *err)
 {
@@ -503,9 +488,16 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list the containers");
-	for (struct dirent *e; (e = readdir(dir));)
-		if (add_entry(e, a, out, err) < 0)
-			return -err->code;
+	for (struct dirent *e; (e = readdir(dir));) {
+		struct cj_error not_ours = { 0 };
+		if (state_check_id(e->d_name, &not_ours) < 0)
+			continue;
+		if (out->count == LIST_MAX)
+			return cj_reject(err, "more than %d containers", LIST_MAX);
+		const char *name = arena_strdup(a, e->d_name);
+		if (!name || strings_add(out, a, name) < 0)
+			return cj_fail(err, ENOMEM, "list the containers");
+	}
 	if (out->count > 1)
 		qsort(out->items, out->count, sizeof(out->items[0]), compare);
 	return 0;

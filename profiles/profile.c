@@ -228,6 +228,7 @@ static int read_link(struct arena *a, const char *name, struct chain *chain, str
 	const struct link *child = chain->count > 0 ? &link[-1] : NULL;
 	/* "base" that extends "base" means the one that it hides. */
 	const bool is_hidden = child && strcmp(child->source.name, name) == 0;
+	const size_t first_dir = child && is_hidden ? child->source.next_dir : 0;
 
 	for (size_t i = 0; i < chain->count && !is_hidden; i++)
 		if (strcmp(chain->links[i].source.name, name) == 0)
@@ -236,7 +237,7 @@ static int read_link(struct arena *a, const char *name, struct chain *chain, str
 		return cj_reject(err, "'%s' extends more than %d others in a row",
 				 chain->links[0].source.name, PROFILE_EXTENDS_MAX);
 
-	int rc = profile_source_read(name, is_hidden ? child->source.next_dir : 0, a, source, err);
+	int rc = profile_source_read(name, first_dir, a, source, err);
 	if (rc == -ENOENT && is_hidden)
 		return reject_cycle(chain, name, err);
 	if (rc < 0)

@@ -84,8 +84,8 @@ static int grow(struct events *e, size_t size)
  * Queues `before`, the bytes and `after`: all, or nothing beyond queue_max or without memory, since
  * a partial line would corrupt the next one.
  */
-static int put(struct events *e, const char *before, const char *bytes, size_t size,
-	       const char *after, size_t queue_max)
+static int queue_bytes(struct events *e, const char *before, const char *bytes, size_t size,
+		       const char *after, size_t queue_max)
 {
 	const size_t total = strlen(before) + size + strlen(after);
 
@@ -107,7 +107,7 @@ static int put_line(struct events *e, struct json_writer *w, size_t queue_max)
 
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		return -ENOMEM;
-	return put(e, "", text, size, "\n", queue_max);
+	return queue_bytes(e, "", text, size, "\n", queue_max);
 }
 
 /* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
@@ -262,7 +262,7 @@ void events_add_json(struct events *e, const char *line, size_t size)
 {
 	if (!is_ready(e))
 		return;
-	if (put(e, "", line, size, "\n", EVENTS_QUEUE_MAX) < 0)
+	if (queue_bytes(e, "", line, size, "\n", EVENTS_QUEUE_MAX) < 0)
 		e->dropped++;
 	flush(e, 0);
 }
@@ -293,7 +293,7 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 	if (e->fd < 0)
 		return 0;
 	end_events(e);
-	if (put(e, "{\"type\":\"result\",\"result\":", result, size, "}\n", SIZE_MAX) < 0)
+	if (queue_bytes(e, "{\"type\":\"result\",\"result\":", result, size, "}\n", SIZE_MAX) < 0)
 		return cj_fail(err, ENOMEM, "write the last event");
 
 	flush(e, e->patience_ms);

@@ -310,11 +310,7 @@ static int list_etc(struct host *h, DIR *dir, struct etc_names *etc, struct cj_e
 		memset(&etc->present, 0xff, sizeof(etc->present)); /* it may be passed through */
 		return 0;
 	}
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			return errno == 0 ? 0 : cj_fail(err, errno, "list '/etc'");
+	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
 		name_bits_add(&etc->present, entry->d_name);
 		if (entry->d_type == DT_LNK)
 			name_bits_add(&etc->links, entry->d_name);
@@ -323,6 +319,7 @@ static int list_etc(struct host *h, DIR *dir, struct etc_names *etc, struct cj_e
 			    open_member(h, &host_families[i], entry->d_name, err) < 0)
 				return -err->code;
 	}
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '/etc'");
 }
 
 /*

@@ -379,13 +379,7 @@ static int collect_directory(struct collector *c, int fd, struct place *place, u
 	if (!dir)
 		return cj_fail(err, errno, "list '/box/out/%s'", c->path);
 	size_t length = strlen(c->path);
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			break;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
+	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
 		path_push(c, entry->d_name);
 		bool is_one_more = ++c->entries > ENTRIES_MAX;
 		c->unnamed += is_one_more;

@@ -124,13 +124,7 @@ static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", w->source);
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			break;
-		if (is_dot(entry->d_name))
-			continue;
+	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
 		int rc = walk_child(w, dirfd(dir), entry->d_name, depth, err);
 		if (rc != 0)
 			return rc;

@@ -274,14 +274,9 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/images'", store->path);
 
-	for (;;) {
-		errno = 0;
-		const struct dirent *e = readdir(dir);
-		if (!e)
-			break;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
 		if (add_name(e->d_name, a, out) < 0)
 			return cj_fail(err, ENOMEM, "list '%s/images'", store->path);
-	}
 	/* whoever removes what no image needs must know all images */
 	if (errno != 0)
 		return cj_fail(err, errno, "list '%s/images'", store->path);

@@ -131,8 +131,8 @@ static int remove_links(struct copier *c, struct cj_error *err)
 	auto_dir DIR *dir = fd_take_dir(take_fd(&c->links_fd));
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", c->links_name);
-	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
-		if (e->d_name[0] != '.' && unlinkat(dirfd(dir), e->d_name, 0) < 0)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
+		if (unlinkat(dirfd(dir), e->d_name, 0) < 0)
 			return cj_fail(err, errno, "remove a link in '%s'", c->links_name);
 	if (unlinkat(c->to_fd, c->links_name, AT_REMOVEDIR) < 0)
 		return cj_fail(err, errno, "remove '%s'", c->links_name);
@@ -279,21 +279,6 @@ static int copy_entry(struct copier *c, int from_dir_fd, int to_dir_fd, const ch
 }
 
 /* At most TREE_COPY_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int copy_entries(struct copier *c, DIR *dir, int to_fd, unsigned depth, struct cj_error *err)
-{
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", c->name);
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (copy_entry(c, dirfd(dir), to_fd, entry->d_name, depth, err) < 0)
-			return -err->code;
-	}
-}
-
-/* At most TREE_COPY_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned depth,
 			  struct cj_error *err)
 {
@@ -301,7 +286,12 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 	auto_dir DIR *dir = fd_open_dir(from_fd, ".");
 	if (!dir || fstat(dirfd(dir), &st) < 0)
 		return cj_fail(err, errno, "list '%s'", c->name);
-	if (copy_entries(c, dir, to_fd, depth, err) < 0 || (depth == 0 && remove_links(c, err) < 0))
+	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;)
+		if (copy_entry(c, dirfd(dir), to_fd, entry->d_name, depth, err) < 0)
+			return -err->code;
+	if (errno != 0)
+		return cj_fail(err, errno, "list '%s'", c->name);
+	if (depth == 0 && remove_links(c, err) < 0)
 		return -err->code;
 	return copy_owner(c, from_fd, to_fd, &st, err);
 }

@@ -355,6 +355,17 @@ int fd_open_linked(const char *path, struct cj_error *err)
 	return open_looked_at(path_fd, path, err);
 }
 
+const struct dirent *fd_next_entry(DIR *dir)
+{
+	const struct dirent *e;
+
+	do {
+		errno = 0;
+		e = readdir(dir);
+	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+	return e;
+}
+
 DIR *fd_take_dir(int fd)
 {
 	auto_fd int taken = fd;

@@ -90,6 +90,9 @@ bool fd_await(int fd, short events, int timeout_ms);
  */
 DIR *fd_open_dir(int dir_fd, const char *name);
 
+/* The next entry of a directory but "." and ".."; NULL: errno is 0 at the end, or says why. */
+const struct dirent *fd_next_entry(DIR *dir);
+
 /* fdopendir(3) that takes the descriptor also on failure. */
 DIR *fd_take_dir(int fd);
 

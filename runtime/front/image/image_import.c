@@ -74,41 +74,30 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 /* A layer's tree, and tmp/WORK/LAYER above it. */
 #define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
 
-static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_error *err);
-
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
-static int remove_content(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
+/* keeps_top: only what is in the directory goes.  NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
+static int remove_tree(int dir_fd, const char *name, bool keeps_top, unsigned depth,
+		       struct cj_error *err)
 {
+	if (!keeps_top && (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT))
+		return 0;
+	if (!keeps_top && errno != EISDIR)
+		return cj_fail(err, errno, "remove '%s'", name);
 	auto_dir DIR *dir = fd_open_dir(dir_fd, name);
 	if (!dir)
 		return cj_fail(err, errno, "open '%s' to remove it", name);
 	if (depth >= DEPTH_MAX)
 		return cj_fail(err, ELOOP, "remove '%s'", name);
-	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (remove_any(dirfd(dir), e->d_name, depth + 1, err) < 0)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
+		if (remove_tree(dirfd(dir), e->d_name, false, depth + 1, err) < 0)
 			return -err->code;
-	}
-	return 0;
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
-static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
-{
-	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR)
-		return cj_fail(err, errno, "remove '%s'", name);
-	if (remove_content(dir_fd, name, depth, err) < 0)
-		return -err->code;
-	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? cj_fail(err, errno, "remove '%s'", name)
-							: 0;
+	return keeps_top || unlinkat(dir_fd, name, AT_REMOVEDIR) == 0
+		   ? 0
+		   : cj_fail(err, errno, "remove '%s'", name);
 }
 
 int image_remove_tree(int dir_fd, const char *name, struct cj_error *err)
 {
-	return remove_any(dir_fd, name, 0, err);
+	return remove_tree(dir_fd, name, false, 0, err);
 }
 
 /* The layers of all records.  One that can't be read is an error: its layers are not known. */
@@ -129,36 +118,28 @@ static int list_used(const struct image_store *store, struct arena *a, struct st
 	return 0;
 }
 
-/* Moves the layer into tmp/ before its first file goes, unless a jail uses it.  So a directory in
+/* Moves each layer into tmp/ before its first file goes, unless a jail uses it.  So a directory in
  * layers/ is always complete, whenever cejail is killed. */
-static int retire(const struct image_store *store, int layers_fd, const char *name, size_t *kept,
-		  struct cj_error *err)
-{
-	char to[sizeof("tmp/") + NAME_MAX];
-	auto_fd int claimed_fd = -1;
-	if (image_use_claim(layers_fd, name, &claimed_fd, err) < 0)
-		return -err->code;
-	if (claimed_fd < 0) {
-		++*kept;
-		return 0;
-	}
-	(void)snprintf(to, sizeof(to), "tmp/%s", name);
-	if (renameat(layers_fd, name, store->fd, to) < 0)
-		return cj_fail(err, errno, "remove the layer '%s'", name);
-	return 0;
-}
-
 static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
 			 struct cj_error *err)
 {
 	auto_dir DIR *dir = fd_open_dir(store->fd, "layers");
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/layers'", store->path);
-	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		char to[sizeof("tmp/") + NAME_MAX];
+		auto_fd int claimed_fd = -1;
 		if (!image_is_sha256(e->d_name) || strings_has(used, e->d_name))
 			continue;
-		if (retire(store, dirfd(dir), e->d_name, kept, err) < 0)
+		if (image_use_claim(dirfd(dir), e->d_name, &claimed_fd, err) < 0)
 			return -err->code;
+		if (claimed_fd < 0) {
+			++*kept;
+			continue;
+		}
+		(void)snprintf(to, sizeof(to), "tmp/%s", e->d_name);
+		if (renameat(dirfd(dir), e->d_name, store->fd, to) < 0)
+			return cj_fail(err, errno, "remove the layer '%s'", e->d_name);
 	}
 	return 0;
 }
@@ -170,10 +151,11 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
 	*out_kept = 0;
-	if (list_used(store, &a, &used, err) < 0 || remove_content(store->fd, "tmp", 0, err) < 0 ||
+	if (list_used(store, &a, &used, err) < 0 ||
+	    remove_tree(store->fd, "tmp", true, 0, err) < 0 ||
 	    retire_unused(store, &used, out_kept, err) < 0)
 		return -err->code;
-	return remove_content(store->fd, "tmp", 0, err);
+	return remove_tree(store->fd, "tmp", true, 0, err);
 }
 
 /* --- the child --------------------------------------------------------------------------- */
@@ -193,20 +175,10 @@ static int confine(struct image_job *job, int link_fd, struct cj_error *err)
 		.work_fd = job->work_fd,
 		.layers_fd = job->layers_fd,
 		.source_fd = job->source_is_dir ? job->source_fd : -1,
-		.file_bytes = job->bytes_max,
-		.cpu_s = CPU_BASE_S + job->bytes_max / CPU_BYTES_A_SECOND,
+		.file_bytes = job->what->bytes_max,
+		.cpu_s = CPU_BASE_S + job->what->bytes_max / CPU_BYTES_A_SECOND,
 	};
 	return image_confine(&c, err);
-}
-
-static _Noreturn void child_main(const struct image_job *asked, int link_fd)
-{
-	struct image_answer end = { .is_end = 1 };
-	struct image_job job = *asked;
-	(void)umask(0); /* image_unpack.c sets the permissions */
-	if (confine(&job, link_fd, &end.err) == 0)
-		(void)image_job_run(&job, &end.err);
-	_exit(sys_write(job.answer_fd, &end, sizeof(end)) == sizeof(end) ? 0 : 1);
 }
 
 /* False: the unpacker has ended, or a part of an answer came. */
@@ -244,7 +216,7 @@ static int read_end(const struct image_import *what, int in_fd, pid_t pid, struc
 	return answer.err.code == 0 ? 0 : cj_adopt(err, &answer.err, "the unpacker");
 }
 
-static int unpack(const struct image_import *what, struct image_job *job, struct cj_error *err)
+static int unpack(struct image_job *job, struct cj_error *err)
 {
 	int answer[2], alive[2];
 	if (pipe2(answer, O_CLOEXEC) < 0)
@@ -259,12 +231,16 @@ static int unpack(const struct image_import *what, struct image_job *job, struct
 	if (pid < 0)
 		return cj_fail(err, errno, "fork the unpacker");
 	if (pid == 0) {
+		struct image_answer end = { .is_end = 1 };
 		cj_close(&held_fd);
 		job->answer_fd = out_fd;
-		child_main(job, link_fd);
+		(void)umask(0); /* image_unpack.c sets the permissions */
+		if (confine(job, link_fd, &end.err) == 0)
+			(void)image_job_run(job, &end.err);
+		_exit(sys_write(job->answer_fd, &end, sizeof(end)) == sizeof(end) ? 0 : 1);
 	}
 	cj_close(&out_fd);
-	return read_end(what, in_fd, pid, err);
+	return read_end(job->what, in_fd, pid, err);
 }
 
 /* --- publishing ---------------------------------------------------------------------------- */
@@ -336,17 +312,6 @@ static int open_source(const char *path, bool *out_is_dir, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-static int check_absent(const struct image_store *store, const char *name, struct cj_error *err)
-{
-	char file[NAME_MAX];
-	if (record_name(name, file, err) < 0)
-		return -err->code;
-	if (faccessat(store->fd, file, F_OK, 0) < 0)
-		return errno == ENOENT ? 0 : cj_fail(err, errno, "look for '%s'", file);
-	cj_refuse_as(err, EEXIST, "there is an image '%s' already", name);
-	return cj_hint(err, "remove it first: cejail image rm %s", name);
-}
-
 static int unpack_and_publish(const struct image_store *store, const struct image_import *what,
 			      struct arena *a, struct image_record *out, size_t *added,
 			      struct cj_error *err)
@@ -362,16 +327,13 @@ static int unpack_and_publish(const struct image_store *store, const struct imag
 	if (work_fd < 0 || layers_fd < 0)
 		return cj_fail(err, errno, "open '%s'", store->path);
 
-	struct image_job job = { .name = what->name,
-				 .ref = what->ref,
-				 .bytes_max = what->bytes_max,
+	struct image_job job = { .what = what,
 				 .source_fd = source_fd,
 				 .source_is_dir = is_dir,
 				 .layers_fd = layers_fd,
 				 .work_fd = work_fd,
-				 .answer_fd = -1,
-				 .has_reports = what->on_progress != NULL };
-	if (unpack(what, &job, err) < 0)
+				 .answer_fd = -1 };
+	if (unpack(&job, err) < 0)
 		return cj_wrap(err, "import '%s'", what->path);
 	if (read_record(work_fd, what->name, a, out, err) < 0)
 		return -err->code;
@@ -383,13 +345,18 @@ int image_import(const struct image_import *what, struct arena *a, struct image_
 {
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	struct cj_error cleanup = { 0 };
-	char unused[NAME_MAX];
+	char file[NAME_MAX];
 	size_t kept; /* by jails; their image is gone */
 
-	if (record_name(what->name, unused, err) < 0 || make_store(&store, err) < 0 ||
-	    lock_store(&store, err) < 0 || remove_unused(&store, &kept, err) < 0 ||
-	    check_absent(&store, what->name, err) < 0)
+	if (record_name(what->name, file, err) < 0 || make_store(&store, err) < 0 ||
+	    lock_store(&store, err) < 0 || remove_unused(&store, &kept, err) < 0)
 		return -err->code;
+	if (faccessat(store.fd, file, F_OK, 0) == 0) {
+		cj_refuse_as(err, EEXIST, "there is an image '%s' already", what->name);
+		return cj_hint(err, "remove it first: cejail image rm %s", what->name);
+	}
+	if (errno != ENOENT)
+		return cj_fail(err, errno, "look for '%s'", file);
 	int rc = unpack_and_publish(&store, what, a, out_record, out_added, err);
 	/* after a failure layers that got their names have no image */
 	if (remove_unused(&store, &kept, &cleanup) < 0)

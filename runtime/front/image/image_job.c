@@ -163,7 +163,7 @@ static int read_layout(struct job *j, struct cj_error *err)
 {
 	struct document doc;
 	struct image_descriptors list;
-	const char *ref = j->asked->ref;
+	const char *ref = j->asked->what->ref;
 	size_t chosen;
 
 	if (read_document(j, "oci-layout", &doc, err) < 0 ||
@@ -216,7 +216,7 @@ static int read_docker(struct job *j, struct cj_error *err)
 	if (read_document(j, "manifest.json", &doc, err) < 0 ||
 	    image_archive_parse(doc.name, doc.text, doc.size, &j->arena, &list, err) < 0)
 		return -err->code;
-	if (image_choose_archived(&list, j->asked->ref, &chosen, err) < 0)
+	if (image_choose_archived(&list, j->asked->what->ref, &chosen, err) < 0)
 		return cj_wrap(err, "%s", doc.name);
 	const struct image_archived *image = &list.items[chosen];
 	if (read_document(j, image->config, &doc, err) < 0)
@@ -232,8 +232,8 @@ static int read_docker(struct job *j, struct cj_error *err)
 
 static int read_root(struct job *j, struct cj_error *err)
 {
-	if (j->asked->ref)
-		return cj_reject(err, "a root file system has no image '%s'", j->asked->ref);
+	if (j->asked->what->ref)
+		return cj_reject(err, "a root file system has no image '%s'", j->asked->what->ref);
 	j->config =
 	    (struct image_config){ .architecture = "", .os = "", .user = "", .workdir = "" };
 	j->layers[0] = (struct layer){ 0 };
@@ -302,32 +302,11 @@ static bool is_there(int dir_fd, const char *name)
 }
 
 /*
- * The record has the top first.  overlayfs takes no directory twice; and of a layer that an image
- * has twice, the upper one covers everything that the lower one has.
- */
-static int list_layers(struct job *j, const char *const *names, struct cj_error *err)
-{
-	for (size_t i = j->nlayers; i-- > 0;)
-		if (!strings_has(&j->record.layers, names[i]) &&
-		    strings_add(&j->record.layers, &j->arena, names[i]) < 0)
-			return cj_fail(err, ENOMEM, "import the image");
-	if (!j->record.digest)
-		j->record.digest = names[0];
-	return 0;
-}
-
-/*
+ * From the bottom.
+ *
  * A layer that another image has is not unpacked again.  But the archive must have it, too: who
  * knows only its hash must not get its files.
  */
-static int take_layer(struct job *j, const struct layer *l, char out_hex[static SHA256_HEX_MAX],
-		      struct cj_error *err)
-{
-	bool is_known = l->diff_id && is_there(j->asked->layers_fd, l->diff_id);
-	return is_known ? unpack_into(j, l, -1, out_hex, err) : unpack_layer(j, l, out_hex, err);
-}
-
-/* From the bottom. */
 static int unpack_all(struct job *j, struct cj_error *err)
 {
 	const char *names[IMAGE_LAYERS_MAX];
@@ -340,24 +319,23 @@ static int unpack_all(struct job *j, struct cj_error *err)
 		char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
 		if (!hex)
 			return cj_fail(err, ENOMEM, "import the image");
-		if (take_layer(j, l, hex, err) < 0)
+		bool is_known = l->diff_id && is_there(j->asked->layers_fd, l->diff_id);
+		if ((is_known ? unpack_into(j, l, -1, hex, err) : unpack_layer(j, l, hex, err)) < 0)
 			return cj_wrap(err, "layer %zu", i + 1);
 		names[i] = hex;
 	}
-	return list_layers(j, names, err);
+	/* The record has the top first.  overlayfs takes no directory twice; and of a layer that an
+	 * image has twice, the upper one covers everything that the lower one has. */
+	for (size_t i = j->nlayers; i-- > 0;)
+		if (!strings_has(&j->record.layers, names[i]) &&
+		    strings_add(&j->record.layers, &j->arena, names[i]) < 0)
+			return cj_fail(err, ENOMEM, "import the image");
+	if (!j->record.digest)
+		j->record.digest = names[0];
+	return 0;
 }
 
 /* --- the record ---------------------------------------------------------------- */
-
-static int fill_command(struct job *j, struct cj_error *err)
-{
-	const struct strings *lists[] = { &j->config.entrypoint, &j->config.cmd };
-	for (size_t i = 0; i < 2; i++)
-		for (size_t k = 0; k < lists[i]->count; k++)
-			if (strings_add(&j->record.command, &j->arena, lists[i]->items[k]) < 0)
-				return cj_fail(err, ENOMEM, "import the image");
-	return 0;
-}
 
 enum found { FOUND_HERE, FOUND_NOWHERE, FOUND_MAYBE_BELOW };
 
@@ -433,9 +411,10 @@ static int write_record(struct job *j, struct cj_error *err)
 
 static int fill_record(struct job *j, struct cj_error *err)
 {
+	const struct strings *lists[] = { &j->config.entrypoint, &j->config.cmd };
 	struct image_record *r = &j->record;
 	r->schema = IMAGE_SCHEMA;
-	r->name = j->asked->name;
+	r->name = j->asked->what->name;
 	r->architecture = j->config.architecture;
 	r->imported_s = (uint64_t)time(NULL);
 	r->bytes = j->budget.unpacked_bytes;
@@ -444,9 +423,11 @@ static int fill_record(struct job *j, struct cj_error *err)
 	r->env = j->config.env;
 	r->workdir = j->config.workdir;
 	r->user = j->config.user;
-	if (fill_command(j, err) < 0 || find_user(j, err) < 0)
-		return -err->code;
-	return write_record(j, err);
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < lists[i]->count; k++)
+			if (strings_add(&r->command, &j->arena, lists[i]->items[k]) < 0)
+				return cj_fail(err, ENOMEM, "import the image");
+	return find_user(j, err) < 0 ? -err->code : write_record(j, err);
 }
 
 static int read_source(struct job *j, struct cj_error *err)
@@ -471,8 +452,8 @@ int image_job_run(const struct image_job *asked, struct cj_error *err)
 	if (!j)
 		return cj_fail(err, ENOMEM, "import the image");
 	j->asked = asked;
-	j->budget = (struct image_budget){ .bytes_max = asked->bytes_max,
-					   .on_read = asked->has_reports ? report : NULL,
+	j->budget = (struct image_budget){ .bytes_max = asked->what->bytes_max,
+					   .on_read = asked->what->on_progress ? report : NULL,
 					   .context = j };
 	j->source.staged_fd = -1;
 	bool is_done = read_source(j, err) == 0 && unpack_all(j, err) == 0 &&

@@ -39,16 +39,23 @@ struct image_answer {
 	struct cj_error err; /* code 0: layers and record are complete */
 };
 
-struct image_job {
+struct image_import {
 	const char *name;   /* of the image */
+	const char *path;   /* of the source */
 	const char *ref;    /* of one image among several in the source; NULL: there is one */
 	uint64_t bytes_max; /* read, and unpacked */
-	int source_fd;      /* a regular file or a directory, to read */
+	/* Called with the progress as often as the unpacker reports it, and with NULL when the
+	 * unpacker has ended.  NULL: no progress is shown. */
+	void (*on_progress)(const struct image_progress *at);
+};
+
+struct image_job {
+	const struct image_import *what;
+	int source_fd; /* a regular file or a directory, to read */
 	int source_is_dir;
 	int layers_fd; /* of the store: which layers there are */
 	int work_fd;
 	int answer_fd; /* a pipe, for struct image_answer */
-	int has_reports;
 };
 
 /* Returns 0 when layers and record are complete.  Sends reports, but not the end. */
@@ -65,16 +72,6 @@ int image_job_run(const struct image_job *asked, struct cj_error *err);
  * A kill at any moment leaves the image absent or complete, and files in tmp/ and unused layers
  * that the next import or removal clears.
  */
-
-struct image_import {
-	const char *name;
-	const char *path; /* of the source */
-	const char *ref;  /* NULL: the source has one image */
-	uint64_t bytes_max;
-	/* Called with the progress as often as the unpacker reports it, and with NULL when the
-	 * unpacker has ended.  NULL: no progress is shown. */
-	void (*on_progress)(const struct image_progress *at);
-};
 
 /* *out_record, which lives in the arena, is that of the new image; *out_added counts its layers
  * that the store did not have. */

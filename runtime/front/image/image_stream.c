@@ -66,23 +66,19 @@ static int fail_archive(const struct image_stream *s, struct archive *a, struct 
 
 /* --- the two readers ------------------------------------------------------------------ */
 
-/* A compressed file may be larger than its content by its headers. */
-static uint64_t file_bytes_max(const struct image_budget *budget)
-{
-	uint64_t more = budget->bytes_max / 16 + FILE_HEADERS_BYTES;
-	return budget->bytes_max > UINT64_MAX - more ? UINT64_MAX : budget->bytes_max + more;
-}
-
 static la_ssize_t read_file(struct archive *a, void *data, const void **out)
 {
 	struct image_stream *s = data;
+	/* A compressed file may be larger than its content by its headers. */
+	uint64_t most = s->budget->bytes_max, more = most / 16 + FILE_HEADERS_BYTES;
+	most = most > UINT64_MAX - more ? UINT64_MAX : most + more;
 	ssize_t got = sys_read(s->fd, s->in, sizeof(s->in));
 	if (got < 0) {
 		archive_set_error(a, errno, "read: %s", strerror(errno));
 		return ARCHIVE_FATAL;
 	}
 	s->file_bytes += (uint64_t)got;
-	s->is_over_budget |= s->file_bytes > file_bytes_max(s->budget);
+	s->is_over_budget |= s->file_bytes > most;
 	if (s->is_over_budget)
 		return ARCHIVE_FATAL;
 	sha256_update(&s->file_hash, s->in, (size_t)got);
@@ -157,16 +153,6 @@ static int open_packed(struct image_stream *s, struct cj_error *err)
 	return rc == ARCHIVE_OK ? 0 : cj_reject(err, "the archive is empty or damaged");
 }
 
-static int open_entries(struct image_stream *s, struct cj_error *err)
-{
-	struct archive *a = s->entries = archive_read_new();
-	if (!a || archive_read_support_format_tar(a) != ARCHIVE_OK)
-		return cj_fail(err, ENOMEM, "read the archive");
-	return archive_read_open(a, s, NULL, read_plain, NULL) == ARCHIVE_OK
-		   ? 0
-		   : fail_archive(s, a, err);
-}
-
 static struct image_stream *create(struct image_budget *budget)
 {
 	struct image_stream *s = calloc(1, sizeof(*s));
@@ -207,8 +193,13 @@ int image_stream_open(int in_fd, struct image_budget *budget, struct image_strea
 	if (s->fd < 0 || lseek(s->fd, 0, SEEK_SET) < 0 || fstat(s->fd, &st) < 0)
 		return cj_fail(err, errno, "read the archive");
 	s->total_bytes = (uint64_t)st.st_size;
-	if (open_packed(s, err) < 0 || open_entries(s, err) < 0)
+	if (open_packed(s, err) < 0)
 		return -err->code;
+	struct archive *a = s->entries = archive_read_new();
+	if (!a || archive_read_support_format_tar(a) != ARCHIVE_OK)
+		return cj_fail(err, ENOMEM, "read the archive");
+	if (archive_read_open(a, s, NULL, read_plain, NULL) != ARCHIVE_OK)
+		return fail_archive(s, a, err);
 	*out = take_ptr(s);
 	return 0;
 }
@@ -309,14 +300,6 @@ int image_stream_read(struct image_stream *s, const void **out_bytes, size_t *ou
 	return 1;
 }
 
-/* Hashed once more behind a text that is too short for a tar: no tar has the hash of a tree. */
-static void finish_tree(char hex[static SHA256_HEX_MAX])
-{
-	char text[128];
-	int used = snprintf(text, sizeof(text), "cejail: a tree of files: %s", hex);
-	sha256_hex(text, (size_t)used, hex);
-}
-
 int image_stream_finish(struct image_stream *s, char out_file[static SHA256_HEX_MAX],
 			char out_plain[static SHA256_HEX_MAX], struct cj_error *err)
 {
@@ -337,7 +320,10 @@ int image_stream_finish(struct image_stream *s, char out_file[static SHA256_HEX_
 	}
 	sha256_final(&s->plain_hash, out_plain);
 	if (s->fd < 0) {
-		finish_tree(out_plain);
+		/* Once more behind a text that is too short for a tar: no tar has this hash. */
+		char text[128];
+		int used = snprintf(text, sizeof(text), "cejail: a tree of files: %s", out_plain);
+		sha256_hex(text, (size_t)used, out_plain);
 		memcpy(out_file, out_plain, SHA256_HEX_MAX);
 	}
 	return 0;

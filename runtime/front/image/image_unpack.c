@@ -94,11 +94,6 @@ int image_tree_enter(struct image_tree *t, const char *path, struct cj_error *er
 
 /* --- what is there already ------------------------------------------------------------ */
 
-static bool is_whiteout(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
-}
-
 /* The later of two entries with one name counts, except that a directory keeps its files. */
 static int remove_old(struct image_tree *t, int dir_fd, const char *name, struct cj_error *err)
 {
@@ -150,7 +145,7 @@ int image_tree_make_dir(struct image_tree *t, const struct image_file *f, struct
 		struct stat st;
 		if (errno != EEXIST || fstatat(parent_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return cj_fail(err, errno, "create the directory");
-		was_hidden = is_whiteout(&st);
+		was_hidden = S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0); /* a whiteout */
 		if (!S_ISDIR(st.st_mode) &&
 		    (unlinkat(parent_fd, f->name, 0) < 0 || mkdirat(parent_fd, f->name, 0700) < 0))
 			return cj_fail(err, errno, "replace an earlier entry");
@@ -230,15 +225,6 @@ int image_tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *
 	return fd < 0 ? reject_parent(errno, dir, err) : make_opaque(fd, err);
 }
 
-/* A file of this layer hides what is below anyway; of a directory nothing below is to be seen. */
-static int hide_below(int dir_fd, const char *name, struct cj_error *err)
-{
-	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		return make_opaque(fd, err);
-	return errno == ENOTDIR || errno == ELOOP ? 0 : cj_fail(err, errno, "open what it hides");
-}
-
 int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_error *err)
 {
 	int dir_fd = image_tree_enter(t, f->dir, err);
@@ -246,9 +232,13 @@ int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_
 		return dir_fd;
 	if (mknodat(dir_fd, f->name, S_IFCHR, makedev(0, 0)) == 0)
 		return 0;
-	if (errno == EEXIST)
-		return hide_below(dir_fd, f->name, err);
-	return cj_fail(err, errno, "create the whiteout");
+	if (errno != EEXIST)
+		return cj_fail(err, errno, "create the whiteout");
+	/* A file of this layer hides what is below anyway; of a directory nothing below is seen. */
+	auto_fd int fd = openat(dir_fd, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return make_opaque(fd, err);
+	return errno == ENOTDIR || errno == ELOOP ? 0 : cj_fail(err, errno, "open what it hides");
 }
 
 int image_tree_set_time(struct image_tree *t, const char *path, struct timespec mtime,
@@ -294,17 +284,6 @@ static int count_entries(struct image_budget *budget, uint64_t entries, struct c
 }
 
 /* --- one entry ------------------------------------------------------------------------- */
-
-static struct timespec mtime_of(struct archive_entry *e)
-{
-	struct timespec t = { 0 };
-	if (archive_entry_mtime_is_set(e)) {
-		long nsec = archive_entry_mtime_nsec(e);
-		t.tv_sec = archive_entry_mtime(e);
-		t.tv_nsec = nsec >= 0 && nsec < 1000000000 ? nsec : 0;
-	}
-	return t;
-}
 
 static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset,
 		    struct cj_error *err)
@@ -356,16 +335,6 @@ static int unpack_file(struct unpacker *u, const struct image_file *f, struct ar
 	return image_tree_finish_file(fd, f, err);
 }
 
-static int unpack_link(struct unpacker *u, const struct image_file *f, struct archive_entry *e,
-		       struct cj_error *err)
-{
-	const char *target = archive_entry_symlink(e);
-	if (!target || target[0] == '\0' || strlen(target) > IMAGE_PATH_MAX)
-		return cj_reject(err, "its link has no target, or one longer than %d bytes",
-				 IMAGE_PATH_MAX);
-	return image_tree_make_link(&u->tree, f, target, err);
-}
-
 static int unpack_hard_link(struct unpacker *u, const struct image_file *f, const char *target,
 			    struct cj_error *err)
 {
@@ -395,7 +364,7 @@ static int note_time(struct unpacker *u, const char *path, struct timespec mtime
 static int unpack_plain(struct unpacker *u, const struct image_file *f, struct archive_entry *e,
 			struct cj_error *err)
 {
-	const char *hard = archive_entry_hardlink(e);
+	const char *hard = archive_entry_hardlink(e), *target = archive_entry_symlink(e);
 	if (hard)
 		return unpack_hard_link(u, f, hard, err);
 	switch (archive_entry_filetype(e)) {
@@ -404,7 +373,10 @@ static int unpack_plain(struct unpacker *u, const struct image_file *f, struct a
 	case AE_IFDIR:
 		return image_tree_make_dir(&u->tree, f, err);
 	case AE_IFLNK:
-		return unpack_link(u, f, e, err);
+		if (!target || target[0] == '\0' || strlen(target) > IMAGE_PATH_MAX)
+			return cj_reject(err, "its link has no target, or one longer than %d bytes",
+					 IMAGE_PATH_MAX);
+		return image_tree_make_link(&u->tree, f, target, err);
 	case AE_IFCHR:
 	case AE_IFBLK:
 	case AE_IFIFO:
@@ -420,9 +392,14 @@ static int unpack_plain(struct unpacker *u, const struct image_file *f, struct a
 
 static int unpack_at(struct unpacker *u, char *path, struct archive_entry *e, struct cj_error *err)
 {
-	struct image_file f = { .mode = archive_entry_mode(e), .mtime = mtime_of(e) };
+	struct image_file f = { .mode = archive_entry_mode(e) };
 	enum image_entry_kind kind;
 
+	if (archive_entry_mtime_is_set(e)) {
+		long nsec = archive_entry_mtime_nsec(e);
+		f.mtime.tv_sec = archive_entry_mtime(e);
+		f.mtime.tv_nsec = nsec >= 0 && nsec < 1000000000 ? nsec : 0;
+	}
 	if (archive_entry_filetype(e) == AE_IFDIR && note_time(u, path, f.mtime, err) < 0)
 		return -err->code;
 	if (path[0] == '\0') /* the layer's own directory: its permissions are the store's */

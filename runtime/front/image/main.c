@@ -51,44 +51,47 @@ static int reject_argument(const char *action, const char *arg, struct cj_error 
 
 /* --- import ---------------------------------------------------------------------------- */
 
-static int take_option(const char *arg, const struct long_option *o, const char *const **next,
-		       struct image_import *what, struct cj_error *err)
-{
-	const char *value;
-	if (option_has_name(o, "ref"))
-		return option_take_value(o->value, next, "--ref", "NAME", "image", &what->ref, err);
-	if (!option_has_name(o, "max-size"))
-		return option_reject_unknown(arg, NULL, "image", err);
-	if (option_take_value(o->value, next, "--max-size", "SIZE", "image", &value, err) < 0)
-		return -err->code;
-	if (parse_size_within(value, SIZE_MIN, SIZE_MAX_, &what->bytes_max, err) < 0)
-		return cj_wrap(err, "--max-size");
-	return 0;
-}
+struct import_options {
+	const char *ref, *max_size;
+};
+
+static const struct own_option import_rows[] = {
+	{ "ref", 0, "NAME", "choose one of several images in the source",
+	  offsetof(struct import_options, ref) },
+	{ "max-size", 0, "SIZE", "refuse an image that is larger when unpacked (default: 16G)",
+	  offsetof(struct import_options, max_size) },
+};
 
 static int parse_import(const char *const *args, struct image_import *out, struct cj_error *err)
 {
-	struct image_import what = { .bytes_max = IMAGE_BYTES_MAX };
-	const char **operands[] = { &what.name, &what.path };
+	struct import_options options = { 0 };
+	const struct own_options own = { "image", import_rows, 2, &options };
+	const char **operands[] = { &out->name, &out->path };
 	size_t count = 0;
+	bool is_own;
 
+	*out = (struct image_import){ .bytes_max = IMAGE_BYTES_MAX };
 	while (*args) {
 		struct long_option o;
+		if (own_options_take_one(&own, &args, &is_own, err) < 0)
+			return -err->code;
+		if (is_own)
+			continue;
 		const char *arg = *args++;
-		if (option_split(arg, &o)) {
-			if (take_option(arg, &o, &args, &what, err) < 0)
-				return -err->code;
-		} else if (count == 2 || (arg[0] == '-' && arg[1] != '\0')) {
+		if (option_split(arg, &o))
+			return option_reject_unknown(arg, NULL, "image", err);
+		if (count == 2 || (arg[0] == '-' && arg[1] != '\0'))
 			return reject_argument("import", arg, err);
-		} else {
-			*operands[count++] = arg;
-		}
+		*operands[count++] = arg;
 	}
 	if (count < 2) {
 		cj_refuse(err, "'cejail image import' needs a NAME and a SOURCE");
 		return cj_hint(err, "write 'cejail image import NAME image.tar'");
 	}
-	*out = what;
+	out->ref = options.ref;
+	if (options.max_size &&
+	    parse_size_within(options.max_size, SIZE_MIN, SIZE_MAX_, &out->bytes_max, err) < 0)
+		return cj_wrap(err, "--max-size");
 	return 0;
 }
 
@@ -302,14 +305,6 @@ static bool is_help(const char *arg)
 	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
-static const struct action *find_action(const char *name)
-{
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
-		if (strcmp(actions[i].name, name) == 0)
-			return &actions[i];
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
 	const char *const *args = (const char *const *)argv + 1;
@@ -330,9 +325,9 @@ int main(int argc, char **argv)
 		print_usage(stdout);
 		return finish(0);
 	}
-	const struct action *action = find_action(args[0]);
-	if (action)
-		return action->run(args + 1);
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (strcmp(actions[i].name, args[0]) == 0)
+			return actions[i].run(args + 1);
 	cj_refuse(&err, "unknown action '%s'", args[0]);
 	cj_hint(&err, "write import, list or rm: see 'cejail image --help'");
 	return fail(&err);

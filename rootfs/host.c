@@ -90,7 +90,8 @@ const struct host_family host_families[] = {
 };
 /* clang-format on */
 
-const size_t host_paths_count = sizeof(host_paths) / sizeof(host_paths[0]);
+#define HOST_PATHS (sizeof(host_paths) / sizeof(host_paths[0]))
+const size_t host_paths_count = HOST_PATHS;
 const size_t host_families_count = sizeof(host_families) / sizeof(host_families[0]);
 
 /* The copy of a file of one page costs a run less than a mount; that of more pages costs more. */
@@ -110,6 +111,8 @@ struct host {
 	size_t copied;   /* bytes of all texts */
 	size_t copy_max; /* bytes of one text */
 	int root_fd;
+	/* Rows below /etc: its first component is there; all of it is a link. */
+	bool is_present[HOST_PATHS], is_link[HOST_PATHS];
 };
 
 static const char *read_link(int dir_fd, const char *name, struct arena *a)
@@ -129,12 +132,6 @@ static const char *read_link(int dir_fd, const char *name, struct arena *a)
 static bool is_absent(int code)
 {
 	return code == ENOENT || code == ELOOP || code == ENOTDIR;
-}
-
-/* Configuration that is not readable by all; programs and libraries must be. */
-static bool is_closed(const char *path, int code)
-{
-	return code == EACCES && (strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/var/", 5) == 0);
 }
 
 /* Public files are those that every user of the host may read. */
@@ -220,7 +217,10 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 	bool is_usr = strcmp(path, host_paths[0]) == 0;
 	struct stat st;
 	auto_fd int fd = open_path(h, path);
-	if (fd < 0 && (is_absent(errno) || is_closed(path, errno)) && !is_usr)
+	/* Configuration may be unreadable; programs and libraries may not. */
+	bool is_closed = fd < 0 && errno == EACCES &&
+			 (strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/var/", 5) == 0);
+	if (fd < 0 && (is_closed || is_absent(errno)) && !is_usr)
 		return 0;
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
@@ -270,50 +270,26 @@ static int open_member(struct host *h, const struct host_family *family, const c
 	return 0;
 }
 
-/*
- * A Bloom filter of the names in /etc.  Most rows belong to packages that a host does not have, and
- * a lookup here is faster than a failed open.  A false positive costs such an open.
- */
-struct name_bits {
-	uint64_t bits[16];
-};
-
-struct etc_names {
-	struct name_bits present, links;
-};
-
-static unsigned hash_of(const char *name, size_t size)
+/* Most rows belong to packages that a host does not have, and this is faster than a failed open. */
+static void note_name(struct host *h, const struct dirent *e)
 {
-	unsigned hash = 5381;
-	for (size_t i = 0; i < size; i++)
-		hash = hash * 33 + (unsigned char)name[i];
-	return hash % (64 * 16);
-}
-
-static void name_bits_add(struct name_bits *set, const char *name)
-{
-	unsigned hash = hash_of(name, strlen(name));
-	set->bits[hash / 64] |= 1ull << hash % 64;
-}
-
-/* The first component of `name`. */
-static bool name_bits_has(const struct name_bits *set, const char *name)
-{
-	unsigned hash = hash_of(name, strcspn(name, "/"));
-	return (set->bits[hash / 64] >> hash % 64 & 1) != 0;
+	const size_t prefix = strlen("/etc/"), size = strlen(e->d_name);
+	for (size_t i = 0; i < HOST_PATHS; i++) {
+		const char *path = host_paths[i];
+		if (strncmp(path, "/etc/", prefix) != 0 ||
+		    strncmp(path + prefix, e->d_name, size) != 0 ||
+		    (path[prefix + size] != '\0' && path[prefix + size] != '/'))
+			continue;
+		h->is_present[i] = true;
+		h->is_link[i] = path[prefix + size] == '\0' && e->d_type == DT_LNK;
+	}
 }
 
 /* Also opens the rows of the families. */
-static int list_etc(struct host *h, DIR *dir, struct etc_names *etc, struct cj_error *err)
+static int list_etc(struct host *h, DIR *dir, struct cj_error *err)
 {
-	if (!dir) {
-		memset(&etc->present, 0xff, sizeof(etc->present)); /* it may be passed through */
-		return 0;
-	}
 	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
-		name_bits_add(&etc->present, entry->d_name);
-		if (entry->d_type == DT_LNK)
-			name_bits_add(&etc->links, entry->d_name);
+		note_name(h, entry);
 		for (size_t i = 0; i < host_families_count; i++)
 			if (is_of(&host_families[i], entry->d_name) &&
 			    open_member(h, &host_families[i], entry->d_name, err) < 0)
@@ -339,36 +315,27 @@ static int take_link(struct host *h, int dir_fd, const char *name, const char *p
 	return rootfs_entries_add(h->list, &entry, err) < 0 ? -err->code : 1;
 }
 
-/* A row that is likely a link: one beside "/usr", such as "/bin", or one that /etc lists as one. */
-static int try_link(struct host *h, const struct etc_names *etc, int etc_fd, const char *path,
-		    struct cj_error *err)
-{
-	const char *name = strrchr(path, '/') + 1;
-	if (name == path + 1)
-		return take_link(h, h->root_fd, name, path, err);
-	bool is_in_etc = name == path + 5 && strncmp(path, "/etc/", 5) == 0;
-	if (is_in_etc && etc_fd >= 0 && name_bits_has(&etc->links, name))
-		return take_link(h, etc_fd, name, path, err);
-	return 0;
-}
-
-/* "/usr" first, which must exist.  /etc may be one that can't be listed. */
+/* "/usr" first, which must exist.  Rows beside it, such as "/bin", are likely links. */
 static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 {
-	struct etc_names etc = { 0 };
 	if (open_row(h, host_paths[0], usr_is_lower, err) < 0)
 		return -err->code;
 	auto_dir DIR *dir = fd_open_dir(h->root_fd, "etc");
 	if (!dir && !is_absent(errno) && errno != EACCES)
 		return cj_fail(err, errno, "list '/etc'");
-	if (list_etc(h, dir, &etc, err) < 0)
+	if (dir && list_etc(h, dir, err) < 0)
 		return -err->code;
-	const int etc_fd = dir ? dirfd(dir) : -1;
-	for (size_t i = 1; i < host_paths_count; i++) {
+	if (!dir) /* it may be passed through */
+		memset(h->is_present, true, sizeof(h->is_present));
+	for (size_t i = 1; i < HOST_PATHS; i++) {
 		const char *path = host_paths[i];
-		if (strncmp(path, "/etc/", 5) == 0 && !name_bits_has(&etc.present, path + 5))
+		int rc = 0;
+		if (strncmp(path, "/etc/", 5) == 0 && !h->is_present[i])
 			continue;
-		int rc = try_link(h, &etc, etc_fd, path, err);
+		if (!strchr(path + 1, '/'))
+			rc = take_link(h, h->root_fd, path + 1, path, err);
+		else if (h->is_link[i])
+			rc = take_link(h, dirfd(dir), path + 5, path, err);
 		if (rc < 0 || (rc == 0 && open_row(h, path, false, err) < 0))
 			return -err->code;
 	}

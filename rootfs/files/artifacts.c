@@ -58,6 +58,8 @@ struct collector {
 	char buf[COPY_BYTES];
 };
 
+enum { COPIED, SKIPPED }; /* or a negative errno */
+
 static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
 			     struct cj_error *err);
 
@@ -70,7 +72,7 @@ static int add_warning(struct collector *c, const char *warning, struct cj_error
 	return 0;
 }
 
-/* "'PATH' in /box/out is not copied: WHY", or "'/PATH' is not copied: WHY". */
+/* "'PATH' in /box/out is not copied: WHY", or "'/PATH' is not copied: WHY".  Returns SKIPPED. */
 static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -78,7 +80,7 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 {
 	if (c->out->skipped.count >= SKIPPED_MAX) {
 		c->unnamed++;
-		return 0;
+		return SKIPPED;
 	}
 	char shown[SHOWN_MAX], why[160];
 	size_t length = strlen(c->path);
@@ -88,11 +90,10 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	return add_warning(c,
-			   arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
-					c->is_named ? "/" : "", shown, used < length ? "..." : "",
-					c->is_named ? "" : " in /box/out", why),
-			   err);
+	const char *warning =
+	    arena_printf(c->arena, "'%s%s%s'%s is not copied: %s", c->is_named ? "/" : "", shown,
+			 used < length ? "..." : "", c->is_named ? "" : " in /box/out", why);
+	return add_warning(c, warning, err) < 0 ? -err->code : SKIPPED;
 }
 
 static bool has_control(const char *name)
@@ -148,20 +149,7 @@ static int place_open(struct place *place)
 	return place->fd;
 }
 
-static int write_all(int fd, const char *buf, size_t size)
-{
-	for (size_t put = 0; put < size;) {
-		ssize_t part = sys_write(fd, buf + put, size - put);
-		if (part < 0)
-			return -1;
-		put += (size_t)part;
-	}
-	return 0;
-}
-
 /* --- one file ---------------------------------------------------------------- */
-
-enum copied { COPIED, COPY_SKIPPED }; /* or a negative errno */
 
 /* Where the bytes of one file go. */
 struct target {
@@ -173,12 +161,13 @@ struct target {
 static int put_bytes(struct collector *c, const struct target *to, uint64_t at, size_t size,
 		     struct cj_error *err)
 {
-	if (to->fd >= 0 && write_all(to->fd, c->buf, size) < 0)
-		return fail_destination(c, errno, "write", err);
+	struct cj_error why = { 0 };
 	if (to->fd >= 0)
-		return COPIED;
+		return fd_write_all(to->fd, c->buf, size, c->path, &why) < 0
+			   ? fail_destination(c, why.code, "write", err)
+			   : COPIED;
 	if (size > to->room - at)
-		return skip(c, err, "it grew") < 0 ? -err->code : COPY_SKIPPED;
+		return skip(c, err, "it grew");
 	memcpy(to->bytes + at, c->buf, size);
 	return COPIED;
 }
@@ -193,8 +182,7 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 	for (;;) {
 		ssize_t got = sys_read(from_fd, c->buf, sizeof(c->buf));
 		if (got < 0)
-			return skip(c, err, "read: %s", strerror(errno)) < 0 ? -err->code
-									     : COPY_SKIPPED;
+			return skip(c, err, "read: %s", strerror(errno));
 		/* a file that is as large as a whole piece may go on: the rest does not decide */
 		if (!item->type)
 			item->type =
@@ -203,8 +191,7 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 			break;
 		c->bytes += (uint64_t)got;
 		if (c->bytes > c->max_bytes)
-			return skip(c, err, "all files together are too large") < 0 ? -err->code
-										    : COPY_SKIPPED;
+			return skip(c, err, "all files together are too large");
 		int rc = put_bytes(c, to, item->bytes, (size_t)got, err);
 		if (rc != COPIED)
 			return rc;
@@ -213,17 +200,6 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 	}
 	sha256_final(&hash, item->sha256);
 	return COPIED;
-}
-
-static int add_item(struct collector *c, const struct artifact *item, struct cj_error *err)
-{
-	struct artifacts *out = c->out;
-	struct artifact *items = arena_grow(c->arena, out->items, out->count, sizeof(*items));
-	if (!items)
-		return cj_fail(err, ENOMEM, "list the artefacts");
-	out->items = items;
-	out->items[out->count++] = *item;
-	return 0;
 }
 
 /* Readable by all, under its own name. */
@@ -237,45 +213,38 @@ static int publish(struct collector *c, int dir_fd, struct atomic_file *to, cons
 		return COPIED;
 	if (rc != -EISDIR && rc != -ENOTEMPTY && rc != -EEXIST)
 		return fail_destination(c, -rc, "write", err);
-	rc = skip(c, err, "a directory has its name in the artifacts directory");
-	return rc < 0 ? rc : COPY_SKIPPED;
+	return skip(c, err, "a directory has its name in the artifacts directory");
 }
 
-static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
-		   struct cj_error *err)
+/* dir_fd -1: into memory. */
+static int copy_file(struct collector *c, int from_fd, int dir_fd, const char *name, uint64_t size,
+		     struct cj_error *err)
 {
+	struct artifacts *out = c->out;
 	struct artifact item = { .path = arena_strdup(c->arena, c->path) };
-	if (!item.path)
-		return cj_fail(err, ENOMEM, "list the artefacts");
-
-	struct atomic_file to;
-	int rc = atomic_file_open(dir_fd, 0600, &to);
-	if (rc < 0)
-		return fail_destination(c, -rc, "create", err);
-
-	const struct target target = { .fd = to.fd };
-	rc = copy_bytes(c, from_fd, &target, &item, err);
-	if (rc == COPIED)
-		rc = publish(c, dir_fd, &to, name, err);
-	atomic_file_fini(&to);
-	if (rc != COPIED)
-		return rc < 0 ? rc : 0;
-	return add_item(c, &item, err);
-}
-
-static int copy_to_memory(struct collector *c, int from_fd, uint64_t size, struct cj_error *err)
-{
-	struct artifact item = { .path = arena_strdup(c->arena, c->path) };
-	/* one byte more: an empty file has content, too */
-	const struct target target = { -1, arena_alloc(c->arena, (size_t)size + 1), size };
-	if (!item.path || !target.bytes)
+	struct atomic_file file = NEWFILE_NULL;
+	struct target to = { .fd = -1, .room = size };
+	if (dir_fd < 0) /* one byte more: an empty file has content, too */
+		item.content = to.bytes = arena_alloc(c->arena, (size_t)size + 1);
+	if (!item.path || (dir_fd < 0 && !to.bytes))
 		return cj_fail(err, ENOMEM, "keep the artefacts");
 
-	int rc = copy_bytes(c, from_fd, &target, &item, err);
-	item.content = target.bytes;
+	int rc = dir_fd < 0 ? 0 : atomic_file_open(dir_fd, 0600, &file);
+	if (rc < 0)
+		return fail_destination(c, -rc, "create", err);
+	to.fd = file.fd;
+	rc = copy_bytes(c, from_fd, &to, &item, err);
+	if (rc == COPIED && dir_fd >= 0)
+		rc = publish(c, dir_fd, &file, name, err);
+	atomic_file_fini(&file);
 	if (rc != COPIED)
-		return rc < 0 ? rc : 0;
-	return add_item(c, &item, err);
+		return rc;
+	struct artifact *items = arena_grow(c->arena, out->items, out->count, sizeof(*items));
+	if (!items)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+	out->items = items;
+	items[out->count++] = item;
+	return COPIED;
 }
 
 static int collect_file(struct collector *c, int fd, struct place *place, const char *name,
@@ -287,15 +256,12 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 	if ((uint64_t)st->st_size > room)
 		return skip(c, err, "all files together may have %llu bytes",
 			    (unsigned long long)c->max_bytes);
-	if (!place)
-		return copy_to_memory(c, fd, (uint64_t)st->st_size, err);
-
-	int dir_fd = place_open(place);
-	if (dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+	int dir_fd = place ? place_open(place) : -1;
+	if (place && dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return skip(c, err, "the artifacts directory has a link or a file in its place");
-	if (dir_fd < 0)
+	if (place && dir_fd < 0)
 		return fail_destination(c, errno, "make the directory of", err);
-	return copy_to(c, fd, dir_fd, name, err);
+	return copy_file(c, fd, dir_fd, name, (uint64_t)st->st_size, err);
 }
 
 /* --- the walk ---------------------------------------------------------------- */
@@ -442,40 +408,29 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 	return rc;
 }
 
-static int collect_places(struct collector *c, struct place *top, struct cj_error *err)
-{
-	c->is_named = true;
-	for (size_t i = 0; i < c->from->nplaces; i++)
-		if (collect_named(c, &c->from->places[i], top, err) < 0)
-			return -err->code;
-	c->is_named = false;
-	c->path[0] = '\0';
-	return 0;
-}
-
 /* --- all of it ---------------------------------------------------------------- */
-
-static int collect_out(struct collector *c, struct place *place, struct cj_error *err)
-{
-	int out_fd = jail_file_open(c->from->box_fd, "out", O_DIRECTORY);
-	if (out_fd < 0 && errno == ENOENT)
-		return 0; /* the program made nothing of it */
-	if (out_fd < 0)
-		return add_warning(
-		    c,
-		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
-		    err);
-
-	return collect_directory(c, out_fd, place, 0, err);
-}
 
 static int collect_all(struct collector *c, struct place *place, struct cj_error *err)
 {
-	if (collect_places(c, place, err) < 0 || collect_out(c, place, err) < 0)
-		return -err->code;
-	if (c->unnamed == 0)
-		return 0;
-	return add_warning(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
+	c->is_named = true;
+	for (size_t i = 0; i < c->from->nplaces; i++)
+		if (collect_named(c, &c->from->places[i], place, err) < 0)
+			return -err->code;
+	c->is_named = false;
+	c->path[0] = '\0';
+
+	int rc = 0, out_fd = jail_file_open(c->from->box_fd, "out", O_DIRECTORY);
+	if (out_fd >= 0)
+		rc = collect_directory(c, out_fd, place, 0, err);
+	else if (errno != ENOENT) /* else the program made nothing of it */
+		rc = add_warning(
+		    c,
+		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
+		    err);
+	if (rc == 0 && c->unnamed > 0)
+		rc = add_warning(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed),
+				 err);
+	return rc;
 }
 
 static int collect(const struct artifacts_from *from, struct place *place, uint64_t max_bytes,

@@ -125,17 +125,14 @@ static int stop_propagation(const struct tree_spec *spec, struct cj_error *err)
 	return rc;
 }
 
-static int open_null(struct tree_sources *s, struct cj_error *err)
+int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)
 {
+	if (stop_propagation(spec, err) < 0)
+		return -err->code;
 	auto_fd int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dev_fd < 0)
 		return cj_fail(err, errno, "open '/dev'");
-	return tree_mask_open(&s->masks, dev_fd, err);
-}
-
-int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)
-{
-	if (stop_propagation(spec, err) < 0 || open_null(s, err) < 0)
+	if (tree_mask_open(&s->masks, dev_fd, err) < 0)
 		return -err->code;
 	s->root_fd =
 	    sys_openat2(AT_FDCWD, spec->root, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
@@ -298,32 +295,12 @@ static int keep_anchor(struct tree_sources *s, const char *path, int tree_fd, st
 	return 0;
 }
 
-/* A new tmpfs covers a directory of the image: then it is like that directory. */
-static bool is_covering(const struct tree_op *op, const struct tree_sources *s, int root_fd)
-{
-	struct cj_error none = { 0 }; /* attach() reports it */
-	if (op->kind != TREE_FS || strcmp(op->type, "tmpfs") != 0)
-		return false;
-	auto_fd int fd = open_place(s, root_fd, op->path, TREE_PLACE_GIVEN, &none);
-	return fd >= 0;
-}
-
 static bool has_option(const struct tree_op *op, const char *key)
 {
 	for (size_t i = 0; i < op->noptions; i++)
 		if (strcmp(op->options[i].key, key) == 0)
 			return true;
 	return false;
-}
-
-static int copy_up(const struct tree_op *op, int place_fd, int to_fd, struct cj_error *err)
-{
-	if (!op->copies_up)
-		return 0;
-	auto_fd int from_fd = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (from_fd < 0)
-		return cj_fail(err, errno, "open '%s' of the root file system", op->path);
-	return tree_copy(from_fd, to_fd, op->path, err);
 }
 
 /* The mode of the covered directory, with tmpcopyup its files and owner, too; but what the options
@@ -334,8 +311,13 @@ static int imitate(const struct tree_op *op, int place_fd, int tree_fd, struct c
 	auto_fd int to_fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to_fd < 0 || fstat(to_fd, &asked) < 0 || fstat(place_fd, &covered) < 0)
 		return cj_fail(err, errno, "look at '%s' of the root file system", op->path);
-	if (copy_up(op, place_fd, to_fd, err) < 0)
-		return -err->code;
+	if (op->copies_up) {
+		auto_fd int from_fd = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (from_fd < 0)
+			return cj_fail(err, errno, "open '%s' of the root file system", op->path);
+		if (tree_copy(from_fd, to_fd, op->path, err) < 0)
+			return -err->code;
+	}
 	uid_t uid = has_option(op, "uid") ? asked.st_uid : (uid_t)-1;
 	gid_t gid = has_option(op, "gid") ? asked.st_gid : (gid_t)-1;
 	mode_t mode = has_option(op, "mode") ? asked.st_mode : covered.st_mode;
@@ -351,12 +333,16 @@ static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd,
 	if (fstat(tree_fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", op->path);
 	enum tree_place kind = S_ISDIR(st.st_mode) ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
-	bool covers = is_covering(op, s, root_fd);
+	/* A new tmpfs covers a directory of the image: then it is like that directory. */
+	struct cj_error none = { 0 }; /* open_place() below reports it */
+	auto_fd int covered_fd = op->kind == TREE_FS && strcmp(op->type, "tmpfs") == 0
+				     ? open_place(s, root_fd, op->path, TREE_PLACE_GIVEN, &none)
+				     : -1;
 	auto_fd int place_fd = open_place(s, root_fd, op->path, kind, err);
 	if (place_fd < 0)
 		return place_fd;
 	if (check_mount(op, tree_fd, place_fd, err) < 0 ||
-	    (covers && imitate(op, place_fd, tree_fd, err) < 0) ||
+	    (covered_fd >= 0 && imitate(op, place_fd, tree_fd, err) < 0) ||
 	    mounts_attach(tree_fd, place_fd, op->path, err) < 0)
 		return -err->code;
 	return keep_anchor(s, op->path, tree_fd, err);

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -113,48 +114,42 @@ static const unsigned allowed[] = {
 #define ALLOWED     (sizeof(allowed) / sizeof(allowed[0]))
 #define WORD(field) (unsigned)offsetof(struct seccomp_data, field)
 
-#define HEAD_INSNS  4
-#define MKNOD_INSNS 7
-#define FILTER_SIZE (HEAD_INSNS + 2 * ALLOWED + MKNOD_INSNS + 1)
+#define REFUSE (SECCOMP_RET_ERRNO | EPERM)
 
-static void put(struct sock_filter *program, unsigned short *count, struct sock_filter insn)
-{
-	program[(*count)++] = insn;
-}
-
-#define STMT(code, k)       ((struct sock_filter)BPF_STMT((code), (k)))
-#define JUMP(code, k, t, f) ((struct sock_filter)BPF_JUMP((code), (k), (t), (f)))
-#define REFUSE              (SECCOMP_RET_ERRNO | EPERM)
+static const struct sock_filter head[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(arch)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(nr)),
+};
 
 /* mknodat(dir, name, S_IFCHR | mode, 0): a whiteout, which needs no privilege either. */
-static void put_mknod(struct sock_filter *program, unsigned short *n)
-{
-	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mknodat, 0, MKNOD_INSNS - 1));
-	put(program, n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[2])));
-	put(program, n, STMT(BPF_ALU | BPF_AND | BPF_K, S_IFMT));
-	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, S_IFCHR, 0, MKNOD_INSNS - 4));
-	put(program, n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[3])));
-	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1));
-	put(program, n, STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-}
+static const struct sock_filter tail[] = {
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mknodat, 0, 6),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[2])),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, S_IFMT),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, S_IFCHR, 0, 3),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[3])),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	BPF_STMT(BPF_RET | BPF_K, REFUSE),
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static int load_filter(struct cj_error *err)
 {
-	struct sock_filter program[FILTER_SIZE];
-	unsigned short n = 0;
+	struct sock_filter program[LENGTH(head) + 2 * ALLOWED + LENGTH(tail)];
+	struct sock_filter *at = program + LENGTH(head);
 
-	put(program, &n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(arch)));
-	put(program, &n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0));
-	put(program, &n, STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	put(program, &n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(nr)));
+	memcpy(program, head, sizeof(head));
 	for (size_t i = 0; i < ALLOWED; i++) { /* an x32 number equals none of these */
-		put(program, &n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
-		put(program, &n, STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+		*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
+		*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	}
-	put_mknod(program, &n);
-	put(program, &n, STMT(BPF_RET | BPF_K, REFUSE));
+	memcpy(at, tail, sizeof(tail));
 
-	const struct sock_fprog filter = { .len = n, .filter = program };
+	const struct sock_fprog filter = { .len = LENGTH(program), .filter = program };
 	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, (void *)&filter) < 0)
 		return cj_fail(err, errno, "load the unpacker's seccomp filter");
 	return 0;

@@ -292,11 +292,12 @@ static void print_usage(FILE *to)
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
 		(void)fprintf(to, "  %-6s %-13s  %s\n", actions[i].name, actions[i].arguments,
 			      actions[i].help);
-	(void)fprintf(to, "\nOptions of import:\n"
-			  "  --ref NAME            choose one of several images in the source\n"
-			  "  --max-size SIZE       refuse an image that is larger when unpacked "
-			  "(default: 16G)\n"
-			  "\n'cejail run --rootfs NAME' uses an image. The manual is "
+	(void)fprintf(to, "\nOptions of import:\n");
+	for (size_t i = 0; i < sizeof(import_rows) / sizeof(import_rows[0]); i++)
+		(void)fprintf(to, "  --%s %-*s  %s\n", import_rows[i].name,
+			      17 - (int)strlen(import_rows[i].name), import_rows[i].value,
+			      import_rows[i].help);
+	(void)fprintf(to, "\n'cejail run --rootfs NAME' uses an image. The manual is "
 			  "cejail-image(1).\n");
 }
 

@@ -11,31 +11,12 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* Lives until the last copy of the pipe's other end is closed. */
-static _Noreturn void hold_namespace(int pipe_fds[2])
-{
-	char byte;
-	cj_close(&pipe_fds[1]);
-	(void)sys_read(pipe_fds[0], &byte, 1);
-	_exit(EXIT_SUCCESS);
-}
-
 static int put_map(pid_t pid, const char *name, const char *map, struct cj_error *err)
 {
 	char path[48];
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	int rc = system_file_write(AT_FDCWD, path, map);
 	return rc < 0 ? cj_fail(err, -rc, "write '%s' to '%s'", map, path) : 0;
-}
-
-static int open_namespace(pid_t pid, const char *uid_map, const char *gid_map, struct cj_error *err)
-{
-	if (put_map(pid, "uid_map", uid_map, err) < 0 || put_map(pid, "gid_map", gid_map, err) < 0)
-		return -err->code;
-	char path[48];
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? cj_fail(err, errno, "open the user namespace of a helper") : fd;
 }
 
 int id_namespace_open(const char *uid_map, const char *gid_map, struct cj_error *err)
@@ -49,13 +30,26 @@ int id_namespace_open(const char *uid_map, const char *gid_map, struct cj_error 
 		.exit_signal = SIGCHLD,
 	};
 	pid_t pid = sys_clone3(&args);
-	if (pid == 0)
-		hold_namespace(ends);
-	int code = errno;
+	if (pid == 0) { /* it lives until the last copy of the pipe's other end is closed */
+		char byte;
+		cj_close(&ends[1]);
+		(void)sys_read(ends[0], &byte, 1);
+		_exit(EXIT_SUCCESS);
+	}
+	int rc = pid < 0 ? cj_fail(err, errno, "create a user namespace") : 0, fd = -1;
 	cj_close(&ends[0]);
-	int fd = pid < 0 ? cj_fail(err, code, "create a user namespace")
-			 : open_namespace(pid, uid_map, gid_map, err);
+	if (rc == 0)
+		rc = put_map(pid, "uid_map", uid_map, err);
+	if (rc == 0)
+		rc = put_map(pid, "gid_map", gid_map, err);
+	if (rc == 0) {
+		char path[48];
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			rc = cj_fail(err, errno, "open the user namespace of a helper");
+	}
 	cj_close(&ends[1]);
 	cj_end_child(&pidfd);
-	return fd;
+	return rc < 0 ? rc : fd;
 }

@@ -17,17 +17,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-static int open_layer(const char *path, struct cj_error *err)
-{
-	int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0,
-			     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-	if (fd < 0 && errno == ELOOP)
-		return cj_reject(err, "layer '%s' has a symbolic link in its path", path);
-	if (fd < 0)
-		return cj_fail(err, errno, "open layer '%s'", path);
-	return fd;
-}
-
 int layers_open(struct layers *out, const struct strings *paths, struct arena *a,
 		struct cj_error *err)
 {
@@ -42,10 +31,16 @@ int layers_open(struct layers *out, const struct strings *paths, struct arena *a
 	if (!out->fds)
 		return cj_fail(err, errno, "list the layers");
 	for (; out->count < paths->count; out->count++) {
-		int fd = open_layer(paths->items[out->count], err);
+		const char *path = paths->items[out->count];
+		int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0,
+				     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 		if (fd < 0) {
+			int rc =
+			    errno == ELOOP
+				? cj_reject(err, "layer '%s' has a symbolic link in its path", path)
+				: cj_fail(err, errno, "open layer '%s'", path);
 			layers_close(out);
-			return fd;
+			return rc;
 		}
 		out->fds[out->count] = fd;
 	}

@@ -181,14 +181,10 @@ static int make_etc(int skeleton_fd, const struct rootfs_spec *spec, struct cj_e
  * mix.  Where Python does not read this, as in a virtual environment, the variable has its own
  * meaning: Python writes each string at once.  A .pth file can't hide a module of the program.
  */
-static int make_pth(int skeleton_fd, struct cj_error *err)
-{
-	return make_text(skeleton_fd, SKELETON_PTH, err,
-			 "import os, sys; os.environ.get('PYTHONUNBUFFERED') == 'lines' and "
-			 "'-u' not in getattr(sys, 'orig_argv', ()) and "
-			 "[s.reconfigure(line_buffering=True, write_through=False) "
-			 "for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n");
-}
+static const char pth[] = "import os, sys; os.environ.get('PYTHONUNBUFFERED') == 'lines' and "
+			  "'-u' not in getattr(sys, 'orig_argv', ()) and "
+			  "[s.reconfigure(line_buffering=True, write_through=False) "
+			  "for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n";
 
 static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
@@ -201,7 +197,8 @@ static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error
 				      err) < 0)
 			return -err->code;
 	}
-	if (spec->python && make_pth(skeleton_fd, err) < 0)
+	if (spec->python &&
+	    skeleton_add_file(skeleton_fd, SKELETON_PTH, pth, sizeof(pth) - 1, err) < 0)
 		return -err->code;
 	return make_etc(skeleton_fd, spec, err);
 }

@@ -66,7 +66,7 @@ static int add_image(struct planner *p, struct cj_error *err)
 	if (!image)
 		return cj_fail(err, ENOMEM, "plan the image");
 	/* without a store image_store_read() says that there is no such image */
-	int rc = image_store_open(&store, err);
+	int rc = image_store_open(&store, false, err);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	*err = (struct cj_error){ 0 };

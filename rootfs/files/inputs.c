@@ -50,18 +50,14 @@ static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *e
 	return cj_fail(err, EFBIG, "'%s' has more than %" PRIu64 " bytes", path, max_bytes);
 }
 
-static int refuse_more(const struct walk *w, struct cj_error *err)
-{
-	cj_refuse(err, "more than %d files and directories, the last of them '%s'", INPUT_FILES_MAX,
-		  w->source);
-	return cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
-}
-
 static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int fd,
 		struct cj_error *err)
 {
-	if (kind != INPUT_DIRECTORY_END && ++w->entries > INPUT_FILES_MAX)
-		return refuse_more(w, err);
+	if (kind != INPUT_DIRECTORY_END && ++w->entries > INPUT_FILES_MAX) {
+		cj_refuse(err, "more than %d files and directories, the last of them '%s'",
+			  INPUT_FILES_MAX, w->source);
+		return cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
+	}
 	w->in.kind = kind;
 	w->in.mode = st->st_mode & 0777;
 	w->in.is_open = kind == INPUT_DIRECTORY;
@@ -97,21 +93,6 @@ static bool path_push(char *path, size_t size, const char *name)
 	return false;
 }
 
-/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int walk_child(struct walk *w, int dir_fd, const char *name, unsigned depth,
-		      struct cj_error *err)
-{
-	size_t source_length = strlen(w->source), path_length = strlen(w->in.path);
-	if (!path_push(w->source, sizeof(w->source), name) ||
-	    !path_push(w->in.path, sizeof(w->in.path), name))
-		return cj_fail(err, ENAMETOOLONG, "copy '%s' of '%s'", name, w->source);
-
-	int rc = walk_entry(w, dir_fd, name, depth, err);
-	w->source[source_length] = '\0';
-	w->in.path[path_length] = '\0';
-	return rc;
-}
-
 static bool is_dot(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
@@ -121,11 +102,18 @@ static bool is_dot(const char *name)
 /* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error *err)
 {
+	size_t source_length = strlen(w->source), path_length = strlen(w->in.path);
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", w->source);
 	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
-		int rc = walk_child(w, dirfd(dir), entry->d_name, depth, err);
+		if (!path_push(w->source, sizeof(w->source), entry->d_name) ||
+		    !path_push(w->in.path, sizeof(w->in.path), entry->d_name))
+			return cj_fail(err, ENAMETOOLONG, "copy '%s' of '%s'", entry->d_name,
+				       w->source);
+		int rc = walk_entry(w, dirfd(dir), entry->d_name, depth, err);
+		w->source[source_length] = '\0';
+		w->in.path[path_length] = '\0';
 		if (rc != 0)
 			return rc;
 	}
@@ -183,18 +171,6 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 	return emit(w, INPUT_FILE, &st, fd, err);
 }
 
-/* Links inside a copied directory are copied; a named link is refused: its target may be meant. */
-static int refuse_link(const char *source, struct cj_error *err)
-{
-	struct stat st;
-	if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return cj_fail(err, errno, "look at '%s'", source);
-	if (!S_ISLNK(st.st_mode))
-		return 0;
-	cj_refuse(err, "'%s' is a symbolic link", source);
-	return cj_hint(err, "name the file it points to");
-}
-
 int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,
 		void *context, struct cj_error *err)
 {
@@ -209,8 +185,14 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 	    (size_t)target_length >= sizeof(w->in.path))
 		return cj_fail(err, ENAMETOOLONG, "copy '%s'", source);
 
-	if (refuse_link(source, err) < 0)
-		return -err->code;
+	/* Links in a copied directory are copied; a named one is refused: its target may be meant. */
+	struct stat st;
+	if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '%s'", source);
+	if (S_ISLNK(st.st_mode)) {
+		cj_refuse(err, "'%s' is a symbolic link", source);
+		return cj_hint(err, "name the file it points to");
+	}
 	return walk_entry(w, AT_FDCWD, source, 0, err);
 }
 

@@ -191,12 +191,12 @@ static int check_owner(int fd, const char *path, struct cj_error *err)
 	return cj_hint(err, "the directory must belong to user %u and have mode 0700", geteuid());
 }
 
-static int open_store(mode_t mode, struct image_store *out, struct cj_error *err)
+int image_store_open(struct image_store *out, bool may_make, struct cj_error *err)
 {
 	struct image_store store = IMAGE_STORE_NULL;
 	if (find_store(store.path, err) < 0)
 		return -err->code;
-	auto_fd int fd = owned_dir_open(store.path, 0755, mode, err);
+	auto_fd int fd = owned_dir_open(store.path, 0755, may_make ? 0700 : 0, err);
 	if (fd < 0)
 		return fd;
 	if (check_owner(fd, store.path, err) < 0)
@@ -206,16 +206,6 @@ static int open_store(mode_t mode, struct image_store *out, struct cj_error *err
 	store.fd = take_fd(&fd);
 	*out = store;
 	return 0;
-}
-
-int image_store_open(struct image_store *out, struct cj_error *err)
-{
-	return open_store(0, out, err);
-}
-
-int image_store_make(struct image_store *out, struct cj_error *err)
-{
-	return open_store(0700, out, err);
 }
 
 void image_store_close(struct image_store *store)

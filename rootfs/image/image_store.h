@@ -111,13 +111,12 @@ struct image_store {
 	}
 
 /*
- * image_store_open - open it.  The caller closes it with image_store_close().
+ * image_store_open - open it; may_make: makes it if it is missing.  The caller closes it with
+ * image_store_close().
  *
  * Fails: ENOENT when there is none; EPERM when it belongs to another user, or others may write.
  */
-int image_store_open(struct image_store *out, struct cj_error *err);
-/* The same; makes it if it is missing. */
-int image_store_make(struct image_store *out, struct cj_error *err);
+int image_store_open(struct image_store *out, bool may_make, struct cj_error *err);
 void image_store_close(struct image_store *store);
 #define auto_image_store __attribute__((cleanup(image_store_close)))
 

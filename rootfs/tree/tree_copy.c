@@ -43,12 +43,6 @@ struct copier {
 static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned depth,
 			  struct cj_error *err);
 
-/* No mount is entered: procfs or a volume may lie below. */
-static int open_entry(int dir_fd, const char *name)
-{
-	return sys_openat2(dir_fd, name, O_PATH | O_NOFOLLOW, 0, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
-}
-
 /* --- what a file has beside its content ---------------------------------------------------- */
 
 static bool is_copied(const char *attribute)
@@ -176,14 +170,6 @@ static int keep_link(struct copier *c, int to_dir_fd, const char *entry, const s
 
 /* --- one entry ------------------------------------------------------------------------------- */
 
-static int fail_open(const struct copier *c, const char *entry, int code, struct cj_error *err)
-{
-	int rc = cj_fail(err, code, "copy '%s' below '%s'", entry, c->name);
-	if (code == EWOULDBLOCK)
-		cj_hint(err, "another process has a lease on the file: F_SETLEASE in fcntl(2)");
-	return rc;
-}
-
 static int copy_bytes(struct copier *c, int from_fd, int to_fd, struct cj_error *err)
 {
 	for (;;) {
@@ -211,8 +197,13 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 		return 0;
 	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
 	auto_fd int from_fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (from_fd < 0)
-		return fail_open(c, entry, errno, err);
+	if (from_fd < 0) {
+		int rc = cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
+		if (rc == -EWOULDBLOCK)
+			cj_hint(err, "another process has a lease on the file: F_SETLEASE in "
+				     "fcntl(2)");
+		return rc;
+	}
 	auto_fd int to_fd = openat(to_dir_fd, entry, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to_fd < 0)
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
@@ -261,7 +252,9 @@ static int copy_entry(struct copier *c, int from_dir_fd, int to_dir_fd, const ch
 	if (++c->entries > TREE_COPY_ENTRIES_MAX)
 		return cj_reject_as(err, E2BIG, "copy '%s': more than %d files", c->name,
 				    TREE_COPY_ENTRIES_MAX);
-	auto_fd int path_fd = open_entry(from_dir_fd, entry);
+	/* No mount is entered: procfs or a volume may lie below. */
+	auto_fd int path_fd = sys_openat2(from_dir_fd, entry, O_PATH | O_NOFOLLOW, 0,
+					  RESOLVE_BENEATH | RESOLVE_NO_XDEV);
 	struct stat st;
 	if (path_fd < 0 || fstat(path_fd, &st) < 0)
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);

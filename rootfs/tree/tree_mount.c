@@ -214,22 +214,17 @@ static int create_long_overlay(const struct tree_op *op, uint64_t attrs, struct 
 
 /* --- new file systems ------------------------------------------------------------ */
 
-static void add_hint(const struct tree_op *op, int rc, struct cj_error *err)
-{
-	static const struct {
-		const char *type, *hint;
-	} hints[] = {
-		{ "proc", "a new procfs needs a pid namespace of the container's own, and a /proc "
-			  "of the caller without masks" },
-		{ "sysfs", "a new sysfs needs a network namespace of the container's own; without "
-			   "one bind the host's /sys" },
-		{ "mqueue", "a new mqueue needs an ipc namespace of the container's own" },
-		{ "cgroup2", "a cgroup mount needs a cgroup namespace of the container's own" },
-	};
-	for (size_t i = 0; rc == -EPERM && i < sizeof(hints) / sizeof(hints[0]); i++)
-		if (strcmp(op->type, hints[i].type) == 0)
-			cj_hint(err, "%s", hints[i].hint);
-}
+/* Why a new file system of this type is not permitted. */
+static const struct {
+	const char *type, *hint;
+} hints[] = {
+	{ "proc", "a new procfs needs a pid namespace of the container's own, and a /proc of the "
+		  "caller without masks" },
+	{ "sysfs", "a new sysfs needs a network namespace of the container's own; without one bind "
+		   "the host's /sys" },
+	{ "mqueue", "a new mqueue needs an ipc namespace of the container's own" },
+	{ "cgroup2", "a cgroup mount needs a cgroup namespace of the container's own" },
+};
 
 /*
  * In a user namespace the kernel shows only the hierarchy of a cgroup namespace that belongs to it:
@@ -264,10 +259,11 @@ int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 		*err = (struct cj_error){ 0 };
 		tree_fd = create(op, err);
 	}
-	if (tree_fd < 0) {
-		add_hint(op, tree_fd, err);
+	for (size_t i = 0; tree_fd == -EPERM && i < sizeof(hints) / sizeof(hints[0]); i++)
+		if (strcmp(op->type, hints[i].type) == 0)
+			cj_hint(err, "%s", hints[i].hint);
+	if (tree_fd < 0)
 		return tree_fd;
-	}
 	/* It is private, and has no mounts below it. */
 	if (propagation != 0 && propagation != MS_PRIVATE &&
 	    set(tree_fd, 0, 0, 0, propagation, op->path, err) < 0)

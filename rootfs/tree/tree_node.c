@@ -74,19 +74,6 @@ static int bind_device(const struct tree_path *at, const struct tree_op *op, str
 	return mounts_attach(tree_fd, place_fd, op->path, err);
 }
 
-/* The node is ours: nobody else can have made it between the two calls on a new tmpfs, and
- * elsewhere mknodat(2) would have failed with EEXIST. */
-static int give_away(int dir_fd, const char *name, const struct tree_op *op, struct cj_error *err)
-{
-	const struct tree_device *device = &op->device;
-	if (device->uid == geteuid() && device->gid == getegid())
-		return 0;
-	if (fchownat(dir_fd, name, device->uid, device->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return cj_fail(err, errno, "give the device '%s' to %u:%u", op->path, device->uid,
-			       device->gid);
-	return 0;
-}
-
 int tree_node_add_device(const struct tree_path *at, const struct tree_op *op, struct cj_error *err)
 {
 	const struct tree_device *device = &op->device;
@@ -99,8 +86,15 @@ int tree_node_add_device(const struct tree_path *at, const struct tree_op *op, s
 
 	dev_t number =
 	    device->type == S_IFIFO ? 0 : makedev(device->major_number, device->minor_number);
-	if (mknodat(parent_fd, name, device->type | device->mode, number) == 0)
-		return give_away(parent_fd, name, op, err);
+	if (mknodat(parent_fd, name, device->type | device->mode, number) == 0) {
+		/* The node is ours: nobody else can have made it between the two calls on a new
+		 * tmpfs, and elsewhere mknodat(2) would have failed with EEXIST. */
+		if ((device->uid == geteuid() && device->gid == getegid()) ||
+		    fchownat(parent_fd, name, device->uid, device->gid, AT_SYMLINK_NOFOLLOW) == 0)
+			return 0;
+		return cj_fail(err, errno, "give the device '%s' to %u:%u", op->path, device->uid,
+			       device->gid);
+	}
 	if (errno == EEXIST)
 		return check_existing(parent_fd, name, op, err);
 	if (errno == EPERM && device->type != S_IFIFO)

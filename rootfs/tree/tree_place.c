@@ -172,21 +172,19 @@ static int is_root(int root_fd, int fd, bool *out)
 	return 0;
 }
 
-/* The place is open, so it exists.  A caller leaves out what does not: a mask would be missing. */
-static int fail_look(const struct tree_path *at, int code, struct cj_error *err)
-{
-	return cj_fail(err, code == ENOENT || code == ENOTDIR ? ESTALE : code, "look at '%s'",
-		       at->name);
-}
-
 static int check_place(const struct tree_path *at, int fd, enum tree_place place,
 		       struct cj_error *err)
 {
 	struct stat st;
 	bool is_the_root = true;
 	int rc = is_root(at->dir_fd, fd, &is_the_root);
-	if (rc < 0 || fstat(fd, &st) < 0)
-		return fail_look(at, rc < 0 ? -rc : errno, err);
+	if (rc < 0 || fstat(fd, &st) < 0) {
+		/* The place is open, so it exists.  A caller leaves out what does not: a mask would
+		 * be missing. */
+		int code = rc < 0 ? -rc : errno;
+		return cj_fail(err, code == ENOENT || code == ENOTDIR ? ESTALE : code,
+			       "look at '%s'", at->name);
+	}
 	if (is_the_root)
 		return cj_reject_as(err, EBUSY, "'%s' leads to the root itself", at->name);
 	if (place == TREE_PLACE_DIRECTORY && !S_ISDIR(st.st_mode))

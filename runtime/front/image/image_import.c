@@ -33,7 +33,7 @@ static int make_store(struct image_store *out, struct cj_error *err)
 {
 	static const char *const dirs[] = { "images", "layers", "tmp" };
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
-	if (image_store_make(&store, err) < 0)
+	if (image_store_open(&store, true, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		if (mkdirat(store.fd, dirs[i], 0700) < 0 && errno != EEXIST)
@@ -372,7 +372,7 @@ int image_import_undo(const char *name, struct cj_error *err)
 
 	if (record_name(name, file, err) < 0)
 		return -err->code;
-	int rc = image_store_open(&store, err);
+	int rc = image_store_open(&store, false, err);
 	if (rc == -ENOENT)
 		return cj_reject_as(err, ENOENT, "there is no installed image '%s'", name);
 	if (rc < 0 || lock_store(&store, err) < 0)

@@ -103,33 +103,27 @@ static int kind_of_dir(int dir_fd, enum image_source_kind *out, struct cj_error 
 
 /* --- the files of an archive -------------------------------------------------------------- */
 
-static int copy_file(struct image_stream *stream, int to_fd, struct image_budget *budget,
-		     struct cj_error *err)
-{
-	const void *bytes;
-	size_t size;
-	uint64_t offset;
-	int rc;
-	while ((rc = image_stream_read(stream, &bytes, &size, &offset, err)) > 0) {
-		if (offset != (uint64_t)lseek(to_fd, 0, SEEK_CUR))
-			return cj_reject(err, "it is a sparse file");
-		if (image_budget_take(budget, size, err) < 0 ||
-		    fd_write_all(to_fd, bytes, size, "the working directory", err) < 0)
-			return -err->code;
-	}
-	return rc;
-}
-
 static int stage_file(struct image_source *s, struct image_stream *stream, size_t number,
 		      struct image_budget *budget, struct cj_error *err)
 {
 	char name[24];
+	const void *bytes;
+	size_t size;
+	uint64_t offset;
+	int rc;
 	(void)snprintf(name, sizeof(name), "%zu", number);
 	auto_fd int fd =
 	    openat(s->staged_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cj_fail(err, errno, "create a file in the working directory");
-	return copy_file(stream, fd, budget, err);
+	while ((rc = image_stream_read(stream, &bytes, &size, &offset, err)) > 0) {
+		if (offset != (uint64_t)lseek(fd, 0, SEEK_CUR))
+			return cj_reject(err, "it is a sparse file");
+		if (image_budget_take(budget, size, err) < 0 ||
+		    fd_write_all(fd, bytes, size, "the working directory", err) < 0)
+			return -err->code;
+	}
+	return rc;
 }
 
 /* "a/b" and "../c" are "c"; NULL: it leads outside, or there is no memory. */

@@ -166,13 +166,6 @@ static int import_action(const char *const *args)
 
 /* --- list ------------------------------------------------------------------------------- */
 
-/* Without a store there are no images. */
-static int open_store(struct image_store *out, struct cj_error *err)
-{
-	int rc = image_store_open(out, err);
-	return rc == -ENOENT ? 0 : rc;
-}
-
 static void print_line(const struct image_record *r)
 {
 	char size[32], when[32] = "-";
@@ -238,7 +231,9 @@ static int list_action(const char *const *args)
 		(void)!reject_argument("list", args[as_json], &err);
 		return fail(&err);
 	}
-	if (open_store(&store, &err) < 0 ||
+	/* without a store there are no images */
+	int rc = image_store_open(&store, false, &err);
+	if ((rc < 0 && rc != -ENOENT) ||
 	    read_records(&store, &a, &records, &count, &status, &err) < 0)
 		return fail(&err);
 	if (as_json) {

@@ -42,15 +42,6 @@ struct asked_run {
 
 /* --- the pool ----------------------------------------------------------------------- */
 
-static bool has_launcher(struct local *l, const char *profile)
-{
-	const struct config *c = NULL;
-	struct cj_error ignored = { 0 }; /* the run reports it */
-
-	return profile_cache_get(l->api.profiles, profile, &c, &ignored) == 0 &&
-	       c->launcher != LAUNCHER_NONE;
-}
-
 /* NULL: there is no room for one more. */
 static struct pool_config *row_of(struct service_config *c, const char *profile)
 {
@@ -81,7 +72,11 @@ static void keep_warm(struct local *l, const char *profile)
 
 	if (!row || row->jails + row->interpreters > 0)
 		return;
-	bool is_interpreter = l->fit == FIT_INTERPRETER && has_launcher(l, profile);
+	const struct config *c = NULL;
+	struct cj_error ignored = { 0 }; /* the run reports it */
+	bool is_interpreter = l->fit == FIT_INTERPRETER &&
+			      profile_cache_get(l->api.profiles, profile, &c, &ignored) == 0 &&
+			      c->launcher != LAUNCHER_NONE;
 	row->jails = !is_interpreter;
 	row->interpreters = is_interpreter;
 	add_to_pool(l, row);
@@ -114,22 +109,11 @@ static void on_ended(struct api_asked *i)
 	destroy_request(watch_owner(i, struct asked_run, inner));
 }
 
-static struct asked_run *create_request(struct local *l)
-{
-	struct asked_run *q = calloc(1, sizeof(*q));
-
-	if (!q)
-		return NULL;
-	q->inner.ended = on_ended;
-	LIST_INSERT_HEAD(&l->requests, q, link);
-	return q;
-}
-
 static int start(void *context, struct mcp_run *r, char *body, size_t size, struct cj_error *err)
 {
 	struct local *l = context;
 	const char *profile = r->profile;
-	struct asked_run *q = l->has_spawner ? create_request(l) : NULL;
+	struct asked_run *q = l->has_spawner ? calloc(1, sizeof(*q)) : NULL;
 
 	if (!q) {
 		free(body);
@@ -137,6 +121,8 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 				      : cj_reject(err, "the process that starts jails has ended; "
 						       "restart 'cejail mcp'");
 	}
+	q->inner.ended = on_ended;
+	LIST_INSERT_HEAD(&l->requests, q, link);
 	r->state = q;
 	if (api_asked_ask(&q->inner, &l->api, NULL, r, body, size, err) < 0) {
 		destroy_request(q);

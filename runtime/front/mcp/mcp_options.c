@@ -116,18 +116,6 @@ static int check_usable(const struct mcp_options *o, struct cj_error *err)
 	return 0;
 }
 
-/* [A-Za-z0-9_.-] is what MCP allows in names of tools. */
-static int check_prefix(const char *prefix, struct cj_error *err)
-{
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_.-";
-
-	if (strlen(prefix) <= PREFIX_MAX && strspn(prefix, allowed) == strlen(prefix))
-		return 0;
-	return cj_reject(err, "--tool-prefix: '%s' is not at most %d of A-Z a-z 0-9 _ . -", prefix,
-			 PREFIX_MAX);
-}
-
 /* Files are read anew for each call, by the process that runs it. */
 static int want_files(struct mcp_options *o, struct cj_error *err)
 {
@@ -179,8 +167,12 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 	config_init(&o->config);
 	if (split(args, o, &rest, err) < 0 || o->wants_help)
 		return -err->code;
-	if (check_prefix(o->prefix, err) < 0)
-		return -err->code;
+	/* MCP allows these in names of tools. */
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_.-";
+	if (strlen(o->prefix) > PREFIX_MAX || o->prefix[strspn(o->prefix, allowed)] != '\0')
+		return cj_reject(err, "--tool-prefix: '%s' is not at most %d of A-Z a-z 0-9 _ . -",
+				 o->prefix, PREFIX_MAX);
 	if (o->text_size &&
 	    parse_size_within(o->text_size, MCP_TEXT_LEAST, MCP_TEXT_MOST, &o->text_max, err) < 0)
 		return cj_wrap(err, "--text-max");
@@ -277,15 +269,6 @@ static int add_remote(struct mcp_setup *s, const struct mcp_options *o, const ch
 	return rc;
 }
 
-static int add_all_local(struct mcp_setup *s, const struct mcp_options *o, const char *const *names,
-			 bool is_standard, struct cj_error *err)
-{
-	for (; *names; names++)
-		if (add_local(s, o, *names, is_standard, err) < 0)
-			return -err->code;
-	return 0;
-}
-
 static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o,
 			  const char *const *names, bool is_standard, struct cj_error *err)
 {
@@ -317,8 +300,9 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 	const char *const *names = is_standard ? mcp_profiles_standard : o->profiles;
 
 	*s = (struct mcp_setup){ .count = 0 };
-	int rc = o->config.remote ? add_all_remote(s, o, names, is_standard, err)
-				  : add_all_local(s, o, names, is_standard, err);
+	int rc = o->config.remote ? add_all_remote(s, o, names, is_standard, err) : 0;
+	for (; rc == 0 && !o->config.remote && *names; names++)
+		rc = add_local(s, o, *names, is_standard, err);
 	if (rc < 0)
 		return rc;
 	if (s->count > 0) {
@@ -397,16 +381,6 @@ static void put_url(struct json_writer *w, const struct host *h, const char *url
 	json_close_object(w);
 }
 
-static int check_url(const struct host *h, const char *url, struct cj_error *err)
-{
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-		return cj_reject(err, "--url: '%s' does not begin with http:// or https://", url);
-	if (h->url_key)
-		return 0;
-	cj_refuse(err, "--url: '%s' cannot send a token to a URL", h->name);
-	return cj_hint(err, "leave --url out, and use --remote");
-}
-
 int mcp_options_print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
@@ -417,8 +391,13 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 			h = &hosts[i];
 	if (!h)
 		return reject_host(o->host, err);
-	if (o->url && check_url(h, o->url, err) < 0)
-		return -err->code;
+	if (o->url && strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)
+		return cj_reject(err, "--url: '%s' does not begin with http:// or https://",
+				 o->url);
+	if (o->url && !h->url_key) {
+		cj_refuse(err, "--url: '%s' cannot send a token to a URL", h->name);
+		return cj_hint(err, "leave --url out, and use --remote");
+	}
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the configuration");
 	json_open_object(w);

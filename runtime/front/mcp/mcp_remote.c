@@ -53,12 +53,13 @@ static void destroy(struct call *c)
 	free(c);
 }
 
-static void finish(struct call *c, const char *why)
+static void fail(struct call *c, const char *why)
 {
 	struct cj_error err = { 0 };
 
 	cj_refuse(&err, "%s", why);
 	mcp_reply_fail(&c->reply, &err);
+	destroy(c);
 }
 
 /* --- the answer ------------------------------------------------------------------------ */
@@ -169,18 +170,6 @@ static int connect_to(const char *path, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-static int begin(struct remote *remote, struct call *c, struct cj_error *err)
-{
-	if (remote->count > CALLS_MAX)
-		return cj_reject(err, "%d calls are waiting already; wait for their answers",
-				 CALLS_MAX);
-	c->fd = connect_to(remote->path, err);
-	if (c->fd < 0 || loop_watch(remote->loop, &c->watch, c->fd, on_ready, err) < 0)
-		return -err->code;
-	continue_sending(c);
-	return 0;
-}
-
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
 {
 	struct remote *remote = context;
@@ -201,10 +190,19 @@ static int start(void *context, struct mcp_run *r, char *request, size_t size, s
 	LIST_INSERT_HEAD(&remote->calls, c, link);
 	remote->count++;
 	r->state = c;
-	if (begin(remote, c, err) == 0)
-		return 0;
-	destroy(c);
-	return -err->code;
+	int rc =
+	    remote->count > CALLS_MAX
+		? cj_reject(err, "%d calls are waiting already; wait for their answers", CALLS_MAX)
+		: 0;
+	if (rc == 0)
+		rc = c->fd = connect_to(remote->path, err);
+	if (rc >= 0)
+		rc = loop_watch(remote->loop, &c->watch, c->fd, on_ready, err);
+	if (rc >= 0)
+		continue_sending(c);
+	else
+		destroy(c);
+	return rc < 0 ? rc : 0;
 }
 
 static void cancel(void *context, struct mcp_run *r)
@@ -212,8 +210,7 @@ static void cancel(void *context, struct mcp_run *r)
 	struct call *c = r->state;
 
 	(void)context;
-	finish(c, "cancelled");
-	destroy(c);
+	fail(c, "cancelled");
 }
 
 static void hold(void *context, bool holds)
@@ -228,21 +225,13 @@ static void hold(void *context, bool holds)
 	watch_for_more(c);
 }
 
-static int tick(void *context)
-{
-	(void)context;
-	return -1;
-}
-
 static void close_remote(void *context)
 {
 	struct remote *remote = context;
 	struct call *c;
 
-	while ((c = LIST_FIRST(&remote->calls)) != NULL) {
-		finish(c, "the server ends");
-		destroy(c);
-	}
+	while ((c = LIST_FIRST(&remote->calls)) != NULL)
+		fail(c, "the server ends");
 	free(remote);
 }
 
@@ -260,7 +249,6 @@ int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place
 				   .start = start,
 				   .cancel = cancel,
 				   .hold = hold,
-				   .tick = tick,
 				   .close = close_remote };
 	return 0;
 }

@@ -324,7 +324,7 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 
 	while (!v->is_over && !v->stdio.is_over) {
 		v->place.hold(v->place.context, v->stdio.is_paused);
-		int wait_ms = v->place.tick(v->place.context);
+		int wait_ms = v->place.tick ? v->place.tick(v->place.context) : -1;
 		LIST_FOREACH(c, &v->calls, link)
 		wait_ms = loop_sooner(wait_ms, mcp_call_beat(&c->of));
 		if (loop_turn(&v->loop, wait_ms, err) < 0)

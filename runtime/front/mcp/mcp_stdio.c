@@ -35,23 +35,18 @@ static size_t waiting(const struct mcp_stdio *s)
 /* --- output ------------------------------------------------------------------------ */
 
 /* A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking: pipe(7). */
-static ssize_t write_piece(const char *bytes, size_t size)
+static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
 {
 	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
-	if (poll(&p, 1, 0) <= 0) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return sys_write(STDOUT_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
-}
-
-static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
-{
 	if (s->is_socket)
 		return send(STDOUT_FILENO, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-	return s->own_out_fd >= 0 ? sys_write(s->own_out_fd, bytes, size)
-				  : write_piece(bytes, size);
+	if (s->own_out_fd >= 0)
+		return sys_write(s->own_out_fd, bytes, size);
+	if (poll(&p, 1, 0) > 0)
+		return sys_write(STDOUT_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+	errno = EAGAIN;
+	return -1;
 }
 
 static void flush(struct mcp_stdio *s)
@@ -119,16 +114,6 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 
 /* --- input ------------------------------------------------------------------------- */
 
-static void end_line(struct mcp_stdio *s, const char *line, size_t size)
-{
-	if (s->is_cut)
-		s->cut(s, (struct blob){ line, MCP_LINE_EDGE },
-		       (struct blob){ line + size - MCP_LINE_EDGE, MCP_LINE_EDGE });
-	else
-		s->line(s, line, size);
-	s->is_cut = false;
-}
-
 /* Calls back for whole lines until the input is paused, and keeps the rest. */
 static void handle_lines(struct mcp_stdio *s)
 {
@@ -137,9 +122,16 @@ static void handle_lines(struct mcp_stdio *s)
 	while (!s->is_paused && !s->is_over && begin < limit &&
 	       (newline = memchr(begin + s->searched, '\n',
 				 (size_t)(limit - begin) - s->searched)) != NULL) {
+		size_t size = (size_t)(newline - begin);
+		bool is_cut = s->is_cut;
 		*newline = '\0';
 		s->searched = 0;
-		end_line(s, begin, (size_t)(newline - begin));
+		s->is_cut = false;
+		if (is_cut)
+			s->cut(s, (struct blob){ begin, MCP_LINE_EDGE },
+			       (struct blob){ newline - MCP_LINE_EDGE, MCP_LINE_EDGE });
+		else
+			s->line(s, begin, size);
 		begin = newline + 1;
 	}
 	s->size = (size_t)(limit - begin);
@@ -147,16 +139,6 @@ static void handle_lines(struct mcp_stdio *s)
 		memmove(s->buffer, begin, s->size);
 	if (!s->is_paused)
 		s->searched = s->size;
-}
-
-/* The buffer has no newline. */
-static void check_length(struct mcp_stdio *s)
-{
-	if (s->is_paused || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
-		return;
-	memmove(s->buffer + MCP_LINE_EDGE, s->buffer + s->size - MCP_LINE_EDGE, MCP_LINE_EDGE);
-	s->is_cut = true;
-	s->size = s->searched = 2 * MCP_LINE_EDGE;
 }
 
 static bool make_input_room(struct mcp_stdio *s)
@@ -189,7 +171,12 @@ static void read_input(struct mcp_stdio *s)
 	}
 	s->size += (size_t)got;
 	handle_lines(s);
-	check_length(s);
+	/* Else the buffer has no newline: of a line that is too long both ends are kept. */
+	if (s->is_paused || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
+		return;
+	memmove(s->buffer + MCP_LINE_EDGE, s->buffer + s->size - MCP_LINE_EDGE, MCP_LINE_EDGE);
+	s->is_cut = true;
+	s->size = s->searched = 2 * MCP_LINE_EDGE;
 }
 
 /* The end comes also while paused (EPOLLRDHUP of a socket): the client needs no answers. */

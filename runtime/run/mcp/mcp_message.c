@@ -269,16 +269,6 @@ int mcp_refuse_size(struct mcp_fault *fault)
 			  MCP_LINE_MAX);
 }
 
-static int read_id(const struct json_node *root, struct mcp_message *out, struct mcp_fault *fault)
-{
-	const struct json_node *id = mcp_member(root, "id");
-
-	if (!id || mcp_id_read(id, &out->id))
-		return 0;
-	return mcp_refuse(fault, MCP_INVALID_REQUEST,
-			  "\"id\" must be an integer, or a string of at most %d bytes", MCP_ID_MAX);
-}
-
 static int read_params(const struct json_node *root, struct mcp_message *out,
 		       struct mcp_fault *fault)
 {
@@ -298,9 +288,12 @@ static int read_object(const struct json_node *root, struct mcp_message *out,
 		       struct mcp_fault *fault)
 {
 	const char *version = json_get_text(root, "jsonrpc");
+	const struct json_node *id = mcp_member(root, "id");
 
-	if (read_id(root, out, fault) < 0)
-		return -EINVAL;
+	if (id && !mcp_id_read(id, &out->id))
+		return mcp_refuse(fault, MCP_INVALID_REQUEST,
+				  "\"id\" must be an integer, or a string of at most %d bytes",
+				  MCP_ID_MAX);
 	if (!version || strcmp(version, "2.0") != 0)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
 	const struct json_node *method = mcp_member(root, "method");

@@ -44,14 +44,6 @@ void mcp_tool_init_session(struct mcp_tool *t, enum mcp_tool_kind kind, const ch
 
 /* --- limits ------------------------------------------------------------------------ */
 
-static const struct mcp_tool *find_run(const struct mcp_tool *tool, const char *profile)
-{
-	for (size_t i = 0; profile && i < tool->nruns; i++)
-		if (strcmp(tool->runs[i].profile, profile) == 0)
-			return &tool->runs[i];
-	return NULL;
-}
-
 static void merge_runs(const struct mcp_tool *tool, bool to_lowest, struct ceilings *out)
 {
 	*out = tool->nruns > 0 ? tool->runs[0].limits : (struct ceilings){ 0 };
@@ -61,21 +53,15 @@ static void merge_runs(const struct mcp_tool *tool, bool to_lowest, struct ceili
 
 void mcp_tool_limits(const struct mcp_tool *tool, const char *profile, struct ceilings *out)
 {
-	const struct mcp_tool *run = tool->kind == MCP_TOOL_RUN ? tool : find_run(tool, profile);
+	const struct mcp_tool *run = tool->kind == MCP_TOOL_RUN ? tool : NULL;
 
+	for (size_t i = 0; profile && !run && i < tool->nruns; i++)
+		if (strcmp(tool->runs[i].profile, profile) == 0)
+			run = &tool->runs[i];
 	if (run)
 		*out = run->limits;
 	else
 		merge_runs(tool, true, out);
-}
-
-/* The most that any call of the tool may ask for. */
-static void find_most(const struct mcp_tool *tool, struct ceilings *out)
-{
-	if (tool->kind == MCP_TOOL_RUN)
-		*out = tool->limits;
-	else
-		merge_runs(tool, false, out);
 }
 
 uint64_t mcp_tool_text_max(const struct mcp_tool *tool)
@@ -131,9 +117,10 @@ static void add_limits(struct values *v)
 	const struct mcp_tool *t = v->tool;
 	const struct ceilings *l = &t->limits;
 	uint64_t text_max = mcp_tool_text_max(t);
-	struct ceilings most;
+	struct ceilings most = *l; /* that any call of the tool may ask for */
 
-	find_most(t, &most);
+	if (t->kind != MCP_TOOL_RUN)
+		merge_runs(t, false, &most);
 	(void)snprintf(v->time, sizeof(v->time), "none");
 	if (is_limited(l->wall_ms))
 		text_format_duration(l->wall_ms, v->time, sizeof(v->time));

@@ -45,7 +45,8 @@ struct mcp_place {
 	/* The client does not read: start no run, and receive no result that can wait elsewhere.
 	 * Called before each tick; NULL: the owner limits what waits. */
 	void (*hold)(void *context, bool holds);
-	/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
+	/* Time has passed.  Returns the time in ms until there is more to do, or -1.  NULL: there
+	 * never is. */
 	int (*tick)(void *context);
 	void (*close)(void *context); /* ends all runs */
 };

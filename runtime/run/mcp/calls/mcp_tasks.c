@@ -128,15 +128,6 @@ static const struct json_node *read_answer(const struct mcp_task *t, struct aren
 	return mcp_member(root, "result");
 }
 
-static void put_error(struct json_writer *w)
-{
-	json_member_object(w, "error");
-	json_put_key(w, "code");
-	json_put_i64(w, MCP_INTERNAL_ERROR);
-	json_member_text(w, "message", "the answer could not be kept");
-	json_close_object(w);
-}
-
 static void put_over(struct json_writer *w, const struct mcp_task *t)
 {
 	auto_arena struct arena a = { 0 };
@@ -146,7 +137,11 @@ static void put_over(struct json_writer *w, const struct mcp_task *t)
 	if (result) {
 		json_member_node(w, "result", result);
 	} else if (!t->is_cancelled) {
-		put_error(w);
+		json_member_object(w, "error");
+		json_put_key(w, "code");
+		json_put_i64(w, MCP_INTERNAL_ERROR);
+		json_member_text(w, "message", "the answer could not be kept");
+		json_close_object(w);
 	}
 }
 

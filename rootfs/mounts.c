@@ -36,13 +36,6 @@ int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsi
 	return take_fd(&fd);
 }
 
-int mounts_make_private(struct cj_error *err)
-{
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return cj_fail(err, errno, "make the mounts of '/' private");
-	return 0;
-}
-
 /*
  * A file system explains a failure better than errno: reading its context gives a message of
  * the form "e overlay: text" (fsopen(2)).  If there is none, only errno is reported.

@@ -32,9 +32,6 @@ bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number);
 int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,
 		       struct cj_error *err);
 
-/* Stops the propagation of mounts to and from this mount namespace: mount_namespaces(7). */
-int mounts_make_private(struct cj_error *err);
-
 /*
  * mounts_create - a new file system of `type`, detached.
  * Returns: the descriptor of its root, the caller's to close.

@@ -134,8 +134,8 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 	s->common.arena = s->binds.arena = &s->arena;
 
 	/* Before anything is attached: no mount may propagate to the host's namespace. */
-	if (mounts_make_private(err) < 0)
-		return -err->code;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return cj_fail(err, errno, "make the mounts of '/' private");
 
 	s->park_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->park_fd < 0)

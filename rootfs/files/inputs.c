@@ -185,7 +185,7 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 	    (size_t)target_length >= sizeof(w->in.path))
 		return cj_fail(err, ENAMETOOLONG, "copy '%s'", source);
 
-	/* Links in a copied directory are copied; a named one is refused: its target may be meant. */
+	/* Links in a directory are copied; a named one is refused: its target may be meant. */
 	struct stat st;
 	if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "look at '%s'", source);

@@ -28,27 +28,24 @@ static void measure(const struct json_node *node, unsigned depth, struct extent 
 		measure(n, depth + 1, e);
 }
 
-int value_check(const struct json_node *root, struct cj_error *err)
-{
-	struct extent e = { 0 };
-
-	measure(root, 1, &e);
-	if (e.depth > VALUE_DEPTH_MAX)
-		return cj_reject_as(err, EFBIG, "it has more than %d levels", VALUE_DEPTH_MAX);
-	if (e.nodes > VALUE_NODES_MAX)
-		return cj_reject_as(err, EFBIG, "it has more than %u values", VALUE_NODES_MAX);
-	return 0;
-}
-
-int value_parse(const char *name, const char *text, size_t size, struct arena *a,
-		const struct json_node **out, struct cj_error *err)
+int return_value_parse(const char *name, const char *text, size_t size, struct arena *a,
+		       const struct json_node **out, struct cj_error *err)
 {
 	const struct json_node *root;
+	struct extent e = { 0 };
 
-	if (size > VALUE_BYTES_MAX)
-		return cj_reject_as(err, EFBIG, "it has more than %u bytes", VALUE_BYTES_MAX);
-	if (json_parse(name, text, size, a, &root, err) < 0 || value_check(root, err) < 0)
+	if (size > RETURN_VALUE_BYTES_MAX)
+		return cj_reject_as(err, EFBIG, "it has more than %u bytes",
+				    RETURN_VALUE_BYTES_MAX);
+	if (json_parse(name, text, size, a, &root, err) < 0)
 		return -err->code;
+	measure(root, 1, &e);
+	if (e.depth > RETURN_VALUE_DEPTH_MAX)
+		return cj_reject_as(err, EFBIG, "it has more than %d levels",
+				    RETURN_VALUE_DEPTH_MAX);
+	if (e.nodes > RETURN_VALUE_NODES_MAX)
+		return cj_reject_as(err, EFBIG, "it has more than %u values",
+				    RETURN_VALUE_NODES_MAX);
 	*out = root;
 	return 0;
 }
@@ -59,8 +56,8 @@ static int check_type(const struct stat *st, struct cj_error *err)
 
 	if (fault)
 		return cj_reject(err, "%s", fault);
-	if ((uint64_t)st->st_size > VALUE_BYTES_MAX)
-		return cj_reject(err, "it has more than %u bytes", VALUE_BYTES_MAX);
+	if ((uint64_t)st->st_size > RETURN_VALUE_BYTES_MAX)
+		return cj_reject(err, "it has more than %u bytes", RETURN_VALUE_BYTES_MAX);
 	return 0;
 }
 
@@ -92,8 +89,8 @@ static int make_printable(struct cj_error *err)
 	return -err->code;
 }
 
-int value_read(const struct artifact_place *from, struct arena *a, const struct json_node **out,
-	       struct cj_error *err)
+int return_value_read(const struct artifact_place *from, struct arena *a,
+		      const struct json_node **out, struct cj_error *err)
 {
 	auto_arena struct arena text_arena = { 0 };
 	char *text = NULL;
@@ -103,8 +100,8 @@ int value_read(const struct artifact_place *from, struct arena *a, const struct 
 	auto_fd int fd = open_file(from, a, err);
 	if (fd < 0)
 		return err->code > 0 ? make_printable(err) : 0;
-	if (fd_read_all(fd, VALUE_BYTES_MAX, &text_arena, &text, &size, "it", err) < 0 ||
-	    value_parse(from->path, text, size, a, out, err) < 0)
+	if (fd_read_all(fd, RETURN_VALUE_BYTES_MAX, &text_arena, &text, &size, "it", err) < 0 ||
+	    return_value_parse(from->path, text, size, a, out, err) < 0)
 		return make_printable(err);
 	return 0;
 }

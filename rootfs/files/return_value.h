@@ -10,27 +10,24 @@
 #include "rootfs/files/artifacts.h"
 #include "runtime/base/json/json.h"
 
-#define VALUE_BYTES_MAX JSON_BYTES_MAX
-#define VALUE_DEPTH_MAX 24
-#define VALUE_NODES_MAX (1u << 16)
+#define RETURN_VALUE_BYTES_MAX JSON_BYTES_MAX
+#define RETURN_VALUE_DEPTH_MAX 24
+#define RETURN_VALUE_NODES_MAX (1u << 16)
 
 /*
- * value_parse - the text as one JSON value; `name` is for messages.  Points into `a`.
+ * return_value_parse - the text as one JSON value; `name` is for messages.  Points into `a`.
  * Fails: EINVAL with the place; EFBIG past a limit, naming it; ENOMEM.
  */
-int value_parse(const char *name, const char *text, size_t size, struct arena *a,
-		const struct json_node **out, struct cj_error *err);
-
-/* Fails with EFBIG when a value that was read already is past the limits of depth or number. */
-int value_check(const struct json_node *root, struct cj_error *err);
+int return_value_parse(const char *name, const char *text, size_t size, struct arena *a,
+		       const struct json_node **out, struct cj_error *err);
 
 /*
- * value_read - the value in the file at `from`; *out is NULL if there is no such file.
+ * return_value_read - the value in the file at `from`; *out is NULL if there is no such file.
  *
  * Runs in the supervisor when every process of the jail is dead.  Only a regular file with one link
- * is read, and not more than VALUE_BYTES_MAX of it.
+ * is read, and not more than RETURN_VALUE_BYTES_MAX of it.
  * Owns:  the value lives in `a`.
  * Fails: with the reason why the file is not used, in printable text.
  */
-int value_read(const struct artifact_place *from, struct arena *a, const struct json_node **out,
-	       struct cj_error *err);
+int return_value_read(const struct artifact_place *from, struct arena *a,
+		      const struct json_node **out, struct cj_error *err);

@@ -250,14 +250,6 @@ static int get_magic(int fd, const char *name, long *out, struct cj_error *err)
 	return 0;
 }
 
-static bool is_proc_file(const char *path)
-{
-	for (size_t i = 0; i < sizeof(proc_files) / sizeof(proc_files[0]); i++)
-		if (strcmp(path, proc_files[i]) == 0)
-			return true;
-	return false;
-}
-
 /* What is mounted at /proc and /sys, and what is mounted in a procfs and sysfs. */
 static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, struct cj_error *err)
 {
@@ -271,7 +263,10 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 		    tree != anchor_rows[i].magic)
 			return cj_reject(err, "at '%s' there may only be %s", op->path,
 					 anchor_rows[i].what);
-	if (place == PROC_SUPER_MAGIC && strcmp(op->path, "/proc") != 0 && !is_proc_file(op->path))
+	bool is_allowed = strcmp(op->path, "/proc") == 0;
+	for (size_t i = 0; i < sizeof(proc_files) / sizeof(proc_files[0]); i++)
+		is_allowed |= strcmp(op->path, proc_files[i]) == 0;
+	if (place == PROC_SUPER_MAGIC && !is_allowed)
 		return cj_reject(err, "'%s' is in a procfs: nothing may be mounted there",
 				 op->path);
 	if (place == SYSFS_MAGIC && !is_at(op->path, "/sys", &rest))

@@ -75,7 +75,7 @@ void jail_read_value(const struct jail *j, struct outcome *out)
 	if (!path)
 		return;
 	const struct artifact_place place = find_place(j, path);
-	if (value_read(&place, &out->arena, &out->value, &err) < 0)
+	if (return_value_read(&place, &out->arena, &out->value, &err) < 0)
 		outcome_warn(out, "the return value in '%s' is not used: %s", path, err.msg);
 }
 

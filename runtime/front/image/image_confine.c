@@ -43,42 +43,29 @@
 
 /* --- limits -------------------------------------------------------------------- */
 
-static int limit(int resource, uint64_t most, const char *name, struct cj_error *err)
+static int limit(int resource, uint64_t soft, uint64_t hard, const char *name, struct cj_error *err)
 {
 	struct rlimit now;
 	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
 		return cj_fail(err, errno, "getrlimit %s", name);
-	if (now.rlim_cur > most)
-		now.rlim_cur = most;
-	if (now.rlim_max > most)
-		now.rlim_max = most;
+	if (now.rlim_cur > soft)
+		now.rlim_cur = soft;
+	if (now.rlim_max > hard)
+		now.rlim_max = hard;
 	if (setrlimit((__rlimit_resource_t)resource, &now) < 0)
 		return cj_fail(err, errno, "setrlimit %s", name);
 	return 0;
 }
 
 /* SIGXCPU at the soft limit says why; SIGKILL at the hard one ends a process that ignores it. */
-static int limit_cpu(uint64_t most_s, struct cj_error *err)
-{
-	struct rlimit now;
-	if (limit(RLIMIT_CPU, most_s + CPU_GRACE_S, "RLIMIT_CPU", err) < 0)
-		return -err->code;
-	if (getrlimit(RLIMIT_CPU, &now) < 0)
-		return cj_fail(err, errno, "getrlimit RLIMIT_CPU");
-	if (now.rlim_cur > most_s)
-		now.rlim_cur = most_s;
-	if (setrlimit(RLIMIT_CPU, &now) < 0)
-		return cj_fail(err, errno, "setrlimit RLIMIT_CPU");
-	return 0;
-}
-
 static int set_limits(const struct image_confinement *c, struct cj_error *err)
 {
 	uint64_t files = c->source_fd >= 0 ? FILES_OF_DIR : FILES_MAX;
-	if (limit(RLIMIT_FSIZE, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
-	    limit(RLIMIT_NOFILE, files, "RLIMIT_NOFILE", err) < 0 || limit_cpu(c->cpu_s, err) < 0)
+	if (limit(RLIMIT_FSIZE, c->file_bytes, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
+	    limit(RLIMIT_NOFILE, files, files, "RLIMIT_NOFILE", err) < 0 ||
+	    limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + CPU_GRACE_S, "RLIMIT_CPU", err) < 0)
 		return -err->code;
-	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, "RLIMIT_AS", err);
+	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES, "RLIMIT_AS", err);
 }
 
 /* --- the filter ----------------------------------------------------------------- */

@@ -46,17 +46,6 @@ static int serve(const struct mcp_options *o, struct cj_error *err)
 	return rc;
 }
 
-static int run(const struct mcp_options *o, const char *program, struct cj_error *err)
-{
-	if (!o->wants_help && !o->host)
-		return serve(o, err);
-	if (o->wants_help)
-		mcp_options_print_help();
-	else if (mcp_options_print_config(o, program, err) < 0)
-		return -err->code;
-	return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
-}
-
 int main(int argc, char **argv)
 {
 	static const char *const none[] = { NULL };
@@ -74,8 +63,15 @@ int main(int argc, char **argv)
 	}
 	slog_limit(SLOG_WARNING); /* each call is no news on the client's screen */
 	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
-	if (rc == 0)
-		rc = run(&options, argc > 0 ? argv[0] : "cejail", &err);
+	bool prints = options.wants_help || options.host;
+	if (rc == 0 && !prints)
+		rc = serve(&options, &err);
+	else if (rc == 0 && options.wants_help)
+		mcp_options_print_help();
+	else if (rc == 0)
+		rc = mcp_options_print_config(&options, argc > 0 ? argv[0] : "cejail", &err);
+	if (rc == 0 && prints && fflush(stdout) != 0)
+		rc = cj_fail(&err, errno, "write to standard output");
 	mcp_options_fini(&options);
 	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }

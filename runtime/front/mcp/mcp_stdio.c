@@ -70,21 +70,15 @@ static void flush(struct mcp_stdio *s)
 	loop_rewatch(s->loop, &s->out, waiting(s) > 0 ? EPOLLOUT : 0);
 }
 
-static bool make_room(struct mcp_stdio *s, size_t more)
+static bool grow(char **buffer, size_t *room, size_t needed)
 {
-	if (s->queue_room - s->end >= more)
+	if (*room >= needed)
 		return true;
-	if (s->start > 0)
-		memmove(s->queue, s->queue + s->start, waiting(s));
-	s->end -= s->start;
-	s->start = 0;
-	if (s->queue_room - s->end >= more)
-		return true;
-	char *grown = realloc(s->queue, s->end + more + CHUNK);
+	char *grown = realloc(*buffer, needed + needed / 2 + CHUNK);
 	if (!grown)
 		return false;
-	s->queue = grown;
-	s->queue_room = s->end + more + CHUNK;
+	*buffer = grown;
+	*room = needed + needed / 2 + CHUNK;
 	return true;
 }
 
@@ -100,7 +94,12 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 {
 	if (s->is_over || (may_drop && waiting(s) > MCP_QUEUE_SHORT))
 		return;
-	if (!make_room(s, size + 1)) {
+	if (s->queue_room - s->end <= size && s->start > 0) {
+		memmove(s->queue, s->queue + s->start, waiting(s));
+		s->end -= s->start;
+		s->start = 0;
+	}
+	if (!grow(&s->queue, &s->queue_room, s->end + size + 1)) {
 		fail_stream(s, ENOMEM, "answer");
 		return;
 	}
@@ -141,22 +140,9 @@ static void handle_lines(struct mcp_stdio *s)
 		s->searched = s->size;
 }
 
-static bool make_input_room(struct mcp_stdio *s)
-{
-	if (s->room - s->size >= CHUNK)
-		return true;
-	size_t room = s->room < CHUNK ? 2 * CHUNK : 2 * s->room;
-	char *grown = realloc(s->buffer, room);
-	if (!grown)
-		return false;
-	s->buffer = grown;
-	s->room = room;
-	return true;
-}
-
 static void read_input(struct mcp_stdio *s)
 {
-	if (!make_input_room(s)) {
+	if (!grow(&s->buffer, &s->room, s->size + CHUNK)) {
 		fail_stream(s, ENOMEM, "read standard input");
 		return;
 	}

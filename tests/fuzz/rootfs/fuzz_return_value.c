@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	const struct json_node *value = NULL;
 	struct cj_error err = { 0 };
 
-	if (value_parse("value", (const char *)bytes, size, &a, &value, &err) < 0)
+	if (return_value_parse("value", (const char *)bytes, size, &a, &value, &err) < 0)
 		assert(err.code > 0 && err.msg[0] != '\0' && !value);
 	else
 		check_delivered(value);

@@ -12,7 +12,7 @@ static int parse(const char *text, struct arena *a, const struct json_node **out
 		 struct cj_error *err)
 {
 	*err = (struct cj_error){ 0 };
-	return value_parse("v", text, strlen(text), a, out, err);
+	return return_value_parse("v", text, strlen(text), a, out, err);
 }
 
 static char *nested(unsigned levels)
@@ -56,7 +56,7 @@ static void a_value_has_so_many_levels(void **state)
 	(void)state;
 	for (unsigned more = 0; more < 2; more++) {
 		auto_arena struct arena a = { 0 };
-		auto_free char *text = nested(VALUE_DEPTH_MAX + more);
+		auto_free char *text = nested(RETURN_VALUE_DEPTH_MAX + more);
 		const struct json_node *root = NULL;
 		struct cj_error err;
 		assert_int_equal(parse(text, &a, &root, &err), more ? -EFBIG : 0);
@@ -68,7 +68,7 @@ static void a_value_has_so_many_parts(void **state)
 	(void)state;
 	for (unsigned more = 0; more < 2; more++) {
 		auto_arena struct arena a = { 0 };
-		size_t items = VALUE_NODES_MAX - 1 + more, used = 0;
+		size_t items = RETURN_VALUE_NODES_MAX - 1 + more, used = 0;
 		auto_free char *text = calloc(2 * items + 2, 1);
 		const struct json_node *root = NULL;
 		struct cj_error err;
@@ -85,15 +85,16 @@ static void a_value_has_so_many_parts(void **state)
 static void a_value_has_so_many_bytes(void **state)
 {
 	auto_arena struct arena a = { 0 };
-	auto_free char *text = malloc(VALUE_BYTES_MAX + 1);
+	auto_free char *text = malloc(RETURN_VALUE_BYTES_MAX + 1);
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 	(void)state;
 	assert_non_null(text);
-	memset(text, ' ', VALUE_BYTES_MAX + 1);
+	memset(text, ' ', RETURN_VALUE_BYTES_MAX + 1);
 	text[0] = '1';
-	assert_int_equal(value_parse("v", text, VALUE_BYTES_MAX, &a, &root, &err), 0);
-	assert_int_equal(value_parse("v", text, VALUE_BYTES_MAX + 1, &a, &root, &err), -EFBIG);
+	assert_int_equal(return_value_parse("v", text, RETURN_VALUE_BYTES_MAX, &a, &root, &err), 0);
+	assert_int_equal(return_value_parse("v", text, RETURN_VALUE_BYTES_MAX + 1, &a, &root, &err),
+			 -EFBIG);
 	assert_string_equal(err.msg, "it has more than 1048576 bytes");
 }
 
@@ -135,7 +136,7 @@ static int take(struct bench *b, const char *inside)
 	const struct artifact_place from = { b->fd, inside, "/box/out/v" };
 	int before = open_count();
 	b->err = (struct cj_error){ 0 };
-	int rc = value_read(&from, &b->arena, &b->value, &b->err);
+	int rc = return_value_read(&from, &b->arena, &b->value, &b->err);
 	assert_int_equal(open_count(), before);
 	return rc;
 }
@@ -186,7 +187,7 @@ static void nothing_but_a_plain_file_is_read(void **state)
 	assert_int_equal(link(at(b.place, "top"), at(b.place, "out/v")), 0);
 	assert_not_read(&b, "it has more than one hard link");
 	write_file(at(b.place, "out/v"), "");
-	assert_int_equal(truncate(at(b.place, "out/v"), VALUE_BYTES_MAX + 1), 0);
+	assert_int_equal(truncate(at(b.place, "out/v"), RETURN_VALUE_BYTES_MAX + 1), 0);
 	assert_not_read(&b, "it has more than 1048576 bytes");
 	end_bench(&b);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of tools.  Acts. */
+/* Calls of tools. */
 #include "runtime/run/mcp/calls/mcp_call.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp_call - a call of a tool, from its arguments to its answer, wherever it runs and whatever
- * carries its messages.  Acts: starts a run.
+ * carries its messages.
  *
  * The owner sends the messages: mcp_server.h as lines on standard output, api_mcp.c over HTTP.
  */

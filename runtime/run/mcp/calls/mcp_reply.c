@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies, lines and errors of the API.  Pure. */
+/* Bodies, lines and errors of the API. */
 #include "runtime/run/mcp/calls/mcp_reply.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_reply - the service's reply to a request of the MCP server, as it arrives.  Pure.
+ * mcp_reply - the service's reply to a request of the MCP server, as it arrives.
  *
  * The reply is JSON, or for a run with events, lines of JSON with the result at their end.  An
  * error of the API becomes the reason why the run has no result.

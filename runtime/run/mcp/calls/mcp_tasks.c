@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of callers.  Acts: cancels calls. */
+/* Tasks of callers. */
 #include "runtime/run/mcp/calls/mcp_tasks.h"
 
 #include <stdio.h>

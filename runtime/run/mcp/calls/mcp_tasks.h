@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp_tasks - calls that take longer than a client waits: io.modelcontextprotocol/tasks (SEP-2663).
- * Acts: cancels calls.
  *
  * A call of a client that declared the extension becomes a task when it has run for a while: the
  * answer is a task id, and tasks/get has the result when there is one.  A task belongs to its

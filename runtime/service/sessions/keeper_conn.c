@@ -75,14 +75,6 @@ static void refuse_creator(const struct session_entry *e, struct exchange *x)
 		exchange_refuse(x, API_SESSION_ENDED, e->message, NULL);
 }
 
-static bool is_due(const struct session_waiter *w, uint64_t now_ms)
-{
-	if (w->exec)
-		return w->exec->is_finished || w->until_ms <= now_ms;
-	return w->session->state == ENTRY_ENDED ||
-	       (w->is_creator && w->session->state == ENTRY_LIVE);
-}
-
 int sessions_answer(struct session_entry *e, uint64_t now_ms)
 {
 	struct session_waiter *w, *next;
@@ -90,11 +82,13 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 
 	for (w = TAILQ_FIRST(&e->waiters); w; w = next) {
 		next = TAILQ_NEXT(w, link);
-		if (!is_due(w, now_ms)) {
-			if (w->exec)
-				wait_ms = loop_sooner(wait_ms, (int)(w->until_ms - now_ms));
+		bool is_due = w->exec ? w->exec->is_finished || w->until_ms <= now_ms
+				      : e->state == ENTRY_ENDED ||
+					    (w->is_creator && e->state == ENTRY_LIVE);
+		if (!is_due && w->exec)
+			wait_ms = loop_sooner(wait_ms, (int)(w->until_ms - now_ms));
+		if (!is_due)
 			continue;
-		}
 		const struct session_waiter due = *w;
 		remove_waiter(w);
 		if (due.exec)

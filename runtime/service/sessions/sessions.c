@@ -117,29 +117,25 @@ static int check_time(const char *name, uint64_t ms, uint64_t most_ms, struct cj
 			    name, asked, most);
 }
 
-/* Else the caller would try again and again. */
-static int check_memory(uint64_t bytes, uint64_t most, struct cj_error *err)
-{
-	char asked[32], limit[32];
-
-	if (bytes <= most)
-		return 0;
-	text_format_size(bytes, asked, sizeof(asked));
-	text_format_size(most, limit, sizeof(limit));
-	cj_refuse_as(err, EPERM,
-		     "memory: %s is more than %s, the most that all sessions may reserve", asked,
-		     limit);
-	return cj_hint(err,
-		       "ask for less memory; session_memory in cejail-serve(8) is the maximum");
-}
-
 int sessions_check_ceilings(const struct sessions *s, const struct sessions_request *o,
 			    struct cj_error *err)
 {
-	int rc = check_time("lease", o->lease_ms, s->limits.lease_ms, err);
-	if (rc == 0)
-		rc = check_time("idle", o->idle_ms, s->limits.idle_ms, err);
-	return rc < 0 ? rc : check_memory(o->memory_bytes, s->limits.memory_bytes, err);
+	uint64_t most_bytes = s->limits.memory_bytes;
+	char asked[32], most[32];
+
+	if (check_time("lease", o->lease_ms, s->limits.lease_ms, err) < 0 ||
+	    check_time("idle", o->idle_ms, s->limits.idle_ms, err) < 0)
+		return -err->code;
+	if (o->memory_bytes <= most_bytes)
+		return 0;
+	/* were it told to wait for room, the caller would try again and again */
+	text_format_size(o->memory_bytes, asked, sizeof(asked));
+	text_format_size(most_bytes, most, sizeof(most));
+	cj_refuse_as(err, EPERM,
+		     "memory: %s is more than %s, the most that all sessions may reserve", asked,
+		     most);
+	return cj_hint(err,
+		       "ask for less memory; session_memory in cejail-serve(8) is the maximum");
 }
 
 enum api_code sessions_admit(const struct sessions *s, const struct account *a,

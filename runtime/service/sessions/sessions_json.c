@@ -24,17 +24,6 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 
 /* --- a session -------------------------------------------------------------- */
 
-static void put_usage(struct json_writer *w, const struct session_entry *e)
-{
-	json_member_object(w, "usage");
-	json_member_u64(w, "cpu_ms", e->usage.cpu_ms);
-	json_member_u64(w, "memory_bytes", e->usage.memory_bytes);
-	json_member_u64(w, "pids", e->usage.pids);
-	json_member_u64(w, "denied_syscalls", e->usage.denied_syscalls);
-	json_member_u64(w, "denied_packets", e->usage.denied_packets);
-	json_close_object(w);
-}
-
 void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 		       const struct sessions_now *now)
 {
@@ -62,8 +51,15 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 	json_member_u64(w, "execs", e->unfinished);
 	if (e->state != ENTRY_STARTING)
 		json_member_bool(w, "isolated", e->is_isolated);
-	if (e->has_usage)
-		put_usage(w, e);
+	if (e->has_usage) {
+		json_member_object(w, "usage");
+		json_member_u64(w, "cpu_ms", e->usage.cpu_ms);
+		json_member_u64(w, "memory_bytes", e->usage.memory_bytes);
+		json_member_u64(w, "pids", e->usage.pids);
+		json_member_u64(w, "denied_syscalls", e->usage.denied_syscalls);
+		json_member_u64(w, "denied_packets", e->usage.denied_packets);
+		json_close_object(w);
+	}
 	json_close_object(w);
 }
 

@@ -40,29 +40,20 @@ struct zygote_keeper {
 
 /* --- what the zygote writes --------------------------------------------------- */
 
-static void keep_line(struct zygote_keeper *k, const char *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		if (bytes[i] == '\n') {
-			k->is_line_over = true;
-			continue;
-		}
-		if (k->is_line_over)
-			k->size = 0;
-		k->is_line_over = false;
-		if (k->size < LINE_MAX_SHOWN)
-			k->line[k->size++] = bytes[i];
-	}
-	k->line[k->size] = '\0';
-}
-
 static void read_log(struct zygote_keeper *k)
 {
 	char bytes[4096];
 	ssize_t got = 0;
 
 	while (k->log_fd >= 0 && (got = sys_read(k->log_fd, bytes, sizeof(bytes))) > 0)
-		keep_line(k, bytes, (size_t)got);
+		for (ssize_t i = 0; i < got; i++) {
+			if (k->is_line_over && bytes[i] != '\n')
+				k->size = 0;
+			k->is_line_over = bytes[i] == '\n';
+			if (!k->is_line_over && k->size < LINE_MAX_SHOWN)
+				k->line[k->size++] = bytes[i];
+		}
+	k->line[k->size] = '\0';
 	if (k->log_fd >= 0 && (got == 0 || errno != EAGAIN))
 		cj_close(&k->log_fd); /* nobody writes any more */
 }
@@ -71,21 +62,6 @@ static void read_log(struct zygote_keeper *k)
 
 /* IN_ATTRIB: also when another file takes its name, because the old one has a link less then. */
 #define CHANGES (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-
-static int watch_all(int watch_fd, char *list, struct cj_error *err)
-{
-	char *rest = list;
-	for (char *path = strsep(&rest, "\n"); path; path = strsep(&rest, "\n")) {
-		if (path[0] != '/' || inotify_add_watch(watch_fd, path, CHANGES) >= 0 ||
-		    errno == ENOENT || errno == ENOTDIR)
-			continue;
-		(void)!cj_fail(err, errno, "watch '%s'", path);
-		if (err->code == ENOSPC)
-			cj_hint(err, "raise the sysctl fs.inotify.max_user_watches");
-		return -err->code;
-	}
-	return 0;
-}
 
 int zygote_files_watch(int scratch_fd, struct cj_error *err)
 {
@@ -105,8 +81,15 @@ int zygote_files_watch(int scratch_fd, struct cj_error *err)
 			     code == EMFILE ? "too many inotify instances" : strerror(code));
 		return cj_hint(err, "raise the sysctl fs.inotify.max_user_instances");
 	}
-	if (list && watch_all(watch_fd, list, err) < 0)
+	for (char *path; (path = strsep(&list, "\n")) != NULL;) {
+		if (path[0] != '/' || inotify_add_watch(watch_fd, path, CHANGES) >= 0 ||
+		    errno == ENOENT || errno == ENOTDIR)
+			continue;
+		(void)!cj_fail(err, errno, "watch '%s'", path);
+		if (err->code == ENOSPC)
+			cj_hint(err, "raise the sysctl fs.inotify.max_user_watches");
 		return -err->code;
+	}
 	return take_fd(&watch_fd);
 }
 

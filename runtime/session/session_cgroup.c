@@ -100,7 +100,7 @@ bool session_cgroup_has_room(const struct session *s)
  * If it has not grown, the session may have had as many processes without a spare as before with
  * one, which is one more than is counted: pids.peak can't show that.
  */
-void session_cgroup_count_pids(struct session *s, uint64_t peak, bool had_spare)
+static void count_pids(struct session *s, uint64_t peak, bool had_spare)
 {
 	const uint64_t ours = 1 + had_spare; /* and init */
 	if (peak <= s->pids_counted)
@@ -116,7 +116,7 @@ void session_cgroup_make_room(struct session *s, bool has_spare)
 	uint64_t peak = 0;
 	char text[24];
 	if (cgroup_read_number(c->dir_fd, "pids.peak", &peak))
-		session_cgroup_count_pids(s, peak, !has_spare);
+		count_pids(s, peak, !has_spare);
 	if (s->jail->plan->limits.pids == 0 || !c->enforced[CGROUP_PIDS])
 		return;
 	(void)snprintf(text, sizeof(text), "%" PRIu64,
@@ -390,7 +390,7 @@ void session_memory_usage(struct session *s, struct usage *out)
 		out->has_memory_peak = true;
 	}
 	if (cg.has_pids_peak) {
-		session_cgroup_count_pids(s, cg.pids_peak, session_has_spare(s));
+		count_pids(s, cg.pids_peak, session_has_spare(s));
 		out->has_pids_peak = true;
 	}
 	out->pids_peak = s->pids_peak;

@@ -115,7 +115,10 @@ void session_denied_restart(struct session *s, unsigned slot)
 	struct session_row *row = &s->shared->rows[slot];
 	atomic_store(&row->ndenied, 0);
 	atomic_store(&row->denied_is_incomplete, false);
-	session_packets_clear(row);
+	row->packets.count = 0;
+	memset(row->packets.counted, 0, sizeof(row->packets.counted));
+	row->packets_are_incomplete = false;
+	atomic_store(&row->packets_state, PACKETS_COUNTED); /* after session_packets_sync() */
 }
 
 void session_denied_clear(struct session *s, unsigned slot)
@@ -192,14 +195,6 @@ void session_packets_sync(struct session *s)
 		denials_merge(&row->packets, &taken, senders > 1);
 		row->packets_are_incomplete |= !is_complete;
 	}
-}
-
-void session_packets_clear(struct session_row *row)
-{
-	row->packets.count = 0;
-	memset(row->packets.counted, 0, sizeof(row->packets.counted));
-	row->packets_are_incomplete = false;
-	atomic_store(&row->packets_state, PACKETS_COUNTED);
 }
 
 /* Not if its worker has given up meanwhile. */

@@ -218,8 +218,6 @@ void session_cgroup_add(struct session *s, struct cgroup *out);
 bool session_cgroup_has_room(const struct session *s);
 /* A spare reaper comes, or has gone: the jail's pids.max grows or shrinks by one. */
 void session_cgroup_make_room(struct session *s, bool has_spare);
-/* `peak` of pids.peak raises s->pids_peak; since the last call there was a spare, or none. */
-void session_cgroup_count_pids(struct session *s, uint64_t peak, bool had_spare);
 /*
  * A descriptor through which a process that may not write to the leaf moves itself there: it writes
  * "0".  The kernel checks the rights of the opener, since Linux 5.16.  -1: none.
@@ -270,8 +268,6 @@ int session_denied_read(const struct session_row *row, struct outcome *out, stru
  * keeper, before an exec begins and after the last process of one has ended.
  */
 void session_packets_sync(struct session *s);
-/* An empty row.  Runs in: the keeper, after session_packets_sync(). */
-void session_packets_clear(struct session_row *row);
 /* Answers the workers that have asked.  Runs in: the keeper, when packets_fds[0] is readable. */
 void session_packets_answer(struct session *s);
 /* The last answer, to all workers.  Runs in: the keeper, when all processes have ended. */

@@ -86,10 +86,10 @@ static enum session_file_kind kind_of(mode_t mode)
 	}
 }
 
-/* Each byte becomes at most four. */
-const char *session_file_shown(const char *path, struct arena *a)
+/* A path as it is in a struct session_file.  NULL: no memory. */
+static const char *shown_path(const char *path, struct arena *a)
 {
-	size_t size = strlen(path), room = 4 * size + 13;
+	size_t size = strlen(path), room = 4 * size + 13; /* each byte becomes at most four */
 	auto_free char *shown = malloc(room);
 	if (!shown)
 		return NULL;
@@ -100,7 +100,7 @@ const char *session_file_shown(const char *path, struct arena *a)
 /* False: no memory. */
 static bool set_path(struct session_file *f, const char *path, struct arena *a)
 {
-	f->path = session_file_shown(path, a);
+	f->path = shown_path(path, a);
 	f->is_escaped = f->path && strcmp(f->path, path) != 0;
 	return f->path != NULL;
 }
@@ -352,7 +352,7 @@ static int report(const struct session_watch *w, const struct inotify_event *e,
 {
 	auto_arena struct arena a = { 0 };
 	const char *path = e->len > 0 ? arena_printf(&a, "%s/%s", w->path, e->name) : w->path;
-	const char *shown = path ? session_file_shown(path, &a) : NULL;
+	const char *shown = path ? shown_path(path, &a) : NULL;
 	if (!shown)
 		return cj_fail(err, ENOMEM, "watch '%s'", w->path);
 	for (size_t i = 0; i < CHANGES; i++)

@@ -48,9 +48,6 @@ struct session_file {
 	int64_t mtime_ms; /* since 1970; the program can set it to any value */
 };
 
-/* A path as it is in a struct session_file.  NULL: no memory. */
-const char *session_file_shown(const char *path, struct arena *a);
-
 /*
  * session_files_become - from now on this process has the rights of the session's programs to
  * files, and no more.  It stays in the namespaces of its keeper.

@@ -25,8 +25,8 @@ static void write_line(int fd, bool is_json, const char *level, const struct cj_
 	time_t now = time(NULL);
 	struct tm utc = { 0 };
 	struct cj_error ignored = { 0 };
-	const char *text;
-	size_t size;
+	const char *text = NULL;
+	size_t size = 0;
 
 	(void)snprintf(message, sizeof(message), "%s%s%s%s", err->msg, has_hint ? " (" : "",
 		       err->hint, has_hint ? ")" : "");

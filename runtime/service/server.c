@@ -327,12 +327,6 @@ static void sweep(void)
 		slog(SLOG_NOTICE, "", "removed what %d killed runs left behind", count);
 }
 
-static int watch_signals(struct server *v, struct cj_error *err)
-{
-	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
-	return v->signal_fd < 0 ? v->signal_fd : 0;
-}
-
 static int watch_listeners(struct server *v, struct cj_error *err)
 {
 	int rc = listeners_open(v->config, &v->listeners, err);
@@ -348,32 +342,13 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 
 static int open_server(struct server *v, struct cj_error *err)
 {
-	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    api_open(&v->api, &v->loop, &v->spawner, err) < 0)
+	if (loop_open(&v->loop, err) < 0)
 		return -err->code;
-	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
+	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
+	if (v->signal_fd < 0 || api_open(&v->api, &v->loop, &v->spawner, err) < 0 ||
+	    adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
 		return -err->code;
 	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, on_spawner_end, err);
-}
-
-/* Also of a server that is half-built.  Callers that still wait are answered. */
-static void close_server(struct server *v)
-{
-	listeners_close(&v->listeners);
-	api_close(&v->api);
-	service_config_free(&v->config);
-	cj_close(&v->signal_fd);
-	loop_close(&v->loop);
-	spawner_end(&v->spawner);
-}
-
-static int turn_until_over(struct server *v, struct cj_error *err)
-{
-	while (!v->is_over)
-		if (loop_turn(&v->loop, tick(v), err) < 0)
-			return -err->code;
-	*err = v->failure;
-	return -v->failure.code;
 }
 
 int server_run(const struct serve_options *o, struct service_config *config,
@@ -398,9 +373,20 @@ int server_run(const struct serve_options *o, struct service_config *config,
 	raise_limit();
 	sweep();
 	int rc = open_server(v, err);
-	if (rc == 0)
-		rc = turn_until_over(v, err);
-	close_server(v);
+	while (rc == 0 && !v->is_over)
+		rc = loop_turn(&v->loop, tick(v), err);
+	if (rc == 0) {
+		*err = v->failure;
+		rc = -v->failure.code;
+	}
+
+	/* Also of a server that is half-built.  Callers that still wait are answered. */
+	listeners_close(&v->listeners);
+	api_close(&v->api);
+	service_config_free(&v->config);
+	cj_close(&v->signal_fd);
+	loop_close(&v->loop);
+	spawner_end(&v->spawner);
 	free(v);
 	return rc;
 }

@@ -111,15 +111,6 @@ bool api_mcp_put_event(struct exchange *x, struct json_writer *w, bool must)
 	return exchange_put(x, event, (size_t)length, must);
 }
 
-/* A notification has no answer. */
-static void reply_accepted(struct exchange *x)
-{
-	const struct http_reply reply = { .status = 202,
-					  .content_type = "text/plain",
-					  .text = strdup("") };
-	exchange_reply(x, &reply);
-}
-
 /* --- the request ------------------------------------------------------------------------ */
 
 static bool is_acceptable(struct exchange *x)
@@ -175,7 +166,11 @@ static void act(struct message *p, const char *body, size_t size, struct json_wr
 	} else {
 		if (asked.action == MCP_CANCEL)
 			api_mcp_call_cancel(p->call, &asked.id);
-		reply_accepted(p->call->exchange);
+		/* a notification has no answer */
+		exchange_reply(p->call->exchange,
+			       &(struct http_reply){ .status = 202,
+						     .content_type = "text/plain",
+						     .text = strdup("") });
 	}
 }
 

@@ -141,17 +141,6 @@ static int fill(struct entry *e, struct cj_error *err)
 	return 0;
 }
 
-static int read_entry(struct entry *e, const char *name, struct cj_error *err)
-{
-	*e = (struct entry){ .name = "" };
-	(void)snprintf(e->name, sizeof(e->name), "%s", name);
-	config_init(&e->config);
-	int rc = fill(e, err);
-	if (rc < 0)
-		forget(e);
-	return rc;
-}
-
 static struct entry *find(struct profile_cache *k, const char *name)
 {
 	for (size_t i = 0; i < PROFILE_CACHE_MAX; i++)
@@ -176,7 +165,12 @@ static struct entry *look_up(struct profile_cache *k, const char *name, struct c
 	if (!e)
 		e = &k->entries[k->next++ % PROFILE_CACHE_MAX];
 	forget(e);
-	return read_entry(e, name, err) == 0 ? e : NULL;
+	(void)snprintf(e->name, sizeof(e->name), "%s", name);
+	config_init(&e->config);
+	if (fill(e, err) == 0)
+		return e;
+	forget(e);
+	return NULL;
 }
 
 int profile_cache_get(struct profile_cache *k, const char *name, const struct config **out,

@@ -178,17 +178,6 @@ static void limit_lingerers(const struct exchange *x)
 	}
 }
 
-/* The reply is sent; drop what the caller still sends until it has read the reply. */
-static void linger(struct exchange *x)
-{
-	x->is_extra = true;
-	limit_lingerers(x);
-	x->phase = PHASE_LINGER;
-	x->deadline_ms = clock_ms() + (x->is_late ? HTTP_LINGER_LATE_MS : HTTP_LINGER_MS);
-	if (x->has_ended || shutdown(x->fd, SHUT_WR) < 0)
-		x->is_abandoned = true;
-}
-
 static void finish_reply(struct exchange *x)
 {
 	uint64_t idle_ms = HTTP_IDLE_MS > x->http->receive_ms ? HTTP_IDLE_MS : x->http->receive_ms;
@@ -196,8 +185,15 @@ static void finish_reply(struct exchange *x)
 
 	exchange_clear(x);
 	x->deadline_ms = clock_ms() + idle_ms;
-	if (ends)
-		linger(x);
+	if (!ends)
+		return;
+	/* Drop what the caller still sends until it has read the reply. */
+	x->is_extra = true;
+	limit_lingerers(x);
+	x->phase = PHASE_LINGER;
+	x->deadline_ms = clock_ms() + (x->is_late ? HTTP_LINGER_LATE_MS : HTTP_LINGER_MS);
+	if (x->has_ended || shutdown(x->fd, SHUT_WR) < 0)
+		x->is_abandoned = true;
 }
 
 /* --- requests of the service's own -------------------------------------------- */
@@ -362,25 +358,20 @@ static void end_late(struct exchange *x)
 	exchange_set_due(x);
 }
 
-static void end_all_late(struct http *h, uint64_t now_ms)
-{
-	struct exchange *x;
-
-	if (now_ms < h->scan_at_ms)
-		return;
-	h->scan_at_ms = now_ms + SCAN_MS;
-	LIST_FOREACH(x, &h->exchanges, link)
-	if (x->deadline_ms > 0 && now_ms >= x->deadline_ms && !x->is_paused)
-		end_late(x);
-}
-
 int http_tick(struct http *h, uint64_t now_ms)
 {
-	end_all_late(h, now_ms);
+	struct exchange *x, *next;
+
+	if (now_ms >= h->scan_at_ms) {
+		h->scan_at_ms = now_ms + SCAN_MS;
+		LIST_FOREACH(x, &h->exchanges, link)
+		if (x->deadline_ms > 0 && now_ms >= x->deadline_ms && !x->is_paused)
+			end_late(x);
+	}
 	for (int i = 0; h->has_due && i < 4; i++) {
 		h->has_due = false;
 		deliver_inners(h);
-		for (struct exchange *x = LIST_FIRST(&h->exchanges), *next = NULL; x; x = next) {
+		for (x = LIST_FIRST(&h->exchanges); x; x = next) {
 			next = LIST_NEXT(x, link);
 			if (x->is_due)
 				(void)turn(x);

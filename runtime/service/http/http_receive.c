@@ -78,14 +78,6 @@ void exchange_drop_input(struct exchange *x)
 
 /* --- the head --------------------------------------------------------------- */
 
-/* With a NUL at the end.  It grows as bytes arrive: a length alone reserves no memory. */
-static size_t body_room(const struct exchange *x)
-{
-	size_t max = x->http->body_max;
-
-	return (x->head.is_chunked || x->head.length > max ? max : (size_t)x->head.length) + 1;
-}
-
 /* For callers that wait before they send the body: RFC 9110, section 10.1.1. */
 static void invite_body(struct exchange *x)
 {
@@ -100,6 +92,7 @@ static void invite_body(struct exchange *x)
 
 static void begin(struct exchange *x)
 {
+	size_t max = x->http->body_max;
 	struct cj_error err = { 0 };
 
 	if (trace_adopt(http_head_get(&x->head, "X-Request-Id"),
@@ -108,7 +101,8 @@ static void begin(struct exchange *x)
 	x->phase = PHASE_BODY;
 	x->chunks = (struct http_chunks){ 0 };
 	x->body_left = x->head.length;
-	x->most = body_room(x);
+	/* With a NUL at the end.  It grows as bytes arrive: a length alone reserves no memory. */
+	x->most = 1 + (x->head.is_chunked || x->head.length > max ? max : (size_t)x->head.length);
 	if (x->no_room != API_OK)
 		end_with(x, x->no_room, NULL);
 	else
@@ -258,16 +252,6 @@ static bool receive_body(struct exchange *x)
 	return why == API_OK;
 }
 
-static void be_whole(struct exchange *x)
-{
-	x->phase = PHASE_WHOLE;
-	x->deadline_ms = 0;
-	x->whole_us = clock_us();
-	x->http->ops.whole(x->http->ops.context, x);
-	if (!x->is_answered && !x->holder)
-		x->is_abandoned = true; /* there was no memory */
-}
-
 bool exchange_receive(struct exchange *x)
 {
 	if (x->is_abandoned || x->phase >= PHASE_WHOLE)
@@ -276,6 +260,11 @@ bool exchange_receive(struct exchange *x)
 		return receive_head(x);
 	if (exchange_awaits_body(x))
 		return !x->is_paused && receive_body(x);
-	be_whole(x);
+	x->phase = PHASE_WHOLE;
+	x->deadline_ms = 0;
+	x->whole_us = clock_us();
+	x->http->ops.whole(x->http->ops.context, x);
+	if (!x->is_answered && !x->holder)
+		x->is_abandoned = true; /* there was no memory */
 	return false;
 }

@@ -194,27 +194,6 @@ __attribute__((format(printf, 2, 3))) static void add_line(struct exchange *x, c
 	x->reply_head_size += (size_t)size;
 }
 
-static void add_date(struct exchange *x)
-{
-	time_t now = time(NULL);
-	struct tm utc;
-	char text[64];
-
-	if (gmtime_r(&now, &utc) &&
-	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc) > 0)
-		add_line(x, "Date: %s\r\n", text);
-}
-
-static void add_connection(struct exchange *x)
-{
-	if (!x->head.keeps_open || exchange_awaits_body(x))
-		x->ends_after = true; /* the next bytes would be the rest of the body */
-	if (x->ends_after)
-		add_line(x, "Connection: close\r\n");
-	else if (!x->head.is_1_1)
-		add_line(x, "Connection: keep-alive\r\n");
-}
-
 /* A request that was not HTTP has no id yet. */
 static void ensure_name(struct exchange *x)
 {
@@ -226,17 +205,28 @@ static void ensure_name(struct exchange *x)
 
 static void begin_head(struct exchange *x, unsigned status, const char *content_type)
 {
+	time_t now = time(NULL);
+	struct tm utc;
+	char date[64];
+
 	ensure_name(x);
 	x->reply_head_size = x->reply_head_sent = 0;
 	add_line(x, "HTTP/1.1 %u %s\r\n", status, reason_of(status));
-	add_date(x);
+	if (gmtime_r(&now, &utc) &&
+	    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &utc) > 0)
+		add_line(x, "Date: %s\r\n", date);
 	add_line(x, "Content-Type: %s\r\nX-Request-Id: %s\r\n", content_type, x->trace.request_id);
 	add_line(x, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
 	if (status == 401)
 		add_line(x, "WWW-Authenticate: Bearer\r\n");
 	for (size_t i = 0; i < x->nmore; i++)
 		add_line(x, "%s: %s\r\n", x->more[i].name, x->more[i].value);
-	add_connection(x);
+	if (!x->head.keeps_open || exchange_awaits_body(x))
+		x->ends_after = true; /* the next bytes would be the rest of the body */
+	if (x->ends_after)
+		add_line(x, "Connection: close\r\n");
+	else if (!x->head.is_1_1)
+		add_line(x, "Connection: keep-alive\r\n");
 }
 
 static void end_head(struct exchange *x)
@@ -483,16 +473,6 @@ static struct iovec rest_of(char *bytes, size_t start, size_t end)
 			       .iov_len = end - start };
 }
 
-/* The next unsent piece: first the head, then the text or the stream's lines. */
-static void list_output(struct exchange *x, struct iovec out[static 2])
-{
-	struct stream *s = &x->stream;
-
-	out[0] = rest_of(x->reply_head, x->reply_head_sent, x->reply_head_size);
-	out[1] = s->is_on ? rest_of(s->bytes, s->start, s->end)
-			  : rest_of(x->reply, x->reply_sent, x->reply_size);
-}
-
 bool exchange_has_output(const struct exchange *x)
 {
 	const struct stream *s = &x->stream;
@@ -543,15 +523,19 @@ static bool is_over(struct exchange *x)
 bool exchange_send(struct exchange *x)
 {
 	while (x->is_answered && !x->is_abandoned) {
-		struct iovec out[2];
-		struct msghdr message = { .msg_iov = out, .msg_iovlen = 2 };
+		struct stream *s = &x->stream;
 		if (!exchange_has_output(x)) {
 			if (is_over(x))
 				return true;
 			if (!exchange_has_output(x))
 				return false;
 		}
-		list_output(x, out);
+		/* first the head, then the text or the stream's lines */
+		struct iovec out[] = { rest_of(x->reply_head, x->reply_head_sent,
+					       x->reply_head_size),
+				       s->is_on ? rest_of(s->bytes, s->start, s->end)
+						: rest_of(x->reply, x->reply_sent, x->reply_size) };
+		const struct msghdr message = { .msg_iov = out, .msg_iovlen = 2 };
 		ssize_t sent = sendmsg(x->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 			return false;

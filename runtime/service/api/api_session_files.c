@@ -25,20 +25,6 @@ static bool read_target(struct api_call *c, unsigned parameters, struct api_quer
 	return api_refuse(c, API_BAD_REQUEST, &err);
 }
 
-static void operate(struct api_call *c, struct session_entry *e, const struct file_job *job)
-{
-	const struct file_order order = {
-		.job = *job,
-		.wants_head = strcmp(exchange_method(c->exchange), "HEAD") == 0,
-	};
-	if (order.wants_head && job->op == FILE_WATCH) {
-		exchange_refuse(c->exchange, API_BAD_REQUEST, "HEAD can't watch a directory",
-				"use GET");
-		return;
-	}
-	sessions_file(e, &order, c->exchange);
-}
-
 static enum file_op op_of(unsigned given)
 {
 	static const struct {
@@ -57,99 +43,82 @@ static enum file_op op_of(unsigned given)
 	return FILE_GET;
 }
 
-void api_get_file(struct api_call *c)
+/* Carries out the order on the file that the request names; takes its bytes. */
+static void operate(struct api_call *c, unsigned parameters, struct file_order *o)
 {
-	const unsigned parameters = PARAMETER_LIST | PARAMETER_STAT | PARAMETER_WATCH |
-				    PARAMETER_DEPTH | PARAMETER_OFFSET | PARAMETER_LENGTH;
 	struct session_entry *e = api_find_live_session(c);
 	size_t max = c->api->config->caps.file_bytes;
+	struct file_job *job = &o->job;
 	struct api_query query;
 	char path[INPUT_PATH_MAX];
 
-	if (!e || !read_target(c, parameters, &query, path))
-		return;
-	const struct file_job job = { .op = op_of(query.given),
-				      .path = path,
-				      .to = "",
-				      .offset = query.offset,
-				      .max_bytes = query.length > 0 ? query.length : max,
-				      .depth = query.depth > 0 ? query.depth : FILE_LIST_DEPTH };
-	operate(c, e, &job);
-}
-
-/* The head of the request is there; `body` is its body, or NULL: it is to come. */
-static void put(struct api_call *c, char *body, size_t size)
-{
-	struct session_entry *e = api_find_live_session(c);
-	struct api_query query;
-	char path[INPUT_PATH_MAX];
-
-	if (!e || !read_target(c, PARAMETER_EXECUTABLE, &query, path)) {
-		free(body);
+	if (!e || !read_target(c, parameters, &query, path)) {
+		free(o->bytes);
 		return;
 	}
-	const struct file_order order = {
-		.job = { .op = FILE_PUT,
-			 .path = path,
-			 .to = "",
-			 .max_bytes = c->api->config->caps.file_bytes,
-			 .is_executable = (query.given & PARAMETER_EXECUTABLE) != 0 },
-		.bytes = body,
-		.size = size,
-	};
-	sessions_file(e, &order, c->exchange);
+	if (job->op == FILE_GET)
+		job->op = op_of(query.given);
+	job->path = path;
+	job->to = job->to ? job->to : "";
+	job->offset = query.offset;
+	job->max_bytes = query.length > 0 ? query.length : max;
+	job->depth = query.depth > 0 ? query.depth : FILE_LIST_DEPTH;
+	job->is_executable = (query.given & PARAMETER_EXECUTABLE) != 0;
+	o->wants_head = strcmp(exchange_method(c->exchange), "HEAD") == 0;
+	if (o->wants_head && job->op == FILE_WATCH)
+		exchange_refuse(c->exchange, API_BAD_REQUEST, "HEAD can't watch a directory",
+				"use GET");
+	else
+		sessions_file(e, o, c->exchange);
 }
 
+void api_get_file(struct api_call *c)
+{
+	operate(c,
+		PARAMETER_LIST | PARAMETER_STAT | PARAMETER_WATCH | PARAMETER_DEPTH |
+		    PARAMETER_OFFSET | PARAMETER_LENGTH,
+		&(struct file_order){ .job.op = FILE_GET });
+}
+
+/* The head of the request is there, and its body is to come. */
 void api_begin_put(struct api_call *c)
 {
-	put(c, NULL, 0);
+	operate(c, PARAMETER_EXECUTABLE, &(struct file_order){ .job.op = FILE_PUT });
 }
 
 /* A request without a connection has its body from the start. */
 void api_put_file(struct api_call *c)
 {
-	size_t size = 0;
+	struct file_order order = { .job.op = FILE_PUT };
 
 	if (exchange_diverted_to(c->exchange)) {
 		sessions_file_whole(c->exchange);
 		return;
 	}
-	char *body = exchange_take_body(c->exchange, &size);
-	if (!body)
-		body = strdup("");
-	if (!body || size > c->api->config->caps.file_bytes) {
-		enum api_code why = body ? API_TOO_LARGE : API_INTERNAL;
-		free(body);
-		exchange_refuse(c->exchange, why, NULL, NULL);
+	order.bytes = exchange_take_body(c->exchange, &order.size);
+	if (!order.bytes)
+		order.bytes = strdup("");
+	if (!order.bytes || order.size > c->api->config->caps.file_bytes) {
+		(void)api_refuse(c, order.bytes ? API_TOO_LARGE : API_INTERNAL, NULL);
+		free(order.bytes);
 		return;
 	}
-	put(c, body, size);
+	operate(c, PARAMETER_EXECUTABLE, &order);
 }
 
 void api_remove_file(struct api_call *c)
 {
-	struct session_entry *e = api_find_live_session(c);
-	struct api_query query;
-	char path[INPUT_PATH_MAX];
-
-	if (!e || !read_target(c, 0, &query, path))
-		return;
-	const struct file_job job = { .op = FILE_REMOVE, .path = path, .to = "" };
-	operate(c, e, &job);
+	operate(c, 0, &(struct file_order){ .job.op = FILE_REMOVE });
 }
 
 void api_change_file(struct api_call *c)
 {
 	auto_arena struct arena a = { 0 };
-	struct session_entry *e = api_find_live_session(c);
 	struct api_body body = { 0 };
-	struct api_query query;
-	char path[INPUT_PATH_MAX];
 
-	if (!e || !read_target(c, 0, &query, path) || !api_body_take(c, API_BODY_CHANGE, &a, &body))
+	if (!api_find_live_session(c) || !api_body_take(c, API_BODY_CHANGE, &a, &body))
 		return;
-	const struct file_job job = { .op = body.is_mkdir ? FILE_MKDIR : FILE_RENAME,
-				      .path = path,
-				      .to = body.to ? body.to : "" };
-	operate(c, e, &job);
+	operate(c, 0,
+		&(struct file_order){
+		    .job = { .op = body.is_mkdir ? FILE_MKDIR : FILE_RENAME, .to = body.to } });
 }

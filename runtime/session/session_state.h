@@ -20,7 +20,7 @@
 #include "runtime/jail/usage/sampler.h"
 #include "runtime/jail/usage/usage_watch.h"
 #include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/kernel/seccomp/filter_parts.h"
+#include "runtime/kernel/seccomp/filter.h"
 #include "runtime/session/session.h"
 
 struct jail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "linux.seccomp" of a config.json as plain data.  Pure. */
+/* "linux.seccomp" of a config.json as plain data. */
 #include "runtime/container/config/oci_seccomp.h"
 
 #include <linux/audit.h>

@@ -14,7 +14,7 @@ struct oci_seccomp_rule {
 	struct strings names;
 	enum policy_action action;
 	struct oci_u64 errno_ret;      /* of ERRNO; the message of TRACE; at most UINT16_MAX */
-	const struct policy_arg *args; /* process_filter.h says how several are read */
+	const struct policy_arg *args; /* process_filter.c says how several are read */
 	size_t nargs;
 };
 

@@ -189,51 +189,6 @@ size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX])
 	return p->agent.sock_fd >= 0 ? 1 : 0;
 }
 
-/* The "container process state" of config-linux.md. */
-static void write_state(struct json_writer *w, const struct process *p,
-			const struct process_state *state, pid_t pid)
-{
-	json_open_object(w);
-	json_member_text(w, "ociVersion", p->oci_version);
-	json_member_array(w, "fds");
-	json_put_string(w, "seccompFd");
-	json_close_array(w);
-	json_member_u64(w, "pid", (uint64_t)pid);
-	if (p->listener_metadata)
-		json_member_text(w, "metadata", p->listener_metadata);
-	json_member_object(w, "state");
-	json_member_text(w, "ociVersion", p->oci_version);
-	json_member_text(w, "id", state->id);
-	json_member_text(w, "status", state->status);
-	json_member_u64(w, "pid", (uint64_t)state->container_pid);
-	json_member_text(w, "bundle", state->bundle);
-	if (state->annotations && state->annotations->count > 0) {
-		json_member_object(w, "annotations");
-		for (size_t i = 0; i < state->annotations->count; i++)
-			json_member_text(w, state->annotations->items[i].name,
-					 state->annotations->items[i].value);
-		json_close_object(w);
-	}
-	json_close_object(w);
-	json_close_object(w);
-}
-
-int process_describe(struct process *p, const struct process_state *state, pid_t pid,
-		     struct cj_error *err)
-{
-	const char *text;
-	size_t size;
-	if (p->agent.sock_fd < 0)
-		return 0;
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "describe the process to the seccomp agent");
-	write_state(w, p, state, pid);
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	return seccomp_agent_describe(&p->agent, text, size, err);
-}
-
 int process_await(const struct step_link *link, const char *what, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };

@@ -308,19 +308,6 @@ void seccomp_agent_close(struct seccomp_agent *agent)
 	agent->message = NULL;
 }
 
-int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, size_t size,
-			   struct cj_error *err)
-{
-	if (size > MESSAGE_MAX)
-		return cj_reject_as(err, EMSGSIZE,
-				    "the message to the seccomp agent has %zu bytes, "
-				    "more than %u",
-				    size, MESSAGE_MAX);
-	memcpy(agent->message->text, text, size);
-	agent->message->size = size;
-	return 0;
-}
-
 /* TSYNC is for other threads, and there are none with this filter. */
 int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
 			   struct cj_error *err)
@@ -339,6 +326,58 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
 	p->listener_metadata = seccomp->listener_metadata;
 	return connect_agent(seccomp->listener_path, &p->agent, err);
+}
+
+/* The "container process state" of config-linux.md. */
+static void write_state(struct json_writer *w, const struct process *p,
+			const struct process_state *state, pid_t pid)
+{
+	json_open_object(w);
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_array(w, "fds");
+	json_put_string(w, "seccompFd");
+	json_close_array(w);
+	json_member_u64(w, "pid", (uint64_t)pid);
+	if (p->listener_metadata)
+		json_member_text(w, "metadata", p->listener_metadata);
+	json_member_object(w, "state");
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_text(w, "id", state->id);
+	json_member_text(w, "status", state->status);
+	json_member_u64(w, "pid", (uint64_t)state->container_pid);
+	json_member_text(w, "bundle", state->bundle);
+	if (state->annotations && state->annotations->count > 0) {
+		json_member_object(w, "annotations");
+		for (size_t i = 0; i < state->annotations->count; i++)
+			json_member_text(w, state->annotations->items[i].name,
+					 state->annotations->items[i].value);
+		json_close_object(w);
+	}
+	json_close_object(w);
+	json_close_object(w);
+}
+
+int process_describe(struct process *p, const struct process_state *state, pid_t pid,
+		     struct cj_error *err)
+{
+	const char *text;
+	size_t size;
+	if (p->agent.sock_fd < 0)
+		return 0;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "describe the process to the seccomp agent");
+	write_state(w, p, state, pid);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	if (size > MESSAGE_MAX)
+		return cj_reject_as(err, EMSGSIZE,
+				    "the message to the seccomp agent has %zu bytes, "
+				    "more than %u",
+				    size, MESSAGE_MAX);
+	memcpy(p->agent.message->text, text, size);
+	p->agent.message->size = size;
+	return 0;
 }
 
 /* --- loading ----------------------------------------------------------------------- */

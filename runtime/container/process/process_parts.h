@@ -29,10 +29,6 @@ struct seccomp_agent {
 
 void seccomp_agent_close(struct seccomp_agent *agent);
 
-/* The message that goes with the listener; the process itself may have been forked already. */
-int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, size_t size,
-			   struct cj_error *err);
-
 /* --- process.c --------------------------------------------------------------------------- */
 
 #define PROCESS_HOME "HOME="

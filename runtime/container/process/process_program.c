@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches for the executable, as execve(2) will see it, and for the home directory.  Acts, but
- * changes nothing. */
+/* Searches for the executable, as execve(2) will see it, and for the home directory. */
 #include "runtime/container/process/process_parts.h"
 
 #include <fcntl.h>

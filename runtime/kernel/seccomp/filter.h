@@ -26,6 +26,7 @@
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/base/error.h"
 
+#define FILTER_NAME_MAX  48  /* of a refused call: "socket(AF_ALG)" */
 #define FILTER_NAMES_MAX 256 /* of different refused calls that are counted */
 
 /* How many of the calls in calls_bounded[] a jail may make; one more is refused. */

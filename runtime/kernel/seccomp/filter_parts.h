@@ -144,13 +144,6 @@ int filter_errno_of(uint32_t answer);
 uint32_t filter_run(const struct sock_filter *insns, size_t ninsns,
 		    const struct seccomp_data *data);
 
-/* --- names of refused calls: "mount", "socket(AF_ALG)" -------------------------------------- */
-
-#define FILTER_NAME_MAX 48
-
-/* From tables and numbers.  Memory behind a pointer is never read. */
-void filter_name_call(const struct seccomp_data *data, char out[FILTER_NAME_MAX]);
-
 /* --- how often something is done: a burst at once, then a number per millisecond ------------- */
 
 #define RATE_PAUSE_MS 10 /* a pause is at least so long, so that pauses cost little */

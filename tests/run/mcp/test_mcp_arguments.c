@@ -98,7 +98,7 @@ static void a_call_becomes_a_request(void **state)
 	assert_string_equal(r.args_json, "{\"x\":[1,null]}");
 	assert_string_equal(r.args.items[0], "a");
 	assert_int_equal(r.stdin_bytes.size, 2);
-	assert_string_equal(r.files[0].path, "/box/d.txt");
+	assert_string_equal(r.files[0].target, "/box/d.txt");
 	assert_true(r.wants_artifacts);
 	assert_int_equal(r.fit, FIT_INTERPRETER);
 }

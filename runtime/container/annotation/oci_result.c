@@ -425,7 +425,7 @@ static void wait_for_end(struct watcher *w)
 	}
 }
 
-static int begin(struct watcher *w, struct cj_error *err)
+static int settle(struct watcher *w, struct cj_error *err)
 {
 	/* nf_tables wants the first at each call; the second is for another user's stat file */
 	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
@@ -463,7 +463,7 @@ static _Noreturn void watch_main(struct watcher *w)
 
 	(void)prctl(PR_SET_NAME, "cejail-oci-res", 0, 0, 0); /* only what ps(1) shows */
 	child_wipe_arguments();
-	if (begin(w, &err) < 0) {
+	if (settle(w, &err) < 0) {
 		const struct step_link link = { w->fds[HELD_LINK], "create", step_names };
 		step_abort(&link, &err);
 		_exit(1);

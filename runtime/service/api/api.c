@@ -259,12 +259,14 @@ struct http_ops api_ops(struct api *a)
 
 bool api_refuse(struct api_call *c, enum api_code code, const struct cj_error *err)
 {
-	bool is_told = err && code != API_INTERNAL;
-
-	if (err && !is_told)
+	if (err && code != API_INTERNAL) {
+		exchange_refuse(c->exchange, code, err->msg, err->hint);
+		return false;
+	}
+	if (err)
 		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, err,
 			     "answer a request");
-	exchange_refuse(c->exchange, code, is_told ? err->msg : NULL, is_told ? err->hint : NULL);
+	exchange_refuse(c->exchange, code, NULL, NULL);
 	return false;
 }
 

@@ -160,8 +160,11 @@ static void a_key_is_found_only_at_the_beginning_of_a_line(void **state)
 	assert_false(cgroup_text_value(text, "oom_", &value));
 	assert_false(cgroup_text_value("max\n", "max", &value));
 	assert_false(cgroup_text_value("max 1x\n", "max", &value));
+	assert_false(cgroup_text_value("max 99999999999999999999999999\n", "max", &value));
 	assert_false(cgroup_text_value("", "max", &value));
 	assert_int_equal(value, 4);
+	assert_true(cgroup_text_value("oom 2\noom_kill 3", "oom_kill", &value));
+	assert_int_equal(value, 3);
 }
 
 static void a_number_is_whole_or_refused(void **state)

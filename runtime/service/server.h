@@ -24,7 +24,7 @@
  *	                      decides is one struct run_order, which the run keeps to its end
  *	         queue/       queues the run, until it is the turn of this caller
  *	         queue/       takes a prepared worker from the pool, or spawns a cold one
- *	         access/      writes the audit line of the start, before the run starts
+ *	         operations/  writes the audit line of the start, before the run starts
  *	            |
  *	            |  the job: a header and the request's body, in a sealed memfd
  *	            v
@@ -35,7 +35,7 @@
  *	            |  lines of JSON: events, a summary, the result
  *	            v
  *	server   queue/       sends the events to the caller as they come
- *	         access/      writes the audit line of the end
+ *	         operations/  writes the audit line of the end
  *	         operations/  counts the run in the metrics
  *	         http/        sends the worker's result to the caller, byte for byte
  *

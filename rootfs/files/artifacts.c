@@ -96,7 +96,7 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	return add_warning(c, warning, err) < 0 ? -err->code : SKIPPED;
 }
 
-static bool has_control(const char *name)
+bool artifacts_has_control(const char *name)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
 		if (*p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0))
@@ -109,7 +109,7 @@ static const char *name_fault(const char *name)
 {
 	if (!is_utf8(name, strlen(name)))
 		return "its name is not UTF-8";
-	if (has_control(name))
+	if (artifacts_has_control(name))
 		return "its name has control characters";
 	if (name[0] == '-')
 		return "its name begins with '-', like an option";

@@ -61,6 +61,9 @@ struct artifacts {
 	struct strings skipped; /* one warning each */
 };
 
+/* Control characters of ASCII and of Latin-1: no name with one becomes a name outside. */
+bool artifacts_has_control(const char *name);
+
 /*
  * artifacts_collect - copy into dest_fd, a directory of the caller's.
  *

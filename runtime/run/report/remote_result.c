@@ -274,9 +274,8 @@ bool remote_bytes_of(const struct json_node *node, struct arena *a, const char *
 /* A path whose components artifacts.h would accept from a jail. */
 static bool is_plain_path(const char *path)
 {
-	for (const char *at = path; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			return false;
+	if (artifacts_has_control(path))
+		return false;
 	for (size_t depth = 0; depth <= ARTIFACTS_DEPTH_MAX; depth++) {
 		size_t size = strcspn(path, "/");
 		if (size == 0 || size > ARTIFACT_NAME_MAX || path[0] == '-' ||

@@ -15,7 +15,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 
 #define STEP_FAILED UINT32_MAX

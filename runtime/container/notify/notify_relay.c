@@ -13,7 +13,7 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/container/call/oci_log.h"

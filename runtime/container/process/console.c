@@ -14,7 +14,7 @@
 
 #include "rootfs/mounts.h"
 #include "runtime/base/child.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 

@@ -23,7 +23,7 @@
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/payload.h"

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 

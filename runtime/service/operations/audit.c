@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 
 #include <assert.h>
 #include <fcntl.h>

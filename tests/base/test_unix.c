@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages with descriptors: what a receiver holds afterwards is what it has asked for. */
-#include "runtime/base/files/unix.h"
+#include "runtime/base/unix.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

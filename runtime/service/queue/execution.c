@@ -2,7 +2,6 @@
 /* Runs from the queue to their workers, the workers' lines, and the end of each run, once. */
 #include "runtime/service/queue/execution.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,10 +204,9 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 	size_t size = 0;
 	auto_free char *line = why == API_OK ? write_cancelled(run, &size) : NULL;
 
-	assert(reason || !is_failure);
 	*s = (struct summary){ .status = is_failure ? STATUS_SETUP_ERROR : STATUS_CANCELLED,
 			       .exit_code = -1 };
-	if (is_failure) {
+	if (is_failure && reason) {
 		(void)snprintf(s->error_stage, sizeof(s->error_stage), "service");
 		(void)snprintf(s->error_message, sizeof(s->error_message), "%s", reason);
 	}

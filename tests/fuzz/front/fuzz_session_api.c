@@ -47,17 +47,18 @@ static void check_query(const char *text)
 
 static void check_bodies(struct blob body)
 {
-	auto_arena struct arena a = { 0 };
-	struct session_stdin in;
-	struct cj_error err = { 0 };
-	uint64_t ms;
-	int signo = 0;
+	for (int kind = API_BODY_LEASE; kind <= API_BODY_CHANGE; kind++) {
+		auto_arena struct arena a = { 0 };
+		struct api_body in = { .max = STDIN_MAX };
+		struct cj_error err = { 0 };
 
-	(void)!session_body_lease(body, &ms, &err);
-	if (session_body_signal(body, &signo, &err) == 0)
-		assert(signo > 0 && signo < 32);
-	if (session_body_stdin(body, STDIN_MAX, &a, &in, &err) == 0)
-		assert(in.bytes.size <= STDIN_MAX && (in.is_end || in.bytes.bytes));
+		if (api_body_read((enum api_body_kind)kind, body, &a, &in, &err) < 0)
+			continue;
+		assert(kind != API_BODY_SIGNAL || (in.signo > 0 && in.signo < 32));
+		assert(in.bytes.size <= STDIN_MAX);
+		assert(kind != API_BODY_STDIN || in.is_end || in.bytes.bytes);
+		assert(kind != API_BODY_CHANGE || in.is_mkdir == (in.to == NULL));
+	}
 }
 
 /* A session and an exec: neither is taken for the other, and an exec never changes the jail. */

@@ -295,7 +295,9 @@ static enum relation relate_arg(const struct policy_arg *arg, const struct call_
 
 static enum relation relate(const struct filter_branch *branch, const struct call_bounded *row)
 {
-	enum relation found = row->is_whole ? INSIDE : OVERLAPS;
+	enum relation found = OVERLAPS;
+	if (row->is_whole)
+		return INSIDE;
 	for (size_t i = 0; i < branch->nargs; i++) {
 		enum relation one = relate_arg(&branch->args[i], row);
 		if (one == OUTSIDE)

@@ -705,6 +705,26 @@ static void uncounted_memory_is_closed_and_nothing_else_changes(void **state)
 	assert_int_equal(ask(&closed, SYS_msgget, 8, 0, 0), ERRNO(ENOSYS));
 }
 
+/* Also where a policy allows such a call only with some values of its first argument. */
+static void conditions_do_not_keep_uncounted_memory_open(void **state)
+{
+	(void)state;
+	struct sock_filter insns[BPF_MAXINSNS];
+	struct filter closed = compile(
+	    ALLOWING, "{\"action\":\"SCMP_ACT_LOG\",\"names\":[\"msgget\"],\"args\":[{"
+		      "\"index\":0,\"value\":5,\"op\":\"SCMP_CMP_EQ\"}]},"
+		      "{\"action\":\"SCMP_ACT_LOG\",\"names\":[\"memfd_create\"],\"args\":[{"
+		      "\"index\":0,\"value\":4096,\"valueTwo\":4096,"
+		      "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
+	closed.closes_uncounted = true;
+	filter_settle(&closed, insns);
+	closed.insns = insns;
+	assert_int_equal(ask(&closed, SYS_msgget, 5, 0, 0), ERRNO(ENOSYS));
+	assert_int_equal(ask(&closed, SYS_msgget, 6, 0, 0), ERRNO(ENOSYS));
+	assert_int_equal(ask(&closed, SYS_memfd_create, 4096, 0, 0), ERRNO(ENOSYS));
+	assert_int_equal(ask(&closed, SYS_memfd_create, 1, 0, 0), ERRNO(ENOSYS));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -735,6 +755,7 @@ int main(void)
 		TEST(far_jumps_are_found_their_way),
 		TEST(a_filter_the_kernel_would_not_take_is_an_error),
 		TEST(uncounted_memory_is_closed_and_nothing_else_changes),
+		TEST(conditions_do_not_keep_uncounted_memory_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

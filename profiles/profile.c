@@ -97,13 +97,13 @@ static bool is_group(const char *name)
 	return false;
 }
 
-struct walk {
+struct profile_walk {
 	const char *path;
 	profile_visitor visit;
 	void *context;
 };
 
-static int visit_dotted(const struct walk *w, const char *group, const char *name,
+static int visit_dotted(const struct profile_walk *w, const char *group, const char *name,
 			const struct json_node *node, struct cj_error *err)
 {
 	char key[64];
@@ -112,7 +112,8 @@ static int visit_dotted(const struct walk *w, const char *group, const char *nam
 }
 
 /* "network": "none" is short for "network": {"mode": "none"}. */
-static int visit_group(const struct walk *w, const struct json_node *node, struct cj_error *err)
+static int visit_group(const struct profile_walk *w, const struct json_node *node,
+		       struct cj_error *err)
 {
 	if (node->type != JSON_OBJECT && strcmp(node->key, "network") == 0)
 		return visit_dotted(w, node->key, "mode", node, err);
@@ -129,7 +130,7 @@ static int visit_group(const struct walk *w, const struct json_node *node, struc
 int profile_walk(const char *path, const struct json_node *root, profile_visitor visit,
 		 void *context, struct cj_error *err)
 {
-	const struct walk w = { .path = path, .visit = visit, .context = context };
+	const struct profile_walk w = { .path = path, .visit = visit, .context = context };
 
 	for (const struct json_node *n = root->child; n; n = n->next) {
 		/* the dot is the table's spelling, not JSON's */
@@ -142,7 +143,7 @@ int profile_walk(const char *path, const struct json_node *root, profile_visitor
 }
 
 /* A profile while its keys are applied. */
-struct reading {
+struct profile_reading {
 	struct config *c;
 	const char *path;
 };
@@ -150,7 +151,7 @@ struct reading {
 static int apply_visited(void *context, const char *key, const struct setting *s,
 			 const struct json_node *node, struct cj_error *err)
 {
-	const struct reading *r = context;
+	const struct profile_reading *r = context;
 	if (strcmp(key, "$schema") == 0 && node->type == JSON_STRING) /* for editors */
 		return 0;
 	if (s)
@@ -161,7 +162,7 @@ static int apply_visited(void *context, const char *key, const struct setting *s
 static int apply_profile(struct config *c, const char *path, const struct json_node *root,
 			 struct cj_error *err)
 {
-	struct reading r = { .c = c, .path = path };
+	struct profile_reading r = { .c = c, .path = path };
 	return profile_walk(path, root, apply_visited, &r, err);
 }
 

@@ -362,13 +362,13 @@ void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family 
 
 /* --- the rules --- */
 
-struct rule {
+struct firewall_rule {
 	const char *chain;
 	const struct firewall_family *family;
 	uint8_t protocol;
 };
 
-static void begin_rule(struct nft_batch *b, const struct rule *r)
+static void begin_rule(struct nft_batch *b, const struct firewall_rule *r)
 {
 	nft_rule_begin(b, r->chain);
 	firewall_match_family(b, r->family);
@@ -377,7 +377,7 @@ static void begin_rule(struct nft_batch *b, const struct rule *r)
 		firewall_match_echo(b, r->family);
 }
 
-static void load_port(struct nft_batch *b, const struct rule *r, uint32_t reg)
+static void load_port(struct nft_batch *b, const struct firewall_rule *r, uint32_t reg)
 {
 	static const uint16_t none = 0;
 
@@ -387,7 +387,7 @@ static void load_port(struct nft_batch *b, const struct rule *r, uint32_t reg)
 		nft_load_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, PORT_BYTES, reg);
 }
 
-static void add_rule_of_set(struct nft_batch *b, const struct rule *r)
+static void add_rule_of_set(struct nft_batch *b, const struct firewall_rule *r)
 {
 	begin_rule(b, r);
 	firewall_load_destination(b, r->family);
@@ -396,7 +396,7 @@ static void add_rule_of_set(struct nft_batch *b, const struct rule *r)
 	nft_rule_end_with(b, NFT_RETURN, NULL);
 }
 
-static void add_rule_of_endpoint(struct nft_batch *b, const struct rule *r,
+static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule *r,
 				 const struct endpoint *e)
 {
 	const uint16_t first = htons(e->first_port), last = htons(e->last_port);
@@ -416,7 +416,7 @@ void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
 
 	for (size_t p = 0; p < sizeof(protocols); p++) {
-		const struct rule rule = { chain, f, protocols[p] };
+		const struct firewall_rule rule = { chain, f, protocols[p] };
 
 		add_rule_of_set(b, &rule);
 		for (size_t i = 0; i < count; i++) {

@@ -25,7 +25,7 @@
 #define SPARE_FDS      16 /* of the limit of open files: kept for the supervisor itself */
 #define FIRST_LISTENER (2 * FORWARD_CONNECTIONS_MAX)
 
-struct listener {
+struct forward_listener {
 	int fd;
 	uint16_t port;
 };
@@ -35,7 +35,7 @@ struct forward {
 	bool is_paused;
 	size_t nproxies, nlisteners;
 	struct tcp_proxy *proxies[FORWARD_CONNECTIONS_MAX];
-	struct listener listeners[];
+	struct forward_listener listeners[];
 };
 
 static struct sockaddr_in own_loopback(uint16_t port)
@@ -85,7 +85,8 @@ static int set_up(struct forward *f, const int *listen_fds, const uint16_t *port
 
 	int rc = watch_fd(f, f->timer_fd, FIRST_LISTENER + (uint32_t)n, err);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		f->listeners[i] = (struct listener){ .fd = listen_fds[i], .port = ports[i] };
+		f->listeners[i] =
+		    (struct forward_listener){ .fd = listen_fds[i], .port = ports[i] };
 		rc = watch_fd(f, listen_fds[i], FIRST_LISTENER + (uint32_t)i, err);
 	}
 	return rc;
@@ -195,7 +196,7 @@ static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 		set_listening(f, false);
 }
 
-static void serve_listener(struct forward *f, const struct listener *listener)
+static void serve_listener(struct forward *f, const struct forward_listener *listener)
 {
 	if (f->nproxies == FORWARD_CONNECTIONS_MAX)
 		return; /* filled by an earlier event of the same call */

@@ -109,7 +109,7 @@ static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
 	return 0;
 }
 
-struct answer {
+struct batch_answer {
 	uint32_t first;
 	bool is_last;
 	int code; /* of the first failure */
@@ -117,7 +117,7 @@ struct answer {
 	struct rtbatch_link link;
 };
 
-static void read_answer(const struct rtbatch *b, struct nlmsghdr *header, struct answer *a)
+static void read_answer(const struct rtbatch *b, struct nlmsghdr *header, struct batch_answer *a)
 {
 	size_t i = header->nlmsg_seq - a->first;
 	if (i >= b->count)
@@ -133,7 +133,7 @@ static void read_answer(const struct rtbatch *b, struct nlmsghdr *header, struct
 	a->is_last = a->is_last || i == b->count - 1;
 }
 
-static int read_answers(int route_fd, const struct rtbatch *b, struct answer *a)
+static int read_answers(int route_fd, const struct rtbatch *b, struct batch_answer *a)
 {
 	_Alignas(4) uint8_t bytes[ANSWER_MAX];
 
@@ -154,7 +154,7 @@ int rtbatch_send(int route_fd, struct rtbatch *b, struct rtbatch_link *out_link,
 {
 	if (b->failed)
 		return cj_fail(err, b->failed, "build a netlink request");
-	struct answer a = { .first = number_messages(b) };
+	struct batch_answer a = { .first = number_messages(b) };
 	const char *last = b->what[b->count - 1];
 
 	int rc = nfnl_send(route_fd, b->bytes, b->size);

@@ -41,8 +41,8 @@
 #define COPY_BYTES  TYPE_HEAD_MAX /* the first piece decides the type */
 
 /* A directory of the destination, made with its first file; NULL: memory. */
-struct place {
-	struct place *parent; /* NULL: the caller's directory, whose fd is borrowed */
+struct collected_place {
+	struct collected_place *parent; /* NULL: the caller's directory, whose fd is borrowed */
 	const char *name;
 	int fd; /* -1: not yet opened */
 };
@@ -60,8 +60,8 @@ struct collector {
 
 enum { COPIED, SKIPPED }; /* or a negative errno */
 
-static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
-			     struct cj_error *err);
+static int collect_directory(struct collector *c, int fd, struct collected_place *place,
+			     unsigned depth, struct cj_error *err);
 
 /* --- skipped files ----------------------------------------------------- */
 
@@ -134,7 +134,7 @@ static int fail_destination(const struct collector *c, int code, const char *doi
  * that a link or a file of the destination is in its place.
  */
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int place_open(struct place *place)
+static int place_open(struct collected_place *place)
 {
 	if (place->fd >= 0)
 		return place->fd;
@@ -247,8 +247,8 @@ static int copy_file(struct collector *c, int from_fd, int dir_fd, const char *n
 	return COPIED;
 }
 
-static int collect_file(struct collector *c, int fd, struct place *place, const char *name,
-			const struct stat *st, struct cj_error *err)
+static int collect_file(struct collector *c, int fd, struct collected_place *place,
+			const char *name, const struct stat *st, struct cj_error *err)
 {
 	if (c->out->count >= ARTIFACTS_FILES_MAX)
 		return skip(c, err, "there are more than %d files", ARTIFACTS_FILES_MAX);
@@ -292,8 +292,8 @@ static bool is_unchanged(const struct collector *c, int dir_fd, const char *name
 }
 
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
-			 unsigned depth, struct cj_error *err)
+static int collect_entry(struct collector *c, int dir_fd, const char *name,
+			 struct collected_place *place, unsigned depth, struct cj_error *err)
 {
 	struct stat st;
 	if (is_unchanged(c, dir_fd, name))
@@ -323,7 +323,7 @@ static int collect_entry(struct collector *c, int dir_fd, const char *name, stru
 	if (!is_dir)
 		return collect_file(c, fd, place, name, &st, err);
 
-	struct place below = { .parent = place, .name = name, .fd = -1 };
+	struct collected_place below = { .parent = place, .name = name, .fd = -1 };
 	int rc = collect_directory(c, take_fd(&fd), place ? &below : NULL, depth + 1, err);
 	cj_close(&below.fd);
 	return rc;
@@ -338,8 +338,8 @@ static void path_push(struct collector *c, const char *name)
 
 /* Takes fd. */
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
-			     struct cj_error *err)
+static int collect_directory(struct collector *c, int fd, struct collected_place *place,
+			     unsigned depth, struct cj_error *err)
 {
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
@@ -368,27 +368,27 @@ static int by_path(const void *a, const void *b)
  * Fills `chain` with the parent directories of `path` in the destination, below `top`; splits
  * `path` at its slashes.  Returns how many; ARTIFACTS_DEPTH_MAX: the file can't be copied.
  */
-static unsigned make_chain(char *path, struct place *top,
-			   struct place chain[static ARTIFACTS_DEPTH_MAX])
+static unsigned make_chain(char *path, struct collected_place *top,
+			   struct collected_place chain[static ARTIFACTS_DEPTH_MAX])
 {
 	unsigned depth = 0;
 	for (char *slash = strchr(path, '/'); slash; slash = strchr(path, '/')) {
 		*slash = '\0';
 		if (depth == ARTIFACTS_DEPTH_MAX || name_fault(path))
 			return ARTIFACTS_DEPTH_MAX;
-		chain[depth] = (struct place){ .parent = depth > 0 ? &chain[depth - 1] : top,
-					       .name = path,
-					       .fd = -1 };
+		chain[depth] = (struct collected_place){
+			.parent = depth > 0 ? &chain[depth - 1] : top, .name = path, .fd = -1
+		};
 		depth++;
 		path = slash + 1;
 	}
 	return depth;
 }
 
-static int collect_named(struct collector *c, const struct artifact_place *from, struct place *top,
-			 struct cj_error *err)
+static int collect_named(struct collector *c, const struct artifact_place *from,
+			 struct collected_place *top, struct cj_error *err)
 {
-	struct place chain[ARTIFACTS_DEPTH_MAX];
+	struct collected_place chain[ARTIFACTS_DEPTH_MAX];
 	const char *name = NULL;
 	char *path = arena_strdup(c->arena, from->path + 1);
 	if (!path)
@@ -401,7 +401,7 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 	auto_fd int parent_fd = jail_file_parent(from->dir_fd, from->inside, c->arena, &name);
 	if (parent_fd < 0)
 		return skip(c, err, "%s", strerror(errno));
-	struct place *place = depth > 0 ? &chain[depth - 1] : top;
+	struct collected_place *place = depth > 0 ? &chain[depth - 1] : top;
 	int rc = collect_entry(c, parent_fd, name, top ? place : NULL, depth, err);
 	while (depth > 0)
 		cj_close(&chain[--depth].fd);
@@ -410,7 +410,7 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 
 /* --- all of it ---------------------------------------------------------------- */
 
-static int collect_all(struct collector *c, struct place *place, struct cj_error *err)
+static int collect_all(struct collector *c, struct collected_place *place, struct cj_error *err)
 {
 	c->is_named = true;
 	for (size_t i = 0; i < c->from->nplaces; i++)
@@ -433,8 +433,8 @@ static int collect_all(struct collector *c, struct place *place, struct cj_error
 	return rc;
 }
 
-static int collect(const struct artifacts_from *from, struct place *place, uint64_t max_bytes,
-		   struct arena *a, struct artifacts *out, struct cj_error *err)
+static int collect(const struct artifacts_from *from, struct collected_place *place,
+		   uint64_t max_bytes, struct arena *a, struct artifacts *out, struct cj_error *err)
 {
 	*out = (struct artifacts){ 0 };
 	auto_free struct collector *c = malloc(sizeof(*c));
@@ -457,7 +457,7 @@ static int collect(const struct artifacts_from *from, struct place *place, uint6
 int artifacts_collect(const struct artifacts_from *from, int dest_fd, struct arena *a,
 		      struct artifacts *out, struct cj_error *err)
 {
-	struct place place = { .fd = dest_fd };
+	struct collected_place place = { .fd = dest_fd };
 	return collect(from, &place, ARTIFACTS_BYTES_MAX, a, out, err);
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/base/sys.h"
 
 /* A directory stands before what is in it. */
-static const struct row {
+static const struct autorun_row {
 	const char *path;
 	bool only_new; /* its owner changes it often: only a new one is reported */
 } rows[] = {
@@ -121,7 +121,7 @@ void autorun_look(int dir_fd, struct autorun_marks *out)
 		out->of[i] = look_at(dir_fd, rows[i].path);
 }
 
-static bool is_changed(const struct row *row, const struct autorun_mark *before,
+static bool is_changed(const struct autorun_row *row, const struct autorun_mark *before,
 		       const struct autorun_mark *after)
 {
 	if (after->inode == 0)

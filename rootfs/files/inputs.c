@@ -26,7 +26,7 @@
 /* Of a directory until it is complete; the sticky bit distinguishes it from existing ones. */
 #define OPEN_MODE 01700
 
-struct walk {
+struct input_walk {
 	struct input in;             /* the sink gets it; its path is that of the current entry */
 	char source[INPUT_PATH_MAX]; /* the host path of the same entry, for messages */
 	uint64_t max_bytes;
@@ -35,10 +35,10 @@ struct walk {
 	void *context;
 };
 
-static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned depth,
+static int walk_entry(struct input_walk *w, int dir_fd, const char *name, unsigned depth,
 		      struct cj_error *err);
 
-static int refuse_type(const struct walk *w, mode_t mode, struct cj_error *err)
+static int refuse_type(const struct input_walk *w, mode_t mode, struct cj_error *err)
 {
 	const char *what = S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
 	cj_refuse(err, "'%s' is %s", w->source, what);
@@ -50,7 +50,7 @@ static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *e
 	return cj_fail(err, EFBIG, "'%s' has more than %" PRIu64 " bytes", path, max_bytes);
 }
 
-static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int fd,
+static int emit(struct input_walk *w, enum input_kind kind, const struct stat *st, int fd,
 		struct cj_error *err)
 {
 	if (kind != INPUT_DIRECTORY_END && ++w->entries > INPUT_FILES_MAX) {
@@ -69,7 +69,7 @@ static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int
 	return w->sink(w->context, &w->in, fd, err);
 }
 
-static int walk_link(struct walk *w, int dir_fd, const char *name, const struct stat *st,
+static int walk_link(struct input_walk *w, int dir_fd, const char *name, const struct stat *st,
 		     struct cj_error *err)
 {
 	ssize_t size = readlinkat(dir_fd, name, w->in.target, sizeof(w->in.target));
@@ -100,7 +100,7 @@ static bool is_dot(const char *name)
 
 /* Takes fd. */
 /* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error *err)
+static int walk_children(struct input_walk *w, int fd, unsigned depth, struct cj_error *err)
 {
 	size_t source_length = strlen(w->source), path_length = strlen(w->in.path);
 	auto_dir DIR *dir = fd_take_dir(fd);
@@ -121,7 +121,7 @@ static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error
 }
 
 /* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int walk_directory(struct walk *w, int *dir_fd, const struct stat *st, unsigned depth,
+static int walk_directory(struct input_walk *w, int *dir_fd, const struct stat *st, unsigned depth,
 			  struct cj_error *err)
 {
 	if (depth >= INPUT_DEPTH_MAX)
@@ -134,7 +134,7 @@ static int walk_directory(struct walk *w, int *dir_fd, const struct stat *st, un
 	return rc != 0 ? rc : emit(w, INPUT_DIRECTORY_END, st, -1, err);
 }
 
-static int open_entry(const struct walk *w, int dir_fd, const char *name, mode_t type,
+static int open_entry(const struct input_walk *w, int dir_fd, const char *name, mode_t type,
 		      struct stat *out_st, struct cj_error *err)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -150,7 +150,7 @@ static int open_entry(const struct walk *w, int dir_fd, const char *name, mode_t
 }
 
 /* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned depth,
+static int walk_entry(struct input_walk *w, int dir_fd, const char *name, unsigned depth,
 		      struct cj_error *err)
 {
 	struct stat st;
@@ -174,10 +174,10 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,
 		void *context, struct cj_error *err)
 {
-	auto_free struct walk *w = calloc(1, sizeof(*w));
+	auto_free struct input_walk *w = calloc(1, sizeof(*w));
 	if (!w)
 		return cj_fail(err, ENOMEM, "copy '%s'", source);
-	*w = (struct walk){ .max_bytes = max_bytes, .sink = sink, .context = context };
+	*w = (struct input_walk){ .max_bytes = max_bytes, .sink = sink, .context = context };
 
 	int source_length = snprintf(w->source, sizeof(w->source), "%s", source);
 	int target_length = snprintf(w->in.path, sizeof(w->in.path), "%s", target);

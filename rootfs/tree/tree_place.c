@@ -57,7 +57,7 @@ static int make_entry(int dir_fd, const char *name, bool is_dir)
 }
 
 /* A walk along a path whose end is missing. */
-struct walk {
+struct place_walk {
 	int root_fd;
 	bool is_dir; /* what the last component shall be */
 	bool follows_links;
@@ -67,7 +67,7 @@ struct walk {
 };
 
 /* One component further: w->path ends with `name` for now. */
-static int step(struct walk *w, int dir_fd, const char *name, bool is_dir)
+static int step(struct place_walk *w, int dir_fd, const char *name, bool is_dir)
 {
 	if (!w->has_made) {
 		int fd = sys_openat2(w->root_fd, w->path, O_PATH | (is_dir ? O_DIRECTORY : 0), 0,
@@ -84,7 +84,7 @@ static int step(struct walk *w, int dir_fd, const char *name, bool is_dir)
  * Replaces the component `name` of w->path by what the link of this name holds; `rest` follows it.
  * The link itself is opened, so that what is read is no other object.
  */
-static int insert_target(struct walk *w, int dir_fd, const char *name, const char *rest)
+static int insert_target(struct place_walk *w, int dir_fd, const char *name, const char *rest)
 {
 	char target[PATH_MAX], path[PATH_MAX];
 	auto_fd int link_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -102,7 +102,7 @@ static int insert_target(struct walk *w, int dir_fd, const char *name, const cha
 }
 
 /* Returns a descriptor or -errno.  With has_new_path the walk must begin again. */
-static int walk_once(struct walk *w)
+static int walk_once(struct place_walk *w)
 {
 	w->has_new_path = false;
 	auto_fd int dir_fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
@@ -145,7 +145,7 @@ static int fail_make(const char *name, int code, struct cj_error *err)
 
 static int make_path(const struct tree_path *at, bool is_dir, struct cj_error *err)
 {
-	struct walk w = {
+	struct place_walk w = {
 		.root_fd = at->dir_fd,
 		.is_dir = is_dir,
 		.follows_links = at->follows_links,

@@ -24,7 +24,7 @@
 #define SYSTEM_DIR    "/run/cejail"
 #define SYSTEM_SOCKET SYSTEM_DIR "/" RECORD_SOCKET
 
-struct place {
+struct record_place {
 	char parent[PLACE_MAX]; /* "": not for this caller */
 	char name[32];
 	bool is_shared; /* the parent is writable by all, and sticky */
@@ -34,9 +34,9 @@ struct place {
 /* The places in the order in which they are tried. */
 enum { PLACE_OF_ROOT, PLACE_OF_SESSION, PLACE_OF_USER, PLACE_IN_MEMORY, PLACES };
 
-static struct place place_at(size_t which, uid_t uid)
+static struct record_place place_at(size_t which, uid_t uid)
 {
-	struct place place = { .name = "cejail", .mode = 0700 };
+	struct record_place place = { .name = "cejail", .mode = 0700 };
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 	if (which == PLACE_OF_ROOT) {
 		/* Other users may pass through to the service's socket; the jails' files have their
@@ -71,7 +71,7 @@ static uid_t user_of_places(void)
 /* There is something else than a directory of ours. */
 #define PLACE_IS_UNTRUSTED (-EPERM)
 
-static int open_parent(const struct place *place, struct cj_error *err)
+static int open_parent(const struct record_place *place, struct cj_error *err)
 {
 	auto_fd int fd = open(place->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
@@ -131,7 +131,7 @@ static int make_private(int dir_fd, const char *name, const char *path, mode_t m
 	return open_private(dir_fd, name, path, mode, err);
 }
 
-static int make_place(const struct place *place, struct cj_error *err)
+static int make_place(const struct record_place *place, struct cj_error *err)
 {
 	char path[PATH_ROOM];
 	auto_fd int parent_fd = open_parent(place, err);
@@ -155,7 +155,7 @@ int record_open_dir(struct cj_error *err)
 {
 	const uid_t uid = user_of_places();
 	for (size_t i = 0; i < PLACES; i++) {
-		struct place place = place_at(i, uid);
+		struct record_place place = place_at(i, uid);
 		if (place.parent[0] == '\0')
 			continue;
 		int fd = make_place(&place, err);
@@ -177,8 +177,8 @@ static void add_searched(struct record_sockets *s, const char *path, const char 
 }
 
 /* *out_ends: the directory is there, and this user's services listen in no later place. */
-static int search_place(const struct place *place, struct arena *a, struct record_sockets *out,
-			bool *out_ends, struct cj_error *err)
+static int search_place(const struct record_place *place, struct arena *a,
+			struct record_sockets *out, bool *out_ends, struct cj_error *err)
 {
 	char path[PATH_ROOM];
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
@@ -203,7 +203,7 @@ int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_e
 
 	*out = (struct record_sockets){ .of_user = NULL };
 	for (size_t i = 0; i < PLACES && !ends && !out->of_user; i++) {
-		struct place place = place_at(i, uid);
+		struct record_place place = place_at(i, uid);
 		struct cj_error problem = { 0 };
 		if (place.parent[0] != '\0' && search_place(&place, a, out, &ends, &problem) < 0) {
 			*err = problem;

@@ -33,7 +33,7 @@
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
 #define CALLERS_MAX  1024 /* descriptors of the caller */
 
-enum source {
+enum keep_source {
 	SOURCE_MEMORY,   /* the kernel's OOM killer was active */
 	SOURCE_INIT,     /* init has ended */
 	SOURCE_SYSCALLS, /* notifications of system calls */

@@ -156,13 +156,13 @@ int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *ou
 }
 
 /* dir_fd/path as the user would write it, for a message. */
-struct place {
+struct fd_place {
 	char text[256];
 };
 
-static struct place place_of(int dir_fd, const char *path)
+static struct fd_place place_of(int dir_fd, const char *path)
 {
-	struct place place = { "" };
+	struct fd_place place = { "" };
 	char self[32], dir[sizeof(place.text) / 2];
 	ssize_t size = -1;
 

@@ -9,7 +9,7 @@
 #include "runtime/base/files/system_file.h"
 
 /* The words of ID and ID_LIKE. */
-static const struct family {
+static const struct os_family {
 	const char *id, *command, *python; /* `python`: the package of python3 */
 } families[] = {
 	{ "debian", "sudo apt-get install", "python3" },

@@ -14,7 +14,7 @@
 
 #define LINKS_MAX 40 /* as the kernel's: path_resolution(7) */
 
-struct walk {
+struct dir_walk {
 	const char *path; /* the whole one, for messages */
 	mode_t above, last;
 	int fd;           /* of the directory that was reached, O_PATH */
@@ -27,19 +27,19 @@ struct walk {
 /* Of the owner of what the reached directory has.  In a user namespace each user without an id
  * there looks like the owner of /, who is one.  Where all may write, that uid counts for nothing.
  */
-static bool is_others_uid(const struct walk *w, uid_t uid)
+static bool is_others_uid(const struct dir_walk *w, uid_t uid)
 {
 	return uid != geteuid() && uid != 0 && (uid != w->root_uid || w->is_shared);
 }
 
-static bool is_open_to_others(const struct walk *w, const struct stat *st)
+static bool is_open_to_others(const struct dir_walk *w, const struct stat *st)
 {
 	return is_others_uid(w, st->st_uid) ||
 	       ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX));
 }
 
 /* Takes fd. */
-static void move_to(struct walk *w, int fd, const struct stat *st)
+static void move_to(struct dir_walk *w, int fd, const struct stat *st)
 {
 	cj_close(&w->fd);
 	w->fd = fd;
@@ -47,7 +47,7 @@ static void move_to(struct walk *w, int fd, const struct stat *st)
 	w->is_shared = st->st_mode & S_IWOTH;
 }
 
-static int begin_at(struct walk *w, const char *name, struct cj_error *err)
+static int begin_at(struct dir_walk *w, const char *name, struct cj_error *err)
 {
 	struct stat st;
 	auto_fd int fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -58,9 +58,9 @@ static int begin_at(struct walk *w, const char *name, struct cj_error *err)
 	return 0;
 }
 
-static int walk_down(struct walk *w, const char *path, bool is_target, struct cj_error *err);
+static int walk_down(struct dir_walk *w, const char *path, bool is_target, struct cj_error *err);
 
-static int follow(struct walk *w, int link_fd, const struct stat *st, struct cj_error *err)
+static int follow(struct dir_walk *w, int link_fd, const struct stat *st, struct cj_error *err)
 {
 	char target[PATH_MAX];
 	if (w->is_of_other || is_others_uid(w, st->st_uid)) {
@@ -77,7 +77,7 @@ static int follow(struct walk *w, int link_fd, const struct stat *st, struct cj_
 }
 
 /* mode 0: it must be there. */
-static int open_one(const struct walk *w, const char *name, mode_t mode, struct cj_error *err)
+static int open_one(const struct dir_walk *w, const char *name, mode_t mode, struct cj_error *err)
 {
 	const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 	int fd = openat(w->fd, name, flags);
@@ -89,7 +89,7 @@ static int open_one(const struct walk *w, const char *name, mode_t mode, struct 
 	return fd < 0 ? cj_fail(err, errno, "open '%s'", w->path) : fd;
 }
 
-static int step(struct walk *w, const char *name, mode_t mode, struct cj_error *err)
+static int step(struct dir_walk *w, const char *name, mode_t mode, struct cj_error *err)
 {
 	struct stat st;
 	auto_fd int fd = open_one(w, name, mode, err);
@@ -106,7 +106,7 @@ static int step(struct walk *w, const char *name, mode_t mode, struct cj_error *
 }
 
 /* Nothing is made where a link leads to. */
-static int walk_down(struct walk *w, const char *path, bool is_target, struct cj_error *err)
+static int walk_down(struct dir_walk *w, const char *path, bool is_target, struct cj_error *err)
 {
 	if ((path[0] == '/' || !is_target) && begin_at(w, path[0] == '/' ? "/" : ".", err) < 0)
 		return -err->code;
@@ -128,7 +128,7 @@ static int walk_down(struct walk *w, const char *path, bool is_target, struct cj
 int owned_dir_open(const char *path, mode_t above, mode_t last, struct cj_error *err)
 {
 	struct stat root;
-	struct walk w = { .path = path, .above = above, .last = last, .fd = -1 };
+	struct dir_walk w = { .path = path, .above = above, .last = last, .fd = -1 };
 	if (path[0] == '\0')
 		return cj_fail(err, ENOENT, "open ''");
 	if (stat("/", &root) < 0)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What walks through the file.  It nests less than JSON_DEPTH_MAX levels; no group uses itself. */
-struct walk {
+struct template_walk {
 	struct json_writer *w;
 	const struct json_template *t;
 	const struct json_node *groups;
@@ -13,7 +13,8 @@ struct walk {
 	bool lacks_memory;
 };
 
-static const struct json_value *find_value(const struct walk *k, const char *name, size_t size)
+static const struct json_value *find_value(const struct template_walk *k, const char *name,
+					   size_t size)
 {
 	for (size_t i = 0; i < k->t->nvalues; i++) {
 		const struct json_value *v = &k->t->values[i];
@@ -25,7 +26,8 @@ static const struct json_value *find_value(const struct walk *k, const char *nam
 }
 
 /* The value that is the whole of a string, as in "{name}"; NULL: it is another text. */
-static const struct json_value *whole_value(const struct walk *k, const struct json_node *node)
+static const struct json_value *whole_value(const struct template_walk *k,
+					    const struct json_node *node)
 {
 	size_t size = node->type == JSON_STRING ? strcspn(node->text, "}") : 0;
 
@@ -35,7 +37,7 @@ static const struct json_value *whole_value(const struct walk *k, const struct j
 }
 
 /* False for what is left out. */
-static bool is_wanted(const struct walk *k, const struct json_node *node)
+static bool is_wanted(const struct template_walk *k, const struct json_node *node)
 {
 	const char *condition = json_get_text(node, "if");
 	const struct json_value *v = condition ? find_value(k, condition, strlen(condition))
@@ -73,7 +75,7 @@ static void put_value(struct json_writer *w, const struct json_value *v)
 }
 
 /* `said` with the text behind it. */
-static const char *say(struct walk *k, const char *said, const char *text)
+static const char *say(struct template_walk *k, const char *said, const char *text)
 {
 	while (*text && !k->lacks_memory) {
 		size_t plain = strcspn(text, "{");
@@ -91,7 +93,7 @@ static const char *say(struct walk *k, const char *said, const char *text)
 	return said;
 }
 
-static const char *say_parts(struct walk *k, const struct json_node *parts)
+static const char *say_parts(struct template_walk *k, const struct json_node *parts)
 {
 	const char *said = "";
 
@@ -102,9 +104,9 @@ static const char *say_parts(struct walk *k, const struct json_node *parts)
 	return said;
 }
 
-static void put(struct walk *k, const struct json_node *node);
+static void put(struct template_walk *k, const struct json_node *node);
 
-static void put_members(struct walk *k, const struct json_node *object)
+static void put_members(struct template_walk *k, const struct json_node *object)
 {
 	for (const struct json_node *m = object->child; m; m = m->next) {
 		if (strncmp(m->key, "use ", 4) == 0) {
@@ -116,7 +118,7 @@ static void put_members(struct walk *k, const struct json_node *object)
 	}
 }
 
-static void put_object(struct walk *k, const struct json_node *node)
+static void put_object(struct template_walk *k, const struct json_node *node)
 {
 	const struct json_node *then = json_get(node, "then");
 	const struct json_node *parts = json_get_typed(node, "say", JSON_ARRAY);
@@ -132,7 +134,7 @@ static void put_object(struct walk *k, const struct json_node *node)
 	}
 }
 
-static void put(struct walk *k, const struct json_node *node)
+static void put(struct template_walk *k, const struct json_node *node)
 {
 	const struct json_value *value = whole_value(k, node);
 
@@ -157,7 +159,7 @@ int json_template_write(struct json_writer *w, const struct json_template *t, co
 			struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	struct walk k = { .w = w, .t = t, .arena = &a };
+	struct template_walk k = { .w = w, .t = t, .arena = &a };
 
 	k.groups = json_get(t->root, "groups");
 	put(&k, json_get(t->root, member));

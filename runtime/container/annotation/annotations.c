@@ -139,7 +139,7 @@ static int read_profile(const char *value, struct arena *a, struct annotations *
 	return 0;
 }
 
-static const struct row {
+static const struct annotation_row {
 	const char *name;
 	annotation_reader *read;
 } rows[] = {

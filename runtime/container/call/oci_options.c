@@ -48,8 +48,8 @@ static const struct verb_row {
 };
 
 struct option_row;
-struct reader;
-typedef int option_setter(const struct option_row *row, const char *value, struct reader *r,
+struct option_reader;
+typedef int option_setter(const struct option_row *row, const char *value, struct option_reader *r,
 			  struct cj_error *err);
 
 struct option_row {
@@ -152,19 +152,19 @@ static const struct option_row rows[] = {
 /* --- values -------------------------------------------------------------------------- */
 
 /* Where the reader is: before the verb, or in its options. */
-struct reader {
+struct option_reader {
 	const char *const *next;
 	bool has_verb, options_ended, has_id;
 	struct arena *arena;
 	struct oci_options *out;
 };
 
-static void *field(const struct option_row *row, struct reader *r)
+static void *field(const struct option_row *row, struct option_reader *r)
 {
 	return (char *)r->out + row->offset;
 }
 
-static int set_flag(const struct option_row *row, const char *value, struct reader *r,
+static int set_flag(const struct option_row *row, const char *value, struct option_reader *r,
 		    struct cj_error *err)
 {
 	(void)value, (void)err;
@@ -172,7 +172,7 @@ static int set_flag(const struct option_row *row, const char *value, struct read
 	return 0;
 }
 
-static int set_text(const struct option_row *row, const char *value, struct reader *r,
+static int set_text(const struct option_row *row, const char *value, struct option_reader *r,
 		    struct cj_error *err)
 {
 	(void)err;
@@ -180,7 +180,7 @@ static int set_text(const struct option_row *row, const char *value, struct read
 	return 0;
 }
 
-static int set_list(const struct option_row *row, const char *value, struct reader *r,
+static int set_list(const struct option_row *row, const char *value, struct option_reader *r,
 		    struct cj_error *err)
 {
 	if (strings_add(field(row, r), r->arena, value) < 0)
@@ -188,7 +188,7 @@ static int set_list(const struct option_row *row, const char *value, struct read
 	return 0;
 }
 
-static int set_fds(const struct option_row *row, const char *value, struct reader *r,
+static int set_fds(const struct option_row *row, const char *value, struct option_reader *r,
 		   struct cj_error *err)
 {
 	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &r->out->preserve_fds, err) < 0)
@@ -196,14 +196,14 @@ static int set_fds(const struct option_row *row, const char *value, struct reade
 	return 0;
 }
 
-static int set_nothing(const struct option_row *row, const char *value, struct reader *r,
+static int set_nothing(const struct option_row *row, const char *value, struct option_reader *r,
 		       struct cj_error *err)
 {
 	(void)row, (void)value, (void)r, (void)err;
 	return 0;
 }
 
-static int set_json(const struct option_row *row, const char *value, struct reader *r,
+static int set_json(const struct option_row *row, const char *value, struct option_reader *r,
 		    struct cj_error *err)
 {
 	const char *other = row->verbs ? "table" : "text";
@@ -216,7 +216,7 @@ static int set_json(const struct option_row *row, const char *value, struct read
 	return 0;
 }
 
-static int set_manager(const struct option_row *row, const char *value, struct reader *r,
+static int set_manager(const struct option_row *row, const char *value, struct option_reader *r,
 		       struct cj_error *err)
 {
 	bool is_systemd = strcmp(value, "systemd") == 0,
@@ -239,14 +239,14 @@ static bool is_row_of(const struct option_row *row, unsigned verb)
 	return verb ? (row->verbs & verb) != 0 : row->verbs == 0;
 }
 
-static unsigned verb_bit(const struct reader *r)
+static unsigned verb_bit(const struct option_reader *r)
 {
 	return r->has_verb ? BIT(r->out->verb) : 0;
 }
 
 /* The row with this name, or with this letter where `given` is NULL; NULL: there is none. */
 static const struct option_row *find_row(const struct long_option *given, char letter,
-					 const struct reader *r)
+					 const struct option_reader *r)
 {
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		if (is_row_of(&rows[i], verb_bit(r)) &&
@@ -256,7 +256,7 @@ static const struct option_row *find_row(const struct long_option *given, char l
 }
 
 /* The nearest of the names, or the help.  Returns -err->code. */
-static int hint(const char *nearest, const char *dashes, const struct reader *r,
+static int hint(const char *nearest, const char *dashes, const struct option_reader *r,
 		struct cj_error *err)
 {
 	if (nearest)
@@ -265,7 +265,7 @@ static int hint(const char *nearest, const char *dashes, const struct reader *r,
 		       r->has_verb ? verbs[r->out->verb].name : "", r->has_verb ? " " : "");
 }
 
-static int reject_option(const char *named, const struct reader *r, struct cj_error *err)
+static int reject_option(const char *named, const struct option_reader *r, struct cj_error *err)
 {
 	const char *names[LENGTH(rows) + 1] = { NULL };
 	size_t n = 0;
@@ -277,7 +277,7 @@ static int reject_option(const char *named, const struct reader *r, struct cj_er
 	return hint(strlen(named) > 3 ? text_nearest(named + 2, names) : NULL, "--", r, err);
 }
 
-static int take_row(const struct option_row *row, const char *attached, struct reader *r,
+static int take_row(const struct option_row *row, const char *attached, struct option_reader *r,
 		    struct cj_error *err)
 {
 	const char *value = attached;
@@ -299,7 +299,7 @@ static int take_row(const struct option_row *row, const char *attached, struct r
 }
 
 /* "-b DIR", "-bDIR", "-dt". */
-static int take_letters(const char *arg, struct reader *r, struct cj_error *err)
+static int take_letters(const char *arg, struct option_reader *r, struct cj_error *err)
 {
 	for (const char *c = arg + 1; *c; c++) {
 		const struct option_row *row = find_row(NULL, *c, r);
@@ -313,7 +313,7 @@ static int take_letters(const char *arg, struct reader *r, struct cj_error *err)
 	return 0;
 }
 
-static int take_verb(const char *arg, struct reader *r, struct cj_error *err)
+static int take_verb(const char *arg, struct option_reader *r, struct cj_error *err)
 {
 	const char *names[OCI_VERB_COUNT + 1] = { NULL };
 
@@ -329,7 +329,7 @@ static int take_verb(const char *arg, struct reader *r, struct cj_error *err)
 	return hint(text_nearest(arg, names), "", r, err);
 }
 
-static int take_operand(const char *arg, struct reader *r, struct cj_error *err)
+static int take_operand(const char *arg, struct option_reader *r, struct cj_error *err)
 {
 	struct oci_options *o = r->out;
 
@@ -352,7 +352,7 @@ static int take_operand(const char *arg, struct reader *r, struct cj_error *err)
 	return 0;
 }
 
-static int take_argument(struct reader *r, struct cj_error *err)
+static int take_argument(struct option_reader *r, struct cj_error *err)
 {
 	const char *arg = *r->next++;
 	struct long_option given;
@@ -372,7 +372,7 @@ static int take_argument(struct reader *r, struct cj_error *err)
 int oci_options_parse(const char *const *args, struct arena *a, struct oci_options *out,
 		      struct cj_error *err)
 {
-	struct reader r = { .next = args, .arena = a, .out = out };
+	struct option_reader r = { .next = args, .arena = a, .out = out };
 
 	*out = (struct oci_options){ .verb = OCI_VERB_COUNT };
 	while (*r.next)

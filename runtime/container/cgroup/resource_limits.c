@@ -41,7 +41,7 @@ uint64_t resource_io_weight(uint64_t weight)
 
 /* --- the list ----------------------------------------------------------------------- */
 
-struct planner {
+struct resource_planner {
 	struct arena *arena;
 	const struct resource_current *current; /* NULL: a new cgroup */
 	struct resource_write *items;
@@ -50,8 +50,8 @@ struct planner {
 	struct resource_write spare; /* what is set when there is none */
 };
 
-static struct resource_write *add(struct planner *p, const char *field, const char *controller,
-				  const char *file)
+static struct resource_write *add(struct resource_planner *p, const char *field,
+				  const char *controller, const char *file)
 {
 	struct resource_write *grown = arena_grow(p->arena, p->items, p->count, sizeof(*grown));
 	if (!grown) {
@@ -64,8 +64,8 @@ static struct resource_write *add(struct planner *p, const char *field, const ch
 	return w;
 }
 
-__attribute__((format(printf, 2, 3))) static const char *text(struct planner *p, const char *fmt,
-							      ...)
+__attribute__((format(printf, 2, 3))) static const char *text(struct resource_planner *p,
+							      const char *fmt, ...)
 {
 	char line[256];
 	va_list ap;
@@ -79,7 +79,7 @@ __attribute__((format(printf, 2, 3))) static const char *text(struct planner *p,
 }
 
 /* A value of which -1, and 0 where it means nothing, stand for no limit. */
-static void add_limit(struct planner *p, const char *field, const char *controller,
+static void add_limit(struct resource_planner *p, const char *field, const char *controller,
 		      const char *file, int64_t value)
 {
 	struct resource_write *w = add(p, field, controller, file);
@@ -99,7 +99,7 @@ static int check_limit(const char *field, struct oci_i64 number, struct cj_error
 
 /* cgroup v1 counts memory and swap together.  The memory limit is the one asked for, else the one
  * that is written now. */
-static int plan_swap(struct planner *p, const struct oci_memory *m, struct cj_error *err)
+static int plan_swap(struct resource_planner *p, const struct oci_memory *m, struct cj_error *err)
 {
 	static const char field[] = "memory.swap", file[] = "memory.swap.max";
 	bool has_limit = m->limit.is_set && m->limit.value != 0;
@@ -129,7 +129,8 @@ static int plan_swap(struct planner *p, const struct oci_memory *m, struct cj_er
 }
 
 /* A limit of 0 is none: engines leave it so. */
-static int plan_memory(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_memory(struct resource_planner *p, const struct oci_resources *r,
+		       struct cj_error *err)
 {
 	const struct oci_memory *m = &r->memory;
 	if (check_limit("memory.limit", m->limit, err) < 0 ||
@@ -154,7 +155,8 @@ static int plan_memory(struct planner *p, const struct oci_resources *r, struct 
 /* --- cpu ---------------------------------------------------------------------------- */
 
 /* cpu.max is "QUOTA PERIOD"; the one that is not given stays as it is. */
-static int plan_bandwidth(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_bandwidth(struct resource_planner *p, const struct oci_resources *r,
+			  struct cj_error *err)
 {
 	const struct oci_cpu *c = &r->cpu;
 	const char *now = p->current ? p->current->cpu_max : NULL;
@@ -189,7 +191,8 @@ static int plan_bandwidth(struct planner *p, const struct oci_resources *r, stru
 }
 
 /* The kernel refuses a weight for a group of SCHED_IDLE. */
-static int plan_shares(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_shares(struct resource_planner *p, const struct oci_resources *r,
+		       struct cj_error *err)
 {
 	const struct oci_cpu *c = &r->cpu;
 	if (c->idle.is_set && c->idle.value != 0 && c->idle.value != 1)
@@ -209,8 +212,8 @@ static int plan_shares(struct planner *p, const struct oci_resources *r, struct 
 	return 0;
 }
 
-static int plan_list(struct planner *p, const char *list, const char *field, const char *file,
-		     struct cj_error *err)
+static int plan_list(struct resource_planner *p, const char *list, const char *field,
+		     const char *file, struct cj_error *err)
 {
 	if (!list || list[0] == '\0')
 		return 0;
@@ -221,7 +224,8 @@ static int plan_list(struct planner *p, const char *list, const char *field, con
 	return 0;
 }
 
-static int plan_cpuset(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_cpuset(struct resource_planner *p, const struct oci_resources *r,
+		       struct cj_error *err)
 {
 	int rc = plan_list(p, r->cpu.cpus, "cpu.cpus", "cpuset.cpus", err);
 	return rc < 0 ? rc : plan_list(p, r->cpu.mems, "cpu.mems", "cpuset.mems", err);
@@ -229,7 +233,8 @@ static int plan_cpuset(struct planner *p, const struct oci_resources *r, struct 
 
 /* --- pids, hugetlb, rdma ------------------------------------------------------------ */
 
-static int plan_pids(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_pids(struct resource_planner *p, const struct oci_resources *r,
+		     struct cj_error *err)
 {
 	if (check_limit("pids.limit", r->pids_limit, err) < 0)
 		return -err->code;
@@ -240,7 +245,8 @@ static int plan_pids(struct planner *p, const struct oci_resources *r, struct cj
 	return 0;
 }
 
-static int plan_huge_pages(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_huge_pages(struct resource_planner *p, const struct oci_resources *r,
+			   struct cj_error *err)
 {
 	static const char field[] = "hugepageLimits";
 	for (size_t i = 0; i < r->nhuge_pages; i++) {
@@ -265,13 +271,14 @@ static int plan_huge_pages(struct planner *p, const struct oci_resources *r, str
 	return 0;
 }
 
-static const char *number_or_max(struct planner *p, struct oci_u64 number)
+static const char *number_or_max(struct resource_planner *p, struct oci_u64 number)
 {
 	const char *digits = number.is_set ? text(p, "%" PRIu64, number.value) : "max";
 	return digits ? digits : ""; /* has_failed is set */
 }
 
-static int plan_rdma(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_rdma(struct resource_planner *p, const struct oci_resources *r,
+		     struct cj_error *err)
 {
 	for (size_t i = 0; i < r->nrdma; i++) {
 		const char *device = r->rdma[i].device;
@@ -287,7 +294,8 @@ static int plan_rdma(struct planner *p, const struct oci_resources *r, struct cj
 /* --- io ----------------------------------------------------------------------------- */
 
 /* The BFQ scheduler has a file of its own, in the units of cgroup v1. */
-static int plan_weight(struct planner *p, const char *device, uint64_t weight, struct cj_error *err)
+static int plan_weight(struct resource_planner *p, const char *device, uint64_t weight,
+		       struct cj_error *err)
 {
 	if (weight < WEIGHT_MIN || weight > WEIGHT_MAX)
 		return cj_reject(
@@ -308,7 +316,7 @@ static const char *const throttle_keys[] = {
 };
 static_assert(sizeof(throttle_keys) / sizeof(throttle_keys[0]) == OCI_THROTTLE_COUNT, "one each");
 
-static int plan_io(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_io(struct resource_planner *p, const struct oci_resources *r, struct cj_error *err)
 {
 	const struct oci_block_io *io = &r->block_io;
 
@@ -353,7 +361,8 @@ static bool is_limit_file(const char *name)
 	       (!is_core || strncmp(name, "cgroup.max.", 11) == 0);
 }
 
-static int plan_unified(struct planner *p, const struct oci_resources *r, struct cj_error *err)
+static int plan_unified(struct resource_planner *p, const struct oci_resources *r,
+			struct cj_error *err)
 {
 	for (size_t i = 0; i < r->unified.count; i++) {
 		const struct oci_pair *pair = &r->unified.items[i];
@@ -381,7 +390,8 @@ static int plan_unified(struct planner *p, const struct oci_resources *r, struct
 /* --- all ---------------------------------------------------------------------------- */
 
 /* `unified` is last: it overrides. */
-static int (*const plans[])(struct planner *, const struct oci_resources *, struct cj_error *) = {
+static int (*const plans[])(struct resource_planner *, const struct oci_resources *,
+			    struct cj_error *) = {
 	plan_memory,     plan_shares, plan_bandwidth, plan_cpuset,  plan_pids,
 	plan_huge_pages, plan_rdma,   plan_io,        plan_unified,
 };
@@ -390,7 +400,7 @@ int resource_writes_plan(const struct oci_resources *resources,
 			 const struct resource_current *current, struct arena *a,
 			 struct resource_writes *out, struct cj_error *err)
 {
-	struct planner p = { .arena = a, .current = current };
+	struct resource_planner p = { .arena = a, .current = current };
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
 		if (plans[i](&p, resources, err) < 0)
 			return -err->code;

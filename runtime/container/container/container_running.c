@@ -216,7 +216,7 @@ int container_update(struct oci_call *call, struct cj_error *err)
 #define INTERVAL_MS   5000 /* of other runtimes, too */
 #define POLL_SLICE_MS 1000 /* in case a notification is missed */
 
-struct watch {
+struct events_watch {
 	const char *id;
 	const struct container_cgroup *cgroup;
 	int events_fd, memory_fd; /* cgroup.events, memory.events (-1: no controller) */
@@ -224,7 +224,7 @@ struct watch {
 };
 
 /* {"type":"stats","id":"ID","data":{...}}; other types have no data. */
-static int print_line(const struct watch *watch, const char *type, bool has_data,
+static int print_line(const struct events_watch *watch, const char *type, bool has_data,
 		      struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -254,7 +254,7 @@ static uint64_t read_key(int fd, const char *key)
 }
 
 /* Until the next line is due or the container has ended: 1, 0, or -errno. */
-static int await(struct watch *watch, uint64_t until, struct cj_error *err)
+static int await(struct events_watch *watch, uint64_t until, struct cj_error *err)
 {
 	for (;;) {
 		/* Read first: it also arms the notifications. */
@@ -287,7 +287,9 @@ int container_events(struct oci_call *call, struct cj_error *err)
 	if (rc < 0)
 		return rc;
 
-	struct watch watch = { .id = o->id, .cgroup = &t.cgroup, .events_fd = -1, .memory_fd = -1 };
+	struct events_watch watch = {
+		.id = o->id, .cgroup = &t.cgroup, .events_fd = -1, .memory_fd = -1
+	};
 	if (o->stats_once)
 		return print_line(&watch, "stats", true, err);
 	auto_fd int events_fd = openat(t.cgroup.dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);

@@ -153,12 +153,13 @@ static int join_all(struct creation *c, struct joined *j, struct cj_error *err)
 }
 
 /* Shared with the intermediate process. */
-struct answer {
+struct ids_answer {
 	pid_t init_pid; /* 0: it failed */
 	struct cj_error err;
 };
 
-static _Noreturn void intermediate_main(struct creation *c, struct joined *j, struct answer *answer)
+static _Noreturn void intermediate_main(struct creation *c, struct joined *j,
+					struct ids_answer *answer)
 {
 	if (join_all(c, j, &answer->err) < 0)
 		_exit(1);
@@ -173,7 +174,7 @@ static _Noreturn void intermediate_main(struct creation *c, struct joined *j, st
 
 static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *err)
 {
-	struct answer *answer =
+	struct ids_answer *answer =
 	    mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (answer == MAP_FAILED)

@@ -156,7 +156,7 @@ enum relay_step { RELAY_READY, RELAY_STEP_COUNT };
 static const char *const step_names[] = { [RELAY_READY] = "ready" };
 static_assert(sizeof(step_names) / sizeof(step_names[0]) == RELAY_STEP_COUNT, "each has a name");
 
-enum held { HELD_MANAGER, HELD_PROGRAM, HELD_PID, HELD_LINK, HELD_COUNT };
+enum notify_held { HELD_MANAGER, HELD_PROGRAM, HELD_PID, HELD_LINK, HELD_COUNT };
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
 
 static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COUNT])

@@ -34,7 +34,7 @@ enum action {
 #define ATTR(on, off, value) BOTH(on, ATTR_ON, value), BOTH(off, ATTR_OFF, value)
 
 /* mount(8), config-linux.md.  is_recursive: the mounts below, too. */
-static const struct row {
+static const struct mount_option {
 	const char *name;
 	enum action action;
 	bool is_recursive;
@@ -107,7 +107,7 @@ struct seen {
 	bool has_atime[2];
 };
 
-static const struct row *find_row(const char *option)
+static const struct mount_option *find_row(const char *option)
 {
 	for (size_t i = 0; i < LENGTH(rows); i++)
 		if (strcmp(option, rows[i].name) == 0)
@@ -120,7 +120,7 @@ static int contradiction(const char *option, struct cj_error *err)
 	return cj_reject(err, "option '%s' contradicts an earlier one", option);
 }
 
-static int apply_attr(const struct row *row, struct mount_options *out, struct seen *seen,
+static int apply_attr(const struct mount_option *row, struct mount_options *out, struct seen *seen,
 		      struct cj_error *err)
 {
 	uint64_t bit = row->value;
@@ -139,7 +139,7 @@ static int apply_attr(const struct row *row, struct mount_options *out, struct s
 	return 0;
 }
 
-static int apply_atime(const struct row *row, struct mount_options *out, struct seen *seen,
+static int apply_atime(const struct mount_option *row, struct mount_options *out, struct seen *seen,
 		       struct cj_error *err)
 {
 	uint64_t *set = row->is_recursive ? &out->attrs.set_below : &out->attrs.set;
@@ -167,7 +167,7 @@ static int add_data(const char *option, struct arena *a, struct mount_options *o
 	return 0;
 }
 
-static int apply(const struct row *row, struct arena *a, struct mount_options *out,
+static int apply(const struct mount_option *row, struct arena *a, struct mount_options *out,
 		 struct seen *seen, struct cj_error *err)
 {
 	struct tree_attrs *attrs = &out->attrs;
@@ -216,7 +216,7 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 		return cj_fail(err, ENOMEM, "list the mount options");
 	for (size_t i = 0; i < options->count; i++) {
 		const char *option = options->items[i];
-		const struct row *row = find_row(option);
+		const struct mount_option *row = find_row(option);
 		int rc = 0;
 		if (row)
 			rc = apply(row, a, out, &seen, err);
@@ -242,7 +242,7 @@ size_t mount_options_names(const char *out[static MOUNT_OPTIONS_MAX])
 
 bool mount_options_is_data(const char *key)
 {
-	const struct row *row = find_row(key);
+	const struct mount_option *row = find_row(key);
 	if (row)
 		return row->action == SUPER;
 	for (size_t i = 0; i < LENGTH(data_names); i++)

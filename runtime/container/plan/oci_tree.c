@@ -76,7 +76,7 @@ static const struct tree_op dev_tmpfs = {
 	.noptions = COUNT_OF(dev_options),
 };
 
-struct planner {
+struct tree_planner {
 	const struct oci_config *config;
 	struct arena *arena;
 	struct tree_op *ops;
@@ -98,7 +98,7 @@ static int format_maps(const struct oci_id_maps *maps, struct arena *a, const ch
 }
 
 /* The mount's own maps, or the container's: config.md, "idmap". */
-static int plan_ids(const struct planner *p, const struct oci_mount *mount,
+static int plan_ids(const struct tree_planner *p, const struct oci_mount *mount,
 		    const struct mount_options *options, struct tree_op *op, struct cj_error *err)
 {
 	const struct oci_id_maps *uids = &mount->uid_maps, *gids = &mount->gid_maps;
@@ -118,7 +118,7 @@ static int plan_ids(const struct planner *p, const struct oci_mount *mount,
 	return rc < 0 ? rc : format_maps(gids, p->arena, &op->ids.gid_map, err);
 }
 
-static int warn(struct planner *p, const char *text, struct cj_error *err)
+static int warn(struct tree_planner *p, const char *text, struct cj_error *err)
 {
 	return text && strings_add(&p->warnings, p->arena, text) == 0
 		   ? 0
@@ -137,8 +137,8 @@ static int reject_unknown(const struct mounts_option *option, struct cj_error *e
 }
 
 /* The options of a file system have no effect in a bind. */
-static int check_bind_data(struct planner *p, const struct mount_options *options, const char *path,
-			   struct cj_error *err)
+static int check_bind_data(struct tree_planner *p, const struct mount_options *options,
+			   const char *path, struct cj_error *err)
 {
 	for (size_t i = 0; i < options->ndata; i++) {
 		const char *key = options->data[i].key;
@@ -154,7 +154,7 @@ static int check_bind_data(struct planner *p, const struct mount_options *option
 	return 0;
 }
 
-static int plan_bind(struct planner *p, const struct oci_mount *mount,
+static int plan_bind(struct tree_planner *p, const struct oci_mount *mount,
 		     const struct mount_options *options, struct tree_op *op, struct cj_error *err)
 {
 	if (!mount->source || mount->source[0] == '\0')
@@ -237,7 +237,7 @@ static bool may_write_cgroups(const struct oci_config *config)
 }
 
 /* Engines that build images ask for "rw" without need. */
-static int limit_cgroups(struct planner *p, struct tree_op *op, struct cj_error *err)
+static int limit_cgroups(struct tree_planner *p, struct tree_op *op, struct cj_error *err)
 {
 	if (op->kind != TREE_FS || strcmp(op->type, "cgroup2") != 0 ||
 	    op->attrs.set & MOUNT_ATTR_RDONLY || may_write_cgroups(p->config))
@@ -255,7 +255,7 @@ static bool is_bind(const struct oci_mount *mount, const struct mount_options *o
 	return options->is_bind || (mount->type && strcmp(mount->type, "bind") == 0);
 }
 
-static int plan_mount(struct planner *p, const struct oci_mount *mount, struct cj_error *err)
+static int plan_mount(struct tree_planner *p, const struct oci_mount *mount, struct cj_error *err)
 {
 	struct tree_op *op = &p->ops[p->nops];
 	struct mount_options options;
@@ -287,7 +287,7 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 /* --- /dev ---------------------------------------------------------------------------------- */
 
 /* Is there an operation for this path already? */
-static bool has_op(const struct planner *p, const char *path)
+static bool has_op(const struct tree_planner *p, const char *path)
 {
 	for (size_t i = 0; i < p->nops; i++)
 		if (strcmp(p->ops[i].path, path) == 0)
@@ -295,7 +295,8 @@ static bool has_op(const struct planner *p, const char *path)
 	return false;
 }
 
-static int plan_device(struct planner *p, const struct oci_device *device, struct cj_error *err)
+static int plan_device(struct tree_planner *p, const struct oci_device *device,
+		       struct cj_error *err)
 {
 	const char *path = oci_tree_clean_path(device->path, p->arena);
 	if (!path)
@@ -321,7 +322,7 @@ static int plan_device(struct planner *p, const struct oci_device *device, struc
 }
 
 /* After the mounts: the nodes lie in what is mounted at /dev. */
-static int plan_dev(struct planner *p, struct cj_error *err)
+static int plan_dev(struct tree_planner *p, struct cj_error *err)
 {
 	const struct oci_linux *on_linux = &p->config->on_linux;
 	for (size_t i = 0; i < on_linux->ndevices; i++)
@@ -484,7 +485,7 @@ int oci_tree_plan_sysctls(const struct oci_config *config, struct arena *a, stru
 
 /* --- all ----------------------------------------------------------------------------------- */
 
-static int plan_ops(struct planner *p, struct cj_error *err)
+static int plan_ops(struct tree_planner *p, struct cj_error *err)
 {
 	const struct oci_config *config = p->config;
 	size_t count = 1 + config->nmounts + config->on_linux.ndevices + COUNT_OF(default_devices) +
@@ -532,7 +533,7 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 		  struct cj_error *err)
 {
 	const struct oci_linux *on_linux = &config->on_linux;
-	struct planner planner = { .config = config, .arena = a };
+	struct tree_planner planner = { .config = config, .arena = a };
 	struct oci_tree plan = { 0 };
 	int rc = check_namespace(on_linux, err);
 	if (rc == 0)

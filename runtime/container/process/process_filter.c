@@ -115,21 +115,21 @@ static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 /* --- several rules for one call ---------------------------------------------------------- */
 
 /* A rule's name. */
-struct use {
+struct action_use {
 	const char *name;
 	uint32_t action;
 	enum policy_action strictness;
 	bool has_conditions;
 };
 struct uses {
-	struct use
+	struct action_use
 	    *items; /* by name; those without conditions first, the strictest of them before */
 	size_t count;
 };
 
 static int compare_uses(const void *one, const void *other)
 {
-	const struct use *a = one, *b = other;
+	const struct action_use *a = one, *b = other;
 	int order = strcmp(a->name, b->name);
 
 	if (order == 0)
@@ -152,7 +152,7 @@ static int list_uses(const struct oci_seccomp *seccomp, struct arena *a, struct 
 	for (size_t i = 0; i < seccomp->nrules; i++) {
 		const struct oci_seccomp_rule *rule = &seccomp->rules[i];
 		for (size_t n = 0; n < rule->names.count; n++)
-			out->items[out->count++] = (struct use){
+			out->items[out->count++] = (struct action_use){
 				.name = rule->names.items[n],
 				.action = to_action(rule->action, &rule->errno_ret),
 				.strictness = rule->action,
@@ -164,7 +164,7 @@ static int list_uses(const struct oci_seccomp *seccomp, struct arena *a, struct 
 }
 
 /* The strictest rule without conditions for this call, or NULL. */
-static const struct use *find_plain(const struct uses *uses, const char *name)
+static const struct action_use *find_plain(const struct uses *uses, const char *name)
 {
 	size_t low = 0, high = uses->count;
 
@@ -175,7 +175,7 @@ static const struct use *find_plain(const struct uses *uses, const char *name)
 		else
 			high = middle;
 	}
-	const struct use *first = low < uses->count ? &uses->items[low] : NULL;
+	const struct action_use *first = low < uses->count ? &uses->items[low] : NULL;
 	return first && strcmp(first->name, name) == 0 && !first->has_conditions ? first : NULL;
 }
 
@@ -186,8 +186,8 @@ static const struct use *find_plain(const struct uses *uses, const char *name)
 static int refuse_ignored(const struct uses *uses, uint32_t by_default, struct cj_error *err)
 {
 	for (size_t i = 0; i < uses->count; i++) {
-		const struct use *use = &uses->items[i];
-		const struct use *plain = find_plain(uses, use->name);
+		const struct action_use *use = &uses->items[i];
+		const struct action_use *plain = find_plain(uses, use->name);
 		if (!use->has_conditions || !plain || plain->action == use->action ||
 		    plain->action == by_default) /* add_rules() leaves that one out */
 			continue;
@@ -217,7 +217,7 @@ static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
 			return -err->code;
 		for (size_t n = 0; action != by_default && n < rule->names.count; n++) {
 			const char *name = rule->names.items[n];
-			const struct use *plain = find_plain(uses, name);
+			const struct action_use *plain = find_plain(uses, name);
 			if (rule->nargs == 0 && plain && plain->action != action)
 				continue;
 			if (add_name(ctx, name, action, rule, err) < 0)

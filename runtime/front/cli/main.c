@@ -24,7 +24,7 @@ static int version_verb(const struct cli *cli);
 static int help_verb(const struct cli *cli);
 
 /* clang-format off */
-static const struct verb {
+static const struct cli_verb {
 	const char *name;
 	int (*run)(const struct cli *cli);
 	const char *help;
@@ -102,7 +102,7 @@ bool cli_is_help(const char *arg)
 	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
-static const struct verb *find_verb(const char *name)
+static const struct cli_verb *find_verb(const char *name)
 {
 	if (cli_is_help(name))
 		name = "help";
@@ -137,7 +137,7 @@ static int reject_verb(const char *name)
 	return cli_fail(&err);
 }
 
-static int run_found(const struct verb *verb, struct cli *cli)
+static int run_found(const struct cli_verb *verb, struct cli *cli)
 {
 	bool wants_help = false;
 
@@ -161,7 +161,7 @@ static int help_verb(const struct cli *cli)
 		print_usage(stdout);
 		return cli_finish(0);
 	}
-	const struct verb *verb = find_verb(cli->args[0]);
+	const struct cli_verb *verb = find_verb(cli->args[0]);
 	if (!verb)
 		return reject_verb(cli->args[0]);
 	asked.args = args;
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return CLI_FAILED;
 	}
-	const struct verb *verb = find_verb(argv[1]);
+	const struct cli_verb *verb = find_verb(argv[1]);
 	if (!verb)
 		return reject_verb(argv[1]);
 	cli.args = (const char *const *)argv + 2;

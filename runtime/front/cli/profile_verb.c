@@ -16,7 +16,7 @@ static int list_profiles(const struct cli *cli);
 static int show_profile(const struct cli *cli);
 static int check_profile(const struct cli *cli);
 
-static const struct action {
+static const struct profile_action {
 	const char *name, *arguments;
 	int (*run)(const struct cli *cli); /* cli->args begins after the action */
 	const char *help;

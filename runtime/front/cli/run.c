@@ -22,7 +22,7 @@
 /* --- plan --------------------------------------------------------------------------- */
 
 /* Where the streams of the program go. */
-static struct jail_io make_io(struct run *r)
+static struct jail_io make_io(struct cli_run *r)
 {
 	bool passes = !r->delivery.to_stdout;
 	bool has_tty = r->plan.tty;
@@ -41,7 +41,7 @@ static struct jail_io make_io(struct run *r)
 	};
 }
 
-static int plan_here(struct run *r, struct cj_error *err)
+static int plan_here(struct cli_run *r, struct cj_error *err)
 {
 	/* of artefacts in the result: what the request asks for, at most what the option says */
 	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
@@ -67,7 +67,7 @@ static int plan_here(struct run *r, struct cj_error *err)
 	return 0;
 }
 
-static int print_plan(const struct run *r, struct cj_error *err)
+static int print_plan(const struct cli_run *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	const char *text = NULL;
@@ -83,7 +83,7 @@ static int print_plan(const struct run *r, struct cj_error *err)
 /* --- run ---------------------------------------------------------------------------- */
 
 /* Before the jail is built.  Creates the last directory of the path if it is missing. */
-static int open_artifacts(struct run *r, struct cj_error *err)
+static int open_artifacts(struct cli_run *r, struct cj_error *err)
 {
 	const char *path = r->config.artifacts;
 	if (r->config.artifacts_inline_bytes > 0 && !delivery_is_wanted(&r->delivery)) {
@@ -121,7 +121,7 @@ static void end_jail(struct jail **jail)
 		(void)sigaction(late[i], &old[i], NULL);
 }
 
-static int run_here(struct run *r, bool *out_complete, struct cj_error *err)
+static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 {
 	struct run_driver *d = &r->driver;
 	auto_terminal struct terminal terminal = { .fd = -1 };
@@ -139,7 +139,7 @@ static int run_here(struct run *r, bool *out_complete, struct cj_error *err)
 }
 
 /* Prints the exec's id, or with --json what the service says of it. */
-static int start_detached(struct run *r, const struct remote_call *call, struct cj_error *err)
+static int start_detached(struct cli_run *r, const struct remote_call *call, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct json_node *exec = NULL;
@@ -156,7 +156,7 @@ static int start_detached(struct run *r, const struct remote_call *call, struct 
 	return 0;
 }
 
-static int run_remotely(struct run *r, bool *out_complete, struct cj_error *err)
+static int run_remotely(struct cli_run *r, bool *out_complete, struct cj_error *err)
 {
 	const struct remote_call call = {
 		.exec = r->exec,
@@ -177,7 +177,7 @@ static int run_remotely(struct run *r, bool *out_complete, struct cj_error *err)
 
 /* --- the end: result, notes, exit status ---------------------------------------------- */
 
-static int send_result(struct run *r, struct cj_error *err)
+static int send_result(struct cli_run *r, struct cj_error *err)
 {
 	const struct result_about about = {
 		.profile_name = r->config.profile_name,
@@ -195,7 +195,7 @@ static int send_result(struct run *r, struct cj_error *err)
 }
 
 /* The name after "--" is looked up in the jail.  A file of the caller's may have been meant. */
-static void explain_exec(struct run *r)
+static void explain_exec(struct cli_run *r)
 {
 	const char *command = r->program.argv.items[0];
 
@@ -215,7 +215,7 @@ static void explain_exec(struct run *r)
  * Delivers the result, prints the notes.  Returns the exit status.
  * `is_complete`: false when output or artifacts were lost.
  */
-static int report(struct run *r, bool is_complete)
+static int report(struct cli_run *r, bool is_complete)
 {
 	struct cj_error err = { 0 };
 	int status = outcome_exit_status(&r->outcome);
@@ -243,7 +243,7 @@ static int report(struct run *r, bool is_complete)
 
 /* --- the verbs ---------------------------------------------------------------------- */
 
-static void print_help(const struct run *r)
+static void print_help(const struct cli_run *r)
 {
 	(void)printf(r->use_shell
 			 ? "Usage: cejail shell [OPTION...]\n\n"
@@ -266,7 +266,7 @@ static void print_help(const struct run *r)
 }
 
 /* What precedes the report.  Help and a plan are printed here: they are no run. */
-static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
+static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err)
 {
 	if (run_parse(r, err) < 0)
 		return -err->code;
@@ -295,11 +295,11 @@ static int carry_out(struct run *r, bool *out_complete, struct cj_error *err)
 
 int run_in_session(const struct cli *cli, const struct remote_exec *exec)
 {
-	struct run r = { .cli = cli,
-			 .use_shell = strcmp(cli->verb, "shell") == 0,
-			 .exec = exec,
-			 .stdin_fd = -1,
-			 .artifacts_fd = -1 };
+	struct cli_run r = { .cli = cli,
+			     .use_shell = strcmp(cli->verb, "shell") == 0,
+			     .exec = exec,
+			     .stdin_fd = -1,
+			     .artifacts_fd = -1 };
 
 	struct cj_error err = { 0 };
 	bool is_complete = true;

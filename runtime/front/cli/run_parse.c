@@ -18,7 +18,7 @@
 #define SHELL_PROFILE "shell" /* for `cejail shell` without --profile */
 
 /* An error before the plan has an id too: that of --id, or a new one. */
-int run_begin_outcome(struct run *r, struct cj_error *err)
+int run_begin_outcome(struct cli_run *r, struct cj_error *err)
 {
 	char minted[PLAN_ID_MAX] = "";
 	const char *id = r->config.id;
@@ -31,7 +31,7 @@ int run_begin_outcome(struct run *r, struct cj_error *err)
 }
 
 /* What precedes the operands decides what they are: see SYNOPSIS in cejail(1). */
-static int read_operands(struct run *r, struct cj_error *err)
+static int read_operands(struct cli_run *r, struct cj_error *err)
 {
 	const char *const *operands = r->options.operands;
 	struct invocation *inv = &r->invocation;
@@ -77,7 +77,7 @@ static int read_operands(struct run *r, struct cj_error *err)
 	return operands_explain(&r->options, err);
 }
 
-static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)
+static int choose_profile(struct cli_run *r, const char **out_name, struct cj_error *err)
 {
 	const char *file = r->invocation.file;
 	const char *name = options_find(&r->options, "profile");
@@ -129,7 +129,7 @@ static void find_venv_above(const char *file, char out[static PATH_MAX])
  * Only VIRTUAL_ENV, which the caller has activated.  What is above the file may be the work of
  * whoever wrote the file, and would show everything there to the program: a note names it.
  */
-static int use_active_venv(struct run *r, struct cj_error *err)
+static int use_active_venv(struct cli_run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
 	const char *dir = env_value(r->cli->environ, "VIRTUAL_ENV");
@@ -152,7 +152,7 @@ static int use_active_venv(struct run *r, struct cj_error *err)
 }
 
 /* What pip or npm has installed for this program outside of /usr. */
-static int look_for_packages(struct run *r, struct cj_error *err)
+static int look_for_packages(struct cli_run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
 	const char *file = r->invocation.file;
@@ -171,7 +171,7 @@ static int look_for_packages(struct run *r, struct cj_error *err)
 }
 
 /* With --remote the service reads the profile, which is its own. */
-static int read_settings(struct run *r, struct cj_error *err)
+static int read_settings(struct cli_run *r, struct cj_error *err)
 {
 	const char *venv = env_value(r->cli->environ, "VIRTUAL_ENV");
 
@@ -197,7 +197,7 @@ static int read_settings(struct run *r, struct cj_error *err)
  * The options of delivery are applied first, even when a later option is unknown: they decide
  * where the error is reported.
  */
-static int read_options(struct run *r, struct cj_error *err)
+static int read_options(struct cli_run *r, struct cj_error *err)
 {
 	const char *verb = !r->exec                               ? "run"
 			   : r->exec->kind == REMOTE_EXEC_AWAITED ? "session wait"
@@ -226,7 +226,7 @@ static int read_options(struct run *r, struct cj_error *err)
  * Values are checked before the operands: what looks wrong with an operand is often the fault of an
  * option that took FILE as its value ("-m job.py").  The options are applied after the profile.
  */
-static int check_values(const struct run *r, struct cj_error *err)
+static int check_values(const struct cli_run *r, struct cj_error *err)
 {
 	struct config scratch;
 
@@ -236,7 +236,7 @@ static int check_values(const struct run *r, struct cj_error *err)
 	return rc;
 }
 
-int run_parse(struct run *r, struct cj_error *err)
+int run_parse(struct cli_run *r, struct cj_error *err)
 {
 	if (read_options(r, err) < 0 ||
 	    (!r->options.wants_help && cli_need_stdout(r->cli, err) < 0))

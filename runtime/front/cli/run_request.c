@@ -43,7 +43,7 @@ int run_request_check(const struct config *c, struct cj_error *err)
 
 /* --- what excludes it --------------------------------------------------------------- */
 
-static int check_alone(const struct run *r, struct cj_error *err)
+static int check_alone(const struct cli_run *r, struct cj_error *err)
 {
 	static const char why_program[] = "the request has the program";
 	const struct options *o = &r->options;
@@ -77,7 +77,7 @@ static int check_alone(const struct run *r, struct cj_error *err)
 
 /* --- reading it --------------------------------------------------------------------- */
 
-static int parse(struct run *r, struct cj_error *err)
+static int parse(struct cli_run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
 	const struct request_caps caps = {
@@ -119,7 +119,7 @@ static int replace_hint(struct cj_error *err, const char *hint)
 	return cj_hint(err, "%s", hint);
 }
 
-static int apply(struct run *r, const struct config *ceiling, struct cj_error *err)
+static int apply(struct cli_run *r, const struct config *ceiling, struct cj_error *err)
 {
 	static const struct rights rights = { .network = NETWORK_AS_PROFILE };
 	struct rights_clamp none;
@@ -136,7 +136,7 @@ static int apply(struct run *r, const struct config *ceiling, struct cj_error *e
 	return 0;
 }
 
-static int prepare(struct run *r, struct cj_error *err)
+static int prepare(struct cli_run *r, struct cj_error *err)
 {
 	const struct blob *input = &r->request.stdin_bytes;
 	struct config ceiling;
@@ -156,7 +156,7 @@ static int prepare(struct run *r, struct cj_error *err)
 	return r->stdin_fd < 0 ? -err->code : 0;
 }
 
-int run_request_read(struct run *r, struct cj_error *err)
+int run_request_read(struct cli_run *r, struct cj_error *err)
 {
 	if (check_alone(r, err) < 0 || parse(r, err) < 0)
 		return cj_stage(err, "options");

@@ -20,7 +20,7 @@
 #include "runtime/run/run_driver.h"
 #include "runtime/run/request/request.h"
 
-struct run {
+struct cli_run {
 	const struct cli *cli;
 	bool use_shell;                 /* `cejail shell` */
 	const struct remote_exec *exec; /* `cejail session exec`; NULL: another verb */
@@ -41,16 +41,16 @@ struct run {
 };
 
 /* Fills r->config, ->invocation and ->profile.  With --help it stops after the options. */
-int run_parse(struct run *r, struct cj_error *err);
+int run_parse(struct cli_run *r, struct cj_error *err);
 
 /* Starts r->outcome, with the id of r->config or a new one: for an error before the plan, too. */
-int run_begin_outcome(struct run *r, struct cj_error *err);
+int run_begin_outcome(struct cli_run *r, struct cj_error *err);
 
 /* Before anything is opened: is --request-fd a descriptor that can be read? */
 int run_request_check(const struct config *c, struct cj_error *err);
 
 /* What run_parse() does with --request-fd, once the options of delivery are applied. */
-int run_request_read(struct run *r, struct cj_error *err);
+int run_request_read(struct cli_run *r, struct cj_error *err);
 
 /* --- terminal.c ----------------------------------------------------------------------- */
 

@@ -180,7 +180,7 @@ int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *c
 }
 
 /* A whole answer: what the caller wants, or the error that the service sent. */
-struct reading {
+struct link_reading {
 	struct http_answer answer;
 	http_sink sink;
 	void *context;
@@ -189,7 +189,7 @@ struct reading {
 
 static int take_bytes(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
-	struct reading *r = context;
+	struct link_reading *r = context;
 
 	if (!http_answer_is_success(&r->answer))
 		return remote_buffer_add(&r->refusal, bytes, size, err);
@@ -199,7 +199,9 @@ static int take_bytes(void *context, const char *bytes, size_t size, struct cj_e
 int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
 {
 	const struct timeval patience = { .tv_sec = f->patience_s };
-	struct reading r = { .sink = sink, .context = context, .refusal = { .max = REFUSAL_MAX } };
+	struct link_reading r = { .sink = sink,
+				  .context = context,
+				  .refusal = { .max = REFUSAL_MAX } };
 	auto_fd int fd = remote_link_ask(f->socket, &f->message, err);
 
 	if (fd < 0)

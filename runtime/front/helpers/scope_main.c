@@ -46,7 +46,7 @@ static int stop(struct scope_request *request, char **rest, struct cj_error *err
 	return scope_request_stop(request, err);
 }
 
-static const struct verb {
+static const struct scope_verb {
 	const char *name;
 	int arguments;      /* behind the verb */
 	bool is_for_parent; /* PID must be the process that asks */
@@ -58,7 +58,7 @@ static const struct verb {
 	{ "stop", 2, false, stop },
 };
 
-static int perform(const struct verb *verb, char **args, struct cj_error *err)
+static int perform(const struct scope_verb *verb, char **args, struct cj_error *err)
 {
 	struct scope_request request = { .is_system = strcmp(args[0], "system") == 0,
 					 .unit = args[1] };

@@ -29,7 +29,7 @@ struct layer {
 	uint64_t size;       /* of the file, where sha256 is known */
 };
 
-struct job {
+struct import {
 	const struct image_job *asked;
 	struct arena arena;
 	struct image_source source;
@@ -44,7 +44,7 @@ struct job {
 /* A report that can't be sent is lost: the importer has ended, and the unpacker ends with it. */
 static void report(void *context, uint64_t bytes, uint64_t total_bytes)
 {
-	struct job *j = context;
+	struct import *j = context;
 	uint64_t now_ms = clock_ms();
 	if (now_ms < j->next_report_ms)
 		return;
@@ -65,7 +65,7 @@ struct document {
 	size_t size;
 };
 
-static int read_document(struct job *j, const char *path, struct document *out,
+static int read_document(struct import *j, const char *path, struct document *out,
 			 struct cj_error *err)
 {
 	auto_fd int fd = image_source_file(&j->source, path, err);
@@ -83,13 +83,13 @@ static int check_hash(const char *what, const char *seen, const char *wanted, st
 			    wanted);
 }
 
-static const char *blob_path(struct job *j, const char *sha256)
+static const char *blob_path(struct import *j, const char *sha256)
 {
 	return arena_printf(&j->arena, "blobs/sha256/%s", sha256);
 }
 
 /* A document by its descriptor: size and hash are checked before it is parsed. */
-static int read_blob(struct job *j, const struct image_descriptor *d, struct document *out,
+static int read_blob(struct import *j, const struct image_descriptor *d, struct document *out,
 		     struct cj_error *err)
 {
 	char hex[SHA256_HEX_MAX];
@@ -107,7 +107,7 @@ static int read_blob(struct job *j, const struct image_descriptor *d, struct doc
 
 /* --- what the image consists of ------------------------------------------------ */
 
-static int read_config(struct job *j, const struct document *doc, struct cj_error *err)
+static int read_config(struct import *j, const struct document *doc, struct cj_error *err)
 {
 	struct image_config *c = &j->config;
 	if (image_config_parse(doc->name, doc->text, doc->size, &j->arena, c, err) < 0)
@@ -125,7 +125,7 @@ static int read_config(struct job *j, const struct document *doc, struct cj_erro
 }
 
 /* The configuration says what each layer is when it is unpacked. */
-static int pair_layers(struct job *j, size_t count, struct cj_error *err)
+static int pair_layers(struct import *j, size_t count, struct cj_error *err)
 {
 	if (count != j->config.diff_ids.count)
 		return cj_reject(err, "the manifest has %zu layers, the configuration %zu", count,
@@ -138,7 +138,7 @@ static int pair_layers(struct job *j, size_t count, struct cj_error *err)
 	return 0;
 }
 
-static int read_manifest(struct job *j, const struct image_descriptor *d, struct cj_error *err)
+static int read_manifest(struct import *j, const struct image_descriptor *d, struct cj_error *err)
 {
 	struct document doc;
 	struct image_manifest m;
@@ -159,7 +159,7 @@ static int read_manifest(struct job *j, const struct image_descriptor *d, struct
 }
 
 /* Down to a manifest: an index may list other indexes, one for each tag or platform. */
-static int read_layout(struct job *j, struct cj_error *err)
+static int read_layout(struct import *j, struct cj_error *err)
 {
 	struct document doc;
 	struct image_descriptors list;
@@ -204,7 +204,7 @@ static int check_config_name(const char *path, const char *hex, struct cj_error 
 	return check_hash(path, hex, wanted, err);
 }
 
-static int read_docker(struct job *j, struct cj_error *err)
+static int read_docker(struct import *j, struct cj_error *err)
 {
 	struct document doc;
 	struct image_archive list;
@@ -230,7 +230,7 @@ static int read_docker(struct job *j, struct cj_error *err)
 	return pair_layers(j, image->layers.count, err);
 }
 
-static int read_root(struct job *j, struct cj_error *err)
+static int read_root(struct import *j, struct cj_error *err)
 {
 	if (j->asked->what->ref)
 		return cj_reject(err, "a root file system has no image '%s'", j->asked->what->ref);
@@ -243,7 +243,7 @@ static int read_root(struct job *j, struct cj_error *err)
 
 /* --- layers -------------------------------------------------------------------- */
 
-static int open_layer(struct job *j, const struct layer *l, struct image_stream **out,
+static int open_layer(struct import *j, const struct layer *l, struct image_stream **out,
 		      struct cj_error *err)
 {
 	struct stat st;
@@ -261,7 +261,7 @@ static int open_layer(struct job *j, const struct layer *l, struct image_stream 
 }
 
 /* dir_fd -1: it is only read, and its hashes are checked. */
-static int unpack_into(struct job *j, const struct layer *l, int dir_fd,
+static int unpack_into(struct import *j, const struct layer *l, int dir_fd,
 		       char out_plain[static SHA256_HEX_MAX], struct cj_error *err)
 {
 	auto_image_stream struct image_stream *stream = NULL;
@@ -278,8 +278,8 @@ static int unpack_into(struct job *j, const struct layer *l, int dir_fd,
 }
 
 /* Under a name of its own until its hash is known. */
-static int unpack_layer(struct job *j, const struct layer *l, char out_hex[static SHA256_HEX_MAX],
-			struct cj_error *err)
+static int unpack_layer(struct import *j, const struct layer *l,
+			char out_hex[static SHA256_HEX_MAX], struct cj_error *err)
 {
 	static const char temporary[] = "layer";
 	int work_fd = j->asked->work_fd;
@@ -307,7 +307,7 @@ static bool is_there(int dir_fd, const char *name)
  * A layer that another image has is not unpacked again.  But the archive must have it, too: who
  * knows only its hash must not get its files.
  */
-static int unpack_all(struct job *j, struct cj_error *err)
+static int unpack_all(struct import *j, struct cj_error *err)
 {
 	const char *names[IMAGE_LAYERS_MAX];
 	for (size_t i = 0; i < j->nlayers; i++) {
@@ -357,7 +357,7 @@ static enum found look_in(int layer_fd, int *out_fd)
 }
 
 /* /etc/passwd of the layers together, the top first; -1: the image has none. */
-static int open_passwd(const struct job *j)
+static int open_passwd(const struct import *j)
 {
 	const struct strings *names = &j->record.layers;
 	for (size_t i = 0; i < names->count; i++) {
@@ -373,7 +373,7 @@ static int open_passwd(const struct job *j)
 	return -1;
 }
 
-static int find_user(struct job *j, struct cj_error *err)
+static int find_user(struct import *j, struct cj_error *err)
 {
 	const char *user = j->config.user;
 	auto_fd int fd = user[0] ? open_passwd(j) : -1;
@@ -389,7 +389,7 @@ static int find_user(struct job *j, struct cj_error *err)
 	return 0;
 }
 
-static int write_record(struct job *j, struct cj_error *err)
+static int write_record(struct import *j, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	const char *text;
@@ -409,7 +409,7 @@ static int write_record(struct job *j, struct cj_error *err)
 	return fd_write_all(fd, text, size, "the image's record", err);
 }
 
-static int fill_record(struct job *j, struct cj_error *err)
+static int fill_record(struct import *j, struct cj_error *err)
 {
 	const struct strings *lists[] = { &j->config.entrypoint, &j->config.cmd };
 	struct image_record *r = &j->record;
@@ -430,7 +430,7 @@ static int fill_record(struct job *j, struct cj_error *err)
 	return find_user(j, err) < 0 ? -err->code : write_record(j, err);
 }
 
-static int read_source(struct job *j, struct cj_error *err)
+static int read_source(struct import *j, struct cj_error *err)
 {
 	if (image_source_open(j->asked->source_fd, j->asked->work_fd, &j->budget, &j->arena,
 			      &j->source, err) < 0)
@@ -448,7 +448,7 @@ static int read_source(struct job *j, struct cj_error *err)
 int image_job_run(const struct image_job *asked, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	struct job *j = arena_alloc(&arena, sizeof(*j));
+	struct import *j = arena_alloc(&arena, sizeof(*j));
 	if (!j)
 		return cj_fail(err, ENOMEM, "import the image");
 	j->asked = asked;

@@ -269,7 +269,7 @@ static int remove_action(const char *const *args)
 
 /* --- the program --------------------------------------------------------------------------- */
 
-static const struct action {
+static const struct image_action {
 	const char *name, *arguments;
 	int (*run)(const char *const *args);
 	const char *help;

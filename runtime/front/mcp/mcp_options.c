@@ -320,7 +320,7 @@ void mcp_setup_fini(struct mcp_setup *s)
 
 /* --- --print-config: programs that start MCP servers ------------------------------------ */
 
-static const struct host {
+static const struct mcp_host {
 	const char *name;
 	const char *file;
 	const char *key;  /* of the object with all servers */
@@ -355,7 +355,7 @@ static int reject_host(const char *name, struct cj_error *err)
 	return cj_hint(err, "known are %s", names);
 }
 
-static void put_program(struct json_writer *w, const struct host *h, const char *program,
+static void put_program(struct json_writer *w, const struct mcp_host *h, const char *program,
 			const char *const *args)
 {
 	if (h->type)
@@ -368,7 +368,7 @@ static void put_program(struct json_writer *w, const struct host *h, const char 
 	json_close_array(w);
 }
 
-static void put_url(struct json_writer *w, const struct host *h, const char *url)
+static void put_url(struct json_writer *w, const struct mcp_host *h, const char *url)
 {
 	char header[64];
 
@@ -384,7 +384,7 @@ static void put_url(struct json_writer *w, const struct host *h, const char *url
 int mcp_options_print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const struct host *h = NULL;
+	const struct mcp_host *h = NULL;
 
 	for (size_t i = 0; i < HOSTS && !h; i++)
 		if (strcmp(hosts[i].name, o->host) == 0)

@@ -20,9 +20,9 @@
 #define CHUNK     65536
 #define CALLS_MAX 64
 
-struct call {
-	LIST_ENTRY(call) link;
-	struct remote *remote;
+struct far_call {
+	LIST_ENTRY(far_call) link;
+	struct mcp_remote *remote;
 	struct watch watch;
 	int fd;
 	char head[REMOTE_HEAD_MAX];
@@ -32,17 +32,17 @@ struct call {
 	struct mcp_reply reply;
 };
 
-struct remote {
+struct mcp_remote {
 	struct loop *loop;
 	const char *path;
-	LIST_HEAD(, call) calls;
+	LIST_HEAD(, far_call) calls;
 	size_t count;
 	bool holds; /* answers wait in the service, which drops a reader that is too slow */
 };
 
 /* --- the end of a call ---------------------------------------------------------------- */
 
-static void destroy(struct call *c)
+static void destroy(struct far_call *c)
 {
 	LIST_REMOVE(c, link);
 	c->remote->count--;
@@ -53,7 +53,7 @@ static void destroy(struct call *c)
 	free(c);
 }
 
-static void fail(struct call *c, const char *why)
+static void fail(struct far_call *c, const char *why)
 {
 	struct cj_error err = { 0 };
 
@@ -66,12 +66,12 @@ static void fail(struct call *c, const char *why)
 
 static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
-	struct call *c = context;
+	struct far_call *c = context;
 	return mcp_reply_keep(&c->reply, c->answer.status, bytes, size, err);
 }
 
 /* True: the call has ended. */
-static bool read_answer(struct call *c)
+static bool read_answer(struct far_call *c)
 {
 	char buf[CHUNK];
 	struct cj_error err = { 0 };
@@ -95,7 +95,7 @@ static bool read_answer(struct call *c)
 /* --- the request ------------------------------------------------------------------------ */
 
 /* False: the service closed the connection; its answer may say why. */
-static bool send_request(struct call *c)
+static bool send_request(struct far_call *c)
 {
 	while (c->sent < c->head_size + c->size) {
 		bool is_head = c->sent < c->head_size;
@@ -112,7 +112,7 @@ static bool send_request(struct call *c)
 	return true;
 }
 
-static void watch_for_more(struct call *c)
+static void watch_for_more(struct far_call *c)
 {
 	bool is_sent = c->sent == c->head_size + c->size;
 	loop_rewatch(c->remote->loop, &c->watch,
@@ -120,7 +120,7 @@ static void watch_for_more(struct call *c)
 }
 
 /* Sends what the socket takes now, and waits for room only if it did not take all. */
-static void continue_sending(struct call *c)
+static void continue_sending(struct far_call *c)
 {
 	if (!send_request(c))
 		c->sent = c->head_size + c->size;
@@ -129,7 +129,7 @@ static void continue_sending(struct call *c)
 
 static void on_ready(struct watch *w, uint32_t events)
 {
-	struct call *c = watch_owner(w, struct call, watch);
+	struct far_call *c = watch_owner(w, struct far_call, watch);
 
 	if (events & EPOLLOUT)
 		continue_sending(c);
@@ -137,7 +137,7 @@ static void on_ready(struct watch *w, uint32_t events)
 		destroy(c);
 }
 
-static void write_head(struct call *c)
+static void write_head(struct far_call *c)
 {
 	char target[MCP_TARGET_MAX];
 	struct remote_message message = {
@@ -172,8 +172,8 @@ static int connect_to(const char *path, struct cj_error *err)
 
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
 {
-	struct remote *remote = context;
-	struct call *c = calloc(1, sizeof(*c));
+	struct mcp_remote *remote = context;
+	struct far_call *c = calloc(1, sizeof(*c));
 
 	if (!c) {
 		free(request);
@@ -207,7 +207,7 @@ static int start(void *context, struct mcp_run *r, char *request, size_t size, s
 
 static void cancel(void *context, struct mcp_run *r)
 {
-	struct call *c = r->state;
+	struct far_call *c = r->state;
 
 	(void)context;
 	fail(c, "cancelled");
@@ -215,8 +215,8 @@ static void cancel(void *context, struct mcp_run *r)
 
 static void hold(void *context, bool holds)
 {
-	struct remote *remote = context;
-	struct call *c;
+	struct mcp_remote *remote = context;
+	struct far_call *c;
 
 	if (remote->holds == holds)
 		return;
@@ -227,8 +227,8 @@ static void hold(void *context, bool holds)
 
 static void close_remote(void *context)
 {
-	struct remote *remote = context;
-	struct call *c;
+	struct mcp_remote *remote = context;
+	struct far_call *c;
 
 	while ((c = LIST_FIRST(&remote->calls)) != NULL)
 		fail(c, "the server ends");
@@ -238,7 +238,7 @@ static void close_remote(void *context)
 int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place *out,
 		    struct cj_error *err)
 {
-	struct remote *remote = calloc(1, sizeof(*remote));
+	struct mcp_remote *remote = calloc(1, sizeof(*remote));
 
 	if (!remote)
 		return cj_fail(err, ENOMEM, "start the server");

@@ -21,13 +21,13 @@
 #include "runtime/run/report/remote_result.h"
 #include "runtime/jail/outcome.h"
 
-struct call {
-	LIST_ENTRY(call) link;
-	struct server *server;
+struct server_call {
+	LIST_ENTRY(server_call) link;
+	struct mcp_server *server;
 	struct mcp_call of;
 };
 
-struct server {
+struct mcp_server {
 	const struct mcp_given *given;
 	struct loop loop;
 	struct mcp_stdio stdio;
@@ -37,7 +37,7 @@ struct server {
 	int files_fd;           /* --files; -1: no directory was given */
 	const char *files_path; /* absolute */
 	struct arena arena;
-	LIST_HEAD(, call) calls;
+	LIST_HEAD(, server_call) calls;
 	struct watch signals;
 	int signal_fd;
 	bool is_over;
@@ -46,7 +46,7 @@ struct server {
 };
 
 /* No memory for an answer: the client would wait for ever. */
-static void fail_answer(struct server *v)
+static void fail_answer(struct mcp_server *v)
 {
 	v->is_over = true;
 	(void)!cj_fail(&v->failure, ENOMEM, "answer");
@@ -54,7 +54,7 @@ static void fail_answer(struct server *v)
 
 /* --- the files of runs ---------------------------------------------------------------------- */
 
-static int open_files(struct server *v, const char *path, struct cj_error *err)
+static int open_files(struct mcp_server *v, const char *path, struct cj_error *err)
 {
 	if (paths_absolute(path, &v->arena, &v->files_path, err) < 0)
 		return -err->code;
@@ -65,7 +65,7 @@ static int open_files(struct server *v, const char *path, struct cj_error *err)
 }
 
 /* A new directory: an id is used once. */
-static int open_run_dir(const struct server *v, const char *id, struct cj_error *err)
+static int open_run_dir(const struct mcp_server *v, const char *id, struct cj_error *err)
 {
 	if (mkdirat(v->files_fd, id, 0755) < 0)
 		return cj_fail(err, errno, "--files: create '%s/%s'", v->files_path, id);
@@ -86,7 +86,7 @@ static void keep(struct strings *list, struct arena *a, const char *text)
  * leads out of the directory, links in it are not followed, and a file that is not stored causes a
  * warning.
  */
-static void store_files(const struct server *v, const struct json_node *result, struct arena *a,
+static void store_files(const struct mcp_server *v, const struct json_node *result, struct arena *a,
 			struct mcp_stored *out)
 {
 	const struct json_node *list = json_get_typed(result, "artifacts", JSON_ARRAY);
@@ -114,7 +114,7 @@ static void store_files(const struct server *v, const struct json_node *result, 
 
 /* --- lines to the client -------------------------------------------------------------- */
 
-static void send_line(struct server *v, struct json_writer *w, bool may_drop)
+static void send_line(struct mcp_server *v, struct json_writer *w, bool may_drop)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
@@ -128,14 +128,14 @@ static void send_line(struct server *v, struct json_writer *w, bool may_drop)
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static struct call *call_of(struct mcp_call *c)
+static struct server_call *call_of(struct mcp_call *c)
 {
-	return watch_owner(c, struct call, of);
+	return watch_owner(c, struct server_call, of);
 }
 
 static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 {
-	struct server *v = call_of(c)->server;
+	struct mcp_server *v = call_of(c)->server;
 
 	if (w)
 		send_line(v, w, may_drop);
@@ -144,7 +144,7 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 }
 
 /* Warns the user about this host: once for each kind, on standard error. */
-static void warn_user(struct server *v, const struct json_node *result)
+static void warn_user(struct mcp_server *v, const struct json_node *result)
 {
 	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
 
@@ -160,7 +160,7 @@ static void warn_user(struct server *v, const struct json_node *result)
 static void on_result(struct mcp_call *c, const struct json_node *result, struct arena *a,
 		      struct mcp_stored *stored)
 {
-	struct server *v = call_of(c)->server;
+	struct mcp_server *v = call_of(c)->server;
 
 	warn_user(v, result);
 	store_files(v, result, a, stored);
@@ -168,7 +168,7 @@ static void on_result(struct mcp_call *c, const struct json_node *result, struct
 
 static void on_over(struct mcp_call *c)
 {
-	struct call *call = call_of(c);
+	struct server_call *call = call_of(c);
 
 	LIST_REMOVE(call, link);
 	free(call);
@@ -176,9 +176,9 @@ static void on_over(struct mcp_call *c)
 
 static const struct mcp_call_ops call_ops = { on_message, on_result, on_over };
 
-static struct call *find_call(struct server *v, const struct mcp_id *id)
+static struct server_call *find_call(struct mcp_server *v, const struct mcp_id *id)
 {
-	struct call *c;
+	struct server_call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
 	if (!c->of.is_cancelled && !c->of.task && mcp_id_equals(&c->of.id, id))
@@ -186,7 +186,7 @@ static struct call *find_call(struct server *v, const struct mcp_id *id)
 	return NULL;
 }
 
-static void start_call(struct server *v, const struct mcp_asked *asked, struct json_writer *w)
+static void start_call(struct mcp_server *v, const struct mcp_asked *asked, struct json_writer *w)
 {
 	struct mcp_fault fault;
 
@@ -197,7 +197,7 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 		send_line(v, w, false);
 		return;
 	}
-	struct call *c = calloc(1, sizeof(*c));
+	struct server_call *c = calloc(1, sizeof(*c));
 	if (!c) {
 		fail_answer(v);
 		return;
@@ -214,7 +214,7 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 
 static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 {
-	struct server *v = s->owner;
+	struct mcp_server *v = s->owner;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_fault fault;
 	struct mcp_id id;
@@ -231,11 +231,11 @@ static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 
 static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 {
-	struct server *v = s->owner;
+	struct mcp_server *v = s->owner;
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_asked asked;
-	struct call *c = NULL;
+	struct server_call *c = NULL;
 
 	if (!w) {
 		fail_answer(v);
@@ -260,7 +260,7 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 
 static void on_signal(struct watch *w, uint32_t events)
 {
-	struct server *v = watch_owner(w, struct server, signals);
+	struct mcp_server *v = watch_owner(w, struct mcp_server, signals);
 
 	(void)events;
 	v->is_over = true;
@@ -277,8 +277,8 @@ static enum request_fit fit_of(const struct mcp_given *given)
 	return fit;
 }
 
-static int open_server(struct server *v, const struct mcp_options *o, const struct mcp_setup *setup,
-		       struct spawner *spawner, struct cj_error *err)
+static int open_server(struct mcp_server *v, const struct mcp_options *o,
+		       const struct mcp_setup *setup, struct spawner *spawner, struct cj_error *err)
 {
 	if (o->files && open_files(v, o->files, err) < 0)
 		return -err->code;
@@ -298,9 +298,9 @@ static int open_server(struct server *v, const struct mcp_options *o, const stru
 	return mcp_stdio_open(&v->stdio, err);
 }
 
-static void close_server(struct server *v)
+static void close_server(struct mcp_server *v)
 {
-	struct call *c;
+	struct server_call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
 	c->of.is_cancelled = true;
@@ -318,9 +318,9 @@ static void close_server(struct server *v)
 	arena_fini(&v->arena);
 }
 
-static int turn_until_over(struct server *v, struct cj_error *err)
+static int turn_until_over(struct mcp_server *v, struct cj_error *err)
 {
-	struct call *c;
+	struct server_call *c;
 
 	while (!v->is_over && !v->stdio.is_over) {
 		v->place.hold(v->place.context, v->stdio.is_paused);
@@ -339,12 +339,12 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
 		   struct spawner *spawner, struct cj_error *err)
 {
-	struct server v = { .given = &o->given,
-			    .loop = LOOP_NULL,
-			    .protocol = { .tools = setup->tools, .ntools = setup->count },
-			    .files_fd = -1,
-			    .signals = WATCH_NULL,
-			    .signal_fd = -1 };
+	struct mcp_server v = { .given = &o->given,
+				.loop = LOOP_NULL,
+				.protocol = { .tools = setup->tools, .ntools = setup->count },
+				.files_fd = -1,
+				.signals = WATCH_NULL,
+				.signal_fd = -1 };
 
 	LIST_INIT(&v.calls);
 	for (size_t i = 0; i < DEGRADED_COUNT; i++)

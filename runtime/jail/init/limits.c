@@ -9,7 +9,7 @@
 
 #define LEAVE RLIM_INFINITY /* a row that doesn't apply: the caller's limit stays */
 
-struct row {
+struct limit_row {
 	__rlimit_resource_t resource;
 	const char *name; /* for messages */
 	rlim_t want;
@@ -27,7 +27,7 @@ static bool core_goes_to_a_pipe(void)
  * A hard limit that is lower than wanted can't be raised inside a user namespace.  Lower is
  * stricter, so it is accepted, except for these rows.
  */
-static int refuse_lower(const struct row *row, rlim_t want, rlim_t hard, struct cj_error *err)
+static int refuse_lower(const struct limit_row *row, rlim_t want, rlim_t hard, struct cj_error *err)
 {
 	int rc = 0;
 	if (row->resource == RLIMIT_NOFILE) {
@@ -45,7 +45,7 @@ static int refuse_lower(const struct row *row, rlim_t want, rlim_t hard, struct 
 	return rc;
 }
 
-static int apply_row(const struct row *row, struct cj_error *err)
+static int apply_row(const struct limit_row *row, struct cj_error *err)
 {
 	rlim_t want = row->want;
 	struct rlimit limit;
@@ -69,7 +69,7 @@ static int apply_row(const struct row *row, struct cj_error *err)
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
 {
 	const uint64_t cpu_s = limits->cpu_ms / 1000 + (limits->cpu_ms % 1000 > 0);
-	const struct row rows[] = {
+	const struct limit_row rows[] = {
 		{ RLIMIT_NOFILE, "open files", limits->nofile > 0 ? limits->nofile : LEAVE },
 		/* A page above the scratch's size: a full scratch is ENOSPC before SIGXFSZ kills
 		 * the writer. */

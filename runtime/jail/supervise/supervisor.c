@@ -48,7 +48,7 @@ enum source {
 	SOURCE_COUNT
 };
 
-struct watch {
+struct supervision {
 	struct jail *j;
 	struct outcome *out;
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
@@ -65,13 +65,13 @@ struct watch {
 
 /* --- what is watched ---------------------------------------------------------------- */
 
-static void watch_fd(struct watch *w, unsigned source, int fd, short events)
+static void watch_fd(struct supervision *w, unsigned source, int fd, short events)
 {
 	w->fds[source] = (struct pollfd){ .fd = fd, .events = events };
 }
 
 /* Its event of this round, if it has one, is not handled either. */
-static void unwatch(struct watch *w, unsigned source)
+static void unwatch(struct supervision *w, unsigned source)
 {
 	w->fds[source].fd = -1;
 }
@@ -85,7 +85,7 @@ static unsigned relay_source(size_t i, bool is_out)
  * An in side is watched only while there is room for its bytes: a closed pipe is always ready.  An
  * out side is always watched, for the error that reports its reader's end.
  */
-static void watch_relay(struct watch *w, size_t i)
+static void watch_relay(struct supervision *w, size_t i)
 {
 	const struct relay *r = &w->j->run.relays[i];
 	watch_fd(w, relay_source(i, false), relay_wants_more(r) ? r->in_fd : -1, POLLIN);
@@ -94,14 +94,14 @@ static void watch_relay(struct watch *w, size_t i)
 
 /* --- what one poll(2) reported ------------------------------------------------------ */
 
-static void cancel(struct watch *w, int signal)
+static void cancel(struct supervision *w, int signal)
 {
 	if (!w->out->has_status)
 		w->out->cancel_signal = signal;
 	outcome_decide(w->out, STATUS_CANCELLED);
 }
 
-static int on_link(struct watch *w, struct cj_error *err)
+static int on_link(struct supervision *w, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	int rc = step_next(&w->j->link, &msg, err);
@@ -126,14 +126,14 @@ static int on_link(struct watch *w, struct cj_error *err)
 }
 
 /* A message that init sent before it ended is still in the socket: on_link() reads it first. */
-static int on_init(struct watch *w, struct cj_error *err)
+static int on_init(struct supervision *w, struct cj_error *err)
 {
 	unwatch(w, SOURCE_INIT);
 	bool may_say_more = w->fds[SOURCE_LINK].fd >= 0 && !w->seen.has_ended;
 	return may_say_more ? on_link(w, err) : 0;
 }
 
-static int on_signals(struct watch *w, struct cj_error *err)
+static int on_signals(struct supervision *w, struct cj_error *err)
 {
 	(void)err;
 	struct signalfd_siginfo info;
@@ -149,7 +149,7 @@ static int on_signals(struct watch *w, struct cj_error *err)
 }
 
 /* Of an exec, once: its main process may end, as by Ctrl-C, before it is killed. */
-static bool may_interrupt(struct watch *w)
+static bool may_interrupt(struct supervision *w)
 {
 	if (!w->j->ops->interrupt || w->j->run.cell_ops || !w->j->run.program->limits.interrupts ||
 	    w->is_interrupted || w->out->has_status)
@@ -158,7 +158,7 @@ static bool may_interrupt(struct watch *w)
 	return w->is_interrupted;
 }
 
-static void on_wall(struct watch *w)
+static void on_wall(struct supervision *w)
 {
 	if (may_interrupt(w)) {
 		w->wall_at_ms = clock_ms() + INTERRUPT_MS;
@@ -169,7 +169,7 @@ static void on_wall(struct watch *w)
 	outcome_decide(w->out, STATUS_TIMEOUT);
 }
 
-static int on_syscalls(struct watch *w, struct cj_error *err)
+static int on_syscalls(struct supervision *w, struct cj_error *err)
 {
 	(void)err;
 	const struct jail_io *io = &w->j->run.io;
@@ -180,14 +180,14 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-static int on_cell(struct watch *w, struct cj_error *err)
+static int on_cell(struct supervision *w, struct cj_error *err)
 {
 	(void)err;
 	w->j->run.cell_ops->serve(w->j, w->out);
 	return 0;
 }
 
-static int on_network(struct watch *w, struct cj_error *err)
+static int on_network(struct supervision *w, struct cj_error *err)
 {
 	int rc = network_serve(w->j->network, err);
 	jail_network_report(w->j);
@@ -195,12 +195,12 @@ static int on_network(struct watch *w, struct cj_error *err)
 }
 
 /* A call of the program waits for the network.  All else that happens is handled meanwhile. */
-static bool is_network_wanted(const struct watch *w)
+static bool is_network_wanted(const struct supervision *w)
 {
 	return !w->out->has_status && w->j->watch && filter_watch_wants_network(w->j->watch);
 }
 
-static void advance_network(struct watch *w)
+static void advance_network(struct supervision *w)
 {
 	struct jail *j = w->j;
 	if (!is_network_wanted(w))
@@ -210,7 +210,7 @@ static void advance_network(struct watch *w)
 	watch_fd(w, SOURCE_NETWORK, network_fd(j->network), POLLIN);
 }
 
-static int on_hangup(struct watch *w, struct cj_error *err)
+static int on_hangup(struct supervision *w, struct cj_error *err)
 {
 	(void)err;
 	unwatch(w, SOURCE_HANGUP);
@@ -221,7 +221,7 @@ static int on_hangup(struct watch *w, struct cj_error *err)
 /* --- the program's streams --------------------------------------------------------- */
 
 /* Output is read only while the receiver of events has room. */
-static bool pause_output(struct watch *w)
+static bool pause_output(struct supervision *w)
 {
 	const struct jail_io *io = &w->j->run.io;
 	bool is_paused = io->has_room && !w->is_rushed && !io->has_room(io->context);
@@ -230,19 +230,19 @@ static bool pause_output(struct watch *w)
 	return is_paused;
 }
 
-static void watch_room(struct watch *w)
+static void watch_room(struct supervision *w)
 {
 	watch_fd(w, SOURCE_ROOM, pause_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
 }
 
 /* watch_room() asks again before the next poll(2). */
-static int on_room(struct watch *w, struct cj_error *err)
+static int on_room(struct supervision *w, struct cj_error *err)
 {
 	(void)w, (void)err;
 	return 0;
 }
 
-static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t size)
+static void keep_output(struct supervision *w, size_t i, const uint8_t *bytes, size_t size)
 {
 	size_t stream = i - RELAY_STDOUT;
 	struct capture *kept = &w->out->output[stream];
@@ -265,7 +265,7 @@ static const char *const stream_names[RELAY_COUNT] = {
 };
 
 /* The end of a stream is no failure.  A terminal reports it as EIO: pty(7). */
-static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
+static void warn_of_stream(struct supervision *w, size_t i, bool is_read, int code)
 {
 	bool is_jails_side = is_read == (i != RELAY_STDIN);
 	bool is_end = code == 0 || code == EPIPE ||
@@ -276,7 +276,7 @@ static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
 }
 
 /* The payload may close its input at any time; a reader that closes the output cancels the run. */
-static void reader_gone(struct watch *w, size_t i)
+static void reader_gone(struct supervision *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, false, r->out_error);
@@ -290,7 +290,7 @@ static void reader_gone(struct watch *w, size_t i)
 	}
 }
 
-static void writer_gone(struct watch *w, size_t i)
+static void writer_gone(struct supervision *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, true, r->in_error);
@@ -301,7 +301,7 @@ static void writer_gone(struct watch *w, size_t i)
 }
 
 /* Writes pending bytes, then moves at most one more chunk.  False: nothing could be moved. */
-static bool pump(struct watch *w, size_t i)
+static bool pump(struct supervision *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
 	const uint8_t *bytes;
@@ -326,7 +326,7 @@ static bool pump(struct watch *w, size_t i)
 	return filled == RELAY_MOVED;
 }
 
-static void on_relay(struct watch *w, unsigned source, short events)
+static void on_relay(struct supervision *w, unsigned source, short events)
 {
 	size_t i = (source - SOURCE_RELAYS) / 2;
 	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
@@ -339,7 +339,7 @@ static void on_relay(struct watch *w, unsigned source, short events)
 
 /* --- the loop ----------------------------------------------------------------------- */
 
-static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err) = {
+static int (*const handlers[SOURCE_COUNT])(struct supervision *w, struct cj_error *err) = {
 	[SOURCE_CELL] = on_cell,         [SOURCE_LINK] = on_link,
 	[SOURCE_INIT] = on_init,         [SOURCE_SIGNALS] = on_signals,
 	[SOURCE_SYSCALLS] = on_syscalls, [SOURCE_NETWORK] = on_network,
@@ -347,7 +347,7 @@ static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err
 };
 
 /* In ms, for poll(2): the time until the next deadline. */
-static int poll_timeout(const struct watch *w)
+static int poll_timeout(const struct supervision *w)
 {
 	uint64_t at_ms = clock_earlier(w->usage.next_at_ms, w->wall_at_ms);
 	at_ms = clock_earlier(at_ms, w->j->watch ? filter_watch_paused_until_ms(w->j->watch) : 0);
@@ -358,7 +358,7 @@ static int poll_timeout(const struct watch *w)
 	return clock_ms_until(clock_earlier(at_ms, w->grace_at_ms));
 }
 
-static int look_at_clock(struct watch *w, struct cj_error *err)
+static int look_at_clock(struct supervision *w, struct cj_error *err)
 {
 	uint64_t now_ms = clock_ms();
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
@@ -368,7 +368,7 @@ static int look_at_clock(struct watch *w, struct cj_error *err)
 	return usage_watch_sample(&w->usage, w->j, w->out, err);
 }
 
-static int wait_once(struct watch *w, struct cj_error *err)
+static int wait_once(struct supervision *w, struct cj_error *err)
 {
 	const struct cell_ops *cell = w->j->run.cell_ops;
 	bool was_late = w->is_late;
@@ -395,7 +395,7 @@ static int wait_once(struct watch *w, struct cj_error *err)
 	return look_at_clock(w, err);
 }
 
-static void open_watch(struct watch *w)
+static void open_watch(struct supervision *w)
 {
 	struct jail *j = w->j;
 	watch_fd(w, SOURCE_LINK, j->link.sock_fd, POLLIN);
@@ -420,7 +420,7 @@ static bool has_left_cell(const struct jail *j)
 }
 
 /* An interpreter whose cell has ended lives on. */
-static bool end_everything(struct watch *w)
+static bool end_everything(struct supervision *w)
 {
 	bool has_ended_itself =
 	    w->seen.has_ended && w->out->has_status &&
@@ -437,14 +437,14 @@ static bool has_output_left(const struct jail *j)
 }
 
 /* Only after relay_complete(), which limits how much is read. */
-static void take_remaining(struct watch *w, size_t i)
+static void take_remaining(struct supervision *w, size_t i)
 {
 	while (w->j->run.relays[i].in_fd >= 0 && pump(w, i))
 		;
 }
 
 /* The readers are too slow: what is left is counted, kept for the result, and reported as lost. */
-static void forget_readers(struct watch *w)
+static void forget_readers(struct supervision *w)
 {
 	w->is_rushed = true;
 	(void)pause_output(w);
@@ -467,7 +467,7 @@ static void forget_readers(struct watch *w)
  * --connect, which may even go on writing.  So relay_complete() limits how much is read.  A reader
  * may take until the time limit; a signal, or the reader's own end, ends the wait.
  */
-static int drain(struct watch *w, struct cj_error *err)
+static int drain(struct supervision *w, struct cj_error *err)
 {
 	struct jail *j = w->j;
 	writer_gone(w, RELAY_STDIN);
@@ -486,12 +486,12 @@ static int drain(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-static bool is_cell_running(const struct watch *w)
+static bool is_cell_running(const struct supervision *w)
 {
 	return !has_left_cell(w->j) && !w->seen.has_ended && w->fds[SOURCE_LINK].fd >= 0;
 }
 
-static int await_cell(struct watch *w, uint64_t until_ms, struct cj_error *err)
+static int await_cell(struct supervision *w, uint64_t until_ms, struct cj_error *err)
 {
 	w->grace_at_ms = until_ms;
 	while (is_cell_running(w) && clock_ms() < until_ms)
@@ -505,7 +505,7 @@ static int await_cell(struct watch *w, uint64_t until_ms, struct cj_error *err)
  * A cell that does not end is killed afterwards.  An interpreter that had not begun the cell yet
  * has ignored the first signal: so there is a second one.
  */
-static int interrupt_cell(struct watch *w, struct cj_error *err)
+static int interrupt_cell(struct supervision *w, struct cj_error *err)
 {
 	if (!w->j->run.cell_ops || !w->j->run.cell_ops->interrupt(w->j, w->out))
 		return 0;
@@ -518,7 +518,7 @@ static int interrupt_cell(struct watch *w, struct cj_error *err)
 	return await_cell(w, begin_ms + INTERRUPT_MS, err);
 }
 
-static int watch_until_decided(struct watch *w, struct cj_error *err)
+static int watch_until_decided(struct supervision *w, struct cj_error *err)
 {
 	open_watch(w);
 	jail_network_report(w->j); /* it may have started early */
@@ -530,7 +530,7 @@ static int watch_until_decided(struct watch *w, struct cj_error *err)
 
 static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
-	struct watch w = { .j = j, .out = out };
+	struct supervision w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->run.started_ms;
 	if (out->has_status && out->status == STATUS_OOM && !j->is_shared)

@@ -39,7 +39,7 @@ struct related {
 	bool has_child; /* a child that uses this process' memory was found */
 };
 
-struct walk {
+struct usage_walk {
 	struct sampler *past; /* NULL: no memory for it */
 	struct process_usage sum;
 	struct related related[RELATED_MAX];
@@ -58,8 +58,8 @@ static ssize_t read_of(int dir_fd, const char *task, const char *file, char *tex
 }
 
 /* False: the process has ended, which is no failure; or is_blind is set. */
-static bool read_file(struct walk *w, int dir_fd, const char *task, const char *file, char *text,
-		      size_t size)
+static bool read_file(struct usage_walk *w, int dir_fd, const char *task, const char *file,
+		      char *text, size_t size)
 {
 	ssize_t got = read_of(dir_fd, task, file, text, size);
 	w->is_blind |= got < 0 && got != -ENOENT && got != -ESRCH && got != -ELOOP;
@@ -78,7 +78,7 @@ static const char *next_task(DIR *dir, unsigned *seen, unsigned max)
 	return NULL;
 }
 
-static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
+static uint64_t read_memory(struct usage_walk *w, int dir_fd, const char *task)
 {
 	char text[STATUS_MAX];
 	return read_file(w, dir_fd, task, "status", text, sizeof(text))
@@ -87,7 +87,7 @@ static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
 }
 
 /* For a process whose first thread has ended: only the files of its other threads show memory. */
-static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *pid)
+static uint64_t read_memory_of_threads(struct usage_walk *w, int proc_fd, const char *pid)
 {
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
@@ -111,14 +111,14 @@ static uint64_t ticks_to_us(uint64_t ticks)
 	return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-static void add_cpu(struct walk *w, uint64_t ticks, uint64_t system_ticks)
+static void add_cpu(struct usage_walk *w, uint64_t ticks, uint64_t system_ticks)
 {
 	w->sum.cpu_user_us += ticks_to_us(ticks - system_ticks);
 	w->sum.cpu_system_us += ticks_to_us(system_ticks);
 }
 
 /* The first thread's time in nanoseconds; stat has whole ticks.  See sched-stats.rst. */
-static uint64_t read_own_us(struct walk *w, int proc_fd, const char *pid,
+static uint64_t read_own_us(struct usage_walk *w, int proc_fd, const char *pid,
 			    const struct sample_stat *stat)
 {
 	char text[SYSTEM_FILE_SMALL];
@@ -128,7 +128,7 @@ static uint64_t read_own_us(struct walk *w, int proc_fd, const char *pid,
 	return thread_us > ticks_us ? thread_us : ticks_us;
 }
 
-static void remember(struct walk *w, const char *pid, const struct sample_stat *stat,
+static void remember(struct usage_walk *w, const char *pid, const struct sample_stat *stat,
 		     uint64_t own_us)
 {
 	const struct sampled_process p = {
@@ -150,7 +150,7 @@ static bool is_in_vfork(int proc_fd, const char *pid)
 	       process_usage_text_in_vfork(text);
 }
 
-static void note_related(struct walk *w, int proc_fd, const char *pid,
+static void note_related(struct usage_walk *w, int proc_fd, const char *pid,
 			 const struct sample_stat *stat, uint64_t bytes)
 {
 	if (w->nrelated < RELATED_MAX)
@@ -163,7 +163,7 @@ static void note_related(struct walk *w, int proc_fd, const char *pid,
 		};
 }
 
-static struct related *find_parent(struct walk *w, const struct related *child)
+static struct related *find_parent(struct usage_walk *w, const struct related *child)
 {
 	for (size_t i = 0; i < w->nrelated; i++)
 		if (w->related[i].pid == child->parent_pid)
@@ -179,7 +179,7 @@ static struct related *find_parent(struct walk *w, const struct related *child)
  * beside it hides nothing, because the child of vfork(2) stays counted then.  Where the parent was
  * not seen to wait, because another thread does or it has just begun to, the memory is doubtful.
  */
-static void subtract_vforked(struct walk *w)
+static void subtract_vforked(struct usage_walk *w)
 {
 	for (size_t i = 0; i < w->nrelated; i++) {
 		const struct related *child = &w->related[i];
@@ -196,7 +196,7 @@ static void subtract_vforked(struct walk *w)
 }
 
 /* A process that has ended meanwhile is skipped: its time is in its parent's sum. */
-static void add_process(struct walk *w, int proc_fd, const char *pid)
+static void add_process(struct usage_walk *w, int proc_fd, const char *pid)
 {
 	char text[SYSTEM_FILE_SMALL];
 	struct sample_stat stat;
@@ -237,7 +237,8 @@ static void lift(uint64_t *peak, uint64_t now)
 }
 
 /* The sum, and whether it is of every process. */
-static bool conclude(struct walk *w, struct sampler *s, bool is_all, struct process_usage *out)
+static bool conclude(struct usage_walk *w, struct sampler *s, bool is_all,
+		     struct process_usage *out)
 {
 	subtract_vforked(w);
 	bool is_whole = w->is_there && !w->is_blind;
@@ -259,7 +260,7 @@ bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct proce
 		return false;
 
 	unsigned seen = 0;
-	struct walk w = { .past = s, .reaper = "1" };
+	struct usage_walk w = { .past = s, .reaper = "1" };
 	for (const char *pid; (pid = next_task(dir, &seen, SAMPLE_PIDS_MAX)) != NULL;)
 		add_process(&w, proc_fd, pid);
 	w.sum.memory_bytes += used_bytes(box_fd);
@@ -270,7 +271,7 @@ bool process_usage_take_of(int proc_fd, const struct process_group *group, struc
 			   struct process_usage *out)
 {
 	char name[16], reaper[16];
-	struct walk w = { .past = s, .reaper = reaper };
+	struct usage_walk w = { .past = s, .reaper = reaper };
 	(void)snprintf(reaper, sizeof(reaper), "%d", group->reaper_pid);
 	add_process(&w, proc_fd, reaper);
 	for (size_t i = 0; i < group->count; i++) {

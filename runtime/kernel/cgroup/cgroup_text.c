@@ -49,22 +49,22 @@ void cgroup_text_leave_supervisor(char *path)
 }
 
 /* A word within a line: not NUL-ended. */
-struct word {
+struct cgroup_word {
 	const char *at;
 	size_t size;
 };
 
-static bool word_is(struct word w, const char *text)
+static bool word_is(struct cgroup_word w, const char *text)
 {
 	return w.size == strlen(text) && memcmp(w.at, text, w.size) == 0;
 }
 
 /* The next word before `end`; size 0: there is none. */
-static struct word take_word(const char **at, const char *end)
+static struct cgroup_word take_word(const char **at, const char *end)
 {
 	while (*at < end && **at == ' ')
 		(*at)++;
-	struct word w = { .at = *at };
+	struct cgroup_word w = { .at = *at };
 	while (*at < end && **at != ' ')
 		(*at)++;
 	w.size = (size_t)(*at - w.at);
@@ -72,7 +72,7 @@ static struct word take_word(const char **at, const char *end)
 }
 
 /* Blanks in a path are written as \040 and the like; false: it doesn't fit. */
-static bool unescape(struct word w, char out[static CGROUP_PATH_MAX])
+static bool unescape(struct cgroup_word w, char out[static CGROUP_PATH_MAX])
 {
 	size_t used = 0;
 	for (size_t i = 0; i < w.size; i++) {
@@ -92,11 +92,11 @@ static bool unescape(struct word w, char out[static CGROUP_PATH_MAX])
 
 static bool parse_mount_line(const char *at, const char *end, struct cgroup_mount *out)
 {
-	struct word fields[MOUNT_FIELDS];
+	struct cgroup_word fields[MOUNT_FIELDS];
 	for (size_t i = 0; i < MOUNT_FIELDS; i++)
 		fields[i] = take_word(&at, end);
 
-	struct word w;
+	struct cgroup_word w;
 	do
 		w = take_word(&at, end);
 	while (w.size > 0 && !word_is(w, "-"));
@@ -128,7 +128,7 @@ void cgroup_text_mount(const char *mountinfo, struct cgroup_mount *out)
 }
 
 /* "7:cpu,cpuacct:/path" of a v1 hierarchy. */
-static void note_v1(struct word controllers, struct cgroup_self *out)
+static void note_v1(struct cgroup_word controllers, struct cgroup_self *out)
 {
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
 		const char *name = cgroup_controller_names[i];
@@ -150,9 +150,9 @@ static void parse_self_line(const char *line, const char *end, struct cgroup_sel
 	if (!second)
 		return;
 
-	struct word controllers = { first + 1, (size_t)(second - first - 1) };
+	struct cgroup_word controllers = { first + 1, (size_t)(second - first - 1) };
 	size_t size = (size_t)(end - second - 1);
-	bool is_unified = word_is((struct word){ line, (size_t)(first - line) }, "0");
+	bool is_unified = word_is((struct cgroup_word){ line, (size_t)(first - line) }, "0");
 	if (!is_unified)
 		note_v1(controllers, out);
 	else if (controllers.size == 0 && size < sizeof(out->path)) {

@@ -45,9 +45,9 @@ struct level {
 	struct child *entered; /* the one below which the walk is */
 };
 
-struct walk {
+struct cgroup_walk {
 	/* What is done in each cgroup before those below it; NULL: nothing. */
-	int (*visit)(struct walk *w, struct cj_error *err);
+	int (*visit)(struct cgroup_walk *w, struct cj_error *err);
 	bool removes;  /* each cgroup below the first, when the walk leaves it */
 	bool is_over;  /* set by visit */
 	void *context; /* visit's */
@@ -57,7 +57,7 @@ struct walk {
 	struct level *level;
 };
 
-static void walk_fini(struct walk *w)
+static void walk_fini(struct cgroup_walk *w)
 {
 	cj_close(&w->fd);
 	arena_fini(&w->arena);
@@ -65,7 +65,7 @@ static void walk_fini(struct walk *w)
 #define auto_walk __attribute__((cleanup(walk_fini)))
 
 /* A cgroup contains files and cgroups only. */
-static int list_children(struct walk *w, struct level *level, struct cj_error *err)
+static int list_children(struct cgroup_walk *w, struct level *level, struct cj_error *err)
 {
 	auto_dir DIR *dir = fd_open_dir(w->fd, ".");
 	if (!dir)
@@ -85,7 +85,7 @@ static int list_children(struct walk *w, struct level *level, struct cj_error *e
 }
 
 /* w->fd is a cgroup that was not visited yet. */
-static int begin_level(struct walk *w, struct cj_error *err)
+static int begin_level(struct cgroup_walk *w, struct cj_error *err)
 {
 	struct level *level = arena_alloc(&w->arena, sizeof(*level));
 	if (!level)
@@ -96,7 +96,7 @@ static int begin_level(struct walk *w, struct cj_error *err)
 	return rc < 0 ? rc : list_children(w, level, err);
 }
 
-static int enter_child(struct walk *w, struct cj_error *err)
+static int enter_child(struct cgroup_walk *w, struct cj_error *err)
 {
 	struct child *child = w->level->left;
 	w->level->left = child->next;
@@ -115,7 +115,7 @@ static int enter_child(struct walk *w, struct cj_error *err)
 	return begin_level(w, err);
 }
 
-static int end_level(struct walk *w, struct cj_error *err)
+static int end_level(struct cgroup_walk *w, struct cj_error *err)
 {
 	w->level = w->level->above;
 	if (!w->level)
@@ -131,7 +131,7 @@ static int end_level(struct walk *w, struct cj_error *err)
 	return 0;
 }
 
-static int walk_tree(struct walk *w, int dir_fd, struct cj_error *err)
+static int walk_tree(struct cgroup_walk *w, int dir_fd, struct cj_error *err)
 {
 	w->fd = openat(dir_fd, ".", TREE_DIRECTORY);
 	if (w->fd < 0)
@@ -157,7 +157,7 @@ struct pid_list {
 };
 
 /* In a threaded cgroup the processes are those of the domain above: EOPNOTSUPP, cgroups(7). */
-static int add_pids(struct walk *w, struct cj_error *err)
+static int add_pids(struct cgroup_walk *w, struct cj_error *err)
 {
 	auto_arena struct arena scratch = { 0 };
 	struct pid_list *list = w->context;
@@ -188,7 +188,7 @@ static int add_pids(struct walk *w, struct cj_error *err)
 
 static int list_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 {
-	auto_walk struct walk w = { .visit = add_pids, .context = list, .fd = -1 };
+	auto_walk struct cgroup_walk w = { .visit = add_pids, .context = list, .fd = -1 };
 	return walk_tree(&w, dir_fd, err);
 }
 
@@ -345,7 +345,7 @@ static int remove_once(int parent_fd, const char *name)
 	auto_fd int top_fd = openat(parent_fd, name, TREE_DIRECTORY);
 	if (top_fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	auto_walk struct walk w = { .removes = true, .fd = -1 };
+	auto_walk struct cgroup_walk w = { .removes = true, .fd = -1 };
 	struct cj_error why = { 0 };
 	if (walk_tree(&w, top_fd, &why) < 0)
 		return -why.code;

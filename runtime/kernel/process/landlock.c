@@ -47,7 +47,7 @@ struct ruleset_attr {
 #define NET_TCP      (3ULL << 0) /* ABI 4, 6.7: bind and connect */
 
 /* The writable places of every jail. */
-static const struct place {
+static const struct landlock_place {
 	const char *path;
 	uint64_t access;
 } places[] = {

@@ -28,7 +28,7 @@
 
 enum kinship { KIN_UNKNOWN, KIN_BELOW, KIN_OTHER };
 
-struct entry {
+struct tree_entry {
 	pid_t pid, parent_pid;
 	uint64_t start_ticks;
 	enum kinship kin;
@@ -36,7 +36,7 @@ struct entry {
 };
 
 struct snapshot {
-	struct entry items[PROCESS_TREE_MAX]; /* by pid */
+	struct tree_entry items[PROCESS_TREE_MAX]; /* by pid */
 	size_t count;
 	bool is_whole;
 };
@@ -136,7 +136,7 @@ static void add(struct snapshot *s, int proc_fd, pid_t pid)
 		s->is_whole = false;
 		return;
 	}
-	s->items[s->count++] = (struct entry){
+	s->items[s->count++] = (struct tree_entry){
 		.pid = pid,
 		.parent_pid = (pid_t)stat.parent_pid,
 		.start_ticks = stat.start_ticks,
@@ -160,26 +160,26 @@ static bool list_all(int proc_fd, struct snapshot *s)
 static int compare_pids(const void *key, const void *item)
 {
 	const pid_t *pid = key;
-	const struct entry *entry = item;
+	const struct tree_entry *entry = item;
 	return (*pid > entry->pid) - (*pid < entry->pid);
 }
 
-static struct entry *find(struct snapshot *s, pid_t pid)
+static struct tree_entry *find(struct snapshot *s, pid_t pid)
 {
 	return bsearch(&pid, s->items, s->count, sizeof(s->items[0]), compare_pids);
 }
 
 /* The parent in the list, unless its number was used again. */
-static struct entry *parent_of(struct snapshot *s, const struct entry *e)
+static struct tree_entry *parent_of(struct snapshot *s, const struct tree_entry *e)
 {
-	struct entry *parent = e->parent_pid > 0 ? find(s, e->parent_pid) : NULL;
+	struct tree_entry *parent = e->parent_pid > 0 ? find(s, e->parent_pid) : NULL;
 	return parent && parent->start_ticks <= e->start_ticks ? parent : NULL;
 }
 
 /* Follows the parents until one is known, and notes the answer for all on the way. */
-static void settle(struct snapshot *s, struct entry *e)
+static void settle(struct snapshot *s, struct tree_entry *e)
 {
-	struct entry *top = e;
+	struct tree_entry *top = e;
 	size_t steps = 0;
 	while (top && top->kin == KIN_UNKNOWN && steps++ <= s->count)
 		top = parent_of(s, top);
@@ -195,7 +195,7 @@ static struct snapshot *take_below(int proc_fd, pid_t root_pid)
 	auto_free struct snapshot *s = malloc(sizeof(*s));
 	if (!s || !list_all(proc_fd, s))
 		return NULL;
-	struct entry *root = find(s, root_pid), *init = find(s, INIT_PID);
+	struct tree_entry *root = find(s, root_pid), *init = find(s, INIT_PID);
 	if (init)
 		init->kin = KIN_OTHER;
 	if (root)
@@ -223,7 +223,7 @@ bool process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out)
 
 /* --- signals to all -------------------------------------------------------------------------- */
 
-static void signal_entry(int proc_fd, const struct entry *e, int signo)
+static void signal_entry(int proc_fd, const struct tree_entry *e, int signo)
 {
 	struct sample_stat now;
 	auto_fd int process_fd = open_process(proc_fd, e->pid);
@@ -237,7 +237,7 @@ static size_t stop_new(int proc_fd, struct snapshot *now, struct snapshot *befor
 {
 	size_t count = 0;
 	for (size_t i = 0; i < now->count; i++) {
-		const struct entry *old = before ? find(before, now->items[i].pid) : NULL;
+		const struct tree_entry *old = before ? find(before, now->items[i].pid) : NULL;
 		if (now->items[i].is_dead || (old && old->start_ticks == now->items[i].start_ticks))
 			continue;
 		signal_entry(proc_fd, &now->items[i], SIGSTOP);

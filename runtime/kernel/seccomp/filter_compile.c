@@ -22,7 +22,7 @@
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 /* A rule, for one of the calls that it names. */
-struct use {
+struct filter_use {
 	int nr;
 	size_t order;
 	const struct policy_rule *rule;
@@ -33,7 +33,8 @@ struct compiler {
 	struct arena scratch; /* freed after the compilation */
 	struct arena *arena;  /* of the result */
 	struct filter *filter;
-	struct use *uses; /* by call; of one call the strictest first, then in the file's order */
+	struct filter_use
+	    *uses; /* by call; of one call the strictest first, then in the file's order */
 	size_t nuses;
 	struct filter_plan *plan;
 };
@@ -85,7 +86,7 @@ static int add_use(struct compiler *c, const struct policy_rule *rule, const cha
 		return unknown_name(c, rule, name, err);
 	assert(nr < CALLS_MAX);
 	if (nr >= 0) { /* else another architecture has it */
-		c->uses[c->nuses] = (struct use){ nr, c->nuses, rule };
+		c->uses[c->nuses] = (struct filter_use){ nr, c->nuses, rule };
 		c->nuses++;
 	}
 	return 0;
@@ -93,7 +94,7 @@ static int add_use(struct compiler *c, const struct policy_rule *rule, const cha
 
 static int compare_uses(const void *left, const void *right)
 {
-	const struct use *l = left, *r = right;
+	const struct filter_use *l = left, *r = right;
 	if (l->nr != r->nr)
 		return l->nr < r->nr ? -1 : 1;
 	if (l->rule->action != r->rule->action)
@@ -130,7 +131,7 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 static int errno_of(const struct compiler *c, int nr)
 {
 	for (size_t i = 0; i < c->nuses; i++) {
-		const struct use *use = &c->uses[i];
+		const struct filter_use *use = &c->uses[i];
 		if (call_notified_name(nr) && use->nr == nr && use->rule->action == POLICY_ERRNO)
 			return use->rule->errno_value;
 	}
@@ -194,7 +195,7 @@ static uint32_t default_answer(const struct compiler *c, int nr, size_t nrules)
 }
 
 /* Behind the strictest rule without conditions, conditions have no effect. */
-static int decide_call(struct compiler *c, int nr, const struct use *uses, size_t n,
+static int decide_call(struct compiler *c, int nr, const struct filter_use *uses, size_t n,
 		       struct cj_error *err)
 {
 	struct filter_call *call = &c->plan->calls[nr];
@@ -220,7 +221,7 @@ static int decide_call(struct compiler *c, int nr, const struct use *uses, size_
 
 static int decide_calls(struct compiler *c, struct cj_error *err)
 {
-	const struct use *use = c->uses, *end = c->uses + c->nuses;
+	const struct filter_use *use = c->uses, *end = c->uses + c->nuses;
 	for (int nr = 0; nr < CALLS_MAX; nr++) {
 		size_t n = 0;
 		while (use + n < end && use[n].nr == nr)

@@ -211,7 +211,7 @@ static unsigned put_branch(struct assembler *e, const struct filter_branch *bran
  * Consecutive branches that differ only in the value of their last argument: one load, then a
  * search among ranges of values.  A list of options costs one or two instructions for each.
  */
-struct run {
+struct number_run {
 	const struct filter_branch *branches;
 	size_t n;
 };
@@ -247,30 +247,30 @@ static bool is_of_run(const struct filter_branch *one, const struct filter_branc
 }
 
 /* The longest run that ends with branch `last`; of one branch where no other fits. */
-static struct run run_up_to(const struct filter_call *call, size_t last)
+static struct number_run run_up_to(const struct filter_call *call, size_t last)
 {
 	size_t first = last;
 	while (first > 0 && is_of_run(&call->branches[first - 1], &call->branches[last]))
 		first--;
-	return (struct run){ call->branches + first, last - first + 1 };
+	return (struct number_run){ call->branches + first, last - first + 1 };
 }
 
-struct range {
+struct number_range {
 	uint32_t first, last;
 };
 
 static int compare_ranges(const void *left, const void *right)
 {
-	const struct range *l = left, *r = right;
+	const struct number_range *l = left, *r = right;
 	return l->first < r->first ? -1 : l->first > r->first;
 }
 
-static size_t make_ranges(const struct run *run, struct range *out)
+static size_t make_ranges(const struct number_run *run, struct number_range *out)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < run->n; i++) {
 		uint32_t value = (uint32_t)last_arg(&run->branches[i])->value_two;
-		out[i] = (struct range){ value, value };
+		out[i] = (struct number_range){ value, value };
 	}
 	qsort(out, run->n, sizeof(*out), compare_ranges);
 	for (size_t i = 0; i < run->n; i++) {
@@ -282,7 +282,8 @@ static size_t make_ranges(const struct run *run, struct range *out)
 	return n;
 }
 
-static unsigned put_range(struct assembler *e, const struct range *range, unsigned yes, unsigned no)
+static unsigned put_range(struct assembler *e, const struct number_range *range, unsigned yes,
+			  unsigned no)
 {
 	if (range->first == range->last)
 		return put_jump(e, BPF_JEQ, range->first, yes, no);
@@ -293,8 +294,8 @@ static unsigned put_range(struct assembler *e, const struct range *range, unsign
 #define RANGES_IN_A_ROW 4 /* a tree above that */
 
 /* The depth is the logarithm of the number of rules; NOLINTNEXTLINE(misc-no-recursion) */
-static unsigned put_ranges(struct assembler *e, const struct range *ranges, size_t n, unsigned yes,
-			   unsigned no)
+static unsigned put_ranges(struct assembler *e, const struct number_range *ranges, size_t n,
+			   unsigned yes, unsigned no)
 {
 	if (n > RANGES_IN_A_ROW) {
 		unsigned above = put_ranges(e, ranges + n / 2, n - n / 2, yes, no);
@@ -306,11 +307,11 @@ static unsigned put_ranges(struct assembler *e, const struct range *ranges, size
 	return no;
 }
 
-static unsigned put_run(struct assembler *e, const struct run *run,
+static unsigned put_run(struct assembler *e, const struct number_run *run,
 			const struct filter_branch *before, unsigned next)
 {
 	const struct filter_branch *head = run->branches;
-	struct range *ranges = arena_array(e->scratch, run->n, sizeof(*ranges));
+	struct number_range *ranges = arena_array(e->scratch, run->n, sizeof(*ranges));
 	if (!ranges) {
 		e->has_no_memory = true;
 		return next;
@@ -329,7 +330,7 @@ static unsigned put_call(struct assembler *e, const struct filter_call *call)
 {
 	unsigned next = put_ret(e, call->otherwise);
 	for (size_t i = call->nbranches; i > 0;) {
-		struct run run = run_up_to(call, i - 1);
+		struct number_run run = run_up_to(call, i - 1);
 		i -= run.n;
 		const struct filter_branch *before = i > 0 ? &call->branches[i - 1] : NULL;
 		next = run.n > 1 ? put_run(e, &run, before, next)

@@ -322,7 +322,7 @@ static JSON_READER(rule)
 /* --- the file ---------------------------------------------------------------- */
 
 /* The file while it is read: what the members of its object say. */
-struct file_draft {
+struct policy_draft {
 	enum policy_action default_action;
 	int default_errno[2];                       /* number, name; -1: not given */
 	bool names_arches, names_native, names_sub; /* in "architectures", "archMap" */
@@ -330,7 +330,7 @@ struct file_draft {
 
 static JSON_SETTER(arch)
 {
-	struct file_draft *d = record;
+	struct policy_draft *d = record;
 	if (strncmp(text, "SCMP_ARCH_", strlen("SCMP_ARCH_")) != 0)
 		return cj_reject(err, "unknown architecture '%s'", text);
 	d->names_arches = true;
@@ -366,7 +366,7 @@ static const struct json_key arch_map_keys[] = {
 };
 static const struct json_record arch_map_record = JSON_RECORD(arch_map_keys, "an architecture");
 
-#define AT(field) .offset = offsetof(struct file_draft, field)
+#define AT(field) .offset = offsetof(struct policy_draft, field)
 static const struct json_key file_keys[] = {
 	{ "defaultAction", TAKES_TEXT, .read = json_read_action, .is_required = true,
 	  AT(default_action) },
@@ -382,7 +382,7 @@ static const struct json_key file_keys[] = {
 };
 static const struct json_record file_record = JSON_RECORD(file_keys, "a seccomp profile");
 
-static int note_arches(const struct json_reader *in, const struct file_draft *d,
+static int note_arches(const struct json_reader *in, const struct policy_draft *d,
 		       struct cj_error *err)
 {
 	if (d->names_sub &&
@@ -401,7 +401,7 @@ static int note_arches(const struct json_reader *in, const struct file_draft *d,
 static int read_file(const struct json_reader *in, const struct json_node *root,
 		     struct cj_error *err)
 {
-	struct file_draft d = { .default_errno = { -1, -1 } };
+	struct policy_draft d = { .default_errno = { -1, -1 } };
 	struct policy *policy = in->context;
 
 	if (json_record_read(in, root, &file_record, &d, err) < 0 ||

@@ -82,7 +82,7 @@ void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
 #define ID_TEXT_MAX (6 * MCP_ID_MAX + 2) /* each byte may be written as \uXXXX */
 
 /* Members of an object, found by their quotes, brackets, colons and commas alone. */
-struct scan {
+struct message_scan {
 	const char *begin, *at, *limit; /* forwards `at` is the next byte, backwards the last + 1 */
 	struct blob id;                 /* the value as it is written; size 0: none */
 	bool is_doubtful;
@@ -99,20 +99,20 @@ static bool equals(struct blob text, const char *name)
 }
 
 /* A key of the message, without its quotes. */
-static void note_key(struct scan *s, struct blob key)
+static void note_key(struct message_scan *s, struct blob key)
 {
 	if (memchr(key.bytes, '\\', key.size) || equals(key, "result") || equals(key, "error") ||
 	    (equals(key, "id") && s->id.size > 0))
 		s->is_doubtful = true;
 }
 
-static void note_value(struct scan *s, struct blob key, struct blob value)
+static void note_value(struct message_scan *s, struct blob key, struct blob value)
 {
 	if (equals(key, "id"))
 		s->id = value;
 }
 
-static bool take_byte(struct scan *s, char wanted)
+static bool take_byte(struct message_scan *s, char wanted)
 {
 	while (s->at < s->limit && is_space(*s->at))
 		s->at++;
@@ -123,7 +123,7 @@ static bool take_byte(struct scan *s, char wanted)
 }
 
 /* Behind the opening quote; *out is what is between the quotes. */
-static bool take_string(struct scan *s, struct blob *out)
+static bool take_string(struct message_scan *s, struct blob *out)
 {
 	out->bytes = s->at;
 	while (s->at < s->limit && *s->at != '"')
@@ -135,7 +135,7 @@ static bool take_string(struct scan *s, struct blob *out)
 }
 
 /* A value with all that is in it, up to the byte that follows.  False: it is not complete. */
-static bool take_value(struct scan *s, struct blob *out)
+static bool take_value(struct message_scan *s, struct blob *out)
 {
 	struct blob ignored;
 	size_t depth = 0;
@@ -156,7 +156,7 @@ static bool take_value(struct scan *s, struct blob *out)
 	return s->at < s->limit;
 }
 
-static void scan_forwards(struct scan *s)
+static void scan_forwards(struct message_scan *s)
 {
 	struct blob key, value;
 	char before = '{';
@@ -170,7 +170,7 @@ static void scan_forwards(struct scan *s)
 	}
 }
 
-static bool take_byte_back(struct scan *s, char wanted)
+static bool take_byte_back(struct message_scan *s, char wanted)
 {
 	while (s->at > s->begin && is_space(s->at[-1]))
 		s->at--;
@@ -181,7 +181,7 @@ static bool take_byte_back(struct scan *s, char wanted)
 }
 
 /* Before the closing quote.  A quote behind an odd number of backslashes is part of the string. */
-static bool take_string_back(struct scan *s, struct blob *out)
+static bool take_string_back(struct message_scan *s, struct blob *out)
 {
 	const char *limit = s->at;
 
@@ -200,7 +200,7 @@ static bool take_string_back(struct scan *s, struct blob *out)
 }
 
 /* A string or a number; what has members in it ends the scan. */
-static bool take_value_back(struct scan *s, struct blob *out)
+static bool take_value_back(struct message_scan *s, struct blob *out)
 {
 	static const char of_number[] = "0123456789-+.eE";
 	const char *limit;
@@ -218,7 +218,7 @@ static bool take_value_back(struct scan *s, struct blob *out)
 	return out->size > 0;
 }
 
-static void scan_backwards(struct scan *s)
+static void scan_backwards(struct message_scan *s)
 {
 	struct blob key, value;
 	char after = '}';
@@ -236,7 +236,9 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 	auto_arena struct arena a = { 0 };
 	const struct json_node *node = NULL;
 	struct cj_error ignored = { 0 };
-	struct scan s = { .begin = head.bytes, .at = head.bytes, .limit = head.bytes + head.size };
+	struct message_scan s = { .begin = head.bytes,
+				  .at = head.bytes,
+				  .limit = head.bytes + head.size };
 
 	*out = (struct mcp_id){ .kind = MCP_ID_NONE };
 	scan_forwards(&s);

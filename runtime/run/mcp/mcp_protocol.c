@@ -27,17 +27,17 @@ static const char instructions[] =
     "sandbox, unless it names a session. So put all code and data of a task into one call, or "
     "create a session. Read 'message' first: it says what happened, and what to change.";
 
-struct request;
+struct mcp_request_head;
 struct method {
 	const char *name;
-	int (*answer)(struct request *r, struct mcp_fault *fault);
+	int (*answer)(struct mcp_request_head *r, struct mcp_fault *fault);
 	bool is_legacy, is_modern;
 	const char *named; /* the member of the parameters that Mcp-Name repeats; NULL: none */
 	enum mcp_task_method task_method;
 };
 
 /* A request while it is answered. */
-struct request {
+struct mcp_request_head {
 	struct mcp_protocol *protocol;
 	const struct mcp_message *message;
 	const struct method *method;
@@ -71,7 +71,7 @@ static void put_capabilities(struct json_writer *w, enum mcp_era era)
 	json_close_object(w);
 }
 
-static void put_caching(const struct request *r)
+static void put_caching(const struct mcp_request_head *r)
 {
 	if (r->era != MCP_ERA_MODERN)
 		return;
@@ -79,7 +79,7 @@ static void put_caching(const struct request *r)
 	json_member_text(r->w, "cacheScope", "private");
 }
 
-static int initialize(struct request *r, struct mcp_fault *fault)
+static int initialize(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const char *asked = json_get_text(r->message->params, "protocolVersion");
 
@@ -97,7 +97,7 @@ static int initialize(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
-static int discover(struct request *r, struct mcp_fault *fault)
+static int discover(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	(void)fault;
 	mcp_begin_result(r->w, &r->message->id, r->era);
@@ -114,7 +114,7 @@ static int discover(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
-static int ping(struct request *r, struct mcp_fault *fault)
+static int ping(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	(void)fault;
 	mcp_begin_result(r->w, &r->message->id, r->era);
@@ -131,7 +131,7 @@ static int load_tools(struct mcp_protocol *p, struct mcp_fault *fault)
 	return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
 }
 
-static int list_tools(struct request *r, struct mcp_fault *fault)
+static int list_tools(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const struct mcp_protocol *p = r->protocol;
 	struct cj_error err = { 0 };
@@ -151,7 +151,7 @@ static int list_tools(struct request *r, struct mcp_fault *fault)
 }
 
 /* Each request declares it anew. */
-static bool takes_tasks(const struct request *r)
+static bool takes_tasks(const struct mcp_request_head *r)
 {
 	const struct json_node *given =
 	    json_get_typed(r->message->meta, META_CAPABILITIES, JSON_OBJECT);
@@ -161,7 +161,7 @@ static bool takes_tasks(const struct request *r)
 			      JSON_OBJECT);
 }
 
-static int ask_task(struct request *r, struct mcp_fault *fault)
+static int ask_task(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	struct mcp_asked *out = r->out;
 
@@ -178,7 +178,7 @@ static int ask_task(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
-static int call_tool(struct request *r, struct mcp_fault *fault)
+static int call_tool(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const struct mcp_message *m = r->message;
 	const char *name = json_get_text(m->params, "name");
@@ -229,7 +229,7 @@ static const struct method *find_method(const char *name)
 /* --- eras ------------------------------------------------------------------------ */
 
 /* Over HTTP the header says which version was selected; a request without one is of the first. */
-static int adopt_header(struct request *r, struct mcp_fault *fault)
+static int adopt_header(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const char *version = r->protocol->headers->version;
 
@@ -246,7 +246,7 @@ static int adopt_header(struct request *r, struct mcp_fault *fault)
 }
 
 /* `initialize` and `ping` may come first. */
-static int choose_legacy(struct request *r, struct mcp_fault *fault)
+static int choose_legacy(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const char *method = r->message->method;
 	int rc = r->protocol->headers ? adopt_header(r, fault) : 0;
@@ -264,7 +264,7 @@ static int choose_legacy(struct request *r, struct mcp_fault *fault)
 }
 
 /* 1: the version fault is written. */
-static int choose_era(struct request *r, struct mcp_fault *fault)
+static int choose_era(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const struct json_node *meta = r->message->meta;
 	const struct json_node *version = mcp_member(meta, META_VERSION);
@@ -289,7 +289,7 @@ static int choose_era(struct request *r, struct mcp_fault *fault)
 /* --- a message ------------------------------------------------------------------- */
 
 /* Over HTTP an error of the request's envelope has a status of its own; one of a method has not. */
-static int answer_request(struct request *r, struct mcp_fault *fault)
+static int answer_request(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	r->out->http_status = 400;
 	int rc = choose_era(r, fault);
@@ -311,7 +311,7 @@ void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, st
 {
 	struct mcp_message message;
 	struct mcp_fault fault;
-	struct request r = { .protocol = p, .message = &message, .w = w, .out = out };
+	struct mcp_request_head r = { .protocol = p, .message = &message, .w = w, .out = out };
 
 	*out = (struct mcp_asked){ .action = MCP_NOTHING, .http_status = 202 };
 	int rc = mcp_message_read(line, size, a, &message, &fault);

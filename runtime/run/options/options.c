@@ -19,14 +19,14 @@ static const char *const delivery_options[] = {
 	"quiet",      "no-report", "id",        "remote",
 };
 
-struct scan {
+struct option_scan {
 	const char *verb;        /* whose --help a hint names */
 	const char *const *next; /* the argument to be read */
 	struct arena *arena;
 	struct options *out;
 };
 
-static int add_given(struct scan *s, const struct setting *setting, const char *named,
+static int add_given(struct option_scan *s, const struct setting *setting, const char *named,
 		     const char *value, struct cj_error *err)
 {
 	struct options *o = s->out;
@@ -41,7 +41,7 @@ static int add_given(struct scan *s, const struct setting *setting, const char *
 	return 0;
 }
 
-static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
+static int scan_long(struct option_scan *s, const char *arg, struct cj_error *err)
 {
 	struct long_option o;
 	bool is_split = option_split(arg, &o); /* options_scan() has checked the "--" */
@@ -104,7 +104,7 @@ static int check_terminal_habit(const char *arg, const char *value, struct cj_er
 	return cj_hint(err, "write --tty -i for a terminal");
 }
 
-static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
+static int scan_letters(struct option_scan *s, const char *arg, struct cj_error *err)
 {
 	for (const char *at = arg + 1; *at; at++) {
 		const char *named = arena_printf(s->arena, "-%c", *at);
@@ -140,7 +140,7 @@ static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
 int options_scan(const char *verb, const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err)
 {
-	struct scan s = { .verb = verb, .next = args, .arena = a, .out = out };
+	struct option_scan s = { .verb = verb, .next = args, .arena = a, .out = out };
 
 	*out = (struct options){ 0 };
 	while (*s.next) {
@@ -162,7 +162,7 @@ int options_scan(const char *verb, const char *const *args, struct arena *a, str
 
 /* --- files of variables ------------------------------------------------------------- */
 
-static int read_variables(const char *path, const char *const *caller_env, struct scan *to,
+static int read_variables(const char *path, const char *const *caller_env, struct option_scan *to,
 			  struct cj_error *err)
 {
 	struct env_line *lines = NULL;
@@ -188,7 +188,7 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 {
 	const struct setting *env_file = setting_by_option("env-file");
 	struct options all = *o;
-	struct scan to = { .arena = a, .out = &all };
+	struct option_scan to = { .arena = a, .out = &all };
 
 	if (!options_find(o, "env-file"))
 		return 0;

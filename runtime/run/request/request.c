@@ -323,7 +323,7 @@ static int refuse_key(const char *key, const struct setting *s, const struct jso
 	return json_reject_unknown(NAME, node, key, suggest_key(key, kind), err);
 }
 
-struct reading {
+struct request_reading {
 	struct json_reader in;
 	struct request *out;
 };
@@ -331,7 +331,7 @@ struct reading {
 static int read_key(void *context, const char *key, const struct setting *s,
 		    const struct json_node *node, struct cj_error *err)
 {
-	const struct reading *r = context;
+	const struct request_reading *r = context;
 	enum request_kind kind = ((const struct request_caps *)r->in.context)->kind;
 	const struct json_key *own = own_key_of(key, kind);
 	if (own)
@@ -385,7 +385,7 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 				   .profile = caps->profile,
 				   .fit = FIT_INTERPRETER };
 	struct request_caps capped = *caps;
-	struct reading r = {
+	struct request_reading r = {
 		.in = { .file = NAME, .arena = a, .context = &capped },
 		.out = &request,
 	};

@@ -50,11 +50,12 @@ struct validation {
 	struct rights_clamp *clamp;
 };
 
-struct rule {
+struct right_rule {
 	const char *key;
 	enum rights_effect effect;
 	/* NULL: the effect says all, or `is_kept` does */
-	int (*validate)(const struct validation *v, const struct rule *rule, struct cj_error *err);
+	int (*validate)(const struct validation *v, const struct right_rule *rule,
+			struct cj_error *err);
 	/* Whether `asked` keeps what `before` insists on, whoever the caller is. */
 	bool (*is_kept)(const struct config *asked, const struct config *before);
 	/* of a number */
@@ -78,7 +79,7 @@ static void put_number(void *base, size_t offset, uint64_t value)
 	memcpy((char *)base + offset, &value, sizeof(value));
 }
 
-static uint64_t limit_at(const struct config *c, const struct rule *rule)
+static uint64_t limit_at(const struct config *c, const struct right_rule *rule)
 {
 	uint64_t value = number_at(c, rule->config_at);
 	return value > 0 ? value : CEILING_NONE;
@@ -88,13 +89,14 @@ struct number_text {
 	char text[32];
 };
 
-static const char *format_limit(const struct rule *rule, uint64_t value, struct number_text *out)
+static const char *format_limit(const struct right_rule *rule, uint64_t value,
+				struct number_text *out)
 {
 	return value == CEILING_NONE ? "no limit"
 				     : rule->format(value, out->text, sizeof(out->text));
 }
 
-static int validate_number(const struct validation *v, const struct rule *rule,
+static int validate_number(const struct validation *v, const struct right_rule *rule,
 			   struct cj_error *err)
 {
 	const struct rights *r = v->rights;
@@ -130,7 +132,7 @@ static int refuse_more(const char *key, const char *asked, const char *given, co
 }
 
 /* With truncate a program goes on writing, and uses time and CPU that kill would have ended. */
-static int validate_output_policy(const struct validation *v, const struct rule *rule,
+static int validate_output_policy(const struct validation *v, const struct right_rule *rule,
 				  struct cj_error *err)
 {
 	enum output_policy asked = v->asked->on_output_limit, given = v->profile->on_output_limit;
@@ -148,7 +150,8 @@ int rights_refuse_network(struct cj_error *err)
 }
 
 /* A caller without the right to a network loses the profile's, too. */
-static int validate_mode(const struct validation *v, const struct rule *rule, struct cj_error *err)
+static int validate_mode(const struct validation *v, const struct right_rule *rule,
+			 struct cj_error *err)
 {
 	enum network_mode asked = v->asked->network, given = v->profile->network;
 	bool is_never = v->rights->network == NETWORK_NEVER;
@@ -163,7 +166,7 @@ static int validate_mode(const struct validation *v, const struct rule *rule, st
 }
 
 /* A profile chooses none so that no packet leaves, and another kind for the routes that it has. */
-static int validate_uplink(const struct validation *v, const struct rule *rule,
+static int validate_uplink(const struct validation *v, const struct right_rule *rule,
 			   struct cj_error *err)
 {
 	enum uplink_kind asked = v->asked->uplink, given = v->profile->uplink;
@@ -177,8 +180,8 @@ static int validate_uplink(const struct validation *v, const struct rule *rule,
 	return cj_hint(err, "leave it out, or ask for 'none'");
 }
 
-static int refuse_target(const struct validation *v, const struct rule *rule, const char *target,
-			 struct cj_error *err)
+static int refuse_target(const struct validation *v, const struct right_rule *rule,
+			 const char *target, struct cj_error *err)
 {
 	if (v->rights->network == NETWORK_NEVER)
 		return rights_refuse_network(err);
@@ -191,7 +194,8 @@ static int refuse_target(const struct validation *v, const struct rule *rule, co
  * A list of its own restricts a profile that has none, unless the profile has allow_private: then
  * each destination may be in a closed range, which no list opens otherwise.
  */
-static int validate_allow(const struct validation *v, const struct rule *rule, struct cj_error *err)
+static int validate_allow(const struct validation *v, const struct right_rule *rule,
+			  struct cj_error *err)
 {
 	const struct strings *asked = &v->asked->allow, *given = &v->profile->allow;
 	bool may_any = given->count == 0 && (!v->profile->allow_private || v->rights->host_paths);
@@ -229,7 +233,7 @@ static bool keeps_root(const struct config *asked, const struct config *before)
 #define CEILING(field) .has_ceiling = true, .ceiling_at = offsetof(struct ceilings, field)
 #define LOWERS(name)   .key = (name), .effect = RIGHTS_LOWERS
 
-static const struct rule rules[] = {
+static const struct right_rule rules[] = {
 	{ NUMBER("memory", format_size, memory_bytes), CEILING(memory_bytes), .is_shape = true },
 	{ NUMBER("cpus", format_cpus, millicpus), CEILING(millicpus), .is_shape = true },
 	{ NUMBER("pids", format_count, pids), CEILING(pids), .is_shape = true },
@@ -298,7 +302,7 @@ const char *rights_key(size_t i)
 	return i < LENGTH(rules) ? rules[i].key : NULL;
 }
 
-static const struct rule *find_rule(const char *key)
+static const struct right_rule *find_rule(const char *key)
 {
 	for (size_t i = 0; i < LENGTH(rules); i++)
 		if (strcmp(rules[i].key, key) == 0)
@@ -308,7 +312,7 @@ static const struct rule *find_rule(const char *key)
 
 int rights_effect_of(const char *key)
 {
-	const struct rule *rule = find_rule(key);
+	const struct right_rule *rule = find_rule(key);
 	return rule ? (int)rule->effect : -1;
 }
 
@@ -330,7 +334,7 @@ int rights_validate(const struct rights *r, const struct config *asked,
 int rights_validate_within(const struct ceilings *most, const struct config *asked, const char *key,
 			   const char *named, struct cj_error *err)
 {
-	const struct rule *rule = find_rule(key);
+	const struct right_rule *rule = find_rule(key);
 	struct number_text one, other;
 	assert(rule && rule->has_ceiling);
 	uint64_t value = limit_at(asked, rule), ceiling = number_at(most, rule->ceiling_at);
@@ -352,7 +356,7 @@ int rights_validate_kept(const struct config *asked, const struct config *before
 			 struct cj_error *err)
 {
 	for (size_t i = 0; i < LENGTH(rules); i++) {
-		const struct rule *rule = &rules[i];
+		const struct right_rule *rule = &rules[i];
 		if (!rule->is_kept || rule->is_kept(asked, before))
 			continue;
 		cj_refuse_as(err, EPERM,
@@ -372,7 +376,7 @@ void rights_ceilings_of(const struct config *c, struct ceilings *out)
 {
 	*out = (struct ceilings){ 0 };
 	for (size_t i = 0; i < LENGTH(rules); i++) {
-		const struct rule *rule = &rules[i];
+		const struct right_rule *rule = &rules[i];
 		if (rule->has_ceiling)
 			put_number(out, rule->ceiling_at, limit_at(c, rule));
 	}
@@ -381,7 +385,7 @@ void rights_ceilings_of(const struct config *c, struct ceilings *out)
 void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, bool to_lowest)
 {
 	for (size_t i = 0; i < LENGTH(rules); i++) {
-		const struct rule *rule = &rules[i];
+		const struct right_rule *rule = &rules[i];
 		if (!rule->has_ceiling)
 			continue;
 		uint64_t own = number_at(into, rule->ceiling_at);
@@ -396,7 +400,7 @@ void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, 
 void rights_clamp_apply(const struct rights_clamp *clamp, struct config *c)
 {
 	for (size_t i = 0; i < LENGTH(rules); i++) {
-		const struct rule *rule = &rules[i];
+		const struct right_rule *rule = &rules[i];
 		uint64_t ceiling = rule->has_ceiling ? number_at(&clamp->ceilings, rule->ceiling_at)
 						     : 0;
 		if (ceiling > 0)

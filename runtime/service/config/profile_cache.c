@@ -12,7 +12,7 @@
 
 #define NAME_MAX_OF_PROFILE 64
 
-struct entry {
+struct cached_profile {
 	char name[NAME_MAX_OF_PROFILE]; /* "": unused */
 	struct config config;
 	struct strings paths; /* in config.arena */
@@ -20,7 +20,7 @@ struct entry {
 };
 
 struct profile_cache {
-	struct entry entries[PROFILE_CACHE_MAX];
+	struct cached_profile entries[PROFILE_CACHE_MAX];
 	size_t next; /* the one to be replaced when all are in use */
 };
 
@@ -29,11 +29,11 @@ struct profile_cache *profile_cache_create(void)
 	return calloc(1, sizeof(struct profile_cache));
 }
 
-static void forget(struct entry *e)
+static void forget(struct cached_profile *e)
 {
 	if (e->name[0])
 		config_fini(&e->config);
-	*e = (struct entry){ .name = "" };
+	*e = (struct cached_profile){ .name = "" };
 }
 
 void profile_cache_destroy(struct profile_cache **k)
@@ -96,7 +96,7 @@ static int add_places(struct strings *paths, const struct profile_dirs *dirs, st
 }
 
 /* The files of a profile and of its parents. */
-static int find_paths(struct entry *e, struct cj_error *err)
+static int find_paths(struct cached_profile *e, struct cj_error *err)
 {
 	struct arena *a = &e->config.arena;
 	const char *name = arena_strdup(a, e->name);
@@ -125,7 +125,7 @@ static int find_paths(struct entry *e, struct cj_error *err)
 /* --- reading ---------------------------------------------------------------- */
 
 /* If files change while they are read, the stamp is 0, so the next call reads them again. */
-static int fill(struct entry *e, struct cj_error *err)
+static int fill(struct cached_profile *e, struct cj_error *err)
 {
 	if (find_paths(e, err) < 0)
 		return -err->code;
@@ -141,7 +141,7 @@ static int fill(struct entry *e, struct cj_error *err)
 	return 0;
 }
 
-static struct entry *find(struct profile_cache *k, const char *name)
+static struct cached_profile *find(struct profile_cache *k, const char *name)
 {
 	for (size_t i = 0; i < PROFILE_CACHE_MAX; i++)
 		if (strcmp(k->entries[i].name, name) == 0)
@@ -150,9 +150,10 @@ static struct entry *find(struct profile_cache *k, const char *name)
 }
 
 /* Up to date, or NULL. */
-static struct entry *look_up(struct profile_cache *k, const char *name, struct cj_error *err)
+static struct cached_profile *look_up(struct profile_cache *k, const char *name,
+				      struct cj_error *err)
 {
-	struct entry *e = find(k, name);
+	struct cached_profile *e = find(k, name);
 
 	if (strlen(name) >= NAME_MAX_OF_PROFILE || name[0] == '\0') {
 		cj_refuse(err, "'%s' is no profile's name", name);
@@ -176,7 +177,7 @@ static struct entry *look_up(struct profile_cache *k, const char *name, struct c
 int profile_cache_get(struct profile_cache *k, const char *name, const struct config **out,
 		      struct cj_error *err)
 {
-	const struct entry *e = look_up(k, name, err);
+	const struct cached_profile *e = look_up(k, name, err);
 
 	if (!e)
 		return -err->code;
@@ -187,7 +188,7 @@ int profile_cache_get(struct profile_cache *k, const char *name, const struct co
 uint64_t profile_cache_stamp(struct profile_cache *k, const char *name)
 {
 	struct cj_error ignored = { 0 };
-	const struct entry *e = look_up(k, name, &ignored);
+	const struct cached_profile *e = look_up(k, name, &ignored);
 
 	return e ? e->stamp : 0;
 }

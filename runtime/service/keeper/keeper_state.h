@@ -23,7 +23,7 @@ struct keeper_child {
 	uint64_t hold_until_ms;        /* on clock_ms(): signals are no longer held for a cell */
 };
 
-enum source {
+enum keeper_source {
 	SOURCE_SERVER,
 	SOURCE_CONTROL,
 	SOURCE_SIGNALS,

@@ -28,7 +28,7 @@
 
 /* --- the event -------------------------------------------------------------------- */
 
-struct record {
+struct audit_record {
 	const struct run_order *order;
 	enum tier tier;                      /* of a run */
 	const struct summary *end;           /* NULL: the run is about to start */
@@ -38,7 +38,7 @@ struct record {
 };
 
 /* The same name in the file and in the journal. */
-static const char *event_of(const struct record *r)
+static const char *event_of(const struct audit_record *r)
 {
 	if (r->session)
 		return r->session->reason ? "session_end" : "session_start";
@@ -48,13 +48,13 @@ static const char *event_of(const struct record *r)
 /* --- where its fields go ---------------------------------------------------------- */
 
 /* An entry of the journal. */
-struct entry {
+struct audit_entry {
 	char text[ENTRY_MAX];
 	size_t used;
 	bool is_full;
 };
 
-static void entry_add(struct entry *e, const void *bytes, size_t size)
+static void entry_add(struct audit_entry *e, const void *bytes, size_t size)
 {
 	if (size > sizeof(e->text) - e->used) {
 		e->is_full = true;
@@ -67,7 +67,7 @@ static void entry_add(struct entry *e, const void *bytes, size_t size)
 /*
  * The native protocol: NAME=VALUE; a value with a newline has its length before it, little-endian.
  */
-static void entry_put(struct entry *e, const char *name, const char *value)
+static void entry_put(struct audit_entry *e, const char *name, const char *value)
 {
 	size_t size = strlen(value);
 
@@ -88,7 +88,7 @@ static void entry_put(struct entry *e, const char *name, const char *value)
 /* One of the two is NULL. */
 struct sink {
 	struct json_writer *w;
-	struct entry *e;
+	struct audit_entry *e;
 };
 
 /*
@@ -163,7 +163,7 @@ static void put_session(const struct sink *s, const struct audit_session *sessio
 	put_number(s, NULL, "CEJAIL_CPU_USEC", session->cpu_ms * 1000);
 }
 
-static void put_record(const struct sink *s, const struct record *r)
+static void put_record(const struct sink *s, const struct audit_record *r)
 {
 	const struct run_order *o = r->order;
 
@@ -212,7 +212,7 @@ static int open_file(const char *path, struct cj_error *err)
 }
 
 /* One write(2), so that lines of two writers do not mix. */
-static int write_file(struct audit *a, const struct record *r, struct cj_error *err)
+static int write_file(struct audit *a, const struct audit_record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	char line[ENTRY_MAX];
@@ -243,7 +243,7 @@ static int write_file(struct audit *a, const struct record *r, struct cj_error *
 /* --- the journal ------------------------------------------------------------------ */
 
 /* What journalctl shows, and the ID of such messages. */
-static void put_message(const struct sink *s, const struct record *r)
+static void put_message(const struct sink *s, const struct audit_record *r)
 {
 	const struct audit_session *session = r->session;
 	const char *end = session ? session->reason : r->end ? status_names[r->end->status] : NULL;
@@ -268,7 +268,7 @@ static const struct sockaddr_un journal_address = {
 };
 
 /* An entry that is too long for a datagram is sent as a sealed memfd with an empty datagram. */
-static int send_memfd(int sock_fd, const struct entry *e, struct cj_error *err)
+static int send_memfd(int sock_fd, const struct audit_entry *e, struct cj_error *err)
 {
 	auto_fd int fd = fd_memfd_sealed("journal entry", e->text, e->used, err);
 	if (fd < 0)
@@ -287,7 +287,7 @@ static int send_memfd(int sock_fd, const struct entry *e, struct cj_error *err)
 }
 
 /* Wait for a busy journal, but only for a moment: all callers wait meanwhile. */
-static int send_entry(int sock_fd, struct entry *e, struct cj_error *err)
+static int send_entry(int sock_fd, struct audit_entry *e, struct cj_error *err)
 {
 	struct iovec iov = { e->text, e->used };
 	struct msghdr msg = {
@@ -310,9 +310,9 @@ static int send_entry(int sock_fd, struct entry *e, struct cj_error *err)
 	return cj_fail(err, errno, "send to '%s'", JOURNAL_SOCKET);
 }
 
-static int write_journal(const struct audit *a, const struct record *r, struct cj_error *err)
+static int write_journal(const struct audit *a, const struct audit_record *r, struct cj_error *err)
 {
-	struct entry e = { .used = 0 };
+	struct audit_entry e = { .used = 0 };
 	const struct sink sink = { .e = &e };
 
 	put_message(&sink, r);
@@ -391,7 +391,7 @@ bool audit_is_on(const struct audit *a)
 }
 
 /* Each sink gets the event even if the other one fails; *err is the first failure. */
-static int write_record(struct audit *a, struct record r, struct cj_error *err)
+static int write_record(struct audit *a, struct audit_record r, struct cj_error *err)
 {
 	struct cj_error second = { 0 };
 
@@ -412,10 +412,12 @@ static int write_record(struct audit *a, struct record r, struct cj_error *err)
 int audit_run(struct audit *a, const struct run_order *run, enum tier tier,
 	      const struct summary *end, struct cj_error *err)
 {
-	return write_record(a, (struct record){ .order = run, .tier = tier, .end = end }, err);
+	return write_record(a, (struct audit_record){ .order = run, .tier = tier, .end = end },
+			    err);
 }
 
 int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err)
 {
-	return write_record(a, (struct record){ .order = session->order, .session = session }, err);
+	return write_record(a, (struct audit_record){ .order = session->order, .session = session },
+			    err);
 }

@@ -241,7 +241,7 @@ void metrics_look_at_process(struct metrics_process *out)
 
 /* --- samples --------------------------------------------------------------------- */
 
-struct page {
+struct metrics_page {
 	FILE *out;
 	const struct metrics *m;
 	struct gauges gauges;
@@ -261,9 +261,9 @@ struct label {
 
 #define LABELS_MAX 3
 
-struct family {
+struct metric_family {
 	const char *name, *type, *help;
-	void (*put)(struct page *p, const struct family *f);
+	void (*put)(struct metrics_page *p, const struct metric_family *f);
 	size_t offset; /* of its value, from the page or from the metrics */
 	bool is_counted;
 	uint64_t micros; /* in one of its value, which is shown in seconds; or 0 */
@@ -273,17 +273,17 @@ struct family {
 	size_t step;     /* from a count to the next; 0: 1 */
 	bool shows_zero; /* else counts of 0 are left out */
 };
-#define GAUGE(field)   .offset = offsetof(struct page, gauges.field)
-#define PROCESS(field) .offset = offsetof(struct page, process.field)
+#define GAUGE(field)   .offset = offsetof(struct metrics_page, gauges.field)
+#define PROCESS(field) .offset = offsetof(struct metrics_page, process.field)
 #define COUNTER(field) .offset = offsetof(struct metrics, field), .is_counted = true
 
-static const void *value_of(const struct page *p, const struct family *f)
+static const void *value_of(const struct metrics_page *p, const struct metric_family *f)
 {
 	return (f->is_counted ? (const char *)p->m : (const char *)p) + f->offset;
 }
 
 /* The stream is checked once, at the end. */
-static void put_value(struct page *p, const struct family *f)
+static void put_value(struct metrics_page *p, const struct metric_family *f)
 {
 	uint64_t value = *(const uint64_t *)value_of(p, f);
 
@@ -293,24 +293,24 @@ static void put_value(struct page *p, const struct family *f)
 }
 
 /* A value of 0 is left out. */
-static void put_limit(struct page *p, const struct family *f)
+static void put_limit(struct metrics_page *p, const struct metric_family *f)
 {
 	if (*(const uint64_t *)value_of(p, f) > 0)
 		put_value(p, f);
 }
 
-static void put_probe(struct page *p, const struct family *f)
+static void put_probe(struct metrics_page *p, const struct metric_family *f)
 {
 	if (p->gauges.has_probed)
 		put_value(p, f);
 }
 
-static void put_histogram(struct page *p, const struct family *f)
+static void put_histogram(struct metrics_page *p, const struct metric_family *f)
 {
 	histogram_put(p->out, f->name, "", value_of(p, f), f->scale);
 }
 
-static void put_tiers(struct page *p, const struct family *f)
+static void put_tiers(struct metrics_page *p, const struct metric_family *f)
 {
 	const struct histogram *tiers = value_of(p, f);
 
@@ -362,7 +362,8 @@ static const char *text_of(const struct metrics *m, const struct label *label, s
 	return *(const char *const *)((const char *)label->texts + i * label->step);
 }
 
-static void put_count(struct page *p, const struct family *f, size_t place, size_t total)
+static void put_count(struct metrics_page *p, const struct metric_family *f, size_t place,
+		      size_t total)
 {
 	uint64_t count = ((const uint64_t *)value_of(p, f))[place * (f->step ? f->step : 1)];
 	char labels[192];
@@ -382,7 +383,7 @@ static void put_count(struct page *p, const struct family *f, size_t place, size
 	(void)fprintf(p->out, "%s{%s} %" PRIu64 "\n", f->name, labels, count);
 }
 
-static void put_counts(struct page *p, const struct family *f)
+static void put_counts(struct metrics_page *p, const struct metric_family *f)
 {
 	size_t total = 1;
 
@@ -392,7 +393,7 @@ static void put_counts(struct page *p, const struct family *f)
 		put_count(p, f, i, total);
 }
 
-static void put_responses(struct page *p, const struct family *f)
+static void put_responses(struct metrics_page *p, const struct metric_family *f)
 {
 	for (unsigned i = HTTP_STATUS_MIN; i <= HTTP_STATUS_MAX; i++)
 		if (p->m->http[i] > 0)
@@ -400,7 +401,7 @@ static void put_responses(struct page *p, const struct family *f)
 				      p->m->http[i]);
 }
 
-static void put_build(struct page *p, const struct family *f)
+static void put_build(struct metrics_page *p, const struct metric_family *f)
 {
 	(void)fprintf(p->out, "%s{version=\"%s\"} 1\n", f->name, CJ_VERSION);
 }
@@ -421,7 +422,7 @@ void metrics_write_bypassed(const struct metrics *m, struct json_writer *w)
 
 /* --- the page ---------------------------------------------------------------------- */
 
-static const struct family families[] = {
+static const struct metric_family families[] = {
 	{ "cejail_runs_total", "counter", "Runs that have ended, by profile and status.",
 	  put_counts, COUNTER(runs), .labels = { &by_profile, &by_status }, .shows_zero = true },
 	{ "cejail_run_duration_seconds", "histogram", "Wall time of the program.", put_histogram,
@@ -513,10 +514,10 @@ int metrics_write(const struct metrics *m, const struct gauges *g, char **out_te
 	if (!out)
 		return cj_fail(err, ENOMEM, "write the metrics");
 
-	struct page p = { .out = out, .m = m, .gauges = *g };
+	struct metrics_page p = { .out = out, .m = m, .gauges = *g };
 	metrics_look_at_process(&p.process);
 	for (size_t i = 0; i < LENGTH(families); i++) {
-		const struct family *f = &families[i];
+		const struct metric_family *f = &families[i];
 		(void)fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
 			      f->type);
 		f->put(&p, f);

@@ -25,7 +25,7 @@ static void count(const struct zygote_row *row, enum zygote_event event)
 /* --- how they end ------------------------------------------------------------- */
 
 /* Workers that still have its socket get their jails; then the zygote reads end of file. */
-static void end(struct zygote **z)
+static void end(struct zygote_slot **z)
 {
 	if (!*z)
 		return;
@@ -49,7 +49,7 @@ static void fail(struct zygote_row *row, const char *why)
 /* --- what they say ------------------------------------------------------------ */
 
 /* No profile has this stamp: zygotes_tick() ends it and starts another. */
-static void become_stale(struct zygote *z)
+static void become_stale(struct zygote_slot *z)
 {
 	z->stamp = ~z->stamp;
 }
@@ -57,7 +57,7 @@ static void become_stale(struct zygote *z)
 static void become_ready(struct zygote_row *row)
 {
 	const struct zygotes_ops *ops = &row->zygotes->ops;
-	struct zygote *z = row->starting;
+	struct zygote_slot *z = row->starting;
 	struct cj_error err = { 0 };
 
 	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
@@ -74,7 +74,7 @@ static void become_ready(struct zygote_row *row)
 
 static void on_line(struct worker_conn *w, const char *text, size_t size)
 {
-	struct zygote *z = w->owner;
+	struct zygote_slot *z = w->owner;
 	struct zygote_row *row = z->row;
 	struct readiness_line said;
 	enum worker_line line = worker_conn_line(text);
@@ -93,7 +93,7 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 
 static void on_ended(struct worker_conn *w, const char *why)
 {
-	struct zygote *z = w->owner;
+	struct zygote_slot *z = w->owner;
 	struct zygote_row *row = z->row;
 	bool is_told = !backoff_is_over(&row->backoff, now_of(row->zygotes));
 
@@ -122,7 +122,7 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 {
 	struct zygotes *all = row->zygotes;
 	struct cj_error err = { 0 };
-	struct zygote *z = calloc(1, sizeof(*z));
+	struct zygote_slot *z = calloc(1, sizeof(*z));
 	const struct worker_order wanted = { .profile = row->profile, .is_zygote = true };
 
 	if (!z) {
@@ -130,7 +130,9 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 		return;
 	}
 	/* the stamp is from before the keeper reads: if the files change meanwhile, it is stale */
-	*z = (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp };
+	*z = (struct zygote_slot){
+		.row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp
+	};
 	if (all->ops.spawn(all->ops.context, &wanted, &z->conn, &err) < 0) {
 		cj_free(&z);
 		fail(row, err.msg);
@@ -143,7 +145,7 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 }
 
 /* Its successor is due. */
-static bool is_old(const struct zygote *z, uint64_t now_ms, uint64_t times)
+static bool is_old(const struct zygote_slot *z, uint64_t now_ms, uint64_t times)
 {
 	const struct zygotes_limits *limits = &z->row->zygotes->limits;
 	return z->children >= times * limits->children ||

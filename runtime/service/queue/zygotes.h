@@ -40,7 +40,7 @@ struct zygotes_ops {
 
 struct zygotes;
 struct zygote_row;
-struct zygote {
+struct zygote_slot {
 	struct zygote_row *row;
 	struct worker_conn *conn; /* to its keeper */
 	int sock_fd;              /* where jails are asked for; -1: it is not ready */
@@ -53,11 +53,11 @@ struct zygote {
 struct zygote_row {
 	struct zygotes *zygotes;
 	char profile[64];
-	struct zygote *serving, *starting; /* NULL: none */
-	uint64_t stamp;                    /* of the profile's files when they were checked last */
-	bool is_wanted;                    /* what the profile said then */
-	bool is_unsuitable;                /* it can't use a zygote, until it changes */
-	struct backoff backoff;            /* of starting one, or of its children */
+	struct zygote_slot *serving, *starting; /* NULL: none */
+	uint64_t stamp;         /* of the profile's files when they were checked last */
+	bool is_wanted;         /* what the profile said then */
+	bool is_unsuitable;     /* it can't use a zygote, until it changes */
+	struct backoff backoff; /* of starting one, or of its children */
 };
 
 struct zygotes_limits {

@@ -141,7 +141,14 @@ static int start(struct zygote_keeper *k, struct cj_error *err)
 	return zygote_spawn(&k->launcher, far_fd, &k->zygote, err);
 }
 
-enum source { SOURCE_SERVER, SOURCE_END, SOURCE_LOG, SOURCE_FILES, SOURCE_READY, SOURCE_COUNT };
+enum zygote_source {
+	SOURCE_SERVER,
+	SOURCE_END,
+	SOURCE_LOG,
+	SOURCE_FILES,
+	SOURCE_READY,
+	SOURCE_COUNT
+};
 
 /* Waits until one of the first `count` sources has something; false: the time is over. */
 static bool wait_for(struct zygote_keeper *k, struct pollfd sources[SOURCE_COUNT], size_t count,

@@ -53,7 +53,7 @@ enum place_kind {
 
 #define PLACE_UNIT_MAX 128
 
-struct place {
+struct doctor_place {
 	enum place_kind kind;
 	char unit[PLACE_UNIT_MAX]; /* with PLACE_SERVICE: its name */
 	bool is_root, has_cgroup2, has_user_manager;
@@ -67,12 +67,12 @@ struct place_facts {
 	const char *cgroup;    /* text of /proc/self/cgroup, or NULL */
 };
 
-void place_find(struct place *out);
+void place_find(struct doctor_place *out);
 /* No system calls. */
-void place_classify(const struct place_facts *facts, struct place *out);
+void place_classify(const struct place_facts *facts, struct doctor_place *out);
 
 /* A prefix for remedies that change the kernel, which a container cannot do; "" on a host. */
-const char *place_where_kernel(const struct place *p);
+const char *place_where_kernel(const struct doctor_place *p);
 
 /* What may be missing: a row of remedies[]. */
 enum remedy {
@@ -97,8 +97,8 @@ enum remedy {
 };
 
 /* Sets the command or the sentence that provides it in this place. */
-void place_remedy(const struct place *p, enum remedy which, struct finding *f);
-void place_remedy_cgroup(const struct place *p, struct finding *f);
+void place_remedy(const struct doctor_place *p, enum remedy which, struct finding *f);
+void place_remedy_cgroup(const struct doctor_place *p, struct finding *f);
 /* The same for the place where this process runs. */
 void finding_remedy_here(struct finding *f, enum remedy which);
 

@@ -55,7 +55,7 @@ void check_controller(struct finding *f, const void *what)
 	const enum cgroup_controller which = *(const enum cgroup_controller *)what;
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
 	size_t count = cgroup_parent_reports(ways, PARENTS_MAX);
-	struct place place;
+	struct doctor_place place;
 
 	for (size_t i = 0; i < count; i++) {
 		if (ways[i].serves && ways[i].controllers[which]) {

@@ -26,7 +26,7 @@
 
 /* --- remedies ----------------------------------------------------------------------- */
 
-static void remedy_apparmor(struct finding *f, const struct place *place)
+static void remedy_apparmor(struct finding *f, const struct doctor_place *place)
 {
 	char self[256];
 	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -39,7 +39,7 @@ static void remedy_apparmor(struct finding *f, const struct place *place)
 		       place_where_kernel(place), self);
 }
 
-static void remedy_refusal(struct finding *f, enum refusal why, const struct place *place)
+static void remedy_refusal(struct finding *f, enum refusal why, const struct doctor_place *place)
 {
 	static const enum remedy remedies_of[REFUSAL_COUNT] = {
 		[REFUSAL_UNKNOWN] = REMEDY_UNKNOWN,        [REFUSAL_OFF] = REMEDY_USERNS_OFF,
@@ -239,7 +239,8 @@ static bool is_too_old(const char *release)
 	       (major < least_major || (major == least_major && minor < least_minor));
 }
 
-static void report_kernel(struct finding *f, const struct utsname *name, const struct place *place)
+static void report_kernel(struct finding *f, const struct utsname *name,
+			  const struct doctor_place *place)
 {
 	if (!is_too_old(name->release)) {
 		report_fixes(f, name);
@@ -253,7 +254,7 @@ static void report_kernel(struct finding *f, const struct utsname *name, const s
 void check_kernel(struct finding *f)
 {
 	struct utsname name;
-	struct place place;
+	struct doctor_place place;
 
 	place_find(&place);
 	if (uname(&name) < 0)
@@ -280,7 +281,7 @@ static int try_nothing(void)
 bool check_refusal(struct finding *f, const char *what, int code)
 {
 	enum refusal why = refusal_find(code);
-	struct place place;
+	struct doctor_place place;
 
 	if (why == REFUSAL_UNKNOWN)
 		return false;

@@ -41,7 +41,7 @@ static bool is_kind(const struct place_facts *facts, const char *name)
 	return facts->container && strcmp(facts->container, name) == 0;
 }
 
-void place_classify(const struct place_facts *facts, struct place *out)
+void place_classify(const struct place_facts *facts, struct doctor_place *out)
 {
 	out->unit[0] = '\0';
 	if (facts->has_kubernetes)
@@ -73,7 +73,7 @@ static const char *find_container(char text[static PLACE_UNIT_MAX])
 	return text;
 }
 
-void place_find(struct place *out)
+void place_find(struct doctor_place *out)
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error ignored; /* without /proc: PLACE_HOST */
@@ -102,12 +102,12 @@ void place_find(struct place *out)
 	out->has_user_manager = access(manager, F_OK) == 0;
 }
 
-static bool is_container(const struct place *p)
+static bool is_container(const struct doctor_place *p)
 {
 	return p->kind >= PLACE_DOCKER;
 }
 
-const char *place_where_kernel(const struct place *p)
+const char *place_where_kernel(const struct doctor_place *p)
 {
 	return is_container(p) ? "on the container's host: " : "";
 }
@@ -205,7 +205,7 @@ static const struct {
 	  } },
 };
 
-void place_remedy(const struct place *p, enum remedy which, struct finding *f)
+void place_remedy(const struct doctor_place *p, enum remedy which, struct finding *f)
 {
 	const char *there = remedies[which].at[p->kind];
 
@@ -217,7 +217,7 @@ void place_remedy(const struct place *p, enum remedy which, struct finding *f)
 
 void finding_remedy_here(struct finding *f, enum remedy which)
 {
-	struct place place;
+	struct doctor_place place;
 
 	place_find(&place);
 	place_remedy(&place, which, f);
@@ -235,7 +235,7 @@ static const char *const container_cgroups[PLACE_COUNT] = {
 };
 
 /* Where cgroup v2 is mounted. */
-static const char *cgroup_text(const struct place *p)
+static const char *cgroup_text(const struct doctor_place *p)
 {
 	if (container_cgroups[p->kind])
 		return container_cgroups[p->kind];
@@ -252,7 +252,7 @@ static const char *cgroup_text(const struct place *p)
 				    : "sudo loginctl enable-linger $(id -un)";
 }
 
-void place_remedy_cgroup(const struct place *p, struct finding *f)
+void place_remedy_cgroup(const struct doctor_place *p, struct finding *f)
 {
 	if (!p->has_cgroup2 && p->kind == PLACE_WSL)
 		finding_remedy(f, "%s", WSL_KERNEL "cgroup_no_v1=all" RESTART_WSL);

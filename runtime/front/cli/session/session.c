@@ -44,7 +44,7 @@ static const struct own_option kill_rows[] = {
 #define PLAIN        cli_session_find_service, session_options_of_verb, ROWS(plain_rows)
 
 /* clang-format off */
-static const struct verb {
+static const struct session_verb {
 	const char *name, *usage, *help;
 	size_t least, most; /* operands */
 	int (*run)(struct session_call *c, struct cj_error *err);
@@ -107,7 +107,7 @@ static int print_verbs(void)
 	return cli_finish(0);
 }
 
-static int print_help(const struct verb *v)
+static int print_help(const struct session_verb *v)
 {
 	(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
 		     toupper((unsigned char)v->help[0]), v->help + 1);
@@ -120,8 +120,8 @@ static int print_help(const struct verb *v)
 
 /* --- arguments ------------------------------------------------------------------------ */
 
-static int take_options(const struct verb *v, struct session_call *c, const char *const **next,
-			struct cj_error *err)
+static int take_options(const struct session_verb *v, struct session_call *c,
+			const char *const **next, struct cj_error *err)
 {
 	const struct own_options own = {
 		.verb = c->verb, .rows = v->rows, .count = v->nrows, .out = c
@@ -131,8 +131,8 @@ static int take_options(const struct verb *v, struct session_call *c, const char
 }
 
 /* A program's arguments begin after the session: they are left for the options of `run`. */
-static int take_program(const struct verb *v, struct session_call *c, const char *const *next,
-			struct cj_error *err)
+static int take_program(const struct session_verb *v, struct session_call *c,
+			const char *const *next, struct cj_error *err)
 {
 	if (take_options(v, c, &next, err) < 0)
 		return -err->code;
@@ -142,8 +142,8 @@ static int take_program(const struct verb *v, struct session_call *c, const char
 }
 
 /* Options may stand between the operands. */
-static int take_arguments(const struct verb *v, struct session_call *c, const char *const *next,
-			  struct cj_error *err)
+static int take_arguments(const struct session_verb *v, struct session_call *c,
+			  const char *const *next, struct cj_error *err)
 {
 	bool only_operands = false;
 
@@ -165,7 +165,8 @@ static int take_arguments(const struct verb *v, struct session_call *c, const ch
 	return 0;
 }
 
-static int check_count(const struct verb *v, const struct session_call *c, struct cj_error *err)
+static int check_count(const struct session_verb *v, const struct session_call *c,
+		       struct cj_error *err)
 {
 	if (c->count < v->least)
 		cj_refuse(err, "arguments are missing: cejail %s %s", c->verb, v->usage);
@@ -176,7 +177,8 @@ static int check_count(const struct verb *v, const struct session_call *c, struc
 	return cj_hint(err, "see 'cejail %s --help'", c->verb);
 }
 
-static int check_options(const struct verb *v, const struct session_call *c, struct cj_error *err)
+static int check_options(const struct session_verb *v, const struct session_call *c,
+			 struct cj_error *err)
 {
 	for (size_t i = 0; i < c->options.count; i++) {
 		const struct given *g = &c->options.items[i];
@@ -188,7 +190,7 @@ static int check_options(const struct verb *v, const struct session_call *c, str
 	return 0;
 }
 
-static int read_options(const struct verb *v, struct session_call *c, struct cj_error *err)
+static int read_options(const struct session_verb *v, struct session_call *c, struct cj_error *err)
 {
 	struct config *config = &c->config;
 
@@ -207,7 +209,7 @@ static int read_options(const struct verb *v, struct session_call *c, struct cj_
 
 /* --- dispatch ------------------------------------------------------------------------- */
 
-static int call(const struct verb *v, struct session_call *c)
+static int call(const struct session_verb *v, struct session_call *c)
 {
 	const char *const *args = c->cli->args + 1;
 	struct own_rest operands = { 0 };

@@ -253,9 +253,9 @@ static void an_old_kernel_is_a_note_that_asks_the_distribution(void **state)
 
 /* --- places ------------------------------------------------------------------------ */
 
-static struct place place_of(struct place_facts facts)
+static struct doctor_place place_of(struct place_facts facts)
 {
-	struct place p = { 0 };
+	struct doctor_place p = { 0 };
 	place_classify(&facts, &p);
 	return p;
 }
@@ -264,7 +264,7 @@ static void a_place_is_classified_by_its_files_and_variables(void **state)
 {
 	(void)state;
 	static const char service[] = "1:name=systemd:/\n0::/system.slice/judge.service/x\n";
-	struct place p = place_of((struct place_facts){ .cgroup = service });
+	struct doctor_place p = place_of((struct place_facts){ .cgroup = service });
 	assert_int_equal(p.kind, PLACE_SERVICE);
 	assert_string_equal(p.unit, "judge.service");
 
@@ -306,7 +306,7 @@ static void a_missing_cgroup_has_the_remedy_of_its_place(void **state)
 {
 	(void)state;
 	static const struct {
-		struct place place;
+		struct doctor_place place;
 		const char *remedy, *not ;
 	} rows[] = {
 		{ { PLACE_SERVICE, "judge.service", false, true, false },
@@ -342,7 +342,7 @@ static void every_place_has_its_remedies(void **state)
 {
 	(void)state;
 	for (enum place_kind kind = PLACE_HOST; kind < PLACE_COUNT; kind++) {
-		const struct place p = { .kind = kind };
+		const struct doctor_place p = { .kind = kind };
 		for (enum remedy which = REMEDY_NONE + 1; which < REMEDY_COUNT; which++) {
 			struct finding f = { 0 };
 			place_remedy(&p, which, &f);
@@ -355,7 +355,7 @@ static void every_place_has_its_remedies(void **state)
 static void a_kernel_below_the_minimum_is_weaker(void **state)
 {
 	(void)state;
-	const struct place host = { .kind = PLACE_HOST }, wsl = { .kind = PLACE_WSL };
+	const struct doctor_place host = { .kind = PLACE_HOST }, wsl = { .kind = PLACE_WSL };
 	struct utsname name = { .release = "5.13.0-19-generic", .version = "#1 SMP" };
 	struct finding f = { 0 };
 	report_kernel(&f, &name, &host);
@@ -393,7 +393,7 @@ static void a_cause_has_its_remedy(void **state)
 		{ REFUSAL_UNKNOWN, PLACE_DOCKER, "container's host", "dmesg" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct place p = { .kind = rows[i].kind };
+		const struct doctor_place p = { .kind = rows[i].kind };
 		struct finding f = { 0 };
 		remedy_refusal(&f, rows[i].why, &p);
 		assert_non_null(strstr(f.remedy, rows[i].remedy));
@@ -404,7 +404,7 @@ static void a_cause_has_its_remedy(void **state)
 static void an_unknown_cause_sends_root_to_the_kernel_log_and_not_to_the_administrator(void **state)
 {
 	(void)state;
-	struct place p = { .kind = PLACE_HOST, .is_root = true };
+	struct doctor_place p = { .kind = PLACE_HOST, .is_root = true };
 	struct finding f = { 0 };
 	place_remedy(&p, REMEDY_UNKNOWN, &f);
 	assert_non_null(strstr(f.remedy, "dmesg"));

@@ -27,9 +27,14 @@ static void check_refusal(int rc, const struct cj_error *err)
 static void check_bounds(const struct config *c, const struct setting *s)
 {
 	uint64_t value;
+	int fd;
 	if (s->max == 0)
 		return;
 	memcpy(&value, (const char *)c + s->offset, sizeof(value));
+	if (!s->key) { /* a descriptor: no profile has one */
+		memcpy(&fd, (const char *)c + s->offset, sizeof(fd));
+		value = (uint64_t)fd;
+	}
 	assert(value >= s->min && value <= s->max);
 }
 

@@ -10,106 +10,9 @@
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/keeper_conn.h"
-#include "runtime/service/worker/worker_conn.h"
 
 #define RUNS_PER_CPU 4
-
-/* --- what the pool and the zygotes ask for --------------------------------------------------- */
-
-static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
-		 struct cj_error *err)
-{
-	struct api *a = context;
-	struct worker_order order = *wanted;
-	struct worker worker = WORKER_NULL;
-
-	order.zygote_fd = -1;
-	if (order.tier == TIER_INTERPRETER) {
-		enum zygote_answer has = zygotes_ask(&a->zygotes, order.profile, &order.zygote_fd);
-		if (has == ZYGOTE_SOON || (order.has_job && has != ZYGOTE_READY))
-			return cj_fail(err, POOL_NOT_YET, "wait for the zygote");
-	}
-	if (spawner_ask(a->spawner, &order, &worker, err) < 0)
-		return -err->code;
-	*out = worker_conn_create(a->loop, &worker, err);
-	return *out ? 0 : -err->code;
-}
-
-static void note_ready(void *context, const char *profile, enum tier tier,
-		       const struct readiness_line *how)
-{
-	if (tier == TIER_INTERPRETER && (how->is_of_zygote || how->why[0]))
-		zygotes_child_ready(&((struct api *)context)->zygotes, profile, how->why);
-}
-
-static int take_zygote_socket(void *context, const struct worker_conn *conn, struct cj_error *err)
-{
-	(void)context;
-	return job_receive(conn->worker.control_fd, err);
-}
-
-static bool is_zygote_wanted(void *context, const char *profile)
-{
-	const struct config *c;
-	struct cj_error ignored = { 0 }; /* the pool's workers report it */
-
-	return profile_cache_get(((struct api *)context)->profiles, profile, &c, &ignored) == 0 &&
-	       plan_wants_zygote(c);
-}
-
-static void count_zygote(void *context, const char *profile, enum zygote_event event)
-{
-	metrics_count_zygote(((struct api *)context)->metrics, profile, event);
-}
-
-static void log_zygote(void *context, const char *profile, const char *why)
-{
-	(void)context;
-	slog(SLOG_WARNING, "",
-	     "without a zygote, each interpreter of profile '%s' starts in its own jail: %s",
-	     profile, why);
-}
-
-static uint64_t stamp(void *context, const char *profile)
-{
-	return profile_cache_stamp(((struct api *)context)->profiles, profile);
-}
-
-static uint64_t now_ms(void *context)
-{
-	(void)context;
-	return clock_ms();
-}
-
-static void log_unready(void *context, const char *profile, enum tier tier, const char *why)
-{
-	(void)context;
-	slog(SLOG_WARNING, "", "no %s of profile '%s' can be prepared ahead: %s", tier_names[tier],
-	     profile, why);
-}
-
-static void init_preparing(struct api *a)
-{
-	const struct zygotes_ops zygotes_ops = { .spawn = spawn,
-						 .take_socket = take_zygote_socket,
-						 .is_wanted = is_zygote_wanted,
-						 .stamp = stamp,
-						 .now_ms = now_ms,
-						 .count = count_zygote,
-						 .failed = log_zygote,
-						 .context = a };
-	const struct pool_ops pool_ops = { .spawn = spawn,
-					   .ready = note_ready,
-					   .stamp = stamp,
-					   .now_ms = now_ms,
-					   .failed = log_unready,
-					   .context = a };
-
-	zygotes_init(&a->zygotes, &zygotes_ops);
-	pool_init(&a->pool, &pool_ops);
-}
 
 /* --- made ---------------------------------------------------------------------------- */
 
@@ -119,7 +22,11 @@ static int create(struct api *a)
 	accounts_init(&a->accounts);
 	runs_init(&a->runs);
 	a->profiles = profile_cache_create();
-	init_preparing(a);
+	zygotes_init(&a->zygotes, &(struct zygotes){ .loop = a->loop,
+						     .spawner = a->spawner,
+						     .profiles = a->profiles,
+						     .metrics = a->metrics });
+	pool_init(&a->pool, &a->zygotes);
 	executions_init(&a->executions, &(struct executions){ .runs = &a->runs,
 							      .pool = &a->pool,
 							      .metrics = a->metrics,

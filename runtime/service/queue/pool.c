@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/log/slog.h"
+#include "runtime/service/queue/zygotes.h"
+
 #define CHECK_MS 1000 /* the default; also how often a missing worker is tried again */
 
 /* --- pauses after failures ------------------------------------------------------------------- */
@@ -60,17 +65,22 @@ static void end_slot(struct slot *s)
 
 static void fail(struct pool_bucket *bucket, const char *why)
 {
-	struct pool *p = bucket->pool;
+	if (backoff_fail(&bucket->backoff, clock_ms(), why))
+		slog(SLOG_WARNING, "", "no %s of profile '%s' can be prepared ahead: %s",
+		     tier_names[bucket->tier], bucket->profile, why);
+}
 
-	if (backoff_fail(&bucket->backoff, p->ops.now_ms(p->ops.context), why))
-		p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
+static void note_ready(struct pool *p, const char *profile, enum tier tier,
+		       const struct readiness_line *how)
+{
+	if (tier == TIER_INTERPRETER && (how->is_of_zygote || how->why[0]))
+		zygotes_child_ready(p->zygotes, profile, how->why);
 }
 
 static void on_line(struct worker_conn *w, const char *text, size_t size)
 {
 	struct slot *s = w->owner;
 	struct pool_bucket *bucket = s->bucket;
-	const struct pool_ops *ops = &bucket->pool->ops;
 	struct readiness_line said;
 	enum worker_line line = worker_conn_line(text);
 
@@ -85,7 +95,7 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 		bucket->ready++;
 		bucket->is_quick = said.is_of_zygote;
 		backoff_succeed(&bucket->backoff);
-		ops->ready(ops->context, bucket->profile, bucket->tier, &said);
+		note_ready(bucket->pool, bucket->profile, bucket->tier, &said);
 	}
 }
 
@@ -96,7 +106,7 @@ static void on_ended(struct worker_conn *w, const char *why)
 	struct pool_bucket *bucket = s->bucket;
 
 	end_slot(s);
-	if (backoff_is_over(&bucket->backoff, bucket->pool->ops.now_ms(bucket->pool->ops.context)))
+	if (backoff_is_over(&bucket->backoff, clock_ms()))
 		fail(bucket, why[0] ? why : "it ended by itself");
 }
 
@@ -105,14 +115,14 @@ static bool is_stale(const struct slot *s, uint64_t now_ms)
 	const struct pool *p = s->bucket->pool;
 	bool is_old = p->age_ms > 0 && now_ms - s->born_ms >= p->age_ms;
 
-	return is_old || s->stamp != p->ops.stamp(p->ops.context, s->bucket->profile);
+	return is_old || s->stamp != profile_cache_stamp(p->zygotes->profiles, s->bucket->profile);
 }
 
 /* --- buckets ---------------------------------------------------------------- */
 
-void pool_init(struct pool *p, const struct pool_ops *ops)
+void pool_init(struct pool *p, struct zygotes *zygotes)
 {
-	*p = (struct pool){ .ops = *ops, .check_ms = CHECK_MS };
+	*p = (struct pool){ .zygotes = zygotes, .check_ms = CHECK_MS };
 }
 
 static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
@@ -184,7 +194,7 @@ enum tier pool_best_tier(enum request_fit fit)
 struct worker_conn *pool_take(struct pool *p, const char *profile, enum tier best,
 			      enum tier *out_tier)
 {
-	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+	uint64_t now_ms = clock_ms();
 
 	p->taken_ms = now_ms;
 	while (best > TIER_COLD) {
@@ -213,11 +223,11 @@ int pool_find(struct pool *p, const char *profile, enum tier best, struct worker
 		return 0;
 	*out_tier = TIER_INTERPRETER;
 	if (best == TIER_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
-	    p->ops.spawn(p->ops.context, &wanted, out, &none) == 0)
+	    zygotes_spawn(p->zygotes, &wanted, out, &none) == 0)
 		return 0;
 	*out_tier = wanted.tier = TIER_COLD;
 	wanted.has_job = false;
-	return p->ops.spawn(p->ops.context, &wanted, out, err);
+	return zygotes_spawn(p->zygotes, &wanted, out, err);
 }
 
 int pool_send_job(struct pool *p, const char *profile, enum tier best, const struct job *job,
@@ -239,7 +249,7 @@ void pool_note_ready(struct pool *p, const char *profile, const char *line, size
 	struct readiness_line said;
 
 	ready_read(line, size, &said);
-	p->ops.ready(p->ops.context, profile, TIER_INTERPRETER, &said);
+	note_ready(p, profile, TIER_INTERPRETER, &said);
 }
 
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit)
@@ -281,10 +291,10 @@ static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 	bucket->starting++;
 	s->born_ms = now_ms;
 	/* before the worker reads the files: if they change meanwhile, it is stale */
-	s->stamp = p->ops.stamp(p->ops.context, bucket->profile);
-	if (p->ops.spawn(p->ops.context, &wanted, &s->conn, &err) < 0) {
+	s->stamp = profile_cache_stamp(p->zygotes->profiles, bucket->profile);
+	if (zygotes_spawn(p->zygotes, &wanted, &s->conn, &err) < 0) {
 		forget_slot(s);
-		if (err.code != POOL_NOT_YET)
+		if (err.code != ZYGOTES_NOT_YET)
 			fail(bucket, err.msg);
 		return false;
 	}
@@ -331,7 +341,7 @@ static unsigned quiet_ms(const struct pool_bucket *bucket)
 
 int pool_tick(struct pool *p)
 {
-	uint64_t now_ms = p->ops.now_ms(p->ops.context), check_ms = p->check_ms;
+	uint64_t now_ms = clock_ms(), check_ms = p->check_ms;
 	unsigned starting = 0;
 	int wait_ms = -1;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool - workers prepared ahead: one bucket of them per profile and tier.  It decides only: the
- * calls that spawn a worker, look at a profile's files and read the clock are callbacks.
+ * pool - workers prepared ahead: one bucket of them per profile and tier.
  *
  * Each worker is used once.  It carries the stamp that its profile's files had before it was
  * spawned: when the stamp differs from theirs, or the worker is too old, the pool ends and replaces
@@ -9,7 +8,6 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,9 +24,6 @@
  * buckets whose last worker came from a zygote. */
 #define POOL_QUIET_MS       20
 #define POOL_QUIET_QUICK_MS 3
-
-/* Of pool_ops.spawn: not now, but soon; this is no failure. */
-#define POOL_NOT_YET EINPROGRESS
 
 /*
  * When to try again what has failed: each pause is twice as long as the one before.  It also says
@@ -52,21 +47,8 @@ void backoff_succeed(struct backoff *b);
 
 bool backoff_is_over(const struct backoff *b, uint64_t now_ms);
 
-struct pool_ops {
-	/* One with has_job is there only where a zygote serves: it has a job that waits for it. */
-	int (*spawn)(void *context, const struct worker_order *wanted, struct worker_conn **out,
-		     struct cj_error *err);
-	/* A worker is prepared. */
-	void (*ready)(void *context, const char *profile, enum tier tier,
-		      const struct readiness_line *how);
-	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
-	uint64_t (*now_ms)(void *context);
-	/* A worker could not be prepared; called once for each new reason. */
-	void (*failed)(void *context, const char *profile, enum tier tier, const char *why);
-	void *context;
-};
-
 struct pool;
+struct zygotes;
 struct slot {
 	TAILQ_ENTRY(slot) link;
 	struct pool_bucket *bucket;
@@ -87,15 +69,15 @@ struct pool_bucket {
 };
 
 struct pool {
-	struct pool_ops ops;
-	uint64_t age_ms;   /* 0: no limit */
+	struct zygotes *zygotes; /* borrowed; also spawns the workers */
+	uint64_t age_ms;         /* 0: no limit */
 	uint64_t check_ms; /* how often ages and profile files are checked without a request */
 	uint64_t taken_ms, stale_checked_ms; /* the last time */
 	struct pool_bucket buckets[(TIER_COUNT - 1) * POOLS_MAX];
 	size_t count;
 };
 
-void pool_init(struct pool *p, const struct pool_ops *ops);
+void pool_init(struct pool *p, struct zygotes *zygotes);
 /* Ends all prepared workers; pool_tick() prepares new ones.  A count of 0: no pool. */
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms);
 /* The kinds of workers in the row that its profile had none of; all that are prepared stay. */

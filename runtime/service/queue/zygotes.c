@@ -6,20 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiles/plan/plan.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/worker/zygote_keeper.h"
 
 #define PROFILE_CHECK_MS 1000 /* how often the profiles' files are checked without a request */
 
-static uint64_t now_of(const struct zygotes *z)
-{
-	return z->ops.now_ms(z->ops.context);
-}
-
 static void count(const struct zygote_row *row, enum zygote_event event)
 {
-	const struct zygotes *z = row->zygotes;
-	z->ops.count(z->ops.context, row->profile, event);
+	metrics_count_zygote(row->zygotes->metrics, row->profile, event);
 }
 
 /* --- how they end ------------------------------------------------------------- */
@@ -36,13 +34,14 @@ static void end(struct zygote_slot **z)
 
 static void report(const struct zygote_row *row, const char *why)
 {
-	const struct zygotes *z = row->zygotes;
-	z->ops.failed(z->ops.context, row->profile, why);
+	slog(SLOG_WARNING, "",
+	     "without a zygote, each interpreter of profile '%s' starts in its own jail: %s",
+	     row->profile, why);
 }
 
 static void fail(struct zygote_row *row, const char *why)
 {
-	if (backoff_fail(&row->backoff, now_of(row->zygotes), why))
+	if (backoff_fail(&row->backoff, clock_ms(), why))
 		report(row, why);
 }
 
@@ -56,11 +55,10 @@ static void become_stale(struct zygote_slot *z)
 
 static void become_ready(struct zygote_row *row)
 {
-	const struct zygotes_ops *ops = &row->zygotes->ops;
 	struct zygote_slot *z = row->starting;
 	struct cj_error err = { 0 };
 
-	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
+	z->sock_fd = job_receive(z->conn->worker.control_fd, &err);
 	if (z->sock_fd < 0) {
 		fail(row, err.msg);
 		become_stale(z);
@@ -95,7 +93,7 @@ static void on_ended(struct worker_conn *w, const char *why)
 {
 	struct zygote_slot *z = w->owner;
 	struct zygote_row *row = z->row;
-	bool is_told = !backoff_is_over(&row->backoff, now_of(row->zygotes));
+	bool is_told = !backoff_is_over(&row->backoff, clock_ms());
 
 	end(z == row->serving ? &row->serving : &row->starting);
 	if (!is_told)
@@ -104,15 +102,23 @@ static void on_ended(struct worker_conn *w, const char *why)
 
 /* --- profiles ----------------------------------------------------------------- */
 
+static bool is_wanted(const struct zygote_row *row)
+{
+	const struct config *c;
+	struct cj_error ignored = { 0 }; /* the pool's workers report it */
+
+	return profile_cache_get(row->zygotes->profiles, row->profile, &c, &ignored) == 0 &&
+	       plan_wants_zygote(c);
+}
+
 static void check_profile(struct zygote_row *row)
 {
-	const struct zygotes_ops *ops = &row->zygotes->ops;
-	uint64_t stamp = ops->stamp(ops->context, row->profile);
+	uint64_t stamp = profile_cache_stamp(row->zygotes->profiles, row->profile);
 
 	if (stamp == row->stamp)
 		return;
 	row->stamp = stamp;
-	row->is_wanted = ops->is_wanted(ops->context, row->profile);
+	row->is_wanted = is_wanted(row);
 	row->is_unsuitable = false;
 }
 
@@ -120,7 +126,6 @@ static void check_profile(struct zygote_row *row)
 
 static void start(struct zygote_row *row, uint64_t now_ms)
 {
-	struct zygotes *all = row->zygotes;
 	struct cj_error err = { 0 };
 	struct zygote_slot *z = calloc(1, sizeof(*z));
 	const struct worker_order wanted = { .profile = row->profile, .is_zygote = true };
@@ -133,7 +138,7 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 	*z = (struct zygote_slot){
 		.row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp
 	};
-	if (all->ops.spawn(all->ops.context, &wanted, &z->conn, &err) < 0) {
+	if (zygotes_spawn(row->zygotes, &wanted, &z->conn, &err) < 0) {
 		cj_free(&z);
 		fail(row, err.msg);
 		return;
@@ -168,7 +173,7 @@ static bool may_start(const struct zygote_row *row, uint64_t now_ms)
 
 void zygotes_tick(struct zygotes *z)
 {
-	uint64_t now_ms = now_of(z);
+	uint64_t now_ms = clock_ms();
 
 	/* zygotes_ask() checks the profile that it is asked about in any case */
 	bool checks = now_ms >= z->checked_ms + PROFILE_CHECK_MS;
@@ -198,7 +203,7 @@ static struct zygote_row *find(struct zygotes *z, const char *profile)
 enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd)
 {
 	struct zygote_row *row = find(z, profile);
-	uint64_t now_ms = now_of(z);
+	uint64_t now_ms = clock_ms();
 
 	if (!row)
 		return ZYGOTE_NONE;
@@ -234,11 +239,29 @@ void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why
 	fail(row, why);
 }
 
+int zygotes_spawn(struct zygotes *z, const struct worker_order *wanted, struct worker_conn **out,
+		  struct cj_error *err)
+{
+	struct worker_order order = *wanted;
+	struct worker worker = WORKER_NULL;
+
+	order.zygote_fd = -1;
+	if (order.tier == TIER_INTERPRETER) {
+		enum zygote_answer has = zygotes_ask(z, order.profile, &order.zygote_fd);
+		if (has == ZYGOTE_SOON || (order.has_job && has != ZYGOTE_READY))
+			return cj_fail(err, ZYGOTES_NOT_YET, "wait for the zygote");
+	}
+	if (spawner_ask(z->spawner, &order, &worker, err) < 0)
+		return -err->code;
+	*out = worker_conn_create(z->loop, &worker, err);
+	return *out ? 0 : -err->code;
+}
+
 /* --- the whole ---------------------------------------------------------------- */
 
-void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops)
+void zygotes_init(struct zygotes *z, const struct zygotes *borrowed)
 {
-	*z = (struct zygotes){ .ops = *ops };
+	*z = *borrowed;
 }
 
 void zygotes_add(struct zygotes *z, const struct pool_config *from)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zygotes - one started interpreter for each profile of the pool, from which jails are forked
- * (runtime/jail/zygote/zygote.h).  It decides only: the calls that start a zygote, look at a
- * profile's files and read the clock are callbacks.
+ * (runtime/jail/zygote/zygote.h).
  *
  * What children of one zygote share is bounded: after a number of children, or a time, the next
  * one is started, and serves as soon as it is ready.  A zygote whose profile or loaded files have
@@ -11,6 +10,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,21 +23,10 @@
 
 #define ZYGOTE_FAILURES_MAX 3 /* children in a row that could not be made: it is ended */
 
-struct zygotes_ops {
-	/* The keeper of one (zygote_keeper.h); it says "ready" or "unready", as a worker does. */
-	int (*spawn)(void *context, const struct worker_order *wanted, struct worker_conn **out,
-		     struct cj_error *err);
-	/* The zygote's socket, which its keeper sent before "ready". */
-	int (*take_socket)(void *context, const struct worker_conn *conn, struct cj_error *err);
-	bool (*is_wanted)(void *context, const char *profile); /* what the profile says */
-	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
-	uint64_t (*now_ms)(void *context);
-	void (*count)(void *context, const char *profile, enum zygote_event event);
-	/* There is no zygote, or a child of it could not be made; once for each new reason. */
-	void (*failed)(void *context, const char *profile, const char *why);
-	void *context;
-};
+/* Of zygotes_spawn(): not now, but soon; this is no failure. */
+#define ZYGOTES_NOT_YET EINPROGRESS
 
+struct profile_cache;
 struct zygotes;
 struct zygote_row;
 struct zygote_slot {
@@ -65,14 +54,19 @@ struct zygotes_limits {
 };
 
 struct zygotes {
-	struct zygotes_ops ops;
+	/* Borrowed; all of it outlives them. */
+	struct loop *loop;
+	struct spawner *spawner;
+	struct profile_cache *profiles;
+	struct metrics *metrics;
+
 	struct zygotes_limits limits;
 	uint64_t checked_ms; /* when all profiles were checked last */
 	struct zygote_row rows[POOLS_MAX];
 	size_t count;
 };
 
-void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops);
+void zygotes_init(struct zygotes *z, const struct zygotes *borrowed);
 /* Ends all zygotes; zygotes_tick() starts new ones, for rows with interpreters. */
 void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
 		       const struct zygotes_limits *limits);
@@ -92,5 +86,14 @@ enum zygote_answer {
 enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd);
 /* How it went; `why` is "" if the jail came from the zygote. */
 void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why);
+
+/*
+ * zygotes_spawn - the worker, or the keeper of a zygote, that is wanted.
+ *
+ * With TIER_INTERPRETER it is forked of the profile's zygote, if there is one.  Fails:
+ * ZYGOTES_NOT_YET while one starts; also where none serves, if the order has a job that waits.
+ */
+int zygotes_spawn(struct zygotes *z, const struct worker_order *wanted, struct worker_conn **out,
+		  struct cj_error *err);
 
 size_t zygotes_alive(const struct zygotes *z); /* that serve */

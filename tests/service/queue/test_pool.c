@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers prepared ahead: which there are, which there should be. */
+/* WRAP: zygotes_spawn zygotes_child_ready profile_cache_stamp clock_ms slog */
 #include "runtime/service/queue/pool.h"
 
 #include <setjmp.h>
@@ -12,28 +13,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/service/log/slog.h"
+#include "runtime/service/queue/zygotes.h"
+
 #define SPAWNED_MAX 64
 
-/* What hires, and every worker it has spawned: as a conn without a process at its end. */
-struct world {
+/* Every worker that was spawned: as a conn without a process at its end. */
+static struct world {
 	struct pool pool;
+	struct zygotes zygotes;
 	uint64_t now_ms, stamp;
 	bool refuses, is_early, has_zygote;
 	struct worker_conn *spawned[SPAWNED_MAX];
 	enum tier tiers[SPAWNED_MAX];
-	unsigned count, complaints;
+	unsigned count, complaints, children;
 	char why[512], why_no_zygote[1024];
-};
+} world;
 
-static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
-		 struct cj_error *err)
+int __wrap_zygotes_spawn(struct zygotes *z, const struct worker_order *wanted,
+			 struct worker_conn **out, struct cj_error *err);
+int __wrap_zygotes_spawn(struct zygotes *z, const struct worker_order *wanted,
+			 struct worker_conn **out, struct cj_error *err)
 {
-	struct world *w = context;
+	struct world *w = &world;
 
+	assert_ptr_equal(z, &w->zygotes);
 	if (wanted->has_job && !w->has_zygote)
-		return cj_fail(err, POOL_NOT_YET, "there is no zygote");
+		return cj_fail(err, ZYGOTES_NOT_YET, "there is no zygote");
 	if (w->is_early)
-		return cj_fail(err, POOL_NOT_YET, "wait");
+		return cj_fail(err, ZYGOTES_NOT_YET, "wait");
 	if (w->refuses)
 		return cj_reject(err, "there is nobody");
 	*out = calloc(1, sizeof(**out));
@@ -45,33 +53,44 @@ static int spawn(void *context, const struct worker_order *wanted, struct worker
 	return 0;
 }
 
-static void ready(void *context, const char *profile, enum tier tier,
-		  const struct readiness_line *how)
+void __wrap_zygotes_child_ready(struct zygotes *z, const char *profile, const char *why);
+void __wrap_zygotes_child_ready(struct zygotes *z, const char *profile, const char *why)
 {
-	struct world *w = context;
-
-	(void)profile, (void)tier;
-	(void)snprintf(w->why_no_zygote, sizeof(w->why_no_zygote), "%s", how->why);
+	assert_ptr_equal(z, &world.zygotes);
+	assert_string_equal(profile, "python");
+	world.children++;
+	(void)snprintf(world.why_no_zygote, sizeof(world.why_no_zygote), "%s", why);
 }
 
-static uint64_t stamp(void *context, const char *profile)
+uint64_t __wrap_profile_cache_stamp(struct profile_cache *k, const char *name);
+uint64_t __wrap_profile_cache_stamp(struct profile_cache *k, const char *name)
 {
-	(void)profile;
-	return ((struct world *)context)->stamp;
+	(void)k, (void)name;
+	return world.stamp;
 }
 
-static uint64_t now_ms(void *context)
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
 {
-	return ((struct world *)context)->now_ms;
+	return world.now_ms;
 }
 
-static void failed(void *context, const char *profile, enum tier tier, const char *why)
+/* Keeps the reason, behind the last colon. */
+void __wrap_slog(enum slog_level level, const char *request_id, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void __wrap_slog(enum slog_level level,
+						       const char *request_id, const char *fmt, ...)
 {
-	struct world *w = context;
+	char line[1024];
+	va_list args;
 
-	(void)profile, (void)tier;
-	w->complaints++;
-	(void)snprintf(w->why, sizeof(w->why), "%s", why);
+	assert_int_equal(level, SLOG_WARNING);
+	assert_string_equal(request_id, "");
+	va_start(args, fmt);
+	(void)vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	assert_non_null(strstr(line, ": "));
+	world.complaints++;
+	(void)snprintf(world.why, sizeof(world.why), "%s", strrchr(line, ':') + 2);
 }
 
 static const struct pool_config rows[] = {
@@ -81,13 +100,10 @@ static const struct pool_config rows[] = {
 
 static int set_up(void **state)
 {
-	static struct world w;
-	const struct pool_ops ops = { spawn, ready, stamp, now_ms, failed, &w };
-
-	w = (struct world){ .now_ms = 1000, .stamp = 7 };
-	pool_init(&w.pool, &ops);
-	pool_configure(&w.pool, rows, 2, 60000);
-	*state = &w;
+	world = (struct world){ .now_ms = 1000, .stamp = 7 };
+	pool_init(&world.pool, &world.zygotes);
+	pool_configure(&world.pool, rows, 2, 60000);
+	*state = &world;
 	return 0;
 }
 
@@ -492,7 +508,7 @@ static void a_ready_worker_says_why_it_has_no_zygote(void **state)
 	assert_string_equal(w->why_no_zygote, "gone");
 	assert_int_equal(pool_ready(&w->pool, TIER_INTERPRETER), 1);
 	be_ready(w, 1);
-	assert_string_equal(w->why_no_zygote, "");
+	assert_int_equal(w->children, 1);
 	assert_int_equal(w->complaints, 0);
 }
 

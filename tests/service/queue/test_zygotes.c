@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zygotes: when they start, serve, and are replaced. */
+/* WRAP: spawner_ask worker_conn_create job_receive slog clock_ms metrics_count_zygote */
+/* WRAP: profile_cache_get profile_cache_stamp plan_wants_zygote */
 #include "runtime/service/queue/zygotes.h"
 
 #include <setjmp.h>
@@ -14,13 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profiles/plan/plan.h"
+#include "runtime/service/config/profile_cache.h"
+#include "runtime/service/log/slog.h"
 #include "runtime/service/worker/zygote_keeper.h"
 
 #define SPAWNED_MAX 32
 #define CHECKED_MS  1000 /* after so long a changed profile is noticed without a request */
 
 /* Keepers: conns without a process at their end. */
-struct world {
+static struct world {
 	struct zygotes zygotes;
 	uint64_t now_ms, stamp;
 	bool refuses, is_unwanted, has_no_socket;
@@ -28,63 +33,99 @@ struct world {
 	unsigned count, complaints, events[ZYGOTE_EVENT_COUNT];
 	char why[512];
 	const char *expected; /* the profile of a zygote */
-};
+} world;
 
-static int spawn(void *context, const struct worker_order *wanted, struct worker_conn **out,
-		 struct cj_error *err)
+int __wrap_spawner_ask(struct spawner *s, const struct worker_order *wanted, struct worker *out,
+		       struct cj_error *err);
+int __wrap_spawner_ask(struct spawner *s, const struct worker_order *wanted, struct worker *out,
+		       struct cj_error *err)
 {
-	struct world *w = context;
-
+	(void)s, (void)out;
 	assert_true(wanted->is_zygote);
-	assert_string_equal(wanted->profile, w->expected);
-	if (w->refuses)
-		return cj_reject(err, "there is nobody");
-	*out = calloc(1, sizeof(**out));
-	assert_non_null(*out);
-	**out = (struct worker_conn){ .worker = WORKER_NULL, .watch = WATCH_NULL };
-	assert_true(w->count < SPAWNED_MAX);
-	w->spawned[w->count++] = *out;
-	return 0;
+	assert_int_equal(wanted->zygote_fd, -1);
+	assert_string_equal(wanted->profile, world.expected);
+	return world.refuses ? cj_reject(err, "there is nobody") : 0;
 }
 
-static int take_socket(void *context, const struct worker_conn *conn, struct cj_error *err)
+struct worker_conn *__wrap_worker_conn_create(struct loop *loop, struct worker *worker,
+					      struct cj_error *err);
+struct worker_conn *__wrap_worker_conn_create(struct loop *loop, struct worker *worker,
+					      struct cj_error *err)
 {
-	(void)conn;
-	if (((struct world *)context)->has_no_socket)
+	struct worker_conn *conn = calloc(1, sizeof(*conn));
+
+	(void)loop, (void)worker, (void)err;
+	assert_non_null(conn);
+	*conn = (struct worker_conn){ .worker = WORKER_NULL, .watch = WATCH_NULL };
+	assert_true(world.count < SPAWNED_MAX);
+	world.spawned[world.count++] = conn;
+	return conn;
+}
+
+int __wrap_job_receive(int sock_fd, struct cj_error *err);
+int __wrap_job_receive(int sock_fd, struct cj_error *err)
+{
+	(void)sock_fd;
+	if (world.has_no_socket)
 		return cj_reject(err, "no socket came");
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static bool is_wanted(void *context, const char *profile)
+int __wrap_profile_cache_get(struct profile_cache *k, const char *name, const struct config **out,
+			     struct cj_error *err);
+int __wrap_profile_cache_get(struct profile_cache *k, const char *name, const struct config **out,
+			     struct cj_error *err)
 {
-	(void)profile;
-	return !((struct world *)context)->is_unwanted;
+	static const struct config none;
+
+	(void)k, (void)name, (void)err;
+	*out = &none;
+	return 0;
 }
 
-static uint64_t stamp(void *context, const char *profile)
+bool __wrap_plan_wants_zygote(const struct config *c);
+bool __wrap_plan_wants_zygote(const struct config *c)
 {
-	(void)profile;
-	return ((struct world *)context)->stamp;
+	(void)c;
+	return !world.is_unwanted;
 }
 
-static uint64_t now_ms(void *context)
+uint64_t __wrap_profile_cache_stamp(struct profile_cache *k, const char *name);
+uint64_t __wrap_profile_cache_stamp(struct profile_cache *k, const char *name)
 {
-	return ((struct world *)context)->now_ms;
+	(void)k, (void)name;
+	return world.stamp;
 }
 
-static void count_event(void *context, const char *profile, enum zygote_event event)
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
 {
-	(void)profile;
-	((struct world *)context)->events[event]++;
+	return world.now_ms;
 }
 
-static void failed(void *context, const char *profile, const char *why)
+void __wrap_metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event);
+void __wrap_metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event)
 {
-	struct world *w = context;
+	(void)m, (void)profile;
+	world.events[event]++;
+}
 
-	(void)profile;
-	w->complaints++;
-	(void)snprintf(w->why, sizeof(w->why), "%s", why);
+/* Keeps the reason, behind the last colon. */
+void __wrap_slog(enum slog_level level, const char *request_id, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void __wrap_slog(enum slog_level level,
+						       const char *request_id, const char *fmt, ...)
+{
+	char line[1024];
+	va_list args;
+
+	assert_int_equal(level, SLOG_WARNING);
+	assert_string_equal(request_id, "");
+	va_start(args, fmt);
+	(void)vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	assert_non_null(strstr(line, ": "));
+	world.complaints++;
+	(void)snprintf(world.why, sizeof(world.why), "%s", strrchr(line, ':') + 2);
 }
 
 static const struct pool_config rows[] = {
@@ -95,14 +136,10 @@ static const struct zygotes_limits limits = { .children = 3, .age_ms = 5000 };
 
 static int set_up(void **state)
 {
-	static struct world w;
-	const struct zygotes_ops ops = { spawn,  take_socket, is_wanted, stamp,
-					 now_ms, count_event, failed,    &w };
-
-	w = (struct world){ .now_ms = 1000, .stamp = 7, .expected = "python" };
-	zygotes_init(&w.zygotes, &ops);
-	zygotes_configure(&w.zygotes, rows, 2, &limits);
-	*state = &w;
+	world = (struct world){ .now_ms = 1000, .stamp = 7, .expected = "python" };
+	zygotes_init(&world.zygotes, &(struct zygotes){ 0 });
+	zygotes_configure(&world.zygotes, rows, 2, &limits);
+	*state = &world;
 	return 0;
 }
 

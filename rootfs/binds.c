@@ -12,6 +12,7 @@
 
 #include "rootfs/layers.h"
 #include "rootfs/mounts.h"
+#include "rootfs/tree_place.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -127,8 +128,9 @@ static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, s
 static int check_target(const struct bind_spec *bind, const struct layers *layers,
 			struct cj_error *err)
 {
-	if (bind->target[0] != '/')
-		return cj_reject(err, "the target '%s' is not absolute", bind->target);
+	if (bind->target[0] != '/' || strstr(bind->target, "/../"))
+		return cj_reject(err, "the target '%s' is not absolute, or has '..' in it",
+				 bind->target);
 
 	const uint64_t resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 	for (size_t i = 0; i < layers->count; i++) {
@@ -156,62 +158,6 @@ int binds_open(struct rootfs_entries *list, const struct rootfs_spec *spec,
 	return 0;
 }
 
-/* Opens one more component below dir_fd; makes a missing one if dir_fd is on the scratch. */
-static int step_down(int dir_fd, const char *name, bool is_dir, dev_t scratch_dev)
-{
-	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-	int fd = sys_openat2(dir_fd, name, O_PATH, 0, resolve);
-	if (fd >= 0 || errno != ENOENT)
-		return fd;
-
-	struct stat st;
-	if (fstat(dir_fd, &st) < 0)
-		return -1;
-	if (st.st_dev != scratch_dev) {
-		errno = ENOENT;
-		return -1;
-	}
-	if (is_dir)
-		return mkdirat(dir_fd, name, 0755) < 0
-			   ? -1
-			   : sys_openat2(dir_fd, name, O_PATH, 0, resolve);
-	/* The new file's own descriptor would do, but a mount point is a place: O_PATH. */
-	auto_fd int made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	return made < 0 ? -1 : sys_openat2(dir_fd, name, O_PATH, 0, resolve);
-}
-
-static int find_place(int root_fd, const char *target, bool is_dir, dev_t scratch_dev,
-		      struct cj_error *err)
-{
-	auto_fd int place_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
-	if (place_fd < 0)
-		return cj_fail(err, errno, "duplicate the root's descriptor");
-
-	for (const char *rest = target + 1; rest;) {
-		char name[NAME_MAX + 1];
-		const char *slash = strchr(rest, '/');
-		size_t length = slash ? (size_t)(slash - rest) : strlen(rest);
-		if (length >= sizeof(name))
-			return cj_fail(err, ENAMETOOLONG, "find the mount point '%s'", target);
-		memcpy(name, rest, length);
-		name[length] = '\0';
-
-		int next_fd = step_down(place_fd, name, slash || is_dir, scratch_dev);
-		if (next_fd < 0) {
-			int rc = cj_fail(err, errno, "find the mount point '%s'", target);
-			if (rc == -ENOENT)
-				cj_hint(err, "it lies in a tree of the host, where cejail creates "
-					     "nothing: choose another target, or create it there "
-					     "first");
-			return rc;
-		}
-		cj_close(&place_fd);
-		place_fd = next_fd;
-		rest = slash ? slash + 1 : NULL;
-	}
-	return take_fd(&place_fd);
-}
-
 int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *spec, int scratch_fd,
 		 int root_fd, struct cj_error *err)
 {
@@ -221,10 +167,20 @@ int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *sp
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct bind_spec *bind = &spec->binds[i];
-		auto_fd int place_fd =
-		    find_place(root_fd, bind->target, list->items[i].is_dir, scratch.st_dev, err);
-		if (place_fd < 0)
-			return place_fd;
+		const struct tree_path at = { .dir_fd = root_fd,
+					      .path = bind->target,
+					      .name = bind->target,
+					      .makes_on = &scratch.st_dev };
+		auto_fd int place_fd = tree_place_open(
+		    &at, list->items[i].is_dir ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE, err);
+		if (place_fd < 0) {
+			int rc = cj_fail(err, -place_fd, "find the mount point '%s'", bind->target);
+			if (rc == -ENOENT)
+				cj_hint(err, "it lies in a tree of the host, where cejail creates "
+					     "nothing: choose another target, or create it there "
+					     "first");
+			return rc;
+		}
 		if (mounts_attach(list->items[i].fd, place_fd, bind->target, err) < 0)
 			return cj_wrap(err, "%s '%s'", bind_kinds[bind->kind].option, bind->source);
 	}

@@ -23,7 +23,7 @@
 
 #include "rootfs/rootfs.h"
 #include "rootfs/tree/tree_parts.h"
-#include "rootfs/tree/tree_place.h"
+#include "rootfs/tree_place.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "rootfs/tree/tree.h"
-#include "rootfs/tree/tree_place.h"
+#include "rootfs/tree_place.h"
 
 /*
  * tree_mount.c: the detached mount of one operation.  It is complete before anything can reach it:

@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rootfs/tree/tree_place.h"
+#include "rootfs/tree_place.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 
@@ -24,6 +25,8 @@ struct tree_path {
 	/* Links are followed inside dir_fd (RESOLVE_IN_ROOT), else a link is an error.  Links of
 	 * procfs that lead elsewhere ("/proc/self/root") are never followed. */
 	bool follows_links;
+	/* Components are made only in directories of this device.  NULL: in any directory. */
+	const dev_t *makes_on;
 };
 
 /*

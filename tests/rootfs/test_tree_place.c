@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: fstat statx */
 /* Places in a hostile tree: nothing outside is opened or made, whatever is exchanged meanwhile. */
-#include "rootfs/tree/tree_place.h"
+#include "rootfs/tree_place.h"
 
 #include <linux/fs.h>
 #include <signal.h>

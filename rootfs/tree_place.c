@@ -8,7 +8,7 @@
  * A link that leads to nothing is replaced by its target, and the walk begins again: an image's
  * /etc/resolv.conf often is one.
  */
-#include "rootfs/tree/tree_place.h"
+#include "rootfs/tree_place.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -58,9 +58,8 @@ static int make_entry(int dir_fd, const char *name, bool is_dir)
 
 /* A walk along a path whose end is missing. */
 struct place_walk {
-	int root_fd;
-	bool is_dir; /* what the last component shall be */
-	bool follows_links;
+	const struct tree_path *at;
+	bool is_dir;       /* what the last component shall be */
 	bool has_made;     /* a component, since the walk began */
 	bool has_new_path; /* a link that leads to nothing was replaced by its target */
 	char path[PATH_MAX];
@@ -69,11 +68,20 @@ struct place_walk {
 /* One component further: w->path ends with `name` for now. */
 static int step(struct place_walk *w, int dir_fd, const char *name, bool is_dir)
 {
+	struct stat st;
 	if (!w->has_made) {
-		int fd = sys_openat2(w->root_fd, w->path, O_PATH | (is_dir ? O_DIRECTORY : 0), 0,
-				     resolve_flags(w->follows_links));
+		int fd = sys_openat2(w->at->dir_fd, w->path, O_PATH | (is_dir ? O_DIRECTORY : 0), 0,
+				     resolve_flags(w->at->follows_links));
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
+	}
+	if (w->at->makes_on) {
+		if (fstat(dir_fd, &st) < 0)
+			return -1;
+		if (st.st_dev != *w->at->makes_on) {
+			errno = ENOENT;
+			return -1;
+		}
 	}
 	int fd = make_entry(dir_fd, name, is_dir);
 	w->has_made = w->has_made || fd >= 0;
@@ -105,7 +113,7 @@ static int insert_target(struct place_walk *w, int dir_fd, const char *name, con
 static int walk_once(struct place_walk *w)
 {
 	w->has_new_path = false;
-	auto_fd int dir_fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
+	auto_fd int dir_fd = fcntl(w->at->dir_fd, F_DUPFD_CLOEXEC, 0);
 	if (dir_fd < 0)
 		return -errno;
 	for (char *name = w->path; *name == '/';) {
@@ -116,7 +124,7 @@ static int walk_once(struct place_walk *w)
 		*end = '\0';
 		int next_fd = step(w, dir_fd, name, cut == '/' || w->is_dir);
 		int code = errno;
-		if (next_fd < 0 && code == ELOOP && w->follows_links && !w->has_made) {
+		if (next_fd < 0 && code == ELOOP && w->at->follows_links && !w->has_made) {
 			char rest[PATH_MAX];
 			*end = cut;
 			memcpy(rest, end, strlen(end) + 1);
@@ -145,11 +153,7 @@ static int fail_make(const char *name, int code, struct cj_error *err)
 
 static int make_path(const struct tree_path *at, bool is_dir, struct cj_error *err)
 {
-	struct place_walk w = {
-		.root_fd = at->dir_fd,
-		.is_dir = is_dir,
-		.follows_links = at->follows_links,
-	};
+	struct place_walk w = { .at = at, .is_dir = is_dir };
 	size_t size = strlen(at->path) + 1;
 	if (size > sizeof(w.path))
 		return cj_fail(err, ENAMETOOLONG, "find '%s'", at->name);

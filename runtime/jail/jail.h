@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail - the engine.  Every front end uses these functions and no others.
+ * jail - the engine: one program in a jail of its own.  For several in one jail: session.h.
  *
  *	jail_prepare(plan)     build and seal the jail: nothing untrusted is inside yet
  *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program
@@ -61,8 +61,9 @@ struct jail_io {
  *
  * The calling process must have one thread: init is a copy of it, without any other thread.
  * `id` names the cgroup leaf and the record.  Blocks PIPE, XFSZ, TERM and, where they would end
- * the calling process, INT, HUP, QUIT, ALRM and XCPU (jail_destroy restores them): they are read
- * from a descriptor, and any but the first two cancels the run.
+ * the calling process, INT, HUP, QUIT, ALRM and XCPU, with a terminal also WINCH (jail_destroy
+ * restores them).  They are read from a descriptor, and any but PIPE, XFSZ and WINCH cancels the
+ * run.
  * Fails: with the stage's name in err->stage; nothing is acquired then.
  */
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);

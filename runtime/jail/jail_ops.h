@@ -2,10 +2,10 @@
 /*
  * jail_ops - what the engine does differently for a run and for an exec of a session.
  *
- * A run has a jail of its own, whose init is its parent.  An exec shares the jail of its session
- * with other programs and has a reaper as its parent: runtime/session/session.h.  prepare.c has the
- * table of a run, runtime/session/exec_view.c that of an exec.  Where both do the same, or only a
- * number differs, the members of struct jail say so.
+ * The program of a run has a jail of its own, and is a child of its init.  An exec shares the jail
+ * of its session with other programs and is a child of a reaper: runtime/session/session.h.
+ * prepare.c has the table of a run, runtime/session/exec_view.c that of an exec.  Where both do the
+ * same, or only a number differs, the members of struct jail say so.
  */
 #pragma once
 

@@ -100,8 +100,8 @@ struct jail {
 	struct image_use image; /* the layers of --rootfs NAME */
 	struct idmap ids;
 	struct cgroup cgroup;
-	bool moves_init;     /* into its cgroup, instead of making it there */
-	bool is_killed_born; /* why: spawn_kills() */
+	bool moves_init;    /* into its cgroup, instead of making it there */
+	bool dies_at_birth; /* why: spawn_kills() */
 	pid_t init_pid;
 	int init_pidfd;
 	bool is_sealed;       /* init has said so */

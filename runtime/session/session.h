@@ -4,7 +4,7 @@
  * once.
  *
  * The *keeper* is the process that has prepared the jail.  For each program (an *exec*) it forks an
- * *exec worker*, which uses the four functions of jail.h on a view of the jail:
+ * *exec worker*, which uses jail.h from jail_start() on, with a view of the jail:
  *
  *	keeper                                  exec worker (a fork of the keeper)
  *	session_prepare(plan, &jail)
@@ -48,7 +48,7 @@ struct session;
 /*
  * How a session ends.  The first reason counts, at whichever process it arises:
  *
- *	server     LEASE, IDLE, DRAIN, CLOSED   ends the keeper, whose line "closed" says no more
+ *	server     LEASE, IDLE, DRAIN, CLOSED   ends the keeper, whose last line only says "closed"
  *	keeper     CLOSED, KILLED               the server has ended it, or SIGTERM came
  *	the jail   OOM, KILLED, STUCK, FAILED   session_serve() returns them in the keeper, which
  *	                                        sends them to the server
@@ -58,7 +58,7 @@ enum session_end {
 	SESSION_LEASE,
 	SESSION_IDLE,
 	SESSION_DRAIN,  /* the service ends */
-	SESSION_CLOSED, /* by its caller.  A keeper reports this end or a later one */
+	SESSION_CLOSED, /* by its caller; a keeper reports only this end and those below */
 	SESSION_OOM,    /* all execs together used more memory than the session may */
 	SESSION_KILLED, /* init has ended */
 	SESSION_STUCK,  /* an exec's processes could not be killed in SESSION_KILL_MS, or can't be
@@ -72,7 +72,7 @@ struct session_end_row {
 };
 extern const struct session_end_row session_ends[SESSION_END_COUNT];
 
-/* How far the kernel keeps the execs of one session apart.  cejail-session(1), SECURITY. */
+/* How far the kernel keeps the execs of one session apart.  cejail-session(1), SECURITY.md. */
 enum session_isolation {
 	SESSION_SHARED,   /* no Landlock: each exec may trace, read and signal all others */
 	SESSION_UNTRACED, /* Landlock before Linux 6.12: may signal all others, and kill reapers */

@@ -67,7 +67,7 @@ void jail_init_leave(struct jail *j)
 {
 	const struct spawn_place place = place_of(j);
 	if (!j->is_sealed)
-		j->is_killed_born = spawn_kills(&place);
+		j->dies_at_birth = spawn_kills(&place);
 	cj_close(&j->link.sock_fd);
 	cj_end_child(&j->init_pidfd);
 	j->init_pid = 0;

@@ -415,7 +415,7 @@ static int prepare(const struct plan *plan, const char *id, jail_serve *serve, b
 	j->init.serve = serve;
 	j->moves_init = moves_init;
 	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
-		*out_again = j->is_killed_born;
+		*out_again = j->dies_at_birth;
 		jail_state_free(&j);
 		return -err->code;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler - which process had used how much CPU time at the last sample, for the time that the
- * kernel adds to no sum.  No system calls but sysconf(3).
+ * sampler - estimates the CPU time of processes that nobody waited for, by comparing two samples.
+ * No system calls but sysconf(3).
  *
  * The kernel adds a process' time to its parent's sum when the parent waits for it.  A parent that
  * ignores SIGCHLD, or has SA_NOCLDWAIT, doesn't wait, and the time is in no sum: wait(2).  Two

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded
- * by init as its last stage, answered by the supervisor while the payload runs.
+ * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded last by init or
+ * by a zygote's fork, answered by the supervisor while the payload runs.
  *
  * Notified calls (calls_notified[] in filter_calls.c: mount, ptrace, unshare, bpf, ...) are refused
  * by user notification, so that the result can name them: seccomp_unotify(2).
@@ -66,8 +66,9 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
 /*
  * filter_load - put it on the calling process, for good.
  *
- * Runs in:  init, after no_new_privs.  *out_listener_fd is -1 where the kernel gives none
- * (an outer sandbox has one already): notified calls are then refused with ENOSYS, and not counted.
+ * Runs in:  init or a zygote's fork, after no_new_privs.  *out_listener_fd is -1 where the kernel
+ * gives none (an outer sandbox has one already): notified calls are then refused with ENOSYS, and
+ * not counted.
  * Verifies the filter with a call that must fail.
  */
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
@@ -107,8 +108,8 @@ void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
  * The caller of the system call is stopped meanwhile, unless it is killed.
  * `refused` is called with the group before the call is answered.  Filters that are loaded count
  * for each group (FILTER_LOADS_MAX).
- * `is_itself` says whether the thread `pid`, or its process, is `named` in the jail.  Only that may
- * be changed with a call of CALL_BOUND_OTHERS: any other process may end before the call goes on,
+ * `is_itself` says whether the thread `pid`, or its process, is `named` in the jail.  A call of
+ * CALL_BOUND_OTHERS may change that one alone: any other process may end before the call goes on,
  * and its number may become that of a reaper.
  */
 struct filter_groups {

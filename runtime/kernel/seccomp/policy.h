@@ -21,7 +21,7 @@
 enum policy_action {
 	POLICY_ALLOW,
 	POLICY_LOG,
-	POLICY_TRACE, /* of containers only, with the next and KILL_THREAD */
+	POLICY_TRACE, /* only containers have this, NOTIFY and KILL_THREAD */
 	POLICY_NOTIFY,
 	POLICY_ERRNO,
 	POLICY_TRAP,

@@ -173,7 +173,7 @@ struct file_job {
 	const char *to;     /* of rename: likewise; else "" */
 	uint64_t max_bytes; /* of get, part and put */
 	uint64_t offset;    /* of part */
-	uint64_t depth;     /* of list; 0: LIST_DEPTH */
+	uint64_t depth;     /* of list; 0: FILE_LIST_DEPTH */
 	bool is_executable; /* of put */
 };
 

@@ -80,7 +80,7 @@ struct pool {
 void pool_init(struct pool *p, struct zygotes *zygotes);
 /* Ends all prepared workers; pool_tick() prepares new ones.  A count of 0: no pool. */
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms);
-/* The kinds of workers in the row that its profile had none of; all that are prepared stay. */
+/* Adds those tiers of the row that its profile does not have yet; prepared workers stay. */
 void pool_add(struct pool *p, const struct pool_config *row);
 
 /* What serves such a request best; the tiers below it, down to TIER_JAIL, serve it as well. */
@@ -96,7 +96,7 @@ struct worker_conn *pool_take(struct pool *p, const char *profile, enum tier bes
 /*
  * pool_find - the same, or else a new worker that is not of the pool.
  *
- * The new one has TIER_COLD, but where a zygote makes it faster.
+ * The new one has TIER_COLD, or TIER_INTERPRETER where a zygote serves the profile.
  */
 int pool_find(struct pool *p, const char *profile, enum tier best, struct worker_conn **out,
 	      enum tier *out_tier, struct cj_error *err);

@@ -37,7 +37,7 @@
 
 /* What all sessions reserve together. */
 struct reservations {
-	uint64_t most_bytes; /* less is reserved when a run begins */
+	uint64_t most_bytes; /* an exec begins only while the sum stays within this */
 	uint64_t bytes;
 	uint64_t limits_bytes; /* the sum of their limits */
 	bool is_strict;

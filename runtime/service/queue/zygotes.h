@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygotes - one started interpreter for each profile of the pool, from which jails are forked
- * (runtime/jail/zygote/zygote.h).
+ * zygotes - one started interpreter for each profile of the pool, whose forks become the launchers
+ * of jails (runtime/jail/zygote/zygote.h).
  *
  * What children of one zygote share is bounded: after a number of children, or a time, the next
  * one is started, and serves as soon as it is ready.  A zygote whose profile or loaded files have
@@ -71,7 +71,7 @@ void zygotes_init(struct zygotes *z, const struct zygotes *borrowed);
 void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
 		       const struct zygotes_limits *limits);
 
-/* The row's profile too, if it has none yet; all zygotes stay. */
+/* Adds the profile of the row if it has no zygote yet; all zygotes stay. */
 void zygotes_add(struct zygotes *z, const struct pool_config *row);
 
 /* Ends zygotes that serve no more, starts those that are missing. */

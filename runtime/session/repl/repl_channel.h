@@ -21,8 +21,8 @@
  *	     exception, a byte with the number of displays that were left out
  *
  * The code of a cell runs in the same process and may write any byte here.  So the reader limits
- * each frame before it allocates, and what it reads is data: it decides neither a verdict nor what
- * is killed.
+ * each frame before it allocates.  What it reads decides only that the cell has ended, with which
+ * exit status, and whether the interpreter stays: never a limit, a signal or another process.
  */
 #pragma once
 

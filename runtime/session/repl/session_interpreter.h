@@ -11,7 +11,7 @@
  *	session_interpreter_turn() ... ready
  *	session_interpreter_begin_cell()
  *	fork() --------------------------------> session_cell_start(), jail_wait(),
- *	session_serve() ...                      _exit(cell.has_ended ? 0 : 1)
+ *	session_serve() ...                      _exit(0), or 1 if its cell has not ended
  *	session_interpreter_end_cell()
  *
  * When a cell has ended the interpreter, or its worker was killed, session_interpreter_end()

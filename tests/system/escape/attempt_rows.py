@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of threats.md 2.1 to 2.3 and what proves it: attempts (attempts.py), or "SUBJECT: SENTENCE", a test that
+"""Each row of our list of threats, 2.1 to 2.3 and what proves it: attempts (attempts.py), or "SUBJECT: SENTENCE", a test that
 stands elsewhere ("unit TEST: NAME": in C).  A text says why there is no test."""
 
 SET_UP = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program inside may try (threats.md 2.1 to 2.3), each attempt as a sentence that the jail says no.
+"""What a program inside may try (our list of threats, 2.1 to 2.3), each attempt as a sentence that the jail says no.
 
 The attempts are C programs (attempt_*.c, attempt.h).  Each is made twice: in the jail, where it must be
 HELD, and without one, in namespaces of its own where it can hurt nobody (outside.h), where it must have

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources (threats.md 2.4): whatever a program takes, by whatever road, it is no more than its limit, and
+"""Resources (our list of threats, 2.4): whatever a program takes, by whatever road, it is no more than its limit, and
 no other program runs short."""
 
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output, results, supervisor (threats.md 2.5): what a program writes, or does to what it was given, changes
+"""Output, results, supervisor (our list of threats, 2.5): what a program writes, or does to what it was given, changes
 neither the caller's descriptors and terminal nor the truth of the result."""
 
 import base64

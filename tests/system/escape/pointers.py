@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of threats.md and what proves each: attempts of a subject here, or "SUBJECT: SENTENCE", a test that
+"""Rows of our list of threats and what proves each: attempts of a subject here, or "SUBJECT: SENTENCE", a test that
 stands elsewhere.  A row without a proof says why no program inside can try it."""
 
 import glob

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network tricks (threats.md 3 and 3.3): none leads a packet where it may not go.  The control runs the same
+"""Network tricks (our list of threats, 3 and 3.3): none leads a packet where it may not go.  The control runs the same
 program in the tests' own Internet with every power over its network, and no jail."""
 
 import hashlib

@@ -285,12 +285,12 @@ static_assert(LENGTH(file_op_names) == FILE_OP_COUNT, "every operation has a nam
 
 #undef AT
 #define AT(member) .offset = offsetof(struct file_job, member)
-#define STRING     NEEDED(STRING), .set = json_set_string, .write = json_write_string
+#define TEXT       NEEDED(STRING), .set = json_set_string, .write = json_write_string
 #define OP         NEEDED(STRING), .set = json_set_name, .write = json_write_name
 static const struct json_key job_keys[] = {
 	{ "op", OP, .detail = file_op_names, .max = FILE_OP_COUNT, AT(op) },
-	{ "path", STRING, AT(path) },
-	{ "to", STRING, AT(to) },
+	{ "path", TEXT, AT(path) },
+	{ "to", TEXT, AT(to) },
 	{ "max_bytes", U64, AT(max_bytes) },
 	{ "offset", U64, AT(offset) },
 	{ "depth", U64, AT(depth) },

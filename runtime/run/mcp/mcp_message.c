@@ -83,8 +83,8 @@ void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
 
 /* Members of an object, found by their quotes, brackets, colons and commas alone. */
 struct message_scan {
-	const char *begin, *at, *limit; /* forwards `at` is the next byte, backwards the last + 1 */
-	struct blob id;                 /* the value as it is written; size 0: none */
+	const char *at, *limit;
+	struct blob id; /* the value as it is written; size 0: none */
 	bool is_doubtful;
 };
 
@@ -106,16 +106,15 @@ static void note_key(struct message_scan *s, struct blob key)
 		s->is_doubtful = true;
 }
 
-static void note_value(struct message_scan *s, struct blob key, struct blob value)
+static void skip_space(struct message_scan *s)
 {
-	if (equals(key, "id"))
-		s->id = value;
+	while (s->at < s->limit && is_space(*s->at))
+		s->at++;
 }
 
 static bool take_byte(struct message_scan *s, char wanted)
 {
-	while (s->at < s->limit && is_space(*s->at))
-		s->at++;
+	skip_space(s);
 	if (s->at == s->limit || *s->at != wanted)
 		return false;
 	s->at++;
@@ -140,8 +139,7 @@ static bool take_value(struct message_scan *s, struct blob *out)
 	struct blob ignored;
 	size_t depth = 0;
 
-	while (s->at < s->limit && is_space(*s->at))
-		s->at++;
+	skip_space(s);
 	for (out->bytes = s->at; s->at < s->limit;) {
 		char c = *s->at;
 		if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c)))
@@ -156,78 +154,43 @@ static bool take_value(struct message_scan *s, struct blob *out)
 	return s->at < s->limit;
 }
 
-static void scan_forwards(struct message_scan *s)
+/* The members from s->at on, with `before` in front of the first.  True: they and their object end
+ * with the text. */
+static bool scan_members(struct message_scan *s, char before)
 {
 	struct blob key, value;
-	char before = '{';
 
 	while (take_byte(s, before) && take_byte(s, '"') && take_string(s, &key)) {
 		note_key(s, key);
 		if (!take_byte(s, ':') || !take_value(s, &value))
-			break;
-		note_value(s, key, value);
+			return false;
+		if (equals(key, "id"))
+			s->id = value;
 		before = ',';
 	}
-}
-
-static bool take_byte_back(struct message_scan *s, char wanted)
-{
-	while (s->at > s->begin && is_space(s->at[-1]))
-		s->at--;
-	if (s->at == s->begin || s->at[-1] != wanted)
+	if (!take_byte(s, '}'))
 		return false;
-	s->at--;
-	return true;
+	skip_space(s);
+	return s->at == s->limit;
 }
 
-/* Before the closing quote.  A quote behind an odd number of backslashes is part of the string. */
-static bool take_string_back(struct message_scan *s, struct blob *out)
+/*
+ * The last members: those behind the first comma after which all are complete up to the end.  That
+ * comma is not in a string, because an odd number of quotes follows such a comma, and not in an
+ * inner object, because more brackets follow the end of that.
+ */
+static void scan_tail(struct message_scan *s, struct blob tail)
 {
-	const char *limit = s->at;
+	const char *limit = tail.bytes + tail.size, *comma = tail.bytes;
 
-	while (s->at > s->begin) {
-		const char *quote = memrchr(s->begin, '"', (size_t)(s->at - s->begin)), *at = quote;
-		while (at && at > s->begin && at[-1] == '\\')
-			at--;
-		if (!at || at == s->begin)
-			return false; /* more backslashes may be before */
-		s->at = quote;
-		*out = (struct blob){ quote + 1, (size_t)(limit - quote) - 1 };
-		if ((quote - at) % 2 == 0)
-			return true;
-	}
-	return false;
-}
-
-/* A string or a number; what has members in it ends the scan. */
-static bool take_value_back(struct message_scan *s, struct blob *out)
-{
-	static const char of_number[] = "0123456789-+.eE";
-	const char *limit;
-
-	if (take_byte_back(s, '"')) {
-		limit = s->at + 1;
-		if (!take_string_back(s, out))
-			return false;
-	} else {
-		limit = s->at;
-		while (s->at > s->begin && memchr(of_number, s->at[-1], sizeof(of_number) - 1))
-			s->at--;
-	}
-	*out = (struct blob){ s->at, (size_t)(limit - s->at) };
-	return out->size > 0;
-}
-
-static void scan_backwards(struct message_scan *s)
-{
-	struct blob key, value;
-	char after = '}';
-
-	while (take_byte_back(s, after) && take_value_back(s, &value) && take_byte_back(s, ':') &&
-	       take_byte_back(s, '"') && take_string_back(s, &key)) {
-		note_key(s, key);
-		note_value(s, key, value);
-		after = ',';
+	for (; (comma = memchr(comma, ',', (size_t)(limit - comma))); comma++) {
+		struct message_scan last = *s;
+		last.at = comma;
+		last.limit = limit;
+		if (scan_members(&last, ',')) {
+			*s = last;
+			return;
+		}
 	}
 }
 
@@ -236,17 +199,12 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 	auto_arena struct arena a = { 0 };
 	const struct json_node *node = NULL;
 	struct cj_error ignored = { 0 };
-	struct message_scan s = { .begin = head.bytes,
-				  .at = head.bytes,
-				  .limit = head.bytes + head.size };
+	struct message_scan s = { .at = head.bytes, .limit = head.bytes + head.size };
 
 	*out = (struct mcp_id){ .kind = MCP_ID_NONE };
-	scan_forwards(&s);
-	if (tail.size > 0) {
-		s.begin = tail.bytes;
-		s.at = s.limit = tail.bytes + tail.size;
-		scan_backwards(&s);
-	}
+	(void)scan_members(&s, '{');
+	if (tail.size > 0)
+		scan_tail(&s, tail);
 	if (!s.is_doubtful && s.id.size > 0 && s.id.size <= ID_TEXT_MAX &&
 	    json_parse("id", s.id.bytes, s.id.size, &a, &node, &ignored) == 0)
 		(void)mcp_id_read(node, out);

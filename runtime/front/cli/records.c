@@ -51,16 +51,12 @@ static void print_table(const struct record_entry *entries, size_t count)
 static void put_entry(struct json_writer *w, const struct record_entry *e)
 {
 	const struct record *r = &e->record;
-	const struct timespec started = {
-		.tv_sec = (time_t)(r->started_ms / 1000),
-		.tv_nsec = (long)(r->started_ms % 1000) * 1000000,
-	};
 
 	json_open_object(w);
 	json_member_filled(w, "id", r->id);
 	json_member_filled(w, "profile", r->profile);
 	json_member_u64(w, "pid", (uint64_t)r->supervisor_pid);
-	result_put_time(w, "started_at", &started);
+	result_put_ms(w, "started_at", r->started_ms);
 	json_member_filled(w, "state", state_of(e));
 	json_close_object(w);
 }

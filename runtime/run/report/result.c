@@ -212,6 +212,14 @@ void result_put_time(struct json_writer *w, const char *key, const struct timesp
 	json_member_filled(w, key, text);
 }
 
+void result_put_ms(struct json_writer *w, const char *key, int64_t epoch_ms)
+{
+	const struct timespec t = { .tv_sec = epoch_ms / 1000,
+				    .tv_nsec = epoch_ms % 1000 * 1000000 };
+
+	result_put_time(w, key, &t);
+}
+
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err)
 {

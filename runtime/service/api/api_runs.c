@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
@@ -40,11 +39,8 @@ void api_post_run(struct api_call *c)
 
 static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 {
-	const struct timespec t = { .tv_sec = (time_t)(ms / 1000),
-				    .tv_nsec = (long)(ms % 1000) * 1000000 };
-
 	if (ms > 0)
-		result_put_time(w, key, &t);
+		result_put_ms(w, key, ms);
 	else
 		json_member_text(w, key, NULL);
 }

@@ -215,8 +215,6 @@ int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_erro
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write a line of the session");
 	json_open_object(w);
 	json_member_text(w, "type", line_kinds[line->type].type);
 	json_record_write(w, &line_kinds[line->type].record, line);
@@ -304,8 +302,6 @@ int file_job_write(const struct file_job *job, char **out, size_t *out_size, str
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write a file job");
 	json_open_object(w);
 	json_record_write(w, &job_record, job);
 	json_close_object(w);

@@ -66,8 +66,6 @@ static int send_text(const struct file_work *f, const char *type, const char *co
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write a line of a file worker");
 	json_open_object(w);
 	json_member_text(w, "type", type);
 	for (size_t i = 0; i < 4 && members[i]; i += 2)
@@ -143,8 +141,6 @@ static int send_content(struct file_work *f, struct cj_error *err)
 
 static void put_entry(struct json_writer *w, const struct session_file *file)
 {
-	const struct timespec mtime = { .tv_sec = (time_t)(file->mtime_ms / 1000),
-					.tv_nsec = (long)(file->mtime_ms % 1000) * 1000000 };
 	char mode[8];
 
 	json_member_text(w, "path", file->path);
@@ -155,7 +151,7 @@ static void put_entry(struct json_writer *w, const struct session_file *file)
 	json_member_u64(w, "bytes", file->bytes);
 	(void)snprintf(mode, sizeof(mode), "%04o", file->mode & 07777);
 	json_member_text(w, "mode", mode);
-	result_put_time(w, "mtime", &mtime);
+	result_put_ms(w, "mtime", file->mtime_ms);
 }
 
 static int list(struct file_work *f, struct json_writer *w, struct cj_error *err)
@@ -303,8 +299,6 @@ static int send_error(const struct file_work *f, const struct cj_error *why, str
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the answer of a file worker");
 	json_open_object(w);
 	json_member_text(w, "type", "file");
 	json_member_object(w, "error");

@@ -47,8 +47,6 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 	char line[2 * SLOG_LINE_MAX];
 	size_t size = 0;
 
-	if (!w)
-		return; /* without memory there is no line */
 	json_open_object(w);
 	put_member(w, "message", text);
 	put_member(w, "request_id", request_id);
@@ -60,7 +58,7 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 	}
 	json_close_object(w);
 	if (json_writer_take(w, &json, &size, &ignored) < 0 || size + 8 > sizeof(line))
-		return;
+		return; /* without memory there is no line */
 	int used = snprintf(line, sizeof(line), "<%u>%s\n", (unsigned)level, json);
 	(void)sys_write(STDERR_FILENO, line,
 			(size_t)used); /* a failure can't be reported anywhere */

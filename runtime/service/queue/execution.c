@@ -176,8 +176,6 @@ static char *write_cancelled(const struct run *run, size_t *out_size)
 	struct outcome o;
 	const char *text = NULL;
 
-	if (!w)
-		return NULL;
 	outcome_init(&o, run->order.job.id, 0);
 	outcome_decide(&o, STATUS_CANCELLED);
 	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", run->order.code_sha256);

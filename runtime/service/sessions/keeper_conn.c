@@ -57,8 +57,7 @@ static void reply(struct exchange *x, unsigned status, const struct session_entr
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
 
-	if (w)
-		sessions_json_put(w, e, &now);
+	sessions_json_put(w, e, &now);
 	exchange_reply_json(x, status, w);
 }
 

@@ -90,17 +90,14 @@ static void reply_path(struct file_operation *f, const struct json_node *result)
 	static const char *const members[] = { "bytes", "created" };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w) {
-		json_open_object(w);
-		json_member_text(w, "path", f->path);
-		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-			const struct json_node *member = json_get(result, members[i]);
-			if (!member)
-				continue;
+	json_open_object(w);
+	json_member_text(w, "path", f->path);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		const struct json_node *member = json_get(result, members[i]);
+		if (member)
 			json_member_node(w, members[i], member);
-		}
-		json_close_object(w);
 	}
+	json_close_object(w);
 	exchange_reply_json(take_exchange(f), 200, w);
 }
 
@@ -108,8 +105,7 @@ static void reply_result(struct file_operation *f, const struct json_node *resul
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w)
-		json_put_node(w, result);
+	json_put_node(w, result);
 	exchange_reply_json(take_exchange(f), 200, w);
 }
 

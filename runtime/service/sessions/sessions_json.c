@@ -4,22 +4,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/run/report/result.h"
-
-static void put_time(struct json_writer *w, const char *key, uint64_t epoch_ms)
-{
-	const struct timespec t = { .tv_sec = (time_t)(epoch_ms / 1000),
-				    .tv_nsec = (long)(epoch_ms % 1000) * 1000000 };
-	result_put_time(w, key, &t);
-}
 
 static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 		      const struct sessions_now *now)
 {
 	uint64_t left_ms = until_ms > now->mono_ms ? until_ms - now->mono_ms : 0;
-	put_time(w, key, now->epoch_ms + left_ms);
+	result_put_ms(w, key, now->epoch_ms + left_ms);
 }
 
 /* --- a session -------------------------------------------------------------- */
@@ -37,8 +29,8 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 		json_member_text(w, "message", e->message);
 	}
 	if (e->state == ENTRY_ENDED)
-		put_time(w, "ended_at", e->ended_ms);
-	put_time(w, "created_at", e->created_ms);
+		result_put_ms(w, "ended_at", e->ended_ms);
+	result_put_ms(w, "created_at", e->created_ms);
 	if (e->state <= ENTRY_LIVE)
 		put_until(w, "lease_until", e->lease_until_ms, now);
 	if (e->state <= ENTRY_LIVE && e->unfinished == 0)
@@ -70,11 +62,11 @@ static void put_exec_times(struct json_writer *w, const struct exec_entry *x)
 	uint64_t created_ms = x->is_finished ? x->created_ms : x->run->created_ms;
 	uint64_t started_ms = x->is_finished ? x->started_ms : x->run->started_ms;
 
-	put_time(w, "created_at", created_ms);
+	result_put_ms(w, "created_at", created_ms);
 	if (started_ms > 0)
-		put_time(w, "started_at", started_ms);
+		result_put_ms(w, "started_at", started_ms);
 	if (x->is_finished)
-		put_time(w, "ended_at", x->ended_ms);
+		result_put_ms(w, "ended_at", x->ended_ms);
 }
 
 static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
@@ -120,8 +112,6 @@ char *sessions_json_exec(const struct exec_entry *x, size_t *out_size)
 	const char *text = NULL;
 	size_t size = 0, at;
 
-	if (!w)
-		return NULL;
 	sessions_json_put_exec(w, x);
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		return NULL;

@@ -129,8 +129,6 @@ int job_write(const struct job *job, struct cj_error *err)
 	char newline[] = "\n";
 	size_t size = 0;
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write a job");
 	json_open_object(w);
 	json_record_write(w, &job_record, job);
 	json_close_object(w);
@@ -256,8 +254,6 @@ static int tell(int sock_fd, const char *type, const bool *zygote, const struct 
 		struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "write to the server");
 	json_open_object(w);
 	json_member_text(w, "type", type);
 	if (zygote)

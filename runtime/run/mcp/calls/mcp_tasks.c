@@ -90,13 +90,6 @@ static struct mcp_task *find(const struct mcp_tasks *all, const char *caller, co
 
 /* --- answers ------------------------------------------------------------------------- */
 
-static void put_time(struct json_writer *w, const char *key, uint64_t ms)
-{
-	const struct timespec t = { .tv_sec = (time_t)(ms / 1000),
-				    .tv_nsec = (long)(ms % 1000) * 1000000 };
-	result_put_time(w, key, &t);
-}
-
 /* The time to live ends an hour after the last change: it grows while the call runs. */
 static void put_task(struct json_writer *w, const struct mcp_task *t, const char *status)
 {
@@ -104,8 +97,8 @@ static void put_task(struct json_writer *w, const struct mcp_task *t, const char
 
 	json_member_text(w, "taskId", t->id);
 	json_member_text(w, "status", status);
-	put_time(w, "createdAt", t->created_ms);
-	put_time(w, "lastUpdatedAt", t->updated_ms);
+	result_put_ms(w, "createdAt", t->created_ms);
+	result_put_ms(w, "lastUpdatedAt", t->updated_ms);
 	json_member_u64(w, "ttlMs", age_ms + MCP_TASK_KEEP_MS);
 	json_member_u64(w, "pollIntervalMs", MCP_TASK_POLL_MS);
 }

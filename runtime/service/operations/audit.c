@@ -20,6 +20,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/run/report/result.h"
+#include "runtime/service/log/slog.h"
 
 #define JOURNAL_SOCKET  "/run/systemd/journal/socket"
 #define JOURNAL_WAIT_MS 50   /* the longest wait for a busy journal: all callers wait meanwhile */
@@ -390,34 +391,37 @@ bool audit_is_on(const struct audit *a)
 	return a->file_fd >= 0 || a->journal_fd >= 0;
 }
 
-/* Each sink gets the event even if the other one fails; *err is the first failure. */
-static int write_record(struct audit *a, struct audit_record r, struct cj_error *err)
+/* Each sink gets the event even if the other one fails; the first failure is kept and logged. */
+static bool write_record(struct audit *a, struct audit_record r, const char *what)
 {
-	struct cj_error second = { 0 };
+	struct cj_error err = { 0 }, second = { 0 };
 
+	if (!audit_is_on(a))
+		return !r.order->audit_required;
 	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
 	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", r.order->job.trace.traceparent + 3);
-	int rc = a->file_fd >= 0 ? write_file(a, &r, err) : 0;
-	int rc_journal = a->journal_fd >= 0 ? write_journal(a, &r, rc < 0 ? &second : err) : 0;
-	if (rc < 0 || rc_journal < 0) {
-		a->failures++;
-		rc = cj_wrap(err, "audit");
-		(void)snprintf(a->last_failure, sizeof(a->last_failure), "%s", err->msg);
-		return rc;
-	}
+	int rc = a->file_fd >= 0 ? write_file(a, &r, &err) : 0;
+	int rc_journal = a->journal_fd >= 0 ? write_journal(a, &r, rc < 0 ? &second : &err) : 0;
 	a->last_failure[0] = '\0';
-	return 0;
+	if (rc == 0 && rc_journal == 0)
+		return true;
+	a->failures++;
+	(void)!cj_wrap(&err, "audit");
+	(void)snprintf(a->last_failure, sizeof(a->last_failure), "%s", err.msg);
+	slog_failure(SLOG_ERROR, r.order->job.trace.request_id, &err, what);
+	return !r.order->audit_required;
 }
 
-int audit_run(struct audit *a, const struct run_order *run, enum tier tier,
-	      const struct summary *end, struct cj_error *err)
+bool audit_run(struct audit *a, const struct run_order *run, enum tier tier,
+	       const struct summary *end)
 {
 	return write_record(a, (struct audit_record){ .order = run, .tier = tier, .end = end },
-			    err);
+			    end ? "write the audit line of a run's end"
+				: "write the audit line of a run's start");
 }
 
-int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err)
+bool audit_session(struct audit *a, const struct audit_session *session)
 {
 	return write_record(a, (struct audit_record){ .order = session->order, .session = session },
-			    err);
+			    "write the audit line of a session");
 }

@@ -45,10 +45,11 @@ bool audit_is_on(const struct audit *a);
 /*
  * audit_run - the line of a run that is about to start (`end` is NULL), or has ended.
  *
- * Fails: a sink did not get the whole line.  A profile with "audit": "required" does not run then.
+ * False: the order requires the line, and a sink did not get the whole of it, or there is none: it
+ * does not run then.  Failures are in the log, too.
  */
-int audit_run(struct audit *a, const struct run_order *run, enum tier tier,
-	      const struct summary *end, struct cj_error *err);
+bool audit_run(struct audit *a, const struct run_order *run, enum tier tier,
+	       const struct summary *end);
 
 /* A session, whose execs are runs. */
 struct audit_session {
@@ -57,4 +58,4 @@ struct audit_session {
 	const char *reason;  /* of the end; NULL: it is about to start */
 	uint64_t execs, duration_ms, cpu_ms;
 };
-int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err);
+bool audit_session(struct audit *a, const struct audit_session *session);

@@ -95,22 +95,6 @@ static void answer(struct run *run, const char *line, size_t size, enum api_code
 
 /* --- the end ---------------------------------------------------------------- */
 
-/* The audit line of the start (NULL) or the end.  False: it is required and was not written. */
-static bool write_audit(struct run *run, const struct summary *end)
-{
-	const struct executions *c = run->all;
-	struct cj_error err = { 0 };
-
-	if (!audit_is_on(c->audit))
-		return !run->order.audit_required;
-	if (audit_run(c->audit, &run->order, run->tier, end, &err) == 0)
-		return true;
-	slog_failure(SLOG_ERROR, run->order.job.trace.request_id, &err,
-		     end ? "write the audit line of a run's end"
-			 : "write the audit line of a run's start");
-	return !run->order.audit_required;
-}
-
 static void ignore_line(struct worker_conn *conn, const char *text, size_t size)
 {
 	(void)conn, (void)text, (void)size;
@@ -158,7 +142,7 @@ static void complete(struct run *run, const char *line, size_t size)
 	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
 		slog(SLOG_ERROR, run->order.job.trace.request_id, "run %s (%s): %s: %s",
 		     run->order.job.id, run->order.profile, s->error_stage, s->error_message);
-	if (write_audit(run, s))
+	if (audit_run(run->all->audit, &run->order, run->tier, s))
 		answer(run, line, size, API_OK);
 	else
 		answer(run, NULL, 0, API_AUDIT_UNAVAILABLE);
@@ -213,8 +197,8 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 		     "run %s (%s%s%s): %s", run->order.job.id, run->order.profile,
 		     is_exec ? ", session " : "", run->order.session, reason);
 	run->has_summary = true;
-	if (run->is_audited)
-		(void)write_audit(run, s); /* it logs and counts its failure itself */
+	if (run->is_audited) /* a failure is logged and counted there */
+		(void)audit_run(run->all->audit, &run->order, run->tier, s);
 	answer(run, line, size, why == API_OK && !line ? API_INTERNAL : why);
 	finish(run);
 }
@@ -377,7 +361,7 @@ static void start(struct run *run, uint64_t now_ms)
 	struct cj_error err = { 0 };
 
 	int rc = find_worker(run, &err);
-	if (rc == 0 && !write_audit(run, NULL)) {
+	if (rc == 0 && !audit_run(run->all->audit, &run->order, run->tier, NULL)) {
 		refuse(run, API_AUDIT_UNAVAILABLE);
 		return;
 	}

@@ -105,22 +105,14 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 /* False: the line is required and could not be written. */
 static bool write_audit(struct session_entry *e, const char *reason)
 {
-	struct audit *audit = e->all->executions->audit;
 	const struct audit_session line = { .order = &e->order,
 					    .context = e->is_repl ? "repl" : "none",
 					    .reason = reason,
 					    .execs = e->execs_ended,
 					    .duration_ms = clock_ms() - e->begun_ms,
 					    .cpu_ms = e->usage.cpu_ms };
-	struct cj_error err = { 0 };
 
-	if (!audit_is_on(audit))
-		return !e->order.audit_required;
-	if (audit_session(audit, &line, &err) == 0)
-		return true;
-	slog_failure(SLOG_ERROR, e->order.job.trace.request_id, &err,
-		     "write the audit line of a session");
-	return !e->order.audit_required;
+	return audit_session(e->all->executions->audit, &line);
 }
 
 /* --- the keeper's lines --------------------------------------------------------- */

@@ -161,7 +161,8 @@ static struct run_order a_run(void)
 				   .profile = "python",
 				   .code_sha256 = "bb",
 				   .request_sha256 = "cc",
-				   .code_bytes = 8 };
+				   .code_bytes = 8,
+				   .audit_required = true };
 }
 
 static struct summary a_summary(void)
@@ -189,23 +190,20 @@ static struct summary a_summary(void)
 
 static void write_both(struct audit *a)
 {
-	struct cj_error err = { 0 };
 	struct run_order run = a_run();
 	struct summary s = a_summary();
-	if (audit_run(a, &run, TIER_INTERPRETER, NULL, &err) < 0 ||
-	    audit_run(a, &run, TIER_INTERPRETER, &s, &err) < 0)
-		fail_msg("%s", err.msg);
+	if (!audit_run(a, &run, TIER_INTERPRETER, NULL) ||
+	    !audit_run(a, &run, TIER_INTERPRETER, &s))
+		fail_msg("%s", a->last_failure);
 }
 
 static void assert_fails(struct audit *a, const char *said)
 {
-	struct cj_error err = { 0 };
 	struct run_order run = a_run();
 	uint64_t before = a->failures;
-	assert_true(audit_run(a, &run, TIER_INTERPRETER, NULL, &err) < 0);
-	if (!strstr(err.msg, said))
-		fail_msg("'%s' does not say '%s'", err.msg, said);
-	assert_string_equal(a->last_failure, err.msg);
+	assert_false(audit_run(a, &run, TIER_INTERPRETER, NULL));
+	if (!strstr(a->last_failure, said))
+		fail_msg("'%s' does not say '%s'", a->last_failure, said);
 	assert_int_equal(a->failures, before + 1);
 }
 
@@ -287,14 +285,13 @@ static void a_session_begins_and_ends_with_a_line(void **state)
 	struct audit a = open_audit(true, false, false);
 	struct run_order order = a_run();
 	struct audit_session s = { .order = &order, .context = "repl" };
-	struct cj_error err = { 0 };
 	(void)state;
 
 	(void)snprintf(order.job.id, sizeof(order.job.id), "s1");
-	assert_int_equal(audit_session(&a, &s, &err), 0);
+	assert_true(audit_session(&a, &s));
 	s.reason = "idle";
 	s.execs = 4;
-	assert_int_equal(audit_session(&a, &s, &err), 0);
+	assert_true(audit_session(&a, &s));
 	read_lines(&l, "log");
 	assert_int_equal(l.count, 2);
 	assert_string_equal(text_at(l.items[0], "event"), "session_start");
@@ -345,11 +342,10 @@ static void what_is_unknown_is_null(void **state)
 {
 	(void)state;
 	struct lines l;
-	struct cj_error err = { 0 };
 	struct audit a = open_audit(true, false, false);
 	struct run_order run = a_run();
 	run.code_sha256[0] = run.job.profile_sha256[0] = run.request_sha256[0] = '\0';
-	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
+	assert_true(audit_run(&a, &run, TIER_INTERPRETER, NULL));
 	read_lines(&l, "log");
 	assert_string_equal(text_at(l.items[0], "code_sha256"), "null");
 	assert_string_equal(text_at(l.items[0], "profile_sha256"), "null");
@@ -362,15 +358,14 @@ static void odd_names_stay_within_their_line(void **state)
 {
 	(void)state;
 	struct lines l;
-	struct cj_error err = { 0 };
 	struct audit a = open_audit(true, true, false);
 	static char long_name[5000];
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	struct run_order run = a_run();
 	struct audit_session session = { .order = &run, .context = "none", .reason = long_name };
 	(void)snprintf(run.profile, sizeof(run.profile), "%s", "/a\n{\"event\":\"end\"}\xff\"");
-	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
-	assert_int_equal(audit_session(&a, &session, &err), 0);
+	assert_true(audit_run(&a, &run, TIER_INTERPRETER, NULL));
+	assert_true(audit_session(&a, &session));
 	read_lines(&l, "log");
 	assert_int_equal(l.count, 2);
 	assert_int_equal(strlen(text_at(l.items[1], "reason")), 255);
@@ -573,14 +568,13 @@ static void what_is_too_large_goes_as_a_sealed_file(void **state)
 {
 	(void)state;
 	struct audit a = open_audit(false, true, false);
-	struct cj_error err = { 0 };
 	struct run_order run = a_run();
 	struct summary s = a_summary();
 	faults = (typeof(faults)){ .send_errno = EMSGSIZE, .send_failures = 1, .file_fd = -1 };
-	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
+	assert_true(audit_run(&a, &run, TIER_INTERPRETER, NULL));
 	faults.send_errno = ENOBUFS;
 	faults.send_failures = 1;
-	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, &s, &err), 0);
+	assert_true(audit_run(&a, &run, TIER_INTERPRETER, &s));
 	check_entries();
 	audit_close(&a);
 }
@@ -592,10 +586,9 @@ static void a_name_cannot_add_a_journal_field(void **state)
 	static char entry[8192];
 	static const char value[] = "/a\nCEJAIL_CALLER=uid:0\nx";
 	struct audit a = open_audit(false, true, false);
-	struct cj_error err = { 0 };
 	struct run_order run = a_run();
 	memcpy(run.profile, value, sizeof(value));
-	assert_int_equal(audit_run(&a, &run, TIER_INTERPRETER, NULL, &err), 0);
+	assert_true(audit_run(&a, &run, TIER_INTERPRETER, NULL));
 	size_t size = receive(entry, sizeof(entry));
 	const char *field = memmem(entry, size, "\nCEJAIL_PROFILE\n", 16);
 	assert_non_null(field);
@@ -697,8 +690,25 @@ static void no_sink_is_off(void **state)
 	(void)state;
 	struct cj_error err = { 0 };
 	struct audit a = open_audit(false, false, false);
+	struct run_order run = a_run();
 	assert_false(audit_is_on(&a));
 	assert_int_equal(audit_reopen(&a, &err), 0);
+	assert_false(audit_run(&a, &run, TIER_COLD, NULL));
+	run.audit_required = false;
+	assert_true(audit_run(&a, &run, TIER_COLD, NULL));
+	assert_int_equal(a.failures, 0);
+	audit_close(&a);
+}
+
+static void a_line_that_is_not_required_may_be_missing(void **state)
+{
+	(void)state;
+	struct audit a = open_audit(true, false, false);
+	struct run_order run = a_run();
+	run.audit_required = false;
+	faults.write_errno = EIO;
+	assert_true(audit_run(&a, &run, TIER_COLD, NULL));
+	assert_int_equal(a.failures, 1);
 	audit_close(&a);
 }
 
@@ -716,6 +726,7 @@ int main(void)
 		CASE(no_other_kind_of_file_is_taken),
 		CASE(rotation_opens_the_path_again),
 		CASE(each_line_reaches_the_disk_when_asked),
+		CASE(a_line_that_is_not_required_may_be_missing),
 		CASE(a_full_disk_is_a_failure_and_tears_one_line_at_most),
 		CASE(the_journal_has_fields_of_its_own),
 		CASE(the_two_kinds_of_entry_have_ids_of_their_own),

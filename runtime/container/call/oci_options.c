@@ -49,6 +49,7 @@ static const struct verb_row {
 
 struct option_row;
 struct option_reader;
+typedef int limit_parser(const char *text, void *field, struct cj_error *err);
 typedef int option_setter(const struct option_row *row, const char *value, struct option_reader *r,
 			  struct cj_error *err);
 
@@ -60,22 +61,26 @@ struct option_row {
 	size_t offset;
 	option_setter *set;
 	const char *help;
+	limit_parser *parse; /* of set_limit */
 };
 
-static option_setter set_flag, set_text, set_list, set_fds, set_json, set_manager, set_nothing;
+static option_setter set_flag, set_text, set_list, set_fds, set_json, set_manager, set_limit,
+    set_nothing;
+static limit_parser parse_bytes, parse_signed, parse_number, parse_list, refuse;
 
-#define AT(field)   offsetof(struct oci_options, field)
-#define FLAG(field) AT(field), set_flag
-#define TEXT(field) AT(field), set_text
-#define LIMIT(name, field, what)                                                                   \
+#define FIELD(field) offsetof(struct oci_options, field)
+#define FLAG(field)  FIELD(field), set_flag
+#define TEXT(field)  FIELD(field), set_text
+#define LIMIT(name, field, what, parse)                                                            \
 	{                                                                                          \
-		name, 0, what, BIT(OCI_UPDATE), TEXT(field), "replace this limit"                  \
+		name, 0, what, BIT(OCI_UPDATE), FIELD(limits.field), set_limit,                    \
+		    "replace this limit", parse                                                    \
 	}
 
 static const struct option_row rows[] = {
 	{ "root", 0, "DIR", 0, TEXT(root), "where the states of containers are kept" },
 	{ "log", 0, "FILE", 0, TEXT(log), "append messages to this file, too" },
-	{ "log-format", 0, "FORMAT", 0, AT(is_log_json), set_json, "text or json" },
+	{ "log-format", 0, "FORMAT", 0, FIELD(is_log_json), set_json, "text or json" },
 	{ "systemd-cgroup", 0, NULL, 0, FLAG(uses_systemd), "ask systemd for the cgroup" },
 	{ "cgroup-manager", 0, "NAME", 0, 0, set_manager, "cgroupfs, systemd or disabled" },
 	{ "result-dir", 0, "DIR", 0, TEXT(result_dir),
@@ -110,9 +115,9 @@ static const struct option_row rows[] = {
 	{ "tty", 't', NULL, BIT(OCI_EXEC), FLAG(wants_tty), "give it a terminal" },
 	{ "user", 'u', "UID[:GID]", BIT(OCI_EXEC), TEXT(user), "run as these ids" },
 	{ "cwd", 0, "DIR", BIT(OCI_EXEC), TEXT(cwd), "the working directory" },
-	{ "env", 'e', "NAME=VALUE", BIT(OCI_EXEC), AT(env), set_list, "set a variable" },
-	{ "cap", 'c', "CAPABILITY", BIT(OCI_EXEC), AT(caps), set_list, "add a capability" },
-	{ "additional-gids", 'g', "GID", BIT(OCI_EXEC), AT(additional_gids), set_list,
+	{ "env", 'e', "NAME=VALUE", BIT(OCI_EXEC), FIELD(env), set_list, "set a variable" },
+	{ "cap", 'c', "CAPABILITY", BIT(OCI_EXEC), FIELD(caps), set_list, "add a capability" },
+	{ "additional-gids", 'g', "GID", BIT(OCI_EXEC), FIELD(additional_gids), set_list,
 	  "add a supplementary group" },
 	{ "no-new-privs", 0, NULL, BIT(OCI_EXEC), FLAG(no_new_privs), "set no_new_privs" },
 	{ "apparmor", 0, "PROFILE", BIT(OCI_EXEC), TEXT(apparmor), "the AppArmor profile" },
@@ -122,26 +127,26 @@ static const struct option_row rows[] = {
 	{ "ignore-paused", 0, NULL, BIT(OCI_EXEC), FLAG(ignore_paused),
 	  "also in a paused container" },
 
-	{ "format", 'f', "FORMAT", BIT(OCI_LIST) | BIT(OCI_PS), AT(is_json), set_json,
+	{ "format", 'f', "FORMAT", BIT(OCI_LIST) | BIT(OCI_PS), FIELD(is_json), set_json,
 	  "table or json" },
 	{ "quiet", 'q', NULL, BIT(OCI_LIST), FLAG(is_quiet), "print the ids alone" },
 
 	{ "resources", 'r', "FILE", BIT(OCI_UPDATE), TEXT(resources),
 	  "the limits as JSON; '-': standard input" },
-	LIMIT("memory", memory, "BYTES"),
-	LIMIT("memory-reservation", memory_reservation, "BYTES"),
-	LIMIT("memory-swap", memory_swap, "BYTES"),
-	LIMIT("pids-limit", pids_limit, "N"),
-	LIMIT("cpu-quota", cpu_quota, "US"),
-	LIMIT("cpu-period", cpu_period, "US"),
-	LIMIT("cpu-share", cpu_share, "N"),
-	LIMIT("cpu-rt-period", cpu_rt_period, "US"),
-	LIMIT("cpu-rt-runtime", cpu_rt_runtime, "US"),
-	LIMIT("cpu-burst", cpu_burst, "US"),
-	LIMIT("cpu-idle", cpu_idle, "N"),
-	LIMIT("cpuset-cpus", cpuset_cpus, "LIST"),
-	LIMIT("cpuset-mems", cpuset_mems, "LIST"),
-	LIMIT("blkio-weight", blkio_weight, "N"),
+	LIMIT("memory", memory.limit, "BYTES", parse_bytes),
+	LIMIT("memory-reservation", memory.reservation, "BYTES", parse_bytes),
+	LIMIT("memory-swap", memory.swap, "BYTES", parse_bytes),
+	LIMIT("pids-limit", pids_limit, "N", parse_signed),
+	LIMIT("cpu-quota", cpu.quota, "US", parse_signed),
+	LIMIT("cpu-period", cpu.period, "US", parse_number),
+	LIMIT("cpu-share", cpu.shares, "N", parse_number),
+	LIMIT("cpu-rt-period", cpu, "US", refuse),
+	LIMIT("cpu-rt-runtime", cpu, "US", refuse),
+	LIMIT("cpu-burst", cpu.burst, "US", parse_number),
+	LIMIT("cpu-idle", cpu.idle, "N", parse_signed),
+	LIMIT("cpuset-cpus", cpu.cpus, "LIST", parse_list),
+	LIMIT("cpuset-mems", cpu.mems, "LIST", parse_list),
+	LIMIT("blkio-weight", block_io.weight, "N", parse_number),
 
 	{ "stats", 0, NULL, BIT(OCI_EVENTS), FLAG(stats_once), "print once and end" },
 	{ "interval", 0, "TIME", BIT(OCI_EVENTS), TEXT(interval), "time between two lines" },
@@ -228,6 +233,64 @@ static int set_manager(const struct option_row *row, const char *value, struct o
 				 row->name, value);
 	r->out->uses_systemd = is_systemd;
 	r->out->has_no_cgroup = is_disabled;
+	return 0;
+}
+
+/* --- the limits of update ------------------------------------------------------------- */
+
+/* It may have a unit ("64M"); -1 stands for no limit, as for parse_signed(). */
+static int parse_bytes(const char *text, void *field, struct cj_error *err)
+{
+	bool is_none = strcmp(text, "-1") == 0;
+	uint64_t bytes = 0;
+
+	if (!is_none && parse_size_within(text, 1, INT64_MAX, &bytes, err) < 0)
+		return -err->code;
+	*(struct oci_i64 *)field = (struct oci_i64){ true, is_none ? -1 : (int64_t)bytes };
+	return 0;
+}
+
+static int parse_signed(const char *text, void *field, struct cj_error *err)
+{
+	bool is_none = strcmp(text, "-1") == 0;
+	uint64_t value = 0;
+
+	if (!is_none && parse_u64(text, 0, INT64_MAX, &value, err) < 0)
+		return -err->code;
+	*(struct oci_i64 *)field = (struct oci_i64){ true, is_none ? -1 : (int64_t)value };
+	return 0;
+}
+
+static int parse_number(const char *text, void *field, struct cj_error *err)
+{
+	uint64_t value;
+
+	if (parse_u64(text, 0, UINT64_MAX, &value, err) < 0)
+		return -err->code;
+	*(struct oci_u64 *)field = (struct oci_u64){ true, value };
+	return 0;
+}
+
+static int parse_list(const char *text, void *field, struct cj_error *err)
+{
+	if (text[0] == '\0')
+		return cj_reject(err, "the list is empty");
+	*(const char **)field = text;
+	return 0;
+}
+
+static int refuse(const char *text, void *field, struct cj_error *err)
+{
+	(void)text, (void)field;
+	return cj_reject(err, "cgroup v2 has no such setting: leave it out");
+}
+
+static int set_limit(const struct option_row *row, const char *value, struct option_reader *r,
+		     struct cj_error *err)
+{
+	if (row->parse(value, field(row, r), err) < 0)
+		return cj_wrap(err, "--%s '%.64s'", row->name, value);
+	r->out->has_limits = true;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/container/config/oci_resources.h"
 
 enum oci_verb_id {
 	OCI_CREATE,
@@ -77,12 +78,10 @@ struct oci_options {
 	/* list, ps: "table" or "json" */
 	bool is_json, is_quiet;
 
-	/* update: texts, as given.  resources "-" is standard input */
-	const char *resources;
-	const char *memory, *memory_reservation, *memory_swap, *pids_limit;
-	const char *cpu_quota, *cpu_period, *cpu_share, *cpu_rt_period, *cpu_rt_runtime, *cpu_burst,
-	    *cpu_idle;
-	const char *cpuset_cpus, *cpuset_mems, *blkio_weight;
+	/* update */
+	const char *resources;       /* a file; "-": standard input */
+	struct oci_resources limits; /* those that are given by option */
+	bool has_limits;
 
 	/* events */
 	bool stats_once;

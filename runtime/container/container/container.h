@@ -27,15 +27,6 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 /* "9", "KILL", "SIGKILL", "RTMIN+3"; any case.  Fails for 0 and for what is no signal. */
 int container_signal_parse(const char *text, int *out, struct cj_error *err);
 
-/*
- * container_update_read - the options of `update` that are given, as limits into *out.
- *
- * Sizes may have a unit ("64M"); -1 stands for no limit.  *out_any: at least one is given.
- * Fails: EINVAL, naming the option; for what cgroup v2 does not have, too.
- */
-int container_update_read(const struct oci_options *o, struct oci_resources *out, bool *out_any,
-			  struct cj_error *err);
-
 /* The container that a verb names, with its cgroup. */
 struct container_target {
 	struct state state;

@@ -160,6 +160,63 @@ static void what_stands_before_an_error_is_kept_for_its_report(void **state)
 	assert_true(o.is_log_json);
 }
 
+static void each_limit_of_update_is_set_by_its_option(void **state)
+{
+	const struct oci_resources *r = &o.limits;
+
+	(void)state;
+	assert_int_equal(
+	    parse(ARGS("update", "--memory", "64M", "--memory-reservation=1024", "--memory-swap",
+		       "-1", "--pids-limit=32", "--cpu-quota", "-1", "--cpu-period=20000",
+		       "--cpu-share", "512", "--cpu-burst=10", "--cpu-idle=1", "--cpuset-cpus=0-1",
+		       "--cpuset-mems=0", "--blkio-weight=500", "x")),
+	    0);
+	assert_true(o.has_limits);
+	assert_true(r->memory.limit.is_set && r->memory.limit.value == 64 << 20);
+	assert_true(r->memory.reservation.is_set && r->memory.reservation.value == 1024);
+	assert_true(r->memory.swap.is_set && r->memory.swap.value == -1);
+	assert_true(r->pids_limit.is_set && r->pids_limit.value == 32);
+	assert_true(r->cpu.quota.is_set && r->cpu.quota.value == -1);
+	assert_true(r->cpu.period.is_set && r->cpu.period.value == 20000);
+	assert_true(r->cpu.shares.is_set && r->cpu.shares.value == 512);
+	assert_true(r->cpu.burst.is_set && r->cpu.burst.value == 10);
+	assert_true(r->cpu.idle.is_set && r->cpu.idle.value == 1);
+	assert_string_equal(r->cpu.cpus, "0-1");
+	assert_string_equal(r->cpu.mems, "0");
+	assert_true(r->block_io.weight.is_set && r->block_io.weight.value == 500);
+}
+
+static void without_an_option_no_limit_is_set(void **state)
+{
+	static const struct oci_resources none;
+
+	(void)state;
+	assert_int_equal(parse(ARGS("update", "--resources", "-", "x")), 0);
+	assert_false(o.has_limits);
+	assert_memory_equal(&o.limits, &none, sizeof(none));
+}
+
+static void a_malformed_limit_is_refused_with_its_option(void **state)
+{
+	const char *const rows[][2] = {
+		{ "--memory=-2", "--memory '-2'" },
+		{ "--memory=much", "--memory 'much'" },
+		{ "--memory-swap=", "--memory-swap ''" },
+		{ "--pids-limit=1x", "--pids-limit '1x'" },
+		{ "--cpu-quota=99999999999999999999", "--cpu-quota '99999999999999999999'" },
+		{ "--cpu-share=-1", "--cpu-share '-1'" },
+		{ "--cpu-rt-runtime=1", "--cpu-rt-runtime '1'" },
+		{ "--cpuset-cpus=", "--cpuset-cpus ''" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(parse(ARGS("update", rows[i][0], "x")), -EINVAL);
+		assert_non_null(strstr(err.msg, rows[i][1]));
+		assert_false(o.has_limits);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +229,9 @@ int main(void)
 		cmocka_unit_test(flags_take_gos_booleans),
 		cmocka_unit_test(a_wrong_command_line_names_what_is_wrong),
 		cmocka_unit_test(what_stands_before_an_error_is_kept_for_its_report),
+		cmocka_unit_test(each_limit_of_update_is_set_by_its_option),
+		cmocka_unit_test(without_an_option_no_limit_is_set),
+		cmocka_unit_test(a_malformed_limit_is_refused_with_its_option),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, empty_arena);

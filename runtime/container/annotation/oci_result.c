@@ -46,7 +46,7 @@ static const char *path_below(const char *wanted, const char *base)
 {
 	size_t size = strlen(base);
 
-	while (size > 1 && base[size - 1] == '/')
+	while (size > 0 && base[size - 1] == '/') /* of "/", nothing is left */
 		size--;
 	if (wanted[0] != '/')
 		return wanted;

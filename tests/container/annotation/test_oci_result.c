@@ -2,11 +2,15 @@
 /* The result as JSON. */
 #include "runtime/container/annotation/oci_result.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -88,11 +92,33 @@ static void denials_are_a_list_only_where_there_are_rules(void **state)
 	       "\"address\":\"169.254.169.254\",\"port\":80,\"count\":2}]");
 }
 
+static void every_absolute_path_is_below_the_root(void **state)
+{
+	static const char *const dirs[] = { "/", "//" };
+	char dir[] = "/var/tmp/cejail-result-XXXXXX", path[PATH_MAX], wanted[PATH_MAX + 8];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_non_null(realpath(dir, path)); /* no link is followed */
+	assert_true(snprintf(wanted, sizeof(wanted), "%s/r.json", path) < (int)sizeof(wanted));
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		struct oci_result_place place = OCI_RESULT_PLACE_NULL;
+		auto_arena struct arena a = { 0 };
+		struct cj_error err = { 0 };
+		if (oci_result_find(wanted, dirs[i], "id", &a, &place, &err) < 0)
+			fail_msg("below '%s': %s", dirs[i], err.msg);
+		assert_string_equal(place.name, "r.json");
+		oci_result_close(&place);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_end_decides_the_status),
 		cmocka_unit_test(denials_are_a_list_only_where_there_are_rules),
+		cmocka_unit_test(every_absolute_path_is_below_the_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

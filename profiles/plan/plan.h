@@ -44,7 +44,7 @@ struct plan {
 	bool tty;
 	bool is_ahead;    /* of a pool: built before there is a program for it */
 	bool is_divided;  /* init has a child of the jail's cgroup: the jail may become a session */
-	bool uses_zygote; /* for jail_warm_from(): init keeps descriptors of its namespaces */
+	bool uses_zygote; /* for jail_warm(): init keeps descriptors of its namespaces */
 };
 
 enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };

@@ -3,8 +3,8 @@
  * jail - the engine: one program in a jail of its own.  For several in one jail: session.h.
  *
  *	jail_prepare(plan)     build and seal the jail: nothing untrusted is inside yet
- *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program
- *	jail_warm_from(zygote) the same, faster: the interpreter is a fork of one that runs already
+ *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program;
+ *	                       faster from a zygote: a fork of an interpreter that runs already
  *	jail_start(program)    send the program in and start it
  *	jail_wait(outcome)     watch it until the first terminal event, then kill the jail
  *	jail_destroy()         always; releases everything, in any state
@@ -76,6 +76,8 @@ int jail_prepare_session(const struct plan *plan, const char *id,
 			 int (*serve)(struct jail *j, struct cj_error *err), struct jail **out,
 			 struct cj_error *err);
 
+#define JAIL_NO_ZYGOTE (-1)
+
 /*
  * jail_warm - start `launcher` in the sealed jail; returns when the launcher is ready.
  *
@@ -84,20 +86,15 @@ int jail_prepare_session(const struct plan *plan, const char *id,
  * there, and the launcher's process becomes the program.  The CPU time until now does not count as
  * the program's; the memory does. A waiting jail has no time limit.  Borrows `launcher` until
  * jail_start(), which refuses (EINVAL) a program with another command before the code, environment
- * or directory. Fails: with the launcher's last line and how it ended; ETIMEDOUT.  Then destroy the
- * jail.
- */
-int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err);
-
-/*
- * jail_warm_from - as jail_warm(), but the launcher is a fork of a zygote (zygote/zygote.h).
+ * or directory.
  *
- * zygote_fd is a zygote's socket; `launcher` is what it was spawned with.  The plan must have
- * uses_zygote.  Fails: as jail_warm(), then destroy the jail; a new one can use jail_warm().
- * EBUSY: the zygote has more than one thread, and will never serve.
+ * zygote_fd: JAIL_NO_ZYGOTE, or a zygote's socket (zygote/zygote.h).  Then the launcher is a fork
+ * of that zygote, which was spawned with `launcher`, and the plan must have uses_zygote.
+ *
+ * Fails: with the launcher's last line and how it ended; ETIMEDOUT; EBUSY if the zygote has more
+ * than one thread, and will never serve.  Then destroy the jail; a new one needs no zygote.
  */
-int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
-		   struct cj_error *err);
+int jail_warm(struct jail *j, int zygote_fd, const struct program *launcher, struct cj_error *err);
 
 /* While a prepared jail has no program: readable when its init or its launcher has ended. */
 int jail_waiting_fd(const struct jail *j);

@@ -105,9 +105,9 @@ static void run_example(struct run *r, const char *profile, const struct example
 				    .hangup_fd = -1 };
 	int rc = jail_prepare(&r->plan, unique_id(), &jail, &err);
 	if (rc == 0 && kind == WAITED)
-		rc = jail_warm(jail, &r->launcher, &err);
+		rc = jail_warm(jail, JAIL_NO_ZYGOTE, &r->launcher, &err);
 	if (rc == 0 && kind == FORKED)
-		rc = jail_warm_from(jail, zygote.sock_fd, &r->launcher, &err);
+		rc = jail_warm(jail, zygote.sock_fd, &r->launcher, &err);
 	if (rc == 0)
 		rc = jail_start(jail, &r->program, &io, &err);
 	if (rc == 0)

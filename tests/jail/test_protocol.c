@@ -116,7 +116,7 @@ static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 	struct jail *jail = NULL;
 	int rc = jail_prepare(&plan, unique_id(), &jail, err);
 	if (rc == 0 && with == LAUNCHER)
-		rc = jail_warm(jail, shell_launcher(), err);
+		rc = jail_warm(jail, JAIL_NO_ZYGOTE, shell_launcher(), err);
 	if (rc == 0)
 		rc = jail_start(jail, &program, &io, err);
 	if (rc == 0)

@@ -145,7 +145,7 @@ static int warm(struct run *r)
 {
 	int rc = jail_prepare(&r->plan, unique_id(), &r->jail, &r->err);
 	assert_int_equal(rc, 0);
-	return jail_warm(r->jail, &r->launcher, &r->err);
+	return jail_warm(r->jail, JAIL_NO_ZYGOTE, &r->launcher, &r->err);
 }
 
 static int start(struct run *r)
@@ -297,7 +297,7 @@ static bool warms_in_time(struct run *r)
 {
 	int rc = jail_prepare(&r->plan, unique_id(), &r->jail, &r->err);
 	if (rc == 0)
-		rc = jail_warm(r->jail, &r->launcher, &r->err);
+		rc = jail_warm(r->jail, JAIL_NO_ZYGOTE, &r->launcher, &r->err);
 	return rc == 0;
 }
 
@@ -556,9 +556,9 @@ static void a_jail_is_used_once(void **state)
 	struct run r;
 	run_init(&r, NULL, "exit 0");
 	assert_int_equal(warm(&r), 0);
-	assert_int_equal(jail_warm(r.jail, &r.launcher, &r.err), -EBUSY);
+	assert_int_equal(jail_warm(r.jail, JAIL_NO_ZYGOTE, &r.launcher, &r.err), -EBUSY);
 	assert_int_equal(start(&r), 0);
-	assert_int_equal(jail_warm(r.jail, &r.launcher, &r.err), -EBUSY);
+	assert_int_equal(jail_warm(r.jail, JAIL_NO_ZYGOTE, &r.launcher, &r.err), -EBUSY);
 	assert_int_equal(start(&r), -EBUSY);
 	assert_string_equal(r.err.msg, "program: a jail is used once");
 	assert_int_equal(jail_wait(r.jail, &r.out, &r.err), 0);

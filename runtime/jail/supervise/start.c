@@ -246,16 +246,15 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	return cj_hint(err, "preload less, or set no 'cpu_time'");
 }
 
-#define NO_ZYGOTE (-1)
-
 static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 {
 	if (j->plan->tty)
 		return cj_reject(err, "a terminal has no waiting interpreter");
 	if (open_pipes(j, true, far, err) < 0)
 		return -err->code;
-	int sent = zygote_fd == NO_ZYGOTE ? handover_start(j, STEP_WARM, j->warm.launcher, far, err)
-					  : adopt_launcher(j, zygote_fd, far, err);
+	int sent = zygote_fd == JAIL_NO_ZYGOTE
+		       ? handover_start(j, STEP_WARM, j->warm.launcher, far, err)
+		       : adopt_launcher(j, zygote_fd, far, err);
 	if (sent < 0)
 		return sent;
 	for (int i = 0; i < 3; i++)
@@ -265,8 +264,7 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 	return rc;
 }
 
-static int start_launcher(struct jail *j, int zygote_fd, const struct program *launcher,
-			  struct cj_error *err)
+int jail_warm(struct jail *j, int zygote_fd, const struct program *launcher, struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
 	if (j->warm.launcher || j->run.program || j->is_shared)
@@ -279,17 +277,6 @@ static int start_launcher(struct jail *j, int zygote_fd, const struct program *l
 		return 0;
 	cj_stage(err, "program");
 	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
-}
-
-int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
-{
-	return start_launcher(j, NO_ZYGOTE, launcher, err);
-}
-
-int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
-		   struct cj_error *err)
-{
-	return start_launcher(j, zygote_fd, launcher, err);
 }
 
 /* --- the program ------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  *	zygote_refusal(plan)          why this plan's jails can't use a zygote
  *	zygote_spawn(launcher)        start one, outside of every jail
  *	zygote_await_ready()          it has loaded its modules and serves requests
- *	jail_warm_from(jail, socket)  a fork of it enters the jail and waits there (jail.h)
+ *	jail_warm(jail, socket)       a fork of it enters the jail and waits there (jail.h)
  *	zygote_end()                  kill it; jails that it served go on
  *
  * Theory of operation
@@ -60,7 +60,7 @@
 #include "runtime/base/error.h"
 
 struct zygote {
-	int sock_fd;    /* for jail_warm_from(); may be duplicated and passed to other processes */
+	int sock_fd;    /* for jail_warm(); may be duplicated and passed to other processes */
 	int pidfd;      /* readable when it has ended */
 	int scratch_fd; /* the empty directory that it began with, and what it wrote there */
 	pid_t pid;
@@ -70,7 +70,7 @@ struct zygote {
 /*
  * Why jails of this plan can't use a zygote: a sentence, lower case, no full stop; NULL: they can.
  * The interpreter and its modules must have the same paths in the jail as on the host.
- * Set plan->uses_zygote before jail_prepare(), or jail_warm_from() is refused.
+ * Set plan->uses_zygote before jail_prepare(), or jail_warm() refuses it.
  */
 const char *zygote_refusal(const struct plan *plan);
 

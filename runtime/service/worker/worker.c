@@ -55,7 +55,7 @@ static int warm_from_zygote(struct waiting *w, struct cj_error *err)
 	if (rc == 0)
 		rc = jail_prepare(&w->work.plan, w->work.jail_name, &w->work.driver.jail, err);
 	if (rc == 0)
-		rc = jail_warm_from(w->work.driver.jail, w->zygote_fd, &w->launcher, err);
+		rc = jail_warm(w->work.driver.jail, w->zygote_fd, &w->launcher, err);
 	if (rc < 0)
 		jail_destroy(&w->work.driver.jail);
 	cj_close(&w->zygote_fd); /* it ends when nobody has its socket */
@@ -86,7 +86,7 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 		cj_refuse(err, "profile '%s' has no interpreter that can wait", w->work.profile);
 		return cj_stage(err, "plan");
 	}
-	return jail_warm(w->work.driver.jail, &w->launcher, err);
+	return jail_warm(w->work.driver.jail, JAIL_NO_ZYGOTE, &w->launcher, err);
 }
 
 static int get_ready(struct waiting *w, struct cj_error *err)

@@ -118,7 +118,7 @@ static void check_run(struct jail *j, bool with_launcher)
 	};
 	struct cj_error err = { 0 };
 	struct outcome out;
-	int rc = with_launcher ? jail_warm(j, &launcher, &err) : 0;
+	int rc = with_launcher ? jail_warm(j, JAIL_NO_ZYGOTE, &launcher, &err) : 0;
 	if (rc == 0)
 		rc = jail_start(j, &program, &io, &err);
 	if (rc < 0) {

@@ -112,7 +112,7 @@ static char *facts(bool is_fork)
 		spawn(&r);
 	int rc = is_fork ? warm(&r) : prepare(&r);
 	if (!is_fork)
-		rc = jail_warm(r.jail, &r.launcher, &r.err);
+		rc = jail_warm(r.jail, JAIL_NO_ZYGOTE, &r.launcher, &r.err);
 	finish(&r, rc);
 	char *text = output(&r, 0);
 	run_fini(&r);

@@ -264,7 +264,7 @@ static void a_jail_whose_init_has_ended_is_refused(void **state)
 	assert_int_equal(kill(r.jail->init_pid, SIGKILL), 0);
 	struct pollfd end = { .fd = r.jail->init_pidfd, .events = POLLIN };
 	assert_int_equal(poll(&end, 1, patience_ms(60000)), 1);
-	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -EPIPE);
+	assert_int_equal(jail_warm(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -EPIPE);
 	jail_destroy(&r.jail);
 	run_jail(&r); /* the zygote is as it was */
 	run_fini(&r);
@@ -289,7 +289,7 @@ static void a_zygote_that_stops_times_out(void **state)
 	assert_int_equal(kill(r.zygote.pid, SIGSTOP), 0);
 	prepare(&r);
 	step_ms = 2000;
-	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -ETIMEDOUT);
+	assert_int_equal(jail_warm(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -ETIMEDOUT);
 	step_ms = 0;
 	assert_said(&r, "wait for the zygote to reach 'sealed'");
 	run_fini(&r);

@@ -143,7 +143,7 @@ static inline int prepare(struct run *r)
 static inline int warm(struct run *r)
 {
 	prepare(r);
-	return jail_warm_from(r->jail, r->zygote.sock_fd, &r->launcher, &r->err);
+	return jail_warm(r->jail, r->zygote.sock_fd, &r->launcher, &r->err);
 }
 
 static inline void finish(struct run *r, int rc)

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "runtime/container/config/oci_resources.h"
-#include "runtime/container/config/oci_seccomp.h"
 #include "runtime/container/config/oci_value.h"
+#include "runtime/kernel/seccomp/policy.h"
 
 /* In the order in which setns(2) needs them: the user namespace gives the right to the others. */
 enum oci_namespace_type {
@@ -80,6 +80,32 @@ struct oci_rdt {
 	bool has_monitoring;
 };
 
+/*
+ * "seccomp".  Names of system calls stay names.  One that libseccomp does not know is skipped by
+ * the compiler, as each engine's default profile expects.
+ */
+struct oci_seccomp_rule {
+	struct strings names;
+	enum policy_action action;
+	struct oci_u64 errno_ret;      /* of ERRNO; the message of TRACE; at most UINT16_MAX */
+	const struct policy_arg *args; /* process_filter.c says how several are read */
+	size_t nargs;
+};
+
+struct oci_seccomp {
+	bool is_given;
+	enum policy_action default_action;
+	struct oci_u64 default_errno_ret; /* not set: EPERM */
+	const uint32_t *architectures;    /* SCMP_ARCH_X86_64; none: the native one */
+	size_t narchitectures;
+	uint32_t flags;                /* SECCOMP_FILTER_FLAG_LOG | ... of linux/seccomp.h */
+	const char *listener_path;     /* a unix socket, absolute; NULL: none */
+	const char *listener_metadata; /* NULL: none */
+	const struct oci_seccomp_rule *rules;
+	size_t nrules;
+	bool notifies; /* an action is NOTIFY: listener_path is given */
+};
+
 struct oci_linux {
 	struct oci_namespace namespaces[OCI_NS_COUNT];
 	struct oci_id_maps uid_maps, gid_maps; /* of a new user namespace; both or none */
@@ -107,6 +133,7 @@ const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a);
 
 /* As config.json and `features` write them. */
 extern const struct oci_names oci_memory_modes, oci_memory_flags;
+extern const struct oci_names oci_seccomp_actions, oci_seccomp_archs, oci_seccomp_flags;
 
 /* For oci_config.c: "linux", and an item of "uidMappings". */
 extern const struct json_record oci_linux_record, oci_id_map_record;

@@ -3,7 +3,7 @@
  * fuzz_oci_config - any text as a bundle's config.json.
  *
  * Asserted: a refusal has a message with the file's name; what is taken keeps every bound that
- * oci_config.h, oci_linux.h, oci_seccomp.h and oci_process.h promise.
+ * oci_config.h, oci_linux.h and oci_process.h promise.
  */
 #include "runtime/container/config/oci_config.h"
 

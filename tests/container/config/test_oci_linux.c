@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_seccomp: every action, operator, architecture and flag of the specification is read. */
-#include "runtime/container/config/oci_seccomp.h"
+/* linux.seccomp: every action, operator, architecture and flag of the specification is read. */
+#include "runtime/container/config/oci_linux.h"
 
 #include <seccomp.h>
 #include <setjmp.h>

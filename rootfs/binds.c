@@ -128,7 +128,8 @@ static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, s
 static int check_target(const struct bind_spec *bind, const struct layers *layers,
 			struct cj_error *err)
 {
-	if (bind->target[0] != '/' || strstr(bind->target, "/../"))
+	const char *last = strrchr(bind->target, '/');
+	if (bind->target[0] != '/' || strstr(bind->target, "/../") || strcmp(last, "/..") == 0)
 		return cj_reject(err, "the target '%s' is not absolute, or has '..' in it",
 				 bind->target);
 

@@ -214,6 +214,8 @@ static void invalid_targets_are_refused(void **state)
 	expect_failure(&spec, "build", "mount point '/'");
 	bind.target = "/box/../../x";
 	expect_failure(&spec, "open", "/box/../../x");
+	bind.target = "/box/..";
+	expect_failure(&spec, "open", "/box/..");
 	bind.target = "/var/tmp/x"; /* a link of our own skeleton */
 	expect_failure(&spec, "build", "/var/tmp/x");
 	bind.target = "/etc/passwd"; /* a directory over a file */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "netns/address/addresses.h"
+#include "netns/nftables/nfnl.h"
 #include "netns/relay/resolver.h"
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/child.h"
@@ -48,20 +49,13 @@ struct gateway_opened {
 
 /* --- from here: the opener -------------------------------------------------------------- */
 
-static int open_netlink(int protocol, const char *what, int *out, struct cj_error *err)
-{
-	*out = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-	return *out < 0 ? cj_fail(err, errno, "open a socket for %s", what) : 0;
-}
-
 /* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
 static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
 {
-	if (open_netlink(NETLINK_ROUTE, "links", route, err) < 0 ||
-	    open_netlink(NETLINK_NETFILTER, "rules", rules, err) < 0 ||
-	    open_netlink(NETLINK_NETFILTER, "denials", log, err) < 0)
-		return -err->code;
-	return 0;
+	*route = nfnl_socket(NETLINK_ROUTE, err);
+	*rules = *route < 0 ? -1 : nfnl_socket(NETLINK_NETFILTER, err);
+	*log = *rules < 0 ? -1 : nfnl_socket(NETLINK_NETFILTER, err);
+	return *log < 0 ? -err->code : 0;
 }
 
 /* Returns 1; 0 where this host has no such sysctl, or forbids writing it. */

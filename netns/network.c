@@ -45,7 +45,7 @@ enum network_source {
 __attribute__((format(printf, 2, 3))) static void warn(const struct network *n, const char *fmt,
 						       ...)
 {
-	char text[UPLINK_WHY_MAX + 128];
+	char text[NETWORK_WHY_MAX + 64]; /* a reason, and what stands before it */
 	va_list ap;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
@@ -53,15 +53,17 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct network *n, 
 	n->callbacks.warn(n->callbacks.context, text);
 }
 
-/* Sets NETWORK_FAILED and its reason; a text that is too long is cut. */
-__attribute__((format(printf, 2, 3))) static void set_failed(struct network *n, const char *fmt,
-							     ...)
+/* Sets NETWORK_FAILED and its reason, and warns of it, with `prefix` before it.  A text that is too
+ * long is cut. */
+__attribute__((format(printf, 3, 4))) static void set_failed(struct network *n, const char *prefix,
+							     const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
 	(void)vsnprintf(n->why, sizeof(n->why), fmt, ap);
 	va_end(ap);
 	n->state = NETWORK_FAILED;
+	warn(n, "%s%s", prefix, n->why);
 }
 
 static int watch_fd(struct network *n, enum network_source source, int fd, struct cj_error *err)
@@ -311,9 +313,8 @@ static void close_jail(const struct network *n)
 void network_give_up(struct network *n, const struct cj_error *why)
 {
 	close_jail(n);
-	set_failed(n, "%s%s%s%s", why->msg, why->hint[0] ? " (" : "", why->hint,
-		   why->hint[0] ? ")" : "");
-	warn(n, NETWORK_DEGRADED "the jail has none: %s", n->why);
+	set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s%s%s%s", why->msg,
+		   why->hint[0] ? " (" : "", why->hint, why->hint[0] ? ")" : "");
 	n->is_building = false;
 	n->is_filtered = false;
 	uplink_stop(&n->uplink);
@@ -358,10 +359,9 @@ static int build_resolver(struct network *n, struct cj_error *err)
 static int settle(struct network *n, struct cj_error *err)
 {
 	n->state = NETWORK_READY;
-	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE) {
-		set_failed(n, "nothing leads out of the jail: %s", uplink_why(n->uplink));
-		warn(n, NETWORK_DEGRADED "%s", n->why);
-	}
+	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
+		set_failed(n, NETWORK_DEGRADED, "nothing leads out of the jail: %s",
+			   uplink_why(n->uplink));
 	if (reject_unreachable(n, err) < 0)
 		return -err->code;
 	int uplink_end_fd = uplink_fd(n->uplink);
@@ -428,8 +428,7 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	if (close_new_addresses(n, err) == 0)
 		return 0;
 	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
-	set_failed(n, "nothing new leads out of the jail's network any more: %s", err->msg);
-	warn(n, "%s", n->why);
+	set_failed(n, "", "nothing new leads out of the jail's network any more: %s", err->msg);
 	*err = (struct cj_error){ 0 };
 	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
 							  : firewall_unreachable(rules_fd, 6, err);
@@ -439,9 +438,8 @@ static void lose_uplink(struct network *n)
 {
 	unwatch_fd(n, uplink_fd(n->uplink));
 	uplink_lost(n->uplink);
-	set_failed(n, "nothing leads out of the jail's network any more: %s",
+	set_failed(n, "", "nothing leads out of the jail's network any more: %s",
 		   uplink_why(n->uplink));
-	warn(n, "%s", n->why);
 }
 
 static int on_uplink(struct network *n, struct cj_error *err)

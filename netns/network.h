@@ -18,19 +18,7 @@
  *	                             host, the end of a helper
  *	            network_report   the denials, by the kernel's own counters
  *
- *	 jail's namespace        gateway's namespace             caller's namespace (host)
- *	+-----------------+     +-------------------------+     +---------------------------+
- *	| program         |     | rules: source, limits,  |     | supervisor                |
- *	|   |             |     |   filter, source NAT    |     |   resolver -> DNS servers |
- *	|   v             |     |                         |     |   TCP proxy -> 127.0.0.1  |
- *	| rules: filter   |     |                         |     |                           |
- *	| eth0 ===========|=====|=== jail      uplink ====|=====|=== "cjN" + rules (host),  |
- *	|                 | veth|    |                    |     |    or a helper: pasta,    |
- *	| lo: ports of    |     |    v                    |     |    slirp4netns (tap)      |
- *	|  --connect tcp: |     | port 53: resolver's     |     |                           |
- *	|  (TCP proxy's   |     |   sockets               |     |                           |
- *	|   sockets)      |     |                         |     |                           |
- *	+-----------------+     +-------------------------+     +---------------------------+
+ * "The network" in CONTRIBUTING.md has a picture of the three namespaces.
  *
  * Mode none has no gateway; it uses network_open, network_create and network_serve for
  * --connect tcp: only.

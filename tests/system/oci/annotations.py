@@ -327,6 +327,15 @@ def _():
         contains(run(b).exits(0).out, "refused\nruns\n", "what the program did")
 
 
+@test("a profile leaves inet sockets to the network that the engine made")
+def _():
+    with Bundle() as b:
+        b.process["args"] = ["/bin/busybox", "nc", "-w", "1", "127.0.0.1", "9"]
+        annotate(b, profile="base")
+        done = run(b)
+        true("onnection refused" in done.err or "unreachable" in done.err, f"socket(2) and connect(2): {done!r}")
+
+
 @test("a profile that can not be applied is an error")
 def _():
     with Bundle("true") as b:

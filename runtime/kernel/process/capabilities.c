@@ -84,12 +84,14 @@ static int drop_bounding(unsigned long cap, struct cj_error *err)
 {
 	if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0)
 		return 0;
-	int code = errno;
-	if (code == EINVAL && cap > 0)
-		return 1;
-	if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 0)
+	int code = errno, left = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+	bool is_unknown = left < 0 && errno == EINVAL;
+	if (left == 0)
 		return 0;
-	return cj_fail(err, code, "drop capability %lu from the bounding set", cap);
+	if (is_unknown && code == EINVAL && cap > 0)
+		return 1;
+	return cj_fail(err, left < 0 && !is_unknown ? errno : code,
+		       "drop capability %lu from the bounding set", cap);
 }
 
 int capabilities_bound(uint64_t bounding, struct cj_error *err)

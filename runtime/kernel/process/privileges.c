@@ -100,8 +100,9 @@ int privileges_drop(struct cj_error *err)
 	/* The payload has our uid: if it could, it would trace pid 1.  ptrace(2) */
 	if (capabilities_apply(&none, 0, err) < 0 || child_become_undumpable(err) < 0)
 		return -err->code;
-	if (prctl(PR_GET_SECUREBITS) != SECUREBITS)
-		return cj_fail(err, EPERM, "verify the securebits");
+	int bits = prctl(PR_GET_SECUREBITS);
+	if (bits != SECUREBITS)
+		return cj_fail(err, bits < 0 ? errno : EPERM, "verify the securebits");
 	return 0;
 }
 

@@ -20,7 +20,8 @@ CLIENTS = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/c
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("cejail_client", f"{CLIENTS}/python/cejail/__init__.py")
+    folder = f"{CLIENTS}/python/cejail"
+    spec = importlib.util.spec_from_file_location("cejail_client", f"{folder}/__init__.py", submodule_search_locations=[folder])
     module = importlib.util.module_from_spec(spec)
     sys.modules["cejail_client"] = module  # dataclasses look there
     spec.loader.exec_module(module)
@@ -475,6 +476,18 @@ from typing import Literal
 import cejail
 
 result: cejail.Result = cejail.run("1", memory="64M", network="none").check()
+
+
+def search(query: str) -> list[str]:
+    return [query]
+
+
+async def later() -> None: ...
+
+
+tool: cejail.Tool = {"handler": search, "inputSchema": {"type": "object"}}
+counts: list[cejail.CallCount] = cejail.run("1", tools={"search": search, "later": later, "tool": tool}).calls
+cejail.run("1", tools=[search, later])
 with cejail.session(context="repl", lease="1m") as session:
     session.exec("x = 1", interrupt=True)
     for change in session.watch():
@@ -492,6 +505,9 @@ for await (const event of client.stream({ code: "1", memory: "64M", network: "no
   if (event.type === "result") { const status: string = event.result.status; console.log(status); }
   else { const none: undefined = event.result; console.log(none); }
 }
+const tools = { search: ({ query }: { query: string }) => [query], later: { description: "x", handler: async (args: unknown, signal: AbortSignal) => signal.aborted } };
+const count: number = (await client.run({ code: "1", tools })).calls[0].refused + (await client.run({ code: "1", tools: [tools.search] })).calls.length;
+console.log(count);
 const session = await client.session({ context: "repl", lease: "1m" });
 await session.exec({ code: "x = 1", interrupt: true });
 for await (const { event, path } of session.watch("d", { signal: new AbortController().signal })) console.log(event === "create", path.length);
@@ -507,12 +523,12 @@ def schema(name):
 def _():
     rows = (("request", lib.RunOptions, set()), ("exec-request", lib.StartOptions, {"command"}), ("session-request", lib.SessionOptions, {"profile"}))
     for name, kind, own in rows:  # those that are parameters of the methods
-        equal(set(kind.__annotations__), schema(name) - {"code", "detach"} - own, f"keywords of {kind.__name__}")
+        equal(set(kind.__annotations__) - {"tools"}, schema(name) - {"code", "detach", "tools"} - own, f"keywords of {kind.__name__}")
     with open(f"{CLIENTS}/node/cejail.d.mts", encoding="utf-8") as file:
         parts = dict(re.findall(r"interface (\w+)[^{]*{(.*?)\n?}\n", file.read(), re.S))
     keys = {name: set(re.findall(r"^  (\w+)\?:", part, re.M)) for name, part in parts.items()}
-    equal((keys["Program"] | keys["Jail"]) - {"signal"}, schema("request"), "keys of Run")
-    equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal"}, schema("exec-request") - {"detach"}, "keys of ExecOptions")
+    equal((keys["Program"] | keys["Jail"]) - {"signal", "tools"}, schema("request") - {"tools"}, "keys of Run")
+    equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal", "tools"}, schema("exec-request") - {"detach", "tools"}, "keys of ExecOptions")
     equal(keys["Jail"] | keys["SessionSettings"], schema("session-request"), "keys of SessionSettings")
 
 
@@ -531,8 +547,10 @@ def _():
 
 @test("no annotation of the library for Python has the operator |, which Python 3.9 can't evaluate between types")
 def _():
-    with open(f"{CLIENTS}/python/cejail/__init__.py", encoding="utf-8") as file:
-        nodes = list(ast.walk(ast.parse(file.read())))
+    nodes = []
+    for name in ("__init__", "_tools"):
+        with open(f"{CLIENTS}/python/cejail/{name}.py", encoding="utf-8") as file:
+            nodes += ast.walk(ast.parse(file.read()))
     hints = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
     wrong = [ast.unparse(hint) for hint in hints if hint and any(isinstance(part, ast.BitOr) for part in ast.walk(hint))]
     equal((wrong, len([hint for hint in hints if hint]) > 100), ([], True), "annotations with |, and whether there are any")
@@ -574,7 +592,7 @@ if shutil.which("mypy"):
             done = subprocess.run([*MYPY, f"{CLIENTS}/python/cejail"], capture_output=True, text=True, timeout=100 * SLOW, check=False, env=environment(MYPY_CACHE_DIR=f / "cache"))
             equal((done.returncode, done.stderr), (0, ""), done.stdout)
         true(os.path.exists(f"{CLIENTS}/python/cejail/py.typed"), "the marker of a typed package")
-        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})', 'cejail.Change("made", "/box")'))
+        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})', 'cejail.run("1", tools={"a": 1})', 'cejail.run("1", tools=[{"name": "a"}])', 'cejail.Change("made", "/box")'))
 
 
 if shutil.which("tsc"):
@@ -582,7 +600,7 @@ if shutil.which("tsc"):
     @test("tsc accepts the declarations for Node, and knows their keys", limit=120)
     def _():
         tsc = ["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--lib", "es2022,dom"]
-        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.session({ context: "ipython" });', 'for await (const { event } of session.watch()) console.log(event === "made");'))
+        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.run({ code: "1", tools: { a: 1 } });', 'await client.run({ code: "1", tools: { a: { name: "a" } } });', 'await client.session({ context: "ipython" });', 'for await (const { event } of session.watch()) console.log(event === "made");'))
 
 
 # Node is no package of tools/setup: a host without it has nothing to test.

@@ -6,6 +6,34 @@ export type Content = string | Uint8Array;
 type Size = string | number;
 type Duration = string | number;
 
+/**
+ * Answers a call.  What it returns becomes JSON, and what it throws the call's error.  The signal is aborted when the
+ * call ends before: at its time limit, or at the end of the run.
+ */
+export type Handler = (args: any, signal: AbortSignal) => unknown;
+
+/** The names are those of MCP. */
+export interface Tool {
+  handler: Handler;
+  name?: string;
+  title?: string;
+  description?: string;
+  inputSchema?: Record<string, unknown>;
+  outputSchema?: Record<string, unknown>;
+  annotations?: Record<string, unknown>;
+}
+
+/** By name; or a list of functions with names and of tools with `name`. */
+export type Tools = Record<string, Handler | Tool> | (Handler | (Tool & { name: string }))[];
+
+/** How often a program called a tool.  Refused calls did not reach the caller, and are not in `count`. */
+export interface CallCount {
+  name: string;
+  count: number;
+  failed: number;
+  refused: number;
+}
+
 /** What a run and a program of a session have in common: schema/request.json, schema/exec-request.json. */
 interface Program {
   code?: Content;
@@ -27,6 +55,8 @@ interface Program {
   artifact_path?: string[];
   value_path?: string;
   accept_weaker?: string[];
+  /** Functions that the program calls: cejail-tools(7). */
+  tools?: Tools;
   /** Aborting it cancels the run. */
   signal?: AbortSignal;
 }
@@ -107,6 +137,8 @@ export class Result {
   readonly artifacts: Map<string, Uint8Array>;
   /** Of a session with context "repl". */
   readonly cell: Cell | null;
+  /** How often the program called each tool that it called. */
+  readonly calls: CallCount[];
   readonly limitsHit: string[];
   readonly usage: Record<string, number | null>;
   readonly warnings: string[];
@@ -116,7 +148,7 @@ export class Result {
 export type Event =
   | { type: "result"; data: Record<string, any>; result: Result }
   | {
-      type: "start" | "stdout" | "stderr" | "network" | "denied" | "dropped";
+      type: "start" | "stdout" | "stderr" | "network" | "denied" | "dropped" | "call" | "answer";
       data: Record<string, any>;
       content: Uint8Array;
       result?: undefined;

@@ -68,6 +68,7 @@ export class Result {
     return new Map(rows.map((row) => [row.path, bytesOf(row)]));
   }
   get limitsHit() { return Object.keys(this.raw.limits).filter((name) => this.raw.limits[name].hit); }
+  get calls() { return this.raw.calls ?? []; }
   get usage() { return this.raw.usage; }
   get warnings() { return this.raw.warnings; }
 }
@@ -88,8 +89,9 @@ export function request({ profile, ...rest }) {
   return { profile: profile ?? (rest.command ? "base" : PROFILE), ...programOf(rest) };
 }
 
-function programOf({ code, command, stdin, files, ...rest }) {
+function programOf({ code, command, stdin, files, tools, ...rest }) {
   const made = {};
+  if (tools !== undefined) made.tools = toolsOf(tools).map(({ handler, ...described }) => described);
   if (code !== undefined) made.code = blob(code);
   if (command !== undefined) made.command = command;
   if (stdin !== undefined) made.stdin = blob(stdin);
@@ -111,6 +113,88 @@ function parse(text) {
   } catch {
     throw new CejailError("cejail's answer is not JSON");
   }
+}
+
+// --- tools: functions of the caller that its program calls, cejail-tools(7) -------------------
+
+const ANSWER_MAX = 16 << 20; // bytes of an answer with its newline
+const ERROR_MAX = 2000; // characters of an error
+
+/** { name, handler, description, inputSchema, ... } of each. */
+function toolsOf(tools) {
+  const pairs = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : Object.entries(tools);
+  return pairs.map(([name, tool]) => {
+    const made = typeof tool === "function" ? { handler: tool, name } : { ...tool, name };
+    if (typeof made.handler !== "function") throw new TypeError(`the tool '${name}' has no function; give a function, or an object with "handler"`);
+    if (!name) throw new TypeError("a tool in a list has no name; give tools: { NAME: function }");
+    return made;
+  });
+}
+
+/** Half of a surrogate pair, which cejail does not read, is replaced. */
+function inOneLine(text) {
+  const line = text.trim().replace(/\s+/g, " ").slice(0, ERROR_MAX);
+  return line.replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
+/** JSON.stringify() makes {} or null of values that are not JSON. */
+function onlyJson(_, value) {
+  const kind = value instanceof Map || value instanceof Set ? value.constructor.name : typeof value;
+  if (["Map", "Set", "function", "symbol", "bigint"].includes(kind)) throw new TypeError(`it has a ${kind}`);
+  if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`it has the number ${value}`);
+  if (kind === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError("it has half of a surrogate pair");
+  return value;
+}
+
+function answerLine(id, name, value) {
+  const failed = (message) => `${JSON.stringify({ id, error: { message } })}\n`;
+  try {
+    const line = `${JSON.stringify({ id, result: value ?? null }, onlyJson)}\n`;
+    const size = Buffer.byteLength(line);
+    if (size <= ANSWER_MAX) return line;
+    return failed(`the result of '${name}' has ${size} bytes of JSON, and at most ${ANSWER_MAX} are possible (ask for less at once)`);
+  } catch (problem) {
+    const why = inOneLine(problem.message);
+    return failed(`the result of '${name}' is not JSON: ${why} (the function must return null, a boolean, number, string, array or plain object)`);
+  }
+}
+
+/** Answers the calls that come from cejail over a socket, until the run ends. */
+async function answerCalls(socket, tools) {
+  const handlers = new Map(tools.map(({ name, handler }) => [name, handler]));
+  const open = new Map(); // by the call's id: what cancels it
+  const answer = async ({ id, name, arguments: given }) => {
+    const cancel = new AbortController();
+    open.set(id, cancel);
+    let line;
+    try {
+      line = answerLine(id, name, await handlers.get(name)(given, cancel.signal));
+    } catch (problem) {
+      const said = problem instanceof Error ? `${problem.name}: ${problem.message}` : String(problem);
+      line = `${JSON.stringify({ id, error: { message: inOneLine(said) } })}\n`;
+    }
+    if (open.delete(id)) socket.write(line);
+  };
+  const end = (id, why) => {
+    const cancel = open.get(id);
+    open.delete(id);
+    cancel?.abort(new CejailError(`the call has ended: ${why}`, { code: why }));
+  };
+  try {
+    for await (const text of linesOf(socket)) {
+      const call = JSON.parse(text);
+      if (call.ended) end(call.id, call.ended);
+      else void answer(call);
+    }
+  } catch { // half a line at the end
+  } finally {
+    for (const id of [...open.keys()]) end(id, "cancelled");
+  }
+}
+
+function refuseTools({ tools }) {
+  if (tools)
+    throw new CejailError("a service takes no tools", { code: "not_supported", hint: "run the program with a Client without socket and url, over `cejail run`" });
 }
 
 // --- one run: over a process, or over a connection ---------------------------------------
@@ -135,14 +219,17 @@ async function* linesOf(stream) {
 }
 
 /** One `cejail run`: resolves with { lines | text, cancel }. */
-function startProcess({ program, options }, body, wantsEvents) {
-  const events = wantsEvents ? ["--events-fd", "3"] : [];
-  const words = ["run", "--request-fd", "0", "--json", "--quiet", ...events, ...options];
-  const child = spawn(program, words, { stdio: ["pipe", wantsEvents ? "ignore" : "pipe", "pipe", ...(wantsEvents ? ["pipe"] : [])] });
+function startProcess({ program, options }, body, wantsEvents, tools) {
+  const given = [...(wantsEvents ? ["--events-fd"] : []), ...(tools ? ["--calls-fd"] : [])]; // "pipe" is a pair of UNIX sockets
+  const words = ["run", "--request-fd", "0", "--json", "--quiet", ...given.flatMap((name, i) => [name, String(3 + i)]), ...options];
+  const child = spawn(program, words, { stdio: ["pipe", wantsEvents ? "ignore" : "pipe", "pipe", ...given.map(() => "pipe")] });
   const failed = new Promise((resolve) => child.once("error", resolve));
   const ended = new Promise((resolve) => child.once("close", resolve));
   child.stdin.on("error", () => {}); // cejail ended before it read the request, and says why
   child.stdin.end(body);
+  const calls = tools && child.stdio[2 + given.length];
+  calls?.on("error", () => {}); // the run has ended
+  if (calls) void answerCalls(calls, tools);
   const said = textOf(child.stderr).catch(() => "");
   return {
     answer: wantsEvents ? child.stdio[3] : child.stdout,
@@ -264,8 +351,11 @@ export class Client {
   }
 
   #start(asked, wantsEvents, signal) {
+    const isLocal = !this.#to.socket && !this.#to.url;
+    if (!isLocal) refuseTools(asked);
     const body = JSON.stringify(request(asked));
-    if (!this.#to.socket && !this.#to.url) return async () => startProcess(this.#to, body, wantsEvents);
+    const tools = asked.tools && toolsOf(asked.tools);
+    if (isLocal) return async () => startProcess(this.#to, body, wantsEvents, tools);
     return () => startCall(this.#to, { body, ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
   }
 
@@ -361,16 +451,19 @@ export class Session {
 
   /** Runs code or a command to its end.  With context "repl", code is a cell: see Result.cell. */
   async exec({ signal, ...asked }) {
+    refuseTools(asked);
     return resultOf(this.#service.start(`${this.#path}/execs`, programOf(asked), false, signal), signal);
   }
 
   /** As Client.stream(). */
   async *stream({ signal, ...asked }) {
+    refuseTools(asked);
     yield* eventsOf(this.#service.start(`${this.#path}/execs`, programOf(asked), true, signal), signal);
   }
 
   /** Runs it without waiting for its end.  With open_stdin, Exec.write() feeds it. */
   async start(asked) {
+    refuseTools(asked);
     const { id } = await this.#service.ask("POST", `${this.#path}/execs`, { ...programOf(asked), detach: true });
     return new Exec(this.#service, `${this.#path}/execs/${encodeURIComponent(id)}`, id);
   }

@@ -40,6 +40,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Optional, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
 
+from ._tools import CallCount, Tool, Toolbox, Tools
+
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 elif sys.version_info >= (3, 11):
@@ -54,8 +56,9 @@ else:
 
 
 __all__ = [
-    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",
-    "ExecOptions", "File", "ProgramError", "Result", "RunOptions", "Session", "SessionOptions", "StartOptions", "arun", "asession", "astream", "run", "session", "stream",
+    "AsyncClient", "AsyncExec", "AsyncSession", "CallCount", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",
+    "ExecOptions", "File", "ProgramError", "Result", "RunOptions", "Session", "SessionOptions", "StartOptions", "Tool", "Tools", "arun",
+    "asession", "astream", "run", "session", "stream",
 ]  # fmt: skip
 
 PROFILE = "python"
@@ -85,6 +88,7 @@ class _Program(TypedDict, total=False):
     stdin: Union[str, bytes, None]
     files: Optional[Files]
     artifacts: Union[bool, str]
+    tools: Optional[Tools]
 
 
 class _Common(TypedDict, total=False):
@@ -299,6 +303,11 @@ class Result:
         return {row["path"]: _bytes_of(row) for row in self.raw["artifacts"] if "text" in row or "base64" in row}
 
     @property
+    def calls(self) -> list[CallCount]:
+        """How often the program called each tool that it called."""
+        return [CallCount(row["name"], row["count"], row["failed"], row["refused"]) for row in self.raw.get("calls", [])]
+
+    @property
     def limits_hit(self) -> list[str]:
         return [name for name, limit in self.raw["limits"].items() if limit["hit"]]
 
@@ -405,23 +414,35 @@ def _parse(line: bytes) -> Any:
 class _Process:
     """One `cejail run`."""
 
-    def __init__(self, words: list[str], body: bytes, wants_events: bool) -> None:
+    def __init__(self, words: list[str], body: bytes, wants_events: bool, tools: Optional[Toolbox]) -> None:
         self.reader, writer = os.pipe() if wants_events else (-1, -1)
-        events = ["--events-fd", str(writer)] if wants_events else []
+        near, far = socket.socketpair() if tools else (None, None)
+        given = {"--events-fd": writer} if wants_events else {}
+        if far:
+            given["--calls-fd"] = far.fileno()
         try:
             self.process = subprocess.Popen(
-                [words[0], "run", "--request-fd", "0", "--json", "--quiet", *events, *words[1:]],
+                [words[0], "run", "--request-fd", "0", "--json", "--quiet", *(f"{name}={fd}" for name, fd in given.items()), *words[1:]],
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL if wants_events else subprocess.PIPE,
-                stderr=subprocess.PIPE, pass_fds=(writer,) if wants_events else (),
+                stderr=subprocess.PIPE, pass_fds=tuple(given.values()),
             )  # fmt: skip
         except OSError as problem:
             if wants_events:
                 os.close(self.reader)
+            if near:
+                near.close()
             raise Error(f"start '{words[0]}': {problem.strerror}") from problem
         finally:
             if wants_events:
                 os.close(writer)
+            if far:
+                far.close()
         self.body = body
+        self.answering = tools.start(near) if tools and near else None
+
+    def _stop_answering(self) -> None:
+        if self.answering:
+            self.answering.close()
 
     def _no_answer(self, said: bytes) -> Error:
         return Error(said.decode(errors="replace").strip() or f"cejail ended with {self.process.returncode} and no result")
@@ -433,6 +454,8 @@ class _Process:
             self.cancel()
             self.process.communicate()
             raise
+        finally:
+            self._stop_answering()
         if not out:
             raise self._no_answer(err)
         return _checked(_parse(out))
@@ -456,6 +479,7 @@ class _Process:
                     raise self._no_answer(said)
             finally:
                 self.cancel()
+                self._stop_answering()
 
     def cancel(self) -> None:
         """Ends the run with all its processes."""
@@ -583,6 +607,15 @@ def _events(run: _Run) -> Iterator[Event]:
 # --- clients ------------------------------------------------------------------------------
 
 
+def _toolbox(tools: Optional[Tools], is_async: bool = False) -> Optional[Toolbox]:
+    return Toolbox(tools, asyncio.get_running_loop() if is_async else None) if tools else None
+
+
+def _refuse_tools(tools: Any) -> None:
+    if tools:
+        raise Error("a service takes no tools", "not_supported", "run the program with a Client without socket and url, over `cejail run`")
+
+
 class _Base:
     def __init__(self, socket: Optional[str] = None, *, url: Optional[str] = None, token: Optional[str] = None,
                  program: str = "cejail", options: Sequence[str] = ()) -> None:  # fmt: skip
@@ -600,10 +633,12 @@ class _Base:
         self._words = [program, *options]
         self._service = _Service(socket, url, token) if socket or url else None
 
-    def _start(self, request: Mapping[str, Any], wants_events: bool) -> _Run:
+    def _start(self, request: Mapping[str, Any], wants_events: bool, tools: Optional[Toolbox] = None) -> _Run:
         if self._service:
+            _refuse_tools(tools)
             return self._service.start(request, wants_events)
-        return _Process(self._words, json.dumps(request).encode(), wants_events)
+        body = {**request, "tools": tools.catalogue} if tools else request
+        return _Process(self._words, json.dumps(body).encode(), wants_events, tools)
 
     def _sessions(self) -> _Service:
         """Without a socket: the service of this user, which cejail starts if none listens."""
@@ -627,12 +662,14 @@ class Client(_Base):
 
         Raises Error if cejail failed or refused the request; how the program ended is in the result.
         """
-        return self._start(request(code, **more), False).result()
+        tools = _toolbox(more.pop("tools", None))
+        return self._start(request(code, **more), False, tools).result()
 
     def stream(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Iterator[Event]:
         """Run a program and yield what happens; the last event has the result.  Closing the iterator
         cancels the run."""
-        return _events(self._start(request(code, **more), True))
+        tools = _toolbox(more.pop("tools", None))
+        return _events(self._start(request(code, **more), True, tools))
 
     def session(self, profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> Session:
         """Create a session.  Settings: lease, idle, context, and those of a jail; cejail-session(1).
@@ -657,12 +694,14 @@ class AsyncClient(_Base):
     """The same for asyncio: each run has a thread.  Cancelling the task cancels the run."""
 
     async def run(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> Result:
+        tools = _toolbox(more.pop("tools", None), True)
         made = request(code, **more)
-        return await _finish(lambda: self._start(made, False))
+        return await _finish(lambda: self._start(made, False, tools))
 
     def stream(self, code: Union[str, bytes, None] = None, **more: Unpack[RunOptions]) -> AsyncIterator[Event]:
+        tools = _toolbox(more.pop("tools", None), True)
         made = request(code, **more)
-        return _astream(lambda: self._start(made, True), _events)
+        return _astream(lambda: self._start(made, True, tools), _events)
 
     def session(self, profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> _Opening:
         """`await` it, or use it with `async with`, which also ends the session."""
@@ -720,6 +759,7 @@ def _order(profile: Optional[str], settings: Mapping[str, Any]) -> dict[str, Any
 
 
 def _exec(code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_tools(more.get("tools"))
     taken = {key: more[key] for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
     return _program(code, command, settings={key: more[key] for key in more if key not in taken}, **taken)
 

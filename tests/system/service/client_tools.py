@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools of the client libraries: functions of the caller that a program calls, and the fake tool server.
+
+The programs speak the protocol of the calls themselves.  Most of them run without a jail: STAND_IN is a `cejail` that
+gives its own end of the calls to the program, so that a test can send every line and knows when.
+"""
+
+import asyncio
+import contextvars
+import dataclasses
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import typing
+
+from harness import *  # noqa: F403
+from libraries import CLIENTS, lib
+
+# It starts the program with the caller's socket as the program's, and without --calls-fd no program.
+STAND_IN = """#!/usr/bin/python3
+import argparse, json, os, subprocess, sys
+parser = argparse.ArgumentParser()
+parser.add_argument("verb")
+for name in ("--request-fd", "--events-fd", "--calls-fd"):
+    parser.add_argument(name, type=int)
+for name in ("--json", "--quiet"):
+    parser.add_argument(name, action="store_true")
+options = parser.parse_args()
+asked = json.load(sys.stdin)
+env = {**os.environ, "CEJAIL_CALLS_FD": str(options.calls_fd), "CATALOGUE": json.dumps(asked.get("tools"))}
+done = subprocess.run([sys.executable, "-c", asked["code"]], env=env, pass_fds=[options.calls_fd], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+stream = lambda text: {"text": text, "truncated": False}
+counts = [{"name": "one", "count": 3, "failed": 1, "refused": 2}]
+result = {"schema": "cejail.result/1", "id": "x", "status": "exited", "exit_code": done.returncode, "signal": None, "stdout": stream(done.stdout),
+          "stderr": stream(done.stderr), "limits": {}, "artifacts": [], "warnings": [], "usage": {}, "calls": counts}
+if options.events_fd:
+    os.write(options.events_fd, json.dumps({"type": "result", "result": result}).encode() + b"\\n")
+else:
+    print(json.dumps(result))
+"""
+
+# What the programs begin with: call() waits for its answer.
+BEGIN = """
+import json, os, sys, time
+catalogue = json.loads(os.environ.get("CATALOGUE", "null"))
+fd = int(os.environ["CEJAIL_CALLS_FD"])
+lines = os.fdopen(os.dup(fd), "rb")
+def send(text):
+    text = text.encode() + b"\\n"
+    while text:
+        text = text[os.write(fd, text):]
+def begin(number, _name, **arguments):
+    send(json.dumps({"id": number, "name": _name, "arguments": arguments}))
+def read():
+    line = json.loads(lines.readline())
+    return line["result"] if "result" in line else "ERROR " + line["error"]["message"]
+def call(_name, **arguments):
+    begin(1, _name, **arguments)
+    return read()
+def say(value):
+    print(json.dumps(value), flush=True)
+"""
+
+
+class StandIn(Folder):
+    """A folder with the stand-in for cejail; `client` runs programs with it."""
+
+    def client(self, kind=lib.Client):
+        return kind(program=self.file("cejail", STAND_IN, 0o755))
+
+
+def said(result):
+    equal((result.exit_code, result.stderr), (0, ""), "how the program ended")
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    names: typing.List[str] = dataclasses.field(default_factory=list)
+
+
+class Row(typing.TypedDict, total=False):
+    key: typing.Required[str] if hasattr(typing, "Required") else str
+    value: typing.Optional[Point]
+
+
+def documented(text: str, count: int = 3, at: typing.Optional[Point] = None, *, kind: typing.Literal["a", "b"] = "a") -> typing.List[str]:
+    """Finds text.
+
+    A second paragraph.
+    """
+    return [text, str(count), str(at), kind]
+
+
+class Finder:
+    def find(self, row: Row, *rest, **more: int) -> typing.Dict[str, float]:
+        return {"found": 1.5}
+
+    def __call__(self, a: typing.Annotated[int, "a number"]):
+        return a + 1
+
+
+POINT = {"type": "object", "properties": {"x": {"type": "integer"}, "names": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
+
+
+@test("the schema of a tool comes from the annotations and the doc string of its function")
+def _():
+    box = sys.modules[lib.Toolbox.__module__]
+    for kind, schema in (
+        (str, {"type": "string"}), (int, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"}), (None, {"type": "null"}),
+        (typing.Any, {}), (object, {}), (set, {}), (threading.Thread, {}), (typing.TypeVar("T"), {}),
+        (list, {"type": "array"}), (typing.List[int], {"type": "array", "items": {"type": "integer"}}), (typing.Sequence[str], {"type": "array", "items": {"type": "string"}}),
+        (dict, {"type": "object"}), (typing.Dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (typing.Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}), (typing.Union[str, Point], {"anyOf": [{"type": "string"}, POINT]}),
+        (typing.Literal["a", 1], {"enum": ["a", 1]}), (typing.Annotated[str, 7, "what"], {"type": "string", "description": "what"}), (Point, POINT),
+        (Row, {"type": "object", "properties": {"key": {"type": "string"}, "value": {"anyOf": [POINT, {"type": "null"}]}}, "required": ["key"]}),
+    ):  # fmt: skip
+        equal(box.schema_of(kind), schema, f"the schema of {kind}")
+        tried()
+    if sys.version_info >= (3, 10):
+        equal(box.schema_of(int | None), {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "the schema of a union with |")
+    first, found, called, part = lib.Toolbox({"documented": documented, "find": Finder().find, "called": Finder(), "part": functools.partial(documented, "x")}).catalogue
+    equal(first, {
+        "name": "documented", "description": "Finds text.\n\nA second paragraph.", "outputSchema": {"type": "array", "items": {"type": "string"}},
+        "inputSchema": {
+            "type": "object", "required": ["text"], "additionalProperties": False,
+            "properties": {
+                "text": {"type": "string"}, "count": {"type": "integer", "default": 3},
+                "at": {"anyOf": [POINT, {"type": "null"}], "default": None}, "kind": {"enum": ["a", "b"], "default": "a"},
+            },
+        },
+    }, "the tool object")  # fmt: skip
+    equal((list(found["inputSchema"]["properties"]), "additionalProperties" in found["inputSchema"], "description" in found), (["row"], False, False), "of a method with **more")
+    equal(called["inputSchema"]["properties"], {"a": {"type": "integer", "description": "a number"}}, "of an object")
+    equal((part["description"][:11], "text" in part["inputSchema"]["properties"]), ("Finds text.", False), "of a partial function")
+
+
+@dataclasses.dataclass
+class Node:
+    next: typing.Optional["Node"] = None
+
+
+@test("a type that contains itself, and a name that only a type checker knows, get an open schema")
+def _():
+    box = sys.modules[lib.Toolbox.__module__]
+    equal(box.schema_of(Node), {"type": "object", "properties": {"next": {"anyOf": [{}, {"type": "null"}]}}}, "the schema")
+
+    def unknown(a: "NoSuchName", b=1):  # noqa: F821
+        return a
+
+    equal(lib.Toolbox([unknown]).catalogue[0]["inputSchema"]["properties"], {"a": {}, "b": {"default": 1}}, "the properties")
+
+
+@test("tools are given by name or in a list, as functions or as tool objects with a handler")
+def _():
+    def one():
+        return 1
+
+    schema = {"type": "object", "properties": {"a-b": {"type": "integer"}}}
+    tool = {"handler": lambda **given: given, "description": "Gives back.", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
+    for tools in ({"one": one, "srv.back": tool}, [one, {**tool, "name": "srv.back"}]):
+        with StandIn() as f:
+            result = f.client().run(BEGIN + "say(catalogue); say(call('one')); say(call('srv.back', **{'a-b': 7}))", tools=tools)
+        catalogue, *answers = said(result)
+        equal([row["name"] for row in catalogue], ["one", "srv.back"], "the names")
+        equal({key: catalogue[1][key] for key in sorted(catalogue[1])}, {
+            "annotations": {"readOnlyHint": True}, "description": "Gives back.", "inputSchema": schema, "name": "srv.back"}, "the tool object")  # fmt: skip
+        equal(answers, [1, {"a-b": 7}], "the answers")
+        equal(result.calls, [lib.CallCount("one", 3, 1, 2)], "the counts of the result")
+
+
+@test("a tool that cannot be called is refused before the run, with the remedy")
+def _():
+    def positional(a, /):
+        return a
+
+    client = lib.Client(program="/no/such")
+    for tools, word in (
+        ({"a": 1}, "the tool 'a' is int; give a function"), ({"a": {"description": "x"}}, 'an object with "handler"'), ([lambda: 1], "NAME"),
+        ([Finder()], "NAME"), ([{"handler": 1, "name": "b"}], "the tool 'b'"), ([positional], "remove the '/'"),
+    ):  # fmt: skip
+        for work in (client.run, lambda code, tools: list(client.stream(code, tools=tools))):
+            try:
+                work("1", tools=tools)
+                raise Failure(f"{tools} were not refused")
+            except (TypeError, ValueError) as problem:
+                contains(str(problem), word, "the message")
+                tried()
+
+
+@test("a service refuses tools, and says how a program can have them")
+def _():
+    async def stream(client):
+        return [event async for event in client.stream("1", tools=[documented])]
+
+    session = lib.Session(lib._Service("/no/such.sock", None, None), "x")
+    for work in (
+        lambda: lib.Client("/no/such.sock").run("1", tools=[documented]), lambda: list(lib.Client("/no/such.sock").stream("1", tools=[documented])),
+        lambda: asyncio.run(lib.AsyncClient("/no/such.sock").run("1", tools=[documented])), lambda: asyncio.run(stream(lib.AsyncClient("/no/such.sock"))),
+        lambda: session.exec("1", tools=[documented]), lambda: list(session.stream("1", tools=[documented])), lambda: session.start("1", tools=[documented]),
+    ):  # fmt: skip
+        try:
+            work()
+            raise Failure("there was no Error")
+        except lib.Error as problem:
+            equal(problem.code, "not_supported", "the error's code")
+            contains(str(problem), "cejail run", "the remedy")
+            tried()
+
+
+@test("a JSON object becomes the dataclass of the parameter, and a dataclass of the result an object")
+def _():
+    def move(at: Point, all: typing.List[Point], by: typing.Optional[Point] = None, named: typing.Dict[str, Point] = {}, either: typing.Union[str, Point] = ""):  # noqa: B006
+        true(isinstance(at, Point) and all == [Point(2)] and by == Point(3) and named == {"n": Point(4)} and either == {"x": 5}, f"{at} {all} {by} {named} {either}")
+        return {"at": Point(at.x + 1, ["é"])}
+
+    with StandIn() as f:
+        code = BEGIN + "say(call('move', at={'x': 1}, all=[{'x': 2}], by={'x': 3}, named={'n': {'x': 4}}, either={'x': 5}))\nsay(call('move', at={'y': 1}, all=[]))"
+        good, bad = said(f.client().run(code, tools=[move]))
+    equal(good, {"at": {"x": 2, "names": ["é"]}}, "the answer")
+    contains(bad, "ERROR TypeError: ", "the error")
+
+
+@test("what a function raises is the call's error in one line, without a traceback")
+def _():
+    class Odd(Exception):
+        pass
+
+    def fails(how):
+        raise {"lines": ValueError("no\n  such\tthing"), "empty": Odd(), "exit": SystemExit("7"), "half": ValueError("\ud800"), "long": ValueError("x" * 9999)}[how]
+
+    with StandIn() as f:
+        code = BEGIN + "for how in ('lines', 'empty', 'exit', 'half', 'long', 'none'): say(call('fails', how=how))\nsay(call('fails'))\nsay(call('other'))"
+        answers = said(f.client().run(code, tools=[fails]))
+    equal(answers[:4], ["ERROR ValueError: no such thing", "ERROR Odd", "ERROR SystemExit: 7", "ERROR ValueError: ?"], "the errors")
+    equal((answers[4][:20], len(answers[4]) < 2100), ("ERROR ValueError: xx", True), "a long error")
+    equal(answers[5], "ERROR KeyError: 'none'", "the error")
+    contains(answers[6], "ERROR TypeError: ", "a missing argument")
+    contains(answers[6], "'how'", "a missing argument")
+    contains(answers[7], "other", "a name that is not on the list")
+
+
+@test("a result that is no JSON is the call's error, with what a function must return")
+def _():
+    loop = []
+    loop.append(loop)
+    values = {"set": {1}, "nan": [float("nan")], "half": "\ud800", "bytes": b"x", "key": {(1, 2): 3}, "loop": loop, "object": object()}
+
+    def give(what):
+        return values[what]
+
+    with StandIn() as f:
+        answers = said(f.client().run(BEGIN + f"for what in {list(values)}: say(call('give', what=what))", tools=[give]))
+    for answer in answers:
+        contains(answer, "ERROR the result of 'give' is not JSON: ", "the error")
+        contains(answer, "(the function must return None, ", "the remedy")
+        tried()
+    contains(answers[0], "'set'", "the error")
+    with StandIn() as f:
+        answers = said(f.client().run(BEGIN + "for size in (1, 17 << 20): say(call('text', size=size)[:99])", tools={"text": lambda size: "x" * size}))
+    equal(answers[0], "x", "a small result")
+    contains(answers[1], "ERROR the result of 'text' has 178258", "a result past the limit")
+
+
+@test("functions run at once: each of several waits for the others")
+def _():
+    barrier, entered = threading.Barrier(8, timeout=30 * SLOW), []
+
+    def meet(n):
+        barrier.wait()
+        return n
+
+    async def meet_later(n):
+        entered.append(n)
+        while len(entered) < 8:
+            await asyncio.sleep(0.01)
+        return n
+
+    for function in (meet, meet_later):
+        with StandIn() as f:
+            code = BEGIN + "for i in range(8): begin(i, 'meet', n=i)\nsay(sorted(read() for i in range(8)))"
+            equal(said(f.client().run(code, tools={"meet": function})), [list(range(8))], "the answers")
+
+
+@test("a call that has ended cancels its async function, and so does the end of the run")
+def _():
+    steps = []
+
+    async def wait(n):
+        steps.append(f"begin {n}")
+        try:
+            await asyncio.sleep(600)
+        finally:
+            await asyncio.sleep(0.01)
+            steps.append(f"end {n}")
+
+    threads = threading.active_count()
+    with StandIn() as f:
+        code = BEGIN + """
+def steps():
+    begin(3, "steps")
+    return read()
+begin(1, "wait", n=1)
+begin(2, "wait", n=2)
+while len(steps()) < 2: time.sleep(0.01)
+send('{"id": 1, "ended": "timeout"}')
+send('{"id": 99, "ended": "timeout"}')
+say(read())
+while "end 1" not in steps(): time.sleep(0.01)
+say(steps())
+"""
+        answers = said(f.client().run(code, tools={"wait": wait, "steps": lambda: list(steps)}))
+    contains(answers[0], "ERROR CancelledError", "the answer that cejail ignores")
+    equal(sorted(answers[1]), ["begin 1", "begin 2", "end 1"], "while the run went on")
+    equal(sorted(steps), ["begin 1", "begin 2", "end 1", "end 2"], "after the run")
+    wait_until(lambda: threading.active_count() <= threads, "the end of the threads")
+
+
+@test("a function that does not return delays neither the run nor the process")
+def _():
+    with StandIn() as f:
+        program = f.file("cejail", STAND_IN, 0o755)
+        script = f.file("hangs.py", f"import cejail, time\nresult = cejail.Client(program={program!r}).run({BEGIN + 'begin(1, chr(97))'!r}, tools={{'a': lambda: time.sleep(600)}})\nprint(result.status)")
+        done = subprocess.run([PYTHON, script], capture_output=True, text=True, timeout=30 * SLOW, check=False, env=environment(PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1"))
+    equal((done.returncode, done.stdout, done.stderr), (0, "exited\n", ""), "the caller")
+
+
+@test("AsyncClient runs async functions in its own loop, others in threads, and all with its context variables")
+def _():
+    name = contextvars.ContextVar("name")
+
+    async def use(client):
+        name.set("mine")
+        loop, own = asyncio.get_running_loop(), threading.current_thread()
+        seen = {}
+
+        async def later():
+            seen["later"] = (asyncio.get_running_loop() is loop, name.get())
+            return "later"
+
+        def now():
+            seen["now"] = (threading.current_thread() is own, name.get())
+            return "now"
+
+        code = BEGIN + "say([call('later'), call('now'), call('either')])"
+        tools = {"later": later, "now": now, "either": lambda: later()}
+        equal(said(await client.run(code, tools=tools)), [["later", "now", "later"]], "the answers")
+        equal(seen, {"later": (True, "mine"), "now": (False, "mine")}, "where they ran")
+        *_, last = [event async for event in client.stream(code, tools=tools)]
+        equal(said(last.result), [["later", "now", "later"]], "the answers while events are read")
+        task = asyncio.create_task(client.run(BEGIN + "call('forever')", tools={"forever": forever}))
+        await started.wait()
+        task.cancel()
+        equal(isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError), True, "the cancelled run")
+        await asyncio.wait_for(ended.wait(), 30 * SLOW)
+
+    async def forever():
+        started.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    async def main(client):
+        nonlocal started, ended
+        started, ended = asyncio.Event(), asyncio.Event()
+        await use(client)
+
+    started = ended = None
+    with StandIn() as f:
+        asyncio.run(main(f.client(lib.AsyncClient)))
+
+
+@test("a stream answers calls while its events are read, and lines that make no sense do no harm")
+def _():
+    kept, failed = threading.excepthook, []
+    threading.excepthook = failed.append
+    with StandIn() as f:
+        *_, last = f.client().stream(BEGIN + "say(call('one'))", tools={"one": lambda: [1]})
+        equal(said(last.result), [[1]], "the answer")
+        for line in ("{", "[]", '{"id": 1}', '{"id": 1, "name": "one", "arguments": 7}', '{"id": 1, "ended": "timeout"}', "half"):
+            result = f.client().run(BEGIN + f"os.write(fd, {line.encode()!r} + {b'' if line == 'half' else bytes([10])!r})", tools={"one": lambda: 1})
+            equal(result.ok, True, f"the run after {line}")
+            tried()
+    threading.excepthook = kept
+    equal(failed, [], "what threads raised")
+
+
+@test("a run without tools has no socket for calls")
+def _():
+    with Folder() as f:
+        program = f.file("cejail", "#!/bin/sh\necho \"$*\" >&2\n", 0o755)
+        for tools in (None, {}, []):
+            try:
+                lib.Client(program=program).run("1", tools=tools)
+            except lib.Error as problem:
+                lacks(str(problem), "--calls-fd", "the arguments")
+                tried()
+
+
+# --- Node -------------------------------------------------------------------------------
+
+NODE = """
+import { Client, CejailError } from "%s";
+const [program, begin] = process.argv.slice(2);
+const client = new Client({ program });
+const said = (result) => { if (result.exitCode !== 0) throw new Error(result.stderr); return result.stdout.split("\\n").filter(Boolean).map((line) => JSON.parse(line)); };
+const schema = { type: "object", properties: { a: { type: "integer" } } };
+function named() { return "named"; }
+const tools = { plain: (given) => given, "srv.later": { description: "Later.", inputSchema: schema, handler: async ({ a }) => [a] }, nothing() {} };
+let result = await client.run({ code: begin + "say(catalogue); say(call('plain', x=[1, 'é'])); say(call('srv.later', a=7)); say(call('nothing'))", tools });
+const out = [said(result), result.calls];
+out.push(said(await client.run({ code: begin + "say(call('named')); say(call('other'))", tools: [named, { name: "other", handler: () => 2 }] })));
+
+class Odd extends Error { constructor() { super("no\\n such"); this.name = "Odd"; } }
+const throwing = { odd() { throw new Odd(); }, async text() { throw "only text"; }, async broken() { throw new Error("\\ud800".repeat(3000)); } };
+const values = { map: new Map(), set: [new Set()], big: 1n, nan: NaN, half: "\\ud800", call: () => 1 };
+const bad = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, () => value]));
+const loop = {};
+loop.loop = loop;
+const all = { ...throwing, ...bad, loop: () => loop, large: () => "x".repeat(17 << 20) };
+out.push(said(await client.run({ code: begin + `for name in ${JSON.stringify(Object.keys(all))}: say(call(name)[:300])`, tools: all })));
+
+let waiting = 0, release;
+const together = new Promise((resolve) => { release = resolve; });
+const meet = async ({ n }) => { if (++waiting === 8) release(); await together; return n; };
+out.push(said(await client.run({ code: begin + "for i in range(8): begin(i, 'meet', n=i)\\nsay(sorted(read() for i in range(8)))", tools: { meet } })));
+
+const steps = [];
+const wait = ({ n }, signal) => new Promise((resolve) => signal.addEventListener("abort", () => { steps.push([n, signal.reason instanceof CejailError, signal.reason.code]); resolve(); }));
+const seen = () => steps.length;
+result = await client.run({ code: begin + `
+begin(1, 'wait', n=1)
+begin(2, 'wait', n=2)
+send('{"id": 1, "ended": "timeout"}'); send('{"id": 99, "ended": "timeout"}')
+while call('seen') == 0: time.sleep(0.01)
+say("seen")`, tools: { wait, seen } });
+out.push(said(result));
+while (steps.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+out.push(steps);
+
+const types = [];
+for await (const event of client.stream({ code: begin + "say(call('plain', x=1))", tools })) { types.push(event.type); result = event.result; }
+out.push([types, said(result)]);
+for (const line of ["{", "[]", '{"id": 1}', '{"id": 1, "ended": "timeout"}']) await client.run({ code: begin + `send('${line}')`, tools });
+
+const errors = [];
+for (const wrong of [{ a: 1 }, { a: { description: "x" } }, [() => 1]]) errors.push(await client.run({ code: "1", tools: wrong }).catch((e) => `${e.name}: ${e.message}`));
+errors.push(await new Client({ socket: "/no/such.sock" }).run({ code: "1", tools }).catch((e) => `${e.code}: ${e.message}`));
+errors.push(await new Client({ socket: "/no/such.sock" }).stream({ code: "1", tools }).next().catch((e) => `${e.code}: ${e.message}`));
+out.push(errors);
+console.log(JSON.stringify(out));
+"""
+
+# Node is no package of tools/setup: a host without it has nothing to test.
+if shutil.which("node"):
+
+    @test("the library for Node answers calls with functions, several at once, and aborts those whose call has ended")
+    def _():
+        with StandIn() as f:
+            script = f.file("use.mjs", NODE % f"{CLIENTS}/node/cejail.mjs")
+            words = [shutil.which("node"), script, f.file("cejail", STAND_IN, 0o755), BEGIN]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=50 * SLOW, check=False, env=environment())
+        equal((done.returncode, done.stderr), (0, ""), "the exit status")
+        first, counts, listed, bad, met, ended, steps, streamed, errors = json.loads(done.stdout)
+        equal(first, [
+            [{"name": "plain"}, {"description": "Later.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}}, "name": "srv.later"}, {"name": "nothing"}],
+            {"x": [1, "é"]}, [7], None,
+        ], "the catalogue and the answers")  # fmt: skip
+        equal(counts, [{"name": "one", "count": 3, "failed": 1, "refused": 2}], "the counts of the result")
+        equal(listed, ["named", 2], "tools in a list")
+        equal(bad[:2], ["ERROR Odd: no such", "ERROR only text"], "what functions throw")
+        contains(bad[2], "ERROR Error: \ufffd\ufffd", "half of a surrogate pair")
+        for answer, word in zip(bad[3:], ("a Map", "a Set", "a bigint", "NaN", "surrogate", "a function", "circular")):
+            contains(answer, "is not JSON: ", "the error")
+            contains(answer, word, "the error")
+            contains(answer, "(the function must return null, ", "the remedy")
+            tried()
+        contains(bad[-1], "at most 16777216 are possible", "a result past the limit")
+        equal((met, ended), ([list(range(8))], ["seen"]), "calls at once, and after one that has ended")
+        equal(steps, [[1, True, "timeout"], [2, True, "cancelled"]], "the aborted functions")
+        equal(streamed, [["result"], [{"x": 1}]], "a stream")
+        for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME", "not_supported: ", "not_supported: ")):
+            contains(text, word, "the error")

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools of a run: functions of the caller that its program calls.  cejail-tools(7)
+
+A tool's schema comes from the annotations and the doc string of its function.  While the run goes on, a thread reads the
+calls from a socket of cejail's.  The functions run in further threads, and what they await in an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections.abc
+import concurrent.futures
+import contextvars
+import dataclasses
+import inspect
+import json
+import queue
+import socket
+import threading
+import types
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, TypedDict, Union
+
+ANSWER_MAX = 16 << 20  # bytes of an answer with its newline: cejail-tools(7)
+_ERROR_MAX = 2000  # characters of an error
+_THREADS_MAX = 32  # of one run; a function past them waits
+_CANCEL_S = 5  # for the functions that were cancelled at the end of a run
+
+
+class _WithHandler(TypedDict):
+    handler: Callable[..., Any]
+
+
+class Tool(_WithHandler, total=False):
+    """A tool whose description is not that of its function.  The names are those of MCP; `name` is for a list of tools."""
+
+    name: str
+    title: str
+    description: str
+    inputSchema: Mapping[str, Any]
+    outputSchema: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+
+
+Tools = Union[Mapping[str, Union[Callable[..., Any], Tool]], Sequence[Union[Callable[..., Any], Tool]]]
+
+# --- schemas --------------------------------------------------------------------------------
+
+_PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", None: "null", type(None): "null"}
+_UNIONS = (Union, getattr(types, "UnionType", Union))
+
+
+def schema_of(kind: Any, within: tuple[Any, ...] = ()) -> dict[str, Any]:
+    """The JSON schema of a type; {} for one that it does not know, and for one inside itself."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin is None and (kind is None or isinstance(kind, type)) and kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if origin is typing.Literal:
+        return {"enum": list(parts)}
+    if origin in _UNIONS:
+        return {"anyOf": [schema_of(part, within) for part in parts]}
+    if _marks(kind):
+        return schema_of(parts[0], within)
+    if hasattr(kind, "__metadata__"):  # Annotated[str, "what it means"]
+        said = [part for part in kind.__metadata__ if isinstance(part, str)]
+        return {**schema_of(parts[0], within), **({"description": said[0]} if said else {})}
+    if (origin or kind) in (list, collections.abc.Sequence):
+        return {"type": "array", **({"items": schema_of(parts[0], within)} if parts else {})}
+    if (origin or kind) in (dict, collections.abc.Mapping):
+        return {"type": "object", **({"additionalProperties": schema_of(parts[1], within)} if parts else {})}
+    if _is_record(kind) and kind not in within:
+        return _record_schema(kind, (*within, kind))
+    return {}
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "__required_keys__"))
+
+
+def _marks(kind: Any) -> str:
+    """Required or NotRequired, of a TypedDict's member; "" without either."""
+    name = str(getattr(typing.get_origin(kind), "_name", ""))
+    return name if name in ("Required", "NotRequired") else ""
+
+
+def _hints(target: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except Exception:  # noqa: BLE001: names that exist only for a type checker, or no annotations at all
+        return {}
+
+
+def _record_schema(kind: Any, within: tuple[Any, ...]) -> dict[str, Any]:
+    """Of a dataclass or a TypedDict."""
+    hints = _hints(kind)
+    if dataclasses.is_dataclass(kind):
+        fields = [field for field in dataclasses.fields(kind) if field.init]
+        none = dataclasses.MISSING
+        needed = [field.name for field in fields if field.default is none and field.default_factory is none]
+        names = [field.name for field in fields]
+    else:
+        names = list(hints)
+        needed = [name for name in names if name in kind.__required_keys__ and _marks(hints[name]) != "NotRequired"]
+    return _object_schema({name: schema_of(hints.get(name), within) if name in hints else {} for name in names}, needed)
+
+
+def _object_schema(properties: dict[str, Any], needed: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, **({"required": needed} if needed else {})}
+
+
+def _default(parameter: inspect.Parameter) -> dict[str, Any]:
+    try:
+        return {} if parameter.default is parameter.empty else {"default": json.loads(_dump(parameter.default))}
+    except (TypeError, ValueError):
+        return {}
+
+
+def _describe(name: str, function: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The schemas that its signature and annotations make."""
+    properties, needed, is_open = {}, [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise TypeError(f"the tool '{name}': the parameter '{parameter.name}' has no keyword; remove the '/' of the function")
+        is_open = is_open or parameter.kind is parameter.VAR_KEYWORD
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        properties[parameter.name] = {**(schema_of(hints[parameter.name]) if parameter.name in hints else {}), **_default(parameter)}
+        if parameter.default is parameter.empty:
+            needed.append(parameter.name)
+    schema = {**_object_schema(properties, needed), **({} if is_open else {"additionalProperties": False})}
+    result = schema_of(hints.get("return", Any))
+    return {"inputSchema": schema, **({"outputSchema": result} if result else {})}
+
+
+# --- values ---------------------------------------------------------------------------------
+
+
+def _built(kind: Any, value: Any) -> Any:
+    """A JSON value as its annotation says: objects become dataclasses, and all else stays as it is."""
+    if _marks(kind) or hasattr(kind, "__metadata__"):
+        return _built(typing.get_args(kind)[0], value)
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if isinstance(value, dict) and isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: _built(hints.get(name), item) for name, item in value.items()})
+    if origin in _UNIONS and len(others := [part for part in parts if part is not type(None)]) == 1:
+        return _built(others[0], value)
+    if isinstance(value, list) and origin in (list, collections.abc.Sequence):
+        return [_built(parts[0], item) for item in value]
+    if isinstance(value, dict) and origin in (dict, collections.abc.Mapping):
+        return {name: _built(parts[1], item) for name, item in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise TypeError(f"it has a value of the type '{type(value).__name__}'")
+
+
+def _dump(value: Any) -> bytes:
+    """Half a surrogate pair, which cejail does not read, is an error, too."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+
+
+def _said(problem: BaseException) -> str:
+    """In one line, and without the traceback: the program is not to see the caller's files."""
+    text = f"{type(problem).__name__}: {problem}".encode(errors="replace").decode()
+    return " ".join(text.split()).removesuffix(":")[:_ERROR_MAX]
+
+
+# --- the tools of a run ---------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class CallCount:
+    """How often a program called a tool.  Refused calls did not reach the caller, and are not in `count`."""
+
+    name: str
+    count: int
+    failed: int
+    refused: int
+
+
+class _Named(NamedTuple):
+    description: dict[str, Any]
+    function: Callable[..., Any]
+    hints: dict[str, Any]
+
+
+def _named(name: Optional[str], given: Any) -> _Named:
+    more = dict(given) if isinstance(given, Mapping) else {}
+    function = more.pop("handler", None) if isinstance(given, Mapping) else given
+    if not callable(function):
+        raise TypeError(f"the tool '{name or more.get('name')}' is {type(given).__name__}; give a function, or an object with \"handler\"")
+    name = name or more.get("name") or getattr(function, "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        raise TypeError("a tool in a list has no name; give tools={\"NAME\": function}")
+    target = getattr(function, "func", function)  # of functools.partial()
+    hints = _hints(target if inspect.isroutine(target) else type(target).__call__)
+    said = inspect.getdoc(target) if inspect.isroutine(target) else None
+    described = {**({"description": said} if said else {}), **({} if "inputSchema" in more else _describe(name, function, hints))}
+    return _Named({"name": name, **described, **more}, function, {key: hints[key] for key in hints if key != "return"})
+
+
+class Toolbox:
+    """The functions by name, and the catalogue that cejail shows to the program.
+
+    loop: where async functions run; None: in a loop of its own, for each run.
+    """
+
+    def __init__(self, tools: Tools, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+        pairs = tools.items() if isinstance(tools, Mapping) else [(None, tool) for tool in tools]
+        rows = [_named(name, tool) for name, tool in pairs]
+        self.by_name = {row.description["name"]: row for row in rows}
+        self.catalogue = [row.description for row in rows]
+        self.loop = loop
+        self.context = contextvars.copy_context()
+
+    def start(self, sock: socket.socket) -> Answering:
+        return Answering(self, sock)
+
+
+class _Loop:
+    """An event loop in a thread, for async functions of a caller without one."""
+
+    def __init__(self, tasks: set[Any]) -> None:
+        self.tasks, is_ready = tasks, threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._stay(is_ready)), daemon=True)
+        self.thread.start()
+        is_ready.wait()
+
+    async def _stay(self, is_ready: threading.Event) -> None:
+        self.loop, self.is_over = asyncio.get_running_loop(), asyncio.Event()
+        is_ready.set()
+        await self.is_over.wait()
+        if self.tasks:  # they were cancelled
+            await asyncio.wait(list(self.tasks), timeout=_CANCEL_S)
+
+    def end(self) -> None:
+        self.loop.call_soon_threadsafe(self.is_over.set)
+        self.thread.join(_CANCEL_S)
+
+
+class _Threads:
+    """Threads for functions.  They do not keep the process alive: a function may never return."""
+
+    def __init__(self) -> None:
+        self.work: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
+        self.lock, self.count, self.busy = threading.Lock(), 0, 0
+
+    def start(self, work: Callable[[], None]) -> None:
+        with self.lock:
+            self.busy += 1
+            is_needed = self.busy > self.count and self.count < _THREADS_MAX
+            self.count += is_needed
+        if is_needed:
+            threading.Thread(target=self._serve, daemon=True).start()
+        self.work.put(work)
+
+    def _serve(self) -> None:
+        while (work := self.work.get()) is not None:
+            work()
+            with self.lock:
+                self.busy -= 1
+
+    def end(self) -> None:
+        with self.lock:
+            count, self.count = self.count, _THREADS_MAX
+        for _ in range(count):
+            self.work.put(None)
+
+
+class Answering:
+    """Answers the calls that come from cejail over a socket, until close() or the end of the run."""
+
+    def __init__(self, box: Toolbox, sock: socket.socket) -> None:
+        self.box, self.sock = box, sock
+        self.threads, self.lock, self.writing = _Threads(), threading.Lock(), threading.Lock()
+        self.own_loop: Optional[_Loop] = None
+        self.tasks: set[Any] = set()
+        self.awaited: dict[int, Optional[concurrent.futures.Future[Any]]] = {}  # by the call's id
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def close(self) -> None:
+        """After the end of the run: ends what its calls have begun."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.reader.join()
+        if self.own_loop:
+            self.own_loop.end()
+        self.threads.end()
+        self.sock.close()
+
+    def _read(self) -> None:
+        try:
+            with self.sock.makefile("rb") as lines:
+                for line in lines:
+                    self._take(json.loads(line))
+        except (OSError, ValueError, TypeError, KeyError):
+            pass  # cejail was killed in a line
+        for id in list(self.awaited):
+            self._end(id)
+
+    def _take(self, call: dict[str, Any]) -> None:
+        if "ended" in call:
+            return self._end(call["id"])
+        id, name, arguments = call["id"], call["name"], dict(call["arguments"])
+        self.awaited[id] = None
+        context = self.box.context.copy()
+        return self.threads.start(lambda: context.run(self._answer, id, name, arguments))
+
+    def _end(self, id: int) -> None:
+        with self.lock:
+            future = self.awaited.pop(id, None)
+        if future:
+            future.cancel()
+
+    def _answer(self, id: int, name: str, arguments: dict[str, Any]) -> None:
+        try:
+            answer: dict[str, Any] = {"result": self._call(id, name, arguments)}
+        except BaseException as problem:  # noqa: BLE001: it belongs to the program
+            answer = {"error": {"message": _said(problem)}}
+        line = self._line(id, name, answer)
+        with self.lock:
+            self.awaited.pop(id, None)
+        try:
+            with self.writing:
+                self.sock.sendall(line)
+        except OSError:
+            pass  # the run has ended
+
+    def _line(self, id: int, name: str, answer: dict[str, Any]) -> bytes:
+        try:
+            line = _dump({"id": id, **answer}) + b"\n"
+            if len(line) <= ANSWER_MAX:
+                return line
+            said = f"the result of '{name}' has {len(line)} bytes of JSON, and at most {ANSWER_MAX} are possible (ask for less at once)"
+        except (TypeError, ValueError, RecursionError) as problem:
+            said = f"the result of '{name}' is not JSON: {problem} (the function must return None, a bool, number, str, list, dict or dataclass)"
+        return _dump({"id": id, "error": {"message": said.encode(errors="replace").decode()}}) + b"\n"
+
+    def _call(self, id: int, name: str, arguments: dict[str, Any]) -> Any:
+        tool = self.box.by_name[name]
+        built = {key: _built(tool.hints.get(key), value) for key, value in arguments.items()}
+        value = tool.function(**built)
+        return self._wait(id, value) if inspect.isawaitable(value) else value
+
+    def _wait(self, id: int, value: Awaitable[Any]) -> Any:
+        async def wait() -> Any:
+            task = asyncio.current_task()
+            self.tasks.add(task)
+            try:
+                return await value
+            finally:
+                self.tasks.discard(task)
+
+        with self.lock:
+            if id not in self.awaited:  # ended before it began
+                getattr(value, "close", lambda: None)()
+                raise concurrent.futures.CancelledError
+            if not self.box.loop:
+                self.own_loop = self.own_loop or _Loop(self.tasks)
+            loop = self.box.loop or self.own_loop.loop  # type: ignore[union-attr]
+            future = self.awaited[id] = asyncio.run_coroutine_threadsafe(wait(), loop)
+        return future.result()

@@ -403,6 +403,100 @@ def _():
                 tried()
 
 
+# --- the fake tool server ------------------------------------------------------------------
+
+FAKE = {
+    "tools": [{"name": "search", "description": "Searches.", "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}}}, {"name": "time"}, {"name": "list"}, {"name": "remove"}, {"name": "silent"}],
+    "answers": {
+        "search": [{"arguments": {"q": "é"}, "result": {"found": 1}}, {"arguments": {"q": "none"}, "error": "no such thing"}],
+        "time": "12:00", "list": [{"result": 1}], "remove": {"error": "nothing can be removed"},
+    },
+}  # fmt: skip
+META = "io.modelcontextprotocol/"
+MODERN = {"_meta": {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {}}}
+
+
+def fake_tools(folder, *words, given=""):
+    return subprocess.run([PYTHON, "-m", "cejail.fake_tools", *words], input=given, capture_output=True, text=True, timeout=30 * SLOW, check=False,
+                          cwd=folder.path, env=environment(PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1", LC_ALL="C"))  # fmt: skip
+
+
+def fake_module():
+    sys.path.insert(0, f"{CLIENTS}/python")
+    import cejail.fake_tools
+
+    return cejail.fake_tools
+
+
+def ask_fake(folder, *messages):
+    """The answers by their id; a message is (method, params)."""
+    lines = [json.dumps({"jsonrpc": "2.0", "id": i, "method": method, "params": params}, ensure_ascii=False) for i, (method, params) in enumerate(messages)]
+    done = fake_tools(folder, folder.file("fake.json", json.dumps(FAKE)), given="".join(line + "\n" for line in lines))
+    equal((done.returncode, done.stderr), (0, ""), "how the server ended")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([answer["id"] for answer in answers], list(range(len(messages))), "the ids")
+    return [answer.get("result", answer.get("error")) for answer in answers]
+
+
+@test("the fake tool server lists its tools and answers calls as its file says, in both eras of MCP")
+def _():
+    calls = [{"name": "search", "arguments": {"q": "é"}}, {"name": "search", "arguments": {"q": "none"}}, {"name": "search", "arguments": {}}, {"name": "time"}, {"name": "list"}, {"name": "remove"}, {"name": "silent"}]
+    opened = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    with Folder() as f:
+        first, listed, *legacy = ask_fake(f, ("initialize", opened), ("tools/list", {}), *(("tools/call", call) for call in calls))
+        equal((first["protocolVersion"], first["capabilities"]), ("2025-06-18", {"tools": {}}), "initialize")
+        equal(listed["tools"][:2], [FAKE["tools"][0], {"name": "time", "inputSchema": {"type": "object"}}], "the tools")
+        first, listed, *modern = ask_fake(f, ("server/discover", MODERN), ("tools/list", MODERN), *(("tools/call", {**call, **MODERN}) for call in calls))
+        equal((first["resultType"], first["supportedVersions"][0]), ("complete", "2026-07-28"), "server/discover")
+        equal((len(listed["tools"]), listed["ttlMs"], listed["cacheScope"]), (5, 0, "private"), "the tools")
+    for answers, is_modern in ((legacy, False), (modern, True)):
+        found, none, missing, time, rows, remove, silent = answers
+        equal((found["structuredContent"], json.loads(found["content"][0]["text"])), ({"found": 1}, {"found": 1}), "an answer for these arguments")
+        equal((time["content"], "structuredContent" in time), ([{"type": "text", "text": "12:00"}], False), "a text")
+        equal((json.loads(rows["content"][0]["text"]), rows.get("structuredContent")), ([{"result": 1}], [{"result": 1}] if is_modern else None), "a list")
+        for answer, text in ((none, "no such thing"), (remove, "nothing can be removed"), (missing, "no answer of 'search' for the arguments {}"), (silent, "no answer of 'silent'")):
+            equal(answer["isError"], True, "isError")
+            contains(answer["content"][0]["text"], text, "the error")
+        equal([answer.get("resultType") for answer in answers], ["complete" if is_modern else None] * 7, "resultType")
+
+
+@test("the fake tool server refuses what a server of its era refuses, and ignores notifications")
+def _():
+    server = fake_module()
+    fake = server.Fake(json.dumps(FAKE))
+    with Folder() as f:
+        for method, params, code in (
+            ("tools/list", {}, -32602), ("no/method", MODERN, -32601), ("initialize", MODERN, -32601), ("tools/list", [], -32602), ("tools/call", {"name": "none", **MODERN}, -32602),
+            ("tools/list", {"_meta": {META + "protocolVersion": "2030-01-01"}}, -32022), ("tools/list", {"_meta": {META + "protocolVersion": "2026-07-28"}}, -32602),
+        ):  # fmt: skip
+            answer = server.Server(fake).take(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            equal(json.loads(answer)["error"]["code"], code, f"the error of {method} {params}")
+            tried()
+        done = fake_tools(f, f.file("fake.json", json.dumps(FAKE)), given='{\n[]\n{"jsonrpc": "2.0", "method": "notifications/initialized"}\n{"jsonrpc": "2.0", "id": 1, "result": {}}\n{"jsonrpc": "2.0", "id": "p", "method": "ping"}\n')
+    equal([(row["id"], row.get("error", {}).get("code")) for row in map(json.loads, done.stdout.splitlines())], [(None, -32700), (None, -32600), ("p", None)], "the answers")
+
+
+@test("a file of the fake tool server with a mistake is refused at the start, with its place")
+def _():
+    with Folder() as f:
+        for text, word in (
+            ("{", "1:2"), ("[]", "an object is expected"), ("{}", "'tools' is missing"), ('{"tools": [], "tools": []}', "stands twice"), ('{"tools": [], "tolls": []}', "unknown key 'tolls'"),
+            ('{"tools": [{}]}', "tools[0].name"), ('{"tools": [{"name": "a"}, {"name": "a"}]}', "two tools 'a'"), ('{"tools": [], "answers": {"a": 1}}', "there is no tool 'a'"),
+            ('{"tools": [{"name": "a"}], "answers": {"a": {"error": 1}}}', "answers.a[0].error"),
+        ):  # fmt: skip
+            try:
+                fake_module().Fake(text)
+                raise Failure(f"{text} was not refused")
+            except fake_module().Mistake as mistake:
+                contains(str(mistake), word, text)
+                tried()
+        done = fake_tools(f, f.file("fake.json", "{}"), "--check")
+        equal((done.returncode, done.stdout, done.stderr), (1, "", f"cejail.fake_tools: {f / 'fake.json'}: the file: 'tools' is missing\n"), "a bad file")
+        equal(fake_tools(f, f.file("fake.json", json.dumps(FAKE)), "--check").returncode, 0, "a good file")
+        done = fake_tools(f, f / "nowhere")
+        equal((done.returncode, "nowhere: No such file" in done.stderr), (1, True), "no file")
+
+
 # --- Node -------------------------------------------------------------------------------
 
 NODE = """

@@ -109,6 +109,8 @@ static struct json_node *add(struct reader *r, enum json_type type)
 		return NULL;
 	}
 	r->nodes++;
+	node->begin = begin.at;
+	node->end = r->cursor.at; /* of a container its end comes later */
 	node->type = type;
 	node->line = begin.line;
 	node->column = begin.column;
@@ -137,6 +139,14 @@ static int open_container(struct reader *r, enum json_type type)
 	}
 	r->open[r->depth++] = (struct open_node){ .node = node };
 	return 1;
+}
+
+static const struct json_node *close_container(struct reader *r)
+{
+	struct json_node *node = r->open[--r->depth].node;
+	skip_token(r);
+	node->end = r->cursor.at;
+	return node;
 }
 
 /* By key, and among equal keys by place. */
@@ -227,8 +237,7 @@ static int on_close_array(void *context)
 {
 	struct reader *r = context;
 
-	skip_token(r);
-	r->depth--;
+	(void)close_container(r);
 	return 1;
 }
 
@@ -236,9 +245,7 @@ static int on_close_object(void *context)
 {
 	struct reader *r = context;
 
-	skip_token(r);
-	r->depth--;
-	return check_members(r, r->open[r->depth].node);
+	return check_members(r, close_container(r));
 }
 
 static int on_open_array(void *context)

@@ -35,6 +35,7 @@ struct json_node {
 	enum json_type type;
 	unsigned line, column;         /* where it begins, from 1, in characters */
 	unsigned key_line, key_column; /* where its key begins; 0: it has none */
+	size_t begin, end;             /* its bytes in the text */
 	bool boolean;                  /* JSON_BOOL */
 	const char *key;               /* in an object: this member's key, else NULL */
 	const char *text;        /* JSON_STRING: the string; JSON_NUMBER: its digits as written */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/byte_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+void byte_queue_fini(struct byte_queue *q)
+{
+	free(q->bytes);
+	*q = (struct byte_queue){ 0 };
+}
+
+int byte_queue_grow(struct byte_queue *q, size_t size)
+{
+	if (q->room - q->end >= size)
+		return 0;
+	if (q->start > 0) {
+		memmove(q->bytes, q->bytes + q->start, byte_queue_size(q));
+		q->end -= q->start;
+		q->start = 0;
+	}
+	if (q->room - q->end >= size)
+		return 0;
+	char *bytes = realloc(q->bytes, q->end + size);
+	if (!bytes)
+		return -ENOMEM;
+	q->bytes = bytes;
+	q->room = q->end + size;
+	return 0;
+}
+
+int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size)
+{
+	if (byte_queue_grow(q, size) < 0)
+		return -ENOMEM;
+	memcpy(q->bytes + q->end, bytes, size);
+	q->end += size;
+	return 0;
+}
+
+void byte_queue_take(struct byte_queue *q, size_t size)
+{
+	q->start += size;
+	if (q->start == q->end)
+		q->start = q->end = 0;
+}
+
+int byte_queue_send(struct byte_queue *q, int sock_fd)
+{
+	while (byte_queue_size(q) > 0) {
+		ssize_t put = send(sock_fd, q->bytes + q->start, byte_queue_size(q),
+				   MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (put < 0 && errno == EAGAIN)
+			return 0;
+		if (put < 0 && errno != EINTR)
+			return errno;
+		byte_queue_take(q, put > 0 ? (size_t)put : 0);
+	}
+	return 0;
+}
+
+ssize_t byte_queue_receive(struct byte_queue *q, int sock_fd, size_t max)
+{
+	ssize_t got;
+	if (byte_queue_grow(q, max) < 0)
+		return -ENOMEM;
+	do
+		got = recv(sock_fd, q->bytes + q->end, max, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	q->end += (size_t)got;
+	return got;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* byte_queue - bytes that wait to be written or read: they go in at the end, out at the start. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct byte_queue {
+	char *bytes; /* [start, end) of `room` */
+	size_t start, end, room;
+};
+
+void byte_queue_fini(struct byte_queue *q);
+
+static inline size_t byte_queue_size(const struct byte_queue *q)
+{
+	return q->end - q->start;
+}
+
+/* Makes room for `size` more bytes behind q->end.  Fails: ENOMEM; nothing has changed then. */
+int byte_queue_grow(struct byte_queue *q, size_t size);
+int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size);
+/* Removes bytes from the start. */
+void byte_queue_take(struct byte_queue *q, size_t size);
+
+/* As much as the socket takes at once.  Returns 0, or the errno of a send(2) that failed. */
+int byte_queue_send(struct byte_queue *q, int sock_fd);
+/*
+ * byte_queue_receive - one recv(2) of at most `max` bytes, which does not wait.
+ * Returns the number of bytes; 0 at the end of file; -EAGAIN; another negative errno.
+ */
+ssize_t byte_queue_receive(struct byte_queue *q, int sock_fd, size_t max);

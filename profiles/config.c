@@ -16,6 +16,10 @@ void config_init(struct config *c)
 		.nofile = 1024,
 		.output_bytes = 1ull << 20,
 		.on_output_limit = OUTPUT_TRUNCATE,
+		.calls = 50,
+		.calls_outstanding = 10,
+		.calls_per_second = 100,
+		.call_ms = 60 * 1000,
 		.rootfs = "host",
 		.hostname = "cejail",
 		.workdir = box,
@@ -29,6 +33,7 @@ void config_init(struct config *c)
 		.request_fd = -1,
 		.result_fd = -1,
 		.events_fd = -1,
+		.calls_fd = -1,
 		.profile_name = "",
 	};
 }

@@ -28,6 +28,8 @@ enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 /* When a public network is built: at the program's first socket, or before the program starts. */
 enum network_start { NETWORK_START_FIRST_USE, NETWORK_START_EARLY, NETWORK_START_COUNT };
 
+#define CALLS_OUTSTANDING_MAX 64
+
 /* What a host can lack.  A warning about it begins with its name and ": ". */
 enum degraded {
 	DEGRADED_LIMITS,
@@ -53,6 +55,8 @@ struct config {
 	uint64_t nofile;
 	uint64_t output_bytes; /* kept of stdout and of stderr, each */
 	enum output_policy on_output_limit;
+	/* of the tools that the program may call */
+	uint64_t calls, calls_outstanding, calls_per_second, call_ms;
 
 	/* the tree */
 	const char *rootfs; /* "host", a directory, or directories joined by ':' (first on top) */
@@ -100,6 +104,8 @@ struct config {
 	const char *cgroup_parent;       /* NULL: found by cgroup.h's order */
 	const char *id;                  /* NULL: minted */
 	const char *args_json;           /* JSON text or "@FILE" */
+	const char *tools;               /* the file of --tools; NULL: none */
+	int calls_fd;                    /* the caller's socket, which answers them; -1: none */
 	const char *artifacts;           /* directory, or NULL */
 	uint64_t artifacts_inline_bytes; /* at most so many in the result; 0: none */
 	bool interactive;                /* connect standard input */

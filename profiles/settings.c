@@ -205,6 +205,16 @@ const struct setting settings[] = {
 	  .value = "truncate|kill", .scope = SCOPE_RUN,
 	  .help = "beyond --max-output: keep the beginning and the end, or end the run" },
 
+	{ "calls-max", "calls.max", 0, COUNT(calls), .min = 1, .max = 1u << 20, .scope = SCOPE_RUN,
+	  .help = "with --tools: number of calls of one program" },
+	{ "calls-outstanding", "calls.outstanding", 0, COUNT(calls_outstanding), .min = 1,
+	  .max = CALLS_OUTSTANDING_MAX, .scope = SCOPE_RUN,
+	  .help = "calls without an answer at which the next one waits" },
+	{ "calls-rate", "calls.rate", 0, COUNT(calls_per_second), .min = 1, .max = 1u << 20,
+	  .scope = SCOPE_RUN, .help = "calls in a second at which the next one waits" },
+	{ "calls-timeout", "calls.timeout", 0, DURATION(call_ms), .scope = SCOPE_RUN,
+	  .help = "time in which a call must be answered" },
+
 	/* input and output of the program */
 	{ "env", "env", 'e', SETTING_LIST, "NAME[=VALUE]", .parse = add_env, .write = put_env,
 	  AT(env), .scope = SCOPE_EXEC, .help = "set a variable; without '=': copy the caller's" },
@@ -219,6 +229,8 @@ const struct setting settings[] = {
 	  .help = "copy a file or directory in (default: /box/NAME); SRC -: standard input" },
 	{ "file-text", NULL, 0, SETTING_LIST, "DST=TEXT", .parse = add_file_text, AT(file_texts),
 	  .help = "create a file with this text in the jail" },
+	{ "tools", NULL, 0, TEXT(tools, set_text), .value = "FILE",
+	  .help = "let the program call the tools that this JSON file describes" },
 	{ "args-json", NULL, 0, TEXT(args_json, set_text), .value = "JSON|@FILE",
 	  .help = "pass arguments as JSON data, in /box/args.json" },
 	{ "ro-bind", "ro_bind", 0, LIST(ro_binds, add_text), .value = "SRC[:DST]",
@@ -302,6 +314,8 @@ const struct setting settings[] = {
 	  .help = "write the result to this open file descriptor" },
 	{ "events-fd", NULL, 0, SETTING_VALUE, "N", FD(events_fd), .min = 1,
 	  .help = "write events to this open file descriptor, as JSON lines" },
+	{ "calls-fd", NULL, 0, SETTING_VALUE, "N", FD(calls_fd), .min = 3,
+	  .help = "the socket on which the caller answers the calls of --tools" },
 
 	/* other options */
 	{ "cgroup-parent", "cgroup_parent", 0, TEXT(cgroup_parent, set_text), .value = "PATH",

@@ -2,12 +2,13 @@
 // A Node.js that waits in a sealed jail for its one program: node ... -e LINE [MODULE...]
 // LINE reads this text from descriptor 3 and runs it: plan_launcher.c.
 // On descriptor 3 it then says with a byte that it is ready, then reads to the end of file: "1" if the
-// program has an input, the file to run, its arguments, each with a NUL behind it.  The program
-// then runs as if `node ... FILE ARG...` had just started, below one frame of Node's own timers.
+// program has an input, "1" if it has tools to call, the file to run, its arguments, each with a NUL
+// behind it.  The program then runs as if `node ... FILE ARG...` had just started, below one frame of Node's own timers.
 {
 	const fs = require("fs");
 	const Module = require("module");
 	const LINK = 3;
+	const CALLS = 4; // calls.h
 
 	// What -e puts into the global scope and a file does not find there.
 	const forgetEval = () => {
@@ -47,7 +48,9 @@
 	forgetEval();
 	fs.writeSync(LINK, ".");
 
-	const [hasInput, ...argv] = readWords();
+	const [hasInput, hasTools, ...argv] = readWords();
+	if (hasTools === "1") process.env.CEJAIL_CALLS_FD = String(CALLS);
+	else fs.closeSync(CALLS);
 	if (hasInput !== "1") closeInput();
 	process.argv.splice(1, Infinity, ...argv);
 	setImmediate(() => delete globalThis.module); // which -e puts back at its end

@@ -2,8 +2,8 @@
 # A Python that waits in a sealed jail for its one program: python3 ... -c LINE [MODULE...]
 # LINE reads this text from descriptor 3 and executes it: plan_launcher.c.
 # On descriptor 3 it then says with a byte that it is ready, then reads to the end of file: "1" if the
-# program has an input, the file to run, its arguments, each with a NUL behind it.  The program
-# then runs as if `python3 ... FILE ARG...` had just started, with two frames of ours below its own.
+# program has an input, "1" if it has tools to call, the file to run, its arguments, each with a NUL
+# behind it.  The program then runs as if `python3 ... FILE ARG...` had just started, with two frames of ours below its own.
 main_dict = dict(globals())  # what this version of Python has in __main__
 
 import sys
@@ -19,6 +19,7 @@ loaders = sys.modules["_frozen_importlib_external"]
 ModuleType = type(sys)
 
 LINK = 3
+CALLS = 4  # calls.h
 SCRATCH = 4  # a zygote has it
 NULL = "/dev/null"
 HAS_OWN_DIRECTORY = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
@@ -171,7 +172,11 @@ def start_over():
 
 
 def take_words():
-    has_input, *argv = os.fsdecode(read_all(LINK)).split("\0")[:-1]
+    has_input, has_tools, *argv = os.fsdecode(read_all(LINK)).split("\0")[:-1]
+    if has_tools == "1":
+        os.environ["CEJAIL_CALLS_FD"] = str(CALLS)
+    else:
+        os.close(CALLS)
     if has_input == "1":
         os.close(null_fd)
     else:

@@ -43,6 +43,7 @@ enum wish {
 	VENV,
 	PROJECT,
 	DRY_RUN,
+	TOOLS,
 	WISH_COUNT
 };
 
@@ -68,6 +69,7 @@ static const struct exclusion {
 	{ REMOTE, VENV, "the interpreters of a service start before the environment is known" },
 	{ REMOTE, PROJECT, "the files are on this host" },
 	{ REMOTE, SHELL, "a service has no terminal to give" },
+	{ REMOTE, TOOLS, "a service's calls come with its events: cejail-tools(7)" },
 };
 
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
@@ -94,6 +96,7 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[VENV] = { "--venv", c->venv && strcmp(c->venv, "none") != 0 },
 		[PROJECT] = { "--project", c->project },
 		[DRY_RUN] = { "--dry-run", c->dry_run },
+		[TOOLS] = { "--tools", c->tools },
 	};
 
 	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
@@ -123,6 +126,10 @@ static int plan_limits(struct planner *p, struct cj_error *err)
 		.wall_ms = c->wall_ms,
 		.output_bytes = c->output_bytes,
 		.kill_on_output_limit = c->on_output_limit == OUTPUT_KILL,
+		.calls = c->calls,
+		.calls_outstanding = c->calls_outstanding,
+		.calls_per_second = c->calls_per_second,
+		.call_ms = c->call_ms,
 	};
 	return 0;
 }
@@ -185,7 +192,7 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
 		plan_network,   plan_limits,    plan_root,   plan_identity,
 		plan_code,      plan_args_json, plan_argv,   plan_env,
-		plan_venv,      plan_places, /* knows where the code lands */
+		plan_venv,      plan_tools,     plan_places, /* knows where the code lands */
 		plan_artifacts, plan_value,     plan_policy, plan_python_home,
 	};
 

@@ -28,6 +28,18 @@ struct run_limits {
 	uint64_t output_bytes; /* kept of stdout and of stderr, each */
 	bool kill_on_output_limit;
 	bool interrupts; /* of a session: the time limit first sends SIGINT, and waits 2 s */
+	/* Of its tools: calls in all, calls without an answer, calls a second, time for an answer.
+	 */
+	uint64_t calls, calls_outstanding, calls_per_second, call_ms;
+};
+
+/* What the program may call: cejail-tools(7). */
+#define TOOL_NAME_MAX 128
+struct tool_list {
+	struct strings names;  /* in the caller's order */
+	const char *catalogue; /* tools.json, as the program gets it */
+	size_t catalogue_size;
+	const char *exports; /* the lines behind the module tools.mjs */
 };
 
 struct plan {
@@ -59,6 +71,8 @@ struct copy_spec {
 	bool is_executable; /* the bytes; a file of the host has its own mode */
 };
 
+#define TOOL_FILES 3 /* tools.json, tools.py, tools.mjs */
+
 struct program {
 	char id[PLAN_ID_MAX];
 	struct strings argv;       /* {file} and {args} already in place */
@@ -75,6 +89,8 @@ struct program {
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;
+	const struct tool_list *tools;           /* NULL: it can call none */
+	struct copy_spec tool_files[TOOL_FILES]; /* what it needs for that, in /box */
 	const char *script;            /* a launcher's; it reads it from descriptor 3; or NULL */
 	bool interactive;              /* payload's stdin is the caller's, else /dev/null */
 	struct strings artifact_paths; /* absolute, in the jail; copied out, too */
@@ -96,6 +112,7 @@ struct invocation {
 	const struct copy_spec *copies;
 	size_t ncopies;
 	bool keeps_artifacts;
+	const char *tools_json; /* a request's "tools"; NULL: none */
 };
 
 /*
@@ -145,6 +162,17 @@ const char *plan_code_name(const struct config *c, const char *file, struct aren
 
 /* Is this --file standard input: "-" or "-:DST"? */
 bool plan_is_stdin(const char *file);
+
+/*
+ * tool_list_read - the tools that an array, or an object with the array "tools", describes.
+ *
+ * `file`: its name for messages.  *out points into `a`.
+ * Fails: EINVAL with the place for a tool without a name, a name twice, a name that is none.
+ */
+int tool_list_read(const char *file, const struct json_node *root, struct arena *a,
+		   struct tool_list *out, struct cj_error *err);
+/* The index of the name, or names.count. */
+size_t tool_list_find(const struct tool_list *tools, const char *name);
 
 /* --file-text: the target, normalised, and the bytes. */
 int plan_file_text(const char *text, struct arena *a, struct copy_spec *out, struct cj_error *err);

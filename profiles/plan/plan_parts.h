@@ -33,6 +33,9 @@ int plan_argv(struct planner *p, struct cj_error *err);
 int plan_env(struct planner *p, struct cj_error *err);
 int plan_args_json(struct planner *p, struct cj_error *err);
 
+/* plan_tools.c: what the program may call. */
+int plan_tools(struct planner *p, struct cj_error *err);
+
 /* plan_interpreter.c: the variables that pass the jail's limits to the profile's interpreter. */
 int plan_interpreter_env(struct planner *p, struct cj_error *err);
 /* Where pip installs, and "python": after plan_env. */

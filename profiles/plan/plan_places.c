@@ -336,12 +336,15 @@ static int add_copies(struct planner *p, struct copy_spec *files, struct cj_erro
 		    check_copy_target(p, files[n].target, false, err) < 0)
 			return cj_wrap(err, "files");
 	}
+	if (p->program.tools)
+		memcpy(&files[n], p->program.tool_files, sizeof(p->program.tool_files));
 	return 0;
 }
 
 static int plan_copies(struct planner *p, struct cj_error *err)
 {
-	size_t count = p->c->files.count + p->c->file_texts.count + p->inv->ncopies;
+	size_t count = p->c->files.count + p->c->file_texts.count + p->inv->ncopies +
+		       (p->program.tools ? TOOL_FILES : 0);
 	struct copy_spec *files = arena_array(&p->c->arena, count + 1, sizeof(*files));
 	if (!files)
 		return cj_fail(err, ENOMEM, "plan the jail's places");
@@ -372,8 +375,10 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 	}
 	for (size_t i = 0; i < program->nfiles; i++) {
 		const struct copy_spec *file = &program->files[i];
-		list[count++] =
-		    (struct landing){ file->target, file->source ? file->source : "files" };
+		bool is_tools = program->tools && i + TOOL_FILES >= program->nfiles;
+		list[count++] = (struct landing){ file->target, is_tools       ? "--tools"
+								: file->source ? file->source
+									       : "files" };
 	}
 	if (program->code_path)
 		list[count++] = (struct landing){ program->code_path, "the program's code" };

@@ -31,6 +31,20 @@ struct jail_denied {
 	const char *syscall;         /* its name */
 };
 
+enum call_end { CALL_ANSWERED, CALL_FAILED, CALL_TIMED_OUT, CALL_CANCELLED, CALL_END_COUNT };
+extern const char *const call_end_names[CALL_END_COUNT]; /* "answered", "failed", "timeout", ... */
+
+/* One call of the program to a tool begins, ends, or is refused. */
+struct jail_call {
+	uint64_t id;           /* counted by the supervisor; 0: it is refused */
+	const char *name;      /* of a refused call the program's text; NULL: it has none */
+	const char *arguments; /* one JSON object, as the program wrote it; NULL: the call ends */
+	size_t arguments_size;
+	enum call_end end; /* where it ends, after so many ms */
+	uint64_t ms;
+	const char *reason; /* where it is refused */
+};
+
 /* Every callback may be NULL. */
 struct jail_io {
 	int stdin_fd;  /* the program's input; -1: /dev/null */
@@ -39,11 +53,18 @@ struct jail_io {
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
 	int channel_fd; /* becomes descriptor 3 of the program: a session's REPL; 0: none */
+	/*
+	 * A stream socket to the caller, who answers the calls of program->tools (calls.h); 0:
+	 * none.  calls_brief: it carries the hash of the arguments, and `called` has them.
+	 */
+	int calls_fd;
+	bool calls_brief;
 	/* The program has started, and has written to stdout (stream 0) or stderr (1). */
 	void (*started)(void *context);
 	void (*output)(void *context, size_t stream, const void *bytes, size_t size);
 	/* Something was refused; packets at most as often as the kernel logs. */
 	void (*denied)(void *context, const struct jail_denied *d);
+	void (*called)(void *context, const struct jail_call *call);
 	/* The public network became ready, or failed: its state, reason and uplink. */
 	void (*network)(void *context, const struct network_outcome *n);
 	/*

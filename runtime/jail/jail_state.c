@@ -21,7 +21,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->ids.lock_fd = j->link.sock_fd = -1;
 	j->cgroup = CGROUP_NULL;
 	j->handles.box_fd = j->handles.root_fd = j->handles.proc_fd = -1;
-	j->init.oom_fd = j->run.master_fd = -1;
+	j->init.oom_fd = j->run.master_fd = j->warm.calls_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
 	j->init.domain_fd = -1;
 	j->parent_pid = INIT_PID;

@@ -58,6 +58,7 @@ struct jail_warm {
 	const struct program *launcher; /* borrowed; NULL: none */
 	struct cgroup_usage before;
 	uint64_t cpu_us; /* as init measured it; used where no cgroup counts */
+	int calls_fd;    /* the near end of its descriptor 4; -1: it has none */
 };
 
 /* The program and what belongs to it, from jail_start() on. */
@@ -69,6 +70,7 @@ struct jail_run {
 	int master_fd;                   /* of the program's terminal */
 	struct session_cell *cell;       /* of cell_ops; borrowed */
 	const struct cell_ops *cell_ops; /* NULL: it is no cell */
+	struct calls *calls;             /* NULL: the program has no tools */
 	struct bind_watch *binds;        /* NULL: the program may write no directory of the host */
 	int exec_errno;                  /* why execve(2) failed; 0: the program runs */
 	struct script script_line;       /* the code's "#!" line, if the plan wants it obeyed */

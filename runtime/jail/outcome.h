@@ -140,6 +140,12 @@ struct network_outcome {
 	size_t ndenied;
 };
 
+/* The calls of a program to one tool. */
+struct call_count {
+	const char *name; /* NULL: all refused calls without a name, or with too many names */
+	uint64_t count, failed, refused; /* failed ones count, too; refused ones do not */
+};
+
 struct cell_outcome; /* session/repl/repl_channel.h */
 
 struct outcome {
@@ -161,6 +167,8 @@ struct outcome {
 	struct denied_syscall *denied;
 	size_t ndenied;
 	struct network_outcome network;
+	const struct call_count *calls;
+	size_t ncalls;
 	struct artifacts artifacts;
 	const struct json_node *value;   /* of the program; untrusted; NULL: none */
 	const struct cell_outcome *cell; /* likewise, of a cell in a session; NULL: it was none */

@@ -76,11 +76,11 @@ struct sealed {
 /*
  * With STEP_START: the first descriptor is a sealed memfd of NUL-terminated strings: the working
  * directory, a launcher's script if it has one, argc arguments, envc variables, ownc arguments.
- * Then stdin, stdout and stderr, unless the program gets a terminal; behind them the channel of a
- * REPL, which becomes its descriptor 3.
+ * Then stdin, stdout and stderr, unless the program gets a terminal; with has_calls the socket for
+ * its calls, which becomes its descriptor 4; the channel of a REPL, which becomes its descriptor 3.
  */
 struct start {
-	uint32_t argc, envc, wants_tty, has_script;
+	uint32_t argc, envc, wants_tty, has_script, has_calls;
 	/* The command of the code's own "#!" line, which is tried first, and how many of the
 	 * arguments it replaces.  0: there is none. */
 	uint32_t ownc, own_replaces;
@@ -90,7 +90,8 @@ struct start {
 
 /*
  * With STEP_GO the descriptor is such a memfd, too: "1" if the program has an input, else "0"; the
- * code's path; the arguments.  The launcher reads them to the end of file.
+ * same for tools that it may call; the code's path; the arguments.  The launcher reads them to the
+ * end of file.
  */
 
 /* With STEP_STARTED and STEP_EXEC_FAILED. */

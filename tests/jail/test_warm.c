@@ -202,7 +202,7 @@ static void a_launcher_becomes_the_program(void **state)
 	run_init(&r, NULL, "tr '\\0' '|' </tmp/words; echo; pwd; echo err >&2; exit 7");
 	run_warm(&r);
 	assert_exited(&r, 7);
-	assert_output(&r, 0, "0|/box/main.sh|one|t w o|\n/box\n");
+	assert_output(&r, 0, "0|0|/box/main.sh|one|t w o|\n/box\n");
 	assert_output(&r, 1, "err\n");
 	assert_int_equal(r.starts, 1);
 	assert_string_not_equal(r.out.code_sha256, "");
@@ -221,7 +221,7 @@ static void the_programs_input_reaches_it(void **state)
 	r.io.stdin_fd = ends[0];
 	run_warm(&r);
 	assert_exited(&r, 0);
-	assert_output(&r, 0, "1|/box/main.sh|one|t w o|hello");
+	assert_output(&r, 0, "1|0|/box/main.sh|one|t w o|hello");
 	close(ends[0]);
 	run_fini(&r);
 }
@@ -264,7 +264,7 @@ static void long_arguments_arrive_whole(void **state)
 	r.plan.root.scratch_bytes = 4 << 20;
 	r.plan.limits.fsize_bytes = 4 << 20;
 	run_warm(&r);
-	assert_output(&r, 0, "1200015\n");
+	assert_output(&r, 0, "1200017\n");
 	run_fini(&r);
 }
 

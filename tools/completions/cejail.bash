@@ -47,10 +47,11 @@ _cejail_value() {
 	case $1 in
 	-p | --profile) _cejail_words "$(_cejail_profiles)" "$2" ;;
 	-w | --workdir | -c | --code | -t | --timeout | --cpu-time | -m | --memory | --cpus | --pids-limit | \
-		--nofile | --disk | --max-output | --tmpfs | --connect | --allow | --file-text | --request-fd | --result-fd | --events-fd | --id | --hostname) ;;
+		--nofile | --disk | --max-output | --tmpfs | --connect | --allow | --file-text | --request-fd | --result-fd | --events-fd | --calls-fd | --calls-max | \
+		--calls-outstanding | --calls-rate | --calls-timeout | --id | --hostname) ;;
 	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
 	-o | --artifacts | --cgroup-parent | --venv | --project) _cejail_files -d -- "$2" ;;
-	-f | --file | --ro-bind | --bind | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
+	-f | --file | --ro-bind | --bind | --tools | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
 	--value-path) _cejail_words none "$2" ;;
 	--accept-weaker) _cejail_words "limits landlock network network_filter syscall_report hostname record" "$2" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
@@ -64,9 +65,9 @@ _cejail_value() {
 }
 
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
-	--disk --max-output --on-output-limit --env --env-file --interactive --tty --workdir --file --file-text --args-json
+	--disk --max-output --on-output-limit --calls-max --calls-outstanding --calls-rate --calls-timeout --env --env-file --interactive --tty --workdir --file --file-text --tools --args-json
 	--ro-bind --bind --overlay --tmpfs --venv --project --connect --artifacts --artifact-path --value-path --network --uplink --network-start --allow --allow-private --hostname --rootfs --writable
-	--noexec --seccomp --strict --accept-weaker --request-fd --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
+	--noexec --seccomp --strict --accept-weaker --request-fd --json --result-fd --events-fd --calls-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
 
 _cejail() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}

@@ -38,7 +38,24 @@ static struct jail_io make_io(struct cli_run *r)
 			    passes && !has_tty && isatty(STDERR_FILENO) },
 		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
 		.hangup_fd = delivery_hangup_fd(&r->delivery),
+		.calls_fd = r->config.calls_fd > 0 ? r->config.calls_fd : 0,
 	};
+}
+
+/* The tools may be those of a request. */
+static int check_tools(const struct cli_run *r, struct cj_error *err)
+{
+	if (r->program.tools && r->config.calls_fd < 0) {
+		cj_refuse(err, "nobody would answer the calls of the program's tools");
+		return cj_hint(err, "add --calls-fd N, a socket whose other end answers: "
+				    "cejail-tools(7)");
+	}
+	if (!r->program.tools && r->config.calls_fd >= 0) {
+		cj_refuse(err, "--calls-fd %d: the program has no tools to call",
+			  r->config.calls_fd);
+		return cj_hint(err, "add --tools FILE");
+	}
+	return 0;
 }
 
 static int plan_here(struct cli_run *r, struct cj_error *err)
@@ -46,7 +63,8 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	/* of artefacts in the result: what the request asks for, at most what the option says */
 	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
 
-	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0)
+	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0 ||
+	    check_tools(r, err) < 0)
 		return cj_stage(err, "plan");
 	r->driver = (struct run_driver){
 		.plan = &r->plan,

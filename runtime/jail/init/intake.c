@@ -130,15 +130,17 @@ static int open_terminal(struct payload *p, int *out_master_fd, struct cj_error 
 static int prepare_stdio(const struct start *start, struct step_msg *msg, struct payload *p,
 			 int *out_master_fd, struct cj_error *err)
 {
-	if (start->wants_tty)
-		return open_terminal(p, out_master_fd, err);
-	if (msg->nfds != 4 && msg->nfds != 5)
+	const size_t streams = start->wants_tty ? 0 : 3, calls = start->has_calls != 0;
+	if (msg->nfds < 1 + streams + calls || msg->nfds > 1 + streams + calls + 1)
 		return cj_fail(err, EPROTO, "take the program's standard streams");
-	for (int i = 0; i < 3; i++)
-		p->stdio[i] = take_fd(&msg->fds[i + 1]);
-	if (msg->nfds == 5 && p->channel_fd < 0)
-		p->channel_fd = msg->fds[4]; /* the message closes it */
-	return 0;
+	for (size_t i = 0; i < streams; i++)
+		p->stdio[i] = take_fd(&msg->fds[1 + i]);
+	/* The message closes these. */
+	if (calls)
+		p->calls_fd = msg->fds[1 + streams];
+	if (msg->nfds > 1 + streams + calls && p->channel_fd < 0)
+		p->channel_fd = msg->fds[1 + streams + calls];
+	return start->wants_tty ? open_terminal(p, out_master_fd, err) : 0;
 }
 
 static int report_started(struct jail *j, const struct executed *how, int master_fd,
@@ -177,6 +179,7 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	struct command command = { 0 };
 	struct payload payload = { .stdio = { -1, -1, -1 },
 				   .channel_fd = ends->its_fd,
+				   .calls_fd = -1,
 				   .domain_fd = ends->domain_fd };
 	if (msg->size != sizeof(start) || msg->nfds < 1)
 		return cj_fail(err, EPROTO, "read the program");

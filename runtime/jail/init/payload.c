@@ -134,13 +134,34 @@ static int exec_in_path(char *const *argv, char *const *env)
 	return verdict;
 }
 
-#define CHANNEL_FD (STDERR_FILENO + 1) /* the sources of our launchers and REPLs have it, too */
+#define CHANNEL_FD (STDERR_FILENO + 1) /* the sources of our launchers and REPLs have them, too */
+#define CALLS_FD   (CHANNEL_FD + 1)
+
+/* The streams have their places, which none of these descriptors has: 0 to 2 were open before.
+ * Returns what has failed, with errno; NULL: nothing. */
+static const char *place_sockets(const struct payload *p)
+{
+	const bool has_channel = p->channel_fd >= 0, has_calls = p->calls_fd >= 0;
+	int calls_fd = p->calls_fd;
+	/* The channel's place may be that of the calls now. */
+	if (has_calls && (calls_fd = fcntl(calls_fd, F_DUPFD_CLOEXEC, CALLS_FD + 1)) < 0)
+		return "keep the program's socket for calls";
+	if (has_channel && dup2(p->channel_fd, CHANNEL_FD) < 0)
+		return "give the interpreter its socket";
+	if (has_calls && dup2(calls_fd, CALLS_FD) < 0)
+		return "give the program its socket for calls";
+	if (has_calls && !has_channel && sys_close_range(CHANNEL_FD, CHANNEL_FD, 0) < 0)
+		return "close a descriptor of the program";
+	const int last = has_calls ? CALLS_FD : has_channel ? CHANNEL_FD : STDERR_FILENO;
+	return sys_close_range((unsigned)last + 1, ~0u, 0) < 0
+		   ? "close all other descriptors of the program"
+		   : NULL;
+}
 
 /* What the child does before execve(2).  Returns what has failed, with errno; NULL: nothing.  A
  * failure here is cejail's, not the program's. */
 static const char *take_last_steps(const struct payload *p)
 {
-	const bool has_channel = p->channel_fd >= 0;
 	struct cj_error err;
 	sigset_t none;
 	sigemptyset(&none);
@@ -151,15 +172,14 @@ static const char *take_last_steps(const struct payload *p)
 	for (int i = 0; i < 3; i++)
 		if (dup2(p->stdio[i], i) < 0)
 			return "give the program its standard streams";
-	if (has_channel && dup2(p->channel_fd, CHANNEL_FD) < 0)
-		return "give the interpreter its socket";
 	/* Each call makes another domain, even with the same ruleset: landlock(7). */
 	if (p->domain_fd >= 0 && landlock_restrict(p->domain_fd, &err) < 0) {
 		errno = err.code;
 		return "give the program its Landlock domain";
 	}
-	if (sys_close_range((has_channel ? CHANNEL_FD : STDERR_FILENO) + 1, ~0u, 0) < 0)
-		return "close all other descriptors of the program";
+	const char *failed = place_sockets(p);
+	if (failed)
+		return failed;
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return "unblock the program's signals";
 	return NULL;

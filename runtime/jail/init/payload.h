@@ -13,6 +13,7 @@ struct payload {
 	char *const *own_argv; /* tried first: by the interpreter of its "#!" line; NULL: none */
 	int stdio[3];
 	int channel_fd; /* becomes descriptor 3 of a launcher or a REPL; -1: a program gets none */
+	int calls_fd;   /* becomes descriptor 4, for the calls of its tools; -1: it gets none */
 	int domain_fd;  /* the ruleset of a Landlock domain, in a session; -1: it enters none */
 	bool has_tty;   /* stdio is a terminal of its own, to become the controlling one */
 };

@@ -81,6 +81,7 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/calls.h"
 #include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/kernel/ids/refusal.h"
@@ -454,5 +455,7 @@ void jail_destroy(struct jail **j)
 		relay_fini(&(*j)->run.relays[i]);
 	cj_close(&(*j)->run.master_fd);
 	bind_watch_end(&(*j)->run.binds);
+	calls_destroy(&(*j)->run.calls);
+	cj_close(&(*j)->warm.calls_fd);
 	(*j)->ops->destroy(j);
 }

@@ -36,7 +36,7 @@ static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
 }
 
 static int send_request(struct jail *j, int zygote_fd, int report_fd, const int stdio[3],
-			const struct step_msg *adopted, struct cj_error *err)
+			int calls_fd, const struct step_msg *adopted, struct cj_error *err)
 {
 	const struct step_link link = { zygote_fd, "the zygote", zygote_step_names };
 	struct zygote_job job = {
@@ -50,7 +50,7 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 			     .limits = j->plan->limits },
 		.insns = j->filter.insns,
 		.workdir = j->warm.launcher->workdir,
-		.fds = { report_fd, adopted->fds[0], stdio[0], stdio[1], stdio[2] },
+		.fds = { report_fd, adopted->fds[0], stdio[0], stdio[1], stdio[2], calls_fd },
 	};
 	const size_t rulesets = adopted->nfds - 1 - ZYGOTE_NAMESPACES; /* 0 or 1 */
 	memcpy(job.fds + ZYGOTE_FD_NAMESPACES, adopted->fds + 1, ZYGOTE_NAMESPACES * sizeof(int));
@@ -180,7 +180,8 @@ static int await_end_of_report(const struct step_link *report, int rc, struct cj
 	return rc;
 }
 
-int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_error *err)
+int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], int calls_fd,
+		   struct cj_error *err)
 {
 	auto_step_msg struct step_msg adopted = { 0 };
 	int ends[2];
@@ -190,7 +191,7 @@ int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_
 	auto_fd int near_fd = ends[0], far_fd = ends[1];
 	const struct step_link report = { near_fd, "the zygote", zygote_step_names };
 	if (step_ask_sender(&report, err) < 0 ||
-	    send_request(j, zygote_fd, far_fd, stdio, &adopted, err) < 0)
+	    send_request(j, zygote_fd, far_fd, stdio, calls_fd, &adopted, err) < 0)
 		return -err->code;
 	cj_close(&far_fd); /* or the end of the fork would not show */
 	step_msg_fini(&adopted);

@@ -206,38 +206,58 @@ static size_t append(const char **out, const char *const *strings, size_t count)
 	return count;
 }
 
+/* Before a variable of the same name, which nobody finds then: getenv(3). */
+static const char *const calls_variable = "CEJAIL_CALLS_FD=4";
+
+/* Behind the strings: what struct start describes. */
+static size_t list_fds(const struct jail *j, const int stdio[3], int calls_fd, int out[5])
+{
+	size_t count = 0;
+	for (int i = 0; i < 3 && !j->plan->tty; i++)
+		out[count++] = stdio[i];
+	if (calls_fd >= 0)
+		out[count++] = calls_fd;
+	if (j->run.io.channel_fd > 0)
+		out[count++] = j->run.io.channel_fd;
+	return count;
+}
+
 int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
-		   struct cj_error *err)
+		   int calls_fd, struct cj_error *err)
 {
 	const char *own_items[SCRIPT_ARGV_MAX] = { NULL };
 	const struct strings own = {
 		.items = own_items,
 		.count = step == STEP_START ? script_command(&j->run.script_line, own_items) : 0,
 	};
+	/* A launcher sets the variable itself, once it knows that the program has tools. */
+	const bool tells_calls = calls_fd >= 0 && step == STEP_START;
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
-		.envc = (uint32_t)p->env.count,
+		.envc = (uint32_t)(p->env.count + (tells_calls ? 1 : 0)),
 		.wants_tty = j->plan->tty,
+		.has_calls = calls_fd >= 0,
 		.has_script = p->script != NULL,
 		.ownc = (uint32_t)own.count,
 		.own_replaces = (uint32_t)index_of_code(p),
 	};
 	auto_free const char **strings =
-	    calloc(2 + p->argv.count + p->env.count + own.count, sizeof(*strings));
+	    calloc(3 + p->argv.count + p->env.count + own.count, sizeof(*strings));
 	if (!strings)
 		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
 	size_t count = append(strings, &p->workdir, 1);
 	count += append(strings + count, &p->script, p->script ? 1 : 0);
 	count += append(strings + count, p->argv.items, p->argv.count);
+	count += append(strings + count, &calls_variable, tells_calls ? 1 : 0);
 	count += append(strings + count, p->env.items, p->env.count);
 	count += append(strings + count, own.items, own.count);
 	auto_fd int strings_fd = seal_strings(strings, count, err);
 	if (strings_fd < 0)
 		return strings_fd;
 
-	const int fds[] = { strings_fd, stdio[0], stdio[1], stdio[2], j->run.io.channel_fd };
-	const size_t nfds = j->run.io.channel_fd > 0 ? 5 : 4;
-	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : nfds, err);
+	int fds[6] = { strings_fd };
+	const size_t nfds = 1 + list_fds(j, stdio, calls_fd, fds + 1);
+	return step_tell(&j->link, step, &start, sizeof(start), fds, nfds, err);
 }
 
 static bool has_same_strings(const struct strings *a, const struct strings *b, size_t count)
@@ -271,11 +291,11 @@ int handover_go(struct jail *j, struct cj_error *err)
 		return cj_reject(err, "the interpreter that waits was started for another command, "
 				      "environment or working directory");
 
-	const char *has_stdin = j->run.io.stdin_fd >= 0 ? "1" : "0";
-	auto_free const char **strings = calloc(1 + p->argv.count, sizeof(*strings));
+	const char *const has[] = { j->run.io.stdin_fd >= 0 ? "1" : "0", p->tools ? "1" : "0" };
+	auto_free const char **strings = calloc(2 + p->argv.count, sizeof(*strings));
 	if (!strings)
 		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
-	size_t count = append(strings, &has_stdin, 1);
+	size_t count = append(strings, has, 2);
 	count += append(strings + count, p->argv.items + at, p->argv.count - at);
 	auto_fd int strings_fd = seal_strings(strings, count, err);
 	if (strings_fd < 0)

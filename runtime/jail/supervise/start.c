@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/calls.h"
 #include "runtime/jail/usage/usage_watch.h"
 
 /* The relay has the near end of each pipe, which is non-blocking; the payload gets the far end. */
@@ -44,6 +46,28 @@ static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_
 		return 0;
 	out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return out_far[0] < 0 ? cj_fail(err, errno, "open '/dev/null'") : 0;
+}
+
+static int open_calls_socket(int *out_near_fd, int *out_far_fd, struct cj_error *err)
+{
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return cj_fail(err, errno, "create a socket pair for the program's calls");
+	*out_near_fd = ends[0];
+	*out_far_fd = ends[1];
+	return 0;
+}
+
+/* A launcher has a socket in any case, which a program without tools does not use. */
+static int open_calls(struct jail *j, int *out_far_fd, struct cj_error *err)
+{
+	if (!j->run.program->tools)
+		cj_close(&j->warm.calls_fd);
+	else if (!j->warm.launcher && open_calls_socket(&j->warm.calls_fd, out_far_fd, err) < 0)
+		return -err->code;
+	return j->run.program->tools ? calls_create(take_fd(&j->warm.calls_fd), j->run.program,
+						    &j->run.io, &j->run.calls, err)
+				     : 0;
 }
 
 static void connect_relays(struct jail *j)
@@ -135,7 +159,8 @@ static void note_start(struct jail *j)
 
 static int send_program(struct jail *j, int far[3], struct cj_error *err)
 {
-	if (handover_inputs(j, err) < 0)
+	auto_fd int calls_fd = -1;
+	if (handover_inputs(j, err) < 0 || open_calls(j, &calls_fd, err) < 0)
 		return -err->code;
 	if (!j->plan->tty && !j->warm.launcher &&
 	    open_pipes(j, j->run.io.stdin_fd >= 0, far, err) < 0)
@@ -144,8 +169,9 @@ static int send_program(struct jail *j, int far[3], struct cj_error *err)
 	note_start(j);
 	if (j->ops->starts)
 		j->ops->starts(j, 0);
-	int rc = j->warm.launcher ? handover_go(j, err)
-				  : handover_start(j, STEP_START, j->run.program, far, err);
+	int rc = j->warm.launcher
+		     ? handover_go(j, err)
+		     : handover_start(j, STEP_START, j->run.program, far, calls_fd, err);
 	if (rc == 0 && !j->plan->tty)
 		connect_relays(j);
 	return rc;
@@ -250,13 +276,16 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 {
 	if (j->plan->tty)
 		return cj_reject(err, "a terminal has no waiting interpreter");
-	if (open_pipes(j, true, far, err) < 0)
+	auto_fd int calls_fd = -1;
+	if (open_pipes(j, true, far, err) < 0 ||
+	    open_calls_socket(&j->warm.calls_fd, &calls_fd, err) < 0)
 		return -err->code;
 	int sent = zygote_fd == JAIL_NO_ZYGOTE
-		       ? handover_start(j, STEP_WARM, j->warm.launcher, far, err)
-		       : adopt_launcher(j, zygote_fd, far, err);
+		       ? handover_start(j, STEP_WARM, j->warm.launcher, far, calls_fd, err)
+		       : adopt_launcher(j, zygote_fd, far, calls_fd, err);
 	if (sent < 0)
 		return sent;
+	cj_close(&calls_fd);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);

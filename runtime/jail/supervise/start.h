@@ -31,9 +31,10 @@ void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops
 /* Sends the code, the arguments file and the copied files. */
 int handover_inputs(struct jail *j, struct cj_error *err);
 
-/* `step`: STEP_START for the program, STEP_WARM for a launcher. */
+/* `step`: STEP_START for the program, STEP_WARM for a launcher.  calls_fd: the far end of the
+ * socket for its calls; -1: it can make none. */
 int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
-		   struct cj_error *err);
+		   int calls_fd, struct cj_error *err);
 
 /* Sends the program to the waiting launcher.  Fails: EINVAL when its command does not match. */
 int handover_go(struct jail *j, struct cj_error *err);
@@ -45,4 +46,5 @@ int handover_go(struct jail *j, struct cj_error *err);
  * On success the fork is sealed, as /proc says of it, and its calls are notified to j->watch; init
  * waits for its byte.  Borrows every descriptor.
  */
-int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_error *err);
+int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], int calls_fd,
+		   struct cj_error *err);

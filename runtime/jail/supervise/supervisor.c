@@ -27,6 +27,7 @@
 #include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/calls.h"
 #include "runtime/jail/supervise/start.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
@@ -38,13 +39,14 @@ enum source {
 	SOURCE_RELAYS, /* two for each: its in side, its out side; before SOURCE_LINK, so that
 			  output written before the end is read before it */
 	SOURCE_CELL = SOURCE_RELAYS + 2 * RELAY_COUNT, /* the channel of a session's interpreter */
-	SOURCE_LINK,                                   /* init reports the main process' end */
-	SOURCE_INIT,                                   /* init has ended */
-	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
-	SOURCE_SYSCALLS, /* notifications of refused system calls */
-	SOURCE_NETWORK,  /* denials, names, forwards, the uplink; once it is built */
-	SOURCE_HANGUP,   /* the reader of the result went away */
-	SOURCE_ROOM,     /* the receiver of events has room again */
+	SOURCE_CALLS, /* of tools: from the program, then the caller's answers */
+	SOURCE_LINK = SOURCE_CALLS + CALLS_FDS, /* init reports the main process' end */
+	SOURCE_INIT,                            /* init has ended */
+	SOURCE_SIGNALS,                         /* INT, TERM, HUP to us; WINCH with a terminal */
+	SOURCE_SYSCALLS,                        /* notifications of refused system calls */
+	SOURCE_NETWORK, /* denials, names, forwards, the uplink; once it is built */
+	SOURCE_HANGUP,  /* the reader of the result went away */
+	SOURCE_ROOM,    /* the receiver of events has room again */
 	SOURCE_COUNT
 };
 
@@ -184,6 +186,13 @@ static int on_cell(struct supervision *w, struct cj_error *err)
 {
 	(void)err;
 	w->j->run.cell_ops->serve(w->j, w->out);
+	return 0;
+}
+
+static int on_calls(struct supervision *w, struct cj_error *err)
+{
+	(void)err;
+	calls_serve(w->j->run.calls);
 	return 0;
 }
 
@@ -340,7 +349,8 @@ static void on_relay(struct supervision *w, unsigned source, short events)
 /* --- the loop ----------------------------------------------------------------------- */
 
 static int (*const handlers[SOURCE_COUNT])(struct supervision *w, struct cj_error *err) = {
-	[SOURCE_CELL] = on_cell,         [SOURCE_LINK] = on_link,
+	[SOURCE_CELL] = on_cell,         [SOURCE_CALLS] = on_calls,
+	[SOURCE_CALLS + 1] = on_calls,   [SOURCE_LINK] = on_link,
 	[SOURCE_INIT] = on_init,         [SOURCE_SIGNALS] = on_signals,
 	[SOURCE_SYSCALLS] = on_syscalls, [SOURCE_NETWORK] = on_network,
 	[SOURCE_HANGUP] = on_hangup,     [SOURCE_ROOM] = on_room,
@@ -351,6 +361,7 @@ static int poll_timeout(const struct supervision *w)
 {
 	uint64_t at_ms = clock_earlier(w->usage.next_at_ms, w->wall_at_ms);
 	at_ms = clock_earlier(at_ms, w->j->watch ? filter_watch_paused_until_ms(w->j->watch) : 0);
+	at_ms = clock_earlier(at_ms, calls_at_ms(w->j->run.calls));
 	if (w->is_late)
 		at_ms = clock_ms() + READER_MS;
 	if (is_network_wanted(w))
@@ -363,6 +374,7 @@ static int look_at_clock(struct supervision *w, struct cj_error *err)
 	uint64_t now_ms = clock_ms();
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
 		on_wall(w);
+	calls_look_at_clock(w->j->run.calls, now_ms);
 	if (w->usage.next_at_ms == 0 || now_ms < w->usage.next_at_ms)
 		return 0;
 	return usage_watch_sample(&w->usage, w->j, w->out, err);
@@ -376,6 +388,7 @@ static int wait_once(struct supervision *w, struct cj_error *err)
 	/* Not while answering pauses or a call waits for the network; filter_watch_fd() decides. */
 	watch_fd(w, SOURCE_SYSCALLS, w->j->watch ? filter_watch_fd(w->j->watch) : -1, POLLIN);
 	w->fds[SOURCE_CELL] = cell ? cell->watch(w->j) : (struct pollfd){ .fd = -1 };
+	calls_watch(w->j->run.calls, &w->fds[SOURCE_CALLS]);
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);
 
@@ -538,6 +551,7 @@ static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
+	calls_end(j->run.calls, has_left_cell(j), out);
 	if (!end_everything(&w)) /* a living process may hold the pipes: read what is there */
 		w.was_signalled = true;
 	if (rc == 0)

@@ -34,19 +34,21 @@ struct sealing {
 static int take_descriptors(struct sealing *s, struct cj_error *err)
 {
 	const struct zygote_job *job = s->job;
-	int kept[CHILD_FDS_MAX] = { job->fds[ZYGOTE_FD_LINK], job->fds[ZYGOTE_FD_REPORT],
+	int kept[CHILD_FDS_MAX] = { job->fds[ZYGOTE_FD_LINK], job->fds[ZYGOTE_FD_CALLS],
+				    job->fds[ZYGOTE_FD_REPORT],
 				    job->fds[ZYGOTE_FD_NAMESPACES + ZYGOTE_PROGRAM_USER],
 				    job->fds[ZYGOTE_FD_RULESET] };
 	for (int i = 0; i < 3; i++)
 		if (dup2(job->fds[ZYGOTE_FD_STDIN + i], i) < 0)
 			return cj_fail(err, errno, "give the interpreter its standard streams");
-	if (child_keep_only(kept, job->request.has_ruleset ? 4 : 3, err) < 0)
+	if (child_keep_only(kept, job->request.has_ruleset ? 5 : 4, err) < 0)
 		return -err->code;
-	if (fcntl(kept[0], F_SETFD, 0) < 0) /* as a launcher's that was executed */
-		return cj_fail(err, errno, "give the interpreter its socket");
-	s->report_fd = kept[1];
-	s->program_user_fd = kept[2];
-	s->ruleset_fd = kept[3];
+	/* as a launcher's that was executed */
+	if (fcntl(kept[0], F_SETFD, 0) < 0 || fcntl(kept[1], F_SETFD, 0) < 0)
+		return cj_fail(err, errno, "give the interpreter its sockets");
+	s->report_fd = kept[2];
+	s->program_user_fd = kept[3];
+	s->ruleset_fd = kept[4];
 	return 0;
 }
 

@@ -16,7 +16,7 @@
  * printed. */
 static const char *const delivery_options[] = {
 	"request-fd", "json",      "result-fd", "events-fd", "verbose",
-	"quiet",      "no-report", "id",        "remote",
+	"quiet",      "no-report", "id",        "remote",    "calls-fd",
 };
 
 struct option_scan {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/report/delivery.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
@@ -39,6 +41,22 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 	return 0;
 }
 
+/* Pipes carry in one direction only, and a datagram has no room for a call. */
+static int check_socket(int fd, struct cj_error *err)
+{
+	int type = 0;
+	socklen_t size = sizeof(type);
+	if (fcntl(fd, F_GETFD) < 0)
+		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
+	else if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
+		(void)!cj_reject(err, "--calls-fd %d: this descriptor is no stream socket", fd);
+	else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return cj_fail(err, errno, "--calls-fd %d", fd);
+	else
+		return 0;
+	return cj_hint(err, "pass one end of socketpair(AF_UNIX, SOCK_STREAM): cejail-tools(7)");
+}
+
 int delivery_open(struct delivery *d, const struct config *c, struct cj_error *err)
 {
 	/* Before opening anything: a closed number could become one of our own descriptors. */
@@ -50,6 +68,8 @@ int delivery_open(struct delivery *d, const struct config *c, struct cj_error *e
 		return cj_reject(err, "--result-fd and --events-fd are the same descriptor %d",
 				 c->result_fd);
 
+	if (c->calls_fd > STDERR_FILENO && check_socket(c->calls_fd, err) < 0)
+		return -err->code;
 	d->to_stdout = c->json && !c->json_file;
 	d->result_fd = c->result_fd;
 	events_init(&d->events, c->events_fd);

@@ -21,8 +21,9 @@
 #include "runtime/run/report/result.h"
 
 const char *const event_type_names[EVENT_TYPE_COUNT] = {
-	[EVENT_START] = "start",     [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
-	[EVENT_NETWORK] = "network", [EVENT_DENIED] = "denied", [EVENT_DROPPED] = "dropped",
+	[EVENT_START] = "start",     [EVENT_STDOUT] = "stdout",   [EVENT_STDERR] = "stderr",
+	[EVENT_NETWORK] = "network", [EVENT_DENIED] = "denied",   [EVENT_CALL] = "call",
+	[EVENT_ANSWER] = "answer",   [EVENT_DROPPED] = "dropped",
 };
 
 void events_init(struct events *e, int fd)
@@ -32,7 +33,7 @@ void events_init(struct events *e, int fd)
 
 void events_fini(struct events *e)
 {
-	free(e->queue);
+	byte_queue_fini(&e->queue);
 	events_init(e, -1);
 }
 
@@ -44,40 +45,19 @@ static bool is_closed(const struct events *e)
 /* Writes what is queued; waits up to patience_ms for each piece of progress. */
 static void flush(struct events *e, int patience_ms)
 {
-	while (!is_closed(e) && e->start < e->end && fd_await(e->fd, POLLOUT, patience_ms)) {
-		size_t size = e->end - e->start;
+	struct byte_queue *q = &e->queue;
+	while (!is_closed(e) && q->start < q->end && fd_await(e->fd, POLLOUT, patience_ms)) {
+		size_t size = byte_queue_size(q);
 		if (size > PIPE_BUF)
 			size = PIPE_BUF; /* pipe(7): what POLLOUT promises */
-		ssize_t put = sys_write(e->fd, e->queue + e->start, size);
+		ssize_t put = sys_write(e->fd, q->bytes + q->start, size);
 		if (put < 0 && errno == EAGAIN && patience_ms == 0)
 			break;
 		if (put < 0 && errno != EAGAIN)
 			e->is_gone = true;
 		if (put > 0)
-			e->start += (size_t)put;
+			byte_queue_take(q, (size_t)put);
 	}
-	if (e->start == e->end)
-		e->start = e->end = 0;
-}
-
-/* Makes room for `size` more bytes at the end of the queue. */
-static int grow(struct events *e, size_t size)
-{
-	if (e->room - e->end >= size)
-		return 0;
-	if (e->start > 0) {
-		memmove(e->queue, e->queue + e->start, e->end - e->start);
-		e->end -= e->start;
-		e->start = 0;
-	}
-	if (e->room - e->end >= size)
-		return 0;
-	char *queue = realloc(e->queue, e->end + size);
-	if (!queue)
-		return -ENOMEM;
-	e->queue = queue;
-	e->room = e->end + size;
-	return 0;
 }
 
 /*
@@ -89,12 +69,14 @@ static int queue_bytes(struct events *e, const char *before, const char *bytes, 
 {
 	const size_t total = strlen(before) + size + strlen(after);
 
-	if (total > queue_max || e->end - e->start > queue_max - total || grow(e, total) < 0)
+	struct byte_queue *q = &e->queue;
+	if (total > queue_max || byte_queue_size(q) > queue_max - total ||
+	    byte_queue_grow(q, total) < 0)
 		return -ENOMEM;
-	char *to = stpcpy(e->queue + e->end, before);
+	char *to = stpcpy(q->bytes + q->end, before);
 	memcpy(to, bytes, size);
 	memcpy(to + size, after, strlen(after));
-	e->end += total;
+	q->end += total;
 	return 0;
 }
 
@@ -119,7 +101,7 @@ static void queue_line(struct events *e, struct json_writer *w)
 
 static bool has_caught_up(const struct events *e)
 {
-	return e->end - e->start <= EVENTS_QUEUE_MAX / 2;
+	return byte_queue_size(&e->queue) <= EVENTS_QUEUE_MAX / 2;
 }
 
 /* The start of an object.  Returns: NULL without memory. */
@@ -212,6 +194,49 @@ void events_add_denied(struct events *e, const struct jail_denied *d)
 	end_event(e, w);
 }
 
+/* The text of the arguments is that of the program, byte for byte. */
+static int queue_call(struct events *e, struct json_writer *w, const struct jail_call *call)
+{
+	struct cj_error err = { 0 };
+	const char *head = NULL;
+	size_t size = 0;
+	json_close_object(w);
+	if (json_writer_take(w, &head, &size, &err) < 0 ||
+	    byte_queue_grow(&e->queue, size + call->arguments_size + 32) < 0)
+		return -ENOMEM;
+	(void)!queue_bytes(e, "", head, size - 1, ",\"arguments\":", SIZE_MAX);
+	return queue_bytes(e, "", call->arguments, call->arguments_size, "}\n", SIZE_MAX);
+}
+
+void events_add_call(struct events *e, const struct jail_call *call, bool with_arguments)
+{
+	const bool begins = call->id > 0 && call->arguments;
+	const bool is_needed = begins && with_arguments && !is_closed(e);
+	const enum event_type type = begins         ? EVENT_CALL
+				     : call->id > 0 ? EVENT_ANSWER
+						    : EVENT_DENIED;
+	auto_json_writer struct json_writer *w = is_needed ? open_event(e, type)
+							   : begin_event(e, type);
+	if (!w)
+		return;
+	if (call->id > 0) {
+		json_member_u64(w, "call", call->id);
+		json_member_text(w, "name", call->name);
+	} else {
+		json_member_text(w, "call", call->name);
+		json_member_text(w, "reason", call->reason);
+	}
+	if (type == EVENT_ANSWER) {
+		json_member_u64(w, "ms", call->ms);
+		json_member_text(w, "outcome", call_end_names[call->end]);
+	}
+	if (!is_needed)
+		end_event(e, w);
+	else if (queue_call(e, w, call) < 0)
+		e->dropped++; /* its time limit ends it */
+	flush(e, 0);
+}
+
 void events_add_network(struct events *e, const struct network_outcome *n)
 {
 	auto_json_writer struct json_writer *w = begin_event(e, EVENT_NETWORK);
@@ -299,7 +324,7 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 	flush(e, e->patience_ms);
 	if (e->is_gone)
 		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
-	if (e->start < e->end)
+	if (byte_queue_size(&e->queue) > 0)
 		return cj_fail(err, ETIMEDOUT,
 			       "the reader of the events on descriptor %d reads nothing", e->fd);
 	return 0;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
 
@@ -26,6 +27,8 @@ enum event_type {
 	EVENT_STDERR,
 	EVENT_NETWORK,
 	EVENT_DENIED,
+	EVENT_CALL,
+	EVENT_ANSWER,
 	EVENT_DROPPED,
 	EVENT_TYPE_COUNT
 };
@@ -35,8 +38,7 @@ struct events {
 	int fd;          /* borrowed; -1: no events are written */
 	int patience_ms; /* how long the last write waits without progress; -1: no limit */
 	bool is_gone;    /* the reader closed its end */
-	char *queue;     /* [start, end) waits to be written */
-	size_t start, end, room;
+	struct byte_queue queue;
 	uint64_t dropped;
 	uint64_t timeout_ms; /* of the run, for the event "start"; 0: none */
 	uint64_t began_ms;   /* clock_ms() of the first event; 0: there was none */
@@ -49,7 +51,7 @@ struct events {
 void events_init(struct events *e, int fd);
 void events_fini(struct events *e);
 
-/* The following five never block. */
+/* The following six never block. */
 void events_add_start(struct events *e, const char *id);
 /* `stream`: 0 for stdout, 1 for stderr. */
 void events_add_output(struct events *e, size_t stream, const void *bytes, size_t size);
@@ -57,6 +59,13 @@ void events_add_output(struct events *e, size_t stream, const void *bytes, size_
  * {"type":"denied","syscall":NAME}. */
 struct jail_denied;
 void events_add_denied(struct events *e, const struct jail_denied *d);
+/*
+ * {"type":"call","call":ID,"name":NAME}, {"type":"answer", ...,"ms":N,"outcome":END}, or
+ * {"type":"denied","call":NAME,"reason":TEXT}.  with_arguments: the first has them, too, and
+ * is not dropped, because the reader is to answer it.
+ */
+struct jail_call;
+void events_add_call(struct events *e, const struct jail_call *call, bool with_arguments);
 /* {"type":"network", ...}: the public network is ready, or has failed. */
 struct network_outcome;
 void events_add_network(struct events *e, const struct network_outcome *n);

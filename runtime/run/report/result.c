@@ -139,6 +139,20 @@ static void put_denied(struct json_writer *w, const struct outcome *o)
 	json_close_array(w);
 }
 
+static void put_calls(struct json_writer *w, const struct outcome *o)
+{
+	json_member_array(w, "calls");
+	for (size_t i = 0; i < o->ncalls; i++) {
+		json_open_object(w);
+		json_member_text(w, "name", o->calls[i].name);
+		json_member_u64(w, "count", o->calls[i].count);
+		json_member_u64(w, "failed", o->calls[i].failed);
+		json_member_u64(w, "refused", o->calls[i].refused);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
 static void put_displays(struct json_writer *w, const struct cell_outcome *cell)
 {
 	json_member_array(w, "displays");
@@ -243,6 +257,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	json_close_object(w);
 	put_network(w, &o->network, about->network);
 	put_denied(w, o);
+	put_calls(w, o);
 	if (o->value)
 		json_member_node(w, "value", o->value);
 	else

@@ -73,21 +73,38 @@ static int set_command(const struct json_reader *in, const struct json_key *k, c
 }
 
 /* Written anew, since the tree is what was checked. */
-static int read_args_json(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err)
+static int read_json(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, size_t max, const char **out,
+		     struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct request *r = record;
 	const char *text;
 	size_t size;
 	json_put_node(w, node);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
-	if (size > ARGS_JSON_MAX)
-		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %u bytes", node->line,
-				    node->column, k->name, (unsigned)ARGS_JSON_MAX);
-	r->args_json = arena_strndup(in->arena, text, size);
-	return r->args_json ? 0 : cj_fail(err, ENOMEM, "read the request");
+	if (size > max)
+		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %zu bytes", node->line,
+				    node->column, k->name, max);
+	*out = arena_strndup(in->arena, text, size);
+	return *out ? 0 : cj_fail(err, ENOMEM, "read the request");
+}
+
+static int read_args_json(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct request *r = record;
+	return read_json(in, k, node, ARGS_JSON_MAX, &r->args_json, err);
+}
+
+static int read_tools(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct request *r = record;
+	struct tool_list tools;
+	if (tool_list_read(in->file, node, in->arena, &tools, err) < 0)
+		return -err->code;
+	return read_json(in, k, node, JSON_BYTES_MAX, &r->tools_json, err);
 }
 
 static int set_time(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -249,6 +266,7 @@ static const struct own_key {
 	    .set = set_command, AT(args) } },
 	{ RUN | EXEC, { "args", STRING, .is_list = true, .set = json_set_strings, AT(args) } },
 	{ RUN | EXEC, { "args_json", .read = read_args_json } },
+	{ RUN | SESSION | EXEC, { "tools", .read = read_tools } },
 	{ RUN | EXEC, { "stdin", CAP(stdin_bytes), AT(stdin_bytes) } },
 	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file } },
 	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = read_artifacts } },
@@ -548,6 +566,7 @@ int request_invoke(const struct request *r, struct config *c, struct invocation 
 		.copies = r->files,
 		.ncopies = r->nfiles,
 		.keeps_artifacts = r->wants_artifacts,
+		.tools_json = r->tools_json,
 	};
 	return 0;
 }

@@ -44,9 +44,10 @@ struct request {
 	const char *profile;
 	const char *id; /* NULL: minted */
 	bool has_code, is_command;
-	struct blob code;      /* "code": "text" or {"base64": "..."} */
-	struct strings args;   /* "args" after the code, or "command" with its arguments */
-	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
+	struct blob code;       /* "code": "text" or {"base64": "..."} */
+	struct strings args;    /* "args" after the code, or "command" with its arguments */
+	const char *args_json;  /* the text of "args_json": any JSON value; NULL: none */
+	const char *tools_json; /* the text of "tools"; NULL: none */
 	bool has_stdin;
 	struct blob stdin_bytes;
 	struct copy_spec *files; /* bytes of "files", sorted by target, none twice */

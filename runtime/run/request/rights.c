@@ -242,6 +242,10 @@ static const struct right_rule rules[] = {
 	{ NUMBER("max_output", format_size, output_bytes), CEILING(output_bytes) },
 	{ NUMBER("nofile", format_count, nofile) },
 	{ NUMBER("cpu_time", text_format_duration, cpu_ms) },
+	{ NUMBER("calls.max", format_count, calls) },
+	{ NUMBER("calls.outstanding", format_count, calls_outstanding) },
+	{ NUMBER("calls.rate", format_count, calls_per_second) },
+	{ NUMBER("calls.timeout", text_format_duration, call_ms) },
 	{ LOWERS("on_output_limit"), .validate = validate_output_policy },
 	{ LOWERS("network.mode"), .validate = validate_mode },
 	{ LOWERS("network.uplink"), .validate = validate_uplink },
@@ -274,6 +278,7 @@ static const struct right_rule rules[] = {
 	{ "command", RIGHTS_NEUTRAL },
 	{ "args", RIGHTS_NEUTRAL },
 	{ "args_json", RIGHTS_NEUTRAL },
+	{ "tools", RIGHTS_NEUTRAL }, /* whoever names them answers their calls */
 	{ "stdin", RIGHTS_NEUTRAL },
 	{ "open_stdin", RIGHTS_NEUTRAL },
 	{ "artifacts", RIGHTS_NEUTRAL },

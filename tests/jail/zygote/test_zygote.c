@@ -23,7 +23,7 @@ static void a_fork_of_the_zygote_becomes_the_program(void **state)
 	spawn(&r);
 	run_jail(&r);
 	assert_output(&r, 1, "err\n");
-	assert_output(&r, 0, "0|/box/main.sh|one|t w o|\n/box\nred\n");
+	assert_output(&r, 0, "0|0|/box/main.sh|one|t w o|\n/box\nred\n");
 	assert_int_equal(r.out.status, STATUS_EXITED);
 	assert_int_equal(r.out.exit_code, 7);
 	run_fini(&r);

@@ -24,7 +24,7 @@ static struct zygote_job job_with(bool has_optional)
 		.request = { .uid = 1000, .gid = 1001, .ninsns = 2, .limits = { .pids = 7 } },
 		.insns = insns,
 		.workdir = "/box",
-		.fds = { 0, 1, 2, 2, 1 },
+		.fds = { 0, 1, 2, 2, 1, 0 },
 	};
 	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
 		job.fds[ZYGOTE_FD_NAMESPACES + i] = (int)i % 3;
@@ -64,10 +64,11 @@ static void a_request_arrives_as_it_was_sent(void **state)
 		assert_int_equal(job.fds[ZYGOTE_FD_REPORT], msg.fds[0]);
 		assert_int_equal(job.fds[ZYGOTE_FD_LINK], msg.fds[1]);
 		assert_int_equal(job.fds[ZYGOTE_FD_STDERR], msg.fds[4]);
-		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES], msg.fds[5]);
-		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES + ZYGOTE_PROGRAM_USER], msg.fds[12]);
-		assert_int_equal(job.fds[ZYGOTE_FD_RULESET], has_optional ? msg.fds[13] : -1);
-		assert_int_equal(job.fds[ZYGOTE_FD_CGROUP], has_optional ? msg.fds[14] : -1);
+		assert_int_equal(job.fds[ZYGOTE_FD_CALLS], msg.fds[5]);
+		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES], msg.fds[6]);
+		assert_int_equal(job.fds[ZYGOTE_FD_NAMESPACES + ZYGOTE_PROGRAM_USER], msg.fds[13]);
+		assert_int_equal(job.fds[ZYGOTE_FD_RULESET], has_optional ? msg.fds[14] : -1);
+		assert_int_equal(job.fds[ZYGOTE_FD_CGROUP], has_optional ? msg.fds[15] : -1);
 	}
 }
 

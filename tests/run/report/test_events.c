@@ -100,7 +100,7 @@ static void a_json_line_is_added_or_counted_as_dropped(void **state)
 	for (size_t i = 0; i < 8; i++) /* nobody reads */
 		events_add_json(&e, line, sizeof(line));
 	assert_true(e.dropped > 0);
-	assert_true(e.end - e.start <= EVENTS_QUEUE_MAX);
+	assert_true(e.queue.end - e.queue.start <= EVENTS_QUEUE_MAX);
 }
 
 static void output_is_an_event_as_soon_as_it_arrives(void **state)
@@ -239,7 +239,7 @@ static void a_network_that_is_ready_or_failed_is_an_event(void **state)
 	    "\"uplink\":null}\n");
 	events_fini(&e);
 	events_add_network(&e, &ready); /* nobody listens */
-	assert_null(e.queue);
+	assert_null(e.queue.bytes);
 }
 
 static void denied_packets_do_not_wait_for_the_reader(void **state)
@@ -253,10 +253,10 @@ static void denied_packets_do_not_wait_for_the_reader(void **state)
 		events_add_denied(&e, &(struct jail_denied){ .packet = &d });
 	(void)alarm(0);
 	assert_true(e.dropped > 0);
-	assert_true(e.room <= EVENTS_QUEUE_MAX);
+	assert_true(e.queue.room <= EVENTS_QUEUE_MAX);
 	events_fini(&e);
 	events_add_denied(&e, &(struct jail_denied){ .packet = &d }); /* nobody listens */
-	assert_null(e.queue);
+	assert_null(e.queue.bytes);
 }
 
 /* Nobody reads: were it to wait, the alarm would end the test. */
@@ -272,7 +272,7 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 		events_add_output(&e, 0, chunk, sizeof(chunk));
 	(void)alarm(0);
 	assert_true(e.dropped > 800);
-	assert_true(e.room <= EVENTS_QUEUE_MAX);
+	assert_true(e.queue.room <= EVENTS_QUEUE_MAX);
 }
 
 static void waiting_for_room_loses_no_event(void **state)
@@ -373,7 +373,7 @@ static void without_a_destination_nothing_is_written(void **state)
 	events_init(&e, -1);
 	events_add_output(&e, 0, "x", 1);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
-	assert_null(e.queue);
+	assert_null(e.queue.bytes);
 }
 
 #define WITH_READER(test) cmocka_unit_test_setup_teardown(test, open_reader, close_reader)

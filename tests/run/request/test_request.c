@@ -52,29 +52,38 @@ static void the_reader_agrees_with_the_schema(void **state)
 /* The schema's own keys come first, then the table's rows that a request may have. */
 static void the_schema_names_each_key_and_nothing_more(void **state)
 {
-	static const char *const own[] = { "profile", "id",        "code",  "command",  "args",
-					   "stdin",   "args_json", "files", "artifacts" };
+	static const char *const own[] = { "profile", "id",        "code",  "command",   "args",
+					   "stdin",   "args_json", "files", "artifacts", "tools" };
 	(void)state;
 	auto_arena struct arena arena = { 0 };
 	const struct json_node *root = json_of_file("profiles/schema/request.json", &arena);
 	const struct json_node *keys = json_get(root, "properties");
 	const struct json_node *network =
 	    json_get(json_get(json_get(keys, "network"), "oneOf")->child->next, "properties");
-	size_t named = COUNT(own) + 1, in_network = 0;
+	const struct json_node *calls = json_get(json_get(keys, "calls"), "properties");
+	size_t named = COUNT(own) + 2, in_network = 0, in_calls = 0;
 	for (size_t i = 0; i < COUNT(own); i++)
 		assert_non_null(json_get(keys, own[i]));
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
 		if (s->scope == SCOPE_NO_REQUEST)
 			continue;
-		bool is_inner = strncmp(s->key, "network.", 8) == 0;
-		if (!json_get(is_inner ? network : keys, is_inner ? s->key + 8 : s->key))
+		bool is_network = strncmp(s->key, "network.", 8) == 0;
+		bool is_call = strncmp(s->key, "calls.", 6) == 0;
+		if (!json_get(is_network ? network
+			      : is_call  ? calls
+					 : keys,
+			      is_network ? s->key + 8
+			      : is_call  ? s->key + 6
+					 : s->key))
 			fail_msg("the schema has no '%s'", s->key);
-		named += !is_inner;
-		in_network += is_inner;
+		named += !is_network && !is_call;
+		in_network += is_network;
+		in_calls += is_call;
 	}
 	assert_int_equal(keys->count, named);
 	assert_int_equal(network->count, in_network);
+	assert_int_equal(calls->count, in_calls);
 }
 
 /* --- the program ------------------------------------------------------------------------- */

@@ -136,27 +136,30 @@ static void check_schema(const char *path, const char *const *own, size_t count,
 	for (size_t i = 0; i < count; i++)
 		if (!json_get(keys, own[i]))
 			fail_msg("%s has no '%s'", path, own[i]);
-	bool has_network = false;
+	bool has_network = false, has_calls = false;
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
 		if (s->scope == SCOPE_NO_REQUEST || request_fit_of(s) > coldest)
 			continue;
 		bool is_network = strncmp(s->key, "network.", 8) == 0;
-		if (!json_get(keys, is_network ? "network" : s->key))
+		bool is_call = strncmp(s->key, "calls.", 6) == 0;
+		if (!json_get(keys, is_network ? "network" : is_call ? "calls" : s->key))
 			fail_msg("%s has no '%s'", path, s->key);
-		count += !is_network || !has_network;
+		count += is_network ? !has_network : is_call ? !has_calls : 1;
 		has_network |= is_network;
+		has_calls |= is_call;
 	}
 	assert_int_equal(keys->count, count);
 }
 
 static void the_schemas_name_each_key_and_nothing_more(void **state)
 {
-	static const char *const session[] = { "profile", "context", "lease", "idle",
-					       "renew_on_use" };
+	static const char *const session[] = { "profile", "context",      "lease",
+					       "idle",    "renew_on_use", "tools" };
 	static const char *const exec[] = { "profile",   "id",     "code",      "command",
 					    "args",      "stdin",  "args_json", "files",
-					    "artifacts", "detach", "interrupt", "open_stdin" };
+					    "artifacts", "detach", "interrupt", "open_stdin",
+					    "tools" };
 	(void)state;
 	check_schema("profiles/schema/session-request.json", session, COUNT(session), FIT_COLD);
 	check_schema("profiles/schema/exec-request.json", exec, COUNT(exec), FIT_JAIL);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tools of a program: their names for the supervisor, their descriptions as files for the
+ * program.  Reads the file of --tools and our modules.
+ */
+#include <string.h>
+
+#include "profiles/plan/plan_parts.h"
+#include "profiles/profile.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+
+#define TOOLS_MAX         1024
+#define TOOLS_MODULES_DIR "tools"
+
+/* --- their names --------------------------------------------------------------- */
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+/* The rule is in the manual, too: cejail-tools(7). */
+static bool is_tool_name(const char *name)
+{
+	size_t size = strlen(name);
+	return size > 0 && size <= TOOL_NAME_MAX && strspn(name, LETTERS) > 0 &&
+	       strspn(name, LETTERS "./-") == size;
+}
+
+size_t tool_list_find(const struct tool_list *tools, const char *name)
+{
+	size_t i = 0;
+	while (i < tools->names.count && strcmp(tools->names.items[i], name) != 0)
+		i++;
+	return i;
+}
+
+static int add_tool(struct tool_list *tools, const char *file, const struct json_node *node,
+		    struct json_writer *w, struct arena *a, struct cj_error *err)
+{
+	const char *name = json_get_text(node, "name");
+	if (!name)
+		return json_reject(file, node, err, "a tool is an object with a \"name\"");
+	if (!is_tool_name(name)) {
+		(void)!json_reject(file, node, err, "'%.64s' is no name of a tool", name);
+		return cj_hint(err,
+			       "use at most %d of A-Z a-z 0-9 _ . / -, the first of them a "
+			       "letter, a digit or _",
+			       TOOL_NAME_MAX);
+	}
+	if (tools->names.count == TOOLS_MAX)
+		return json_reject(file, node, err, "more than %d tools", TOOLS_MAX);
+	if (tool_list_find(tools, name) < tools->names.count)
+		return json_reject(file, node, err, "there are two tools '%s'", name);
+	json_put_node(w, node);
+	return strings_add(&tools->names, a, name) < 0 ? cj_fail(err, ENOMEM, "read the tools") : 0;
+}
+
+/* --- the lines behind tools.mjs -------------------------------------------------- */
+
+/* Reserved in Python or in JavaScript, or a name of the modules' own. */
+static const char *const taken_names[] = {
+	"False",
+	"None",
+	"True",
+	"and",
+	"arguments",
+	"as",
+	"assert",
+	"async",
+	"await",
+	"break",
+	"case",
+	"catch",
+	"class",
+	"const",
+	"continue",
+	"debugger",
+	"def",
+	"default",
+	"del",
+	"delete",
+	"do",
+	"elif",
+	"else",
+	"enum",
+	"eval",
+	"except",
+	"export",
+	"extends",
+	"false",
+	"finally",
+	"for",
+	"from",
+	"function",
+	"global",
+	"if",
+	"implements",
+	"import",
+	"in",
+	"instanceof",
+	"interface",
+	"is",
+	"lambda",
+	"let",
+	"match",
+	"new",
+	"nonlocal",
+	"not",
+	"null",
+	"or",
+	"package",
+	"pass",
+	"private",
+	"protected",
+	"public",
+	"raise",
+	"return",
+	"static",
+	"super",
+	"switch",
+	"this",
+	"throw",
+	"true",
+	"try",
+	"type",
+	"typeof",
+	"undefined",
+	"var",
+	"void",
+	"while",
+	"with",
+	"yield",
+	/* of the modules */
+	"ToolError",
+	"acall",
+	"call",
+	"describe",
+	"main",
+	"stub",
+	"tools",
+	NULL,
+};
+
+static bool is_taken(const char *name)
+{
+	size_t i = 0;
+	while (taken_names[i] && strcmp(taken_names[i], name) != 0)
+		i++;
+	return taken_names[i] != NULL || strncmp(name, "__", 2) == 0;
+}
+
+/* What a name of the catalogue is called in code.  tools.py and tools.mjs find the same names. */
+static const char *code_name(const char *head, size_t size, const struct strings *used,
+			     struct arena *a)
+{
+	bool is_digit = head[0] >= '0' && head[0] <= '9';
+	char *name = arena_printf(a, "%s%.*s", is_digit ? "_" : "", (int)size, head);
+	for (char *at = name; at && *at; at++)
+		if (*at == '/' || *at == '-' || *at == '.')
+			*at = '_';
+	if (name && is_taken(name))
+		name = arena_printf(a, "%s_", name);
+	const char *plain = name;
+	for (unsigned n = 2; name && strings_has(used, name); n++)
+		name = arena_printf(a, "%s_%u", plain, n);
+	return name;
+}
+
+/* Up to the first dot a name is the server's; one without a dot is the tool's own. */
+static int add_export(struct tool_list *tools, size_t i, struct strings *heads,
+		      struct strings *used, struct arena *a, struct cj_error *err)
+{
+	const char *name = tools->names.items[i];
+	size_t size = strcspn(name, ".");
+	const char *head = arena_strndup(a, name, size + (name[size] == '.'));
+	if (head && strings_has(heads, head))
+		return 0;
+	const char *code = head ? code_name(name, size, used, a) : NULL;
+	const char *exports =
+	    code ? arena_printf(a, "%sexport const %s = tools.%s;\n", tools->exports, code, code)
+		 : NULL;
+	if (!exports || strings_add(heads, a, head) < 0 || strings_add(used, a, code) < 0)
+		return cj_fail(err, ENOMEM, "read the tools");
+	tools->exports = exports;
+	return 0;
+}
+
+/* --- the catalogue ----------------------------------------------------------------- */
+
+int tool_list_read(const char *file, const struct json_node *root, struct arena *a,
+		   struct tool_list *out, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct strings heads = { 0 }, used = { 0 };
+	const struct json_node *list =
+	    root->type == JSON_OBJECT ? json_get_typed(root, "tools", JSON_ARRAY) : root;
+	const char *text;
+	*out = (struct tool_list){ .exports = "" };
+	if (!list || list->type != JSON_ARRAY)
+		return json_reject(file, root, err,
+				   "tools are an array, or an object with the array \"tools\"");
+	json_open_object(w);
+	json_member_array(w, "tools");
+	for (const struct json_node *node = list->child; node; node = node->next)
+		if (add_tool(out, file, node, w, a, err) < 0)
+			return -err->code;
+	json_close_array(w);
+	json_close_object(w);
+	for (size_t i = 0; i < out->names.count; i++)
+		if (add_export(out, i, &heads, &used, a, err) < 0)
+			return -err->code;
+	if (json_writer_take(w, &text, &out->catalogue_size, err) < 0)
+		return -err->code;
+	out->catalogue = arena_strndup(a, text, out->catalogue_size);
+	return out->catalogue ? 0 : cj_fail(err, ENOMEM, "read the tools");
+}
+
+/* --- the plan ------------------------------------------------------------------------ */
+
+static int read_tools(struct planner *p, struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	const struct json_node *root = NULL;
+	const char *file = p->c->tools, *text = p->inv->tools_json;
+	size_t size = text ? strlen(text) : 0;
+	if (file) {
+		char *bytes;
+		auto_fd int fd = fd_open_regular(file, err);
+		if (fd < 0 || fd_read_all(fd, JSON_BYTES_MAX, a, &bytes, &size, file, err) < 0)
+			return -err->code;
+		text = bytes;
+	}
+	struct tool_list *tools = arena_alloc(a, sizeof(*tools));
+	if (!tools)
+		return cj_fail(err, ENOMEM, "plan the program's tools");
+	if (json_parse_capped(file ? file : "tools", text, size, a, &root, err) < 0 ||
+	    tool_list_read(file ? file : "tools", root, a, tools, err) < 0)
+		return -err->code;
+	p->program.tools = tools;
+	return 0;
+}
+
+static int read_module(struct planner *p, const char *name, struct copy_spec *out,
+		       struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	struct profile_source source;
+	const char *path =
+	    arena_printf(a, "%s/" TOOLS_MODULES_DIR "/%s", profile_shipped_dir(), name);
+	const char *target = arena_printf(a, PLACE_BOX "/%s", name);
+	if (!path || !target)
+		return cj_fail(err, ENOMEM, "plan the program's tools");
+	if (profile_source_read(path, 0, a, &source, err) < 0)
+		return cj_wrap(err, "the module of the program's tools");
+	*out = (struct copy_spec){ .target = target, .bytes = source.text, .size = source.size };
+	return 0;
+}
+
+int plan_tools(struct planner *p, struct cj_error *err)
+{
+	if (!p->c->tools && !p->inv->tools_json)
+		return 0;
+	struct copy_spec *files = p->program.tool_files;
+	if (read_tools(p, err) < 0)
+		return cj_wrap(err, "--tools");
+	const struct tool_list *tools = p->program.tools;
+	files[0] = (struct copy_spec){ .target = PLACE_BOX "/tools.json",
+				       .bytes = tools->catalogue,
+				       .size = tools->catalogue_size };
+	if (read_module(p, "tools.py", &files[1], err) < 0 ||
+	    read_module(p, "tools.mjs", &files[2], err) < 0)
+		return -err->code;
+	const char *module = arena_printf(&p->c->arena, "%.*s\n%s", (int)files[2].size,
+					  (const char *)files[2].bytes, tools->exports);
+	if (!module)
+		return cj_fail(err, ENOMEM, "plan the program's tools");
+	files[2].bytes = module;
+	files[2].size = strlen(module);
+	return 0;
+}

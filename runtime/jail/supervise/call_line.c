@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/jail/supervise/call_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/json/json.h"
+
+/* An integer that every language can count to, or a short string. */
+static bool is_id(const struct json_node *node)
+{
+	if (node->type == JSON_STRING)
+		return strlen(node->text) <= CALL_ID_MAX;
+	return node->type == JSON_NUMBER && strlen(node->text) < 16 &&
+	       strspn(node->text, "0123456789") == strlen(node->text);
+}
+
+static struct blob bytes_of(const struct json_node *node, const char *line)
+{
+	return (struct blob){ line + node->begin, node->end - node->begin };
+}
+
+int call_line_read(const char *line, size_t size, struct arena *a, struct written_call *out,
+		   struct cj_error *err)
+{
+	const struct json_node *root;
+	*out = (struct written_call){ .id = "null", .arguments = { "{}", 2 } };
+	if (json_parse_capped("call", line, size, a, &root, err) < 0)
+		return -err->code;
+	if (root->type != JSON_OBJECT)
+		return cj_reject(err, "a call is one JSON object");
+	const struct json_node *id = json_get(root, "id"), *name = json_get(root, "name");
+	const struct json_node *arguments = json_get(root, "arguments");
+	if (!id || !is_id(id))
+		return cj_reject(err,
+				 "\"id\" must be an integer from 0 on, or a string of at most "
+				 "%d bytes",
+				 CALL_ID_MAX);
+	struct blob written = bytes_of(id, line);
+	(void)snprintf(out->id, sizeof(out->id), "%.*s", (int)written.size, written.bytes);
+	if (!name || name->type != JSON_STRING)
+		return cj_reject(err, "\"name\" must be the name of a tool");
+	out->name = name->text;
+	if (arguments && arguments->type != JSON_OBJECT)
+		return cj_reject(err, "\"arguments\" must be a JSON object");
+	if (root->count != (size_t)(arguments ? 3 : 2))
+		return cj_reject(err, "a call has the members \"id\", \"name\" and \"arguments\", "
+				      "and no other");
+	if (arguments)
+		out->arguments = bytes_of(arguments, line);
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call_line - one call as the program writes it: a line of JSON.  Every byte is hostile. */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
+
+#define CALL_ID_MAX  64 /* bytes of an id that is a string */
+#define CALL_ID_TEXT (6 * CALL_ID_MAX + 3)
+
+struct written_call {
+	char id[CALL_ID_TEXT]; /* the value as it is written; "null": it could not be read */
+	const char *name;      /* in the arena; NULL: it could not be read */
+	struct blob arguments; /* in the line: the bytes of one JSON object */
+};
+
+/*
+ * call_line_read - {"id":ID,"name":TEXT,"arguments":OBJECT}, of which the last may be left out.
+ *
+ * Fails: EINVAL with a sentence for the program.  *out has what could be read, for the answer.
+ */
+int call_line_read(const char *line, size_t size, struct arena *a, struct written_call *out,
+		   struct cj_error *err);

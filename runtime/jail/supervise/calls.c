@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/jail/supervise/calls.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/base/byte_queue.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/files/sha256.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/outcome.h"
+#include "runtime/jail/supervise/call_line.h"
+
+const char *const call_end_names[CALL_END_COUNT] = {
+	[CALL_ANSWERED] = "answered",
+	[CALL_FAILED] = "failed",
+	[CALL_TIMED_OUT] = "timeout",
+	[CALL_CANCELLED] = "cancelled",
+};
+
+#define CHUNK     65536
+#define READS     16 /* of one turn: the program's streams are read in between */
+#define UNKNOWN   16 /* names that are on no list, with a row of their own in the result */
+#define SECOND_MS 1000
+
+/* A call without an answer. */
+struct open_call {
+	uint64_t id;                   /* 0: the slot is free */
+	char program_id[CALL_ID_TEXT]; /* as the program wrote it: a JSON value */
+	size_t tool;
+	uint64_t began_ms;
+};
+
+struct calls {
+	const struct program *program;
+	const struct jail_io *io;
+	int program_fd; /* -1: the program has closed it, or it does not read */
+	int caller_fd;  /* borrowed; -1: the caller has closed it */
+	struct byte_queue from_program, to_program, from_caller, to_caller;
+	size_t searched[2];  /* of from_program, from_caller: no newline is in these bytes */
+	bool skips_line;     /* of the program: it was too long */
+	bool has_ended;      /* calls_end() */
+	const char *no_more; /* why the caller answers no call any more; NULL: it does */
+	struct open_call open[CALLS_OUTSTANDING_MAX];
+	size_t nopen;
+	uint64_t last_id;
+	uint64_t second_at_ms, in_second; /* calls since then */
+	struct call_count *counts;        /* one for each tool, then `nunknown`, then the rest */
+	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
+	size_t nunknown;
+};
+
+/* --- counting -------------------------------------------------------------------------------- */
+
+/* The row of a refused call. */
+static struct call_count *unknown_count(struct calls *c, const char *name)
+{
+	const size_t ntools = c->program->tools->names.count;
+	size_t i = 0;
+	while (name && i < c->nunknown && strcmp(c->unknown[i], name) != 0)
+		i++;
+	if (!name || (i == c->nunknown && i == UNKNOWN))
+		return &c->counts[ntools + UNKNOWN];
+	if (i == c->nunknown) {
+		(void)snprintf(c->unknown[i], sizeof(c->unknown[i]), "%s", name);
+		c->counts[ntools + i].name = c->unknown[i];
+		c->nunknown++;
+	}
+	return &c->counts[ntools + i];
+}
+
+static void tell(const struct calls *c, const struct jail_call *call)
+{
+	if (c->io->called)
+		c->io->called(c->io->context, call);
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+static void lose_program(struct calls *c)
+{
+	if (c->program_fd >= 0)
+		(void)shutdown(c->program_fd, SHUT_RDWR); /* other processes may have it, too */
+	cj_close(&c->program_fd);
+}
+
+static void send_to_program(struct calls *c)
+{
+	if (c->program_fd >= 0 && byte_queue_send(&c->to_program, c->program_fd) != 0)
+		lose_program(c);
+}
+
+static void send_to_caller(struct calls *c)
+{
+	if (c->caller_fd >= 0 && byte_queue_send(&c->to_caller, c->caller_fd) != 0)
+		c->caller_fd = -1; /* what is there to read no longer matters */
+}
+
+#define TEXT(text)                                                                                 \
+	{                                                                                          \
+		.bytes = (text), .size = strlen(text)                                              \
+	}
+
+/* Queues a line, or nothing of it. */
+static int add_line(struct byte_queue *q, const struct blob *pieces, size_t count)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < count; i++)
+		size += pieces[i].size;
+	if (byte_queue_grow(q, size) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		(void)!byte_queue_add(q, pieces[i].bytes, pieces[i].size);
+	return 0;
+}
+#define ADD_LINE(q, ...)                                                                           \
+	add_line(q, (const struct blob[]){ __VA_ARGS__ },                                          \
+		 sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
+
+/* A line that is lost would leave the program waiting. */
+static void answer(struct calls *c, const char *program_id, const char *member, struct blob value)
+{
+	if (c->program_fd < 0)
+		return;
+	if (ADD_LINE(&c->to_program, TEXT("{\"id\":"), TEXT(program_id), TEXT(",\""), TEXT(member),
+		     TEXT("\":"), value, TEXT("}\n")) < 0)
+		lose_program(c);
+	send_to_program(c);
+}
+
+static void answer_error(struct calls *c, const char *program_id, const char *message)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+	struct cj_error err = { 0 };
+	json_open_object(w);
+	json_member_text(w, "message", message);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, &err) < 0)
+		lose_program(c);
+	else
+		answer(c, program_id, "error", (struct blob){ text, size });
+}
+
+/* To the caller: a call that ends without its answer; in brief each one. */
+static void tell_end(struct calls *c, uint64_t id, enum call_end end, uint64_t ms)
+{
+	char line[128];
+	bool is_news = c->io->calls_brief || end == CALL_TIMED_OUT || end == CALL_CANCELLED;
+	if (c->caller_fd < 0 || !is_news)
+		return;
+	(void)snprintf(line, sizeof(line),
+		       "{\"id\":%" PRIu64 ",\"ended\":\"%s\",\"ms\":%" PRIu64 "}\n", id,
+		       call_end_names[end], ms);
+	(void)!byte_queue_add(&c->to_caller, line, strlen(line)); /* it has its own time limit */
+	send_to_caller(c);
+}
+
+static int pass_on(struct calls *c, uint64_t id, const char *name, struct blob arguments)
+{
+	char head[64], brief[128], hash[SHA256_HEX_MAX];
+	struct sha256 sha;
+	(void)snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"name\":\"", id);
+	if (!c->io->calls_brief)
+		return ADD_LINE(&c->to_caller, TEXT(head), TEXT(name), TEXT("\",\"arguments\":"),
+				arguments, TEXT("}\n"));
+	sha256_init(&sha);
+	sha256_update(&sha, arguments.bytes, arguments.size);
+	sha256_final(&sha, hash);
+	(void)snprintf(brief, sizeof(brief), "\",\"bytes\":%zu,\"sha256\":\"%s\"}\n",
+		       arguments.size, hash);
+	return ADD_LINE(&c->to_caller, TEXT(head), TEXT(name), TEXT(brief));
+}
+
+/* --- the end of a call ------------------------------------------------------------------------ */
+
+static void end_call(struct calls *c, struct open_call *call, enum call_end end)
+{
+	const uint64_t ms = clock_ms() - call->began_ms;
+	const struct jail_call ended = {
+		.id = call->id,
+		.name = c->program->tools->names.items[call->tool],
+		.end = end,
+		.ms = ms,
+	};
+	c->counts[call->tool].failed += end != CALL_ANSWERED;
+	tell_end(c, call->id, end, ms);
+	tell(c, &ended);
+	call->id = 0;
+	c->nopen--;
+}
+
+static void fail_call(struct calls *c, struct open_call *call, enum call_end end, const char *why)
+{
+	answer_error(c, call->program_id, why);
+	end_call(c, call, end);
+}
+
+static void fail_all(struct calls *c, enum call_end end, const char *why)
+{
+	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].id > 0)
+			fail_call(c, &c->open[i], end, why);
+}
+
+/* The caller has gone, or can't be understood. */
+static void lose_caller(struct calls *c, const char *why)
+{
+	c->caller_fd = -1;
+	c->no_more = why;
+	fail_all(c, CALL_FAILED, why);
+}
+
+/* --- a line of the program ----------------------------------------------------------------- */
+
+/* `id`: as the program wrote it, or "null". */
+static void refuse(struct calls *c, const char *id, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void refuse(struct calls *c, const char *id, const char *name, const char *fmt, ...)
+{
+	char why[CJ_ERROR_MSG_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+
+	const struct tool_list *tools = c->program->tools;
+	if (name && strlen(name) > TOOL_NAME_MAX)
+		name = NULL;
+	size_t tool = name ? tool_list_find(tools, name) : tools->names.count;
+	bool has_row = tool < tools->names.count;
+	(has_row ? &c->counts[tool] : unknown_count(c, name))->refused++;
+	tell(c, &(struct jail_call){ .name = name, .reason = why });
+	answer_error(c, id, why);
+}
+
+static bool has_id(const struct calls *c, const char *program_id)
+{
+	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].id > 0 && strcmp(c->open[i].program_id, program_id) == 0)
+			return true;
+	return false;
+}
+
+static void begin_call(struct calls *c, const struct written_call *w, size_t tool)
+{
+	struct open_call *call = c->open;
+	while (call->id > 0)
+		call++; /* calls_outstanding is at most CALLS_OUTSTANDING_MAX */
+	*call = (struct open_call){ .tool = tool, .began_ms = clock_ms() };
+	memcpy(call->program_id, w->id, sizeof(w->id));
+	call->id = ++c->last_id;
+	c->nopen++;
+	c->counts[tool].count++;
+	tell(c, &(struct jail_call){ .id = call->id,
+				     .name = w->name,
+				     .arguments = w->arguments.bytes,
+				     .arguments_size = w->arguments.size });
+	if (pass_on(c, call->id, w->name, w->arguments) < 0)
+		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
+	send_to_caller(c);
+}
+
+static void take_call(struct calls *c, const char *line, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct written_call w;
+	const struct tool_list *tools = c->program->tools;
+	const struct run_limits *limits = &c->program->limits;
+
+	int rc = call_line_read(line, size, &a, &w, &err);
+	size_t tool = w.name ? tool_list_find(tools, w.name) : 0;
+	if (rc < 0)
+		refuse(c, w.id, w.name, "%s", err.msg);
+	else if (has_id(c, w.id))
+		refuse(c, "null", w.name, "two calls have the id %s", w.id);
+	else if (tool == tools->names.count)
+		refuse(c, w.id, w.name, "this run has no tool '%.128s': tools.json lists them",
+		       w.name);
+	else if (c->last_id >= limits->calls)
+		refuse(c, w.id, w.name, "the run has made its %" PRIu64 " calls", limits->calls);
+	else if (c->no_more)
+		refuse(c, w.id, w.name, "%s", c->no_more);
+	else
+		begin_call(c, &w, tool);
+}
+
+/* --- a line of the caller --------------------------------------------------------------------- */
+
+static struct open_call *find_call(struct calls *c, uint64_t id)
+{
+	for (size_t i = 0; id > 0 && i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].id == id)
+			return &c->open[i];
+	return NULL;
+}
+
+/* Returns what is wrong with the line; NULL: nothing. */
+static const char *take_answer(struct calls *c, const char *line, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root;
+	struct cj_error err = { 0 };
+	uint64_t id = 0;
+	if (json_parse_capped("answer", line, size, &a, &root, &err) < 0 ||
+	    !json_get_u64(root, "id", &id))
+		return "the caller's answer can't be read: it is no JSON object with an \"id\"";
+	struct open_call *call = find_call(c, id);
+	const struct json_node *result = json_get(root, "result");
+	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
+	const struct json_node *message = json_get_typed(error, "message", JSON_STRING);
+	if (!call)
+		return NULL; /* it has ended meanwhile */
+	if (result && !error) {
+		answer(c, call->program_id, "result",
+		       (struct blob){ line + result->begin, result->end - result->begin });
+		end_call(c, call, CALL_ANSWERED);
+	} else {
+		fail_call(c, call, CALL_FAILED,
+			  message ? message->text
+				  : "the caller's answer has no \"result\" and no \"error\" with a "
+				    "\"message\"");
+	}
+	return NULL;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* Waits until a second has room for another call. */
+static bool is_too_fast(struct calls *c)
+{
+	const uint64_t now = clock_ms();
+	if (now - c->second_at_ms >= SECOND_MS) {
+		c->second_at_ms = now;
+		c->in_second = 0;
+	}
+	return c->in_second >= c->program->limits.calls_per_second;
+}
+
+static bool has_unread(const struct calls *c)
+{
+	return byte_queue_size(&c->to_program) >= CALL_UNREAD_MAX;
+}
+
+/* A line is read only where its call can be taken.  A caller that does not read stops it, too. */
+static bool may_take_call(struct calls *c)
+{
+	return c->program_fd >= 0 && !has_unread(c) && !is_too_fast(c) &&
+	       c->nopen < c->program->limits.calls_outstanding &&
+	       byte_queue_size(&c->to_caller) < CALL_LINE_MAX;
+}
+
+/* The size of the first line without its newline, or SIZE_MAX. */
+static size_t find_line(const struct byte_queue *q, size_t *searched)
+{
+	const char *begin = q->bytes + q->start;
+	const size_t size = byte_queue_size(q);
+	const char *newline = size > *searched ? memchr(begin + *searched, '\n', size - *searched)
+					       : NULL;
+	*searched = newline ? 0 : size;
+	return newline ? (size_t)(newline - begin) : SIZE_MAX;
+}
+
+/* What has come of a line that is too long is forgotten, and the rest when it comes. */
+static void refuse_long(struct calls *c)
+{
+	if (!c->skips_line)
+		refuse(c, "null", NULL, "a call has more than %u bytes", CALL_LINE_MAX);
+	c->skips_line = true;
+}
+
+static void take_line(struct calls *c, size_t size)
+{
+	struct byte_queue *q = &c->from_program;
+	if (size >= CALL_LINE_MAX)
+		refuse_long(c);
+	else if (!c->skips_line)
+		take_call(c, q->bytes + q->start, size);
+	c->skips_line = false;
+	c->in_second++;
+	byte_queue_take(q, size + 1);
+}
+
+/* False: nothing more is there for now. */
+static bool read_program(struct calls *c)
+{
+	struct byte_queue *q = &c->from_program;
+	const size_t size = find_line(q, &c->searched[0]);
+	if (size != SIZE_MAX) {
+		take_line(c, size);
+		return true;
+	}
+	if (byte_queue_size(q) >= CALL_LINE_MAX) {
+		refuse_long(c);
+		c->searched[0] = 0;
+		byte_queue_take(q, byte_queue_size(q));
+	}
+	ssize_t got = byte_queue_receive(q, c->program_fd, CHUNK);
+	if (got <= 0 && got != -EAGAIN)
+		lose_program(c);
+	return got > 0;
+}
+
+static bool read_caller(struct calls *c)
+{
+	struct byte_queue *q = &c->from_caller;
+	const size_t size = find_line(q, &c->searched[1]);
+	const char *wrong = NULL;
+	if (size != SIZE_MAX) {
+		wrong = take_answer(c, q->bytes + q->start, size);
+		byte_queue_take(q, size + 1);
+	} else {
+		ssize_t got = byte_queue_receive(q, c->caller_fd, CHUNK);
+		if (got == -EAGAIN)
+			return false;
+		if (got <= 0)
+			wrong = "the caller answers no more calls";
+		else if (byte_queue_size(q) > CALL_ANSWER_MAX)
+			wrong = "the caller's answer has more than 16 MiB";
+	}
+	if (wrong)
+		lose_caller(c, wrong);
+	return !wrong;
+}
+
+static void fail_late(struct calls *c)
+{
+	const uint64_t now = clock_ms(), limit = c->program->limits.call_ms;
+	char duration[32], why[96];
+	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++) {
+		if (c->open[i].id == 0 || now - c->open[i].began_ms < limit)
+			continue;
+		(void)snprintf(why, sizeof(why), "the call was not answered within %s",
+			       text_format_duration(limit, duration, sizeof(duration)));
+		fail_call(c, &c->open[i], CALL_TIMED_OUT, why);
+	}
+}
+
+/* --- for the supervisor -------------------------------------------------------------------- */
+
+int calls_create(int program_fd, const struct program *program, const struct jail_io *io,
+		 struct calls **out, struct cj_error *err)
+{
+	const size_t ntools = program->tools->names.count;
+	struct calls *c = calloc(1, sizeof(*c));
+	struct call_count *counts = calloc(ntools + UNKNOWN + 1, sizeof(*counts));
+	if (!c || !counts) {
+		free(c);
+		free(counts);
+		cj_close(&program_fd);
+		return cj_fail(err, ENOMEM, "watch the program's calls");
+	}
+	*c = (struct calls){ .program = program,
+			     .io = io,
+			     .program_fd = program_fd,
+			     .caller_fd = io->calls_fd > 0 ? io->calls_fd : -1,
+			     .counts = counts };
+	for (size_t i = 0; i < ntools; i++)
+		counts[i].name = program->tools->names.items[i];
+	if (c->caller_fd < 0)
+		c->no_more = "nobody answers the calls of this run";
+	*out = c;
+	return 0;
+}
+
+void calls_destroy(struct calls **c)
+{
+	struct calls *old = *c;
+	if (!old)
+		return;
+	cj_close(&old->program_fd);
+	byte_queue_fini(&old->from_program);
+	byte_queue_fini(&old->to_program);
+	byte_queue_fini(&old->from_caller);
+	byte_queue_fini(&old->to_caller);
+	free(old->counts);
+	free(old);
+	*c = NULL;
+}
+
+void calls_watch(struct calls *c, struct pollfd out[CALLS_FDS])
+{
+	out[0].fd = out[1].fd = -1;
+	if (!c || c->has_ended)
+		return;
+	const short program = (short)((may_take_call(c) ? POLLIN : 0) |
+				      (byte_queue_size(&c->to_program) > 0 ? POLLOUT : 0));
+	const short caller = (short)((has_unread(c) ? 0 : POLLIN) |
+				     (byte_queue_size(&c->to_caller) > 0 ? POLLOUT : 0));
+	/* poll(2) always reports a hang-up, which is handled when the line before it is read */
+	out[0] = (struct pollfd){ .fd = program ? c->program_fd : -1, .events = program };
+	out[1] = (struct pollfd){ .fd = caller ? c->caller_fd : -1, .events = caller };
+}
+
+uint64_t calls_at_ms(const struct calls *c)
+{
+	uint64_t at_ms = 0;
+	if (!c || c->has_ended)
+		return 0;
+	const uint64_t limit = c->program->limits.call_ms;
+	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].id > 0)
+			at_ms = clock_earlier(at_ms, c->open[i].began_ms + limit);
+	if (c->in_second >= c->program->limits.calls_per_second)
+		at_ms = clock_earlier(at_ms, c->second_at_ms + SECOND_MS);
+	return at_ms;
+}
+
+void calls_serve(struct calls *c)
+{
+	send_to_program(c);
+	send_to_caller(c);
+	for (int i = 0; i < READS && c->caller_fd >= 0 && !has_unread(c) && read_caller(c); i++)
+		;
+	for (int i = 0; i < READS && may_take_call(c) && read_program(c); i++)
+		;
+	if (c->program_fd < 0)
+		fail_all(c, CALL_CANCELLED, "the program has closed its socket");
+	fail_late(c);
+}
+
+void calls_look_at_clock(struct calls *c, uint64_t now_ms)
+{
+	uint64_t at_ms = calls_at_ms(c);
+	if (at_ms > 0 && now_ms >= at_ms)
+		calls_serve(c);
+}
+
+void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
+{
+	if (!c)
+		return;
+	const size_t most = c->program->tools->names.count + UNKNOWN + 1;
+	struct call_count *rows = arena_array(&out->arena, most, sizeof(*rows));
+	c->has_ended = true;
+	fail_all(c, CALL_CANCELLED, "the run has ended");
+	send_to_caller(c);
+	/* Half a line in either direction would be the beginning of the next cell's first one. */
+	if (!keeps_socket || c->skips_line || byte_queue_size(&c->from_program) > 0 ||
+	    byte_queue_size(&c->to_program) > 0)
+		lose_program(c);
+	for (size_t i = 0; rows && i < most; i++) {
+		if (c->counts[i].count + c->counts[i].refused == 0)
+			continue;
+		rows[out->ncalls] = c->counts[i];
+		if (rows[out->ncalls].name) /* the names go with us, or with the plan */
+			rows[out->ncalls].name = arena_strdup(&out->arena, c->counts[i].name);
+		out->ncalls++;
+	}
+	out->calls = rows;
+}

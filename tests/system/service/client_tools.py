@@ -202,7 +202,7 @@ def _():
     for work in (
         lambda: lib.Client("/no/such.sock").run("1", tools=[documented]), lambda: list(lib.Client("/no/such.sock").stream("1", tools=[documented])),
         lambda: asyncio.run(lib.AsyncClient("/no/such.sock").run("1", tools=[documented])), lambda: asyncio.run(stream(lib.AsyncClient("/no/such.sock"))),
-        lambda: session.exec("1", tools=[documented]), lambda: list(session.stream("1", tools=[documented])), lambda: session.start("1", tools=[documented]),
+        lambda: lib.Client("/no/such.sock").session(tools=[documented]), lambda: session.exec("1", tools=[documented]), lambda: list(session.stream("1", tools=[documented])), lambda: session.start("1", tools=[documented]),
     ):  # fmt: skip
         try:
             work()

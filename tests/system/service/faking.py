@@ -12,6 +12,7 @@ from api import check_with_refs
 from harness import *  # noqa: F403
 from service import Service
 
+CALLS = [{"call": "search"}, {"call": "search", "outcome": "timeout"}, {"call": "read", "outcome": "failed"}]
 ANSWERS = {
     "answers": [
         {"when": {"profile": "node"}, "error": {"code": "queue_full", "message": "all wait", "retry_after": "7s"}},
@@ -20,7 +21,7 @@ ANSWERS = {
         {"when": {"code_contains": "broken"}, "result": {"status": "setup_error", "message": "no such thing"}},
         {
             "when": {"code_contains": "plot"},
-            "events": [{"stdout": "one\n"}, {"after": "2s", "stdout": "two\n"}, {"stderr": {"base64": "/w=="}}, {"denied": "mount"}],
+            "events": [{"stdout": "one\n"}, {"after": "2s", "stdout": "two\n"}, {"stderr": {"base64": "/w=="}}, {"denied": "mount"}, *CALLS],
             "result": {"exit_code": 4, "artifacts": [{"path": "a.png", "content": {"base64": "iVBORw0KGgo="}}], "warnings": ["careful"]},
         },
     ]
@@ -54,6 +55,8 @@ def _():
         equal((value["id"], value["profile"]["name"]), ("mine", "python"), "id and profile")
         equal([(a["path"], a["type"], a["base64"]) for a in value["artifacts"]], [("a.png", "image/png", "iVBORw0KGgo=")], "artefacts")
         equal(value["denied_syscalls"], [{"name": "mount", "count": 1}], "denied")
+        equal(value["calls"], [{"name": "search", "count": 2, "failed": 1, "refused": 0}, {"name": "read", "count": 1, "failed": 1, "refused": 0}], "calls")
+        check_with_refs(value, "result.json")
         contains(json.dumps(value["warnings"]), "careful", "warnings")
         contains(json.dumps(value["warnings"]), "cejail.fake", "warnings")
         equal(s.run("oom").result["status"], "oom", "status")
@@ -84,7 +87,8 @@ def _():
         connection.request("POST", "/v1/runs", json.dumps({"profile": "python", "code": "plot()"}), {"Accept": "application/x-ndjson"})
         events = [(time.monotonic(), json.loads(line)) for line in connection.getresponse()]
         connection.close()
-    equal([e["type"] for _, e in events], ["start", "stdout", "stdout", "stderr", "denied", "result"], "kinds")
+    equal([e["type"] for _, e in events], ["start", "stdout", "stdout", "stderr", "denied", *["call", "answer"] * 3, "result"], "kinds")
+    equal([(e["call"], e["name"], e["outcome"]) for _, e in events if e["type"] == "answer"], [(1, "search", "answered"), (2, "search", "timeout"), (3, "read", "failed")], "the calls")
     # the first one may have been read late, but nothing comes before its pause is over
     true(events[2][0] - began > 0.5, "there was no pause")
 
@@ -127,6 +131,8 @@ def _():
             ('{"answers": [{"result": {"status": "setup_error", "message": "x"}, "events": [{"stdout": "1"}]}]}', "could not be started"),
             ('{"answers": [{"events": [{"stdout": "1", "stderr": "2"}]}]}', "one of"),
             ('{"answers": [{"events": [{"after": "1s"}]}]}', "one of"),
+            ('{"answers": [{"events": [{"stdout": "1", "outcome": "failed"}]}]}', "that of a"),
+            ('{"answers": [{"events": [{"call": "a", "outcome": "lost"}]}]}', "there is no 'lost'"),
             ('{"answers": [{"error": {"code": "queue_full"}, "result": {}}]}', "neither"),
             ('{"answers": [{"error": {"code": "full"}}]}', "there is no 'full'"),
             ('{"answers": [{"when": {"code_sha256": "abc"}}]}', "64 digits"),

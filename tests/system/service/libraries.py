@@ -487,7 +487,7 @@ async def later() -> None: ...
 
 tool: cejail.Tool = {"handler": search, "inputSchema": {"type": "object"}}
 counts: list[cejail.CallCount] = cejail.run("1", tools={"search": search, "later": later, "tool": tool}).calls
-cejail.run("1", tools=[search, later])
+cejail.run("1", tools=[search, later], calls={"max": 7, "timeout": "5s"})
 with cejail.session(context="repl", lease="1m") as session:
     session.exec("x = 1", interrupt=True)
     for change in session.watch():
@@ -523,12 +523,12 @@ def schema(name):
 def _():
     rows = (("request", lib.RunOptions, set()), ("exec-request", lib.StartOptions, {"command"}), ("session-request", lib.SessionOptions, {"profile"}))
     for name, kind, own in rows:  # those that are parameters of the methods
-        equal(set(kind.__annotations__) - {"tools"}, schema(name) - {"code", "detach", "tools"} - own, f"keywords of {kind.__name__}")
+        equal(set(kind.__annotations__), schema(name) - {"code", "detach"} - own, f"keywords of {kind.__name__}")
     with open(f"{CLIENTS}/node/cejail.d.mts", encoding="utf-8") as file:
         parts = dict(re.findall(r"interface (\w+)[^{]*{(.*?)\n?}\n", file.read(), re.S))
     keys = {name: set(re.findall(r"^  (\w+)\?:", part, re.M)) for name, part in parts.items()}
-    equal((keys["Program"] | keys["Jail"]) - {"signal", "tools"}, schema("request") - {"tools"}, "keys of Run")
-    equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal", "tools"}, schema("exec-request") - {"detach", "tools"}, "keys of ExecOptions")
+    equal((keys["Program"] | keys["Jail"]) - {"signal"}, schema("request"), "keys of Run")
+    equal((keys["Program"] | keys["ExecOptions"] | {"open_stdin"}) - {"signal"}, schema("exec-request") - {"detach"}, "keys of ExecOptions")
     equal(keys["Jail"] | keys["SessionSettings"], schema("session-request"), "keys of SessionSettings")
 
 
@@ -592,7 +592,7 @@ if shutil.which("mypy"):
             done = subprocess.run([*MYPY, f"{CLIENTS}/python/cejail"], capture_output=True, text=True, timeout=100 * SLOW, check=False, env=environment(MYPY_CACHE_DIR=f / "cache"))
             equal((done.returncode, done.stderr), (0, ""), done.stdout)
         true(os.path.exists(f"{CLIENTS}/python/cejail/py.typed"), "the marker of a typed package")
-        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})', 'cejail.run("1", tools={"a": 1})', 'cejail.run("1", tools=[{"name": "a"}])', 'cejail.Change("made", "/box")'))
+        checks(MYPY, "use.py", USE_TYPES, ('cejail.run("1", memry="64M")', 'cejail.session(context="ipython")', 'cejail.run("1", env={"A": 1})', 'cejail.run("1", tools=[{"name": "a"}])', 'cejail.Change("made", "/box")'))
 
 
 if shutil.which("tsc"):
@@ -600,7 +600,7 @@ if shutil.which("tsc"):
     @test("tsc accepts the declarations for Node, and knows their keys", limit=120)
     def _():
         tsc = ["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--lib", "es2022,dom"]
-        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.run({ code: "1", tools: { a: 1 } });', 'await client.run({ code: "1", tools: { a: { name: "a" } } });', 'await client.session({ context: "ipython" });', 'for await (const { event } of session.watch()) console.log(event === "made");'))
+        checks(tsc, "use.mts", USE_NODE_TYPES, ('await client.run({ code: "1", memry: "64M" });', 'await client.run({ code: "1", tools: { a: { name: "a" } } });', 'await client.session({ context: "ipython" });', 'for await (const { event } of session.watch()) console.log(event === "made");'))
 
 
 # Node is no package of tools/setup: a host without it has nothing to test.

@@ -26,9 +26,20 @@ export interface Tool {
 /** By name; or a list of functions with names and of tools with `name`. */
 export type Tools = Record<string, Handler | Tool> | (Handler | (Tool & { name: string }))[];
 
+export interface CallLimits {
+  max?: string | number;
+  /** Without an answer. */
+  outstanding?: string | number;
+  /** In a second. */
+  rate?: string | number;
+  /** Of one call. */
+  timeout?: Duration;
+}
+
 /** How often a program called a tool.  Refused calls did not reach the caller, and are not in `count`. */
 export interface CallCount {
-  name: string;
+  /** As the program wrote it, also that of no tool.  null: calls without a name, and further names. */
+  name: string | null;
   count: number;
   failed: number;
   refused: number;
@@ -57,6 +68,7 @@ interface Program {
   accept_weaker?: string[];
   /** Functions that the program calls: cejail-tools(7). */
   tools?: Tools;
+  calls?: CallLimits;
   /** Aborting it cancels the run. */
   signal?: AbortSignal;
 }
@@ -91,6 +103,8 @@ interface Jail {
   seccomp?: string;
   strict?: boolean;
   accept_weaker?: string[];
+  tools?: Tools;
+  calls?: CallLimits;
   cgroup_parent?: string;
 }
 

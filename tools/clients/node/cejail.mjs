@@ -386,6 +386,7 @@ export class Client {
 
   /** Creates a session.  Members: profile, lease, idle, context, and the settings of a jail. */
   async session({ profile = PROFILE, ...settings } = {}) {
+    refuseTools(settings);
     const service = await this.#service();
     return new Session(service, (await service.ask("POST", "/v1/sessions", { profile, ...settings })).id);
   }

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Optional, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
 
-from ._tools import CallCount, Tool, Toolbox, Tools
+from ._tools import CallCount, CallLimits, Tool, Toolbox, Tools
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,7 +56,7 @@ else:
 
 
 __all__ = [
-    "AsyncClient", "AsyncExec", "AsyncSession", "CallCount", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",
+    "AsyncClient", "AsyncExec", "AsyncSession", "CallCount", "CallLimits", "Cell", "Change", "Client", "Display", "Entry", "Error", "Event", "Exec",
     "ExecOptions", "File", "ProgramError", "Result", "RunOptions", "Session", "SessionOptions", "StartOptions", "Tool", "Tools", "arun",
     "asession", "astream", "run", "session", "stream",
 ]  # fmt: skip
@@ -88,7 +88,6 @@ class _Program(TypedDict, total=False):
     stdin: Union[str, bytes, None]
     files: Optional[Files]
     artifacts: Union[bool, str]
-    tools: Optional[Tools]
 
 
 class _Common(TypedDict, total=False):
@@ -101,6 +100,8 @@ class _Common(TypedDict, total=False):
     artifact_path: Optional[Sequence[str]]
     value_path: Optional[str]
     accept_weaker: Optional[Sequence[str]]
+    tools: Optional[Tools]
+    calls: Optional[CallLimits]
 
 
 class _Jail(_Common, total=False):
@@ -755,6 +756,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
 
 
 def _order(profile: Optional[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_tools(settings.get("tools"))
     return {"profile": profile or PROFILE, **{key: value for key, value in settings.items() if value is not None}}
 
 

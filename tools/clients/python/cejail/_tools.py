@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Optional, TypedDict, Union
 
 ANSWER_MAX = 16 << 20  # bytes of an answer with its newline: cejail-tools(7)
 _ERROR_MAX = 2000  # characters of an error
-_THREADS_MAX = 32  # of one run; a function past them waits
+_THREADS_MAX = 64  # of one run, as many as calls without an answer: calls.outstanding in cejail-profile(5)
 _CANCEL_S = 5  # for the functions that were cancelled at the end of a run
 
 
@@ -44,6 +44,14 @@ class Tool(_WithHandler, total=False):
 
 
 Tools = Union[Mapping[str, Union[Callable[..., Any], Tool]], Sequence[Union[Callable[..., Any], Tool]]]
+
+
+class CallLimits(TypedDict, total=False):
+    max: Union[int, str]
+    outstanding: Union[int, str]  # without an answer
+    rate: Union[int, str]  # in a second
+    timeout: Union[float, str]  # of one call
+
 
 # --- schemas --------------------------------------------------------------------------------
 
@@ -177,7 +185,7 @@ def _said(problem: BaseException) -> str:
 class CallCount:
     """How often a program called a tool.  Refused calls did not reach the caller, and are not in `count`."""
 
-    name: str
+    name: Optional[str]  # as the program wrote it, also that of no tool; None: calls without a name, and further names
     count: int
     failed: int
     refused: int

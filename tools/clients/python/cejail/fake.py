@@ -42,6 +42,7 @@ STATUSES = {
 }  # fmt: skip
 
 RUN_STATUSES = ("exited", "signaled", "timeout", "cpu_limit", "oom", "output_limit", "cancelled", "setup_error")
+OUTCOMES = ("answered", "failed", "timeout", "cancelled")
 LIMITS = {
     "memory": "bytes", "cpus": "cpus", "pids": "processes", "wall": "ms", "cpu_time": "ms", "disk": "bytes",
     "nofile": "files", "output": "bytes",
@@ -51,7 +52,7 @@ LAYERS = (
     "capabilities", "seccomp", "syscall_report", "landlock", "network_filter",
 )  # fmt: skip
 REQUEST_KEYS = frozenset(
-    "profile id code command args args_json stdin files artifacts file_name timeout cpu_time memory cpus pids nofile disk max_output "
+    "profile id code command args args_json tools calls stdin files artifacts file_name timeout cpu_time memory cpus pids nofile disk max_output "
     "on_output_limit env workdir file ro_bind bind overlay tmpfs connect artifact_path value_path network hostname rootfs writable "
     "noexec seccomp accept_weaker strict cgroup_parent".split()
 )
@@ -150,9 +151,12 @@ def _object(keys: dict[str, Callable[[Any, str], Any]], *required: str) -> Calla
 
 
 def _event(value: Any, where: str) -> dict[str, Any]:
-    event = _object({"stdout": _bytes, "stderr": _bytes, "denied": _text, "after": _seconds})(value, where)
-    if len(event.keys() & {"stdout", "stderr", "denied"}) != 1:
-        raise Mistake(f"{where}: an event is one of \"stdout\", \"stderr\" and \"denied\"")
+    keys = {"stdout": _bytes, "stderr": _bytes, "denied": _text, "call": _text, "outcome": _one_of(OUTCOMES), "after": _seconds}
+    event = _object(keys)(value, where)
+    if len(event.keys() & {"stdout", "stderr", "denied", "call"}) != 1:
+        raise Mistake(f"{where}: an event is one of \"stdout\", \"stderr\", \"denied\" and \"call\"")
+    if "outcome" in event and "call" not in event:
+        raise Mistake(f"{where}: \"outcome\" is that of a \"call\"")
     return event
 
 
@@ -265,6 +269,7 @@ class Run:
         self.began = time.monotonic()
         self.output = {"stdout": b"", "stderr": b""}
         self.denied: dict[str, int] = {}
+        self.calls: list[tuple[str, str]] = []  # name and outcome
         self.shown: dict[str, Any] = {
             "id": str(request.get("id") or secrets.token_hex(13)), "profile": request["profile"], "state": "running", "tier": "cold",
             "request_id": request_id, "created_at": _now(), "started_at": _now(), "ended_at": None, "status": None,
@@ -282,18 +287,28 @@ class Run:
         for event in self.answer.get("events", ()):
             if self.cancelled.wait(event.get("after", 0)):
                 break
-            yield self._happen(event)
+            yield from self._happen(event)
         if self.cancelled.wait(self.answer.get("delay", 0)):
             status, planned = "cancelled", {"warnings": planned.get("warnings", [])}
         yield {"type": "result", "result": self._end(status, planned)}
 
-    def _happen(self, event: dict[str, Any]) -> dict[str, Any]:
-        if "denied" in event:
+    def _happen(self, event: dict[str, Any]) -> Any:
+        if "call" in event:
+            self.calls.append((event["call"], event.get("outcome", "answered")))
+            call = {"at_ms": self._at_ms(), "call": len(self.calls), "name": event["call"]}
+            yield {"type": "call", **call}
+            yield {"type": "answer", **call, "ms": 0, "outcome": self.calls[-1][1]}
+        elif "denied" in event:
             self.denied[event["denied"]] = self.denied.get(event["denied"], 0) + 1
-            return {"type": "denied", "at_ms": self._at_ms(), "syscall": event["denied"]}
-        kind = "stdout" if "stdout" in event else "stderr"
-        self.output[kind] += event[kind]
-        return {"type": kind, "at_ms": self._at_ms(), **_shown(event[kind])}
+            yield {"type": "denied", "at_ms": self._at_ms(), "syscall": event["denied"]}
+        else:
+            kind = "stdout" if "stdout" in event else "stderr"
+            self.output[kind] += event[kind]
+            yield {"type": kind, "at_ms": self._at_ms(), **_shown(event[kind])}
+
+    def _count(self, name: str) -> dict[str, Any]:
+        outcomes = [outcome for called, outcome in self.calls if called == name]
+        return {"name": name, "count": len(outcomes), "failed": len(outcomes) - outcomes.count("answered"), "refused": 0}
 
     def _end(self, status: str, planned: dict[str, Any]) -> dict[str, Any]:
         network = self.request.get("network", "public")
@@ -317,6 +332,7 @@ class Run:
             "layers": dict.fromkeys(LAYERS, "absent"),
             "network": {"mode": mode, "state": "unused" if mode == "public" else None, "reason": None, "uplink": None, "denied": []},
             "denied_syscalls": [{"name": name, "count": count} for name, count in self.denied.items()],
+            "calls": [self._count(name) for name in dict.fromkeys(name for name, _ in self.calls)],
             "value": planned.get("value"),
             "artifacts": [_artifact(item) for item in planned.get("artifacts", ())] if self.request.get("artifacts") else [],
             "warnings": [WARNING, *planned.get("warnings", ())],

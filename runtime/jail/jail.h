@@ -52,7 +52,8 @@ struct jail_io {
 	int stderr_fd;
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
-	int channel_fd; /* becomes descriptor 3 of the program: a session's REPL; 0: none */
+	/* They become descriptors 3 and 4 of the program: a session's REPL; 0: none. */
+	int channel_fd, calls_far_fd;
 	/*
 	 * A stream socket to the caller, who answers the calls of program->tools (calls.h); 0:
 	 * none.  calls_brief: it carries the hash of the arguments, and `called` has them.

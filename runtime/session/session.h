@@ -197,7 +197,7 @@ void session_finish(struct session **s);
 pid_t session_fork_charged(struct session *s, int *out_pidfd);
 
 #define SESSION_NO_SLOT      SESSION_EXECS_MAX
-#define SESSION_FORK_FDS_MAX 8
+#define SESSION_FORK_FDS_MAX 9
 
 /*
  * session_fork_keep - close all descriptors but the standard streams, fds[], and what is needed to

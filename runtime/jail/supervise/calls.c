@@ -39,7 +39,8 @@ struct open_call {
 };
 
 struct calls {
-	const struct program *program;
+	const struct tool_list *tools;
+	const struct run_limits *limits;
 	const struct jail_io *io;
 	int program_fd; /* -1: the program has closed it, or it does not read */
 	int caller_fd;  /* borrowed; -1: the caller has closed it */
@@ -62,7 +63,7 @@ struct calls {
 /* The row of a refused call. */
 static struct call_count *unknown_count(struct calls *c, const char *name)
 {
-	const size_t ntools = c->program->tools->names.count;
+	const size_t ntools = c->tools->names.count;
 	size_t i = 0;
 	while (name && i < c->nunknown && strcmp(c->unknown[i], name) != 0)
 		i++;
@@ -187,7 +188,7 @@ static void end_call(struct calls *c, struct open_call *call, enum call_end end)
 	const uint64_t ms = clock_ms() - call->began_ms;
 	const struct jail_call ended = {
 		.id = call->id,
-		.name = c->program->tools->names.items[call->tool],
+		.name = c->tools->names.items[call->tool],
 		.end = end,
 		.ms = ms,
 	};
@@ -232,7 +233,7 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 	(void)vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 
-	const struct tool_list *tools = c->program->tools;
+	const struct tool_list *tools = c->tools;
 	if (name && strlen(name) > TOOL_NAME_MAX)
 		name = NULL;
 	size_t tool = name ? tool_list_find(tools, name) : tools->names.count;
@@ -274,8 +275,8 @@ static void take_call(struct calls *c, const char *line, size_t size)
 	auto_arena struct arena a = { 0 };
 	struct cj_error err = { 0 };
 	struct written_call w;
-	const struct tool_list *tools = c->program->tools;
-	const struct run_limits *limits = &c->program->limits;
+	const struct tool_list *tools = c->tools;
+	const struct run_limits *limits = c->limits;
 
 	int rc = call_line_read(line, size, &a, &w, &err);
 	size_t tool = w.name ? tool_list_find(tools, w.name) : 0;
@@ -343,7 +344,7 @@ static bool is_too_fast(struct calls *c)
 		c->second_at_ms = now;
 		c->in_second = 0;
 	}
-	return c->in_second >= c->program->limits.calls_per_second;
+	return c->in_second >= c->limits->calls_per_second;
 }
 
 static bool has_unread(const struct calls *c)
@@ -355,7 +356,7 @@ static bool has_unread(const struct calls *c)
 static bool may_take_call(struct calls *c)
 {
 	return c->program_fd >= 0 && !has_unread(c) && !is_too_fast(c) &&
-	       c->nopen < c->program->limits.calls_outstanding &&
+	       c->nopen < c->limits->calls_outstanding &&
 	       byte_queue_size(&c->to_caller) < CALL_LINE_MAX;
 }
 
@@ -434,7 +435,7 @@ static bool read_caller(struct calls *c)
 
 static void fail_late(struct calls *c)
 {
-	const uint64_t now = clock_ms(), limit = c->program->limits.call_ms;
+	const uint64_t now = clock_ms(), limit = c->limits->call_ms;
 	char duration[32], why[96];
 	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++) {
 		if (c->open[i].id == 0 || now - c->open[i].began_ms < limit)
@@ -450,7 +451,9 @@ static void fail_late(struct calls *c)
 int calls_create(int program_fd, const struct program *program, const struct jail_io *io,
 		 struct calls **out, struct cj_error *err)
 {
-	const size_t ntools = program->tools->names.count;
+	static const struct tool_list none;
+	const struct tool_list *tools = program->tools ? program->tools : &none;
+	const size_t ntools = tools->names.count;
 	struct calls *c = calloc(1, sizeof(*c));
 	struct call_count *counts = calloc(ntools + UNKNOWN + 1, sizeof(*counts));
 	if (!c || !counts) {
@@ -459,13 +462,14 @@ int calls_create(int program_fd, const struct program *program, const struct jai
 		cj_close(&program_fd);
 		return cj_fail(err, ENOMEM, "watch the program's calls");
 	}
-	*c = (struct calls){ .program = program,
+	*c = (struct calls){ .tools = tools,
+			     .limits = &program->limits,
 			     .io = io,
 			     .program_fd = program_fd,
 			     .caller_fd = io->calls_fd > 0 ? io->calls_fd : -1,
 			     .counts = counts };
 	for (size_t i = 0; i < ntools; i++)
-		counts[i].name = program->tools->names.items[i];
+		counts[i].name = tools->names.items[i];
 	if (c->caller_fd < 0)
 		c->no_more = "nobody answers the calls of this run";
 	*out = c;
@@ -506,11 +510,11 @@ uint64_t calls_at_ms(const struct calls *c)
 	uint64_t at_ms = 0;
 	if (!c || c->has_ended)
 		return 0;
-	const uint64_t limit = c->program->limits.call_ms;
+	const uint64_t limit = c->limits->call_ms;
 	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++)
 		if (c->open[i].id > 0)
 			at_ms = clock_earlier(at_ms, c->open[i].began_ms + limit);
-	if (c->in_second >= c->program->limits.calls_per_second)
+	if (c->in_second >= c->limits->calls_per_second)
 		at_ms = clock_earlier(at_ms, c->second_at_ms + SECOND_MS);
 	return at_ms;
 }
@@ -539,7 +543,7 @@ void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
 {
 	if (!c)
 		return;
-	const size_t most = c->program->tools->names.count + UNKNOWN + 1;
+	const size_t most = c->tools->names.count + UNKNOWN + 1;
 	struct call_count *rows = arena_array(&out->arena, most, sizeof(*rows));
 	c->has_ended = true;
 	fail_all(c, CALL_CANCELLED, "the run has ended");

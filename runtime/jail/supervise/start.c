@@ -48,7 +48,7 @@ static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_
 	return out_far[0] < 0 ? cj_fail(err, errno, "open '/dev/null'") : 0;
 }
 
-static int open_calls_socket(int *out_near_fd, int *out_far_fd, struct cj_error *err)
+int start_open_calls(int *out_near_fd, int *out_far_fd, struct cj_error *err)
 {
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
@@ -63,7 +63,7 @@ static int open_calls(struct jail *j, int *out_far_fd, struct cj_error *err)
 {
 	if (!j->run.program->tools)
 		cj_close(&j->warm.calls_fd);
-	else if (!j->warm.launcher && open_calls_socket(&j->warm.calls_fd, out_far_fd, err) < 0)
+	else if (!j->warm.launcher && start_open_calls(&j->warm.calls_fd, out_far_fd, err) < 0)
 		return -err->code;
 	return j->run.program->tools ? calls_create(take_fd(&j->warm.calls_fd), j->run.program,
 						    &j->run.io, &j->run.calls, err)
@@ -278,7 +278,7 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 		return cj_reject(err, "a terminal has no waiting interpreter");
 	auto_fd int calls_fd = -1;
 	if (open_pipes(j, true, far, err) < 0 ||
-	    open_calls_socket(&j->warm.calls_fd, &calls_fd, err) < 0)
+	    start_open_calls(&j->warm.calls_fd, &calls_fd, err) < 0)
 		return -err->code;
 	int sent = zygote_fd == JAIL_NO_ZYGOTE
 		       ? handover_start(j, STEP_WARM, j->warm.launcher, far, calls_fd, err)
@@ -339,18 +339,21 @@ static void note_usage_before(struct jail *j)
 	usage_watch_fini(&usage);
 }
 
-void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops,
-		const struct program *program, const struct jail_io *io)
+int start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops, int *calls_fd,
+	       const struct program *program, const struct jail_io *io, struct cj_error *err)
 {
 	j->run.program = program;
 	j->run.io = *io;
 	j->run.cell = cell;
 	j->run.cell_ops = ops;
+	if (calls_create(take_fd(calls_fd), program, &j->run.io, &j->run.calls, err) < 0)
+		return -err->code;
 	note_run_limits(j);
 	note_usage_before(j);
 	connect_relays(j);
 	note_start(j);
 	send_started(j);
+	return 0;
 }
 
 static int fail_program(struct cj_error *err)

@@ -18,13 +18,16 @@ struct session_cell;
 int start_send(struct jail *j, const struct program *program, const struct jail_io *io,
 	       struct cj_error *err);
 int start_await(struct jail *j, struct cj_error *err);
+/* The sockets for the calls of a program. */
+int start_open_calls(int *out_near_fd, int *out_far_fd, struct cj_error *err);
 /* The program's terminal, if it has one, gets the size of the caller's. */
 void start_resize_terminal(const struct jail *j);
 /* The last line that an interpreter printed, as a hint of why it failed. */
 void start_take_last_line(struct jail *j, struct cj_error *err);
-/* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent. */
-void start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops,
-		const struct program *program, const struct jail_io *io);
+/* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent.  Takes
+ * *calls_fd, the near end of the interpreter's socket for calls. */
+int start_cell(struct jail *j, struct session_cell *cell, const struct cell_ops *ops, int *calls_fd,
+	       const struct program *program, const struct jail_io *io, struct cj_error *err);
 
 /* --- for start.c: handover.c and adopt.c ------------------------------------------------------ */
 

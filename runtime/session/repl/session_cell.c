@@ -215,6 +215,5 @@ int session_cell_start(struct session_interpreter *i, const struct program *prog
 	sha256_final(&hash, i->view->run.code_sha256);
 	/* What was counted until now is not the cell's. */
 	cgroup_read_usage(&i->view->exec->session->jail->cgroup, &i->view->exec->before);
-	start_cell(i->view, cell, &cell_ops, program, io);
-	return 0;
+	return start_cell(i->view, cell, &cell_ops, &i->calls_fd, program, io, err);
 }

@@ -36,9 +36,10 @@ static int open_channel(struct session_interpreter *i, int *out_far_fd, struct c
 /* The reaper is there: it gets its program. */
 static int send_program(struct session_interpreter *i, struct cj_error *err)
 {
-	auto_fd int far_fd = -1;
+	auto_fd int far_fd = -1, calls_far_fd = -1;
 	char id[PLAN_ID_MAX];
 	if (plan_mint_id(id, err) < 0 || open_channel(i, &far_fd, err) < 0 ||
+	    start_open_calls(&i->calls_fd, &calls_far_fd, err) < 0 ||
 	    session_exec_open(i->session, i->slot, id, &i->view, err) < 0)
 		return -err->code;
 	const struct jail_io io = { .stdin_fd = -1,
@@ -46,7 +47,8 @@ static int send_program(struct session_interpreter *i, struct cj_error *err)
 				    .stderr_fd = -1,
 				    .tty_fd = -1,
 				    .hangup_fd = -1,
-				    .channel_fd = far_fd };
+				    .channel_fd = far_fd,
+				    .calls_far_fd = calls_far_fd };
 	return start_send(i->view, &i->program, &io, err);
 }
 
@@ -72,7 +74,7 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 	i->script = launcher->script;
 	i->program.script = NULL; /* init need not hand it over */
 	i->slot = SESSION_NO_SLOT;
-	i->channel_fd = -1;
+	i->channel_fd = i->calls_fd = -1;
 	i->at_ms = clock_ms() + INTERPRETER_START_MS;
 	repl_reader_init(&i->reader, &i->arena, NULL);
 	if (session_exec_reserve(s, "", &i->slot, err) < 0) {
@@ -178,6 +180,7 @@ size_t session_interpreter_own(const struct session_interpreter *i, int out[INTE
 	const struct relay *relays = i->view->run.relays;
 	size_t count = 0;
 	out[count++] = i->channel_fd;
+	out[count++] = i->calls_fd;
 	out[count++] = i->view->init_pidfd;
 	out[count++] = relays[RELAY_STDOUT].in_fd;
 	out[count++] = relays[RELAY_STDERR].in_fd;
@@ -209,6 +212,7 @@ void session_interpreter_end(struct session_interpreter **i)
 	if (!old)
 		return;
 	cj_close(&old->channel_fd);
+	cj_close(&old->calls_fd);
 	jail_destroy(&old->view);
 	if (old->slot != SESSION_NO_SLOT)
 		session_exec_done(old->session, old->slot);

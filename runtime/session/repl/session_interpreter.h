@@ -46,6 +46,7 @@ struct session_interpreter {
 	unsigned slot;           /* of the exec, for session_exec_signal() */
 	struct jail *view; /* for jail_wait(), as of an exec; NULL before its reaper started */
 	int channel_fd;    /* the near end, non-blocking */
+	int calls_fd;      /* the near end of the socket for its cells' calls */
 	enum interpreter_state state;
 	/* What it waits for in INTERPRETER_STARTS. */
 	enum { START_REAPER, START_EXECVE, START_READY } step;
@@ -94,7 +95,7 @@ void session_interpreter_end_cell(struct session_interpreter *i, bool lives);
 void session_interpreter_end(struct session_interpreter **i);
 
 /* The descriptors that a worker of a cell needs, for session_fork_keep(); returns how many. */
-#define INTERPRETER_OWN 4
+#define INTERPRETER_OWN 5
 size_t session_interpreter_own(const struct session_interpreter *i, int out[INTERPRETER_OWN]);
 
 /* --- session_cell.c ------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
  *	main.c         start, and the spawner
  *	mcp_options.c  the arguments, and the tools that they ask for
  *	mcp_server.c   one thread, one epoll loop over the client, the runs and signals
- *	mcp_stdio.c    lines from standard input, and lines to standard output
  *	mcp_local.c    runs and sessions on this machine
  *	mcp_remote.c   runs and sessions at a service
  *
@@ -22,6 +21,7 @@
 #include "runtime/base/loop.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
 #include "runtime/run/mcp/mcp_request.h"
+#include "runtime/run/mcp/mcp_stdio.h"
 #include "runtime/run/mcp/mcp_tool.h"
 #include "runtime/run/options/options.h"
 #include "runtime/service/queue/pool.h"
@@ -91,45 +91,6 @@ void mcp_setup_fini(struct mcp_setup *s);
 /* Takes the spawner; it is not started if runs take place at a service. */
 int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
 		   struct spawner *spawner, struct cj_error *err);
-
-/* --- lines of the client ---------------------------------------------------------------- */
-
-#define MCP_LINE_EDGE   (4u << 10)  /* kept of each end of a line that is too long */
-#define MCP_QUEUE_FULL  (8u << 20)  /* above: no line is read */
-#define MCP_QUEUE_SHORT (64u << 10) /* above: lines that may be lost are dropped */
-
-/*
- * Nothing here blocks.  Lines to the client wait in a queue; while the queue is long, no further
- * line is read, and the owner starts nothing, so a client that does not read cannot fill the
- * memory.  The end of the input is still seen then; a cancellation is not.
- */
-struct mcp_stdio {
-	struct loop *loop;
-	struct watch in, out;
-	int own_out_fd; /* standard output as a non-blocking file of our own; -1: none */
-	bool is_socket; /* standard output */
-	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
-	size_t size, room, searched;
-	char *queue; /* [start, end) is to be written */
-	size_t start, end, queue_room;
-	bool is_cut;             /* the buffer has both ends of a line that is too long */
-	bool is_paused;          /* the queue is long */
-	bool is_over;            /* the client closed its end, or: */
-	struct cj_error failure; /* code 0: none */
-
-	void *owner;
-	/* A line without its newline, with a NUL. */
-	void (*line)(struct mcp_stdio *s, const char *text, size_t size);
-	/* A line longer than MCP_LINE_MAX, of which only both ends were kept. */
-	void (*cut)(struct mcp_stdio *s, struct blob head, struct blob tail);
-};
-
-/* The caller has set `loop`, `owner`, `line` and `cut`, all else is zero. */
-int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err);
-void mcp_stdio_close(struct mcp_stdio *s);
-
-/* Queues a line.  `may_drop`: not while the queue is longer than MCP_QUEUE_SHORT. */
-void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop);
 
 /* --- where runs take place ---------------------------------------------------------------- */
 

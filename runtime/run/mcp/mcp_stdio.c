@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard input and output as streams of lines. */
-
-#include "runtime/front/mcp/mcp_server.h"
+#include "runtime/run/mcp/mcp_stdio.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -12,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/run/mcp/mcp_message.h"
 #include "runtime/jail/relay.h"
+#include "runtime/run/mcp/mcp_message.h"
 
 #define CHUNK 65536
 
@@ -25,6 +25,11 @@ static void fail_stream(struct mcp_stdio *s, int code, const char *what)
 	s->is_over = true;
 	if (code != EPIPE && code != ECONNRESET) /* else the client has ended */
 		(void)!cj_fail(&s->failure, code, "%s", what);
+}
+
+static const char *reading(const struct mcp_stdio *s)
+{
+	return s->owns_fds ? "read from it" : "read standard input";
 }
 
 static size_t waiting(const struct mcp_stdio *s)
@@ -37,14 +42,14 @@ static size_t waiting(const struct mcp_stdio *s)
 /* A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking: pipe(7). */
 static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
 {
-	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	struct pollfd p = { .fd = s->out_fd, .events = POLLOUT };
 
 	if (s->is_socket)
-		return send(STDOUT_FILENO, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return send(s->out_fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (s->own_out_fd >= 0)
 		return sys_write(s->own_out_fd, bytes, size);
 	if (poll(&p, 1, 0) > 0)
-		return sys_write(STDOUT_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+		return sys_write(s->out_fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
 	errno = EAGAIN;
 	return -1;
 }
@@ -56,7 +61,8 @@ static void flush(struct mcp_stdio *s)
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0 && errno != EAGAIN)
-			fail_stream(s, errno, "write to standard output");
+			fail_stream(s, errno,
+				    s->owns_fds ? "write to it" : "write to standard output");
 		if (put < 0)
 			break;
 		s->start += (size_t)put;
@@ -143,14 +149,14 @@ static void handle_lines(struct mcp_stdio *s)
 static void read_input(struct mcp_stdio *s)
 {
 	if (!grow(&s->buffer, &s->room, s->size + CHUNK)) {
-		fail_stream(s, ENOMEM, "read standard input");
+		fail_stream(s, ENOMEM, reading(s));
 		return;
 	}
-	ssize_t got = sys_read(STDIN_FILENO, s->buffer + s->size, CHUNK);
+	ssize_t got = sys_read(s->in_fd, s->buffer + s->size, CHUNK);
 	if (got < 0 && errno == EAGAIN)
 		return;
 	if (got < 0)
-		fail_stream(s, errno, "read standard input");
+		fail_stream(s, errno, reading(s));
 	if (got <= 0) {
 		s->is_over = true;
 		return;
@@ -196,7 +202,7 @@ static void on_output(struct watch *w, uint32_t events)
 /* epoll(7) cannot watch a file: what is in it is a client that does not wait for answers. */
 static int watch_input(struct mcp_stdio *s, struct cj_error *err)
 {
-	if (loop_watch(s->loop, &s->in, STDIN_FILENO, on_input, err) == 0)
+	if (loop_watch(s->loop, &s->in, s->in_fd, on_input, err) == 0)
 		return 0;
 	if (err->code == EPERM) {
 		cj_refuse(err, "standard input is a file, and no MCP client");
@@ -211,7 +217,7 @@ static int watch_output(struct mcp_stdio *s, struct cj_error *err)
 {
 	struct cj_error why = { 0 };
 
-	if (loop_watch(s->loop, &s->out, STDOUT_FILENO, on_output, &why) < 0 && why.code != EPERM) {
+	if (loop_watch(s->loop, &s->out, s->out_fd, on_output, &why) < 0 && why.code != EPERM) {
 		*err = why;
 		return -err->code;
 	}
@@ -224,8 +230,30 @@ int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err)
 	struct stat st;
 
 	s->in = s->out = (struct watch)WATCH_NULL;
+	s->in_fd = STDIN_FILENO;
+	s->out_fd = STDOUT_FILENO;
 	s->own_out_fd = relay_open_own(STDOUT_FILENO);
 	s->is_socket = fstat(STDOUT_FILENO, &st) == 0 && S_ISSOCK(st.st_mode);
+	if (watch_input(s, err) < 0)
+		return -err->code;
+	return watch_output(s, err);
+}
+
+/* epoll(7) watches a descriptor once, so both directions of a socket need one each. */
+int mcp_stdio_open_fds(struct mcp_stdio *s, int in_fd, int out_fd, struct cj_error *err)
+{
+	s->in = s->out = (struct watch)WATCH_NULL;
+	s->own_out_fd = -1;
+	s->owns_fds = true;
+	s->is_socket = in_fd == out_fd;
+	s->in_fd = in_fd;
+	s->out_fd = in_fd == out_fd ? fcntl(in_fd, F_DUPFD_CLOEXEC, 0) : out_fd;
+	if (s->out_fd < 0)
+		return cj_fail(err, errno, "copy a descriptor");
+	if (!s->is_socket)
+		s->own_out_fd = s->out_fd;
+	fd_set_nonblocking(s->in_fd);
+	fd_set_nonblocking(s->out_fd);
 	if (watch_input(s, err) < 0)
 		return -err->code;
 	return watch_output(s, err);
@@ -235,6 +263,11 @@ void mcp_stdio_close(struct mcp_stdio *s)
 {
 	loop_unwatch(s->loop, &s->in);
 	loop_unwatch(s->loop, &s->out);
+	if (s->owns_fds) {
+		s->own_out_fd = -1; /* the same as out_fd */
+		cj_close(&s->in_fd);
+		cj_close(&s->out_fd);
+	}
 	cj_close(&s->own_out_fd);
 	free(take_ptr(s->buffer));
 	free(take_ptr(s->queue));

@@ -127,6 +127,9 @@ void json_member_texts(struct json_writer *w, const char *key, const char *const
 /* Inside an object: "text": ... when the bytes are strict UTF-8 without NUL, else "base64": ... */
 void json_put_bytes(struct json_writer *w, const void *bytes, size_t size);
 
+/* A value that is JSON already, byte for byte: json_parse() has accepted it. */
+void json_put_raw(struct json_writer *w, const char *text, size_t size);
+
 /* Writes an already parsed tree (profiles shown, --dry-run). */
 void json_put_node(struct json_writer *w, const struct json_node *node);
 

@@ -29,6 +29,7 @@ struct json_writer {
 	uint64_t is_object; /* bit d: the container at depth d */
 	unsigned depth;
 	bool is_key_pending, is_begun; /* a key waits for its value; something was written */
+	bool is_raw;                   /* what is printed stays as it is */
 };
 
 static void fail(struct json_writer *w, int rc)
@@ -77,7 +78,7 @@ static void print(void *context, const char *bytes, size_t size)
 	struct json_writer *w = context;
 	size_t plain = 0;
 
-	for (size_t i = 0; i < size; i++) {
+	for (size_t i = 0; i < size && !w->is_raw; i++) {
 		if (!is_obeyed(bytes + i, size - i))
 			continue;
 		append(w, bytes + plain, i - plain);
@@ -256,6 +257,16 @@ static void put_number(struct json_writer *w, const char *digits)
 {
 	if (begin_value(w))
 		check(w, yajl_gen_number(w->yajl, digits, strlen(digits)));
+}
+
+/* yajl prints the bytes of a number as they are. */
+void json_put_raw(struct json_writer *w, const char *text, size_t size)
+{
+	if (!begin_value(w))
+		return;
+	w->is_raw = true;
+	check(w, yajl_gen_number(w->yajl, text, size));
+	w->is_raw = false;
 }
 
 void json_put_u64(struct json_writer *w, uint64_t value)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libexec/cejail/mcp: the MCP server, as `cejail mcp` executes it, with the launcher's path as its
- * name and the arguments of the launcher.
+ * name and the arguments of the launcher; with the verb "broker" it is mcp_broker.h.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/front/mcp/mcp_broker.h"
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/keeper/keeper.h"
@@ -61,6 +62,8 @@ int main(int argc, char **argv)
 		(void)!cj_fail(&err, errno, "set TZ");
 		return fail(&err);
 	}
+	if (argc > 1 && strcmp(argv[1], "broker") == 0)
+		return mcp_broker_main(args, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
 	slog_limit(SLOG_WARNING); /* each call is no news on the client's screen */
 	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
 	bool prints = options.wants_help || options.host;

@@ -210,6 +210,21 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 		(void)mcp_id_read(node, out);
 }
 
+struct blob mcp_member_find(struct blob text, const char *key)
+{
+	struct message_scan s = { .at = text.bytes, .limit = text.bytes + text.size };
+	struct blob found, value;
+	char before = '{';
+
+	while (take_byte(&s, before) && take_byte(&s, '"') && take_string(&s, &found) &&
+	       take_byte(&s, ':') && take_value(&s, &value)) {
+		if (equals(found, key))
+			return value;
+		before = ',';
+	}
+	return (struct blob){ .size = 0 };
+}
+
 /* --- reading -------------------------------------------------------------------- */
 
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
@@ -250,14 +265,17 @@ static int read_object(const struct json_node *root, struct mcp_message *out,
 	const char *version = json_get_text(root, "jsonrpc");
 	const struct json_node *id = mcp_member(root, "id");
 
-	if (id && !mcp_id_read(id, &out->id))
+	out->result = mcp_member(root, "result");
+	out->error = mcp_member(root, "error");
+	bool is_unknown = id && id->type == JSON_NULL && out->error; /* JSON-RPC 2.0, 5 */
+	if (id && !is_unknown && !mcp_id_read(id, &out->id))
 		return mcp_refuse(fault, MCP_INVALID_REQUEST,
 				  "\"id\" must be an integer, or a string of at most %d bytes",
 				  MCP_ID_MAX);
 	if (!version || strcmp(version, "2.0") != 0)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
 	const struct json_node *method = mcp_member(root, "method");
-	if (!method && (mcp_member(root, "result") || mcp_member(root, "error"))) {
+	if (!method && (out->result || out->error)) {
 		out->kind = MCP_RESPONSE;
 		return 0;
 	}

@@ -662,6 +662,22 @@ static void a_document_is_written_as_it_was_read(void **state)
 	expect_written(w, text);
 }
 
+static void raw_json_keeps_every_byte(void **state)
+{
+	static const char raw[] = "{ \"a\" : 1.50e3, \"b\": \"\x7f\xc2\x80\\u0061\" }";
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char expected[128];
+
+	(void)state;
+	json_open_object(w);
+	json_put_key(w, "x");
+	json_put_raw(w, raw, sizeof(raw) - 1);
+	json_member_text(w, "y", "\x7f");
+	json_close_object(w);
+	(void)snprintf(expected, sizeof(expected), "{\"x\":%s,\"y\":\"\\u007F\"}", raw);
+	expect_written(w, expected);
+}
+
 static void megabytes_are_written_in_one_go(void **state)
 {
 	const size_t size = 64u << 20;
@@ -832,6 +848,7 @@ int main(void)
 		cmocka_unit_test(bad_utf8_becomes_replacement_characters),
 		cmocka_unit_test(bytes_are_text_or_base64),
 		cmocka_unit_test(a_document_is_written_as_it_was_read),
+		cmocka_unit_test(raw_json_keeps_every_byte),
 		cmocka_unit_test(megabytes_are_written_in_one_go),
 		cmocka_unit_test(calls_out_of_order_are_an_error_at_the_end),
 		cmocka_unit_test(a_writer_without_memory_says_so_at_the_end),

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/front/mcp/mcp_broker.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/run/options/option_syntax.h"
+
+struct broker_options {
+	const char *tools_from, *calls_fd;
+};
+
+static const struct own_option rows[] = {
+	{ "tools-from", 0, "FILE", "the list of MCP servers",
+	  offsetof(struct broker_options, tools_from) },
+	{ "calls-fd", 0, "N", "the socket of the calls",
+	  offsetof(struct broker_options, calls_fd) },
+};
+
+/* The broker of one run. */
+struct broker_child {
+	struct loop loop;
+	struct watch signals;
+	int signal_fd;
+	bool is_over; /* a signal */
+	bool has_stream;
+	struct broker broker;
+	struct broker_stream stream;
+};
+
+static int read_options(const char *const *args, struct broker_options *o, int *out_fd,
+			struct cj_error *err)
+{
+	const struct own_options own = { .verb = "mcp broker",
+					 .rows = rows,
+					 .count = sizeof(rows) / sizeof(rows[0]),
+					 .out = o };
+	uint64_t fd = 0;
+
+	while (*args) {
+		const char *arg = *args;
+		bool is_own = false;
+		if (own_options_take_one(&own, &args, &is_own, err) < 0)
+			return -err->code;
+		if (!is_own)
+			return cj_reject(err, "mcp broker: unknown argument '%.100s'", arg);
+	}
+	if (!o->tools_from)
+		return cj_reject(err, "mcp broker: --tools-from FILE is missing");
+	if (o->calls_fd && parse_u64(o->calls_fd, CHILD_FIRST_FD, INT32_MAX, &fd, err) < 0)
+		return cj_wrap(err, "--calls-fd");
+	*out_fd = o->calls_fd ? (int)fd : -1;
+	return 0;
+}
+
+/* --- the list ---------------------------------------------------------------------------- */
+
+int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *context,
+		    struct cj_error *err)
+{
+	broker_want_list(b);
+	for (;;) {
+		int wait_ms = broker_tick(b);
+		if (broker_is_listed(b))
+			return 0;
+		if (loop_turn(b->loop, wait_ms, err) < 0)
+			return -err->code;
+		if (is_over(context))
+			return cj_reject_as(err, ECANCELED, "ended before the servers were ready");
+	}
+}
+
+int mcp_broker_check(const struct broker *b, struct cj_error *err)
+{
+	const struct upstream *failed = broker_find_failed(b);
+
+	if (!failed)
+		return 0;
+	*err = failed->failure;
+	return -err->code;
+}
+
+static int print_list(struct broker *b, struct cj_error *err)
+{
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (broker_catalogue(b, &text, &size, err) < 0 ||
+	    fd_write_all(STDOUT_FILENO, text, size, "standard output", err) < 0 ||
+	    fd_write_all(STDOUT_FILENO, "\n", 1, "standard output", err) < 0)
+		return -err->code;
+	auto_fd int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
+		return cj_fail(err, errno, "close standard output");
+	return 0;
+}
+
+/* --- the life ----------------------------------------------------------------------------- */
+
+static void on_signal(struct watch *w, uint32_t events)
+{
+	(void)events;
+	watch_owner(w, struct broker_child, signals)->is_over = true;
+}
+
+static bool is_over(void *context)
+{
+	const struct broker_child *c = context;
+	return c->is_over || (c->has_stream && broker_stream_is_over(&c->stream));
+}
+
+static int open_all(struct broker_child *c, const char *path, int fd, struct cj_error *err)
+{
+	if (loop_open(&c->loop, err) < 0)
+		return -err->code;
+	c->signal_fd = loop_watch_signals(&c->loop, &c->signals, on_signal, err);
+	if (c->signal_fd < 0 || broker_open(&c->broker, &c->loop, path, err) < 0)
+		return -err->code;
+	c->has_stream = fd >= 0;
+	return c->has_stream ? broker_stream_open(&c->stream, &c->broker, fd, err) : 0;
+}
+
+static int serve(struct broker_child *c, struct cj_error *err)
+{
+	if (mcp_broker_list(&c->broker, is_over, c, err) < 0 ||
+	    mcp_broker_check(&c->broker, err) < 0 || print_list(&c->broker, err) < 0)
+		return -err->code;
+	while (c->has_stream && !is_over(c))
+		if (loop_turn(&c->loop, broker_tick(&c->broker), err) < 0)
+			return -err->code;
+	return 0;
+}
+
+static void close_all(struct broker_child *c)
+{
+	if (c->has_stream)
+		broker_stream_close(&c->stream);
+	broker_close(&c->broker);
+	loop_unwatch(&c->loop, &c->signals);
+	cj_close(&c->signal_fd);
+	loop_close(&c->loop);
+}
+
+int mcp_broker_main(const char *const *args, struct cj_error *err)
+{
+	struct broker_options options = { 0 };
+	struct broker_child *c = calloc(1, sizeof(*c));
+	int fd = -1;
+
+	if (!c)
+		return cj_fail(err, ENOMEM, "start");
+	c->loop = (struct loop)LOOP_NULL;
+	c->signals = (struct watch)WATCH_NULL;
+	c->signal_fd = -1;
+	int rc = read_options(args, &options, &fd, err);
+	if (rc == 0)
+		rc = open_all(c, options.tools_from, fd, err);
+	if (rc == 0)
+		rc = serve(c, err);
+	close_all(c);
+	free(c);
+	return rc;
+}

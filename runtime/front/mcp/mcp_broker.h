@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_broker - this program as the child of another cejail, which runs a program with the tools of
+ * MCP servers: `mcp broker --tools-from FILE [--calls-fd N]`.
+ *
+ * It starts the servers, writes {"tools": [...]} to standard output as one line, and closes it.
+ * Then it carries out the calls that arrive on the socket N (broker_stream.h) until that is closed,
+ * and ends all servers.  Without a socket it ends after the list.
+ *
+ * Fails, with 125, before it writes the list: the file is wrong, a server cannot be started or has
+ * not listed its tools in time, or a pattern is wrong.
+ */
+#pragma once
+
+#include "runtime/base/error.h"
+#include "runtime/front/mcp/upstream/broker.h"
+
+int mcp_broker_main(const char *const *args, struct cj_error *err);
+
+/*
+ * mcp_broker_list - turn the loop until each server has listed its tools or has failed.
+ *
+ * `is_over` is asked after each turn: true ends it early.
+ */
+int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *context,
+		    struct cj_error *err);
+
+/* Fails with the error of the first server that has failed. */
+int mcp_broker_check(const struct broker *b, struct cj_error *err);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/front/mcp/upstream/broker.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
+
+#define CLOSE_MS 5000 /* for all servers: longer than server_process needs */
+
+int broker_open(struct broker *b, struct loop *loop, const char *path, struct cj_error *err)
+{
+	b->loop = loop;
+	if (servers_file_read(&b->file, path, err) < 0)
+		return -err->code;
+	b->servers = calloc(b->file.count, sizeof(*b->servers));
+	if (!b->servers)
+		return cj_fail(err, ENOMEM, "read '%s'", path);
+	for (size_t i = 0; i < b->file.count; i++) {
+		const struct server_spec *spec = &b->file.servers[i];
+		upstream_init(&b->servers[i], loop, spec,
+			      spec->command ? &upstream_stdio : &upstream_http);
+	}
+	return 0;
+}
+
+static bool are_closed(struct broker *b)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < b->file.count; i++)
+		all = upstream_is_closed(&b->servers[i]) && all;
+	return all;
+}
+
+void broker_close(struct broker *b)
+{
+	uint64_t end_ms = clock_ms() + CLOSE_MS;
+	struct cj_error ignored = { 0 };
+
+	for (size_t i = 0; b->servers && i < b->file.count; i++)
+		upstream_close(&b->servers[i]);
+	while (b->servers && !are_closed(b) && clock_ms() < end_ms &&
+	       loop_turn(b->loop, clock_ms_until(end_ms), &ignored) == 0)
+		;
+	for (size_t i = 0; b->servers && i < b->file.count; i++)
+		upstream_fini(&b->servers[i]);
+	free(b->servers);
+	b->servers = NULL;
+	json_writer_destroy(&b->catalogue);
+	arena_fini(&b->arena);
+	servers_file_fini(&b->file);
+}
+
+/* --- the list ---------------------------------------------------------------------------- */
+
+void broker_want_list(struct broker *b)
+{
+	for (size_t i = 0; i < b->file.count; i++)
+		upstream_want_list(&b->servers[i]);
+}
+
+bool broker_is_listed(const struct broker *b)
+{
+	for (size_t i = 0; i < b->file.count; i++)
+		if (b->servers[i].is_wanted)
+			return false;
+	return true;
+}
+
+const struct upstream *broker_find_failed(const struct broker *b)
+{
+	for (size_t i = 0; i < b->file.count; i++)
+		if (!b->servers[i].is_listed)
+			return &b->servers[i];
+	return NULL;
+}
+
+const struct broker_tool *broker_find(const struct broker *b, const char *full_name)
+{
+	for (size_t i = 0; i < b->ntools; i++)
+		if (strcmp(b->tools[i].full_name, full_name) == 0)
+			return &b->tools[i];
+	return NULL;
+}
+
+static bool is_taken(const void *context, const char *name)
+{
+	return broker_find(context, name) != NULL;
+}
+
+static void put_tool(struct json_writer *w, const char *full_name, const struct json_node *node)
+{
+	static const struct {
+		const char *key;
+		enum json_type type;
+	} kept[] = { { "description", JSON_STRING },
+		     { "inputSchema", JSON_OBJECT },
+		     { "outputSchema", JSON_OBJECT },
+		     { "annotations", JSON_OBJECT } };
+
+	json_open_object(w);
+	json_member_text(w, "name", full_name);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		const struct json_node *value = json_get_typed(node, kept[i].key, kept[i].type);
+		if (value)
+			json_member_node(w, kept[i].key, value);
+	}
+	json_close_object(w);
+}
+
+static int add_tool(struct broker *b, struct upstream *u, const struct upstream_tool *t,
+		    struct json_writer *w, struct cj_error *err)
+{
+	if (b->ntools == BROKER_TOOLS_MAX) {
+		cj_refuse(err, "the servers of '%s' offer more than %d tools", b->file.path,
+			  BROKER_TOOLS_MAX);
+		return cj_hint(err, "leave some out with \"deny\"");
+	}
+	struct broker_tool tool = { .server = u, .name = arena_strdup(&b->arena, t->name) };
+	tool.full_name = tool_choice_name(u->spec->name, t->name, &b->arena, is_taken, b);
+	if (!tool.name || !tool.full_name)
+		return cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);
+	b->tools[b->ntools++] = tool;
+	put_tool(w, tool.full_name, t->node);
+	return 0;
+}
+
+/* The arena keeps the names of an earlier list: calls in progress have them. */
+int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
+		     struct cj_error *err)
+{
+	json_writer_destroy(&b->catalogue);
+	struct json_writer *w = b->catalogue = json_writer_create(false);
+
+	b->ntools = 0;
+	json_open_object(w);
+	json_member_array(w, "tools");
+	for (size_t i = 0; i < b->file.count; i++) {
+		struct upstream *u = &b->servers[i];
+		for (size_t k = 0; u->is_listed && k < u->ntools; k++)
+			if (u->tools[k].is_offered && add_tool(b, u, &u->tools[k], w, err) < 0)
+				return -err->code;
+	}
+	json_close_array(w);
+	json_close_object(w);
+	return w ? json_writer_take(w, out_text, out_size, err)
+		 : cj_fail(err, ENOMEM, "list the tools");
+}
+
+int broker_tick(struct broker *b)
+{
+	uint64_t now_ms = clock_ms();
+	int wait_ms = -1;
+
+	for (size_t i = 0; i < b->file.count; i++)
+		wait_ms = loop_sooner(wait_ms, upstream_tick(&b->servers[i], now_ms));
+	return wait_ms;
+}

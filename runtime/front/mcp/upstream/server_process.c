@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/front/mcp/upstream/server_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/kernel/process/process_tree.h"
+
+#define CANNOT_EXECUTE 127 /* as in a shell */
+#define KEEPER_FAILED  125
+#define LAST_WAIT_MS   5000 /* for the keeper, longer than it ever takes */
+
+enum { SERVER_STDIN, SERVER_STDOUT, SERVER_STDERR, KEEPER_STOP, KEEPER_FDS };
+
+/* --- the server ---------------------------------------------------------------------------- */
+
+static const char *const passed[] = { "HOME",  "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH",
+				      "SHELL", "TERM", "TMPDIR", "USER",     NULL };
+
+static bool is_set(const struct strings *env, const char *name)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->items[i], name, strlen(name)) == 0 &&
+		    env->items[i][strlen(name)] == '=')
+			return true;
+	return false;
+}
+
+/* In the child: its memory is its own. */
+static char **environment_of(const struct server_spec *spec, struct arena *a)
+{
+	struct strings all = { 0 };
+
+	for (size_t i = 0; passed[i]; i++) {
+		const char *value = getenv(passed[i]);
+		if (value && !is_set(&spec->env, passed[i]) &&
+		    strings_add(&all, a, arena_printf(a, "%s=%s", passed[i], value)) < 0)
+			return NULL;
+	}
+	for (size_t i = 0; i < spec->env.count; i++)
+		if (strings_add(&all, a, spec->env.items[i]) < 0)
+			return NULL;
+	return all.count > 0 ? (char **)(void *)all.items : arena_array(a, 1, sizeof(char *));
+}
+
+static char **arguments_of(const struct server_spec *spec, struct arena *a)
+{
+	struct strings all = { 0 };
+
+	if (strings_add(&all, a, spec->command) < 0)
+		return NULL;
+	for (size_t i = 0; i < spec->args.count; i++)
+		if (strings_add(&all, a, spec->args.items[i]) < 0)
+			return NULL;
+	return (char **)(void *)all.items;
+}
+
+/* Ends the process of the server with a line for the log. */
+static _Noreturn void give_up(const char *what, const char *object)
+{
+	int code = errno;
+
+	(void)dprintf(STDERR_FILENO, "cejail cannot %s '%s': %s\n", what, object, strerror(code));
+	_exit(CANNOT_EXECUTE);
+}
+
+static _Noreturn void become_server(const struct server_spec *spec, const int *fds)
+{
+	struct arena a = { 0 };
+	struct cj_error ignored = { 0 };
+
+	(void)setpgid(0, 0);
+	(void)child_die_with_parent(-1, &ignored); /* the keeper's stop pipe ends it otherwise */
+	child_default_signals();
+	for (int i = 0; i < 3; i++)
+		if (dup2(fds[i], i) < 0)
+			_exit(CANNOT_EXECUTE);
+	char **args = arguments_of(spec, &a), **env = environment_of(spec, &a);
+	if (!args || !env || child_unblock_signals(&ignored) < 0)
+		_exit(CANNOT_EXECUTE);
+	if (spec->cwd && chdir(spec->cwd) < 0)
+		give_up("enter", spec->cwd);
+	environ = env;
+	(void)execvp(spec->command, args);
+	give_up("execute", spec->command);
+}
+
+/* --- the keeper ----------------------------------------------------------------------------- */
+
+/* Every process below the keeper is its child, or becomes one when its parent has ended. */
+static void kill_all(pid_t server)
+{
+	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct timespec pause = { .tv_nsec = 2000000 };
+
+	for (;;) {
+		(void)kill(-server, SIGKILL);
+		if (proc_fd >= 0)
+			(void)process_tree_kill(proc_fd, getpid());
+		pid_t pid;
+		while ((pid = sys_waitpid(-1, NULL, WNOHANG)) > 0)
+			;
+		if (pid < 0) /* ECHILD */
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+/* Waits until the server ends or, with a stop_fd, until cejail closes its end. */
+static bool await_server(int server_pidfd, int stop_fd, int timeout_ms)
+{
+	struct pollfd both[] = { { server_pidfd, POLLIN, 0 }, { stop_fd, 0, 0 } };
+
+	while (poll(both, 2, timeout_ms) < 0 && errno == EINTR)
+		;
+	return (both[0].revents & POLLIN) != 0;
+}
+
+static int status_of(pid_t server)
+{
+	int status = 0;
+
+	if (sys_waitpid(server, &status, WNOHANG) != server)
+		return 128 + SIGKILL;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static _Noreturn void keep(const struct server_spec *spec, int *fds)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct cj_error ignored = { 0 };
+	int pidfd = -1;
+
+	if (child_reset(fds, KEEPER_FDS, &ignored) < 0 || child_start_session(&ignored) < 0 ||
+	    prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		_exit(KEEPER_FAILED);
+	/* It ends by its pipe, when nothing of the server is left. */
+	(void)sigaction(SIGTERM, &ignore, NULL);
+	(void)sigaction(SIGINT, &ignore, NULL);
+	(void)sigaction(SIGHUP, &ignore, NULL);
+	pid_t server = child_fork(&pidfd);
+	if (server < 0)
+		_exit(KEEPER_FAILED);
+	if (server == 0)
+		become_server(spec, fds);
+	for (int i = SERVER_STDIN; i <= SERVER_STDERR; i++)
+		(void)close(fds[i]);
+	if (!await_server(pidfd, fds[KEEPER_STOP], -1) && !await_server(pidfd, -1, SERVER_EOF_MS)) {
+		(void)kill(-server, SIGTERM);
+		(void)await_server(pidfd, -1, SERVER_TERM_MS);
+	}
+	int status = status_of(server);
+	kill_all(server);
+	_exit(status);
+}
+
+/* --- in cejail ------------------------------------------------------------------------------- */
+
+/* The ends for the child are new; those for cejail are in *p. */
+static int make_pipes(struct server_process *p, int theirs[KEEPER_FDS], struct cj_error *err)
+{
+	int *ours[] = { &p->stdin_fd, &p->stdout_fd, &p->stderr_fd, &p->stop_fd };
+
+	for (int i = 0; i < KEEPER_FDS; i++) {
+		int ends[2]; /* to read, to write */
+		bool is_read_here = i == SERVER_STDOUT || i == SERVER_STDERR;
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return cj_fail(err, errno, "create a pipe");
+		*ours[i] = ends[!is_read_here];
+		theirs[i] = ends[is_read_here];
+	}
+	return 0;
+}
+
+int server_process_start(const struct server_spec *spec, struct server_process *p,
+			 struct cj_error *err)
+{
+	int theirs[KEEPER_FDS] = { -1, -1, -1, -1 }, copies[KEEPER_FDS];
+
+	*p = (struct server_process)SERVER_PROCESS_NULL;
+	int rc = make_pipes(p, theirs, err);
+	memcpy(copies, theirs, sizeof(copies));
+	if (rc == 0 && (p->pid = child_fork(&p->pidfd)) < 0) {
+		p->pid = 0;
+		rc = cj_fail(err, errno, "create a process");
+	}
+	if (rc == 0 && p->pid == 0)
+		keep(spec, copies);
+	for (int i = 0; i < KEEPER_FDS; i++)
+		cj_close(&theirs[i]);
+	return rc;
+}
+
+void server_process_stop(struct server_process *p)
+{
+	cj_close(&p->stdin_fd);
+	cj_close(&p->stop_fd);
+}
+
+bool server_process_has_ended(struct server_process *p, int *out_status)
+{
+	int status = 0;
+
+	if (p->pid == 0)
+		return true;
+	if (sys_waitpid(p->pid, &status, WNOHANG) != p->pid)
+		return false;
+	p->pid = 0;
+	*out_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return true;
+}
+
+void server_process_fini(struct server_process *p)
+{
+	int status;
+
+	server_process_stop(p);
+	if (p->pid != 0 && !fd_await(p->pidfd, POLLIN, LAST_WAIT_MS))
+		(void)sys_pidfd_send_signal(p->pidfd, SIGKILL); /* the server dies with it */
+	if (p->pid != 0)
+		(void)sys_waitpid(p->pid, &status, 0);
+	p->pid = 0;
+	cj_close(&p->pidfd);
+	cj_close(&p->stdout_fd);
+	cj_close(&p->stderr_fd);
+}

@@ -210,21 +210,6 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 		(void)mcp_id_read(node, out);
 }
 
-struct blob mcp_member_find(struct blob text, const char *key)
-{
-	struct message_scan s = { .at = text.bytes, .limit = text.bytes + text.size };
-	struct blob found, value;
-	char before = '{';
-
-	while (take_byte(&s, before) && take_byte(&s, '"') && take_string(&s, &found) &&
-	       take_byte(&s, ':') && take_value(&s, &value)) {
-		if (equals(found, key))
-			return value;
-		before = ',';
-	}
-	return (struct blob){ .size = 0 };
-}
-
 /* --- reading -------------------------------------------------------------------- */
 
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)

@@ -58,14 +58,6 @@ void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
  */
 void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out);
 
-/*
- * mcp_member_find - a member of an object as it is written.
- *
- * `text`: one object that json_parse() has accepted.  Size 0: there is none, or its key is written
- * with escapes.
- */
-struct blob mcp_member_find(struct blob text, const char *key);
-
 enum mcp_kind { MCP_REQUEST, MCP_NOTIFICATION, MCP_RESPONSE };
 
 /* It points into the arena of the tree. */

@@ -88,30 +88,6 @@ static void in_doubt_no_id_is_found(void **state)
 	CHECK(rows);
 }
 
-static void a_member_is_found_as_it_is_written(void **state)
-{
-	static const struct {
-		const char *text, *found;
-	} texts[] = {
-		{ "{\"a\":{ \"b\" : [1.50e3, \"}\\\"\"]},\"id\":1}",
-		  "{ \"b\" : [1.50e3, \"}\\\"\"]}" },
-		{ " { \"id\" : 1 , \"a\" : \"x, y\" }", "\"x, y\"" },
-		{ "{\"b\":{\"a\":1}}", "" },
-		{ "{\"\\u0061\":1}", "" },
-		{ "{}", "" },
-		{ "[\"a\",1]", "" },
-		{ "{\"a\":", "" },
-	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		struct blob found =
-		    mcp_member_find((struct blob){ texts[i].text, strlen(texts[i].text) }, "a");
-		assert_int_equal(found.size, strlen(texts[i].found));
-		if (found.size > 0)
-			assert_memory_equal(found.bytes, texts[i].found, found.size);
-	}
-}
-
 static void a_response_has_its_result_or_its_error(void **state)
 {
 	auto_arena struct arena a = { 0 };
@@ -133,7 +109,6 @@ int main(void)
 		cmocka_unit_test(the_id_of_a_refused_message_is_found_wherever_it_stands),
 		cmocka_unit_test(the_id_is_found_at_either_end_of_a_message_that_is_too_long),
 		cmocka_unit_test(in_doubt_no_id_is_found),
-		cmocka_unit_test(a_member_is_found_as_it_is_written),
 		cmocka_unit_test(a_response_has_its_result_or_its_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

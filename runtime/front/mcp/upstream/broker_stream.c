@@ -7,10 +7,9 @@
 
 #include "runtime/base/scope.h"
 
-#define LINE_SLACK    1024 /* of a call's line, beside what the program wrote */
-#define STREAM_CALLS  64   /* at one time: the engine allows fewer */
-#define ANSWER_MAX    (16u << 20)
-#define KEY_ARGUMENTS "arguments"
+#define LINE_SLACK   1024 /* of a call's line, beside what the program wrote */
+#define STREAM_CALLS 64   /* at one time: the engine allows fewer */
+#define ANSWER_MAX   (16u << 20)
 
 struct broker_call {
 	TAILQ_ENTRY(broker_call) link;
@@ -134,17 +133,19 @@ static void end_call(struct broker_stream *s, uint64_t id, const char *why)
 static void take_call(struct broker_stream *s, struct blob line, const struct json_node *root,
 		      uint64_t id)
 {
-	static const struct blob none = { "{}", 2 };
 	const char *name = json_get_text(root, "name");
-	const struct json_node *arguments = json_get(root, KEY_ARGUMENTS);
-	struct blob raw = arguments ? mcp_member_find(line, KEY_ARGUMENTS) : none;
+	const struct json_node *arguments = json_get(root, "arguments");
+	struct blob raw = { "{}", 2 };
 	const struct broker_tool *tool = name ? broker_find(s->broker, name) : NULL;
 
+	if (arguments)
+		raw = (struct blob){ line.bytes + arguments->begin,
+				     arguments->end - arguments->begin };
 	if (find_call(s, id))
 		answer_error(s, id, "a call with this id is not answered yet");
 	else if (!tool)
 		answer_error(s, id, "there is no such tool; tools.describe() lists them");
-	else if (raw.size == 0 || (arguments && arguments->type != JSON_OBJECT))
+	else if (arguments && arguments->type != JSON_OBJECT)
 		answer_error(s, id, "the arguments must be an object");
 	else if (s->ncalls >= STREAM_CALLS)
 		answer_error(s, id, "too many calls wait; wait for some of their answers");

@@ -202,11 +202,12 @@ static void send_calls(struct upstream *u, uint64_t now_ms)
 {
 	struct upstream_call *c, *next;
 
-	for (c = TAILQ_FIRST(&u->calls); c && !u->has_failed && !u->link->is_busy(u); c = next) {
+	for (c = TAILQ_FIRST(&u->calls); c && !u->has_failed; c = next) {
 		next = TAILQ_NEXT(c, link);
-		if (c->id != 0)
+		if (c->deadline_ms == 0)
+			c->deadline_ms = now_ms + patience_ms(u);
+		if (c->id != 0 || u->link->is_busy(u))
 			continue;
-		c->deadline_ms = now_ms + patience_ms(u);
 		if (is_offered(u, c->tool))
 			upstream_write_call(u, c);
 		else
@@ -226,6 +227,10 @@ static void end_late_calls(struct upstream *u, uint64_t now_ms)
 		next = TAILQ_NEXT(c, link);
 		if (c->deadline_ms == 0 || c->deadline_ms > now_ms)
 			continue;
+		if (u->link->is_busy(u)) {
+			upstream_fail(u, "has not read what it was sent for %s", time);
+			return;
+		}
 		(void)snprintf(text, sizeof(text),
 			       "the server '%s' did not answer within %s; ask it for less, or "
 			       "raise its \"timeout\" in the list of servers",

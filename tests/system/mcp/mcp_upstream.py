@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker of `--tools-from`: cejail as the client of MCP servers, of good ones and of bad ones."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+
+from harness import *  # noqa: F403
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FAKE = f"{HERE}/fake_server.py"
+PROGRAM = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "libexec/cejail/mcp")
+
+
+def fake(kind, **more):
+    """The entry of a server in servers.json."""
+    return {"command": sys.executable, "args": [FAKE, kind], **more}
+
+
+class Broker:
+    """`mcp broker` with these servers, while the block runs."""
+
+    def __init__(self, env=None, **servers):
+        self.servers, self.number, self.kept = servers, 0, {}
+        self.env = env or environment()
+
+    def __enter__(self):
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".json")
+        json.dump({"mcpServers": self.servers}, self.file)
+        self.file.flush()
+        self.log = tempfile.TemporaryFile()
+        ours, theirs = socket.socketpair()
+        self.process = subprocess.Popen(
+            [PROGRAM, "broker", "--tools-from", self.file.name, "--calls-fd", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, pass_fds=[theirs.fileno()], env=self.env)  # fmt: skip
+        theirs.close()
+        ours.settimeout(60 * SLOW)
+        self.socket, self.answers = ours, ours.makefile("rb")
+        text = self.process.stdout.read()
+        self.process.stdout.close()
+        self.tools = {tool["name"]: tool for tool in json.loads(text)["tools"]} if text else None
+        return self
+
+    def __exit__(self, kind, *unused):
+        self.answers.close()
+        self.socket.close()
+        self.code = await_exit(self.process)
+        self.log.seek(0)
+        self.error = self.log.read().decode(errors="replace")
+        self.log.close()
+        self.file.close()
+        if kind is None and self.tools is not None:
+            equal(self.code, 0, f"the exit status ({self.error!r})")
+
+    def send(self, message):
+        self.socket.sendall((message if isinstance(message, str) else json.dumps(message)).encode() + b"\n")
+
+    def begin(self, name, **arguments):
+        self.number += 1
+        self.send({"id": self.number, "name": name, "arguments": arguments})
+        return self.number
+
+    def answer(self, number):
+        while number not in self.kept:
+            line = self.answers.readline()
+            true(line, "the broker closed the socket")
+            answer = json.loads(line)
+            self.kept[answer["id"]] = answer
+        return self.kept.pop(number)
+
+    def call(self, name, **arguments):
+        answer = self.answer(self.begin(name, **arguments))
+        return answer["result"] if "result" in answer else Failed(answer["error"]["message"])
+
+
+class Failed(str):
+    """The message of an error."""
+
+
+def is_gone(pid):
+    return not os.path.exists(f"/proc/{pid}")
+
+
+@test("mcp_upstream: servers of both eras list and answer; names, values and arguments are those of the contract")
+def _():
+    with Broker(**{"a.b": fake("good", allow=["delete*"]), "new": fake("modern", deny=["env"])}) as b:
+        equal(sorted(b.tools)[:3], ["a_b.bad", "a_b.delete_it", "a_b.echo"], "the names")
+        true("new.env" not in b.tools and "new.delete_it" not in b.tools, "a tool is offered that is denied, or not allowed")
+        equal(b.tools["a_b.echo"], {"name": "a_b.echo", "description": "Returns its arguments.", "inputSchema": {"type": "object"},
+                                    "annotations": {"readOnlyHint": True}}, "the tool")  # fmt: skip
+        for server in ("a_b", "new"):
+            equal(b.call(f"{server}.echo", x=[1, {"y": "\u20ac"}]), {"x": [1, {"y": "\u20ac"}]}, "the value")
+            equal(b.call(f"{server}.fail"), Failed("it did not work"), "the error")
+            true(isinstance(b.call(f"{server}.fail"), Failed), "isError became a value")
+        equal(b.call("a_b.delete_it"), "done: delete it", "the text")
+        for name in ("new.delete_it", "new.env", "echo", ""):
+            contains(b.call(name), "there is no such tool", "the error")
+        equal(b.call("a_b.seen"), {"methods": ["notifications/initialized"]}, "what the server was told")
+    contains(b.error, "cejail: the server 'a.b': hello\n", "the log")
+
+
+@test("mcp_upstream: several calls are answered in any order; an ended call is cancelled")
+def _():
+    with Broker(one=fake("good"), two=fake("good")) as b:
+        slow = b.begin("one.sleep", seconds=1)
+        quick = b.begin("two.echo", x=1)
+        equal(b.answer(quick)["result"], {"x": 1}, "the quick one")
+        true(slow not in b.kept, "the slow one came first")
+        equal(b.answer(slow)["result"], "awake", "the slow one")
+        ended = b.begin("two.sleep", seconds=0.5)
+        b.call("one.echo")  # so it has been sent
+        b.send({"id": ended, "ended": "timeout"})
+        contains(b.call("two.seen")["methods"], "notifications/cancelled", "what the server was told")
+        true(ended not in b.kept, "an answer to a call that had ended")
+
+
+@test("mcp_upstream: a server has a small environment and its own variables, and nothing else")
+def _():
+    with Broker(environment(XDG_SESSION_ID="7"), one=fake("good", env={"TOKEN": "t", "LANG": "C"}, cwd="/")) as b:
+        env = b.call("one.env")
+    allowed = {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "TOKEN"}
+    equal(set(env) - allowed, set(), "further variables")
+    equal((env["TOKEN"], env["LANG"], env["PATH"]), ("t", "C", environment()["PATH"]), "the variables")
+
+
+BAD = {
+    "garbage": "sent a line that is no message of MCP",
+    "half": "has ended with status 3",
+    "deep": "sent a line that is no message of MCP",
+    "huge": "sent a line of more than 16777216 bytes",
+    "wrongid": "which was never sent",
+    "flood": "messages that nobody asked for",
+    "dies": "has ended with status 7; its last line is 'out of luck'",
+    "killed": "has ended with status 137",
+    "closes": "closed its standard input or output",
+}
+
+for bad in BAD:
+
+    @test(f"mcp_upstream: a server that goes wrong ({bad}) fails its calls with one sentence, is started again, and harms no other")
+    def _(bad=bad):
+        with Broker(bad=fake(bad), good=fake("good")) as b:
+            first = b.call("bad.pid")
+            said = b.call("bad.bad")
+            contains(said, f"the server 'bad' {BAD[bad]}" if not BAD[bad].startswith(("which", "messages")) else BAD[bad], "the error")
+            contains(said, "; call again, and cejail starts it anew", "the error")
+            true(isinstance(said, Failed) and "\n" not in said, f"no sentence: {said!r}")
+            equal(b.call("good.echo", x=1), {"x": 1}, "the other server")
+            second = b.call("bad.pid")
+            true(second.isdigit() and second != first, f"it was not started again: {first} {second}")
+            wait_until(lambda: is_gone(first), "the end of the first process")
+
+
+@test("mcp_upstream: a silent server is given up after its timeout, and other calls go on")
+def _():
+    with Broker(one=fake("silent", timeout="4s")) as b:
+        said = b.call("one.bad")
+        contains(said, "the server 'one' did not answer within ", "the error")
+        contains(said, "raise its \"timeout\"", "the remedy")
+        contains(b.call("one.seen")["methods"], "notifications/cancelled", "what the server was told")
+
+
+@test("mcp_upstream: a server that fails twice has to wait before it is started again")
+def _():
+    with Broker(one=fake("dies")) as b:
+        b.call("one.bad")
+        contains(b.call("one.bad"), "cejail starts it anew in ", "the second error")
+        contains(b.call("one.bad"), "cejail starts it anew in ", "the third error")
+
+
+def start_fails(*words, **servers):
+    with Broker(**servers) as b:
+        equal(b.tools, None, "the list")
+    equal(b.code, 125, "the exit status")
+    lines = [line for line in b.error.splitlines() if not line.endswith(": hello")]
+    for word in words:
+        contains(lines[-1], word, "the error")
+
+
+@test("mcp_upstream: a server that cannot start, a wrong pattern and a contradiction are named at the start")
+def _():
+    start_fails("the server 'one' has ended with status 127", "cannot execute 'no-such-program': No such file", one={"command": "no-such-program"})
+    start_fails("the server 'one' has ended with status 127", "cannot enter '/nowhere'", one=fake("good", cwd="/nowhere"))
+    start_fails("the server 'one' has ended with status 7", one=fake("start-dies"))
+    start_fails("the server 'one' did not answer tools/list within", one=fake("start-silent", timeout="4s"), two=fake("good"))
+    start_fails("the server 'one' has no tool that the \"allow\" pattern 'ecco' matches", "one of its 8 tools is", one=fake("good", allow=["ecco"]))
+    start_fails("the tool 'echo' of the server 'one' is allowed by 'e*' and denied by '*o'", one=fake("good", allow=["e*"], deny=["*o"]))
+    start_fails("cejail has no TLS", "mcp-remote", one={"url": "https://example.com/mcp"})
+    start_fails("unknown key 'mcpServers.one.alow'", one=fake("good", alow=[]))
+
+
+def stubborn_pids(b):
+    server = int(b.call("one.pid"))
+    return [server, *wait_until(lambda: children_of(server), "the second process")]
+
+
+@test("mcp_upstream: nothing of a server stays, not even what ignores SIGTERM in a session of its own")
+def _():
+    with Broker(one=fake("stubborn")) as b:
+        pids = stubborn_pids(b)
+    equal([pid for pid in pids if not is_gone(pid)], [], "processes that are left")
+
+
+@test("mcp_upstream: nothing of a server stays when the broker is killed or told to end")
+def _():
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        with Broker(one=fake("stubborn"), two=fake("good")) as b:
+            pids = [*stubborn_pids(b), int(b.call("two.pid"))]
+            b.process.send_signal(number)
+            wait_until(lambda pids=pids: all(map(is_gone, pids)), "the end of the servers")
+            b.tools = None
+
+
+@test("mcp_upstream: a server may not read: its calls wait, and the broker's memory does not grow")
+def _():
+    with Broker(one=fake("unread", timeout="4s"), two=fake("good")) as b:
+        stuck = [b.begin("one.bad")] + [b.begin("one.echo", x="y" * 1000000) for _ in range(30)]
+        equal(b.call("two.echo", x=1), {"x": 1}, "the other server")
+        for number in stuck:
+            contains(b.answer(number)["error"]["message"], "the server 'one' has not read what it was sent for ", "the error")
+
+
+@test("mcp_upstream: a line of the socket that is no call ends the broker")
+def _():
+    for line in ("", "x", "[]", '{"name":"one.echo"}'):
+        with Broker(one=fake("good")) as b:
+            b.send(line)
+            equal(b.answers.read(), b"", "an answer")

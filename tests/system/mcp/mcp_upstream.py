@@ -219,8 +219,9 @@ def _():
     with Broker(one=fake("unread", timeout="4s"), two=fake("good")) as b:
         stuck = [b.begin("one.bad")] + [b.begin("one.echo", x="y" * 1000000) for _ in range(30)]
         equal(b.call("two.echo", x=1), {"x": 1}, "the other server")
-        for number in stuck:
-            contains(b.answer(number)["error"]["message"], "the server 'one' has not read what it was sent for ", "the error")
+        contains(b.answer(stuck[0])["error"]["message"], "the server 'one' has not read what it was sent for ", "the error")
+        for number in stuck[1:]:  # those that came after its end are for its next process
+            b.answer(number)
 
 
 @test("mcp_upstream: a line of the socket that is no call ends the broker")

@@ -129,6 +129,13 @@ static int add_tool(struct broker *b, struct upstream *u, const struct upstream_
 	return 0;
 }
 
+static int refuse_catalogue(const struct broker *b, struct cj_error *err)
+{
+	cj_refuse(err, "the servers of '%s' describe their tools in more than %u bytes",
+		  b->file.path, JSON_BYTES_MAX);
+	return cj_hint(err, "leave some out with \"deny\"");
+}
+
 /* The arena keeps the names of an earlier list: calls in progress have them. */
 int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
 		     struct cj_error *err)
@@ -147,8 +154,11 @@ int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
 	}
 	json_close_array(w);
 	json_close_object(w);
-	return w ? json_writer_take(w, out_text, out_size, err)
-		 : cj_fail(err, ENOMEM, "list the tools");
+	if (!w)
+		return cj_fail(err, ENOMEM, "list the tools");
+	if (json_writer_take(w, out_text, out_size, err) < 0)
+		return -err->code;
+	return *out_size > JSON_BYTES_MAX ? refuse_catalogue(b, err) : 0;
 }
 
 int broker_tick(struct broker *b)

@@ -19,7 +19,7 @@
 #include "runtime/front/mcp/upstream/upstream.h"
 #include "runtime/run/mcp/mcp_stdio.h"
 
-#define BROKER_TOOLS_MAX 2000
+#define BROKER_TOOLS_MAX 1024 /* as --tools takes them */
 
 /* A tool that is offered.  Its texts live as long as the broker. */
 struct broker_tool {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link to a server that cejail starts: lines through pipes; its standard error goes to the log. */
+/* The link to a server that cejail starts: lines through pipes; its stderr goes to the log. */
 #include "runtime/front/mcp/upstream/upstream.h"
 
 #include <poll.h>

@@ -249,7 +249,10 @@ def _():
 def _():
     loop = []
     loop.append(loop)
-    values = {"set": {1}, "nan": [float("nan")], "half": "\ud800", "bytes": b"x", "key": {(1, 2): 3}, "loop": loop, "object": object()}
+    deep = [1]
+    for _ in range(31):
+        deep = [deep]
+    values = {"deep": deep, "set": {1}, "nan": [float("nan")], "half": "\ud800", "bytes": b"x", "key": {(1, 2): 3}, "loop": loop, "object": object()}
 
     def give(what):
         return values[what]
@@ -260,11 +263,14 @@ def _():
         contains(answer, "ERROR the result of 'give' is not JSON: ", "the error")
         contains(answer, "(the function must return None, ", "the remedy")
         tried()
-    contains(answers[0], "'set'", "the error")
+    contains(answers[0], "more than 31 lists or dicts", "the error")
+    contains(answers[1], "'set'", "the error")
     with StandIn() as f:
-        answers = said(f.client().run(BEGIN + "for size in (1, 17 << 20): say(call('text', size=size)[:99])", tools={"text": lambda size: "x" * size}))
+        answers = said(f.client().run(BEGIN + "for size in (1, 17 << 20): say(call('text', size=size)[:99])\nsay(call('many')); say(call('deep'))", tools={"text": lambda size: "x" * size, "many": lambda: [1] * 128000, "deep": lambda: deep[0]}))
     equal(answers[0], "x", "a small result")
     contains(answers[1], "ERROR the result of 'text' has 178258", "a result past the limit")
+    contains(answers[2], "128001 values, and at most 16777216 bytes and 128000 values are possible", "a result past the limit")
+    equal(answers[3], deep[0], "a deep result")
 
 
 @test("functions run at once: each of several waits for the others")
@@ -517,7 +523,9 @@ const values = { map: new Map(), set: [new Set()], big: 1n, nan: NaN, half: "\\u
 const bad = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, () => value]));
 const loop = {};
 loop.loop = loop;
-const all = { ...throwing, ...bad, loop: () => loop, large: () => "x".repeat(17 << 20) };
+let deep = 1;
+for (let i = 0; i < 32; i++) deep = [deep];
+const all = { ...throwing, ...bad, loop: () => loop, deep: () => deep, many: () => Array(128000).fill(1), large: () => "x".repeat(17 << 20) };
 out.push(said(await client.run({ code: begin + `for name in ${JSON.stringify(Object.keys(all))}: say(call(name)[:300])`, tools: all })));
 
 let waiting = 0, release;
@@ -570,12 +578,13 @@ if shutil.which("node"):
         equal(listed, ["named", 2], "tools in a list")
         equal(bad[:2], ["ERROR Odd: no such", "ERROR only text"], "what functions throw")
         contains(bad[2], "ERROR Error: \ufffd\ufffd", "half of a surrogate pair")
-        for answer, word in zip(bad[3:], ("a Map", "a Set", "a bigint", "NaN", "surrogate", "a function", "circular")):
+        for answer, word in zip(bad[3:], ("a Map", "a Set", "a bigint", "NaN", "surrogate", "a function", "circular", "more than 31 arrays")):
             contains(answer, "is not JSON: ", "the error")
             contains(answer, word, "the error")
             contains(answer, "(the function must return null, ", "the remedy")
             tried()
-        contains(bad[-1], "at most 16777216 are possible", "a result past the limit")
+        contains(bad[-2], "128001 values, and at most 16777216 bytes and 128000 values are possible", "a result past the limit")
+        contains(bad[-1], "at most 16777216 bytes", "a result past the limit")
         equal((met, ended), ([list(range(8))], ["seen"]), "calls at once, and after one that has ended")
         equal(steps, [[1, True, "timeout"], [2, True, "cancelled"]], "the aborted functions")
         equal(streamed, [["result"], [{"x": 1}]], "a stream")

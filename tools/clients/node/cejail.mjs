@@ -118,6 +118,8 @@ function parse(text) {
 // --- tools: functions of the caller that its program calls, cejail-tools(7) -------------------
 
 const ANSWER_MAX = 16 << 20; // bytes of an answer with its newline
+const VALUES_MAX = 128000; // numbers, strings, arrays, ... of an answer
+const DEPTH_MAX = 31;
 const ERROR_MAX = 2000; // characters of an error
 
 /** { name, handler, description, inputSchema, ... } of each. */
@@ -146,13 +148,22 @@ function onlyJson(_, value) {
   return value;
 }
 
+/** The number of values in a result.  cejail reads no answer with too many, or with too many in each other. */
+function countOf(value, depth = 0) {
+  if (depth > DEPTH_MAX) throw new TypeError(`it has more than ${DEPTH_MAX} arrays or objects in each other`);
+  if (typeof value !== "object" || value === null) return 1;
+  return Object.values(value).reduce((sum, part) => sum + countOf(part, depth + 1), 1);
+}
+
 function answerLine(id, name, value) {
   const failed = (message) => `${JSON.stringify({ id, error: { message } })}\n`;
   try {
     const line = `${JSON.stringify({ id, result: value ?? null }, onlyJson)}\n`;
     const size = Buffer.byteLength(line);
-    if (size <= ANSWER_MAX) return line;
-    return failed(`the result of '${name}' has ${size} bytes of JSON, and at most ${ANSWER_MAX} are possible (ask for less at once)`);
+    const values = countOf(value);
+    if (size <= ANSWER_MAX && values <= VALUES_MAX) return line;
+    const most = `at most ${ANSWER_MAX} bytes and ${VALUES_MAX} values are possible`;
+    return failed(`the result of '${name}' has ${size} bytes of JSON with ${values} values, and ${most} (ask for less at once)`);
   } catch (problem) {
     const why = inOneLine(problem.message);
     return failed(`the result of '${name}' is not JSON: ${why} (the function must return null, a boolean, number, string, array or plain object)`);

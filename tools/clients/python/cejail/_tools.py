@@ -23,6 +23,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union
 
 ANSWER_MAX = 16 << 20  # bytes of an answer with its newline: cejail-tools(7)
+_VALUES_MAX = 128000  # numbers, strings, lists, ... of an answer
+_DEPTH_MAX = 31
 _ERROR_MAX = 2000  # characters of an error
 _THREADS_MAX = 64  # of one run, as many as calls without an answer: calls.outstanding in cejail-profile(5)
 _CANCEL_S = 5  # for the functions that were cancelled at the end of a run
@@ -170,6 +172,16 @@ def _plain(value: Any) -> Any:
 def _dump(value: Any) -> bytes:
     """Half a surrogate pair, which cejail does not read, is an error, too."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+
+
+def _count(value: Any, depth: int = 0) -> int:
+    """The number of values in a result.  cejail reads no answer with too many, or with too many in each other."""
+    if depth > _DEPTH_MAX:
+        raise ValueError(f"it has more than {_DEPTH_MAX} lists or dicts in each other")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = _plain(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return 1 + sum(_count(part, depth + 1) for part in parts)
 
 
 def _said(problem: BaseException) -> str:
@@ -344,10 +356,12 @@ class Answering:
 
     def _line(self, id: int, name: str, answer: dict[str, Any]) -> bytes:
         try:
+            values = _count(answer.get("result"))
             line = _dump({"id": id, **answer}) + b"\n"
-            if len(line) <= ANSWER_MAX:
+            if len(line) <= ANSWER_MAX and values <= _VALUES_MAX:
                 return line
-            said = f"the result of '{name}' has {len(line)} bytes of JSON, and at most {ANSWER_MAX} are possible (ask for less at once)"
+            most = f"at most {ANSWER_MAX} bytes and {_VALUES_MAX} values are possible"
+            said = f"the result of '{name}' has {len(line)} bytes of JSON with {values} values, and {most} (ask for less at once)"
         except (TypeError, ValueError, RecursionError) as problem:
             said = f"the result of '{name}' is not JSON: {problem} (the function must return None, a bool, number, str, list, dict or dataclass)"
         return _dump({"id": id, "error": {"message": said.encode(errors="replace").decode()}}) + b"\n"

@@ -86,6 +86,7 @@ struct program {
 	size_t code_size;
 	const char *code_path; /* where it lands: "/box/main.py" */
 	bool own_interpreter;  /* a "#!" line of the code replaces what argv has before it */
+	bool strips_types;     /* Node.js is asked to run TypeScript */
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;

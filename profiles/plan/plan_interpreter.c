@@ -24,6 +24,7 @@ static const struct {
 	const char *variable;
 } variables[] = {
 	{ "node", ALWAYS, "NODE_OPTIONS=--max-old-space-size={heap_mb}" },
+	{ "deno", ALWAYS, "DENO_V8_FLAGS=--max-old-space-size={heap_mb}" },
 	/* It prints a line, so the command of the profile has arguments instead. */
 	{ "java", FOR_COMMANDS,
 	  "JAVA_TOOL_OPTIONS=-Xmx{heap_mb}m -XX:ActiveProcessorCount={cpus}" },

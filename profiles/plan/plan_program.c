@@ -7,6 +7,7 @@
 
 #include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
+#include "profiles/profile.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -17,17 +18,30 @@
 #define DEFAULT_STEM      "main"
 #define PLACE_INTERPRETER "{interpreter}"
 
+/* Node.js 22.6 and later know it; an older one names it and ends before it reads the code. */
+#define NODE_STRIP_TYPES "--experimental-strip-types"
+
 /* --- code ------------------------------------------------------------------- */
+
+static bool is_typescript(const char *name)
+{
+	const char *extension = name ? strrchr(name, '.') : NULL;
+	return extension && (strcmp(extension, ".ts") == 0 || strcmp(extension, ".mts") == 0 ||
+			     strcmp(extension, ".cts") == 0);
+}
 
 /*
  * A file keeps its extension where the profile knows it (node takes .mjs and .js for two
  * languages), and nothing else of its name: the caller's names do not reach the program.
+ * TypeScript selects deno if no profile is named, but node may run it.
  */
 const char *plan_code_name(const struct config *c, const char *file, struct arena *a)
 {
 	const char *name = c->file_name ? c->file_name : DEFAULT_STEM;
 	const char *extension = file ? strrchr(paths_name(file), '.') : NULL;
-	if (!extension || !strings_has(&c->extensions, extension))
+	bool is_known = extension && (strings_has(&c->extensions, extension) ||
+				      (profile_runs(c, "node") && is_typescript(extension)));
+	if (!is_known)
 		return name;
 
 	const char *dot = strrchr(name, '.');
@@ -90,6 +104,13 @@ static int add_arguments(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+static int ask_for_typescript(struct planner *p, struct cj_error *err)
+{
+	struct program *program = &p->program;
+	program->strips_types = profile_runs(p->c, "node") && is_typescript(program->code_path);
+	return program->strips_types ? plan_add(p, &program->argv, NODE_STRIP_TYPES, err) : 0;
+}
+
 static int expand_argument(struct planner *p, const char *argument, struct cj_error *err)
 {
 	if (strcmp(argument, PLACE_INTERPRETER) == 0)
@@ -102,6 +123,8 @@ static int expand_argument(struct planner *p, const char *argument, struct cj_er
 			return cj_hint(err,
 				       "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
 		}
+		if (ask_for_typescript(p, err) < 0)
+			return -err->code;
 		argument = p->program.code_path;
 	} else {
 		argument = plan_put_limits(p->c, argument);

@@ -2,8 +2,8 @@
 /* Which profiles there are, and which one a file asks for. */
 #include "tests/profiles/profile_home.h"
 
-static const char *const shipped[] = { "base",   "ci",          "java", "node",
-				       "python", "python-data", "shell" };
+static const char *const shipped[] = { "base", "ci",     "deno",        "java",
+				       "node", "python", "python-data", "shell" };
 #define SHIPPED (sizeof(shipped) / sizeof(shipped[0]))
 
 static void the_shipped_profiles_load(void **state)

@@ -185,6 +185,42 @@ static void an_interpreter_is_told_of_limits_by_variables_that_are_not_set(void 
 	assert_null(env_of(r, "NPM_CONFIG_OFFLINE"));
 }
 
+static void node_is_asked_to_run_typescript(void **state)
+{
+	static const struct {
+		const char *interpreter, *file, *words[4];
+	} rows[] = {
+		{ "node", "a.ts", { "node", "--experimental-strip-types", "/box/main.ts" } },
+		{ "node", "b/a.mts", { "node", "--experimental-strip-types", "/box/main.mts" } },
+		{ "node", "a.cts", { "node", "--experimental-strip-types", "/box/main.cts" } },
+		{ "node", "a.tsx", { "node", "/box/main" } },
+		{ "node", "ts", { "node", "/box/main" } },
+		{ "other", "a.ts", { "other", "/box/main" } },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		r->c.command = (struct strings){ 0 };
+		set_key(r, "command", rows[i].interpreter);
+		set_key(r, "command", "{file}");
+		r->inv.file = rows[i].file;
+		assert_made(r);
+		assert_words(&r->program.argv, rows[i].words);
+		assert_int_equal(r->program.strips_types, rows[i].words[2] != NULL);
+	}
+}
+
+static void deno_is_told_its_heap(void **state)
+{
+	struct request *r = *state;
+	set_key(r, "command", "deno");
+	set_key(r, "command", "{file}");
+	r->inv.file = "a.ts";
+	r->c.memory_bytes = 512u << 20;
+	assert_made(r);
+	assert_string_equal(env_of(r, "DENO_V8_FLAGS"), "--max-old-space-size=384");
+	assert_null(env_of(r, "NODE_OPTIONS"));
+}
+
 static void code_longer_than_a_file_may_be_is_refused(void **state)
 {
 	struct request *r = *state;
@@ -313,6 +349,8 @@ int main(void)
 		REQUEST_TEST(the_command_has_the_limits_in_their_places),
 		REQUEST_TEST(an_interpreter_is_told_of_limits_by_variables_that_are_not_set),
 		REQUEST_TEST(a_file_s_own_interpreter_replaces_the_arguments_before_it),
+		REQUEST_TEST(node_is_asked_to_run_typescript),
+		REQUEST_TEST(deno_is_told_its_heap),
 		REQUEST_TEST(code_longer_than_a_file_may_be_is_refused),
 		REQUEST_TEST(arguments_execve_cannot_take_are_refused),
 		REQUEST_TEST(only_named_variables_come_from_the_caller),

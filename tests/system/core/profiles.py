@@ -11,7 +11,7 @@ from harness import *  # noqa: F403
 @test("list names the shipped profiles with a line about each")
 def _():
     out = cejail("profile", "list").exits(0).out
-    for name in ("base", "python", "python-data", "node", "shell", "ci"):
+    for name in ("base", "python", "python-data", "node", "deno", "shell", "ci"):
         true(any(line.startswith(name) for line in out.splitlines()), f"{name} is missing in {out!r}")
 
 
@@ -33,7 +33,7 @@ def _():
 
 @test("every shipped profile checks and is as the schema says")
 def _():
-    for name in ("base", "python", "python-data", "node", "shell", "ci"):
+    for name in ("base", "python", "python-data", "node", "deno", "shell", "ci"):
         check_schema(json.loads(cejail("profile", "show", name).exits(0).out), "profile.json")
 
 

@@ -6,13 +6,17 @@
 
 #include "runtime/base/json/json.h"
 
-/* An integer that every language can count to, or a short string. */
+#define ID_NUMBER_MAX "9007199254740991" /* 2^53-1: every language counts to it */
+
+/* An integer, or a short string. */
 static bool is_id(const struct json_node *node)
 {
 	if (node->type == JSON_STRING)
 		return strlen(node->text) <= CALL_ID_MAX;
-	return node->type == JSON_NUMBER && strlen(node->text) < 16 &&
-	       strspn(node->text, "0123456789") == strlen(node->text);
+	const size_t size = node->type == JSON_NUMBER ? strlen(node->text) : 0;
+	const size_t most = strlen(ID_NUMBER_MAX);
+	return size > 0 && strspn(node->text, "0123456789") == size &&
+	       (size < most || (size == most && strcmp(node->text, ID_NUMBER_MAX) <= 0));
 }
 
 static struct blob bytes_of(const struct json_node *node, const char *line)
@@ -33,8 +37,8 @@ int call_line_read(const char *line, size_t size, struct arena *a, struct writte
 	const struct json_node *arguments = json_get(root, "arguments");
 	if (!id || !is_id(id))
 		return cj_reject(err,
-				 "\"id\" must be an integer from 0 on, or a string of at most "
-				 "%d bytes",
+				 "\"id\" must be an integer from 0 to " ID_NUMBER_MAX
+				 ", or a string of at most %d bytes",
 				 CALL_ID_MAX);
 	struct blob written = bytes_of(id, line);
 	(void)snprintf(out->id, sizeof(out->id), "%.*s", (int)written.size, written.bytes);

@@ -30,6 +30,8 @@ const char *const call_end_names[CALL_END_COUNT] = {
 #define UNKNOWN   16 /* names that are on no list, with a row of their own in the result */
 #define SECOND_MS 1000
 
+#define CALLER_GONE "the caller answers no more calls"
+
 /* A call without an answer. */
 struct open_call {
 	uint64_t id;                   /* 0: the slot is free */
@@ -45,9 +47,10 @@ struct calls {
 	int program_fd; /* -1: the program has closed it, or it does not read */
 	int caller_fd;  /* borrowed; -1: the caller has closed it */
 	struct byte_queue from_program, to_program, from_caller, to_caller;
-	size_t searched[2];  /* of from_program, from_caller: no newline is in these bytes */
-	bool skips_line;     /* of the program: it was too long */
-	bool has_ended;      /* calls_end() */
+	size_t searched[2]; /* of from_program, from_caller: no newline is in these bytes */
+	bool skips_line;    /* of the program: it was too long */
+	bool has_more;      /* lines have come that are not read, so poll(2) does not report them */
+	bool has_ended;     /* calls_end() */
 	const char *no_more; /* why the caller answers no call any more; NULL: it does */
 	struct open_call open[CALLS_OUTSTANDING_MAX];
 	size_t nopen;
@@ -85,6 +88,8 @@ static void tell(const struct calls *c, const struct jail_call *call)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
+static void lose_caller(struct calls *c, const char *why);
+
 static void lose_program(struct calls *c)
 {
 	if (c->program_fd >= 0)
@@ -98,10 +103,11 @@ static void send_to_program(struct calls *c)
 		lose_program(c);
 }
 
+/* What it wrote before it went has been read: calls_serve(). */
 static void send_to_caller(struct calls *c)
 {
 	if (c->caller_fd >= 0 && byte_queue_send(&c->to_caller, c->caller_fd) != 0)
-		c->caller_fd = -1; /* what is there to read no longer matters */
+		lose_caller(c, CALLER_GONE);
 }
 
 #define TEXT(text)                                                                                 \
@@ -192,11 +198,11 @@ static void end_call(struct calls *c, struct open_call *call, enum call_end end)
 		.end = end,
 		.ms = ms,
 	};
-	c->counts[call->tool].failed += end != CALL_ANSWERED;
-	tell_end(c, call->id, end, ms);
-	tell(c, &ended);
-	call->id = 0;
+	call->id = 0; /* first: if the caller can't be told, all open calls fail */
 	c->nopen--;
+	c->counts[call->tool].failed += end != CALL_ANSWERED;
+	tell_end(c, ended.id, end, ms);
+	tell(c, &ended);
 }
 
 static void fail_call(struct calls *c, struct open_call *call, enum call_end end, const char *why)
@@ -424,7 +430,7 @@ static bool read_caller(struct calls *c)
 		if (got == -EAGAIN)
 			return false;
 		if (got <= 0)
-			wrong = "the caller answers no more calls";
+			wrong = CALLER_GONE;
 		else if (byte_queue_size(q) > CALL_ANSWER_MAX)
 			wrong = "the caller's answer has more than 16 MiB";
 	}
@@ -507,14 +513,15 @@ void calls_watch(struct calls *c, struct pollfd out[CALLS_FDS])
 
 uint64_t calls_at_ms(const struct calls *c)
 {
-	uint64_t at_ms = 0;
 	if (!c || c->has_ended)
 		return 0;
+	uint64_t at_ms = c->has_more ? 1 : 0; /* at once */
 	const uint64_t limit = c->limits->call_ms;
 	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++)
 		if (c->open[i].id > 0)
 			at_ms = clock_earlier(at_ms, c->open[i].began_ms + limit);
-	if (c->in_second >= c->limits->calls_per_second)
+	/* Otherwise nobody would begin another second. */
+	if (c->program_fd >= 0 && !has_unread(c) && c->in_second >= c->limits->calls_per_second)
 		at_ms = clock_earlier(at_ms, c->second_at_ms + SECOND_MS);
 	return at_ms;
 }
@@ -522,14 +529,16 @@ uint64_t calls_at_ms(const struct calls *c)
 void calls_serve(struct calls *c)
 {
 	send_to_program(c);
+	int answers = 0, calls = 0;
+	while (answers < READS && c->caller_fd >= 0 && !has_unread(c) && read_caller(c))
+		answers++;
+	fail_late(c); /* before the program is read: it makes room for calls */
 	send_to_caller(c);
-	for (int i = 0; i < READS && c->caller_fd >= 0 && !has_unread(c) && read_caller(c); i++)
-		;
-	for (int i = 0; i < READS && may_take_call(c) && read_program(c); i++)
-		;
+	while (calls < READS && may_take_call(c) && read_program(c))
+		calls++;
+	c->has_more = answers == READS || calls == READS;
 	if (c->program_fd < 0)
 		fail_all(c, CALL_CANCELLED, "the program has closed its socket");
-	fail_late(c);
 }
 
 void calls_look_at_clock(struct calls *c, uint64_t now_ms)

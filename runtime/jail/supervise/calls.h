@@ -41,7 +41,8 @@ struct calls;
 struct outcome;
 
 /* The near end of the program's socket is `program_fd`, which *out owns from here on; borrows the
- * rest.  A program without tools: each call is refused.  Fails: ENOMEM; program_fd is closed then, too. */
+ * rest.  A program without tools: each call is refused.  Fails: ENOMEM; program_fd is closed then,
+ * too. */
 int calls_create(int program_fd, const struct program *program, const struct jail_io *io,
 		 struct calls **out, struct cj_error *err);
 void calls_destroy(struct calls **c);

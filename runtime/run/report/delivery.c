@@ -45,11 +45,13 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 static int check_socket(int fd, struct cj_error *err)
 {
 	int type = 0;
-	socklen_t size = sizeof(type);
+	socklen_t size = sizeof(type), any = 0;
 	if (fcntl(fd, F_GETFD) < 0)
 		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
 	else if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
 		(void)!cj_reject(err, "--calls-fd %d: this descriptor is no stream socket", fd);
+	else if (getpeername(fd, &(struct sockaddr){ 0 }, &any) < 0)
+		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
 	else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return cj_fail(err, errno, "--calls-fd %d", fd);
 	else
@@ -67,6 +69,10 @@ int delivery_open(struct delivery *d, const struct config *c, struct cj_error *e
 	if (c->result_fd >= 0 && c->result_fd == c->events_fd)
 		return cj_reject(err, "--result-fd and --events-fd are the same descriptor %d",
 				 c->result_fd);
+	if (c->calls_fd >= 0 && (c->calls_fd == c->result_fd || c->calls_fd == c->events_fd))
+		return cj_reject(err, "--calls-fd and %s are the same descriptor %d",
+				 c->calls_fd == c->result_fd ? "--result-fd" : "--events-fd",
+				 c->calls_fd);
 
 	if (c->calls_fd > STDERR_FILENO && check_socket(c->calls_fd, err) < 0)
 		return -err->code;

@@ -180,7 +180,7 @@ static void what_is_no_call_is_refused_at_once(void **state)
 		{ "{\"id\":-1,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
 		{ "{\"id\":1.0,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
 		{ "{\"id\":1e3,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
-		{ "{\"id\":9999999999999999,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
+		{ "{\"id\":9007199254740992,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
 		{ "{\"id\":null,\"name\":\"search\"}", "{\"id\":null,\"error\"" },
 		{ "{\"id\":{},\"name\":\"search\"}", "{\"id\":null,\"error\"" },
 		{ "{\"name\":\"search\"}", "{\"id\":null,\"error\"" },
@@ -465,6 +465,81 @@ static void the_socket_of_an_interpreter_stays_unless_a_line_is_cut(void **state
 	}
 }
 
+static void the_largest_number_is_an_id(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	program_says(s, CALL("9007199254740991"));
+	caller_says(s, "{\"id\":1,\"result\":1}\n");
+	assert_string_equal(get(s->program_fd), "{\"id\":9007199254740991,\"result\":1}\n");
+	close_side(s);
+}
+
+/* poll(2) does not report what has been received. */
+static void lines_that_came_together_are_all_read(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	size_t lines = 0;
+	for (int i = 0; i < 60; i++)
+		put(s->program_fd, "x\n");
+	calls_serve(s->calls);
+	for (int i = 0; i < 10; i++)
+		calls_look_at_clock(s->calls, now_ms);
+	for (const char *at = get(s->program_fd); (at = strchr(at, '\n')); at++)
+		lines++;
+	assert_int_equal(lines, 60);
+	assert_int_equal(calls_at_ms(s->calls), 0);
+	close_side(s);
+}
+
+static void a_waiting_call_takes_the_place_of_one_that_is_late(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	s->program.limits.calls_outstanding = 1;
+	program_says(s, CALL("1") CALL("2"));
+	(void)get(s->caller_fd);
+	now_ms += 60000;
+	calls_look_at_clock(s->calls, now_ms);
+	assert_non_null(strstr(get(s->caller_fd), "{\"id\":2,\"name\""));
+	close_side(s);
+}
+
+/* The supervisor would wake at once, again and again. */
+static void no_second_begins_for_a_program_that_has_gone(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	s->program.limits.calls_per_second = 1;
+	program_says(s, CALL("1"));
+	(void)shutdown(s->program_fd, SHUT_RDWR);
+	caller_says(s, "{\"id\":1,\"result\":1}\n");
+	assert_int_equal(calls_at_ms(s->calls), 0);
+	close_side(s);
+}
+
+/* One that still writes, too: it would never learn of the call. */
+static void a_caller_that_reads_no_more_fails_every_call(void **state)
+{
+	(void)state;
+	for (int is_brief = 0; is_brief < 2; is_brief++) {
+		struct side *s = open_side(is_brief);
+		program_says(s, CALL("1") CALL("2"));
+		(void)get(s->caller_fd);
+		(void)shutdown(s->caller_fd, SHUT_RD);
+		caller_says(s, "{\"id\":1,\"result\":1}\n");
+		program_says(s, CALL("3"));
+		const char *answers = get(s->program_fd);
+		assert_non_null(strstr(answers, "{\"id\":1,\"result\":1}\n"));
+		assert_non_null(strstr(answers, "{\"id\":2,\"error\""));
+		assert_non_null(strstr(answers, "{\"id\":3,\"error\""));
+		calls_end(s->calls, false, &s->out);
+		assert_int_equal(s->out.calls[0].failed, is_brief ? 1 : 2);
+		close_side(s);
+	}
+}
+
 static void in_brief_the_caller_gets_the_hash_and_each_end(void **state)
 {
 	(void)state;
@@ -550,6 +625,11 @@ int main(void)
 		cmocka_unit_test(a_program_that_closes_its_socket_cancels_its_calls),
 		cmocka_unit_test(the_end_cancels_what_has_no_answer),
 		cmocka_unit_test(the_socket_of_an_interpreter_stays_unless_a_line_is_cut),
+		cmocka_unit_test(the_largest_number_is_an_id),
+		cmocka_unit_test(lines_that_came_together_are_all_read),
+		cmocka_unit_test(a_waiting_call_takes_the_place_of_one_that_is_late),
+		cmocka_unit_test(no_second_begins_for_a_program_that_has_gone),
+		cmocka_unit_test(a_caller_that_reads_no_more_fails_every_call),
 		cmocka_unit_test(in_brief_the_caller_gets_the_hash_and_each_end),
 		cmocka_unit_test(unknown_names_have_a_bounded_number_of_rows),
 		cmocka_unit_test(a_program_without_tools_is_refused_each_call),

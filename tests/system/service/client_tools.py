@@ -19,6 +19,7 @@ import typing
 
 from harness import *  # noqa: F403
 from libraries import CLIENTS, lib
+from service import needs_modules
 
 # It starts the program with the caller's socket as the program's, and without --calls-fd no program.
 STAND_IN = """#!/usr/bin/python3
@@ -409,6 +410,73 @@ def _():
                 tried()
 
 
+# --- with cejail itself ---------------------------------------------------------------------
+
+REAL = BEGIN + """
+say([call("add", a=1, b=2), call("later", text="\\u00e9"), call("fails"), call("none"), call("add", a=1)])
+begin(1, "forever")
+say(read())
+for i in range(4): last = call("add", a=i, b=i)
+say(last)
+begin(2, "forever")
+"""
+LIMITS = {"max": 8, "timeout": "1s"}
+COUNTS = [("add", 5, 1, 1), ("later", 1, 0, 0), ("fails", 1, 1, 0), ("forever", 1, 1, 1), ("none", 0, 0, 1)]
+
+
+@test("a program in a jail calls functions, within the limits of its calls, and the result counts the calls")
+def _():
+    needs_modules()
+    cancelled = []
+
+    async def later(text):
+        await asyncio.sleep(0.01)
+        return text
+
+    def fails():
+        raise LookupError("there is nothing")
+
+    async def forever():
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    tools = {"add": lambda a, b: a + b, "later": later, "fails": fails, "forever": forever}
+    client = lib.Client(program=CEJAIL, options=["--network", "none"])
+    result = client.run(REAL, tools=tools, calls=LIMITS)
+    first, second, third = said(result)
+    equal(first[:3], [3, "é", "ERROR LookupError: there is nothing"], "the answers")
+    contains(first[3], "no tool 'none'", "the error of an unknown tool")
+    contains(first[4], "ERROR TypeError: ", "the error of a missing argument")
+    contains(second, "1s", "the error at the time limit")
+    contains(third, "ERROR ", "the error past calls.max")
+    equal([(row.name, row.count, row.failed, row.refused) for row in result.calls], COUNTS, "the counts")
+    equal(cancelled, [True], "the cancelled function")
+    check_schema(result.raw, "result.json")
+    events = list(client.stream(BEGIN + "call('add', a=1, b=2); call('fails')", tools=tools))
+    equal([event.data["outcome"] for event in events if event.type == "answer"], ["answered", "failed"], "the events")
+    equal([row.name for row in events[-1].result.calls], ["add", "fails"], "the counts of a stream")
+
+    async def use():
+        made = lib.AsyncClient(program=CEJAIL, options=["--network", "none"])
+        return await asyncio.gather(*(made.run(BEGIN + f"say(call('later', text={text!r}))", tools=tools) for text in "abc"))
+
+    equal([said(one) for one in asyncio.run(use())], [["a"], ["b"], ["c"]], "runs at once")
+
+
+NODE_REAL = """
+import { Client } from "%s";
+const [program, code] = process.argv.slice(2);
+const cancelled = [];
+const forever = (_, signal) => new Promise((_, reject) => signal.addEventListener("abort", () => { cancelled.push(signal.reason.code); reject(signal.reason); }));
+const add = ({ a, b }) => { if (b === undefined) throw new TypeError("b is missing"); return a + b; };
+const tools = { add, later: async ({ text }) => text, fails() { throw new RangeError("there is nothing"); }, forever };
+const result = await new Client({ program, options: ["--network", "none"] }).run({ code, tools, calls: %s });
+console.log(JSON.stringify([result.stdout, result.calls, cancelled]));
+"""
+
 # --- the fake tool server ------------------------------------------------------------------
 
 FAKE = {
@@ -590,3 +658,18 @@ if shutil.which("node"):
         equal(streamed, [["result"], [{"x": 1}]], "a stream")
         for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME", "not_supported: ", "not_supported: ")):
             contains(text, word, "the error")
+
+    @test("a program in a jail calls functions of Node, within the limits of its calls, and the result counts the calls")
+    def _():
+        needs_modules()
+        with Folder() as f:
+            script = f.file("use.mjs", NODE_REAL % (f"{CLIENTS}/node/cejail.mjs", json.dumps(LIMITS)))
+            done = subprocess.run([shutil.which("node"), script, CEJAIL, REAL], capture_output=True, text=True, timeout=50 * SLOW, check=False, env=environment())
+        equal((done.returncode, done.stderr), (0, ""), "the exit status")
+        stdout, counts, cancelled = json.loads(done.stdout)
+        first, second, third = [json.loads(line) for line in stdout.splitlines()]
+        equal((first[:3], first[4]), ([3, "é", "ERROR RangeError: there is nothing"], "ERROR TypeError: b is missing"), "the answers")
+        contains(second, "1s", "the error at the time limit")
+        contains(third, "ERROR ", "the error past calls.max")
+        equal([tuple(row.values()) for row in counts], COUNTS, "the counts")
+        equal(cancelled, ["timeout"], "the aborted function")

@@ -4,6 +4,7 @@
 import abc
 import asyncio
 import collections
+import datetime
 import importlib.util
 import json
 import os
@@ -14,7 +15,7 @@ import sys
 import types
 
 from harness import *  # noqa: F403
-from service import Service
+from service import Service, needs_modules
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/examples")
 
@@ -41,6 +42,7 @@ def _():
     tested = {
         "one-liners.sh", "run.py", "tool_handler.py", "service.py", "service.js", "client.py", "client.mjs", "jail.mk", "ci-job.yml",
         "session.py", "session.mjs", "deepagents_backend.py", "inspect_sandbox.py",
+        "code_mode.py", "code_mode.mjs", "langchain_code_mode.py", "agents_code_mode.py",
         # of engines: tests/system/oci
         "containerd.toml", "kubernetes.yml", "nomad.hcl", "slurm.conf", "slurm-cgroup.conf", "slurm-oci.conf", "slurm-prolog.sh", "slurm-epilog.sh",
     }  # fmt: skip
@@ -260,8 +262,80 @@ def _():
             equal(asyncio.run(sample(cls, path))["reason"], "closed", "the session after the sample")
 
 
+@test("the example of code mode in Python lets a program call the functions that it names")
+def _():
+    needs_modules()
+    equal(example("code_mode.py").splitlines(), ["1 it hangs", "3 it crashes", "not closed: PermissionError: a person must close issue 1"], "the lines")
+
+
+class Invoked:
+    """A tool of LangChain, as far as code mode uses one."""
+
+    name, description, args = "search", "Searches.", {"query": {"type": "string"}}
+
+    async def ainvoke(self, given):
+        return [given["query"], {"when": datetime.date(2026, 1, 2)}]
+
+
+@test("the example for LangChain makes one tool of many, whose description names them")
+def _():
+    needs_modules()
+    equal(example("langchain_code_mode.py"), "285\n", "what it prints")
+    made = {}
+
+    class StructuredTool:
+        @classmethod
+        def from_function(cls, coroutine, name, description):
+            made.update(coroutine=coroutine, name=name, description=description)
+            return made
+
+    with Framework(langchain_core={}, langchain_core__tools={"StructuredTool": StructuredTool}):
+        module = load("langchain_code_mode")
+    module.code_mode([Invoked()], module.cejail.AsyncClient(program=CEJAIL), timeout="20s")
+    equal(made["name"], "run_code", "the name")
+    contains(made["description"], "- search(query): Searches.", "the description")
+    equal(asyncio.run(made["coroutine"](code="import tools\nprint(tools.search(query='a'))")), "['a', {'when': '2026-01-02'}]\n", "what the model reads")
+    contains(asyncio.run(made["coroutine"](code="import os\nos.abort()")), "[the program ended with the status 'signaled']", "the end of a program")
+
+
+@test("the example for the OpenAI Agents SDK makes one tool of many, and takes none that needs an approval")
+def _():
+    needs_modules()
+    equal(example("agents_code_mode.py"), "285\n", "what it prints")
+    fields = "name description params_json_schema on_invoke_tool needs_approval tool_input_guardrails"
+    FunctionTool = collections.namedtuple("FunctionTool", fields, defaults=(False, None))
+    seen = []
+
+    async def search(context, given):
+        seen.append((context, json.loads(given)))
+        return "found"
+
+    with Framework(agents={"FunctionTool": FunctionTool}):
+        module = load("agents_code_mode")
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+    client = module.cejail.AsyncClient(program=CEJAIL)
+    made = module.code_mode([FunctionTool("search", "Searches.", schema, search)], client)
+    equal((made.name, list(made.params_json_schema["properties"])), ("run_code", ["code"]), "the tool")
+    contains(made.description, "- search(query): Searches.", "the description")
+    given = json.dumps({"code": "import tools\nprint(tools.search(query='a'))"})
+    equal((asyncio.run(made.on_invoke_tool("context", given)), seen), ("found\n", [("context", {"query": "a"})]), "the call")
+    for more in ({"needs_approval": True}, {"tool_input_guardrails": ["one"]}):
+        try:
+            module.code_mode([FunctionTool("remove", "Removes.", schema, search, **more)], client)
+            raise Failure("the tool was taken")
+        except ValueError as problem:
+            contains(str(problem), "'remove'", "the error")
+
+
 # Node is no package of tools/setup: a host without it has nothing to test.
 if shutil.which("node"):
+
+    @test("the example of code mode in Node lets a program call the functions on its list, and refuses the others")
+    def _():
+        needs_modules()
+        lines = example("code_mode.mjs", with_=shutil.which("node")).splitlines()
+        equal(lines[:2], ["one two", "failed: Error: there is no file 'c.txt'"], "the lines")
+        contains(lines[2], "no tool 'mcp__files__remove'", "the refused call")
 
     @test("the example of a session in Node keeps files, a program in the background and itself after a limit")
     def _():

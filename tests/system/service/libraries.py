@@ -14,7 +14,7 @@ import threading
 import typing
 
 from harness import *  # noqa: F403
-from service import TOKEN, Service, one_token_config
+from service import TOKEN, Service, needs_modules, one_token_config
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/clients")
 
@@ -641,7 +641,7 @@ def run_readme(words, folder, service, name, edit, **more):
     return said
 
 
-README_SAYS = [["exited 0 text", "now"], ["6", "timeout", "1"]]
+README_SAYS = [["exited 0 text", "now"], ["['milk', 'mail'] ['tea'] [('search', 2, 0)]"], ["6", "timeout", "1"]]
 
 
 def has_watched(said):
@@ -650,21 +650,24 @@ def has_watched(said):
 
 @test("the Python programs of the clients' README run, and print what they should")
 def _():
+    needs_modules()
     with Folder() as f, Service() as s:
         said = run_readme([PYTHON], f, s, "python", str, PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1")
     has_watched(said.pop())
-    equal(said.pop()[:3], README_SAYS[1], "the session")
-    equal(said, README_SAYS[:1], "the runs")
+    equal(said.pop()[:3], README_SAYS[2], "the session")
+    equal(said, README_SAYS[:2], "the runs")
 
 
 if shutil.which("node"):
 
     @test("the Node programs of the clients' README run, and print what they should")
     def _():
+        needs_modules()
         with Folder() as f, Service() as s:
             said = run_readme([shutil.which("node")], f, s, "js", lambda text: text.replace('from "cejail"', f'from "{CLIENTS}/node/cejail.mjs"'))
         has_watched(said.pop())
-        equal(said, README_SAYS, "what they print")
+        equal(said.pop(1), ["['milk', 'mail'] [ 'search 1 0' ]"], "the tools")
+        equal(said, [README_SAYS[0], README_SAYS[2]], "what they print")
 
 
 NODE_SESSIONS = """

@@ -65,6 +65,7 @@ struct config {
 	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
 	struct strings overlays;
+	struct strings kept;  /* "SRC:DST", of `cejail mcp wrap` alone */
 	struct strings tmpfs; /* "DST[:SIZE]" as written */
 	struct strings artifact_paths;
 	const char *value_path;    /* of the return value; NULL: none */

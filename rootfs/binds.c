@@ -26,6 +26,8 @@ static const struct {
 	/* In a writable tree a jail could plant a link for the next jail that uses it. */
 	[BIND_WRITABLE] = { "--bind",
 			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSYMFOLLOW },
+	/* Only jails of the same server use it, and package managers link to their programs. */
+	[BIND_KEPT] = { "--cache", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV },
 	/* Connecting does not write to the file system: only the socket's mode counts, unix(7). */
 	[BIND_SOCKET] = { "--connect", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					   MOUNT_ATTR_NOEXEC },
@@ -191,13 +193,16 @@ int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *sp
 /* --- overlays -------------------------------------------------------------------- */
 
 /* The supervisor opened the path separately: check that both are the same directory. */
-static int adopt(struct rootfs_entry *source, const char *name, int *fd, struct cj_error *err)
+static int adopt(struct rootfs_entry *source, const struct bind_spec *bind, int *fd,
+		 struct cj_error *err)
 {
+	const char *option = bind_kinds[bind->kind].option;
 	struct stat ours, theirs;
 	if (fstat(source->fd, &ours) < 0 || fstat(*fd, &theirs) < 0)
-		return cj_fail(err, errno, "--overlay '%s': look at it", name);
+		return cj_fail(err, errno, "%s '%s': look at it", option, bind->source);
 	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
-		return cj_reject(err, "--overlay '%s': it was replaced by another directory", name);
+		return cj_reject(err, "%s '%s': it was replaced by another directory", option,
+				 bind->source);
 	cj_close(&source->fd);
 	source->fd = take_fd(fd);
 	source->is_detached = true;
@@ -209,9 +214,9 @@ int binds_adopt_lowers(struct rootfs_entries *list, const struct rootfs_spec *sp
 {
 	size_t used = 0;
 	for (size_t i = 0; i < list->count && used < count; i++) {
-		if (spec->binds[i].kind != BIND_OVERLAY)
+		if (!rootfs_bind_is_shifted(&spec->binds[i]))
 			continue;
-		if (adopt(&list->items[i], spec->binds[i].source, &fds[used++], err) < 0)
+		if (adopt(&list->items[i], &spec->binds[i], &fds[used++], err) < 0)
 			return -err->code;
 	}
 	return 0;

@@ -436,7 +436,8 @@ size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_pla
 	size_t count = 0;
 	for (size_t i = 0; i < spec->nbinds; i++) {
 		enum bind_kind kind = spec->binds[i].kind;
-		if (kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS)
+		if (kind == BIND_WRITABLE || kind == BIND_KEPT || kind == BIND_OVERLAY ||
+		    kind == BIND_TMPFS)
 			out_places[count++] = spec->binds[i].target;
 	}
 	return count;

@@ -31,7 +31,14 @@ enum root_kind {
 	ROOT_LAYERS, /* directories, first in the list on top */
 };
 
-enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_TMPFS };
+enum bind_kind {
+	BIND_READ_ONLY,
+	BIND_WRITABLE,
+	BIND_KEPT, /* writable, for this jail's programs alone: `cejail mcp wrap` */
+	BIND_SOCKET,
+	BIND_OVERLAY,
+	BIND_TMPFS,
+};
 
 #define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
 
@@ -41,6 +48,12 @@ struct bind_spec {
 	const char *source; /* absolute, no symbolic link in it (plan.c); BIND_TMPFS: none */
 	const char *target; /* absolute, normalised, in the jail */
 };
+
+/* Root's jail gets it through a clone with other ids: rootfs_adopt_lowers(). */
+static inline bool rootfs_bind_is_shifted(const struct bind_spec *bind)
+{
+	return bind->kind == BIND_OVERLAY || bind->kind == BIND_KEPT;
+}
 
 struct rootfs_spec {
 	enum root_kind kind;
@@ -73,8 +86,9 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 			struct cj_error *err);
 
 /*
- * rootfs_adopt_lowers - use these detached trees as the sources of the overlays, in the order of
- * the spec: clones that a privileged supervisor made, with other ids (jail/prepare/jail_init.h).
+ * rootfs_adopt_lowers - use these detached trees as the sources of the binds that are shifted, in
+ * the order of the spec: clones that a privileged supervisor made, with other ids
+ * (jail/prepare/jail_init.h).
  *
  * Takes each descriptor that it uses (it becomes -1).  Each must be the directory that was opened
  * before.

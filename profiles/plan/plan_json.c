@@ -13,8 +13,8 @@ static const char *const root_kind_names[] = {
 };
 
 static const char *const bind_kind_names[] = {
-	[BIND_READ_ONLY] = "read-only", [BIND_WRITABLE] = "writable", [BIND_SOCKET] = "socket",
-	[BIND_OVERLAY] = "overlay",     [BIND_TMPFS] = "tmpfs",
+	[BIND_READ_ONLY] = "read-only", [BIND_WRITABLE] = "writable", [BIND_KEPT] = "kept",
+	[BIND_SOCKET] = "socket",       [BIND_OVERLAY] = "overlay",   [BIND_TMPFS] = "tmpfs",
 };
 
 static const char *const code_source_names[] = {

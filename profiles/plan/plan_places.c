@@ -200,16 +200,17 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	const struct bind_option rows[] = {
 		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, "", check_host_path, PATH_MAX },
 		{ "--bind", BIND_WRITABLE, &c->binds, "", check_host_path, PATH_MAX },
+		{ "--cache", BIND_KEPT, &c->kept, "", check_directory, PATH_MAX },
 		{ "--overlay", BIND_OVERLAY, &c->overlays, "", check_directory, PATH_MAX },
 		{ "--connect", BIND_SOCKET, &c->connects, "unix:", check_socket, SOCKET_PATH_MAX },
 	};
 
 	size_t most = c->ro_binds.count + c->binds.count + c->overlays.count + c->connects.count +
-		      c->tmpfs.count;
+		      c->tmpfs.count + c->kept.count;
 	size_t count = 0;
-	if (c->overlays.count > OVERLAYS_MAX)
-		return cj_reject(err, "--overlay: %zu of them; a jail can have %d",
-				 c->overlays.count, OVERLAYS_MAX);
+	if (c->overlays.count + c->kept.count > OVERLAYS_MAX)
+		return cj_reject(err, "--overlay: %zu of them; a jail can have %zu",
+				 c->overlays.count, OVERLAYS_MAX - c->kept.count);
 	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
 	if (!binds)
 		return cj_fail(err, ENOMEM, "plan the jail's places");

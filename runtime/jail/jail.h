@@ -76,6 +76,8 @@ struct jail_io {
 	void *context;
 	int room_fd;   /* with has_room */
 	int hangup_fd; /* the run is cancelled when this descriptor's other end closes; -1: none */
+	/* The run is cancelled so long after the end of stdin_fd; 0: it is not. */
+	uint64_t input_grace_ms;
 };
 
 /*

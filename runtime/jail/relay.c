@@ -18,6 +18,12 @@
 
 #define TERMINAL_MAX (128 * 1024) /* more than a terminal holds back: drivers/tty/pty.c */
 
+const char *const relay_names[RELAY_COUNT] = {
+	[RELAY_STDIN] = "standard input",
+	[RELAY_STDOUT] = "standard output",
+	[RELAY_STDERR] = "standard error",
+};
+
 void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;

@@ -15,6 +15,8 @@
 
 enum relay_name { RELAY_STDIN, RELAY_STDOUT, RELAY_STDERR, RELAY_COUNT };
 
+extern const char *const relay_names[RELAY_COUNT]; /* for messages */
+
 #define RELAY_CHUNK 16384
 
 struct relay {

@@ -111,6 +111,29 @@ static void a_writable_bind_writes_to_the_host_and_follows_no_link(void **state)
 	end_sources(&s);
 }
 
+static void write_kept(void *arg)
+{
+	(void)arg;
+	check(may_create("/data/new"));
+	check(symlink("new", "/data/arrow") == 0 && symlink("/../../..", "/data/out") == 0);
+	check(open("/data/arrow", O_RDONLY | O_CLOEXEC) >= 0);
+	struct stat root, out;
+	check(stat("/", &root) == 0 && stat("/data/out", &out) == 0);
+	check(root.st_dev == out.st_dev && root.st_ino == out.st_ino);
+}
+
+static void a_kept_directory_follows_links_within_the_jail(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	struct bind_spec bind = { BIND_KEPT, strdup(at(s.place, "dir")), "/data" };
+	struct rootfs_spec spec = with_binds(&bind, 1);
+	run_inside(&spec, user_id(), write_kept, NULL);
+	assert_true(exists(at(s.place, "dir/new")));
+	free((void *)bind.source);
+	end_sources(&s);
+}
+
 static void connect_socket(void *arg)
 {
 	(void)arg;
@@ -227,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read_only_binds_work_at_every_target),
 		cmocka_unit_test(a_writable_bind_writes_to_the_host_and_follows_no_link),
+		cmocka_unit_test(a_kept_directory_follows_links_within_the_jail),
 		cmocka_unit_test(a_socket_can_be_connected_to),
 		cmocka_unit_test(binds_are_stacked_in_the_order_given),
 		cmocka_unit_test(sources_of_the_wrong_kind_are_refused_by_name),

@@ -18,7 +18,7 @@ _cejail_serve_options() {
 }
 
 _cejail_mcp_options() {
-	cejail mcp --help 2>/dev/null | sed -n 's/^ .*\(--[a-z][a-z-]*\).*/\1/p'
+	cejail mcp "$@" --help 2>/dev/null | sed -n 's/^ .*\(--[a-z][a-z-]*\).*/\1/p'
 }
 
 _cejail_session_verbs() {
@@ -123,7 +123,11 @@ _cejail() {
 			return
 		fi
 		_cejail_value "$before" "$word" && return
-		_cejail_words "$(_cejail_mcp_options)" "$word"
+		if [ "${COMP_WORDS[2]}" = wrap ] && [ "$COMP_CWORD" -gt 2 ]; then
+			_cejail_words "$(_cejail_mcp_options wrap)" "$word"
+		else
+			_cejail_words "wrap $(_cejail_mcp_options)" "$word"
+		fi
 		;;
 	session)
 		if [ "$COMP_CWORD" -eq 2 ]; then

@@ -8,6 +8,10 @@ function __cejail_offer
         case '' '-*'
         case session
             set asked $words[2..3]
+        case mcp
+            set asked mcp
+            test "$words[3]" = wrap
+            and set asked mcp wrap
         case '*'
             set asked $words[2]
     end

@@ -26,6 +26,7 @@ int run_verb(const struct cli *cli); /* and "shell" */
 int profile_verb(const struct cli *cli);
 int doctor_verb(const struct cli *cli);
 int program_verb(const struct cli *cli); /* executes another program of ours */
+int mcp_verb(const struct cli *cli);     /* the same, but for "mcp wrap" */
 int cli_session(const struct cli *cli);
 int report_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);

@@ -36,7 +36,7 @@ static const struct cli_verb {
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
 	{ "image", program_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", program_verb, "run jails for other programs, over a socket", NULL, NULL },
-	{ "mcp", program_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
+	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
 	{ "session", cli_session, "run several programs in one jail", NULL, NULL },
 	{ "report", report_verb, "draw results of runs as an HTML page", "[-o FILE] RESULT...",
 	  "Writes one HTML page that shows how runs went: a timeline, what they used of their limits,\n"

@@ -19,6 +19,8 @@
 #include "runtime/front/cli/run_state.h"
 #include "runtime/run/options/operands.h"
 
+#define WRAP_GRACE_MS 10000 /* cejail-mcp(1): a server ends by itself when its input has ended */
+
 /* --- plan --------------------------------------------------------------------------- */
 
 /* Where the streams of the program go. */
@@ -26,6 +28,7 @@ static struct jail_io make_io(struct cli_run *r)
 {
 	bool passes = !r->delivery.to_stdout;
 	bool has_tty = r->plan.tty;
+	bool escapes = passes && !has_tty && !r->wrap; /* a server's streams stay as they are */
 
 	return (struct jail_io){
 		.stdin_fd = !r->program.interactive ? -1
@@ -34,11 +37,11 @@ static struct jail_io make_io(struct cli_run *r)
 		.stdout_fd = passes ? STDOUT_FILENO : -1,
 		.stderr_fd = passes ? STDERR_FILENO : -1,
 		/* with --tty the program may control the terminal */
-		.escape = { passes && !has_tty && isatty(STDOUT_FILENO),
-			    passes && !has_tty && isatty(STDERR_FILENO) },
+		.escape = { escapes && isatty(STDOUT_FILENO), escapes && isatty(STDERR_FILENO) },
 		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
 		.hangup_fd = delivery_hangup_fd(&r->delivery),
 		.calls_fd = r->config.calls_fd > 0 ? r->config.calls_fd : 0,
+		.input_grace_ms = r->wrap ? WRAP_GRACE_MS : 0,
 	};
 }
 
@@ -218,6 +221,10 @@ static void explain_exec(struct cli_run *r)
 	const char *command = r->program.argv.items[0];
 
 	result_explain_exec(&r->outcome, command);
+	if (r->wrap && r->outcome.exec_errno == ENOENT) {
+		wrap_explain_missing(command, &r->config, r->cli->environ, &r->outcome.error);
+		return;
+	}
 	/* a request shall not learn which files this host has */
 	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command || r->request.root ||
 	    !operands_is_file(command))
@@ -290,7 +297,10 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		return -err->code;
 	if (r->options.wants_help) {
 		r->is_answered = true;
-		print_help(r);
+		if (r->wrap)
+			wrap_print_help();
+		else
+			print_help(r);
 		return 0;
 	}
 	/* The service reads the profile and makes the plan.  A session has its jail already. */
@@ -311,36 +321,39 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 	return is_remote ? run_remotely(r, out_complete, err) : run_here(r, out_complete, err);
 }
 
-int run_in_session(const struct cli *cli, const struct remote_exec *exec)
+int run_to_end(struct cli_run *r)
 {
-	struct cli_run r = { .cli = cli,
-			     .use_shell = strcmp(cli->verb, "shell") == 0,
-			     .exec = exec,
-			     .stdin_fd = -1,
-			     .artifacts_fd = -1 };
-
 	struct cj_error err = { 0 };
 	bool is_complete = true;
 	int status;
 
-	config_init(&r.config);
-	delivery_init(&r.delivery);
-	int rc = carry_out(&r, &is_complete, &err);
-	if (r.is_answered) {
+	r->stdin_fd = r->artifacts_fd = -1;
+	config_init(&r->config);
+	delivery_init(&r->delivery);
+	int rc = carry_out(r, &is_complete, &err);
+	if (r->is_answered) {
 		status = rc < 0 ? cli_fail(&err) : cli_finish(0);
 	} else {
 		if (rc < 0)
-			outcome_fail(&r.outcome, &err);
-		status = report(&r, is_complete);
+			outcome_fail(&r->outcome, &err);
+		status = report(r, is_complete);
 	}
 
-	json_writer_destroy(&r.remote_result);
-	cj_close(&r.stdin_fd);
-	cj_close(&r.artifacts_fd);
-	delivery_fini(&r.delivery);
-	outcome_fini(&r.outcome);
-	config_fini(&r.config);
+	json_writer_destroy(&r->remote_result);
+	cj_close(&r->stdin_fd);
+	cj_close(&r->artifacts_fd);
+	delivery_fini(&r->delivery);
+	outcome_fini(&r->outcome);
+	config_fini(&r->config);
 	return status;
+}
+
+int run_in_session(const struct cli *cli, const struct remote_exec *exec)
+{
+	struct cli_run r = { .cli = cli,
+			     .use_shell = strcmp(cli->verb, "shell") == 0,
+			     .exec = exec };
+	return run_to_end(&r);
 }
 
 int run_verb(const struct cli *cli)

@@ -40,7 +40,8 @@ static int read_operands(struct cli_run *r, struct cj_error *err)
 		return 0; /* the program is known to the service */
 	*inv = (struct invocation){
 		.args = operands,
-		.is_command = r->options.has_separator && !r->config.has_code && !r->use_shell,
+		.is_command = (r->options.has_separator && !r->config.has_code && !r->use_shell) ||
+			      r->wrap,
 		.use_shell = r->use_shell,
 		.environ = r->cli->environ,
 		.has_stdin = true,
@@ -56,6 +57,10 @@ static int read_operands(struct cli_run *r, struct cj_error *err)
 		/* a service's images are its own */
 		inv->is_image_command = inv->is_command = true;
 		return 0;
+	}
+	if (!*operands && r->wrap) {
+		cj_refuse(err, "nothing to run: the server's COMMAND is missing");
+		return cj_hint(err, "as in: cejail mcp wrap -- npx -y PACKAGE");
 	}
 	if (!*operands) {
 		if (operands_explain(&r->options, err) < 0)
@@ -84,6 +89,8 @@ static int choose_profile(struct cli_run *r, const char **out_name, struct cj_er
 
 	if (!name && r->use_shell)
 		name = SHELL_PROFILE;
+	if (!name && r->wrap)
+		name = wrap_profile(r->invocation.args[0]);
 	if (!name && r->invocation.is_command)
 		name = PROFILE_BASE;
 	if (!name && (!file || strcmp(file, "-") == 0)) {
@@ -181,6 +188,8 @@ static int read_settings(struct cli_run *r, struct cj_error *err)
 		return cj_stage(err, "profile");
 	if (r->use_shell)
 		r->config.wall_ms = 0; /* a person ends an interactive session */
+	if (r->wrap && wrap_apply(r->wrap, &r->invocation, &r->config, err) < 0)
+		return cj_stage(err, "options");
 	if (options_apply_rest(&r->options, &r->config, err) < 0)
 		return cj_stage(err, "options");
 	if (!r->config.remote)
@@ -193,20 +202,37 @@ static int read_settings(struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
+/* The streams are the server's: nothing of ours is written there unless it fails to start. */
+static void own_streams(struct config *c)
+{
+	c->interactive = true;
+	c->quiet = c->no_report = !c->verbose;
+	c->json = c->json && c->json_file;
+}
+
 /*
  * The options of delivery are applied first, even when a later option is unknown: they decide
  * where the error is reported.
  */
 static int read_options(struct cli_run *r, struct cj_error *err)
 {
-	const char *verb = !r->exec                               ? "run"
+	const char *verb = r->wrap                                ? "mcp wrap"
+			   : !r->exec                             ? "run"
 			   : r->exec->kind == REMOTE_EXEC_AWAITED ? "session wait"
 								  : "session exec";
 	struct config *c = &r->config;
 	struct cj_error scan_error = { 0 }, ignored = { 0 };
 
-	(void)options_scan(verb, r->cli->args, &c->arena, &r->options, &scan_error);
+	const char *const *args = r->cli->args;
+	int taken = r->wrap ? wrap_take(r->wrap, args, &c->arena, &scan_error) : 0;
+	if (taken == 0)
+		taken = options_scan(verb, r->wrap ? r->wrap->args : args, &c->arena, &r->options,
+				     &scan_error);
+	if (taken == 0 && r->wrap && !r->options.wants_help)
+		(void)wrap_check(&r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, c, err);
+	if (r->wrap)
+		own_streams(c);
 	if (r->exec && r->exec->id)
 		c->id = r->exec->id;
 	log_set_level(c->quiet ? LOG_QUIET : c->verbose ? LOG_VERBOSE : LOG_NORMAL);

@@ -5,6 +5,7 @@
  *	run_parse.c    command line and profile -> options, config, invocation
  *	run_request.c  the same with --request-fd: the program comes from there
  *	run.c          plan, the run in a jail or at a service -> outcome, result, exit status
+ *	mcp_wrap.c     the same for `cejail mcp wrap`: its own option, its cache
  *	terminal.c     the caller's terminal
  *	notes.c        outcome -> messages
  */
@@ -20,8 +21,15 @@
 #include "runtime/run/run_driver.h"
 #include "runtime/run/request/request.h"
 
+/* Of `cejail mcp wrap`, which runs the MCP server of somebody else. */
+struct wrap {
+	const char *cache;       /* --cache NAME|none; NULL: a name made from the command */
+	const char *const *args; /* the others */
+};
+
 struct cli_run {
 	const struct cli *cli;
+	struct wrap *wrap;              /* `cejail mcp wrap`; NULL: another verb */
 	bool use_shell;                 /* `cejail shell` */
 	const struct remote_exec *exec; /* `cejail session exec`; NULL: another verb */
 	struct options options;
@@ -51,6 +59,34 @@ int run_request_check(const struct config *c, struct cj_error *err);
 
 /* What run_parse() does with --request-fd, once the options of delivery are applied. */
 int run_request_read(struct cli_run *r, struct cj_error *err);
+
+/*
+ * run_to_end - the whole verb: parses, runs, reports and releases.  Returns the exit status.
+ *
+ * The caller has set ->cli and what tells the verbs apart; all else is initialised here.
+ */
+int run_to_end(struct cli_run *r);
+
+/* --- mcp_wrap.c ----------------------------------------------------------------------- */
+
+/* Takes --cache, and leaves the other arguments in w->args. */
+int wrap_take(struct wrap *w, const char *const *args, struct arena *a, struct cj_error *err);
+
+/* Fails: an option that makes no sense for a server, or would use its streams. */
+int wrap_check(const struct options *o, struct cj_error *err);
+
+/* The profile of a command; never NULL. */
+const char *wrap_profile(const char *command);
+
+/* After the profile and before the options: no time limit, and the cache, which it creates. */
+int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config *c,
+	       struct cj_error *err);
+
+/* The command does not exist in the jail: how to show it the one of this host. */
+void wrap_explain_missing(const char *command, const struct config *c, const char *const *environ,
+			  struct cj_error *err);
+
+void wrap_print_help(void);
 
 /* --- terminal.c ----------------------------------------------------------------------- */
 

@@ -190,9 +190,12 @@ void mcp_options_fini(struct mcp_options *o)
 
 void mcp_options_print_help(void)
 {
-	(void)printf("Usage: cejail mcp [OPTION...]\n\n"
+	(void)printf("Usage: cejail mcp [OPTION...]\n"
+		     "       cejail mcp wrap [OPTION...] -- COMMAND [ARG...]\n\n"
 		     "Gives AI agents tools that run code in jails. An MCP client starts it, and\n"
-		     "speaks the Model Context Protocol with it on standard input and output.\n\n");
+		     "speaks the Model Context Protocol with it on standard input and output.\n"
+		     "'cejail mcp wrap' runs an MCP server of somebody else in a jail; see "
+		     "'cejail mcp wrap --help'.\n\n");
 	own_options_print_help(own_rows, OWN_COUNT);
 	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower\n"
 		     "limits:\n");

@@ -99,9 +99,9 @@ static int take_init_error(struct jail *j, struct cj_error *err)
 	return -err->code;
 }
 
-/* --- ID-mapped clones of --overlay sources ---------------------------------------------- */
+/* --- ID-mapped clones of sources of --overlay and --cache -------------------------------- */
 
-static int set_ids(int tree_fd, const struct stat *owner, const struct idmap *ids,
+static int set_ids(int tree_fd, uint64_t attrs, const struct stat *owner, const struct idmap *ids,
 		   struct cj_error *err)
 {
 	/* A map from one owner to the jail's user. */
@@ -112,8 +112,7 @@ static int set_ids(int tree_fd, const struct stat *owner, const struct idmap *id
 	if (namespace_fd < 0)
 		return namespace_fd;
 	struct mount_attr wanted = {
-		.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-			    MOUNT_ATTR_NODEV,
+		.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attrs,
 		.userns_fd = (uint64_t)namespace_fd,
 	};
 	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH, &wanted) == 0)
@@ -124,9 +123,9 @@ static int set_ids(int tree_fd, const struct stat *owner, const struct idmap *id
 	return rc;
 }
 
-static int shift_one(const char *source, const struct idmap *ids, struct cj_error *err)
+static int shift_one(const struct bind_spec *bind, const struct idmap *ids, struct cj_error *err)
 {
-	auto_fd int dir_fd = sys_openat2(AT_FDCWD, source, O_PATH | O_DIRECTORY, 0,
+	auto_fd int dir_fd = sys_openat2(AT_FDCWD, bind->source, O_PATH | O_DIRECTORY, 0,
 					 RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	struct stat owner;
 	if (dir_fd < 0 || fstat(dir_fd, &owner) < 0)
@@ -135,7 +134,9 @@ static int shift_one(const char *source, const struct idmap *ids, struct cj_erro
 	    sys_open_tree(dir_fd, "", OPEN_TREE_CLONE | AT_NO_AUTOMOUNT | AT_EMPTY_PATH);
 	if (tree_fd < 0)
 		return cj_fail(err, errno, "clone its mount");
-	int rc = set_ids(tree_fd, &owner, ids, err);
+	/* an overlay's upper layer takes the changes */
+	uint64_t attrs = bind->kind == BIND_OVERLAY ? MOUNT_ATTR_RDONLY : 0;
+	int rc = set_ids(tree_fd, attrs, &owner, ids, err);
 	return rc < 0 ? rc : take_fd(&tree_fd);
 }
 
@@ -144,13 +145,15 @@ int jail_init_shift(const struct rootfs_spec *root, const struct idmap *ids,
 {
 	*out_count = 0;
 	for (size_t i = 0; ids->lock_fd >= 0 && i < root->nbinds; i++) {
-		if (root->binds[i].kind != BIND_OVERLAY || *out_count == OVERLAYS_MAX)
+		if (!rootfs_bind_is_shifted(&root->binds[i]) || *out_count == OVERLAYS_MAX)
 			continue;
-		int fd = shift_one(root->binds[i].source, ids, err);
+		int fd = shift_one(&root->binds[i], ids, err);
 		if (fd < 0) {
 			while (*out_count > 0)
 				cj_close(&out_fds[--*out_count]);
-			return cj_wrap(err, "--overlay '%s'", root->binds[i].source);
+			return cj_wrap(err, "%s '%s'",
+				       root->binds[i].kind == BIND_KEPT ? "--cache" : "--overlay",
+				       root->binds[i].source);
 		}
 		out_fds[(*out_count)++] = fd;
 	}

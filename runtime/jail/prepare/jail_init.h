@@ -23,8 +23,9 @@ void jail_init_ids_leave(struct jail *j);
 int jail_init_map_enter(struct jail *j, struct cj_error *err);
 
 /*
- * jail_init_shift - clone the source of each overlay of `root`, in the order of its binds, as a
- * mount in which the jail's user owns the directory: mount_setattr(2), MOUNT_ATTR_IDMAP.
+ * jail_init_shift - clone the source of each overlay and of a kept directory of `root`, in the
+ * order of its binds, as a mount in which the jail's user owns the directory: mount_setattr(2),
+ * MOUNT_ATTR_IDMAP.
  *
  * Root's jail runs with an id that owns no file of the host, and overlayfs can't copy up a file
  * whose owner has no id in the user namespace.  An ordinary caller needs no clone, because its

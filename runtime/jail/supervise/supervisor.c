@@ -26,7 +26,6 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/calls.h"
 #include "runtime/jail/supervise/start.h"
 #include "runtime/jail/supervise/verdict.h"
@@ -46,6 +45,7 @@ enum source {
 	SOURCE_SYSCALLS,                        /* notifications of refused system calls */
 	SOURCE_NETWORK, /* denials, names, forwards, the uplink; once it is built */
 	SOURCE_HANGUP,  /* the reader of the result went away */
+	SOURCE_INPUT,   /* the writer of the input went away, with io.input_grace_ms */
 	SOURCE_ROOM,    /* the receiver of events has room again */
 	SOURCE_COUNT
 };
@@ -56,6 +56,7 @@ struct supervision {
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
 	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
 	uint64_t grace_at_ms;            /* an interrupted cell is killed then; 0: there is none */
+	uint64_t input_end_at_ms;        /* the time after the input's end is over; 0: never */
 	struct usage_watch usage;
 	struct watched seen;
 	bool was_signalled;  /* do not wait for a slow reader */
@@ -227,6 +228,16 @@ static int on_hangup(struct supervision *w, struct cj_error *err)
 	return 0;
 }
 
+/* At the end of file; or at the hang-up, before what the program has not read yet. */
+static int on_input_end(struct supervision *w, struct cj_error *err)
+{
+	(void)err;
+	unwatch(w, SOURCE_INPUT);
+	if (w->j->run.io.input_grace_ms > 0 && w->input_end_at_ms == 0 && !w->out->has_status)
+		w->input_end_at_ms = clock_ms() + w->j->run.io.input_grace_ms;
+	return 0;
+}
+
 /* --- the program's streams --------------------------------------------------------- */
 
 /* Output is read only while the receiver of events has room. */
@@ -267,12 +278,6 @@ static void keep_output(struct supervision *w, size_t i, const uint8_t *bytes, s
 	outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
 
-static const char *const stream_names[RELAY_COUNT] = {
-	[RELAY_STDIN] = "standard input",
-	[RELAY_STDOUT] = "standard output",
-	[RELAY_STDERR] = "standard error",
-};
-
 /* The end of a stream is no failure.  A terminal reports it as EIO: pty(7). */
 static void warn_of_stream(struct supervision *w, size_t i, bool is_read, int code)
 {
@@ -280,7 +285,7 @@ static void warn_of_stream(struct supervision *w, size_t i, bool is_read, int co
 	bool is_end = code == 0 || code == EPIPE ||
 		      (code == EIO && is_jails_side && w->j->plan->tty);
 	if (!is_end)
-		jail_warn(w->j, "%s can't be %s: %s", stream_names[i], is_read ? "read" : "written",
+		jail_warn(w->j, "%s can't be %s: %s", relay_names[i], is_read ? "read" : "written",
 			  strerror(code));
 }
 
@@ -303,6 +308,8 @@ static void writer_gone(struct supervision *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, true, r->in_error);
+	if (i == RELAY_STDIN)
+		(void)on_input_end(w, NULL);
 	unwatch(w, relay_source(i, false));
 	if (r->owns_out && !relay_has_pending(r))
 		unwatch(w, relay_source(i, true));
@@ -353,7 +360,8 @@ static int (*const handlers[SOURCE_COUNT])(struct supervision *w, struct cj_erro
 	[SOURCE_CALLS + 1] = on_calls,   [SOURCE_LINK] = on_link,
 	[SOURCE_INIT] = on_init,         [SOURCE_SIGNALS] = on_signals,
 	[SOURCE_SYSCALLS] = on_syscalls, [SOURCE_NETWORK] = on_network,
-	[SOURCE_HANGUP] = on_hangup,     [SOURCE_ROOM] = on_room,
+	[SOURCE_HANGUP] = on_hangup,     [SOURCE_INPUT] = on_input_end,
+	[SOURCE_ROOM] = on_room,
 };
 
 /* In ms, for poll(2): the time until the next deadline. */
@@ -366,6 +374,7 @@ static int poll_timeout(const struct supervision *w)
 		at_ms = clock_ms() + READER_MS;
 	if (is_network_wanted(w))
 		at_ms = clock_ms() + NETWORK_LOOK_MS;
+	at_ms = clock_earlier(at_ms, w->input_end_at_ms);
 	return clock_ms_until(clock_earlier(at_ms, w->grace_at_ms));
 }
 
@@ -374,6 +383,10 @@ static int look_at_clock(struct supervision *w, struct cj_error *err)
 	uint64_t now_ms = clock_ms();
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
 		on_wall(w);
+	if (w->input_end_at_ms > 0 && now_ms >= w->input_end_at_ms) {
+		w->was_signalled = true;
+		cancel(w, SIGKILL);
+	}
 	calls_look_at_clock(w->j->run.calls, now_ms);
 	if (w->usage.next_at_ms == 0 || now_ms < w->usage.next_at_ms)
 		return 0;
@@ -416,6 +429,8 @@ static void open_watch(struct supervision *w)
 	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
 	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
 	watch_fd(w, SOURCE_HANGUP, j->run.io.hangup_fd, 0); /* poll(2) always reports a hang-up */
+	watch_fd(w, SOURCE_INPUT, j->run.io.input_grace_ms > 0 ? j->run.io.stdin_fd : -1,
+		 POLLRDHUP);
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		if (j->run.relays[i].is_caller_out)
 			relay_own_output(&j->run.relays[i]);
@@ -465,7 +480,7 @@ static void forget_readers(struct supervision *w)
 		struct relay *r = &w->j->run.relays[i];
 		if (relay_has_pending(r)) {
 			jail_warn(w->j, "%s was not read to its end: the rest is lost",
-				  stream_names[i]);
+				  relay_names[i]);
 			unwatch(w, relay_source(i, true));
 			relay_end_out(r);
 		}
@@ -563,17 +578,6 @@ static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	return rc;
 }
 
-/* Called when no process of the jail is alive: the files no longer change. */
-static void warn_of_changed_binds(struct jail *j)
-{
-	char names[400];
-	if (bind_watch_compare(j->run.binds, names, sizeof(names)) > 0)
-		jail_warn(j,
-			  "created or changed during the run: %s; other programs execute or obey "
-			  "such files: look at them first",
-			  names);
-}
-
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	int rc = 0;
@@ -583,7 +587,7 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 	} else {
 		rc = watch(j, out, err);
 	}
-	warn_of_changed_binds(j);
+	verdict_warn_of_binds(j);
 	for (size_t i = 0; i < j->warnings.count; i++)
 		outcome_warn(out, "%s", j->warnings.items[i]);
 	if (rc < 0) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/supervise/bind_watch.h"
 
 /* --- the status ------------------------------------------------------------------------- */
 
@@ -274,4 +275,14 @@ int verdict_read(struct jail *j, const struct watched *seen, struct outcome *out
 	read_cpu(j, seen, &cg, &out->usage);
 	read_hits(j, seen, &cg, out);
 	return j->ops->report(j, out, err);
+}
+
+void verdict_warn_of_binds(struct jail *j)
+{
+	char names[400];
+	if (bind_watch_compare(j->run.binds, names, sizeof(names)) > 0)
+		jail_warn(j,
+			  "created or changed during the run: %s; other programs execute or obey "
+			  "such files: look at them first",
+			  names);
 }

@@ -41,3 +41,6 @@ int verdict_report_run(struct jail *j, struct outcome *out, struct cj_error *err
 /* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */
 int verdict_read(struct jail *j, const struct watched *seen, struct outcome *out,
 		 struct cj_error *err);
+
+/* Warns of changed files (bind_watch.h), when no process of the jail is alive to change more. */
+void verdict_warn_of_binds(struct jail *j);

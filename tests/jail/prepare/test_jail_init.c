@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ID-mapped clones for the overlays of a jail of root's. */
+/* ID-mapped clones for the overlays and the kept directory of a jail of root's. */
 #include "runtime/jail/prepare/jail_init.h"
 
 #include <fcntl.h>
@@ -53,8 +53,9 @@ static void the_owner_becomes_the_jails_user_and_others_stay(void **state)
 		{ BIND_READ_ONLY, "/usr", "/a" },
 		{ BIND_OVERLAY, place, "/b" },
 		{ BIND_OVERLAY, place, "/c" },
+		{ BIND_KEPT, place, "/d" },
 	};
-	const struct rootfs_spec spec = { .binds = binds, .nbinds = 3 };
+	const struct rootfs_spec spec = { .binds = binds, .nbinds = 4 };
 	int fds[OVERLAYS_MAX], before = open_count();
 	size_t count = 0;
 	struct cj_error err = { 0 };
@@ -62,7 +63,7 @@ static void the_owner_becomes_the_jails_user_and_others_stay(void **state)
 		       jail_init_shift(&spec, &unused_id, fds, &count, &err) == 0;
 	if (is_able) {
 		struct stat st;
-		assert_int_equal(count, 2);
+		assert_int_equal(count, 3);
 		assert_int_equal(fstat(fds[1], &st), 0);
 		assert_int_equal(st.st_uid, HOST_ID);
 		assert_int_equal(st.st_gid, HOST_ID);
@@ -70,7 +71,9 @@ static void the_owner_becomes_the_jails_user_and_others_stay(void **state)
 		assert_int_not_equal(st.st_uid, geteuid()); /* has no id there */
 		assert_int_equal(mkdirat(fds[0], "new", 0755), -1);
 		assert_int_equal(errno, EROFS);
-		cj_close(&fds[0]), cj_close(&fds[1]);
+		assert_int_equal(mkdirat(fds[2], "new", 0755), -1);
+		assert_int_equal(errno, EOVERFLOW); /* writable, but not for our own id */
+		cj_close(&fds[0]), cj_close(&fds[1]), cj_close(&fds[2]);
 	}
 	assert_int_equal(open_count(), before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no helper is left */

@@ -384,6 +384,54 @@ static void input_that_is_left_and_taken_up_again_needs_nothing_new(void **state
 	assert_int_equal(r->out.exit_code, 0);
 }
 
+static void the_end_of_the_input_leaves_the_program_its_time(void **state)
+{
+	struct run *r = *state;
+	r->io.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r->io.input_grace_ms = 60000;
+	assert_int_equal(watch(r, "cat; sleep 0.2; exit 4"), 0);
+	close(r->io.stdin_fd);
+	assert_int_equal(r->out.status, STATUS_EXITED);
+	assert_int_equal(r->out.exit_code, 4);
+}
+
+static void a_program_that_goes_on_after_its_input_is_killed(void **state)
+{
+	struct run *r = *state;
+	r->io.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r->io.input_grace_ms = 100;
+	assert_int_equal(watch(r, "exec sleep 100"), 0);
+	close(r->io.stdin_fd);
+	assert_int_equal(r->out.status, STATUS_CANCELLED);
+	assert_int_equal(r->out.cancel_signal, SIGKILL);
+}
+
+/* More input than its pipe takes: so the end of file is never read, and only the hang-up tells. */
+static void unread_input_does_not_hide_the_end_of_its_writer(void **state)
+{
+	struct run *r = *state;
+	static char bytes[3 << 16];
+	int kinds[2][2];
+	assert_int_equal(pipe2(kinds[0], O_CLOEXEC), 0);
+	assert_true(fcntl(kinds[0][1], F_SETPIPE_SZ, 1 << 20) > 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, kinds[1]), 0);
+	for (size_t i = 0; i < 2; i++) {
+		const int flags = i == 1 ? MSG_DONTWAIT : 0;
+		if (i == 0)
+			assert_int_equal(write(kinds[i][1], bytes, sizeof(bytes)), sizeof(bytes));
+		else
+			assert_true(send(kinds[i][1], bytes, sizeof(bytes), flags) > 2 << 16);
+		close(kinds[i][1]);
+		outcome_fini(&r->out);
+		outcome_init(&r->out, "supervisor", 4096);
+		r->io.stdin_fd = kinds[i][0];
+		r->io.input_grace_ms = 100;
+		assert_int_equal(watch(r, "exec sleep 100"), 0);
+		close(kinds[i][0]);
+		assert_int_equal(r->out.status, STATUS_CANCELLED);
+	}
+}
+
 /* --- the loop's waiting ------------------------------------------------------------------ */
 
 static const char busy[] = "echo out; echo err >&2; exec sleep 100";
@@ -442,6 +490,9 @@ int main(void)
 		TEST(a_signal_to_the_caller_does_not_end_the_wait_for_the_jails_end),
 		TEST(output_waits_for_room_and_none_is_lost),
 		TEST(input_that_is_left_and_taken_up_again_needs_nothing_new),
+		TEST(the_end_of_the_input_leaves_the_program_its_time),
+		TEST(a_program_that_goes_on_after_its_input_is_killed),
+		TEST(unread_input_does_not_hide_the_end_of_its_writer),
 		TEST(a_failed_wait_is_a_failure_of_cejail),
 		TEST(a_signal_in_between_is_no_failure),
 	};

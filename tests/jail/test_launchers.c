@@ -4,10 +4,13 @@
  * The shipped launchers in whole jails: little programs behave in an interpreter that waited, and
  * in a fork of a zygote, as in one of their own, to the byte and to the exit status.
  */
+#include "tests/forked.h"
 #include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
@@ -18,6 +21,7 @@ struct example {
 	const char *input; /* NULL: none */
 	const char *file;  /* as a file with this name, for its extension; NULL: a string */
 	const char *place; /* what to leave out of the comparison: lines with this in them */
+	bool has_tools;    /* it may call "add", which a child of ours answers with 42 */
 };
 
 /* Where the program's interpreter comes from. */
@@ -30,7 +34,8 @@ struct run {
 	struct plan plan;
 	struct program program, launcher;
 	struct outcome out;
-	int input_fd;
+	int input_fd, calls_fd;
+	pid_t caller;
 };
 
 static void die(const struct example *e, const struct cj_error *err)
@@ -49,12 +54,41 @@ static int open_input(const char *text)
 	return ends[0];
 }
 
+/* The caller: the first call and its answer. */
+static void answer_one(int fd)
+{
+	static const char answer[] = "{\"id\":1,\"result\":42}\n";
+	char line[256];
+	if (read(fd, line, sizeof(line)) > 0)
+		(void)!write(fd, answer, sizeof(answer) - 1);
+	(void)!read(fd, line, sizeof(line)); /* until the run has ended */
+	_exit(0);
+}
+
+static void open_caller(struct run *r)
+{
+	int ends[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	r->caller = test_fork();
+	assert_true(r->caller >= 0);
+	if (r->caller == 0) {
+		close(ends[0]);
+		answer_one(ends[1]);
+	}
+	close(ends[1]);
+	r->calls_fd = ends[0];
+}
+
 static void make_plan(struct run *r, const char *profile, const struct example *e)
 {
 	static const char *const args[] = { "a", "b c", NULL };
-	const struct invocation inv = { .args = args };
+	const struct invocation inv = { .args = args,
+					.tools_json = e->has_tools ? "[{\"name\":\"add\"}]"
+								   : NULL };
 	struct cj_error err = { 0 };
 	*r = (struct run){ .input_fd = open_input(e->input) };
+	if (e->has_tools)
+		open_caller(r);
 	config_init(&r->config);
 	if (profile_load(&r->config, profile, &err) < 0)
 		die(e, &err);
@@ -102,7 +136,8 @@ static void run_example(struct run *r, const char *profile, const struct example
 				    .stdout_fd = -1,
 				    .stderr_fd = -1,
 				    .tty_fd = -1,
-				    .hangup_fd = -1 };
+				    .hangup_fd = -1,
+				    .calls_fd = r->calls_fd };
 	int rc = jail_prepare(&r->plan, unique_id(), &jail, &err);
 	if (rc == 0 && kind == WAITED)
 		rc = jail_warm(jail, JAIL_NO_ZYGOTE, &r->launcher, &err);
@@ -120,6 +155,11 @@ static void run_example(struct run *r, const char *profile, const struct example
 static void run_fini(struct run *r)
 {
 	cj_close(&r->input_fd);
+	if (r->caller > 0) {
+		close(r->calls_fd);
+		(void)kill(r->caller, SIGKILL);
+		(void)waitpid(r->caller, NULL, 0);
+	}
 	outcome_fini(&r->out);
 	config_fini(&r->config);
 }
@@ -190,6 +230,8 @@ static const struct example python[] = {
 	{ .code = "import sys\nprint(sys.stdin, sys.stdin.seekable(), sys.stdin.mode, sys.stdin.buffer, repr(sys.stdin.read()))" },
 	{ .code = "import sys\nprint(sys.stdin, sys.stdin.seekable(), sys.stdin.mode, sys.stdin.buffer, repr(sys.stdin.read()))", .input = "one\ntwo\n" },
 	{ .code = "print(input('? '))\nprint(input())", .input = "one\n" },
+	{ .code = "import os\nprint(os.environ['CEJAIL_CALLS_FD'], sorted(os.listdir('/box')), [f for f in range(20) if os.path.exists(f'/proc/self/fd/{f}')])\nos.write(4, b'{\"id\":7,\"name\":\"add\"}\\n')\nprint(os.read(4, 100))", .has_tools = true },
+	{ .code = "import os\nos.system('echo $CEJAIL_CALLS_FD; echo {\\\"id\\\":7,\\\"name\\\":\\\"add\\\"} >&4; read a <&4; echo $a')", .has_tools = true },
 	/* how it fails */
 	{ .code = "def f():\n    raise ValueError('x')\nf()" },
 	{ .code = "try:\n    1/0\nexcept Exception as e:\n    raise KeyError('k') from e" },
@@ -259,6 +301,7 @@ static const struct example python[] = {
 
 /* In an Error's stack the lowest line says who has called the program: Node's own, either way. */
 static const struct example node[] = {
+	{ .code = "const fs = require('fs');\nconsole.log(process.env.CEJAIL_CALLS_FD);\nfs.writeSync(4, '{\"id\":7,\"name\":\"add\"}\\n');\nconst b = Buffer.alloc(100);\nconsole.log(b.toString('utf8', 0, fs.readSync(4, b)));", .has_tools = true },
 	{ .code = "console.log(1)" },
 	{ .code = "console.log(process.argv, process.execArgv, process.env, process.cwd())" },
 	{ .code = "console.log(require.main === module, __filename, __dirname, module.id, module.parent, module.paths, Object.keys(require.cache))" },

@@ -234,6 +234,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema $(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/launchers profiles/launchers/*
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/tools profiles/tools/*
 	for m in $(MANS); do install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man$${m##*.} $$m; done
 	for u in $(UNITS); do install -d $(DESTDIR)$(PREFIX)/lib/systemd/$$(dirname $$u) && \
 		sed 's|@PREFIX@|$(PREFIX)|' tools/systemd/$$u > $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done

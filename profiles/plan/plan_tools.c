@@ -56,7 +56,10 @@ static int add_tool(struct tool_list *tools, const char *file, const struct json
 
 /* --- the lines behind tools.mjs -------------------------------------------------- */
 
-/* Reserved in Python or in JavaScript, or a name of the modules' own. */
+/*
+ * Reserved in Python or in JavaScript, or a name of the modules' own.  JavaScript would take a
+ * module that exports "then" for a promise; tools.mjs finds what it needs in "globalThis".
+ */
 static const char *const taken_names[] = {
 	"False",
 	"None",
@@ -92,6 +95,7 @@ static const char *const taken_names[] = {
 	"from",
 	"function",
 	"global",
+	"globalThis",
 	"if",
 	"implements",
 	"import",
@@ -117,6 +121,7 @@ static const char *const taken_names[] = {
 	"static",
 	"super",
 	"switch",
+	"then",
 	"this",
 	"throw",
 	"true",

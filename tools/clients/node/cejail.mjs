@@ -10,6 +10,10 @@
 //	const client = new Client({ socket: "/run/cejail/api.sock" });
 //	for await (const event of client.stream({ code: "print('now')", timeout: "5s" })) ...
 //
+// A program can call functions of its caller:
+//
+//	await run({ code: "from tools import search; print(search(query='a'))", tools: { search: ({ query }) => [query] } });
+//
 // A session is a jail that stays, at a service, for several programs:
 //
 //	const session = await client.session({ profile: "python", context: "repl" });

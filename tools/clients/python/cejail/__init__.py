@@ -12,6 +12,10 @@ A run goes over `cejail run`, or over the socket of a service (cejail-serve(8)):
     for event in client.stream("print('now')", timeout="5s"):
         ...
 
+A program can call functions of its caller:
+
+    cejail.run("from tools import search; print(search(query='a'))", tools={"search": search})
+
 A session is a jail that stays, at a service, for several programs:
 
     with client.session(profile="python", context="repl") as session:

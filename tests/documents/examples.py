@@ -152,6 +152,37 @@ def check_json(text, folder):
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+def is_message(block):
+    """A protocol's lines, each of them an object with an id: cejail-tools(7)."""
+    return all(line.startswith('{"id":') for line in block.splitlines())
+
+
+def read_messages(block):
+    """Why the lines are no JSON, or ""."""
+    try:
+        for line in block.splitlines():
+            json.loads(line)
+    except ValueError as problem:
+        return str(problem)
+    return ""
+
+
+def offer(tools, folder):
+    """Why `cejail run --tools` refuses this file, or ""."""
+    import socket
+
+    if not os.path.exists("profiles/tools/tools.py"):
+        return ""  # each run with tools copies it in
+    path = os.path.join(folder, "offered.json")
+    with open(path, "w") as file:
+        file.write(tools)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        words = ["--tools", path, "--calls-fd", str(theirs.fileno()), "--", "/bin/true"]
+        done = subprocess.run([CEJAIL, "run", "--dry-run", *words], capture_output=True, text=True, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
+
+
 def archive(files):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as made:
@@ -206,7 +237,15 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
     for page in [*PAGES, "README.md"]:
         tried = 0
         for block in readme_blocks() if page == "README.md" else blocks(page):
-            if block.lstrip().startswith("{") and '"cejail.result/' not in block:
+            if is_message(block):
+                tried += 1
+                why = read_messages(block)
+                report(not why, f"{page}: the lines of the example {tried} are JSON", why)
+            elif block.startswith("[{"):
+                tried += 1
+                why = offer(block, folder)
+                report(not why, f"{page}: the tools of the example {tried} are accepted", why)
+            elif block.lstrip().startswith("{") and '"cejail.result/' not in block:
                 tried += 1
                 why = check_json(block, folder)
                 report(not why, f"{page}: the JSON example {tried} is accepted", why)

@@ -318,6 +318,46 @@ same "the fake service of the Python client has the keys of a request" \
 	"$(python3 -c 'import json; print("\n".join(sorted(json.load(open("profiles/schema/request.json"))["properties"])))')" \
 	"$(PYTHONPATH=tools/clients/python python3 -c 'import cejail.fake; print("\n".join(sorted(cejail.fake.REQUEST_KEYS)))')"
 
+# --- tools --------------------------------------------------------------------------------
+
+TOOLS=man/cejail-tools.7
+# constant NAME FILE: the value of a #define
+constant() {
+	local value
+	value=$(sed -n "s/^#define $1  *\([^/]*[^/ ]\).*/\1/p" "$2" | tr -d 'u"')
+	echo $((value))
+}
+tools_say() { # WORDS: the page has them, however its lines are broken
+	sed 's/^\.[A-Z][a-z] //' "$TOOLS" | paste -sd' ' | grep -oF -- "$1" | head -n 1
+}
+CALLS=runtime/jail/supervise
+same "$TOOLS has the options, keys and defaults of the limits of calls" \
+	"$(paste -d' ' <(sed -n 's/^\t{ "\(calls-[a-z]*\)", "\(calls\.[a-z]*\)".*/--\1 \2/p' profiles/settings.c) \
+		<(sed -nE 's/^\t+\.calls(_outstanding|_per_second)? = ([0-9]+),/\2/p; s/^\t+\.call_ms = ([0-9]+) \* 1000,/\1s/p' profiles/config.c))" \
+	"$(MANUAL=$TOOLS chapter LIMITS | sed -n 's/^\.It Fl -/--/p' | awk '{ print $1, $4, $6 }')"
+for words in "at most $(constant CALL_LINE_MAX $CALLS/calls.h) bytes (1 MiB)" \
+	"An answer has at most $(($(constant CALL_ANSWER_MAX $CALLS/calls.h) >> 20)) MiB." \
+	"leaves $(($(constant CALL_ANSWER_MAX $CALLS/calls.h) >> 20)) MiB of answers unread" \
+	"descriptor $(constant CALLS_FD $CALLS/calls.h)," \
+	"a string of at most $(constant CALL_ID_MAX $CALLS/call_line.h) bytes" \
+	"from 0 to $(constant ID_NUMBER_MAX $CALLS/call_line.c) " \
+	"$(constant JSON_NODES_MAX runtime/base/json/json.h) values" \
+	"$(constant JSON_DEPTH_MAX runtime/base/json/json.h) levels" \
+	"described in at most $(($(constant JSON_BYTES_MAX runtime/base/json/json.h) >> 20)) MiB" \
+	"A name has 1 to $(constant TOOL_NAME_MAX profiles/plan/plan.h) characters" \
+	"A run has at most $(constant TOOLS_MAX profiles/plan/plan_tools.c) tools"; do
+	same "$TOOLS says '$words'" "$words" "$(tools_say "$words")"
+done
+same "$TOOLS names every end of a call" \
+	"$(sed -n '/call_end_names\[CALL_END_COUNT\] = {/,/^};/s/.*= "\([a-z]*\)",/\1/p' $CALLS/calls.c)" \
+	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n '/^\.Va outcome/,/^\.It/s/^\.Ql \([a-z]*\).*/\1/p')"
+same "$TOOLS names every count of the result" \
+	"$(schema result.json "n for n in schema['properties']['calls']['items']['properties'] if n != 'name'" | sort)" \
+	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n 's/^\.It Va //p' | sort)"
+same "$TOOLS names the events of calls" \
+	"$(sed -n '/^void events_add_call/,/^}/p' runtime/run/report/events.c | grep -o 'EVENT_[A-Z]*' | sed 's/EVENT_//' | tr A-Z a-z | sort -u)" \
+	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n 's/^\.It Cm //p' | sort)"
+
 # --- the OCI runtime --------------------------------------------------------------------
 
 OCI=man/cejail-oci.8
@@ -364,7 +404,7 @@ same "$OCI names every variable that is read" "$(environment runtime/container)"
 	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
 if command -v mandoc >/dev/null; then
-	for page in "$MANUAL" "$SERVICE" "$MCP" "$SESSION"; do
+	for page in "$MANUAL" "$SERVICE" "$MCP" "$SESSION" "$TOOLS"; do
 		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
 		same "mandoc has no complaint about $page" none "${complaints:-none}"
 	done

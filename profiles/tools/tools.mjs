@@ -178,10 +178,10 @@ const __module = (() => {
 				continue;
 			}
 			if (token === "," || token === "[" || token === "{") values++;
-			if ("[{[]{}".includes(token)) depth++;
+			if (token[0] === "[" || token[0] === "{") depth++;
 			if (depth > DEPTH_MAX)
 				throw new ToolError(`${name}: the arguments nest deeper than ${DEPTH_MAX} levels`, name);
-			if ("]}[]{}".includes(token)) depth--;
+			if (token.endsWith("]") || token.endsWith("}")) depth--;
 		}
 		if (values > VALUES_MAX)
 			throw new ToolError(`${name}: the arguments have more than ${VALUES_MAX} values`, name);

@@ -800,13 +800,17 @@ class Module(type(sys)):
     """Names of tools come first: what this file uses itself (json, os) is not in their way."""
 
     def __getattribute__(self, name):
-        if name.startswith("__") and name != "__all__" or name in OWN:
+        if name in OWN:
             return self if name == "tools" else super().__getattribute__(name)
+        if name.startswith("__") and name in globals():
+            return super().__getattribute__(name)
         top = catalogue().top
         if name == "__all__":
             return [*OWN[:-1], *top]
         if name in top:
             return top[name]
+        if name.startswith("__"):
+            return super().__getattribute__(name)
         raise AttributeError(f"there is no tool {name!r}{hint(name, list(top))}")
 
     def __dir__(self):

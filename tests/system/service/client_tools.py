@@ -19,7 +19,6 @@ import typing
 
 from harness import *  # noqa: F403
 from libraries import CLIENTS, lib
-from service import needs_modules
 
 # It starts the program with the caller's socket as the program's, and without --calls-fd no program.
 STAND_IN = """#!/usr/bin/python3
@@ -426,7 +425,6 @@ COUNTS = [("add", 5, 1, 1), ("later", 1, 0, 0), ("fails", 1, 1, 0), ("forever", 
 
 @test("a program in a jail calls functions, within the limits of its calls, and the result counts the calls")
 def _():
-    needs_modules()
     cancelled = []
 
     async def later(text):
@@ -661,7 +659,6 @@ if shutil.which("node"):
 
     @test("a program in a jail calls functions of Node, within the limits of its calls, and the result counts the calls")
     def _():
-        needs_modules()
         with Folder() as f:
             script = f.file("use.mjs", NODE_REAL % (f"{CLIENTS}/node/cejail.mjs", json.dumps(LIMITS)))
             done = subprocess.run([shutil.which("node"), script, CEJAIL, REAL], capture_output=True, text=True, timeout=50 * SLOW, check=False, env=environment())

@@ -15,7 +15,7 @@ import sys
 import types
 
 from harness import *  # noqa: F403
-from service import Service, needs_modules
+from service import Service
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/examples")
 
@@ -264,7 +264,6 @@ def _():
 
 @test("the example of code mode in Python lets a program call the functions that it names")
 def _():
-    needs_modules()
     equal(example("code_mode.py").splitlines(), ["1 it hangs", "3 it crashes", "not closed: PermissionError: a person must close issue 1"], "the lines")
 
 
@@ -279,7 +278,6 @@ class Invoked:
 
 @test("the example for LangChain makes one tool of many, whose description names them")
 def _():
-    needs_modules()
     equal(example("langchain_code_mode.py"), "285\n", "what it prints")
     made = {}
 
@@ -300,7 +298,6 @@ def _():
 
 @test("the example for the OpenAI Agents SDK makes one tool of many, and takes none that needs an approval")
 def _():
-    needs_modules()
     equal(example("agents_code_mode.py"), "285\n", "what it prints")
     fields = "name description params_json_schema on_invoke_tool needs_approval tool_input_guardrails"
     FunctionTool = collections.namedtuple("FunctionTool", fields, defaults=(False, None))
@@ -332,7 +329,6 @@ if shutil.which("node"):
 
     @test("the example of code mode in Node lets a program call the functions on its list, and refuses the others")
     def _():
-        needs_modules()
         lines = example("code_mode.mjs", with_=shutil.which("node")).splitlines()
         equal(lines[:2], ["one two", "failed: Error: there is no file 'c.txt'"], "the lines")
         contains(lines[2], "no tool 'mcp__files__remove'", "the refused call")

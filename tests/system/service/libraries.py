@@ -14,7 +14,7 @@ import threading
 import typing
 
 from harness import *  # noqa: F403
-from service import TOKEN, Service, needs_modules, one_token_config
+from service import TOKEN, Service, one_token_config
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/clients")
 
@@ -650,7 +650,6 @@ def has_watched(said):
 
 @test("the Python programs of the clients' README run, and print what they should")
 def _():
-    needs_modules()
     with Folder() as f, Service() as s:
         said = run_readme([PYTHON], f, s, "python", str, PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1")
     has_watched(said.pop())
@@ -662,7 +661,6 @@ if shutil.which("node"):
 
     @test("the Node programs of the clients' README run, and print what they should")
     def _():
-        needs_modules()
         with Folder() as f, Service() as s:
             said = run_readme([shutil.which("node")], f, s, "js", lambda text: text.replace('from "cejail"', f'from "{CLIENTS}/node/cejail.mjs"'))
         has_watched(said.pop())

@@ -92,11 +92,6 @@ def call(connection, method, path, body=None, headers=None):
     return Reply(response, response.read())
 
 
-def needs_modules():
-    if not os.path.isdir(os.path.join(os.path.dirname(harness.CEJAIL), "../share/cejail/profiles/tools")):
-        raise Skip("the modules of programs that have tools are not installed")
-
-
 class Service:
     """Runs while the block does; its end is looked at: nothing it started may be alive."""
 

@@ -37,6 +37,18 @@ static int read_status(struct http_answer *r, struct cj_error *err)
 	return 0;
 }
 
+/* It is sent back in a header of ours. */
+static void take_session(struct http_answer *r, const char *value)
+{
+	size_t size = strlen(value);
+
+	for (const char *at = value; *at; at++)
+		if (*at <= ' ' || *at >= 0x7f)
+			return;
+	if (size < sizeof(r->session))
+		memcpy(r->session, value, size + 1);
+}
+
 static int read_header(struct http_answer *r, struct cj_error *err)
 {
 	char *colon = strchr(r->line, ':');
@@ -63,6 +75,8 @@ static int read_header(struct http_answer *r, struct cj_error *err)
 		if (strcasecmp(value, "chunked") != 0)
 			return reject(err, "the Transfer-Encoding is not chunked");
 		r->is_chunked = true;
+	} else if (strcasecmp(name, "Mcp-Session-Id") == 0) {
+		take_session(r, value);
 	} else if (strcasecmp(name, "Retry-After") == 0) {
 		/* a date, which HTTP also allows, is ignored */
 		(void)!parse_u64(value, 1, 1u << 20, &r->retry_after, &why);

@@ -3,7 +3,7 @@
  * http_answer - an incremental parser for the answer of an HTTP/1.1 server.
  *
  * It supports what a client with one request and `Connection: close` needs of RFC 9112: the status,
- * the four headers below, and a body with a length, in chunks, or up to the end of the connection.
+ * the five headers below, and a body with a length, in chunks, or up to the end of the connection.
  */
 #pragma once
 
@@ -32,6 +32,7 @@ struct http_answer {
 	unsigned status;      /* 0: not known yet */
 	char type[64];        /* of the content, lower case, without parameters; "": none given */
 	uint64_t retry_after; /* seconds; 0: none given */
+	char session[129];    /* Mcp-Session-Id, visible characters; "": none given, or too long */
 	enum http_part part;
 	bool is_chunked, has_length;
 	uint64_t left;

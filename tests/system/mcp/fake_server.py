@@ -197,6 +197,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def serve_http():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *unused: None  # a client that closes early
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -230,3 +230,58 @@ def _():
         with Broker(one=fake("good")) as b:
             b.send(line)
             equal(b.answers.read(), b"", "an answer")
+
+
+class Web:
+    """The fake server over HTTP, while the block runs; `entry` is for servers.json."""
+
+    def __init__(self, kind):
+        self.process = subprocess.Popen([sys.executable, FAKE, kind], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def entry(self, **more):
+        return {"url": f"http://localhost:{self.port}/mcp", "headers": {"X-Key": "secret"}, **more}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@test("mcp_upstream: servers of both eras answer over HTTP, as JSON and as events")
+def _():
+    with Web("http") as old, Web("http-modern") as new, Broker(old=old.entry(allow=["delete*"]), new=new.entry(allow=["delete*"])) as b:
+        for server in ("old", "new"):
+            equal(b.tools[f"{server}.echo"]["description"], "Returns its arguments.", "the description")
+            equal(b.call(f"{server}.echo", x=["\u20ac", 1]), {"x": ["\u20ac", 1]}, "the value")
+            equal(b.call(f"{server}.fail"), "it did not work", "the error")
+            equal(b.call(f"{server}.delete_it"), "done: delete it", "a name with a blank")
+        equal(b.call("old.seen")["methods"], ["notifications/initialized"], "what the server was told")
+        number = b.begin("old.sleep", seconds=1)
+        equal(b.call("old.echo", x=1), {"x": 1}, "a second call")
+        equal(b.answer(number)["result"], "awake", "the first call")
+
+
+@test("mcp_upstream: a session that the server has forgotten is opened again, and one that ends is deleted")
+def _():
+    with Web("http") as web:
+        with Broker(old=web.entry()) as b:
+            request = f"DELETE /mcp HTTP/1.1\r\nHost: x\r\nMcp-Session-Id: s-1\r\nConnection: close\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", web.port)) as s:
+                s.sendall(request.encode())
+                contains(s.recv(1000), b"204", "the answer")
+            contains(b.call("old.echo"), "has ended the session; call again", "the error")
+            equal(b.call("old.echo", x=1), {"x": 1}, "the next call")
+
+
+@test("mcp_upstream: an error of HTTP, a server that is gone and a wrong header are one sentence")
+def _():
+    with Web("http") as web:
+        start_fails("HTTP status 400", one=web.entry(headers={}))
+        with Broker(one=web.entry()) as b:
+            web.process.kill()
+            web.process.wait()
+            contains(b.call("one.echo"), "the server 'one' cannot be reached: Connection refused; call again", "the error")

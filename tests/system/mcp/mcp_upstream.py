@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -285,3 +286,36 @@ def _():
             web.process.kill()
             web.process.wait()
             contains(b.call("one.echo"), "the server 'one' cannot be reached: Connection refused; call again", "the error")
+
+
+def official(name, *args, **more):
+    """A server of the npm packages that tests/packages fetches."""
+    clients = os.environ.get("CEJAIL_MCP_CLIENTS", f"{PROBES}/../packages")
+    node = shutil.which("node")
+    if not node:
+        raise Skip("node is not installed")
+    if not os.path.exists(f"{clients}/fetched"):
+        raise Skip("the MCP servers are not here: tests/packages fetches them")
+    return {"command": node, "args": [f"{clients}/node_modules/@modelcontextprotocol/server-{name}/dist/index.js", *args], **more}
+
+
+@test("mcp_upstream: the official servers everything, filesystem and memory are called side by side", limit=120)
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/note.txt", "w", encoding="utf-8") as file:
+            file.write("remember the milk")
+        servers = {
+            "everything": official("everything", allow=["echo", "get-sum"]),
+            "files": official("filesystem", folder, deny=["write_file"]),
+            "memory": official("memory", env={"MEMORY_FILE_PATH": f"{folder}/memory.json"}, allow=["create_entities"]),
+        }
+        with Broker(**servers) as b:
+            true("files.write_file" not in b.tools and "memory.delete_entities" not in b.tools, "a tool is offered that is denied, or not allowed")
+            contains(b.call("everything.echo", message="hi"), "hi", "the echo")
+            contains(b.call("everything.get-sum", a=2, b=3), "5", "the sum")
+            numbers = [b.begin("files.read_text_file", path=f"{folder}/note.txt") for _ in range(10)]
+            for number in numbers:
+                equal(b.answer(number)["result"]["content"], "remember the milk", "the file")
+            contains(b.call("files.read_text_file", path="/etc/passwd"), "Access denied", "the error")
+            b.call("memory.create_entities", entities=[{"name": "milk", "entityType": "food", "observations": ["white"]}])
+            equal(b.call("memory.read_graph")["entities"][0]["name"], "milk", "the graph")

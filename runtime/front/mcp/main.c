@@ -66,11 +66,13 @@ int main(int argc, char **argv)
 		return mcp_broker_main(args, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
 	slog_limit(SLOG_WARNING); /* each call is no news on the client's screen */
 	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
-	bool prints = options.wants_help || options.host;
+	bool prints = options.wants_help || options.host || options.checks;
 	if (rc == 0 && !prints)
 		rc = serve(&options, &err);
 	else if (rc == 0 && options.wants_help)
 		mcp_options_print_help();
+	else if (rc == 0 && options.checks)
+		rc = mcp_broker_print(options.tools_from, &err);
 	else if (rc == 0)
 		rc = mcp_options_print_config(&options, argc > 0 ? argv[0] : "cejail", &err);
 	if (rc == 0 && prints && fflush(stdout) != 0)

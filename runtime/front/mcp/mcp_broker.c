@@ -2,12 +2,14 @@
 #include "runtime/front/mcp/mcp_broker.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
@@ -147,23 +149,127 @@ static void close_all(struct broker_child *c)
 	loop_close(&c->loop);
 }
 
-int mcp_broker_main(const char *const *args, struct cj_error *err)
-{
-	struct broker_options options = { 0 };
-	struct broker_child *c = calloc(1, sizeof(*c));
-	int fd = -1;
+/* --- --check ------------------------------------------------------------------------------ */
 
-	if (!c)
-		return cj_fail(err, ENOMEM, "start");
+static void destroy(struct broker_child *c)
+{
+	close_all(c);
+	free(c);
+}
+
+static struct broker_child *create(struct cj_error *err)
+{
+	struct broker_child *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		(void)!cj_fail(err, ENOMEM, "start");
+		return NULL;
+	}
 	c->loop = (struct loop)LOOP_NULL;
 	c->signals = (struct watch)WATCH_NULL;
 	c->signal_fd = -1;
+	return c;
+}
+
+/* A server that failed does not hide the others. */
+static int print_all(struct broker_child *c, struct cj_error *err)
+{
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (mcp_broker_list(&c->broker, is_over, c, err) < 0 ||
+	    broker_catalogue(&c->broker, &text, &size, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < c->broker.ntools; i++)
+		(void)printf("%s\n", c->broker.tools[i].full_name);
+	return mcp_broker_check(&c->broker, err);
+}
+
+int mcp_broker_print(const char *path, struct cj_error *err)
+{
+	struct broker_child *c = create(err);
+
+	if (!c)
+		return -err->code;
+	int rc = open_all(c, path, -1, err);
+	if (rc == 0)
+		rc = print_all(c, err);
+	destroy(c);
+	return rc;
+}
+
+void mcp_broker_warn(const struct broker *b)
+{
+	for (size_t i = 0; i < b->file.count; i++)
+		if (!b->servers[i].is_listed)
+			log_warning("%s; its tools are left out", b->servers[i].failure.msg);
+}
+
+/* --- the description --------------------------------------------------------------------- */
+
+#define NAMES_MAX 3000 /* bytes of all names: the model reads them with each tool */
+
+/* Appends what fits.  False: not all did. */
+static bool append(char *out, size_t *size, const char *text)
+{
+	size_t more = strlen(text);
+
+	if (*size + more > NAMES_MAX)
+		return false;
+	memcpy(out + *size, text, more + 1);
+	*size += more;
+	return true;
+}
+
+/* "github: search, get_file; files: read" */
+static void put_names(const struct broker *b, char *out)
+{
+	const struct upstream *last = NULL;
+	size_t size = 0;
+
+	for (size_t i = 0; i < b->ntools; i++) {
+		const char *name = b->tools[i].full_name, *dot = strchr(name, '.');
+		char server[TOOL_CHOICE_NAME_MAX + 8];
+		bool is_new = b->tools[i].server != last;
+		(void)snprintf(server, sizeof(server), "%s%.*s: ", last ? "; " : "",
+			       (int)(dot - name), name);
+		last = b->tools[i].server;
+		if (append(out, &size, is_new ? server : ", ") && append(out, &size, dot + 1))
+			continue;
+		(void)snprintf(out + size, 64, "; and %zu more", b->ntools - i);
+		return;
+	}
+}
+
+const char *mcp_broker_describe(const struct broker *b, struct arena *a)
+{
+	char *names = b->ntools > 0 ? arena_alloc(a, NAMES_MAX + 64) : NULL;
+
+	if (!names)
+		return NULL;
+	put_names(b, names);
+	return arena_printf(
+	    a,
+	    "The program may call these tools, by server: %s. In Python: 'import tools', then "
+	    "tools.call('SERVER.TOOL', name=value); in JavaScript: import from './tools.mjs'. "
+	    "tools.describe('SERVER.TOOL') returns the description and the schema of one tool. "
+	    "Loop, filter and combine in the program: only what it prints reaches you.",
+	    names);
+}
+
+int mcp_broker_main(const char *const *args, struct cj_error *err)
+{
+	struct broker_options options = { 0 };
+	struct broker_child *c = create(err);
+	int fd = -1;
+
+	if (!c)
+		return -err->code;
 	int rc = read_options(args, &options, &fd, err);
 	if (rc == 0)
 		rc = open_all(c, options.tools_from, fd, err);
 	if (rc == 0)
 		rc = serve(c, err);
-	close_all(c);
-	free(c);
+	destroy(c);
 	return rc;
 }

@@ -27,3 +27,15 @@ int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *cont
 
 /* Fails with the error of the first server that has failed. */
 int mcp_broker_check(const struct broker *b, struct cj_error *err);
+
+/* Prints the names of the tools by server; fails as mcp_broker_check(): --check. */
+int mcp_broker_print(const char *path, struct cj_error *err);
+
+/* A warning for each server that has failed. */
+void mcp_broker_warn(const struct broker *b);
+
+/*
+ * mcp_broker_describe - what a model reads: the names of the tools by server, and how code calls
+ * them.  NULL: there are none, or no memory.
+ */
+const char *mcp_broker_describe(const struct broker *b, struct arena *a);

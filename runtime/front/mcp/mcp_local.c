@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/socket.h>
+
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/run/mcp/mcp_message.h"
@@ -31,7 +34,15 @@ struct local {
 	struct api api;
 	LIST_HEAD(, asked_run) requests;
 	enum request_fit fit;
-	uint64_t started_ms; /* the last run */
+	uint64_t started_ms;   /* the last run */
+	struct broker *broker; /* NULL: programs have no tools */
+	LIST_HEAD(, run_calls) calls;
+};
+
+/* The calls of a run, until its worker has ended. */
+struct run_calls {
+	LIST_ENTRY(run_calls) link;
+	struct broker_stream stream;
 };
 
 /* A request to the API, until its reply. */
@@ -135,6 +146,41 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 	return 0;
 }
 
+/* --- the tools of programs ------------------------------------------------------------------- */
+
+/* A run without the socket goes on: its calls fail. */
+static int open_calls(void *context)
+{
+	struct local *l = context;
+	struct run_calls *c = calloc(1, sizeof(*c));
+	struct cj_error err = { 0 };
+	int ends[2];
+
+	if (!c || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+		log_warning("a program cannot call tools: %s", strerror(errno));
+		free(c);
+		return -1;
+	}
+	LIST_INSERT_HEAD(&l->calls, c, link);
+	if (broker_stream_open(&c->stream, l->broker, ends[0], &err) < 0)
+		log_warning("a program cannot call tools: %s", err.msg);
+	return ends[1];
+}
+
+static void end_calls(struct local *l, bool ends_all)
+{
+	struct run_calls *c = LIST_FIRST(&l->calls), *next;
+
+	for (; c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (!ends_all && !broker_stream_is_over(&c->stream))
+			continue;
+		LIST_REMOVE(c, link);
+		broker_stream_close(&c->stream);
+		free(c);
+	}
+}
+
 /* All sessions are those of the one caller. */
 static const char *profile_of(void *context, const char *session)
 {
@@ -168,6 +214,10 @@ static int tick(void *context)
 	struct local *l = context;
 	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
 	int wait_ms = api_tick(&l->api, now);
+
+	end_calls(l, false);
+	if (l->broker)
+		wait_ms = loop_sooner(wait_ms, broker_tick(l->broker));
 	const struct session_entry *e;
 
 	TAILQ_FOREACH(e, &l->api.sessions.entries, link)
@@ -215,6 +265,7 @@ static void close_local(void *context)
 
 	l->api.executions.is_draining = true;
 	api_close(&l->api);
+	end_calls(l, true);
 	while ((q = LIST_FIRST(&l->requests)) != NULL)
 		destroy_request(q);
 	service_config_fini(&l->config);
@@ -229,6 +280,8 @@ static int open_parts(struct local *l, struct cj_error *err)
 	if (api_open(&l->api, l->loop, &l->spawner, err) < 0 ||
 	    api_adopt(&l->api, &l->config, err) < 0)
 		return -err->code;
+	l->api.executions.open_calls = l->broker ? open_calls : NULL;
+	l->api.executions.calls_context = l;
 	l->api.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
 	return loop_watch(l->loop, &l->spawner_end, l->spawner.pidfd, on_spawner_end, err);
 }
@@ -243,6 +296,7 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 	}
 	l->loop = o->loop;
 	l->fit = o->fit;
+	l->broker = o->broker;
 	l->spawner = *o->spawner;
 	l->spawner_end = (struct watch)WATCH_NULL;
 	*o->spawner = (struct spawner)SPAWNER_NULL;

@@ -28,6 +28,10 @@ static const struct own_option own_rows[] = {
 	  offsetof(struct mcp_options, files) },
 	{ "text-max", 0, "SIZE", "maximum of stdout and of stderr in an answer; the default is 64K",
 	  offsetof(struct mcp_options, text_size) },
+	{ "tools-from", 0, "FILE", "let programs call the tools of the MCP servers in this file",
+	  offsetof(struct mcp_options, tools_from) },
+	{ "check", 0, NULL, "with --tools-from: start the servers, list their tools, and exit",
+	  offsetof(struct mcp_options, checks) },
 	{ "print-config", 0, "HOST",
 	  "print the configuration for this program, and exit: claude, claude-code, vscode, "
 	  "cursor, ...",
@@ -178,7 +182,14 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 		return cj_wrap(err, "--text-max");
 	if (o->url && !o->host)
 		return cj_reject(err, "--url: it needs --print-config HOST");
-	return read_run_options(o, rest, caller_env, err);
+	if (o->checks && !o->tools_from)
+		return cj_reject(err, "--check: it needs --tools-from FILE");
+	if (read_run_options(o, rest, caller_env, err) < 0)
+		return -err->code;
+	if (!o->tools_from || !o->config.remote)
+		return 0;
+	cj_refuse(err, "--tools-from: the programs of a service cannot call these tools");
+	return cj_hint(err, "leave out --remote");
 }
 
 void mcp_options_fini(struct mcp_options *o)

@@ -12,6 +12,7 @@
 #include "profiles/paths.h"
 #include "profiles/setting_types.h"
 #include "profiles/settings.h"
+#include "runtime/front/mcp/mcp_broker.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -28,7 +29,9 @@ struct server_call {
 };
 
 struct mcp_server {
-	const struct mcp_given *given;
+	struct mcp_given given;
+	struct broker *broker; /* of --tools-from; NULL: none */
+	struct watch client;   /* its end, while the servers start */
 	struct loop loop;
 	struct mcp_stdio stdio;
 	struct mcp_protocol protocol;
@@ -207,7 +210,7 @@ static void start_call(struct mcp_server *v, const struct mcp_asked *asked, stru
 		.ops = &call_ops, .place = &v->place, .tasks = &v->tasks, .caller = ""
 	};
 	LIST_INSERT_HEAD(&v->calls, c, link);
-	mcp_call_begin(&c->of, asked, v->given);
+	mcp_call_begin(&c->of, asked, &v->given);
 }
 
 /* --- lines from the client --------------------------------------------------------------- */
@@ -277,8 +280,53 @@ static enum request_fit fit_of(const struct mcp_given *given)
 	return fit;
 }
 
-static int open_server(struct mcp_server *v, const struct mcp_options *o,
-		       const struct mcp_setup *setup, struct spawner *spawner, struct cj_error *err)
+static void on_client_gone(struct watch *w, uint32_t events)
+{
+	(void)events;
+	watch_owner(w, struct mcp_server, client)->is_over = true;
+}
+
+static bool is_over(void *context)
+{
+	return ((struct mcp_server *)context)->is_over;
+}
+
+/* A server that fails is left out; a call of the client then cannot reach its tools. */
+static int list_tools(struct mcp_server *v, struct cj_error *err)
+{
+	size_t size = 0;
+
+	/* the client's messages wait, but its end is noticed */
+	if (loop_watch(&v->loop, &v->client, STDIN_FILENO, on_client_gone, err) < 0 &&
+	    err->code != EPERM)
+		return -err->code;
+	loop_rewatch(&v->loop, &v->client, EPOLLRDHUP);
+	int rc = mcp_broker_list(v->broker, is_over, v, err);
+	loop_unwatch(&v->loop, &v->client);
+	if (rc == -ECANCELED)
+		return 0;
+	if (rc < 0)
+		return rc;
+	mcp_broker_warn(v->broker);
+	return broker_catalogue(v->broker, &v->given.tools, &size, err);
+}
+
+static int open_tools(struct mcp_server *v, const struct mcp_options *o, struct mcp_setup *setup,
+		      struct cj_error *err)
+{
+	v->broker = calloc(1, sizeof(*v->broker));
+	if (!v->broker)
+		return cj_fail(err, ENOMEM, "start the servers");
+	if (broker_open(v->broker, &v->loop, o->tools_from, err) < 0 || list_tools(v, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < setup->count; i++)
+		if (setup->tools[i].kind == MCP_TOOL_RUN)
+			setup->tools[i].calls = mcp_broker_describe(v->broker, &v->arena);
+	return 0;
+}
+
+static int open_server(struct mcp_server *v, const struct mcp_options *o, struct mcp_setup *setup,
+		       struct spawner *spawner, struct cj_error *err)
 {
 	if (o->files && open_files(v, o->files, err) < 0)
 		return -err->code;
@@ -287,7 +335,9 @@ static int open_server(struct mcp_server *v, const struct mcp_options *o,
 	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
 	if (v->signal_fd < 0)
 		return v->signal_fd;
-	const struct mcp_local_options local = { &v->loop, spawner, fit_of(v->given) };
+	if (o->tools_from && open_tools(v, o, setup, err) < 0)
+		return -err->code;
+	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker };
 	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, &v->place, err)
 			   : mcp_local_open(&local, &v->place, err)) < 0)
 		return -err->code;
@@ -311,6 +361,9 @@ static void close_server(struct mcp_server *v)
 	while ((c = LIST_FIRST(&v->calls)) != NULL)
 		on_over(&c->of);
 	mcp_tasks_fini(&v->tasks);
+	if (v->broker)
+		broker_close(v->broker);
+	free(take_ptr(v->broker));
 	cj_close(&v->files_fd);
 	loop_unwatch(&v->loop, &v->signals);
 	cj_close(&v->signal_fd);
@@ -336,10 +389,11 @@ static int turn_until_over(struct mcp_server *v, struct cj_error *err)
 	return -v->failure.code;
 }
 
-int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
-		   struct spawner *spawner, struct cj_error *err)
+int mcp_server_run(const struct mcp_options *o, struct mcp_setup *setup, struct spawner *spawner,
+		   struct cj_error *err)
 {
-	struct mcp_server v = { .given = &o->given,
+	struct mcp_server v = { .given = o->given,
+				.client = WATCH_NULL,
 				.loop = LOOP_NULL,
 				.protocol = { .tools = setup->tools, .ntools = setup->count },
 				.files_fd = -1,

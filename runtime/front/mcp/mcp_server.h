@@ -5,6 +5,7 @@
  *	main.c         start, and the spawner
  *	mcp_options.c  the arguments, and the tools that they ask for
  *	mcp_server.c   one thread, one epoll loop over the client, the runs and signals
+ *	mcp_broker.c   the tools of other MCP servers, which programs may call (upstream/)
  *	mcp_local.c    runs and sessions on this machine
  *	mcp_remote.c   runs and sessions at a service
  *
@@ -19,6 +20,7 @@
 #include "profiles/config.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"
+#include "runtime/front/mcp/upstream/broker.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
 #include "runtime/run/mcp/mcp_request.h"
 #include "runtime/run/mcp/mcp_stdio.h"
@@ -44,6 +46,8 @@ struct mcp_options {
 	const char *files;                          /* NULL: none */
 	const char *text_size;                      /* NULL: not given */
 	uint64_t text_max;                          /* struct mcp_tool */
+	const char *tools_from;                     /* NULL: not given */
+	bool checks;                                /* --check: list those tools, and exit */
 	const char *host;                           /* --print-config; NULL: not given */
 	const char *url;                            /* for it; NULL: not given */
 	const char **others;                        /* the arguments without --print-config */
@@ -89,8 +93,8 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 void mcp_setup_fini(struct mcp_setup *s);
 
 /* Takes the spawner; it is not started if runs take place at a service. */
-int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,
-		   struct spawner *spawner, struct cj_error *err);
+int mcp_server_run(const struct mcp_options *o, struct mcp_setup *setup, struct spawner *spawner,
+		   struct cj_error *err);
 
 /* --- where runs take place ---------------------------------------------------------------- */
 
@@ -105,6 +109,7 @@ struct mcp_local_options {
 	struct spawner *spawner; /* taken */
 	/* What of a jail can be prepared ahead: FIT_COLD is nothing. */
 	enum request_fit fit;
+	struct broker *broker; /* of the tools that programs may call, listed; NULL: none */
 };
 
 /* *out is to be closed with its `close`.  Takes the spawner, also when it fails. */

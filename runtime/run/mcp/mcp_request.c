@@ -22,6 +22,7 @@ struct call {
 	struct config config;  /* the command line's, with what the call lowers */
 	bool *wanted;
 	const char *profile; /* of the session; NULL: not known */
+	const char *tools;   /* that the program may call; NULL: none */
 	const char *path, *text, *base64;
 };
 
@@ -361,6 +362,10 @@ static void put_rest(struct call *c, const char *run_id)
 		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
 		json_member_bool(c->w, "renew_on_use", true);         /* no tool renews the lease */
 	}
+	if (c->tools && c->out->kind == MCP_TOOL_RUN) {
+		json_put_key(c->w, "tools");
+		json_put_raw(c->w, c->tools, strlen(c->tools));
+	}
 	if (c->out->kind == MCP_TOOL_SESSION_EXEC) {
 		json_member_bool(c->w, "interrupt", true);
 		for (size_t i = 0; i < settings_count; i++)
@@ -403,6 +408,7 @@ static int write_with_settings(struct call *c, const struct mcp_given *given,
 	c->w = w;
 	c->wanted = wanted;
 	c->profile = given->session_profile;
+	c->tools = given->tools;
 	int rc = config_copy(&c->config, given->config, err);
 	if (rc == 0)
 		rc = write_settings(c, arguments, run_id, err);

@@ -25,6 +25,7 @@
 struct mcp_given {
 	const struct config *config; /* the options alone, without a profile */
 	const bool *wanted;          /* rows of settings[] that were given */
+	const char *tools;           /* {"tools": [...]} for each program; NULL: none */
 	const char *session_profile; /* of the session that the call names; NULL: not known */
 };
 

@@ -146,6 +146,7 @@ struct run_order posted_order(struct posted *p, enum job_kind kind, const char *
 			 .wants_events = p->call->wants_events,
 			 .may_name_host_paths = account->rights->host_paths,
 			 .clamp = p->clamp,
+			 .has_tools = p->request.tools_json != NULL,
 			 .body_size = p->size },
 		.account = p->call->account,
 		.code_bytes = p->request.code.size,

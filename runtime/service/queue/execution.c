@@ -353,6 +353,18 @@ static void fail_start(struct run *run, const struct cj_error *err)
 	}
 }
 
+static int send_job(struct run *run, struct cj_error *err)
+{
+	const struct executions *c = run->all;
+	struct run_order *o = &run->order;
+	bool has_calls = o->job.has_tools && c->open_calls;
+	auto_fd int calls_fd = has_calls ? c->open_calls(c->calls_context) : -1;
+
+	o->job.calls_fd = calls_fd > 0 ? calls_fd : 0;
+	return pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
+			     &run->tier, err);
+}
+
 /* Nothing of a run happens before its audit line is written. */
 static void start(struct run *run, uint64_t now_ms)
 {
@@ -367,8 +379,7 @@ static void start(struct run *run, uint64_t now_ms)
 	}
 	run->is_audited = rc == 0;
 	if (rc == 0)
-		rc = pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
-				   &run->tier, &err);
+		rc = send_job(run, &err);
 	runs_start(c->runs, run, clock_epoch_ms());
 	if (rc < 0) {
 		fail_start(run, &err);

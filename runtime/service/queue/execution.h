@@ -46,6 +46,10 @@ struct executions {
 	struct executions_limits limits;
 	bool is_draining; /* the service is shutting down: there are no new runs */
 	bool holds;       /* no run starts; they wait as for their turn */
+	/* A socket for the calls of a program with tools, the caller's to close; -1: there is none,
+	 * and its calls fail.  NULL: there never is. */
+	int (*open_calls)(void *context);
+	void *calls_context;
 
 	struct worker_conn_list exiting; /* workers whose runs are complete */
 	size_t exiting_count;

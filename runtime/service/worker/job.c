@@ -190,30 +190,48 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 	return 0;
 }
 
-int job_send(int sock_fd, int memfd, struct cj_error *err)
-{
-	const char mark = 0;
-	int code = unix_send(sock_fd, &mark, sizeof(mark), memfd);
-
-	return code != 0 ? cj_fail(err, code, "send a job to its worker") : 0;
-}
-
-int job_receive(int sock_fd, struct cj_error *err)
+int job_send_with_calls(int sock_fd, int memfd, int calls_fd, struct cj_error *err)
 {
 	char mark = 0;
-	int memfd = -1;
+	int fds[] = { memfd, calls_fd };
+	struct iovec byte = { &mark, sizeof(mark) };
+	const struct unix_message m = {
+		.parts = &byte, .nparts = 1, .fds = fds, .nfds = calls_fd > 0 ? 2 : 1
+	};
+	ssize_t sent = unix_send_message(sock_fd, &m);
+
+	return sent < 0 ? cj_fail(err, (int)-sent, "send a job to its worker") : 0;
+}
+
+int job_send(int sock_fd, int memfd, struct cj_error *err)
+{
+	return job_send_with_calls(sock_fd, memfd, 0, err);
+}
+
+int job_receive_with_calls(int sock_fd, int *out_calls_fd, struct cj_error *err)
+{
+	char mark = 0;
+	int fds[] = { -1, -1 };
 	struct iovec byte = { &mark, 1 };
-	struct unix_message m = { .parts = &byte, .nparts = 1, .fds = &memfd, .nfds = 1 };
+	struct unix_message m = { .parts = &byte, .nparts = 1, .fds = fds, .nfds = 2 };
 	ssize_t got = unix_receive_message(sock_fd, &m);
 	if (got < 0)
 		return cj_fail(err, (int)-got, "receive a job");
 	if (got == 0)
 		return cj_reject_as(err, EPIPE, "the server ended before it had a job");
 	if (m.nfds == 0 || m.is_cut) {
-		cj_close(&memfd);
+		cj_close(&fds[0]);
+		cj_close(&fds[1]);
 		return cj_reject(err, "the job came without its descriptor");
 	}
-	return memfd;
+	*out_calls_fd = m.nfds == 2 ? fds[1] : -1;
+	return fds[0];
+}
+
+int job_receive(int sock_fd, struct cj_error *err)
+{
+	auto_fd int calls_fd = -1; /* nobody sends one here */
+	return job_receive_with_calls(sock_fd, &calls_fd, err);
 }
 
 /* --- lines upwards ------------------------------------------------------------------- */

@@ -3,7 +3,8 @@
  * job - the messages between the server and a worker.
  *
  * To the worker, once: one byte with a sealed memfd, which has a header (one line of JSON) and the
- * request's body as the caller sent it.  To the server: JSON lines, in this order:
+ * request's body as the caller sent it, and maybe a socket for the calls of the program.  To the
+ * server: JSON lines, in this order:
  *
  *	{"type":"ready","zygote":Z}                        the jail is sealed and waits; its
  *	                                                   interpreter is of the zygote or not,
@@ -69,6 +70,8 @@ struct job {
 	 */
 	char profile_sha256[SHA256_HEX_MAX];
 	struct rights_clamp clamp;
+	bool has_tools;   /* the request has; not sent */
+	int calls_fd;     /* the socket for their calls, sent beside it and borrowed; 0: none */
 	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
 	char *body;       /* borrowed; of a job that was read: in its arena */
 	size_t body_size;
@@ -108,6 +111,9 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
 
 /* The memfd on its way, beside one byte; job_receive returns it. */
 int job_send(int sock_fd, int memfd, struct cj_error *err);
+/* The same with the socket of the calls; 0: none. */
+int job_send_with_calls(int sock_fd, int memfd, int calls_fd, struct cj_error *err);
+int job_receive_with_calls(int sock_fd, int *out_calls_fd, struct cj_error *err);
 int job_receive(int sock_fd, struct cj_error *err);
 
 /* For metrics, audit, and GET /v1/runs of a finished run. */

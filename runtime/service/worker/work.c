@@ -42,7 +42,9 @@ bool work_await_job(const struct work *w, int signal_fd)
 
 int work_read_job(struct work *w, struct cj_error *err)
 {
-	auto_fd int memfd = job_receive(w->sock_fd, err);
+	int calls_fd = -1;
+	auto_fd int memfd = job_receive_with_calls(w->sock_fd, &calls_fd, err);
+	w->calls_fd = calls_fd > 0 ? calls_fd : 0;
 	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0)
 		return cj_stage(err, "worker");
 	return 0;
@@ -231,6 +233,7 @@ static int run(struct work *w, struct cj_error *err)
 		.tty_fd = -1,
 		.room_fd = w->sock_fd,
 		.hangup_fd = w->control_fd,
+		.calls_fd = w->calls_fd,
 	};
 	/* what an earlier exec left there is not the value of this one */
 	if (w->session_id && w->program.value_path)

@@ -25,6 +25,7 @@ struct work {
 	const char *profile;
 	enum tier tier; /* how far the jail was prepared: which settings may still differ */
 	int sock_fd, control_fd;
+	int calls_fd;                /* of the program's tools; 0: none */
 	int stdin_fd;                /* the program's input; -1: made of the request's */
 	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 	const char *session_id;      /* of an exec: its session; else NULL */

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from harness import *  # noqa: F403
+from mcp_client import Server, facts_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAKE = f"{HERE}/fake_server.py"
@@ -319,3 +320,74 @@ def _():
             contains(b.call("files.read_text_file", path="/etc/passwd"), "Access denied", "the error")
             b.call("memory.create_entities", entities=[{"name": "milk", "entityType": "food", "observations": ["white"]}])
             equal(b.call("memory.read_graph")["entities"][0]["name"], "milk", "the graph")
+
+
+# --- cejail mcp --tools-from ---------------------------------------------------
+
+CALLER = """
+import json, os, socket
+s = socket.socket(fileno=int(os.environ["CEJAIL_CALLS_FD"]))
+answers = s.makefile("rb")
+def call(name, **arguments):
+    s.sendall(json.dumps({"id": 1, "name": name, "arguments": arguments}).encode() + b"\\n")
+    answer = json.loads(answers.readline())
+    return answer.get("result", answer.get("error"))
+"""
+
+
+def servers_file(folder, **servers):
+    path = f"{folder}/servers.json"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"mcpServers": servers}, file)
+    return path
+
+
+@test("mcp_upstream: a program of run_python loops over the calls of two servers in one call of the model", limit=120)
+def _():
+    if not os.path.exists(f"{os.path.dirname(os.path.dirname(CEJAIL))}/share/cejail/profiles/tools/tools.py"):
+        raise Skip("the modules of a program's tools are not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = servers_file(folder, one=fake("good", allow=["delete*"]), two=fake("modern"))
+        with Server("-p", "python", "--network", "none", "--tools-from", path) as s:
+            [tool] = [tool for tool in s.ask("tools/list")["result"]["tools"] if tool["name"] == "run_python"]
+            contains(tool["description"], " by server: one: echo, env, fail, sleep, bad, pid, seen, delete_it; two: echo, ", "the description")
+            lacks(tool["description"], "Returns its arguments", "the description")
+            code = CALLER + "print(sum(call('one.echo', i=i)['i'] + call('two.echo', i=i)['i'] for i in range(15)))\nprint(call('two.fail'))"
+            for _ in range(2):  # cold, and prepared
+                equal(facts_of(s.call("run_python", code=code))["stdout"], "210\n{'message': 'it did not work'}\n", "the output")
+            code = CALLER + "print(call('two.delete_it'))\nprint(call('one.delete_it'))"
+            out = facts_of(s.call("run_python", code=code))["stdout"].splitlines()
+            true("error" in out[0] or "message" in out[0], f"a tool was called that is not offered: {out[0]}")
+            equal(out[1], "done: delete it", "the text")
+            number = s.call_later("run_python", code=CALLER + "call('one.sleep', seconds=600)")
+            s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+            equal(facts_of(s.call("run_python", code="print(1)"))["stdout"], "1\n", "the next call")
+            pids = s.below()
+        equal([pid for pid in pids if describe_process(pid)], [], "processes that are left")
+
+
+@test("mcp_upstream: --check lists the tools, and fails with the server that does; a server that fails is only left out else", limit=120)
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        good = servers_file(folder, one=fake("good"))
+        done = cejail("mcp", "--tools-from", good, "--check").exits(0)
+        equal(done.out, "".join(f"one.{name}\n" for name in ("echo", "env", "fail", "sleep", "bad", "pid", "seen")), "the names")
+        mixed = servers_file(folder, one=fake("good"), two=fake("start-dies"))
+        done = cejail("mcp", "--tools-from", mixed, "--check").exits(125)
+        contains(done.out, "one.echo\n", "the names")
+        contains(done.err, "cejail: the server 'two' has ended with status 7", "the error")
+        with Server("-p", "python", "--tools-from", mixed) as s:
+            contains(json.dumps(s.ask("tools/list")), " by server: one: echo", "the description")
+        contains(s.error, "warning: the server 'two' has ended with status 7; its last line is 'out of luck'; its tools are left out", "the warning")
+        refused(cejail("mcp", "--check"), "--check: it needs --tools-from FILE")
+        refused(cejail("mcp", "--tools-from", good, "--remote=/nowhere"), "cannot call these tools")
+
+
+@test("mcp_upstream: a client that leaves while the servers start ends them")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        path = servers_file(folder, one=fake("start-silent"))
+        with Server("-p", "python", "--tools-from", path, version=None) as s:
+            wait_until(lambda: any("python" in (describe_process(pid) or "") for pid in s.below()), "the server")
+            pids = s.below()
+        equal([pid for pid in pids if describe_process(pid)], [], "processes that are left")

@@ -31,7 +31,14 @@ struct jail_denied {
 	const char *syscall;         /* its name */
 };
 
-enum call_end { CALL_ANSWERED, CALL_FAILED, CALL_TIMED_OUT, CALL_CANCELLED, CALL_END_COUNT };
+enum call_end {
+	CALL_ANSWERED,
+	CALL_FAILED,
+	CALL_TIMED_OUT,
+	CALL_CANCELLED,
+	CALL_REFUSED, /* it did not begin */
+	CALL_END_COUNT
+};
 extern const char *const call_end_names[CALL_END_COUNT]; /* "answered", "failed", "timeout", ... */
 
 /* One call of the program to a tool begins, ends, or is refused. */

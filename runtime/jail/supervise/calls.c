@@ -19,10 +19,8 @@
 #include "runtime/jail/supervise/call_line.h"
 
 const char *const call_end_names[CALL_END_COUNT] = {
-	[CALL_ANSWERED] = "answered",
-	[CALL_FAILED] = "failed",
-	[CALL_TIMED_OUT] = "timeout",
-	[CALL_CANCELLED] = "cancelled",
+	[CALL_ANSWERED] = "answered",   [CALL_FAILED] = "failed",   [CALL_TIMED_OUT] = "timeout",
+	[CALL_CANCELLED] = "cancelled", [CALL_REFUSED] = "refused",
 };
 
 #define CHUNK     65536
@@ -171,6 +169,25 @@ static void tell_end(struct calls *c, uint64_t id, enum call_end end, uint64_t m
 	send_to_caller(c);
 }
 
+/* Likewise, in brief. */
+static void tell_refusal(struct calls *c, const char *name)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text;
+	size_t size;
+	if (c->caller_fd < 0 || !c->io->calls_brief)
+		return;
+	json_open_object(w);
+	json_member_u64(w, "id", 0);
+	json_member_text(w, "name", name);
+	json_member_text(w, "ended", call_end_names[CALL_REFUSED]);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, &err) == 0)
+		(void)!ADD_LINE(&c->to_caller, ((struct blob){ text, size }), TEXT("\n"));
+	send_to_caller(c);
+}
+
 static int pass_on(struct calls *c, uint64_t id, const char *name, struct blob arguments)
 {
 	char head[64], brief[128], hash[SHA256_HEX_MAX];
@@ -246,6 +263,7 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 	bool has_row = tool < tools->names.count;
 	(has_row ? &c->counts[tool] : unknown_count(c, name))->refused++;
 	tell(c, &(struct jail_call){ .name = name, .reason = why });
+	tell_refusal(c, name);
 	answer_error(c, id, why);
 }
 
@@ -267,13 +285,14 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	call->id = ++c->last_id;
 	c->nopen++;
 	c->counts[tool].count++;
+	int rc = pass_on(c, call->id, w->name, w->arguments);
+	send_to_caller(c); /* in brief, it knows the id before anybody reads the event */
 	tell(c, &(struct jail_call){ .id = call->id,
 				     .name = w->name,
 				     .arguments = w->arguments.bytes,
 				     .arguments_size = w->arguments.size });
-	if (pass_on(c, call->id, w->name, w->arguments) < 0)
+	if (rc < 0)
 		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
-	send_to_caller(c);
 }
 
 static void take_call(struct calls *c, const char *line, size_t size)
@@ -358,12 +377,16 @@ static bool has_unread(const struct calls *c)
 	return byte_queue_size(&c->to_program) >= CALL_UNREAD_MAX;
 }
 
-/* A line is read only where its call can be taken.  A caller that does not read stops it, too. */
+/*
+ * A line is read only where its call can be taken.  A caller that does not read stops it, too, and
+ * so does a reader of events: the supervisor polls again when it has room.
+ */
 static bool may_take_call(struct calls *c)
 {
 	return c->program_fd >= 0 && !has_unread(c) && !is_too_fast(c) &&
 	       c->nopen < c->limits->calls_outstanding &&
-	       byte_queue_size(&c->to_caller) < CALL_LINE_MAX;
+	       byte_queue_size(&c->to_caller) < CALL_LINE_MAX &&
+	       (!c->io->has_room || c->io->has_room(c->io->context));
 }
 
 /* The size of the first line without its newline, or SIZE_MAX. */
@@ -431,7 +454,7 @@ static bool read_caller(struct calls *c)
 			return false;
 		if (got <= 0)
 			wrong = CALLER_GONE;
-		else if (byte_queue_size(q) > CALL_ANSWER_MAX)
+		else if (byte_queue_size(q) > CALL_ANSWER_MAX + CHUNK) /* or the next line's */
 			wrong = "the caller's answer has more than 16 MiB";
 	}
 	if (wrong)

@@ -16,6 +16,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/supervise/calls.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
@@ -37,11 +38,13 @@ static const struct route {
 	void (*handle)(struct api_call *c);
 	bool is_open;                      /* without a token, too */
 	void (*begin)(struct api_call *c); /* before the body, which it diverts; or NULL */
+	size_t body_max;                   /* less than that of any request; 0: no less */
 } routes[] = {
 	{ "POST", "/v1/runs", api_post_run },
 	{ "GET", "/v1/runs", api_list_runs },
 	{ "GET", "/v1/runs/*", api_show_run },
 	{ "DELETE", "/v1/runs/*", api_cancel_run },
+	{ "POST", "/v1/runs/*/calls/*", api_answer_call, .body_max = CALL_ANSWER_MAX },
 	{ "POST", "/v1/sessions", api_post_session },
 	{ "GET", "/v1/sessions", api_list_sessions },
 	{ "GET", "/v1/sessions/*", api_show_session },
@@ -174,13 +177,16 @@ static bool has_good_length(struct api *api, struct exchange *x, const struct ro
 	const char *length = exchange_header(x, "Content-Length");
 	const struct request_caps *caps = &api->config->caps;
 	bool is_open = route->is_open, is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
-	uint64_t size = 0, max = is_open                           ? 0
-				 : route->begin == api_begin_stdin ? caps->stdin_bytes
-				 : route->begin                    ? caps->file_bytes
-								   : caps->body_bytes;
+	uint64_t size = exchange_body_size(x);
+	uint64_t max = is_open                           ? 0
+		       : route->begin == api_begin_stdin ? caps->stdin_bytes
+		       : route->begin                    ? caps->file_bytes
+							 : caps->body_bytes;
 	struct cj_error ignored = { 0 };
 
-	if (!(is_open && is_hidden) &&
+	if (route->body_max > 0 && route->body_max < max)
+		max = route->body_max;
+	if (!(is_open && is_hidden) && (size <= max || route->begin) &&
 	    (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 && size <= max)))
 		return true;
 	exchange_refuse(x, API_TOO_LARGE, is_open ? "this path takes no request body" : NULL, NULL);

@@ -27,7 +27,7 @@
  * The path is decoded once, by http_head.h, before it is split here: an encoded slash separates
  * as any other, and an encoded ".." is refused as any other.
  */
-#define API_NAMES_MAX 2
+#define API_NAMES_MAX 3
 
 /* What the wildcards of a route's pattern match. */
 struct api_names {
@@ -82,6 +82,7 @@ enum api_body_kind {
 	API_BODY_SIGNAL, /* {"signal": "INT"}, also "SIGINT" */
 	API_BODY_STDIN,  /* {"text": "..."} or {"base64": "..."}, and "eof": true, or this alone */
 	API_BODY_CHANGE, /* {"mkdir": true} or {"rename": "/box/b"}: one of them */
+	API_BODY_ANSWER, /* {"result": ANY} or {"error": {"message": "..."}}: one of them */
 };
 struct api_body {
 	size_t max; /* of the bytes of API_BODY_STDIN; set before it is read */
@@ -90,6 +91,9 @@ struct api_body {
 	struct blob text, base64, bytes; /* bytes: one of the two */
 	bool is_end, is_mkdir;
 	const char *to; /* NULL: no rename */
+	/* Of API_BODY_ANSWER: one of the two, and its bytes in the body. */
+	const struct json_node *result, *error;
+	struct blob value;
 };
 
 /* Into *out, which is zero but for `max`; texts live in the arena.  Fails: EINVAL; EFBIG. */
@@ -129,7 +133,11 @@ void api_post_run(struct api_call *c);
 void api_list_runs(struct api_call *c);
 void api_show_run(struct api_call *c);
 void api_cancel_run(struct api_call *c);
+void api_answer_call(struct api_call *c);
 void api_list_profiles(struct api_call *c);
+
+/* The answer of the exchange's body, to a call of the run. */
+void api_take_answer(struct api_call *c, struct run *run, const char *call);
 
 /* --- the body of a new run, session or exec, while it is validated ----------------------- */
 
@@ -163,6 +171,8 @@ bool posted_is_type(const char *content_type, const char *wanted);
 bool posted_find_profile(struct posted *p);
 /* The request onto `base`, against the rights and ceilings of its caller. */
 bool posted_validate(struct posted *p, const struct config *base);
+/* Its calls of tools, if it has any, reach the caller. */
+bool posted_is_answerable(struct posted *p);
 /* Room in the queue, and an id that is free. */
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 

@@ -122,6 +122,24 @@ bool posted_validate(struct posted *p, const struct config *base)
 	return true;
 }
 
+bool posted_is_answerable(struct posted *p)
+{
+	struct cj_error err = { 0 };
+
+	const bool is_run = p->request.kind == REQUEST_RUN;
+
+	/* where open_calls is set, the process answers the calls itself */
+	if (!p->request.tools_json || (is_run && p->call->wants_events) ||
+	    p->call->api->executions.open_calls)
+		return true;
+	cj_refuse(&err, "tools: %s",
+		  is_run ? "the program's calls come as events, and this request asks for none"
+			 : "the service takes no calls of a session's programs");
+	cj_hint(&err, is_run ? "send the header Accept: " HTTP_JSON_LINES
+			     : "send the program as a run: POST /v1/runs");
+	return api_refuse(p->call, API_BAD_REQUEST, &err);
+}
+
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 {
 	struct api_call *c = p->call;

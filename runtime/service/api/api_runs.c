@@ -27,7 +27,8 @@ void api_post_run(struct api_call *c)
 
 	posted_init(&p, c);
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
-	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_has_room(&p, id)) {
+	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_is_answerable(&p) &&
+	    posted_has_room(&p, id)) {
 		const struct run_order order = posted_order(&p, JOB_RUN, id);
 		if (!execution_begin(&c->api->executions, &order, &ops, &err))
 			(void)api_refuse(c, API_INTERNAL, &err);
@@ -128,6 +129,44 @@ void api_cancel_run(struct api_call *c)
 	json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
 	json_close_object(w);
 	exchange_reply_json(c->exchange, 202, w);
+}
+
+/* --- answers to calls --------------------------------------------------------- */
+
+void api_take_answer(struct api_call *c, struct run *run, const char *call)
+{
+	auto_arena struct arena a = { 0 };
+	struct api_body body = { 0 };
+	struct cj_error err = { 0 };
+	uint64_t number = 0;
+	size_t size = 0;
+	auto_free char *text = exchange_take_body(c->exchange, &size);
+	int rc = api_body_read(API_BODY_ANSWER, (struct blob){ text, size }, &a, &body, &err);
+
+	if (rc < 0) {
+		(void)api_refuse(c, rc == -EFBIG ? API_TOO_LARGE : API_BAD_REQUEST, &err);
+		return;
+	}
+	enum api_code why = API_NOT_FOUND;
+	if (parse_u64(call, 1, UINT64_MAX, &number, &err) == 0)
+		why = execution_answer_call(run, number, body.result ? "result" : "error",
+					    body.value);
+	if (why == API_OK)
+		exchange_reply(c->exchange, &(struct http_reply){ .status = 204 });
+	else
+		exchange_refuse(c->exchange, why,
+				why == API_NOT_FOUND ? "the run has made no such call" : NULL,
+				NULL);
+}
+
+void api_answer_call(struct api_call *c)
+{
+	struct run *run = find_run(c);
+
+	if (run)
+		api_take_answer(c, run, c->names.ids[1]);
+	else
+		(void)api_refuse(c, API_NOT_FOUND, NULL);
 }
 
 /* --- profiles ---------------------------------------------------------------- */

@@ -78,8 +78,8 @@ void api_post_exec(struct api_call *c)
 		    /* a reload may have taken the profile away from the caller */
 		    (rights_has_profile(c->account->rights, e->profile) ||
 		     api_refuse(c, API_FORBIDDEN_PROFILE, NULL)) &&
-		    posted_validate(&p, &e->config) && fits_session(&p, e) &&
-		    posted_has_room(&p, id))
+		    posted_validate(&p, &e->config) && posted_is_answerable(&p) &&
+		    fits_session(&p, e) && posted_has_room(&p, id))
 			take(&p, e, id);
 	}
 	posted_fini(&p);

@@ -122,7 +122,7 @@ void api_post_session(struct api_call *c)
 	config_init(&own);
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_SESSION, NULL) &&
 	    posted_find_profile(&p) && keep_profile(&p, &own) && posted_validate(&p, &own) &&
-	    has_context(&p))
+	    posted_is_answerable(&p) && has_context(&p))
 		create(&p, &own);
 	posted_fini(&p);
 	config_fini(&own);

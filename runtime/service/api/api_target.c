@@ -201,6 +201,14 @@ static int read_bytes(const struct json_reader *in, const struct json_key *k,
 			 : json_read_blob(in, &capped, node, record, err);
 }
 
+static int keep_node(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	(void)in, (void)err;
+	*(const struct json_node **)json_field(k, record) = node;
+	return 0;
+}
+
 static const struct json_key lease_keys[] = {
 	{ "lease", JSON_TAKES_STRING | JSON_TAKES_NUMBER, .is_required = true,
 	  .set = json_set_duration, AT(lease_ms) },
@@ -217,12 +225,29 @@ static const struct json_key change_keys[] = {
 	{ "mkdir", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_mkdir) },
 	{ "rename", JSON_TAKES_STRING, .set = json_set_string, AT(to) },
 };
+static const struct json_key answer_keys[] = {
+	{ "result", .read = keep_node, AT(result) },
+	{ "error", JSON_TAKES_OBJECT, .read = keep_node, AT(error) },
+};
 static const struct json_record records[] = {
 	[API_BODY_LEASE] = JSON_RECORD(lease_keys, NAME),
 	[API_BODY_SIGNAL] = JSON_RECORD(signal_keys, NAME),
 	[API_BODY_STDIN] = JSON_RECORD(stdin_keys, NAME),
 	[API_BODY_CHANGE] = JSON_RECORD(change_keys, NAME),
+	[API_BODY_ANSWER] = JSON_RECORD(answer_keys, NAME),
 };
+
+static int check_answer(struct blob body, struct api_body *out, struct cj_error *err)
+{
+	const struct json_node *node = out->result ? out->result : out->error;
+
+	if (!out->result == !out->error)
+		return cj_reject(err, NAME ": either result or error must be there");
+	if (out->error && !json_get_typed(out->error, "message", JSON_STRING))
+		return cj_reject(err, NAME ": error must have a message, which is a string");
+	out->value = (struct blob){ body.bytes + node->begin, node->end - node->begin };
+	return 0;
+}
 
 int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, struct api_body *out,
 		  struct cj_error *err)
@@ -235,6 +260,8 @@ int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, st
 		return -err->code;
 	if (kind == API_BODY_CHANGE && out->is_mkdir == (out->to != NULL))
 		return cj_reject(err, NAME ": either \"mkdir\": true or rename must be there");
+	if (kind == API_BODY_ANSWER)
+		return check_answer(body, out, err);
 	if (kind != API_BODY_STDIN)
 		return 0;
 	if (out->text.bytes && out->base64.bytes)

@@ -47,7 +47,7 @@ struct http_caller {
 struct http_reply {
 	unsigned status;
 	const char *content_type;
-	char *text; /* malloc'ed, taken; the reply is its [skip, skip + size) */
+	char *text; /* malloc'ed, taken; the reply is its [skip, skip + size); NULL with 204 */
 	size_t skip, size;
 	uint64_t retry_after_ms; /* 0: none */
 };

@@ -158,6 +158,7 @@ static const char *reason_of(unsigned status)
 		{ 200, "OK" },
 		{ 201, "Created" },
 		{ 202, "Accepted" },
+		{ 204, "No Content" },
 		{ 400, "Bad Request" },
 		{ 401, "Unauthorized" },
 		{ 403, "Forbidden" },
@@ -215,7 +216,9 @@ static void begin_head(struct exchange *x, unsigned status, const char *content_
 	if (gmtime_r(&now, &utc) &&
 	    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &utc) > 0)
 		add_line(x, "Date: %s\r\n", date);
-	add_line(x, "Content-Type: %s\r\nX-Request-Id: %s\r\n", content_type, x->trace.request_id);
+	if (content_type)
+		add_line(x, "Content-Type: %s\r\n", content_type);
+	add_line(x, "X-Request-Id: %s\r\n", x->trace.request_id);
 	add_line(x, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
 	if (status == 401)
 		add_line(x, "WWW-Authenticate: Bearer\r\n");
@@ -285,7 +288,8 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 		exchange_keep_inner_reply(x, reply);
 		return;
 	}
-	if (!reply->text) {
+	const bool has_body = reply->status != 204;
+	if (!reply->text && has_body) {
 		x->is_abandoned = true; /* no memory: end the connection */
 		exchange_set_due(x);
 		return;
@@ -293,7 +297,8 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 	begin_head(x, reply->status, reply->content_type);
 	if (reply->retry_after_ms > 0) /* whole seconds, at least one: RFC 9110, section 10.2.3 */
 		add_line(x, "Retry-After: %" PRIu64 "\r\n", (reply->retry_after_ms + 999) / 1000);
-	add_line(x, "Content-Length: %zu\r\n", reply->size);
+	if (has_body) /* else it must not be there: RFC 9110, section 8.6 */
+		add_line(x, "Content-Length: %zu\r\n", reply->size);
 	if (is_head(x)) {
 		free(reply->text);
 	} else {

@@ -25,6 +25,7 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 	[API_ID_IN_USE] = { "id_in_use", 409, "an unfinished run of this caller has this id" },
 	[API_SESSION_ENDED] = { "session_ended", 409, "the session has ended" },
 	[API_NOT_RUNNING] = { "not_running", 409, "the exec or its session has ended" },
+	[API_CALL_ENDED] = { "call_ended", 409, "the call has an answer already, or has ended" },
 	[API_NOT_REGULAR] = { "not_regular", 409, "the path is not a regular file" },
 	[API_EXISTS] = { "exists", 409, "something that cannot be replaced has this path" },
 	[API_TOO_LARGE] = { "too_large", 413, "the request is too large" },

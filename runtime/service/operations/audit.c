@@ -21,6 +21,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/log/slog.h"
+#include "runtime/service/worker/call_record.h"
 
 #define JOURNAL_SOCKET  "/run/systemd/journal/socket"
 #define JOURNAL_WAIT_MS 50   /* the longest wait for a busy journal: all callers wait meanwhile */
@@ -34,6 +35,7 @@ struct audit_record {
 	enum tier tier;                      /* of a run */
 	const struct summary *end;           /* NULL: the run is about to start */
 	const struct audit_session *session; /* NULL: it is of a run */
+	const struct call_record *call;      /* of a run: one of its calls; or NULL */
 	struct timespec time;
 	char trace_id[33];
 };
@@ -43,6 +45,8 @@ static const char *event_of(const struct audit_record *r)
 {
 	if (r->session)
 		return r->session->reason ? "session_end" : "session_start";
+	if (r->call)
+		return "call";
 	return r->end ? "end" : "start";
 }
 
@@ -164,6 +168,18 @@ static void put_session(const struct sink *s, const struct audit_session *sessio
 	put_number(s, NULL, "CEJAIL_CPU_USEC", session->cpu_ms * 1000);
 }
 
+static void put_call(const struct sink *s, const struct call_record *call)
+{
+	const bool began = call->id > 0;
+
+	put_known(s, "call", "CEJAIL_CALL", began, call->id);
+	put_text(s, "name", "CEJAIL_TOOL", call->name);
+	put_text(s, "ended", "CEJAIL_ENDED", call_end_names[call->end]);
+	put_known(s, "ms", NULL, began, call->ms);
+	put_known(s, "arguments_bytes", "CEJAIL_ARGUMENTS_BYTES", began, call->bytes);
+	put_text(s, "arguments_sha256", "CEJAIL_ARGUMENTS_SHA256", call->sha256);
+}
+
 static void put_record(const struct sink *s, const struct audit_record *r)
 {
 	const struct run_order *o = r->order;
@@ -176,20 +192,22 @@ static void put_record(const struct sink *s, const struct audit_record *r)
 	put_text(s, "caller", "CEJAIL_CALLER", o->caller);
 	put_text(s, "profile", "CEJAIL_PROFILE", o->profile);
 	put_text(s, "profile_sha256", "CEJAIL_PROFILE_SHA256", o->job.profile_sha256);
-	if (!r->session) {
+	if (!r->session && !r->call) {
 		put_text(s, "code_sha256", "CEJAIL_CODE_SHA256", o->code_sha256);
 		put_number(s, "code_bytes", "CEJAIL_CODE_BYTES", o->code_bytes);
 	}
 	put_text(s, "request_sha256", "CEJAIL_REQUEST_SHA256", o->request_sha256);
-	if (!r->session) {
+	if (!r->session && !r->call)
 		put_text(s, "tier", "CEJAIL_TIER", o->session[0] ? "session" : tier_names[r->tier]);
+	if (!r->session)
 		put_text(s, "session", "CEJAIL_SESSION", o->session);
-	}
 	put_text(s, "request_id", "CEJAIL_REQUEST_ID", o->job.trace.request_id);
 	put_text(s, "traceparent", NULL, o->job.trace.traceparent);
 	put_text(s, NULL, "TRACE_ID", r->trace_id);
 	if (r->session)
 		put_session(s, r->session);
+	else if (r->call)
+		put_call(s, r->call);
 	else if (r->end)
 		put_end(s, r->end);
 }
@@ -247,16 +265,21 @@ static int write_file(struct audit *a, const struct audit_record *r, struct cj_e
 static void put_message(const struct sink *s, const struct audit_record *r)
 {
 	const struct audit_session *session = r->session;
-	const char *end = session ? session->reason : r->end ? status_names[r->end->status] : NULL;
+	const char *end = session   ? session->reason
+			  : r->call ? call_end_names[r->call->end]
+			  : r->end  ? status_names[r->end->status]
+				    : NULL;
 	char message[TEXT_MAX];
 
-	(void)snprintf(message, sizeof(message), "%s %.64s of %.64s %s%.32s",
-		       session ? "session" : "run", r->order->job.id, r->order->caller,
-		       end ? "ended: " : "starts", end ? end : "");
+	(void)snprintf(message, sizeof(message), "%s%s %.64s of %.64s %s%.32s",
+		       r->call ? "call in " : "", session ? "session" : "run", r->order->job.id,
+		       r->order->caller, end ? "ended: " : "starts", end ? end : "");
 	put_text(s, NULL, "MESSAGE", message);
 	if (session)
 		put_text(s, NULL, "MESSAGE_ID",
 			 end ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
+	else if (r->call)
+		put_text(s, NULL, "MESSAGE_ID", AUDIT_MESSAGE_CALL);
 	else
 		put_text(s, NULL, "MESSAGE_ID", end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
 	put_number(s, NULL, "PRIORITY", LOG_INFO);
@@ -418,6 +441,12 @@ bool audit_run(struct audit *a, const struct run_order *run, enum tier tier,
 	return write_record(a, (struct audit_record){ .order = run, .tier = tier, .end = end },
 			    end ? "write the audit line of a run's end"
 				: "write the audit line of a run's start");
+}
+
+bool audit_call(struct audit *a, const struct run_order *run, const struct call_record *call)
+{
+	return write_record(a, (struct audit_record){ .order = run, .call = call },
+			    "write the audit line of a call");
 }
 
 bool audit_session(struct audit *a, const struct audit_session *session)

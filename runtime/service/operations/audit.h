@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit - one JSON line when a run is about to start, one when it has ended.
+ * audit - one JSON line when a run is about to start, one when it has ended, one for each call of
+ * a tool in between.
  *
  * Schema: profiles/schema/audit.json.  A line has hashes, counts and stages.  It never has code,
  * output, arguments, the environment, or an error message, which may quote them.  To a file
@@ -21,6 +22,7 @@
 #define AUDIT_MESSAGE_SESSION_END   "c1f0874e2d6b4a9b93e5f7a80c3d1b62"
 #define AUDIT_MESSAGE_START         "1b41698ec8044d88b5fa31b06e526685"
 #define AUDIT_MESSAGE_END           "b028be82e496421eb109fc5ca2e86901"
+#define AUDIT_MESSAGE_CALL          "7e0c4f7b1fd14a0e8f5b6a39d20c8e54"
 
 struct audit {
 	int file_fd, journal_fd; /* -1: not in use */
@@ -50,6 +52,10 @@ bool audit_is_on(const struct audit *a);
  */
 bool audit_run(struct audit *a, const struct run_order *run, enum tier tier,
 	       const struct summary *end);
+
+/* The line of a call that has ended, or was refused. */
+struct call_record;
+bool audit_call(struct audit *a, const struct run_order *run, const struct call_record *call);
 
 /* A session, whose execs are runs. */
 struct audit_session {

@@ -109,6 +109,7 @@ struct metrics {
 	uint64_t sessions[METRICS_PROFILES_MAX + 1];
 	uint64_t session_ends[SESSION_END_COUNT];
 	uint64_t execs;
+	uint64_t calls[CALL_END_COUNT];
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT + 1], request[TIER_COUNT + 1];
@@ -156,6 +157,11 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 	observe(&m->setup[tier], &times, s->setup_us);
 	if (s->usage.has_memory_peak)
 		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
+}
+
+void metrics_count_call(struct metrics *m, enum call_end end)
+{
+	m->calls[end]++;
 }
 
 void metrics_count_session(struct metrics *m, const char *profile)
@@ -352,6 +358,7 @@ static const struct label by_tier = { "tier", &tier_names[TIER_JAIL], sizeof(tie
 				      TIER_COUNT - TIER_JAIL };
 static const struct label by_bypass = NAMES("reason", bypass_names);
 static const struct label by_fallback = NAMES("reason", zygote_fallback_names);
+static const struct label by_outcome = NAMES("outcome", call_end_names);
 static const struct label by_end = NAMES("reason", session_ends);
 static const struct label by_code = NAMES("reason", api_rows);
 
@@ -486,6 +493,9 @@ static const struct metric_family families[] = {
 	  put_counts, COUNTER(session_ends), .labels = { &by_end } },
 	{ "cejail_session_execs_total", "counter", "Execs of sessions that have ended.", put_value,
 	  COUNTER(execs) },
+	{ "cejail_calls_total", "counter",
+	  "Calls of tools by programs that have ended, by their outcome.", put_counts,
+	  COUNTER(calls), .labels = { &by_outcome }, .shows_zero = true },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
 	  put_value, GAUGE(audit_failures) },
 	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",

@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/worker/job.h"
+#include "runtime/jail/jail.h"
 #include "runtime/session/session.h"
 
 #define METRICS_PROFILES_MAX 32
@@ -27,6 +28,7 @@ void metrics_destroy(struct metrics **m);
 void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s,
 		       uint64_t request_us); /* from the whole request to its result */
+void metrics_count_call(struct metrics *m, enum call_end end);
 void metrics_count_session(struct metrics *m, const char *profile);
 void metrics_count_session_end(struct metrics *m, enum session_end why);
 void metrics_count_refusal(struct metrics *m, enum api_code why);

@@ -5,15 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/run/report/events.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
+#include "runtime/service/queue/run_calls.h"
 
 /*
  * A control character takes six bytes in JSON, so the two streams and the artefacts may grow by
@@ -93,6 +96,36 @@ static void answer(struct run *run, const char *line, size_t size, enum api_code
 	}
 }
 
+/* --- calls of tools --------------------------------------------------------- */
+
+/* A run whose record must be whole gets no result without this line, and does not go on. */
+static void on_call_ended(void *context, const struct call_record *call)
+{
+	struct run *run = context;
+
+	metrics_count_call(run->all->metrics, call->end);
+	if (call->end == CALL_REFUSED && run->refused_calls++ >= EXECUTION_REFUSED_CALLS_AUDITED)
+		return;
+	if (audit_call(run->all->audit, &run->order, call) || run->lacks_audit)
+		return;
+	run->lacks_audit = true;
+	execution_cancel(run);
+}
+
+/* Before the line of the run's end is written. */
+static void end_calls(struct run *run)
+{
+	run_calls_end(&run->calls, &run->last_call);
+}
+
+enum api_code execution_answer_call(struct run *run, uint64_t call, const char *member,
+				    struct blob value)
+{
+	if (run->calls)
+		return run_calls_answer(run->calls, call, member, value);
+	return call == 0 || call > run->last_call ? API_NOT_FOUND : API_CALL_ENDED;
+}
+
 /* --- the end ---------------------------------------------------------------- */
 
 static void ignore_line(struct worker_conn *conn, const char *text, size_t size)
@@ -142,7 +175,8 @@ static void complete(struct run *run, const char *line, size_t size)
 	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
 		slog(SLOG_ERROR, run->order.job.trace.request_id, "run %s (%s): %s: %s",
 		     run->order.job.id, run->order.profile, s->error_stage, s->error_message);
-	if (audit_run(run->all->audit, &run->order, run->tier, s))
+	end_calls(run);
+	if (audit_run(run->all->audit, &run->order, run->tier, s) && !run->lacks_audit)
 		answer(run, line, size, API_OK);
 	else
 		answer(run, NULL, 0, API_AUDIT_UNAVAILABLE);
@@ -197,6 +231,7 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 		     "run %s (%s%s%s): %s", run->order.job.id, run->order.profile,
 		     is_exec ? ", session " : "", run->order.session, reason);
 	run->has_summary = true;
+	end_calls(run);
 	if (run->is_audited) /* a failure is logged and counted there */
 		(void)audit_run(run->all->audit, &run->order, run->tier, s);
 	answer(run, line, size, why == API_OK && !line ? API_INTERNAL : why);
@@ -241,23 +276,29 @@ static void begin_stream(struct run *run)
 		exchange_begin_stream(run->ops.exchange, HTTP_JSON_LINES, on_taken);
 }
 
-/* The worker waits for a slow caller, until the run's deadline or until it is cancelled. */
+/*
+ * The worker waits for a slow caller, until the run's deadline or until it is cancelled.  A call is
+ * not dropped, because the caller is to answer it.
+ */
 static void forward_event(struct run *run, const char *text, size_t size)
 {
 	struct exchange *x = run->ops.exchange;
+	char type[16];
 
 	if (!x || !run->order.job.wants_events)
 		return;
 	begin_stream(run);
 	report_dropped(run, x);
-	if (run->dropped == 0) {
+	worker_conn_line_type(text, type);
+	bool must = strcmp(type, event_type_names[EVENT_CALL]) == 0;
+	if (run->dropped == 0 || must) {
 		/* one buffer: a caller gets the whole line or nothing of it */
 		auto_free char *line = malloc(size + 1);
 		if (line) {
 			memcpy(line, text, size);
 			line[size] = '\n';
 		}
-		if (line && exchange_put(x, line, size + 1, false)) {
+		if (line && exchange_put(x, line, size + 1, must)) {
 			worker_conn_pause(run->conn, exchange_is_behind(x) && !run->is_cancelled);
 			return;
 		}
@@ -353,16 +394,38 @@ static void fail_start(struct run *run, const struct cj_error *err)
 	}
 }
 
+/* The far end of a new socket for the calls, or -1: there is none, and calls fail. */
+static int open_calls(struct run *run, int *out_near_fd)
+{
+	const struct executions *all = run->all;
+	int ends[2];
+
+	if (!run->order.job.has_tools)
+		return -1;
+	if (all->open_calls)
+		return all->open_calls(all->calls_context);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -1;
+	*out_near_fd = ends[0];
+	return ends[1];
+}
+
 static int send_job(struct run *run, struct cj_error *err)
 {
 	const struct executions *c = run->all;
+	const struct run_calls_ops ops = { on_call_ended, run };
 	struct run_order *o = &run->order;
-	bool has_calls = o->job.has_tools && c->open_calls;
-	auto_fd int calls_fd = has_calls ? c->open_calls(c->calls_context) : -1;
+	auto_fd int near_fd = -1;
+	auto_fd int calls_fd = open_calls(run, &near_fd);
 
 	o->job.calls_fd = calls_fd > 0 ? calls_fd : 0;
-	return pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
-			     &run->tier, err);
+	o->job.calls_brief = near_fd >= 0;
+	if (pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
+			  &run->tier, err) < 0)
+		return -err->code;
+	return near_fd < 0
+		   ? 0
+		   : run_calls_begin(run->conn->loop, take_fd(&near_fd), &ops, &run->calls, err);
 }
 
 /* Nothing of a run happens before its audit line is written. */

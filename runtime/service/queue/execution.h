@@ -29,6 +29,8 @@ struct metrics;
 #define EXECUTION_CANCEL_MS (CELL_CANCEL_MS + 3000)
 #define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
 #define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
+/* Of one run; further ones are only counted. */
+#define EXECUTION_REFUSED_CALLS_AUDITED 100
 
 struct executions_limits {
 	unsigned concurrency; /* runs at the same time */
@@ -62,6 +64,9 @@ void executions_fini(struct executions *e);
 /* Takes the body of the order's job, which is malloc'ed.  NULL: *err says why not. */
 struct run *execution_begin(struct executions *all, const struct run_order *order,
 			    const struct run_ops *ops, struct cj_error *err);
+/* Passes the answer to a call on, as run_calls_answer(); of any run. */
+enum api_code execution_answer_call(struct run *run, uint64_t call, const char *member,
+				    struct blob value);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
 /*

@@ -78,6 +78,7 @@ static const struct json_key job_keys[] = {
 	TEXT("traceparent", struct job, trace.traceparent, json_set_chars),
 	NUMBER("sent_us", struct job, sent_us),
 	FLAG("wants_events", struct job, wants_events),
+	FLAG("calls_brief", struct job, calls_brief),
 	FLAG("may_name_host_paths", struct job, may_name_host_paths),
 	TEXT("profile_sha256", struct job, profile_sha256, json_set_chars),
 	/* as GET /v1/profiles has them, where 1500 millicpus are 1.5 cpus */

@@ -64,6 +64,7 @@ struct job {
 	char id[PLAN_ID_MAX]; /* the run's; of a JOB_SESSION the session's */
 	struct trace trace;
 	bool wants_events;
+	bool calls_brief; /* as of jail_io: the events have the calls of the program */
 	bool may_name_host_paths;
 	/* The rights were validated with this profile; a worker that read another refuses.  "":
 	 * any.

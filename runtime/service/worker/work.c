@@ -234,6 +234,7 @@ static int run(struct work *w, struct cj_error *err)
 		.room_fd = w->sock_fd,
 		.hangup_fd = w->control_fd,
 		.calls_fd = w->calls_fd,
+		.calls_brief = w->job.calls_brief,
 	};
 	/* what an earlier exec left there is not the value of this one */
 	if (w->session_id && w->program.value_path)

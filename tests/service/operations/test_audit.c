@@ -23,6 +23,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/service/worker/call_record.h"
 #include "tests/json_file.h"
 
 #define REAL_JOURNAL "/run/systemd/journal/socket"
@@ -305,6 +306,35 @@ static void a_session_begins_and_ends_with_a_line(void **state)
 	audit_close(&a);
 }
 
+static void a_call_has_a_line_with_the_hash_of_its_arguments(void **state)
+{
+	struct lines l;
+	struct audit a = open_audit(true, false, false);
+	struct run_order order = a_run();
+	const struct call_record call = { .id = 7,
+					  .name = "search",
+					  .bytes = 15,
+					  .sha256 = "9f782d87",
+					  .end = CALL_TIMED_OUT,
+					  .ms = 60000 };
+	(void)state;
+
+	assert_true(audit_call(&a, &order, &call));
+	assert_true(audit_call(&a, &order, &(struct call_record){ .end = CALL_REFUSED }));
+	read_lines(&l, "log");
+	assert_int_equal(l.count, 2);
+	assert_string_equal(text_at(l.items[0], "event"), "call");
+	assert_string_equal(text_at(l.items[0], "call"), "7");
+	assert_string_equal(text_at(l.items[0], "name"), "search");
+	assert_string_equal(text_at(l.items[0], "ended"), "timeout");
+	assert_string_equal(text_at(l.items[0], "arguments_sha256"), "9f782d87");
+	assert_null(json_get(l.items[0], "tier"));
+	assert_string_equal(text_at(l.items[1], "ended"), "refused");
+	assert_int_equal(json_get(l.items[1], "call")->type, JSON_NULL);
+	arena_fini(&l.arena);
+	audit_close(&a);
+}
+
 /* The members of an object, in the order of the schema's. */
 static void check_members(const struct json_node *line, const struct json_node *schema,
 			  size_t least)
@@ -317,8 +347,8 @@ static void check_members(const struct json_node *line, const struct json_node *
 		property = property->next;
 	}
 	assert_true(count >= least);
-	/* behind them are those of a session */
-	assert_true(count == least || strcmp(property->key, "context") == 0);
+	/* behind them are those of a call, and of a session */
+	assert_true(count == least || strcmp(property->key, "call") == 0);
 }
 
 static void the_schema_has_the_lines_members_in_order(void **state)
@@ -719,6 +749,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_run_has_two_lines),
 		CASE(a_session_begins_and_ends_with_a_line),
+		CASE(a_call_has_a_line_with_the_hash_of_its_arguments),
 		CASE(the_schema_has_the_lines_members_in_order),
 		CASE(what_is_unknown_is_null),
 		CASE(odd_names_stay_within_their_line),

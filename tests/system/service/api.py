@@ -11,6 +11,7 @@ import subprocess
 
 import harness
 from harness import *  # noqa: F403
+from calls import Calls, calling
 from contract import Contract, check_with_refs, schema_of
 from service import FullDisk, OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
 
@@ -261,7 +262,7 @@ NOT_AT_WILL = {"internal"}
 def provoke_gate(c, s):
     """What any route answers before anything else."""
     for pattern, item in c.api["paths"].items():
-        path = pattern.replace("{id}", "x")
+        path = pattern.replace("{id}", "x").replace("{call}", "1")
         for method in item:
             c.check(method.upper(), path, s.call(method.upper(), path, headers={"Origin": "http://x"}))
 
@@ -322,6 +323,32 @@ def provoke_waiting(c, s):
     equal(first.finish().result["status"], "cancelled", "the status")
 
 
+def provoke_calls(c, s, too_large):
+    with Calls(s, calling(1)) as calls:
+
+        def ask(body, call=1, run=calls.id):
+            path = f"/v1/runs/{run}/calls/{call}"
+            return c.check("POST", path, s.call("POST", path, body))
+
+        calls.await_call(1)
+        ask("{").has(400, "bad_request")
+        ask({"result": 1}, 2).has(404, "not_found")
+        ask("x" * too_large).has(413, "too_large")
+        ask({"result": 1}).has(204)
+        ask({"result": 1}).has(409, "call_ended")
+
+
+def provoke_unread(c, s):
+    """The program reads no answer, and 16 MiB of them wait in the jail's supervisor."""
+    with Calls(s, calling(4, "time.sleep(600)")) as calls:
+        for i in range(1, 5):
+            calls.await_call(i)
+        path = f"/v1/runs/{calls.id}/calls/"
+        for i in range(1, 5):
+            reply = c.check("POST", path + str(i), s.call("POST", path + str(i), {"result": "x" * (10 << 20)}))
+        reply.has(429, "too_many_waiting")
+
+
 @test("each status of the OpenAPI file can be had, each answer is as it says, and there are no others", who="root", limit=120)
 def _():
     c = Contract(lambda path: not path.startswith("/v1/sessions"))  # session_api.py has these
@@ -334,9 +361,10 @@ def _():
         provoke_plain(c, s)
         provoke_mcp(c, s)
         provoke_waiting(c, s)
+        provoke_calls(c, s, 40000)
         for pattern, item in c.api["paths"].items():
             for method in item:
-                path = pattern.replace("{id}", "x")
+                path = pattern.replace("{id}", "x").replace("{call}", "1")
                 reply = tcp_call(port, method.upper(), path)
                 c.check(method.upper(), path, reply)
                 true(reply.status == (200 if path == "/livez" else 401), f"{method} {path} without a token: {reply!r}")
@@ -349,8 +377,10 @@ def _():
         s.post(body)
         for pattern, item in c.api["paths"].items():
             for method in item:
-                path = pattern.replace("{id}", "x")
+                path = pattern.replace("{id}", "x").replace("{call}", "1")
                 c.check(method.upper(), path, s.call(method.upper(), path)).has(200 if path == "/livez" else 429)
+    with Service() as s:
+        provoke_unread(c, s)
     with Service(config={"concurrency": 1, "queue": 1}) as s:
         first = s.background(s.sh, "sleep 60", id="first")
         s.await_state("first", "running")

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/service/queue/run_calls.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/byte_queue.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/supervise/calls.h"
+
+#define CALL_NOTE_MAX (4u << 10) /* of the worker: a name, a hash, numbers */
+#define READS         16         /* of one turn */
+
+struct known_call {
+	struct call_record record; /* id 0: the slot is free */
+	uint64_t began_ms;
+	bool is_answered;
+};
+
+struct run_calls {
+	struct loop *loop;
+	struct watch watch;
+	struct run_calls_ops ops;
+	int fd; /* -1: the worker has closed it */
+	struct byte_queue in, out;
+	struct known_call open[CALLS_OUTSTANDING_MAX];
+	uint64_t last_id;
+};
+
+/* --- the worker's lines ---------------------------------------------------------------------- */
+
+static struct known_call *find_call(struct run_calls *c, uint64_t id)
+{
+	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].record.id == id)
+			return &c->open[i];
+	return NULL;
+}
+
+static void end_call(struct run_calls *c, struct known_call *call, enum call_end end, uint64_t ms)
+{
+	struct call_record record = call->record;
+
+	record.end = end;
+	record.ms = ms;
+	call->record.id = 0;
+	c->ops.ended(c->ops.context, &record);
+}
+
+static void read_name(const struct json_node *line, struct call_record *out)
+{
+	const char *name = json_get_text(line, "name");
+
+	if (name)
+		(void)snprintf(out->name, sizeof(out->name), "%s", name);
+}
+
+static bool begin_call(struct run_calls *c, const struct json_node *line, uint64_t id)
+{
+	const char *hash = json_get_text(line, "sha256");
+	struct known_call *call = find_call(c, 0);
+	struct call_record record = { .id = id };
+
+	if (!call || id <= c->last_id || !hash || !json_get_u64(line, "bytes", &record.bytes))
+		return false;
+	read_name(line, &record);
+	(void)snprintf(record.sha256, sizeof(record.sha256), "%s", hash);
+	*call = (struct known_call){ .record = record, .began_ms = clock_ms() };
+	c->last_id = id;
+	return true;
+}
+
+/* False: it has a line that the protocol does not have. */
+static bool take_line(struct run_calls *c, const char *text, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *line = NULL;
+	struct cj_error ignored = { 0 };
+	uint64_t id = 0, ms = 0;
+	enum call_end end = 0;
+
+	if (json_parse("worker", text, size, &a, &line, &ignored) < 0 ||
+	    !json_get_u64(line, "id", &id))
+		return false;
+	const char *ended = json_get_text(line, "ended");
+	if (!ended)
+		return begin_call(c, line, id);
+	while (end < CALL_END_COUNT && strcmp(call_end_names[end], ended) != 0)
+		end++;
+	if (end == CALL_REFUSED) {
+		struct call_record refused = { .end = CALL_REFUSED };
+		read_name(line, &refused);
+		c->ops.ended(c->ops.context, &refused);
+		return true;
+	}
+	struct known_call *call = id > 0 ? find_call(c, id) : NULL;
+	if (!call || end == CALL_END_COUNT || !json_get_u64(line, "ms", &ms))
+		return false;
+	end_call(c, call, end, ms);
+	return true;
+}
+
+static bool take_lines(struct run_calls *c)
+{
+	const char *newline;
+
+	while ((newline = memchr(c->in.bytes + c->in.start, '\n', byte_queue_size(&c->in)))) {
+		const char *line = c->in.bytes + c->in.start;
+		if (!take_line(c, line, (size_t)(newline - line)))
+			return false;
+		byte_queue_take(&c->in, (size_t)(newline - line) + 1);
+	}
+	return byte_queue_size(&c->in) < CALL_NOTE_MAX;
+}
+
+/* The worker's other socket says how its run ends. */
+static void lose_worker(struct run_calls *c)
+{
+	loop_unwatch(c->loop, &c->watch);
+	cj_close(&c->fd);
+}
+
+static void receive(struct run_calls *c)
+{
+	ssize_t got = 1;
+
+	for (int i = 0; i < READS && c->fd >= 0 && got > 0; i++) {
+		got = byte_queue_receive(&c->in, c->fd, CALL_NOTE_MAX);
+		if ((got <= 0 && got != -EAGAIN) || (got > 0 && !take_lines(c)))
+			lose_worker(c);
+	}
+}
+
+static void send_answers(struct run_calls *c)
+{
+	if (c->fd >= 0 && byte_queue_send(&c->out, c->fd) != 0)
+		lose_worker(c);
+	const uint32_t more = byte_queue_size(&c->out) > 0 ? EPOLLOUT : 0;
+	if (c->fd >= 0)
+		loop_rewatch(c->loop, &c->watch, EPOLLIN | more);
+	if (!more)
+		byte_queue_fini(&c->out); /* it may have been large */
+}
+
+static void on_ready(struct watch *watch, uint32_t events)
+{
+	struct run_calls *c = watch_owner(watch, struct run_calls, watch);
+
+	if (events & ~(uint32_t)EPOLLOUT)
+		receive(c);
+	send_answers(c);
+}
+
+/* --- for the run ------------------------------------------------------------------------------ */
+
+int run_calls_begin(struct loop *loop, int fd, const struct run_calls_ops *ops,
+		    struct run_calls **out, struct cj_error *err)
+{
+	auto_fd int own_fd = fd;
+	auto_free struct run_calls *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return cj_fail(err, ENOMEM, "serve the calls of a run");
+	*c = (struct run_calls){ .loop = loop, .watch = WATCH_NULL, .ops = *ops, .fd = -1 };
+	if (loop_watch(loop, &c->watch, fd, on_ready, err) < 0)
+		return -err->code;
+	c->fd = take_fd(&own_fd);
+	*out = take_ptr(c);
+	return 0;
+}
+
+void run_calls_end(struct run_calls **c, uint64_t *out_last)
+{
+	struct run_calls *old = take_ptr(*c);
+
+	if (!old)
+		return;
+	receive(old);
+	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+		if (old->open[i].record.id > 0)
+			end_call(old, &old->open[i], CALL_CANCELLED,
+				 clock_ms() - old->open[i].began_ms);
+	*out_last = old->last_id;
+	lose_worker(old);
+	byte_queue_fini(&old->in);
+	byte_queue_fini(&old->out);
+	free(old);
+}
+
+/*
+ * In valid JSON a newline is never in a string, so a space has the same meaning.  Readers of text
+ * take a carriage return for the end of a line, too.
+ */
+static void flatten(char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == '\n' || text[i] == '\r')
+			text[i] = ' ';
+}
+
+enum api_code run_calls_answer(struct run_calls *c, uint64_t id, const char *member,
+			       struct blob value)
+{
+	char head[64];
+	struct byte_queue *q = &c->out;
+
+	receive(c); /* the event of a call may come here before its line */
+	struct known_call *call = id > 0 ? find_call(c, id) : NULL;
+	if (id == 0 || id > c->last_id)
+		return API_NOT_FOUND;
+	if (!call || call->is_answered || c->fd < 0)
+		return API_CALL_ENDED;
+	int size = snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"%s\":", id, member);
+	if (byte_queue_size(q) > 0 && byte_queue_size(q) + value.size > CALL_ANSWER_MAX)
+		return API_TOO_MANY_WAITING;
+	if (byte_queue_grow(q, (size_t)size + value.size + 2) < 0)
+		return API_QUEUE_FULL;
+	(void)!byte_queue_add(q, head, (size_t)size);
+	(void)!byte_queue_add(q, value.bytes, value.size);
+	flatten(q->bytes + q->end - value.size, value.size);
+	(void)!byte_queue_add(q, "}\n", 2);
+	call->is_answered = true;
+	send_answers(c);
+	return API_OK;
+}

@@ -22,7 +22,7 @@ struct known_call {
 	bool is_answered;
 };
 
-struct run_calls {
+struct pending_calls {
 	struct loop *loop;
 	struct watch watch;
 	struct run_calls_ops ops;
@@ -34,7 +34,7 @@ struct run_calls {
 
 /* --- the worker's lines ---------------------------------------------------------------------- */
 
-static struct known_call *find_call(struct run_calls *c, uint64_t id)
+static struct known_call *find_call(struct pending_calls *c, uint64_t id)
 {
 	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
 		if (c->open[i].record.id == id)
@@ -42,7 +42,8 @@ static struct known_call *find_call(struct run_calls *c, uint64_t id)
 	return NULL;
 }
 
-static void end_call(struct run_calls *c, struct known_call *call, enum call_end end, uint64_t ms)
+static void end_call(struct pending_calls *c, struct known_call *call, enum call_end end,
+		     uint64_t ms)
 {
 	struct call_record record = call->record;
 
@@ -60,7 +61,7 @@ static void read_name(const struct json_node *line, struct call_record *out)
 		(void)snprintf(out->name, sizeof(out->name), "%s", name);
 }
 
-static bool begin_call(struct run_calls *c, const struct json_node *line, uint64_t id)
+static bool begin_call(struct pending_calls *c, const struct json_node *line, uint64_t id)
 {
 	const char *hash = json_get_text(line, "sha256");
 	struct known_call *call = find_call(c, 0);
@@ -76,7 +77,7 @@ static bool begin_call(struct run_calls *c, const struct json_node *line, uint64
 }
 
 /* False: it has a line that the protocol does not have. */
-static bool take_line(struct run_calls *c, const char *text, size_t size)
+static bool take_line(struct pending_calls *c, const char *text, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *line = NULL;
@@ -105,7 +106,7 @@ static bool take_line(struct run_calls *c, const char *text, size_t size)
 	return true;
 }
 
-static bool take_lines(struct run_calls *c)
+static bool take_lines(struct pending_calls *c)
 {
 	const char *newline;
 
@@ -119,13 +120,13 @@ static bool take_lines(struct run_calls *c)
 }
 
 /* The worker's other socket says how its run ends. */
-static void lose_worker(struct run_calls *c)
+static void lose_worker(struct pending_calls *c)
 {
 	loop_unwatch(c->loop, &c->watch);
 	cj_close(&c->fd);
 }
 
-static void receive(struct run_calls *c)
+static void receive(struct pending_calls *c)
 {
 	ssize_t got = 1;
 
@@ -136,7 +137,7 @@ static void receive(struct run_calls *c)
 	}
 }
 
-static void send_answers(struct run_calls *c)
+static void send_answers(struct pending_calls *c)
 {
 	if (c->fd >= 0 && byte_queue_send(&c->out, c->fd) != 0)
 		lose_worker(c);
@@ -149,7 +150,7 @@ static void send_answers(struct run_calls *c)
 
 static void on_ready(struct watch *watch, uint32_t events)
 {
-	struct run_calls *c = watch_owner(watch, struct run_calls, watch);
+	struct pending_calls *c = watch_owner(watch, struct pending_calls, watch);
 
 	if (events & ~(uint32_t)EPOLLOUT)
 		receive(c);
@@ -159,14 +160,14 @@ static void on_ready(struct watch *watch, uint32_t events)
 /* --- for the run ------------------------------------------------------------------------------ */
 
 int run_calls_begin(struct loop *loop, int fd, const struct run_calls_ops *ops,
-		    struct run_calls **out, struct cj_error *err)
+		    struct pending_calls **out, struct cj_error *err)
 {
 	auto_fd int own_fd = fd;
-	auto_free struct run_calls *c = calloc(1, sizeof(*c));
+	auto_free struct pending_calls *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return cj_fail(err, ENOMEM, "serve the calls of a run");
-	*c = (struct run_calls){ .loop = loop, .watch = WATCH_NULL, .ops = *ops, .fd = -1 };
+	*c = (struct pending_calls){ .loop = loop, .watch = WATCH_NULL, .ops = *ops, .fd = -1 };
 	if (loop_watch(loop, &c->watch, fd, on_ready, err) < 0)
 		return -err->code;
 	c->fd = take_fd(&own_fd);
@@ -174,9 +175,9 @@ int run_calls_begin(struct loop *loop, int fd, const struct run_calls_ops *ops,
 	return 0;
 }
 
-void run_calls_end(struct run_calls **c, uint64_t *out_last)
+void run_calls_end(struct pending_calls **c, uint64_t *out_last)
 {
-	struct run_calls *old = take_ptr(*c);
+	struct pending_calls *old = take_ptr(*c);
 
 	if (!old)
 		return;
@@ -203,7 +204,7 @@ static void flatten(char *text, size_t size)
 			text[i] = ' ';
 }
 
-enum api_code run_calls_answer(struct run_calls *c, uint64_t id, const char *member,
+enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
 			       struct blob value)
 {
 	char head[64];

@@ -28,18 +28,18 @@ struct run_calls_ops {
 	void *context;
 };
 
-struct run_calls;
+struct pending_calls;
 
 /* Takes fd, also when it fails. */
 int run_calls_begin(struct loop *loop, int fd, const struct run_calls_ops *ops,
-		    struct run_calls **out, struct cj_error *err);
+		    struct pending_calls **out, struct cj_error *err);
 /*
  * run_calls_end - the run has ended: reads what its worker has sent, and reports open calls as
  * cancelled.
  *
  * *out_last is the highest id of a call; ids are counted from 1.  Nothing happens with *c NULL.
  */
-void run_calls_end(struct run_calls **c, uint64_t *out_last);
+void run_calls_end(struct pending_calls **c, uint64_t *out_last);
 
 /*
  * run_calls_answer - pass an answer on.  `value` is valid JSON for the member "result" or "error".
@@ -47,5 +47,5 @@ void run_calls_end(struct run_calls **c, uint64_t *out_last);
  * API_NOT_FOUND: the run has made no such call; API_CALL_ENDED: it has an answer, or has ended;
  * API_TOO_MANY_WAITING: the program has not read earlier answers.
  */
-enum api_code run_calls_answer(struct run_calls *c, uint64_t id, const char *member,
+enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
 			       struct blob value);

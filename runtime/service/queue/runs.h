@@ -76,7 +76,7 @@ struct run_gate {
 
 struct exchange;
 struct executions;
-struct run_calls;
+struct pending_calls;
 
 /* Who waits for a run, and who has its worker. */
 struct run_ops {
@@ -104,8 +104,8 @@ struct run {
 	struct run_ops ops;
 	const char *host_ended; /* how its session has ended; NULL: it has not */
 	struct worker_conn *conn;
-	struct run_calls *calls; /* NULL: it makes none */
-	uint64_t last_call;      /* of a finished one */
+	struct pending_calls *calls; /* NULL: it makes none */
+	uint64_t last_call;          /* of a finished one */
 	unsigned refused_calls;
 	bool lacks_audit;     /* the line of a call could not be written */
 	uint64_t deadline_ms; /* of the next hard step; 0: none */

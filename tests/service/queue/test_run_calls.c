@@ -22,7 +22,7 @@
 
 struct world {
 	struct loop loop;
-	struct run_calls *calls;
+	struct pending_calls *calls;
 	int worker_fd;
 	struct call_record ended[16];
 	size_t count;

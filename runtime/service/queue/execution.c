@@ -183,31 +183,6 @@ static void complete(struct run *run, const char *line, size_t size)
 	finish(run);
 }
 
-/* The result of a run that was cancelled before a worker could write it. */
-static char *write_cancelled(const struct run *run, size_t *out_size)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct result_about about = { .profile_name = run->order.profile,
-					    .profile_sha256 = run->order.job.profile_sha256,
-					    .session = run->ops.spawn ? run->order.session : NULL };
-	struct cj_error err = { 0 };
-	struct outcome o;
-	const char *text = NULL;
-
-	outcome_init(&o, run->order.job.id, 0);
-	outcome_decide(&o, STATUS_CANCELLED);
-	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", run->order.code_sha256);
-	json_open_object(w);
-	json_member_text(w, "type", "result");
-	json_put_key(w, "result");
-	int rc = result_write(w, &o, &about, &err);
-	json_close_object(w);
-	outcome_fini(&o);
-	if (rc < 0 || json_writer_take(w, &text, out_size, &err) < 0)
-		return NULL;
-	return strndup(text, *out_size);
-}
-
 /*
  * The run ends without a result of its worker.  API_OK: it was cancelled, and has a result that
  * says so.  API_INTERNAL: the service failed.  Else its session has ended or has no room for it, so
@@ -218,7 +193,7 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 	bool is_failure = why == API_INTERNAL, is_exec = run->order.session[0] != '\0';
 	struct summary *s = &run->summary;
 	size_t size = 0;
-	auto_free char *line = why == API_OK ? write_cancelled(run, &size) : NULL;
+	auto_free char *line = why == API_OK ? order_write_cancelled(&run->order, &size) : NULL;
 
 	*s = (struct summary){ .status = is_failure ? STATUS_SETUP_ERROR : STATUS_CANCELLED,
 			       .exit_code = -1 };

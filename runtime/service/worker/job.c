@@ -22,6 +22,7 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+#include "runtime/run/report/result.h"
 
 #define JOB_SEALS     (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
@@ -325,4 +326,30 @@ void ready_read(const char *line, size_t size, struct readiness_line *out)
 	bool has_hint = hint && hint[0];
 	(void)snprintf(out->why, sizeof(out->why), "%s%s%s%s", message, has_hint ? " (" : "",
 		       has_hint ? hint : "", has_hint ? ")" : "");
+}
+
+/* --- in place of a worker ------------------------------------------------------------ */
+
+char *order_write_cancelled(const struct run_order *order, size_t *out_size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct result_about about = { .profile_name = order->profile,
+					    .profile_sha256 = order->job.profile_sha256,
+					    .session = order->session[0] ? order->session : NULL };
+	struct cj_error err = { 0 };
+	struct outcome o;
+	const char *text = NULL;
+
+	outcome_init(&o, order->job.id, 0);
+	outcome_decide(&o, STATUS_CANCELLED);
+	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", order->code_sha256);
+	json_open_object(w);
+	json_member_text(w, "type", "result");
+	json_put_key(w, "result");
+	int rc = result_write(w, &o, &about, &err);
+	json_close_object(w);
+	outcome_fini(&o);
+	if (rc < 0 || json_writer_take(w, &text, out_size, &err) < 0)
+		return NULL;
+	return strndup(text, *out_size);
 }

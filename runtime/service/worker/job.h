@@ -102,6 +102,12 @@ struct run_order {
 	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
+/*
+ * The line of the result of a run that was cancelled before a worker could write it; malloc'ed.
+ * NULL: no memory.
+ */
+char *order_write_cancelled(const struct run_order *order, size_t *out_size);
+
 /* Of all artefacts together, as bytes in the result itself. */
 #define JOB_ARTIFACTS_MAX ARTIFACTS_INLINE_MAX
 

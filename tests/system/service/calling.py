@@ -233,7 +233,8 @@ def _():
     with Service(config={"body_max": "64M"}) as s, Calls(s, calling(6, "time.sleep(600)", timeout=f"{20 * SLOW:.0f}s")) as calls:
         calls.await_call(6)
         replies = [calls.answer(i + 1, {"result": "x" * (10 << 20)}).status for i in range(6)]
-        equal((replies[0], replies[-1]), (204, 429), f"the answers' statuses {replies}")
+        equal(set(replies), {204, 429}, "the answers' statuses")
+        true(replies[0] == 204 and replies.count(204) <= 3, f"too many were taken: {replies}")  # two are in the jail's supervisor
         s.call("DELETE", f"/v1/runs/{calls.id}").has(202)
         equal(calls.await_event("result")["result"]["status"], "cancelled", "the status")
 

@@ -231,7 +231,7 @@ static const struct example python[] = {
 	{ .code = "import sys\nprint(sys.stdin, sys.stdin.seekable(), sys.stdin.mode, sys.stdin.buffer, repr(sys.stdin.read()))", .input = "one\ntwo\n" },
 	{ .code = "print(input('? '))\nprint(input())", .input = "one\n" },
 	{ .code = "import os\nprint(os.environ['CEJAIL_CALLS_FD'], sorted(os.listdir('/box')), [f for f in range(20) if os.path.exists(f'/proc/self/fd/{f}')])\nos.write(4, b'{\"id\":7,\"name\":\"add\"}\\n')\nprint(os.read(4, 100))", .has_tools = true },
-	{ .code = "import os\nos.system('echo $CEJAIL_CALLS_FD; echo {\\\"id\\\":7,\\\"name\\\":\\\"add\\\"} >&4; read a <&4; echo $a')", .has_tools = true },
+	{ .code = "import os\nos.spawnlp(os.P_WAIT, 'sh', 'sh', '-c', 'echo $CEJAIL_CALLS_FD; echo {\\\"id\\\":7,\\\"name\\\":\\\"add\\\"} >&4; read a <&4; echo $a')", .has_tools = true },
 	/* how it fails */
 	{ .code = "def f():\n    raise ValueError('x')\nf()" },
 	{ .code = "try:\n    1/0\nexcept Exception as e:\n    raise KeyError('k') from e" },

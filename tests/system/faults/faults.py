@@ -276,6 +276,43 @@ def ends():
         try_all(way)
 
 
+class ToolsWay(Way):
+    """The program calls a tool, which a thread of ours answers."""
+
+    def start(self, command, **more):
+        near, far = socket.socketpair()
+        caller = threading.Thread(target=answer_calls, args=(near,))
+        caller.start()
+        try:
+            fd = str(far.fileno())
+            return super().start([fd if word == "@CALLS" else word for word in command], pass_fds=[far.fileno()], **more)
+        finally:
+            far.close()
+            caller.join()
+
+
+def answer_calls(near):
+    with near, near.makefile("rwb") as lines:
+        for line in lines:
+            call = json.loads(line)
+            if "name" in call:
+                lines.write(b'{"id":%d,"result":"ANSWER"}\n' % call["id"])
+                lines.flush()
+
+
+CALLING = """echo '{"id":1,"name":"say","arguments":{"a":[1]}}' >&4; echo '{"id":2,"name":"none"}' >&4
+read -r one <&4; read -r two <&4; case $one$two in *ANSWER*) exit 7;; esac"""
+TOOLS = ToolsWay(
+    "tools", "-p", "base", "--network", "none", "--tools", "@FOLDER/tools.json", "--calls-fd", "@CALLS",
+    prepare=lambda f, stack: f.file("tools.json", '[{"name":"say"}]'), program=("--", "/bin/bash", "-c", CALLING),
+)  # fmt: skip
+
+
+@test("each call of a run that calls a tool fails once, and nothing is lost or left", limit=900)
+def tools():
+    try_all(TOOLS)
+
+
 @test("each call of a run of code fails once, and nothing is lost or left", limit=900)
 def code():
     try_all(CODE)

@@ -70,6 +70,7 @@ ERRORS = {
     "getdents64": ("EINVAL", "ENOTDIR"),  # ENOENT is an end to readdir(3)
     "getrandom": ("ENOSYS",),
     "getsockname": ("ENOBUFS",),
+    "getpeername": ("ENOTCONN", "ENOBUFS"),
     "getsockopt": ("ENOPROTOOPT",),
     "fgetxattr": ("ENODATA", "ENOTSUP"),
     "getxattr": ("ENODATA", "ENOTSUP"),
@@ -303,14 +304,14 @@ class Way:
             seen.stays = of_run(run_id, before)
         return seen
 
-    def start(self, command):
+    def start(self, command, **more):
         streams = Terminal() if self.has_terminal else Pipes(self.given)
         before = streams.state()
         options = self.net.inside if self.net else {}
         began = time.monotonic()
         # malloc(3) fills what is freed, and what is new: an error path that uses it ends by a signal
         env = harness.environment(MALLOC_PERTURB_="165")
-        process = subprocess.Popen(command, env=env, **streams.far, **options)
+        process = subprocess.Popen(command, env=env, **streams.far, **options, **more)
         try:
             code = process.wait(LIMIT * harness.SLOW)
         except subprocess.TimeoutExpired:

@@ -101,6 +101,22 @@ def configure(command):
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 
+def wrap(command, folder):
+    """Why `cejail mcp wrap` would refuse these options, or ""."""
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
+    words = [re.sub(r"^(~/\.nvm/versions/node/v[0-9.]+|/srv/data)$", folder, word) for word in words]
+    done = subprocess.run([CEJAIL, "mcp", "wrap", "--dry-run", *words[3:]], capture_output=True, text=True,
+                          env={**os.environ, "HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip
+    return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
+
+
+def read_servers(path):
+    """Why `cejail mcp --tools-from` would refuse this file, or "": else it finds no server's command here."""
+    done = subprocess.run([CEJAIL, "mcp", "--tools-from", path, "--check"], capture_output=True, text=True,
+                          env={"PATH": "/nonexistent"}, stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
+    return done.stderr if done.returncode == 0 or path in done.stderr else ""
+
+
 def ask_nobody(command, folder):
     """Why `cejail session` would refuse these arguments, or "": else it fails to connect."""
     command = re.sub(r"^[a-z]+=\$\((.*)\)$", r"\1", command.strip()).replace("$id", "ID").replace("$exec", "EXEC")
@@ -139,6 +155,8 @@ def check_json(text, folder):
     with open(path, "w") as file:
         file.write(text)
     known = json.loads(re.sub(r',\s*"[a-z]+": \{\.\.\.\}', "", text))
+    if "mcpServers" in known:
+        return read_servers(path)
     for member in ANSWERS.keys() & known:
         return check_answer(known, ANSWERS[member])
     if "answers" in known:
@@ -253,6 +271,10 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                 if re.search(r"\bcejail run ", command):
                     tried += 1
                     why = plan(command, folder)
+                    report(not why, f"{page}: {' '.join(command.split())}", why)
+                elif command.startswith("cejail mcp wrap "):
+                    tried += 1
+                    why = wrap(command, folder)
                     report(not why, f"{page}: {' '.join(command.split())}", why)
                 elif re.search(r"\bcejail session ", command):
                     tried += 1

@@ -62,7 +62,9 @@ static void give(struct fixture *f, const char *option, const char *value)
 static int write_call(struct fixture *f, const char *arguments)
 {
 	auto_arena struct arena a = { 0 };
-	const struct mcp_given given = { &f->config, f->wanted, f->session_profile };
+	const struct mcp_given given = { .config = &f->config,
+					 .wanted = f->wanted,
+					 .session_profile = f->session_profile };
 	const struct json_node *node = NULL;
 	struct mcp_request request;
 	struct cj_error err = { 0 };

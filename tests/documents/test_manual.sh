@@ -349,7 +349,7 @@ for words in "at most $(constant CALL_LINE_MAX $CALLS/calls.h) bytes (1 MiB)" \
 	same "$TOOLS says '$words'" "$words" "$(tools_say "$words")"
 done
 same "$TOOLS names every end of a call" \
-	"$(sed -n '/call_end_names\[CALL_END_COUNT\] = {/,/^};/s/.*= "\([a-z]*\)",/\1/p' $CALLS/calls.c)" \
+	"$(sed -n '/call_end_names\[CALL_END_COUNT\] = {/,/^};/p' $CALLS/calls.c | grep -o '"[a-z]*"' | grep -v refused | tr -d '"')" \
 	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n '/^\.Va outcome/,/^\.It/s/^\.Ql \([a-z]*\).*/\1/p')"
 same "$TOOLS names every count of the result" \
 	"$(schema result.json "n for n in schema['properties']['calls']['items']['properties'] if n != 'name'" | sort)" \

@@ -35,7 +35,7 @@ WARNING = "no jail was built: the answer is from a file (cejail.fake)"
 STATUSES = {
     "bad_request": 400, "unauthorized": 401, "forbidden_origin": 403, "forbidden_profile": 403, "above_ceiling": 403,
     "forbidden_file": 403, "forbidden_host_path": 403, "not_found": 404, "method_not_allowed": 405, "not_acceptable": 406,
-    "receive_timeout": 408, "id_in_use": 409, "session_ended": 409, "not_running": 409, "not_regular": 409, "exists": 409,
+    "receive_timeout": 408, "id_in_use": 409, "call_ended": 409, "session_ended": 409, "not_running": 409, "not_regular": 409, "exists": 409,
     "too_large": 413, "no_space": 413, "unsupported_media_type": 415, "rate_limited": 429, "too_many_sessions": 429,
     "too_many_waiting": 429, "queue_full": 503, "sessions_full": 503, "draining": 503, "queue_timeout": 503,
     "audit_unavailable": 503, "internal": 500,

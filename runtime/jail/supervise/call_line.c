@@ -24,13 +24,20 @@ static struct blob bytes_of(const struct json_node *node, const char *line)
 	return (struct blob){ line + node->begin, node->end - node->begin };
 }
 
-int call_line_read(const char *line, size_t size, struct arena *a, struct written_call *out,
+void call_line_flatten(char *text, size_t size)
+{
+	for (char *at = text; (at = memchr(at, '\r', (size_t)(text + size - at))); at++)
+		*at = ' ';
+}
+
+int call_line_read(char *line, size_t size, struct arena *a, struct written_call *out,
 		   struct cj_error *err)
 {
 	const struct json_node *root;
 	*out = (struct written_call){ .id = "null", .arguments = { "{}", 2 } };
 	if (json_parse_capped("call", line, size, a, &root, err) < 0)
 		return -err->code;
+	call_line_flatten(line, size);
 	if (root->type != JSON_OBJECT)
 		return cj_reject(err, "a call is one JSON object");
 	const struct json_node *id = json_get(root, "id"), *name = json_get(root, "name");

@@ -14,13 +14,21 @@
 struct written_call {
 	char id[CALL_ID_TEXT]; /* the value as it is written; "null": it could not be read */
 	const char *name;      /* in the arena; NULL: it could not be read */
-	struct blob arguments; /* in the line: the bytes of one JSON object */
+	struct blob arguments; /* in the line: the bytes of one JSON object, without line ends */
 };
+
+/*
+ * call_line_flatten - the carriage returns between the tokens of a JSON text become spaces.
+ *
+ * Readers of text lines, such as Python's, take one for the end of a line: what follows it would be
+ * a line that nobody has validated.  A string has none: json.h.
+ */
+void call_line_flatten(char *text, size_t size);
 
 /*
  * call_line_read - {"id":ID,"name":TEXT,"arguments":OBJECT}, of which the last may be left out.
  *
  * Fails: EINVAL with a sentence for the program.  *out has what could be read, for the answer.
  */
-int call_line_read(const char *line, size_t size, struct arena *a, struct written_call *out,
+int call_line_read(char *line, size_t size, struct arena *a, struct written_call *out,
 		   struct cj_error *err);

@@ -295,7 +295,7 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
 }
 
-static void take_call(struct calls *c, const char *line, size_t size)
+static void take_call(struct calls *c, char *line, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error err = { 0 };
@@ -331,7 +331,7 @@ static struct open_call *find_call(struct calls *c, uint64_t id)
 }
 
 /* Returns what is wrong with the line; NULL: nothing. */
-static const char *take_answer(struct calls *c, const char *line, size_t size)
+static const char *take_answer(struct calls *c, char *line, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root;
@@ -340,6 +340,7 @@ static const char *take_answer(struct calls *c, const char *line, size_t size)
 	if (json_parse_capped("answer", line, size, &a, &root, &err) < 0 ||
 	    !json_get_u64(root, "id", &id))
 		return "the caller's answer can't be read: it is no JSON object with an \"id\"";
+	call_line_flatten(line, size);
 	struct open_call *call = find_call(c, id);
 	const struct json_node *result = json_get(root, "result");
 	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);

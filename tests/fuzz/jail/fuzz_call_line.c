@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
 #include "runtime/jail/supervise/call_line.h"
 #include "tests/fuzz/bytes.h"
 
@@ -35,6 +36,7 @@ static void check(const struct written_call *call, const char *line, size_t size
 	assert(is_in_line ||
 	       (call->arguments.size == 2 && memcmp(call->arguments.bytes, "{}", 2) == 0));
 	assert(!memchr(call->arguments.bytes, '\n', call->arguments.size));
+	assert(!memchr(call->arguments.bytes, '\r', call->arguments.size));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -42,9 +44,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	auto_arena struct arena arena = { 0 };
 	struct written_call call;
 	struct cj_error err = { 0 };
-	const char *line = (const char *)bytes;
 	if (size > 0 && memchr(bytes, '\n', size))
 		size = (size_t)((const uint8_t *)memchr(bytes, '\n', size) - bytes);
+	auto_free char *line = malloc(size + 1);
+	assert(line);
+	if (size > 0)
+		memcpy(line, bytes, size);
 	if (call_line_read(line, size, &arena, &call, &err) == 0)
 		check(&call, line, size);
 	else

@@ -141,6 +141,22 @@ static void a_call_and_its_answer_pass_byte_for_byte(void **state)
 	close_side(s);
 }
 
+/* A reader of text lines would take what stands between two of them for a line of cejail's. */
+static void carriage_returns_become_spaces(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	program_says(
+	    s,
+	    "{\"id\":1,\r\"name\":\"search\",\"arguments\":{\"a\":\r{\"id\":2}\r,\"b\":\"\\r\"}}\r\n");
+	assert_string_equal(get(s->caller_fd),
+			    "{\"id\":1,\"name\":\"search\","
+			    "\"arguments\":{\"a\": {\"id\":2} ,\"b\":\"\\r\"}}\n");
+	caller_says(s, "{\"id\":1,\"result\":[1,\r2]}\r\n");
+	assert_string_equal(get(s->program_fd), "{\"id\":1,\"result\":[1, 2]}\n");
+	close_side(s);
+}
+
 static void answers_may_come_in_any_order(void **state)
 {
 	(void)state;
@@ -608,6 +624,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_and_its_answer_pass_byte_for_byte),
+		cmocka_unit_test(carriage_returns_become_spaces),
 		cmocka_unit_test(answers_may_come_in_any_order),
 		cmocka_unit_test(what_is_no_call_is_refused_at_once),
 		cmocka_unit_test(two_calls_with_one_id_are_refused),

@@ -39,7 +39,6 @@ struct tool_list {
 	struct strings names;  /* in the caller's order */
 	const char *catalogue; /* tools.json, as the program gets it */
 	size_t catalogue_size;
-	const char *exports; /* the lines behind the module tools.mjs */
 };
 
 struct plan {

@@ -7,10 +7,12 @@
 
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 #define TOOLS_MAX         1024
+#define ALIKE_MAX         64 /* names that are the same in code but for a number */
 #define TOOLS_MODULES_DIR "tools"
 
 /* --- their names --------------------------------------------------------------- */
@@ -153,7 +155,8 @@ static bool is_taken(const char *name)
 	return taken_names[i] != NULL || strncmp(name, "__", 2) == 0;
 }
 
-/* What a name of the catalogue is called in code.  tools.py and tools.mjs find the same names. */
+/* What a name of the catalogue is called in code.  tools.py and tools.mjs find the same names.
+ * NULL: no memory, or too many names are alike. */
 static const char *code_name(const char *head, size_t size, const struct strings *used,
 			     struct arena *a)
 {
@@ -166,27 +169,45 @@ static const char *code_name(const char *head, size_t size, const struct strings
 		name = arena_printf(a, "%s_", name);
 	const char *plain = name;
 	for (unsigned n = 2; name && strings_has(used, name); n++)
-		name = arena_printf(a, "%s_%u", plain, n);
+		name = n <= ALIKE_MAX ? arena_printf(a, "%s_%u", plain, n) : NULL;
 	return name;
 }
 
 /* Up to the first dot a name is the server's; one without a dot is the tool's own. */
-static int add_export(struct tool_list *tools, size_t i, struct strings *heads,
-		      struct strings *used, struct arena *a, struct cj_error *err)
+static int add_export(const char *name, struct strings *heads, struct strings *used,
+		      struct byte_queue *lines, struct arena *a, struct cj_error *err)
 {
-	const char *name = tools->names.items[i];
 	size_t size = strcspn(name, ".");
 	const char *head = arena_strndup(a, name, size + (name[size] == '.'));
 	if (head && strings_has(heads, head))
 		return 0;
 	const char *code = head ? code_name(name, size, used, a) : NULL;
-	const char *exports =
-	    code ? arena_printf(a, "%sexport const %s = tools.%s;\n", tools->exports, code, code)
-		 : NULL;
-	if (!exports || strings_add(heads, a, head) < 0 || strings_add(used, a, code) < 0)
-		return cj_fail(err, ENOMEM, "read the tools");
-	tools->exports = exports;
+	if (!code && head && used->count >= ALIKE_MAX)
+		return cj_reject(err, "'%s' and %d other tools have the same name in code", name,
+				 ALIKE_MAX);
+	const char *line = code ? arena_printf(a, "export const %s = tools.%s;\n", code, code)
+				: NULL;
+	if (!line || strings_add(heads, a, head) < 0 || strings_add(used, a, code) < 0 ||
+	    byte_queue_add(lines, line, strlen(line)) < 0)
+		return cj_fail(err, ENOMEM, "name the tools");
 	return 0;
+}
+
+/* The module with a line for each name behind it. */
+static int add_exports(const struct tool_list *tools, struct copy_spec *module, struct arena *a,
+		       struct cj_error *err)
+{
+	struct byte_queue text = { 0 };
+	struct strings heads = { 0 }, used = { 0 };
+	int rc = byte_queue_add(&text, module->bytes, module->size);
+	if (rc < 0)
+		rc = cj_fail(err, ENOMEM, "name the tools");
+	for (size_t i = 0; rc == 0 && i < tools->names.count; i++)
+		rc = add_export(tools->names.items[i], &heads, &used, &text, a, err);
+	module->size = byte_queue_size(&text);
+	module->bytes = rc == 0 ? arena_strndup(a, text.bytes, module->size) : NULL;
+	byte_queue_fini(&text);
+	return rc == 0 && !module->bytes ? cj_fail(err, ENOMEM, "name the tools") : rc;
 }
 
 /* --- the catalogue ----------------------------------------------------------------- */
@@ -195,11 +216,10 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 		   struct tool_list *out, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct strings heads = { 0 }, used = { 0 };
 	const struct json_node *list =
 	    root->type == JSON_OBJECT ? json_get_typed(root, "tools", JSON_ARRAY) : root;
 	const char *text;
-	*out = (struct tool_list){ .exports = "" };
+	*out = (struct tool_list){ .catalogue = NULL };
 	if (!list || list->type != JSON_ARRAY)
 		return json_reject(file, root, err,
 				   "tools are an array, or an object with the array \"tools\"");
@@ -210,9 +230,6 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 			return -err->code;
 	json_close_array(w);
 	json_close_object(w);
-	for (size_t i = 0; i < out->names.count; i++)
-		if (add_export(out, i, &heads, &used, a, err) < 0)
-			return -err->code;
 	if (json_writer_take(w, &text, &out->catalogue_size, err) < 0)
 		return -err->code;
 	out->catalogue = arena_strndup(a, text, out->catalogue_size);
@@ -274,11 +291,5 @@ int plan_tools(struct planner *p, struct cj_error *err)
 	if (read_module(p, "tools.py", &files[1], err) < 0 ||
 	    read_module(p, "tools.mjs", &files[2], err) < 0)
 		return -err->code;
-	const char *module = arena_printf(&p->c->arena, "%.*s\n%s", (int)files[2].size,
-					  (const char *)files[2].bytes, tools->exports);
-	if (!module)
-		return cj_fail(err, ENOMEM, "plan the program's tools");
-	files[2].bytes = module;
-	files[2].size = strlen(module);
-	return 0;
+	return add_exports(tools, &files[2], &p->c->arena, err);
 }

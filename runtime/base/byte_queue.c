@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "runtime/base/json/json_record.h"
+
 void byte_queue_fini(struct byte_queue *q)
 {
 	free(q->bytes);
@@ -37,6 +39,18 @@ int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size)
 		return -ENOMEM;
 	memcpy(q->bytes + q->end, bytes, size);
 	q->end += size;
+	return 0;
+}
+
+int byte_queue_add_all(struct byte_queue *q, const struct blob *pieces, size_t count)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < count; i++)
+		size += pieces[i].size;
+	if (byte_queue_grow(q, size) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		(void)!byte_queue_add(q, pieces[i].bytes, pieces[i].size);
 	return 0;
 }
 

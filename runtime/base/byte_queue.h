@@ -20,6 +20,9 @@ static inline size_t byte_queue_size(const struct byte_queue *q)
 /* Makes room for `size` more bytes behind q->end.  Fails: ENOMEM; nothing has changed then. */
 int byte_queue_grow(struct byte_queue *q, size_t size);
 int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size);
+/* All pieces, one behind the other, or none of them. */
+struct blob;
+int byte_queue_add_all(struct byte_queue *q, const struct blob *pieces, size_t count);
 /* Removes bytes from the start. */
 void byte_queue_take(struct byte_queue *q, size_t size);
 

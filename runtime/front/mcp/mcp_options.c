@@ -205,7 +205,7 @@ void mcp_options_print_help(void)
 		     "       cejail mcp wrap [OPTION...] -- COMMAND [ARG...]\n\n"
 		     "Gives AI agents tools that run code in jails. An MCP client starts it, and\n"
 		     "speaks the Model Context Protocol with it on standard input and output.\n"
-		     "'cejail mcp wrap' runs an MCP server of somebody else in a jail; see "
+		     "'cejail mcp wrap' runs an MCP server of somebody else in a jail; see\n"
 		     "'cejail mcp wrap --help'.\n\n");
 	own_options_print_help(own_rows, OWN_COUNT);
 	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower\n"

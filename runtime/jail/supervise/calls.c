@@ -23,10 +23,11 @@ const char *const call_end_names[CALL_END_COUNT] = {
 	[CALL_CANCELLED] = "cancelled", [CALL_REFUSED] = "refused",
 };
 
-#define CHUNK     65536
-#define READS     16 /* of one turn: the program's streams are read in between */
-#define UNKNOWN   16 /* names that are on no list, with a row of their own in the result */
-#define SECOND_MS 1000
+#define CHUNK       65536
+#define READS       16 /* of one turn: the program's streams are read in between */
+#define UNKNOWN     16 /* names that are on no list, with a row of their own in the result */
+#define SECOND_MS   1000
+#define REFUSED_MAX 1000 /* beyond the limit of calls */
 
 #define CALLER_GONE "the caller answers no more calls"
 
@@ -52,7 +53,7 @@ struct calls {
 	const char *no_more; /* why the caller answers no call any more; NULL: it does */
 	struct open_call open[CALLS_OUTSTANDING_MAX];
 	size_t nopen;
-	uint64_t last_id;
+	uint64_t last_id, refused;
 	uint64_t second_at_ms, in_second; /* calls since then */
 	struct call_count *counts;        /* one for each tool, then `nunknown`, then the rest */
 	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
@@ -113,21 +114,9 @@ static void send_to_caller(struct calls *c)
 		.bytes = (text), .size = strlen(text)                                              \
 	}
 
-/* Queues a line, or nothing of it. */
-static int add_line(struct byte_queue *q, const struct blob *pieces, size_t count)
-{
-	size_t size = 0;
-	for (size_t i = 0; i < count; i++)
-		size += pieces[i].size;
-	if (byte_queue_grow(q, size) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		(void)!byte_queue_add(q, pieces[i].bytes, pieces[i].size);
-	return 0;
-}
 #define ADD_LINE(q, ...)                                                                           \
-	add_line(q, (const struct blob[]){ __VA_ARGS__ },                                          \
-		 sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
+	byte_queue_add_all(q, (const struct blob[]){ __VA_ARGS__ },                                \
+			   sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
 
 /* A line that is lost would leave the program waiting. */
 static void answer(struct calls *c, const char *program_id, const char *member, struct blob value)
@@ -262,9 +251,12 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 	size_t tool = name ? tool_list_find(tools, name) : tools->names.count;
 	bool has_row = tool < tools->names.count;
 	(has_row ? &c->counts[tool] : unknown_count(c, name))->refused++;
+	c->refused++;
 	tell(c, &(struct jail_call){ .name = name, .reason = why });
 	tell_refusal(c, name);
 	answer_error(c, id, why);
+	if (c->refused >= c->limits->calls + REFUSED_MAX)
+		lose_program(c); /* to refuse takes time of the host */
 }
 
 static bool has_id(const struct calls *c, const char *program_id)
@@ -285,13 +277,17 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	call->id = ++c->last_id;
 	c->nopen++;
 	c->counts[tool].count++;
-	int rc = pass_on(c, call->id, w->name, w->arguments);
-	send_to_caller(c); /* in brief, it knows the id before anybody reads the event */
-	tell(c, &(struct jail_call){ .id = call->id,
-				     .name = w->name,
-				     .arguments = w->arguments.bytes,
-				     .arguments_size = w->arguments.size });
-	if (rc < 0)
+	const uint64_t id = call->id;
+	int rc = pass_on(c, id, w->name, w->arguments);
+	if (c->io->calls_brief)
+		send_to_caller(c); /* it knows the id before anybody reads the event */
+	if (call->id == id)
+		tell(c, &(struct jail_call){ .id = id,
+					     .name = w->name,
+					     .arguments = w->arguments.bytes,
+					     .arguments_size = w->arguments.size });
+	send_to_caller(c);
+	if (rc < 0 && call->id == id)
 		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
 }
 
@@ -339,7 +335,9 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 	uint64_t id = 0;
 	if (json_parse_capped("answer", line, size, &a, &root, &err) < 0 ||
 	    !json_get_u64(root, "id", &id))
-		return "the caller's answer can't be read: it is no JSON object with an \"id\"";
+		return err.code == EFBIG ? "the caller's answer has more values than cejail reads"
+					 : "the caller's answer can't be read: it is no JSON "
+					   "object with an \"id\"";
 	call_line_flatten(line, size);
 	struct open_call *call = find_call(c, id);
 	const struct json_node *result = json_get(root, "result");
@@ -347,16 +345,16 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 	const struct json_node *message = json_get_typed(error, "message", JSON_STRING);
 	if (!call)
 		return NULL; /* it has ended meanwhile */
-	if (result && !error) {
-		answer(c, call->program_id, "result",
-		       (struct blob){ line + result->begin, result->end - result->begin });
-		end_call(c, call, CALL_ANSWERED);
-	} else {
-		fail_call(c, call, CALL_FAILED,
-			  message ? message->text
-				  : "the caller's answer has no \"result\" and no \"error\" with a "
-				    "\"message\"");
+	const struct json_node *value = message ? error : error ? NULL : result;
+	if (!value) {
+		fail_call(
+		    c, call, CALL_FAILED,
+		    "the caller's answer has no \"result\" and no \"error\" with a \"message\"");
+		return NULL;
 	}
+	answer(c, call->program_id, message ? "error" : "result",
+	       (struct blob){ line + value->begin, value->end - value->begin });
+	end_call(c, call, message ? CALL_FAILED : CALL_ANSWERED);
 	return NULL;
 }
 
@@ -417,7 +415,7 @@ static void take_line(struct calls *c, size_t size)
 	else if (!c->skips_line)
 		take_call(c, q->bytes + q->start, size);
 	c->skips_line = false;
-	c->in_second++;
+	c->in_second += 1 + size / CHUNK; /* to read it takes time, too */
 	byte_queue_take(q, size + 1);
 }
 
@@ -432,6 +430,7 @@ static bool read_program(struct calls *c)
 	}
 	if (byte_queue_size(q) >= CALL_LINE_MAX) {
 		refuse_long(c);
+		c->in_second += CALL_LINE_MAX / CHUNK;
 		c->searched[0] = 0;
 		byte_queue_take(q, byte_queue_size(q));
 	}
@@ -552,6 +551,8 @@ uint64_t calls_at_ms(const struct calls *c)
 
 void calls_serve(struct calls *c)
 {
+	if (!c || c->has_ended)
+		return;
 	send_to_program(c);
 	int answers = 0, calls = 0;
 	while (answers < READS && c->caller_fd >= 0 && !has_unread(c) && read_caller(c))

@@ -61,6 +61,10 @@ int start_open_calls(int *out_near_fd, int *out_far_fd, struct cj_error *err)
 /* A launcher has a socket in any case, which a program without tools does not use. */
 static int open_calls(struct jail *j, int *out_far_fd, struct cj_error *err)
 {
+	if (j->run.io.calls_far_fd > 0) { /* the near end is the caller's: session_interpreter.c */
+		*out_far_fd = fcntl(j->run.io.calls_far_fd, F_DUPFD_CLOEXEC, 0);
+		return *out_far_fd < 0 ? cj_fail(err, errno, "keep the socket for calls") : 0;
+	}
 	if (!j->run.program->tools)
 		cj_close(&j->warm.calls_fd);
 	else if (!j->warm.launcher && start_open_calls(&j->warm.calls_fd, out_far_fd, err) < 0)

@@ -255,11 +255,10 @@ static void watch_room(struct supervision *w)
 	watch_fd(w, SOURCE_ROOM, pause_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
 }
 
-/* watch_room() asks again before the next poll(2). */
+/* A call may have waited for it; watch_room() asks again for output before the next poll(2). */
 static int on_room(struct supervision *w, struct cj_error *err)
 {
-	(void)w, (void)err;
-	return 0;
+	return on_calls(w, err);
 }
 
 static void keep_output(struct supervision *w, size_t i, const uint8_t *bytes, size_t size)
@@ -384,7 +383,8 @@ static int look_at_clock(struct supervision *w, struct cj_error *err)
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
 		on_wall(w);
 	if (w->input_end_at_ms > 0 && now_ms >= w->input_end_at_ms) {
-		w->was_signalled = true;
+		w->input_end_at_ms = 0;
+		w->was_signalled |= !w->out->has_status;
 		cancel(w, SIGKILL);
 	}
 	calls_look_at_clock(w->j->run.calls, now_ms);

@@ -353,7 +353,7 @@ def _():
     c = Contract(lambda path: not path.startswith("/v1/sessions"))  # session_api.py has these
     body = {"profile": "base", "command": ["true"], "network": "none"}
     rights = {"host_paths": False, "profiles": ["base", "python"], "memory": "1G", "queued": 1}
-    config = {"concurrency": 1, "queue": 2, "queue_wait": f"{2 * SLOW:.0f}s", "body_max": "32K", "receive_timeout": RECEIVE, "callers": {"default": rights, "uid:0": rights}}
+    config = {"concurrency": 1, "queue": 2, "queue_wait": f"{min(2 * SLOW, 15):.0f}s", "body_max": "32K", "receive_timeout": RECEIVE, "callers": {"default": rights, "uid:0": rights}}
     with Folder() as f, Service(config={**config, **one_token_config(f)}) as s:
         port = int(json.load(open(s.folder / "serve.json"))["tcp"].split(":")[1])
         provoke_gate(c, s)

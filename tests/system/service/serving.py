@@ -117,7 +117,7 @@ def _():
 def _():
     with Service(config={"drain": f"{3 * SLOW:.0f}s"}) as s:
         short = s.background(s.sh, f"sleep {min(SLOW, 10)}; echo done", id="short")
-        long = s.background(s.sh, "echo begun; sleep 60", id="long")
+        long = s.background(s.sh, "echo begun; sleep 600", id="long", timeout="600s")
         s.await_state("short", "running")
         s.await_state("long", "running")
         s.signal(signal.SIGTERM)

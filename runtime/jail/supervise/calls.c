@@ -28,7 +28,6 @@ const char *const call_end_names[CALL_END_COUNT] = {
 #define UNKNOWN     16 /* names that are on no list, with a row of their own in the result */
 #define SECOND_MS   1000
 #define REFUSED_MAX 1000 /* beyond the limit of calls */
-
 #define CALLER_GONE "the caller answers no more calls"
 
 /* A call without an answer. */
@@ -118,13 +117,18 @@ static void send_to_caller(struct calls *c)
 	byte_queue_add_all(q, (const struct blob[]){ __VA_ARGS__ },                                \
 			   sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
 
+/* What stands around the value of an answer. */
+static const char *const around_result[] = { ",\"result\":", "}\n" };
+static const char *const around_message[] = { ",\"error\":{\"message\":", "}}\n" };
+
 /* A line that is lost would leave the program waiting. */
-static void answer(struct calls *c, const char *program_id, const char *member, struct blob value)
+static void answer(struct calls *c, const char *program_id, const char *const around[2],
+		   struct blob value)
 {
 	if (c->program_fd < 0)
 		return;
-	if (ADD_LINE(&c->to_program, TEXT("{\"id\":"), TEXT(program_id), TEXT(",\""), TEXT(member),
-		     TEXT("\":"), value, TEXT("}\n")) < 0)
+	if (ADD_LINE(&c->to_program, TEXT("{\"id\":"), TEXT(program_id), TEXT(around[0]), value,
+		     TEXT(around[1])) < 0)
 		lose_program(c);
 	send_to_program(c);
 }
@@ -135,13 +139,11 @@ static void answer_error(struct calls *c, const char *program_id, const char *me
 	const char *text = NULL;
 	size_t size = 0;
 	struct cj_error err = { 0 };
-	json_open_object(w);
-	json_member_text(w, "message", message);
-	json_close_object(w);
+	json_put_string(w, message);
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		lose_program(c);
 	else
-		answer(c, program_id, "error", (struct blob){ text, size });
+		answer(c, program_id, around_message, (struct blob){ text, size });
 }
 
 /* To the caller: a call that ends without its answer; in brief each one. */
@@ -345,14 +347,14 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 	const struct json_node *message = json_get_typed(error, "message", JSON_STRING);
 	if (!call)
 		return NULL; /* it has ended meanwhile */
-	const struct json_node *value = message ? error : error ? NULL : result;
+	const struct json_node *value = message ? message : error ? NULL : result;
 	if (!value) {
 		fail_call(
 		    c, call, CALL_FAILED,
 		    "the caller's answer has no \"result\" and no \"error\" with a \"message\"");
 		return NULL;
 	}
-	answer(c, call->program_id, message ? "error" : "result",
+	answer(c, call->program_id, message ? around_message : around_result,
 	       (struct blob){ line + value->begin, value->end - value->begin });
 	end_call(c, call, message ? CALL_FAILED : CALL_ANSWERED);
 	return NULL;

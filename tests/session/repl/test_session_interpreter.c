@@ -218,6 +218,30 @@ static void variables_stay_from_cell_to_cell(void **state)
 	end_repl(&r);
 }
 
+/* Its socket is that of the interpreter; the list of tools is the cell's. */
+static void each_cell_has_its_own_tools(void **state)
+{
+	(void)state;
+	static const char code[] = "import os\n"
+				   "os.write(4, b'{\"id\":1,\"name\":\"add\"}\\n')\n"
+				   "print(os.environ['CEJAIL_CALLS_FD'], os.read(4, 200).decode())";
+	static const char *names[] = { "add" };
+	const struct tool_list tools = { .names = { names, 1 } };
+	struct repl r;
+	begin_repl(&r);
+	struct program program = program_of(&r, code, LONG_MS);
+	program.limits.calls = program.limits.calls_outstanding = 1;
+	program.limits.calls_per_second = 100;
+	for (int i = 0; i < 3; i++) {
+		program.tools = i == 1 ? &tools : NULL;
+		struct cell_result c = run_program_of(&r, &program);
+		assert_cell(&c, STATUS_EXITED, true);
+		assert_int_equal(strncmp(c.out, "4 {\"id\":1,\"error\"", 17), 0);
+		assert_non_null(strstr(c.out, i == 1 ? "nobody answers" : "no tool 'add'"));
+	}
+	end_repl(&r);
+}
+
 static void a_late_cell_is_interrupted_and_variables_stay(void **state)
 {
 	(void)state;
@@ -444,6 +468,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_stay_from_cell_to_cell),
+		cmocka_unit_test(each_cell_has_its_own_tools),
 		cmocka_unit_test(a_late_cell_is_interrupted_and_variables_stay),
 		cmocka_unit_test(a_cell_that_missed_the_first_interrupt_gets_a_second),
 		cmocka_unit_test(a_cell_that_ignores_the_interrupt_is_killed_and_replaced),

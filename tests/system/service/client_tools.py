@@ -140,6 +140,29 @@ def _():
     equal((part["description"][:11], "text" in part["inputSchema"]["properties"]), ("Finds text.", False), "of a partial function")
 
 
+@test("arguments that functools.partial() gives are not in the schema, and a program cannot give them")
+def _():
+    def ask(table, query: str, *, key="none", **more):
+        return [table, query, key]
+
+    secret = functools.partial(functools.partial(ask, "users", key="s3cret"))
+    wrapped = functools.update_wrapper(functools.partial(secret), ask)
+    wrapped_twice = functools.partial(wrapped, query="q")
+    box = lib.Toolbox({"secret": secret, "wrapped": wrapped, "twice": wrapped_twice, "described": {"handler": secret, "inputSchema": {}}})
+    lacks(json.dumps(box.catalogue), "s3cret", "the catalogue")
+    for tool, names in zip(box.catalogue, (["query"], ["query"], [])):
+        equal(list(tool["inputSchema"]["properties"]), names, f"the arguments of {tool['name']}")
+    with StandIn() as f:
+        code = BEGIN + "for name in ('secret', 'wrapped', 'described'):\n  for given in ({}, {'key': 1}, {'table': 1}): say(call(name, query='q', **given))\nsay(call('twice', query='x'))"
+        tools = {"secret": secret, "wrapped": wrapped, "twice": wrapped_twice, "described": {"handler": secret, "inputSchema": {}}}
+        answers = said(f.client().run(code, tools=tools))
+    for good, key, table in (answers[:3], answers[3:6], answers[6:9]):
+        equal(good, ["users", "q", "s3cret"], "the answer")
+        contains(key, "ERROR TypeError: the caller sets the argument 'key' of ", "an argument by name")
+        contains(table, "ERROR TypeError: the caller sets the argument 'table' of ", "an argument by place")
+    contains(answers[9], "the caller sets the argument 'query' of 'twice' (leave it out)", "an argument of the outer partial()")
+
+
 @dataclasses.dataclass
 class Node:
     next: typing.Optional["Node"] = None

@@ -12,9 +12,11 @@ import collections.abc
 import concurrent.futures
 import contextvars
 import dataclasses
+import functools
 import inspect
 import json
 import queue
+import re
 import socket
 import threading
 import types
@@ -126,14 +128,30 @@ def _default(parameter: inspect.Parameter) -> dict[str, Any]:
         return {}
 
 
-def _describe(name: str, function: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """The schemas that its signature and annotations make."""
+def _unbound(function: Callable[..., Any]) -> tuple[Callable[..., Any], frozenset[str]]:
+    """The function inside functools.partial(), and the names of the arguments that partial() gives it."""
+    place: list[Any] = []
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        place[:0] = function.args
+        names.update(function.keywords)
+        function = function.func
+    try:
+        parameters = inspect.signature(function).parameters.values() if place else ()
+    except (TypeError, ValueError):  # a built-in function: Python itself refuses a second value
+        parameters = ()
+    by_place = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return function, frozenset(names.union(by_place[: len(place)]))
+
+
+def _describe(name: str, function: Callable[..., Any], hints: Mapping[str, Any], bound: frozenset[str]) -> dict[str, Any]:
+    """The schemas that its signature and annotations make, without the arguments that are bound."""
     properties, needed, is_open = {}, [], False
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise TypeError(f"the tool '{name}': the parameter '{parameter.name}' has no keyword; remove the '/' of the function")
         is_open = is_open or parameter.kind is parameter.VAR_KEYWORD
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or parameter.name in bound:
             continue
         properties[parameter.name] = {**(schema_of(hints[parameter.name]) if parameter.name in hints else {}), **_default(parameter)}
         if parameter.default is parameter.empty:
@@ -207,6 +225,7 @@ class _Named(NamedTuple):
     description: dict[str, Any]
     function: Callable[..., Any]
     hints: dict[str, Any]
+    bound: frozenset[str]  # arguments that functools.partial() gives, and no program
 
 
 def _named(name: Optional[str], given: Any) -> _Named:
@@ -217,11 +236,11 @@ def _named(name: Optional[str], given: Any) -> _Named:
     name = name or more.get("name") or getattr(function, "__name__", None)
     if not isinstance(name, str) or name == "<lambda>":
         raise TypeError("a tool in a list has no name; give tools={\"NAME\": function}")
-    target = getattr(function, "func", function)  # of functools.partial()
+    target, bound = _unbound(function)
     hints = _hints(target if inspect.isroutine(target) else type(target).__call__)
     said = inspect.getdoc(target) if inspect.isroutine(target) else None
-    described = {**({"description": said} if said else {}), **({} if "inputSchema" in more else _describe(name, function, hints))}
-    return _Named({"name": name, **described, **more}, function, {key: hints[key] for key in hints if key != "return"})
+    described = {**({"description": said} if said else {}), **({} if "inputSchema" in more else _describe(name, function, hints, bound))}
+    return _Named({"name": name, **described, **more}, function, {key: hints[key] for key in hints if key != "return"}, bound)
 
 
 class Toolbox:
@@ -368,6 +387,8 @@ class Answering:
 
     def _call(self, id: int, name: str, arguments: dict[str, Any]) -> Any:
         tool = self.box.by_name[name]
+        if taken := sorted(tool.bound.intersection(arguments)):
+            raise TypeError(f"the caller sets the argument '{taken[0]}' of '{name}' (leave it out)")
         built = {key: _built(tool.hints.get(key), value) for key, value in arguments.items()}
         value = tool.function(**built)
         return self._wait(id, value) if inspect.isawaitable(value) else value

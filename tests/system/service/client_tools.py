@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -350,6 +351,47 @@ say(steps())
     wait_until(lambda: threading.active_count() <= threads, "the end of the threads")
 
 
+@test("a function does not run if its call ended before a thread was free")
+def _():
+    release, marks = threading.Event(), []
+    near, far = socket.socketpair()
+    with far:
+        answering = lib.Toolbox({"wait": release.wait, "mark": lambda: marks.append(1)}).start(near)
+        names = ["wait"] * 64 + ["mark"] * 2
+        far.sendall(b"".join(json.dumps({"id": i, "name": name, "arguments": {}}).encode() + b"\n" for i, name in enumerate(names)))
+        wait_until(lambda: 65 in answering.awaited, "the calls")
+        far.sendall(b'{"id": 64, "ended": "timeout"}\n')
+        wait_until(lambda: 64 not in answering.awaited, "the end of one call")
+        release.set()
+        wait_until(lambda: not answering.awaited, "the end of the other calls")
+        answering.close()
+    equal(marks, [1], "the calls of the function")
+
+
+@test("a call that Python cannot read gets an error, and a line that is no call ends the connection")
+def _():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def mute():
+        raise Mute
+
+    with StandIn() as f:
+        code = BEGIN + """
+send('{"id": 1, "name": "one", "arguments": {"a": ' + '9' * 5000 + '}}'); say(read())
+send('{"id": 2, "name": "one"}'); say(read())
+say(call('mute')); say(call('one'))
+"""
+        answers = said(f.client().run(code, tools={"one": lambda: 1, "mute": mute}))
+        contains(answers[0], "ERROR the call cannot be read: ValueError: ", "the error")
+        contains(answers[1], "ERROR the call cannot be read: KeyError: ", "the error")
+        equal(answers[2:], ["ERROR Mute", 1], "the later answers")
+        for line in ("[]", "{", '{"name": "one"}'):
+            equal(said(f.client().run(BEGIN + f"send({line!r}); say(lines.readline().decode())", tools={"one": lambda: 1})), [""], f"the answer to {line}")
+            tried()
+
+
 @test("a function that does not return delays neither the run nor the process")
 def _():
     with StandIn() as f:
@@ -607,7 +649,7 @@ const out = [said(result), result.calls];
 out.push(said(await client.run({ code: begin + "say(call('named')); say(call('other'))", tools: [named, { name: "other", handler: () => 2 }] })));
 
 class Odd extends Error { constructor() { super("no\\n such"); this.name = "Odd"; } }
-const throwing = { odd() { throw new Odd(); }, async text() { throw "only text"; }, async broken() { throw new Error("\\ud800".repeat(3000)); } };
+const throwing = { odd() { throw new Odd(); }, async text() { throw "only text"; }, async broken() { throw new Error("\\ud800".repeat(3000)); }, bare() { throw Object.create(null); } };
 const values = { map: new Map(), set: [new Set()], big: 1n, nan: NaN, half: "\\ud800", call: () => 1 };
 const bad = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, () => value]));
 const loop = {};
@@ -667,7 +709,8 @@ if shutil.which("node"):
         equal(listed, ["named", 2], "tools in a list")
         equal(bad[:2], ["ERROR Odd: no such", "ERROR only text"], "what functions throw")
         contains(bad[2], "ERROR Error: \ufffd\ufffd", "half of a surrogate pair")
-        for answer, word in zip(bad[3:], ("a Map", "a Set", "a bigint", "NaN", "surrogate", "a function", "circular", "more than 31 arrays")):
+        equal(bad[3], "ERROR the function threw an object without a text", "an object that has no text")
+        for answer, word in zip(bad[4:], ("a Map", "a Set", "a bigint", "NaN", "surrogate", "a function", "circular", "more than 31 arrays")):
             contains(answer, "is not JSON: ", "the error")
             contains(answer, word, "the error")
             contains(answer, "(the function must return null, ", "the remedy")

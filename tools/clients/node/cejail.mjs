@@ -137,6 +137,15 @@ function toolsOf(tools) {
   });
 }
 
+/** What a function has thrown, as text.  It can be an object that has none. */
+function saidBy(problem) {
+  try {
+    return problem instanceof Error ? `${problem.name}: ${problem.message}` : String(problem);
+  } catch {
+    return "the function threw an object without a text";
+  }
+}
+
 /** Half of a surrogate pair, which cejail does not read, is replaced. */
 function inOneLine(text) {
   const line = text.trim().replace(/\s+/g, " ").slice(0, ERROR_MAX);
@@ -185,8 +194,7 @@ async function answerCalls(socket, tools) {
     try {
       line = answerLine(id, name, await handlers.get(name)(given, cancel.signal));
     } catch (problem) {
-      const said = problem instanceof Error ? `${problem.name}: ${problem.message}` : String(problem);
-      line = `${JSON.stringify({ id, error: { message: inOneLine(said) } })}\n`;
+      line = `${JSON.stringify({ id, error: { message: inOneLine(saidBy(problem)) } })}\n`;
     }
     if (open.delete(id)) socket.write(line);
   };

@@ -29,6 +29,7 @@ _VALUES_MAX = 128000  # numbers, strings, lists, ... of an answer
 _DEPTH_MAX = 31
 _ERROR_MAX = 2000  # characters of an error
 _THREADS_MAX = 64  # of one run, as many as calls without an answer: calls.outstanding in cejail-profile(5)
+_ID = re.compile(rb'\{"id": ?([0-9]{1,16})[,}]')  # what cejail begins a line with
 _CANCEL_S = 5  # for the functions that were cancelled at the end of a run
 
 
@@ -204,7 +205,10 @@ def _count(value: Any, depth: int = 0) -> int:
 
 def _said(problem: BaseException) -> str:
     """In one line, and without the traceback: the program is not to see the caller's files."""
-    text = f"{type(problem).__name__}: {problem}".encode(errors="replace").decode()
+    try:
+        text = f"{type(problem).__name__}: {problem}".encode(errors="replace").decode()
+    except Exception:  # noqa: BLE001: of its __str__()
+        text = type(problem).__name__
     return " ".join(text.split()).removesuffix(":")[:_ERROR_MAX]
 
 
@@ -325,25 +329,43 @@ class Answering:
 
     def close(self) -> None:
         """After the end of the run: ends what its calls have begun."""
-        try:
-            self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        self._shut()
         self.reader.join()
         if self.own_loop:
             self.own_loop.end()
         self.threads.end()
         self.sock.close()
 
+    def _shut(self) -> None:
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
     def _read(self) -> None:
+        """Until the end, or a line that is no call: cejail was killed in it.  Then further calls fail at once."""
         try:
             with self.sock.makefile("rb") as lines:
-                for line in lines:
-                    self._take(json.loads(line))
-        except (OSError, ValueError, TypeError, KeyError):
-            pass  # cejail was killed in a line
-        for id in list(self.awaited):
-            self._end(id)
+                while (line := lines.readline()) and self._take_line(line):
+                    pass
+        except OSError:
+            pass
+        finally:
+            self._shut()
+            for id in list(self.awaited):
+                self._end(id)
+
+    def _take_line(self, line: bytes) -> bool:
+        """False: it is not known which call to answer."""
+        try:
+            self._take(json.loads(line))
+        except Exception as problem:  # noqa: BLE001: such as an integer with more digits than Python reads
+            found = _ID.match(line)
+            if not found or not line.endswith(b"\n"):
+                return False
+            self._end(int(found[1]))
+            self._send(_dump({"id": int(found[1]), "error": {"message": f"the call cannot be read: {_said(problem)}"}}) + b"\n")
+        return True
 
     def _take(self, call: dict[str, Any]) -> None:
         if "ended" in call:
@@ -360,6 +382,9 @@ class Answering:
             future.cancel()
 
     def _answer(self, id: int, name: str, arguments: dict[str, Any]) -> None:
+        with self.lock:
+            if id not in self.awaited:  # the call ended before a thread was free
+                return
         try:
             answer: dict[str, Any] = {"result": self._call(id, name, arguments)}
         except BaseException as problem:  # noqa: BLE001: it belongs to the program
@@ -367,6 +392,9 @@ class Answering:
         line = self._line(id, name, answer)
         with self.lock:
             self.awaited.pop(id, None)
+        self._send(line)
+
+    def _send(self, line: bytes) -> None:
         try:
             with self.writing:
                 self.sock.sendall(line)

@@ -28,7 +28,10 @@ const __module = (() => {
 	const DEPTH_MAX = 32;
 	const VALUES_MAX = 1 << 17;
 	const TYPE_DEPTH_MAX = 8; // what is deeper is unknown
+	const KINDS_MAX = 8; // entries of a "type" that are read; JSON has fewer types
 	const SUMMARY_MAX = 100; // characters of a tool's line in describe()
+	const PART_MAX = 1 << 16; // characters of a description, a schema or a signature
+	const STUB_MAX = 4 << 20; // characters of a stub, about
 
 	const FILE = new URL("tools.json", import.meta.url);
 	const OWN = new Set(["ToolError", "acall", "call", "describe", "main", "stub", "tools"]);
@@ -257,6 +260,9 @@ const __module = (() => {
 	const clean = (text) =>
 		text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
+	const cut = (text) =>
+		text.length <= PART_MAX ? text : `${text.slice(0, PART_MAX)}\n(cut after ${PART_MAX} characters)`;
+
 	function summary(tool) {
 		const line = clean(textOf(tool.description).trim().split("\n")[0]);
 		return line.length <= SUMMARY_MAX ? line : `${line.slice(0, SUMMARY_MAX - 3)}...`;
@@ -282,7 +288,7 @@ const __module = (() => {
 		if (!found) throw new ToolError(`there is no tool '${String(name)}'; describe() lists them`, name);
 		const { tool, path } = found;
 		let text = `${path}${signature(tool)}\n`;
-		if (textOf(tool.description)) text += `\n${clean(tool.description)}\n`;
+		if (textOf(tool.description)) text += `\n${clean(cut(tool.description))}\n`;
 		if (isObject(tool.inputSchema)) text += `\nSchema of its arguments:\n${schemaText(tool.inputSchema)}\n`;
 		if (isObject(tool.outputSchema)) text += `\nSchema of its result:\n${schemaText(tool.outputSchema)}\n`;
 		return text;
@@ -290,7 +296,7 @@ const __module = (() => {
 
 	function schemaText(schema) {
 		try {
-			return clean(JSON.stringify(schema, null, 2));
+			return clean(cut(JSON.stringify(schema, null, 2)));
 		} catch {
 			return "(nested too deep)";
 		}
@@ -309,7 +315,7 @@ const __module = (() => {
 		const some = [schema.anyOf, schema.oneOf].find(Array.isArray);
 		if (some) return unionOf(some.map((one) => typeOf(one, depth + 1)));
 		if (Array.isArray(schema.type))
-			return unionOf([...new Set(schema.type)].map((type) => typeOf(kindOf(schema, type), depth + 1)));
+			return unionOf([...new Set(schema.type.slice(0, KINDS_MAX))].map((type) => typeOf(kindOf(schema, type), depth + 1)));
 		if (schema.type === "array") return `Array<${typeOf(schema.items, depth + 1)}>`;
 		if (schema.type === "object") return objectType(schema, depth);
 		return typeof schema.type === "string" && Object.hasOwn(PLAIN, schema.type) ? PLAIN[schema.type] : "unknown";
@@ -336,11 +342,14 @@ const __module = (() => {
 		return members.length > 0 ? `{ ${members.join("; ")} }` : "{}";
 	}
 
+	const ANY = "(args?: { [name: string]: unknown }): Promise<any>";
+
 	function signature(tool) {
 		const schema = isObject(tool.inputSchema) ? tool.inputSchema : {};
 		const mayBeEmpty = !Array.isArray(schema.required) || schema.required.length === 0;
 		const result = isObject(tool.outputSchema) ? typeOf(tool.outputSchema) : "any";
-		return `(args${mayBeEmpty ? "?" : ""}: ${objectType(schema, 0)}): Promise<${result}>`;
+		const text = `(args${mayBeEmpty ? "?" : ""}: ${objectType(schema, 0)}): Promise<${result}>`;
+		return text.length <= PART_MAX ? text : ANY;
 	}
 
 	const STUB = `// The tools of this program.
@@ -352,7 +361,7 @@ export function stub(): string;
 
 	function comment(tool, indent) {
 		if (!textOf(tool.description)) return "";
-		const lines = clean(tool.description.trim()).replaceAll("*/", "*\\/").split("\n");
+		const lines = clean(cut(tool.description.trim())).replaceAll("*/", "*\\/").split("\n");
 		return `${indent}/** ${lines.join(`\n${indent} * `)} */\n`;
 	}
 
@@ -364,11 +373,14 @@ export function stub(): string;
 		for (const name of Object.keys(top)) {
 			const own = functions.filter(({ path }) => path === name || path.startsWith(`${name}.`));
 			const isTool = typeof top[name] === "function";
-			text += isTool ? `\n${comment(own[0].tool, "")}` : `\nexport namespace ${name} {\n`;
-			for (const { tool, path } of own)
-				text += isTool
-					? `export function ${name}${signature(tool)};\n`
-					: `${comment(tool, "\t")}\tfunction ${path.slice(name.length + 1)}${signature(tool)};\n`;
+			text += isTool ? "\n" : `\nexport namespace ${name} {\n`;
+			for (const { tool, path } of own) {
+				const [indent, word] = isTool ? ["", "export function"] : ["\t", "function"];
+				const isCut = text.length > STUB_MAX;
+				if (!isCut) text += comment(tool, indent);
+				text += `${indent}${word} ${path.slice(path.indexOf(".") + 1)}`;
+				text += isCut ? `${ANY}; // cut: the stub is long\n` : `${signature(tool)};\n`;
+			}
 			if (!isTool) text += "}\n";
 			all.push(`${name}: typeof ${name}`);
 		}

@@ -25,7 +25,10 @@ DEPTH_MAX = 32
 VALUES_MAX = 1 << 17
 CHUNK = 1 << 18
 TYPE_DEPTH_MAX = 8  # of a type in a signature; what is deeper is Any
+KINDS_MAX = 8  # entries of a "type" that are read; JSON has fewer types
 SUMMARY_MAX = 100  # characters of a tool's line in describe()
+PART_MAX = 1 << 16  # characters of a description, a schema or a signature
+STUB_MAX = 4 << 20  # characters of a stub, about
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.json")
 PID = os.getpid()
@@ -294,8 +297,15 @@ def parse(line):
     text = line.decode()
     try:
         return json.loads(text)
-    except ValueError:  # int() refuses 4300 digits
-        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 4300 else float(digits))
+    except ValueError:  # perhaps a number that int() refuses
+        return json.loads(text, parse_int=whole)
+
+
+def whole(digits):
+    try:
+        return int(digits)
+    except ValueError:  # more than 4300 digits, or than PYTHONINTMAXSTRDIGITS
+        return float(digits)
 
 
 def message_of(answer):
@@ -418,7 +428,7 @@ def type_of(schema, depth=0):
             return union_of([type_of(one, depth + 1) for one in schema[word]])
     kind = schema.get("type")
     if isinstance(kind, list):
-        kinds = dict.fromkeys(one for one in kind if isinstance(one, str))
+        kinds = dict.fromkeys(one for one in kind[:KINDS_MAX] if isinstance(one, str))
         return union_of([type_of({**schema, "type": one}, depth + 1) for one in kinds])
     if kind == "array":
         return ("list", type_of(schema.get("items"), depth + 1))
@@ -616,9 +626,9 @@ class Catalogue:
             self.functions[tool["name"]] = function
 
     def find(self, name):
-        for function in self.functions.values():
-            if name in (function.tool, function.__qualname__):
-                return function
+        listed = list(self.functions.values())
+        for function in (*(f for f in listed if f.tool == name), *(f for f in listed if f.__qualname__ == name)):
+            return function
         raise ToolError(f"there is no tool {name!r}{hint(str(name), list(self.functions))}", name)
 
 
@@ -632,8 +642,8 @@ def catalogue():
         status = os.stat(FILE)
         was = (status.st_mtime_ns, status.st_size, status.st_ino)
         if loaded[0] != was:
-            with open(FILE, encoding="utf-8") as file:
-                loaded = (was, Catalogue(json.load(file)["tools"], __name__))
+            with open(FILE, "rb") as file:
+                loaded = (was, Catalogue(parse(file.read())["tools"], __name__))
     except FileNotFoundError:
         return Catalogue([], __name__)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
@@ -648,6 +658,16 @@ def clean(text):
     """No control characters and nothing that changes the direction of text."""
     shown = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
     return "".join(shown)
+
+
+def cut(parts):
+    """The text of the parts, which are made only until it is too long."""
+    text = ""
+    for part in parts:
+        text += part
+        if len(text) > PART_MAX:
+            return f"{text[:PART_MAX]}\n(cut after {PART_MAX} characters)"
+    return text
 
 
 def summary(function):
@@ -672,10 +692,11 @@ def describe(name=None):
 def describe_one(function):
     text = f"{function.__qualname__}{signature_text(function, Speller())}\n"
     if function.description:
-        text += f"\n{clean(function.description)}\n"
+        text += f"\n{clean(cut([function.description]))}\n"
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False)
     for title, schema in (("arguments", function.input), ("result", function.output)):
         if schema:
-            text += f"\nSchema of its {title}:\n{clean(json.dumps(schema, indent=2, ensure_ascii=False))}\n"
+            text += f"\nSchema of its {title}:\n{clean(cut(encoder.iterencode(schema)))}\n"
     return text
 
 
@@ -689,7 +710,7 @@ class Speller:
     }
 
     def __init__(self, taken=(), defines=False):
-        self.taken, self.defines, self.defined = taken, defines, []
+        self.taken, self.defines, self.defined, self.size = taken, defines, [], 0
 
     def word(self, name):
         if name not in self.taken:
@@ -724,8 +745,11 @@ class Speller:
             text = self.spell(member)
             text = text if name in type_[2] else f"{self.word('NotRequired')}[{text}]"
             members.append(f"{ascii(name)}: {text}")
+        if self.size + sum(map(len, members)) > STUB_MAX:
+            return self.spell(("dict",))
         name = f"__Object{len(self.defined) + 1}__"
         self.defined.append(f'{name} = {self.word("TypedDict")}("{name}", {{{", ".join(members)}}})\n')
+        self.size += len(self.defined[-1])
         return name
 
 
@@ -738,7 +762,8 @@ def signature_text(function, speller):
     if function.takes_others():
         rest = unused("arguments", [one[0] for one in parameters])
         listed.append(f"**{rest}: {speller.word('Any')}")
-    return f"({', '.join(listed)}) -> {speller.spell(type_of(function.output))}"
+    text = f"({', '.join(listed)}) -> {speller.spell(type_of(function.output))}"
+    return text if len(text) <= PART_MAX else f"(**arguments: {speller.word('Any')}) -> {speller.word('Any')}"
 
 
 STUB = '''\
@@ -784,10 +809,19 @@ def stub():
 
 
 def function_text(function, speller, indent):
+    if speller.size > STUB_MAX:
+        any_ = speller.word("Any")
+        return f"{indent}@__tool__\n{indent}def {function.__name__}(**arguments: {any_}) -> {any_}: ...  # cut: the stub is long"
+    text = whole_text(function, speller, indent)
+    speller.size += len(text)
+    return text
+
+
+def whole_text(function, speller, indent):
     head = f"{indent}@__tool__\n{indent}def {function.__name__}{signature_text(function, speller)}:"
     if not function.description:
         return f"{head} ..."
-    text = clean(function.description.replace("\\", "\\\\").replace('"', '\\"')).strip()
+    text = clean(cut([function.description]).replace("\\", "\\\\").replace('"', '\\"')).strip()
     lines = "\n".join(f"{indent}    {line}".rstrip() for line in text.split("\n"))
     return f'{head}\n{indent}    """{lines.strip()}"""'
 

@@ -214,6 +214,49 @@ def _():
         equal(text.out, "true true 1\n", "JavaScript's answer")
 
 
+@test("describe() takes the name of a tool for the exact one before the name in code of another")
+def _():
+    tools = [{"name": "a-b", "description": "first"}, {"name": "a_b", "description": "second"}, {"name": "x.y-z", "description": "third"}]
+    names = '["a_b", "a_b_2", "a-b", "x.y_z"]'
+    words = ["second", "second", "first", "third"]
+    equal(reported(py(f"import tools, json\nprint(json.dumps([tools.describe(n).split()[-1] for n in {names}]))", tools)), words, "Python's texts")
+    equal(reported(node(f"console.log(JSON.stringify({names}.map((n) => describe(n).trim().split(/\\s/).at(-1))))", tools)), words, "JavaScript's texts")
+
+
+@test("an integer of 5000 digits in one schema does not hide the tools")
+def _():
+    text = '{"tools":[{"name":"one"},{"name":"big","inputSchema":{"properties":{"a":{"type":"integer","maximum":%s}}}}]}' % ("9" * 5000)
+    done, _ = py("import tools\nprint(tools.one(x=1), 'a: int' in tools.describe('big'), 'a: int' in tools.stub())", text)
+    equal(done.out, "{'x': 1} True True\n", "what Python saw")
+    equal(node("console.log((await tools.one({ x: 1 })).x, describe('big').includes('a?: number'))", text)[0].out, "1 true\n", "what JavaScript saw")
+
+
+@test("describe() and stub() end soon and cut what is long, and the stub stays valid")
+def _():
+    props = {f"p{i}": {} for i in range(2000)}
+    many = {"type": "object", "properties": {"a": {**props, "type": ["string", "null", *(f"t{i}" for i in range(60000))]}}}
+    tools = [
+        {"name": "kinds", "inputSchema": many, "description": "x" * 200000},
+        {"name": "enum", "inputSchema": {"type": "object", "properties": {"a": {"enum": list(range(100000))}}}},
+        *({"name": f"s.t{i}", "description": "y" * 60000} for i in range(90)),
+        {"name": "last", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}, "description": "last"},
+    ]
+    code = """
+import tools, ast, json
+found, stub = [tools.describe(n) for n in ("kinds", "enum", "s.t0", "last")], tools.stub()
+ast.parse(stub)
+print(json.dumps([[len(text) < 300000, "(cut after 65536 characters)" in text] for text in found] + [len(stub) < 5 << 20, "def last(**arguments: Any) -> Any: ...  # cut" in stub, "def t1(" in stub]))
+"""
+    wanted = [[True, True], [True, True], [True, False], [True, False], True, True, True]
+    equal(reported(py(code, tools)), wanted, "Python's texts")
+    code = """
+const found = ["kinds", "enum", "s.t0", "last"].map((n) => describe(n)), text = stub();
+console.log(JSON.stringify([...found.map((one) => [one.length < 300000, one.includes("(cut after 65536 characters)")]),
+    text.length < 5 << 20, text.includes("export function last(args?: { [name: string]: unknown }): Promise<any>; // cut"), text.includes("\tfunction t1(")]));
+"""
+    equal(reported(node(code, tools)), wanted, "JavaScript's texts")
+
+
 @test("a tool's function in Python has its signature, its types, its text and its schema")
 def _():
     code = "import tools, inspect, typing\nf = tools.search\nprint(inspect.signature(f), f.__name__, f.__doc__.split()[0], f.__annotations__['limit'], inspect.isroutine(f))\nprint(tools.describe('search')); print(tools.describe())"

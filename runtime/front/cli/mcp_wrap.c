@@ -166,10 +166,11 @@ static const char *make_name(const struct invocation *inv, struct config *c)
 }
 
 /* A relative path means nothing here: the XDG base directory specification. */
-static int find_cache_home(const char *const *environ, struct arena *a, char out[static PATH_MAX],
-			   struct cj_error *err)
+static int find_cache_home(const char *const *caller_env, struct arena *a,
+			   char out[static PATH_MAX], struct cj_error *err)
 {
-	const char *dir = env_value(environ, "XDG_CACHE_HOME"), *home = env_value(environ, "HOME");
+	const char *dir = env_value(caller_env, "XDG_CACHE_HOME"),
+		   *home = env_value(caller_env, "HOME");
 
 	if (!dir || dir[0] != '/') {
 		if (!home || home[0] != '/') {
@@ -314,11 +315,11 @@ static bool find_on_host(const char *command, const char *search, char out[stati
 	return false;
 }
 
-void wrap_explain_missing(const char *command, const struct config *c, const char *const *environ,
-			  struct cj_error *err)
+void wrap_explain_missing(const char *command, const struct config *c,
+			  const char *const *caller_env, struct cj_error *err)
 {
 	char path[PATH_MAX];
-	bool is_found = find_on_host(command, env_value(environ, "PATH"), path);
+	bool is_found = find_on_host(command, env_value(caller_env, "PATH"), path);
 
 	if (strcmp(c->rootfs, "host") != 0 || (is_found && paths_is_below(path, "/usr")))
 		return; /* the general hint: its interpreter may be missing */

@@ -83,8 +83,8 @@ int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config
 	       struct cj_error *err);
 
 /* The command does not exist in the jail: how to show it the one of this host. */
-void wrap_explain_missing(const char *command, const struct config *c, const char *const *environ,
-			  struct cj_error *err);
+void wrap_explain_missing(const char *command, const struct config *c,
+			  const char *const *caller_env, struct cj_error *err);
 
 void wrap_print_help(void);
 

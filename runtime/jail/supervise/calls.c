@@ -269,6 +269,14 @@ static bool has_id(const struct calls *c, const char *program_id)
 	return false;
 }
 
+static struct open_call *find_call(struct calls *c, uint64_t id)
+{
+	for (size_t i = 0; id > 0 && i < CALLS_OUTSTANDING_MAX; i++)
+		if (c->open[i].id == id)
+			return &c->open[i];
+	return NULL;
+}
+
 static void begin_call(struct calls *c, const struct written_call *w, size_t tool)
 {
 	struct open_call *call = c->open;
@@ -283,13 +291,13 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	int rc = pass_on(c, id, w->name, w->arguments);
 	if (c->io->calls_brief)
 		send_to_caller(c); /* it knows the id before anybody reads the event */
-	if (call->id == id)
+	if (find_call(c, id))
 		tell(c, &(struct jail_call){ .id = id,
 					     .name = w->name,
 					     .arguments = w->arguments.bytes,
 					     .arguments_size = w->arguments.size });
 	send_to_caller(c);
-	if (rc < 0 && call->id == id)
+	if (rc < 0 && find_call(c, id))
 		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
 }
 
@@ -319,14 +327,6 @@ static void take_call(struct calls *c, char *line, size_t size)
 }
 
 /* --- a line of the caller --------------------------------------------------------------------- */
-
-static struct open_call *find_call(struct calls *c, uint64_t id)
-{
-	for (size_t i = 0; id > 0 && i < CALLS_OUTSTANDING_MAX; i++)
-		if (c->open[i].id == id)
-			return &c->open[i];
-	return NULL;
-}
 
 /* Returns what is wrong with the line; NULL: nothing. */
 static const char *take_answer(struct calls *c, char *line, size_t size)

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "runtime/base/json/json_record.h"
-
 void byte_queue_fini(struct byte_queue *q)
 {
 	free(q->bytes);

@@ -5,6 +5,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Borrowed bytes of any kind. */
+struct blob {
+	const char *bytes;
+	size_t size;
+};
+
 struct byte_queue {
 	char *bytes; /* [start, end) of `room` */
 	size_t start, end, room;
@@ -21,7 +27,6 @@ static inline size_t byte_queue_size(const struct byte_queue *q)
 int byte_queue_grow(struct byte_queue *q, size_t size);
 int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size);
 /* All pieces, one behind the other, or none of them. */
-struct blob;
 int byte_queue_add_all(struct byte_queue *q, const struct blob *pieces, size_t count);
 /* Removes bytes from the start. */
 void byte_queue_take(struct byte_queue *q, size_t size);

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/json/json.h"
 
 #define JSON_PATH_MAX 160
@@ -160,10 +161,6 @@ JSON_WRITER(name);
 
 /* Bytes of any kind: at least `min`, at most `max` (EFBIG).  Here max 0 allows none: a limit
  * that was forgotten refuses. */
-struct blob {
-	const char *bytes;
-	size_t size;
-};
 int json_read_base64(const struct json_reader *in, const struct json_key *k,
 		     const struct json_node *node, void *record, struct cj_error *err);
 /* "text", or {"base64": "..."}. */

@@ -117,7 +117,7 @@ static size_t find_event_end(const char *text, size_t size)
 		at++;
 		if (at < limit && *at == '\n')
 			return (size_t)(at - text) + 1;
-		if (limit - at > 1 && at[0] == '\r' && at[1] == '\n')
+		if (at + 1 < limit && at[0] == '\r' && at[1] == '\n')
 			return (size_t)(at - text) + 2;
 	}
 	return 0;

@@ -3,6 +3,7 @@
 """An MCP server for the tests of `cejail mcp --tools-from`: fake_server.py KIND
 
 `good` and `modern` keep the protocol of their era; `http` and `http-modern` do over HTTP, on a port that they print.
+`http-events` is `http`, but answers initialize by a stream of events, and a notification by a stream without an end.
 The other kinds break it at the first call, or, when their name begins with `start-`, before they have listed a tool."""
 
 import http.server
@@ -153,6 +154,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def refuse(self, why):
         self.reply(400, json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}}).encode())
 
+    def stream(self, **headers):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+
+    def chunk(self, text):
+        self.wfile.write(f"{len(text):x}\r\n{text}\r\n".encode())
+
+    def flow(self):
+        """Events until the client closes the connection."""
+        self.stream()
+        try:
+            while True:
+                self.chunk(": more\n\n")
+                time.sleep(0.05)
+        except OSError:
+            seen.append("closed")
+
     def do_DELETE(self):
         Handler.sessions.discard(self.headers["Mcp-Session-Id"])
         self.reply(204)
@@ -178,13 +200,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse("MCP-Protocol-Version")
         if "id" not in message:
             seen.append(method)
-            return self.reply(202)
+            return self.flow() if KIND == "http-events" else self.reply(202)
         if method == "tools/call" and message["params"]["name"] == "forget":
             Handler.sessions.clear()
         said = answer(message)
         if said is None:
             time.sleep(600)
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **said})
+        if KIND == "http-events" and method == "initialize":
+            self.stream(**more)
+            self.chunk(f"data: {body}\n\n")
+            time.sleep(0.5)
+            return self.chunk("")
         if method != "tools/call":
             return self.reply(400 if "error" in said else 200, body.encode(), **more)
         note = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})

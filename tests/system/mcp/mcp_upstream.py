@@ -267,6 +267,13 @@ def _():
         equal(b.answer(number)["result"], "awake", "the first call")
 
 
+@test("mcp_upstream: a session given with a stream of events is kept, and the reply to a notification is not read")
+def _():
+    with Web("http-events") as web, Broker(one=web.entry()) as b:
+        equal(b.call("one.echo", x=1), {"x": 1}, "the value")
+        wait_until(lambda: "closed" in b.call("one.seen")["methods"], "the end of the reply")
+
+
 @test("mcp_upstream: a session that the server has forgotten is opened again, and one that ends is deleted")
 def _():
     with Web("http") as web:

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/byte_queue.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -21,6 +22,8 @@
 
 #define CHUNK         65536
 #define EXCHANGES_MAX 128
+#define NOTES_MAX     8    /* exchanges of messages that have no answer */
+#define NOTE_MS       5000 /* for the head of the reply to one */
 #define NAME_ENCODED  (4 * (TOOL_CHOICE_NAME_MAX + 2) / 3 + 16)
 
 struct http_link {
@@ -37,7 +40,8 @@ struct http_exchange {
 	struct http_link *of;
 	struct watch watch;
 	int fd;
-	uint64_t id; /* of the request; 0: none */
+	uint64_t id;          /* of the request; 0: a message that has no answer */
+	uint64_t deadline_ms; /* of such a message */
 	struct byte_queue out, body;
 	struct http_answer answer;
 	bool is_over; /* to be destroyed */
@@ -179,14 +183,21 @@ static bool has_response(const struct http_exchange *x)
 	return m.kind == MCP_RESPONSE && text_take_u64(m.id.text, &id) && id == x->id;
 }
 
+/* The messages that follow the answer to initialize need the session. */
+static void keep_session(struct http_exchange *x)
+{
+	const struct upstream *u = x->of->owner;
+
+	if (u->state == UPSTREAM_OPENING && x->id != 0 && x->id == u->step_id)
+		memcpy(x->of->session, x->answer.session, sizeof(x->of->session));
+}
+
 static void end_answer(struct http_exchange *x)
 {
 	struct upstream *u = x->of->owner;
 	bool is_success = http_answer_is_success(&x->answer);
 
 	x->is_over = true;
-	if (x->answer.session[0] && x->id == u->step_id)
-		memcpy(x->of->session, x->answer.session, sizeof(x->of->session));
 	if (x->answer.status == 404 && x->of->session[0]) {
 		upstream_fail(u, "has ended the session");
 		return;
@@ -207,6 +218,12 @@ static void end_answer(struct http_exchange *x)
 
 /* --- the connection --- */
 
+/* Of the reply to a message that has no answer, only the status counts. */
+static bool has_all(const struct http_exchange *x)
+{
+	return x->answer.part == HTTP_DONE || (x->id == 0 && x->answer.part > HTTP_HEADERS);
+}
+
 static void read_answer(struct http_exchange *x)
 {
 	char buf[CHUNK];
@@ -222,11 +239,13 @@ static void read_answer(struct http_exchange *x)
 	else if (got == 0)
 		rc = http_answer_end(&x->answer, &err);
 	else
-		rc = http_answer_feed(&x->answer, buf, (size_t)got, keep, x, &err);
+		rc = http_answer_feed(&x->answer, buf, (size_t)got, x->id ? keep : NULL, x, &err);
+	if (x->answer.part > HTTP_HEADERS)
+		keep_session(x);
 	if (rc < 0) {
 		x->is_over = true;
 		upstream_fail(u, "cannot be understood: %s", err.msg);
-	} else if (got == 0 || x->answer.part == HTTP_DONE) {
+	} else if (got == 0 || has_all(x)) {
 		end_answer(x);
 	} else if (is_stream(x)) {
 		take_events(x);
@@ -335,6 +354,20 @@ static int add_head(struct byte_queue *q, const struct http_link *l, const char 
 	return rc | add_text(q, "", "");
 }
 
+/* The oldest one is the last of the list; it has been sent. */
+static void limit_notes(struct http_link *l)
+{
+	struct http_exchange *x, *oldest = NULL;
+	size_t count = 0;
+
+	for (x = LIST_FIRST(&l->exchanges); x; x = LIST_NEXT(x, link)) {
+		count += x->id == 0;
+		oldest = x->id == 0 ? x : oldest;
+	}
+	if (count >= NOTES_MAX)
+		destroy(oldest);
+}
+
 static void send_http(struct upstream *u, const struct upstream_message *m)
 {
 	struct http_link *l = link_of(u);
@@ -347,8 +380,11 @@ static void send_http(struct upstream *u, const struct upstream_message *m)
 	}
 	x->of = l;
 	x->id = m->id;
+	x->deadline_ms = m->id ? 0 : clock_ms() + NOTE_MS;
 	x->watch = (struct watch)WATCH_NULL;
 	http_answer_init(&x->answer);
+	if (x->id == 0)
+		limit_notes(l);
 	LIST_INSERT_HEAD(&l->exchanges, x, link);
 	l->count++;
 	x->fd = connect_to(&l->address);
@@ -397,9 +433,17 @@ static bool is_busy(const struct upstream *u)
 
 static int tick_http(struct upstream *u, uint64_t now_ms)
 {
-	(void)u;
-	(void)now_ms;
-	return -1;
+	struct http_exchange *x, *next;
+	uint64_t at_ms = 0;
+
+	for (x = LIST_FIRST(&link_of(u)->exchanges); x; x = next) {
+		next = LIST_NEXT(x, link);
+		if (x->deadline_ms != 0 && x->deadline_ms <= now_ms)
+			destroy(x);
+		else
+			at_ms = clock_earlier(at_ms, x->deadline_ms);
+	}
+	return clock_ms_until(at_ms);
 }
 
 /* Nobody waits for the answer. */

@@ -100,13 +100,12 @@ static _Noreturn void become_server(const struct server_spec *spec, const int *f
 /* --- the keeper ----------------------------------------------------------------------------- */
 
 /* Every process below the keeper is its child, or becomes one when its parent has ended. */
-static void kill_all(pid_t server)
+static void kill_all(void)
 {
 	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct timespec pause = { .tv_nsec = 2000000 };
 
 	for (;;) {
-		(void)kill(-server, SIGKILL);
 		if (proc_fd >= 0)
 			(void)process_tree_kill(proc_fd, getpid());
 		pid_t pid;
@@ -161,8 +160,9 @@ static _Noreturn void keep(const struct server_spec *spec, int *fds)
 		(void)kill(-server, SIGTERM);
 		(void)await_server(pidfd, -1, SERVER_TERM_MS);
 	}
+	(void)kill(-server, SIGKILL); /* after it is reaped, its number may be another process's */
 	int status = status_of(server);
-	kill_all(server);
+	kill_all();
 	_exit(status);
 }
 

@@ -162,8 +162,10 @@ static int open_calls(void *context)
 		return -1;
 	}
 	LIST_INSERT_HEAD(&l->calls, c, link);
-	if (broker_stream_open(&c->stream, l->broker, ends[0], &err) < 0)
+	if (broker_stream_open(&c->stream, l->broker, ends[0], &err) < 0) {
 		log_warning("a program cannot call tools: %s", err.msg);
+		c->stream.stdio.is_over = true; /* the next tick closes it, and the calls fail */
+	}
 	return ends[1];
 }
 

@@ -102,6 +102,18 @@ static bool is_token(const char *text)
 	return true;
 }
 
+/* cejail sets these itself. */
+static bool is_own_header(const char *name)
+{
+	static const char *const own[] = { "Host", "Content-Length", "Transfer-Encoding",
+					   "Connection", "Mcp-Session-Id" };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (strcasecmp(own[i], name) == 0)
+			return true;
+	return false;
+}
+
 static bool is_env_name(const char *text)
 {
 	return *text && !strchr(text, '=');
@@ -131,6 +143,10 @@ static int read_pairs(const struct json_reader *in, const struct json_key *k,
 			return json_reject_key(in->file, n, err, "%s.%s: '%.64s' is no %s",
 					       in->within, k->name, n->key,
 					       is_header ? "HTTP header" : "name of a variable");
+		if (is_header && is_own_header(n->key))
+			return json_reject_key(in->file, n, err,
+					       "%s.%s: cejail itself sets the header '%.64s'",
+					       in->within, k->name, n->key);
 		const char *text =
 		    arena_printf(in->arena, is_header ? "%s: %s" : "%s=%s", n->key, n->text);
 		if (!text || strings_add(json_field(k, record), in->arena, text) < 0)

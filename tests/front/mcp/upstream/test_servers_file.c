@@ -77,6 +77,9 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 		{ "{\"mcpServers\": {\"a\": {\"url\": \"http://127.0.0.1/\", \"headers\": {\"A\": "
 		  "\"b\\r\\nC: d\"}}}}",
 		  "'A' is no HTTP header" },
+		{ "{\"mcpServers\": {\"a\": {\"url\": \"http://127.0.0.1/\", \"headers\": "
+		  "{\"transfer-encoding\": \"chunked\"}}}}",
+		  "cejail itself sets the header 'transfer-encoding'" },
 		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"allow\": [\"[ab]\"]}}}",
 		  "'[ab]' is no pattern" },
 		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"timeout\": \"soon\"}}}",

@@ -88,12 +88,17 @@ static bool grow(char **buffer, size_t *room, size_t needed)
 	return true;
 }
 
+static bool is_reading(const struct mcp_stdio *s)
+{
+	return !s->is_paused || s->reads_on;
+}
+
 static void pause_input(struct mcp_stdio *s, bool is_paused)
 {
 	if (s->is_paused == is_paused)
 		return;
 	s->is_paused = is_paused;
-	loop_rewatch(s->loop, &s->in, is_paused ? EPOLLRDHUP : EPOLLIN);
+	loop_rewatch(s->loop, &s->in, is_reading(s) ? EPOLLIN : EPOLLRDHUP);
 }
 
 void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop)
@@ -124,7 +129,7 @@ static void handle_lines(struct mcp_stdio *s)
 {
 	char *begin = s->buffer, *limit = s->buffer + s->size, *newline;
 
-	while (!s->is_paused && !s->is_over && begin < limit &&
+	while (is_reading(s) && !s->is_over && begin < limit &&
 	       (newline = memchr(begin + s->searched, '\n',
 				 (size_t)(limit - begin) - s->searched)) != NULL) {
 		size_t size = (size_t)(newline - begin);
@@ -142,7 +147,7 @@ static void handle_lines(struct mcp_stdio *s)
 	s->size = (size_t)(limit - begin);
 	if (begin != s->buffer)
 		memmove(s->buffer, begin, s->size);
-	if (!s->is_paused)
+	if (is_reading(s))
 		s->searched = s->size;
 }
 
@@ -164,7 +169,7 @@ static void read_input(struct mcp_stdio *s)
 	s->size += (size_t)got;
 	handle_lines(s);
 	/* Else the buffer has no newline: of a line that is too long both ends are kept. */
-	if (s->is_paused || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
+	if (!is_reading(s) || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
 		return;
 	memmove(s->buffer + MCP_LINE_EDGE, s->buffer + s->size - MCP_LINE_EDGE, MCP_LINE_EDGE);
 	s->is_cut = true;
@@ -176,10 +181,10 @@ static void on_input(struct watch *w, uint32_t events)
 {
 	struct mcp_stdio *s = watch_owner(w, struct mcp_stdio, in);
 
-	if (s->is_paused)
-		s->is_over = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
-	else
+	if (is_reading(s))
 		read_input(s);
+	else
+		s->is_over = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
 }
 
 static void on_output(struct watch *w, uint32_t events)

@@ -4,8 +4,8 @@
  * output, or a server that this process started.
  *
  * Nothing here blocks.  Lines to the peer wait in a queue; while the queue is long, no further line
- * is read, and the owner starts nothing, so a peer that does not read cannot fill the memory.  The
- * end of the input is still seen then; a cancellation is not.
+ * is read, unless reads_on is set, and the owner starts nothing, so a peer that does not read cannot
+ * fill the memory.  The end of the input is still seen then; a cancellation is not.
  */
 #pragma once
 
@@ -27,6 +27,7 @@ struct mcp_stdio {
 	int own_out_fd; /* out_fd as a non-blocking file of our own; -1: none */
 	bool owns_fds;  /* the first two, which are non-blocking */
 	bool is_socket; /* out_fd */
+	bool reads_on;  /* set by the caller: a long queue does not stop the reading */
 	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
 	size_t size, room, searched;
 	char *queue; /* [start, end) is to be written */

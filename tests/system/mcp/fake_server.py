@@ -61,6 +61,7 @@ BAD = {
     "killed": lambda number: os.kill(os.getpid(), signal.SIGKILL),
     "closes": lambda number: (os.close(1), time.sleep(600)),
     "silent": lambda number: None,
+    "late": lambda number: (time.sleep(1), [put({"jsonrpc": "2.0", "method": "note", "params": {"x": "x" * 1000000}}) for _ in range(4)]),
     "unread": lambda number: time.sleep(600),
 }
 

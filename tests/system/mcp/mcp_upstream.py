@@ -226,6 +226,15 @@ def _():
             b.answer(number)
 
 
+@test("mcp_upstream: a server that writes much before it reads on gets all its calls")
+def _():
+    with Broker(one=fake("late", timeout="6s")) as b:
+        begun = [b.begin("one.bad")] + [b.begin("one.echo", x="y" * 1000000) for _ in range(14)]
+        for number in begun[1:]:
+            true("result" in b.answer(number), "a call failed")
+        b.send({"id": begun[0], "ended": "cancelled"})
+
+
 @test("mcp_upstream: a line of the socket that is no call ends the broker")
 def _():
     for line in ("", "x", "[]", '{"name":"one.echo"}'):

@@ -116,8 +116,9 @@ static int open_streams(struct stdio_link *l, struct cj_error *err)
 {
 	struct loop *loop = l->owner->loop;
 
-	l->stdio =
-	    (struct mcp_stdio){ .loop = loop, .owner = l->owner, .line = on_line, .cut = on_cut };
+	l->stdio = (struct mcp_stdio){
+		.loop = loop, .owner = l->owner, .line = on_line, .cut = on_cut, .reads_on = true
+	}; /* it may write before it reads on */
 	l->is_open = true;
 	if (mcp_stdio_open_fds(&l->stdio, take_fd(&l->process.stdout_fd),
 			       take_fd(&l->process.stdin_fd), err) < 0)

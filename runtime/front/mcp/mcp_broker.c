@@ -85,6 +85,7 @@ int mcp_broker_check(const struct broker *b, struct cj_error *err)
 	if (!failed)
 		return 0;
 	*err = failed->failure;
+	(void)upstream_explain(failed, err->msg, sizeof(err->msg));
 	return -err->code;
 }
 
@@ -200,9 +201,12 @@ int mcp_broker_print(const char *path, struct cj_error *err)
 
 void mcp_broker_warn(const struct broker *b)
 {
+	char text[CJ_ERROR_MSG_MAX];
+
 	for (size_t i = 0; i < b->file.count; i++)
 		if (!b->servers[i].is_listed)
-			log_warning("%s; its tools are left out", b->servers[i].failure.msg);
+			log_warning("%s; its tools are left out",
+				    upstream_explain(&b->servers[i], text, sizeof(text)));
 }
 
 /* --- the description --------------------------------------------------------------------- */

@@ -135,7 +135,7 @@ BAD = {
     "huge": "sent a line of more than 16777216 bytes",
     "wrongid": "which was never sent",
     "flood": "messages that nobody asked for",
-    "dies": "has ended with status 7; its last line is 'out of luck'",
+    "dies": "has ended with status 7; cejail's messages have what it wrote",
     "killed": "has ended with status 137",
     "closes": "closed its standard input or output",
 }
@@ -149,6 +149,7 @@ for bad in BAD:
             said = b.call("bad.bad")
             contains(said, f"the server 'bad' {BAD[bad]}" if not BAD[bad].startswith(("which", "messages")) else BAD[bad], "the error")
             contains(said, "; call again, and cejail starts it anew", "the error")
+            lacks(said, "out of luck", "what the program reads")
             true(isinstance(said, Failed) and "\n" not in said, f"no sentence: {said!r}")
             equal(b.call("good.echo", x=1), {"x": 1}, "the other server")
             second = b.call("bad.pid")

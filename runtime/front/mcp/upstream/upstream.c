@@ -43,19 +43,22 @@ void upstream_fail(struct upstream *u, const char *fmt, ...)
 	u->has_failed = true;
 }
 
-/* What the program reads: the error in one sentence, with the remedy. */
+/* What the program reads: the error in one sentence, with the remedy.  What the server wrote to its
+ * stderr is for the user only: it may have a secret. */
 static void fail_call(struct upstream_call *c, const struct upstream *u, uint64_t now_ms)
 {
-	char text[CJ_ERROR_MSG_MAX + 128];
+	char text[CJ_ERROR_MSG_MAX + 256];
+	const char *more = u->has_ended ? "; cejail's messages have what it wrote" : "";
 
 	if (now_ms >= u->retry_ms)
-		(void)snprintf(text, sizeof(text), "%s; call again, and cejail starts it anew",
-			       u->failure.msg);
+		(void)snprintf(text, sizeof(text), "%s%s; call again, and cejail starts it anew",
+			       u->failure.msg, more);
 	else
 		(void)snprintf(text, sizeof(text),
-			       "%s; cejail starts it anew in %u s, so call again then, or do "
+			       "%s%s; cejail starts it anew in %u s, so call again then, or do "
 			       "without it",
-			       u->failure.msg, (unsigned)((u->retry_ms - now_ms + 999) / 1000));
+			       u->failure.msg, more,
+			       (unsigned)((u->retry_ms - now_ms + 999) / 1000));
 	upstream_end_call(c, NULL, text);
 }
 
@@ -98,6 +101,16 @@ void upstream_close(struct upstream *u)
 	carry_out_failure(u, 0);
 }
 
+const char *upstream_explain(const struct upstream *u, char *out, size_t size)
+{
+	bool has_last = u->has_ended && u->last_line[0];
+
+	(void)snprintf(out, size, "%s%s%s%s", u->failure.msg,
+		       has_last ? "; its last line is '" : "", has_last ? u->last_line : "",
+		       has_last ? "'" : "");
+	return out;
+}
+
 bool upstream_is_closed(struct upstream *u)
 {
 	return u->state == UPSTREAM_OFF || u->link->is_closed(u);
@@ -115,6 +128,8 @@ static void open_link(struct upstream *u, uint64_t now_ms)
 	u->version[0] = '\0';
 	u->start_ms = now_ms;
 	u->unasked = 0;
+	u->has_ended = false;
+	u->last_line[0] = '\0';
 	u->state = UPSTREAM_OPENING;
 	if (u->link->open(u, &err) < 0)
 		upstream_fail(u, "cannot be started: %s", err.msg);

@@ -100,14 +100,16 @@ struct upstream {
 	unsigned generation;       /* counts lists */
 
 	struct arena pages[UPSTREAM_PAGES_MAX], next_pages[UPSTREAM_PAGES_MAX];
-	size_t npages, list_bytes;
+	size_t npages, list_bytes, list_values;
 	struct upstream_tool tools[UPSTREAM_TOOLS_MAX], next_tools[UPSTREAM_TOOLS_MAX];
 	size_t ntools, next_ntools;
 
 	TAILQ_HEAD(, upstream_call) calls;
 	size_t ncalls;
 
+	char last_line[161];     /* that a server wrote before it ended; "": none */
 	struct cj_error failure; /* code 0: none; the last one stays until it is READY */
+	bool has_ended;          /* by itself: last_line may say why */
 	bool has_failed;         /* upstream_tick() has still to close the link */
 	unsigned failures;       /* one after another */
 	uint64_t retry_ms;       /* not opened again before */
@@ -131,6 +133,10 @@ int upstream_tick(struct upstream *u, uint64_t now_ms);
 
 /* Asks for the list: it is there when is_listed is true; failure.code says why it is not. */
 void upstream_want_list(struct upstream *u);
+
+/* The failure, and the last line that a server wrote before it ended: for the user, not for the
+ * program.  Returns `out`. */
+const char *upstream_explain(const struct upstream *u, char *out, size_t size);
 
 /* Begins a call.  `done` may be called at once. */
 void upstream_call(struct upstream *u, struct upstream_call *c);

@@ -21,7 +21,7 @@
 #define LOG_LINES    100  /* in LOG_MS */
 #define LOG_MS       10000
 #define OVER_MS      500 /* from the end of its output to its own */
-#define LAST_MAX     160 /* of the last line, for the error of a server that ended */
+#define REST_READS   16  /* of the log of a server that ended */
 
 struct stdio_link {
 	struct upstream *owner;
@@ -30,7 +30,6 @@ struct stdio_link {
 	struct watch log, end;
 	char line[LOG_LINE_MAX];
 	size_t line_size;
-	char last[LAST_MAX + 1];
 	uint64_t log_ms; /* since when these are counted */
 	unsigned lines;
 	uint64_t over_ms; /* the server closed a stream; when it must have ended; 0: it did not */
@@ -54,7 +53,7 @@ static void end_line(struct stdio_link *l)
 		size--;
 	if (size == 0)
 		return;
-	(void)text_escape(l->line, size, false, l->last, sizeof(l->last));
+	(void)text_escape(l->line, size, false, l->owner->last_line, sizeof(l->owner->last_line));
 	if (now_ms >= l->log_ms + LOG_MS) {
 		if (l->lines > LOG_LINES)
 			log_note("the server '%s' wrote %u more lines", l->owner->spec->name,
@@ -157,7 +156,8 @@ static bool is_busy(const struct upstream *u)
 /* What it wrote before it ended. */
 static void read_rest_of_log(struct stdio_link *l)
 {
-	while (l->log.fd >= 0 && fd_await(l->process.stderr_fd, POLLIN, 0))
+	for (unsigned i = 0;
+	     i < REST_READS && l->log.fd >= 0 && fd_await(l->process.stderr_fd, POLLIN, 0); i++)
 		on_log(&l->log, 0);
 	end_line(l);
 }
@@ -178,15 +178,13 @@ static int tick_over(struct stdio_link *l, uint64_t now_ms)
 static int tick_stdio(struct upstream *u, uint64_t now_ms)
 {
 	struct stdio_link *l = link_of(u);
-	bool has_last;
 	int status = 0;
 
 	if (!server_process_has_ended(&l->process, &status))
 		return l->stdio.is_over ? tick_over(l, now_ms) : -1;
 	read_rest_of_log(l);
-	has_last = l->last[0] != '\0';
-	upstream_fail(u, "has ended with status %d%s%s%s", status,
-		      has_last ? "; its last line is '" : "", l->last, has_last ? "'" : "");
+	upstream_fail(u, "has ended with status %d", status);
+	u->has_ended = true;
 	return -1;
 }
 

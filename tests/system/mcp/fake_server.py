@@ -4,6 +4,7 @@
 
 `good` and `modern` keep the protocol of their era; `http` and `http-modern` do over HTTP, on a port that they print.
 `http-events` is `http`, but answers initialize by a stream of events, and a notification by a stream without an end.
+`large` and `many` describe a tool in more bytes, or with more values, than two such servers may have together.
 The other kinds break it at the first call, or, when their name begins with `start-`, before they have listed a tool."""
 
 import http.server
@@ -26,6 +27,10 @@ TOOLS = [
     {"name": "seen", "annotations": {"readOnlyHint": True}},
     {"name": "delete it"},
 ]
+if KIND == "large":
+    TOOLS[0]["description"] = "x" * 600000
+if KIND == "many":
+    TOOLS[0]["inputSchema"] = {"enum": list(range(60000))}
 seen = []  # methods of notifications
 
 

@@ -195,6 +195,16 @@ def _():
     start_fails("unknown key 'mcpServers.one.alow'", one=fake("good", alow=[]))
 
 
+@test("mcp_upstream: a server for whose tools the list has no room is left out with a warning")
+def _():
+    for kind, what in ("large", "bytes"), ("many", "values"):
+        with Broker(one=fake(kind), two=fake(kind), three=fake("good")) as b:
+            equal({name.split(".")[0] for name in b.tools}, {"one", "three"}, "the servers")
+            equal(b.call("one.echo", x=1), {"x": 1}, "the value")
+            contains(b.call("two.echo"), "there is no such tool", "the error")
+        contains(b.error, f"warning: the list of tools has no room for the {what} of the server 'two'; its tools are left out", "the warning")
+
+
 def stubborn_pids(b):
     server = int(b.call("one.pid"))
     return [server, *wait_until(lambda: children_of(server), "the second process")]

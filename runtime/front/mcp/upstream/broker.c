@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/log.h"
 
 #define CLOSE_MS 5000 /* for all servers: longer than server_process needs */
 
@@ -115,11 +116,6 @@ static void put_tool(struct json_writer *w, const char *full_name, const struct 
 static int add_tool(struct broker *b, struct upstream *u, const struct upstream_tool *t,
 		    struct json_writer *w, struct cj_error *err)
 {
-	if (b->ntools == BROKER_TOOLS_MAX) {
-		cj_refuse(err, "the servers of '%s' offer more than %d tools", b->file.path,
-			  BROKER_TOOLS_MAX);
-		return cj_hint(err, "leave some out with \"deny\"");
-	}
 	struct broker_tool tool = { .server = u, .name = arena_strdup(&b->arena, t->name) };
 	tool.full_name = tool_choice_name(u->spec->name, t->name, &b->arena, is_taken, b);
 	if (!tool.name || !tool.full_name)
@@ -129,11 +125,68 @@ static int add_tool(struct broker *b, struct upstream *u, const struct upstream_
 	return 0;
 }
 
-static int refuse_catalogue(const struct broker *b, struct cj_error *err)
+/* What the list has room for. */
+struct room {
+	size_t tools, values, bytes;
+};
+
+/* NULL: the tools of this server fit, up to their bytes. */
+static const char *take_room(const struct upstream *u, struct room *r)
 {
-	cj_refuse(err, "the servers of '%s' describe their tools in more than %u bytes",
-		  b->file.path, JSON_BYTES_MAX);
-	return cj_hint(err, "leave some out with \"deny\"");
+	struct room needed = { 0 };
+
+	for (size_t i = 0; i < u->ntools; i++)
+		if (u->tools[i].is_offered) {
+			needed.tools++;
+			needed.values += u->tools[i].values;
+		}
+	if (needed.tools > r->tools)
+		return "tools";
+	if (needed.values > r->values)
+		return "values";
+	r->tools -= needed.tools;
+	r->values -= needed.values;
+	return NULL;
+}
+
+/* *w becomes an array of the tools of this server. */
+static int write_server(struct broker *b, struct upstream *u, struct json_writer *w,
+			const char **out_text, size_t *out_size, struct cj_error *err)
+{
+	json_open_array(w);
+	for (size_t i = 0; i < u->ntools; i++)
+		if (u->tools[i].is_offered && add_tool(b, u, &u->tools[i], w, err) < 0)
+			return -err->code;
+	json_close_array(w);
+	return w ? json_writer_take(w, out_text, out_size, err)
+		 : cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);
+}
+
+/* A server that does not fit is left out: it must not cost the tools of the others. */
+static int add_server(struct broker *b, struct upstream *u, struct room *r, struct json_writer *all,
+		      struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct room before = *r;
+	const size_t ntools = b->ntools;
+	const char *text = NULL, *full = take_room(u, r);
+	size_t size = 0;
+
+	if (!full && write_server(b, u, w, &text, &size, err) < 0)
+		return -err->code;
+	if (size > r->bytes)
+		full = "bytes";
+	if (full) {
+		*r = before;
+		b->ntools = ntools;
+		log_warning("the list of tools has no room for the %s of the server '%s'; its "
+			    "tools are left out; leave some out with \"deny\"",
+			    full, u->spec->name);
+	} else if (size > 2) { /* without the brackets, and with a comma */
+		json_put_raw(all, text + 1, size - 2);
+		r->bytes -= size;
+	}
+	return 0;
 }
 
 /* The arena keeps the names of an earlier list: calls in progress have them. */
@@ -143,22 +196,19 @@ int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
 	json_writer_destroy(&b->catalogue);
 	struct json_writer *w = b->catalogue = json_writer_create(false);
 
+	struct room room = { BROKER_TOOLS_MAX, UPSTREAM_LIST_VALUES, JSON_BYTES_MAX - 64 };
+
 	b->ntools = 0;
 	json_open_object(w);
 	json_member_array(w, "tools");
-	for (size_t i = 0; i < b->file.count; i++) {
-		struct upstream *u = &b->servers[i];
-		for (size_t k = 0; u->is_listed && k < u->ntools; k++)
-			if (u->tools[k].is_offered && add_tool(b, u, &u->tools[k], w, err) < 0)
-				return -err->code;
-	}
+	for (size_t i = 0; i < b->file.count; i++)
+		if (b->servers[i].is_listed && add_server(b, &b->servers[i], &room, w, err) < 0)
+			return -err->code;
 	json_close_array(w);
 	json_close_object(w);
 	if (!w)
 		return cj_fail(err, ENOMEM, "list the tools");
-	if (json_writer_take(w, out_text, out_size, err) < 0)
-		return -err->code;
-	return *out_size > JSON_BYTES_MAX ? refuse_catalogue(b, err) : 0;
+	return json_writer_take(w, out_text, out_size, err);
 }
 
 int broker_tick(struct broker *b)

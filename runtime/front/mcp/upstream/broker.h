@@ -55,7 +55,9 @@ const struct upstream *broker_find_failed(const struct broker *b);
 
 /*
  * broker_catalogue - {"tools": [...]}: each tool that is offered, with its full name, and its
- * description, schemas and annotations as its server gives them.  Borrowed from the broker.
+ * description, schemas and annotations as its server gives them.  A server whose tools do not fit
+ * into JSON_BYTES_MAX, UPSTREAM_LIST_VALUES and BROKER_TOOLS_MAX is left out with a warning.
+ * Borrowed from the broker.
  */
 int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
 		     struct cj_error *err);

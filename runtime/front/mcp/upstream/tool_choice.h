@@ -23,6 +23,7 @@ struct upstream_tool {
 	const struct json_node *node; /* in the server's answer */
 	const char *name;             /* at the server */
 	const char *full_name;        /* "SERVER.TOOL", as code inside calls it; NULL: not named */
+	size_t values;                /* in the node */
 	bool is_offered;
 };
 

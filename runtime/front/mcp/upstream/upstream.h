@@ -29,6 +29,7 @@
 #define UPSTREAM_PAGES_MAX    64
 #define UPSTREAM_TOOLS_MAX    500
 #define UPSTREAM_LIST_BYTES   JSON_BYTES_MAX /* all pages of tools/list */
+#define UPSTREAM_LIST_VALUES  100000         /* JSON_NODES_MAX, less the rest of a request */
 #define UPSTREAM_CALLS_MAX    64
 #define UPSTREAM_START_MS     20000 /* from the start to the list, unless "timeout" says more */
 #define UPSTREAM_UNASKED_MAX  10000 /* messages that nobody asked for, in UPSTREAM_UNASKED_MS */

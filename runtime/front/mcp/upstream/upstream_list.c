@@ -15,7 +15,17 @@ static void empty(struct arena *pages)
 void upstream_list_begin(struct upstream *u)
 {
 	empty(u->next_pages);
-	u->npages = u->next_ntools = u->list_bytes = 0;
+	u->npages = u->next_ntools = u->list_bytes = u->list_values = 0;
+}
+
+/* The depth of a message is limited. */
+static size_t count_values(const struct json_node *node)
+{
+	size_t count = 1;
+
+	for (const struct json_node *n = node->child; n; n = n->next)
+		count += count_values(n);
+	return count;
 }
 
 static int add_tool(struct upstream *u, const struct json_node *node, struct cj_error *err)
@@ -30,7 +40,12 @@ static int add_tool(struct upstream *u, const struct json_node *node, struct cj_
 	for (size_t i = 0; i < u->next_ntools; i++)
 		if (strcmp(u->next_tools[i].name, name) == 0)
 			return cj_reject(err, "lists the tool '%.128s' twice", name);
-	u->next_tools[u->next_ntools++] = (struct upstream_tool){ .node = node, .name = name };
+	struct upstream_tool *t = &u->next_tools[u->next_ntools++];
+	*t = (struct upstream_tool){ .node = node, .name = name, .values = count_values(node) };
+	u->list_values += t->values;
+	if (u->list_values > UPSTREAM_LIST_VALUES)
+		return cj_reject(err, "describes its tools with more than %d values",
+				 UPSTREAM_LIST_VALUES);
 	return 0;
 }
 

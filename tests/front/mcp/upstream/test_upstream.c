@@ -468,6 +468,28 @@ static void a_list_that_is_too_large_ends_the_server(void **state)
 	assert_failed(u, "in more than 1048576 bytes");
 }
 
+static void a_list_of_too_many_values_ends_the_server(void **state)
+{
+	auto_upstream struct upstream *u = make(&spec);
+	size_t size = (size_t)2 * UPSTREAM_LIST_VALUES;
+	char *bomb = malloc(size + 200);
+
+	(void)state;
+	assert_non_null(bomb);
+	upstream_want_list(u);
+	(void)upstream_tick(u, clock_ms());
+	take(u, initialized);
+	int used = snprintf(bomb, 200,
+			    "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"tools\":["
+			    "{\"name\":\"a\",\"inputSchema\":{\"enum\":[");
+	for (size_t i = 0; i < size; i += 2)
+		memcpy(bomb + used + i, "1,", 2);
+	(void)snprintf(bomb + used + size, 100, "1]}}]}}");
+	take(u, bomb);
+	free(bomb);
+	assert_failed(u, "with more than 100000 values");
+}
+
 static void a_flood_of_notifications_ends_the_server(void **state)
 {
 	static const char note[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}";
@@ -548,6 +570,7 @@ int main(void)
 		cmocka_unit_test(a_start_that_goes_wrong_ends_the_server),
 		cmocka_unit_test(pages_without_end_end_the_server),
 		cmocka_unit_test(a_list_that_is_too_large_ends_the_server),
+		cmocka_unit_test(a_list_of_too_many_values_ends_the_server),
 		cmocka_unit_test(a_flood_of_notifications_ends_the_server),
 		cmocka_unit_test(a_silent_server_is_given_up),
 		cmocka_unit_test(a_server_that_fails_again_and_again_has_to_wait),

@@ -4,8 +4,8 @@
  * output, or a server that this process started.
  *
  * Nothing here blocks.  Lines to the peer wait in a queue; while the queue is long, no further line
- * is read, unless reads_on is set, and the owner starts nothing, so a peer that does not read cannot
- * fill the memory.  The end of the input is still seen then; a cancellation is not.
+ * is read, unless reads_on is set, and the owner starts nothing.  So a peer that does not read
+ * cannot fill the memory.  The end of the input is still seen then; a cancellation is not.
  */
 #pragma once
 

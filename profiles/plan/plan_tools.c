@@ -3,6 +3,7 @@
  * The tools of a program: their names for the supervisor, their descriptions as files for the
  * program.  Reads the file of --tools and our modules.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "profiles/plan/plan_parts.h"
@@ -62,97 +63,21 @@ static int add_tool(struct tool_list *tools, const char *file, const struct json
  * Reserved in Python or in JavaScript, or a name of the modules' own.  JavaScript would take a
  * module that exports "then" for a promise; tools.mjs finds what it needs in "globalThis".
  */
-static const char *const taken_names[] = {
-	"False",
-	"None",
-	"True",
-	"and",
-	"arguments",
-	"as",
-	"assert",
-	"async",
-	"await",
-	"break",
-	"case",
-	"catch",
-	"class",
-	"const",
-	"continue",
-	"debugger",
-	"def",
-	"default",
-	"del",
-	"delete",
-	"do",
-	"elif",
-	"else",
-	"enum",
-	"eval",
-	"except",
-	"export",
-	"extends",
-	"false",
-	"finally",
-	"for",
-	"from",
-	"function",
-	"global",
-	"globalThis",
-	"if",
-	"implements",
-	"import",
-	"in",
-	"instanceof",
-	"interface",
-	"is",
-	"lambda",
-	"let",
-	"match",
-	"new",
-	"nonlocal",
-	"not",
-	"null",
-	"or",
-	"package",
-	"pass",
-	"private",
-	"protected",
-	"public",
-	"raise",
-	"return",
-	"static",
-	"super",
-	"switch",
-	"then",
-	"this",
-	"throw",
-	"true",
-	"try",
-	"type",
-	"typeof",
-	"undefined",
-	"var",
-	"void",
-	"while",
-	"with",
-	"yield",
-	/* of the modules */
-	"ToolError",
-	"acall",
-	"call",
-	"describe",
-	"main",
-	"stub",
-	"tools",
-	NULL,
-};
+static const char taken_names[] =
+    " False None True and arguments as assert async await break case catch class "
+    "const continue debugger def default del delete do elif else enum eval except "
+    "export extends false finally for from function global globalThis if "
+    "implements import in instanceof interface is lambda let match new nonlocal "
+    "not null or package pass private protected public raise return static super "
+    "switch then this throw true try type typeof undefined var void while with "
+    "yield "
+    "ToolError acall call describe main stub tools ";
 
 static bool is_taken(const char *name)
 {
-	size_t i = 0;
-	while (taken_names[i] && strcmp(taken_names[i], name) != 0)
-		i++;
-	return taken_names[i] != NULL || strncmp(name, "__", 2) == 0;
+	char word[TOOL_NAME_MAX + 4];
+	(void)snprintf(word, sizeof(word), " %s ", name);
+	return strstr(taken_names, word) || strncmp(name, "__", 2) == 0;
 }
 
 /* What a name of the catalogue is called in code.  tools.py and tools.mjs find the same names.

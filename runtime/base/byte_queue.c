@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define ROOM_STEP 4096 /* lines are short */
+
 void byte_queue_fini(struct byte_queue *q)
 {
 	free(q->bytes);
@@ -23,11 +25,12 @@ int byte_queue_grow(struct byte_queue *q, size_t size)
 	}
 	if (q->room - q->end >= size)
 		return 0;
-	char *bytes = realloc(q->bytes, q->end + size);
+	size_t room = (q->end + size + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+	char *bytes = realloc(q->bytes, room);
 	if (!bytes)
 		return -ENOMEM;
 	q->bytes = bytes;
-	q->room = q->end + size;
+	q->room = room;
 	return 0;
 }
 

@@ -38,6 +38,10 @@ enum step {
 
 extern const char *const step_names[STEP_COUNT];
 
+/* Descriptors of the program; the sources of our launchers, REPLs and modules have them, too. */
+#define CHANNEL_FD 3 /* of a launcher or a REPL */
+#define CALLS_FD   4 /* for the calls of its tools: supervise/calls.h */
+
 /* How long each side waits for one step of the other before the payload runs. */
 #define STEP_TIMEOUT_MS 10000
 

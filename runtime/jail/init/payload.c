@@ -134,9 +134,6 @@ static int exec_in_path(char *const *argv, char *const *env)
 	return verdict;
 }
 
-#define CHANNEL_FD (STDERR_FILENO + 1) /* the sources of our launchers and REPLs have them, too */
-#define CALLS_FD   (CHANNEL_FD + 1)
-
 /* The streams have their places, which none of these descriptors has: 0 to 2 were open before.
  * Returns what has failed, with errno; NULL: nothing. */
 static const char *place_sockets(const struct payload *p)

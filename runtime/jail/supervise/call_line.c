@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/supervise/call_line.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/files/sha256.h"
 #include "runtime/base/json/json.h"
 
 #define ID_NUMBER_MAX "9007199254740991" /* 2^53-1: every language counts to it */
@@ -26,8 +29,9 @@ static struct blob bytes_of(const struct json_node *node, const char *line)
 
 void call_line_flatten(char *text, size_t size)
 {
-	for (char *at = text; (at = memchr(at, '\r', (size_t)(text + size - at))); at++)
-		*at = ' ';
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == '\n' || text[i] == '\r')
+			text[i] = ' ';
 }
 
 int call_line_read(char *line, size_t size, struct arena *a, struct written_call *out,
@@ -60,4 +64,64 @@ int call_line_read(char *line, size_t size, struct arena *a, struct written_call
 	if (arguments)
 		out->arguments = bytes_of(arguments, line);
 	return 0;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+#define TEXT(text)                                                                                 \
+	{                                                                                          \
+		.bytes = (text), .size = strlen(text)                                              \
+	}
+
+#define PUT(q, ...)                                                                                \
+	byte_queue_add_all(q, (const struct blob[]){ __VA_ARGS__ },                                \
+			   sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
+
+int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call,
+		       bool is_brief)
+{
+	char head[64], brief[128], hash[SHA256_HEX_MAX];
+	struct sha256 sha;
+	(void)snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"name\":\"", id);
+	if (!is_brief)
+		return PUT(q, TEXT(head), TEXT(call->name), TEXT("\",\"arguments\":"),
+			   call->arguments, TEXT("}\n"));
+	sha256_init(&sha);
+	sha256_update(&sha, call->arguments.bytes, call->arguments.size);
+	sha256_final(&sha, hash);
+	(void)snprintf(brief, sizeof(brief), "\",\"bytes\":%zu,\"sha256\":\"%s\"}\n",
+		       call->arguments.size, hash);
+	return PUT(q, TEXT(head), TEXT(call->name), TEXT(brief));
+}
+
+int call_line_put_end(struct byte_queue *q, uint64_t id, const char *end, uint64_t ms)
+{
+	char line[128];
+	(void)snprintf(line, sizeof(line),
+		       "{\"id\":%" PRIu64 ",\"ended\":\"%s\",\"ms\":%" PRIu64 "}\n", id, end, ms);
+	return byte_queue_add(q, line, strlen(line));
+}
+
+int call_line_put_refusal(struct byte_queue *q, const char *name, const char *end)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text;
+	size_t size;
+	json_open_object(w);
+	json_member_u64(w, "id", 0);
+	json_member_text(w, "name", name);
+	json_member_text(w, "ended", end);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, &err) < 0)
+		return -ENOMEM;
+	return PUT(q, ((struct blob){ text, size }), TEXT("\n"));
+}
+
+int call_line_put_answer(struct byte_queue *q, const char *program_id, bool is_error,
+			 struct blob value)
+{
+	return PUT(q, TEXT("{\"id\":"), TEXT(program_id),
+		   TEXT(is_error ? ",\"error\":{\"message\":" : ",\"result\":"), value,
+		   TEXT(is_error ? "}}\n" : "}\n"));
 }

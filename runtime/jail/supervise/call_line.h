@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_line - one call as the program writes it: a line of JSON.  Every byte is hostile. */
+/* call_line - the lines of JSON of calls.h.  Of what a program writes every byte is hostile. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -18,10 +20,10 @@ struct written_call {
 };
 
 /*
- * call_line_flatten - the carriage returns between the tokens of a JSON text become spaces.
+ * call_line_flatten - the line ends between the tokens of a JSON text become spaces.
  *
- * Readers of text lines, such as Python's, take one for the end of a line: what follows it would be
- * a line that nobody has validated.  A string has none: json.h.
+ * Readers of text lines, such as Python's, take a carriage return for one, too: what follows it
+ * would be a line that nobody has validated.  A string has none: json.h.
  */
 void call_line_flatten(char *text, size_t size);
 
@@ -32,3 +34,15 @@ void call_line_flatten(char *text, size_t size);
  */
 int call_line_read(char *line, size_t size, struct arena *a, struct written_call *out,
 		   struct cj_error *err);
+
+/* These queue a line, or nothing of it.  Fails: ENOMEM. */
+
+/* To the caller.  is_brief: the size and the hash of the arguments in their place. */
+int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call,
+		       bool is_brief);
+int call_line_put_end(struct byte_queue *q, uint64_t id, const char *end, uint64_t ms);
+/* name NULL: it has none. */
+int call_line_put_refusal(struct byte_queue *q, const char *name, const char *end);
+/* To the program; `value` is JSON: the result, or the message of an error. */
+int call_line_put_answer(struct byte_queue *q, const char *program_id, bool is_error,
+			 struct blob value);

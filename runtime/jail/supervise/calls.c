@@ -11,7 +11,6 @@
 
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/files/sha256.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -108,27 +107,12 @@ static void send_to_caller(struct calls *c)
 		lose_caller(c, CALLER_GONE);
 }
 
-#define TEXT(text)                                                                                 \
-	{                                                                                          \
-		.bytes = (text), .size = strlen(text)                                              \
-	}
-
-#define ADD_LINE(q, ...)                                                                           \
-	byte_queue_add_all(q, (const struct blob[]){ __VA_ARGS__ },                                \
-			   sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
-
-/* What stands around the value of an answer. */
-static const char *const around_result[] = { ",\"result\":", "}\n" };
-static const char *const around_message[] = { ",\"error\":{\"message\":", "}}\n" };
-
 /* A line that is lost would leave the program waiting. */
-static void answer(struct calls *c, const char *program_id, const char *const around[2],
-		   struct blob value)
+static void answer(struct calls *c, const char *program_id, bool is_error, struct blob value)
 {
 	if (c->program_fd < 0)
 		return;
-	if (ADD_LINE(&c->to_program, TEXT("{\"id\":"), TEXT(program_id), TEXT(around[0]), value,
-		     TEXT(around[1])) < 0)
+	if (call_line_put_answer(&c->to_program, program_id, is_error, value) < 0)
 		lose_program(c);
 	send_to_program(c);
 }
@@ -143,56 +127,27 @@ static void answer_error(struct calls *c, const char *program_id, const char *me
 	if (json_writer_take(w, &text, &size, &err) < 0)
 		lose_program(c);
 	else
-		answer(c, program_id, around_message, (struct blob){ text, size });
+		answer(c, program_id, true, (struct blob){ text, size });
 }
 
-/* To the caller: a call that ends without its answer; in brief each one. */
+/* Without memory a line is lost: what the caller waits for has a time limit of its own. */
+
+/* A call that ends without the caller's answer; in brief each one. */
 static void tell_end(struct calls *c, uint64_t id, enum call_end end, uint64_t ms)
 {
-	char line[128];
 	bool is_news = c->io->calls_brief || end == CALL_TIMED_OUT || end == CALL_CANCELLED;
 	if (c->caller_fd < 0 || !is_news)
 		return;
-	(void)snprintf(line, sizeof(line),
-		       "{\"id\":%" PRIu64 ",\"ended\":\"%s\",\"ms\":%" PRIu64 "}\n", id,
-		       call_end_names[end], ms);
-	(void)!byte_queue_add(&c->to_caller, line, strlen(line)); /* it has its own time limit */
+	(void)!call_line_put_end(&c->to_caller, id, call_end_names[end], ms);
 	send_to_caller(c);
 }
 
-/* Likewise, in brief. */
 static void tell_refusal(struct calls *c, const char *name)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
 	if (c->caller_fd < 0 || !c->io->calls_brief)
 		return;
-	json_open_object(w);
-	json_member_u64(w, "id", 0);
-	json_member_text(w, "name", name);
-	json_member_text(w, "ended", call_end_names[CALL_REFUSED]);
-	json_close_object(w);
-	if (json_writer_take(w, &text, &size, &err) == 0)
-		(void)!ADD_LINE(&c->to_caller, ((struct blob){ text, size }), TEXT("\n"));
+	(void)!call_line_put_refusal(&c->to_caller, name, call_end_names[CALL_REFUSED]);
 	send_to_caller(c);
-}
-
-static int pass_on(struct calls *c, uint64_t id, const char *name, struct blob arguments)
-{
-	char head[64], brief[128], hash[SHA256_HEX_MAX];
-	struct sha256 sha;
-	(void)snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"name\":\"", id);
-	if (!c->io->calls_brief)
-		return ADD_LINE(&c->to_caller, TEXT(head), TEXT(name), TEXT("\",\"arguments\":"),
-				arguments, TEXT("}\n"));
-	sha256_init(&sha);
-	sha256_update(&sha, arguments.bytes, arguments.size);
-	sha256_final(&sha, hash);
-	(void)snprintf(brief, sizeof(brief), "\",\"bytes\":%zu,\"sha256\":\"%s\"}\n",
-		       arguments.size, hash);
-	return ADD_LINE(&c->to_caller, TEXT(head), TEXT(name), TEXT(brief));
 }
 
 /* --- the end of a call ------------------------------------------------------------------------ */
@@ -288,7 +243,7 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	c->nopen++;
 	c->counts[tool].count++;
 	const uint64_t id = call->id;
-	int rc = pass_on(c, id, w->name, w->arguments);
+	int rc = call_line_put_call(&c->to_caller, id, w, c->io->calls_brief);
 	if (c->io->calls_brief)
 		send_to_caller(c); /* it knows the id before anybody reads the event */
 	if (find_call(c, id))
@@ -354,7 +309,7 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 		    "the caller's answer has no \"result\" and no \"error\" with a \"message\"");
 		return NULL;
 	}
-	answer(c, call->program_id, message ? around_message : around_result,
+	answer(c, call->program_id, message != NULL,
 	       (struct blob){ line + value->begin, value->end - value->begin });
 	end_call(c, call, message ? CALL_FAILED : CALL_ANSWERED);
 	return NULL;

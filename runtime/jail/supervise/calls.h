@@ -32,7 +32,6 @@
 #include "runtime/base/error.h"
 #include "runtime/jail/jail.h"
 
-#define CALLS_FD        4           /* the program's; our launchers and modules know it, too */
 #define CALL_LINE_MAX   (1u << 20)  /* of the program, with its newline */
 #define CALL_ANSWER_MAX (16u << 20) /* of the caller */
 #define CALL_UNREAD_MAX CALL_ANSWER_MAX

@@ -34,7 +34,7 @@ static const char *reading(const struct mcp_stdio *s)
 
 static size_t waiting(const struct mcp_stdio *s)
 {
-	return s->end - s->start;
+	return byte_queue_size(&s->queue);
 }
 
 /* --- output ------------------------------------------------------------------------ */
@@ -57,7 +57,7 @@ static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
 static void flush(struct mcp_stdio *s)
 {
 	while (waiting(s) > 0) {
-		ssize_t put = write_some(s, s->queue + s->start, waiting(s));
+		ssize_t put = write_some(s, s->queue.bytes + s->queue.start, waiting(s));
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0 && errno != EAGAIN)
@@ -65,26 +65,22 @@ static void flush(struct mcp_stdio *s)
 				    s->owns_fds ? "write to it" : "write to standard output");
 		if (put < 0)
 			break;
-		s->start += (size_t)put;
+		byte_queue_take(&s->queue, (size_t)put);
 	}
-	if (waiting(s) == 0)
-		s->start = s->end = 0;
-	if (waiting(s) == 0 && s->queue_room > MCP_QUEUE_FULL / 2) {
-		free(take_ptr(s->queue));
-		s->queue_room = 0;
-	}
+	if (waiting(s) == 0 && s->queue.room > MCP_QUEUE_FULL / 2)
+		byte_queue_fini(&s->queue);
 	loop_rewatch(s->loop, &s->out, waiting(s) > 0 ? EPOLLOUT : 0);
 }
 
-static bool grow(char **buffer, size_t *room, size_t needed)
+static bool grow_buffer(struct mcp_stdio *s, size_t needed)
 {
-	if (*room >= needed)
+	if (s->room >= needed)
 		return true;
-	char *grown = realloc(*buffer, needed + needed / 2 + CHUNK);
+	char *grown = realloc(s->buffer, needed + needed / 2 + CHUNK);
 	if (!grown)
 		return false;
-	*buffer = grown;
-	*room = needed + needed / 2 + CHUNK;
+	s->buffer = grown;
+	s->room = needed + needed / 2 + CHUNK;
 	return true;
 }
 
@@ -105,18 +101,11 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 {
 	if (s->is_over || (may_drop && waiting(s) > MCP_QUEUE_SHORT))
 		return;
-	if (s->queue_room - s->end <= size && s->start > 0) {
-		memmove(s->queue, s->queue + s->start, waiting(s));
-		s->end -= s->start;
-		s->start = 0;
-	}
-	if (!grow(&s->queue, &s->queue_room, s->end + size + 1)) {
+	const struct blob line[] = { { text, size }, { "\n", 1 } };
+	if (byte_queue_add_all(&s->queue, line, 2) < 0) {
 		fail_stream(s, ENOMEM, "answer");
 		return;
 	}
-	memcpy(s->queue + s->end, text, size);
-	s->queue[s->end + size] = '\n';
-	s->end += size + 1;
 	flush(s);
 	if (waiting(s) > MCP_QUEUE_FULL)
 		pause_input(s, true);
@@ -153,7 +142,7 @@ static void handle_lines(struct mcp_stdio *s)
 
 static void read_input(struct mcp_stdio *s)
 {
-	if (!grow(&s->buffer, &s->room, s->size + CHUNK)) {
+	if (!grow_buffer(s, s->size + CHUNK)) {
 		fail_stream(s, ENOMEM, reading(s));
 		return;
 	}
@@ -275,5 +264,5 @@ void mcp_stdio_close(struct mcp_stdio *s)
 	}
 	cj_close(&s->own_out_fd);
 	free(take_ptr(s->buffer));
-	free(take_ptr(s->queue));
+	byte_queue_fini(&s->queue);
 }

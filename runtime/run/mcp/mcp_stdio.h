@@ -30,8 +30,7 @@ struct mcp_stdio {
 	bool reads_on;  /* set by the caller: a long queue does not stop the reading */
 	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
 	size_t size, room, searched;
-	char *queue; /* [start, end) is to be written */
-	size_t start, end, queue_room;
+	struct byte_queue queue; /* to be written */
 	bool is_cut;             /* the buffer has both ends of a line that is too long */
 	bool is_paused;          /* the queue is long */
 	bool is_over;            /* the peer closed its end, or: */

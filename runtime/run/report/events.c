@@ -201,11 +201,16 @@ static int queue_call(struct events *e, struct json_writer *w, const struct jail
 	const char *head = NULL;
 	size_t size = 0;
 	json_close_object(w);
-	if (json_writer_take(w, &head, &size, &err) < 0 ||
-	    byte_queue_grow(&e->queue, size + call->arguments_size + 32) < 0)
+	if (json_writer_take(w, &head, &size, &err) < 0)
 		return -ENOMEM;
-	(void)!queue_bytes(e, "", head, size - 1, ",\"arguments\":", SIZE_MAX);
-	return queue_bytes(e, "", call->arguments, call->arguments_size, "}\n", SIZE_MAX);
+	static const char before[] = ",\"arguments\":";
+	const struct blob line[] = {
+		{ head, size - 1 }, /* without its bracket */
+		{ before, sizeof(before) - 1 },
+		{ call->arguments, call->arguments_size },
+		{ "}\n", 2 },
+	};
+	return byte_queue_add_all(&e->queue, line, sizeof(line) / sizeof(line[0]));
 }
 
 void events_add_call(struct events *e, const struct jail_call *call, bool with_arguments)

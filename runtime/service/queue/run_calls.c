@@ -11,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/supervise/call_line.h"
 #include "runtime/jail/supervise/calls.h"
 
 #define CALL_NOTE_MAX (4u << 10) /* of the worker: a name, a hash, numbers */
@@ -193,17 +194,6 @@ void run_calls_end(struct pending_calls **c, uint64_t *out_last)
 	free(old);
 }
 
-/*
- * In valid JSON a newline is never in a string, so a space has the same meaning.  Readers of text
- * take a carriage return for the end of a line, too.
- */
-static void flatten(char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (text[i] == '\n' || text[i] == '\r')
-			text[i] = ' ';
-}
-
 enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
 			       struct blob value)
 {
@@ -219,12 +209,10 @@ enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char 
 	int size = snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"%s\":", id, member);
 	if (byte_queue_size(q) > 0 && byte_queue_size(q) + value.size > CALL_ANSWER_MAX)
 		return API_TOO_MANY_WAITING;
-	if (byte_queue_grow(q, (size_t)size + value.size + 2) < 0)
+	const struct blob line[] = { { head, (size_t)size }, value, { "}\n", 2 } };
+	if (byte_queue_add_all(q, line, 3) < 0)
 		return API_QUEUE_FULL;
-	(void)!byte_queue_add(q, head, (size_t)size);
-	(void)!byte_queue_add(q, value.bytes, value.size);
-	flatten(q->bytes + q->end - value.size, value.size);
-	(void)!byte_queue_add(q, "}\n", 2);
+	call_line_flatten(q->bytes + q->end - 2 - value.size, value.size); /* it has many lines */
 	call->is_answered = true;
 	send_answers(c);
 	return API_OK;

@@ -22,7 +22,7 @@
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/worker/call_record.h"
 
-/* Who is told of each call that has ended.  Must not end the run's calls. */
+/* `ended` receives each call that has ended.  It must not end the run's calls. */
 struct run_calls_ops {
 	void (*ended)(void *context, const struct call_record *call);
 	void *context;

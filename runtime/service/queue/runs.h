@@ -78,7 +78,7 @@ struct exchange;
 struct executions;
 struct pending_calls;
 
-/* Who waits for a run, and who has its worker. */
+/* The caller of a run, and the source of its worker. */
 struct run_ops {
 	struct exchange *exchange; /* NULL: no caller waits for it, or it was answered; taken */
 	/* A worker that takes a JOB_EXEC, of a session.  NULL: one of the pool, or a new one. */

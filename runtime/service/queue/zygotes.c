@@ -58,7 +58,7 @@ static void become_ready(struct zygote_row *row)
 	struct zygote_slot *z = row->starting;
 	struct cj_error err = { 0 };
 
-	z->sock_fd = job_receive(z->conn->worker.control_fd, &err);
+	z->sock_fd = job_receive(z->conn->worker.control_fd, NULL, &err);
 	if (z->sock_fd < 0) {
 		fail(row, err.msg);
 		become_stale(z);

@@ -192,7 +192,7 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 	return 0;
 }
 
-int job_send_with_calls(int sock_fd, int memfd, int calls_fd, struct cj_error *err)
+int job_send(int sock_fd, int memfd, int calls_fd, struct cj_error *err)
 {
 	char mark = 0;
 	int fds[] = { memfd, calls_fd };
@@ -205,17 +205,14 @@ int job_send_with_calls(int sock_fd, int memfd, int calls_fd, struct cj_error *e
 	return sent < 0 ? cj_fail(err, (int)-sent, "send a job to its worker") : 0;
 }
 
-int job_send(int sock_fd, int memfd, struct cj_error *err)
-{
-	return job_send_with_calls(sock_fd, memfd, 0, err);
-}
-
-int job_receive_with_calls(int sock_fd, int *out_calls_fd, struct cj_error *err)
+int job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err)
 {
 	char mark = 0;
 	int fds[] = { -1, -1 };
 	struct iovec byte = { &mark, 1 };
-	struct unix_message m = { .parts = &byte, .nparts = 1, .fds = fds, .nfds = 2 };
+	struct unix_message m = {
+		.parts = &byte, .nparts = 1, .fds = fds, .nfds = out_calls_fd ? 2 : 1
+	};
 	ssize_t got = unix_receive_message(sock_fd, &m);
 	if (got < 0)
 		return cj_fail(err, (int)-got, "receive a job");
@@ -226,14 +223,9 @@ int job_receive_with_calls(int sock_fd, int *out_calls_fd, struct cj_error *err)
 		cj_close(&fds[1]);
 		return cj_reject(err, "the job came without its descriptor");
 	}
-	*out_calls_fd = m.nfds == 2 ? fds[1] : -1;
+	if (out_calls_fd)
+		*out_calls_fd = m.nfds == 2 ? fds[1] : -1;
 	return fds[0];
-}
-
-int job_receive(int sock_fd, struct cj_error *err)
-{
-	auto_fd int calls_fd = -1; /* nobody sends one here */
-	return job_receive_with_calls(sock_fd, &calls_fd, err);
 }
 
 /* --- lines upwards ------------------------------------------------------------------- */

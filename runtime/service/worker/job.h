@@ -116,12 +116,12 @@ int job_write(const struct job *job, struct cj_error *err);
 /* The body lives in the arena. */
 int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
 
-/* The memfd on its way, beside one byte; job_receive returns it. */
-int job_send(int sock_fd, int memfd, struct cj_error *err);
-/* The same with the socket of the calls; 0: none. */
-int job_send_with_calls(int sock_fd, int memfd, int calls_fd, struct cj_error *err);
-int job_receive_with_calls(int sock_fd, int *out_calls_fd, struct cj_error *err);
-int job_receive(int sock_fd, struct cj_error *err);
+/*
+ * The memfd on its way, beside one byte, with the socket of the calls (0: none).  job_receive()
+ * returns the memfd; *out_calls_fd -1: no socket came.  out_calls_fd NULL: none may come.
+ */
+int job_send(int sock_fd, int memfd, int calls_fd, struct cj_error *err);
+int job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err);
 
 /* For metrics, audit, and GET /v1/runs of a finished run. */
 struct summary {

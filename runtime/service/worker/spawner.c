@@ -257,7 +257,7 @@ int worker_send_job(struct worker *w, const struct job *job, struct cj_error *er
 	auto_fd int memfd = job_write(&stamped, err);
 	if (memfd < 0)
 		return memfd;
-	return job_send_with_calls(w->sock_fd, memfd, job->calls_fd, err);
+	return job_send(w->sock_fd, memfd, job->calls_fd, err);
 }
 
 void worker_close(struct worker *w)

@@ -43,7 +43,7 @@ bool work_await_job(const struct work *w, int signal_fd)
 int work_read_job(struct work *w, struct cj_error *err)
 {
 	int calls_fd = -1;
-	auto_fd int memfd = job_receive_with_calls(w->sock_fd, &calls_fd, err);
+	auto_fd int memfd = job_receive(w->sock_fd, &calls_fd, err);
 	w->calls_fd = calls_fd > 0 ? calls_fd : 0;
 	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0)
 		return cj_stage(err, "worker");

@@ -253,7 +253,7 @@ static int hand_over(struct zygote_keeper *k, struct cj_error *err)
 	if (k->files_fd < 0)
 		return k->files_fd;
 	cj_close(&k->zygote.scratch_fd);
-	int rc = job_send(k->order.control_fd, k->zygote.sock_fd, err);
+	int rc = job_send(k->order.control_fd, k->zygote.sock_fd, 0, err);
 	cj_close(&k->zygote.sock_fd); /* it ends when nobody has its socket */
 	return rc < 0 ? rc : ready_tell(k->order.sock_fd, false, NULL, err);
 }

@@ -62,10 +62,10 @@ struct worker_conn *__wrap_worker_conn_create(struct loop *loop, struct worker *
 	return conn;
 }
 
-int __wrap_job_receive(int sock_fd, struct cj_error *err);
-int __wrap_job_receive(int sock_fd, struct cj_error *err)
+int __wrap_job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err);
+int __wrap_job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err)
 {
-	(void)sock_fd;
+	(void)sock_fd, (void)out_calls_fd;
 	if (world.has_no_socket)
 		return cj_reject(err, "no socket came");
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -275,15 +275,15 @@ static void a_memfd_crosses_a_socket(void **state)
 
 	open_pair(ends);
 	auto_fd int memfd = job_write(&sent, &err);
-	assert_int_equal(job_send(ends[0], memfd, &err), 0);
-	auto_fd int far_fd = job_receive(ends[1], &err);
+	assert_int_equal(job_send(ends[0], memfd, 0, &err), 0);
+	auto_fd int far_fd = job_receive(ends[1], NULL, &err);
 	assert_true(far_fd >= 0);
 	assert_true(fcntl(far_fd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(job_read(far_fd, &arena, &got, &err), 0);
 	assert_same_job(&got, &sent);
 
 	close(ends[1]);
-	assert_int_equal(job_send(ends[0], memfd, &err), -EPIPE); /* and no signal */
+	assert_int_equal(job_send(ends[0], memfd, 0, &err), -EPIPE); /* and no signal */
 	close(ends[0]);
 }
 
@@ -295,9 +295,9 @@ static void a_job_without_a_descriptor_is_refused(void **state)
 
 	open_pair(ends);
 	assert_int_equal(write(ends[0], "x", 1), 1);
-	assert_int_equal(job_receive(ends[1], &err), -EINVAL);
+	assert_int_equal(job_receive(ends[1], NULL, &err), -EINVAL);
 	close(ends[0]);
-	assert_int_equal(job_receive(ends[1], &err), -EPIPE);
+	assert_int_equal(job_receive(ends[1], NULL, &err), -EPIPE);
 	close(ends[1]);
 }
 

@@ -70,8 +70,6 @@ int broker_tick(struct broker *b);
 
 /* --- calls of one run --------------------------------------------------------------------- */
 
-#define BROKER_LINE_MAX (1u << 20) /* of a call: cejail-run's limit, and its id and its name */
-
 /*
  * The protocol of --calls-fd: lines {"id":N,"name":"SERVER.TOOL","arguments":{...}} and
  * {"id":N,"ended":WHY} come in, {"id":N,"result":...} and {"id":N,"error":{"message":...}} go out.

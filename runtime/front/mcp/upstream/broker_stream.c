@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/supervise/calls.h"
 
-#define LINE_SLACK   1024 /* of a call's line, beside what the program wrote */
-#define STREAM_CALLS 64   /* at one time: the engine allows fewer */
-#define ANSWER_MAX   (16u << 20)
+#define LINE_SLACK 1024 /* of a call's line, beside what the program wrote */
 
 struct broker_call {
 	TAILQ_ENTRY(broker_call) link;
@@ -21,52 +20,34 @@ struct broker_call {
 
 /* --- answers -------------------------------------------------------------------------------- */
 
-static void put_error(struct json_writer *w, uint64_t id, const char *error)
-{
-	json_open_object(w);
-	json_member_u64(w, "id", id);
-	json_member_object(w, "error");
-	json_member_text(w, "message", error);
-	json_close_object(w);
-	json_close_object(w);
-}
-
-static void put_result(struct json_writer *w, uint64_t id, const struct json_node *value)
-{
-	json_open_object(w);
-	json_member_u64(w, "id", id);
-	json_member_node(w, "result", value);
-	json_close_object(w);
-}
-
-static void answer_error(struct broker_stream *s, uint64_t id, const char *error)
+/* One of `value` and `error` is there. */
+static void answer(struct broker_stream *s, uint64_t id, const struct json_node *value,
+		   const char *error)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	put_error(w, id, error);
-	if (w && json_writer_take(w, &text, &size, &err) == 0)
+	json_open_object(w);
+	json_member_u64(w, "id", id);
+	if (error) {
+		json_member_object(w, "error");
+		json_member_text(w, "message", error);
+		json_close_object(w);
+	} else {
+		json_member_node(w, "result", value);
+	}
+	json_close_object(w);
+	bool is_whole = w && json_writer_take(w, &text, &size, &err) == 0;
+	if (is_whole && size < CALL_ANSWER_MAX)
 		mcp_stdio_put(&s->stdio, text, size, false);
-	else
+	else if (error)
 		s->stdio.is_over = true; /* no memory: else the program would wait */
-}
-
-static void answer_value(struct broker_stream *s, uint64_t id, const struct json_node *value)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
-
-	put_result(w, id, value);
-	if (!w || json_writer_take(w, &text, &size, &err) < 0)
-		answer_error(s, id, "there is no memory for the answer");
-	else if (size >= ANSWER_MAX)
-		answer_error(s, id, "the answer is larger than 16 MiB; ask for less");
 	else
-		mcp_stdio_put(&s->stdio, text, size, false);
+		answer(s, id, NULL,
+		       is_whole ? "the answer is larger than 16 MiB; ask for less"
+				: "there is no memory for the answer");
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */
@@ -82,10 +63,7 @@ static void on_done(struct upstream_call *of, const struct json_node *value, con
 {
 	struct broker_call *c = watch_owner(of, struct broker_call, of);
 
-	if (value)
-		answer_value(c->stream, c->id, value);
-	else
-		answer_error(c->stream, c->id, error);
+	answer(c->stream, c->id, value, value ? NULL : error);
 	destroy(c);
 }
 
@@ -105,7 +83,7 @@ static void begin_call(struct broker_stream *s, uint64_t id, const struct broker
 	struct broker_call *c = calloc(1, sizeof(*c) + arguments.size + 1);
 
 	if (!c) {
-		answer_error(s, id, "there is no memory for the call");
+		answer(s, id, NULL, "there is no memory for the call");
 		return;
 	}
 	memcpy(c->arguments, arguments.bytes, arguments.size);
@@ -142,13 +120,13 @@ static void take_call(struct broker_stream *s, struct blob line, const struct js
 		raw = (struct blob){ line.bytes + arguments->begin,
 				     arguments->end - arguments->begin };
 	if (find_call(s, id))
-		answer_error(s, id, "a call with this id is not answered yet");
+		answer(s, id, NULL, "a call with this id is not answered yet");
 	else if (!tool)
-		answer_error(s, id, "there is no such tool; tools.describe() lists them");
+		answer(s, id, NULL, "there is no such tool; tools.describe() lists them");
 	else if (arguments && arguments->type != JSON_OBJECT)
-		answer_error(s, id, "the arguments must be an object");
-	else if (s->ncalls >= STREAM_CALLS)
-		answer_error(s, id, "too many calls wait; wait for some of their answers");
+		answer(s, id, NULL, "the arguments must be an object");
+	else if (s->ncalls >= CALLS_OUTSTANDING_MAX)
+		answer(s, id, NULL, "too many calls wait; wait for some of their answers");
 	else
 		begin_call(s, id, tool, raw);
 }
@@ -162,7 +140,7 @@ static void on_line(struct mcp_stdio *stdio, const char *text, size_t size)
 	struct cj_error err = { 0 };
 	uint64_t id = 0;
 
-	if (size > BROKER_LINE_MAX + LINE_SLACK ||
+	if (size > CALL_LINE_MAX + LINE_SLACK ||
 	    json_parse_capped("call", text, size, &a, &root, &err) < 0 ||
 	    !json_get_u64(root, "id", &id)) {
 		stdio->is_over = true;

@@ -187,15 +187,18 @@ def _consistent_answer(value: Any, where: str) -> dict[str, Any]:
     return answer
 
 
-def read_answers(text: Union[str, bytes]) -> list[dict[str, Any]]:
-    """The entries of a file.  Raises Mistake, with the place of the mistake."""
+def _parse(text: Union[str, bytes]) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as problem:
         raise Mistake(f"{problem.lineno}:{problem.colno}: {problem.msg}") from None
     except (UnicodeDecodeError, RecursionError) as problem:
         raise Mistake(str(problem)) from None
-    return list(_object({"answers": _list(_consistent_answer)}, "answers")(value, "the file")["answers"])
+
+
+def read_answers(text: Union[str, bytes]) -> list[dict[str, Any]]:
+    """The entries of a file.  Raises Mistake, with the place of the mistake."""
+    return list(_object({"answers": _list(_consistent_answer)}, "answers")(_parse(text), "the file")["answers"])
 
 
 def find_answer(answers: list[dict[str, Any]], profile: str, code: bytes | None) -> dict[str, Any]:

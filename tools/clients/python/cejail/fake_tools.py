@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Optional, TextIO, Union
 
-from .fake import Mistake, _list, _object, _text, _unique
+from .fake import Mistake, _list, _object, _parse, _text
 
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN = "2026-07-28"
@@ -56,13 +56,7 @@ class Fake:
     """What the file says.  Raises Mistake, with the place of the mistake."""
 
     def __init__(self, text: Union[str, bytes]) -> None:
-        try:
-            value = json.loads(text, object_pairs_hook=_unique)
-        except json.JSONDecodeError as problem:
-            raise Mistake(f"{problem.lineno}:{problem.colno}: {problem.msg}") from None
-        except (UnicodeDecodeError, RecursionError) as problem:
-            raise Mistake(str(problem)) from None
-        made = _object({"tools": _list(_tool), "answers": _mapping}, "tools")(value, "the file")
+        made = _object({"tools": _list(_tool), "answers": _mapping}, "tools")(_parse(text), "the file")
         self.tools: list[dict[str, Any]] = made["tools"]
         names = [tool["name"] for tool in self.tools]
         for name in names:

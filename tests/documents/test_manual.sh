@@ -338,7 +338,7 @@ same "$TOOLS has the options, keys and defaults of the limits of calls" \
 for words in "at most $(constant CALL_LINE_MAX $CALLS/calls.h) bytes (1 MiB)" \
 	"An answer has at most $(($(constant CALL_ANSWER_MAX $CALLS/calls.h) >> 20)) MiB." \
 	"leaves $(($(constant CALL_ANSWER_MAX $CALLS/calls.h) >> 20)) MiB of answers unread" \
-	"descriptor $(constant CALLS_FD $CALLS/calls.h)," \
+	"descriptor $(constant CALLS_FD runtime/jail/protocol.h)," \
 	"a string of at most $(constant CALL_ID_MAX $CALLS/call_line.h) bytes" \
 	"from 0 to $(constant ID_NUMBER_MAX $CALLS/call_line.c) " \
 	"$(constant JSON_NODES_MAX runtime/base/json/json.h) values" \

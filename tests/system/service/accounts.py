@@ -131,7 +131,7 @@ def _():
 @test("a caller above its rate gets 429 with Retry-After, and may send again after that time")
 def _():
     with Service() as s:
-        s.reload(callers(rate_per_minute=int(30 / SLOW), burst=3))  # or asking whether it is ready takes of it
+        s.reload(callers(rate_per_minute=max(1, int(30 / SLOW)), burst=3))  # or asking whether it is ready takes of it
         for _ in range(10):  # a slow one may earn the right to another
             reply = s.post(BODY)
             if reply.status != 200:

@@ -61,7 +61,7 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_
  * If the helper died or is late (UPLINK_WAIT_MS), the next kind is tried with UPLINK_AUTO, else the
  * result is UPLINK_NONE.
  */
-#define UPLINK_WAIT_MS 5000
+#define UPLINK_WAIT_MS 15000 /* a busy machine needs several seconds */
 int uplink_await(struct uplink *u, struct cj_error *err);
 
 /* The same without waiting: call it again after UPLINK_LOOK_MS until *out_decided. */

@@ -53,7 +53,7 @@
 #include "runtime/base/text.h"
 #include "runtime/kernel/process/privileges.h"
 
-#define START_TIMEOUT_MS 5000
+#define START_TIMEOUT_MS 15000
 #define EXIT_NO_HELPER   127 /* as a shell reports a missing command */
 
 enum keeper_step {

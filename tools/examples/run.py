@@ -15,7 +15,7 @@ def run_python(code, **data):
     """Run Python code without a network.  The code finds `data` in args.json; the result is a dict."""
     command = [
         "cejail", "run", "--json", "--quiet", "--no-report", "--network", "none", "--profile", "python",
-        "--timeout", "4s", "--memory", "128M", "--max-output", "64K", "--args-json", json.dumps(data), "-",
+        "--timeout", "10s", "--memory", "128M", "--max-output", "64K", "--args-json", json.dumps(data), "-",
     ]  # fmt: skip
     done = subprocess.run(command, input=code, stdout=subprocess.PIPE, text=True, check=False)
     result = json.loads(done.stdout)

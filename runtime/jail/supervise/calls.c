@@ -56,6 +56,7 @@ struct calls {
 	struct call_count *counts;        /* one for each tool, then `nunknown`, then the rest */
 	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
 	size_t nunknown;
+	char failure[128]; /* a warning: why one of the sockets was lost; "": its peer has closed it */
 };
 
 /* --- counting -------------------------------------------------------------------------------- */
@@ -87,8 +88,18 @@ static void tell(const struct calls *c, const struct jail_call *call)
 
 static void lose_caller(struct calls *c, const char *why);
 
-static void lose_program(struct calls *c)
+static void note_failure(struct calls *c, const char *whose, const char *verb, int error)
 {
+	if (error != 0 && error != EPIPE && error != ECONNRESET && !c->failure[0])
+		(void)snprintf(c->failure, sizeof(c->failure),
+			       "the calls' socket of the %s can't be %s: %s", whose, verb,
+			       strerror(error));
+}
+
+/* With error 0 nothing has failed. */
+static void lose_program(struct calls *c, const char *verb, int error)
+{
+	note_failure(c, "program", verb, error);
 	if (c->program_fd >= 0)
 		(void)shutdown(c->program_fd, SHUT_RDWR); /* other processes may have it, too */
 	cj_close(&c->program_fd);
@@ -96,15 +107,19 @@ static void lose_program(struct calls *c)
 
 static void send_to_program(struct calls *c)
 {
-	if (c->program_fd >= 0 && byte_queue_send(&c->to_program, c->program_fd) != 0)
-		lose_program(c);
+	const int error = c->program_fd < 0 ? 0 : byte_queue_send(&c->to_program, c->program_fd);
+	if (error != 0)
+		lose_program(c, "written", error);
 }
 
 /* What it wrote before it went has been read: calls_serve(). */
 static void send_to_caller(struct calls *c)
 {
-	if (c->caller_fd >= 0 && byte_queue_send(&c->to_caller, c->caller_fd) != 0)
-		lose_caller(c, CALLER_GONE);
+	const int error = c->caller_fd < 0 ? 0 : byte_queue_send(&c->to_caller, c->caller_fd);
+	if (error == 0)
+		return;
+	note_failure(c, "caller", "written", error);
+	lose_caller(c, CALLER_GONE);
 }
 
 /* A line that is lost would leave the program waiting. */
@@ -113,7 +128,7 @@ static void answer(struct calls *c, const char *program_id, bool is_error, struc
 	if (c->program_fd < 0)
 		return;
 	if (call_line_put_answer(&c->to_program, program_id, is_error, value) < 0)
-		lose_program(c);
+		lose_program(c, "written", ENOMEM);
 	send_to_program(c);
 }
 
@@ -125,7 +140,7 @@ static void answer_error(struct calls *c, const char *program_id, const char *me
 	struct cj_error err = { 0 };
 	json_put_string(w, message);
 	if (json_writer_take(w, &text, &size, &err) < 0)
-		lose_program(c);
+		lose_program(c, "written", err.code);
 	else
 		answer(c, program_id, true, (struct blob){ text, size });
 }
@@ -213,7 +228,7 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 	tell_refusal(c, name);
 	answer_error(c, id, why);
 	if (c->refused >= c->limits->calls + REFUSED_MAX)
-		lose_program(c); /* to refuse takes time of the host */
+		lose_program(c, "read", 0); /* to refuse takes time of the host */
 }
 
 static bool has_id(const struct calls *c, const char *program_id)
@@ -317,14 +332,19 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 
 /* --- reading -------------------------------------------------------------------------------- */
 
+/* A second begins with a call. */
+static void count_calls(struct calls *c, uint64_t n)
+{
+	if (c->in_second == 0)
+		c->second_at_ms = clock_ms();
+	c->in_second += n;
+}
+
 /* Waits until a second has room for another call. */
 static bool is_too_fast(struct calls *c)
 {
-	const uint64_t now = clock_ms();
-	if (now - c->second_at_ms >= SECOND_MS) {
-		c->second_at_ms = now;
+	if (clock_ms() - c->second_at_ms >= SECOND_MS)
 		c->in_second = 0;
-	}
 	return c->in_second >= c->limits->calls_per_second;
 }
 
@@ -372,7 +392,7 @@ static void take_line(struct calls *c, size_t size)
 	else if (!c->skips_line)
 		take_call(c, q->bytes + q->start, size);
 	c->skips_line = false;
-	c->in_second += 1 + size / CHUNK; /* to read it takes time, too */
+	count_calls(c, 1 + size / CHUNK); /* to read it takes time, too */
 	byte_queue_take(q, size + 1);
 }
 
@@ -387,13 +407,13 @@ static bool read_program(struct calls *c)
 	}
 	if (byte_queue_size(q) >= CALL_LINE_MAX) {
 		refuse_long(c);
-		c->in_second += CALL_LINE_MAX / CHUNK;
+		count_calls(c, CALL_LINE_MAX / CHUNK);
 		c->searched[0] = 0;
 		byte_queue_take(q, byte_queue_size(q));
 	}
 	ssize_t got = byte_queue_receive(q, c->program_fd, CHUNK);
 	if (got <= 0 && got != -EAGAIN)
-		lose_program(c);
+		lose_program(c, "read", (int)-got);
 	return got > 0;
 }
 
@@ -409,10 +429,12 @@ static bool read_caller(struct calls *c)
 		ssize_t got = byte_queue_receive(q, c->caller_fd, CHUNK);
 		if (got == -EAGAIN)
 			return false;
-		if (got <= 0)
+		if (got <= 0) {
+			note_failure(c, "caller", "read", (int)-got);
 			wrong = CALLER_GONE;
-		else if (byte_queue_size(q) > CALL_ANSWER_MAX + CHUNK) /* or the next line's */
+		} else if (byte_queue_size(q) > CALL_ANSWER_MAX + CHUNK) { /* or the next line's */
 			wrong = "the caller's answer has more than 16 MiB";
+		}
 	}
 	if (wrong)
 		lose_caller(c, wrong);
@@ -542,7 +564,9 @@ void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
 	/* Half a line in either direction would be the beginning of the next cell's first one. */
 	if (!keeps_socket || c->skips_line || byte_queue_size(&c->from_program) > 0 ||
 	    byte_queue_size(&c->to_program) > 0)
-		lose_program(c);
+		lose_program(c, "read", 0);
+	if (c->failure[0])
+		outcome_warn(out, "%s", c->failure);
 	for (size_t i = 0; rows && i < most; i++) {
 		if (c->counts[i].count + c->counts[i].refused == 0)
 			continue;

@@ -46,9 +46,10 @@ static int check_socket(int fd, struct cj_error *err)
 {
 	int type = 0;
 	socklen_t size = sizeof(type), any = 0;
-	if (fcntl(fd, F_GETFD) < 0)
+	if (fcntl(fd, F_GETFD) < 0 ||
+	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 && errno != ENOTSOCK))
 		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
-	else if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
+	else if (type != SOCK_STREAM)
 		(void)!cj_reject(err, "--calls-fd %d: this descriptor is no stream socket", fd);
 	else if (getpeername(fd, &(struct sockaddr){ 0 }, &any) < 0)
 		(void)!cj_fail(err, errno, "--calls-fd %d", fd);

@@ -181,7 +181,7 @@ def _():
 
 @test("orphans are collected: hundreds of them pass through a limit of twenty")
 def _():
-    probe("behave", "orphans", "300", options=("--pids-limit", "20")).exits(0).says("parent done\n")
+    probe("behave", "orphans", "300", options=("--pids-limit", "20", "-t", scaled(60))).exits(0).says("parent done\n")
 
 
 @test("a program that closes its pipes and goes on is waited for")

@@ -23,7 +23,7 @@ def _():
 @test("the lines that a Python program has printed before a limit or a signal kills it are in the result; the beginning of a line is with -e PYTHONUNBUFFERED=1")
 def _():
     ends = [
-        ("timeout", "import time; time.sleep(100)", ("-t", "1s")),
+        ("timeout", "import time; time.sleep(3600)", ("-t", scaled(1))),
         ("oom", "x = [bytearray(1 << 20) for _ in range(1000)]", ("-m", "64M")),
         ("signaled", "import os; os.kill(os.getpid(), 9)", ("-e", "PYTHONUNBUFFERED=1")),
     ]

@@ -551,7 +551,7 @@ def is_documented(seen, call, name):
         return seen.code in (126, 127) and len(seen.errors()) == 1  # what it needs isn't there
     if call.role == "supervisor" and call.name == "write" and seen.code == 141:
         return has_warning(seen, f"can't be written: {os.strerror(getattr(errno, name))}")
-    if call.role == "supervisor" and call.name in ("read", "write"):
+    if call.role == "supervisor" and call.name in ("read", "write", "recvfrom", "sendto"):
         return has_warning(seen, f" can't be (read|written): {os.strerror(getattr(errno, name))}")
     return False
 
@@ -639,12 +639,12 @@ STEPS = ("signals", "cgroup", "seccomp", "init", "runtime directory", "ids", "id
 
 
 def names_step(line):
-    return "standard " in line or line.startswith(tuple(f"cejail: {step}: " for step in STEPS))
+    return "standard " in line or re.match(r"cejail: --[a-z]+-fd \d+: ", line) or line.startswith(tuple(f"cejail: {step}: " for step in STEPS))
 
 
 def judge_refused_result(result, line):
     if result is None:
-        return None if "--json" in line or "result" in line else "no result"
+        return None if re.search("--json|result|-fd [0-9]", line) else "no result"
     try:
         value = json.loads(result)
     except ValueError:

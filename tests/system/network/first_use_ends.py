@@ -16,7 +16,7 @@ BROKEN = "#!/bin/sh\necho 'the tests broke it' >&2\nexit 3\n"
 
 
 def slow(helper):
-    """Not so slow that cejail gives it up, which it does after five seconds."""
+    """Not so slow that cejail gives it up, which it does after fifteen seconds."""
     return f"#!/bin/sh\nsleep 1\nexec /usr/bin/{helper} \"$@\"\n"
 
 
@@ -112,7 +112,7 @@ print(json.dumps([os.WTERMSIG(os.waitpid(pid, 0)[1]), links(), attempt("tcp", "2
 def _():
     need("pasta")
     with Internet(helpers={"pasta": STUCK}) as net:
-        # soon after the helper's start, and before the five seconds are over that cejail waits for it
+        # soon after the helper's start, and before the fifteen seconds are over that cejail waits for it
         program = ("-t", "4s", "--", "python3", "-ISc", "import _socket; _socket.socket()")
         value = result("-p", "base", "--network", "public", "--uplink", "pasta", *program, **net.inside)
         equal(value["status"], "timeout", "status")

@@ -171,7 +171,7 @@ def _(*uplink):
     # the kernel gives an ordinary user 200 keys, and each jail has one
     many = 200 if WHO == "root" else 100
     count = many if LONG and uplink[-1] == "host" else 6 if EMULATED else share(20, 6)
-    # cejail gives a helper five seconds to start: on a busy machine many at a time take longer
+    # cejail gives a helper fifteen seconds to start: on a busy machine many at a time take longer
     group = count if uplink[-1] == "host" else 4 if SLOW <= 5 else 1
     wanted = json.dumps([["tcp", "four.test", 80], ["tcp", "169.254.169.254", 80], ["udp", OTHER4, 7]])
     went = ["answered", "ECONNREFUSED", "answered"]

@@ -221,10 +221,13 @@ def _():
             f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", "env": {"A": value}}))
 
         write("old")
-        with Service(config={"pool": {"mine": {"interpreters": 2}}, "zygote_age": "2s"}, env={"XDG_CONFIG_HOME": f.path}) as s:
+        service = {"config": {"pool": {"mine": {"interpreters": 2}}}, "env": {"XDG_CONFIG_HOME": f.path}}
+        with Service(**service | {"config": service["config"] | {"zygote_age": f"{1 + int(SLOW)}s"}}) as s:
             wait_full(s)
             first = zygote_of(s)
             wait_until(lambda: gone([first]) and s.metric("cejail_zygotes") == 1, "an old one to be replaced")
+        with Service(**service) as s:
+            wait_full(s)
             write("newer")
             for _ in range(4):
                 equal(s.post({"profile": "mine", "code": "import os; print(os.environ['A'])"}).result["stdout"]["text"], "newer\n", "after the change")

@@ -126,7 +126,11 @@ static int open_all(struct broker_child *c, const char *path, int fd, struct cj_
 	if (c->signal_fd < 0 || broker_open(&c->broker, &c->loop, path, err) < 0)
 		return -err->code;
 	c->has_stream = fd >= 0;
-	return c->has_stream ? broker_stream_open(&c->stream, &c->broker, fd, err) : 0;
+	if (c->has_stream && broker_stream_open(&c->stream, &c->broker, fd, err) < 0) {
+		(void)!cj_wrap(err, "--calls-fd %d", fd);
+		return cj_hint(err, "pass one end of socketpair(AF_UNIX, SOCK_STREAM)");
+	}
+	return 0;
 }
 
 static int serve(struct broker_child *c, struct cj_error *err)

@@ -198,7 +198,7 @@ static int watch_input(struct mcp_stdio *s, struct cj_error *err)
 {
 	if (loop_watch(s->loop, &s->in, s->in_fd, on_input, err) == 0)
 		return 0;
-	if (err->code == EPERM) {
+	if (err->code == EPERM && !s->owns_fds) {
 		cj_refuse(err, "standard input is a file, and no MCP client");
 		cj_hint(err, "a client starts 'cejail mcp' and talks to it through pipes; see "
 			     "cejail-mcp(1)");

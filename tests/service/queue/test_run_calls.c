@@ -2,15 +2,18 @@
 /* Which calls of a run are open, as its worker tells them, and what of an answer reaches it. */
 #include "runtime/service/queue/run_calls.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -165,6 +168,22 @@ static void a_line_that_the_protocol_does_not_have_ends_it(void **state)
 	}
 }
 
+/* epoll(7) watches no file. */
+static void a_descriptor_that_cannot_be_watched_is_refused_and_closed(void **state)
+{
+	struct world *w = *state;
+	const struct run_calls_ops ops = { on_ended, w };
+	struct pending_calls *calls = NULL;
+	struct cj_error err = { 0 };
+	int fd = memfd_create("calls", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(run_calls_begin(&w->loop, fd, &ops, &calls, &err), -EPERM);
+	assert_null(calls);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(errno, EBADF);
+}
+
 static void answers_that_nobody_reads_are_limited(void **state)
 {
 	struct world *w = *state;
@@ -191,6 +210,7 @@ int main(void)
 		TEST(each_call_is_reported_once_when_it_has_ended),
 		TEST(a_worker_that_has_gone_gets_no_answer),
 		TEST(a_line_that_the_protocol_does_not_have_ends_it),
+		TEST(a_descriptor_that_cannot_be_watched_is_refused_and_closed),
 		TEST(answers_that_nobody_reads_are_limited),
 	};
 	return cmocka_run_group_tests_name("run_calls", tests, NULL, NULL);

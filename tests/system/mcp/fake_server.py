@@ -5,8 +5,10 @@
 `good` and `modern` keep the protocol of their era; `http` and `http-modern` do over HTTP, on a port that they print.
 `http-events` is `http`, but answers initialize by a stream of events, and a notification by a stream without an end.
 `large` and `many` describe a tool in more bytes, or with more values, than two such servers may have together.
+`tools-N` has N tools, t0, t1, ...
 The other kinds break it at the first call, or, when their name begins with `start-`, before they have listed a tool."""
 
+import fcntl
 import http.server
 import json
 import os
@@ -31,6 +33,8 @@ if KIND == "large":
     TOOLS[0]["description"] = "x" * 600000
 if KIND == "many":
     TOOLS[0]["inputSchema"] = {"enum": list(range(60000))}
+if KIND.startswith("tools-"):
+    TOOLS = [{"name": f"t{i}", "annotations": {"readOnlyHint": True}} for i in range(int(KIND[len("tools-"):]))]
 seen = []  # methods of notifications
 
 
@@ -55,6 +59,16 @@ def stubborn():
     subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
+def loud():
+    """Stops cejail, which is its keeper's parent, and ends with 9000 lines in the pipe of its log."""
+    with open(f"/proc/{os.getppid()}/stat", encoding="ascii", errors="replace") as file:
+        parent = int(file.read().rsplit(")", 1)[1].split()[1])
+    fcntl.fcntl(2, 1031, 1 << 20)  # F_SETPIPE_SZ
+    os.kill(parent, signal.SIGSTOP)
+    os.write(2, b"".join(b"line %04d%s\n" % (i, b" " * 90) for i in range(9000)))
+    os._exit(7)
+
+
 BAD = {
     "garbage": lambda number: (print("no JSON at all", flush=True)),
     "half": lambda number: (sys.stdout.write('{"jsonrpc":"2.0","id":'), sys.stdout.flush(), os._exit(3)),
@@ -63,6 +77,7 @@ BAD = {
     "wrongid": lambda number: put({"jsonrpc": "2.0", "id": number + 1000, "result": {}}),
     "flood": lambda number: flood(),
     "dies": lambda number: (print("out of luck", file=sys.stderr, flush=True), os._exit(7)),
+    "loud": lambda number: loud(),
     "killed": lambda number: os.kill(os.getpid(), signal.SIGKILL),
     "closes": lambda number: (os.close(1), time.sleep(600)),
     "silent": lambda number: None,

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -205,6 +206,43 @@ def _():
         contains(b.error, f"warning: the list of tools has no room for the {what} of the server 'two'; its tools are left out", "the warning")
 
 
+@test("mcp_upstream: all servers together have 1024 tools at most, and one server 500")
+def _():
+    with Broker(one=fake("tools-500"), two=fake("tools-500"), three=fake("tools-25"), four=fake("tools-24")) as b:
+        equal(len(b.tools), 1024, "the number of tools")
+        equal({name.split(".")[0] for name in b.tools}, {"one", "two", "four"}, "the servers")
+        equal(b.call("four.t23"), "done: t23", "the text")
+        contains(b.call("three.t0"), "there is no such tool", "the error")
+    contains(b.error, "warning: the list of tools has no room for the tools of the server 'three'; its tools are left out", "the warning")
+    start_fails("the server 'one' has more than 500 tools", one=fake("tools-501"))
+
+
+@test("mcp_upstream: of what a server wrote before it ended, 64 KiB are read at once")
+def _():
+    def is_stopped():
+        children = [describe_process(pid) or "" for pid in children_of(checked.pid)]
+        return "(T)" in (describe_process(checked.pid) or "") and children and all("(Z)" in child for child in children)
+
+    with tempfile.TemporaryDirectory() as folder:
+        checked = start("mcp", "--tools-from", servers_file(folder, one=fake("start-loud")), "--check")
+        try:
+            wait_until(is_stopped, "the end of the server", 30)
+        finally:
+            checked.send_signal(signal.SIGCONT)
+            done = finish(checked).exits(125)
+    [last] = re.findall("the server 'one' has ended with status 7; its last line is 'line ([0-9]+)'", done.err)
+    between(int(last), 100, 2000, "the last line of 9000 that was read")
+
+
+@test("mcp_upstream: a --calls-fd that cannot be watched is refused in one line, with the remedy")
+def _():
+    with tempfile.TemporaryFile() as file, tempfile.TemporaryDirectory() as folder:
+        fd = file.fileno()
+        words = [PROGRAM, "broker", "--tools-from", servers_file(folder, one=fake("good")), "--calls-fd", str(fd)]
+        done = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[fd], env=environment())
+        refused(finish(done), f"--calls-fd {fd}: ", "pass one end of socketpair")
+
+
 def stubborn_pids(b):
     server = int(b.call("one.pid"))
     return [server, *wait_until(lambda: children_of(server), "the second process")]
@@ -227,11 +265,18 @@ def _():
             b.tools = None
 
 
+def peak_mib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        return int(re.search("^VmHWM:\\s+([0-9]+) kB$", file.read(), re.M)[1]) >> 10
+
+
 @test("mcp_upstream: a server may not read: its calls wait, and the broker's memory does not grow")
 def _():
     with Broker(one=fake("unread", timeout="4s"), two=fake("good")) as b:
-        stuck = [b.begin("one.bad")] + [b.begin("one.echo", x="y" * 1000000) for _ in range(30)]
+        stuck = [b.begin("one.bad")] + [b.begin("one.pid", x="y" * 1000000) for _ in range(60)]
         equal(b.call("two.echo", x=1), {"x": 1}, "the other server")
+        # the arguments of 60 calls, and 8 MiB of them in the queue to the server
+        true(peak_mib(b.process.pid) < 96, f"the broker had {peak_mib(b.process.pid)} MiB")
         contains(b.answer(stuck[0])["error"]["message"], "the server 'one' has not read what it was sent for ", "the error")
         for number in stuck[1:]:  # those that came after its end are for its next process
             b.answer(number)

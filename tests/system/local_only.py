@@ -27,6 +27,7 @@ ROWS = (
     ("hosts", "", "the service is not started below the sandboxes of these tests"),
     ("tool_calls", "", "a service's calls come with its events, and --calls-fd is for a run here: cejail-tools(7)"),
     ("typescript", "Node.js runs TypeScript that keeps", "--request-fd is for a run here"),
+    ("typescript", "a program of Deno calls its tools", "--calls-fd is for a run here: cejail-tools(7)"),
     ("images", "", "the service's images are its own, and its callers name no files of the host"),
     ("hostile_images", "", "an import has no service"),
     ("podman_images", "", "an import has no service"),

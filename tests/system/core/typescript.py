@@ -5,6 +5,7 @@ tests/packages fetches both."""
 
 import json
 import os
+import socket
 
 from harness import *  # noqa: F403
 
@@ -61,6 +62,22 @@ def _():
     done = run("-p", "deno", *deno(), "-c", 'import "https://deno.land/none.ts"')
     done.exits(1)
     contains(done.err, "deno.land", "stderr")
+
+
+@test("a program of Deno calls its tools with tools.mjs", limit=150)
+def _():
+    options, (ours, theirs) = deno(), socket.socketpair()
+    with Folder() as f, ours, theirs:
+        tools = f.file("tools.json", '[{"name": "add"}]')
+        code = 'import { add } from "./tools.mjs";\nconst seen: number = await add({ a: 1, b: 2 });\nconsole.log(seen);'
+        words = ("--tools", tools, "--calls-fd", str(theirs.fileno()), "-c", code)
+        process = start("run", "-p", "deno", *options, *words, pass_fds=[theirs.fileno()])
+        theirs.close()
+        for line in ours.makefile():
+            call = json.loads(line)
+            if "name" in call:
+                ours.sendall(json.dumps({"id": call["id"], "result": call["arguments"]["a"] + call["arguments"]["b"]}).encode() + b"\n")
+        finish(process, 90).exits(0).says("3\n")
 
 
 @test("Node.js runs TypeScript that keeps its extension: a file, and code whose name a request gives", limit=150)

@@ -52,6 +52,18 @@ for sdk, mode in (("1", "legacy"), ("2", "legacy"), ("2", "auto"), ("2", MODERN)
         check(node(f"{HERE}/sdk/client.mjs", sdk, mode, CEJAIL, *SHELL))
 
 
+for sdk in ("1", "2"):
+
+    @test(f"mcp: the official client, version {sdk}, has run_node call the tools of an official server", limit=120)
+    def _(sdk=sdk):
+        server = {"command": find_node(), "args": [f"{CLIENTS}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"], "allow": ["echo", "get-sum"]}
+        with Folder() as f:
+            path = f.file("servers.json", json.dumps({"mcpServers": {"everything": server}}))
+            seen = node(f"{HERE}/sdk/tools.mjs", sdk, CEJAIL, "-p", "node", "--network", "none", "--tools-from", path)
+        contains(seen["description"], "by server: everything: ", "the description")
+        equal((seen["result"]["stdout"], seen["result"]["stderr"]), ("Echo: hello 3\n", ""), "what the program printed")
+
+
 @test("mcp: the inspector's command line lists the tools and calls one", limit=120)
 def _():
     inspector = (f"{CLIENTS}/node_modules/.bin/mcp-inspector-cli", "--cli", CEJAIL, "mcp", *SHELL, "--method")

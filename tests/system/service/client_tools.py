@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import typing
 
 from harness import *  # noqa: F403
 from libraries import CLIENTS, lib
+from service import Service
 
 # It starts the program with the caller's socket as the program's, and without --calls-fd no program.
 STAND_IN = """#!/usr/bin/python3
@@ -217,15 +219,10 @@ def _():
                 tried()
 
 
-@test("a service refuses tools, and says how a program can have them")
+@test("tools for the programs of a session are refused, with how a program can have them")
 def _():
-    async def stream(client):
-        return [event async for event in client.stream("1", tools=[documented])]
-
     session = lib.Session(lib._Service("/no/such.sock", None, None), "x")
     for work in (
-        lambda: lib.Client("/no/such.sock").run("1", tools=[documented]), lambda: list(lib.Client("/no/such.sock").stream("1", tools=[documented])),
-        lambda: asyncio.run(lib.AsyncClient("/no/such.sock").run("1", tools=[documented])), lambda: asyncio.run(stream(lib.AsyncClient("/no/such.sock"))),
         lambda: lib.Client("/no/such.sock").session(tools=[documented]), lambda: session.exec("1", tools=[documented]), lambda: list(session.stream("1", tools=[documented])), lambda: session.start("1", tools=[documented]),
     ):  # fmt: skip
         try:
@@ -233,7 +230,7 @@ def _():
             raise Failure("there was no Error")
         except lib.Error as problem:
             equal(problem.code, "not_supported", "the error's code")
-            contains(str(problem), "cejail run", "the remedy")
+            contains(str(problem), "run()", "the remedy")
             tried()
 
 
@@ -490,6 +487,13 @@ COUNTS = [("add", 5, 1, 1), ("later", 1, 0, 0), ("fails", 1, 1, 0), ("forever", 
 
 @test("a program in a jail calls functions, within the limits of its calls, and the result counts the calls")
 def _():
+    with Service() as s:
+        for way in ({"program": CEJAIL, "options": ["--network", "none"]}, {"socket": s.socket}):
+            call_functions(lib.Client(**way), lib.AsyncClient(**way))
+            tried()
+
+
+def call_functions(client, async_client):
     cancelled = []
 
     async def later(text):
@@ -507,8 +511,7 @@ def _():
             raise
 
     tools = {"add": lambda a, b: a + b, "later": later, "fails": fails, "forever": forever}
-    client = lib.Client(program=CEJAIL, options=["--network", "none"])
-    result = client.run(REAL, tools=tools, calls=LIMITS)
+    result = client.run(REAL, tools=tools, calls=LIMITS, network="none")
     first, second, third = said(result)
     equal(first[:3], [3, "é", "ERROR LookupError: there is nothing"], "the answers")
     contains(first[3], "no tool 'none'", "the error of an unknown tool")
@@ -518,26 +521,89 @@ def _():
     equal([(row.name, row.count, row.failed, row.refused) for row in result.calls], COUNTS, "the counts")
     equal(cancelled, [True], "the cancelled function")
     check_schema(result.raw, "result.json")
-    events = list(client.stream(BEGIN + "call('add', a=1, b=2); call('fails')", tools=tools))
+    events = list(client.stream(BEGIN + "call('add', a=1, b=2); call('fails')", tools=tools, network="none"))
     equal([event.data["outcome"] for event in events if event.type == "answer"], ["answered", "failed"], "the events")
     equal([row.name for row in events[-1].result.calls], ["add", "fails"], "the counts of a stream")
 
     async def use():
-        made = lib.AsyncClient(program=CEJAIL, options=["--network", "none"])
-        return await asyncio.gather(*(made.run(BEGIN + f"say(call('later', text={text!r}))", tools=tools) for text in "abc"))
+        return await asyncio.gather(*(async_client.run(BEGIN + f"say(call('later', text={text!r}))", tools=tools, network="none") for text in "abc"))
 
     equal([said(one) for one in asyncio.run(use())], [["a"], ["b"], ["c"]], "runs at once")
 
 
+@test("an answer that a service does not take is the call's error, and one that it has no room for is sent again")
+def _():
+    seen = []
+
+    def big(size):
+        seen.append(size)
+        return "x" * size
+
+    with Service(config={"body_max": "1M"}) as s:
+        answers = said(lib.Client(s.socket).run(BEGIN + "for size in (1, 2 << 20): say(call('big', size=size))", tools=[big], network="none"))
+    equal(answers[0], "x", "the answer that has room")
+    contains(answers[1], "ERROR the service does not take the answer of 2097", "the other answer")
+    seen.clear()
+    with Service() as s:  # the program may leave 16 MiB unread
+        code = BEGIN + "for i in range(4): begin(i, 'big', size=9 << 20)\ntime.sleep(1)\nsay([len(read()) for i in range(4)])"
+        equal(said(lib.Client(s.socket).run(code, tools=[big], network="none")), [[9 << 20] * 4], "the answers to a program that reads late")
+    equal(len(seen), 4, "the calls of the function")
+
+
+@test("a service's call that Python cannot read gets an error, and the end of a run cancels its async function")
+def _():
+    ended = []
+
+    async def forever():
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.append(True)
+
+    threads = threading.active_count()
+    with Service() as s:
+        code = BEGIN + """
+send('{"id": 1, "name": "one", "arguments": {"a": ' + '9' * 5000 + '}}'); say(read())
+say(call('one')); begin(1, 'forever'); call('one')
+"""
+        result = lib.Client(s.socket).run(code, tools={"one": lambda: 1, "forever": forever}, network="none")
+        bad, good = said(result)
+        contains(bad, "ERROR the call cannot be read: ValueError: ", "the error")
+        equal((good, ended), (1, [True]), "the later answer, and the function")
+        stream = lib.Client(s.socket).stream(BEGIN + "call('forever')", tools={"forever": forever}, network="none")
+        while next(stream).type != "call":
+            pass
+        stream.close()
+        wait_until(lambda: threading.active_count() <= threads, "the end of the threads")
+
+
+@test("the calls in the events of the fake service are nobody's to answer")
+def _():
+    fake, seen = fake_module("fake"), []
+    answers = {"answers": [{"when": {}, "events": [{"call": "one"}, {"call": "one", "outcome": "timeout"}]}]}
+    with Folder() as f:
+        server = fake.serve(json.dumps(answers), f / "api.sock")
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        result = lib.Client(f / "api.sock").run("1", tools={"one": lambda: seen.append(1)})
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    equal((result.calls, seen), ([lib.CallCount("one", 2, 1, 0)], []), "the calls of the result, and of the function")
+
+
 NODE_REAL = """
 import { Client } from "%s";
-const [program, code] = process.argv.slice(2);
+const [way, code] = process.argv.slice(2);
 const cancelled = [];
 const forever = (_, signal) => new Promise((_, reject) => signal.addEventListener("abort", () => { cancelled.push(signal.reason.code); reject(signal.reason); }));
 const add = ({ a, b }) => { if (b === undefined) throw new TypeError("b is missing"); return a + b; };
 const tools = { add, later: async ({ text }) => text, fails() { throw new RangeError("there is nothing"); }, forever };
-const result = await new Client({ program, options: ["--network", "none"] }).run({ code, tools, calls: %s });
-console.log(JSON.stringify([result.stdout, result.calls, cancelled]));
+const client = new Client(JSON.parse(way));
+const result = await client.run({ code, tools, calls: %s, network: "none" });
+const types = [];
+for await (const event of client.stream({ code: "from tools import add; print(add(a=1, b=2))", tools, network: "none" })) types.push(event.result ? event.result.stdout : event.type);
+console.log(JSON.stringify([result.stdout, result.calls, cancelled, types]));
 """
 
 # --- the fake tool server ------------------------------------------------------------------
@@ -558,11 +624,9 @@ def fake_tools(folder, *words, given=""):
                           cwd=folder.path, env=environment(PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1", LC_ALL="C"))  # fmt: skip
 
 
-def fake_module():
+def fake_module(name="fake_tools"):
     sys.path.insert(0, f"{CLIENTS}/python")
-    import cejail.fake_tools
-
-    return cejail.fake_tools
+    return importlib.import_module(f"cejail.{name}")
 
 
 def ask_fake(folder, *messages):
@@ -684,8 +748,7 @@ for (const line of ["{", "[]", '{"id": 1}', '{"id": 1, "ended": "timeout"}']) aw
 
 const errors = [];
 for (const wrong of [{ a: 1 }, { a: { description: "x" } }, [() => 1]]) errors.push(await client.run({ code: "1", tools: wrong }).catch((e) => `${e.name}: ${e.message}`));
-errors.push(await new Client({ socket: "/no/such.sock" }).run({ code: "1", tools }).catch((e) => `${e.code}: ${e.message}`));
-errors.push(await new Client({ socket: "/no/such.sock" }).stream({ code: "1", tools }).next().catch((e) => `${e.code}: ${e.message}`));
+errors.push(await new Client({ socket: "/no/such.sock" }).session({ tools }).catch((e) => `${e.code}: ${e.message}`));
 out.push(errors);
 console.log(JSON.stringify(out));
 """
@@ -720,19 +783,25 @@ if shutil.which("node"):
         equal((met, ended), ([list(range(8))], ["seen"]), "calls at once, and after one that has ended")
         equal(steps, [[1, True, "timeout"], [2, True, "cancelled"]], "the aborted functions")
         equal(streamed, [["result"], [{"x": 1}]], "a stream")
-        for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME", "not_supported: ", "not_supported: ")):
+        for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME", "not_supported: ")):
             contains(text, word, "the error")
 
     @test("a program in a jail calls functions of Node, within the limits of its calls, and the result counts the calls")
     def _():
-        with Folder() as f:
+        with Folder() as f, Service() as service:
             script = f.file("use.mjs", NODE_REAL % (f"{CLIENTS}/node/cejail.mjs", json.dumps(LIMITS)))
-            done = subprocess.run([shutil.which("node"), script, CEJAIL, REAL], capture_output=True, text=True, timeout=50 * SLOW, check=False, env=environment())
+            for way in ({"program": CEJAIL, "options": ["--network", "none"]}, {"socket": service.socket}):
+                call_node_functions(script, way)
+                tried()
+
+    def call_node_functions(script, way):
+        done = subprocess.run([shutil.which("node"), script, json.dumps(way), REAL], capture_output=True, text=True, timeout=50 * SLOW, check=False, env=environment())
         equal((done.returncode, done.stderr), (0, ""), "the exit status")
-        stdout, counts, cancelled = json.loads(done.stdout)
+        stdout, counts, cancelled, types = json.loads(done.stdout)
         first, second, third = [json.loads(line) for line in stdout.splitlines()]
         equal((first[:3], first[4]), ([3, "é", "ERROR RangeError: there is nothing"], "ERROR TypeError: b is missing"), "the answers")
         contains(second, "1s", "the error at the time limit")
         contains(third, "ERROR ", "the error past calls.max")
         equal([tuple(row.values()) for row in counts], COUNTS, "the counts")
         equal(cancelled, ["timeout"], "the aborted function")
+        equal([kind for kind in types if kind != "stdout"], ["start", "call", "answer", "3\n"], "the events of a stream")

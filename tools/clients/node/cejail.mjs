@@ -168,56 +168,113 @@ function countOf(value, depth = 0) {
   return Object.values(value).reduce((sum, part) => sum + countOf(part, depth + 1), 1);
 }
 
-function answerLine(id, name, value) {
-  const failed = (message) => `${JSON.stringify({ id, error: { message } })}\n`;
+const failure = (message) => ({ error: { message } });
+
+/** The JSON of { result }, or of the error that says why it cannot be one. */
+function answerOf(name, value) {
   try {
-    const line = `${JSON.stringify({ id, result: value ?? null }, onlyJson)}\n`;
-    const size = Buffer.byteLength(line);
+    const body = JSON.stringify({ result: value ?? null }, onlyJson);
+    const size = Buffer.byteLength(body);
     const values = countOf(value);
-    if (size <= ANSWER_MAX && values <= VALUES_MAX) return line;
+    if (size <= ANSWER_MAX && values <= VALUES_MAX) return body;
     const most = `at most ${ANSWER_MAX} bytes and ${VALUES_MAX} values are possible`;
-    return failed(`the result of '${name}' has ${size} bytes of JSON with ${values} values, and ${most} (ask for less at once)`);
+    return JSON.stringify(failure(`the result of '${name}' has ${size} bytes of JSON with ${values} values, and ${most} (ask for less at once)`));
   } catch (problem) {
     const why = inOneLine(problem.message);
-    return failed(`the result of '${name}' is not JSON: ${why} (the function must return null, a boolean, number, string, array or plain object)`);
+    return JSON.stringify(failure(`the result of '${name}' is not JSON: ${why} (the function must return null, a boolean, number, string, array or plain object)`));
   }
 }
 
-/** Answers the calls that come from cejail over a socket, until the run ends. */
-async function answerCalls(socket, tools) {
-  const handlers = new Map(tools.map(({ name, handler }) => [name, handler]));
-  const open = new Map(); // by the call's id: what cancels it
-  const answer = async ({ id, name, arguments: given }) => {
+/** Answers calls with the functions of the tools: `send` gets the id of each, and the JSON of its answer. */
+class Answering {
+  #handlers;
+  #send;
+  #open = new Map(); // by the call's id: what cancels it
+
+  constructor(tools, send) {
+    this.#handlers = new Map(tools.map(({ name, handler }) => [name, handler]));
+    this.#send = send;
+  }
+
+  async take(id, { name, arguments: given }) {
     const cancel = new AbortController();
-    open.set(id, cancel);
-    let line;
+    this.#open.set(id, cancel);
+    let body;
     try {
-      line = answerLine(id, name, await handlers.get(name)(given, cancel.signal));
+      body = answerOf(name, await this.#handlers.get(name)(given, cancel.signal));
     } catch (problem) {
-      line = `${JSON.stringify({ id, error: { message: inOneLine(saidBy(problem)) } })}\n`;
+      body = JSON.stringify(failure(inOneLine(saidBy(problem))));
     }
-    if (open.delete(id)) socket.write(line);
-  };
-  const end = (id, why) => {
-    const cancel = open.get(id);
-    open.delete(id);
+    if (this.#open.delete(id)) await this.#send(id, body);
+  }
+
+  end(id, why) {
+    const cancel = this.#open.get(id);
+    this.#open.delete(id);
     cancel?.abort(new CejailError(`the call has ended: ${why}`, { code: why }));
-  };
+  }
+
+  close() {
+    for (const id of [...this.#open.keys()]) this.end(id, "cancelled");
+  }
+}
+
+/** Answers the calls that come from `cejail run` over a socket, until the run ends. */
+async function answerSocket(socket, tools) {
+  const answering = new Answering(tools, (id, body) => { socket.write(`{"id":${id},${body.slice(1)}\n`); });
   try {
     for await (const text of linesOf(socket)) {
       const call = JSON.parse(text);
-      if (call.ended) end(call.id, call.ended);
-      else void answer(call);
+      if (call.ended) answering.end(call.id, call.ended);
+      else void answering.take(call.id, call);
     }
   } catch { // half a line at the end
   } finally {
-    for (const id of [...open.keys()]) end(id, "cancelled");
+    answering.close();
+  }
+}
+
+const BUSY = [null, "rate_limited", "too_many_waiting", "queue_full", "draining"];
+/** Sends the answer to a call of a run at a service, until the service has taken or refused it, or the run has ended. */
+async function postAnswer(to, run, id, body, isOver) {
+  const path = `/v1/runs/${encodeURIComponent(run)}/calls/${id}`;
+  let isRefusal = false;
+  while (!isOver()) {
+    try {
+      return void (await textOf((await startCall(to, { path, body })).answer));
+    } catch (problem) {
+      const code = problem.code ?? null;
+      if (BUSY.includes(code) || !(problem instanceof CejailError)) {
+        await new Promise((resolve) => { setTimeout(resolve, (problem.retryAfter ?? 0.05) * 1000).unref(); });
+        continue;
+      }
+      if (code === "not_found" || code === "call_ended" || isRefusal) return; // the call has ended
+      body = JSON.stringify(failure(inOneLine(`the service does not take the answer of ${Buffer.byteLength(body)} bytes: ${problem.message}`)));
+      isRefusal = true;
+    }
+  }
+}
+
+/** Yields the events of a run at a service, and answers the calls in them. */
+async function* answeredRows(rows, to, tools) {
+  let run, isOver = false;
+  const answering = new Answering(tools, (id, body) => postAnswer(to, run, id, body, () => isOver));
+  try {
+    for await (const event of rows) {
+      if (event.type === "start") run = event.id;
+      else if (event.type === "call" && event.arguments) void answering.take(event.call, event);
+      else if (event.type === "answer") answering.end(event.call, event.outcome);
+      yield event;
+    }
+  } finally {
+    isOver = true;
+    answering.close();
   }
 }
 
 function refuseTools({ tools }) {
   if (tools)
-    throw new CejailError("a service takes no tools", { code: "not_supported", hint: "run the program with a Client without socket and url, over `cejail run`" });
+    throw new CejailError("the programs of a session have no tools", { code: "not_supported", hint: "run the program with run() or stream() of a Client" });
 }
 
 // --- one run: over a process, or over a connection ---------------------------------------
@@ -252,7 +309,7 @@ function startProcess({ program, options }, body, wantsEvents, tools) {
   child.stdin.end(body);
   const calls = tools && child.stdio[2 + given.length];
   calls?.on("error", () => {}); // the run has ended
-  if (calls) void answerCalls(calls, tools);
+  if (calls) void answerSocket(calls, tools);
   const said = textOf(child.stderr).catch(() => "");
   return {
     answer: wantsEvents ? child.stdio[3] : child.stdout,
@@ -353,8 +410,8 @@ async function* rowsOf(start, signal, hasResult) {
   }
 }
 
-async function* eventsOf(start, signal) {
-  for await (const data of rowsOf(start, signal, true))
+async function* eventsOf(start, signal, answered = (rows) => rows) {
+  for await (const data of answered(rowsOf(start, signal, true)))
     yield data.type === "result" ? { type: "result", data, result: checked(data.result) } : { type: data.type, data, content: bytesOf(data) };
 }
 
@@ -373,23 +430,26 @@ export class Client {
     if (url && this.#to.url.protocol !== "http:") throw new TypeError(`'${url}' is not http://HOST:PORT`);
   }
 
+  get #isLocal() { return !this.#to.socket && !this.#to.url; }
+
   #start(asked, wantsEvents, signal) {
-    const isLocal = !this.#to.socket && !this.#to.url;
-    if (!isLocal) refuseTools(asked);
     const body = JSON.stringify(request(asked));
-    const tools = asked.tools && toolsOf(asked.tools);
-    if (isLocal) return async () => startProcess(this.#to, body, wantsEvents, tools);
+    if (this.#isLocal) return async () => startProcess(this.#to, body, wantsEvents, asked.tools && toolsOf(asked.tools));
     return () => startCall(this.#to, { body, ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
   }
 
   /** Runs a program to its end.  Rejects if cejail failed or refused; how the program ended is in the result. */
   async run({ signal, ...asked }) {
-    return resultOf(this.#start(asked, false, signal), signal);
+    if (this.#isLocal || !asked.tools) return resultOf(this.#start(asked, false, signal), signal);
+    let last;
+    for await (last of this.stream({ signal, ...asked })); // the calls are events
+    return last.result;
   }
 
   /** Yields what happens; the last event has the result.  Leaving the loop cancels the run. */
   async *stream({ signal, ...asked }) {
-    yield* eventsOf(this.#start(asked, true, signal), signal);
+    const tools = !this.#isLocal && asked.tools && toolsOf(asked.tools);
+    yield* eventsOf(this.#start(asked, true, signal), signal, tools ? (rows) => answeredRows(rows, this.#to, tools) : undefined);
   }
 
   /** Without a socket: the service of this user, which cejail starts if none listens. */

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Optional, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
 
-from ._tools import CallCount, CallLimits, Tool, Toolbox, Tools
+from ._tools import CallCount, CallLimits, EventAnswering, Tool, Toolbox, Tools
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -68,6 +68,7 @@ __all__ = [
 PROFILE = "python"
 HOME = "/box"
 _WAIT_S = 30  # of one request for the end of an exec; the service waits at most 60 s
+_RETRY_S = 0.05  # after which an answer that the service had no room for is sent again
 _MISSING: Any = object()
 _T = TypeVar("_T")
 
@@ -406,9 +407,9 @@ def _checked(raw: Any) -> Result:
     return result
 
 
-def _parse(line: bytes) -> Any:
+def _parse(line: bytes, parse: Callable[[bytes], Any] = json.loads) -> Any:
     try:
-        return json.loads(line)
+        return parse(line)
     except ValueError as problem:
         raise Error("cejail's answer is not JSON") from problem
 
@@ -486,6 +487,9 @@ class _Process:
                 self.cancel()
                 self._stop_answering()
 
+    def parse(self, line: bytes) -> Any:
+        return _parse(line)
+
     def cancel(self) -> None:
         """Ends the run with all its processes."""
         if self.process.poll() is None:
@@ -516,10 +520,28 @@ class _Service:
     def connect(self) -> http.client.HTTPConnection:
         return _UnixConnection(self.socket) if self.socket else http.client.HTTPConnection(self.host, self.port)
 
-    def start(self, body: Any, wants_events: bool = False, path: str = "/v1/runs") -> _Call:
+    def start(self, body: Any, wants_events: bool = False, path: str = "/v1/runs", tools: Optional[Toolbox] = None) -> _Call:
         """A run or an exec."""
-        accept = "application/x-ndjson" if wants_events else "application/json"
-        return _Call(self, "POST", path, json.dumps(body).encode(), accept=accept)
+        accept = "application/x-ndjson" if wants_events or tools else "application/json"
+        call = _Call(self, "POST", path, json.dumps(body).encode(), accept=accept)
+        call.answering = EventAnswering(tools, self._answer) if tools else None
+        return call
+
+    def _answer(self, run_id: str, id: int, body: bytes, is_over: threading.Event) -> None:
+        """Sends the answer to a call, until the service has taken or refused it."""
+        is_refusal = False
+        while not is_over.is_set():
+            try:
+                _Call(self, "POST", f"/v1/runs/{quote(run_id, safe='')}/calls/{id}", body).content()
+                return
+            except Error as problem:
+                if problem.code in (None, "rate_limited", "too_many_waiting", "queue_full", "draining"):
+                    is_over.wait(problem.retry_after or _RETRY_S)
+                elif problem.code in ("not_found", "call_ended") or is_refusal:
+                    return  # the call has ended
+                else:
+                    said = f"the service does not take the answer of {len(body)} bytes: {problem}"
+                    body, is_refusal = json.dumps({"error": {"message": said}}).encode(), True
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of the answer."""
@@ -532,6 +554,7 @@ class _Call:
     def __init__(self, service: _Service, method: str, path: str, body: Optional[bytes] = None,
                  type: str = "application/json", accept: str = "application/json") -> None:  # fmt: skip
         self.connection = service.connect()
+        self.answering: Optional[EventAnswering] = None  # of a run with tools
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = type
@@ -567,7 +590,11 @@ class _Call:
             self.connection.close()
 
     def result(self) -> Result:
-        return _checked(_parse(self.content()))
+        if not self.answering:
+            return _checked(_parse(self.content()))
+        for event in _events(self):
+            last = event
+        return cast(Result, last.result)
 
     def lines(self) -> Iterator[bytes]:
         try:
@@ -576,6 +603,11 @@ class _Call:
             raise Error("the connection to the service ended without a result") from problem
         finally:
             self.connection.close()
+            if self.answering:
+                self.answering.close()
+
+    def parse(self, line: bytes) -> Any:
+        return _parse(line, self.answering.read) if self.answering else _parse(line)
 
     def cancel(self) -> None:
         """A reader in another thread gets the end of the connection."""
@@ -595,7 +627,7 @@ def _events(run: _Run) -> Iterator[Event]:
     is_whole = False
     try:
         for line in lines:
-            data = _parse(line)
+            data = run.parse(line)
             if data["type"] == "error":  # the service failed after it had begun to answer
                 raise Error(data["error"]["message"], data["error"]["code"], data["error"]["hint"])
             if data["type"] != "result":
@@ -618,7 +650,7 @@ def _toolbox(tools: Optional[Tools], is_async: bool = False) -> Optional[Toolbox
 
 def _refuse_tools(tools: Any) -> None:
     if tools:
-        raise Error("a service takes no tools", "not_supported", "run the program with a Client without socket and url, over `cejail run`")
+        raise Error("the programs of a session have no tools", "not_supported", "run the program with run() or stream() of a Client")
 
 
 class _Base:
@@ -639,10 +671,9 @@ class _Base:
         self._service = _Service(socket, url, token) if socket or url else None
 
     def _start(self, request: Mapping[str, Any], wants_events: bool, tools: Optional[Toolbox] = None) -> _Run:
-        if self._service:
-            _refuse_tools(tools)
-            return self._service.start(request, wants_events)
         body = {**request, "tools": tools.catalogue} if tools else request
+        if self._service:
+            return self._service.start(body, wants_events, tools=tools)
         return _Process(self._words, json.dumps(body).encode(), wants_events, tools)
 
     def _sessions(self) -> _Service:

@@ -2,7 +2,8 @@
 """The tools of a run: functions of the caller that its program calls.  cejail-tools(7)
 
 A tool's schema comes from the annotations and the doc string of its function.  While the run goes on, a thread reads the
-calls from a socket of cejail's.  The functions run in further threads, and what they await in an event loop.
+calls from a socket of cejail's; at a service, the reader of the events finds them there.  The functions run in further
+threads, and what they await in an event loop.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union
 
-ANSWER_MAX = 16 << 20  # bytes of an answer with its newline: cejail-tools(7)
+ANSWER_MAX = 16 << 20  # bytes of an answer: cejail-tools(7)
 _VALUES_MAX = 128000  # numbers, strings, lists, ... of an answer
 _DEPTH_MAX = 31
 _ERROR_MAX = 2000  # characters of an error
 _THREADS_MAX = 64  # of one run, as many as calls without an answer: calls.outstanding in cejail-profile(5)
 _ID = re.compile(rb'\{"id": ?([0-9]{1,16})[,}]')  # what cejail begins a line with
+_EVENT_ID = re.compile(rb'\{"type": ?"call",[^{}]*?"call": ?([0-9]{1,16}),')  # and a service an event
 _CANCEL_S = 5  # for the functions that were cancelled at the end of a run
 
 
@@ -193,6 +195,10 @@ def _dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
 
 
+def _failure(message: str) -> bytes:
+    return _dump({"error": {"message": message.encode(errors="replace").decode()}})
+
+
 def _count(value: Any, depth: int = 0) -> int:
     """The number of values in a result.  cejail reads no answer with too many, or with too many in each other."""
     if depth > _DEPTH_MAX:
@@ -261,8 +267,8 @@ class Toolbox:
         self.loop = loop
         self.context = contextvars.copy_context()
 
-    def start(self, sock: socket.socket) -> Answering:
-        return Answering(self, sock)
+    def start(self, sock: socket.socket) -> SocketAnswering:
+        return SocketAnswering(self, sock)
 
 
 class _Loop:
@@ -316,64 +322,39 @@ class _Threads:
 
 
 class Answering:
-    """Answers the calls that come from cejail over a socket, until close() or the end of the run."""
+    """Answers calls with the functions of a toolbox, until close()."""
 
-    def __init__(self, box: Toolbox, sock: socket.socket) -> None:
-        self.box, self.sock = box, sock
-        self.threads, self.lock, self.writing = _Threads(), threading.Lock(), threading.Lock()
+    def __init__(self, box: Toolbox) -> None:
+        self.box = box
+        self.threads, self.lock = _Threads(), threading.Lock()
         self.own_loop: Optional[_Loop] = None
         self.tasks: set[Any] = set()
         self.awaited: dict[int, Optional[concurrent.futures.Future[Any]]] = {}  # by the call's id
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+
+    def _send(self, id: int, body: bytes) -> None:
+        """The answer to a call: {"result": ...} or {"error": {"message": ...}}."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """After the end of the run: ends what its calls have begun."""
-        self._shut()
-        self.reader.join()
+        self._end_all()
         if self.own_loop:
             self.own_loop.end()
         self.threads.end()
-        self.sock.close()
 
-    def _shut(self) -> None:
-        try:
-            self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+    def _end_all(self) -> None:
+        for id in list(self.awaited):
+            self._end(id)
 
-    def _read(self) -> None:
-        """Until the end, or a line that is no call: cejail was killed in it.  Then further calls fail at once."""
-        try:
-            with self.sock.makefile("rb") as lines:
-                while (line := lines.readline()) and self._take_line(line):
-                    pass
-        except OSError:
-            pass
-        finally:
-            self._shut()
-            for id in list(self.awaited):
-                self._end(id)
-
-    def _take_line(self, line: bytes) -> bool:
-        """False: it is not known which call to answer."""
-        try:
-            self._take(json.loads(line))
-        except Exception as problem:  # noqa: BLE001: such as an integer with more digits than Python reads
-            found = _ID.match(line)
-            if not found or not line.endswith(b"\n"):
-                return False
-            self._end(int(found[1]))
-            self._send(_dump({"id": int(found[1]), "error": {"message": f"the call cannot be read: {_said(problem)}"}}) + b"\n")
-        return True
-
-    def _take(self, call: dict[str, Any]) -> None:
-        if "ended" in call:
-            return self._end(call["id"])
-        id, name, arguments = call["id"], call["name"], dict(call["arguments"])
+    def _take(self, id: int, call: dict[str, Any]) -> None:
+        name, arguments = call["name"], dict(call["arguments"])
         self.awaited[id] = None
         context = self.box.context.copy()
-        return self.threads.start(lambda: context.run(self._answer, id, name, arguments))
+        self.threads.start(lambda: context.run(self._answer, id, name, arguments))
+
+    def _refuse(self, id: int, problem: Exception) -> None:
+        self._end(id)
+        self._send(id, _failure(f"the call cannot be read: {_said(problem)}"))
 
     def _end(self, id: int) -> None:
         with self.lock:
@@ -389,29 +370,22 @@ class Answering:
             answer: dict[str, Any] = {"result": self._call(id, name, arguments)}
         except BaseException as problem:  # noqa: BLE001: it belongs to the program
             answer = {"error": {"message": _said(problem)}}
-        line = self._line(id, name, answer)
+        body = self._body(name, answer)
         with self.lock:
             self.awaited.pop(id, None)
-        self._send(line)
+        self._send(id, body)
 
-    def _send(self, line: bytes) -> None:
-        try:
-            with self.writing:
-                self.sock.sendall(line)
-        except OSError:
-            pass  # the run has ended
-
-    def _line(self, id: int, name: str, answer: dict[str, Any]) -> bytes:
+    def _body(self, name: str, answer: dict[str, Any]) -> bytes:
         try:
             values = _count(answer.get("result"))
-            line = _dump({"id": id, **answer}) + b"\n"
-            if len(line) <= ANSWER_MAX and values <= _VALUES_MAX:
-                return line
+            body = _dump(answer)
+            if len(body) <= ANSWER_MAX and values <= _VALUES_MAX:
+                return body
             most = f"at most {ANSWER_MAX} bytes and {_VALUES_MAX} values are possible"
-            said = f"the result of '{name}' has {len(line)} bytes of JSON with {values} values, and {most} (ask for less at once)"
+            said = f"the result of '{name}' has {len(body)} bytes of JSON with {values} values, and {most} (ask for less at once)"
         except (TypeError, ValueError, RecursionError) as problem:
             said = f"the result of '{name}' is not JSON: {problem} (the function must return None, a bool, number, str, list, dict or dataclass)"
-        return _dump({"id": id, "error": {"message": said.encode(errors="replace").decode()}}) + b"\n"
+        return _failure(said)
 
     def _call(self, id: int, name: str, arguments: dict[str, Any]) -> Any:
         tool = self.box.by_name[name]
@@ -439,3 +413,96 @@ class Answering:
             loop = self.box.loop or self.own_loop.loop  # type: ignore[union-attr]
             future = self.awaited[id] = asyncio.run_coroutine_threadsafe(wait(), loop)
         return future.result()
+
+
+class SocketAnswering(Answering):
+    """Of `cejail run`, whose calls come over a socket."""
+
+    def __init__(self, box: Toolbox, sock: socket.socket) -> None:
+        super().__init__(box)
+        self.sock, self.writing = sock, threading.Lock()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def close(self) -> None:
+        self._shut()
+        self.reader.join()
+        super().close()
+        self.sock.close()
+
+    def _shut(self) -> None:
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def _read(self) -> None:
+        """Until the end, or a line that is no call: cejail was killed in it.  Then further calls fail at once."""
+        try:
+            with self.sock.makefile("rb") as lines:
+                while (line := lines.readline()) and self._take_line(line):
+                    pass
+        except OSError:
+            pass
+        finally:
+            self._shut()
+            self._end_all()
+
+    def _take_line(self, line: bytes) -> bool:
+        """False: it is not known which call to answer."""
+        try:
+            call = json.loads(line)
+            if "ended" in call:
+                self._end(call["id"])
+            else:
+                self._take(call["id"], call)
+        except Exception as problem:  # noqa: BLE001: such as an integer with more digits than Python reads
+            found = _ID.match(line)
+            if not found or not line.endswith(b"\n"):
+                return False
+            self._refuse(int(found[1]), problem)
+        return True
+
+    def _send(self, id: int, body: bytes) -> None:
+        try:
+            with self.writing:
+                self.sock.sendall(b'{"id": %d, %b\n' % (id, body[1:]))
+        except OSError:
+            pass  # the run has ended
+
+
+class EventAnswering(Answering):
+    """Of a run at a service, whose calls come with its events.
+
+    post: delivers an answer, given the ids of the run and of the call, the answer, and what is set when the run has ended.
+    """
+
+    def __init__(self, box: Toolbox, post: Callable[[str, int, bytes, threading.Event], None]) -> None:
+        super().__init__(box)
+        self.post, self.run_id, self.is_over = post, "", threading.Event()
+
+    def close(self) -> None:
+        self.is_over.set()
+        super().close()
+
+    def read(self, line: bytes) -> Any:
+        """The event of a line; a call in it is answered."""
+        try:
+            event = json.loads(line)
+        except ValueError as problem:
+            found = _EVENT_ID.match(line)
+            if not found:
+                raise
+            id = int(found[1])
+            self.threads.start(functools.partial(self._refuse, id, problem))
+            return {"type": "call", "call": id}
+        if event["type"] == "start":
+            self.run_id = event["id"]
+        elif event["type"] == "call" and "arguments" in event:  # else nobody is asked, as by the fake service
+            self._take(event["call"], event)
+        elif event["type"] == "answer":
+            self._end(event["call"])
+        return event
+
+    def _send(self, id: int, body: bytes) -> None:
+        self.post(self.run_id, id, body, self.is_over)

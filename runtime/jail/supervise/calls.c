@@ -368,8 +368,8 @@ static bool may_take_call(struct calls *c)
 /* The size of the first line without its newline, or SIZE_MAX. */
 static size_t find_line(const struct byte_queue *q, size_t *searched)
 {
-	const char *begin = q->bytes + q->start;
 	const size_t size = byte_queue_size(q);
+	const char *begin = size > 0 ? q->bytes + q->start : NULL;
 	const char *newline = size > *searched ? memchr(begin + *searched, '\n', size - *searched)
 					       : NULL;
 	*searched = newline ? 0 : size;

@@ -170,8 +170,8 @@ static void assert_failed(struct upstream *u, const char *why)
 
 static void a_server_is_not_opened_before_it_is_needed(void **state)
 {
-	auto_upstream struct upstream *u = make(&spec);
 	struct tried t;
+	auto_upstream struct upstream *u = make(&spec);
 
 	(void)state;
 	assert_int_equal(upstream_tick(u, clock_ms()), -1);
@@ -187,8 +187,8 @@ static void a_server_is_not_opened_before_it_is_needed(void **state)
 
 static void calls_are_answered_in_any_order(void **state)
 {
-	auto_upstream struct upstream *u = make_ready(&spec);
 	struct tried a, b;
+	auto_upstream struct upstream *u = make_ready(&spec);
 
 	(void)state;
 	begin(u, &a, "read");
@@ -242,8 +242,8 @@ static void a_result_becomes_a_value(void **state)
 
 static void a_server_of_the_other_era_is_found(void **state)
 {
-	auto_upstream struct upstream *u = make(&spec);
 	struct tried t;
+	auto_upstream struct upstream *u = make(&spec);
 
 	(void)state;
 	begin(u, &t, "read");
@@ -281,8 +281,8 @@ static void pages_are_read_to_the_last(void **state)
 
 static void a_changed_list_is_read_again_before_the_next_call(void **state)
 {
-	auto_upstream struct upstream *u = make_ready(&spec);
 	struct tried t, gone;
+	auto_upstream struct upstream *u = make_ready(&spec);
 
 	(void)state;
 	take(u, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}");
@@ -313,8 +313,8 @@ static void requests_of_the_server_are_answered_or_refused(void **state)
 
 static void a_forgotten_call_is_cancelled_and_its_late_answer_ignored(void **state)
 {
-	auto_upstream struct upstream *u = make_ready(&spec);
 	struct tried t;
+	auto_upstream struct upstream *u = make_ready(&spec);
 
 	(void)state;
 	begin(u, &t, "read");
@@ -330,8 +330,8 @@ static void a_forgotten_call_is_cancelled_and_its_late_answer_ignored(void **sta
 
 static void a_server_that_does_not_read_gets_no_more_calls(void **state)
 {
-	auto_upstream struct upstream *u = make_ready(&spec);
 	struct tried t;
+	auto_upstream struct upstream *u = make_ready(&spec);
 
 	(void)state;
 	is_full = true;
@@ -349,8 +349,8 @@ static void a_server_that_does_not_read_gets_no_more_calls(void **state)
 
 static void a_tool_that_is_not_offered_is_never_called(void **state)
 {
-	auto_upstream struct upstream *u = make_ready(&spec);
 	struct tried t;
+	auto_upstream struct upstream *u = make_ready(&spec);
 
 	(void)state;
 	sent[0] = '\0';

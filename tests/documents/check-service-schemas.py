@@ -124,9 +124,11 @@ MANY_TYPES = {("get", "/v1/sessions/{id}/files/{path}"), ("post", "/mcp")}
 NO_MEMBERS = {"$defs", "$id", "$schema", "allOf"}
 
 
-def bodies_of(operation):
+def bodies_of(operation, document):
     """Each status ("request": none) with the types of its body."""
-    yield "request", operation.get("requestBody", {}).get("content", {})
+    body = operation.get("requestBody", {})
+    shared = document["components"]["requestBodies"].get(body.get("$ref", "").rpartition("/")[2])
+    yield "request", (shared or body).get("content", {})
     yield from ((status, answer.get("content", {})) for status, answer in operation["responses"].items())
 
 
@@ -146,7 +148,7 @@ def check_document():
     check("no component has a member that generators do not know", [name for name, schema in components.items() if NO_MEMBERS & set(schema)])
     rows = [
         (method, path, status, content)
-        for path, item in document["paths"].items() for method, operation in item.items() for status, content in bodies_of(operation)
+        for path, item in document["paths"].items() for method, operation in item.items() for status, content in bodies_of(operation, document)
     ]  # fmt: skip
     check("the answer of an operation has one type", [row[:3] for row in rows if len(row[3]) > 1 and row[:2] not in MANY_TYPES])
     examples = [(row[:3], content) for row in rows for content in row[3].values() if "example" in content]

@@ -57,6 +57,8 @@ static const struct route {
 	{ "POST", "/v1/sessions/*/execs/*/signal", api_signal_exec },
 	{ "POST", "/v1/sessions/*/execs/*/stdin", api_feed_exec },
 	{ "PUT", "/v1/sessions/*/execs/*/stdin", api_put_stdin, .begin = api_begin_stdin },
+	{ "POST", "/v1/sessions/*/execs/*/calls/*", api_answer_exec_call,
+	  .body_max = CALL_ANSWER_MAX },
 	{ "GET", "/v1/sessions/*/files/**", api_get_file },
 	{ "PUT", "/v1/sessions/*/files/**", api_put_file, .begin = api_begin_put },
 	{ "POST", "/v1/sessions/*/files/**", api_change_file },

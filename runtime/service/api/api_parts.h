@@ -136,8 +136,8 @@ void api_cancel_run(struct api_call *c);
 void api_answer_call(struct api_call *c);
 void api_list_profiles(struct api_call *c);
 
-/* The answer of the exchange's body, to a call of the run. */
-void api_take_answer(struct api_call *c, struct run *run, const char *call);
+/* The answer of the exchange's body, to a call of the run; NULL: it ended after `last_call`. */
+void api_take_answer(struct api_call *c, struct run *run, uint64_t last_call, const char *call);
 
 /* --- the body of a new run, session or exec, while it is validated ----------------------- */
 
@@ -203,6 +203,7 @@ void api_signal_exec(struct api_call *c);
 void api_feed_exec(struct api_call *c);
 void api_begin_stdin(struct api_call *c);
 void api_put_stdin(struct api_call *c);
+void api_answer_exec_call(struct api_call *c);
 
 /* api_session_files.c */
 void api_get_file(struct api_call *c);

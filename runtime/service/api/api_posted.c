@@ -124,19 +124,22 @@ bool posted_validate(struct posted *p, const struct config *base)
 
 bool posted_is_answerable(struct posted *p)
 {
+	const struct request *r = &p->request;
 	struct cj_error err = { 0 };
 
-	const bool is_run = p->request.kind == REQUEST_RUN;
-
-	/* where open_calls is set, the process answers the calls itself */
-	if (!p->request.tools_json || (is_run && p->call->wants_events) ||
-	    p->call->api->executions.open_calls)
+	if (!r->tools_json)
 		return true;
-	cj_refuse(&err, "tools: %s",
-		  is_run ? "the program's calls come as events, and this request asks for none"
-			 : "the service takes no calls of a session's programs");
-	cj_hint(&err, is_run ? "send the header Accept: " HTTP_JSON_LINES
-			     : "send the program as a run: POST /v1/runs");
+	if (r->kind == REQUEST_SESSION) {
+		cj_refuse(&err, "tools: a session has no program of its own");
+		cj_hint(&err, "give them to its execs: POST /v1/sessions/ID/execs");
+		return api_refuse(p->call, API_BAD_REQUEST, &err);
+	}
+	/* where open_calls is set, the process answers the calls itself */
+	if (p->call->api->executions.open_calls || (p->call->wants_events && !r->detach))
+		return true;
+	cj_refuse(&err, "tools: the program's calls come as events, and %s",
+		  r->detach ? "a detached exec has none" : "this request asks for none");
+	cj_hint(&err, r->detach ? "leave out detach" : "send the header Accept: " HTTP_JSON_LINES);
 	return api_refuse(p->call, API_BAD_REQUEST, &err);
 }
 

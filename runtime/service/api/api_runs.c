@@ -133,7 +133,7 @@ void api_cancel_run(struct api_call *c)
 
 /* --- answers to calls --------------------------------------------------------- */
 
-void api_take_answer(struct api_call *c, struct run *run, const char *call)
+void api_take_answer(struct api_call *c, struct run *run, uint64_t last_call, const char *call)
 {
 	auto_arena struct arena a = { 0 };
 	struct api_body body = { 0 };
@@ -148,9 +148,10 @@ void api_take_answer(struct api_call *c, struct run *run, const char *call)
 		return;
 	}
 	enum api_code why = API_NOT_FOUND;
-	if (parse_u64(call, 1, UINT64_MAX, &number, &err) == 0)
-		why = execution_answer_call(run, number, body.result ? "result" : "error",
-					    body.value);
+	if (parse_u64(call, 1, run ? UINT64_MAX : last_call, &number, &err) == 0)
+		why = run ? execution_answer_call(run, number, body.result ? "result" : "error",
+						  body.value)
+			  : API_CALL_ENDED;
 	if (why == API_OK)
 		exchange_reply(c->exchange, &(struct http_reply){ .status = 204 });
 	else
@@ -164,7 +165,7 @@ void api_answer_call(struct api_call *c)
 	struct run *run = find_run(c);
 
 	if (run)
-		api_take_answer(c, run, c->names.ids[1]);
+		api_take_answer(c, run, 0, c->names.ids[1]);
 	else
 		(void)api_refuse(c, API_NOT_FOUND, NULL);
 }

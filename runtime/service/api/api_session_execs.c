@@ -144,6 +144,14 @@ void api_signal_exec(struct api_call *c)
 		reply(c, 202, x);
 }
 
+void api_answer_exec_call(struct api_call *c)
+{
+	struct exec_entry *x = find_exec(c);
+
+	if (x)
+		api_take_answer(c, x->run, x->last_call, c->names.ids[2]);
+}
+
 static void reply_fed(struct api_call *c, const struct exec_entry *x, size_t accepted,
 		      size_t buffered, bool is_end)
 {

@@ -413,6 +413,7 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 	x->status = run->summary.status;
 	x->exit_code = run->summary.exit_code;
 	x->error = error;
+	x->last_call = run->last_call;
 	x->run = NULL;
 	x->is_finished = true;
 	e->unfinished--;

@@ -69,6 +69,7 @@ struct exec_entry {
 	enum status status;
 	int exit_code;
 	enum api_code error; /* API_OK: it had a result */
+	uint64_t last_call;  /* the highest number of a call to a tool */
 	char *result;        /* of a detached one; NULL: not kept, or no longer */
 	size_t result_size;
 	uint64_t kept_until_ms; /* monotonic */

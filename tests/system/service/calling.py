@@ -77,16 +77,6 @@ def _():
         s.post({**program(""), "tools": {"x": 1}}, Accept="application/x-ndjson").has(400, "bad_request")
 
 
-@test("the programs of sessions have no tools yet, and a request that gives them some is refused")
-def _():
-    tools = [{"name": "search"}]
-    with Service() as s:
-        s.call("POST", "/v1/sessions", {"profile": "base", "tools": tools}).has(400, "bad_request")
-        session = s.call("POST", "/v1/sessions", {"profile": "base"}).has(201).json["id"]
-        error = s.call("POST", f"/v1/sessions/{session}/execs", {"command": ["true"], "tools": tools}, NDJSON).has(400, "bad_request").json["error"]
-        contains(error["hint"], "POST /v1/runs", "the hint")
-
-
 @test("an answer goes to one open call of the caller's own run, once")
 def _():
     with Service() as s, Calls(s, calling(2)) as calls:

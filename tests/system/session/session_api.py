@@ -16,6 +16,7 @@ import urllib.parse
 
 from harness import *  # noqa: F403
 import harness
+from calls import TOOLS, Calls
 from contract import Contract, check_with_refs
 from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, call, gone, one_token_config, tcp_call
 
@@ -927,7 +928,16 @@ class Routes(Contract):
 def of_all(routes, session="x"):
     for pattern, item in routes.api["paths"].items():
         for method in item:
-            yield method.upper(), pattern.replace("{id}", session).replace("{exec}", "x").replace("{path}", "box/x")
+            yield method.upper(), pattern.replace("{id}", session).replace("{exec}", "x").replace("{call}", "1").replace("{path}", "box/x")
+
+
+def provoke_calls(ask, s, execs):
+    script = """echo '{"id":1,"name":"search"}' >&4; read -r answer <&4"""
+    with Calls(s, {"command": ["/bin/sh", "-c", script], "tools": TOOLS}, execs) as calls:
+        calls.await_call(1)
+        for call, body, status, code in ((1, {}, 400, "bad_request"), (2, {"result": 1}, 404, "not_found"), (1, {"result": "x" * 70000}, 413, "too_large"), (1, {"result": 1}, 204, None), (1, {"result": 1}, 409, "call_ended")):
+            ask("POST", f"{execs}/{calls.id}/calls/{call}", body, None, status, code)
+        calls.await_event("result")
 
 
 @test("each answer of these routes is as the OpenAPI file says", who="root", limit=120)
@@ -959,6 +969,7 @@ def _():
         execs = path + "/execs"
         ask("POST", execs, {"command": ["true"]}, None, 200)
         ask("POST", execs, {"command": ["true"]}, {"Accept": "application/x-ndjson"}, 200)
+        provoke_calls(ask, s, execs)
         ask("POST", execs, {"command": ["sleep", "600"], "id": "x", "detach": True, "open_stdin": True}, None, 202)
         for body, status, code in (({}, 400, "bad_request"), ({"command": ["true"], "timeout": "100h"}, 403, "above_ceiling"), ({"command": ["true"], "id": "x"}, 409, "id_in_use"), ({"code": "x" * 40000}, 413, "too_large")):
             ask("POST", execs, body, None, status, code)

@@ -14,6 +14,7 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/process/process_tree.h"
@@ -29,13 +30,31 @@ enum { SERVER_STDIN, SERVER_STDOUT, SERVER_STDERR, KEEPER_STOP, KEEPER_FDS };
 static const char *const passed[] = { "HOME",  "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH",
 				      "SHELL", "TERM", "TMPDIR", "USER",     NULL };
 
-static bool is_set(const struct strings *env, const char *name)
+/* The variables are "NAME=VALUE". */
+static bool is_set(const struct strings *env, const char *variable)
 {
 	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], name, strlen(name)) == 0 &&
-		    env->items[i][strlen(name)] == '=')
+		if (strncmp(env->items[i], variable, strcspn(variable, "=") + 1) == 0)
 			return true;
 	return false;
+}
+
+static bool is_passed(const struct server_spec *spec, const char *variable)
+{
+	size_t size = strcspn(variable, "=");
+
+	for (size_t i = 0; passed[i] && !spec->is_jailed; i++)
+		if (strlen(passed[i]) == size && strncmp(passed[i], variable, size) == 0)
+			return true;
+	return spec->is_jailed;
+}
+
+static int add_all(struct strings *to, struct arena *a, const struct strings *from)
+{
+	for (size_t i = 0; i < from->count; i++)
+		if (strings_add(to, a, from->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 /* In the child: its memory is its own. */
@@ -43,27 +62,41 @@ static char **environment_of(const struct server_spec *spec, struct arena *a)
 {
 	struct strings all = { 0 };
 
-	for (size_t i = 0; passed[i]; i++) {
-		const char *value = getenv(passed[i]);
-		if (value && !is_set(&spec->env, passed[i]) &&
-		    strings_add(&all, a, arena_printf(a, "%s=%s", passed[i], value)) < 0)
+	for (char **e = environ; *e; e++)
+		if (is_passed(spec, *e) && !is_set(&spec->env, *e) && strings_add(&all, a, *e) < 0)
 			return NULL;
-	}
-	for (size_t i = 0; i < spec->env.count; i++)
-		if (strings_add(&all, a, spec->env.items[i]) < 0)
-			return NULL;
+	if (add_all(&all, a, &spec->env) < 0)
+		return NULL;
 	return all.count > 0 ? (char **)(void *)all.items : arena_array(a, 1, sizeof(char *));
+}
+
+/* "cejail mcp wrap OPTION... --", without values of variables: all users see arguments. */
+static int add_wrap(struct strings *all, struct arena *a, const struct server_spec *spec)
+{
+	char cejail[PATH_MAX];
+	struct cj_error ignored = { 0 };
+
+	if (libexec_find("../../bin/cejail", cejail, &ignored) < 0 ||
+	    strings_add(all, a, arena_strdup(a, cejail)) < 0 || strings_add(all, a, "mcp") < 0 ||
+	    strings_add(all, a, "wrap") < 0 || add_all(all, a, &spec->jail) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->env.count; i++) {
+		const char *variable = spec->env.items[i];
+		int size = (int)strcspn(variable, "=");
+		if (strings_add(all, a, arena_printf(a, "--env=%.*s", size, variable)) < 0)
+			return -ENOMEM;
+	}
+	return strings_add(all, a, "--");
 }
 
 static char **arguments_of(const struct server_spec *spec, struct arena *a)
 {
 	struct strings all = { 0 };
 
-	if (strings_add(&all, a, spec->command) < 0)
+	if (spec->is_jailed && add_wrap(&all, a, spec) < 0)
 		return NULL;
-	for (size_t i = 0; i < spec->args.count; i++)
-		if (strings_add(&all, a, spec->args.items[i]) < 0)
-			return NULL;
+	if (strings_add(&all, a, spec->command) < 0 || add_all(&all, a, &spec->args) < 0)
+		return NULL;
 	return (char **)(void *)all.items;
 }
 
@@ -93,8 +126,8 @@ static _Noreturn void become_server(const struct server_spec *spec, const int *f
 	if (spec->cwd && chdir(spec->cwd) < 0)
 		give_up("enter", spec->cwd);
 	environ = env;
-	(void)execvp(spec->command, args);
-	give_up("execute", spec->command);
+	(void)execvp(args[0], args);
+	give_up("execute", args[0]);
 }
 
 /* --- the keeper ----------------------------------------------------------------------------- */
@@ -158,7 +191,7 @@ static _Noreturn void keep(const struct server_spec *spec, int *fds)
 		(void)close(fds[i]);
 	if (!await_server(pidfd, fds[KEEPER_STOP], -1) && !await_server(pidfd, -1, SERVER_EOF_MS)) {
 		(void)kill(-server, SIGTERM);
-		(void)await_server(pidfd, -1, SERVER_TERM_MS);
+		(void)await_server(pidfd, -1, spec->is_jailed ? SERVER_JAIL_MS : SERVER_TERM_MS);
 	}
 	(void)kill(-server, SIGKILL); /* after it is reaped, its number may be another process's */
 	int status = status_of(server);

@@ -17,8 +17,9 @@
 #include "runtime/base/error.h"
 #include "runtime/front/mcp/upstream/servers_file.h"
 
-#define SERVER_EOF_MS  800 /* from the end of its standard input to SIGTERM */
-#define SERVER_TERM_MS 400 /* from SIGTERM to SIGKILL */
+#define SERVER_EOF_MS  800  /* from the end of its standard input to SIGTERM */
+#define SERVER_TERM_MS 400  /* from SIGTERM to SIGKILL */
+#define SERVER_JAIL_MS 3000 /* the same for `cejail mcp wrap`, which kills and removes its jail */
 
 struct server_process {
 	pid_t pid;   /* of the keeper; 0: none */
@@ -36,8 +37,9 @@ struct server_process {
  * server_process_start - execute the command of `spec`.
  *
  * The environment has HOME, LANG, LC_ALL, LC_CTYPE, LOGNAME, PATH, SHELL, TERM, TMPDIR and USER of
- * cejail's, and the "env" of the server.  A command that cannot be executed writes why to its
- * standard error, and ends with 127.
+ * cejail's, and the "env" of the server.  With "jail", `cejail mcp wrap` has all of cejail's, and
+ * passes only "env" on.  A command that cannot be executed writes why to its standard error, and
+ * ends with 127.
  * Owns: the caller calls server_process_fini(), also after a failure.
  */
 int server_process_start(const struct server_spec *spec, struct server_process *p,

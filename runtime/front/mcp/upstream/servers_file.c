@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "profiles/settings.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
@@ -158,15 +159,29 @@ static int read_pairs(const struct json_reader *in, const struct json_key *k,
 	return 0;
 }
 
-static int read_jail(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+/* The option of `cejail mcp wrap` that has the name of the key; wrap itself checks --cache. */
+static int read_option(const struct json_reader *in, const struct json_key *k,
+		       const struct json_node *node, void *record, struct cj_error *err)
 {
-	int rc = json_reject(in->file, node, err, "%s.%s is not supported", in->within, k->name);
+	const struct setting *setting = setting_by_option(k->name);
+	const bool is_flag = node->type == JSON_BOOL;
+	struct server_spec *s = record;
+	struct config scratch;
 
-	(void)record;
-	cj_hint(err, "put the jail into the command: \"command\": \"cejail\", \"args\": [\"mcp\", "
-		     "\"wrap\", \"--\", COMMAND...]");
-	return rc;
+	if (is_flag && !node->boolean)
+		return 0;
+	const char *named = arena_printf(in->arena, "%s:%u:%u: %s.%s", in->file, node->line,
+					 node->column, in->within, k->name);
+	const char *option = is_flag ? arena_printf(in->arena, "--%s", k->name)
+				     : arena_printf(in->arena, "--%s=%s", k->name, node->text);
+	config_init(&scratch);
+	int rc = setting && named
+		     ? setting_set(&scratch, setting, named, is_flag ? NULL : node->text, err)
+		     : 0;
+	config_fini(&scratch);
+	if (rc < 0)
+		return rc;
+	return option && strings_add(&s->jail, in->arena, option) == 0 ? 0 : no_memory(err);
 }
 
 static int set_pattern(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -189,8 +204,10 @@ static int check_server(const struct json_reader *in, const struct json_node *no
 
 	if (!s->command == !s->url)
 		wrong = "needs either \"command\" or \"url\"";
-	else if (is_http && (s->args.count > 0 || s->env.count > 0 || s->cwd))
-		wrong = "has a \"url\", so \"args\", \"env\" and \"cwd\" mean nothing";
+	else if (is_http && (s->args.count > 0 || s->env.count > 0 || s->cwd || s->is_jailed))
+		wrong = "has a \"url\", so \"args\", \"env\", \"cwd\" and \"jail\" mean nothing";
+	else if (s->is_jailed && s->cwd)
+		wrong = "has a \"jail\", so \"cwd\" means nothing: use \"workdir\" in \"jail\"";
 	else if (!is_http && s->headers.count > 0)
 		wrong = "has a \"command\", so \"headers\" mean nothing";
 	else if (s->type && strcmp(s->type, "stdio") != 0 && strcmp(s->type, "http") != 0 &&
@@ -218,6 +235,36 @@ static int set_url(const struct json_reader *in, const struct json_key *k, const
 #define AT(field)   .offset = offsetof(struct server_spec, field)
 #define TEXT(field) JSON_TAKES_STRING, .set = json_set_string, .min = 1, .max = TEXT_MAX, AT(field)
 #define LIST(how)   JSON_TAKES_STRING, .is_list = true, .set = (how)
+
+#define OPTION  .read = read_option
+#define OPTIONS JSON_TAKES_STRING, .is_list = true, OPTION
+static const struct json_key jail_keys[] = {
+	{ "profile", JSON_TAKES_STRING, OPTION },
+	{ "rootfs", JSON_TAKES_STRING, OPTION },
+	{ "cache", JSON_TAKES_STRING, OPTION },
+	{ "workdir", JSON_TAKES_STRING, OPTION },
+	{ "ro-bind", OPTIONS },
+	{ "bind", OPTIONS },
+	{ "connect", OPTIONS },
+	{ "network", JSON_TAKES_STRING, OPTION },
+	{ "allow", OPTIONS },
+	{ "memory", JSON_TAKES_STRING | JSON_TAKES_NUMBER, OPTION },
+	{ "cpus", JSON_TAKES_STRING | JSON_TAKES_NUMBER, OPTION },
+	{ "pids-limit", JSON_TAKES_NUMBER, OPTION },
+	{ "disk", JSON_TAKES_STRING | JSON_TAKES_NUMBER, OPTION },
+	{ "strict", JSON_TAKES_BOOL, OPTION },
+};
+static const struct json_record jail_table = JSON_RECORD(jail_keys, "the jail");
+
+static int read_jail(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct json_reader below = json_below(in, k->name);
+	struct server_spec *s = record;
+
+	s->is_jailed = true;
+	return json_record_read(&below, node, &jail_table, s, err);
+}
 
 static const struct json_key server_keys[] = {
 	{ "command", TEXT(command) },

@@ -3,7 +3,8 @@
  * servers_file - servers.json: the MCP servers whose tools code in a jail may call.
  *
  * The format is that of MCP hosts, {"mcpServers": {NAME: {"command", "args", "env", "cwd"} or
- * {"url", "headers"}}}, with "allow", "deny" and "timeout" for each server.
+ * {"url", "headers"}}}, with "allow", "deny" and "timeout" for each server, and "jail" for one
+ * with a command.
  */
 #pragma once
 
@@ -29,6 +30,8 @@ struct server_spec {
 	struct strings allow, deny; /* patterns of names of tools: tool_choice.h */
 	uint64_t timeout_ms;        /* for each answer of the server; 0: not given */
 	const char *type;           /* as some hosts write it; NULL: not given */
+	bool is_jailed;             /* `cejail mcp wrap` runs the command */
+	struct strings jail;        /* with these options: "--NAME=VALUE" */
 };
 
 struct servers_file {

@@ -46,11 +46,74 @@ static void the_format_of_mcp_hosts_is_read(void **state)
 	servers_file_fini(&f);
 }
 
+static void the_members_of_a_jail_are_options(void **state)
+{
+	static const char text[] =
+	    "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {"
+	    "  \"memory\": \"64M\", \"ro-bind\": [\"/a\", \"/b:/c\"], \"pids-limit\": 20,"
+	    "  \"strict\": true, \"cache\": \"none\"}},"
+	    "\"b\": {\"command\": \"x\", \"jail\": {\"strict\": false}},"
+	    "\"c\": {\"command\": \"x\"}}}";
+	static const char *const wanted[] = { "--memory=64M",    "--ro-bind=/a", "--ro-bind=/b:/c",
+					      "--pids-limit=20", "--strict",     "--cache=none" };
+	struct servers_file f;
+	struct cj_error err;
+
+	(void)state;
+	if (parse(&f, text, &err) < 0)
+		fail_msg("%s", err.msg);
+	const struct strings *jail = &f.servers[0].jail;
+	assert_int_equal(jail->count, sizeof(wanted) / sizeof(wanted[0]));
+	for (size_t i = 0; i < jail->count; i++)
+		assert_string_equal(jail->items[i], wanted[i]);
+	assert_true(f.servers[0].is_jailed && f.servers[1].is_jailed && !f.servers[2].is_jailed);
+	assert_int_equal(f.servers[1].jail.count, 0);
+	servers_file_fini(&f);
+}
+
+struct wrong {
+	const char *text, *error;
+};
+
+static void assert_all_refused(const struct wrong *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct servers_file f;
+		struct cj_error err;
+		if (parse(&f, rows[i].text, &err) == 0)
+			fail_msg("accepted: %s", rows[i].text);
+		if (!strstr(err.msg, rows[i].error) || !strstr(err.msg, "servers.json:1:"))
+			fail_msg("%s: %s", rows[i].text, err.msg);
+		servers_file_fini(&f);
+	}
+}
+
+static void what_is_wrong_in_a_jail_is_named_with_its_place(void **state)
+{
+	static const struct wrong rows[] = {
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": true}}}",
+		  "mcpServers.a.jail must be an object" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {\"memry\": 1}}}}",
+		  "unknown key 'mcpServers.a.jail.memry'" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {\"memory\": \"much\"}}}}",
+		  "servers.json:1:58: mcpServers.a.jail.memory: 'much'" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {\"network\": \"all\"}}}}",
+		  "mcpServers.a.jail.network: 'all' is neither" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {\"bind\": \"/srv\"}}}}",
+		  "mcpServers.a.jail.bind must be an array of strings" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"cwd\": \"/\", \"jail\": {}}}}",
+		  "has a \"jail\", so \"cwd\" means nothing" },
+		{ "{\"mcpServers\": {\"a\": {\"url\": \"http://127.0.0.1/\", \"jail\": {}}}}",
+		  "\"jail\" mean nothing" },
+	};
+
+	(void)state;
+	assert_all_refused(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
 static void what_is_wrong_is_named_with_its_place(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} rows[] = {
+	static const struct wrong rows[] = {
 		{ "[]", "must be an object" },
 		{ "{}", "mcpServers" },
 		{ "{\"mcpServers\": {}}", "names no server" },
@@ -84,21 +147,11 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 		  "'[ab]' is no pattern" },
 		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"timeout\": \"soon\"}}}",
 		  "mcpServers.a.timeout" },
-		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"jail\": {}}}}",
-		  "mcpServers.a.jail is not supported" },
 		{ "{\"mcpServers\": {\"\": {\"command\": \"x\"}}}", "1 to 64 bytes" },
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct servers_file f;
-		struct cj_error err;
-		if (parse(&f, rows[i].text, &err) == 0)
-			fail_msg("accepted: %s", rows[i].text);
-		if (!strstr(err.msg, rows[i].error) || !strstr(err.msg, "servers.json:1:"))
-			fail_msg("%s: %s", rows[i].text, err.msg);
-		servers_file_fini(&f);
-	}
+	assert_all_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 static void only_urls_of_this_machine_are_accepted(void **state)
@@ -150,6 +203,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_format_of_mcp_hosts_is_read),
+		cmocka_unit_test(the_members_of_a_jail_are_options),
+		cmocka_unit_test(what_is_wrong_in_a_jail_is_named_with_its_place),
 		cmocka_unit_test(what_is_wrong_is_named_with_its_place),
 		cmocka_unit_test(only_urls_of_this_machine_are_accepted),
 	};

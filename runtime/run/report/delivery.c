@@ -42,10 +42,21 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 }
 
 /* Pipes carry in one direction only, and a datagram has no room for a call. */
-static int check_socket(int fd, struct cj_error *err)
+static int check_calls(const struct config *c, struct cj_error *err)
 {
-	int type = 0;
+	const struct {
+		int fd;
+		const char *option;
+	} others[] = { { c->request_fd, "--request-fd" },
+		       { c->result_fd, "--result-fd" },
+		       { c->events_fd, "--events-fd" } };
+	int fd = c->calls_fd, type = 0;
 	socklen_t size = sizeof(type), any = 0;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].fd == fd)
+			return cj_reject(err, "--calls-fd and %s are the same descriptor %d",
+					 others[i].option, fd);
 	if (fcntl(fd, F_GETFD) < 0 ||
 	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 && errno != ENOTSOCK))
 		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
@@ -70,13 +81,9 @@ int delivery_open(struct delivery *d, const struct config *c, struct cj_error *e
 	if (c->result_fd >= 0 && c->result_fd == c->events_fd)
 		return cj_reject(err, "--result-fd and --events-fd are the same descriptor %d",
 				 c->result_fd);
-	if (c->calls_fd >= 0 && (c->calls_fd == c->result_fd || c->calls_fd == c->events_fd))
-		return cj_reject(err, "--calls-fd and %s are the same descriptor %d",
-				 c->calls_fd == c->result_fd ? "--result-fd" : "--events-fd",
-				 c->calls_fd);
-
-	if (c->calls_fd > STDERR_FILENO && check_socket(c->calls_fd, err) < 0)
+	if (c->calls_fd > STDERR_FILENO && check_calls(c, err) < 0)
 		return -err->code;
+
 	d->to_stdout = c->json && !c->json_file;
 	d->result_fd = c->result_fd;
 	events_init(&d->events, c->events_fd);

@@ -655,7 +655,7 @@ def _():
 @test("--calls-fd has a descriptor of its own")
 def _():
     need_modules()
-    for option in ("--result-fd", "--events-fd"):
+    for option in ("--request-fd", "--result-fd", "--events-fd"):
         ours, theirs = socket.socketpair()
         number = str(theirs.fileno())
         with ours, theirs, Folder() as place:

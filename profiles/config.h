@@ -106,6 +106,7 @@ struct config {
 	const char *id;                  /* NULL: minted */
 	const char *args_json;           /* JSON text or "@FILE" */
 	const char *tools;               /* the file of --tools; NULL: none */
+	const char *tools_from;          /* the file of MCP servers whose tools these are; NULL */
 	int calls_fd;                    /* the caller's socket, which answers them; -1: none */
 	const char *artifacts;           /* directory, or NULL */
 	uint64_t artifacts_inline_bytes; /* at most so many in the result; 0: none */

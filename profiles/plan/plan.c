@@ -44,6 +44,9 @@ enum wish {
 	PROJECT,
 	DRY_RUN,
 	TOOLS,
+	TOOLS_FROM,
+	REQUEST_TOOLS,
+	CALLS_SOCKET,
 	WISH_COUNT
 };
 
@@ -70,6 +73,11 @@ static const struct exclusion {
 	{ REMOTE, PROJECT, "the files are on this host" },
 	{ REMOTE, SHELL, "a service has no terminal to give" },
 	{ REMOTE, TOOLS, "a service's calls come with its events: cejail-tools(7)" },
+	{ REMOTE, TOOLS_FROM, "a service's calls come with its events: cejail-tools(7)" },
+	{ TOOLS_FROM, TOOLS, "a program has one list of tools" },
+	{ TOOLS_FROM, CALLS_SOCKET, "the servers answer the calls" },
+	{ TOOLS_FROM, DRY_RUN, "only servers that are started list their tools" },
+	{ TOOLS, REQUEST_TOOLS, "a program has one list of tools" },
 };
 
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
@@ -97,6 +105,9 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[PROJECT] = { "--project", c->project },
 		[DRY_RUN] = { "--dry-run", c->dry_run },
 		[TOOLS] = { "--tools", c->tools },
+		[TOOLS_FROM] = { "--tools-from", c->tools_from },
+		[REQUEST_TOOLS] = { "the request's \"tools\"", inv->tools_json },
+		[CALLS_SOCKET] = { "--calls-fd", c->calls_fd >= 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {

@@ -112,7 +112,7 @@ struct invocation {
 	const struct copy_spec *copies;
 	size_t ncopies;
 	bool keeps_artifacts;
-	const char *tools_json; /* a request's "tools"; NULL: none */
+	const char *tools_json; /* a request's "tools", or those of --tools-from; NULL: none */
 };
 
 /*

@@ -208,7 +208,7 @@ int plan_tools(struct planner *p, struct cj_error *err)
 		return 0;
 	struct copy_spec *files = p->program.tool_files;
 	if (read_tools(p, err) < 0)
-		return cj_wrap(err, "--tools");
+		return cj_wrap(err, p->c->tools_from ? "--tools-from" : "--tools");
 	const struct tool_list *tools = p->program.tools;
 	files[0] = (struct copy_spec){ .target = PLACE_BOX "/tools.json",
 				       .bytes = tools->catalogue,

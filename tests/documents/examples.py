@@ -76,6 +76,9 @@ def plan(command, folder):
         words = words[: words.index("|")]
     if "--remote" in words:
         return ""  # it needs a service
+    if "--tools-from" in words:  # only servers that are started list their tools
+        at = words.index("--tools-from")
+        del words[at : at + 2]
     for word in words:
         if re.fullmatch(r"(\./)?[a-z-]+\.(py|js|sh|csv)", word):
             with open(os.path.join(folder, word), "w"):

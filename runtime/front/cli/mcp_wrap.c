@@ -147,19 +147,20 @@ static int hint_cache(struct cj_error *err)
 
 /*
  * Two servers must not share a cache by accident: each could change the packages that the other
- * executes.  So the name depends on the whole command.
+ * executes.  So the name depends on the whole command.  It depends on the root file system, too:
+ * npx keeps modules that were compiled for the libraries and the Node.js there.
  */
-static const char *make_name(const struct invocation *inv, struct config *c)
+static const char *make_name(const struct wrap *w, const struct invocation *inv, struct config *c)
 {
-	const char *base = inv->args[0] ? paths_name(inv->args[0]) : c->rootfs;
+	const char *rootfs = w->rootfs ? w->rootfs : c->rootfs;
+	const char *base = inv->args[0] ? paths_name(inv->args[0]) : rootfs;
 	char hex[SHA256_HEX_MAX];
 	struct sha256 h;
 
 	sha256_init(&h);
 	for (const char *const *arg = inv->args; *arg; arg++)
 		sha256_update(&h, *arg, strlen(*arg) + 1);
-	if (!inv->args[0])
-		sha256_update(&h, base, strlen(base));
+	sha256_update(&h, rootfs, strlen(rootfs));
 	sha256_final(&h, hex);
 	const char *name = arena_printf(&c->arena, "%.*s-%.*s", BASE_MAX, base, DIGITS, hex);
 	return name && !is_name(name) ? arena_printf(&c->arena, "server-%.*s", DIGITS, hex) : name;
@@ -266,7 +267,7 @@ static int keep_packages(const struct wrap *w, const struct invocation *inv, str
 		"UV_CACHE_DIR=" CACHE_PLACE "/uv",
 		"UV_PYTHON_INSTALL_DIR=" CACHE_PLACE "/uv-python",
 	};
-	const char *name = w->cache ? w->cache : make_name(inv, c), *path = NULL;
+	const char *name = w->cache ? w->cache : make_name(w, inv, c), *path = NULL;
 	char home[PATH_MAX];
 
 	if (!name)

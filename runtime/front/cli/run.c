@@ -23,12 +23,19 @@
 
 /* --- plan --------------------------------------------------------------------------- */
 
+/* The socket on which the calls of tools are answered; -1: none. */
+static int calls_fd_of(const struct cli_run *r)
+{
+	return r->servers.calls_fd >= 0 ? r->servers.calls_fd : r->config.calls_fd;
+}
+
 /* Where the streams of the program go. */
 static struct jail_io make_io(struct cli_run *r)
 {
 	bool passes = !r->delivery.to_stdout;
 	bool has_tty = r->plan.tty;
 	bool escapes = passes && !has_tty && !r->wrap; /* a server's streams stay as they are */
+	int calls_fd = calls_fd_of(r);
 
 	return (struct jail_io){
 		.stdin_fd = !r->program.interactive ? -1
@@ -40,7 +47,7 @@ static struct jail_io make_io(struct cli_run *r)
 		.escape = { escapes && isatty(STDOUT_FILENO), escapes && isatty(STDERR_FILENO) },
 		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
 		.hangup_fd = delivery_hangup_fd(&r->delivery),
-		.calls_fd = r->config.calls_fd > 0 ? r->config.calls_fd : 0,
+		.calls_fd = calls_fd > 0 ? calls_fd : 0,
 		.input_grace_ms = r->wrap ? WRAP_GRACE_MS : 0,
 	};
 }
@@ -48,7 +55,7 @@ static struct jail_io make_io(struct cli_run *r)
 /* The tools may be those of a request. */
 static int check_tools(const struct cli_run *r, struct cj_error *err)
 {
-	if (r->program.tools && r->config.calls_fd < 0) {
+	if (r->program.tools && calls_fd_of(r) < 0) {
 		cj_refuse(err, "nobody would answer the calls of the program's tools");
 		return cj_hint(err, "add --calls-fd N, a socket whose other end answers: "
 				    "cejail-tools(7)");
@@ -66,6 +73,8 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	/* of artefacts in the result: what the request asks for, at most what the option says */
 	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
 
+	if (r->config.tools_from && run_tools_start(r, err) < 0)
+		return cj_stage(err, "tools");
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0 ||
 	    check_tools(r, err) < 0)
 		return cj_stage(err, "plan");
@@ -156,6 +165,7 @@ static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 	}
 	terminal_restore(&terminal);
 	end_jail(&d->jail);
+	cj_close(&r->servers.calls_fd); /* the servers end while the result is delivered */
 	return rc;
 }
 
@@ -328,6 +338,7 @@ int run_to_end(struct cli_run *r)
 	int status;
 
 	r->stdin_fd = r->artifacts_fd = -1;
+	r->servers = (struct tool_servers){ .pidfd = -1, .calls_fd = -1 };
 	config_init(&r->config);
 	delivery_init(&r->delivery);
 	int rc = carry_out(r, &is_complete, &err);
@@ -339,6 +350,7 @@ int run_to_end(struct cli_run *r)
 		status = report(r, is_complete);
 	}
 
+	run_tools_end(&r->servers);
 	json_writer_destroy(&r->remote_result);
 	cj_close(&r->stdin_fd);
 	cj_close(&r->artifacts_fd);

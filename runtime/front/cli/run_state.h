@@ -6,6 +6,7 @@
  *	run_request.c  the same with --request-fd: the program comes from there
  *	run.c          plan, the run in a jail or at a service -> outcome, result, exit status
  *	mcp_wrap.c     the same for `cejail mcp wrap`: its own option, its cache
+ *	run_tools.c    the MCP servers of --tools-from
  *	terminal.c     the caller's terminal
  *	notes.c        outcome -> messages
  */
@@ -24,7 +25,14 @@
 /* Of `cejail mcp wrap`, which runs the MCP server of somebody else. */
 struct wrap {
 	const char *cache;       /* --cache NAME|none; NULL: a name made from the command */
+	const char *rootfs;      /* --rootfs; NULL: the profile's */
 	const char *const *args; /* the others */
+};
+
+/* The process that starts the MCP servers of --tools-from, and calls their tools. */
+struct tool_servers {
+	int pidfd;    /* -1: there is none */
+	int calls_fd; /* its calls; -1: it has been told to end */
 };
 
 struct cli_run {
@@ -38,6 +46,7 @@ struct cli_run {
 	struct request request; /* of --request-fd */
 	int stdin_fd;           /* the program's input, if the request has it; -1: the caller's */
 	struct delivery delivery;
+	struct tool_servers servers;
 	struct plan plan;
 	struct program program;
 	struct run_driver driver; /* not used with --remote */
@@ -87,6 +96,20 @@ void wrap_explain_missing(const char *command, const struct config *c,
 			  const char *const *caller_env, struct cj_error *err);
 
 void wrap_print_help(void);
+
+/* --- run_tools.c ---------------------------------------------------------------------- */
+
+/*
+ * run_tools_start - start the servers of --tools-from, and put the list of their tools into
+ * r->invocation.
+ *
+ * Fails: as the file, or the first server that fails, says.
+ * Owns:  the caller calls run_tools_end(), also after a failure.
+ */
+int run_tools_start(struct cli_run *r, struct cj_error *err);
+
+/* Waits until no server is left.  They begin to end when ->calls_fd is closed. */
+void run_tools_end(struct tool_servers *s);
 
 /* --- terminal.c ----------------------------------------------------------------------- */
 

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		return fail(&err);
 	}
 	if (argc > 1 && strcmp(argv[1], "broker") == 0)
-		return mcp_broker_main(args, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
+		return mcp_broker_main(args) < 0 ? MCP_FAILED : EXIT_SUCCESS;
 	slog_limit(SLOG_WARNING); /* each call is no news on the client's screen */
 	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
 	bool prints = options.wants_help || options.host || options.checks;

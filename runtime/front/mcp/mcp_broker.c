@@ -9,6 +9,7 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -16,6 +17,7 @@
 
 struct broker_options {
 	const char *tools_from, *calls_fd;
+	bool is_quiet;
 };
 
 static const struct own_option rows[] = {
@@ -23,6 +25,8 @@ static const struct own_option rows[] = {
 	  offsetof(struct broker_options, tools_from) },
 	{ "calls-fd", 0, "N", "the socket of the calls",
 	  offsetof(struct broker_options, calls_fd) },
+	{ "quiet", 0, NULL, "write no warnings and no notes",
+	  offsetof(struct broker_options, is_quiet) },
 };
 
 /* The broker of one run. */
@@ -30,7 +34,8 @@ struct broker_child {
 	struct loop loop;
 	struct watch signals;
 	int signal_fd;
-	bool is_over; /* a signal */
+	bool is_over;   /* a signal */
+	bool is_listed; /* standard output has the list */
 	bool has_stream;
 	struct broker broker;
 	struct broker_stream stream;
@@ -89,8 +94,9 @@ int mcp_broker_check(const struct broker *b, struct cj_error *err)
 	return -err->code;
 }
 
-static int print_list(struct broker *b, struct cj_error *err)
+static int print_list(struct broker_child *c, struct cj_error *err)
 {
+	struct broker *b = &c->broker;
 	const char *text = NULL;
 	size_t size = 0;
 
@@ -98,6 +104,7 @@ static int print_list(struct broker *b, struct cj_error *err)
 	    fd_write_all(STDOUT_FILENO, text, size, "standard output", err) < 0 ||
 	    fd_write_all(STDOUT_FILENO, "\n", 1, "standard output", err) < 0)
 		return -err->code;
+	c->is_listed = true;
 	auto_fd int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return cj_fail(err, errno, "close standard output");
@@ -136,7 +143,7 @@ static int open_all(struct broker_child *c, const char *path, int fd, struct cj_
 static int serve(struct broker_child *c, struct cj_error *err)
 {
 	if (mcp_broker_list(&c->broker, is_over, c, err) < 0 ||
-	    mcp_broker_check(&c->broker, err) < 0 || print_list(&c->broker, err) < 0)
+	    mcp_broker_check(&c->broker, err) < 0 || print_list(c, err) < 0)
 		return -err->code;
 	while (c->has_stream && !is_over(c))
 		if (loop_turn(&c->loop, broker_tick(&c->broker), err) < 0)
@@ -265,19 +272,25 @@ const char *mcp_broker_describe(const struct broker *b, struct arena *a)
 	    names);
 }
 
-int mcp_broker_main(const char *const *args, struct cj_error *err)
+int mcp_broker_main(const char *const *args)
 {
 	struct broker_options options = { 0 };
-	struct broker_child *c = create(err);
+	struct cj_error err = { 0 };
+	struct broker_child *c = create(&err);
 	int fd = -1;
 
-	if (!c)
-		return -err->code;
-	int rc = read_options(args, &options, &fd, err);
+	int rc = c ? read_options(args, &options, &fd, &err) : -err.code;
+	if (options.is_quiet)
+		log_set_level(LOG_QUIET);
 	if (rc == 0)
-		rc = open_all(c, options.tools_from, fd, err);
+		rc = open_all(c, options.tools_from, fd, &err);
 	if (rc == 0)
-		rc = serve(c, err);
-	destroy(c);
+		rc = serve(c, &err);
+	if (rc < 0 && c && c->is_listed)
+		log_error(&err);
+	else if (rc < 0)
+		(void)libexec_fail(&err);
+	if (c)
+		destroy(c);
 	return rc;
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp_broker - this program as the child of another cejail, which runs a program with the tools of
- * MCP servers: `mcp broker --tools-from FILE [--calls-fd N]`.
+ * MCP servers: `mcp broker --tools-from FILE [--calls-fd N] [--quiet]`.
  *
  * It starts the servers, writes {"tools": [...]} to standard output as one line, and closes it.
  * Then it carries out the calls that arrive on the socket N (broker_stream.h) until that is closed,
  * and ends all servers.  Without a socket it ends after the list.
  *
- * Fails, with 125, before it writes the list: the file is wrong, a server cannot be started or has
- * not listed its tools in time, or a pattern is wrong.
+ * It fails before it writes the list if the file is wrong, a server cannot be started or has not
+ * listed its tools in time, or a pattern is wrong.  In place of the list it then writes a struct
+ * cj_error, whose first byte is no '{'.
  */
 #pragma once
 
 #include "runtime/base/error.h"
 #include "runtime/front/mcp/upstream/broker.h"
 
-int mcp_broker_main(const char *const *args, struct cj_error *err);
+/* Fails: the error is written already. */
+int mcp_broker_main(const char *const *args);
 
 /*
  * mcp_broker_list - turn the loop until each server has listed its tools or has failed.

@@ -336,6 +336,28 @@ static void settings_that_exclude_each_other_are_refused_by_the_plan(void **stat
 	assert_refused(r, "'--verbose' and '--quiet'");
 }
 
+static void a_program_has_one_list_of_tools_and_one_who_answers(void **state)
+{
+	struct request *r = *state;
+	use_command(r);
+	set(r, "tools-from", "servers.json");
+	set(r, "tools", "tools.json");
+	assert_refused(r, "'--tools-from' and '--tools' exclude each other");
+	r->c.tools = NULL;
+	set(r, "calls-fd", "7");
+	assert_refused(r, "'--tools-from' and '--calls-fd' exclude each other: the servers answer");
+	r->c.calls_fd = -1;
+	set(r, "remote", "x.sock");
+	assert_refused(r, "'--remote' and '--tools-from' exclude each other");
+	r->c.remote = NULL;
+	set(r, "dry-run", NULL);
+	assert_refused(r, "'--tools-from' and '--dry-run' exclude each other");
+	r->c.tools_from = NULL;
+	set(r, "tools", "tools.json");
+	r->inv.tools_json = "[]";
+	assert_refused(r, "'--tools' and 'the request's \"tools\"' exclude each other");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +379,7 @@ int main(void)
 		REQUEST_TEST(a_terminal_has_a_type),
 		REQUEST_TEST(arguments_as_data_are_checked_and_kept),
 		REQUEST_TEST(settings_that_exclude_each_other_are_refused_by_the_plan),
+		REQUEST_TEST(a_program_has_one_list_of_tools_and_one_who_answers),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
 }

@@ -198,7 +198,7 @@ def _():
 def _():
     process = begin("echo up; exec sleep 74", *PLAIN)
     equal(process.stdout.readline(), b"up\n", "the first line")
-    true(below(process), "there is no server")
+    wait_until(lambda: below(process), "the server")  # the shell becomes it
     process.kill()
     process.wait()
     close(process)
@@ -253,6 +253,9 @@ def _():
             wrap(*OFFLINE, "--", *command, env=env).exits(0)
         made = sorted(os.listdir(f / ".cache/cejail/mcp"))
         equal([name.rsplit("-", 1)[0] for name in made], ["sh", "true", "true", "true"], "the caches")
+        wrap("--dry-run", *OFFLINE, "--rootfs", "/usr", "--", "true", env=env)
+        more = set(os.listdir(f / ".cache/cejail/mcp")) - set(made)
+        equal([name.rsplit("-", 1)[0] for name in more], ["true"], "the cache of the same command in another root file system")
         shutil.rmtree(f / ".cache")
         done = wrap_sh("echo [$XDG_CACHE_HOME]; ls /cache", *PLAIN, env=env)
         equal((done.code, done.out, os.listdir(f.path)), (2, "[]\n", []), "without a cache")

@@ -6,6 +6,7 @@ Limits, ceilings and hostile programs are in service/calling.py: a run and an ex
 
 import json
 import os
+import shutil
 import signal
 
 from calling import mirror, said, wait_full
@@ -74,6 +75,20 @@ def _():
         equal(said(serve(plain.begin({"code": PROGRAM + "print(call('search', q='c'))"}))), "{'name': 'search', 'q': 'c'}\n", "a script")
         equal(recorded(f / "log", "cell"), [(one.id, 1, "search", "answered"), (one.id, 2, "github.issues", "answered")], "the record")
         equal(s.metric("cejail_calls_total", outcome="answered"), 5, "the metric")
+
+
+@test("a cell of Node.js calls a tool on descriptor 4, and a cell without tools has none")
+def _():
+    code = """const fs = require("fs"), place = Buffer.alloc(200);
+fs.writeSync(4, '{"id":1,"name":"search","arguments":{"n":1}}\\n');
+place.toString("utf8", 0, fs.readSync(4, place)).trim()"""
+    if not shutil.which("node"):
+        raise Skip("no node")
+    with Service() as s:
+        one = Session(s, profile="node")
+        equal(serve(one.cell(code))["cell"]["value"], """'{"id":1,"result":{"name": "search", "n": 1}}'""", "the value")
+        without = s.call("POST", one.path, {"code": code}).result
+        contains(without["cell"]["value"], "this run has no tool", "the cell without tools")
 
 
 @test("two sessions, and two execs of one, never see each other's calls, tools and answers")

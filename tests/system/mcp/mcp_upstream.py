@@ -279,7 +279,7 @@ def peak_mib(pid):
 
 @test("mcp_upstream: a server may not read: its calls wait, and the broker's memory does not grow")
 def _():
-    with Broker(one=fake("unread", timeout="4s"), two=fake("good")) as b:
+    with Broker(one=fake("unread", timeout=scaled(1.5)), two=fake("good")) as b:
         stuck = [b.begin("one.bad")] + [b.begin("one.pid", x="y" * 1000000) for _ in range(60)]
         equal(b.call("two.echo", x=1), {"x": 1}, "the other server")
         # the arguments of 60 calls, and 8 MiB of them in the queue to the server
@@ -291,7 +291,7 @@ def _():
 
 @test("mcp_upstream: a server that writes much before it reads on gets all its calls")
 def _():
-    with Broker(one=fake("late", timeout="6s")) as b:
+    with Broker(one=fake("late", timeout=scaled(2))) as b:
         begun = [b.begin("one.bad")] + [b.begin("one.echo", x="y" * 1000000) for _ in range(14)]
         for number in begun[1:]:
             true("result" in b.answer(number), "a call failed")

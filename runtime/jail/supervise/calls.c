@@ -56,7 +56,7 @@ struct calls {
 	struct call_count *counts;        /* one for each tool, then `nunknown`, then the rest */
 	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
 	size_t nunknown;
-	char failure[128]; /* a warning: why one of the sockets was lost; "": its peer has closed it */
+	char failure[128]; /* a warning: why a socket was lost, but by its peer */
 };
 
 /* --- counting -------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * sanitizer - whether AddressSanitizer is in this build.
  *
  * Its shadow is larger than any memory, and limits of memory count it: what needs such a limit has
- * none, or is left out.  tests/check builds the programs that say HAS_SANITIZER without it, too.
+ * none, or is left out.  tests/check runs every unit test without it, too.
  */
 #pragma once
 

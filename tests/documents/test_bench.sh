@@ -54,7 +54,7 @@ measure() {
 	timeout 600 "${alone[@]}" "$work/tree/tools/bench" --rounds 1 --cejail "$program" --output "$work/json" \
 		--publish --tree "$work/tree" "$@"
 }
-cold=(true python stages options oci) served=(request call)
+cold=(true python stages options oci) served=(request call tools tool-list)
 if [ "${CEJAIL_TEST_LONG:-}" = 1 ]; then
 	cold+=(two-workers network throughput) served+=(network-two-workers refill burst session memory)
 fi

@@ -28,6 +28,8 @@ COLUMNS = {
     "program_us": ("until result", "us"),
     "end_us": ("until end", "us"),
     "more_us": ("adds", "us"),
+    "call_us": ("a call", "us"),
+    "call_p95_us": ("p95", "us"),
     "memory_kib": ("memory", "KiB"),
     "page_tables_kib": ("page tables", "KiB"),
     "over_bare": ("over bare", "ratio"),
@@ -37,6 +39,9 @@ COLUMNS = {
     "over_none": ("over none", "ratio"),
     "over_root": ("over root", "ratio"),
     "over_service": ("over service", "ratio"),
+    "over_first": ("over first", "ratio"),
+    "bytes": ("bytes", "count"),
+    "words": ("words", "count"),
     "refused": ("refused", "count"),
     "lost": ("lost", "count"),
 }

@@ -95,6 +95,8 @@ PUBLISHED = {
     "refill": ("rate", "over_bare", "cpu_ms"),
     "burst": ("total_s", "first_ms"),
     "call": ("whole_ms", "whole_p99_ms", "over_service"),
+    "tools": ("call_us", "call_p95_us", "wall_ms", "over_first"),
+    "tool-list": ("bytes", "words", "over_first"),
     "memory": ("memory_kib", "page_tables_kib"),
 }
 

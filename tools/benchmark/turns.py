@@ -89,7 +89,7 @@ class Command:
         """None if the command works here, else the reason."""
         done = subprocess.run(
             self.words(), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False)
+            stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False, close_fds=False)  # as start() does
         if done.returncode == 0:
             return None
         lines = done.stderr.decode(errors="replace").strip().splitlines()

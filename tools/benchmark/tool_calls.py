@@ -172,7 +172,7 @@ def made_servers(work):
     for server in ("github", "gitlab", "forgejo")[:SERVERS]:
         path = write_json(f"{work}/{server}.json", {"tools": [made_tool(server, verb, thing) for thing in OBJECTS for verb in VERBS]})
         entries[server] = {"command": sys.executable, "args": ["-m", "cejail.fake_tools", path], "allow": ["*"],
-                           "env": {"PYTHONPATH": f"{TOP}/tools/clients/python"}}
+                           "env": {"PYTHONPATH": f"{TOP}/tools/clients/python", "PYTHONDONTWRITEBYTECODE": "1"}}
     return entries
 
 

@@ -2,13 +2,11 @@
 /* The audit log: two events of each run, to a file and to the journal. */
 #include "runtime/service/operations/audit.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
@@ -18,7 +16,6 @@
 #include "runtime/base/unix.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/worker/call_record.h"
@@ -27,6 +24,7 @@
 #define JOURNAL_WAIT_MS 50   /* the longest wait for a busy journal: all callers wait meanwhile */
 #define TEXT_MAX        256  /* of a name from a caller */
 #define ENTRY_MAX       8192 /* far more than its fields can fill */
+#define FILE_MODE       0640
 
 /* --- the event -------------------------------------------------------------------- */
 
@@ -214,48 +212,21 @@ static void put_record(const struct sink *s, const struct audit_record *r)
 
 /* --- the file --------------------------------------------------------------------- */
 
-static int open_file(const char *path, struct cj_error *err)
-{
-	/* O_NONBLOCK: opening a fifo does not wait for a reader; it is refused afterwards */
-	auto_fd int fd = open(
-	    path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-	    0640);
-	struct stat st;
-	if (fd < 0)
-		return cj_fail(err, errno, "open '%s'", path);
-	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "stat '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return cj_reject(err, "'%s' is not a regular file", path);
-	return take_fd(&fd);
-}
-
-/* One write(2), so that lines of two writers do not mix. */
 static int write_file(struct audit *a, const struct audit_record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	char line[ENTRY_MAX];
 	const char *text;
 	size_t size;
 
 	json_open_object(w);
 	put_record(&(const struct sink){ .w = w }, r);
 	json_close_object(w);
-	int rc = json_writer_take(w, &text, &size, err);
-	if (rc < 0)
-		return cj_wrap(err, "write '%s'", a->path);
-	int n = snprintf(line, sizeof(line), "%s%s\n", a->is_torn ? "\n" : "", text);
-	if (n < 0 || (size_t)n >= sizeof(line))
-		return cj_fail(err, E2BIG, "write '%s'", a->path);
-
-	ssize_t put = sys_write(a->file_fd, line, (size_t)n);
-	if (put < 0)
-		return cj_fail(err, errno, "write '%s'", a->path);
-	a->is_torn = put < n;
-	if (put < n)
-		return cj_fail(err, ENOSPC, "write '%s': only %zd of %d bytes", a->path, put, n);
-	if (a->sync && fdatasync(a->file_fd) < 0)
-		return cj_fail(err, errno, "sync '%s' to disk", a->path);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return cj_wrap(err, "write '%s'", a->file.path);
+	if (line_file_append(&a->file, text, size, err) < 0)
+		return -err->code;
+	if (a->sync && fdatasync(a->file.fd) < 0)
+		return cj_fail(err, errno, "sync '%s' to disk", a->file.path);
 	return 0;
 }
 
@@ -372,13 +343,8 @@ int audit_open(const struct audit_config *c, struct audit *out, struct cj_error 
 	struct audit a = AUDIT_NULL;
 	*out = a;
 	a.sync = c->sync;
-	if (c->file) {
-		(void)snprintf(a.path, sizeof(a.path), "%s",
-			       c->file); /* the configuration limits its length */
-		a.file_fd = open_file(a.path, err);
-		if (a.file_fd < 0)
-			return cj_wrap(err, "audit");
-	}
+	if (c->file && line_file_open(c->file, FILE_MODE, &a.file, err) < 0)
+		return cj_wrap(err, "audit");
 	if (c->journal) {
 		a.journal_fd = open_journal(err);
 		if (a.journal_fd < 0) {
@@ -392,26 +358,18 @@ int audit_open(const struct audit_config *c, struct audit *out, struct cj_error 
 
 void audit_close(struct audit *a)
 {
-	cj_close(&a->file_fd);
+	line_file_close(&a->file);
 	cj_close(&a->journal_fd);
 }
 
 int audit_reopen(struct audit *a, struct cj_error *err)
 {
-	if (a->file_fd < 0)
-		return 0;
-	int fd = open_file(a->path, err);
-	if (fd < 0)
-		return cj_wrap(err, "audit");
-	cj_close(&a->file_fd);
-	a->file_fd = fd;
-	a->is_torn = false;
-	return 0;
+	return line_file_reopen(&a->file, FILE_MODE, err) < 0 ? cj_wrap(err, "audit") : 0;
 }
 
 bool audit_is_on(const struct audit *a)
 {
-	return a->file_fd >= 0 || a->journal_fd >= 0;
+	return a->file.fd >= 0 || a->journal_fd >= 0;
 }
 
 /* Each sink gets the event even if the other one fails; the first failure is kept and logged. */
@@ -423,7 +381,7 @@ static bool write_record(struct audit *a, struct audit_record r, const char *wha
 		return !r.order->audit_required;
 	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
 	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", r.order->job.trace.traceparent + 3);
-	int rc = a->file_fd >= 0 ? write_file(a, &r, &err) : 0;
+	int rc = a->file.fd >= 0 ? write_file(a, &r, &err) : 0;
 	int rc_journal = a->journal_fd >= 0 ? write_journal(a, &r, rc < 0 ? &second : &err) : 0;
 	a->last_failure[0] = '\0';
 	if (rc == 0 && rc_journal == 0)

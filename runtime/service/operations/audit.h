@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/files/line_file.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/worker/job.h"
 
@@ -25,16 +26,15 @@
 #define AUDIT_MESSAGE_CALL          "7e0c4f7b1fd14a0e8f5b6a39d20c8e54"
 
 struct audit {
-	int file_fd, journal_fd; /* -1: not in use */
-	char path[256];
+	struct line_file file;
+	int journal_fd; /* -1: not in use */
 	bool sync;
-	bool is_torn; /* the file ends in half a line: write a newline first */
 	uint64_t failures;
 	char last_failure[512]; /* "": the last write succeeded */
 };
 #define AUDIT_NULL                                                                                 \
 	{                                                                                          \
-		.file_fd = -1, .journal_fd = -1                                                    \
+		.file = LINE_FILE_NULL, .journal_fd = -1                                           \
 	}
 
 /* Fails: a sink that does not accept a line now; *out is AUDIT_NULL then. */

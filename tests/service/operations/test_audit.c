@@ -146,7 +146,7 @@ static struct audit open_audit(bool file, bool journal, bool sync)
 	const struct audit_config c = { file ? path_of("log") : NULL, journal, sync };
 	if (audit_open(&c, &a, &err) < 0)
 		fail_msg("%s", err.msg);
-	faults.file_fd = a.file_fd;
+	faults.file_fd = a.file.fd;
 	return a;
 }
 

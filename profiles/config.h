@@ -118,6 +118,7 @@ struct config {
 	bool json;
 	const char *json_file;    /* NULL: standard output */
 	int result_fd, events_fd; /* -1: none */
+	const char *trace_file;   /* of --trace-file; NULL: none */
 	bool verbose, quiet, no_report, dry_run;
 	const char *remote; /* a service's socket; "": the first there is; NULL: here */
 	const char *code;   /* -c CODE */

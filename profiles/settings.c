@@ -318,6 +318,8 @@ const struct setting settings[] = {
 	  .help = "write events to this open file descriptor, as JSON lines" },
 	{ "calls-fd", NULL, 0, SETTING_VALUE, "N", FD(calls_fd), .min = 3,
 	  .help = "the socket on which the caller answers the calls of --tools" },
+	{ "trace-file", NULL, 0, TEXT(trace_file, set_text), .value = "FILE",
+	  .help = "append the run and its calls to FILE, as spans of OpenTelemetry" },
 
 	/* other options */
 	{ "cgroup-parent", "cgroup_parent", 0, TEXT(cgroup_parent, set_text), .value = "PATH",

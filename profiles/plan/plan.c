@@ -47,6 +47,7 @@ enum wish {
 	TOOLS_FROM,
 	REQUEST_TOOLS,
 	CALLS_SOCKET,
+	TRACE_FILE,
 	WISH_COUNT
 };
 
@@ -78,6 +79,8 @@ static const struct exclusion {
 	{ TOOLS_FROM, CALLS_SOCKET, "the servers answer the calls" },
 	{ TOOLS_FROM, DRY_RUN, "only servers that are started list their tools" },
 	{ TOOLS, REQUEST_TOOLS, "a program has one list of tools" },
+	{ REMOTE, TRACE_FILE, "the service writes its own: trace_file in cejail-serve(8)" },
+	{ DRY_RUN, TRACE_FILE, "nothing runs" },
 };
 
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
@@ -108,6 +111,7 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[TOOLS_FROM] = { "--tools-from", c->tools_from },
 		[REQUEST_TOOLS] = { "the request's \"tools\"", inv->tools_json },
 		[CALLS_SOCKET] = { "--calls-fd", c->calls_fd >= 0 },
+		[TRACE_FILE] = { "--trace-file", c->trace_file },
 	};
 
 	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {

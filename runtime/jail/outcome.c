@@ -148,6 +148,33 @@ void outcome_exec_failed(struct outcome *o, int exec_errno)
 	outcome_decide(o, STATUS_EXITED);
 }
 
+uint64_t outcome_denied_packets(const struct outcome *o)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < o->network.ndenied; i++)
+		sum += o->network.denied[i].count;
+	return sum;
+}
+
+uint64_t outcome_denied_syscalls(const struct outcome *o)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < o->ndenied; i++)
+		sum += o->denied[i].count;
+	return sum;
+}
+
+uint64_t outcome_limits_hit(const struct outcome *o)
+{
+	uint64_t hit = 0;
+
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		hit |= (uint64_t)(o->limits[i].hit == HIT_YES) << i;
+	return hit;
+}
+
 int outcome_exit_status(const struct outcome *o)
 {
 	switch (o->has_status ? o->status : STATUS_SETUP_ERROR) {

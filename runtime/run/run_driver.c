@@ -37,7 +37,10 @@ static void on_denied(void *context, const struct jail_denied *denied)
 static void on_called(void *context, const struct jail_call *call)
 {
 	const struct run_driver *d = context;
-	events_add_call(d->events, call, d->io.calls_brief);
+	if (d->events)
+		events_add_call(d->events, call, d->io.calls_brief);
+	if (d->spans && !call->arguments)
+		spans_add_call(d->spans, call->name, call->id ? call->end : CALL_REFUSED, call->ms);
 }
 
 static void on_network(void *context, const struct network_outcome *n)
@@ -60,7 +63,7 @@ int run_driver_start(struct run_driver *d, struct cj_error *err)
 	d->io.started = d->events ? on_start : NULL;
 	d->io.output = d->events ? on_output : NULL;
 	d->io.denied = d->events ? on_denied : NULL;
-	d->io.called = d->events ? on_called : NULL;
+	d->io.called = d->events || d->spans ? on_called : NULL;
 	d->io.network = d->events ? on_network : NULL;
 	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
 

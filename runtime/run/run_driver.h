@@ -16,6 +16,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/run/report/events.h"
+#include "runtime/run/report/spans.h"
 #include "runtime/jail/jail.h"
 #include "runtime/session/repl/session_interpreter.h"
 
@@ -28,6 +29,7 @@ struct run_driver {
 	struct jail *jail;     /* the caller destroys it; NULL: run_driver_start() prepares one */
 	struct jail_io io;     /* streams and descriptors; the driver sets the callbacks */
 	struct events *events; /* NULL: none are written */
+	struct spans *spans;   /* of a trace file; NULL: there is none */
 	bool waits_for_events; /* stop reading output while the reader of events is behind */
 	bool wants_value;      /* read the program's return value */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */

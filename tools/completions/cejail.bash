@@ -51,7 +51,7 @@ _cejail_value() {
 		--calls-outstanding | --calls-rate | --calls-timeout | --id | --hostname) ;;
 	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
 	-o | --artifacts | --cgroup-parent | --venv | --project) _cejail_files -d -- "$2" ;;
-	-f | --file | --ro-bind | --bind | --tools | --tools-from | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
+	-f | --file | --ro-bind | --bind | --tools | --tools-from | --trace-file | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
 	--value-path) _cejail_words none "$2" ;;
 	--accept-weaker) _cejail_words "limits landlock network network_filter syscall_report hostname record" "$2" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
@@ -67,7 +67,7 @@ _cejail_value() {
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --calls-max --calls-outstanding --calls-rate --calls-timeout --env --env-file --interactive --tty --workdir --file --file-text --tools --tools-from --args-json
 	--ro-bind --bind --overlay --tmpfs --venv --project --connect --artifacts --artifact-path --value-path --network --uplink --network-start --allow --allow-private --hostname --rootfs --writable
-	--noexec --seccomp --strict --accept-weaker --request-fd --json --result-fd --events-fd --calls-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
+	--noexec --seccomp --strict --accept-weaker --request-fd --json --result-fd --events-fd --calls-fd --trace-file --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
 
 _cejail() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}

@@ -43,7 +43,8 @@ static const struct own_option own_rows[] = {
 static const char *const more_options[] = { "profile",   "env-file",  "file-text",   "args-json",
 					    "venv",      "project",   "json",        "result-fd",
 					    "events-fd", "id",        "verbose",     "quiet",
-					    "dry-run",   "no-report", "interactive", NULL };
+					    "dry-run",   "no-report", "interactive", "trace-file",
+					    NULL };
 /* Options that describe a jail, or its program, and are of no use to a server. */
 static const char *const other_options[] = { "on-output-limit",   "artifact-path",
 					     "value-path",        "calls-max",

@@ -85,6 +85,7 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 		.jail_name = r->program.id,
 		.io = make_io(r),
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
+		.spans = r->config.trace_file ? &r->spans : NULL,
 		.wants_value = delivery_is_wanted(&r->delivery),
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes = r->config.artifacts                        ? 0
@@ -214,6 +215,7 @@ static int send_result(struct cli_run *r, struct cj_error *err)
 		.profile_name = r->config.profile_name,
 		.profile_sha256 = r->config.profile_sha256,
 		.network = r->config.network,
+		.traceparent = r->trace.traceparent[0] ? r->trace.traceparent : NULL,
 	};
 	const char *text = NULL;
 	size_t size = 0;
@@ -315,6 +317,8 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 	}
 	/* The service reads the profile and makes the plan.  A session has its jail already. */
 	const bool is_remote = r->config.remote != NULL;
+	if (!is_remote && !r->config.dry_run && run_trace_begin(r, err) < 0)
+		return cj_stage(err, "options");
 	if (!is_remote && plan_here(r, err) < 0)
 		return -err->code;
 	if (is_remote && !r->exec && plan_check(&r->config, &r->invocation, err) < 0)
@@ -337,7 +341,7 @@ int run_to_end(struct cli_run *r)
 	bool is_complete = true;
 	int status;
 
-	r->stdin_fd = r->artifacts_fd = -1;
+	r->stdin_fd = r->artifacts_fd = r->trace_file.fd = -1;
 	r->servers = (struct tool_servers){ .pidfd = -1, .calls_fd = -1 };
 	config_init(&r->config);
 	delivery_init(&r->delivery);
@@ -347,6 +351,7 @@ int run_to_end(struct cli_run *r)
 	} else {
 		if (rc < 0)
 			outcome_fail(&r->outcome, &err);
+		run_trace_end(r);
 		status = report(r, is_complete);
 	}
 
@@ -354,6 +359,8 @@ int run_to_end(struct cli_run *r)
 	json_writer_destroy(&r->remote_result);
 	cj_close(&r->stdin_fd);
 	cj_close(&r->artifacts_fd);
+	line_file_close(&r->trace_file);
+	spans_fini(&r->spans);
 	delivery_fini(&r->delivery);
 	outcome_fini(&r->outcome);
 	config_fini(&r->config);

@@ -4,6 +4,7 @@
  *
  *	run_parse.c    command line and profile -> options, config, invocation
  *	run_request.c  the same with --request-fd: the program comes from there
+ *	run_trace.c    --trace-file
  *	run.c          plan, the run in a jail or at a service -> outcome, result, exit status
  *	mcp_wrap.c     the same for `cejail mcp wrap`: its own option, its cache
  *	run_tools.c    the MCP servers of --tools-from
@@ -21,6 +22,7 @@
 #include "runtime/front/client/remote.h"
 #include "runtime/run/run_driver.h"
 #include "runtime/run/request/request.h"
+#include "runtime/service/log/trace.h"
 
 /* Of `cejail mcp wrap`, which runs the MCP server of somebody else. */
 struct wrap {
@@ -50,7 +52,11 @@ struct cli_run {
 	struct plan plan;
 	struct program program;
 	struct run_driver driver; /* not used with --remote */
-	int artifacts_fd;         /* the directory of --artifacts; -1: not given */
+	/* of --trace-file */
+	struct trace trace;
+	struct spans spans;
+	struct line_file trace_file;
+	int artifacts_fd; /* the directory of --artifacts; -1: not given */
 	const char *profile;
 	bool is_answered; /* the verb has printed its answer: there is no result to report */
 	struct json_writer *remote_result; /* of the service; NULL: write the result from outcome */
@@ -62,6 +68,10 @@ int run_parse(struct cli_run *r, struct cj_error *err);
 
 /* Starts r->outcome, with the id of r->config or a new one: for an error before the plan, too. */
 int run_begin_outcome(struct cli_run *r, struct cj_error *err);
+
+/* --trace-file: opens the file, before anything of the run; and writes the run's end to it. */
+int run_trace_begin(struct cli_run *r, struct cj_error *err);
+void run_trace_end(struct cli_run *r);
 
 /* Before anything is opened: is --request-fd a descriptor that can be read? */
 int run_request_check(const struct config *c, struct cj_error *err);

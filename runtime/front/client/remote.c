@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "profiles/plan/env_file.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
@@ -221,8 +222,12 @@ static int make_message(const struct remote_call *call, const char *id, struct j
 	    write_list_url(call, url, err) < 0)
 		return -err->code;
 	remote_request_write(w, &request);
-	*message =
-	    (struct remote_message){ .method = "POST", .path = url, .accept = "application/json" };
+	*message = (struct remote_message){
+		.method = "POST",
+		.path = url,
+		.accept = "application/json",
+		.traceparent = env_value(call->invocation->environ, "TRACEPARENT"),
+	};
 	return json_writer_take(w, &message->body, &message->size, err);
 }
 

@@ -21,6 +21,7 @@ enum {
 	REQUEST_ID_BYTES = 16,
 };
 static_assert(VERSION_00_SIZE + 1 == TRACE_TRACEPARENT_MAX, "the header has its room");
+static_assert(SPAN_ID_DIGITS + 1 == TRACE_SPAN_MAX, "the id of a span has its room");
 
 #define HEADER_MAX 512 /* a longer one is not an identifier */
 
@@ -99,6 +100,8 @@ int trace_adopt(const char *request_id, const char *traceparent, struct trace *o
 		put_hex(t.request_id, random.request, 2 * (size_t)REQUEST_ID_BYTES);
 	bool goes_on = traceparent && is_traceparent(traceparent);
 	make_traceparent(goes_on ? traceparent : NULL, random.trace, random.span, t.traceparent);
+	if (goes_on)
+		memcpy(t.parent, traceparent + SPAN_ID_AT, SPAN_ID_DIGITS);
 	*out = t;
 	return 0;
 }

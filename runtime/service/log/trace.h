@@ -11,11 +11,13 @@
 
 #define TRACE_REQUEST_ID_MAX  65 /* [A-Za-z0-9._-]{1,64} and its end */
 #define TRACE_TRACEPARENT_MAX 56 /* 00-32hex-16hex-2hex and its end */
+#define TRACE_SPAN_MAX        17 /* 16hex and its end */
 
 struct trace {
 	char request_id[TRACE_REQUEST_ID_MAX];
 	/* version 00 with our own span; the trace and flags of the caller if it sent some */
 	char traceparent[TRACE_TRACEPARENT_MAX];
+	char parent[TRACE_SPAN_MAX]; /* the span of the caller; "": it sent none */
 };
 
 /* NULL: the caller sent none.  Fails: no random bytes. */

@@ -119,6 +119,7 @@ static const struct json_key summary_keys[] = {
 	NUMBER("stdout_bytes", struct summary, stdout_bytes),
 	NUMBER("stderr_bytes", struct summary, stderr_bytes),
 	NUMBER("artifacts", struct summary, artifacts),
+	NUMBER("limits_hit", struct summary, limits_hit),
 };
 static const struct json_record summary_record = JSON_RECORD(summary_keys, "the summary");
 

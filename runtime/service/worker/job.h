@@ -137,6 +137,7 @@ struct summary {
 	enum network_state network_state;
 	uint64_t setup_us; /* from the job to the program's first instruction */
 	uint64_t denied_packets, denied_syscalls, stdout_bytes, stderr_bytes, artifacts;
+	uint64_t limits_hit; /* outcome_limits_hit() */
 };
 struct json_writer;
 void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */

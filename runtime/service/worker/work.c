@@ -288,16 +288,15 @@ static struct summary summarize(const struct work *w)
 		.stdout_bytes = o->output[0].total,
 		.stderr_bytes = o->output[1].total,
 		.artifacts = o->artifacts.count,
+		.limits_hit = outcome_limits_hit(o),
+		.denied_packets = outcome_denied_packets(o),
+		.denied_syscalls = outcome_denied_syscalls(o),
 	};
 
 	(void)snprintf(s.error_stage, sizeof(s.error_stage), "%s", o->error.stage);
 	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", o->error.msg);
 	memcpy(s.profile_sha256, w->config.profile_sha256, sizeof(s.profile_sha256));
 	memcpy(s.code_sha256, o->code_sha256, sizeof(s.code_sha256));
-	for (size_t i = 0; i < o->network.ndenied; i++)
-		s.denied_packets += o->network.denied[i].count;
-	for (size_t i = 0; i < o->ndenied; i++)
-		s.denied_syscalls += o->denied[i].count;
 	return s;
 }
 

@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	assert(strcmp(next.request_id, t.request_id) == 0);
 	assert(memcmp(next.traceparent, t.traceparent, 36) == 0);
 	assert(memcmp(next.traceparent + 36, t.traceparent + 36, 16) != 0);
+	assert(strncmp(next.parent, t.traceparent + 36, 16) == 0);
 	assert(strcmp(next.traceparent + 53, t.traceparent + 53) == 0);
 	return 0;
 }

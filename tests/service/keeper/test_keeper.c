@@ -121,7 +121,7 @@ static void send_kind(struct worker *w, enum job_kind kind, const char *body, si
 	struct cj_error err = { 0 };
 	struct job job = {
 		.kind = kind,
-		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "" },
 		.wants_events = wants_events,
 		.body = (char *)body,
 		.body_size = size,

@@ -97,6 +97,7 @@ static void a_callers_trace_continues_with_a_new_span(void **state)
 	assert_memory_not_equal(t.traceparent + 36, &CALLERS[36], 16);
 	assert_true(is_lower_hex(t.traceparent + 36, 16));
 	assert_string_equal(t.traceparent + 52, "-01");
+	assert_string_equal(t.parent, "00f067aa0ba902b7");
 }
 
 static void only_known_trace_flags_are_kept(void **state)
@@ -119,6 +120,7 @@ static void assert_starts_anew(const char *sent)
 	assert_memory_equal(t.traceparent, "00-", 3);
 	assert_true(is_lower_hex(t.traceparent + 3, 32));
 	assert_string_equal(t.traceparent + 52, "-00");
+	assert_string_equal(t.parent, "");
 	if (strncmp(t.traceparent + 3, "4bf92f3577b34da6a3ce929d0e0e4736", 32) == 0)
 		fail_msg("'%s' was taken over", sent);
 }

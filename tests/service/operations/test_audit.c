@@ -151,7 +151,8 @@ static struct audit open_audit(bool file, bool journal, bool sync)
 }
 
 static const struct trace a_trace = { "req-1",
-				      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" };
+				      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+				      "" };
 
 static struct run_order a_run(void)
 {

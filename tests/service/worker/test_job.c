@@ -24,7 +24,7 @@ static struct job some_job(void)
 	return (struct job){
 		.kind = JOB_EXEC,
 		.id = "01J0000000000000000000000",
-		.trace = { "req-1", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+		.trace = { "req-1", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "" },
 		.wants_events = true,
 		.profile_sha256 = "ab12",
 		.clamp = { .ceilings = { UINT64_MAX, 2, 0, 1500, 5, 6 }, .no_network = true },
@@ -176,6 +176,7 @@ static struct summary some_summary(void)
 		.denied_syscalls = 6,
 		.stdout_bytes = UINT64_MAX,
 		.artifacts = 7,
+		.limits_hit = 1 << LIMIT_WALL,
 	};
 	return s;
 }
@@ -220,6 +221,7 @@ static void a_summary_arrives_as_it_was_sent(void **state)
 		assert_true(got.has_network && got.network_state == NETWORK_FAILED);
 		assert_true(got.setup_us == 4 && got.denied_packets == 5);
 		assert_true(got.denied_syscalls == 6 && got.artifacts == 7);
+		assert_true(got.limits_hit == 1 << LIMIT_WALL);
 		assert_true(got.stdout_bytes == UINT64_MAX && got.stderr_bytes == 0);
 	}
 }

@@ -71,7 +71,7 @@ static inline void send_body(struct worker *w, const char *body, bool wants_even
 	struct cj_error err = { 0 };
 	const struct job job = {
 		.id = "the-run",
-		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "" },
 		.wants_events = wants_events,
 		.may_name_host_paths = may_see,
 		.body = (char *)body,

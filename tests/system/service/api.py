@@ -13,7 +13,7 @@ import harness
 from harness import *  # noqa: F403
 from calls import Calls, calling
 from contract import Contract, check_with_refs, schema_of
-from service import FullDisk, OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
+from service import OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
 
 
 @test("a request is answered with the result of its run")

@@ -6,7 +6,7 @@ import json
 import os
 
 from harness import *  # noqa: F403
-from service import FullDisk, Service
+from service import Service
 
 SECRETS = ("secret-code", "secret-out", "secret-env", "secret-arg", "secret-in")
 

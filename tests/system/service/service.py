@@ -337,29 +337,6 @@ class Headers(dict):
         return None
 
 
-class FullDisk:
-    """A file on a disk that has no room for another line; for root."""
-
-    def __init__(self, folder):
-        self.place = folder.folder("disk")
-
-    def __enter__(self):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "full", self.place], check=True)
-        with open(f"{self.place}/filler", "wb", buffering=0) as file:
-            try:
-                while file.write(b"x" * 512):
-                    pass
-            except OSError:
-                pass
-        path = f"{self.place}/audit.log"
-        with open(path, "wb"):
-            pass
-        return path
-
-    def __exit__(self, *unused):
-        subprocess.run(["umount", "-l", self.place], check=True)
-
-
 def gone(pids):
     """Dead ones may be ours to collect: we are who orphans come to."""
     harness.descendants()

@@ -18,7 +18,7 @@ from harness import *  # noqa: F403
 import harness
 from calls import TOOLS, Calls
 from contract import Contract, check_with_refs
-from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, call, gone, one_token_config, tcp_call
+from service import OTHER_UID, Service, TOKEN, as_uid, bearer, call, gone, one_token_config, tcp_call
 
 MIB = 1 << 20
 SMALL = {"profile": "base", "network": "none", "memory": "64M"}

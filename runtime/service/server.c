@@ -75,14 +75,17 @@ static int adopt(struct server *v, struct service_config *c, struct cj_error *er
 	return health_adopt(&v->api, c, err);
 }
 
-/* SIGHUP always opens the audit file again: log rotation relies on it. */
-static void reopen_audit(struct server *v)
+/* SIGHUP always opens the files again: log rotation relies on it. */
+static void reopen_files(struct server *v)
 {
 	struct cj_error err = { 0 };
 
 	if (audit_reopen(&v->api.audit, &err) < 0)
 		slog_failure(SLOG_ERROR, "", &err,
 			     "audit lines still go to the file that was open before");
+	if (line_file_reopen(&v->api.trace_file, SPANS_FILE_MODE, &err) < 0)
+		slog_failure(SLOG_ERROR, "", &err,
+			     "spans still go to the file that was open before");
 }
 
 static void reload_config(struct server *v)
@@ -98,7 +101,7 @@ static void reload_config(struct server *v)
 	slog_failure(SLOG_ERROR, "", &err, "reload failed, the old configuration stays in force");
 	if (c != v->config)
 		service_config_free(&c);
-	reopen_audit(v);
+	reopen_files(v);
 }
 
 /*
@@ -108,7 +111,7 @@ static void reload_config(struct server *v)
 static void reload(struct server *v)
 {
 	if (v->api.executions.is_draining) {
-		reopen_audit(v);
+		reopen_files(v);
 		slog(SLOG_NOTICE, "", "draining, so the configuration is not reloaded");
 		return;
 	}

@@ -258,7 +258,7 @@ mcp_arguments() {
 }
 if [ -x "$mcp" ]; then
 	same "$MCP names every option of its own" "$(mcp_help)" \
-		"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p' | grep -vx -- --remote | sort)"
+		"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p' | grep -vxE -- '--(remote|trace-file)' | sort)"
 else
 	skip "$MCP names every option of its own" "the MCP server is not built"
 fi

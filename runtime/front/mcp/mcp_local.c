@@ -276,9 +276,10 @@ static void close_local(void *context)
 	free(l);
 }
 
-static int open_parts(struct local *l, struct cj_error *err)
+static int open_parts(struct local *l, const char *trace_file, struct cj_error *err)
 {
 	configure(&l->config);
+	l->config.trace_file = trace_file;
 	if (api_open(&l->api, l->loop, &l->spawner, err) < 0 ||
 	    api_adopt(&l->api, &l->config, err) < 0)
 		return -err->code;
@@ -302,7 +303,7 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 	l->spawner = *o->spawner;
 	l->spawner_end = (struct watch)WATCH_NULL;
 	*o->spawner = (struct spawner)SPAWNER_NULL;
-	l->has_spawner = open_parts(l, err) == 0;
+	l->has_spawner = open_parts(l, o->trace_file, err) == 0;
 	if (!l->has_spawner) {
 		close_local(l);
 		return -err->code;

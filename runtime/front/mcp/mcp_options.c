@@ -44,7 +44,7 @@ static const struct own_option own_rows[] = {
 #define OWN_COUNT (sizeof(own_rows) / sizeof(own_rows[0]))
 
 /* Options of `run` that describe no jail, and are useful here. */
-static const char *const run_options[] = { "profile", "remote", "env-file", NULL };
+static const char *const run_options[] = { "profile", "remote", "env-file", "trace-file", NULL };
 
 static bool is_usable(const struct setting *s)
 {
@@ -186,6 +186,11 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 		return cj_reject(err, "--check: it needs --tools-from FILE");
 	if (read_run_options(o, rest, caller_env, err) < 0)
 		return -err->code;
+	if (o->config.trace_file && o->config.remote) {
+		cj_refuse(err, "--trace-file: the service has the runs, and writes their spans");
+		return cj_hint(err, "leave out --remote, or set trace_file in the service's "
+				    "configuration: cejail-serve(8)");
+	}
 	if (!o->tools_from || !o->config.remote)
 		return 0;
 	cj_refuse(err, "--tools-from: the programs of a service cannot call these tools");

@@ -337,7 +337,8 @@ static int open_server(struct mcp_server *v, const struct mcp_options *o, struct
 		return v->signal_fd;
 	if (o->tools_from && open_tools(v, o, setup, err) < 0)
 		return -err->code;
-	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker };
+	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker,
+						 o->config.trace_file };
 	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, &v->place, err)
 			   : mcp_local_open(&local, &v->place, err)) < 0)
 		return -err->code;

@@ -109,7 +109,8 @@ struct mcp_local_options {
 	struct spawner *spawner; /* taken */
 	/* What of a jail can be prepared ahead: FIT_COLD is nothing. */
 	enum request_fit fit;
-	struct broker *broker; /* of the tools that programs may call, listed; NULL: none */
+	struct broker *broker;  /* of the tools that programs may call, listed; NULL: none */
+	const char *trace_file; /* NULL: none */
 };
 
 /* *out is to be closed with its `close`.  Takes the spawner, also when it fails. */

@@ -36,6 +36,7 @@ struct api {
 	struct accounts accounts;
 	struct metrics *metrics;
 	struct audit audit;
+	struct line_file trace_file;
 	struct profile_cache *profiles;
 	struct runs runs;
 	struct pool pool;

@@ -30,7 +30,8 @@ static int create(struct api *a)
 	executions_init(&a->executions, &(struct executions){ .runs = &a->runs,
 							      .pool = &a->pool,
 							      .metrics = a->metrics,
-							      .audit = &a->audit });
+							      .audit = &a->audit,
+							      .trace_file = &a->trace_file });
 	sessions_init(&a->sessions, &a->executions, a->loop);
 	return a->metrics && a->profiles ? 0 : -ENOMEM;
 }
@@ -40,6 +41,7 @@ int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct c
 	const struct http_ops ops = api_ops(a);
 
 	a->audit = (struct audit)AUDIT_NULL;
+	a->trace_file = (struct line_file)LINE_FILE_NULL;
 	a->loop = loop;
 	a->spawner = spawner;
 	a->own_uid = geteuid();
@@ -59,15 +61,23 @@ static uint64_t half_of_memory(void)
 	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
 }
 
-static int adopt_audit(struct api *a, const struct service_config *c, struct cj_error *err)
+/* All of them, or none. */
+static int adopt_files(struct api *a, const struct service_config *c, struct cj_error *err)
 {
 	struct audit audit = AUDIT_NULL;
+	struct line_file spans = LINE_FILE_NULL;
 
-	if (audit_open(&c->audit, &audit, err) < 0)
+	if (c->trace_file && line_file_open(c->trace_file, SPANS_FILE_MODE, &spans, err) < 0)
+		return cj_wrap(err, "trace file");
+	if (audit_open(&c->audit, &audit, err) < 0) {
+		line_file_close(&spans);
 		return -err->code;
+	}
 	audit.failures = a->audit.failures;
 	audit_close(&a->audit);
+	line_file_close(&a->trace_file);
 	a->audit = audit;
+	a->trace_file = spans;
 	return 0;
 }
 
@@ -88,7 +98,7 @@ int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
 	};
 	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
 
-	if (adopt_audit(a, c, err) < 0)
+	if (adopt_files(a, c, err) < 0)
 		return -err->code;
 	callers_settle(&c->callers, limits.concurrency);
 	accounts_adopt(&a->accounts, &c->callers, a->own_uid);
@@ -143,6 +153,7 @@ void api_close(struct api *a)
 	runs_fini(&a->runs);
 	sessions_fini(&a->sessions);
 	audit_close(&a->audit);
+	line_file_close(&a->trace_file);
 	arena_fini(&a->health.arena);
 	metrics_destroy(&a->metrics);
 	profile_cache_destroy(&a->profiles);

@@ -310,6 +310,9 @@ static const struct service_key file_keys[] = {
 	  .help = "per-caller permissions: \"default\", \"uid:N\", \"token:NAME\"" },
 	{ KEY("audit", TABLE(TABLE_AUDIT), AT(audit)), .value = "{...}", .standard = "(none)",
 	  .help = "where to write a line before and after each run" },
+	{ KEY("trace_file", TEXT(path), AT(trace_file), .max = FILE_PATH_MAX), .value = "FILE",
+	  .standard = "(none)",
+	  .help = "append each run and its calls to FILE, as spans of OpenTelemetry" },
 	{ KEY("mcp", TABLE(TABLE_MCP), AT(mcp)), .value = "{...}", .standard = "(standard tools)",
 	  .help = "tools of the Model Context Protocol at POST /mcp" },
 

@@ -64,6 +64,7 @@ struct service_config {
 	unsigned zygote_children;
 	struct callers callers;
 	struct audit_config audit;
+	const char *trace_file; /* NULL: none */
 	struct mcp_config mcp;
 	uint64_t drain_ms;         /* after SIGTERM, running ones may go on for so long */
 	uint64_t probe_ms;         /* between two probe runs */

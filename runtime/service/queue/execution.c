@@ -15,6 +15,7 @@
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
+#include "runtime/service/operations/tracing.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/queue/run_calls.h"
 
@@ -104,6 +105,7 @@ static void on_call_ended(void *context, const struct call_record *call)
 	struct run *run = context;
 
 	metrics_count_call(run->all->metrics, call->end);
+	spans_add_call(&run->spans, call->name, call->end, call->ms);
 	if (call->end == CALL_REFUSED && run->refused_calls++ >= EXECUTION_REFUSED_CALLS_AUDITED)
 		return;
 	if (audit_call(run->all->audit, &run->order, call) || run->lacks_audit)
@@ -112,10 +114,12 @@ static void on_call_ended(void *context, const struct call_record *call)
 	execution_cancel(run);
 }
 
-/* Before the line of the run's end is written. */
+/* Before the audit line of the run's end is written, and with its summary. */
 static void end_calls(struct run *run)
 {
 	run_calls_end(&run->calls, &run->last_call);
+	tracing_write(run->all->trace_file, &run->spans, &run->order, &run->summary);
+	spans_fini(&run->spans);
 }
 
 enum api_code execution_answer_call(struct run *run, uint64_t call, const char *member,
@@ -469,6 +473,8 @@ struct run *execution_begin(struct executions *all, const struct run_order *orde
 	run->begun_us = ops->exchange ? exchange_whole_us(ops->exchange) : clock_us();
 	if (audit_is_on(all->audit))
 		sha256_hex(order->job.body, order->job.body_size, run->order.request_sha256);
+	if (all->trace_file->fd >= 0 && (ops->exchange || ops->spawn)) /* a probe has neither */
+		spans_begin(&run->spans, run->begun_us);
 	if (ops->exchange)
 		exchange_hold(ops->exchange, on_caller_gone, run);
 	return run;

@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "profiles/plan/plan.h"
+#include "runtime/run/report/spans.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/queue/pool.h"
@@ -106,6 +107,7 @@ struct run {
 	struct worker_conn *conn;
 	struct pending_calls *calls; /* NULL: it makes none */
 	uint64_t last_call;          /* of a finished one */
+	struct spans spans;          /* all 0: not recorded */
 	unsigned refused_calls;
 	bool lacks_audit;     /* the line of a call could not be written */
 	uint64_t deadline_ms; /* of the next hard step; 0: none */

@@ -37,10 +37,10 @@ def calling(count, after="for i in range(%d): print(read())", **more):
 class Calls:
     """A run of the service, or with `path` an exec of a session, and its events."""
 
-    def __init__(self, s, body, path="/v1/runs"):
+    def __init__(self, s, body, path="/v1/runs", headers=None):
         self.s, self.path = s, path
         self.connection = s.connect()
-        self.connection.request("POST", path, json.dumps(body), NDJSON)
+        self.connection.request("POST", path, json.dumps(body), {**NDJSON, **(headers or {})})
         self.response = self.connection.getresponse()
         equal(self.response.status, 200, "the status")
         self.events, self.seen = (json.loads(line) for line in self.response), []

@@ -2,6 +2,7 @@
 #include "runtime/base/byte_queue.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,6 +61,16 @@ void byte_queue_take(struct byte_queue *q, size_t size)
 	q->start += size;
 	if (q->start == q->end)
 		q->start = q->end = 0;
+}
+
+size_t byte_queue_find_line(const struct byte_queue *q, size_t *searched)
+{
+	const size_t size = byte_queue_size(q);
+	const char *begin = size > 0 ? q->bytes + q->start : NULL;
+	const char *newline = size > *searched ? memchr(begin + *searched, '\n', size - *searched)
+					       : NULL;
+	*searched = newline ? 0 : size;
+	return newline ? (size_t)(newline - begin) : SIZE_MAX;
 }
 
 int byte_queue_send(struct byte_queue *q, int sock_fd)

@@ -31,6 +31,13 @@ int byte_queue_add_all(struct byte_queue *q, const struct blob *pieces, size_t c
 /* Removes bytes from the start. */
 void byte_queue_take(struct byte_queue *q, size_t size);
 
+/*
+ * byte_queue_find_line - the size of the first line without its newline, or SIZE_MAX.
+ *
+ * *searched: so many bytes at the start are known to have no newline; 0 for a new line.
+ */
+size_t byte_queue_find_line(const struct byte_queue *q, size_t *searched);
+
 /* As much as the socket takes at once.  Returns 0, or the errno of a send(2) that failed. */
 int byte_queue_send(struct byte_queue *q, int sock_fd);
 /*

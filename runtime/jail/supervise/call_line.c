@@ -66,6 +66,28 @@ int call_line_read(char *line, size_t size, struct arena *a, struct written_call
 	return 0;
 }
 
+const char *call_line_read_answer(char *line, size_t size, struct written_answer *out)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root;
+	struct cj_error err = { 0 };
+	*out = (struct written_answer){ .id = 0 };
+	if (json_parse_capped("answer", line, size, &a, &root, &err) < 0 ||
+	    !json_get_u64(root, "id", &out->id))
+		return err.code == EFBIG ? "the caller's answer has more values than cejail reads"
+					 : "the caller's answer can't be read: it is no JSON "
+					   "object with an \"id\"";
+	call_line_flatten(line, size);
+	const struct json_node *result = json_get(root, "result");
+	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
+	const struct json_node *message = json_get_typed(error, "message", JSON_STRING);
+	const struct json_node *value = message ? message : error ? NULL : result;
+	out->is_error = message != NULL;
+	if (value)
+		out->value = bytes_of(value, line);
+	return NULL;
+}
+
 /* --- writing --------------------------------------------------------------------------------- */
 
 #define TEXT(text)                                                                                 \

@@ -35,6 +35,22 @@ void call_line_flatten(char *text, size_t size);
 int call_line_read(char *line, size_t size, struct arena *a, struct written_call *out,
 		   struct cj_error *err);
 
+struct written_answer {
+	uint64_t id;
+	bool is_error;     /* the value is the message of an error: a string */
+	struct blob value; /* in the line, without line ends; bytes NULL: it has neither */
+};
+
+#define CALL_ANSWER_EMPTY                                                                          \
+	"the caller's answer has no \"result\" and no \"error\" with a \"message\""
+
+/*
+ * call_line_read_answer - {"id":N,"result":ANY} or {"id":N,"error":{"message":TEXT}} of the caller.
+ *
+ * Returns NULL, or a sentence that says why the line has no id.
+ */
+const char *call_line_read_answer(char *line, size_t size, struct written_answer *out);
+
 /* These queue a line, or nothing of it.  Fails: ENOMEM. */
 
 /* To the caller.  is_brief: the size and the hash of the arguments in their place. */

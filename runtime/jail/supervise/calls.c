@@ -301,32 +301,17 @@ static void take_call(struct calls *c, char *line, size_t size)
 /* Returns what is wrong with the line; NULL: nothing. */
 static const char *take_answer(struct calls *c, char *line, size_t size)
 {
-	auto_arena struct arena a = { 0 };
-	const struct json_node *root;
-	struct cj_error err = { 0 };
-	uint64_t id = 0;
-	if (json_parse_capped("answer", line, size, &a, &root, &err) < 0 ||
-	    !json_get_u64(root, "id", &id))
-		return err.code == EFBIG ? "the caller's answer has more values than cejail reads"
-					 : "the caller's answer can't be read: it is no JSON "
-					   "object with an \"id\"";
-	call_line_flatten(line, size);
-	struct open_call *call = find_call(c, id);
-	const struct json_node *result = json_get(root, "result");
-	const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
-	const struct json_node *message = json_get_typed(error, "message", JSON_STRING);
+	struct written_answer w;
+	const char *wrong = call_line_read_answer(line, size, &w);
+	struct open_call *call = wrong ? NULL : find_call(c, w.id);
 	if (!call)
-		return NULL; /* it has ended meanwhile */
-	const struct json_node *value = message ? message : error ? NULL : result;
-	if (!value) {
-		fail_call(
-		    c, call, CALL_FAILED,
-		    "the caller's answer has no \"result\" and no \"error\" with a \"message\"");
+		return wrong; /* NULL: it has ended meanwhile */
+	if (!w.value.bytes) {
+		fail_call(c, call, CALL_FAILED, CALL_ANSWER_EMPTY);
 		return NULL;
 	}
-	answer(c, call->program_id, message != NULL,
-	       (struct blob){ line + value->begin, value->end - value->begin });
-	end_call(c, call, message ? CALL_FAILED : CALL_ANSWERED);
+	answer(c, call->program_id, w.is_error, w.value);
+	end_call(c, call, w.is_error ? CALL_FAILED : CALL_ANSWERED);
 	return NULL;
 }
 
@@ -365,17 +350,6 @@ static bool may_take_call(struct calls *c)
 	       (!c->io->has_room || c->io->has_room(c->io->context));
 }
 
-/* The size of the first line without its newline, or SIZE_MAX. */
-static size_t find_line(const struct byte_queue *q, size_t *searched)
-{
-	const size_t size = byte_queue_size(q);
-	const char *begin = size > 0 ? q->bytes + q->start : NULL;
-	const char *newline = size > *searched ? memchr(begin + *searched, '\n', size - *searched)
-					       : NULL;
-	*searched = newline ? 0 : size;
-	return newline ? (size_t)(newline - begin) : SIZE_MAX;
-}
-
 /* What has come of a line that is too long is forgotten, and the rest when it comes. */
 static void refuse_long(struct calls *c)
 {
@@ -400,7 +374,7 @@ static void take_line(struct calls *c, size_t size)
 static bool read_program(struct calls *c)
 {
 	struct byte_queue *q = &c->from_program;
-	const size_t size = find_line(q, &c->searched[0]);
+	const size_t size = byte_queue_find_line(q, &c->searched[0]);
 	if (size != SIZE_MAX) {
 		take_line(c, size);
 		return true;
@@ -420,7 +394,7 @@ static bool read_program(struct calls *c)
 static bool read_caller(struct calls *c)
 {
 	struct byte_queue *q = &c->from_caller;
-	const size_t size = find_line(q, &c->searched[1]);
+	const size_t size = byte_queue_find_line(q, &c->searched[1]);
 	const char *wrong = NULL;
 	if (size != SIZE_MAX) {
 		wrong = take_answer(c, q->bytes + q->start, size);

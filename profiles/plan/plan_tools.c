@@ -163,26 +163,22 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 
 /* --- the plan ------------------------------------------------------------------------ */
 
-static int read_tools(struct planner *p, struct cj_error *err)
+int plan_read_tools(struct config *c, const char *text, struct tool_list *out, struct cj_error *err)
 {
-	struct arena *a = &p->c->arena;
+	struct arena *a = &c->arena;
 	const struct json_node *root = NULL;
-	const char *file = p->c->tools, *text = p->inv->tools_json;
+	const char *file = c->tools;
 	size_t size = text ? strlen(text) : 0;
 	if (file) {
 		char *bytes;
 		auto_fd int fd = fd_open_regular(file, err);
 		if (fd < 0 || fd_read_all(fd, JSON_BYTES_MAX, a, &bytes, &size, file, err) < 0)
-			return -err->code;
+			return cj_wrap(err, "--tools");
 		text = bytes;
 	}
-	struct tool_list *tools = arena_alloc(a, sizeof(*tools));
-	if (!tools)
-		return cj_fail(err, ENOMEM, "plan the program's tools");
 	if (json_parse_capped(file ? file : "tools", text, size, a, &root, err) < 0 ||
-	    tool_list_read(file ? file : "tools", root, a, tools, err) < 0)
-		return -err->code;
-	p->program.tools = tools;
+	    tool_list_read(file ? file : "tools", root, a, out, err) < 0)
+		return cj_wrap(err, c->tools_from ? "--tools-from" : "--tools");
 	return 0;
 }
 
@@ -207,9 +203,12 @@ int plan_tools(struct planner *p, struct cj_error *err)
 	if (!p->c->tools && !p->inv->tools_json)
 		return 0;
 	struct copy_spec *files = p->program.tool_files;
-	if (read_tools(p, err) < 0)
-		return cj_wrap(err, p->c->tools_from ? "--tools-from" : "--tools");
-	const struct tool_list *tools = p->program.tools;
+	struct tool_list *tools = arena_alloc(&p->c->arena, sizeof(*tools));
+	if (!tools)
+		return cj_fail(err, ENOMEM, "plan the program's tools");
+	if (plan_read_tools(p->c, p->inv->tools_json, tools, err) < 0)
+		return -err->code;
+	p->program.tools = tools;
 	files[0] = (struct copy_spec){ .target = PLACE_BOX "/tools.json",
 				       .bytes = tools->catalogue,
 				       .size = tools->catalogue_size };

@@ -53,16 +53,15 @@ static struct jail_io make_io(struct cli_run *r)
 }
 
 /* The tools may be those of a request. */
-static int check_tools(const struct cli_run *r, struct cj_error *err)
+static int check_tools(bool has_tools, int calls_fd, struct cj_error *err)
 {
-	if (r->program.tools && calls_fd_of(r) < 0) {
+	if (has_tools && calls_fd < 0) {
 		cj_refuse(err, "nobody would answer the calls of the program's tools");
 		return cj_hint(err, "add --calls-fd N, a socket whose other end answers: "
 				    "cejail-tools(7)");
 	}
-	if (!r->program.tools && r->config.calls_fd >= 0) {
-		cj_refuse(err, "--calls-fd %d: the program has no tools to call",
-			  r->config.calls_fd);
+	if (!has_tools && calls_fd >= 0) {
+		cj_refuse(err, "--calls-fd %d: the program has no tools to call", calls_fd);
 		return cj_hint(err, "add --tools FILE");
 	}
 	return 0;
@@ -76,7 +75,7 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	if (r->config.tools_from && run_tools_start(r, err) < 0)
 		return cj_stage(err, "tools");
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0 ||
-	    check_tools(r, err) < 0)
+	    check_tools(r->program.tools, calls_fd_of(r), err) < 0)
 		return cj_stage(err, "plan");
 	r->driver = (struct run_driver){
 		.plan = &r->plan,
@@ -321,7 +320,9 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		return cj_stage(err, "options");
 	if (!is_remote && plan_here(r, err) < 0)
 		return -err->code;
-	if (is_remote && !r->exec && plan_check(&r->config, &r->invocation, err) < 0)
+	if (is_remote && !r->exec &&
+	    (plan_check(&r->config, &r->invocation, err) < 0 ||
+	     check_tools(r->config.tools, calls_fd_of(r), err) < 0))
 		return cj_stage(err, "plan");
 	if (is_remote && r->config.remote[0] == '\0' &&
 	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0)

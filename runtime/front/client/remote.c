@@ -67,6 +67,10 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 	}
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
+	if (strcmp(type, "call") == 0 && json_get(event, "arguments"))
+		return cj_reject(err, "the service sent a call in another form than cejail's");
+	if (strcmp(type, "answer") == 0)
+		remote_calls_end(r, event);
 	if (strcmp(type, "error") == 0)
 		return remote_refusal_read(500, 0, r->line.text, r->line.size, err);
 	events_add_json(&r->call->delivery->events, r->line.text, r->line.size);
@@ -78,6 +82,8 @@ static int take_line(struct remote *r, struct cj_error *err)
 	auto_arena struct arena tree = { 0 };
 	const struct json_node *root;
 
+	if (remote_calls_has_line(r))
+		return remote_calls_take(r, err);
 	if (json_parse_capped("the service's answer", r->line.text, r->line.size, &tree, &root,
 			      err) < 0)
 		return -err->code;
@@ -121,7 +127,8 @@ enum {
 	ON_STDERR,
 	ON_READER,
 	ON_INPUT,
-	ON_COUNT = ON_INPUT + REMOTE_INPUT_FDS
+	ON_CALLS = ON_INPUT + REMOTE_INPUT_FDS,
+	ON_COUNT = ON_CALLS + REMOTE_CALLS_FDS
 };
 
 static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
@@ -134,6 +141,7 @@ static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], str
 	}
 	if (remote_input_serve(r, fds + ON_INPUT, err) < 0)
 		return -err->code;
+	remote_calls_serve(r, fds + ON_CALLS);
 	if (!fds[ON_SOCKET].revents || r->gave_up)
 		return 0;
 	return remote_link_read(r->sock_fd, &r->answer, take_body, r, err);
@@ -142,7 +150,8 @@ static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], str
 static int poll_once(struct remote *r, struct cj_error *err)
 {
 	struct pollfd fds[ON_COUNT] = {
-		[ON_SOCKET] = { .fd = r->sock_fd, .events = POLLIN },
+		[ON_SOCKET] = { .fd = remote_calls_are_behind(&r->calls) ? -1 : r->sock_fd,
+				.events = POLLIN },
 		[ON_SIGNAL] = { .fd = r->signal_fd, .events = POLLIN },
 		/* no events are requested: only that the reader closed its end is reported */
 		[ON_STDOUT] = { .fd = r->is_cancelled ? -1 : r->streams[0].fd },
@@ -152,8 +161,9 @@ static int poll_once(struct remote *r, struct cj_error *err)
 	};
 
 	remote_input_watch(&r->input, fds + ON_INPUT);
-	int ready = poll(fds, ON_COUNT,
-			 clock_ms_until(clock_earlier(r->deadline_ms, r->input.retry_at_ms)));
+	remote_calls_watch(&r->calls, fds + ON_CALLS);
+	const uint64_t at_ms = clock_earlier(r->input.post.retry_at_ms, remote_calls_at_ms(r));
+	int ready = poll(fds, ON_COUNT, clock_ms_until(clock_earlier(r->deadline_ms, at_ms)));
 	if (ready < 0)
 		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
 	if (r->deadline_ms > 0 && clock_ms_until(r->deadline_ms) == 0)
@@ -210,18 +220,18 @@ static int write_urls(struct remote *r, struct cj_error *err)
 }
 
 /* *message borrows from the writer and the URL. */
-static int make_message(const struct remote_call *call, const char *id, struct json_writer *w,
-			char url[static REMOTE_URL_MAX], struct strings *warnings,
-			struct remote_message *message, struct cj_error *err)
+static int make_message(const struct remote_call *call, struct remote_request *request,
+			struct json_writer *w, char url[static REMOTE_URL_MAX],
+			struct strings *warnings, struct remote_message *message,
+			struct cj_error *err)
 {
-	struct remote_request request = { .profile = call->profile, .id = id };
-
+	request->profile = call->profile;
 	if (!w)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (remote_request_gather(call, &request, warnings, err) < 0 ||
+	if (remote_request_gather(call, request, warnings, err) < 0 ||
 	    write_list_url(call, url, err) < 0)
 		return -err->code;
-	remote_request_write(w, &request);
+	remote_request_write(w, request);
 	*message = (struct remote_message){
 		.method = "POST",
 		.path = url,
@@ -235,15 +245,16 @@ static int send_request(struct remote *r, struct strings *warnings, struct cj_er
 {
 	const struct remote_call *call = r->call;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct remote_request request = { .id = r->outcome->id, .tools = &r->calls.tools };
 	char url[REMOTE_URL_MAX];
 	struct remote_message message;
 
-	if (write_urls(r, err) < 0 ||
-	    make_message(call, r->outcome->id, w, url, warnings, &message, err) < 0)
+	if (write_urls(r, err) < 0 || remote_calls_open(r, err) < 0 ||
+	    make_message(call, &request, w, url, warnings, &message, err) < 0)
 		return -err->code;
 	/* an exec whose standard input is forwarded must say when it begins */
 	if (r->streams[0].fd >= 0 || r->streams[1].fd >= 0 || call->delivery->events.fd >= 0 ||
-	    r->stdin_url[0] != '\0')
+	    r->stdin_url[0] != '\0' || r->calls.fd >= 0)
 		message.accept = "application/x-ndjson";
 	r->sock_fd = remote_link_ask(call->config->remote, &message, err);
 	return r->sock_fd < 0 ? r->sock_fd : 0;
@@ -310,7 +321,8 @@ static struct remote *create(const struct remote_call *call, struct outcome *o,
 	r->call = call;
 	r->outcome = o;
 	r->sock_fd = r->signal_fd = -1;
-	r->input.fd = r->input.answer_fd = -1;
+	r->input.fd = r->input.post.answer_fd = -1;
+	r->calls.fd = r->calls.post.answer_fd = -1;
 	r->line.max = ANSWER_MAX;
 	http_answer_init(&r->answer);
 	remote_output_open(r);
@@ -323,6 +335,7 @@ static int destroy(struct remote *r, int rc, struct cj_error *err)
 		cj_stage(err, "service");
 	remote_output_close(r);
 	remote_input_stop(&r->input);
+	remote_calls_close(r);
 	cj_close(&r->sock_fd);
 	cj_close(&r->signal_fd);
 	free(r->line.text);
@@ -420,9 +433,10 @@ int remote_start_detached(const struct remote_call *call, const char *id,
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	char url[REMOTE_URL_MAX];
 	struct strings warnings = { 0 };
+	struct remote_request request = { .id = id };
 	struct remote_fetch fetch = { .socket = call->config->remote };
 
-	if (make_message(call, id, w, url, &warnings, &fetch.message, err) < 0)
+	if (make_message(call, &request, w, url, &warnings, &fetch.message, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < warnings.count; i++)
 		log_warning("%s", warnings.items[i]);

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/client/remote.h"
@@ -139,7 +140,7 @@ int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_erro
 	return 0;
 }
 
-/* --- whole answers ------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------- */
 
 int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err)
 {
@@ -178,6 +179,56 @@ int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *c
 		return -err->code;
 	return answer->part == HTTP_DONE;
 }
+
+/* --- answers that are awaited meanwhile ------------------------------------------------ */
+
+int remote_post_take(struct remote_post *p, struct json_writer *w, struct cj_error *err)
+{
+	const char *text = NULL;
+
+	if (json_writer_take(w, &text, &p->size, err) < 0)
+		return -err->code;
+	p->body = strndup(text, p->size);
+	return p->body ? 0 : cj_fail(err, ENOMEM, "--remote: prepare a request");
+}
+
+int remote_post_send(struct remote_post *p, const char *socket_path, const char *url,
+		     struct cj_error *err)
+{
+	const struct remote_message message = {
+		.method = "POST",
+		.path = url,
+		.accept = "application/json",
+		.body = p->body,
+		.size = p->size,
+	};
+
+	http_answer_init(&p->answer);
+	p->retry_at_ms = 0;
+	p->answer_fd = remote_link_ask(socket_path, &message, err);
+	return p->answer_fd < 0 ? -err->code : 0;
+}
+
+int remote_post_read(struct remote_post *p, struct cj_error *err)
+{
+	return remote_link_read(p->answer_fd, &p->answer, NULL, NULL, err);
+}
+
+void remote_post_retry(struct remote_post *p, uint64_t wait_ms)
+{
+	cj_close(&p->answer_fd);
+	p->retry_at_ms = clock_ms() + wait_ms;
+}
+
+void remote_post_forget(struct remote_post *p)
+{
+	cj_close(&p->answer_fd);
+	cj_free(&p->body);
+	p->size = 0;
+	p->retry_at_ms = 0;
+}
+
+/* --- whole answers to requests ----------------------------------------------------------- */
 
 /* A whole answer: what the caller wants, or the error that the service sent. */
 struct link_reading {

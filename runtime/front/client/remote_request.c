@@ -423,6 +423,10 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	put_files(w, r);
 	if (r->args_json)
 		json_member_node(w, "args_json", r->args_json);
+	if (r->tools && r->tools->catalogue) {
+		json_put_key(w, "tools");
+		json_put_raw(w, r->tools->catalogue, r->tools->catalogue_size);
+	}
 	if (r->artifacts_bytes == ARTIFACTS_INLINE_MAX) { /* true is what every service knows */
 		json_member_bool(w, "artifacts", true);
 	} else if (r->artifacts_bytes > 0) {

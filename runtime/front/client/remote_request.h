@@ -28,6 +28,7 @@ struct remote_request {
 	struct blob code, input; /* bytes NULL: none */
 	const char *const *args; /* arguments of the code, or the command; NULL-terminated */
 	const struct json_node *args_json;
+	const struct tool_list *tools; /* NULL, or without a catalogue: none */
 	const struct copy_spec *files; /* bytes, at absolute paths in the jail */
 	size_t nfiles;
 	uint64_t artifacts_bytes;                     /* at most so many; 0: none */

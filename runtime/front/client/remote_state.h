@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remote_state - one run at a service, while it takes place.  Internal to remote.c, which reads the
- * service's answer, and to remote_streams.c, which forwards input, output and signals.
+ * service's answer, to remote_streams.c, which forwards input, output and signals, and to
+ * remote_calls.c, which forwards the calls of tools and their answers.
  */
 #pragma once
 
 #include <poll.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_link.h"
 
@@ -26,13 +28,37 @@ struct remote_stream {
  * time, and nothing is read meanwhile.  So a program that reads slowly slows down our writer.
  */
 struct remote_input {
-	int fd;        /* read from; -1: nothing is to be forwarded any more */
-	int answer_fd; /* the request under way; -1: none */
-	struct http_answer answer;
-	char *body; /* of it, to send it again when the service had no room */
-	size_t size;
+	int fd;                  /* read from; -1: nothing is to be forwarded any more */
+	struct remote_post post; /* at its retry_at_ms call remote_input_serve() without an event */
 	bool is_last;
-	uint64_t retry_at_ms; /* call remote_input_serve() then without an event; 0: never */
+};
+
+/*
+ * Calls of the program to tools of our caller: cejail-tools(7).
+ *
+ *	service                        here                                caller
+ *	event "call" ----------------> {"id":7,"name":...} --------------->
+ *	POST /v1/runs/ID/calls/7 <---- <--------------- {"id":7,"result":...}
+ *	event "answer" --------------> {"id":7,"ended":...} -------------->
+ *
+ * One answer is under way at a time, and nothing is read from the caller meanwhile.  While the
+ * caller does not read its calls, the events of the run are not read.
+ */
+struct remote_calls {
+	struct tool_list tools;
+	int fd;              /* the caller's, borrowed; -1: it answers no call */
+	const char *no_more; /* why it answers none any more; NULL: it does */
+	struct byte_queue in, out;
+	size_t searched; /* of `in`: no newline is in these bytes */
+	struct remote_open_call {
+		uint64_t id; /* 0: the slot is free */
+		uint64_t began_ms;
+	} open[CALLS_OUTSTANDING_MAX]; /* calls that the caller has not answered */
+	uint64_t last_id;
+	struct remote_post post; /* the answer under way */
+	uint64_t posted_id;      /* of its call */
+	bool is_refusal;         /* it is an error of ours */
+	uint64_t read_ms;        /* when the caller last read something */
 };
 
 struct remote {
@@ -41,6 +67,7 @@ struct remote {
 	char url[REMOTE_URL_MAX];       /* of this run or exec */
 	char stdin_url[REMOTE_URL_MAX]; /* "": standard input is in the request, or not wanted */
 	struct remote_input input;
+	struct remote_calls calls;
 	bool is_interrupted; /* the program of an exec has received SIGINT */
 	int sock_fd, signal_fd;
 	struct http_answer answer;
@@ -67,6 +94,26 @@ void remote_input_watch(const struct remote_input *in, struct pollfd fds[static 
 int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_INPUT_FDS],
 		       struct cj_error *err);
 void remote_input_stop(struct remote_input *in);
+
+/* Reads --tools.  Without it, the functions below do nothing. */
+int remote_calls_open(struct remote *r, struct cj_error *err);
+/* The caller reads the end of the calls that have none. */
+void remote_calls_close(struct remote *r);
+
+enum { REMOTE_CALLS_FDS = 2 };
+void remote_calls_watch(const struct remote_calls *c, struct pollfd fds[static REMOTE_CALLS_FDS]);
+/* The caller is to read its calls before more events of the service are read. */
+bool remote_calls_are_behind(const struct remote_calls *c);
+/* The time to call remote_calls_serve() without an event; 0: none. */
+uint64_t remote_calls_at_ms(const struct remote *r);
+void remote_calls_serve(struct remote *r, const struct pollfd fds[static REMOTE_CALLS_FDS]);
+
+/* The service's line in r->line is a call to be answered: it has arguments. */
+bool remote_calls_has_line(const struct remote *r);
+/* Takes it.  Fails: it cannot be read, or is no call that the program may make. */
+int remote_calls_take(struct remote *r, struct cj_error *err);
+/* The event "answer". */
+void remote_calls_end(struct remote *r, const struct json_node *event);
 
 /* `which`: 0 for stdout, 1 for stderr. */
 void remote_output_open(struct remote *r);

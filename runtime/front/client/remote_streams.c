@@ -156,42 +156,21 @@ void remote_output_close(struct remote *r)
 
 /* --- input --------------------------------------------------------------------------- */
 
-static void forget_request(struct remote_input *in)
-{
-	cj_close(&in->answer_fd);
-	cj_free(&in->body);
-	in->size = 0;
-	in->retry_at_ms = 0;
-}
-
 void remote_input_stop(struct remote_input *in)
 {
-	forget_request(in);
+	remote_post_forget(&in->post);
 	in->fd = -1;
 }
 
 static int send_piece(struct remote *r, struct cj_error *err)
 {
-	struct remote_input *in = &r->input;
-	const struct remote_message message = {
-		.method = "POST",
-		.path = r->stdin_url,
-		.accept = "application/json",
-		.body = in->body,
-		.size = in->size,
-	};
-
-	http_answer_init(&in->answer);
-	in->retry_at_ms = 0;
-	in->answer_fd = remote_link_ask(r->call->config->remote, &message, err);
-	return in->answer_fd < 0 ? in->answer_fd : 0;
+	return remote_post_send(&r->input.post, r->call->config->remote, r->stdin_url, err);
 }
 
 /* A size of 0 is the end of the input. */
 static int write_body(struct remote_input *in, const char *bytes, size_t size, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
 
 	in->is_last = size == 0;
 	json_open_object(w);
@@ -199,10 +178,7 @@ static int write_body(struct remote_input *in, const char *bytes, size_t size, s
 	if (in->is_last)
 		json_member_bool(w, "eof", true);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &in->size, err) < 0)
-		return -err->code;
-	in->body = strndup(text, in->size);
-	return in->body ? 0 : cj_fail(err, ENOMEM, "send standard input");
+	return remote_post_take(&in->post, w, err);
 }
 
 static int read_piece(struct remote *r, struct cj_error *err)
@@ -221,15 +197,14 @@ static int read_piece(struct remote *r, struct cj_error *err)
 
 static int read_answer(struct remote_input *in, struct cj_error *err)
 {
-	int rc = remote_link_read(in->answer_fd, &in->answer, NULL, NULL, err);
+	int rc = remote_post_read(&in->post, err);
 
 	if (rc <= 0)
 		return rc < 0 ? cj_wrap(err, "send standard input") : 0;
-	if (in->answer.status == TOO_MANY) {
-		cj_close(&in->answer_fd);
-		in->retry_at_ms = clock_ms() + RETRY_MS;
-	} else if (http_answer_is_success(&in->answer) && !in->is_last) {
-		forget_request(in);
+	if (in->post.answer.status == TOO_MANY) {
+		remote_post_retry(&in->post, RETRY_MS);
+	} else if (http_answer_is_success(&in->post.answer) && !in->is_last) {
+		remote_post_forget(&in->post);
 	} else { /* the exec has ended, or has closed its input: the rest of ours is not wanted */
 		remote_input_stop(in);
 	}
@@ -240,14 +215,14 @@ enum { ON_STDIN, ON_ANSWER };
 
 void remote_input_watch(const struct remote_input *in, struct pollfd fds[static REMOTE_INPUT_FDS])
 {
-	fds[ON_STDIN] = (struct pollfd){ .fd = in->body ? -1 : in->fd, .events = POLLIN };
-	fds[ON_ANSWER] = (struct pollfd){ .fd = in->answer_fd, .events = POLLIN };
+	fds[ON_STDIN] = (struct pollfd){ .fd = in->post.body ? -1 : in->fd, .events = POLLIN };
+	fds[ON_ANSWER] = (struct pollfd){ .fd = in->post.answer_fd, .events = POLLIN };
 }
 
 int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_INPUT_FDS],
 		       struct cj_error *err)
 {
-	if (r->input.retry_at_ms > 0 && clock_ms() >= r->input.retry_at_ms)
+	if (r->input.post.retry_at_ms > 0 && clock_ms() >= r->input.post.retry_at_ms)
 		return send_piece(r, err);
 	if (fds[ON_ANSWER].revents)
 		return read_answer(&r->input, err);

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--tools and --calls-fd: what a program writes on its descriptor, and what its caller reads and answers."""
+"""--tools and --calls-fd: what a program writes on its descriptor, and what its caller reads and answers.
+
+The same through a service: cejail-tools(7), "Over HTTP", has the differences.
+"""
 
 import json
 import os
@@ -285,6 +288,19 @@ print(ask({{'id': 2, 'name': 'echo'}}))
     equal((len(caller.calls), counts(value)), (2, {"echo": (2, 0, 0), None: (0, 0, 2)}), "calls")
 
 
+@test("a call of 131072 values is passed on, and one of more is refused")
+def _():
+    code = """
+for count in (131067, 131068):
+    answer = ask({'id': 1, 'name': 'echo', 'arguments': {'a': [0] * count}})
+    print(len(answer['result']['a']) if 'result' in answer else answer['error']['message'])
+"""
+    value, _ = calling(code)
+    found = printed(value).splitlines()
+    equal(found[0], "131067", "the values of the answer")
+    contains(found[1], "more than 131072 values", "the error")
+
+
 # --- limits ---------------------------------------------------------------------------------
 
 
@@ -371,7 +387,7 @@ def _():
     value, _ = calling("why({'id': 1, 'name': 'echo'})\nwhy({'id': 2, 'name': 'echo'})\nprint('on')", lambda caller, call: caller.close())
     found = printed(value)
     contains(found, "1 the caller answers no more calls\n2 the caller answers no more calls\non\n", "the answers")
-    equal(counts(value), {"echo": (1, 1, 1)}, "calls")
+    equal(counts(value), {"echo": (2, 2, 0) if REMOTE else (1, 1, 1)}, "calls")
 
 
 @test("a caller that reads no more fails the calls at once")

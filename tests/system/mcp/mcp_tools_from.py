@@ -137,7 +137,7 @@ def _():
             refused(run(*PYTHON, "--tools-from", path, "-c", "1"), f"--tools-from: ", f"'{path}'")
         path = servers_file(f.path, one=fake("good"))
         for option, why in (
-            (("--tools", path), "one list"), (("--remote=/no/such.sock",), "with its events"), (("--dry-run",), "only servers that are started"),
+            (("--tools", path), "one list"), (("--remote=/no/such.sock",), "only a run here starts servers"), (("--dry-run",), "only servers that are started"),
         ):  # fmt: skip
             refused(run(*PYTHON, "--tools-from", path, *option, "-c", "1"), "--tools-from", option[0].split("=")[0], "exclude each other", why)
         ours, theirs = socket.socketpair()

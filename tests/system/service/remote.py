@@ -118,6 +118,28 @@ def _():
             tried()
 
 
+@test("a call that the program cannot have made is one error line, and no line for the caller")
+def _():
+    good = {"type": "call", "call": 1, "name": "a", "arguments": {}}
+    whole = json.dumps({"type": "result", "result": RESULT}).encode()
+    rows = (
+        {**good, "name": "b"}, {**good, "name": 'a","arguments":{}}\n{"id":2,"name":"a'}, {**good, "call": 0}, {**good, "call": -1}, {**good, "call": "1"}, {**good, "arguments": []}, {**good, "arguments": "{}"},
+        {"type": "call", "call": 1, "arguments": {}}, {"call": 1, **good, "type": "call"}, {**good, "arguments": {"a": "x" * (1 << 20)}},
+    )  # fmt: skip
+    lines = [json.dumps(row, separators=(",", ":")).encode() for row in rows]
+    lines += [lines[0][:-9], b'{"type":"call","call":1,"name":"a","arguments":{}}\n' * 2, b'{"type":"call","call":1,"name":"a","arguments":{},"more":1}', b'{"type":"call","arguments":}']
+    for line in lines:
+        ours, theirs = socket.socketpair()
+        with Folder() as f, ours, theirs, Other(f, reply(line + b"\n" + whole, kind="application/x-ndjson")) as other:
+            words = ("--tools", f.file("tools.json", '[{"name": "a"}]'), "--calls-fd", str(theirs.fileno()))
+            refused(run("--remote", other.path, *words, "-p", "base", "--", "true", pass_fds=[theirs.fileno()]))
+            theirs.close()
+            seen = ours.makefile("rb").read()
+            equal(seen, b"" if b"\n" not in line else seen, f"what the caller got after {line[:80]}")
+            contains(str(other.requests[0]), 'tools":{"tools":[{"name":"a"}]}', "the request")
+            tried()
+
+
 @test("an error shows its code, its hint and when to retry")
 def _():
     error = {"error": {"code": "above_ceiling", "message": "memory: too much", "hint": "ask for less", "request_id": "r"}}

@@ -540,21 +540,22 @@ def _():
         return "x" * size
 
     with Service(config={"body_max": "1M"}) as s:
-        answers = said(lib.Client(s.socket).run(BEGIN + "for size in (1, 2 << 20): say(call('big', size=size))", tools=[big], network="none"))
+        answers = said(lib.Client(s.socket).run(BEGIN + "for size in (1, 2 << 20): say(call('big', size=size))", tools=[big], network="none", timeout=60 * SLOW))
     equal(answers[0], "x", "the answer that has room")
     contains(answers[1], "ERROR the service does not take the answer of 2097", "the other answer")
     seen.clear()
     with Service() as s:  # the program may leave 16 MiB unread
         code = BEGIN + "for i in range(4): begin(i, 'big', size=9 << 20)\ntime.sleep(1)\nsay([len(read()) for i in range(4)])"
-        equal(said(lib.Client(s.socket).run(code, tools=[big], network="none")), [[9 << 20] * 4], "the answers to a program that reads late")
+        equal(said(lib.Client(s.socket).run(code, tools=[big], network="none", timeout=60 * SLOW)), [[9 << 20] * 4], "the answers to a program that reads late")
     equal(len(seen), 4, "the calls of the function")
 
 
 @test("a service's call that Python cannot read gets an error, and the end of a run cancels its async function")
 def _():
-    ended = []
+    ended, began = [], threading.Event()
 
     async def forever():
+        began.set()
         try:
             await asyncio.sleep(600)
         finally:
@@ -564,9 +565,10 @@ def _():
     with Service() as s:
         code = BEGIN + """
 send('{"id": 1, "name": "one", "arguments": {"a": ' + '9' * 5000 + '}}'); say(read())
-say(call('one')); begin(1, 'forever'); call('one')
+say(call('one')); begin(1, 'forever'); call('wait')
 """
-        result = lib.Client(s.socket).run(code, tools={"one": lambda: 1, "forever": forever}, network="none")
+        tools = {"one": lambda: 1, "forever": forever, "wait": began.wait}
+        result = lib.Client(s.socket).run(code, tools=tools, network="none", timeout=60 * SLOW)
         bad, good = said(result)
         contains(bad, "ERROR the call cannot be read: ValueError: ", "the error")
         equal((good, ended), (1, [True]), "the later answer, and the function")

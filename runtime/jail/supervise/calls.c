@@ -27,6 +27,7 @@ const char *const call_end_names[CALL_END_COUNT] = {
 #define UNKNOWN     16 /* names that are on no list, with a row of their own in the result */
 #define SECOND_MS   1000
 #define REFUSED_MAX 1000 /* beyond the limit of calls */
+#define LEFT_MAX    2000 /* lines or pieces of them that a cell left: more than its socket holds */
 #define CALLER_GONE "the caller answers no more calls"
 
 /* A call without an answer. */
@@ -48,6 +49,7 @@ struct calls {
 	bool skips_line;    /* of the program: it was too long */
 	bool has_more;      /* lines have come that are not read, so poll(2) does not report them */
 	bool has_ended;     /* calls_end() */
+	bool is_cut;        /* we have closed the program's socket */
 	const char *no_more; /* why the caller answers no call any more; NULL: it does */
 	struct open_call open[CALLS_OUTSTANDING_MAX];
 	size_t nopen;
@@ -96,9 +98,10 @@ static void note_failure(struct calls *c, const char *whose, const char *verb, i
 			       strerror(error));
 }
 
-/* With error 0 nothing has failed. */
+/* EPIPE: the program has closed its end.  0: nothing has failed. */
 static void lose_program(struct calls *c, const char *verb, int error)
 {
+	c->is_cut |= error != EPIPE && error != ECONNRESET;
 	note_failure(c, "program", verb, error);
 	if (c->program_fd >= 0)
 		(void)shutdown(c->program_fd, SHUT_RDWR); /* other processes may have it, too */
@@ -387,7 +390,7 @@ static bool read_program(struct calls *c)
 	}
 	ssize_t got = byte_queue_receive(q, c->program_fd, CHUNK);
 	if (got <= 0 && got != -EAGAIN)
-		lose_program(c, "read", (int)-got);
+		lose_program(c, "read", got < 0 ? (int)-got : EPIPE);
 	return got > 0;
 }
 
@@ -526,6 +529,29 @@ void calls_look_at_clock(struct calls *c, uint64_t now_ms)
 		calls_serve(c);
 }
 
+/*
+ * The socket of an interpreter stays for its next cell.  That one must get neither the calls that
+ * this one left unread, nor half a line in either direction.
+ */
+static void leave_socket(struct calls *c, struct outcome *out)
+{
+	int lines = 0;
+	c->no_more = "the cell has ended";
+	while (c->program_fd >= 0 && lines < LEFT_MAX && read_program(c))
+		lines++;
+	if (lines == LEFT_MAX || c->skips_line || byte_queue_size(&c->from_program) > 0 ||
+	    byte_queue_size(&c->to_program) > 0)
+		lose_program(c, "read", 0);
+	if (c->is_cut)
+		outcome_warn(out, "the interpreter ends, because the cell left a call or an answer "
+				  "half written: the next cell begins a new one");
+}
+
+bool calls_are_cut(const struct calls *c)
+{
+	return c && c->is_cut;
+}
+
 void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
 {
 	if (!c)
@@ -535,9 +561,9 @@ void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
 	c->has_ended = true;
 	fail_all(c, CALL_CANCELLED, "the run has ended");
 	send_to_caller(c);
-	/* Half a line in either direction would be the beginning of the next cell's first one. */
-	if (!keeps_socket || c->skips_line || byte_queue_size(&c->from_program) > 0 ||
-	    byte_queue_size(&c->to_program) > 0)
+	if (keeps_socket)
+		leave_socket(c, out);
+	else
 		lose_program(c, "read", 0);
 	if (c->failure[0])
 		outcome_warn(out, "%s", c->failure);

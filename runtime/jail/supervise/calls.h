@@ -62,3 +62,5 @@ void calls_look_at_clock(struct calls *c, uint64_t now_ms);
  * keeps_socket: the program's process goes on (the cell of a session).
  */
 void calls_end(struct calls *c, bool keeps_socket, struct outcome *out);
+/* The process that goes on has no socket any more, though it has not closed it. */
+bool calls_are_cut(const struct calls *c);

@@ -447,13 +447,15 @@ static bool has_left_cell(const struct jail *j)
 	return j->run.cell_ops && j->run.cell_ops->has_ended(j);
 }
 
-/* An interpreter whose cell has ended lives on. */
+/* An interpreter whose cell has ended lives on, if its next cell can call tools. */
 static bool end_everything(struct supervision *w)
 {
 	bool has_ended_itself =
 	    w->seen.has_ended && w->out->has_status &&
 	    (w->out->status == STATUS_EXITED || w->out->status == STATUS_SIGNALED);
-	return has_left_cell(w->j) || w->j->ops->end(w->j, &w->seen.ended, has_ended_itself);
+	if (has_left_cell(w->j) && !calls_are_cut(w->j->run.calls))
+		return true;
+	return w->j->ops->end(w->j, &w->seen.ended, has_ended_itself);
 }
 
 static bool has_output_left(const struct jail *j)

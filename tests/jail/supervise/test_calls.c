@@ -485,8 +485,26 @@ static void the_socket_of_an_interpreter_stays_unless_a_line_is_cut(void **state
 		(void)get(s->program_fd);
 		ssize_t got = recv(s->program_fd, (char[1]){ 0 }, 1, MSG_DONTWAIT);
 		assert_int_equal(got, is_cut ? 0 : -1);
+		assert_int_equal(calls_are_cut(s->calls), is_cut);
+		assert_int_equal(s->out.warnings.count, is_cut);
 		close_side(s);
 	}
+}
+
+static void calls_that_a_cell_left_unread_are_not_the_next_ones(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	s->program.limits.calls_outstanding = 1;
+	program_says(s, CALL("1") CALL("2") CALL("3"));
+	calls_end(s->calls, true, &s->out);
+	const char *text = get(s->program_fd);
+	assert_non_null(strstr(text, "{\"id\":1,\"error\""));
+	assert_non_null(strstr(text, "{\"id\":2,\"error\":{\"message\":\"the cell has ended\"}}"));
+	assert_non_null(strstr(text, "{\"id\":3,\"error\""));
+	assert_int_equal(s->out.calls[0].refused, 2);
+	assert_false(calls_are_cut(s->calls));
+	close_side(s);
 }
 
 static void the_largest_number_is_an_id(void **state)
@@ -650,6 +668,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_closes_its_socket_cancels_its_calls),
 		cmocka_unit_test(the_end_cancels_what_has_no_answer),
 		cmocka_unit_test(the_socket_of_an_interpreter_stays_unless_a_line_is_cut),
+		cmocka_unit_test(calls_that_a_cell_left_unread_are_not_the_next_ones),
 		cmocka_unit_test(the_largest_number_is_an_id),
 		cmocka_unit_test(lines_that_came_together_are_all_read),
 		cmocka_unit_test(a_waiting_call_takes_the_place_of_one_that_is_late),

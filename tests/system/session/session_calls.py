@@ -192,6 +192,33 @@ def _():
         equal(serve(one.cell(WAITS), lambda event: {"result": "mine"})["cell"]["value"], "'mine'", "the next cell")
 
 
+@test("calls that a cell left unread are refused, and a half written one ends its interpreter: the next cell's are its own")
+def _():
+    leave = "import os\nfor n in range(20): os.write(4, b'{\"id\":\"old%d\",\"name\":\"search\",\"arguments\":{\"old\":%d}}\\n' % (n, n))"
+    call, seen = "import tools\ntools.call('search', new=1)", []
+
+    def note(event):
+        seen.append(event["arguments"])
+        return {"result": 1}
+
+    with Service() as s:
+        one = Session(s)
+        for _ in range(3):
+            with one.cell(leave) as cell:
+                left = list(cell.events)[-1]["result"]
+            count = left["calls"][0]
+            true(count["count"] <= 10 and count["failed"] == count["count"] == 20 - count["refused"], f"calls of the cell that leaves some: {count}")
+            after = serve(one.cell(call), note)
+            equal((after["cell"]["value"], after["cell"]["restarted"]), ("1", False), "the next cell")
+        with one.cell("import os\nos.write(4, b'{')") as cell:
+            left = list(cell.events)[-1]["result"]
+        equal((left["status"], left["cell"]["value"]), ("exited", "1"), "a cell with half a call")
+        contains("\n".join(left["warnings"]), "the interpreter ends, because the cell left a call or an answer half written", "its warnings")
+        after = serve(one.cell(call), note)
+        equal((after["cell"]["value"], after["cell"]["restarted"]), ("1", True), "the cell behind it")
+        equal(seen, [{"new": 1}] * 4, "calls that were answered")
+
+
 @test("kill -9 of a worker during a call: the caller learns it, and the session goes on", limit=90)
 def _():
     with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:

@@ -2,6 +2,9 @@
 #include "runtime/run/options/options.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,13 +165,29 @@ int options_scan(const char *verb, const char *const *args, struct arena *a, str
 
 /* --- files of variables ------------------------------------------------------------- */
 
+/* A file, or with fd:N an open descriptor, which nothing else may inherit. */
+static int open_variables(const char *path, struct cj_error *err)
+{
+	uint64_t number = 0;
+
+	if (strncmp(path, "fd:", strlen("fd:")) != 0)
+		return fd_open_regular(path, err);
+	const char *end = text_take_u64(path + strlen("fd:"), &number);
+	if (!end || *end || number > INT_MAX)
+		return cj_reject(err, "'%s' is not fd: and a number", path);
+	const int fd = fcntl((int)number, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0 || fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
+		return cj_fail(err, errno, "read '%s'", path);
+	return fd;
+}
+
 static int read_variables(const char *path, const char *const *caller_env, struct option_scan *to,
 			  struct cj_error *err)
 {
 	struct env_line *lines = NULL;
 	char *text = NULL;
 	size_t size = 0, count = 0;
-	auto_fd int fd = fd_open_regular(path, err);
+	auto_fd int fd = open_variables(path, err);
 
 	if (fd < 0 || fd_read_all(fd, ENV_FILE_MAX, to->arena, &text, &size, path, err) < 0)
 		return cj_wrap(err, "--env-file");

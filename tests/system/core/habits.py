@@ -164,6 +164,11 @@ def _():
         sh(script, "--env-file", file, env=env).exits(0).says('1|"two words"|x=y|from the caller|\n')
         sh(script, "-e", "A=0", "--env-file", file, f"--env-file={more}", env=env).exits(0).says('0|"two words"|x=y|from the caller|4\n')
         sh(script, "--env-file", file, "--env-file", more, env=env).exits(0).says('2|"two words"|x=y|from the caller|4\n')
+        with open(more, encoding="ascii") as end:
+            number = end.fileno()
+            sh(script, "--env-file", f"fd:{number}", pass_fds=[number]).exits(0).says("2||||4\n")
+        refused(sh("true", "--env-file", f"fd:{number}"), f"fd:{number}", "Bad file descriptor")
+        refused(sh("true", "--env-file", "fd:1x"), "'fd:1x' is not fd: and a number")
 
 
 @test("a mistake in an --env-file is named with file and line")

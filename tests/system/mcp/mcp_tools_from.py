@@ -128,6 +128,8 @@ def _():
             ("", ""), ("[]", "must be an object"), ('{"mcpServers": {"a": {"comand": "x"}}}', "unknown key 'mcpServers.a.comand'"),
             ('{"mcpServers": {"a": {"url": "https://example.com/"}}}', "cejail has no TLS"),
             ('{"mcpServers": {"a": {"command": "x", "jail": {"memry": 1}}}}', "unknown key 'mcpServers.a.jail.memry'"),
+            ('{"mcpServers": {"a": {"command": "x", "jail": {}, "env": {"A B": "1"}}}}', "names of letters, digits and '_', and values of one line"),
+            ('{"mcpServers": {"a": {"command": "x", "jail": {}, "env": {"A": "1\\n2"}}}}', "names of letters, digits and '_', and values of one line"),
             ('{"mcpServers": {"a": {"command": "x", "jail": {"memory": "much"}}}}', "mcpServers.a.jail.memory: 'much'"),
         ):  # fmt: skip
             path = f.file("servers.json", text)
@@ -194,6 +196,19 @@ def _():
         lacks(env, "CEJAIL_TEST_SECRET", "its variables")
         true(int(pid) < 10, f"the server is process {pid}, so it is in no pid namespace of its own")
         equal(cejail("mcp", "--tools-from", path, "--check").exits(0).out.splitlines()[:2], ["one.echo", "one.env"], "the names")
+
+
+@test("mcp_tools_from: variables of a server with \"jail\" are those of the server, not of what makes its jail", limit=120)
+def _():
+    need_modules()
+    with Folder() as f:
+        f.file("config/cejail/profiles/mine.json", '{"extends": "python"}')
+        variables = {"HOME": f / "home", "XDG_CONFIG_HOME": f / "config", "LINE": " a = 'b' # c "}
+        path = servers_file(f.path, one={**jailed(), "env": variables})
+        env = json.loads(run(*PYTHON, "--tools-from", path, "-c", CALL + "call('one.env')").exits(0).out)
+        equal({name: env[name] for name in variables}, variables, "what the server has")
+        path = servers_file(f.path, one={**jailed(profile="mine"), "env": variables})
+        contains(run(*PYTHON, "--tools-from", path, "-c", "1").exits(125).err.splitlines()[-1], "'mine'", "the error")
 
 
 @test("mcp_tools_from: an option of \"jail\" that cannot work is named by the jail", limit=120)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,14 +40,14 @@ static bool is_set(const struct strings *env, const char *variable)
 	return false;
 }
 
-static bool is_passed(const struct server_spec *spec, const char *variable)
+static bool is_passed(const char *variable)
 {
 	size_t size = strcspn(variable, "=");
 
-	for (size_t i = 0; passed[i] && !spec->is_jailed; i++)
+	for (size_t i = 0; passed[i]; i++)
 		if (strlen(passed[i]) == size && strncmp(passed[i], variable, size) == 0)
 			return true;
-	return spec->is_jailed;
+	return false;
 }
 
 static int add_all(struct strings *to, struct arena *a, const struct strings *from)
@@ -62,15 +63,32 @@ static char **environment_of(const struct server_spec *spec, struct arena *a)
 {
 	struct strings all = { 0 };
 
+	if (spec->is_jailed)
+		return environ;
 	for (char **e = environ; *e; e++)
-		if (is_passed(spec, *e) && !is_set(&spec->env, *e) && strings_add(&all, a, *e) < 0)
+		if (is_passed(*e) && !is_set(&spec->env, *e) && strings_add(&all, a, *e) < 0)
 			return NULL;
 	if (add_all(&all, a, &spec->env) < 0)
 		return NULL;
 	return all.count > 0 ? (char **)(void *)all.items : arena_array(a, 1, sizeof(char *));
 }
 
-/* "cejail mcp wrap OPTION... --", without values of variables: all users see arguments. */
+/*
+ * The variables of a jailed server on a descriptor: all users see arguments, and HOME or
+ * XDG_CONFIG_HOME in the environment of `cejail mcp wrap` would be its own.
+ */
+static const char *variables_option(const struct strings *env, struct arena *a)
+{
+	int fd = memfd_create("env", 0);
+
+	for (size_t i = 0; fd >= 0 && i < env->count; i++)
+		if (dprintf(fd, "%s\n", env->items[i]) < 0)
+			return NULL;
+	return fd >= 0 && lseek(fd, 0, SEEK_SET) == 0 ? arena_printf(a, "--env-file=fd:%d", fd)
+						      : NULL;
+}
+
+/* "cejail mcp wrap OPTION... --" */
 static int add_wrap(struct strings *all, struct arena *a, const struct server_spec *spec)
 {
 	char cejail[PATH_MAX];
@@ -78,14 +96,9 @@ static int add_wrap(struct strings *all, struct arena *a, const struct server_sp
 
 	if (libexec_find("../../bin/cejail", cejail, &ignored) < 0 ||
 	    strings_add(all, a, arena_strdup(a, cejail)) < 0 || strings_add(all, a, "mcp") < 0 ||
-	    strings_add(all, a, "wrap") < 0 || add_all(all, a, &spec->jail) < 0)
+	    strings_add(all, a, "wrap") < 0 || add_all(all, a, &spec->jail) < 0 ||
+	    (spec->env.count > 0 && strings_add(all, a, variables_option(&spec->env, a)) < 0))
 		return -ENOMEM;
-	for (size_t i = 0; i < spec->env.count; i++) {
-		const char *variable = spec->env.items[i];
-		int size = (int)strcspn(variable, "=");
-		if (strings_add(all, a, arena_printf(a, "--env=%.*s", size, variable)) < 0)
-			return -ENOMEM;
-	}
 	return strings_add(all, a, "--");
 }
 

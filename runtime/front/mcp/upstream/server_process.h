@@ -37,8 +37,8 @@ struct server_process {
  * server_process_start - execute the command of `spec`.
  *
  * The environment has HOME, LANG, LC_ALL, LC_CTYPE, LOGNAME, PATH, SHELL, TERM, TMPDIR and USER of
- * cejail's, and the "env" of the server.  With "jail", `cejail mcp wrap` has all of cejail's, and
- * passes only "env" on.  A command that cannot be executed writes why to its standard error, and
+ * cejail's, and the "env" of the server.  With "jail", `cejail mcp wrap` has cejail's, and its
+ * server only "env".  A command that cannot be executed writes why to its standard error, and
  * ends with 127.
  * Owns: the caller calls server_process_fini(), also after a failure.
  */

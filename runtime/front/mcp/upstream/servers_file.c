@@ -195,6 +195,25 @@ static int set_pattern(const struct json_reader *in, const struct json_key *k, c
 	return json_set_strings(in, k, text, record, err);
 }
 
+/* As a line of --env-file, by which `cejail mcp wrap` gets it. */
+static bool is_line(const char *variable)
+{
+	const size_t size = strspn(variable, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "abcdefghijklmnopqrstuvwxyz0123456789_");
+	const size_t all = strlen(variable);
+
+	return size > 0 && (variable[0] < '0' || variable[0] > '9') && variable[size] == '=' &&
+	       !strchr(variable, '\n') && variable[all - 1] != '\r';
+}
+
+static bool are_lines(const struct strings *env)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (!is_line(env->items[i]))
+			return false;
+	return true;
+}
+
 static int check_server(const struct json_reader *in, const struct json_node *node, void *record,
 			struct cj_error *err)
 {
@@ -208,6 +227,9 @@ static int check_server(const struct json_reader *in, const struct json_node *no
 		wrong = "has a \"url\", so \"args\", \"env\", \"cwd\" and \"jail\" mean nothing";
 	else if (s->is_jailed && s->cwd)
 		wrong = "has a \"jail\", so \"cwd\" means nothing: use \"workdir\" in \"jail\"";
+	else if (s->is_jailed && !are_lines(&s->env))
+		wrong = "has a \"jail\", so \"env\" needs names of letters, digits and '_', and "
+			"values of one line";
 	else if (!is_http && s->headers.count > 0)
 		wrong = "has a \"command\", so \"headers\" mean nothing";
 	else if (s->type && strcmp(s->type, "stdio") != 0 && strcmp(s->type, "http") != 0 &&

@@ -62,8 +62,9 @@ int line_file_append(struct line_file *f, const char *text, size_t size, struct 
 	ssize_t put = sys_write(f->fd, line, at);
 	if (put < 0)
 		return cj_fail(err, errno, "write '%s'", f->path);
-	f->is_torn = (size_t)put < at;
-	return f->is_torn
-		   ? cj_fail(err, ENOSPC, "write '%s': only %zd of %zu bytes", f->path, put, at)
-		   : 0;
+	/* Other processes may write here, too, and know nothing of half a line. */
+	f->is_torn = (size_t)put < at && sys_write(f->fd, "\n", 1) != 1;
+	if ((size_t)put < at)
+		return cj_fail(err, ENOSPC, "write '%s': only %zd of %zu bytes", f->path, put, at);
+	return 0;
 }

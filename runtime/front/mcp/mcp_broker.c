@@ -68,14 +68,31 @@ static int read_options(const char *const *args, struct broker_options *o, int *
 
 /* --- the list ---------------------------------------------------------------------------- */
 
+/* The program would only hear that there is no such tool. */
+static void warn_of_hidden(const struct broker *b)
+{
+	for (size_t i = 0; i < b->file.count; i++) {
+		const struct upstream *u = &b->servers[i];
+		size_t offered = 0;
+		for (size_t t = 0; t < u->ntools; t++)
+			offered += u->tools[t].is_offered;
+		if (u->is_listed && u->ntools > 0 && offered == 0)
+			log_warning("the server '%s' offers no tool: none of its %zu is marked as "
+				    "read-only; name those that code may call in \"allow\"",
+				    b->file.servers[i].name, u->ntools);
+	}
+}
+
 int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *context,
 		    struct cj_error *err)
 {
 	broker_want_list(b);
 	for (;;) {
 		int wait_ms = broker_tick(b);
-		if (broker_is_listed(b))
+		if (broker_is_listed(b)) {
+			warn_of_hidden(b);
 			return 0;
+		}
 		if (loop_turn(b->loop, wait_ms, err) < 0)
 			return -err->code;
 		if (is_over(context))

@@ -196,6 +196,9 @@ def _():
         lacks(env, "CEJAIL_TEST_SECRET", "its variables")
         true(int(pid) < 10, f"the server is process {pid}, so it is in no pid namespace of its own")
         equal(cejail("mcp", "--tools-from", path, "--check").exits(0).out.splitlines()[:2], ["one.echo", "one.env"], "the names")
+        none = cejail("mcp", "--tools-from", servers_file(f.path, one={**server, "deny": ["*"]}), "--check").exits(0)
+        equal(none.out, "", "the names where all are denied")
+        contains(none.err, "warning: the server 'one' offers no tool: none of its ", "what is said of them")
 
 
 @test("mcp_tools_from: variables of a server with \"jail\" are those of the server, not of what makes its jail", limit=120)

@@ -171,8 +171,8 @@ bool plan_is_stdin(const char *file);
  */
 int tool_list_read(const char *file, const struct json_node *root, struct arena *a,
 		   struct tool_list *out, struct cj_error *err);
-/* The same for the file of --tools, or without it for `text`, the "tools" of a request.  *out points
- * into c->arena. */
+/* The same for the file of --tools, or without it for `text`, the "tools" of a request.  *out
+ * points into c->arena. */
 int plan_read_tools(struct config *c, const char *text, struct tool_list *out,
 		    struct cj_error *err);
 /* The index of the name, or names.count. */

@@ -453,9 +453,8 @@ static bool end_everything(struct supervision *w)
 	bool has_ended_itself =
 	    w->seen.has_ended && w->out->has_status &&
 	    (w->out->status == STATUS_EXITED || w->out->status == STATUS_SIGNALED);
-	if (has_left_cell(w->j) && !calls_are_cut(w->j->run.calls))
-		return true;
-	return w->j->ops->end(w->j, &w->seen.ended, has_ended_itself);
+	return (has_left_cell(w->j) && !calls_are_cut(w->j->run.calls)) ||
+	       w->j->ops->end(w->j, &w->seen.ended, has_ended_itself);
 }
 
 static bool has_output_left(const struct jail *j)

@@ -565,13 +565,13 @@ def _():
     with Service() as s:
         code = BEGIN + """
 send('{"id": 1, "name": "one", "arguments": {"a": ' + '9' * 5000 + '}}'); say(read())
-say(call('one')); begin(1, 'forever'); call('wait')
+say(call('one')); begin(7, 'forever'); say(call('wait'))
 """
         tools = {"one": lambda: 1, "forever": forever, "wait": began.wait}
         result = lib.Client(s.socket).run(code, tools=tools, network="none", timeout=60 * SLOW)
-        bad, good = said(result)
+        bad, good, waited = said(result)
         contains(bad, "ERROR the call cannot be read: ValueError: ", "the error")
-        equal(good, 1, "the later answer")
+        equal((good, waited), (1, True), "the later answers")
         wait_until(lambda: ended == [True], "the end of the function")
         stream = lib.Client(s.socket).stream(BEGIN + "call('forever')", tools={"forever": forever}, network="none")
         while next(stream).type != "call":

@@ -195,23 +195,22 @@ static int set_pattern(const struct json_reader *in, const struct json_key *k, c
 	return json_set_strings(in, k, text, record, err);
 }
 
-/* As a line of --env-file, by which `cejail mcp wrap` gets it. */
-static bool is_line(const char *variable)
-{
-	const size_t size = strspn(variable, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					     "abcdefghijklmnopqrstuvwxyz0123456789_");
-	const size_t all = strlen(variable);
-
-	return size > 0 && (variable[0] < '0' || variable[0] > '9') && variable[size] == '=' &&
-	       !strchr(variable, '\n') && variable[all - 1] != '\r';
-}
-
+/* As lines of --env-file, by which `cejail mcp wrap` gets them. */
 static bool are_lines(const struct strings *env)
 {
-	for (size_t i = 0; i < env->count; i++)
-		if (!is_line(env->items[i]))
-			return false;
-	return true;
+	const struct setting *setting = setting_by_option("env");
+	struct config scratch;
+	bool are = true;
+
+	config_init(&scratch);
+	for (size_t i = 0; are && i < env->count; i++) {
+		const char *variable = env->items[i];
+		struct cj_error ignored = { 0 };
+		are = setting_set(&scratch, setting, "env", variable, &ignored) == 0 &&
+		      !strchr(variable, '\n') && variable[strlen(variable) - 1] != '\r';
+	}
+	config_fini(&scratch);
+	return are;
 }
 
 static int check_server(const struct json_reader *in, const struct json_node *node, void *record,

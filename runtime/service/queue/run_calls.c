@@ -109,13 +109,12 @@ static bool take_line(struct pending_calls *c, const char *text, size_t size)
 
 static bool take_lines(struct pending_calls *c)
 {
-	const char *newline;
+	size_t size, searched = 0;
 
-	while ((newline = memchr(c->in.bytes + c->in.start, '\n', byte_queue_size(&c->in)))) {
-		const char *line = c->in.bytes + c->in.start;
-		if (!take_line(c, line, (size_t)(newline - line)))
+	while ((size = byte_queue_find_line(&c->in, &searched)) != SIZE_MAX) {
+		if (!take_line(c, c->in.bytes + c->in.start, size))
 			return false;
-		byte_queue_take(&c->in, (size_t)(newline - line) + 1);
+		byte_queue_take(&c->in, size + 1);
 	}
 	return byte_queue_size(&c->in) < CALL_NOTE_MAX;
 }

@@ -77,9 +77,11 @@ static void warn_of_hidden(const struct broker *b)
 		for (size_t t = 0; t < u->ntools; t++)
 			offered += u->tools[t].is_offered;
 		if (u->is_listed && u->ntools > 0 && offered == 0)
-			log_warning("the server '%s' offers no tool: none of its %zu is marked as "
-				    "read-only; name those that code may call in \"allow\"",
-				    b->file.servers[i].name, u->ntools);
+			log_warning(
+			    "the server '%s' offers no tool: none of its %zu is in \"allow\", "
+			    "or marked as read-only and not in \"deny\"; name those that "
+			    "code may call in \"allow\"",
+			    b->file.servers[i].name, u->ntools);
 	}
 }
 

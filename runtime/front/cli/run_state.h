@@ -22,7 +22,7 @@
 #include "runtime/front/client/remote.h"
 #include "runtime/run/run_driver.h"
 #include "runtime/run/request/request.h"
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 
 /* Of `cejail mcp wrap`, which runs the MCP server of somebody else. */
 struct wrap {

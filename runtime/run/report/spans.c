@@ -14,17 +14,15 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/run/report/trace.h"
 
 /* Of opentelemetry/proto/trace/v1/trace.proto */
 enum { KIND_INTERNAL = 1, STATUS_CODE_OK = 1, STATUS_CODE_ERROR = 2 };
 
-/* The places of a traceparent: Trace Context, 3.2.2. */
-enum { TRACE_AT = 3, TRACE_DIGITS = 32, SPAN_AT = 36, SPAN_DIGITS = 16 };
-
 #define ROOM_STEP 16
 
 struct call_span {
-	char id[SPAN_DIGITS + 1];
+	char id[TRACE_SPAN_MAX];
 	char name[TOOL_NAME_MAX + 1];
 	enum call_end end;
 	uint64_t from_us, to_us; /* after the beginning */
@@ -154,9 +152,10 @@ struct span_head {
 static void open_span(struct json_writer *w, const struct spans *s, const struct run_span *run,
 		      const struct span_head *span)
 {
-	char trace[TRACE_DIGITS + 1], name[TOOL_NAME_MAX + 32];
+	char trace[TRACE_ID_DIGITS + 1], name[TOOL_NAME_MAX + 32];
 
-	(void)snprintf(trace, sizeof(trace), "%.*s", TRACE_DIGITS, run->traceparent + TRACE_AT);
+	(void)snprintf(trace, sizeof(trace), "%.*s", TRACE_ID_DIGITS,
+		       run->traceparent + TRACE_ID_AT);
 	(void)snprintf(name, sizeof(name), "%s %s", span->name, span->detail);
 	json_open_object(w);
 	json_member_text(w, "traceId", trace);
@@ -251,11 +250,11 @@ int spans_write(const struct spans *s, const struct run_span *run, struct line_f
 		struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	char id[SPAN_DIGITS + 1];
+	char id[TRACE_SPAN_MAX];
 	const char *text = NULL;
 	size_t size = 0;
 
-	(void)snprintf(id, sizeof(id), "%.*s", SPAN_DIGITS, run->traceparent + SPAN_AT);
+	(void)snprintf(id, sizeof(id), "%.*s", SPAN_ID_DIGITS, run->traceparent + SPAN_ID_AT);
 	json_open_object(w);
 	json_member_array(w, "resourceSpans");
 	json_open_object(w);

@@ -20,7 +20,7 @@
 #include "runtime/base/error.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/base/loop.h"
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 
 #define HTTP_CONNECTIONS_MAX     1024
 #define HTTP_UNAUTHENTICATED_MAX 64         /* TCP connections without a token so far */

@@ -380,7 +380,8 @@ static bool write_record(struct audit *a, struct audit_record r, const char *wha
 	if (!audit_is_on(a))
 		return !r.order->audit_required;
 	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
-	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", r.order->job.trace.traceparent + 3);
+	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.*s", TRACE_ID_DIGITS,
+		       r.order->job.trace.traceparent + TRACE_ID_AT);
 	int rc = a->file.fd >= 0 ? write_file(a, &r, &err) : 0;
 	int rc_journal = a->journal_fd >= 0 ? write_journal(a, &r, rc < 0 ? &second : &err) : 0;
 	a->last_failure[0] = '\0';

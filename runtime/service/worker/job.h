@@ -28,7 +28,7 @@
 #include "runtime/base/error.h"
 #include "runtime/run/request/request.h"
 #include "runtime/run/request/rights.h"
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 #include "runtime/jail/outcome.h"
 
 /* How far a jail is prepared before its request arrives. */

@@ -5,7 +5,7 @@
  * Asserted: what comes out is well-formed, is taken over by the next service, and holds of the
  * input only what is well-formed itself.
  */
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Identifiers of requests. */
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -9,19 +9,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Trace Context, 3.2.2: "VV-" 32 digits "-" 16 digits "-" 2 digits. */
 enum {
-	TRACE_ID_AT = 3,
-	TRACE_ID_DIGITS = 32,
-	SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_DIGITS + 1,
-	SPAN_ID_DIGITS = 16,
 	FLAGS_AT = SPAN_ID_AT + SPAN_ID_DIGITS + 1,
 	FLAGS_DIGITS = 2,
 	VERSION_00_SIZE = FLAGS_AT + FLAGS_DIGITS,
 	REQUEST_ID_BYTES = 16,
 };
 static_assert(VERSION_00_SIZE + 1 == TRACE_TRACEPARENT_MAX, "the header has its room");
-static_assert(SPAN_ID_DIGITS + 1 == TRACE_SPAN_MAX, "the id of a span has its room");
 
 #define HEADER_MAX 512 /* a longer one is not an identifier */
 

@@ -9,9 +9,17 @@
 
 #include "runtime/base/error.h"
 
+/* The parts of a traceparent.  Trace Context, 3.2.2: "VV-" 32 digits "-" 16 digits "-" 2 digits. */
+enum {
+	TRACE_ID_AT = 3,
+	TRACE_ID_DIGITS = 32,
+	SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_DIGITS + 1,
+	SPAN_ID_DIGITS = 16,
+};
+
 #define TRACE_REQUEST_ID_MAX  65 /* [A-Za-z0-9._-]{1,64} and its end */
 #define TRACE_TRACEPARENT_MAX 56 /* 00-32hex-16hex-2hex and its end */
-#define TRACE_SPAN_MAX        17 /* 16hex and its end */
+#define TRACE_SPAN_MAX        (SPAN_ID_DIGITS + 1)
 
 struct trace {
 	char request_id[TRACE_REQUEST_ID_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: getrandom */
 /* X-Request-Id and traceparent: what is taken over, what is minted. */
-#include "runtime/service/log/trace.h"
+#include "runtime/run/report/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

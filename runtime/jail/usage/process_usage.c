@@ -319,16 +319,17 @@ static bool read_stat(int proc_fd, const char *pid, struct sample_stat *out)
 }
 
 /*
- * It has one thread, which sleeps or has not run yet, and memory of its own: process_usage_take()
- * counts a child of vfork(2) with its parent, which is in state D.
+ * It has one thread, which sleeps, has not run yet or is killed, and memory of its own:
+ * process_usage_take() counts a child of vfork(2) with its parent, which is in state D.
  */
-static bool is_idle(int proc_fd, const char *pid, const char *schedstat)
+static bool is_idle(int proc_fd, const char *pid, const char *schedstat, const char *status)
 {
 	struct sample_stat own, parent = { 0 };
 	char parent_pid[24];
 	if (!read_stat(proc_fd, pid, &own) || own.threads != 1)
 		return false;
-	if (own.state != 'S' && strcmp(schedstat, NEVER_RUN) != 0)
+	if (own.state != 'S' && strcmp(schedstat, NEVER_RUN) != 0 &&
+	    !process_usage_text_is_killed(status))
 		return false;
 	(void)snprintf(parent_pid, sizeof(parent_pid), "%" PRIu64, own.parent_pid);
 	return own.has_executed || (read_stat(proc_fd, parent_pid, &parent) && parent.state != 'D');
@@ -342,8 +343,8 @@ static uint64_t take_one(int proc_fd, pid_t number, uint64_t *read_bytes)
 	char status[STATUS_MAX];
 	(void)snprintf(pid, sizeof(pid), "%d", number);
 	if (read_of(proc_fd, pid, "schedstat", before, sizeof(before)) <= 0 ||
-	    !is_idle(proc_fd, pid, before) ||
 	    read_of(proc_fd, pid, "status", status, sizeof(status)) <= 0 ||
+	    !is_idle(proc_fd, pid, before, status) ||
 	    read_of(proc_fd, pid, "smaps_rollup", rollup, sizeof(rollup)) <= 0 ||
 	    read_of(proc_fd, pid, "schedstat", after, sizeof(after)) <= 0)
 		return 0;

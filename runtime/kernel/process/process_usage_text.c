@@ -2,6 +2,7 @@
 #include "runtime/kernel/process/process_usage_text.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,14 @@ uint64_t process_usage_text_shared(const char *status, const char *rollup)
 	uint64_t mapped = sum_lines(status, mapped_keys, 2, &nmapped);
 	uint64_t part = sum_lines(rollup, part_keys, 2, &nparts);
 	return nmapped == 2 && nparts == 2 && mapped > part ? mapped - part : 0;
+}
+
+/* Signal N is bit N-1 of the hexadecimal number. */
+bool process_usage_text_is_killed(const char *text)
+{
+	static const char key[] = "\nSigPnd:\t";
+	const char *line = strstr(text, key);
+	return line && (strtoull(line + strlen(key), NULL, 16) >> (SIGKILL - 1) & 1) != 0;
 }
 
 /* "NSpid:	4711	12": in each pid namespace, the innermost last. */

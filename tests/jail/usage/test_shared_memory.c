@@ -93,6 +93,23 @@ static void a_process_that_has_not_run_yet_is_idle(void **state)
 	assert_int_equal(taken_of(2), 90 * MIB);
 }
 
+/* At a run's end all processes of a jail are killed at once, and some wait for a CPU. */
+static void a_process_that_is_killed_is_idle(void **state)
+{
+	(void)state;
+	static const char status[] = "Name:\tp\nRssAnon:\t 101400 kB\nRssShmem:\t 1000 kB\n"
+				     "SigPnd:\t%s\nShdPnd:\t0000000000000100\n";
+	char text[256];
+	put_sleeper(2);
+	put_stat(2, 'R', 1, 0, 1);
+	(void)snprintf(text, sizeof(text), status, "0000000000000100");
+	put(2, "status", text);
+	assert_int_equal(taken_of(2), 90 * MIB);
+	(void)snprintf(text, sizeof(text), status, "fffffffffffffeff");
+	put(2, "status", text);
+	assert_int_equal(taken_of(2), 0);
+}
+
 static void a_child_of_vfork_is_not_taken_off_twice(void **state)
 {
 	(void)state;
@@ -139,6 +156,7 @@ int main(void)
 		TEST(a_process_that_sleeps_counts_with_its_part),
 		TEST(a_process_that_may_run_counts_with_all_that_it_maps),
 		TEST(a_process_that_has_not_run_yet_is_idle),
+		TEST(a_process_that_is_killed_is_idle),
 		TEST(a_child_of_vfork_is_not_taken_off_twice),
 		TEST(what_the_kernel_does_not_show_is_not_taken_off),
 		TEST(no_more_is_read_than_is_needed_or_allowed),

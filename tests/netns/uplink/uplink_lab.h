@@ -346,6 +346,20 @@ static inline int try_connect(const char *ip, uint16_t port, int wait_ms)
 	return code;
 }
 
+/* What the kernel of this namespace has counted and resolved, for who reads why a test failed. */
+static inline void say_counters(int code)
+{
+	static const char *const files[] = { "/proc/net/arp", "/proc/net/snmp" };
+	char line[512];
+	(void)fprintf(stderr, "in the gateway: %s\n", strerror(code));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		auto_file FILE *f = fopen(files[i], "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (i == 0 || strncmp(line, "Tcp:", 4) == 0)
+				(void)fputs(line, stderr);
+	}
+}
+
 /* Runs in the gateway's network namespace, in a child. */
 static inline int from_gateway(int gateway_fd, int (*what)(const char *, uint16_t, int),
 			       const char *ip, int wait_ms)
@@ -355,7 +369,10 @@ static inline int from_gateway(int gateway_fd, int (*what)(const char *, uint16_
 	if (pid == 0) {
 		auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
 		CHECK(setns(netns_fd, CLONE_NEWNET) == 0, "%s", strerror(errno));
-		_exit(what(ip, PORT, wait_ms));
+		int code = what(ip, PORT, wait_ms);
+		if (code != 0)
+			say_counters(code);
+		_exit(code);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "probe");
 	return WEXITSTATUS(status);

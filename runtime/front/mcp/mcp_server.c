@@ -319,9 +319,9 @@ static int open_tools(struct mcp_server *v, const struct mcp_options *o, struct 
 		return cj_fail(err, ENOMEM, "start the servers");
 	if (broker_open(v->broker, &v->loop, o->tools_from, err) < 0 || list_tools(v, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < setup->count; i++)
-		if (setup->tools[i].kind == MCP_TOOL_RUN)
-			setup->tools[i].calls = mcp_broker_describe(v->broker, &v->arena);
+	const char *text = mcp_broker_describe(v->broker, &v->arena);
+	for (size_t i = 0; text && i < setup->count; i++)
+		setup->tools[i].calls = text;
 	return 0;
 }
 

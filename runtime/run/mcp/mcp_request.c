@@ -362,7 +362,7 @@ static void put_rest(struct call *c, const char *run_id)
 		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
 		json_member_bool(c->w, "renew_on_use", true);         /* no tool renews the lease */
 	}
-	if (c->tools && c->out->kind == MCP_TOOL_RUN) {
+	if (c->tools && c->tool->kind != MCP_TOOL_SESSION_CREATE) {
 		json_put_key(c->w, "tools");
 		json_put_raw(c->w, c->tools, strlen(c->tools));
 	}

@@ -164,6 +164,7 @@ static void find_values(struct values *v, const struct mcp_tool *t, enum mcp_era
 	add_text(v, "about", t->about);
 	add_text(v, "value_path", t->value_path);
 	add_text(v, "calls", t->calls);
+	add_text(v, "first_run", t->nruns > 0 ? t->runs[0].name : NULL);
 	add_text(v, "owner", t->kind == MCP_TOOL_RUN ? "this tool" : "the profile");
 	add_bool(v, "has_sessions", t->has_sessions);
 	add_bool(v, "stores_files", t->stores_files);

@@ -42,7 +42,7 @@ struct mcp_tool {
 	char name[MCP_TOOL_NAME_MAX + 1]; /* "run_python" */
 	const char *profile;
 	const char *about;      /* the profile's description; NULL: none */
-	const char *calls;      /* what its programs may call, for the description; NULL: nothing */
+	const char *calls;      /* what programs may call, for the description; NULL: nothing */
 	const char *value_path; /* where the program leaves its return value; NULL: nowhere */
 	uint64_t text_max;      /* bytes of stdout and of stderr in an answer; 0: 64K */
 	struct ceilings limits; /* of a run: in force, and the most that a call may ask for */

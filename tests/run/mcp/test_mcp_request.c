@@ -23,6 +23,7 @@ static const struct mcp_tool python = { .name = "run_python",
 struct fixture {
 	struct config config;
 	bool *wanted;
+	const char *tools;
 	struct mcp_request request;
 	struct cj_error err;
 };
@@ -51,7 +52,7 @@ static int close_fixture(void **state)
 static int write_call(struct fixture *f, enum mcp_tool_kind kind, const char *arguments)
 {
 	auto_arena struct arena a = { 0 };
-	const struct mcp_given given = { &f->config, f->wanted };
+	const struct mcp_given given = { &f->config, f->wanted, f->tools };
 	const struct json_node *node = NULL;
 	struct mcp_tool tool = python;
 
@@ -146,6 +147,29 @@ static void a_program_in_a_session_leaves_the_jail_as_it_is(void **state)
 	assert_non_null(strstr(f->err.msg, "cannot change in a session"));
 }
 
+static void each_program_has_the_tools_and_a_session_has_none(void **state)
+{
+	static const struct {
+		enum mcp_tool_kind kind;
+		const char *arguments;
+		bool has_tools;
+	} rows[] = {
+		{ MCP_TOOL_RUN, "{\"code\":\"1\"}", true },
+		{ MCP_TOOL_RUN, "{\"code\":\"1\",\"session\":\"S\"}", true },
+		{ MCP_TOOL_SESSION_EXEC, "{\"session\":\"S\",\"code\":\"1\"}", true },
+		{ MCP_TOOL_SESSION_EXEC, "{\"session\":\"S\",\"command\":[\"ls\"]}", true },
+		{ MCP_TOOL_SESSION_CREATE, "{\"profile\":\"python\"}", false },
+	};
+	struct fixture *f = *state;
+
+	f->tools = "{\"tools\":[{\"name\":\"a.b\"}]}";
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(write_call(f, rows[i].kind, rows[i].arguments), 0);
+		assert_int_equal(strstr(f->request.body, "\"tools\":{\"tools\":[") != NULL,
+				 rows[i].has_tools);
+	}
+}
+
 static void bytes_of_a_file_are_the_body(void **state)
 {
 	struct fixture *f = *state;
@@ -171,6 +195,7 @@ int main(void)
 		TEST(each_tool_asks_its_route),
 		TEST(no_path_leaves_its_part_of_the_url),
 		TEST(a_program_in_a_session_leaves_the_jail_as_it_is),
+		TEST(each_program_has_the_tools_and_a_session_has_none),
 		TEST(bytes_of_a_file_are_the_body),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,7 +163,7 @@ def _():
 
 @test("an answer of 15 MiB reaches a program that reads slowly")
 def _():
-    value, _ = calling("call(1)\ntime.sleep(0.5)\nprint(len(read()['result']))", lambda caller, call: caller.give(call, "x" * (15 << 20)), "-m", "1G")
+    value, _ = calling("call(1)\ntime.sleep(0.5)\nprint(len(read()['result']))", lambda caller, call: caller.give(call, "x" * (15 << 20)), "-m", "1G", "-t", scaled(30))
     equal(printed(value), f"{15 << 20}\n", "the size of the answer")
 
 

@@ -291,13 +291,25 @@ void links_remove(int route_fd, const char *name)
 	(void)rtbatch_send(route_fd, &b, NULL, &ignored);
 }
 
-bool links_has_carrier(int route_fd, const char *name)
+static struct rtbatch_link look_at(int route_fd, const char *name)
 {
 	struct rtbatch b = { 0 };
 	struct rtbatch_link seen = { 0 };
 	struct cj_error ignored;
 	rtmsg_get_link(&b, &(struct rtmsg_link){ .name = name });
-	return rtbatch_send(route_fd, &b, &seen, &ignored) == 0 && seen.has_carrier;
+	(void)!rtbatch_send(route_fd, &b, &seen, &ignored);
+	return seen;
+}
+
+bool links_has_carrier(int route_fd, const char *name)
+{
+	return look_at(route_fd, name).has_carrier;
+}
+
+bool links_is_served(int route_fd, const char *name)
+{
+	const struct rtbatch_link seen = look_at(route_fd, name);
+	return seen.has_carrier && seen.has_sent;
 }
 
 static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)

@@ -62,6 +62,9 @@ void links_remove(int route_fd, const char *name);
  */
 bool links_has_carrier(int route_fd, const char *name);
 
+/* Of a tap device that is up: whether the attached program reads what the kernel sends there. */
+bool links_is_served(int route_fd, const char *name);
+
 /*
  * links_configure_tap - addresses, default routes, up.  Null addresses: not that family.
  *

@@ -96,6 +96,15 @@ static uint8_t read_byte(struct nlmsghdr *header, int attribute)
 	return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0;
 }
 
+static bool has_sent(struct nlmsghdr *header)
+{
+	struct rtnl_link_stats64 stats = { 0 };
+	const struct nlattr *a = nlmsg_find_attr(header, sizeof(struct ifinfomsg), IFLA_STATS64);
+	if (a && (size_t)nla_len(a) >= offsetof(struct rtnl_link_stats64, rx_bytes))
+		memcpy(&stats, nla_data(a), offsetof(struct rtnl_link_stats64, rx_bytes));
+	return stats.tx_packets > 0;
+}
+
 static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
 {
 	if (header->nlmsg_type != RTM_NEWLINK || !nlmsg_valid_hdr(header, sizeof(struct ifinfomsg)))
@@ -105,6 +114,7 @@ static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
 		.index = info->ifi_index,
 		.operstate = read_byte(header, IFLA_OPERSTATE),
 		.has_carrier = read_byte(header, IFLA_CARRIER) != 0,
+		.has_sent = has_sent(header),
 	};
 	return 0;
 }

@@ -38,6 +38,7 @@ struct rtbatch_link {
 	int index;
 	uint8_t operstate; /* IF_OPER_* */
 	bool has_carrier;
+	bool has_sent; /* a frame; of a tap device: a program has read one */
 };
 
 /* Takes `msg`; NULL is kept as ENOMEM.  The text names action and object. */

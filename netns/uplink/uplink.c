@@ -118,12 +118,6 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-/* The device has a carrier as long as a helper is attached to it (TUNSETIFF). */
-static bool has_link(int gateway_fd)
-{
-	return links_has_carrier(gateway_fd, LINK_UPLINK);
-}
-
 static bool has_died(const struct uplink *u, int wait_ms)
 {
 	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
@@ -132,13 +126,12 @@ static bool has_died(const struct uplink *u, int wait_ms)
 
 enum look { LOOK_WAIT, LOOK_READY, LOOK_LOST }; /* lost: the reason is added */
 
-/* Looks for the link.  No netlink subscription: other code reads from gateway_fd. */
-static enum look look_for_link(struct uplink *u)
+/* Whether the helper may still do what it has not done.  No netlink subscription: other code reads
+ * from gateway_fd. */
+static enum look wait_for(struct uplink *u, const char *lacks)
 {
 	if (u->until_ms == 0)
 		u->until_ms = clock_ms() + UPLINK_WAIT_MS;
-	if (has_link(u->spec.gateway_fd))
-		return LOOK_READY;
 	if (has_died(u, 0)) {
 		char exit_text[UPLINK_WHY_MAX];
 		uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
@@ -147,7 +140,7 @@ static enum look look_for_link(struct uplink *u)
 	}
 	if (clock_ms() <= u->until_ms)
 		return LOOK_WAIT;
-	add_why(u, "%s made no link in %d s", uplink_names[u->kind], UPLINK_WAIT_MS / 1000);
+	add_why(u, "%s %s in %d s", uplink_names[u->kind], lacks, UPLINK_WAIT_MS / 1000);
 	return LOOK_LOST;
 }
 
@@ -171,18 +164,22 @@ static int configure_tap(struct uplink *u, struct cj_error *err)
 	return links_configure_tap(u->spec.gateway_fd, &tap, err);
 }
 
+/*
+ * A helper first attaches to the device, and some time later, on a slow machine more than a second,
+ * begins to read from it.  A connection that begins in between is lost: pasta drops one whose first
+ * packet came twice.  So the helper must have read what the kernel sends when the device comes up.
+ */
 static enum look plug_helper(struct uplink *u)
 {
 	struct cj_error err;
-	enum look look = look_for_link(u);
-	if (look != LOOK_READY)
-		return look;
-	if (configure_tap(u, &err) < 0) {
+	if (!links_has_carrier(u->spec.gateway_fd, LINK_UPLINK))
+		return wait_for(u, "made no link");
+	if (!u->is_configured && configure_tap(u, &err) < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
 		return LOOK_LOST;
 	}
-	/* The helper may have ended in between: then the next look says how. */
-	return has_link(u->spec.gateway_fd) ? LOOK_READY : LOOK_WAIT;
+	return links_is_served(u->spec.gateway_fd, LINK_UPLINK) ? LOOK_READY
+								: wait_for(u, "read no packet");
 }
 
 /* The next helper attaches to the same tap device, unless that has addresses already. */

@@ -154,6 +154,55 @@ static void be_late(void)
 	expect_none("exec sleep 1000", "pasta made no link in 15 s");
 }
 
+/* This program, as a helper: it takes the link and does not look at it. */
+static int attach_only(void)
+{
+	struct ifreq r = { .ifr_name = LINK_UPLINK };
+	r.ifr_flags = IFF_TAP | IFF_NO_PI;
+	if (setns(STDIN_FILENO, CLONE_NEWNET) < 0)
+		return 1;
+	auto_fd int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || __real_ioctl(fd, TUNSETIFF, (unsigned long)&r) < 0)
+		return 2;
+	return pause();
+}
+
+static void copy_this_program(const char *name)
+{
+	char path[128], bytes[65536];
+	fake_path(path, name);
+	auto_fd int in_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	auto_fd int out_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	CHECK(in_fd >= 0 && out_fd >= 0 && fchmod(out_fd, 0755) == 0, "%s", strerror(errno));
+	for (ssize_t got; (got = read(in_fd, bytes, sizeof(bytes))) > 0;)
+		CHECK(write(out_fd, bytes, (size_t)got) == got, "%s", strerror(errno));
+}
+
+static void not_read(void)
+{
+	struct cj_error err = { 0 };
+	bool is_decided = false;
+	auto_fd int gateway_fd = make_gateway();
+	if (!may_use_tun())
+		skip_lab("no /dev/net/tun for everybody");
+	copy_this_program("pasta");
+	struct uplink *u = start(&(struct uplink_spec){
+	    .kind = UPLINK_PASTA, .gateway_fd = gateway_fd, .path = fake_dir });
+	for (int i = 0; i < PATIENCE_MS / 10 && !is_attached(gateway_fd); i++)
+		(void)poll(NULL, 0, 10);
+	CHECK(is_attached(gateway_fd), "it has no link");
+	for (int i = 0; i < 20; i++) {
+		CHECK(uplink_proceed(u, &is_decided, &err) == 0, "%s", err.msg);
+		CHECK(!is_decided, "after %d looks: '%s'", i, uplink_why(u));
+		(void)poll(NULL, 0, 10);
+	}
+	clock_jump_s = 3600;
+	CHECK(uplink_await(u, &err) == 0, "%s", err.msg);
+	CHECK(strcmp(uplink_why(u), "pasta read no packet in 15 s") == 0, "%s", uplink_why(u));
+	CHECK(uplink_kind_of(u) == UPLINK_NONE && helper_lets_go(gateway_fd), "it lives on");
+	uplink_stop(&u);
+}
+
 static void own_little(void)
 {
 	(void)setenv("SECRET", "x", 1);
@@ -267,7 +316,7 @@ static void die_later(void)
 	      err.msg);
 	/* a job in the background reads /dev/null unless it is told */
 	(void)snprintf(script, sizeof(script),
-		       "exec 3<&0; %s \"$@\" <&3 & sleep 4; "
+		       "exec 3<&0; %s \"$@\" <&3 & sleep 15; "
 		       "echo tired >&2; exit 4",
 		       real);
 	fake_pasta(script);
@@ -291,6 +340,7 @@ static void die_later(void)
 LAB_TEST(a_helper_that_dies_at_its_start_has_the_last_word, die_at_start)
 LAB_TEST(a_helper_that_talks_much_is_not_held_up, talk_much)
 LAB_TEST(a_helper_that_is_late_is_given_up, be_late)
+LAB_TEST(a_helper_is_ready_when_it_reads_and_not_when_it_has_the_link, not_read)
 LAB_TEST(pasta_has_two_capabilities_and_no_home, own_little)
 LAB_TEST(slirp4netns_has_no_capability_over_the_rules, own_less)
 LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
@@ -408,8 +458,10 @@ static void a_helpers_version_names_its_path(void **state)
 	assert_non_null(strstr(out, "/slirp4netns (slirp4netns version "));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[0], "pasta") == 0)
+		return attach_only();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_helper_is_named_with_its_package),
 		cmocka_unit_test(a_helper_that_others_may_write_is_refused),
@@ -419,6 +471,7 @@ int main(void)
 		cmocka_unit_test(a_helper_that_dies_at_its_start_has_the_last_word),
 		cmocka_unit_test(a_helper_that_talks_much_is_not_held_up),
 		cmocka_unit_test(a_helper_that_is_late_is_given_up),
+		cmocka_unit_test(a_helper_is_ready_when_it_reads_and_not_when_it_has_the_link),
 		cmocka_unit_test(pasta_has_two_capabilities_and_no_home),
 		cmocka_unit_test(slirp4netns_has_no_capability_over_the_rules),
 		cmocka_unit_test(a_helper_inherits_no_descriptor),

@@ -321,13 +321,14 @@ static void ask_pasta(const struct outcome *first, char *out, size_t size)
 	if (first->network.uplink <= UPLINK_PASTA || uplink_probe(UPLINK_PASTA, NULL, &err) < 0 ||
 	    try_network(UPLINK_PASTA, &second, &err) < 0)
 		return;
-	for (size_t i = 0; i < second.warnings.count; i++) {
-		const char *at = strstr(second.warnings.items[i], "pasta ended at its start");
-		if (!at)
-			at = strstr(second.warnings.items[i], "pasta made no link");
-		if (at)
-			(void)snprintf(out, size, "%s", at + strlen("pasta "));
-	}
+	static const char *const starts[] = { "pasta ended at its start", "pasta made no link",
+					      "pasta read no packet" };
+	for (size_t i = 0; i < second.warnings.count; i++)
+		for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++) {
+			const char *at = strstr(second.warnings.items[i], starts[k]);
+			if (at)
+				(void)snprintf(out, size, "%s", at + strlen("pasta "));
+		}
 }
 
 void check_public_network(struct finding *f)

@@ -53,6 +53,7 @@ enum source {
 struct supervision {
 	struct jail *j;
 	struct outcome *out;
+	struct cj_error *err;            /* of a handler that fails */
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
 	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
 	uint64_t grace_at_ms;            /* an interrupted cell is killed then; 0: there is none */
@@ -104,10 +105,10 @@ static void cancel(struct supervision *w, int signal)
 	outcome_decide(w->out, STATUS_CANCELLED);
 }
 
-static int on_link(struct supervision *w, struct cj_error *err)
+static int on_link(struct supervision *w)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	int rc = step_next(&w->j->link, &msg, err);
+	int rc = step_next(&w->j->link, &msg, w->err);
 	/* EPIPE: init ended without a message.  Any other failure is init's error or ours. */
 	if (rc < 0 && rc != -EPIPE)
 		return rc;
@@ -118,7 +119,7 @@ static int on_link(struct supervision *w, struct cj_error *err)
 		return 0;
 	}
 	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
-		return cj_fail(err, EPROTO, "wait for the program's end: init sent step %u",
+		return cj_fail(w->err, EPROTO, "wait for the program's end: init sent step %u",
 			       msg.step);
 	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
 	w->seen.has_ended = true;
@@ -129,16 +130,15 @@ static int on_link(struct supervision *w, struct cj_error *err)
 }
 
 /* A message that init sent before it ended is still in the socket: on_link() reads it first. */
-static int on_init(struct supervision *w, struct cj_error *err)
+static int on_init(struct supervision *w)
 {
 	unwatch(w, SOURCE_INIT);
 	bool may_say_more = w->fds[SOURCE_LINK].fd >= 0 && !w->seen.has_ended;
-	return may_say_more ? on_link(w, err) : 0;
+	return may_say_more ? on_link(w) : 0;
 }
 
-static int on_signals(struct supervision *w, struct cj_error *err)
+static int on_signals(struct supervision *w)
 {
-	(void)err;
 	struct signalfd_siginfo info;
 	while (sys_read(w->j->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGWINCH) {
@@ -172,9 +172,8 @@ static void on_wall(struct supervision *w)
 	outcome_decide(w->out, STATUS_TIMEOUT);
 }
 
-static int on_syscalls(struct supervision *w, struct cj_error *err)
+static int on_syscalls(struct supervision *w)
 {
-	(void)err;
 	const struct jail_io *io = &w->j->run.io;
 	const char *name = NULL;
 	filter_watch_answer(w->j->watch, &name);
@@ -183,23 +182,21 @@ static int on_syscalls(struct supervision *w, struct cj_error *err)
 	return 0;
 }
 
-static int on_cell(struct supervision *w, struct cj_error *err)
+static int on_cell(struct supervision *w)
 {
-	(void)err;
 	w->j->run.cell_ops->serve(w->j, w->out);
 	return 0;
 }
 
-static int on_calls(struct supervision *w, struct cj_error *err)
+static int on_calls(struct supervision *w)
 {
-	(void)err;
 	calls_serve(w->j->run.calls);
 	return 0;
 }
 
-static int on_network(struct supervision *w, struct cj_error *err)
+static int on_network(struct supervision *w)
 {
-	int rc = network_serve(w->j->network, err);
+	int rc = network_serve(w->j->network, w->err);
 	jail_network_report(w->j);
 	return rc;
 }
@@ -220,18 +217,16 @@ static void advance_network(struct supervision *w)
 	watch_fd(w, SOURCE_NETWORK, network_fd(j->network), POLLIN);
 }
 
-static int on_hangup(struct supervision *w, struct cj_error *err)
+static int on_hangup(struct supervision *w)
 {
-	(void)err;
 	unwatch(w, SOURCE_HANGUP);
 	cancel(w, SIGPIPE);
 	return 0;
 }
 
 /* At the end of file; or at the hang-up, before what the program has not read yet. */
-static int on_input_end(struct supervision *w, struct cj_error *err)
+static int on_input_end(struct supervision *w)
 {
-	(void)err;
 	unwatch(w, SOURCE_INPUT);
 	if (w->j->run.io.input_grace_ms > 0 && w->input_end_at_ms == 0 && !w->out->has_status)
 		w->input_end_at_ms = clock_ms() + w->j->run.io.input_grace_ms;
@@ -253,12 +248,6 @@ static bool pause_output(struct supervision *w)
 static void watch_room(struct supervision *w)
 {
 	watch_fd(w, SOURCE_ROOM, pause_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
-}
-
-/* A call may have waited for it; watch_room() asks again for output before the next poll(2). */
-static int on_room(struct supervision *w, struct cj_error *err)
-{
-	return on_calls(w, err);
 }
 
 static void keep_output(struct supervision *w, size_t i, const uint8_t *bytes, size_t size)
@@ -308,7 +297,7 @@ static void writer_gone(struct supervision *w, size_t i)
 	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, true, r->in_error);
 	if (i == RELAY_STDIN)
-		(void)on_input_end(w, NULL);
+		(void)on_input_end(w);
 	unwatch(w, relay_source(i, false));
 	if (r->owns_out && !relay_has_pending(r))
 		unwatch(w, relay_source(i, true));
@@ -354,13 +343,13 @@ static void on_relay(struct supervision *w, unsigned source, short events)
 
 /* --- the loop ----------------------------------------------------------------------- */
 
-static int (*const handlers[SOURCE_COUNT])(struct supervision *w, struct cj_error *err) = {
+static int (*const handlers[SOURCE_COUNT])(struct supervision *w) = {
 	[SOURCE_CELL] = on_cell,         [SOURCE_CALLS] = on_calls,
 	[SOURCE_CALLS + 1] = on_calls,   [SOURCE_LINK] = on_link,
 	[SOURCE_INIT] = on_init,         [SOURCE_SIGNALS] = on_signals,
 	[SOURCE_SYSCALLS] = on_syscalls, [SOURCE_NETWORK] = on_network,
 	[SOURCE_HANGUP] = on_hangup,     [SOURCE_INPUT] = on_input_end,
-	[SOURCE_ROOM] = on_room,
+	[SOURCE_ROOM] = on_calls, /* a call may have waited for it, too; output: watch_room() */
 };
 
 /* In ms, for poll(2): the time until the next deadline. */
@@ -377,7 +366,7 @@ static int poll_timeout(const struct supervision *w)
 	return clock_ms_until(clock_earlier(at_ms, w->grace_at_ms));
 }
 
-static int look_at_clock(struct supervision *w, struct cj_error *err)
+static int look_at_clock(struct supervision *w)
 {
 	uint64_t now_ms = clock_ms();
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
@@ -390,10 +379,10 @@ static int look_at_clock(struct supervision *w, struct cj_error *err)
 	calls_look_at_clock(w->j->run.calls, now_ms);
 	if (w->usage.next_at_ms == 0 || now_ms < w->usage.next_at_ms)
 		return 0;
-	return usage_watch_sample(&w->usage, w->j, w->out, err);
+	return usage_watch_sample(&w->usage, w->j, w->out, w->err);
 }
 
-static int wait_once(struct supervision *w, struct cj_error *err)
+static int wait_once(struct supervision *w)
 {
 	const struct cell_ops *cell = w->j->run.cell_ops;
 	bool was_late = w->is_late;
@@ -407,18 +396,18 @@ static int wait_once(struct supervision *w, struct cj_error *err)
 
 	int n = poll(w->fds, SOURCE_COUNT, poll_timeout(w));
 	if (n < 0 && errno != EINTR)
-		return cj_fail(err, errno, "wait for events");
+		return cj_fail(w->err, errno, "wait for events");
 	w->is_idle = was_late && n == 0;
 	for (unsigned source = 0; n > 0 && source < SOURCE_COUNT; source++) {
 		if (w->fds[source].fd < 0 || w->fds[source].revents == 0)
 			continue;
 		if (!handlers[source])
 			on_relay(w, source, w->fds[source].revents);
-		else if (handlers[source](w, err) < 0)
-			return -err->code;
+		else if (handlers[source](w) < 0)
+			return -w->err->code;
 	}
 	advance_network(w);
-	return look_at_clock(w, err);
+	return look_at_clock(w);
 }
 
 static void open_watch(struct supervision *w)
@@ -496,7 +485,7 @@ static void forget_readers(struct supervision *w)
  * --connect, which may even go on writing.  So relay_complete() limits how much is read.  A reader
  * may take until the time limit; a signal, or the reader's own end, ends the wait.
  */
-static int drain(struct supervision *w, struct cj_error *err)
+static int drain(struct supervision *w)
 {
 	struct jail *j = w->j;
 	writer_gone(w, RELAY_STDIN);
@@ -509,8 +498,8 @@ static int drain(struct supervision *w, struct cj_error *err)
 		take_remaining(w, i);
 	}
 	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
-		if (wait_once(w, err) < 0)
-			return -err->code;
+		if (wait_once(w) < 0)
+			return -w->err->code;
 	forget_readers(w);
 	return 0;
 }
@@ -520,12 +509,12 @@ static bool is_cell_running(const struct supervision *w)
 	return !has_left_cell(w->j) && !w->seen.has_ended && w->fds[SOURCE_LINK].fd >= 0;
 }
 
-static int await_cell(struct supervision *w, uint64_t until_ms, struct cj_error *err)
+static int await_cell(struct supervision *w, uint64_t until_ms)
 {
 	w->grace_at_ms = until_ms;
 	while (is_cell_running(w) && clock_ms() < until_ms)
-		if (wait_once(w, err) < 0)
-			return -err->code;
+		if (wait_once(w) < 0)
+			return -w->err->code;
 	w->grace_at_ms = 0;
 	return 0;
 }
@@ -534,33 +523,33 @@ static int await_cell(struct supervision *w, uint64_t until_ms, struct cj_error 
  * A cell that does not end is killed afterwards.  An interpreter that had not begun the cell yet
  * has ignored the first signal: so there is a second one.
  */
-static int interrupt_cell(struct supervision *w, struct cj_error *err)
+static int interrupt_cell(struct supervision *w)
 {
 	if (!w->j->run.cell_ops || !w->j->run.cell_ops->interrupt(w->j, w->out))
 		return 0;
 	w->is_rushed = true; /* else a write may block the interpreter */
 	const uint64_t begin_ms = clock_ms();
-	if (await_cell(w, begin_ms + INTERRUPT_MS / 2, err) < 0)
-		return -err->code;
+	if (await_cell(w, begin_ms + INTERRUPT_MS / 2) < 0)
+		return -w->err->code;
 	if (is_cell_running(w))
 		(void)w->j->ops->interrupt(w->j);
-	return await_cell(w, begin_ms + INTERRUPT_MS, err);
+	return await_cell(w, begin_ms + INTERRUPT_MS);
 }
 
-static int watch_until_decided(struct supervision *w, struct cj_error *err)
+static int watch_until_decided(struct supervision *w)
 {
 	open_watch(w);
 	jail_network_report(w->j); /* it may have started early */
 	while (!w->out->has_status)
-		if (wait_once(w, err) < 0)
-			return -err->code;
-	return interrupt_cell(w, err);
+		if (wait_once(w) < 0)
+			return -w->err->code;
+	return interrupt_cell(w);
 }
 
 static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
-	struct supervision w = { .j = j, .out = out };
-	int rc = watch_until_decided(&w, err);
+	struct supervision w = { .j = j, .out = out, .err = err };
+	int rc = watch_until_decided(&w);
 	w.seen.wall_ms = clock_ms() - j->run.started_ms;
 	if (out->has_status && out->status == STATUS_OOM && !j->is_shared)
 		process_usage_kill(j->handles.proc_fd); /* its memory may still grow: at once */
@@ -571,7 +560,7 @@ static int watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	if (!end_everything(&w)) /* a living process may hold the pipes: read what is there */
 		w.was_signalled = true;
 	if (rc == 0)
-		rc = drain(&w, err);
+		rc = drain(&w);
 	if (rc == 0)
 		rc = verdict_read(j, &w.seen, out, err);
 	jail_network_report(j); /* the uplink may have been lost at the end */

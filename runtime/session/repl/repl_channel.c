@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/json/json_record.h"
+#include "profiles/plan/plan.h"
 
-#define HEAD_SIZE  5 /* the kind, the size */
-#define BEGIN_SIZE 4
-#define END_SIZE   6
+#define HEAD_SIZE      5 /* the kind, the size */
+#define BEGIN_SIZE     4
+#define END_SIZE       6
+#define ARGS_JSON_PATH "/box/args.json"
 
 static uint32_t get_u32(const uint8_t *bytes)
 {
@@ -214,35 +215,44 @@ static size_t put_frame(uint8_t *out, size_t at, char kind, struct blob begin, s
 	return at + size;
 }
 
-static size_t put_request(uint8_t *out, const struct cell_request *request)
+static struct blob blob_of(const char *text)
 {
-	const struct blob none = { 0 };
-	uint8_t number[4];
-	size_t at = 0;
-	put_u32(number, request->number);
-	for (size_t i = 0; i < request->nargs; i++)
-		at = put_frame(out, at, 'a', none,
-			       (struct blob){ request->args[i], strlen(request->args[i]) });
-	for (size_t i = 0; i < request->nfiles; i++) {
-		const struct cell_file *f = &request->files[i];
-		at = put_frame(out, at, f->is_executable ? 'F' : 'f',
-			       (struct blob){ f->path, strlen(f->path) + 1 },
-			       (struct blob){ f->bytes, f->size });
-	}
-	if (request->input)
-		at = put_frame(out, at, 'i', none,
-			       (struct blob){ request->input, request->input_size });
-	return put_frame(out, at, 'c', (struct blob){ (const char *)number, sizeof(number) },
-			 (struct blob){ request->code, request->code_size });
+	return (struct blob){ text, strlen(text) };
 }
 
-uint8_t *repl_request_write(const struct cell_request *request, size_t *out_size)
+static size_t put_request(uint8_t *out, uint32_t number, const struct program *p, struct blob input)
 {
-	const size_t size = put_request(NULL, request);
+	const struct blob none = { 0 }, code = { p->code_text, p->code_size };
+	uint8_t bytes[4];
+	size_t at = 0, arg = 0;
+	while (arg < p->argv.count && strcmp(p->argv.items[arg], p->code_path) != 0)
+		arg++;
+	while (++arg < p->argv.count)
+		at = put_frame(out, at, 'a', none, blob_of(p->argv.items[arg]));
+	for (size_t i = 0; i < p->nfiles; i++) {
+		const struct copy_spec *f = &p->files[i];
+		at = put_frame(out, at, f->is_executable ? 'F' : 'f',
+			       (struct blob){ f->target, strlen(f->target) + 1 },
+			       (struct blob){ f->bytes, f->size });
+	}
+	if (p->args_json)
+		at = put_frame(out, at, 'f',
+			       (struct blob){ ARGS_JSON_PATH, sizeof(ARGS_JSON_PATH) },
+			       blob_of(p->args_json));
+	if (input.bytes)
+		at = put_frame(out, at, 'i', none, input);
+	put_u32(bytes, number);
+	return put_frame(out, at, 'c', (struct blob){ (const char *)bytes, sizeof(bytes) }, code);
+}
+
+uint8_t *repl_request_write(uint32_t number, const struct program *p, struct blob input,
+			    size_t *out_size)
+{
+	const size_t size = put_request(NULL, number, p, input);
 	uint8_t *out = size <= CELL_REQUEST_MAX ? malloc(size) : NULL;
 	if (!out)
 		return NULL;
-	put_request(out, request);
+	put_request(out, number, p, input);
 	*out_size = size;
 	return out;
 }

@@ -32,6 +32,9 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/byte_queue.h"
+
+struct program;
 
 #define CELL_DISPLAYS_MAX       32
 #define CELL_DISPLAY_BYTES_MAX  ((4u << 20) + 256) /* with its type */
@@ -86,26 +89,10 @@ void repl_reader_init(struct repl_reader *r, struct arena *a, struct cell_outcom
  */
 int repl_reader_take(struct repl_reader *r, const void *bytes, size_t size, struct cj_error *err);
 
-struct cell_file {
-	const char *path;
-	const void *bytes;
-	size_t size;
-	bool is_executable;
-};
-
-/* What is to run. */
-struct cell_request {
-	uint32_t number;
-	const char *code;
-	size_t code_size;
-	const char *const *args;
-	size_t nargs;
-	const struct cell_file *files;
-	size_t nfiles;
-	const void *input; /* NULL: none */
-	size_t input_size;
-};
-
-/* All frames of a cell, malloc'ed.  NULL: no memory, or more than CELL_REQUEST_MAX bytes. */
+/*
+ * All frames of the cell, malloc'ed: the arguments behind the code's file, the files, the input,
+ * the code.  input.bytes NULL: none.  NULL: no memory, or more than CELL_REQUEST_MAX bytes.
+ */
 #define CELL_REQUEST_MAX (128u << 20)
-uint8_t *repl_request_write(const struct cell_request *request, size_t *out_size);
+uint8_t *repl_request_write(uint32_t number, const struct program *p, struct blob input,
+			    size_t *out_size);

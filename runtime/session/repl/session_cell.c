@@ -153,66 +153,23 @@ static int check_program(const struct session_interpreter *i, const struct progr
 	return 0;
 }
 
-/* The arguments behind the code's file. */
-static struct strings arguments_of(const struct program *p)
-{
-	size_t at = 0;
-	while (at < p->argv.count && strcmp(p->argv.items[at], p->code_path) != 0)
-		at++;
-	at += at < p->argv.count;
-	return (struct strings){ p->argv.items + at, p->argv.count - at };
-}
-
-#define ARGS_JSON_PATH "/box/args.json"
-
-static struct cell_file *files_of(const struct program *p, struct arena *a, size_t *out_count)
-{
-	struct cell_file *files = arena_array(a, p->nfiles + 1, sizeof(*files));
-	if (!files)
-		return NULL;
-	for (size_t k = 0; k < p->nfiles; k++)
-		files[k] = (struct cell_file){ p->files[k].target, p->files[k].bytes,
-					       p->files[k].size, p->files[k].is_executable };
-	*out_count = p->nfiles;
-	if (p->args_json)
-		files[(*out_count)++] =
-		    (struct cell_file){ ARGS_JSON_PATH, p->args_json, strlen(p->args_json) };
-	return files;
-}
-
-static int write_request(const struct session_interpreter *i, const struct program *p,
-			 struct blob input, struct session_cell *cell, struct cj_error *err)
-{
-	const struct strings args = arguments_of(p);
-	struct cell_request request = { .number = i->cells,
-					.code = p->code_text,
-					.code_size = p->code_size,
-					.args = (const char *const *)args.items,
-					.nargs = args.count,
-					.input = input.bytes,
-					.input_size = input.size };
-	request.files = files_of(p, &cell->arena, &request.nfiles);
-	cell->request = request.files ? repl_request_write(&request, &cell->size) : NULL;
-	return cell->request ? 0 : cj_fail(err, ENOMEM, "gather the cell");
-}
-
 int session_cell_start(struct session_interpreter *i, const struct program *program,
 		       const struct jail_io *io, struct blob input, struct session_cell *cell,
 		       struct cj_error *err)
 {
-	struct sha256 hash;
 	*cell = SESSION_CELL_NULL;
-	if (check_program(i, program, err) < 0 || write_request(i, program, input, cell, err) < 0) {
-		session_cell_fini(cell);
+	if (check_program(i, program, err) < 0)
+		return cj_stage(err, "options");
+	cell->request = repl_request_write(i->cells, program, input, &cell->size);
+	if (!cell->request) {
+		(void)!cj_fail(err, ENOMEM, "gather the cell");
 		return cj_stage(err, "options");
 	}
 	cell->channel_fd = i->channel_fd;
 	cell->outcome.number = i->cells;
 	cell->outcome.is_new = i->is_new && i->cells == 1;
 	repl_reader_init(&cell->reader, &cell->arena, &cell->outcome);
-	sha256_init(&hash);
-	sha256_update(&hash, program->code_text, program->code_size);
-	sha256_final(&hash, i->view->run.code_sha256);
+	sha256_hex(program->code_text, program->code_size, i->view->run.code_sha256);
 	/* What was counted until now is not the cell's. */
 	cgroup_read_usage(&i->view->exec->session->jail->cgroup, &i->view->exec->before);
 	return start_cell(i->view, cell, &cell_ops, &i->calls_fd, program, io, err);

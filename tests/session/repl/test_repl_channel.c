@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "profiles/plan/plan.h"
 #include "runtime/base/scope.h"
 
 #define CELL 7
@@ -207,26 +208,28 @@ static void a_second_value_and_bytes_behind_the_end_are_refused(void **state)
 static void a_request_ends_with_its_code(void **state)
 {
 	(void)state;
-	static const char *const args[] = { "a" };
-	static const struct cell_file files[] = { { "/box/f", "xy", 2, false },
-						  { "/box/F", "", 0, true } };
-	const struct cell_request request = { .number = 258,
-					      .code = "1+1",
-					      .code_size = 3,
-					      .args = args,
-					      .nargs = 1,
-					      .files = files,
-					      .nfiles = 2,
-					      .input = "",
-					      .input_size = 0 };
+	static const char *argv[] = { "python3", "/box/main.py", "a", NULL };
+	static const struct copy_spec files[] = {
+		{ .target = "/box/f", .bytes = "xy", .size = 2 },
+		{ .target = "/box/F", .bytes = "", .is_executable = true },
+	};
+	const struct program program = { .argv = { argv, 3 },
+					 .code_path = "/box/main.py",
+					 .code_text = "1+1",
+					 .code_size = 3,
+					 .args_json = "{}",
+					 .files = files,
+					 .nfiles = 2 };
 	static const char expected[] = "a\1\0\0\0a"
 				       "f\x09\0\0\0/box/f\0xy"
 				       "F\7\0\0\0/box/F\0"
+				       "f\x11\0\0\0/box/args.json\0{}"
 				       "i\0\0\0\0"
 				       "c\7\0\0\0\2\1\0\0"
 				       "1+1";
 	size_t size = 0;
-	auto_free uint8_t *frames = repl_request_write(&request, &size);
+	auto_free uint8_t *frames =
+	    repl_request_write(258, &program, (struct blob){ "", 0 }, &size);
 	assert_non_null(frames);
 	assert_int_equal(size, sizeof(expected) - 1);
 	assert_memory_equal(frames, expected, size);
@@ -235,9 +238,9 @@ static void a_request_ends_with_its_code(void **state)
 static void a_request_that_is_too_large_is_not_written(void **state)
 {
 	(void)state;
-	const struct cell_request request = { .code = "", .code_size = CELL_REQUEST_MAX };
+	const struct program program = { .code_text = "", .code_size = CELL_REQUEST_MAX };
 	size_t size = 0;
-	assert_null(repl_request_write(&request, &size));
+	assert_null(repl_request_write(1, &program, (struct blob){ 0 }, &size));
 }
 
 int main(void)

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "netns/network.h"
 #include "runtime/base/files/os_release.h"
 #include "runtime/base/json/json.h"
 #include "runtime/front/cli/cli.h"
@@ -24,6 +25,7 @@
 #define DOCTOR_SCHEMA "cejail.doctor/1"
 
 static const enum cgroup_controller memory = CGROUP_MEMORY, cpu = CGROUP_CPU, pids = CGROUP_PIDS;
+static const enum uplink_kind helper_pasta = UPLINK_PASTA, helper_slirp4netns = UPLINK_SLIRP4NETNS;
 static const char *const python[] = { "python3", "python3" }, *const node[] = { "node", "nodejs" };
 
 #define TRIAL(...)                                                                                 \
@@ -81,8 +83,8 @@ static const struct check {
 	{ "IP forwarding",      check_forwarding },
 	{ "host firewall",      check_host_firewall },
 	{ "tun device",         check_tun },
-	{ "pasta",              check_pasta },
-	{ "slirp4netns",        check_slirp4netns },
+	{ "pasta",              NULL, check_helper, &helper_pasta },
+	{ "slirp4netns",        NULL, check_helper, &helper_slirp4netns },
 	{ "AppArmor",           check_apparmor },
 	{ "a whole jail",       check_whole_jail }, /* last: the other checks explain a failure */
 	{ "a public network",   check_public_network },

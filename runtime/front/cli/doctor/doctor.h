@@ -155,5 +155,5 @@ struct outcome;
 int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err);
 
 /* doctor_network.c */
-doctor_check check_forwarding, check_host_firewall, check_tun, check_pasta, check_slirp4netns;
-doctor_check check_apparmor, check_public_network;
+doctor_check check_forwarding, check_host_firewall, check_tun, check_apparmor, check_public_network;
+doctor_check_of check_helper; /* what: enum uplink_kind */

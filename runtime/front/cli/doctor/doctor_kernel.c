@@ -232,11 +232,10 @@ static void report_fixes(struct finding *f, const struct utsname *name)
  * user's. */
 static bool is_too_old(const char *release)
 {
-	unsigned major = 0, minor = 0, least_major = 0, least_minor = 0;
+	struct linux_number n = { 0 }, least = { 0 };
 
-	(void)sscanf(KERNEL_MINIMUM, "%u.%u", &least_major, &least_minor);
-	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
-	       (major < least_major || (major == least_major && minor < least_minor));
+	(void)sscanf(KERNEL_MINIMUM, "%u.%u", &least.major, &least.minor);
+	return sscanf(release, "%u.%u", &n.major, &n.minor) == 2 && is_before(&n, &least);
 }
 
 static void report_kernel(struct finding *f, const struct utsname *name,

@@ -167,8 +167,18 @@ void check_tun(struct finding *f)
 		finding_remedy(f, "sudo chmod 666 " TUN);
 }
 
-static void check_helper(struct finding *f, enum uplink_kind kind, enum finding_level without)
+/* slirp4netns is used only without pasta: if pasta is installed, it may be missing. */
+static bool may_be_missing(enum uplink_kind kind)
 {
+	char path[UPLINK_PATH_MAX];
+	struct cj_error ignored = { 0 };
+	return kind == UPLINK_SLIRP4NETNS &&
+	       uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, path, &ignored) == 0;
+}
+
+void check_helper(struct finding *f, const void *what)
+{
+	const enum uplink_kind kind = *(const enum uplink_kind *)what;
 	const struct uplink_helper *h = uplink_helper_of(kind);
 	char path[UPLINK_PATH_MAX], text[UPLINK_WHY_MAX];
 	struct cj_error err = { 0 };
@@ -178,28 +188,13 @@ static void check_helper(struct finding *f, enum uplink_kind kind, enum finding_
 		finding_set(f, FINDING_OK, "%s", rc == 0 ? text : err.msg);
 		return;
 	}
-	finding_set(f, without, "%s", err.msg);
+	finding_set(f, may_be_missing(kind) ? FINDING_OK : FINDING_NOTE, "%s", err.msg);
+	if (f->level == FINDING_OK)
+		return;
 	if (err.code == ENOENT)
 		finding_remedy_package(f, h->package);
 	else
 		finding_remedy(f, "sudo chown root %s && sudo chmod 755 %s", path, path);
-}
-
-void check_pasta(struct finding *f)
-{
-	check_helper(f, UPLINK_PASTA, FINDING_NOTE);
-}
-
-/* It is used only without pasta: if pasta is installed, it may be missing. */
-void check_slirp4netns(struct finding *f)
-{
-	char path[UPLINK_PATH_MAX];
-	struct cj_error err = { 0 };
-	bool has_pasta = uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, path, &err) == 0;
-
-	check_helper(f, UPLINK_SLIRP4NETNS, has_pasta ? FINDING_OK : FINDING_NOTE);
-	if (f->level == FINDING_OK)
-		f->remedy[0] = '\0';
 }
 
 /* --- AppArmor ----------------------------------------------------------------------- */
@@ -270,15 +265,16 @@ static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out
 /* The simplest remedy. */
 static void remedy_uplink(struct finding *f)
 {
-	struct finding tun = { 0 }, pasta = { 0 }, forwarding = { 0 };
+	const enum uplink_kind kind = UPLINK_PASTA;
+	struct finding tun = { 0 }, helper = { 0 }, forwarding = { 0 };
 
 	check_tun(&tun);
-	check_pasta(&pasta);
+	check_helper(&helper, &kind);
 	check_forwarding(&forwarding);
 	if (forwarding.level != FINDING_OK)
 		finding_remedy(f, "%s", forwarding.remedy);
 	else
-		finding_remedy(f, "%s", pasta.level != FINDING_OK ? pasta.remedy : tun.remedy);
+		finding_remedy(f, "%s", helper.level != FINDING_OK ? helper.remedy : tun.remedy);
 }
 
 static void report_network(struct finding *f, const struct outcome *out, const char *pasta_reason)

@@ -726,8 +726,8 @@ static void a_missing_helper_is_named_with_its_package(void **state)
 	(void)state;
 	struct finding pasta = { 0 }, slirp = { 0 };
 	is_faked = true;
-	check_pasta(&pasta);
-	check_slirp4netns(&slirp);
+	check_helper(&pasta, &helper_pasta);
+	check_helper(&slirp, &helper_slirp4netns);
 	assert_int_equal(pasta.level, FINDING_NOTE);
 	assert_string_equal(pasta.text, "it is not installed");
 	char wanted[INSTALL_MAX];
@@ -737,7 +737,7 @@ static void a_missing_helper_is_named_with_its_package(void **state)
 	assert_non_null(strstr(slirp.remedy, "slirp4netns"));
 
 	has_helper[UPLINK_PASTA] = true;
-	check_slirp4netns(&slirp); /* nobody misses it now */
+	check_helper(&slirp, &helper_slirp4netns); /* nobody misses it now */
 	assert_int_equal(slirp.level, FINDING_OK);
 	assert_string_equal(slirp.remedy, "");
 }

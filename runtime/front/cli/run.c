@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiles/plan/env_file.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
@@ -206,6 +208,53 @@ static int run_remotely(struct cli_run *r, bool *out_complete, struct cj_error *
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
+/* --- --trace-file ----------------------------------------------------------------------- */
+
+/*
+ * The run is a span, with the one of TRACEPARENT as its parent.  The variable is that of the
+ * caller's environment, as OpenTelemetry passes a trace between processes.  A malformed one is
+ * ignored, as the Trace Context specification demands.
+ */
+static int trace_begin(struct cli_run *r, struct cj_error *err)
+{
+	const char *path = r->config.trace_file;
+
+	if (!path)
+		return 0;
+	if (trace_adopt(NULL, env_value(r->cli->environ, "TRACEPARENT"), &r->trace, err) < 0 ||
+	    line_file_open(path, SPANS_FILE_MODE, &r->trace_file, err) < 0)
+		return cj_wrap(err, "--trace-file");
+	spans_begin(&r->spans, clock_us());
+	return 0;
+}
+
+static void trace_end(struct cli_run *r)
+{
+	const struct outcome *o = &r->outcome;
+	struct run_span span = {
+		.kind = "run",
+		.traceparent = r->trace.traceparent,
+		.parent = r->trace.parent,
+		.id = o->id,
+		.profile = r->config.profile_name,
+		.error_stage = o->exec_errno ? "exec" : o->error.stage,
+		.status = o->status,
+		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
+		.signal = o->signal,
+		.limits_hit = outcome_limits_hit(o),
+		.usage = o->usage,
+		.stdout_bytes = o->output[0].total,
+		.stderr_bytes = o->output[1].total,
+		.artifacts = o->artifacts.count,
+		.denied_packets = outcome_denied_packets(o),
+		.denied_syscalls = outcome_denied_syscalls(o),
+	};
+	struct cj_error err = { 0 };
+
+	if (r->trace_file.fd >= 0 && spans_write(&r->spans, &span, &r->trace_file, &err) < 0)
+		log_warning("--trace-file: %s", err.msg);
+}
+
 /* --- the end: result, notes, exit status ---------------------------------------------- */
 
 static int send_result(struct cli_run *r, struct cj_error *err)
@@ -316,7 +365,7 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 	}
 	/* The service reads the profile and makes the plan.  A session has its jail already. */
 	const bool is_remote = r->config.remote != NULL;
-	if (!is_remote && !r->config.dry_run && run_trace_begin(r, err) < 0)
+	if (!is_remote && !r->config.dry_run && trace_begin(r, err) < 0)
 		return cj_stage(err, "options");
 	if (!is_remote && plan_here(r, err) < 0)
 		return -err->code;
@@ -352,7 +401,7 @@ int run_to_end(struct cli_run *r)
 	} else {
 		if (rc < 0)
 			outcome_fail(&r->outcome, &err);
-		run_trace_end(r);
+		trace_end(r);
 		status = report(r, is_complete);
 	}
 

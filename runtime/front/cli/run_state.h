@@ -4,7 +4,6 @@
  *
  *	run_parse.c    command line and profile -> options, config, invocation
  *	run_request.c  the same with --request-fd: the program comes from there
- *	run_trace.c    --trace-file
  *	run.c          plan, the run in a jail or at a service -> outcome, result, exit status
  *	mcp_wrap.c     the same for `cejail mcp wrap`: its own option, its cache
  *	run_tools.c    the MCP servers of --tools-from
@@ -68,10 +67,6 @@ int run_parse(struct cli_run *r, struct cj_error *err);
 
 /* Starts r->outcome, with the id of r->config or a new one: for an error before the plan, too. */
 int run_begin_outcome(struct cli_run *r, struct cj_error *err);
-
-/* --trace-file: opens the file, before anything of the run; and writes the run's end to it. */
-int run_trace_begin(struct cli_run *r, struct cj_error *err);
-void run_trace_end(struct cli_run *r);
 
 /* Before anything is opened: is --request-fd a descriptor that can be read? */
 int run_request_check(const struct config *c, struct cj_error *err);

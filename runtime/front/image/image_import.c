@@ -270,7 +270,7 @@ static int publish_layer(const struct image_store *store, int work_fd, const cha
 	if (fstatat(work_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return cj_reject_as(err, EPROTO, "the unpacker left no layer '%s'", name);
 	auto_fd int fd = openat(work_fd, name, DIRECTORY);
-	/* a jail of root sees the root as any user: struct image_tree */
+	/* a jail of root sees the root as any user: image_unpack.c */
 	if (fd < 0 || fchmod(fd, 0755) < 0 || renameat(work_fd, name, store->fd, to) < 0)
 		return cj_fail(err, errno, "keep the layer '%s'", name);
 	++*added;

@@ -394,8 +394,6 @@ static int write_record(struct import *j, struct cj_error *err)
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	const char *text;
 	size_t size;
-	if (!w)
-		return cj_fail(err, ENOMEM, "import the image");
 	image_record_write(w, &j->record);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;

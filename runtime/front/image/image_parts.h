@@ -169,9 +169,6 @@ int image_stream_read(struct image_stream *s, const void **out_bytes, size_t *ou
 int image_stream_finish(struct image_stream *s, char out_file[static SHA256_HEX_MAX],
 			char out_plain[static SHA256_HEX_MAX], struct cj_error *err);
 
-/* True when this libarchive can read zstd without starting a program. */
-bool image_stream_has_zstd(void);
-
 /*
  * image_source.c: what is imported, and the files in it.  Runs confined.
  *
@@ -204,7 +201,6 @@ struct image_source {
 int image_source_open(int in_fd, int work_fd, struct image_budget *budget, struct arena *a,
 		      struct image_source *out, struct cj_error *err);
 void image_source_close(struct image_source *s);
-#define auto_image_source __attribute__((cleanup(image_source_close)))
 
 /* A file of the source by its path in it; regular, and not outside.  The caller closes it. */
 int image_source_file(const struct image_source *s, const char *path, struct cj_error *err);
@@ -220,78 +216,12 @@ int image_source_file(const struct image_source *s, const char *path, struct cj_
 /*
  * image_unpack - all entries of `stream`, beneath root_fd, which is an empty directory.
  *
- * Fails: as image_store.h and the functions of image_tree say; the message has the entry's path.
+ * Fails: as image_store.h and image_unpack.c say; the message has the entry's path.
  *         What was unpacked before stays for the caller to remove.
  */
 int image_unpack(struct image_stream *stream, int root_fd, struct image_budget *budget,
 		 struct cj_error *err);
 
-/*
- * The files of a layer, beneath its directory.
- *
- * Each name is hostile.  A directory is opened by openat2(2) beneath the layer, without following
- * any link; what is created in it has one component as its name and replaces a file, never a
- * directory with files in it.
- *
- * Owner and permissions: a jail has one user, who stands for every user of the image.  Each file
- * belongs to the owner of the store, and group and others have the owner's permissions to read and
- * execute: in a jail of an ordinary user the owner's count, in one of root those for others.
- * There are no set-user-ID, set-group-ID and sticky bits and no extended attributes: in a jail they
- * have no effect, and on the host they must not.
- */
-
 /* On a directory: nothing of it in the layers below exists.  overlayfs has the option userxattr:
  * rootfs/layers.c */
 #define IMAGE_TREE_OPAQUE "user.overlay.opaque"
-
-struct image_tree {
-	int root_fd;     /* the layer's directory */
-	uint64_t made;   /* directories that no entry named */
-	char *last_path; /* of the directory that was used last; NULL: none */
-	int last_fd;
-};
-#define IMAGE_TREE_NULL                                                                            \
-	{                                                                                          \
-		.root_fd = -1, .last_fd = -1                                                       \
-	}
-
-void image_tree_fini(struct image_tree *t); /* borrows root_fd */
-#define auto_image_tree __attribute__((cleanup(image_tree_fini)))
-
-/* The permissions in the store of a file that has `mode` in the image. */
-mode_t image_tree_mode(mode_t mode, bool is_dir);
-
-/*
- * image_tree_enter - the directory `path` ("": the layer's own), made if it is missing.
- * Returns a descriptor that stays the tree's, valid until the next call.
- * Fails: a component is a file or a symbolic link.
- */
-int image_tree_enter(struct image_tree *t, const char *path, struct cj_error *err);
-
-/* What is created in a directory: */
-struct image_file {
-	const char *dir;  /* clean: image_path_clean() */
-	const char *name; /* one component */
-	mode_t mode;      /* in the image */
-	struct timespec mtime;
-};
-
-int image_tree_make_dir(struct image_tree *t, const struct image_file *f, struct cj_error *err);
-/* Returns a descriptor to write to, the caller's; image_tree_finish_file() follows. */
-int image_tree_make_file(struct image_tree *t, const struct image_file *f, struct cj_error *err);
-int image_tree_finish_file(int fd, const struct image_file *f, struct cj_error *err);
-int image_tree_make_link(struct image_tree *t, const struct image_file *f, const char *target,
-			 struct cj_error *err);
-/* A further name of target_dir/target_name, which is a file of the same layer. */
-int image_tree_make_hard_link(struct image_tree *t, const struct image_file *f,
-			      const char *target_dir, const char *target_name,
-			      struct cj_error *err);
-
-/* `name` of the layers below does not exist.  Follows: overlayfs.rst, "whiteouts". */
-int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_error *err);
-/* Nothing of this directory exists in the layers below. */
-int image_tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *err);
-
-/* Sets the time of a directory, when nothing more is created in it. */
-int image_tree_set_time(struct image_tree *t, const char *path, struct timespec mtime,
-			struct cj_error *err);

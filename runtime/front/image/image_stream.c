@@ -30,7 +30,8 @@ struct image_stream {
 	uint8_t in[BUFFER_BYTES], plain[BUFFER_BYTES];
 };
 
-bool image_stream_has_zstd(void)
+/* This libarchive can read zstd without starting a program. */
+static bool has_zstd(void)
 {
 	return archive_libzstd_version() != NULL;
 }
@@ -61,7 +62,7 @@ static int fail_archive(const struct image_stream *s, struct archive *a, struct 
 		return cj_fail(err, ENOMEM, "read the archive");
 	cj_refuse(err, "%s", text ? text : "the archive is damaged");
 	return cj_hint(err, "an archive is a tar, plain or compressed once with gzip%s",
-		       image_stream_has_zstd() ? " or zstd" : "; this libarchive has no zstd");
+		       has_zstd() ? " or zstd" : "; this libarchive has no zstd");
 }
 
 /* --- the two readers ------------------------------------------------------------------ */
@@ -131,7 +132,7 @@ static int add_filter(struct image_stream *s, struct archive *a, struct cj_error
 		return cj_fail(err, errno, "read the archive");
 	if (memcmp(head, gzip, sizeof(gzip)) == 0)
 		rc = archive_read_append_filter(a, ARCHIVE_FILTER_GZIP);
-	else if (memcmp(head, zstd, sizeof(zstd)) == 0 && image_stream_has_zstd())
+	else if (memcmp(head, zstd, sizeof(zstd)) == 0 && has_zstd())
 		rc = archive_read_append_filter(a, ARCHIVE_FILTER_ZSTD);
 	return rc == ARCHIVE_OK ? 0 : cj_fail(err, ENOMEM, "read the archive");
 }

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a layer beneath its directory, and the entries of a stream that become these. */
+/*
+ * The files of a layer beneath its directory, and the entries of a stream that become these.
+ *
+ * Each name is hostile.  A directory is opened by openat2(2) beneath the layer, without following
+ * any link; what is created in it has one component as its name and replaces a file, never a
+ * directory with files in it.
+ *
+ * Owner and permissions: a jail has one user, who stands for every user of the image.  Each file
+ * belongs to the owner of the store, and group and others have the owner's permissions to read and
+ * execute: in a jail of an ordinary user the owner's count, in one of root those for others.
+ * There are no set-user-ID, set-group-ID and sticky bits and no extended attributes: in a jail they
+ * have no effect, and on the host they must not.
+ */
 #include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
@@ -18,13 +30,29 @@
 
 #define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
-void image_tree_fini(struct image_tree *t)
+struct image_tree {
+	int root_fd;     /* the layer's directory; borrowed */
+	uint64_t made;   /* directories that no entry named */
+	char *last_path; /* of the directory that was used last; NULL: none */
+	int last_fd;
+};
+
+/* What is created in a directory: */
+struct image_file {
+	const char *dir;  /* clean: image_path_clean() */
+	const char *name; /* one component */
+	mode_t mode;      /* in the image */
+	struct timespec mtime;
+};
+
+static void tree_fini(struct image_tree *t)
 {
 	cj_free(&t->last_path);
 	cj_close(&t->last_fd);
 }
 
-mode_t image_tree_mode(mode_t mode, bool is_dir)
+/* The permissions in the store of a file that has `mode` in the image. */
+static mode_t tree_mode(mode_t mode, bool is_dir)
 {
 	mode_t owner = (mode >> 6 & 7) | (is_dir ? 7 : 4); /* the store's owner must reach it */
 	mode_t others = owner & 5;
@@ -73,12 +101,16 @@ static int make_parents(struct image_tree *t, const char *path, struct cj_error 
 	return 0;
 }
 
-int image_tree_enter(struct image_tree *t, const char *path, struct cj_error *err)
+/*
+ * The directory `path` ("": the layer's own), made if it is missing.  Returns a descriptor that
+ * stays the tree's, valid until the next call.  Fails: a component is a file or a symbolic link.
+ */
+static int tree_enter(struct image_tree *t, const char *path, struct cj_error *err)
 {
 	if (t->last_path && strcmp(t->last_path, path) == 0)
 		return t->last_fd;
 
-	image_tree_fini(t);
+	tree_fini(t);
 	int fd = open_beneath(t, path, O_PATH);
 	if (fd < 0 && errno == ENOENT) {
 		if (make_parents(t, path, err) < 0)
@@ -100,7 +132,7 @@ static int remove_old(struct image_tree *t, int dir_fd, const char *name, struct
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == EISDIR && unlinkat(dir_fd, name, AT_REMOVEDIR) == 0) {
-		image_tree_fini(t); /* it may be that one */
+		tree_fini(t); /* it may be that one */
 		return 0;
 	}
 	if (errno == ENOTEMPTY)
@@ -111,10 +143,10 @@ static int remove_old(struct image_tree *t, int dir_fd, const char *name, struct
 /* The parent, with the name free in it: remove_old() may have closed the descriptor. */
 static int enter_free(struct image_tree *t, const struct image_file *f, struct cj_error *err)
 {
-	int dir_fd = image_tree_enter(t, f->dir, err);
+	int dir_fd = tree_enter(t, f->dir, err);
 	if (dir_fd < 0 || remove_old(t, dir_fd, f->name, err) < 0)
 		return -err->code;
-	return image_tree_enter(t, f->dir, err);
+	return tree_enter(t, f->dir, err);
 }
 
 /* --- files ----------------------------------------------------------------------------- */
@@ -135,9 +167,9 @@ static int make_opaque(int dir_fd, struct cj_error *err)
 	return rc;
 }
 
-int image_tree_make_dir(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+static int tree_make_dir(struct image_tree *t, const struct image_file *f, struct cj_error *err)
 {
-	int parent_fd = image_tree_enter(t, f->dir, err);
+	int parent_fd = tree_enter(t, f->dir, err);
 	bool was_hidden = false;
 	if (parent_fd < 0)
 		return parent_fd;
@@ -152,12 +184,13 @@ int image_tree_make_dir(struct image_tree *t, const struct image_file *f, struct
 	}
 	auto_fd int fd =
 	    openat(parent_fd, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, image_tree_mode(f->mode, true)) < 0)
+	if (fd < 0 || fchmod(fd, tree_mode(f->mode, true)) < 0)
 		return cj_fail(err, errno, "set the directory's permissions");
 	return was_hidden ? make_opaque(fd, err) : 0;
 }
 
-int image_tree_make_file(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+/* Returns a descriptor to write to, the caller's; tree_finish_file() follows. */
+static int tree_make_file(struct image_tree *t, const struct image_file *f, struct cj_error *err)
 {
 	int dir_fd = enter_free(t, f, err);
 	if (dir_fd < 0)
@@ -167,15 +200,15 @@ int image_tree_make_file(struct image_tree *t, const struct image_file *f, struc
 	return fd < 0 ? cj_fail(err, errno, "create the file") : fd;
 }
 
-int image_tree_finish_file(int fd, const struct image_file *f, struct cj_error *err)
+static int tree_finish_file(int fd, const struct image_file *f, struct cj_error *err)
 {
-	if (fchmod(fd, image_tree_mode(f->mode, false)) < 0 || set_times(fd, NULL, 0, f->mtime) < 0)
+	if (fchmod(fd, tree_mode(f->mode, false)) < 0 || set_times(fd, NULL, 0, f->mtime) < 0)
 		return cj_fail(err, errno, "set the file's permissions and time");
 	return 0;
 }
 
-int image_tree_make_link(struct image_tree *t, const struct image_file *f, const char *target,
-			 struct cj_error *err)
+static int tree_make_link(struct image_tree *t, const struct image_file *f, const char *target,
+			  struct cj_error *err)
 {
 	int dir_fd = enter_free(t, f, err);
 	if (dir_fd < 0)
@@ -186,8 +219,10 @@ int image_tree_make_link(struct image_tree *t, const struct image_file *f, const
 	return 0;
 }
 
-int image_tree_make_hard_link(struct image_tree *t, const struct image_file *f,
-			      const char *target_dir, const char *target_name, struct cj_error *err)
+/* A further name of target_dir/target_name, which is a file of the same layer. */
+static int tree_make_hard_link(struct image_tree *t, const struct image_file *f,
+			       const char *target_dir, const char *target_name,
+			       struct cj_error *err)
 {
 	struct stat st;
 	if (strcmp(f->dir, target_dir) == 0 && strcmp(f->name, target_name) == 0)
@@ -214,20 +249,22 @@ int image_tree_make_hard_link(struct image_tree *t, const struct image_file *f,
 
 /* --- whiteouts --------------------------------------------------------------------------- */
 
-int image_tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *err)
+/* Nothing of this directory exists in the layers below. */
+static int tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *err)
 {
 	if (dir[0] == '\0')
 		return cj_reject(err,
 				 "a layer that hides all of the layers below is not supported");
-	if (image_tree_enter(t, dir, err) < 0)
+	if (tree_enter(t, dir, err) < 0)
 		return -err->code;
 	auto_fd int fd = open_beneath(t, dir, O_RDONLY);
 	return fd < 0 ? reject_parent(errno, dir, err) : make_opaque(fd, err);
 }
 
-int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_error *err)
+/* `name` of the layers below does not exist.  Follows: overlayfs.rst, "whiteouts". */
+static int tree_hide(struct image_tree *t, const struct image_file *f, struct cj_error *err)
 {
-	int dir_fd = image_tree_enter(t, f->dir, err);
+	int dir_fd = tree_enter(t, f->dir, err);
 	if (dir_fd < 0)
 		return dir_fd;
 	if (mknodat(dir_fd, f->name, S_IFCHR, makedev(0, 0)) == 0)
@@ -241,8 +278,9 @@ int image_tree_hide(struct image_tree *t, const struct image_file *f, struct cj_
 	return errno == ENOTDIR || errno == ELOOP ? 0 : cj_fail(err, errno, "open what it hides");
 }
 
-int image_tree_set_time(struct image_tree *t, const char *path, struct timespec mtime,
-			struct cj_error *err)
+/* Sets the time of a directory, when nothing more is created in it. */
+static int tree_set_time(struct image_tree *t, const char *path, struct timespec mtime,
+			 struct cj_error *err)
 {
 	auto_fd int fd = open_beneath(t, path, O_RDONLY);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
@@ -271,7 +309,7 @@ struct unpacker {
 
 static void unpacker_fini(struct unpacker *u)
 {
-	image_tree_fini(&u->tree);
+	tree_fini(&u->tree);
 	arena_fini(&u->arena);
 }
 
@@ -329,10 +367,10 @@ static int unpack_file(struct unpacker *u, const struct image_file *f, struct ar
 	int64_t size = archive_entry_size_is_set(e) ? archive_entry_size(e) : 0;
 	if (size < 0)
 		return cj_reject(err, "its size is negative");
-	auto_fd int fd = image_tree_make_file(&u->tree, f, err);
+	auto_fd int fd = tree_make_file(&u->tree, f, err);
 	if (fd < 0 || write_data(u, fd, (uint64_t)size, err) < 0)
 		return -err->code;
-	return image_tree_finish_file(fd, f, err);
+	return tree_finish_file(fd, f, err);
 }
 
 static int unpack_hard_link(struct unpacker *u, const struct image_file *f, const char *target,
@@ -346,7 +384,7 @@ static int unpack_hard_link(struct unpacker *u, const struct image_file *f, cons
 	if (path[0] == '\0' || image_entry_split(path, &dir, &name, &kind, err) < 0 ||
 	    kind != IMAGE_ENTRY_PLAIN)
 		return cj_reject(err, "the target of its hard link is no file");
-	return image_tree_make_hard_link(&u->tree, f, dir, name, err);
+	return tree_make_hard_link(&u->tree, f, dir, name, err);
 }
 
 static int note_time(struct unpacker *u, const char *path, struct timespec mtime,
@@ -371,12 +409,12 @@ static int unpack_plain(struct unpacker *u, const struct image_file *f, struct a
 	case AE_IFREG:
 		return unpack_file(u, f, e, err);
 	case AE_IFDIR:
-		return image_tree_make_dir(&u->tree, f, err);
+		return tree_make_dir(&u->tree, f, err);
 	case AE_IFLNK:
 		if (!target || target[0] == '\0' || strlen(target) > IMAGE_PATH_MAX)
 			return cj_reject(err, "its link has no target, or one longer than %d bytes",
 					 IMAGE_PATH_MAX);
-		return image_tree_make_link(&u->tree, f, target, err);
+		return tree_make_link(&u->tree, f, target, err);
 	case AE_IFCHR:
 	case AE_IFBLK:
 	case AE_IFIFO:
@@ -410,9 +448,9 @@ static int unpack_at(struct unpacker *u, char *path, struct archive_entry *e, st
 		return -err->code;
 	switch (kind) {
 	case IMAGE_ENTRY_WHITEOUT:
-		return image_tree_hide(&u->tree, &f, err);
+		return tree_hide(&u->tree, &f, err);
 	case IMAGE_ENTRY_OPAQUE:
-		return image_tree_hide_all(&u->tree, f.dir, err);
+		return tree_hide_all(&u->tree, f.dir, err);
 	case IMAGE_ENTRY_SKIPPED:
 		return 0;
 	default:
@@ -440,17 +478,16 @@ static int unpack_entry(struct unpacker *u, struct archive_entry *e, struct cj_e
 int image_unpack(struct image_stream *stream, int root_fd, struct image_budget *budget,
 		 struct cj_error *err)
 {
-	__attribute__((cleanup(unpacker_fini))) struct unpacker u = { .stream = stream,
-								      .budget = budget,
-								      .tree = IMAGE_TREE_NULL };
+	__attribute__((cleanup(unpacker_fini))) struct unpacker u = {
+		.stream = stream, .budget = budget, .tree = { .root_fd = root_fd, .last_fd = -1 }
+	};
 	struct archive_entry *entry;
 	int rc;
 
-	u.tree.root_fd = root_fd;
 	while ((rc = image_stream_next(stream, &entry, err)) > 0)
 		if (unpack_entry(&u, entry, err) < 0)
 			return -err->code;
 	for (size_t i = 0; rc == 0 && i < u.ntimes; i++)
-		rc = image_tree_set_time(&u.tree, u.times[i].path, u.times[i].mtime, err);
+		rc = tree_set_time(&u.tree, u.times[i].path, u.times[i].mtime, err);
 	return rc;
 }

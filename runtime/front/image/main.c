@@ -181,8 +181,6 @@ static void print_line(const struct image_record *r)
 static int print_json(const struct image_record *records, size_t count, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the list");
 	json_open_object(w);
 	json_member_text(w, "schema", LIST_SCHEMA);
 	json_member_array(w, "images");

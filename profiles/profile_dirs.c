@@ -134,11 +134,7 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", where->path);
 
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			break;
+	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
 		size_t size = strlen(entry->d_name);
 		size_t stem = size > strlen(SUFFIX) ? size - strlen(SUFFIX) : 0;
 		if (stem == 0 || strcmp(entry->d_name + stem, SUFFIX) != 0)

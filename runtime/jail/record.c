@@ -107,15 +107,12 @@ static const struct json_record record_table = {
 static int write_record(int fd, const struct record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the record of '%s'", r->id);
+	const char *text;
+	size_t size;
 
 	json_open_object(w);
 	json_record_write(w, &record_table, r);
 	json_close_object(w);
-
-	const char *text;
-	size_t size;
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	return fd_write_all(fd, text, size, "the record", err);

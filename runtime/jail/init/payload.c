@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "profiles/plan/env_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/elf_interpreter.h"
@@ -25,14 +26,6 @@
 #include "runtime/jail/script.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
-
-static const char *path_of(char *const *env)
-{
-	for (; *env; env++)
-		if (strncmp(*env, "PATH=", 5) == 0)
-			return *env + 5;
-	return DEFAULT_PATH;
-}
 
 #define SCRIPT_DEPTH_MAX 8 /* more than the kernel follows: execve(2), ELOOP */
 
@@ -121,7 +114,8 @@ static int exec_in_path(char *const *argv, char *const *env)
 		return execute(name, argv, env);
 
 	int verdict = ENOENT;
-	for (const char *dir = path_of(env), *end; *dir; dir = *end ? end + 1 : end) {
+	const char *path = env_value((const char *const *)env, "PATH");
+	for (const char *dir = path ? path : DEFAULT_PATH, *end; *dir; dir = *end ? end + 1 : end) {
 		end = strchrnul(dir, ':');
 		char file[PATH_MAX];
 		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);

@@ -103,14 +103,11 @@ int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_c
 		       bool is_brief)
 {
 	char head[64], brief[128], hash[SHA256_HEX_MAX];
-	struct sha256 sha;
 	(void)snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"name\":\"", id);
 	if (!is_brief)
 		return PUT(q, TEXT(head), TEXT(call->name), TEXT("\",\"arguments\":"),
 			   call->arguments, TEXT("}\n"));
-	sha256_init(&sha);
-	sha256_update(&sha, call->arguments.bytes, call->arguments.size);
-	sha256_final(&sha, hash);
+	sha256_hex(call->arguments.bytes, call->arguments.size, hash);
 	(void)snprintf(brief, sizeof(brief), "\",\"bytes\":%zu,\"sha256\":\"%s\"}\n",
 		       call->arguments.size, hash);
 	return PUT(q, TEXT(head), TEXT(call->name), TEXT(brief));

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "profiles/paths.h"
+#include "profiles/plan/env_file.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -139,21 +141,12 @@ static int fork_late(struct start_up *s, struct zygote *out, struct cj_error *er
 	return cj_fail(err, EAGAIN, "get a pid above %d for the zygote", PID_MIN);
 }
 
-static const char *value_of(const struct strings *env, const char *name)
-{
-	size_t size = strlen(name);
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
-			return env->items[i] + size + 1;
-	return NULL;
-}
-
 /* The program's environment and LD_PRELOAD, which zygote.so removes again. */
 static int join_env(const struct strings *env, const char **out, char preload[PATH_MAX + 16],
 		    struct cj_error *err)
 {
 	char path[PATH_MAX];
-	if (value_of(env, "LD_PRELOAD"))
+	if (env_value(env->items, "LD_PRELOAD"))
 		return cj_reject(err, "the profile sets LD_PRELOAD, which the zygote needs itself");
 	if (libexec_find("zygote.so", path, err) < 0)
 		return -err->code;
@@ -190,7 +183,7 @@ static int spawn(const struct program *launcher, int log_fd, struct zygote *out,
 	auto_zygote_tree tree = ZYGOTE_TREE_NULL;
 	if (zygote_tree_open(&tree, err) < 0)
 		return -err->code;
-	const char *path = value_of(&launcher->env, "PATH");
+	const char *path = env_value(launcher->env.items, "PATH");
 	auto_fd int program_fd = zygote_tree_find(tree.tree_fd, launcher->argv.items[0],
 						  path ? path : DEFAULT_PATH, err);
 	if (program_fd < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
@@ -208,14 +201,18 @@ static int spawn(const struct program *launcher, int log_fd, struct zygote *out,
 	return 0;
 }
 
+static int fail_zygote(struct cj_error *err)
+{
+	cj_stage(err, "zygote");
+	return cj_wrap(err, "zygote");
+}
+
 int zygote_spawn(const struct program *launcher, int log_fd, struct zygote *out,
 		 struct cj_error *err)
 {
 	struct zygote zygote = ZYGOTE_NULL;
-	if (spawn(launcher, log_fd, &zygote, err) < 0) {
-		cj_stage(err, "zygote");
-		return cj_wrap(err, "zygote");
-	}
+	if (spawn(launcher, log_fd, &zygote, err) < 0)
+		return fail_zygote(err);
 	*out = zygote;
 	return 0;
 }
@@ -224,19 +221,10 @@ int zygote_await_ready(const struct zygote *z, unsigned timeout_ms, struct cj_er
 {
 	const struct step_link link = { z->sock_fd, "the zygote", zygote_step_names };
 	auto_step_msg struct step_msg ready = { 0 };
-	struct pollfd end = { .fd = z->sock_fd, .events = POLLIN };
-	int rc = poll(&end, 1, (int)timeout_ms);
-	if (rc == 0)
-		rc = cj_fail(err, ETIMEDOUT, "wait for the zygote to be ready");
-	else if (rc < 0)
-		rc = cj_fail(err, errno, "wait for the zygote to be ready");
-	else
-		rc = step_await(&link, ZYGOTE_READY, &ready, err);
-	if (rc < 0) {
-		cj_stage(err, "zygote");
-		return cj_wrap(err, "zygote");
-	}
-	return 0;
+	int rc = fd_await(z->sock_fd, POLLIN, (int)timeout_ms)
+		     ? step_await(&link, ZYGOTE_READY, &ready, err)
+		     : cj_fail(err, ETIMEDOUT, "wait for the zygote to be ready");
+	return rc < 0 ? fail_zygote(err) : 0;
 }
 
 void zygote_end(struct zygote *z)

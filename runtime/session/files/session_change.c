@@ -223,9 +223,7 @@ static int for_each(struct removal *r, int fd,
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
 		return fail(r, errno, err);
-	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
 		if (act(r, dirfd(dir), e->d_name, err) < 0)
 			return -err->code;
 		count += count < INT_MAX;

@@ -192,11 +192,6 @@ struct lister {
 	bool is_truncated;
 };
 
-static bool is_dot(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 /* False: no room is left, and the listing ends. */
 static bool has_room(struct lister *l, const char *path)
 {
@@ -256,13 +251,7 @@ static int list_directory(struct lister *l, int fd, const char *path, unsigned d
 	auto_dir DIR *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", path);
-	for (;;) {
-		errno = 0;
-		const struct dirent *e = readdir(dir);
-		if (!e)
-			break;
-		if (is_dot(e->d_name))
-			continue;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
 		int rc = list_entry(l, dirfd(dir), path, e->d_name, depth, err);
 		if (rc != 0)
 			return rc;

@@ -277,6 +277,13 @@ bool text_ends_with(const char *text, const char *end)
 	return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
+bool text_is_one_of(const char *text, const char *const *names)
+{
+	while (*names && strcmp(text, *names) != 0)
+		names++;
+	return *names != NULL;
+}
+
 bool text_has_line(const char *text, const char *line)
 {
 	size_t size = strlen(line);

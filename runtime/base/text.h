@@ -37,6 +37,9 @@ const char *text_take_u64(const char *at, uint64_t *out);
 
 bool text_ends_with(const char *text, const char *end);
 
+/* `names` ends in a NULL. */
+bool text_is_one_of(const char *text, const char *const *names);
+
 /* Is one of the lines of `text` this one, whole? */
 bool text_has_line(const char *text, const char *line);
 

@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "runtime/base/text.h"
 #include "runtime/container/plan/mount_options.h"
 
 /* Removes the last component of the `length` bytes at `text`; returns the new length. */
@@ -174,20 +175,13 @@ static int plan_bind(struct tree_planner *p, const struct oci_mount *mount,
 	return 0;
 }
 
-static bool is_one_of(const char *text, const char *const *names)
-{
-	while (*names && strcmp(text, *names) != 0)
-		names++;
-	return *names != NULL;
-}
-
 /* The kernel takes no more, but for the paths of an overlay there is another form. */
 static int check_data(const char *type, const struct mount_options *options, struct cj_error *err)
 {
 	static const char *const paths[] = { "lowerdir", "upperdir", "workdir", NULL };
 	for (size_t i = 0; i < options->ndata; i++) {
 		const struct mounts_option *item = &options->data[i];
-		bool may_be_long = strcmp(type, "overlay") == 0 && is_one_of(item->key, paths);
+		bool may_be_long = strcmp(type, "overlay") == 0 && text_is_one_of(item->key, paths);
 		if (strlen(item->key) > MOUNTS_OPTION_MAX ||
 		    (item->value && strlen(item->value) > MOUNTS_OPTION_MAX && !may_be_long))
 			return cj_reject(err, "option '%.32s' is longer than %d bytes", item->key,
@@ -213,7 +207,7 @@ static int plan_file_system(const struct oci_mount *mount, struct mount_options 
 		return rc;
 	if (strcmp(op->type, "cgroup2") == 0 && !options->is_writable)
 		op->attrs.set |= MOUNT_ATTR_RDONLY;
-	if (!is_one_of(op->type, pseudo) && options->is_read_only)
+	if (!text_is_one_of(op->type, pseudo) && options->is_read_only)
 		options->data[options->ndata++] = (struct mounts_option){ "ro", NULL };
 	if (mount->source && mount->source[0] && strlen(mount->source) <= MOUNTS_OPTION_MAX)
 		options->data[options->ndata++] = (struct mounts_option){ "source", mount->source };

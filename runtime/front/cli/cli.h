@@ -38,6 +38,17 @@ int gc_verb(const struct cli *cli);
 struct remote_exec;
 int run_in_session(const struct cli *cli, const struct remote_exec *exec);
 
+/* session_options.c: which options of `cejail run` a verb of `cejail session` takes. */
+struct options;
+struct setting;
+bool session_options_of_create(const struct setting *s);
+bool session_options_of_exec(const struct setting *s);
+bool session_options_of_wait(const struct setting *s);
+bool session_options_of_verb(const struct setting *s); /* any other */
+/* Fails: an option that `exec` or `wait` does not take. */
+int session_options_check(const struct options *o, const struct remote_exec *exec,
+			  struct cj_error *err);
+
 /* Is this argument --help or -h? */
 bool cli_is_help(const char *arg);
 

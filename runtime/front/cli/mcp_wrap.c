@@ -51,18 +51,10 @@ static const char *const other_options[] = { "on-output-limit",   "artifact-path
 					     "calls-outstanding", "calls-rate",
 					     "calls-timeout",     NULL };
 
-static bool is_one_of(const char *option, const char *const *names)
-{
-	for (; *names; names++)
-		if (strcmp(option, *names) == 0)
-			return true;
-	return false;
-}
-
 static bool is_usable(const struct setting *s)
 {
-	return is_one_of(s->option, more_options) ||
-	       (s->scope != SCOPE_NO_REQUEST && !is_one_of(s->option, other_options));
+	return text_is_one_of(s->option, more_options) ||
+	       (s->scope != SCOPE_NO_REQUEST && !text_is_one_of(s->option, other_options));
 }
 
 int wrap_take(struct wrap *w, const char *const *args, struct arena *a, struct cj_error *err)

@@ -12,7 +12,6 @@
 #include "runtime/run/options/habits.h"
 #include "runtime/run/options/operands.h"
 #include "runtime/front/cli/run_state.h"
-#include "runtime/front/cli/session_options.h"
 
 #define REMOTE_TAIL   16      /* bytes kept of a service's output: only the last one matters */
 #define SHELL_PROFILE "shell" /* for `cejail shell` without --profile */

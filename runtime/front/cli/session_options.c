@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/front/cli/session_options.h"
+#include "runtime/front/cli/cli.h"
 
 #include <string.h>
+
+#include "profiles/settings.h"
+#include "runtime/base/text.h"
+#include "runtime/front/client/remote.h"
+#include "runtime/run/options/options.h"
 
 static const char *const verb_options[] = { "remote", "json", "verbose", "quiet", NULL };
 static const char *const create_options[] = { "profile", "env-file", NULL };
@@ -11,37 +16,28 @@ static const char *const exec_options[] = {
 	"id",   "events-fd", "artifacts",   "result-fd", "no-report", NULL,
 };
 
-static bool is_one_of(const struct setting *s, const char *const *names)
-{
-	for (; *names; names++) {
-		if (strcmp(s->option, *names) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool session_options_of_verb(const struct setting *s)
 {
-	return is_one_of(s, verb_options);
+	return text_is_one_of(s->option, verb_options);
 }
 
 bool session_options_of_create(const struct setting *s)
 {
 	if (strcmp(s->option, "file") == 0 || strcmp(s->option, "interactive") == 0)
 		return false; /* input of a program */
-	return s->scope != SCOPE_NO_REQUEST || is_one_of(s, create_options) ||
+	return s->scope != SCOPE_NO_REQUEST || text_is_one_of(s->option, create_options) ||
 	       session_options_of_verb(s);
 }
 
 bool session_options_of_exec(const struct setting *s)
 {
-	return s->scope == SCOPE_RUN || s->scope == SCOPE_EXEC || is_one_of(s, exec_options) ||
-	       session_options_of_verb(s);
+	return s->scope == SCOPE_RUN || s->scope == SCOPE_EXEC ||
+	       text_is_one_of(s->option, exec_options) || session_options_of_verb(s);
 }
 
 bool session_options_of_wait(const struct setting *s)
 {
-	return is_one_of(s, wait_options) || session_options_of_verb(s);
+	return text_is_one_of(s->option, wait_options) || session_options_of_verb(s);
 }
 
 static int reject(const struct given *g, const char *verb, struct cj_error *err)

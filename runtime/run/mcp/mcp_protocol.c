@@ -46,14 +46,6 @@ struct mcp_request_head {
 	struct mcp_asked *out;
 };
 
-static bool is_one_of(const char *const *names, const char *name)
-{
-	for (; *names; names++)
-		if (strcmp(*names, name) == 0)
-			return true;
-	return false;
-}
-
 static int refuse_params(struct mcp_fault *fault, const char *text)
 {
 	return mcp_refuse(fault, MCP_INVALID_PARAMS, "%s", text);
@@ -85,7 +77,7 @@ static int initialize(struct mcp_request_head *r, struct mcp_fault *fault)
 
 	if (!asked)
 		return refuse_params(fault, "\"protocolVersion\" is missing");
-	const char *version = is_one_of(legacy_versions, asked) ? asked : legacy_versions[0];
+	const char *version = text_is_one_of(asked, legacy_versions) ? asked : legacy_versions[0];
 	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
 	r->protocol->was_opened = true;
 	mcp_begin_result(r->w, &r->message->id, MCP_ERA_LEGACY);
@@ -235,9 +227,9 @@ static int adopt_header(struct mcp_request_head *r, struct mcp_fault *fault)
 
 	if (!version)
 		version = strcmp(r->message->method, "initialize") == 0 ? "" : first_over_http;
-	if (is_one_of(modern_versions, version))
+	if (text_is_one_of(version, modern_versions))
 		return refuse_params(fault, "\"" META_VERSION "\" is missing in \"_meta\"");
-	if (version[0] && !is_one_of(legacy_versions, version)) {
+	if (version[0] && !text_is_one_of(version, legacy_versions)) {
 		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version);
 		return 1;
 	}
@@ -277,7 +269,7 @@ static int choose_era(struct mcp_request_head *r, struct mcp_fault *fault)
 	if (r->protocol->headers &&
 	    mcp_headers_check(r->protocol->headers, r->message, version->text, fault) < 0)
 		return -EINVAL;
-	if (!is_one_of(modern_versions, version->text)) {
+	if (!text_is_one_of(version->text, modern_versions)) {
 		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version->text);
 		return 1;
 	}

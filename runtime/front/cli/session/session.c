@@ -7,7 +7,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/session/session_call.h"
-#include "runtime/front/cli/session_options.h"
 
 #define VERB_NAME_MAX 32
 

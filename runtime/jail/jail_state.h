@@ -37,7 +37,7 @@ struct adoption {
 };
 #define ADOPTION_NULL ((struct adoption){ -1, -1, { -1, -1, -1, -1, -1, -1, -1, -1 }, -1 })
 
-/* The child that makes the network namespace (init/net_namespace.h), and our end of its link. */
+/* The child that makes the network namespace (init/net_namespace.c), and our end of its link. */
 struct net_namespace_maker {
 	pid_t pid; /* 0: there is none */
 	int link_fd;

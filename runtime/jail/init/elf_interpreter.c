@@ -5,7 +5,7 @@
  * The file is untrusted: any offset and size may be in it.  A file that the kernel would refuse has
  * no interpreter here.
  */
-#include "runtime/jail/init/elf_interpreter.h"
+#include "runtime/jail/init/init.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init - pid 1 of the jail, until its end.  The reapers of a session share its later parts. */
+/*
+ * init - pid 1 of the jail, until its end, and the parts of it that have a source of their own.
+ * The reapers of a session share the later parts.
+ */
 #pragma once
 
+#include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/step.h"
+#include "runtime/jail/protocol.h"
 
 struct adoption;
 struct jail;
+struct net_namespace_maker;
 
 /* The whole life of init; never returns. */
 _Noreturn void init_main(struct jail *j);
@@ -40,3 +47,50 @@ int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct c
 
 /* Reaps until this process has no child. */
 void init_reap_all(void);
+
+/* --- net_namespace.c: the jail's network namespace, which a child makes meanwhile --------- */
+
+/* Starts the child.  Runs in: init, with all capabilities over its user namespace. */
+int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err);
+
+/*
+ * net_namespace_enter - wait for the child's end, and enter the namespace.
+ *
+ * Fails: as unshare(2) did in the child.  Then the caller is still in the network namespace of the
+ *        host and must end.
+ */
+int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err);
+
+/*
+ * net_namespace_explain - init fails before net_namespace_enter(): why?
+ *
+ * Waits for the child, if there is one.  If it failed, its error replaces *err: the child shares
+ * init's errno, so init's own failure may have been a consequence.
+ */
+void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err);
+
+/* --- payload.c: the last steps before the untrusted program, from vfork(2) to execve(2) --- */
+
+struct payload {
+	char *const *argv, *const *env;
+	char *const *own_argv; /* tried first: by the interpreter of its "#!" line; NULL: none */
+	int stdio[3];
+	int channel_fd; /* becomes descriptor 3 of a launcher or a REPL; -1: a program gets none */
+	int calls_fd;   /* becomes descriptor 4, for the calls of its tools; -1: it gets none */
+	int domain_fd;  /* the ruleset of a Landlock domain, in a session; -1: it enters none */
+	bool has_tty;   /* stdio is a terminal of its own, to become the controlling one */
+};
+
+/* Returns its pid once it runs; 0 when execve(2) failed, with the reason in *out. */
+pid_t payload_start(const struct payload *p, struct executed *out, struct cj_error *err);
+
+/* --- elf_interpreter.c: the program that the kernel maps with an ELF file (PT_INTERP) ----- */
+
+/* The kernel chooses the layout by the machine, not by the file's class: fs/binfmt_elf.c. */
+enum elf_layout { ELF_LAYOUT_64, ELF_LAYOUT_32, ELF_LAYOUT_COUNT };
+
+/*
+ * The interpreter that the file names when it is read in this layout; "" when there is none.
+ * Allocates nothing.  Returns 0 or the errno of a read.
+ */
+int elf_interpreter(int fd, enum elf_layout layout, char out_name[PATH_MAX]);

@@ -26,7 +26,6 @@
 #include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/payload.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 

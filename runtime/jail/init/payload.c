@@ -5,7 +5,7 @@
  * The child shares init's memory until execve(2), so no page tables are copied.  It makes only
  * system calls, and writes only the reason of its failure, through a volatile.
  */
-#include "runtime/jail/init/payload.h"
+#include "runtime/jail/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 #include "profiles/plan/env_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/init/elf_interpreter.h"
 #include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/script.h"
 

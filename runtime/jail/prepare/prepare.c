@@ -6,7 +6,7 @@
  *
  * There are three roles.  The *supervisor* is the calling process, outside, with the caller's
  * rights.  *Init* is its child by clone3(2): pid 1 of new namespaces, and in the cgroup that limits
- * it, where there is one.  Its network namespace is made beside it (init/net_namespace.h).  Init is
+ * it, where there is one.  Its network namespace is made beside it (init/net_namespace.c).  Init is
  * our own forked code; it is never executed.
  * The *payload* is init's child, the untrusted program.
  *

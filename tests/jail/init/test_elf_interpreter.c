@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel would map with an ELF file, read from files of all kinds. */
-#include "runtime/jail/init/elf_interpreter.h"
+#include "runtime/jail/init/init.h"
 
 #include <elf.h>
 #include <errno.h>

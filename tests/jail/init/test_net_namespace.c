@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: unshare */
 /* The network namespace that is made beside init, in a user namespace of the test's child. */
-#include "runtime/jail/init/net_namespace.h"
+#include "runtime/jail/init/init.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/jail/jail_state.h"
 #include "tests/failing.h"
 #include "tests/forked.h"
 

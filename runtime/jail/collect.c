@@ -50,21 +50,14 @@ static int find_all(const struct jail *j, struct arena *a, struct artifacts_from
 	return 0;
 }
 
-int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
+int jail_collect(struct jail *j, int dest_fd, uint64_t max_bytes, struct outcome *out,
+		 struct cj_error *err)
 {
 	struct artifacts_from from;
 	if (find_all(j, &out->arena, &from, err) < 0)
 		return -err->code;
-	return artifacts_collect(&from, dest_fd, &out->arena, &out->artifacts, err);
-}
-
-int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
-			struct cj_error *err)
-{
-	struct artifacts_from from;
-	if (find_all(j, &out->arena, &from, err) < 0)
-		return -err->code;
-	return artifacts_keep(&from, max_bytes, &out->arena, &out->artifacts, err);
+	return dest_fd >= 0 ? artifacts_collect(&from, dest_fd, &out->arena, &out->artifacts, err)
+			    : artifacts_keep(&from, max_bytes, &out->arena, &out->artifacts, err);
 }
 
 void jail_read_value(const struct jail *j, struct outcome *out)

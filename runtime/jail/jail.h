@@ -141,13 +141,10 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
  */
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err);
 
-/* After jail_wait: copy artefacts into a directory of the caller's (artifacts.h); fills
- * out->artifacts. */
-int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err);
-
-/* The same into memory, at most max_bytes of them together (artifacts_keep). */
-int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
-			struct cj_error *err);
+/* After jail_wait: copy artefacts into a directory of the caller's, or where dest_fd is -1 into
+ * memory, at most max_bytes of them together (artifacts.h); fills out->artifacts. */
+int jail_collect(struct jail *j, int dest_fd, uint64_t max_bytes, struct outcome *out,
+		 struct cj_error *err);
 
 /* After jail_wait: the program's return value (return_value.h) into out->value, or a warning why it
  * is not used. */

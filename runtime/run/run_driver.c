@@ -82,10 +82,8 @@ static bool collect(const struct run_driver *d, struct outcome *out)
 	struct cj_error err = { 0 };
 	int rc = 0;
 
-	if (d->artifacts_fd >= 0)
-		rc = jail_collect(d->jail, d->artifacts_fd, out, &err);
-	else if (d->artifacts_memory_bytes > 0)
-		rc = jail_collect_memory(d->jail, d->artifacts_memory_bytes, out, &err);
+	if (d->artifacts_fd >= 0 || d->artifacts_memory_bytes > 0)
+		rc = jail_collect(d->jail, d->artifacts_fd, d->artifacts_memory_bytes, out, &err);
 	for (size_t i = 0; i < out->artifacts.skipped.count; i++)
 		outcome_warn(out, "%s", out->artifacts.skipped.items[i]);
 	if (rc < 0)

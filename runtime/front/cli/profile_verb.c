@@ -12,24 +12,6 @@
 #include "runtime/front/cli/cli.h"
 #include "runtime/kernel/seccomp/policy.h"
 
-static int list_profiles(const struct cli *cli);
-static int show_profile(const struct cli *cli);
-static int check_profile(const struct cli *cli);
-
-static const struct profile_action {
-	const char *name, *arguments;
-	int (*run)(const struct cli *cli); /* cli->args begins after the action */
-	const char *help;
-} actions[] = {
-	{ "list", "[--names]", list_profiles, "list all profiles: name, description, file" },
-	{ "show", "NAME|FILE", show_profile,
-	  "print all settings, including those of its parents, as JSON" },
-	{ "check", "FILE...", check_profile,
-	  "check profile files and the seccomp files that they name" },
-};
-
-#define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
-
 static int list_profiles(const struct cli *cli)
 {
 	auto_arena struct arena a = { 0 };
@@ -123,6 +105,20 @@ static int check_profile(const struct cli *cli)
 	}
 	return cli_finish(status);
 }
+
+static const struct profile_action {
+	const char *name, *arguments;
+	int (*run)(const struct cli *cli); /* cli->args begins after the action */
+	const char *help;
+} actions[] = {
+	{ "list", "[--names]", list_profiles, "list all profiles: name, description, file" },
+	{ "show", "NAME|FILE", show_profile,
+	  "print all settings, including those of its parents, as JSON" },
+	{ "check", "FILE...", check_profile,
+	  "check profile files and the seccomp files that they name" },
+};
+
+#define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
 
 static void print_usage(FILE *to)
 {

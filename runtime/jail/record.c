@@ -264,14 +264,6 @@ void record_remove(int dir_fd, const char *id, int *lock_fd)
 
 /* --- looking ----------------------------------------------------------------------------- */
 
-static DIR *open_runs(int dir_fd, struct cj_error *err)
-{
-	DIR *dir = fd_open_dir(dir_fd, "runs");
-	if (!dir)
-		*err = (struct cj_error){ .code = errno };
-	return dir;
-}
-
 static int open_record(int dir_fd, const char *id)
 {
 	struct file_name name;
@@ -297,9 +289,9 @@ static bool read_entry(int dir_fd, const char *file, struct arena *a, struct rec
 int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
 		struct cj_error *err)
 {
-	auto_dir DIR *dir = open_runs(dir_fd, err);
+	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
-		return cj_fail(err, err->code, "open 'runs' in the runtime directory");
+		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 
 	struct record_entry *items = NULL;
 	size_t count = 0;
@@ -356,9 +348,9 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err)
 
 int record_sweep(int dir_fd, struct cj_error *err)
 {
-	auto_dir DIR *dir = open_runs(dir_fd, err);
+	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
-		return cj_fail(err, err->code, "open 'runs' in the runtime directory");
+		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 
 	int swept = 0;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {

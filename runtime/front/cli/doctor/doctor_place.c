@@ -164,9 +164,7 @@ static const struct {
 		    ("in Windows: wsl --update, for Linux " KERNEL_MINIMUM " or later" RESTART_WSL),
 	  } },
 	[REMEDY_UNKNOWN] = { "ask the administrator of this host to allow them", .at = {
-		[PLACE_DOCKER] = ASK_CONTAINERS,
-		[PLACE_PODMAN] = ASK_CONTAINERS,
-		[PLACE_KUBERNETES] = ASK_CONTAINERS,
+		[PLACE_DOCKER ... PLACE_KUBERNETES] = ASK_CONTAINERS,
 		[PLACE_LXC] = LXC_NESTING,
 		[PLACE_CONTAINER] = ASK_CONTAINERS,
 	  } },
@@ -184,11 +182,7 @@ static const struct {
 	[REMEDY_LISTENER] = { "run cejail outside of the outer sandbox" },
 	[REMEDY_LANDLOCK] = { BOOT_LANDLOCK "add landlock to its lsm= list", .at = {
 		[PLACE_WSL] = "in Windows: wsl --update; " WSL_KERNEL "lsm=landlock" RESTART_WSL,
-		[PLACE_DOCKER] = LANDLOCK_THERE,
-		[PLACE_PODMAN] = LANDLOCK_THERE,
-		[PLACE_KUBERNETES] = LANDLOCK_THERE,
-		[PLACE_LXC] = LANDLOCK_THERE,
-		[PLACE_CONTAINER] = LANDLOCK_THERE,
+		[PLACE_DOCKER ... PLACE_CONTAINER] = LANDLOCK_THERE,
 	  } },
 	[REMEDY_RULES] = { "sudo modprobe -a " MODULES, true },
 	[REMEDY_VETH] = { "sudo modprobe veth", true },

@@ -14,6 +14,13 @@
 #define NAMED_MAX 3  /* sockets below a directory that a warning names */
 #define KNOWN_MAX 64 /* of one pattern */
 
+struct exposure {
+	const char *path; /* a pattern of fnmatch(3), FNM_PATHNAME */
+	const char *what; /* "hands the program ...": control of docker */
+	/* A program that uses it controls this host, or a user's session: --strict refuses. */
+	bool is_control;
+};
+
 /* clang-format off */
 static const struct exposure directories[] = {
 	{ "/",            "all of this host's files that its user may read", false },
@@ -83,7 +90,8 @@ static const struct exposure *find_row(const struct exposure *rows, size_t n, co
 	return NULL;
 }
 
-const struct exposure *exposure_of(const char *path)
+/* The row for the path of a socket or a directory; NULL: none.  Compares the text only. */
+static const struct exposure *exposure_of(const char *path)
 {
 	const struct exposure *row = find_row(directories, LENGTH(directories), path);
 

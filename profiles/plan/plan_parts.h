@@ -62,19 +62,8 @@ bool plan_is_tcp(const char *connect); /* a --connect of this kind, not a socket
  * the host, agents with keys, home directories.  A warning, no isolation: the list has common
  * paths only.
  */
-struct exposure {
-	const char *path; /* a pattern of fnmatch(3), FNM_PATHNAME */
-	const char *what; /* "hands the program ...": control of docker */
-	/* A program that uses it controls this host, or a user's session: --strict refuses. */
-	bool is_control;
-};
-
-/* The row for the path of a socket or a directory; NULL: none.  Compares the text only. */
-const struct exposure *exposure_of(const char *path);
-
-/* From the caller's environment. */
 struct exposure_caller {
-	const char *home;      /* HOME; NULL: unknown */
+	const char *home;      /* HOME in the caller's environment; NULL: unknown */
 	const char *ssh_agent; /* SSH_AUTH_SOCK */
 };
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/client/call_event.h"
 #include "runtime/front/client/remote_state.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/supervise/call_line.h"
@@ -180,63 +181,41 @@ static void read_reply(struct remote *r)
 
 /* --- lines for the caller -------------------------------------------------------------- */
 
-static const char begin[] = "{\"type\":\"call\",", before_arguments[] = ",\"arguments\":";
-
 bool remote_calls_has_line(const struct remote *r)
 {
-	return r->line.size > sizeof(begin) &&
-	       strncmp(r->line.text, begin, sizeof(begin) - 1) == 0 &&
-	       strstr(r->line.text, before_arguments);
+	return call_event_is(r->line.text, r->line.size);
 }
 
 /* The name must be one of the list: it becomes a part of the caller's line. */
-static int begin_call(struct remote *r, const struct json_node *head, struct blob arguments,
-		      struct cj_error *err)
+static int begin_call(struct remote *r, const struct call_event *event, struct cj_error *err)
 {
+	const struct written_call w = { .name = event->name, .arguments = event->arguments };
 	struct remote_calls *c = &r->calls;
 	struct remote_open_call *call = find_call(c, 0);
-	struct written_call w = { .name = json_get_text(head, "name"), .arguments = arguments };
-	uint64_t id = 0;
 
-	if (!c->tools.catalogue || !w.name ||
-	    tool_list_find(&c->tools, w.name) == c->tools.names.count)
+	if (!c->tools.catalogue || tool_list_find(&c->tools, w.name) == c->tools.names.count)
 		return cj_reject(err, "the service sent a call of a tool that is not in --tools");
-	if (!json_get_u64(head, "call", &id) || id <= c->last_id || !call)
-		return cj_reject(err, "the service sent a call with a wrong number, or too many");
-	*call = (struct remote_open_call){ .id = id, .began_ms = clock_ms() };
-	c->last_id = id;
-	if (c->fd >= 0 && call_line_put_call(&c->out, id, &w, false) < 0)
+	if (!call)
+		return cj_reject(err, "the service sent too many calls at a time");
+	*call = (struct remote_open_call){ .id = event->id, .began_ms = clock_ms() };
+	c->last_id = event->id;
+	if (c->fd >= 0 && call_line_put_call(&c->out, event->id, &w, false) < 0)
 		lose_caller(c, "cejail has no memory for the calls");
 	send_lines(c);
 	answer_all(r); /* of a caller that has gone */
 	return 0;
 }
 
-/* The arguments are parsed apart from the rest: together, they may be more values than json.h
- * reads.  Nor does --events-fd get them. */
+/* --events-fd gets no arguments. */
 int remote_calls_take(struct remote *r, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
-	const struct json_node *head = NULL, *given = NULL;
-	char *text = r->line.text, *cut = strstr(text, before_arguments);
-	const char *end = text + r->line.size - 1;
+	struct call_event event;
 
-	if (!cut || *end != '}')
-		return cj_reject(err, "the service sent a call without the end of its arguments");
-	char *arguments = cut + sizeof(before_arguments) - 1;
-	const size_t size = (size_t)(end - arguments), head_size = (size_t)(cut - text) + 1;
-	if (size > CALL_LINE_MAX)
-		return cj_reject(err, "the service sent a call of more than %u bytes",
-				 CALL_LINE_MAX);
-	*cut = '}';
-	if (json_parse_capped("the service's call", text, head_size, &a, &head, err) < 0 ||
-	    json_parse_capped("the service's call", arguments, size, &a, &given, err) < 0)
+	if (call_event_read(r->line.text, r->line.size, r->calls.last_id, &a, &event, err) < 0)
 		return -err->code;
-	if (given->type != JSON_OBJECT)
-		return cj_reject(err, "the service sent a call whose arguments are no object");
-	call_line_flatten(arguments, size);
-	events_add_json(&r->call->delivery->events, text, head_size);
-	return begin_call(r, head, (struct blob){ arguments, size }, err);
+	events_add_json(&r->call->delivery->events, event.head.bytes, event.head.size);
+	return begin_call(r, &event, err);
 }
 
 void remote_calls_end(struct remote *r, const struct json_node *event)

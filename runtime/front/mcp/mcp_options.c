@@ -191,10 +191,7 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 		return cj_hint(err, "leave out --remote, or set trace_file in the service's "
 				    "configuration: cejail-serve(8)");
 	}
-	if (!o->tools_from || !o->config.remote)
-		return 0;
-	cj_refuse(err, "--tools-from: the programs of a service cannot call these tools");
-	return cj_hint(err, "leave out --remote");
+	return 0;
 }
 
 void mcp_options_fini(struct mcp_options *o)

@@ -339,7 +339,7 @@ static int open_server(struct mcp_server *v, const struct mcp_options *o, struct
 		return -err->code;
 	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker,
 						 o->config.trace_file };
-	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, &v->place, err)
+	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, v->broker, &v->place, err)
 			   : mcp_local_open(&local, &v->place, err)) < 0)
 		return -err->code;
 	v->stdio.loop = &v->loop;

@@ -7,7 +7,7 @@
  *	mcp_server.c   one thread, one epoll loop over the client, the runs and signals
  *	mcp_broker.c   the tools of other MCP servers, which programs may call (upstream/)
  *	mcp_local.c    runs and sessions on this machine
- *	mcp_remote.c   runs and sessions at a service
+ *	mcp_remote.c   runs and sessions at a service (mcp_far_request.c, mcp_far_calls.c)
  *
  * A line of the client goes to mcp_protocol, and is answered at once or is a call.  mcp_request
  * makes a request of a call, and mcp_run carries it out: here, or at a service.  Its events become
@@ -120,9 +120,9 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
  * At a service, cejail-serve(8).  Each run is a request on a connection of its own, without
  * blocking.  Closing the connection cancels the run.
  */
-/* *out is to be closed with its `close`.  Borrows the path. */
-int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place *out,
-		    struct cj_error *err);
+/* *out is to be closed with its `close`.  Borrows the path, and the broker as mcp_local_open(). */
+int mcp_remote_open(struct loop *loop, const char *socket_path, struct broker *broker,
+		    struct mcp_place *out, struct cj_error *err);
 
 /* GET /v1/profiles: blocks, for the start.  *out lives in the arena. */
 int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const struct json_node **out,

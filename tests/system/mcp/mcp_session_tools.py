@@ -11,18 +11,20 @@ from harness import *  # noqa: F403
 from mcp_client import Server, facts_of
 from mcp_tools_from import need_modules
 from mcp_upstream import BAD, fake, servers_file
+from service import Service
 
-KINDS = ("stdio",)
+KINDS = ("stdio", "remote")
 
 
 @contextlib.contextmanager
-def client_of(kind, *options, profiles=("python",), **servers):
-    """A client whose programs have the tools of these servers."""
+def client_of(kind, *options, config=None, **servers):
+    """A client whose programs have the tools of these servers, and with "remote" the service behind it."""
     need_modules()
-    with tempfile.TemporaryDirectory() as folder:
-        words = [word for profile in profiles for word in ("-p", profile)]
-        with Server(*words, "--tools-from", servers_file(folder, **servers), *options) as server:
-            yield server
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        words = ["-p", "python", "--tools-from", servers_file(folder, **servers), *options]
+        if kind == "remote":
+            words.append(f"--remote={stack.enter_context(Service(config=config)).socket}")
+        yield stack.enter_context(Server(*words))
 
 
 def create(client, context="repl", profile="python"):
@@ -122,3 +124,46 @@ for kind in KINDS:
             server = {"command": sys.executable, "args": ["-m", "cejail.fake_tools", answers], "env": {"PYTHONPATH": library}}
             with client_of(kind, time=server) as client:
                 equal(said(client, create(client), "import tools\nprint(tools.call('time.now'))"), ["12:00"], "the output")
+
+
+@contextlib.contextmanager
+def service_and_client(config=None, **servers):
+    need_modules()
+    with tempfile.TemporaryDirectory() as folder, Service(config=config) as service:
+        with Server("-p", "python", "--tools-from", servers_file(folder, **servers), f"--remote={service.socket}") as client:
+            yield service, client
+
+
+@test("mcp session tools: the audit log of the service has each call, and an answer that the service refuses is an error of the call", limit=120)
+def _():
+    code = "import tools\n" + TRY + "print(attempt('one.echo', x='y' * 300000))\nprint(attempt('one.echo', x=1))\nprint(attempt('one.fail'))"
+    with Folder() as f, service_and_client({"audit": {"file": f / "log"}, "body_max": "256K"}, one=fake("good")) as (service, client):
+        cells = create(client)
+        number = client.call_later("session_exec", progress="p", session=cells, code=code + "\nimport time\ntime.sleep(0.3)\nprint('end')")
+        out = facts_of(client.result(number))["stdout"].splitlines()
+        contains(out[0], "error: the service does not take the answer of 3000", "the large answer")
+        contains(out[0], "HTTP status 413", "the large answer")
+        equal(out[1:], ["{'x': 1}", "error: it did not work", "end"], "the other calls")
+        true(all(note["params"]["progressToken"] == "p" for note in client.notifications()), "the progress")
+        with open(f / "log", encoding="ascii") as file:
+            calls = [line for line in map(json.loads, file) if line["event"] == "call"]
+        for line in calls:
+            check_schema(line, "audit.json")
+        rows = [(line["session"], line["call"], line["name"], line["ended"]) for line in calls]
+        equal(rows, [(cells, 1, "one.echo", "failed"), (cells, 2, "one.echo", "answered"), (cells, 3, "one.fail", "failed")], "the audit log")
+
+
+@test("mcp session tools: a service that is killed during a call of a program ends that call, and the next one says what to do", limit=120)
+def _():
+    with service_and_client(one=fake("silent")) as (service, client):
+        number = client.call_later("run_python", progress="p", code="import tools\nprint('begun', flush=True)\ntools.call('one.bad')")
+        while "begun" not in json.dumps(client.line()):
+            pass
+        servers = client.below()
+        service.process.kill()
+        service.process.wait()
+        answer = client.result(number)
+        equal(answer["isError"], True, "isError")
+        contains(answer["content"][0]["text"], "the run has no result: ", "the reason")
+        contains(client.python("1")["content"][0]["text"], "ask the user to start 'cejail serve'", "the next call")
+        equal(client.below(), servers, "the servers")

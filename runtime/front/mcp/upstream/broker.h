@@ -14,6 +14,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"
 #include "runtime/front/mcp/upstream/servers_file.h"
 #include "runtime/front/mcp/upstream/upstream.h"
@@ -70,15 +71,34 @@ int broker_tick(struct broker *b);
 
 /* --- calls of one run --------------------------------------------------------------------- */
 
+/* The calls that have no answer yet.  The owner sets what is above the list. */
+struct broker_calls {
+	struct broker *broker;
+	bool puts_ids; /* the answers have a member "id" */
+	/* {"result": ANY} or {"error": {"message": TEXT}}; NULL: there is no memory for either. */
+	void (*answer)(struct broker_calls *c, uint64_t id, const char *text, size_t size);
+	TAILQ_HEAD(, broker_call) list;
+	size_t count;
+};
+
+/*
+ * broker_call_begin - `answer` follows, maybe before this returns.
+ *
+ * `arguments`: the bytes of an object, copied; bytes NULL: they are none.
+ */
+void broker_call_begin(struct broker_calls *c, uint64_t id, const char *name,
+		       struct blob arguments);
+/* The call ends without `answer`; nothing happens if it has one already. */
+void broker_call_end(struct broker_calls *c, uint64_t id, const char *why);
+void broker_calls_cancel(struct broker_calls *c);
+
 /*
  * The protocol of --calls-fd: lines {"id":N,"name":"SERVER.TOOL","arguments":{...}} and
  * {"id":N,"ended":WHY} come in, {"id":N,"result":...} and {"id":N,"error":{"message":...}} go out.
  */
 struct broker_stream {
-	struct broker *broker;
+	struct broker_calls calls;
 	struct mcp_stdio stdio;
-	TAILQ_HEAD(, broker_call) calls;
-	size_t ncalls;
 };
 
 /* *s is zeroed.  Takes the descriptor, of a connected stream socket, also when it fails. */

@@ -13,6 +13,8 @@
 #define CHUNK         65536
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
 #define ERROR_BEFORE  "{\"type\":\"error\","
+#define CALL_BEFORE   "{\"type\":\"call\","
+#define ANSWER_BEFORE "{\"type\":\"answer\","
 
 void mcp_reply_fini(struct mcp_reply *r)
 {
@@ -113,15 +115,25 @@ static bool begins_with(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void take_line(struct mcp_reply *r, const char *line, size_t size)
+bool mcp_reply_has_lines(const struct mcp_reply *r)
+{
+	return r->call_event || r->run->wants_events;
+}
+
+static void take_line(struct mcp_reply *r, char *line, size_t size)
 {
 	size_t before = sizeof(RESULT_BEFORE) - 1;
 
+	if (r->is_done)
+		return;
 	if (begins_with(line, RESULT_BEFORE) && size > before + 1)
 		finish(r, line + before, size - before - 1, NULL);
 	else if (begins_with(line, ERROR_BEFORE))
 		fail_refused(r, 200, 0, line, size);
-	else if (!r->is_done)
+	else if (r->call_event &&
+		 (begins_with(line, CALL_BEFORE) || begins_with(line, ANSWER_BEFORE)))
+		r->call_event(r, line, size);
+	else if (r->run->wants_events)
 		r->run->event(r->run, line, size);
 }
 
@@ -165,7 +177,7 @@ int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size
 	memcpy(r->text + r->kept, bytes, size);
 	r->kept += size;
 	r->text[r->kept] = '\0';
-	if (status == 200 && r->run->wants_events && memchr(bytes, '\n', size))
+	if (status == 200 && mcp_reply_has_lines(r) && memchr(bytes, '\n', size))
 		take_lines(r);
 	return 0;
 }
@@ -178,7 +190,7 @@ void mcp_reply_end(struct mcp_reply *r, unsigned status, uint64_t retry_after)
 		return;
 	if (status < 200 || status >= 300) {
 		fail_refused(r, status, retry_after, r->text, r->kept);
-	} else if (!r->run->wants_events) {
+	} else if (!mcp_reply_has_lines(r)) {
 		finish(r, r->text ? r->text : "", r->kept, NULL);
 	} else {
 		cj_refuse(&err, "the service closed the connection before the result");

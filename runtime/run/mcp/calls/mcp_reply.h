@@ -21,7 +21,13 @@ struct mcp_reply {
 	char *text; /* [0, kept): an incomplete line, or the body so far */
 	size_t kept, room;
 	bool is_done; /* the run's `done` was called */
+	/* Takes the events "call" and "answer" from the run; it may change the line, and end the
+	 * reply.  NULL: they are as others. */
+	void (*call_event)(struct mcp_reply *r, char *line, size_t size);
 };
+
+/* The reply is to be lines of JSON. */
+bool mcp_reply_has_lines(const struct mcp_reply *r);
 
 void mcp_reply_fini(struct mcp_reply *r);
 

@@ -369,9 +369,8 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		return cj_stage(err, "options");
 	if (!is_remote && plan_here(r, err) < 0)
 		return -err->code;
-	if (is_remote && !r->exec &&
-	    (plan_check(&r->config, &r->invocation, err) < 0 ||
-	     check_tools(r->config.tools, calls_fd_of(r), err) < 0))
+	if (is_remote && ((!r->exec && plan_check(&r->config, &r->invocation, err) < 0) ||
+			  check_tools(r->config.tools, calls_fd_of(r), err) < 0))
 		return cj_stage(err, "plan");
 	if (is_remote && r->config.remote[0] == '\0' &&
 	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0)

@@ -12,8 +12,8 @@ static const char *const verb_options[] = { "remote", "json", "verbose", "quiet"
 static const char *const create_options[] = { "profile", "env-file", NULL };
 static const char *const wait_options[] = { "artifacts", "result-fd", "no-report", NULL };
 static const char *const exec_options[] = {
-	"code", "env-file",  "interactive", "file",      "file-text", "args-json",
-	"id",   "events-fd", "artifacts",   "result-fd", "no-report", NULL,
+	"code",      "env-file",  "interactive", "file",  "file-text", "args-json", "id",
+	"events-fd", "artifacts", "result-fd",   "tools", "calls-fd",  "no-report", NULL,
 };
 
 bool session_options_of_verb(const struct setting *s)
@@ -44,7 +44,10 @@ static int reject(const struct given *g, const char *verb, struct cj_error *err)
 {
 	int rc = cj_reject(err, "option '%s' is not for 'cejail session %s'", g->named, verb);
 
-	if (session_options_of_exec(g->setting))
+	if (strcmp(g->setting->option, "tools-from") == 0)
+		cj_hint(err, "give --tools FILE to 'cejail session exec', and answer the calls on "
+			     "--calls-fd: cejail-tools(7)");
+	else if (session_options_of_exec(g->setting))
 		cj_hint(err, "it belongs to the exec: give it to 'cejail session exec'");
 	else if (session_options_of_create(g->setting))
 		cj_hint(err, "it belongs to the jail: give it to 'cejail session create'");
@@ -66,6 +69,9 @@ int session_options_check(const struct options *o, const struct remote_exec *exe
 	if (exec->kind == REMOTE_EXEC_DETACHED && options_has(o, "interactive"))
 		return cj_reject(err, "'--detach' and '--interactive' exclude each other: nobody "
 				      "forwards the input");
+	if (exec->kind == REMOTE_EXEC_DETACHED && options_has(o, "tools"))
+		return cj_reject(err, "'--detach' and '--tools' exclude each other: nobody "
+				      "forwards the calls");
 	if (waits && *o->operands)
 		return cj_reject(err,
 				 "'cejail session wait' takes one session and one exec, but "

@@ -23,11 +23,12 @@ static void the_jail_belongs_to_create_and_the_program_to_exec(void **state)
 	(void)state;
 	static const char *const of_jail[] = { "memory",  "pids-limit", "network", "allow",
 					       "ro-bind", "rootfs",     "connect", "profile" };
-	static const char *const of_program[] = { "code", "interactive", "file",     "args-json",
-						  "id",   "artifacts",   "file-text" };
-	static const char *const of_both[] = { "timeout",    "env",    "workdir",
-					       "max-output", "remote", "json" };
-	static const char *const of_none[] = { "tty", "dry-run", "request-fd" };
+	static const char *const of_program[] = { "code",      "interactive", "file",
+						  "args-json", "id",          "artifacts",
+						  "file-text", "tools",       "calls-fd" };
+	static const char *const of_both[] = { "timeout", "env",  "workdir",  "max-output",
+					       "remote",  "json", "calls-max" };
+	static const char *const of_none[] = { "tty", "dry-run", "request-fd", "tools-from" };
 
 	for (size_t i = 0; i < sizeof(of_jail) / sizeof(of_jail[0]); i++) {
 		assert_true(session_options_of_create(setting(of_jail[i])));
@@ -84,14 +85,28 @@ static void an_option_of_the_jail_is_refused_with_the_verb_that_takes_it(void **
 	assert_string_equal(err.hint, "see 'cejail session wait --help'");
 }
 
-static void a_detached_exec_has_no_input_to_forward(void **state)
+static void a_detached_exec_has_no_input_and_no_calls_to_forward(void **state)
 {
 	(void)state;
-	const char *const words[] = { "-i", NULL };
+	const char *const input[] = { "-i", NULL }, *const tools[] = { "--tools", "x", NULL };
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *const *words = i == 0 ? input : tools;
+		struct cj_error err = { 0 };
+		assert_int_equal(check(words, REMOTE_EXEC_STREAMED, &err), 0);
+		assert_int_equal(check(words, REMOTE_EXEC_DETACHED, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, i == 0 ? "the input" : "the calls"));
+	}
+}
+
+static void servers_of_the_caller_are_refused_with_what_an_exec_takes_instead(void **state)
+{
+	(void)state;
+	const char *const words[] = { "--tools-from", "x", NULL };
 	struct cj_error err = { 0 };
 
-	assert_int_equal(check(words, REMOTE_EXEC_STREAMED, &err), 0);
-	assert_int_equal(check(words, REMOTE_EXEC_DETACHED, &err), -EINVAL);
+	assert_int_equal(check(words, REMOTE_EXEC_STREAMED, &err), -EINVAL);
+	assert_non_null(strstr(err.hint, "give --tools FILE"));
 }
 
 int main(void)
@@ -100,7 +115,8 @@ int main(void)
 		cmocka_unit_test(the_jail_belongs_to_create_and_the_program_to_exec),
 		cmocka_unit_test(other_verbs_take_the_service_and_how_much_is_printed),
 		cmocka_unit_test(an_option_of_the_jail_is_refused_with_the_verb_that_takes_it),
-		cmocka_unit_test(a_detached_exec_has_no_input_to_forward),
+		cmocka_unit_test(a_detached_exec_has_no_input_and_no_calls_to_forward),
+		cmocka_unit_test(servers_of_the_caller_are_refused_with_what_an_exec_takes_instead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

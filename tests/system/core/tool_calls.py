@@ -84,14 +84,14 @@ def silent(_caller, _call):
     pass
 
 
-def start_calling(caller, *args, tools=TOOLS, **more):
-    """A run whose calls `caller` answers."""
+def start_calling(caller, *args, tools=TOOLS, verb=("run", "--network", "none"), limit=30, **more):
+    """A run, or with `verb` an exec, whose calls `caller` answers."""
     with Folder() as place:
         path = place.file("tools.json", json.dumps(tools))
         fd = caller.theirs.fileno()
-        process = start("run", "--json", "--network", "none", "--tools", path, "--calls-fd", str(fd), *args, pass_fds=[fd, *more.pop("fds", ())], **more)
+        process = start(*verb, "--json", "--tools", path, "--calls-fd", str(fd), *args, pass_fds=[fd, *more.pop("fds", ())], **more)
         caller.thread.start()
-        done = finish(process, args=args)
+        done = finish(process, limit, args=args)
     caller.theirs.close()
     caller.thread.join(10 * SLOW)
     true(not caller.thread.is_alive(), "the caller's end was not closed with the run")

@@ -219,21 +219,6 @@ def _():
                 tried()
 
 
-@test("tools for the programs of a session are refused, with how a program can have them")
-def _():
-    session = lib.Session(lib._Service("/no/such.sock", None, None), "x")
-    for work in (
-        lambda: lib.Client("/no/such.sock").session(tools=[documented]), lambda: session.exec("1", tools=[documented]), lambda: list(session.stream("1", tools=[documented])), lambda: session.start("1", tools=[documented]),
-    ):  # fmt: skip
-        try:
-            work()
-            raise Failure("there was no Error")
-        except lib.Error as problem:
-            equal(problem.code, "not_supported", "the error's code")
-            contains(str(problem), "run()", "the remedy")
-            tried()
-
-
 @test("a JSON object becomes the dataclass of the parameter, and a dataclass of the result an object")
 def _():
     def move(at: Point, all: typing.List[Point], by: typing.Optional[Point] = None, named: typing.Dict[str, Point] = {}, either: typing.Union[str, Point] = ""):  # noqa: B006
@@ -751,7 +736,6 @@ for (const line of ["{", "[]", '{"id": 1}', '{"id": 1, "ended": "timeout"}']) aw
 
 const errors = [];
 for (const wrong of [{ a: 1 }, { a: { description: "x" } }, [() => 1]]) errors.push(await client.run({ code: "1", tools: wrong }).catch((e) => `${e.name}: ${e.message}`));
-errors.push(await new Client({ socket: "/no/such.sock" }).session({ tools }).catch((e) => `${e.code}: ${e.message}`));
 out.push(errors);
 console.log(JSON.stringify(out));
 """
@@ -786,7 +770,7 @@ if shutil.which("node"):
         equal((met, ended), ([list(range(8))], ["seen"]), "calls at once, and after one that has ended")
         equal(steps, [[1, True, "timeout"], [2, True, "cancelled"]], "the aborted functions")
         equal(streamed, [["result"], [{"x": 1}]], "a stream")
-        for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME", "not_supported: ")):
+        for text, word in zip(errors, ("TypeError: the tool 'a' has no function", "\"handler\"", "NAME")):
             contains(text, word, "the error")
 
     @test("a program in a jail calls functions of Node, within the limits of its calls, and the result counts the calls")

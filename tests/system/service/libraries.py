@@ -641,7 +641,7 @@ def run_readme(words, folder, service, name, edit, **more):
     return said
 
 
-README_SAYS = [["exited 0 text", "now"], ["['milk', 'mail'] ['tea'] [('search', 2, 0)]"], ["6", "timeout", "1"]]
+README_SAYS = [["exited 0 text", "now"], ["['milk', 'mail'] ['tea'] [('search', 2, 0)]"], ["6", "timeout", "1"], ["42"]]
 
 
 def has_watched(said):
@@ -653,6 +653,7 @@ def _():
     with Folder() as f, Service() as s:
         said = run_readme([PYTHON], f, s, "python", str, PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1")
     has_watched(said.pop())
+    equal(said.pop(), README_SAYS[3], "the session with tools")
     equal(said.pop()[:3], README_SAYS[2], "the session")
     equal(said, README_SAYS[:2], "the runs")
 
@@ -665,7 +666,7 @@ if shutil.which("node"):
             said = run_readme([shutil.which("node")], f, s, "js", lambda text: text.replace('from "cejail"', f'from "{CLIENTS}/node/cejail.mjs"'))
         has_watched(said.pop())
         equal(said.pop(1), ["['milk', 'mail'] [ 'search 1 0' ]"], "the tools")
-        equal(said, [README_SAYS[0], README_SAYS[2]], "what they print")
+        equal(said, [README_SAYS[0], *README_SAYS[2:]], "what they print")
 
 
 NODE_SESSIONS = """

@@ -197,12 +197,15 @@ export class Client {
   stream(run: Run): AsyncGenerator<Event, void, void>;
   /** Without a socket or url: at the service of this user, which cejail starts if none listens. */
   session(settings?: SessionSettings): Promise<Session>;
-  attach(id: string): Promise<Session>;
+  /** `tools`: as in SessionSettings. */
+  attach(id: string, options?: { tools?: Tools }): Promise<Session>;
   sessions(): Promise<Record<string, any>[]>;
 }
 
 /** A session, and any setting of a jail that a request may have: schema/session-request.json. */
 export interface SessionSettings extends Jail {
+  /** Each exec() and stream() of the session has them, unless it has its own. */
+  tools?: Tools;
   profile?: string;
   /** Such as "10m". */
   lease?: Duration;
@@ -237,7 +240,8 @@ export class Session {
   readonly id: string;
   exec(program: ExecOptions): Promise<Result>;
   stream(program: ExecOptions): AsyncGenerator<Event, void, void>;
-  start(program: ExecOptions & { open_stdin?: boolean }): Promise<Exec>;
+  /** Its program has no tools: nobody reads its calls. */
+  start(program: ExecOptions & { open_stdin?: boolean; tools?: undefined }): Promise<Exec>;
   execs(): Promise<Record<string, any>[]>;
   put(path: string, content: Content, options?: { executable?: boolean }): Promise<void>;
   get(path: string): Promise<Uint8Array>;

@@ -235,9 +235,8 @@ async function answerSocket(socket, tools) {
 }
 
 const BUSY = [null, "rate_limited", "too_many_waiting", "queue_full", "draining"];
-/** Sends the answer to a call of a run at a service, until the service has taken or refused it, or the run has ended. */
-async function postAnswer(to, run, id, body, isOver) {
-  const path = `/v1/runs/${encodeURIComponent(run)}/calls/${id}`;
+/** Sends the answer to a call at `path`, until the service has taken or refused it, or the run has ended. */
+async function postAnswer(to, path, body, isOver) {
   let isRefusal = false;
   while (!isOver()) {
     try {
@@ -255,10 +254,10 @@ async function postAnswer(to, run, id, body, isOver) {
   }
 }
 
-/** Yields the events of a run at a service, and answers the calls in them. */
-async function* answeredRows(rows, to, tools) {
+/** Yields the events of a run at a service, or of an exec, and answers the calls in them.  `path` has all of its kind. */
+async function* answeredRows(rows, to, path, tools) {
   let run, isOver = false;
-  const answering = new Answering(tools, (id, body) => postAnswer(to, run, id, body, () => isOver));
+  const answering = new Answering(tools, (id, body) => postAnswer(to, `${path}/${encodeURIComponent(run)}/calls/${id}`, body, () => isOver));
   try {
     for await (const event of rows) {
       if (event.type === "start") run = event.id;
@@ -270,11 +269,6 @@ async function* answeredRows(rows, to, tools) {
     isOver = true;
     answering.close();
   }
-}
-
-function refuseTools({ tools }) {
-  if (tools)
-    throw new CejailError("the programs of a session have no tools", { code: "not_supported", hint: "run the program with run() or stream() of a Client" });
 }
 
 // --- one run: over a process, or over a connection ---------------------------------------
@@ -415,9 +409,26 @@ async function* eventsOf(start, signal, answered = (rows) => rows) {
     yield data.type === "result" ? { type: "result", data, result: checked(data.result) } : { type: data.type, data, content: bytesOf(data) };
 }
 
-// --- clients ------------------------------------------------------------------------------
+async function lastResult(events) {
+  let last;
+  for await (last of events);
+  return last.result;
+}
 
+const RUNS = "/v1/runs";
 const EVENTS = "application/x-ndjson";
+/** Of a run or an exec at a service, with its calls answered. */
+function serviceEvents(to, path, request, signal, tools) {
+  const call = { path, body: JSON.stringify(request), accept: EVENTS };
+  return eventsOf(() => startCall(to, call, signal), signal, tools && ((rows) => answeredRows(rows, to, path, toolsOf(tools))));
+}
+
+function serviceResult(to, path, request, signal, tools) {
+  if (tools) return lastResult(serviceEvents(to, path, request, signal, tools)); // the calls are events
+  return resultOf(() => startCall(to, { path, body: JSON.stringify(request) }, signal), signal);
+}
+
+// --- clients ------------------------------------------------------------------------------
 
 export class Client {
   #to;
@@ -432,24 +443,21 @@ export class Client {
 
   get #isLocal() { return !this.#to.socket && !this.#to.url; }
 
-  #start(asked, wantsEvents, signal) {
+  #start(asked, wantsEvents) {
     const body = JSON.stringify(request(asked));
-    if (this.#isLocal) return async () => startProcess(this.#to, body, wantsEvents, asked.tools && toolsOf(asked.tools));
-    return () => startCall(this.#to, { body, ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
+    return async () => startProcess(this.#to, body, wantsEvents, asked.tools && toolsOf(asked.tools));
   }
 
   /** Runs a program to its end.  Rejects if cejail failed or refused; how the program ended is in the result. */
   async run({ signal, ...asked }) {
-    if (this.#isLocal || !asked.tools) return resultOf(this.#start(asked, false, signal), signal);
-    let last;
-    for await (last of this.stream({ signal, ...asked })); // the calls are events
-    return last.result;
+    if (this.#isLocal) return resultOf(this.#start(asked, false), signal);
+    return serviceResult(this.#to, RUNS, request(asked), signal, asked.tools);
   }
 
   /** Yields what happens; the last event has the result.  Leaving the loop cancels the run. */
   async *stream({ signal, ...asked }) {
-    const tools = !this.#isLocal && asked.tools && toolsOf(asked.tools);
-    yield* eventsOf(this.#start(asked, true, signal), signal, tools ? (rows) => answeredRows(rows, this.#to, tools) : undefined);
+    if (this.#isLocal) yield* eventsOf(this.#start(asked, true), signal);
+    else yield* serviceEvents(this.#to, RUNS, request(asked), signal, asked.tools);
   }
 
   /** Without a socket: the service of this user, which cejail starts if none listens. */
@@ -467,16 +475,19 @@ export class Client {
     return new Service({ socket: path.trimEnd() });
   }
 
-  /** Creates a session.  Members: profile, lease, idle, context, and the settings of a jail. */
-  async session({ profile = PROFILE, ...settings } = {}) {
-    refuseTools(settings);
+  /**
+   * Creates a session.  Members: profile, lease, idle, context, and the settings of a jail.
+   * Each exec() and stream() of the session has its `tools`, unless it has its own.
+   */
+  async session({ profile = PROFILE, tools, ...settings } = {}) {
+    if (tools) toolsOf(tools); // refuses them before there is a session
     const service = await this.#service();
-    return new Session(service, (await service.ask("POST", "/v1/sessions", { profile, ...settings })).id);
+    return new Session(service, (await service.ask("POST", "/v1/sessions", { profile, ...settings })).id, tools);
   }
 
   /** A session that exists, for example one of `cejail session create`. */
-  async attach(id) {
-    const session = new Session(await this.#service(), id);
+  async attach(id, { tools } = {}) {
+    const session = new Session(await this.#service(), id, tools);
     await session.info();
     return session;
   }
@@ -491,10 +502,6 @@ export class Client {
 
 class Service {
   constructor(to) { this.to = to; }
-
-  start(path, body, wantsEvents, signal) {
-    return () => startCall(this.to, { path, body: JSON.stringify(body), ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
-  }
 
   /** The bytes of the answer. */
   async fetch(call) {
@@ -521,12 +528,16 @@ class Service {
 export class Session {
   #service;
   #path;
+  #tools;
 
-  constructor(service, id) {
+  constructor(service, id, tools) {
     this.id = id;
     this.#service = service;
     this.#path = `/v1/sessions/${encodeURIComponent(id)}`;
+    this.#tools = tools;
   }
+
+  get #execs() { return `${this.#path}/execs`; }
 
   #file(path) {
     const whole = path.startsWith("/") ? path : `${HOME}/${path}`;
@@ -534,25 +545,24 @@ export class Session {
   }
 
   /** Runs code or a command to its end.  With context "repl", code is a cell: see Result.cell. */
-  async exec({ signal, ...asked }) {
-    refuseTools(asked);
-    return resultOf(this.#service.start(`${this.#path}/execs`, programOf(asked), false, signal), signal);
+  async exec({ signal, tools = this.#tools, ...asked }) {
+    return serviceResult(this.#service.to, this.#execs, programOf({ tools, ...asked }), signal, tools);
   }
 
   /** As Client.stream(). */
-  async *stream({ signal, ...asked }) {
-    refuseTools(asked);
-    yield* eventsOf(this.#service.start(`${this.#path}/execs`, programOf(asked), true, signal), signal);
+  async *stream({ signal, tools = this.#tools, ...asked }) {
+    yield* serviceEvents(this.#service.to, this.#execs, programOf({ tools, ...asked }), signal, tools);
   }
 
-  /** Runs it without waiting for its end.  With open_stdin, Exec.write() feeds it. */
-  async start(asked) {
-    refuseTools(asked);
-    const { id } = await this.#service.ask("POST", `${this.#path}/execs`, { ...programOf(asked), detach: true });
-    return new Exec(this.#service, `${this.#path}/execs/${encodeURIComponent(id)}`, id);
+  /** Runs it without waiting for its end, and without tools.  With open_stdin, Exec.write() feeds it. */
+  async start({ tools, ...asked }) {
+    if (tools && toolsOf(tools).length > 0)
+      throw new CejailError("a program of start() has no tools: nobody reads its calls", { code: "not_supported", hint: "run it with exec() or stream()" });
+    const { id } = await this.#service.ask("POST", this.#execs, { ...programOf(asked), detach: true });
+    return new Exec(this.#service, `${this.#execs}/${encodeURIComponent(id)}`, id);
   }
 
-  async execs() { return (await this.#service.ask("GET", `${this.#path}/execs`)).execs; }
+  async execs() { return (await this.#service.ask("GET", this.#execs)).execs; }
 
   /** Writes a file; missing directories are created. */
   async put(path, content, { executable = false } = {}) {

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import http.client
 import json
 import os
@@ -521,18 +522,19 @@ class _Service:
         return _UnixConnection(self.socket) if self.socket else http.client.HTTPConnection(self.host, self.port)
 
     def start(self, body: Any, wants_events: bool = False, path: str = "/v1/runs", tools: Optional[Toolbox] = None) -> _Call:
-        """A run or an exec."""
+        """A run or an exec: `path` has all of its kind."""
         accept = "application/x-ndjson" if wants_events or tools else "application/json"
-        call = _Call(self, "POST", path, json.dumps(body).encode(), accept=accept)
-        call.answering = EventAnswering(tools, self._answer) if tools else None
+        asked = {**body, "tools": tools.catalogue} if tools else body
+        call = _Call(self, "POST", path, json.dumps(asked).encode(), accept=accept)
+        call.answering = EventAnswering(tools, functools.partial(self._answer, path)) if tools else None
         return call
 
-    def _answer(self, run_id: str, id: int, body: bytes, is_over: threading.Event) -> None:
+    def _answer(self, path: str, run_id: str, id: int, body: bytes, is_over: threading.Event) -> None:
         """Sends the answer to a call, until the service has taken or refused it."""
         is_refusal = False
         while not is_over.is_set():
             try:
-                _Call(self, "POST", f"/v1/runs/{quote(run_id, safe='')}/calls/{id}", body).content()
+                _Call(self, "POST", f"{path}/{quote(run_id, safe='')}/calls/{id}", body).content()
                 return
             except Error as problem:
                 if problem.code in (None, "rate_limited", "too_many_waiting", "queue_full", "draining"):
@@ -648,11 +650,6 @@ def _toolbox(tools: Optional[Tools], is_async: bool = False) -> Optional[Toolbox
     return Toolbox(tools, asyncio.get_running_loop() if is_async else None) if tools else None
 
 
-def _refuse_tools(tools: Any) -> None:
-    if tools:
-        raise Error("the programs of a session have no tools", "not_supported", "run the program with run() or stream() of a Client")
-
-
 class _Base:
     def __init__(self, socket: Optional[str] = None, *, url: Optional[str] = None, token: Optional[str] = None,
                  program: str = "cejail", options: Sequence[str] = ()) -> None:  # fmt: skip
@@ -671,9 +668,9 @@ class _Base:
         self._service = _Service(socket, url, token) if socket or url else None
 
     def _start(self, request: Mapping[str, Any], wants_events: bool, tools: Optional[Toolbox] = None) -> _Run:
-        body = {**request, "tools": tools.catalogue} if tools else request
         if self._service:
-            return self._service.start(body, wants_events, tools=tools)
+            return self._service.start(request, wants_events, tools=tools)
+        body = {**request, "tools": tools.catalogue} if tools else request
         return _Process(self._words, json.dumps(body).encode(), wants_events, tools)
 
     def _sessions(self) -> _Service:
@@ -710,14 +707,16 @@ class Client(_Base):
     def session(self, profile: Optional[str] = None, **settings: Unpack[SessionOptions]) -> Session:
         """Create a session.  Settings: lease, idle, context, and those of a jail; cejail-session(1).
 
+        Each exec() and stream() of the session has its `tools`, unless it has its own.
         Without a socket or url, the session is at the service of this user; cejail starts one if none listens.
         """
+        order, tools = _order(profile, settings)
         service = self._sessions()
-        return Session(service, service.ask("POST", "/v1/sessions", _order(profile, settings))["id"])
+        return Session(service, service.ask("POST", "/v1/sessions", order)["id"], tools)
 
-    def attach(self, id: str) -> Session:
+    def attach(self, id: str, tools: Optional[Tools] = None) -> Session:
         """A session that exists, for example one of `cejail session create`."""
-        session = Session(self._sessions(), id)
+        session = Session(self._sessions(), id, tools)
         session.info()
         return session
 
@@ -743,8 +742,8 @@ class AsyncClient(_Base):
         """`await` it, or use it with `async with`, which also ends the session."""
         return _Opening(self, profile, settings)
 
-    async def attach(self, id: str) -> AsyncSession:
-        session = AsyncSession(await _in_thread(self._sessions), id)
+    async def attach(self, id: str, tools: Optional[Tools] = None) -> AsyncSession:
+        session = AsyncSession(await _in_thread(self._sessions), id, tools)
         await session.info()
         return session
 
@@ -790,13 +789,15 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     return Entry(row["path"], row["type"], row["bytes"], row.get("mode", ""), row.get("mtime", ""))
 
 
-def _order(profile: Optional[str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse_tools(settings.get("tools"))
-    return {"profile": profile or PROFILE, **{key: value for key, value in settings.items() if value is not None}}
+def _order(profile: Optional[str], settings: Mapping[str, Any]) -> tuple[dict[str, Any], Optional[Tools]]:
+    """The request, and the tools of the session's execs, which the service gets with each exec."""
+    made = {key: value for key, value in settings.items() if value is not None}
+    tools = made.pop("tools", None)
+    _toolbox(tools)  # refuses them before there is a session
+    return {"profile": profile or PROFILE, **made}, tools
 
 
 def _exec(code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> dict[str, Any]:
-    _refuse_tools(more.get("tools"))
     taken = {key: more[key] for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
     return _program(code, command, settings={key: more[key] for key in more if key not in taken}, **taken)
 
@@ -804,21 +805,27 @@ def _exec(code: Union[str, bytes, None], command: Optional[Sequence[str]], more:
 class _Session:
     """The requests of a session."""
 
-    def __init__(self, service: _Service, id: str) -> None:
+    def __init__(self, service: _Service, id: str, tools: Optional[Tools] = None) -> None:
         self.id = id
-        self._service = service
+        self._service, self._tools = service, tools
         self._path = f"/v1/sessions/{quote(id, safe='')}"
 
     def _file(self, path: str) -> str:
         whole = path if path.startswith("/") else f"{HOME}/{path}"
         return f"{self._path}/files{quote(whole)}"
 
-    def _start(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any],
-               wants_events: bool = False) -> _Call:  # fmt: skip
-        return self._service.start(_exec(code, command, more), wants_events, f"{self._path}/execs")
+    def _prepare(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any],
+                 wants_events: bool = False, is_async: bool = False) -> Callable[[], _Call]:  # fmt: skip
+        """What starts the exec, in any thread."""
+        made = _exec(code, command, more)
+        given = made.pop("tools", None)
+        tools = _toolbox(self._tools if given is None else given, is_async)
+        return lambda: self._service.start(made, wants_events, f"{self._path}/execs", tools)
 
     def _detach(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> str:
         body = {**_exec(code, command, more), "detach": True}
+        if body.pop("tools", None):
+            raise Error("a program of start() has no tools: nobody reads its calls", "not_supported", "run it with exec() or stream()")
         return cast(str, self._service.ask("POST", f"{self._path}/execs", body)["id"])
 
     def _exec_path(self, id: str) -> str:
@@ -898,16 +905,16 @@ class Session(_Session):
 
         With context="repl", code is a cell: see Result.cell.
         """
-        return self._start(code, command, more).result()
+        return self._prepare(code, command, more)().result()
 
     def stream(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                **more: Unpack[ExecOptions]) -> Iterator[Event]:  # fmt: skip
         """As Client.stream()."""
-        return _events(self._start(code, command, more, True))
+        return _events(self._prepare(code, command, more, True)())
 
     def start(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
               **more: Unpack[StartOptions]) -> Exec:  # fmt: skip
-        """Run it without waiting for its end.  With open_stdin=True, Exec.write() feeds it."""
+        """Run it without waiting for its end, and without tools.  With open_stdin=True, Exec.write() feeds it."""
         return Exec(self, self._detach(code, command, more))
 
     def execs(self) -> _Rows:
@@ -1027,11 +1034,11 @@ class AsyncSession(_Session):
 
     async def exec(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                    **more: Unpack[ExecOptions]) -> Result:  # fmt: skip
-        return await _finish(lambda: self._start(code, command, more))
+        return await _finish(self._prepare(code, command, more, is_async=True))
 
     def stream(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                **more: Unpack[ExecOptions]) -> AsyncIterator[Event]:  # fmt: skip
-        return _astream(lambda: self._start(code, command, more, True), _events)
+        return _astream(self._prepare(code, command, more, True, is_async=True), _events)
 
     async def start(self, code: Union[str, bytes, None] = None, *, command: Optional[Sequence[str]] = None,
                     **more: Unpack[StartOptions]) -> AsyncExec:  # fmt: skip
@@ -1102,12 +1109,12 @@ class _Opening:
     """An AsyncSession that is to be created."""
 
     def __init__(self, client: AsyncClient, profile: Optional[str], settings: Mapping[str, Any]) -> None:
-        self._client, self._order = client, _order(profile, settings)
+        self._client, (self._order, self._tools) = client, _order(profile, settings)
         self._session: Optional[AsyncSession] = None
 
     def _open(self) -> AsyncSession:
         service = self._client._sessions()
-        return AsyncSession(service, service.ask("POST", "/v1/sessions", self._order)["id"])
+        return AsyncSession(service, service.ask("POST", "/v1/sessions", self._order)["id"], self._tools)
 
     def __await__(self) -> Generator[Any, None, AsyncSession]:
         return _in_thread(self._open).__await__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools of a run: functions of the caller that its program calls.  cejail-tools(7)
+"""The tools of a run or an exec: functions of the caller that its program calls.  cejail-tools(7)
 
 A tool's schema comes from the annotations and the doc string of its function.  While the run goes on, a thread reads the
 calls from a socket of cejail's; at a service, the reader of the events finds them there.  The functions run in further
@@ -472,7 +472,7 @@ class SocketAnswering(Answering):
 
 
 class EventAnswering(Answering):
-    """Of a run at a service, whose calls come with its events.
+    """Of a run or an exec at a service, whose calls come with its events.
 
     post: delivers an answer, given the ids of the run and of the call, the answer, and what is set when the run has ended.
     """

@@ -27,7 +27,6 @@
 
 #include "netns/address/addresses.h"
 #include "netns/nftables/nfnl.h"
-#include "netns/relay/resolver.h"
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -8,9 +8,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "rootfs/layers.h"
 #include "rootfs/mounts.h"
 #include "rootfs/tree_place.h"
 #include "runtime/base/scope.h"

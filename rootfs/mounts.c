@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

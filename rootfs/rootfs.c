@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,10 +6,8 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"

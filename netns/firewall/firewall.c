@@ -15,7 +15,6 @@
 #include <linux/netlink.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "netns/firewall/firewall_parts.h"

@@ -5,12 +5,10 @@
 
 #include <netinet/in.h> /* before linux/: they agree in this order only */
 
-#include <arpa/inet.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/scope.h"

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>

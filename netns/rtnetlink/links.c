@@ -16,13 +16,11 @@
 #include <linux/sockios.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
-#include "netns/address/addresses.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/rtmsg.h"

@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/files/autorun.h"
 #include "rootfs/files/jail_file.h"

@@ -12,7 +12,6 @@
 
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 
 /* A device of the host.  Read-only does not forbid writing to it, but protects its mode and owner:
  * the root of a container without a user namespace could change them through the mount. */

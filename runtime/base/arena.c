@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <stdalign.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

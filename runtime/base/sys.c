@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>

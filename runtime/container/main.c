@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cejail-oci: an OCI runtime.  Reads the command line, runs a verb, reports its failure. */
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "netns/address/ranges.h"
-#include "netns/firewall/firewall.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "profiles/profile.h"

@@ -6,7 +6,6 @@
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -5,7 +5,6 @@
  */
 #include "runtime/container/cgroup/container_cgroup.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>

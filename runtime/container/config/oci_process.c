@@ -2,7 +2,6 @@
 /* The "process" of a config.json, and the file of `exec --process`. */
 #include "runtime/container/config/oci_process.h"
 
-#include <assert.h>
 #include <linux/ioprio.h>
 #include <linux/sched.h>
 #include <sched.h>

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "runtime/base/text.h"
-
 static const char only_v1[] =
     "cgroup v2 has no such setting; cejail-oci can't enforce it, see cejail-oci(8), REFUSED";
 

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/container/call/oci_log.h"
 
 #define INIT_WAIT_MS 30000 /* cejail-oci(8) says so */
 #define OUTPUT_TAIL  160   /* bytes of a hook's output in a message */

@@ -7,16 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/container/call/oci_log.h"
-#include "runtime/container/state/state.h"
 
 int container_config_stored(const struct state *s, struct arena *a, struct oci_config *out,
 			    struct cj_error *err)

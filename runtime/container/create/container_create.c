@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,12 +11,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/container/annotation/oci_result.h"
 #include "runtime/container/call/caller.h"
-#include "runtime/container/call/oci_log.h"
-#include "runtime/container/container/container.h"
 #include "runtime/container/process/console.h"
-#include "runtime/container/state/state.h"
 #include "runtime/kernel/process/process_tree.h"
 
 const char *const creation_step_names[] = {

@@ -17,7 +17,6 @@
 #include "runtime/base/child.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/container/container/container.h"
 #include "runtime/container/process/console.h"
 
 #define STATUS_FAILED 1

@@ -2,15 +2,8 @@
 /* The verbs start and run. */
 #include "runtime/container/create/creation.h"
 
-#include <string.h>
-
 #include "runtime/base/scope.h"
-#include "runtime/base/step.h"
-#include "runtime/base/sys.h"
 #include "runtime/container/call/caller.h"
-#include "runtime/container/call/oci_log.h"
-#include "runtime/container/container/container.h"
-#include "runtime/container/state/state.h"
 
 /*
  * Lets init go on.  Returns when the program is executed, or with init's error.

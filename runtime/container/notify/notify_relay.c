@@ -17,7 +17,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/container/call/oci_log.h"
-#include "runtime/container/state/state.h"
 #include "runtime/kernel/process/privileges.h"
 
 #define VARIABLE "NOTIFY_SOCKET="

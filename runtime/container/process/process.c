@@ -3,7 +3,6 @@
 #include "runtime/container/process/process.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <string.h>
 #include <sys/stat.h>

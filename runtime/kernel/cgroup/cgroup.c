@@ -23,7 +23,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
-#include "runtime/kernel/cgroup/cgroup_text.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 
 #define CPU_PERIOD_US  100000

@@ -9,7 +9,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_text.h"

@@ -3,13 +3,11 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/kernel/ids/refusal.h"
 

@@ -11,7 +11,6 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/process/capabilities.h"
 

@@ -11,10 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"

@@ -3,7 +3,6 @@
 #include "runtime/kernel/seccomp/filter.h"
 
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>

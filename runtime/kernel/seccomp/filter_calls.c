@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/ioprio.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>

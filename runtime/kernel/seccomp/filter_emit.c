@@ -12,7 +12,6 @@
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

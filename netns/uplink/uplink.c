@@ -104,8 +104,8 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_
 	if (!u)
 		return cj_fail(err, ENOMEM, "create an uplink");
 	u->spec = *spec;
-	u->keeper = (struct uplink_keeper)UPLINK_KEEPER_NONE;
-	u->host = (struct uplink_host)UPLINK_HOST_NONE;
+	u->keeper = UPLINK_KEEPER_NONE;
+	u->host = UPLINK_HOST_NONE;
 
 	enum uplink_kind first = spec->kind == UPLINK_AUTO ? UPLINK_HOST : spec->kind;
 	if (start_from(u, first, err) < 0) {

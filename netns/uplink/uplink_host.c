@@ -261,7 +261,7 @@ static void find_table(struct attempt *a)
 
 int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out, struct cj_error *err)
 {
-	*out = (struct uplink_host)UPLINK_HOST_NONE;
+	*out = UPLINK_HOST_NONE;
 	if (uplink_host_check(out->warning, err) < 0)
 		return -err->code;
 	auto_fd int host_fd = nfnl_socket(NETLINK_ROUTE, err);

@@ -37,11 +37,7 @@ struct uplink_host {
 	int ring_fd;       /* releases both in a kernel worker */
 	uint64_t given_ms; /* when the holder gave a shared table */
 };
-
-#define UPLINK_HOST_NONE                                                                           \
-	{                                                                                          \
-		.rules_fd = -1, .mark_fd = -1, .ring_fd = -1                                       \
-	}
+#define UPLINK_HOST_NONE ((struct uplink_host){ .rules_fd = -1, .mark_fd = -1, .ring_fd = -1 })
 
 /*
  * uplink_host_start - load the rules, then plug the link.  Fills *out in any case.
@@ -67,10 +63,7 @@ struct uplink_keeper {
 	int pidfd;   /* -1: none; readable when helper and keeper have ended */
 	int link_fd; /* to the keeper; its end of file ends the keeper */
 };
-#define UPLINK_KEEPER_NONE                                                                         \
-	{                                                                                          \
-		.pidfd = -1, .link_fd = -1                                                         \
-	}
+#define UPLINK_KEEPER_NONE ((struct uplink_keeper){ .pidfd = -1, .link_fd = -1 })
 
 struct uplink_keeper_spec {
 	const char *path; /* of the helper */

@@ -105,10 +105,7 @@ struct image_store {
 	int fd;              /* -1: none */
 	char path[PATH_MAX]; /* without a symbolic link in it, as a layer's path must be */
 };
-#define IMAGE_STORE_NULL                                                                           \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
+#define IMAGE_STORE_NULL ((struct image_store){ .fd = -1 })
 
 /*
  * image_store_open - open it; may_make: makes it if it is missing.  The caller closes it with

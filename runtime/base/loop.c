@@ -8,7 +8,7 @@
 
 int loop_open(struct loop *l, struct cj_error *err)
 {
-	*l = (struct loop)LOOP_NULL;
+	*l = LOOP_NULL;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return l->epoll_fd < 0 ? cj_fail(err, errno, "create an epoll") : 0;
 }
@@ -23,7 +23,7 @@ int loop_watch(struct loop *l, struct watch *w, int fd,
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
 
-	*w = (struct watch)WATCH_NULL;
+	*w = WATCH_NULL;
 	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
 		return cj_fail(err, errno, "watch a descriptor");
 	w->fd = fd;

@@ -20,10 +20,7 @@ struct watch {
 	int fd; /* borrowed; -1: not watched */
 	void (*ready)(struct watch *w, uint32_t events);
 };
-#define WATCH_NULL                                                                                 \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
+#define WATCH_NULL ((struct watch){ .fd = -1 })
 
 /* The struct that the watch `w` lies in. */
 #define watch_owner(w, type, member) ((type *)(void *)((char *)(w)-offsetof(type, member)))
@@ -33,10 +30,7 @@ struct loop {
 	struct epoll_event batch[LOOP_BATCH];
 	int count; /* of the batch in progress */
 };
-#define LOOP_NULL                                                                                  \
-	{                                                                                          \
-		.epoll_fd = -1                                                                     \
-	}
+#define LOOP_NULL ((struct loop){ .epoll_fd = -1 })
 
 int loop_open(struct loop *l, struct cj_error *err);
 void loop_close(struct loop *l);

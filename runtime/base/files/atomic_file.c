@@ -42,7 +42,7 @@ static int open_unlinked(int dir_fd, mode_t mode, struct atomic_file *out)
 
 int atomic_file_open(int dir_fd, mode_t mode, struct atomic_file *out)
 {
-	*out = (struct atomic_file)NEWFILE_NULL;
+	*out = NEWFILE_NULL;
 	out->fd = openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
 	if (out->fd >= 0)
 		return 0;
@@ -109,5 +109,5 @@ int atomic_file_publish(struct atomic_file *f, int dir_fd, const char *name)
 void atomic_file_fini(struct atomic_file *f)
 {
 	cj_close(&f->fd);
-	*f = (struct atomic_file)NEWFILE_NULL;
+	*f = NEWFILE_NULL;
 }

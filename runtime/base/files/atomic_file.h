@@ -17,10 +17,7 @@ struct atomic_file {
 	bool is_copied; /* it can't be linked */
 };
 
-#define NEWFILE_NULL                                                                               \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
+#define NEWFILE_NULL ((struct atomic_file){ .fd = -1 })
 
 /* In dir_fd; `mode` under the umask.  0 or -errno, as all here. */
 int atomic_file_open(int dir_fd, mode_t mode, struct atomic_file *out);

@@ -18,10 +18,7 @@ struct line_file {
 	bool is_torn; /* the file ends in half a line of ours: write a newline first */
 	char path[PATH_MAX];
 };
-#define LINE_FILE_NULL                                                                             \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
+#define LINE_FILE_NULL ((struct line_file){ .fd = -1 })
 
 /*
  * line_file_open - open the file for appending; `mode` is that of a new one.

@@ -14,10 +14,7 @@ struct json_cursor {
 	unsigned line, column; /* of `at`, from 1; columns are characters */
 };
 
-#define JSON_CURSOR_BEGIN                                                                          \
-	{                                                                                          \
-		.line = 1, .column = 1                                                             \
-	}
+#define JSON_CURSOR_BEGIN ((struct json_cursor){ .line = 1, .column = 1 })
 
 /* Forward to offset `to`; every byte on the way is looked at once. */
 void json_cursor_move(struct json_cursor *c, const char *text, size_t to);

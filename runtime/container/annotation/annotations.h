@@ -77,10 +77,7 @@ struct annotations_network {
 	int rules_fd, log_fd; /* -1: none */
 	char table[FIREWALL_TABLE_MAX];
 };
-#define ANNOTATIONS_NETWORK_NULL                                                                   \
-	{                                                                                          \
-		.rules_fd = -1, .log_fd = -1                                                       \
-	}
+#define ANNOTATIONS_NETWORK_NULL ((struct annotations_network){ .rules_fd = -1, .log_fd = -1 })
 void annotations_network_close(struct annotations_network *h);
 
 /*

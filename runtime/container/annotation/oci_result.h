@@ -46,10 +46,7 @@ struct oci_result_place {
 	int dir_fd; /* -1: none */
 	const char *name;
 };
-#define OCI_RESULT_PLACE_NULL                                                                      \
-	{                                                                                          \
-		.dir_fd = -1                                                                       \
-	}
+#define OCI_RESULT_PLACE_NULL ((struct oci_result_place){ .dir_fd = -1 })
 void oci_result_close(struct oci_result_place *f);
 
 /*

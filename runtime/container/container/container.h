@@ -33,9 +33,7 @@ struct container_target {
 	struct container_cgroup cgroup;
 };
 #define CONTAINER_TARGET_NULL                                                                      \
-	{                                                                                          \
-		.state = STATE_NULL, .cgroup = {.dir_fd = -1 }                                     \
-	}
+	((struct container_target){ .state = STATE_NULL, .cgroup = CONTAINER_CGROUP_NULL })
 void container_target_close(struct container_target *t);
 #define auto_container_target __attribute__((cleanup(container_target_close)))
 

@@ -36,10 +36,7 @@ struct notify_relay {
 	pid_t main_pid; /* for MAINPID=; 0: not sent */
 	enum { NOTIFY_NOT_READY, NOTIFY_READY, NOTIFY_SENT } progress;
 };
-#define NOTIFY_RELAY_NULL                                                                          \
-	{                                                                                          \
-		.manager_fd = -1, .program_fd = -1                                                 \
-	}
+#define NOTIFY_RELAY_NULL ((struct notify_relay){ .manager_fd = -1, .program_fd = -1 })
 void notify_relay_close(struct notify_relay *r);
 
 /*

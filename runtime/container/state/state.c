@@ -50,7 +50,7 @@ void state_close(struct state *s)
 static struct state take_state(struct state *s)
 {
 	struct state taken = *s;
-	*s = (struct state)STATE_NULL;
+	*s = STATE_NULL;
 	return taken;
 }
 
@@ -113,9 +113,8 @@ static int lock_dir(const struct state *s, struct cj_error *err)
 	int rc = wait_for_lock(s->dir_fd);
 
 	if (rc == -EBUSY) {
-		rc = cj_reject_as(err, EBUSY, "container '%s' is busy", s->id);
-		cj_hint(err, "another cejail-oci works on it");
-		return rc;
+		cj_refuse_as(err, EBUSY, "container '%s' is busy", s->id);
+		return cj_hint(err, "another cejail-oci works on it");
 	}
 	if (rc < 0)
 		return cj_fail(err, -rc, "lock the state of '%s'", s->id);

@@ -46,10 +46,7 @@ struct state {
 	struct state_record record;
 	bool is_lost; /* the record is missing or unreadable: state_open_any() */
 };
-#define STATE_NULL                                                                                 \
-	{                                                                                          \
-		.root_fd = -1, .dir_fd = -1                                                        \
-	}
+#define STATE_NULL ((struct state){ .root_fd = -1, .dir_fd = -1 })
 void state_close(struct state *s);
 #define auto_state __attribute__((cleanup(state_close)))
 

@@ -196,8 +196,8 @@ static struct broker_child *create(struct cj_error *err)
 		(void)!cj_fail(err, ENOMEM, "start");
 		return NULL;
 	}
-	c->loop = (struct loop)LOOP_NULL;
-	c->signals = (struct watch)WATCH_NULL;
+	c->loop = LOOP_NULL;
+	c->signals = WATCH_NULL;
 	c->signal_fd = -1;
 	return c;
 }

@@ -301,7 +301,7 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 	l->fit = o->fit;
 	l->broker = o->broker;
 	l->spawner = *o->spawner;
-	l->spawner_end = (struct watch)WATCH_NULL;
+	l->spawner_end = WATCH_NULL;
 	*o->spawner = (struct spawner)SPAWNER_NULL;
 	l->has_spawner = open_parts(l, o->trace_file, err) == 0;
 	if (!l->has_spawner) {

@@ -223,7 +223,7 @@ int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err)
 {
 	struct stat st;
 
-	s->in = s->out = (struct watch)WATCH_NULL;
+	s->in = s->out = WATCH_NULL;
 	s->in_fd = STDIN_FILENO;
 	s->out_fd = STDOUT_FILENO;
 	s->own_out_fd = relay_open_own(STDOUT_FILENO);
@@ -236,7 +236,7 @@ int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err)
 /* epoll(7) watches a descriptor once, so both directions of a socket need one each. */
 int mcp_stdio_open_fds(struct mcp_stdio *s, int in_fd, int out_fd, struct cj_error *err)
 {
-	s->in = s->out = (struct watch)WATCH_NULL;
+	s->in = s->out = WATCH_NULL;
 	s->own_out_fd = -1;
 	s->owns_fds = true;
 	s->is_socket = in_fd == out_fd;

@@ -41,7 +41,7 @@ int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct c
 	const struct http_ops ops = api_ops(a);
 
 	a->audit = (struct audit)AUDIT_NULL;
-	a->trace_file = (struct line_file)LINE_FILE_NULL;
+	a->trace_file = LINE_FILE_NULL;
 	a->loop = loop;
 	a->spawner = spawner;
 	a->own_uid = geteuid();

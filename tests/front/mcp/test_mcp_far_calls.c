@@ -42,7 +42,7 @@ static int open_fixture(void **state)
 	f->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(f->listen_fd, 4), 0);
-	f->loop = (struct loop)LOOP_NULL;
+	f->loop = LOOP_NULL;
 	assert_int_equal(loop_open(&f->loop, &f->err), 0);
 	f->broker.loop = &f->loop;
 	(void)snprintf(f->run.id, sizeof(f->run.id), "RUN");

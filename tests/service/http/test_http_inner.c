@@ -47,7 +47,7 @@ static int open_fixture(void **state)
 	};
 	struct cj_error err = { 0 };
 
-	f->loop = (struct loop)LOOP_NULL;
+	f->loop = LOOP_NULL;
 	assert_int_equal(loop_open(&f->loop, &err), 0);
 	assert_int_equal(http_open(&f->loop, &ops, &f->http, &err), 0);
 	*state = f;

@@ -381,7 +381,7 @@ static void send_http(struct upstream *u, const struct upstream_message *m)
 	x->of = l;
 	x->id = m->id;
 	x->deadline_ms = m->id ? 0 : clock_ms() + NOTE_MS;
-	x->watch = (struct watch)WATCH_NULL;
+	x->watch = WATCH_NULL;
 	http_answer_init(&x->answer);
 	if (x->id == 0)
 		limit_notes(l);

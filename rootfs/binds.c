@@ -98,11 +98,10 @@ static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, s
 		return cj_hint(err, "name the place itself: see realpath(1)");
 	}
 	if (fd < 0) {
-		int rc = cj_fail(err, errno, "%s '%s'", option, bind->source);
-		if (rc == -EACCES)
-			cj_hint(err, "the caller's own permissions count; root's rights to "
-				     "other users' files do not apply in a user namespace");
-		return rc;
+		(void)!cj_fail(err, errno, "%s '%s'", option, bind->source);
+		return cj_hint_for(err, EACCES,
+				   "the caller's own permissions count; root's rights to "
+				   "other users' files do not apply in a user namespace");
 	}
 
 	struct stat st;
@@ -175,12 +174,11 @@ int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *sp
 		auto_fd int place_fd = tree_place_open(
 		    &at, list->items[i].is_dir ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE, err);
 		if (place_fd < 0) {
-			int rc = cj_fail(err, -place_fd, "find the mount point '%s'", bind->target);
-			if (rc == -ENOENT)
-				cj_hint(err, "it lies in a tree of the host, where cejail creates "
-					     "nothing: choose another target, or create it there "
-					     "first");
-			return rc;
+			(void)!cj_fail(err, -place_fd, "find the mount point '%s'", bind->target);
+			return cj_hint_for(err, ENOENT,
+					   "it lies in a tree of the host, where cejail creates "
+					   "nothing: choose another target, or create it there "
+					   "first");
 		}
 		if (mounts_attach(list->items[i].fd, place_fd, bind->target, err) < 0)
 			return cj_wrap(err, "%s '%s'", bind_kinds[bind->kind].option, bind->source);

@@ -145,11 +145,9 @@ static int swap_roots(int root_fd, struct cj_error *err)
 	 * pivot_root(2), NOTES. */
 	if (sys_pivot_root(".", ".") == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "pivot to the new root");
-	if (rc == -EINVAL)
-		cj_hint(err,
-			"it cannot replace an initramfs: leave that with switch_root(8) first");
-	return rc;
+	(void)!cj_fail(err, errno, "pivot to the new root");
+	return cj_hint_for(err, EINVAL,
+			   "it cannot replace an initramfs: leave that with switch_root(8) first");
 }
 
 static int detach_old_root(struct cj_error *err)

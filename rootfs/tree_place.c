@@ -30,13 +30,13 @@ static uint64_t resolve_flags(bool follows_links)
 
 static int fail_open(const char *name, int code, struct cj_error *err)
 {
-	int rc = cj_fail(err, code, "find '%s' in the root file system", name);
-	if (code == ELOOP)
-		cj_hint(err, "a symbolic link there may not be followed: at and below /dev, /proc "
-			     "and /sys there must be real directories");
-	if (code == EAGAIN) /* openat2(2), after all its tries */
-		cj_hint(err, "other processes rename or mount without a pause: try again");
-	return rc;
+	(void)!cj_fail(err, code, "find '%s' in the root file system", name);
+	cj_hint_for(err, ELOOP,
+		    "a symbolic link there may not be followed: at and below /dev, /proc and /sys "
+		    "there must be real directories");
+	/* openat2(2), after all its tries */
+	return cj_hint_for(err, EAGAIN,
+			   "other processes rename or mount without a pause: try again");
 }
 
 /* Makes `name` in dir_fd and opens it.  One that exists is taken: another container may have made

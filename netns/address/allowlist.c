@@ -217,18 +217,15 @@ static int refuse(const struct allowlist_entry *t, const struct endpoint *e,
 	const char *remedy = never_opened(i->class), *class = net_class_names[i->class];
 	const char *never = remedy ? ", and --allow can't open that" : "";
 	char text[IP_TEXT_MAX];
-	int rc;
 
 	if (t->name)
-		rc = cj_reject(err, "it points to %s, which is %s%s", ip_format(ip, text), class,
-			       never);
+		cj_refuse(err, "it points to %s, which is %s%s", ip_format(ip, text), class, never);
 	else if (ip_equal(&e->first, &e->last))
-		rc = cj_reject(err, "the address is %s%s", class, never);
+		cj_refuse(err, "the address is %s%s", class, never);
 	else
-		rc = cj_reject(err, "it has %s in it, which is %s%s", ip_format(ip, text), class,
-			       never);
-	cj_hint(err, "%s", remedy ? remedy : "add --allow-private if the program is to reach it");
-	return rc;
+		cj_refuse(err, "it has %s in it, which is %s%s", ip_format(ip, text), class, never);
+	return cj_hint(err, "%s",
+		       remedy ? remedy : "add --allow-private if the program is to reach it");
 }
 
 /* Adds the classes of the closed ranges that `e` touches to *out_classes, a bit each. */

@@ -15,8 +15,6 @@ static void free_answer(struct addrinfo **answer)
 
 static int fail_lookup(int code, struct cj_error *err)
 {
-	int rc;
-
 	switch (code) {
 	case EAI_NONAME:
 		return cj_reject_as(err, ENOENT, "this host's resolver knows no such name");
@@ -25,9 +23,9 @@ static int fail_lookup(int code, struct cj_error *err)
 		return cj_reject_as(err, ENOENT, "the name has no address");
 	case EAI_AGAIN:
 	case EAI_FAIL:
-		rc = cj_reject_as(err, EAGAIN, "this host's name servers gave no answer");
-		cj_hint(err, "see what 'getent ahosts NAME' says; write the address instead");
-		return rc;
+		cj_refuse_as(err, EAGAIN, "this host's name servers gave no answer");
+		return cj_hint(err,
+			       "see what 'getent ahosts NAME' says; write the address instead");
 	case EAI_MEMORY:
 		return cj_fail(err, ENOMEM, "look up the name");
 	case EAI_SYSTEM:

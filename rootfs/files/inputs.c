@@ -200,17 +200,15 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 
 static int fail_write(const struct input *in, int code, const char *doing, struct cj_error *err)
 {
-	int rc = cj_fail(err, code, "%s '%s'", doing, in->path);
-	if (code == ENOSPC)
-		cj_hint(err, "the copied files do not fit: raise --disk, or see --overlay in "
-			     "cejail(1)");
-	else if (code == EROFS)
-		cj_hint(err, "/box, /tmp and /dev/shm can be written, all of '/' with --writable");
-	else if (code == EEXIST)
-		cj_hint(err, "something of that name is in the jail already");
-	else if (code == ELOOP || code == ENOTDIR)
-		cj_hint(err, "a link or a file is where a directory should be");
-	return rc;
+	(void)!cj_fail(err, code, "%s '%s'", doing, in->path);
+	cj_hint_for(err, ENOSPC,
+		    "the copied files do not fit: raise --disk, or see --overlay in cejail(1)");
+	cj_hint_for(err, EROFS,
+		    "/box, /tmp and /dev/shm can be written, all of '/' with --writable");
+	cj_hint_for(err, EEXIST, "something of that name is in the jail already");
+	return code == ELOOP || code == ENOTDIR
+		   ? cj_hint(err, "a link or a file is where a directory should be")
+		   : -code;
 }
 
 /* openat for a directory of the jail's: never through a link. */

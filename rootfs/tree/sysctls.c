@@ -51,10 +51,9 @@ static int write_one(int proc_fd, const struct sysctl *item, struct cj_error *er
 		return cj_fail(err, ENAMETOOLONG, "sysctl '%s'", item->name);
 	auto_fd int fd = sys_openat2(proc_fd, path, O_WRONLY, 0, RESOLVE_SYSCTL);
 	if (fd < 0) {
-		int rc = cj_fail(err, errno, "sysctl '%s'", item->name);
-		if (rc == -ENOENT)
-			cj_hint(err, "this kernel does not have it, or not in this namespace");
-		return rc;
+		(void)!cj_fail(err, errno, "sysctl '%s'", item->name);
+		return cj_hint_for(err, ENOENT,
+				   "this kernel does not have it, or not in this namespace");
 	}
 	/* One write(2): proc(5). */
 	size_t size = strlen(item->value);

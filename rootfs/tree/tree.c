@@ -118,11 +118,10 @@ static int stop_propagation(const struct tree_spec *spec, struct cj_error *err)
 {
 	if (spec->keeps_peers || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "make the mounts of '/' slaves");
-	if (rc == -EINVAL)
-		cj_hint(err, "'/' must be a mount point: before chroot(8), mount the directory on "
-			     "itself");
-	return rc;
+	(void)!cj_fail(err, errno, "make the mounts of '/' slaves");
+	return cj_hint_for(err, EINVAL,
+			   "'/' must be a mount point: before chroot(8), mount the directory on "
+			   "itself");
 }
 
 int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)

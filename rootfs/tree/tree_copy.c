@@ -198,11 +198,10 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
 	auto_fd int from_fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (from_fd < 0) {
-		int rc = cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
-		if (rc == -EWOULDBLOCK)
-			cj_hint(err, "another process has a lease on the file: F_SETLEASE in "
-				     "fcntl(2)");
-		return rc;
+		(void)!cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
+		return cj_hint_for(err, EWOULDBLOCK,
+				   "another process has a lease on the file: F_SETLEASE in "
+				   "fcntl(2)");
 	}
 	auto_fd int to_fd = openat(to_dir_fd, entry, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to_fd < 0)

@@ -41,11 +41,10 @@ static int set(int tree_fd, unsigned flags, uint64_t attrs, uint64_t clear,
 	};
 	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | flags, &wanted) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "set the mount options of '%s'", name);
-	if (rc == -EPERM)
-		cj_hint(err, "a user namespace can't take away nosuid, nodev, noexec, ro or the "
-			     "time options of a mount that it inherited");
-	return rc;
+	(void)!cj_fail(err, errno, "set the mount options of '%s'", name);
+	return cj_hint_for(err, EPERM,
+			   "a user namespace can't take away nosuid, nodev, noexec, ro or the "
+			   "time options of a mount that it inherited");
 }
 
 int tree_mount_restrict(int tree_fd, const struct tree_attrs *attrs, const char *name,
@@ -71,10 +70,9 @@ static int set_ids(int tree_fd, const struct tree_op *op, struct cj_error *err)
 	unsigned flags = AT_EMPTY_PATH | (op->ids.is_recursive ? AT_RECURSIVE : 0);
 	if (sys_mount_setattr(tree_fd, "", flags, &wanted) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "map the ids of '%s'", op->source);
-	cj_hint(err, "its file system or this kernel has no ID-mapped mounts for us "
-		     "(mount_setattr(2), NOTES)");
-	return rc;
+	(void)!cj_fail(err, errno, "map the ids of '%s'", op->source);
+	return cj_hint(err, "its file system or this kernel has no ID-mapped mounts for us "
+			    "(mount_setattr(2), NOTES)");
 }
 
 int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err)

@@ -78,6 +78,11 @@ int cj_hint(struct cj_error *err, const char *fmt, ...)
 	return -err->code;
 }
 
+int cj_hint_for(struct cj_error *err, int code, const char *hint)
+{
+	return err->code == code ? cj_hint(err, "%s", hint) : -err->code;
+}
+
 int cj_stage(struct cj_error *err, const char *stage)
 {
 	if (err->stage[0] == '\0')

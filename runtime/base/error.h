@@ -53,6 +53,8 @@ int cj_wrap(struct cj_error *err, const char *fmt, ...)
  * because the place nearest to the cause knows best.  Returns -err->code.
  */
 int cj_hint(struct cj_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for one code: any other error in *err gets no hint by it. */
+int cj_hint_for(struct cj_error *err, int code, const char *hint);
 
 /*
  * cj_adopt - the error of another process, which may be anything: its strings are ended, and it has

@@ -82,10 +82,8 @@ static int write_new(int dir_fd, const char *text, size_t size, struct cj_error 
 	auto_fd int fd = openat(dir_fd, SPEC_NAME,
 				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SPEC_MODE);
 	if (fd < 0) {
-		int rc = cj_fail(err, errno, "create '%s'", SPEC_NAME);
-		if (rc == -EEXIST)
-			cj_hint(err, "remove it first, or choose another --bundle");
-		return rc;
+		(void)!cj_fail(err, errno, "create '%s'", SPEC_NAME);
+		return cj_hint_for(err, EEXIST, "remove it first, or choose another --bundle");
 	}
 	int rc = fd_write_all(fd, text, size, SPEC_NAME, err);
 	if (rc == 0)

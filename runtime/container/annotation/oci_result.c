@@ -60,9 +60,9 @@ static int open_below(const char *dir, const char *base, const char *wanted, str
 	auto_fd int base_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (base_fd < 0 || fstat(base_fd, &st) < 0) {
-		int rc = cj_fail(err, errno, "open the directory of results '%s'", base);
-		cj_hint(err, "make it: install -d -m 755 %s; or name one with --result-dir", base);
-		return rc;
+		(void)!cj_fail(err, errno, "open the directory of results '%s'", base);
+		return cj_hint(err, "make it: install -d -m 755 %s; or name one with --result-dir",
+			       base);
 	}
 	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
 		cj_refuse_as(err, EPERM, "another user may write to the directory of results '%s'",

@@ -273,8 +273,7 @@ int device_rules_set(int cgroup_fd, const struct oci_device_rule *rules, size_t 
 		return replace(dir_fd, program_fd, err);
 	if (errno == EPERM && !device_rules_can_attach())
 		return 0;
-	int rc = cj_fail(err, errno, "load the device program");
-	(void)cj_hint(err, "linux.resources.devices needs CAP_SYS_ADMIN and a kernel with "
-			   "CONFIG_CGROUP_BPF; or use --cgroup-manager disabled");
-	return rc;
+	(void)!cj_fail(err, errno, "load the device program");
+	return cj_hint(err, "linux.resources.devices needs CAP_SYS_ADMIN and a kernel with "
+			    "CONFIG_CGROUP_BPF; or use --cgroup-manager disabled");
 }

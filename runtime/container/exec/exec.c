@@ -161,11 +161,10 @@ static int clone_process(const struct execution *e, const struct step_link *link
 	const struct clone_args args = { .flags = CLONE_PARENT }; /* a child of exec, like us */
 	pid_t pid = sys_clone3(&args);
 	if (pid < 0) {
-		int rc = cj_fail(err, errno, "fork into the container");
-		if (err->code == ENOMEM)
-			(void)cj_hint(err, "the container's first process may have ended: "
-					   "pid_namespaces(7)");
-		return rc;
+		(void)!cj_fail(err, errno, "fork into the container");
+		return cj_hint_for(err, ENOMEM,
+				   "the container's first process may have ended: "
+				   "pid_namespaces(7)");
 	}
 	if (pid == 0)
 		process_main(e, link);

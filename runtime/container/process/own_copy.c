@@ -64,9 +64,8 @@ static int make_memfd(int exe_fd, struct cj_error *err)
 	if (fd < 0 && errno == EINVAL) /* Linux before 6.3: always executable */
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0) {
-		int rc = cj_fail(err, errno, "create a memfd to execute");
-		(void)cj_hint(err, "sysctl vm.memfd_noexec must be below 2");
-		return rc;
+		(void)!cj_fail(err, errno, "create a memfd to execute");
+		return cj_hint(err, "sysctl vm.memfd_noexec must be below 2");
 	}
 	return fd;
 }

@@ -270,11 +270,8 @@ int process_execute(const struct process *p, struct cj_error *err)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
 	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);
-	int why = errno;
-	int rc = cj_fail(err, why, "execute '%s'", p->executable);
-	if (why == ENOENT)
-		(void)cj_hint(err,
-			      "the file exists; its interpreter, the first line of a script or the "
-			      "dynamic linker, does not");
-	return rc;
+	(void)!cj_fail(err, errno, "execute '%s'", p->executable);
+	return cj_hint_for(err, ENOENT,
+			   "the file exists; its interpreter, the first line of a script or the "
+			   "dynamic linker, does not");
 }

@@ -80,11 +80,9 @@ static int set_groups(const struct process *p, struct cj_error *err)
 	 * not mapped there.  user_namespaces(7) */
 	if (why == EPERM && user->ngroups == 0 && capabilities_is_effective(CAP_SETGID))
 		return 0;
-	int rc = cj_fail(err, why, "set %zu additional groups", user->ngroups);
-	if (why == EINVAL)
-		(void)cj_hint(err,
-			      "linux.gidMappings must map each of process.user.additionalGids");
-	return rc;
+	(void)!cj_fail(err, why, "set %zu additional groups", user->ngroups);
+	return cj_hint_for(err, EINVAL,
+			   "linux.gidMappings must map each of process.user.additionalGids");
 }
 
 static int set_ids(const struct process *p, struct cj_error *err)
@@ -143,13 +141,12 @@ static int set_memory_policy(const struct oci_memory_policy *policy, struct cj_e
 	if (!policy->is_given ||
 	    syscall(SYS_set_mempolicy, policy->mode | policy->flags, bits, count) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "linux.memoryPolicy: set the policy");
-	if (err->code == ENOSYS)
-		(void)cj_hint(err, "this kernel is built without CONFIG_NUMA");
-	else if (err->code == EINVAL)
-		(void)cj_hint(err, "mode, flags and nodes must go together, and a node have memory "
-				   "and be in the cpuset: set_mempolicy(2)");
-	return rc;
+	(void)!cj_fail(err, errno, "linux.memoryPolicy: set the policy");
+	cj_hint_for(err, ENOSYS, "this kernel is built without CONFIG_NUMA");
+	return cj_hint_for(
+	    err, EINVAL,
+	    "mode, flags and nodes must go together, and a node have memory and be in "
+	    "the cpuset: set_mempolicy(2)");
 }
 
 int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err)
@@ -212,12 +209,10 @@ static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_er
 		if (pid != 0 && why == EPERM && getrlimit(resource, &now) == 0 &&
 		    r->hard <= now.rlim_max)
 			continue;
-		int rc = cj_fail(err, why, "process.rlimits: set %s to %" PRIu64 ", hard %" PRIu64,
-				 oci_rlimit_name(r->resource), r->soft, r->hard);
-		if (why == EPERM)
-			(void)cj_hint(err,
-				      "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
-		return rc;
+		(void)!cj_fail(err, why, "process.rlimits: set %s to %" PRIu64 ", hard %" PRIu64,
+			       oci_rlimit_name(r->resource), r->soft, r->hard);
+		return cj_hint_for(err, EPERM,
+				   "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
 	}
 	return 0;
 }
@@ -235,10 +230,8 @@ int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err)
 	/* The kernel leaves out those that do not exist or are not of the cpuset. */
 	if (syscall(SYS_sched_setaffinity, 0, sizeof(all), cpus ? cpus : &all) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "process.execCPUAffinity: set the CPUs");
-	if (err->code == EINVAL)
-		(void)cj_hint(err, "none of them is online and in the cgroup's cpuset");
-	return rc;
+	(void)!cj_fail(err, errno, "process.execCPUAffinity: set the CPUs");
+	return cj_hint_for(err, EINVAL, "none of them is online and in the cgroup's cpuset");
 }
 
 static int put_oom_score(const struct oci_process *wanted, const char *path, struct cj_error *err)

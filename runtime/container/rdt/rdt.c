@@ -33,10 +33,10 @@ int rdt_open(struct cj_error *err)
 		(void)endmntent(mounts); /* always 1 */
 	if (fd >= 0)
 		return fd;
-	int rc = cj_fail(err, code, "linux.intelRdt: find a mounted resctrl file system");
-	(void)cj_hint(err, "mount -t resctrl resctrl /sys/fs/resctrl; the processor and the kernel "
-			   "must have resource control");
-	return rc;
+	(void)!cj_fail(err, code, "linux.intelRdt: find a mounted resctrl file system");
+	return cj_hint(err,
+		       "mount -t resctrl resctrl /sys/fs/resctrl; the processor and the kernel "
+		       "must have resource control");
 }
 
 int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct rdt_record *out,

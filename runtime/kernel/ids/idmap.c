@@ -185,9 +185,8 @@ static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error
 		if (errno != EAGAIN && errno != EACCES)
 			return cj_fail(err, errno, "lock an id in 'ids'");
 	}
-	int rc = cj_fail(err, EAGAIN, "find a free id among %u", count);
-	(void)cj_hint(err, "each running jail uses one: wait until some end");
-	return rc;
+	(void)!cj_fail(err, EAGAIN, "find a free id among %u", count);
+	return cj_hint(err, "each running jail uses one: wait until some end");
 }
 
 static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, struct idmap *out,
@@ -219,10 +218,9 @@ static int choose_for_lone_root(const struct idmap_ranges *uids, struct idmap *o
 {
 	uint32_t outside = 0;
 	if (!idmap_outside(uids, geteuid(), &outside) || outside == 0) {
-		int rc = cj_fail(err, EPERM, "there is no id for the jail but uid 0");
-		(void)cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
-				   "more ids in its uid_map and gid_map");
-		return rc;
+		(void)!cj_fail(err, EPERM, "there is no id for the jail but uid 0");
+		return cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
+				    "more ids in its uid_map and gid_map");
 	}
 	choose_own(out);
 	return 0;

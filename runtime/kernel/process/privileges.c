@@ -25,12 +25,11 @@ int privileges_join_keyring(struct cj_error *err)
 	/* ENOSYS: a kernel without keyrings has none to share. */
 	if (sys_keyctl_join_session_keyring() >= 0 || errno == ENOSYS)
 		return 0;
-	int rc = cj_fail(err, errno, "join a session keyring of its own");
-	if (rc == -EDQUOT)
-		(void)cj_hint(err, "each jail has one, and the kernel gives a user only so many: "
-				   "run fewer jails at once, or as root "
-				   "'sysctl -w kernel.keys.maxkeys=2000'");
-	return rc;
+	(void)!cj_fail(err, errno, "join a session keyring of its own");
+	return cj_hint_for(err, EDQUOT,
+			   "each jail has one, and the kernel gives a user only so many: "
+			   "run fewer jails at once, or as root "
+			   "'sysctl -w kernel.keys.maxkeys=2000'");
 }
 
 int privileges_become(uid_t uid, gid_t gid, bool may_setgroups, struct cj_error *err)

@@ -59,13 +59,9 @@ struct firewall_spec {
  * 53 of `name_servers` is open, also in a closed range.
  */
 struct firewall_container_spec {
-	bool is_list; /* only `allowed` is open; else all that ranges[] does not close */
-	const struct endpoint *allowed;
-	size_t nallowed;
+	struct firewall_spec rules; /* but for the addresses and DNS, which are a jail's */
 	const struct ip *name_servers;
 	size_t nname_servers;
-	const struct ip *host; /* the host's own addresses: closed, also when listed */
-	size_t nhost;
 };
 
 /*

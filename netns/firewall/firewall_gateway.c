@@ -16,18 +16,9 @@
  */
 #include "netns/firewall/firewall_parts.h"
 
-#include <linux/netfilter/nf_conntrack_common.h>
-
-#define PRIORITY_RAW     (-300) /* NF_IP_PRI_RAW */
-#define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
-#define PRIORITY_SRCNAT  100    /* NF_IP_PRI_NAT_SRC */
-
-#define IPV4_NO_OPTIONS   0x45 /* version 4, five words: RFC 791 3.1 */
-#define IPV6_NEXT_HEADER  6    /* its offset: RFC 8200 3 */
-#define NEIGHBOUR_SOLICIT 135  /* RFC 4861 4.3, 4.4 */
+#define PRIORITY_TRACKED  (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
+#define NEIGHBOUR_SOLICIT 135    /* RFC 4861 4.3, 4.4 */
 #define NEIGHBOUR_ADVERT  136
-
-static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
 
 /* --- what comes from the jail --- */
 
@@ -89,13 +80,6 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_end_refused(b, "discard", NET_SPOOFED);
 }
 
-static void match_state(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
-{
-	nft_rule_begin(b, chain);
-	nft_match_ct_state(b, states);
-	nft_rule_end_with(b, verdict, NULL);
-}
-
 static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook hook = { "from_jail", "filter", NF_INET_PRE_ROUTING,
@@ -109,14 +93,14 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
 	firewall_end_refused(b, "discard", NET_LIMIT);
 
-	match_state(b, "from_jail", answers, NF_ACCEPT);
+	firewall_add_states(b, "from_jail", CT_STATES_ANSWERS, NF_ACCEPT);
 	/* by address and port, not as "untracked": neighbour discovery is untracked, too */
 	if (spec->has_dns)
 		firewall_add_dns(b, "from_jail", &spec->addresses.gateway4, true);
 
 	nft_add_verdict(b, "from_jail", NFT_JUMP, "filter");
 	/* after the filter: also an invalid packet to a closed destination is reported */
-	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
+	firewall_add_states(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 
 	nft_rule_begin(b, "from_jail");
 	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
@@ -214,7 +198,7 @@ static void add_forward(struct nft_batch *b)
 	begin_forward(b, LINK_GATEWAY, LINK_UPLINK);
 	nft_rule_end_with(b, NF_ACCEPT, NULL);
 	begin_forward(b, LINK_UPLINK, LINK_GATEWAY);
-	nft_match_ct_state(b, answers);
+	nft_match_ct_state(b, CT_STATES_ANSWERS);
 	nft_rule_end_with(b, NF_ACCEPT, NULL);
 }
 

@@ -9,13 +9,7 @@
  */
 #include "netns/firewall/firewall_parts.h"
 
-#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/rtnetlink.h>
-
-#define PRIORITY_RAW    (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
-#define PRIORITY_SRCNAT 100    /* NF_IP_PRI_NAT_SRC */
-
-static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
 
 static size_t each_source(const struct firewall_host_spec *spec, const struct ip *out[static 2])
 {
@@ -97,17 +91,10 @@ static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec
 	nft_rule_end_with(b, NFT_GOTO, "refuse");
 }
 
-static void match_answers(struct nft_batch *b, const char *chain)
-{
-	nft_rule_begin(b, chain);
-	nft_match_ct_state(b, answers);
-	nft_rule_end_with(b, NF_ACCEPT, NULL);
-}
-
 static void add_out(struct nft_batch *b, const struct firewall_host_spec *spec)
 {
 	nft_add_chain(b, "out");
-	match_answers(b, "out");
+	firewall_add_states(b, "out", CT_STATES_ANSWERS, NF_ACCEPT);
 	for (size_t i = 0; i < firewall_families_of(&spec->ip6); i++) {
 		const struct firewall_family *f = &firewall_families[i];
 
@@ -142,7 +129,7 @@ static void add_forward(struct nft_batch *b, const struct firewall_host_spec *sp
 	static const struct nft_hook hook = { "forward", "filter", NF_INET_FORWARD, 0, NF_ACCEPT };
 
 	nft_add_chain(b, "in");
-	match_answers(b, "in");
+	firewall_add_states(b, "in", CT_STATES_ANSWERS, NF_ACCEPT);
 	nft_add_verdict(b, "in", NF_DROP, NULL);
 
 	/* "in" comes first: a packet from one jail to another goes into a jail */

@@ -14,7 +14,6 @@
  */
 #include "netns/firewall/firewall_parts.h"
 
-#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/rtnetlink.h>
 
 #define DATA_TYPE_NFPROTO 2 /* nft(8)'s number */
@@ -23,9 +22,7 @@
 #define TCP_SYN          0x02
 #define TCP_ACK          0x10
 
-#define IPV4_NO_OPTIONS  0x45 /* version 4, five words: RFC 791 3.1 */
-#define IPV6_NEXT_HEADER 6    /* its offset: RFC 8200 3 */
-#define IPV6_SOURCE      8    /* as well */
+#define IPV6_SOURCE 8 /* its offset: RFC 8200 3 */
 
 /* RFC 4861 4.1, 4.3, 4.4.  Without CAP_NET_RAW only the kernel sends these. */
 static const uint8_t neighbour_types[] = { 133, 135, 136 };
@@ -171,15 +168,9 @@ static void add_container_output(struct nft_batch *b, const struct firewall_cont
 int firewall_build_container(struct nft_batch *b, const char *table,
 			     const struct firewall_container_spec *spec)
 {
-	const struct firewall_spec rules = {
-		.addresses = addresses_make(true), /* both families */
-		.is_list = spec->is_list,
-		.allowed = spec->allowed,
-		.nallowed = spec->nallowed,
-		.host = spec->host,
-		.nhost = spec->nhost,
-	};
+	struct firewall_spec rules = spec->rules;
 
+	rules.addresses = addresses_make(true); /* both families */
 	nft_batch_begin(b, table);
 	nft_ensure_table(b);
 	nft_delete_table(b);

@@ -17,6 +17,14 @@
 #include "netns/firewall/firewall.h"
 #include "netns/nftables/nft.h"
 
+#include <linux/netfilter/nf_conntrack_common.h>
+
+#define PRIORITY_RAW      (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
+#define PRIORITY_SRCNAT   100    /* NF_IP_PRI_NAT_SRC */
+#define IPV4_NO_OPTIONS   0x45   /* version 4, five words: RFC 791 3.1 */
+#define IPV6_NEXT_HEADER  6      /* its offset: RFC 8200 3 */
+#define CT_STATES_ANSWERS (NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED))
+
 /* --- firewall_inside.c, firewall_gateway.c, firewall_host.c: a batch each --- */
 
 /* Each returns what nft_batch_end() does. */
@@ -60,6 +68,9 @@ void firewall_load_destination(struct nft_batch *b, const struct firewall_family
 
 /* Ends a rule: sets the mark of the class and goes to `chain`, "refuse" or "discard". */
 void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class);
+
+/* A rule with this verdict for packets in one of the states of connection tracking. */
+void firewall_add_states(struct nft_batch *b, const char *chain, uint32_t states, int verdict);
 
 /* One rule for UDP and one for TCP, which accept packets to port 53 of `server`, or keep them from
  * being tracked. */

@@ -102,6 +102,13 @@ void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class
 	nft_rule_end_with(b, NFT_GOTO, chain);
 }
 
+void firewall_add_states(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
+{
+	nft_rule_begin(b, chain);
+	nft_match_ct_state(b, states);
+	nft_rule_end_with(b, verdict, NULL);
+}
+
 void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
 		      bool is_tracked)
 {

@@ -335,8 +335,8 @@ static int resolve(const struct annotations *wanted, struct arena *a,
 		}
 		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");
 	}
-	out->allowed = open.items;
-	out->nallowed = open.count;
+	out->rules.allowed = open.items;
+	out->rules.nallowed = open.count;
 	*warnings = open.warnings;
 	return 0;
 }
@@ -355,8 +355,8 @@ static int list_host(struct arena *a, struct firewall_container_spec *out, struc
 	hostaddrs_close(&addresses);
 	if (!copy)
 		return cj_fail(err, ENOMEM, "list the host's addresses");
-	out->host = copy;
-	out->nhost = count;
+	out->rules.host = copy;
+	out->rules.nhost = count;
 	return 0;
 }
 
@@ -365,7 +365,7 @@ int annotations_prepare_network(const struct annotations *wanted, struct arena *
 				struct cj_error *err)
 {
 	*out = (struct firewall_container_spec){
-		.is_list = wanted->is_list,
+		.rules.is_list = wanted->is_list,
 		.name_servers = wanted->name_servers,
 		.nname_servers = wanted->nname_servers,
 	};
@@ -461,7 +461,6 @@ int annotations_load_profile(const struct sock_fprog *filter, struct cj_error *e
 
 	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &loaded) == 0)
 		return 0;
-	int rc = cj_fail(err, errno, "annotation 'io.cejail.profile': load the filter");
-	cj_hint(err, "linux.seccomp of config.json must allow seccomp(2)");
-	return rc;
+	(void)!cj_fail(err, errno, "annotation 'io.cejail.profile': load the filter");
+	return cj_hint(err, "linux.seccomp of config.json must allow seccomp(2)");
 }

@@ -75,9 +75,11 @@ static void the_host_is_closed_also_when_it_is_listed(void **state)
 {
 	const struct ip host = lab_address(LAB_PUBLIC4), other = lab_address("93.184.216.35");
 	const struct endpoint allowed[] = { { host, host, 0, 65535 }, { other, other, 0, 65535 } };
-	const struct firewall_container_spec spec = {
-		.is_list = true, .allowed = allowed, .nallowed = 2, .host = &host, .nhost = 1
-	};
+	const struct firewall_container_spec spec = { .rules = { .is_list = true,
+								 .allowed = allowed,
+								 .nallowed = 2,
+								 .host = &host,
+								 .nhost = 1 } };
 	struct lab lab;
 
 	(void)state;
@@ -92,7 +94,7 @@ static void the_host_is_closed_also_when_it_is_listed(void **state)
 
 static void loading_again_replaces_the_same_table_and_keeps_another(void **state)
 {
-	const struct firewall_container_spec spec = { 0 }, closed = { .is_list = true };
+	const struct firewall_container_spec spec = { 0 }, closed = { .rules.is_list = true };
 	char same[FIREWALL_TABLE_MAX], other[FIREWALL_TABLE_MAX];
 	struct lab lab;
 

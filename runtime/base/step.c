@@ -179,12 +179,13 @@ int step_next(const struct step_link *link, struct step_msg *out, struct cj_erro
 int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
 	       struct cj_error *err)
 {
-	int rc = next_message(link, out, link->names[expected], err);
-	if (rc == 0 && out->step != expected)
+	struct step_msg unwanted, *msg = out ? out : &unwanted;
+	int rc = next_message(link, msg, link->names[expected], err);
+	if (rc == 0 && msg->step != expected)
 		rc = cj_fail(err, EPROTO, "wait for %s to reach '%s': it sent step %u", link->peer,
-			     link->names[expected], out->step);
-	if (rc < 0)
-		step_msg_fini(out);
+			     link->names[expected], msg->step);
+	if (rc < 0 || !out)
+		step_msg_fini(msg);
 	return rc;
 }
 

@@ -68,7 +68,8 @@ int step_tell(const struct step_link *link, unsigned step, const void *data, siz
  */
 int step_next(const struct step_link *link, struct step_msg *out, struct cj_error *err);
 
-/* step_next() that refuses any other step (EPROTO, naming both). */
+/* step_next() that refuses any other step (EPROTO, naming both).  `out` NULL: the step has neither
+ * data nor descriptors that the caller wants. */
 int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
 	       struct cj_error *err);
 

@@ -62,6 +62,23 @@ static void a_step_arrives_with_its_data_and_descriptors(void **state)
 	close_pair(&p);
 }
 
+static void a_step_without_content_is_awaited_and_its_descriptors_are_closed(void **state)
+{
+	(void)state;
+	struct tcp_proxy p = open_pair(1000);
+	struct cj_error err = { 0 };
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_descriptors();
+
+	assert_int_equal(step_tell(&p.theirs, 1, "abc", 3, &null_fd, 1, &err), 0);
+	assert_int_equal(step_await(&p.ours, 1, NULL, &err), 0);
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(step_tell(&p.theirs, 2, NULL, 0, &null_fd, 1, &err), 0);
+	assert_int_equal(step_await(&p.ours, 1, NULL, &err), -EPROTO);
+	assert_int_equal(open_descriptors(), before);
+	close(null_fd);
+	close_pair(&p);
+}
+
 static void a_closed_link_is_a_failure_that_names_the_awaited_step(void **state)
 {
 	(void)state;
@@ -250,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_arrives_with_its_data_and_descriptors),
+		cmocka_unit_test(a_step_without_content_is_awaited_and_its_descriptors_are_closed),
 		cmocka_unit_test(a_closed_link_is_a_failure_that_names_the_awaited_step),
 		cmocka_unit_test(the_end_of_a_link_is_awaited),
 		cmocka_unit_test(a_message_is_not_the_end_of_a_link),

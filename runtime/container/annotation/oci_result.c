@@ -446,12 +446,11 @@ static int settle(struct watcher *w, struct cj_error *err)
 static bool is_told_to_go(struct watcher *w)
 {
 	const struct step_link link = { w->fds[HELD_LINK], "cejail-oci create", step_names };
-	auto_step_msg struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
 
 	step_wait_forever(&link);
 	bool is_told = step_tell(&link, RESULT_READY, NULL, 0, NULL, 0, &err) == 0 &&
-		       step_await(&link, RESULT_GO, &msg, &err) == 0;
+		       step_await(&link, RESULT_GO, NULL, &err) == 0;
 	cj_close(&w->fds[HELD_LINK]);
 	return is_told;
 }
@@ -475,7 +474,6 @@ static _Noreturn void watch_main(struct watcher *w)
 
 int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
 	char path[32];
 	int socks[2];
 
@@ -507,7 +505,7 @@ int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struc
 	cj_close(&socks[1]);
 	if (rc < 0)
 		return rc;
-	if (step_await(&link, RESULT_READY, &msg, err) < 0)
+	if (step_await(&link, RESULT_READY, NULL, err) < 0)
 		return cj_wrap(err, "start it");
 	*out_go_fd = take_fd(&link_fd);
 	return 0;

@@ -228,14 +228,13 @@ static int make_init(struct creation *c, struct cj_error *err)
 static int map_ids(struct creation *c, struct cj_error *err)
 {
 	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
-	auto_step_msg struct step_msg msg = { 0 };
 
 	if (user->is_wanted && !user->path &&
 	    container_spawn_map_ids(&c->bundle.config.on_linux, c->init_pid, err) < 0)
 		return -err->code;
 	if (step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return step_await(&c->link, CREATION_NAMESPACES, &msg, err);
+	return step_await(&c->link, CREATION_NAMESPACES, NULL, err);
 }
 
 static void end_init(struct creation *c)
@@ -329,7 +328,6 @@ static int rules_enter(struct creation *c, struct cj_error *err)
 
 static int built_enter(struct creation *c, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
 	const struct process_state state = {
 		.id = c->state.record.id,
 		.status = state_status_name(STATE_CREATING),
@@ -338,7 +336,7 @@ static int built_enter(struct creation *c, struct cj_error *err)
 		.annotations = &c->bundle.config.annotations,
 	};
 
-	if (step_await(&c->link, CREATION_BUILT, &msg, err) < 0)
+	if (step_await(&c->link, CREATION_BUILT, NULL, err) < 0)
 		return -err->code;
 	if (c->process && process_adjust(c->process, c->init_pid, err) < 0)
 		return -err->code;

@@ -52,9 +52,7 @@ static int detach_enter(struct init *in, struct cj_error *err)
  * capabilities have no effect on it: user_namespaces(7). */
 static int mapped_enter(struct init *in, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
-
-	if (step_await(&in->link, CREATION_IDS_MAPPED, &msg, err) < 0 ||
+	if (step_await(&in->link, CREATION_IDS_MAPPED, NULL, err) < 0 ||
 	    child_become_undumpable(err) < 0)
 		return -err->code;
 	if (chdir(in->c->bundle.path) < 0)
@@ -114,11 +112,9 @@ static int loopback_enter(struct init *in, struct cj_error *err)
 
 static int hooks_enter(struct init *in, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
-
 	if (step_tell(&in->link, CREATION_NAMESPACES, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return step_await(&in->link, CREATION_HOOKS_DONE, &msg, err);
+	return step_await(&in->link, CREATION_HOOKS_DONE, NULL, err);
 }
 
 /* By path they are loaded already: container_spawn(). */
@@ -278,12 +274,10 @@ static void handle_signals(void (*handler)(int))
 /* Who calls create may send a signal as soon as it returns, so the handlers are there before. */
 static int created_enter(struct init *in, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
-
 	handle_signals(end_by_signal);
 	if (step_tell(&in->link, CREATION_BUILT, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return step_await(&in->link, CREATION_CREATED, &msg, err);
+	return step_await(&in->link, CREATION_CREATED, NULL, err);
 }
 
 static const struct {
@@ -320,7 +314,6 @@ static void await_start(struct init *in)
 {
 	for (bool is_wanted = false; !is_wanted;) {
 		struct cj_error ignored = { 0 };
-		auto_step_msg struct step_msg msg = { 0 };
 
 		cj_close(&in->link.sock_fd);
 		in->link.sock_fd = accept4(in->c->start_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -328,7 +321,7 @@ static void await_start(struct init *in)
 			_exit(STATUS_FAILED); /* nobody is there to be told */
 		/* the peer wants the program to start, and knows that it does */
 		is_wanted = in->link.sock_fd >= 0 &&
-			    step_await(&in->link, CREATION_START, &msg, &ignored) == 0 &&
+			    step_await(&in->link, CREATION_START, NULL, &ignored) == 0 &&
 			    step_tell(&in->link, CREATION_STARTING, NULL, 0, NULL, 0, &ignored) ==
 				0;
 	}

@@ -13,8 +13,6 @@
  */
 static int start_init(const struct state *s, const struct oci_config *config, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
-
 	enum state_status status = state_status_of(s);
 
 	if (status != STATE_CREATED)
@@ -27,7 +25,7 @@ static int start_init(const struct state *s, const struct oci_config *config, st
 	step_limit_wait(fd, container_hooks_wait_ms(config, OCI_HOOK_START_CONTAINER));
 	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	if (step_await(&link, CREATION_STARTING, &msg, err) < 0)
+	if (step_await(&link, CREATION_STARTING, NULL, err) < 0)
 		return -err->code;
 	int rc = process_await(&link, "start the container", err);
 	if (rc == -ETIMEDOUT)

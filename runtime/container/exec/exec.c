@@ -77,14 +77,13 @@ static int enter_console(const struct execution *e, struct console *c, struct cj
 
 static int become(const struct execution *e, const struct step_link *link, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
 	auto_console struct console console = CONSOLE_NULL;
-	if (step_await(link, EXEC_SEEN, &msg, err) < 0 || enter_console(e, &console, err) < 0 ||
+	if (step_await(link, EXEC_SEEN, NULL, err) < 0 || enter_console(e, &console, err) < 0 ||
 	    process_become(e->process, e->console_fd >= 0 ? &console : NULL, err) < 0 ||
 	    process_find(e->process, err) < 0 ||
 	    step_tell(link, EXEC_READY, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return step_await(link, EXEC_GO, &msg, err);
+	return step_await(link, EXEC_GO, NULL, err);
 }
 
 /* From here: the process in the container.  The link's end says that the program is executed. */
@@ -384,7 +383,6 @@ static int prepare(struct execution *e, struct cj_error *err)
 
 static int let_go(struct execution *e, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
 	const struct process_state state = {
 		.id = e->state.record.id,
 		.status = state_status_name(STATE_RUNNING),
@@ -393,7 +391,7 @@ static int let_go(struct execution *e, struct cj_error *err)
 		.annotations = &e->config.annotations,
 	};
 	if (rdt_join_recorded(&e->state.record.rdt, e->pid, err) < 0 ||
-	    step_await(&e->link, EXEC_READY, &msg, err) < 0 ||
+	    step_await(&e->link, EXEC_READY, NULL, err) < 0 ||
 	    process_describe(e->process, &state, e->pid, err) < 0 ||
 	    process_adjust(e->process, e->pid, err) < 0 ||
 	    (e->options->pid_file && caller_write_pid(e->options->pid_file, e->pid, err) < 0))

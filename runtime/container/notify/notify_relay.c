@@ -210,8 +210,7 @@ int notify_relay_start(struct notify_relay *r, pid_t init_pid, int init_pidfd, s
 	cj_close(&its_fd);
 	notify_relay_close(r);
 	const struct step_link link = { own_fd, "the notify process", step_names };
-	auto_step_msg struct step_msg msg = { 0 };
-	return step_await(&link, RELAY_READY, &msg, err) < 0 ? cj_wrap(err, "start it") : 0;
+	return step_await(&link, RELAY_READY, NULL, err) < 0 ? cj_wrap(err, "start it") : 0;
 }
 
 /* --- the messages of sd_notify(3) ------------------------------------------------------------- */

@@ -31,7 +31,7 @@ uint64_t process_caps_bit(const char *name)
 struct resolution {
 	const char *set; /* for warnings */
 	const struct strings *names;
-	uint64_t available;
+	const uint64_t *within, *also; /* it has no others: the kernel would refuse them */
 	const char *lacking; /* why others are not available: behind the capability's name */
 	uint64_t *out;
 };
@@ -42,7 +42,9 @@ static int resolve_set(const struct resolution *r, struct arena *a, struct strin
 	for (size_t i = 0; i < r->names->count; i++) {
 		const char *name = r->names->items[i];
 		uint64_t bit = process_caps_bit(name);
-		const char *why = !bit ? "is not known" : !(bit & r->available) ? r->lacking : NULL;
+		const char *why = !bit                             ? "is not known"
+				  : !(bit & *r->within & *r->also) ? r->lacking
+								   : NULL;
 		*r->out |= why ? 0 : bit;
 		const char *text =
 		    why ? arena_printf(a, "capability '%.64s' %s; the %s set goes without it", name,
@@ -58,27 +60,22 @@ int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t availab
 			 struct capabilities *out, struct strings *warnings)
 {
 	struct capabilities caps = { 0 };
+	static const char here[] = "is not available here";
+	/* In this order: the last two depend on others.  capset(2), PR_CAP_AMBIENT(2const) */
 	const struct resolution sets[] = {
-		{ "bounding", &wanted->bounding, available, "is not available here",
-		  &caps.bounding },
-		{ "permitted", &wanted->permitted, available, "is not available here",
-		  &caps.permitted },
-		{ "inheritable", &wanted->inheritable, available, "is not available here",
+		{ "bounding", &wanted->bounding, &available, &available, here, &caps.bounding },
+		{ "permitted", &wanted->permitted, &available, &available, here, &caps.permitted },
+		{ "inheritable", &wanted->inheritable, &available, &available, here,
 		  &caps.inheritable },
+		{ "effective", &wanted->effective, &caps.permitted, &caps.permitted,
+		  "is not in the permitted set", &caps.effective },
+		{ "ambient", &wanted->ambient, &caps.permitted, &caps.inheritable,
+		  "is not in the permitted and the inheritable set", &caps.ambient },
 	};
+
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (resolve_set(&sets[i], a, warnings) < 0)
 			return -ENOMEM;
-
-	/* The kernel refuses other values: capset(2), PR_CAP_AMBIENT(2const). */
-	const struct resolution effective = { "effective", &wanted->effective, caps.permitted,
-					      "is not in the permitted set", &caps.effective };
-	const struct resolution ambient = { "ambient", &wanted->ambient,
-					    caps.permitted & caps.inheritable,
-					    "is not in the permitted and the inheritable set",
-					    &caps.ambient };
-	if (resolve_set(&effective, a, warnings) < 0 || resolve_set(&ambient, a, warnings) < 0)
-		return -ENOMEM;
 	*out = caps;
 	return 0;
 }

@@ -18,33 +18,30 @@
 #define JOINING   (MAKING | BIT(OCI_EXEC))
 
 static const struct verb_row {
-	const char *name, *operands, *help;
-	bool takes_id;
+	const char *name;
+	const char *operands; /* the first is the id; "": it takes none */
+	const char *help;
 	unsigned operands_max; /* behind the id */
 	bool ends_options;     /* the first operand ends the options */
 } verbs[OCI_VERB_COUNT] = {
-	[OCI_CREATE] = { "create", "ID", "make a container that waits for start", true, 0, false },
-	[OCI_START] = { "start", "ID", "let a created container execute its program", true, 0,
-			false },
-	[OCI_STATE] = { "state", "ID", "print a container's state as JSON", true, 0, false },
+	[OCI_CREATE] = { "create", "ID", "make a container that waits for start" },
+	[OCI_START] = { "start", "ID", "let a created container execute its program" },
+	[OCI_STATE] = { "state", "ID", "print a container's state as JSON" },
 	[OCI_KILL] = { "kill", "ID [SIGNAL]", "send a signal to a container's first process (TERM)",
-		       true, 1, false },
-	[OCI_DELETE] = { "delete", "ID", "remove a stopped container", true, 0, false },
-	[OCI_RUN] = { "run", "ID", "create and start; the exit status is the program's", true, 0,
-		      false },
-	[OCI_EXEC] = { "exec", "ID [COMMAND [ARG...]]", "run one more process in a container", true,
-		       OCI_OPERANDS_MAX, true },
-	[OCI_LIST] = { "list", "", "list the containers below --root", false, 0, false },
-	[OCI_PS] = { "ps", "ID", "list the processes of a container", true, OCI_OPERANDS_MAX,
-		     false },
-	[OCI_PAUSE] = { "pause", "ID", "freeze a container's processes", true, 0, false },
-	[OCI_RESUME] = { "resume", "ID", "thaw a container's processes", true, 0, false },
-	[OCI_UPDATE] = { "update", "ID", "change the limits of a container", true, 0, false },
-	[OCI_EVENTS] = { "events", "ID", "print a container's use of resources as JSON", true, 0,
-			 false },
-	[OCI_FEATURES] = { "features", "", "print what this program supports, as JSON", false, 0,
-			   false },
-	[OCI_SPEC] = { "spec", "", "write an example config.json", false, 0, false },
+		       .operands_max = 1 },
+	[OCI_DELETE] = { "delete", "ID", "remove a stopped container" },
+	[OCI_RUN] = { "run", "ID", "create and start; the exit status is the program's" },
+	[OCI_EXEC] = { "exec", "ID [COMMAND [ARG...]]", "run one more process in a container",
+		       .operands_max = OCI_OPERANDS_MAX, .ends_options = true },
+	[OCI_LIST] = { "list", "", "list the containers below --root" },
+	[OCI_PS] = { "ps", "ID", "list the processes of a container",
+		     .operands_max = OCI_OPERANDS_MAX },
+	[OCI_PAUSE] = { "pause", "ID", "freeze a container's processes" },
+	[OCI_RESUME] = { "resume", "ID", "thaw a container's processes" },
+	[OCI_UPDATE] = { "update", "ID", "change the limits of a container" },
+	[OCI_EVENTS] = { "events", "ID", "print a container's use of resources as JSON" },
+	[OCI_FEATURES] = { "features", "", "print what this program supports, as JSON" },
+	[OCI_SPEC] = { "spec", "", "write an example config.json" },
 };
 
 struct option_row;
@@ -401,7 +398,7 @@ static int take_operand(const char *arg, struct option_reader *r, struct cj_erro
 	const struct verb_row *verb = &verbs[o->verb];
 	if (verb->ends_options)
 		r->options_ended = true;
-	if (verb->takes_id && !r->has_id) {
+	if (verb->operands[0] && !r->has_id) {
 		o->id = arg;
 		r->has_id = true;
 		return 0;
@@ -445,7 +442,7 @@ int oci_options_parse(const char *const *args, struct arena *a, struct oci_optio
 		return 0;
 	if (!r.has_verb)
 		cj_refuse(err, "no command is given");
-	else if (verbs[out->verb].takes_id && !r.has_id)
+	else if (verbs[out->verb].operands[0] && !r.has_id)
 		cj_refuse(err, "%s: no container id is given", verbs[out->verb].name);
 	else
 		return 0;

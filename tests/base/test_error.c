@@ -70,6 +70,18 @@ static void the_first_hint_and_the_first_stage_stay(void **state)
 	assert_string_equal(err.stage, "inner");
 }
 
+static void a_hint_for_one_code_is_for_no_other(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	(void)!cj_fail(&err, ENOENT, "open");
+	assert_int_equal(cj_hint_for(&err, EACCES, "become root"), -ENOENT);
+	assert_string_equal(err.hint, "");
+	assert_int_equal(cj_hint_for(&err, ENOENT, "100% missing"), -ENOENT);
+	assert_string_equal(err.hint, "100% missing");
+}
+
 static void a_new_failure_forgets_the_old_one(void **state)
 {
 	struct cj_error err = { 0 };
@@ -128,6 +140,7 @@ int main(void)
 		cmocka_unit_test(a_refused_input_is_invalid),
 		cmocka_unit_test(context_goes_before_and_keeps_the_rest),
 		cmocka_unit_test(the_first_hint_and_the_first_stage_stay),
+		cmocka_unit_test(a_hint_for_one_code_is_for_no_other),
 		cmocka_unit_test(a_new_failure_forgets_the_old_one),
 		cmocka_unit_test(long_messages_are_cut_not_overflowed),
 		cmocka_unit_test(an_error_of_another_process_is_terminated_and_never_empty),

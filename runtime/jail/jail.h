@@ -72,7 +72,8 @@ struct jail_io {
 	void (*output)(void *context, size_t stream, const void *bytes, size_t size);
 	/* Something was refused; packets at most as often as the kernel logs. */
 	void (*denied)(void *context, const struct jail_denied *d);
-	void (*called)(void *context, const struct jail_call *call);
+	/* False: nobody gets to know of this call that begins, so it fails. */
+	bool (*called)(void *context, const struct jail_call *call);
 	/* The public network became ready, or failed: its state, reason and uplink. */
 	void (*network)(void *context, const struct network_outcome *n);
 	/*

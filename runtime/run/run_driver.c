@@ -34,13 +34,14 @@ static void on_denied(void *context, const struct jail_denied *denied)
 	events_add_denied(d->events, denied);
 }
 
-static void on_called(void *context, const struct jail_call *call)
+static bool on_called(void *context, const struct jail_call *call)
 {
 	const struct run_driver *d = context;
-	if (d->events)
-		events_add_call(d->events, call, d->io.calls_brief);
+	bool is_kept = d->events ? events_add_call(d->events, call, d->io.calls_brief)
+				 : !d->io.calls_brief;
 	if (d->spans && !call->arguments)
 		spans_add_call(d->spans, call->name, call->id ? call->end : CALL_REFUSED, call->ms);
+	return is_kept;
 }
 
 static void on_network(void *context, const struct network_outcome *n)

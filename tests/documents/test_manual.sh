@@ -355,7 +355,7 @@ same "$TOOLS names every count of the result" \
 	"$(schema result.json "n for n in schema['properties']['calls']['items']['properties'] if n != 'name'" | sort)" \
 	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n 's/^\.It Va //p' | sort)"
 same "$TOOLS names the events of calls" \
-	"$(sed -n '/^void events_add_call/,/^}/p' runtime/run/report/events.c | grep -o 'EVENT_[A-Z]*' | sed 's/EVENT_//' | tr A-Z a-z | sort -u)" \
+	"$(sed -n '/^bool events_add_call/,/^}/p' runtime/run/report/events.c | grep -o 'EVENT_[A-Z]*' | sed 's/EVENT_//' | tr A-Z a-z | sort -u)" \
 	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n 's/^\.It Cm //p' | sort)"
 
 # --- the OCI runtime --------------------------------------------------------------------

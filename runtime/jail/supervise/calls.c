@@ -80,10 +80,10 @@ static struct call_count *unknown_count(struct calls *c, const char *name)
 	return &c->counts[ntools + i];
 }
 
-static void tell(const struct calls *c, const struct jail_call *call)
+/* False: a call that begins is lost. */
+static bool tell(const struct calls *c, const struct jail_call *call)
 {
-	if (c->io->called)
-		c->io->called(c->io->context, call);
+	return !c->io->called || c->io->called(c->io->context, call);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static void end_call(struct calls *c, struct open_call *call, enum call_end end)
 	c->nopen--;
 	c->counts[call->tool].failed += end != CALL_ANSWERED;
 	tell_end(c, ended.id, end, ms);
-	tell(c, &ended);
+	(void)tell(c, &ended);
 }
 
 static void fail_call(struct calls *c, struct open_call *call, enum call_end end, const char *why)
@@ -227,7 +227,7 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 	bool has_row = tool < tools->names.count;
 	(has_row ? &c->counts[tool] : unknown_count(c, name))->refused++;
 	c->refused++;
-	tell(c, &(struct jail_call){ .name = name, .reason = why });
+	(void)tell(c, &(struct jail_call){ .name = name, .reason = why });
 	tell_refusal(c, name);
 	answer_error(c, id, why);
 	if (c->refused >= c->limits->calls + REFUSED_MAX)
@@ -264,13 +264,13 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	int rc = call_line_put_call(&c->to_caller, id, w, c->io->calls_brief);
 	if (c->io->calls_brief)
 		send_to_caller(c); /* it knows the id before anybody reads the event */
-	if (find_call(c, id))
-		tell(c, &(struct jail_call){ .id = id,
-					     .name = w->name,
-					     .arguments = w->arguments.bytes,
-					     .arguments_size = w->arguments.size });
+	bool is_told = find_call(c, id) &&
+		       tell(c, &(struct jail_call){ .id = id,
+						    .name = w->name,
+						    .arguments = w->arguments.bytes,
+						    .arguments_size = w->arguments.size });
 	send_to_caller(c);
-	if (rc < 0 && find_call(c, id))
+	if ((rc < 0 || !is_told) && find_call(c, id))
 		fail_call(c, call, CALL_FAILED, "cejail has no memory for this call");
 }
 

@@ -213,17 +213,18 @@ static int queue_call(struct events *e, struct json_writer *w, const struct jail
 	return byte_queue_add_all(&e->queue, line, sizeof(line) / sizeof(line[0]));
 }
 
-void events_add_call(struct events *e, const struct jail_call *call, bool with_arguments)
+bool events_add_call(struct events *e, const struct jail_call *call, bool with_arguments)
 {
 	const bool begins = call->id > 0 && call->arguments;
-	const bool is_needed = begins && with_arguments && !is_closed(e);
+	const bool is_needed = begins && with_arguments;
 	const enum event_type type = begins         ? EVENT_CALL
 				     : call->id > 0 ? EVENT_ANSWER
 						    : EVENT_DENIED;
-	auto_json_writer struct json_writer *w = is_needed ? open_event(e, type)
-							   : begin_event(e, type);
+	auto_json_writer struct json_writer *w = !is_needed     ? begin_event(e, type)
+						 : is_closed(e) ? NULL
+								: open_event(e, type);
 	if (!w)
-		return;
+		return !is_needed;
 	if (call->id > 0) {
 		json_member_u64(w, "call", call->id);
 		json_member_text(w, "name", call->name);
@@ -235,11 +236,13 @@ void events_add_call(struct events *e, const struct jail_call *call, bool with_a
 		json_member_u64(w, "ms", call->ms);
 		json_member_text(w, "outcome", call_end_names[call->end]);
 	}
+	bool is_kept = !is_needed || queue_call(e, w, call) == 0;
 	if (!is_needed)
 		end_event(e, w);
-	else if (queue_call(e, w, call) < 0)
-		e->dropped++; /* its time limit ends it */
+	else
+		e->dropped += !is_kept;
 	flush(e, 0);
+	return is_kept;
 }
 
 void events_add_network(struct events *e, const struct network_outcome *n)

@@ -62,10 +62,11 @@ void events_add_denied(struct events *e, const struct jail_denied *d);
 /*
  * {"type":"call","call":ID,"name":NAME}, {"type":"answer", ...,"ms":N,"outcome":END}, or
  * {"type":"denied","call":NAME,"reason":TEXT}.  with_arguments: the first has them, too, and
- * is not dropped, because the reader is to answer it.
+ * is not dropped, because the reader is to answer it.  False: it is lost, for want of memory or of
+ * a reader.
  */
 struct jail_call;
-void events_add_call(struct events *e, const struct jail_call *call, bool with_arguments);
+bool events_add_call(struct events *e, const struct jail_call *call, bool with_arguments);
 /* {"type":"network", ...}: the public network is ready, or has failed. */
 struct network_outcome;
 void events_add_network(struct events *e, const struct network_outcome *n);

@@ -10,13 +10,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/report/events.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/operations/tracing.h"
 #include "runtime/service/log/slog.h"
+#include "runtime/service/queue/run_caller.h"
 #include "runtime/service/queue/run_calls.h"
 
 /*
@@ -25,76 +25,10 @@
  */
 #define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
-#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
-
 void executions_init(struct executions *e, const struct executions *borrowed)
 {
 	*e = *borrowed;
 	TAILQ_INIT(&e->exiting);
-}
-
-/* --- answers ---------------------------------------------------------------- */
-
-/* Says how many events a slow caller did not get. */
-static void report_dropped(struct run *run, struct exchange *x)
-{
-	char line[64];
-	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
-			    (unsigned long long)run->dropped);
-
-	if (run->dropped > 0 && exchange_put(x, line, (size_t)size, false))
-		run->dropped = 0;
-}
-
-static void end_stream(struct run *run, struct exchange *x, const char *line, size_t size,
-		       enum api_code why, const char *message)
-{
-	size_t error_size = 0;
-
-	if (line)
-		report_dropped(run, x);
-	if (line && exchange_put(x, line, size, true)) {
-		(void)exchange_put(x, "\n", 1, true);
-	} else {
-		auto_free char *error =
-		    api_error_text("error", line ? API_TOO_MANY_WAITING : why, message, NULL,
-				   run->order.job.trace.request_id, &error_size);
-		if (error)
-			(void)exchange_put(x, error, error_size, true);
-	}
-	exchange_end_stream(x);
-}
-
-/*
- * `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim.  NULL:
- * there is no result, because of `why`.
- */
-static void answer(struct run *run, const char *line, size_t size, enum api_code why)
-{
-	const char *message = why == API_SESSION_ENDED ? run->host_ended : NULL;
-	size_t before = sizeof(RESULT_BEFORE) - 1;
-	struct exchange *x = take_ptr(run->ops.exchange);
-	struct http_reply reply = { .status = 200, .content_type = "application/json" };
-
-	if (run->ops.on_complete)
-		run->ops.on_complete(run->ops.context, line ? line + before : NULL,
-				     line ? size - before - 1 : 0, why);
-	if (!x)
-		return;
-	if (exchange_is_streaming(x)) {
-		end_stream(run, x, line, size, why, message);
-	} else if (line) {
-		reply.skip = before;
-		reply.size = size - before;
-		reply.text = malloc(size + 1);
-		if (reply.text) {
-			memcpy(reply.text, line, size);
-			reply.text[size - 1] = '\n';
-		}
-		exchange_reply(x, &reply);
-	} else {
-		exchange_refuse(x, why, message, NULL);
-	}
 }
 
 /* --- calls of tools --------------------------------------------------------- */
@@ -181,9 +115,9 @@ static void complete(struct run *run, const char *line, size_t size)
 		     run->order.job.id, run->order.profile, s->error_stage, s->error_message);
 	end_calls(run);
 	if (audit_run(run->all->audit, &run->order, run->tier, s) && !run->lacks_audit)
-		answer(run, line, size, API_OK);
+		run_caller_answer(run, line, size, API_OK);
 	else
-		answer(run, NULL, 0, API_AUDIT_UNAVAILABLE);
+		run_caller_answer(run, NULL, 0, API_AUDIT_UNAVAILABLE);
 	finish(run);
 }
 
@@ -213,14 +147,14 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 	end_calls(run);
 	if (run->is_audited) /* a failure is logged and counted there */
 		(void)audit_run(run->all->audit, &run->order, run->tier, s);
-	answer(run, line, size, why == API_OK && !line ? API_INTERNAL : why);
+	run_caller_answer(run, line, size, why == API_OK && !line ? API_INTERNAL : why);
 	finish(run);
 }
 
 /* No record of the run is kept. */
 static void refuse(struct run *run, enum api_code why)
 {
-	answer(run, NULL, 0, why);
+	run_caller_answer(run, NULL, 0, why);
 	worker_conn_destroy(&run->conn);
 	runs_drop(run->all->runs, run);
 }
@@ -242,49 +176,6 @@ static void read_summary(struct run *run, const char *text, size_t size)
 	run->has_summary = true;
 }
 
-static void on_taken(void *holder)
-{
-	const struct run *run = holder;
-	worker_conn_pause(run->conn, false);
-}
-
-static void begin_stream(struct run *run)
-{
-	if (run->ops.exchange && run->order.job.wants_events &&
-	    !exchange_is_streaming(run->ops.exchange))
-		exchange_begin_stream(run->ops.exchange, HTTP_JSON_LINES, on_taken);
-}
-
-/*
- * The worker waits for a slow caller, until the run's deadline or until it is cancelled.  A call is
- * not dropped, because the caller is to answer it.
- */
-static void forward_event(struct run *run, const char *text, size_t size)
-{
-	struct exchange *x = run->ops.exchange;
-	char type[16];
-
-	if (!x || !run->order.job.wants_events)
-		return;
-	begin_stream(run);
-	report_dropped(run, x);
-	worker_conn_line_type(text, type);
-	bool must = strcmp(type, event_type_names[EVENT_CALL]) == 0;
-	if (run->dropped == 0 || must) {
-		/* one buffer: a caller gets the whole line or nothing of it */
-		auto_free char *line = malloc(size + 1);
-		if (line) {
-			memcpy(line, text, size);
-			line[size] = '\n';
-		}
-		if (line && exchange_put(x, line, size + 1, must)) {
-			worker_conn_pause(run->conn, exchange_is_behind(x) && !run->is_cancelled);
-			return;
-		}
-	}
-	run->dropped++;
-}
-
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
 	struct run *run = conn->owner;
@@ -301,17 +192,17 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 				   said.why);
 		return;
 	case WORKER_EVENT:
-		forward_event(run, text, size);
+		run_caller_tell(run, text, size);
 		return;
 	case WORKER_SUMMARY:
 		read_summary(run, text, size);
 		return;
 	case WORKER_RESULT:
-		if (!run->has_summary || size <= sizeof(RESULT_BEFORE) + 2 ||
-		    strncmp(text, RESULT_BEFORE, sizeof(RESULT_BEFORE) - 1) != 0 ||
+		if (!run->has_summary || size <= sizeof(RUN_RESULT_BEFORE) + 2 ||
+		    strncmp(text, RUN_RESULT_BEFORE, sizeof(RUN_RESULT_BEFORE) - 1) != 0 ||
 		    strcmp(text + size - 2, "}}") != 0)
 			break;
-		begin_stream(run);
+		run_caller_begin(run);
 		complete(run, text, size);
 		return;
 	default:

@@ -193,11 +193,23 @@ void run_calls_end(struct pending_calls **c, uint64_t *out_last)
 	free(old);
 }
 
-enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
-			       struct blob value)
+static int put_answer(struct pending_calls *c, uint64_t id, const char *member, struct blob value)
 {
 	char head[64];
 	struct byte_queue *q = &c->out;
+	int size = snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"%s\":", id, member);
+	const struct blob line[] = { { head, (size_t)size }, value, { "}\n", 2 } };
+
+	if (byte_queue_add_all(q, line, 3) < 0)
+		return -ENOMEM;
+	call_line_flatten(q->bytes + q->end - 2 - value.size, value.size); /* it has many lines */
+	return 0;
+}
+
+enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
+			       struct blob value)
+{
+	const size_t waiting = byte_queue_size(&c->out);
 
 	receive(c); /* the event of a call may come here before its line */
 	struct known_call *call = id > 0 ? find_call(c, id) : NULL;
@@ -205,14 +217,27 @@ enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char 
 		return API_NOT_FOUND;
 	if (!call || call->is_answered || c->fd < 0)
 		return API_CALL_ENDED;
-	int size = snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"%s\":", id, member);
-	if (byte_queue_size(q) > 0 && byte_queue_size(q) + value.size > CALL_ANSWER_MAX)
+	if (waiting > 0 && waiting + value.size > CALL_ANSWER_MAX)
 		return API_TOO_MANY_WAITING;
-	const struct blob line[] = { { head, (size_t)size }, value, { "}\n", 2 } };
-	if (byte_queue_add_all(q, line, 3) < 0)
+	if (put_answer(c, id, member, value) < 0)
 		return API_QUEUE_FULL;
-	call_line_flatten(q->bytes + q->end - 2 - value.size, value.size); /* it has many lines */
 	call->is_answered = true;
 	send_answers(c);
 	return API_OK;
+}
+
+/* The worker knows the call before us.  So few short answers are not limited. */
+void run_calls_fail(struct pending_calls *c, uint64_t id, const char *message)
+{
+	char value[128];
+	int size = snprintf(value, sizeof(value), "{\"message\":\"%s\"}", message);
+
+	receive(c);
+	struct known_call *call = id > 0 ? find_call(c, id) : NULL;
+	if (call)
+		call->is_answered = true;
+	if (c->fd >= 0 && put_answer(c, id, "error", (struct blob){ value, (size_t)size }) < 0)
+		lose_worker(c);
+	else
+		send_answers(c);
 }

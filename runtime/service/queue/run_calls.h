@@ -49,3 +49,6 @@ void run_calls_end(struct pending_calls **c, uint64_t *out_last);
  */
 enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char *member,
 			       struct blob value);
+
+/* The call will have no other answer; without memory for this one all calls of the run fail. */
+void run_calls_fail(struct pending_calls *c, uint64_t id, const char *message);

@@ -108,7 +108,7 @@ struct run {
 	struct pending_calls *calls; /* NULL: it makes none */
 	uint64_t last_call;          /* of a finished one */
 	struct spans spans;          /* all 0: not recorded */
-	unsigned refused_calls;
+	unsigned refused_calls, lost_calls;
 	bool lacks_audit;     /* the line of a call could not be written */
 	uint64_t deadline_ms; /* of the next hard step; 0: none */
 	bool is_lost;         /* its worker has ended without a result, or is awaited no more */

@@ -150,3 +150,12 @@ void worker_conn_line_type(const char *line, char out[static 16])
 	}
 	out[size] = '\0';
 }
+
+/* Nothing of the program stands before its number, so the first one is that. */
+uint64_t worker_conn_line_call(const char *line)
+{
+	static const char before[] = "\"call\":";
+	const char *at = strstr(line, before);
+
+	return at ? strtoull(at + sizeof(before) - 1, NULL, 10) : 0;
+}

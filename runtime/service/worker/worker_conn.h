@@ -64,3 +64,5 @@ enum worker_line {
 enum worker_line worker_conn_line(const char *line);
 /* "start" of {"type":"start",...}; "" for any other line. */
 void worker_conn_line_type(const char *line, char out[static 16]);
+/* 7 of {"type":"call","at_ms":M,"call":7,...}; 0: it has none. */
+uint64_t worker_conn_line_call(const char *line);

@@ -36,15 +36,18 @@ struct side {
 	struct calls *calls;
 	struct outcome out;
 	char log[4096]; /* what `called` was told */
+	bool loses;     /* it has no memory for calls that begin */
 	int caller_near_fd;
 };
 
 static const char *const names[] = { "search", "github.issues" };
 
-static void note_call(void *context, const struct jail_call *call)
+static bool note_call(void *context, const struct jail_call *call)
 {
 	struct side *s = context;
 	size_t used = strlen(s->log);
+	if (s->loses && call->arguments)
+		return false;
 	if (call->id > 0 && call->arguments)
 		(void)snprintf(s->log + used, sizeof(s->log) - used, "call %d %s %.*s;",
 			       (int)call->id, call->name, (int)call->arguments_size,
@@ -55,6 +58,7 @@ static void note_call(void *context, const struct jail_call *call)
 	else
 		(void)snprintf(s->log + used, sizeof(s->log) - used, "refused %s;",
 			       call->name ? call->name : "-");
+	return true;
 }
 
 static struct side *open_side(bool is_brief)
@@ -596,6 +600,24 @@ static void in_brief_the_caller_gets_the_hash_and_each_end(void **state)
 	close_side(s);
 }
 
+static void a_call_that_its_receiver_loses_fails_at_once(void **state)
+{
+	(void)state;
+	struct side *s = open_side(true);
+	s->loses = true;
+	program_says(s, CALL("1"));
+	assert_string_equal(get(s->program_fd), "{\"id\":1,\"error\":{\"message\":"
+						"\"cejail has no memory for this call\"}}\n");
+	assert_non_null(strstr(get(s->caller_fd), "{\"id\":1,\"ended\":\"failed\",\"ms\":0}\n"));
+	s->loses = false;
+	program_says(s, CALL("2"));
+	caller_says(s, "{\"id\":2,\"result\":1}\n");
+	assert_string_equal(get(s->program_fd), "{\"id\":2,\"result\":1}\n");
+	calls_end(s->calls, false, &s->out);
+	assert_true(s->out.calls[0].count == 2 && s->out.calls[0].failed == 1);
+	close_side(s);
+}
+
 static void unknown_names_have_a_bounded_number_of_rows(void **state)
 {
 	(void)state;
@@ -675,6 +697,7 @@ int main(void)
 		cmocka_unit_test(no_second_begins_for_a_program_that_has_gone),
 		cmocka_unit_test(a_caller_that_reads_no_more_fails_every_call),
 		cmocka_unit_test(in_brief_the_caller_gets_the_hash_and_each_end),
+		cmocka_unit_test(a_call_that_its_receiver_loses_fails_at_once),
 		cmocka_unit_test(unknown_names_have_a_bounded_number_of_rows),
 		cmocka_unit_test(a_program_without_tools_is_refused_each_call),
 		cmocka_unit_test(without_calls_nothing_is_watched),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events never wait for their reader, and what is left out is said. */
-/* WRAP: poll clock_ms */
+/* WRAP: poll clock_ms byte_queue_add_all */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +40,16 @@ uint64_t __wrap_clock_ms(void);
 uint64_t __wrap_clock_ms(void)
 {
 	return now_ms;
+}
+
+static bool has_no_memory; /* for a call */
+
+int __real_byte_queue_add_all(struct byte_queue *q, const struct blob *parts, size_t count);
+int __wrap_byte_queue_add_all(struct byte_queue *q, const struct blob *parts, size_t count);
+
+int __wrap_byte_queue_add_all(struct byte_queue *q, const struct blob *parts, size_t count)
+{
+	return has_no_memory ? -ENOMEM : __real_byte_queue_add_all(q, parts, count);
 }
 
 static unsigned signals_left; /* so many waits end by a signal */
@@ -376,6 +386,26 @@ static void without_a_destination_nothing_is_written(void **state)
 	assert_null(e.queue.bytes);
 }
 
+static void a_call_with_its_arguments_is_told_or_said_to_be_lost(void **state)
+{
+	(void)state;
+	static const struct jail_call call = {
+		.id = 7, .name = "a", .arguments = "{ }", .arguments_size = 3
+	};
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	assert_true(events_add_call(&e, &call, true));
+	assert_string_equal(read_now(), "{\"type\":\"call\",\"at_ms\":0,\"call\":7,\"name\":\"a\","
+					"\"arguments\":{ }}\n");
+	has_no_memory = true;
+	assert_false(events_add_call(&e, &call, true));
+	has_no_memory = false;
+	assert_int_equal(e.dropped, 1);
+	e.is_gone = true;
+	assert_false(events_add_call(&e, &call, true));
+	assert_true(events_add_call(&e, &call, false)); /* its caller gets it another way */
+}
+
 #define WITH_READER(test) cmocka_unit_test_setup_teardown(test, open_reader, close_reader)
 
 int main(void)
@@ -398,6 +428,7 @@ int main(void)
 		WITH_READER(dropped_events_are_counted_in_the_stream),
 		WITH_READER(a_closed_reader_ends_only_the_events),
 		WITH_READER(a_result_larger_than_the_pipe_is_waited_for),
+		WITH_READER(a_call_with_its_arguments_is_told_or_said_to_be_lost),
 		WITH_READER(without_a_destination_nothing_is_written),
 	};
 	(void)signal(SIGPIPE, SIG_IGN); /* as main() does */

@@ -135,6 +135,21 @@ static void each_call_is_reported_once_when_it_has_ended(void **state)
 	assert_int_equal(last, 3);
 }
 
+/* The worker knows a call before it has told of it. */
+static void a_call_that_fails_here_has_an_error_at_once(void **state)
+{
+	struct world *w = *state;
+
+	run_calls_fail(w->calls, 1, "no room");
+	assert_heard(w, "{\"id\":1,\"error\":{\"message\":\"no room\"}}\n");
+	tell(w, BEGIN(1) "{\"id\":1,\"ended\":\"failed\",\"ms\":0}\n");
+	turn(w);
+	assert_true(w->count == 1 && w->ended[0].end == CALL_FAILED);
+	cj_close(&w->worker_fd);
+	turn(w);
+	run_calls_fail(w->calls, 2, "no room");
+}
+
 static void a_worker_that_has_gone_gets_no_answer(void **state)
 {
 	struct world *w = *state;
@@ -192,9 +207,11 @@ static void answers_that_nobody_reads_are_limited(void **state)
 	assert_non_null(large);
 	memset(large, '1', CALL_ANSWER_MAX);
 	large[CALL_ANSWER_MAX] = '\0';
-	tell(w, BEGIN(1) BEGIN(2));
+	tell(w, BEGIN(1) BEGIN(2) BEGIN(3));
 	assert_int_equal(answer(w, 1, large), API_OK);
 	assert_int_equal(answer(w, 2, large), API_TOO_MANY_WAITING);
+	run_calls_fail(w->calls, 3, "no room"); /* what says so is not limited */
+	assert_int_equal(answer(w, 3, "1"), API_CALL_ENDED);
 	do
 		turn(w);
 	while (recv(w->worker_fd, large, CALL_ANSWER_MAX, MSG_DONTWAIT) > 0);
@@ -208,6 +225,7 @@ int main(void)
 		TEST(an_answer_is_known_before_the_loop_has_read_the_call),
 		TEST(a_call_has_one_answer),
 		TEST(each_call_is_reported_once_when_it_has_ended),
+		TEST(a_call_that_fails_here_has_an_error_at_once),
 		TEST(a_worker_that_has_gone_gets_no_answer),
 		TEST(a_line_that_the_protocol_does_not_have_ends_it),
 		TEST(a_descriptor_that_cannot_be_watched_is_refused_and_closed),

@@ -8,9 +8,10 @@ import json
 import os
 import shutil
 import signal
+import socket
 
 from calling import mirror, said, wait_full
-from calls import NDJSON, PROGRAM, TOOLS, Calls
+from calls import NDJSON, PROGRAM, TOOLS, Calls, program
 from harness import *  # noqa: F403
 from service import OTHER_UID, Service, as_uid
 
@@ -232,6 +233,48 @@ def _():
                 calls.answer(1, {"result": 1}).has(409, "call_ended")
             equal(serve(one.cell(WAITS), lambda event: {"result": "next"})["cell"]["value"], "'next'", "the next cell")
         equal(recorded(f / "log", "killed"), [(one.id, 1, "search", "cancelled")] * 2, "the record")
+
+
+def fill_share(s, size):
+    """Bodies that do not end; what is left of the caller's quarter of the memory is less than a large call."""
+    socks = []
+    for _ in range(2):
+        socks.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        socks[-1].settimeout(60 * SLOW)
+        socks[-1].connect(s.socket)
+        socks[-1].sendall(f"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
+        socks[-1].sendall(b" " * (size - 1))
+    return socks
+
+
+@test("a call that the service has no room for fails at once: of a run, an exec and a cell", who="root", limit=120)
+def _():
+    large = "try: print(%s('search', x='y' * 900000))\nexcept Exception as e: print(e)\nprint(%s('github.issues'))"
+    cell = "import tools\n" + large % ("tools.call", "tools.call")
+    config = {"body_max": "64M", "receive_timeout": f"{100 * SLOW:.0f}s", "callers": {f"uid:{OTHER_UID}": {"timeout": scaled(60)}}}
+    with Folder() as f, Service(config={**config, "audit": {"file": f / "log"}}) as s:
+
+        def ask():
+            one = Session(s)
+            full = fill_share(s, 67_000_000)
+            texts = [
+                said(serve(Calls(s, program(large % ("call", "call"), id="run", timeout=scaled(60))))),
+                said(serve(one.exec(large % ("call", "call"), id="exec"))),
+                said(serve(one.cell(cell, id="cell"))),
+            ]
+            for sock in full:
+                sock.close()
+            return texts
+
+        for text in as_uid(OTHER_UID, ask):
+            first, second = text.splitlines()
+            contains(first, "the service has no room for this call", "the large call")
+            equal(second, "{'name': 'github.issues'}", "a small call behind it")
+        equal(s.said().count("call 1 fails: there is no room for its event"), 3, "lines of the log")
+        equal(s.metric("cejail_calls_total", outcome="failed"), 3, "the metric")
+        with open(f / "log", encoding="ascii") as file:
+            calls = [line for line in map(json.loads, file) if line["event"] == "call"]
+        equal([(line["id"], line["call"], line["ended"]) for line in calls], [(name, n, end) for name in ("run", "exec", "cell") for n, end in ((1, "failed"), (2, "answered"))], "the record")
 
 
 @test("a session that the pool prepared serves cells with tools")

@@ -104,6 +104,7 @@ static int read_tools(const struct json_reader *in, const struct json_key *k,
 	struct tool_list tools;
 	if (tool_list_read(in->file, node, in->arena, &tools, err) < 0)
 		return -err->code;
+	r->ntools = tools.names.count;
 	return read_json(in, k, node, JSON_BYTES_MAX, &r->tools_json, err);
 }
 

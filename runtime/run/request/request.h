@@ -48,6 +48,7 @@ struct request {
 	struct strings args;    /* "args" after the code, or "command" with its arguments */
 	const char *args_json;  /* the text of "args_json": any JSON value; NULL: none */
 	const char *tools_json; /* the text of "tools"; NULL: none */
+	size_t ntools;          /* in it */
 	bool has_stdin;
 	struct blob stdin_bytes;
 	struct copy_spec *files; /* bytes of "files", sorted by target, none twice */

@@ -171,7 +171,9 @@ bool posted_is_type(const char *content_type, const char *wanted);
 bool posted_find_profile(struct posted *p);
 /* The request onto `base`, against the rights and ceilings of its caller. */
 bool posted_validate(struct posted *p, const struct config *base);
-/* Its calls of tools, if it has any, reach the caller. */
+/* Calls of tools would reach the caller. */
+bool posted_may_call(const struct posted *p);
+/* So do those of its tools, if it names any. */
 bool posted_is_answerable(struct posted *p);
 /* Room in the queue, and an id that is free. */
 bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);

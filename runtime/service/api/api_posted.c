@@ -122,20 +122,21 @@ bool posted_validate(struct posted *p, const struct config *base)
 	return true;
 }
 
+/* A process with open_calls answers the calls itself.  An inner request has no reader of events. */
+bool posted_may_call(const struct posted *p)
+{
+	const struct api_call *c = p->call;
+
+	return c->api->executions.open_calls ||
+	       (c->wants_events && !p->request.detach && !exchange_is_inner(c->exchange));
+}
+
 bool posted_is_answerable(struct posted *p)
 {
 	const struct request *r = &p->request;
 	struct cj_error err = { 0 };
 
-	if (!r->tools_json)
-		return true;
-	if (r->kind == REQUEST_SESSION) {
-		cj_refuse(&err, "tools: a session has no program of its own");
-		cj_hint(&err, "give them to its execs: POST /v1/sessions/ID/execs");
-		return api_refuse(p->call, API_BAD_REQUEST, &err);
-	}
-	/* where open_calls is set, the process answers the calls itself */
-	if (p->call->api->executions.open_calls || (p->call->wants_events && !r->detach))
+	if (r->ntools == 0 || posted_may_call(p))
 		return true;
 	cj_refuse(&err, "tools: the program's calls come as events, and %s",
 		  r->detach ? "a detached exec has none" : "this request asks for none");

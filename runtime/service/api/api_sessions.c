@@ -89,6 +89,7 @@ static void create(struct posted *p, struct config *own)
 		.exchange = c->exchange,
 		.session = { .account = c->account,
 			     .is_repl = p->request.wants_repl,
+			     .has_tools = p->request.ntools > 0,
 			     .memory_bytes = p->asked.memory_bytes,
 			     .lease_ms = p->request.lease_ms,
 			     .idle_ms = p->request.idle_ms,
@@ -122,7 +123,7 @@ void api_post_session(struct api_call *c)
 	config_init(&own);
 	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_SESSION, NULL) &&
 	    posted_find_profile(&p) && keep_profile(&p, &own) && posted_validate(&p, &own) &&
-	    posted_is_answerable(&p) && has_context(&p))
+	    has_context(&p))
 		create(&p, &own);
 	posted_fini(&p);
 	config_fini(&own);

@@ -377,6 +377,7 @@ static struct work make_work(const struct keeper *k, const struct keeper_child *
 		.control_fd = c->request.control_fd,
 		.stdin_fd = c->request.stdin_fd,
 		.session_id = keeper->job.id,
+		.session_tools = keeper->request.tools_json,
 		.exec_number = c->number,
 		.config = keeper->config,
 		.plan = keeper->plan,

@@ -164,6 +164,7 @@ struct session_entry *sessions_add(struct sessions *s, const struct sessions_req
 	TAILQ_INIT(&e->operations);
 	e->all = s;
 	e->is_repl = o->is_repl;
+	e->has_tools = o->has_tools;
 	e->account = o->account;
 	e->memory_bytes = o->memory_bytes;
 	e->renew_on_use = o->renew_on_use;

@@ -92,7 +92,7 @@ struct session_entry {
 	TAILQ_ENTRY(session_entry) link;
 	struct sessions *all;
 	char id[PLAN_ID_MAX], caller[CALLER_NAME_MAX], profile[RUN_PROFILE_MAX];
-	bool is_repl;
+	bool is_repl, has_tools;
 	enum entry_state state;
 	enum session_end reason; /* of ENTRY_ENDING and ENTRY_ENDED */
 	const char *message;     /* a constant, or malloc'ed where is_own_message */
@@ -152,7 +152,7 @@ void sessions_set_limits(struct sessions *s, const struct sessions_limits *limit
 struct sessions_request {
 	const char *id, *profile;
 	struct account *account;
-	bool is_repl;
+	bool is_repl, has_tools;                  /* has_tools: for its execs that name none */
 	uint64_t memory_bytes, lease_ms, idle_ms; /* 0: the default */
 	bool renew_on_use;
 	uint64_t now_ms, epoch_ms;

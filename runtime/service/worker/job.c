@@ -79,6 +79,7 @@ static const struct json_key job_keys[] = {
 	TEXT("traceparent", struct job, trace.traceparent, json_set_chars),
 	NUMBER("sent_us", struct job, sent_us),
 	FLAG("wants_events", struct job, wants_events),
+	FLAG("session_tools", struct job, session_tools),
 	FLAG("calls_brief", struct job, calls_brief),
 	FLAG("may_name_host_paths", struct job, may_name_host_paths),
 	TEXT("profile_sha256", struct job, profile_sha256, json_set_chars),

@@ -64,14 +64,15 @@ struct job {
 	char id[PLAN_ID_MAX]; /* the run's; of a JOB_SESSION the session's */
 	struct trace trace;
 	bool wants_events;
-	bool calls_brief; /* as of jail_io: the events have the calls of the program */
+	bool session_tools; /* of an exec that names no tools: it has those of its session */
+	bool calls_brief;   /* as of jail_io: the events have the calls of the program */
 	bool may_name_host_paths;
 	/* The rights were validated with this profile; a worker that read another refuses.  "":
 	 * any.
 	 */
 	char profile_sha256[SHA256_HEX_MAX];
 	struct rights_clamp clamp;
-	bool has_tools;   /* the request has; not sent */
+	bool has_tools;   /* the program has; not sent */
 	int calls_fd;     /* the socket for their calls, sent beside it and borrowed; 0: none */
 	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
 	char *body;       /* borrowed; of a job that was read: in its arena */

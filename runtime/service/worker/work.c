@@ -76,6 +76,8 @@ static int apply(struct work *w, struct cj_error *err)
 			  err) < 0 ||
 	    request_apply(&w->request, job->may_name_host_paths, &w->config, err) < 0)
 		return cj_stage(err, "options");
+	if (job->session_tools && !w->request.tools_json)
+		w->request.tools_json = w->session_tools;
 	rights_clamp_apply(job->kind == JOB_EXEC ? &of_exec : &job->clamp, &w->config);
 	return 0;
 }

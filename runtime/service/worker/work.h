@@ -29,6 +29,7 @@ struct work {
 	int stdin_fd;                /* the program's input; -1: made of the request's */
 	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 	const char *session_id;      /* of an exec: its session; else NULL */
+	const char *session_tools;   /* likewise: the list in its session's request; NULL: none */
 	unsigned exec_number;        /* likewise: a small one that no other running exec has */
 	struct session_interpreter *interpreter; /* of a cell: it runs in this one; else NULL */
 

@@ -115,6 +115,8 @@ static struct keeper_line next_line(struct side *side)
 	return line;
 }
 
+static bool has_session_tools; /* what the server says of each exec */
+
 static void send_kind(struct worker *w, enum job_kind kind, const char *body, size_t size,
 		      bool wants_events)
 {
@@ -123,6 +125,7 @@ static void send_kind(struct worker *w, enum job_kind kind, const char *body, si
 		.kind = kind,
 		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "" },
 		.wants_events = wants_events,
+		.session_tools = has_session_tools,
 		.body = (char *)body,
 		.body_size = size,
 	};
@@ -252,6 +255,28 @@ static void the_settings_of_an_exec_are_the_sessions_and_its_own(void **state)
 	assert_status(&said, "setup_error");
 	assert_non_null(strstr(said.text, "memory"));
 	arena_fini(&said.arena);
+	end_orderly(&side);
+}
+
+static void an_exec_has_the_tools_of_its_session_where_the_server_says_so(void **state)
+{
+	(void)state;
+#define LIST "\"command\":[\"sh\",\"-c\",\"cat /box/tools.json; echo ${CEJAIL_CALLS_FD-none}\"]"
+	struct side side =
+	    asked(TIER_COLD, profile, "{\"profile\":\"test\",\"tools\":[{\"name\":\"search\"}]}");
+
+	assert_int_equal(next_line(&side).type, KEEPER_LINE_LIVES);
+	side.runs = await_runs(1);
+	struct said said = run_exec(&side, "{" LIST "}");
+	assert_output(&said, "none\n");
+	has_session_tools = true;
+	said = run_exec(&side, "{" LIST "}");
+	assert_output(&said, "{\"tools\":[{\"name\":\"search\"}]}4\n");
+	said = run_exec(&side, "{\"tools\":[{\"name\":\"other\"}]," LIST "}");
+	assert_output(&said, "{\"tools\":[{\"name\":\"other\"}]}4\n");
+	said = run_exec(&side, "{\"tools\":[]," LIST "}");
+	assert_output(&said, "{\"tools\":[]}4\n");
+	has_session_tools = false;
 	end_orderly(&side);
 }
 
@@ -1212,6 +1237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(execs_share_the_files_of_the_session),
 		TEST(the_settings_of_an_exec_are_the_sessions_and_its_own),
+		TEST(an_exec_has_the_tools_of_its_session_where_the_server_says_so),
 		TEST(code_and_input_reach_each_exec),
 		TEST(sixteen_execs_run_at_once),
 		TEST(events_of_an_exec_come_as_those_of_a_run),

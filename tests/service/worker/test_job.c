@@ -28,6 +28,7 @@ static struct job some_job(void)
 		.wants_events = true,
 		.profile_sha256 = "ab12",
 		.clamp = { .ceilings = { UINT64_MAX, 2, 0, 1500, 5, 6 }, .no_network = true },
+		.session_tools = true,
 		.sent_us = 12345678901234,
 		.body = (char *)"{\"code\":\"x\"}\n\0after\n",
 		.body_size = 20,
@@ -41,6 +42,7 @@ static void assert_same_job(const struct job *a, const struct job *b)
 	assert_string_equal(a->trace.request_id, b->trace.request_id);
 	assert_string_equal(a->trace.traceparent, b->trace.traceparent);
 	assert_int_equal(a->wants_events, b->wants_events);
+	assert_int_equal(a->session_tools, b->session_tools);
 	assert_int_equal(a->may_name_host_paths, b->may_name_host_paths);
 	assert_string_equal(a->profile_sha256, b->profile_sha256);
 	assert_memory_equal(&a->clamp.ceilings, &b->clamp.ceilings, sizeof(struct ceilings));

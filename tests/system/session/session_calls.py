@@ -165,6 +165,38 @@ def _():
         equal(text[1], "{'name': 'third'}", "its own tool")
 
 
+@test("the tools of a session are those of each exec and cell that asks for events and names none")
+def _():
+    bare, ask = {"command": ["/bin/sh", "-c", "echo $CEJAIL_CALLS_FD"]}, "import tools\ntry: print(tools.call('search'))\nexcept tools.ToolError as e: print('error:', e)"
+    with Folder() as f, Service(config={"audit": {"file": f / "log"}, "pool": {"python": {"repls": 1}}, "mcp": {"profiles": ["python"]}}) as s:
+        wait_full(s)
+        one = Session(s, tools={"tools": TOOLS}, calls={"max": 1})
+
+        def begin(body):
+            return Calls(s, body, one.path)
+
+        equal(serve(begin({"code": WAITS, "id": "cell"}))["cell"]["value"], "{'name': 'search', 'n': 1}", "a cell")
+        code = PROGRAM + "print(call('github.issues'))\nprint(call('search'))"
+        text = said(serve(begin({"command": ["python3", "-c", code], "id": "exec"}))).splitlines()
+        equal((text[0], text[1]), ("{'name': 'github.issues'}", "error: the run has made its 1 calls"), "an exec with the session's limit")
+        equal(recorded(f / "log", "cell"), [(one.id, 1, "search", "answered")], "the record")
+        contains(said(serve(begin({"code": ask, "tools": [{"name": "third"}]}))), "error: this run has no tool 'search'", "a cell with its own tools")
+        with begin({"code": ask, "tools": []}) as none:
+            contains(said(none.serve(mirror)), "error: this run has no tool 'search'", "a cell with an empty list")
+            equal([e for e in none.seen if e["type"] == "call"], [], "its calls")
+        equal(said(s.call("POST", one.path, bare).result), "\n", "an exec without events")
+        contains(said(s.call("POST", one.path, {"code": ask}).result), "error: this run has no tool 'search'", "a cell without events")
+        equal(said(s.call("POST", one.path, {**bare, "tools": []}).result), "4\n", "an empty list needs no events")
+        s.call("POST", one.path, {**bare, "detach": True, "id": "later"}, NDJSON).has(202)
+        equal(said(one.await_end("later")["result"]), "\n", "a detached exec")
+        asked = {"name": "session_exec", "arguments": {"session": one.id, **bare}, "_meta": {"progressToken": "p"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+        answer = s.call("POST", "/mcp", body, {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}).has(200).json["result"]
+        equal(json.loads(answer["content"][0]["text"])["stdout"], "\n", "an exec of an MCP tool")
+        equal(serve(begin({"code": WAITS}))["cell"]["value"], "{'name': 'search', 'n': 1}", "a cell behind them")
+        equal(serve(Calls(s, {"code": WAITS}, Session(s, tools=[]).path))["status"], "exited", "a session with an empty list")
+
+
 @test("a session that is deleted during calls cancels them, and nothing of it is left")
 def _():
     with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:
@@ -293,7 +325,9 @@ def _():
         mine = f"uid:{os.geteuid()}"
         with Service(config={"callers": {mine: {"profiles": ["few"]}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
             new = {"profile": "few", "context": "repl"}
-            contains(s.call("POST", "/v1/sessions", {**new, "tools": TOOLS}).has(400, "bad_request").json["error"]["hint"], "execs", "the hint")
+            for tools, why in (([{"name": "?"}], "'?'"), ([{}], "name"), ({"tools": 1}, "array"), (TOOLS + TOOLS[:1], "search")):
+                contains(s.call("POST", "/v1/sessions", {**new, "tools": tools}).has(400, "bad_request").json["error"]["message"], why, "the message")
+            s.call("POST", "/v1/sessions", {**new, "tools": TOOLS, "calls": {"max": 3}}).has(403, "above_ceiling")
             one = Session(s, profile="few")
             for more, headers, hint in (({}, None, "Accept: application/x-ndjson"), ({"detach": True}, NDJSON, "detach")):
                 for what in ({"code": "1"}, {"command": ["true"]}):

@@ -320,7 +320,8 @@ static bool read_stat(int proc_fd, const char *pid, struct sample_stat *out)
 
 /*
  * It has one thread, which sleeps, has not run yet or is killed, and memory of its own:
- * process_usage_take() counts a child of vfork(2) with its parent, which is in state D.
+ * process_usage_take() counts a child of vfork(2) with its parent, which is in state D, or was
+ * until it was killed.
  */
 static bool is_idle(int proc_fd, const char *pid, const char *schedstat, const char *status)
 {
@@ -331,8 +332,13 @@ static bool is_idle(int proc_fd, const char *pid, const char *schedstat, const c
 	if (own.state != 'S' && strcmp(schedstat, NEVER_RUN) != 0 &&
 	    !process_usage_text_is_killed(status))
 		return false;
+	if (own.has_executed)
+		return true;
+	char of_parent[STATUS_MAX];
 	(void)snprintf(parent_pid, sizeof(parent_pid), "%" PRIu64, own.parent_pid);
-	return own.has_executed || (read_stat(proc_fd, parent_pid, &parent) && parent.state != 'D');
+	return read_stat(proc_fd, parent_pid, &parent) && parent.state != 'D' &&
+	       read_of(proc_fd, parent_pid, "status", of_parent, sizeof(of_parent)) > 0 &&
+	       !process_usage_text_is_killed(of_parent);
 }
 
 /* 0 if the process has run meanwhile: schedstat counts how often it was given a CPU. */

@@ -97,6 +97,35 @@ static uint64_t measure_shared(const struct jail *j, uint64_t mapped_bytes)
 				    mapped_bytes - j->plan->limits.memory_bytes / 2);
 }
 
+/* Every process of the jail, or of the exec.  False: some could not be read. */
+static bool sum_up(const struct jail *j, struct sampler *s, struct process_usage *out)
+{
+	const int proc_fd = j->handles.proc_fd;
+	struct process_tree tree;
+	*out = (struct process_usage){ 0 };
+	if (!j->is_shared)
+		return process_usage_take(proc_fd, j->handles.box_fd, s, out);
+	if (!process_tree_list(proc_fd, j->parent_pid, &tree))
+		return false;
+	/* Its own processes; the scratch belongs to all of the session. */
+	const struct process_group group = { j->parent_pid, tree.pids, tree.count, tree.is_whole };
+	return process_usage_take_of(proc_fd, &group, s, out);
+}
+
+/*
+ * Processes that ended while shared memory was measured are in the sum, and what they shared was
+ * not found: the sum could be above the limit at the end of a run that forked.
+ */
+static void subtract_ended(struct usage_watch *w, const struct jail *j, struct process_usage *now)
+{
+	struct process_usage later;
+	if (now->memory_bytes <= j->plan->limits.memory_bytes || !sum_up(j, NULL, &later) ||
+	    later.processes >= now->processes)
+		return;
+	uint64_t fall_bytes = w->mapped_bytes - smaller(w->mapped_bytes, later.memory_bytes);
+	now->memory_bytes -= smaller(now->memory_bytes, fall_bytes);
+}
+
 /*
  * Above the limit, memory that idle processes share by fork(2) is taken off.  To measure it takes
  * the kernel up to 0.2 s for each GiB.  So a result is used for three times as long as that took,
@@ -117,6 +146,7 @@ static void subtract_shared(struct usage_watch *w, const struct jail *j, struct 
 		w->shared_until_ms = now_ms + PAUSES_PER_COST * (now_ms - began_ms);
 	}
 	now->memory_bytes -= smaller(w->shared_bytes, mapped_bytes);
+	subtract_ended(w, j, now);
 	now->doubtful_bytes = smaller(now->doubtful_bytes, now->memory_bytes);
 }
 
@@ -125,18 +155,7 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
-	const int proc_fd = j->handles.proc_fd;
-	struct process_tree tree;
-	bool is_whole = false;
-	if (!j->is_shared) {
-		is_whole = process_usage_take(proc_fd, j->handles.box_fd, w->sampler, now);
-	} else if (process_tree_list(proc_fd, j->parent_pid, &tree)) {
-		/* Its own processes; the scratch belongs to all of the session. */
-		const struct process_group group = { j->parent_pid, tree.pids, tree.count,
-						     tree.is_whole };
-		is_whole = process_usage_take_of(proc_fd, &group, w->sampler, now);
-	}
-	if (is_whole)
+	if (sum_up(j, w->sampler, now))
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)
 		w->blind_since_ms = clock_ms();

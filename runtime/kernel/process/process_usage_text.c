@@ -121,11 +121,16 @@ uint64_t process_usage_text_shared(const char *status, const char *rollup)
 }
 
 /* Signal N is bit N-1 of the hexadecimal number. */
-bool process_usage_text_is_killed(const char *text)
+static bool awaits_kill(const char *text, const char *key)
 {
-	static const char key[] = "\nSigPnd:\t";
 	const char *line = strstr(text, key);
 	return line && (strtoull(line + strlen(key), NULL, 16) >> (SIGKILL - 1) & 1) != 0;
+}
+
+/* The kernel takes it off the thread when it begins to end, and leaves it to the process. */
+bool process_usage_text_is_killed(const char *text)
+{
+	return awaits_kill(text, "\nSigPnd:\t") || awaits_kill(text, "\nShdPnd:\t");
 }
 
 /* "NSpid:	4711	12": in each pid namespace, the innermost last. */

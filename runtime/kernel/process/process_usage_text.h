@@ -36,7 +36,7 @@ uint64_t process_usage_text_memory(const char *text);
  */
 uint64_t process_usage_text_shared(const char *status, const char *rollup);
 
-/* status: SIGKILL waits for the process, so it will run no instruction of its own any more. */
+/* status: SIGKILL was sent to the process, which runs no instruction of its own any more. */
 bool process_usage_text_is_killed(const char *text);
 
 /* status: does the thread have this id in its own pid namespace, or its process? */

@@ -96,9 +96,10 @@ static uint8_t read_byte(struct nlmsghdr *header, int attribute)
 	return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0;
 }
 
+/* Where the kernel does not count, a link passes for one that has. */
 static bool has_sent(struct nlmsghdr *header)
 {
-	struct rtnl_link_stats64 stats = { 0 };
+	struct rtnl_link_stats64 stats = { .tx_packets = 1 };
 	const struct nlattr *a = nlmsg_find_attr(header, sizeof(struct ifinfomsg), IFLA_STATS64);
 	if (a && (size_t)nla_len(a) >= offsetof(struct rtnl_link_stats64, rx_bytes))
 		memcpy(&stats, nla_data(a), offsetof(struct rtnl_link_stats64, rx_bytes));
@@ -261,7 +262,6 @@ void rtmsg_get_link(struct rtbatch *b, const struct rtmsg_link *link)
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = link->index };
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, 0);
 	bool is_whole = msg && nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) == 0 &&
-			nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) == 0 &&
 			(link->index != 0 || nla_put_string(msg, IFLA_IFNAME, link->name) == 0);
 	if (msg && !is_whole) {
 		nlmsg_free(msg);

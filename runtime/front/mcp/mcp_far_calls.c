@@ -36,13 +36,29 @@ static struct far_answer *copy_answer(uint64_t id, const char *text, size_t size
 	return a;
 }
 
+static void drop(struct far_calls *c, struct far_answer *a)
+{
+	TAILQ_REMOVE(&c->answers, a, link);
+	c->nanswers--;
+	free(a);
+}
+
 static void drop_first(struct far_calls *c)
 {
-	struct far_answer *a = TAILQ_FIRST(&c->answers);
-
-	TAILQ_REMOVE(&c->answers, a, link);
-	free(a);
+	drop(c, TAILQ_FIRST(&c->answers));
 	send_first(c);
+}
+
+/* The call has ended: nobody waits for its answer, which may be under way. */
+static void drop_late(struct far_calls *c, uint64_t id)
+{
+	struct far_answer *a, *next;
+
+	for (a = TAILQ_FIRST(&c->answers); a; a = next) {
+		next = TAILQ_NEXT(a, link);
+		if (a->id == id && a != TAILQ_FIRST(&c->answers))
+			drop(c, a);
+	}
 }
 
 static void refuse_first(struct far_calls *c, unsigned status)
@@ -58,8 +74,9 @@ static void refuse_first(struct far_calls *c, unsigned status)
 	if (refusal) {
 		refusal->is_refusal = true;
 		TAILQ_INSERT_AFTER(&c->answers, a, refusal, link);
+		c->nanswers++;
 	}
-	c->has_no_memory = !refusal;
+	c->has_no_memory |= !refusal;
 	drop_first(c);
 }
 
@@ -118,6 +135,7 @@ static void on_answer(struct broker_calls *calls, uint64_t id, const char *text,
 	if (!a)
 		return;
 	TAILQ_INSERT_TAIL(&c->answers, a, link);
+	c->nanswers++;
 	if (is_first)
 		send_first(c);
 }
@@ -131,6 +149,9 @@ static int begin(struct far_calls *c, char *line, size_t size, struct cj_error *
 
 	if (call_event_read(line, size, c->last_id, &a, &event, err) < 0)
 		return -err->code;
+	/* one more: the call whose answer is under way may have ended */
+	if (c->calls.count + c->nanswers > CALLS_OUTSTANDING_MAX)
+		return cj_reject(err, "the service sent too many calls at a time");
 	c->last_id = event.id;
 	broker_call_begin(&c->calls, event.id, event.name, event.arguments);
 	return 0;
@@ -145,8 +166,10 @@ static int end(struct far_calls *c, const char *line, size_t size, struct cj_err
 	if (json_parse("the service's event", line, size, &a, &event, err) < 0)
 		return -err->code;
 	const char *outcome = json_get_text(event, "outcome");
-	if (outcome && json_get_u64(event, "call", &id))
+	if (outcome && json_get_u64(event, "call", &id)) {
 		broker_call_end(&c->calls, id, outcome);
+		drop_late(c, id);
+	}
 	return 0;
 }
 
@@ -188,14 +211,10 @@ int far_calls_tick(struct far_calls *c, uint64_t now_ms)
 
 void far_calls_close(struct far_calls *c)
 {
-	struct far_answer *a;
-
 	if (!c->calls.broker)
 		return;
 	broker_calls_cancel(&c->calls);
 	far_request_close(&c->post);
-	while ((a = TAILQ_FIRST(&c->answers)) != NULL) {
-		TAILQ_REMOVE(&c->answers, a, link);
-		free(a);
-	}
+	while (!TAILQ_EMPTY(&c->answers))
+		drop(c, TAILQ_FIRST(&c->answers));
 }

@@ -21,6 +21,7 @@ struct far_calls {
 	uint64_t last_id;
 	char url[2 * PLAN_ID_MAX + 64]; /* of the run or the exec */
 	TAILQ_HEAD(, far_answer) answers;
+	size_t nanswers;
 	struct far_request post; /* of the first of them */
 	uint64_t retry_at_ms;    /* it is to be sent again then; 0: it is under way */
 	bool has_no_memory;      /* for an answer, which the program would wait for */

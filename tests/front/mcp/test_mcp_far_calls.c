@@ -125,7 +125,7 @@ static void a_service_without_room_is_asked_again_when_it_says(void **state)
 	assert_int_equal(take(f, CALL("1")), 0);
 	reply(f, FIRST, NO_TOOL, "503 Service Unavailable\r\nRetry-After: 9999");
 	const int wait_ms = far_calls_tick(&f->calls, now_ms);
-	assert_true(wait_ms >= 60000);
+	assert_true(wait_ms >= 60000 && wait_ms < 9999000);
 	assert_int_equal(far_calls_tick(&f->calls, f->calls.retry_at_ms), -1);
 	reply(f, FIRST, NO_TOOL, "204 No Content");
 	assert_true(TAILQ_EMPTY(&f->calls.answers));
@@ -139,6 +139,27 @@ static void an_answer_that_is_refused_becomes_an_error_once(void **state)
 	reply(f, FIRST, NO_TOOL, "413 Content Too Large");
 	reply(f, FIRST, "the service does not take the answer of ", "400 Bad Request");
 	assert_true(TAILQ_EMPTY(&f->calls.answers));
+}
+
+/* A service that never takes an answer. */
+static void calls_without_end_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	char line[128];
+	uint64_t id = 0;
+
+	do
+		(void)snprintf(line, sizeof(line),
+			       "{\"type\":\"call\",\"call\":%u,\"name\":\"a.b\",\"arguments\":{}}",
+			       (unsigned)++id);
+	while (id < 1000 && take(f, line) == 0);
+	assert_int_equal(id, CALLS_OUTSTANDING_MAX + 2);
+	assert_non_null(strstr(f->err.msg, "too many calls"));
+	/* the answer of a call that has ended makes room; the first one is under way */
+	assert_int_equal(take(f, "{\"type\":\"answer\",\"call\":1,\"outcome\":\"timeout\"}"), 0);
+	assert_true(take(f, line) < 0);
+	assert_int_equal(take(f, "{\"type\":\"answer\",\"call\":2,\"outcome\":\"timeout\"}"), 0);
+	assert_int_equal(take(f, line), 0);
 }
 
 static void an_event_that_no_service_sends_is_refused(void **state)
@@ -176,6 +197,7 @@ int main(void)
 		TEST(an_answer_of_an_exec_goes_to_the_exec),
 		TEST(a_service_without_room_is_asked_again_when_it_says),
 		TEST(an_answer_that_is_refused_becomes_an_error_once),
+		TEST(calls_without_end_are_refused),
 		TEST(an_event_that_no_service_sends_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

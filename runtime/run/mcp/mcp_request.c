@@ -367,6 +367,8 @@ static void put_rest(struct call *c, const char *run_id)
 		json_put_raw(c->w, c->tools, strlen(c->tools));
 	}
 	if (c->out->kind == MCP_TOOL_SESSION_EXEC) {
+		if (!c->tools) /* nobody would answer calls of the session's tools */
+			json_member_bool(c->w, "tools", false);
 		json_member_bool(c->w, "interrupt", true);
 		for (size_t i = 0; i < settings_count; i++)
 			c->wanted[i] = c->wanted[i] && &settings[i] == timeout;

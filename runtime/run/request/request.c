@@ -102,6 +102,10 @@ static int read_tools(const struct json_reader *in, const struct json_key *k,
 {
 	struct request *r = record;
 	struct tool_list tools;
+	if (node->type == JSON_BOOL && !node->boolean) {
+		r->refuses_tools = true;
+		return 0;
+	}
 	if (tool_list_read(in->file, node, in->arena, &tools, err) < 0)
 		return -err->code;
 	r->ntools = tools.names.count;

@@ -49,6 +49,7 @@ struct request {
 	const char *args_json;  /* the text of "args_json": any JSON value; NULL: none */
 	const char *tools_json; /* the text of "tools"; NULL: none */
 	size_t ntools;          /* in it */
+	bool refuses_tools;     /* "tools": false: not the session's either */
 	bool has_stdin;
 	struct blob stdin_bytes;
 	struct copy_spec *files; /* bytes of "files", sorted by target, none twice */

@@ -59,7 +59,8 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	order.run.audit_required |= e->order.audit_required;
 	order.run.job.wants_events &= !is_detached;
 	/* without a way for its calls it has none, so that a plain exec works in each session */
-	order.run.job.session_tools = e->has_tools && !p->request.tools_json && posted_may_call(p);
+	order.run.job.session_tools = e->has_tools && !p->request.tools_json &&
+				      !p->request.refuses_tools && posted_may_call(p);
 	order.run.job.has_tools |= order.run.job.session_tools;
 	enum api_code why = sessions_exec(e, &order, &x, &err);
 	if (why != API_OK)

@@ -144,7 +144,7 @@ def _():
         contains(out[0], "error: the service does not take the answer of 3000", "the large answer")
         contains(out[0], "HTTP status 413", "the large answer")
         equal(out[1:], ["{'x': 1}", "error: it did not work", "end"], "the other calls")
-        true(all(note["params"]["progressToken"] == "p" for note in client.notifications()), "the progress")
+        equal({note["params"]["progressToken"] for note in client.notifications()}, {"p"}, "the progress")
         with open(f / "log", encoding="ascii") as file:
             calls = [line for line in map(json.loads, file) if line["event"] == "call"]
         for line in calls:

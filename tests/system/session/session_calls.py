@@ -184,6 +184,7 @@ def _():
         with begin({"code": ask, "tools": []}) as none:
             contains(said(none.serve(mirror)), "error: this run has no tool 'search'", "a cell with an empty list")
             equal([e for e in none.seen if e["type"] == "call"], [], "its calls")
+        equal(said(serve(begin({**bare, "tools": False}))), "\n", "an exec that refuses them")
         equal(said(s.call("POST", one.path, bare).result), "\n", "an exec without events")
         contains(said(s.call("POST", one.path, {"code": ask}).result), "error: this run has no tool 'search'", "a cell without events")
         equal(said(s.call("POST", one.path, {**bare, "tools": []}).result), "4\n", "an empty list needs no events")

@@ -64,6 +64,23 @@ def _():
         equal(said(again.exec(CALLS + "say('other')")), ["own"], "a tool of attach()")
 
 
+@test("a caller that reads events and answers no calls turns the tools of a session's request off")
+def _():
+    ask = {"command": ["/bin/sh", "-c", "echo ${CEJAIL_CALLS_FD-none}"]}
+    with Service() as s:
+        made = s.call("POST", "/v1/sessions", {"profile": "base", "network": "none", "tools": [{"name": "echo"}]}).has(201).json
+        session = lib.Client(s.socket).attach(made["id"])
+        for given in ({}, {"tools": {}}):
+            *_, last = session.stream(**ask, **given)
+            equal(last.result.stdout, "none\n", "a stream of the library for Python")
+        equal(cejail("session", "exec", f"--remote={s.socket}", made["id"], "--", *ask["command"]).exits(0).out, "none\n", "cejail session exec")
+        if shutil.which("node", path="/usr/bin:/bin"):
+            code = f"import {{ Client }} from '{CLIENTS}/node/cejail.mjs'; const one = await new Client({{ socket: process.argv[1] }}).attach(process.argv[2]);"
+            code += "for await (const { result } of one.stream({ command: JSON.parse(process.argv[3]) })) if (result) process.stdout.write(result.stdout);"
+            words = ["node", "--input-type=module", "-e", code, s.socket, made["id"], json.dumps(ask["command"])]
+            equal(subprocess.run(words, capture_output=True, text=True, check=False).stdout, "none\n", "a stream of the library for Node")
+
+
 @test("tools that a session cannot have are refused before it is made, and start() refuses its own")
 def _():
     session = lib.Session(lib._Service("/no/such.sock", None, None), "x", {"one": lambda: 1})

@@ -551,7 +551,9 @@ export class Session {
 
   /** As Client.stream(). */
   async *stream({ signal, tools = this.#tools, ...asked }) {
-    yield* serviceEvents(this.#service.to, this.#execs, programOf({ tools, ...asked }), signal, tools);
+    const program = programOf({ tools, ...asked });
+    program.tools ??= false; // nobody here would answer calls of the session's tools
+    yield* serviceEvents(this.#service.to, this.#execs, program, signal, tools);
   }
 
   /** Runs it without waiting for its end, and without tools.  With open_stdin, Exec.write() feeds it. */

@@ -820,6 +820,8 @@ class _Session:
         made = _exec(code, command, more)
         given = made.pop("tools", None)
         tools = _toolbox(self._tools if given is None else given, is_async)
+        if wants_events and not tools:
+            made["tools"] = False  # nobody here would answer calls of the session's tools
         return lambda: self._service.start(made, wants_events, f"{self._path}/execs", tools)
 
     def _detach(self, code: Union[str, bytes, None], command: Optional[Sequence[str]], more: Mapping[str, Any]) -> str:

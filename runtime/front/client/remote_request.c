@@ -426,7 +426,7 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	if (r->tools && r->tools->catalogue) {
 		json_put_key(w, "tools");
 		json_put_raw(w, r->tools->catalogue, r->tools->catalogue_size);
-	} else if (!r->profile) { /* an exec: nobody here would answer calls of the session's tools */
+	} else if (!r->profile) { /* an exec: nobody here answers calls of the session's tools */
 		json_member_bool(w, "tools", false);
 	}
 	if (r->artifacts_bytes == ARTIFACTS_INLINE_MAX) { /* true is what every service knows */

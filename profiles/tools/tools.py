@@ -370,15 +370,31 @@ connecting = threading.Lock()
 
 
 def connect(name):
-    global connection
     if os.getpid() != PID:
         raise ToolError(
             "this process is a fork: call tools in the process that imported the module, and pass on the results", name
         )
-    with connecting:
-        if connection is None:
-            connection = Connection(open_socket(name))
+    if connection is None:
+        problems = []
+        thread = threading.Thread(target=open_connection, args=(name, problems), daemon=True)
+        try:
+            thread.start()
+            thread.join()
+        except RuntimeError:  # the run may have no further thread
+            open_connection(name, problems)
+        if problems:
+            raise problems[0]
     return connection
+
+
+def open_connection(name, problems):
+    """In a thread of its own, so that an interrupt of the program (Ctrl+C, a cell's) leaves nothing half done."""
+    global connection
+    with connecting:
+        try:
+            connection = connection or Connection(open_socket(name))
+        except BaseException as problem:
+            problems.append(problem)
 
 
 def open_socket(name):

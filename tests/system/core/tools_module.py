@@ -381,6 +381,20 @@ for i in range(5):
     assert tools.search("second") == {"query": "second"}
 """
     equal(py(code, answer=answer)[0].out, "interrupted\n" * 5, "what Python saw")
+    # while the connection is opened, too
+    code = """
+import tools, os, signal, time
+inside = tools.call.__globals__
+def slowly(sock, real=inside["Connection"]):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.1)
+    return real(sock)
+inside["Connection"] = slowly
+try: tools.search("first")
+except KeyboardInterrupt: print("interrupted")
+assert tools.search("second") == {"query": "second"}
+"""
+    equal(py(code)[0].out, "interrupted\n", "what Python saw of an interrupted beginning")
 
 
 @test("a broken or ended connection fails every call that waits")

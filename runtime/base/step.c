@@ -179,7 +179,7 @@ int step_next(const struct step_link *link, struct step_msg *out, struct cj_erro
 int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
 	       struct cj_error *err)
 {
-	struct step_msg unwanted, *msg = out ? out : &unwanted;
+	struct step_msg unwanted = { 0 }, *msg = out ? out : &unwanted;
 	int rc = next_message(link, msg, link->names[expected], err);
 	if (rc == 0 && msg->step != expected)
 		rc = cj_fail(err, EPROTO, "wait for %s to reach '%s': it sent step %u", link->peer,

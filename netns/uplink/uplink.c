@@ -172,7 +172,7 @@ static int configure_tap(struct uplink *u, struct cj_error *err)
 static enum look plug_helper(struct uplink *u)
 {
 	struct cj_error err;
-	if (!links_has_carrier(u->spec.gateway_fd, LINK_UPLINK))
+	if (!u->is_configured && !links_has_carrier(u->spec.gateway_fd, LINK_UPLINK))
 		return wait_for(u, "made no link");
 	if (!u->is_configured && configure_tap(u, &err) < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);

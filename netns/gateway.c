@@ -46,7 +46,7 @@ struct gateway_opened {
 	uint32_t has_ipv6;
 };
 
-/* --- from here: the opener -------------------------------------------------------------- */
+/* From here: the opener. */
 
 /* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
 static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
@@ -133,8 +133,6 @@ static int opener_run(int jail_fd, bool has_dns, struct step_link *link, struct 
 	};
 	return step_tell(link, GATEWAY_OPENED, &opened, sizeof(opened), fds, count, err);
 }
-
-/* --- the supervisor ------------------------------------------------------------------------ */
 
 static int await_opened(int sock_fd, struct network_handles *h, struct cj_error *err)
 {

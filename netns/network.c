@@ -92,8 +92,6 @@ static int reject_unreachable(struct network *n, struct cj_error *err)
 	return uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
 }
 
-/* --- the handles, and how they travel ---------------------------------------------------- */
-
 void network_handles_init(struct network_handles *h)
 {
 	for (size_t i = 0; i < SLOT_COUNT; i++)
@@ -130,8 +128,6 @@ void network_handles_unpack(struct network_handles *h, uint32_t slots, int *fds,
 		}
 }
 
-/* --- init's part ----------------------------------------------------------------------- */
-
 static int open_all(const struct network_spec *spec, struct network_handles *h,
 		    struct cj_error *err)
 {
@@ -166,8 +162,6 @@ int network_allow_ping(unsigned gid, struct cj_error *err)
 	(void)snprintf(range, sizeof(range), "%u %u", gid, gid);
 	return fd_put_file(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", range, err);
 }
-
-/* --- its life ------------------------------------------------------------------------ */
 
 static int build_forward(struct network *n, struct cj_error *err)
 {
@@ -223,7 +217,7 @@ enum network_state network_state(const struct network *n, const char **out_why)
 	return n->state;
 }
 
-/* --- building, up to the start of the uplink ------------------------------------------------
+/* Building, up to the start of the uplink.
  *
  * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
  * packet is ever unfiltered.  When a build fails, the jail's rules are first changed to refuse
@@ -339,8 +333,6 @@ int network_build(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-/* --- from the uplink on ----------------------------------------------------------------- */
-
 /* Without a way out DNS is of no use: then the sockets are closed, and port 53 answers nothing. */
 static int build_resolver(struct network *n, struct cj_error *err)
 {
@@ -396,8 +388,6 @@ bool network_is_building(const struct network *n)
 {
 	return n->is_building;
 }
-
-/* --- serving ------------------------------------------------------------------------- */
 
 /* Returns how many messages there were.  Errors are ignored: the counters have all denials. */
 static int receive_denials(struct network *n, int log_fd)
@@ -486,8 +476,6 @@ int network_serve(struct network *n, struct cj_error *err)
 			return -err->code;
 	return 0;
 }
-
-/* --- the end ------------------------------------------------------------------------- */
 
 static void receive_the_rest(struct network *n, int log_fd)
 {

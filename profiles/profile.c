@@ -15,8 +15,6 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 
-/* --- one key ---------------------------------------------------------------- */
-
 static int set_setting(const struct json_reader *in, const struct json_key *k, const char *text,
 		       void *record, struct cj_error *err)
 {
@@ -83,8 +81,6 @@ int profile_apply(struct config *c, const char *path, const struct setting *s,
 	const struct json_key k = json_key_of(s);
 	return json_key_read(&in, &k, node, c, err);
 }
-
-/* --- one profile ------------------------------------------------------------ */
 
 /* Keys that stand in an object of this name. */
 static bool is_group(const char *name)
@@ -196,8 +192,6 @@ int profile_read_text(struct config *c, const char *path, const char *text, size
 	return 0;
 }
 
-/* --- the chain -------------------------------------------------------------- */
-
 struct link {
 	struct profile_source source;
 	const struct json_node *root;
@@ -290,8 +284,6 @@ bool profile_runs(const struct config *c, const char *interpreter)
 	return c->command.count > 0 &&
 	       strncmp(paths_name(c->command.items[0]), interpreter, strlen(interpreter)) == 0;
 }
-
-/* --- showing it ------------------------------------------------------------- */
 
 void profile_put(struct json_writer *w, const struct config *c, const bool *wanted)
 {

@@ -21,8 +21,6 @@
 
 #define SUFFIX ".json"
 
-/* --- the directories -------------------------------------------------------- */
-
 /* What can't be looked at counts as there: opening it says why, and no other is taken for it. */
 static bool is_directory(const char *path)
 {
@@ -145,8 +143,6 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 	}
 	return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", where->path);
 }
-
-/* --- one file --------------------------------------------------------------- */
 
 /* After sudo(8), HOME may still be another user's, whose files the caller has not chosen. */
 static int check_file(int fd, const char *path, bool is_from_home, struct cj_error *err)
@@ -288,8 +284,6 @@ static int collect_names(struct arena *a, struct strings *out, struct cj_error *
 	return 0;
 }
 
-/* --- profile_list ----------------------------------------------------------- */
-
 /* A profile that does not read well is an entry too: with its problem. */
 static int make_entry(struct arena *a, const char *name, struct profile_entry *out,
 		      struct cj_error *err)
@@ -333,8 +327,6 @@ int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 	*out_count = names.count;
 	return 0;
 }
-
-/* --- profile_for_file ------------------------------------------------------- */
 
 /* What has been seen of the profiles while one is looked for. */
 struct search {

@@ -50,8 +50,6 @@ static void *field_of(struct config *c, const struct setting *s)
 	return (char *)c + s->offset;
 }
 
-/* --- numbers ---------------------------------------------------------------- */
-
 int set_flag(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	return parse_bool(text ? text : "true", field_of(c, s), err);
@@ -85,8 +83,6 @@ int set_fd(struct config *c, const struct setting *s, const char *text, struct c
 	*(int *)field_of(c, s) = (int)fd;
 	return 0;
 }
-
-/* --- texts ------------------------------------------------------------------ */
 
 static int keep_text(struct config *c, const char *text, const char **out, struct cj_error *err)
 {
@@ -250,8 +246,6 @@ int set_choice(struct config *c, const struct setting *s, const char *text, stru
 	}
 	return cj_reject(err, "'%s' %s", text, s->not_a_choice);
 }
-
-/* --- lists ------------------------------------------------------------------ */
 
 static int list_add(struct config *c, struct strings *list, const char *text, struct cj_error *err)
 {

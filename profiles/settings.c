@@ -12,8 +12,6 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 
-/* --- the values as JSON -------------------------------------------------------- */
-
 static const void *value_of(const struct config *c, const struct setting *s)
 {
 	return (const char *)c + s->offset;
@@ -121,8 +119,6 @@ static void put_env(struct json_writer *w, const struct config *c, const struct 
 	}
 	json_close_object(w);
 }
-
-/* --- the table ------------------------------------------------------------------ */
 
 /* A PiB: more is a slip of the pen, and sums stay far from overflow. */
 #define BYTES_MAX (1ull << 50)

@@ -186,8 +186,6 @@ int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *sp
 	return 0;
 }
 
-/* --- overlays -------------------------------------------------------------------- */
-
 /* The supervisor opened the path separately: check that both are the same directory. */
 static int adopt(struct rootfs_entry *source, const struct bind_spec *bind, int *fd,
 		 struct cj_error *err)

@@ -161,8 +161,6 @@ static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 	return 1;
 }
 
-/* --- one row --------------------------------------------------------------------- */
-
 /* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
 static int read_small(struct host *h, int fd, size_t bytes, struct rootfs_entry *out,
 		      struct cj_error *err)
@@ -239,8 +237,6 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 		return -err->code;
 	return rootfs_entries_add(h->list, &entry, err);
 }
-
-/* --- the names in /etc ------------------------------------------------------------ */
 
 static bool is_of(const struct host_family *family, const char *name)
 {

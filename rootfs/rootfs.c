@@ -38,8 +38,6 @@ struct rootfs_sources {
 	struct rootfs_entries binds;
 };
 
-/* --- entries --------------------------------------------------------------------- */
-
 int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *entry,
 		       struct cj_error *err)
 {
@@ -104,8 +102,6 @@ static int attach_entries(const struct rootfs_entries *list, int root_fd, struct
 	}
 	return 0;
 }
-
-/* --- opening --------------------------------------------------------------------- */
 
 static void sources_free(struct rootfs_sources **sources)
 {
@@ -295,8 +291,6 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 	return mounts_pivot(root_fd, err) < 0 ? -err->code : rootfs_check_entered(err);
 }
 
-/* --- the masks of /proc -------------------------------------------------------- */
-
 /* Settings: readable, because programs read some (cap_last_cap, overcommit, pid_max).  Read-only,
  * because some belong to the jail's user, and pid_max is writable inside since Linux 6.14. */
 static const char *const read_only_paths[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
@@ -427,8 +421,6 @@ int rootfs_mask_proc(struct cj_error *err)
 	}
 	return 0;
 }
-
-/* --- after that ---------------------------------------------------------------- */
 
 size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_places)
 {

@@ -183,8 +183,6 @@ struct resolving {
 	size_t hosts_size;
 };
 
-/* --- checking ----------------------------------------------------------------------- */
-
 /* Classes that no option opens: each would lead to this host, to many hosts, or around the
  * table. */
 static const char *never_opened(enum net_class class)
@@ -271,8 +269,6 @@ static int warn_opened(struct resolving *r, const struct allowlist_entry *t, uns
 	return 0;
 }
 
-/* --- keeping ------------------------------------------------------------------------ */
-
 static bool covers(const struct endpoint *wide, const struct endpoint *e)
 {
 	return wide->first.family == e->first.family &&
@@ -322,8 +318,6 @@ static int add_host(struct resolving *r, const char *name, const struct ip *ip,
 	r->hosts_size += size;
 	return 0;
 }
-
-/* --- looking up --------------------------------------------------------------------- */
 
 /* Opens the addresses from `first` to `last`. */
 static int take(struct resolving *r, const struct allowlist_entry *t, struct ip first,

@@ -54,8 +54,6 @@ static uint16_t view_u16(const struct view *v, size_t offset)
 	return (uint16_t)(v->bytes[offset] << 8 | v->bytes[offset + 1]);
 }
 
-/* --- the packet ------------------------------------------------------------- */
-
 static const struct protocol {
 	uint8_t number;
 	bool has_ports; /* the destination's port is the second 16 bits */
@@ -173,8 +171,6 @@ static bool read_packet(const struct view *packet, struct denial *out)
 	}
 }
 
-/* --- the message ------------------------------------------------------------ */
-
 /* The attribute of that type; empty when there is none.  Stops at the first invalid length. */
 static struct view find_attribute(const struct view *message, uint16_t type)
 {
@@ -219,8 +215,6 @@ bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out)
 	*out = found;
 	return true;
 }
-
-/* --- the table -------------------------------------------------------------- */
 
 static bool is_same(const struct denial *a, const struct denial *b)
 {
@@ -296,8 +290,6 @@ void denials_merge(struct denials *into, const struct denials *from, bool is_sha
 		into->counted[one.class] += one.count;
 	}
 }
-
-/* --- the socket ------------------------------------------------------------- */
 
 /* One request: bind the group, copy the head of each packet, send each message at once.  NULL: no
  * memory. */

@@ -73,8 +73,6 @@ static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *e
 	return got;
 }
 
-/* --- loading --- */
-
 struct verdict {
 	uint32_t port;
 	bool is_loaded; /* the last object was acknowledged */
@@ -236,8 +234,6 @@ int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 		return 0;
 	return cj_wrap(err, "reject IPv%d, which has no way out", family);
 }
-
-/* --- counters --- */
 
 struct attrs {
 	struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */

@@ -20,8 +20,6 @@
 #define NEIGHBOUR_SOLICIT 135    /* RFC 4861 4.3, 4.4 */
 #define NEIGHBOUR_ADVERT  136
 
-/* --- what comes from the jail --- */
-
 static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	const uint8_t first_byte = IPV4_NO_OPTIONS;
@@ -113,8 +111,6 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_end_refused(b, "refuse", NET_LIMIT);
 	nft_add_verdict(b, "from_jail", NF_ACCEPT, NULL);
 }
-
-/* --- the other chains --- */
 
 /* On a helper's tap device the gateway must find its neighbour. */
 static void accept_neighbours(struct nft_batch *b)

@@ -27,8 +27,6 @@
 /* RFC 4861 4.1, 4.3, 4.4.  Without CAP_NET_RAW only the kernel sends these. */
 static const uint8_t neighbour_types[] = { 133, 135, 136 };
 
-/* --- a jail --- */
-
 static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
@@ -81,8 +79,6 @@ int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	add_input(b);
 	return nft_batch_end(b);
 }
-
-/* --- a container --- */
 
 /*
  * A socket of IPv6 may have any source: ipv6(7), IPV6_FREEBIND.  Sent to an address of the

@@ -149,8 +149,6 @@ void firewall_drop_kernel_icmp(struct nft_batch *b, const struct firewall_family
 	nft_rule_end_with(b, NF_DROP, NULL);
 }
 
-/* --- refused packets --- */
-
 /* More than HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
 #define HOST_SET_SIZE 300
 
@@ -217,8 +215,6 @@ void firewall_add_refusal(struct nft_batch *b)
 	nft_add_verdict(b, "discard", NFT_JUMP, "report");
 	nft_add_verdict(b, "discard", NF_DROP, NULL);
 }
-
-/* --- sets of destinations --- */
 
 static void add_element_of(struct nft_batch *b, const struct ip *ip, uint32_t flags,
 			   const uint32_t *data)
@@ -287,8 +283,6 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 	nft_elements_end(b);
 }
 
-/* --- the allow list --- */
-
 #define PORT_BYTES  ((uint32_t)sizeof(uint16_t))
 #define KEY_MAX     (16 + 4)
 #define ELEMENT_MAX (4 + 2 * (4 + 4 + KEY_MAX)) /* attributes: list item, two keys */
@@ -328,8 +322,6 @@ static enum place place_of(const struct endpoint *allowed, size_t at)
 	return place;
 }
 
-/* --- the set --- */
-
 static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_MAX])
 {
 	const uint16_t big = htons(port);
@@ -366,8 +358,6 @@ void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family 
 	}
 	nft_elements_end(b);
 }
-
-/* --- the rules --- */
 
 struct firewall_rule {
 	const char *chain;
@@ -433,8 +423,6 @@ void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 		}
 	}
 }
-
-/* --- the filter of destinations --- */
 
 static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
 {

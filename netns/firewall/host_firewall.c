@@ -16,8 +16,6 @@
 #define ANSWER_BYTES 16384
 #define ANSWERS_MAX  16 /* rules after these are not read */
 
-/* --- parsing --- */
-
 const char *host_firewall_family_name(uint8_t family)
 {
 	return family == NFPROTO_IPV4 ? "ip" : family == NFPROTO_IPV6 ? "ip6" : "inet";
@@ -112,8 +110,6 @@ bool host_firewall_names_us(const void *bytes, size_t size)
 	memcpy(pattern.value, HOST_FIREWALL_LINKS, sizeof(pattern.value));
 	return memmem(bytes, size, &pattern, sizeof(pattern.attr) + sizeof(pattern.value));
 }
-
-/* --- asking --- */
 
 static int ask(uint8_t message, uint8_t family, const char *table, struct cj_error *err)
 {

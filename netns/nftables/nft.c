@@ -14,8 +14,6 @@
 
 #include "netns/nftables/nfnl.h"
 
-/* --- messages and attributes --- */
-
 /* Attribute 1 names the table in every object's message, attribute 2 the chain of a rule and the
  * set of elements. */
 #define ATTR_TABLE 1
@@ -134,8 +132,6 @@ void nft_batch_destroy(struct nft_batch **b)
 	*b = NULL;
 }
 
-/* --- the transaction --- */
-
 static void add_frame(struct nft_batch *b, uint8_t message)
 {
 	begin_message(b,
@@ -166,8 +162,6 @@ int nft_batch_end(struct nft_batch *b)
 	add_frame(b, NFNL_MSG_BATCH_END);
 	return -b->error;
 }
-
-/* --- the object of a message --- */
 
 static const struct nft_kind {
 	uint16_t type;
@@ -223,8 +217,6 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 	(void)snprintf(out, out_size, "the transaction");
 }
 
-/* --- tables and chains --- */
-
 void nft_add_table(struct nft_batch *b, uint32_t flags)
 {
 	begin_object(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
@@ -264,8 +256,6 @@ void nft_add_base_chain(struct nft_batch *b, const struct nft_hook *hook)
 	end_nest(b, nest);
 	end_message(b);
 }
-
-/* --- sets --- */
 
 #define MAP_DATA_BYTES ((uint32_t)sizeof(uint32_t))
 #define DATA_TYPE_MARK 19 /* nft(8)'s number of "mark" */

@@ -63,8 +63,6 @@ int forward_listen(uint16_t port, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-/* --- life ---------------------------------------------------------------------- */
-
 static int watch_fd(struct forward *f, int fd, uint32_t id, struct cj_error *err)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = id };
@@ -128,8 +126,6 @@ int forward_fd(const struct forward *f)
 {
 	return f->epoll_fd;
 }
-
-/* --- accepting ----------------------------------------------------------------- */
 
 static void set_listening(struct forward *f, bool is_on)
 {
@@ -210,8 +206,6 @@ static void serve_listener(struct forward *f, const struct forward_listener *lis
 	else if (fd != -EAGAIN)
 		pause_listening(f);
 }
-
-/* --- serving ------------------------------------------------------------------- */
 
 static void serve_proxy(struct forward *f, const struct epoll_event *event)
 {

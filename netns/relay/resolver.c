@@ -74,8 +74,6 @@ struct resolver {
 	uint8_t scratch[RESOLVER_ANSWER_MAX];
 };
 
-/* --- the servers, the timer and the budget ---------------------------------------- */
-
 /* The socket address of port 53 of `ip`.  Returns its size. */
 static socklen_t address_of(const struct ip *ip, struct sockaddr_storage *out)
 {
@@ -125,8 +123,6 @@ static void set_timer(struct resolver *r, bool is_on)
 	r->is_ticking = is_on;
 }
 
-/* --- listening ----------------------------------------------------------------- */
-
 static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];
@@ -163,7 +159,7 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 	return 0;
 }
 
-/* --- queries over UDP ---------------------------------------------------------------
+/* Queries over UDP.
  *
  * Each query has a socket of its own, connected to the server: so the port is random, and the
  * kernel accepts answers of this server only (RFC 5452 9.2).  The id is the client's own.  When a
@@ -387,8 +383,6 @@ static void accept_session(struct resolver *r)
 		set_listening(r, false); /* epoll would report it again at once */
 }
 
-/* --- serving ------------------------------------------------------------------- */
-
 static void serve_session(struct resolver *r, size_t slot, enum tcp_proxy_side side,
 			  uint32_t events)
 {
@@ -429,8 +423,6 @@ static bool sweep_sessions(struct resolver *r)
 	set_listening(r, true);
 	return some_wait;
 }
-
-/* --- creating ---------------------------------------------------------------------- */
 
 static int read_servers(struct resolver *r, const char *path, struct cj_error *err)
 {
@@ -520,8 +512,6 @@ int resolver_fd(const struct resolver *r)
 {
 	return r->epoll_fd;
 }
-
-/* --- serving ------------------------------------------------------------------- */
 
 static void serve_timer(struct resolver *r)
 {

@@ -105,8 +105,6 @@ uint64_t tcp_proxy_moved(const struct tcp_proxy *p)
 	return p->moved;
 }
 
-/* --- epoll events --------------------------------------------------------------- */
-
 static uint32_t wanted_events(const struct tcp_proxy *p, enum tcp_proxy_side side)
 {
 	const struct side *from = &p->sides[side], *to = &p->sides[!side];
@@ -154,8 +152,6 @@ static enum tcp_proxy_state watch(struct tcp_proxy *p)
 		return TCP_PROXY_CLOSED; /* ENOSPC, ENOMEM: it would get no more events */
 	return TCP_PROXY_OPEN;
 }
-
-/* --- connecting ---------------------------------------------------------------- */
 
 static enum tcp_proxy_state unreached(struct tcp_proxy *p)
 {
@@ -208,8 +204,6 @@ static enum tcp_proxy_state serve_connecting(struct tcp_proxy *p, enum tcp_proxy
 	p->connecting = false;
 	return watch(p);
 }
-
-/* --- moving bytes -------------------------------------------------------------- */
 
 static bool clear_bytes(struct tcp_proxy *p, struct side *from)
 {

@@ -119,8 +119,6 @@ enum hostaddrs_read hostaddrs_read(struct hostaddrs_set *set, const void *bytes,
 	return left > 0 ? HOSTADDRS_GAP : HOSTADDRS_MORE;
 }
 
-/* --- asking --- */
-
 int hostaddrs_ask(int route_fd)
 {
 	const struct {

@@ -27,8 +27,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
-/* --- the batch --- */
-
 #define ANSWER_MAX 8192 /* an RTM_NEWLINK is 2 KB; an error repeats its request */
 
 void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
@@ -180,8 +178,6 @@ int rtbatch_send(int route_fd, struct rtbatch *b, struct rtbatch_link *out_link,
 		*out_link = a.link;
 	return 0;
 }
-
-/* --- requests --- */
 
 static void put_addr(struct nl_addr **a)
 {

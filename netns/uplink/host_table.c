@@ -61,8 +61,6 @@ socklen_t host_table_address(bool has_ipv6, struct sockaddr_un *out)
 	return address_of(has_ipv6 ? "table46" : "table4", out);
 }
 
-/* --- the owner of a table, as the kernel knows it ----------------------------------------- */
-
 static int refuse_socket(struct cj_error *err)
 {
 	return cj_reject_as(err, EPERM, "the holder's socket does not own the host's table");
@@ -147,8 +145,6 @@ static int check_owner(int rules_fd, const char *name, struct cj_error *err)
 	return owner != 0 && port.nl_pid == owner ? 0 : refuse_socket(err);
 }
 
-/* --- the run ------------------------------------------------------------------------------ */
-
 /* The holder's credentials are those of its listen(2). */
 static int check_peer(int sock_fd, struct cj_error *err)
 {
@@ -231,8 +227,6 @@ int host_table_mark(struct cj_error *err)
 	return take_fd(&sock_fd);
 }
 
-/* --- the process that starts the holder ---------------------------------------------------- */
-
 /* Any address of the networks that uplink_host.c takes the jails' addresses from. */
 static const struct ip network4 = { 4, { 198, 19 } };
 static const struct ip network6 = { 6, { 0xfd, 0xce, 0x6a, 0x12 } };
@@ -275,7 +269,7 @@ static int load_any(struct host_table *table, bool has_ipv6, struct cj_error *er
 	return rc;
 }
 
-/* --- from here: the holder ------------------------------------------------------------- */
+/* From here: the holder. */
 
 /* True: the client has the table. */
 static bool serve(int listen_fd, const struct host_table *table)

@@ -50,8 +50,6 @@ static void add_why(struct uplink *u, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- starting -------------------------------------------------------------------------------- */
-
 static int start_helper(struct uplink *u, enum uplink_kind kind, struct cj_error *err)
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
@@ -115,8 +113,6 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_
 	*out = u;
 	return 0;
 }
-
-/* --- waiting --------------------------------------------------------------------------------- */
 
 static bool has_died(const struct uplink *u, int wait_ms)
 {

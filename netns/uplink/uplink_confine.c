@@ -26,8 +26,6 @@
 #include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/privileges.h"
 
-/* --- users and capabilities ------------------------------------------------------------- */
-
 int uplink_join_owner(int sock_fd, struct cj_error *err)
 {
 	auto_fd int netns_fd = ioctl(sock_fd, SIOCGSKNS);
@@ -76,8 +74,6 @@ int uplink_keep_capabilities(bool is_net_admin, struct cj_error *err)
 		return -err->code;
 	return privileges_no_new(err);
 }
-
-/* --- the file system -------------------------------------------------------------------- */
 
 #define ROOT "/tmp" /* covered by our tmpfs, in this mount namespace alone */
 
@@ -229,8 +225,6 @@ int uplink_enter_root(const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "enter the helper's root");
 	return 0;
 }
-
-/* --- the tap device --------------------------------------------------------------------- */
 
 #define TUN "/dev/net/tun"
 

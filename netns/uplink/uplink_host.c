@@ -51,8 +51,6 @@ static int defer_close(const int *fds, size_t count)
 	return take_fd(&ring_fd);
 }
 
-/* --- what the host allows ---------------------------------------------------------------- */
-
 static int refuse_capability(struct cj_error *err)
 {
 	return cj_reject_as(err, EPERM,
@@ -135,8 +133,6 @@ int uplink_host_check(char out_warning[static UPLINK_WHY_MAX], struct cj_error *
 			       host_firewall_family_name(chain.family), chain.table);
 	return 0;
 }
-
-/* --- a number, its rules and its link ----------------------------------------------------- */
 
 struct attempt {
 	const struct uplink_spec *spec;

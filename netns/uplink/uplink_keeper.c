@@ -76,8 +76,6 @@ struct keeper_order {
  * capabilities. */
 #define HOLD_BYTES 2
 
-/* --- how a helper ended -------------------------------------------------------------------- */
-
 void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t size)
 {
 	if (size > sizeof(w->tail)) {
@@ -134,7 +132,7 @@ void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size)
 		       length > 0 ? "'" : "");
 }
 
-/* --- from here: the helper, until it is executed ---------------------------------------- */
+/* From here: the helper, until it is executed. */
 
 static void await_start(int hold[2])
 {
@@ -162,7 +160,7 @@ static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 	_exit(EXIT_NO_HELPER);
 }
 
-/* --- from here: the keeper ---------------------------------------------------------------- */
+/* From here: the keeper. */
 
 /* Reads what is there.  -1: end of file. */
 static int read_stderr(int stderr_fd, struct uplink_exit *e)
@@ -260,7 +258,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	return 0;
 }
 
-/* --- from here: the intermediate process -------------------------------------------------- */
+/* From here: the intermediate process. */
 
 /* Returns the gateway's network namespace. */
 static int join_gateway(int gateway_fd, struct cj_error *err)
@@ -322,8 +320,6 @@ static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 	}
 	return make_tap(o, netns_fd, keeper_fd, err);
 }
-
-/* --- the supervisor ------------------------------------------------------------------------- */
 
 static int await_keeper(struct uplink_keeper *k, struct cj_error *err)
 {

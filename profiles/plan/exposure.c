@@ -100,8 +100,6 @@ static const struct exposure *exposure_of(const char *path)
 	return row ? row : find_row(names, LENGTH(names), paths_name(path));
 }
 
-/* --- what is there ------------------------------------------------------------------- */
-
 struct finder {
 	const char *source;
 	struct stat st; /* of the source */

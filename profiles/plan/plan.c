@@ -25,8 +25,6 @@ int plan_add(struct planner *p, struct strings *to, const char *text, struct cj_
 	return 0;
 }
 
-/* --- what excludes what ----------------------------------------------------- */
-
 enum wish {
 	CODE,
 	FILE_NAME,
@@ -121,8 +119,6 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 	}
 	return 0;
 }
-
-/* --- parts ------------------------------------------------------------------ */
 
 static int plan_limits(struct planner *p, struct cj_error *err)
 {
@@ -223,8 +219,6 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	*out_program = p.program;
 	return 0;
 }
-
-/* --- names of runs ---------------------------------------------------------- */
 
 /* The ULID specification: 48 bits of milliseconds, 80 random bits, five bits a character. */
 int plan_mint_id(char out_id[static PLAN_ID_MAX], struct cj_error *err)

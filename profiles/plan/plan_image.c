@@ -18,8 +18,6 @@ bool plan_names_image(const char *rootfs)
 	return !strchr(rootfs, '/') && strcmp(rootfs, "host") != 0;
 }
 
-/* --- the layers --------------------------------------------------------------------- */
-
 static int add_layer(struct planner *p, const char *text, struct cj_error *err)
 {
 	const char *path;
@@ -81,8 +79,6 @@ int plan_layers(struct planner *p, struct cj_error *err)
 {
 	return plan_names_image(p->c->rootfs) ? add_image(p, err) : add_directories(p, err);
 }
-
-/* --- the program ------------------------------------------------------------------------- */
 
 const char **plan_find_variable(struct strings *env, const char *text)
 {

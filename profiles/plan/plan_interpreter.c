@@ -78,8 +78,6 @@ int plan_interpreter_env(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
-/* --- Python's home ------------------------------------------------------------- */
-
 #define PYTHON    "python3"
 #define DIGITS    "0123456789"
 #define LINKS_MAX 4 /* python3 -> python3.11 */

@@ -104,8 +104,6 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 	return plan_interpreter(c, plan, launchers[c->launcher].file, false, out, err);
 }
 
-/* --- a REPL ------------------------------------------------------------------- */
-
 bool plan_has_repl(const struct config *c)
 {
 	return c->launcher != LAUNCHER_NONE && launchers[c->launcher].repl_file &&
@@ -123,8 +121,6 @@ int plan_repl(struct config *c, const struct plan *plan, struct program *out, st
 	}
 	return plan_interpreter(c, plan, launchers[c->launcher].repl_file, false, out, err);
 }
-
-/* --- a zygote ----------------------------------------------------------------- */
 
 /*
  * A zygote runs outside of the jail, where these would make it load code from paths that are

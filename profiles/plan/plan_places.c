@@ -20,8 +20,6 @@
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
-/* --- sources and targets ---------------------------------------------------- */
-
 /* The jail's own directories can be written below, not replaced. */
 static bool is_own(const char *target)
 {
@@ -47,8 +45,6 @@ static int check_out(const char *target, const char *source, struct cj_error *er
 	cj_refuse(err, "'" PLACE_OUT "' is a directory in every jail");
 	return cj_hint(err, "give the file another place, such as '" PLACE_BOX "/NAME'");
 }
-
-/* --- binds and sockets ------------------------------------------------------ */
 
 /* One row for each option that shows something of the host. */
 struct bind_option {
@@ -227,8 +223,6 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
-/* --- copies ----------------------------------------------------------------- */
-
 static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
 {
 	struct stat st;
@@ -356,8 +350,6 @@ static int plan_copies(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
-/* --- collisions ------------------------------------------------------------- */
-
 /* Something that appears at a place in the jail. */
 struct landing {
 	const char *target;
@@ -426,8 +418,6 @@ int plan_places(struct planner *p, struct cj_error *err)
 		return -err->code;
 	return check_landings(p, err);
 }
-
-/* --- what is copied out besides /box/out ------------------------------------------ */
 
 static bool is_strictly_below(const char *path, const char *ancestor)
 {

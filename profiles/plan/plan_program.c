@@ -21,8 +21,6 @@
 /* Node.js 22.6 and later know it; an older one names it and ends before it reads the code. */
 #define NODE_STRIP_TYPES "--experimental-strip-types"
 
-/* --- code ------------------------------------------------------------------- */
-
 static bool is_typescript(const char *name)
 {
 	const char *extension = name ? strrchr(name, '.') : NULL;
@@ -73,8 +71,6 @@ int plan_code(struct planner *p, struct cj_error *err)
 	program->code_path = name ? arena_printf(&p->c->arena, PLACE_BOX "/%s", name) : NULL;
 	return program->code_path ? 0 : cj_fail(err, ENOMEM, "plan the program");
 }
-
-/* --- arguments ------------------------------------------------------------------ */
 
 /* Refuses here what execve(2) would refuse later, because here the message can name the option. */
 static int check_argument_sizes(const char *what, const struct strings *argv, struct cj_error *err)
@@ -187,8 +183,6 @@ int plan_argv(struct planner *p, struct cj_error *err)
 	return rc < 0 ? rc : check_argument_sizes("arguments", &p->program.argv, err);
 }
 
-/* --- environment ------------------------------------------------------------ */
-
 static int add_variable(struct planner *p, const char *text, struct cj_error *err)
 {
 	const char *pair = strchr(text, '=') ? text : env_find(p->inv->environ, text);
@@ -215,8 +209,6 @@ int plan_env(struct planner *p, struct cj_error *err)
 		return -err->code;
 	return check_argument_sizes("environment", env, err);
 }
-
-/* --- arguments as data ------------------------------------------------------ */
 
 int plan_read_args(struct config *c, const char **out_text, const struct json_node **out_root,
 		   struct cj_error *err)
@@ -247,7 +239,7 @@ int plan_args_json(struct planner *p, struct cj_error *err)
 	return plan_read_args(p->c, &p->program.args_json, &root, err);
 }
 
-/* --- copies: --file -:DST and --file-text DST=TEXT ---------------------------- */
+/* Copies: --file -:DST and --file-text DST=TEXT. */
 
 static bool ends_in_slash(const char *path)
 {

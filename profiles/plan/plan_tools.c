@@ -16,8 +16,6 @@
 #define ALIKE_MAX         64 /* names that are the same in code but for a number */
 #define TOOLS_MODULES_DIR "tools"
 
-/* --- their names --------------------------------------------------------------- */
-
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 /* The rule is in the manual, too: cejail-tools(7). */
@@ -56,8 +54,6 @@ static int add_tool(struct tool_list *tools, const char *file, const struct json
 	json_put_node(w, node);
 	return strings_add(&tools->names, a, name) < 0 ? cj_fail(err, ENOMEM, "read the tools") : 0;
 }
-
-/* --- the lines behind tools.mjs -------------------------------------------------- */
 
 /*
  * Reserved in Python or in JavaScript, or a name of the modules' own.  JavaScript would take a
@@ -135,8 +131,6 @@ static int add_exports(const struct tool_list *tools, struct copy_spec *module, 
 	return rc == 0 && !module->bytes ? cj_fail(err, ENOMEM, "name the tools") : rc;
 }
 
-/* --- the catalogue ----------------------------------------------------------------- */
-
 int tool_list_read(const char *file, const struct json_node *root, struct arena *a,
 		   struct tool_list *out, struct cj_error *err)
 {
@@ -160,8 +154,6 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 	out->catalogue = arena_strndup(a, text, out->catalogue_size);
 	return out->catalogue ? 0 : cj_fail(err, ENOMEM, "read the tools");
 }
-
-/* --- the plan ------------------------------------------------------------------------ */
 
 int plan_read_tools(struct config *c, const char *text, struct tool_list *out, struct cj_error *err)
 {

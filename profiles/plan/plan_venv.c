@@ -44,8 +44,6 @@ static const char *resolve(struct planner *p, const char *path)
 	return path && realpath(path, real) ? arena_strdup(&p->c->arena, real) : NULL;
 }
 
-/* --- the interpreter ---------------------------------------------------------- */
-
 /* The directory above that of the file: /opt/python for /opt/python/bin/python3.11. */
 static const char *prefix_of(struct planner *p, const char *file)
 {
@@ -106,8 +104,6 @@ static int add_interpreter(struct planner *p, const char *dir, const char *link,
 	const char *shared = arena_printf(a, "%s/%s", from, library);
 	return exists(shared) ? add_bind(p, shared, arena_printf(a, "%s/%s", to, library), err) : 0;
 }
-
-/* --- the environment ---------------------------------------------------------- */
 
 /* Another user could make any directory an environment: in /tmp, say. */
 static int check_mark(struct planner *p, const char *dir, struct cj_error *err)

@@ -62,8 +62,6 @@ enum { COPIED, SKIPPED }; /* or a negative errno */
 static int collect_directory(struct collector *c, int fd, struct collected_place *place,
 			     unsigned depth, struct cj_error *err);
 
-/* --- skipped files ----------------------------------------------------- */
-
 static int add_warning(struct collector *c, const char *warning, struct cj_error *err)
 {
 	if (!warning || strings_add(&c->out->skipped, c->arena, warning) < 0)
@@ -115,8 +113,6 @@ static const char *name_fault(const char *name)
 	return NULL;
 }
 
-/* --- the destination --------------------------------------------------------- */
-
 static int fail_destination(const struct collector *c, int code, const char *doing,
 			    struct cj_error *err)
 {
@@ -147,8 +143,6 @@ static int place_open(struct collected_place *place)
 	place->fd = openat(parent_fd, place->name, flags);
 	return place->fd;
 }
-
-/* --- one file ---------------------------------------------------------------- */
 
 /* Where the bytes of one file go. */
 struct target {
@@ -263,8 +257,6 @@ static int collect_file(struct collector *c, int fd, struct collected_place *pla
 	return copy_file(c, fd, dir_fd, name, (uint64_t)st->st_size, err);
 }
 
-/* --- the walk ---------------------------------------------------------------- */
-
 /* True when a name directly below /box/out begins a path that the caller named. */
 static bool is_reserved(const struct collector *c, const char *name)
 {
@@ -361,8 +353,6 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
 }
 
-/* --- paths that the caller named ---------------------------------------------------- */
-
 /*
  * Fills `chain` with the parent directories of `path` in the destination, below `top`; splits
  * `path` at its slashes.  Returns how many; ARTIFACTS_DEPTH_MAX: the file can't be copied.
@@ -406,8 +396,6 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 		cj_close(&chain[--depth].fd);
 	return rc;
 }
-
-/* --- all of it ---------------------------------------------------------------- */
 
 static int collect_all(struct collector *c, struct collected_place *place, struct cj_error *err)
 {

@@ -196,8 +196,6 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 	return walk_entry(w, AT_FDCWD, source, 0, err);
 }
 
-/* --- in init ---------------------------------------------------------------- */
-
 static int fail_write(const struct input *in, int code, const char *doing, struct cj_error *err)
 {
 	(void)!cj_fail(err, code, "%s '%s'", doing, in->path);

@@ -17,8 +17,6 @@
 
 #define BLANKS "\t\n\r "
 
-/* --- by the name ------------------------------------------------------------------- */
-
 /* Names of the IANA registry, or what browsers and notebooks use where it has none. */
 struct named {
 	const char *extension, *type;
@@ -83,8 +81,6 @@ static const char *find_named(const struct named *rows, size_t count, const char
 	return otherwise;
 }
 
-/* --- by the first bytes ------------------------------------------------------------ */
-
 #define BYTES(literal) literal, sizeof(literal) - 1
 
 /* PNG: RFC 2083, section 12.11; GIF89a, section 17; JPEG: JFIF, SOI and a marker; WebP: RFC 9649,
@@ -118,8 +114,6 @@ const char *type_of_signature(const void *head, size_t size)
 	}
 	return NULL;
 }
-
-/* --- text -------------------------------------------------------------------------- */
 
 static bool is_text(const char *head, size_t size, bool is_whole)
 {
@@ -192,8 +186,6 @@ static const char *text_type(const char *name, const char *head, size_t size, bo
 		type = TYPE_JSON;
 	return type ? type : TYPE_TEXT;
 }
-
-/* --- all of it --------------------------------------------------------------------- */
 
 const char *type_of(const char *name, const void *head, size_t size, bool is_whole)
 {

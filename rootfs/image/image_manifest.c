@@ -11,8 +11,6 @@
 #define TEXT_MAX      4096 /* bytes of a name, a path, a media type */
 #define ARGUMENT_MAX  (128u << 10)
 
-/* --- media types -------------------------------------------------------------------- */
-
 static const struct {
 	const char *name;
 	enum image_media media;
@@ -37,8 +35,6 @@ enum image_media image_media_of(const char *media_type)
 			return media_types[i].media;
 	return IMAGE_MEDIA_OTHER;
 }
-
-/* --- members ------------------------------------------------------------------------ */
 
 #define AT(type, field) .offset = offsetof(struct type, field)
 #define TEXT            JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .set = json_set_string, .max = TEXT_MAX
@@ -101,8 +97,6 @@ static int add_variable(const struct json_reader *in, const struct json_key *k, 
 	return add_text(in, k, text, record, err);
 }
 
-/* --- descriptors --------------------------------------------------------------------- */
-
 static const struct json_key platform_keys[] = {
 	{ "architecture", TEXT, AT(image_descriptor, architecture) },
 	{ "os", TEXT, AT(image_descriptor, os) },
@@ -144,8 +138,6 @@ static int add_descriptor(const struct json_reader *in, const struct json_key *k
 	items[list->count] = (struct image_descriptor){ .media_type = "" };
 	return json_record_read(&below, node, &descriptor_table, &items[list->count++], err);
 }
-
-/* --- documents ----------------------------------------------------------------------- */
 
 /* A document that is an object, by its table. */
 static int read_document(const char *name, const char *text, size_t size, struct arena *a,
@@ -251,8 +243,6 @@ int image_manifest_parse(const char *name, const char *text, size_t size, struct
 	return 0;
 }
 
-/* --- docker archives ----------------------------------------------------------------- */
-
 static const struct json_key archived_keys[] = {
 	{ "Config", TEXT, .is_required = true, AT(image_archived, config) },
 	{ "RepoTags", JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .is_list = true, .set = add_text,
@@ -301,8 +291,6 @@ int image_archive_parse(const char *name, const char *text, size_t size, struct 
 	return 0;
 }
 
-/* --- the configuration ---------------------------------------------------------------- */
-
 static const struct json_key rootfs_keys[] = {
 	{ "diff_ids", JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .is_list = true, .set = add_digest,
 	  AT(image_config, diff_ids) },
@@ -339,8 +327,6 @@ int image_config_parse(const char *name, const char *text, size_t size, struct a
 	*out = c;
 	return 0;
 }
-
-/* --- the choice ----------------------------------------------------------------------- */
 
 const char *image_architecture(void)
 {

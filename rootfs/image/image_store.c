@@ -15,8 +15,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* --- names ------------------------------------------------------------------------------- */
-
 #define WHITEOUT ".wh."
 #define OPAQUE   ".wh..opq" /* behind WHITEOUT */
 
@@ -88,8 +86,6 @@ int image_entry_split(char *path, const char **out_dir, const char **out_name,
 	return 0;
 }
 
-/* --- records ----------------------------------------------------------------------------- */
-
 static int add_layer(const struct json_reader *in, const struct json_key *k, const char *text,
 		     void *record, struct cj_error *err)
 {
@@ -155,8 +151,6 @@ void image_record_write(struct json_writer *w, const struct image_record *r)
 	json_record_write(w, &table, r);
 	json_close_object(w);
 }
-
-/* --- the store --------------------------------------------------------------------------- */
 
 #define STORE_OF_ROOT "/var/lib/cejail/images"
 #define SUFFIX        ".json"
@@ -279,8 +273,6 @@ const char *image_store_layer(const struct image_store *store, const char *sha25
 {
 	return arena_printf(a, "%s/layers/%s", store->path, sha256);
 }
-
-/* --- locks on layers --------------------------------------------------------------------- */
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 

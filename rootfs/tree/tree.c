@@ -90,8 +90,6 @@ static struct tree_sources *sources_new(const struct tree_spec *spec)
 	return take_ptr(s);
 }
 
-/* --- sources ---------------------------------------------------------------------------- */
-
 int tree_open_outside(const struct tree_spec *spec, const char *base, struct tree_sources **out,
 		      struct cj_error *err)
 {
@@ -147,8 +145,6 @@ int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, stru
 	return 0;
 }
 
-/* --- the root ----------------------------------------------------------------------------- */
-
 /* A descriptor of the root of the mount that fd lies in. */
 static int open_mount_root(int fd, struct cj_error *err)
 {
@@ -202,8 +198,6 @@ static int mount_root(const struct tree_spec *spec, const struct tree_sources *s
 		return -err->code;
 	return take_fd(&tree_fd);
 }
-
-/* --- places -------------------------------------------------------------------------------- */
 
 /* True for this place and for what is below it: then *out_rest is "" or begins with '/'. */
 static bool is_at(const char *path, const char *place, const char **out_rest)
@@ -272,8 +266,6 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 		return cj_reject(err, "a link leads '%s' into a sysfs", op->path);
 	return 0;
 }
-
-/* --- operations ---------------------------------------------------------------------------- */
 
 /* Keeps the mount's descriptor when it is an anchor. */
 static int keep_anchor(struct tree_sources *s, const char *path, int tree_fd, struct cj_error *err)
@@ -388,8 +380,6 @@ int tree_build(const struct tree_spec *spec, struct tree_sources *s, struct cj_e
 	(void)umask(saved);
 	return rc < 0 ? rc : take_fd(&root_fd);
 }
-
-/* --- the end ------------------------------------------------------------------------------- */
 
 /* Returns a place, -ENOENT without an error where there is none, or an error. */
 static int open_existing(const struct tree_sources *s, int root_fd, const char *path,

@@ -43,8 +43,6 @@ struct copier {
 static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned depth,
 			  struct cj_error *err);
 
-/* --- what a file has beside its content ---------------------------------------------------- */
-
 static bool is_copied(const char *attribute)
 {
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
@@ -99,8 +97,6 @@ static int copy_owner(struct copier *c, int from_fd, int to_fd, const struct sta
 		return cj_fail(err, errno, "copy the times of a file below '%s'", c->name);
 	return 0;
 }
-
-/* --- hard links ------------------------------------------------------------------------------ */
 
 /* Its name must be free in the source: that is copied into the same directory. */
 static int make_links(struct copier *c, struct cj_error *err)
@@ -167,8 +163,6 @@ static int keep_link(struct copier *c, int to_dir_fd, const char *entry, const s
 		return 0;
 	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
 }
-
-/* --- one entry ------------------------------------------------------------------------------- */
 
 static int copy_bytes(struct copier *c, int from_fd, int to_fd, struct cj_error *err)
 {

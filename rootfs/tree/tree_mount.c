@@ -89,8 +89,6 @@ int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err)
 	return take_fd(&tree_fd);
 }
 
-/* --- overlays with long paths ------------------------------------------------------------ */
-
 /*
  * The directories of an engine's store have long paths, and an image has many.  Each is opened, and
  * the kernel reads the number of its descriptor: rootfs/layers.c.
@@ -209,8 +207,6 @@ static int create_long_overlay(const struct tree_op *op, uint64_t attrs, struct 
 		return cj_fail(err, errno, "go back to the working directory");
 	return fd < 0 ? fd : take_fd(&fd);
 }
-
-/* --- new file systems ------------------------------------------------------------ */
 
 /* Why a new file system of this type is not permitted. */
 static const struct {

@@ -119,8 +119,6 @@ int tree_node_add_link(const struct tree_path *at, const char *target, struct cj
 	return cj_reject_as(err, EEXIST, "'%s' exists and is not a link to '%s'", at->name, target);
 }
 
-/* --- masks ------------------------------------------------------------ */
-
 int tree_mask_open(struct tree_masks *masks, int dev_fd, struct cj_error *err)
 {
 	auto_fd int fd = mounts_open_device(dev_fd, "/dev/null", 1, 3, err);

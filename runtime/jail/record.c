@@ -31,8 +31,6 @@
 #define RECORDS_MAX     65536
 #define CREATE_ATTEMPTS 100 /* each may meet another sweep */
 
-/* --- names ------------------------------------------------------------------------- */
-
 static bool is_id(const char *id, size_t size)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -63,8 +61,6 @@ static bool id_of(const char *file, char out[static ID_MAX + 1])
 	out[size - suffix] = '\0';
 	return true;
 }
-
-/* --- writing ------------------------------------------------------------------------- */
 
 /* When a process began; 0: there is none. */
 static uint64_t start_of(pid_t pid)
@@ -118,8 +114,6 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 	return fd_write_all(fd, text, size, "the record", err);
 }
 
-/* --- locks ----------------------------------------------------------------------------- */
-
 static bool is_linked(int fd)
 {
 	struct stat st;
@@ -167,8 +161,6 @@ static bool is_owned(int fd)
 	return false;
 }
 
-/* --- reading -------------------------------------------------------------------------- */
-
 /* What it points to lives in `a`. */
 static bool read_record(int fd, const char *id, struct arena *a, struct record *out)
 {
@@ -183,8 +175,6 @@ static bool read_record(int fd, const char *id, struct arena *a, struct record *
 	       json_record_read(&in, root, &record_table, out, &ignored) == 0 &&
 	       strcmp(out->id, id) == 0;
 }
-
-/* --- sweeping ------------------------------------------------------------------------------ */
 
 /* A record may name only its own run's leaf. */
 static bool is_own_leaf(const struct record *r)
@@ -213,8 +203,6 @@ static int sweep_one(int dir_fd, const char *id)
 		return 0;
 	return unlinkat(dir_fd, name.text, 0) == 0;
 }
-
-/* --- a run's own ------------------------------------------------------------------------ */
 
 int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 {
@@ -262,8 +250,6 @@ void record_remove(int dir_fd, const char *id, int *lock_fd)
 	cj_close(lock_fd);
 }
 
-/* --- looking ----------------------------------------------------------------------------- */
-
 static int open_record(int dir_fd, const char *id)
 {
 	struct file_name name;
@@ -309,8 +295,6 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 	return 0;
 }
 
-/* --- ending one -------------------------------------------------------------------------- */
-
 static int no_such_run(const char *id, struct cj_error *err)
 {
 	cj_refuse_as(err, ENOENT, "no run with the id '%s' is going on", id);
@@ -343,8 +327,6 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err)
 		return cj_fail(err, errno, "signal the supervisor of run '%s'", id);
 	return 0;
 }
-
-/* --- all of them -------------------------------------------------------------------------- */
 
 int record_sweep(int dir_fd, struct cj_error *err)
 {

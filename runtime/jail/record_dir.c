@@ -166,8 +166,6 @@ int record_open_dir(struct cj_error *err)
 	return cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
 }
 
-/* --- the sockets of services ---------------------------------------------------------------- */
-
 static void add_searched(struct record_sockets *s, const char *path, const char *why)
 {
 	const size_t used = strlen(s->searched);

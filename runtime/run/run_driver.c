@@ -13,8 +13,6 @@ void run_driver_begin(const struct run_driver *d, struct outcome *out)
 		outcome_warn(out, "seccomp: %s", plan->policy->notes.items[i]);
 }
 
-/* --- callbacks of the engine ----------------------------------------------------------- */
-
 /* A jail that was prepared earlier has another name than the run. */
 static void on_start(void *context)
 {
@@ -55,8 +53,6 @@ static bool has_room(void *context)
 	const struct run_driver *d = context;
 	return events_has_room(d->events);
 }
-
-/* --- the run --------------------------------------------------------------------------- */
 
 int run_driver_start(struct run_driver *d, struct cj_error *err)
 {

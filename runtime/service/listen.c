@@ -33,8 +33,6 @@ static bool has_token(const struct service_config *c)
 	return false;
 }
 
-/* --- socket activation ------------------------------------------------------ */
-
 static bool is_loopback(const struct sockaddr_storage *a)
 {
 	const struct sockaddr_in *v4 = (const void *)a;
@@ -83,8 +81,6 @@ static int adopt_all(struct listeners *l, const struct service_config *c, struct
 		rc = adopt(l, c, first + i, err);
 	return rc;
 }
-
-/* --- a Unix socket ---------------------------------------------------------- */
 
 /* The directory by descriptor: a socket address has 107 bytes, a path may have more. */
 static void address_of(int dir_fd, const char *file, struct sockaddr_un *out)
@@ -210,8 +206,6 @@ static int open_unix(struct listeners *l, const struct service_config *c, struct
 	return bind_file(item, c, err);
 }
 
-/* --- TCP ---------------------------------------------------------------------- */
-
 static int open_tcp(struct listeners *l, const struct service_config *c, struct cj_error *err)
 {
 	union tcp_address address;
@@ -231,8 +225,6 @@ static int open_tcp(struct listeners *l, const struct service_config *c, struct 
 		return cj_fail(err, errno, "listen on '%s'", c->tcp);
 	return 0;
 }
-
-/* --- all ------------------------------------------------------------------------ */
 
 int listeners_open(const struct service_config *c, struct listeners *out, struct cj_error *err)
 {

@@ -33,8 +33,6 @@ static int fail(const struct cj_error *err)
 	return SERVE_FAILED;
 }
 
-/* --- --check: warnings about a valid configuration ------------------------------------------- */
-
 struct review {
 	const struct service_config *c;
 	struct profile_cache *profiles;
@@ -66,8 +64,6 @@ static const struct config *find_profile(const struct review *r, const char *whe
 	return rc < 0 ? NULL : config;
 }
 
-/* --- callers ---------------------------------------------------------------- */
-
 static void review_profiles(const struct review *r, const char *caller, const struct rights *rights)
 {
 	char where[CALLER_NAME_MAX + 32];
@@ -91,8 +87,6 @@ static void review_host_paths(const struct review *r)
 			     row->name);
 	}
 }
-
-/* --- pools ------------------------------------------------------------------ */
 
 static void review_pool(const char *caller, const struct rights *rights, const char *profile,
 			const struct config *config)

@@ -61,8 +61,6 @@ struct server {
 	struct cj_error failure; /* why it is over, unless a signal ended it */
 };
 
-/* --- the configuration --------------------------------------------------------- */
-
 /* Gives the new configuration to every part that depends on it. */
 static int adopt(struct server *v, struct service_config *c, struct cj_error *err)
 {
@@ -122,8 +120,6 @@ static void reload(struct server *v)
 		notify_send("READY=1");
 }
 
-/* --- connections ------------------------------------------------------------------ */
-
 static void pause_listeners(struct server *v, bool pause)
 {
 	if (v->has_paused_listeners == pause)
@@ -159,8 +155,6 @@ static void on_connection(struct watch *w, uint32_t events)
 		}
 	}
 }
-
-/* --- signals, ends ------------------------------------------------------------------ */
 
 static void drain(struct server *v)
 {
@@ -205,8 +199,6 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 	v->is_over = true;
 }
 
-/* --- --until-idle ---------------------------------------------------------------------------- */
-
 bool idle_is_used(const struct idle_uses *u)
 {
 	return u->runs > u->own_runs || u->requests > 0 || u->sessions > 0;
@@ -220,8 +212,6 @@ int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
 
 	return passed_ms < IDLE_PATIENCE_MS ? (int)(IDLE_PATIENCE_MS - passed_ms) : 0;
 }
-
-/* --- time ------------------------------------------------------------------------------ */
 
 static int tick_drain(struct server *v, uint64_t now)
 {
@@ -303,8 +293,6 @@ static int tick(struct server *v)
 	tick_ready(v);
 	return v->has_paused_listeners ? loop_sooner(wait_ms, ACCEPT_PAUSE_MS) : wait_ms;
 }
-
-/* --- start, end ---------------------------------------------------------------------------- */
 
 /* A run needs three descriptors, a connection one: take as many as the hard limit allows. */
 static void raise_limit(void)

@@ -30,8 +30,6 @@ static struct session_row *row_of(const struct jail *view)
 	return &view->exec->session->shared->rows[view->exec->slot];
 }
 
-/* --- while it runs --------------------------------------------------------------------- */
-
 static void starts(struct jail *view, pid_t main_pid)
 {
 	atomic_store(&row_of(view)->is_started, true);
@@ -79,8 +77,6 @@ static void lose(struct jail *view, const struct ended *ended, struct outcome *o
 		outcome_decide(out, STATUS_SIGNALED);
 	}
 }
-
-/* --- the end ---------------------------------------------------------------------------- */
 
 /* After false the keeper ends the session. */
 static bool end(struct jail *view, const struct ended *ended, bool has_ended_itself)
@@ -164,8 +160,6 @@ static const struct jail_ops exec_ops = {
 	.destroy = destroy,
 };
 
-/* --- open ------------------------------------------------------------------------------- */
-
 /* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
  * number was still its own. */
 static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
@@ -247,8 +241,6 @@ int session_exec_open(struct session *s, unsigned slot, const char *id, struct j
 	*out = view;
 	return 0;
 }
-
-/* --- the descriptors of a fork -------------------------------------------------------------- */
 
 /* The standard streams, the caller's, the jail's handles, two cgroups, the link and a few more. */
 #define KEPT_MAX (SESSION_FORK_FDS_MAX + OVERLAYS_MAX + 16)

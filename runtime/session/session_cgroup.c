@@ -137,8 +137,6 @@ int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 	return cgroup_move(leaf->dir_fd, pid);
 }
 
-/* --- memory and usage of the whole session ------------------------------------------------- */
-
 /* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */
 static void arm(const struct session *s)
 {
@@ -217,8 +215,6 @@ bool session_memory_killed_init(const struct session *s)
 	cgroup_read_usage(&init, &usage);
 	return usage.oom_kills > 0;
 }
-
-/* --- the keeper enforces the limit -------------------------------------------------------- */
 
 /* By the parents in /proc: an exec's cgroup, if it has one, does not count memory here. */
 static uint64_t bytes_of(const struct session *s, unsigned slot)
@@ -367,8 +363,6 @@ enum session_end session_memory_turn(struct session *s, bool is_event, struct cj
 	arm(s);
 	return is_out_of_memory(s) ? session_memory_fail(err) : SESSION_LIVES;
 }
-
-/* --- usage ------------------------------------------------------------------------------------ */
 
 void session_memory_usage(struct session *s, struct usage *out)
 {

@@ -32,8 +32,6 @@
 
 static_assert(FILTER_GROUPS_MAX == SESSION_EXECS_MAX, "a group for each slot");
 
-/* --- the keeper --------------------------------------------------------------------------- */
-
 /* -1: no exec has this reaper. */
 static int slot_of_reaper(const struct session *s, pid_t host_pid)
 {
@@ -128,8 +126,6 @@ void session_denied_clear(struct session *s, unsigned slot)
 		filter_watch_forget(s->jail->watch, (int)slot);
 }
 
-/* --- the exec's worker ------------------------------------------------------------------------ */
-
 int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err)
 {
 	unsigned count = atomic_load(&row->ndenied);
@@ -168,8 +164,6 @@ int session_denied_read(const struct session_row *row, struct outcome *out, stru
 
 #define ANSWER_MS 2000 /* for the keeper; it makes cgroups meanwhile, or builds the network */
 #define LOOK_MS   1
-
-/* --- the keeper --------------------------------------------------------------------------- */
 
 static bool may_send(const struct session *s, unsigned slot)
 {
@@ -226,8 +220,6 @@ void session_packets_end(struct session *s)
 		settle_from(&s->shared->rows[i], PACKETS_ASKED);
 	}
 }
-
-/* --- the exec's worker ---------------------------------------------------------------------- */
 
 static void ask_keeper(const struct session *s, struct session_row *row)
 {

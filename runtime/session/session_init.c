@@ -66,7 +66,7 @@ static enum session_isolation open_domain(struct jail *j)
 	return has_scopes ? SESSION_ISOLATED : SESSION_UNTRACED;
 }
 
-/* --- from here: the reaper ---------------------------------------------------------------- */
+/* From here: the reaper. */
 
 static int keep_only_own(struct jail *j, int link_fd, struct cj_error *err)
 {
@@ -118,8 +118,6 @@ _Noreturn static void reaper_main(struct jail *j, int link_fd, int door_fd)
 	(void)!step_tell(&j->link, STEP_EMPTY, NULL, 0, NULL, 0, &err); /* nobody may listen */
 	_exit(EXIT_SUCCESS);
 }
-
-/* --- init ------------------------------------------------------------------------------------ */
 
 /* A failure is the exec's, not the session's: too many processes. */
 static void fork_reaper(struct jail *j, int link_fd, int door_fd)

@@ -57,8 +57,6 @@ const struct session_end_row session_ends[SESSION_END_COUNT] = {
 			     "the session's jail failed; the service's log has the reason" },
 };
 
-/* --- begin and end ---------------------------------------------------------------------- */
-
 static struct session *create(struct jail *j)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -206,8 +204,6 @@ void session_finish(struct session **slot)
 	release(slot);
 }
 
-/* --- what is watched --------------------------------------------------------------------- */
-
 static void watch_own(struct session *s, struct pollfd fds[static SOURCE_CALLER])
 {
 	struct jail *j = s->jail;
@@ -239,8 +235,6 @@ static int poll_timeout(const struct session *s, int timeout_ms)
 		at_ms = clock_earlier(at_ms, now_ms + NETWORK_LOOK_MS);
 	return clock_ms_until(at_ms);
 }
-
-/* --- events --------------------------------------------------------------------------------- */
 
 /* Init's own error, if it sent one before it ended; it never waits: the other end is closed. */
 static enum session_end on_init(struct session *s, struct cj_error *err)
@@ -327,8 +321,6 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 		atomic_store(&s->shared->end, *end);
 	return rc < 0 ? -ECANCELED : rc;
 }
-
-/* --- status ---------------------------------------------------------------------------------- */
 
 void session_status(struct session *s, struct session_status *out)
 {

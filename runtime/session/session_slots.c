@@ -37,8 +37,6 @@
 #define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
 #define MOVE_LOOK_MS   3   /* at the reaper of an exec that moves */
 
-/* --- reserve ------------------------------------------------------------------------------- */
-
 static unsigned find_free(const struct session *s)
 {
 	unsigned slot = 0;
@@ -86,8 +84,6 @@ static int fill_slot(struct session *s, unsigned slot, enum slot_state state, st
 	s->slots[slot] = fresh;
 	return 0;
 }
-
-/* --- the spare ----------------------------------------------------------------------------- */
 
 /* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
  * fork it. */
@@ -226,8 +222,6 @@ int session_exec_reserve(struct session *s, const char *id, unsigned *out_slot,
 	return 0;
 }
 
-/* --- signal -------------------------------------------------------------------------------- */
-
 static int signal_rest(int proc_fd, pid_t reaper_pid, int signo)
 {
 	struct process_tree tree;
@@ -252,8 +246,6 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
 				  : signal_rest(proc_fd, reaper_pid, signo);
 	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
 }
-
-/* --- the end of its processes, in the worker and in the keeper ------------------------------ */
 
 static enum session_left look_behind_end(const struct session *s, unsigned slot)
 {
@@ -346,8 +338,6 @@ enum session_left session_kill_all(struct session *s, unsigned slot)
 		(void)poll(&p, 1, ROUND_MS);
 	}
 }
-
-/* --- the end ------------------------------------------------------------------------------- */
 
 bool session_exec_lives(const struct session *s, unsigned slot)
 {

@@ -110,8 +110,6 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)
 	return await_helper(call, ends[0], pid, err);
 }
 
-/* --- the helper's side -------------------------------------------------------- */
-
 void libexec_begin(unsigned life_seconds)
 {
 	(void)alarm(life_seconds);

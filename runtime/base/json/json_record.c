@@ -8,8 +8,6 @@
 
 #include "runtime/base/text.h"
 
-/* --- messages ---------------------------------------------------------------------- */
-
 #define KEY_SHOWN_MAX 96
 
 struct key_path {
@@ -79,8 +77,6 @@ static int no_memory(const struct json_reader *in, struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read '%s'", in->file);
 }
 
-/* --- one member -------------------------------------------------------------------- */
-
 static const char *text_of(const struct json_node *node)
 {
 	return node->type == JSON_BOOL ? (node->boolean ? "true" : "false") : node->text;
@@ -124,8 +120,6 @@ int json_key_read(const struct json_reader *in, const struct json_key *k,
 	return k->is_list ? read_list(in, k, node, record, err)
 			  : read_value(in, k, node, record, err);
 }
-
-/* --- the whole object -------------------------------------------------------------- */
 
 static const struct json_key *key_at(const struct json_record *table, size_t i)
 {
@@ -246,8 +240,6 @@ void json_record_write(struct json_writer *w, const struct json_record *table, c
 	}
 }
 
-/* --- fields: reading --------------------------------------------------------------- */
-
 JSON_SETTER(u64)
 {
 	return parse_u64(text, k->min, k->max > 0 ? k->max : UINT64_MAX, json_field(k, record),
@@ -361,7 +353,7 @@ JSON_SETTER(name)
 	return cj_reject(err, "there is no '%s'", text);
 }
 
-/* --- fields: bytes ----------------------------------------------------------------- */
+/* Fields: bytes. */
 
 static int check_blob(const struct json_reader *in, const struct json_key *k,
 		      const struct json_node *node, size_t size, struct cj_error *err)
@@ -421,8 +413,6 @@ int json_read_blob(const struct json_reader *in, const struct json_key *k,
 		*(struct blob *)json_field(k, record) = blob;
 	return rc;
 }
-
-/* --- fields: writing --------------------------------------------------------------- */
 
 static const void *field_of(const struct json_key *k, const void *record)
 {

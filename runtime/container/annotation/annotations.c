@@ -28,8 +28,6 @@
 typedef int annotation_reader(const char *value, struct arena *a, struct annotations *out,
 			      struct cj_error *err);
 
-/* --- lists ----------------------------------------------------------------------------- */
-
 /* "a,b" into its parts, at most `max`; a part may be empty.  The reader of a part refuses that. */
 static int split(const char *text, size_t max, const char *what, struct arena *a,
 		 struct strings *out, struct cj_error *err)
@@ -65,8 +63,6 @@ static int read_allow(const char *list, struct arena *a, struct annotations *out
 	out->nallow = parts.count;
 	return 0;
 }
-
-/* --- the annotations ------------------------------------------------------------------- */
 
 static int read_network(const char *value, struct arena *a, struct annotations *out,
 			struct cj_error *err)
@@ -211,10 +207,6 @@ int annotations_read(const struct oci_pairs *pairs, struct arena *a, struct anno
 	return 0;
 }
 
-/* --- io.cejail.network: rules in the container's network namespace --------------------------- */
-
-/* --- what the container could do to the rules ------------------------------------------- */
-
 /*
  * A packet socket (CAP_NET_RAW) sends without the output hook: packet(7).  A BPF program that a
  * probe runs (CAP_BPF, CAP_PERFMON) reads and changes memory of the kernel and of other processes.
@@ -318,8 +310,6 @@ int annotations_check_network(const struct oci_config *config, const struct oci_
 				       : 0;
 }
 
-/* --- what the rules are made of ---------------------------------------------------------- */
-
 static int resolve(const struct annotations *wanted, struct arena *a,
 		   struct firewall_container_spec *out, struct strings *warnings,
 		   struct cj_error *err)
@@ -374,8 +364,6 @@ int annotations_prepare_network(const struct annotations *wanted, struct arena *
 	return list_host(a, out, err);
 }
 
-/* --- inside -------------------------------------------------------------------------------- */
-
 void annotations_network_close(struct annotations_network *h)
 {
 	cj_close(&h->rules_fd);
@@ -397,8 +385,6 @@ int annotations_load_network(const struct firewall_container_spec *spec,
 	*out = made;
 	return 0;
 }
-
-/* --- io.cejail.profile: its restrictions ----------------------------------------------------- */
 
 static int copy_filter(const struct filter *filter, struct arena *a, struct sock_fprog *out,
 		       struct cj_error *err)

@@ -38,8 +38,6 @@ void oci_result_close(struct oci_result_place *f)
 	cj_close(&f->dir_fd);
 }
 
-/* --- the place: below one directory --------------------------------------------------------- */
-
 /* What is behind the directory in an absolute path; a relative one is below it. */
 static const char *path_below(const char *wanted, const char *base)
 {
@@ -76,8 +74,6 @@ static int open_below(const char *dir, const char *base, const char *wanted, str
 		return cj_fail(err, errno, "open the directory of '%s' below '%s'", wanted, base);
 	return fd;
 }
-
-/* --- both ---------------------------------------------------------------------------------- */
 
 static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
 		    struct oci_result_place *out, struct cj_error *err)
@@ -175,8 +171,6 @@ static int publish(const struct oci_result_place *f, const char *text, size_t si
 	return rc;
 }
 
-/* --- the process ------------------------------------------------------------------------------ */
-
 enum result_step { RESULT_READY, RESULT_GO, RESULT_STEP_COUNT };
 static const char *const step_names[] = { [RESULT_READY] = "ready", [RESULT_GO] = "go" };
 static_assert(sizeof(step_names) / sizeof(step_names[0]) == RESULT_STEP_COUNT, "each has a name");
@@ -200,8 +194,6 @@ struct watcher {
 	int fds[HELD_COUNT];
 	struct denials denials;
 };
-
-/* --- the exit status ------------------------------------------------------------------------ */
 
 /* linux/pidfd.h of 6.15; Debian 12 has none. */
 struct pidfd_info {
@@ -241,8 +233,6 @@ static bool ask_stat(int stat_fd, int *out)
 	*out = (int)status;
 	return true;
 }
-
-/* --- JSON ---------------------------------------------------------------------------------- */
 
 static void put_number(struct json_writer *w, const char *key, const struct oci_u64 *number)
 {
@@ -324,8 +314,6 @@ void oci_result_text(struct json_writer *w, const struct result_facts *f)
 	put_network(w, f->denials);
 	json_close_object(w);
 }
-
-/* --- the end ---------------------------------------------------------------------------------- */
 
 /* The number in the line "KEY NUMBER"; with `key` NULL, the only one.  Not set: there is none. */
 static struct oci_u64 read_number(int dir_fd, const char *file, const char *key)

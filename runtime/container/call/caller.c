@@ -38,8 +38,6 @@ int caller_write_pid(const char *path, pid_t pid, struct cj_error *err)
 	return 0;
 }
 
-/* --- the foreground --------------------------------------------------------------------------- */
-
 /* Signals that a user or an engine sends to the program by sending them to us. */
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT };
 

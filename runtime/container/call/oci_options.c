@@ -11,8 +11,6 @@
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMED_MAX 64
 
-/* --- the tables --------------------------------------------------------------------- */
-
 #define BIT(verb) (1u << (verb))
 #define MAKING    (BIT(OCI_CREATE) | BIT(OCI_RUN))
 #define JOINING   (MAKING | BIT(OCI_EXEC))
@@ -151,8 +149,6 @@ static const struct option_row rows[] = {
 	{ "rootless", 0, NULL, BIT(OCI_SPEC), FLAG(rootless), "for a caller who is not root" },
 };
 
-/* --- values -------------------------------------------------------------------------- */
-
 /* Where the reader is: before the verb, or in its options. */
 struct option_reader {
 	const char *const *next;
@@ -233,8 +229,6 @@ static int set_manager(const struct option_row *row, const char *value, struct o
 	return 0;
 }
 
-/* --- the limits of update ------------------------------------------------------------- */
-
 /* It may have a unit ("64M"); -1 stands for no limit, as for parse_signed(). */
 static int parse_bytes(const char *text, void *field, struct cj_error *err)
 {
@@ -290,8 +284,6 @@ static int set_limit(const struct option_row *row, const char *value, struct opt
 	r->out->has_limits = true;
 	return 0;
 }
-
-/* --- the arguments --------------------------------------------------------------------- */
 
 /* `verb`: a bit, or 0 before the verb. */
 static bool is_row_of(const struct option_row *row, unsigned verb)
@@ -453,8 +445,6 @@ const char *oci_options_verb(enum oci_verb_id verb)
 {
 	return verbs[verb].name;
 }
-
-/* --- the help texts ---------------------------------------------------------------------- */
 
 static void print_rows(unsigned verb)
 {

@@ -62,8 +62,6 @@ static int do_without(const struct making *m, const char *why, struct cj_error *
 	return 0;
 }
 
-/* --- a systemd scope ----------------------------------------------------------------------- */
-
 /*
  *	SCOPE/runtime      create moves itself there, to be allowed to clone into the scope
  *	SCOPE/container    the container, with its limits
@@ -128,8 +126,6 @@ static int start_scope(struct container_cgroup *c, int *out_fd, struct cj_error 
 	*out_fd = take_fd(&fd);
 	return 0;
 }
-
-/* --- find ------------------------------------------------------------------------------- */
 
 /* A cgroup that is delegated to us, or the root of our container; "": there is none. */
 static void find_delegated(char out[static CGROUP_PATH_MAX])
@@ -201,8 +197,6 @@ int container_cgroup_find(const struct container_cgroup_wanted *wanted,
 		return find_scope(wanted->path, wanted->id, out, err);
 	return find_path(&m, err);
 }
-
-/* --- make -------------------------------------------------------------------------------- */
 
 /* Processes of ours in the delegated cgroup itself keep controllers from its children. */
 static int enable(const struct making *m, int dir_fd, const char *path, struct cj_error *err)
@@ -365,8 +359,6 @@ int container_cgroup_make(const struct container_cgroup_wanted *wanted, struct c
 		return -err->code;
 	return c->manager == CGROUP_MANAGER_SYSTEMD ? make_scope(&m, err) : make_path(&m, err);
 }
-
-/* --- open, remove --------------------------------------------------------------------------- */
 
 int container_cgroup_open(const struct container_cgroup_record *record,
 			  struct container_cgroup *out, struct cj_error *err)

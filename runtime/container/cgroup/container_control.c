@@ -26,8 +26,6 @@ int container_cgroup_need(const struct container_cgroup *c, const char *what, st
 	return cj_reject_as(err, ENOENT, "the container has no cgroup, which '%s' needs", what);
 }
 
-/* --- join ------------------------------------------------------------------------------ */
-
 /*
  * The directory below the container's cgroup in which `pid` is.  The container chose its name, so
  * it is opened beneath ours.
@@ -91,8 +89,6 @@ int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t ini
 	return rc;
 }
 
-/* --- limits ------------------------------------------------------------------------------ */
-
 static const char *read_text(int dir_fd, const char *file, char *text, size_t size)
 {
 	return system_file_read(dir_fd, file, text, size) > 0 ? text : NULL;
@@ -126,8 +122,6 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 	return device_rules_set(c->dir_fd, resources->devices, resources->ndevices, err);
 }
 
-/* --- freeze -------------------------------------------------------------------------------- */
-
 int container_cgroup_freeze(const struct container_cgroup *c, bool frozen, struct cj_error *err)
 {
 	if (container_cgroup_need(c, frozen ? "pause" : "resume", err) < 0)
@@ -147,8 +141,6 @@ bool container_cgroup_is_frozen(const struct container_cgroup *c)
 	       system_file_read(c->dir_fd, "cgroup.freeze", text, sizeof(text)) > 0 &&
 	       text[0] == '1';
 }
-
-/* --- processes ------------------------------------------------------------------------------- */
 
 int container_cgroup_kill(const struct container_cgroup *c, int signal, struct cj_error *err)
 {

@@ -26,8 +26,6 @@ struct stat_text {
 	char text[STAT_MAX];
 };
 
-/* --- the lines of memory.stat and io.stat ------------------------------------------------- */
-
 static const char *next_line(const char *at)
 {
 	at += strcspn(at, "\n");
@@ -81,8 +79,6 @@ static void write_devices(struct json_writer *w, const char *name, const char *t
 	}
 	json_close_array(w);
 }
-
-/* --- the counters -------------------------------------------------------------------------- */
 
 /* A limit; without one it is UINT64_MAX, as other runtimes print it. */
 static bool read_limit(int dir_fd, const char *file, uint64_t *out)

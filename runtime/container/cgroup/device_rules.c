@@ -193,8 +193,6 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 	return 0;
 }
 
-/* --- attaching ------------------------------------------------------------------------- */
-
 static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 {
 	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));

@@ -39,8 +39,6 @@ uint64_t resource_io_weight(uint64_t weight)
 	return scale(weight, WEIGHT_MIN, WEIGHT_MAX);
 }
 
-/* --- the list ----------------------------------------------------------------------- */
-
 struct resource_planner {
 	struct arena *arena;
 	const struct resource_current *current; /* NULL: a new cgroup */
@@ -86,8 +84,6 @@ static void add_limit(struct resource_planner *p, const char *field, const char 
 	w->is_optional = value < 0;
 	w->value = value < 0 ? "max" : text(p, "%" PRId64, value);
 }
-
-/* --- memory ------------------------------------------------------------------------- */
 
 /* -1 is no limit. */
 static int check_limit(const char *field, struct oci_i64 number, struct cj_error *err)
@@ -151,8 +147,6 @@ static int plan_memory(struct resource_planner *p, const struct oci_resources *r
 		add_limit(p, "memory.reservation", "memory", "memory.low", m->reservation.value);
 	return 0;
 }
-
-/* --- cpu ---------------------------------------------------------------------------- */
 
 /* cpu.max is "QUOTA PERIOD"; the one that is not given stays as it is. */
 static int plan_bandwidth(struct resource_planner *p, const struct oci_resources *r,
@@ -231,8 +225,6 @@ static int plan_cpuset(struct resource_planner *p, const struct oci_resources *r
 	return rc < 0 ? rc : plan_list(p, r->cpu.mems, "cpu.mems", "cpuset.mems", err);
 }
 
-/* --- pids, hugetlb, rdma ------------------------------------------------------------ */
-
 static int plan_pids(struct resource_planner *p, const struct oci_resources *r,
 		     struct cj_error *err)
 {
@@ -291,8 +283,6 @@ static int plan_rdma(struct resource_planner *p, const struct oci_resources *r,
 	return 0;
 }
 
-/* --- io ----------------------------------------------------------------------------- */
-
 /* The BFQ scheduler has a file of its own, in the units of cgroup v1. */
 static int plan_weight(struct resource_planner *p, const char *device, uint64_t weight,
 		       struct cj_error *err)
@@ -344,8 +334,6 @@ static int plan_io(struct resource_planner *p, const struct oci_resources *r, st
 	return 0;
 }
 
-/* --- unified ------------------------------------------------------------------------ */
-
 /*
  * A file of a controller: "memory.high".  Files of the core that move processes, freeze or kill
  * are not limits; the path must lead nowhere else.
@@ -387,8 +375,6 @@ static int plan_unified(struct resource_planner *p, const struct oci_resources *
 	return 0;
 }
 
-/* --- all ---------------------------------------------------------------------------- */
-
 /* `unified` is last: it overrides. */
 static int (*const plans[])(struct resource_planner *, const struct oci_resources *,
 			    struct cj_error *) = {
@@ -411,8 +397,6 @@ int resource_writes_plan(const struct oci_resources *resources,
 	*out = (struct resource_writes){ .items = p.items, .count = p.count };
 	return 0;
 }
-
-/* --- in a cgroup ---------------------------------------------------------------------- */
 
 const struct resource_write *resource_first_limit(const struct resource_writes *writes,
 						  const char *controller)

@@ -16,8 +16,6 @@ const char *const oci_hook_names[OCI_HOOK_COUNT] = {
 
 #define WORD JSON_TAKES_STRING, .set = json_set_string, .min = 1, .is_required = true
 
-/* --- version ----------------------------------------------------------------------- */
-
 static const char *skip_number(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -36,8 +34,6 @@ static JSON_SETTER(version)
 	*(const char **)json_field(k, record) = text;
 	return 0;
 }
-
-/* --- root, mounts ------------------------------------------------------------------ */
 
 static const struct json_key root_keys[] = {
 	{ "path", WORD, AT(oci_config, root_path) },
@@ -82,8 +78,6 @@ static JSON_CHECK(mount)
 static const struct json_record mount_record =
     OCI_TABLE(mount_keys, .size = sizeof(struct oci_mount), .check = json_check_mount);
 
-/* --- hooks ------------------------------------------------------------------------- */
-
 static const struct json_key hook_keys[] = {
 	{ "path", OCI_PATH, .is_required = true, AT(oci_hook, path) },
 	{ "args", OCI_TEXTS, AT(oci_hook, args) },
@@ -113,8 +107,6 @@ static const struct json_key hooks_keys[] = {
 	{ "poststop", HOOKS(POSTSTOP) },
 };
 static const struct json_record hooks_record = OCI_TABLE(hooks_keys);
-
-/* --- the file ---------------------------------------------------------------------- */
 
 static JSON_READER(process)
 {

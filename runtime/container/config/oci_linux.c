@@ -25,8 +25,6 @@ const char *const oci_namespace_names[OCI_NS_COUNT] = {
 	[OCI_NS_TIME] = "time", [OCI_NS_MOUNT] = "mount",
 };
 
-/* --- namespaces -------------------------------------------------------------------- */
-
 struct namespace_item {
 	enum oci_namespace_type type;
 	const char *path;
@@ -53,8 +51,6 @@ static JSON_READER(namespace)
 	*namespace = (struct oci_namespace){ true, item.path };
 	return 0;
 }
-
-/* --- id maps ----------------------------------------------------------------------- */
 
 static const struct json_key id_map_keys[] = {
 	{ "containerID", OCI_ID, .is_required = true, AT(oci_id_map, container_id) },
@@ -89,8 +85,6 @@ const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a)
 	}
 	return text;
 }
-
-/* --- time, personality -------------------------------------------------------------- */
 
 static const struct json_key offset_keys[] = {
 	{ "secs", OCI_NUMBER, .set = json_set_oci_s64, AT(oci_time_offset, secs) },
@@ -145,8 +139,6 @@ static const struct json_key personality_keys[] = {
 static const struct json_record personality_record =
     OCI_TABLE(personality_keys, .check = json_check_oci_given);
 
-/* --- devices ----------------------------------------------------------------------- */
-
 static JSON_SETTER(type)
 {
 	if (strlen(text) != 1 || !strchr("cubp", text[0]))
@@ -181,8 +173,6 @@ static JSON_CHECK(device)
 }
 static const struct json_record device_record =
     OCI_TABLE(device_keys, .size = sizeof(struct oci_device), .check = json_check_device);
-
-/* --- classes of service ------------------------------------------------------------ */
 
 static JSON_SETTER(line)
 {
@@ -227,8 +217,6 @@ static JSON_CHECK(rdt)
 }
 static const struct json_record rdt_record = OCI_TABLE(rdt_keys, .check = json_check_rdt);
 
-/* --- network devices --------------------------------------------------------------- */
-
 static const struct json_key net_device_keys[] = {
 	{ "name", OCI_TEXT, AT(oci_net_device, name) },
 };
@@ -252,8 +240,6 @@ static JSON_CHECK(net_device)
 }
 static const struct json_record net_device_record = OCI_TABLE(
     net_device_keys, .size = sizeof(struct oci_net_device), .check = json_check_net_device);
-
-/* --- seccomp: names ---------------------------------------------------------------- */
 
 static const struct oci_name action_names[] = {
 	{ "SCMP_ACT_KILL", POLICY_KILL_THREAD },
@@ -301,8 +287,6 @@ static const struct oci_name flag_names[] = {
 };
 const struct oci_names oci_seccomp_flags = NAMES(flag_names);
 
-/* --- seccomp: rules ---------------------------------------------------------------- */
-
 static const struct json_key arg_keys[] = {
 	{ "index", JSON_TAKES_NUMBER, .set = json_set_oci_u32, .max = ARGS_MAX - 1,
 	  .is_required = true, AT(policy_arg, index) },
@@ -334,8 +318,6 @@ static JSON_CHECK(rule)
 static const struct json_record rule_record =
     OCI_TABLE(rule_keys, .size = sizeof(struct oci_seccomp_rule), .check = json_check_rule);
 
-/* --- seccomp: the filter ----------------------------------------------------------- */
-
 static const struct json_key seccomp_keys[] = {
 	{ "defaultAction", ACTION, AT(oci_seccomp, default_action) },
 	{ "defaultErrnoRet", DATA, AT(oci_seccomp, default_errno_ret) },
@@ -364,8 +346,6 @@ static JSON_CHECK(seccomp)
 }
 static const struct json_record seccomp_record =
     OCI_TABLE(seccomp_keys, .check = json_check_seccomp);
-
-/* --- all --------------------------------------------------------------------------- */
 
 static const struct oci_name propagation_names[] = {
 	{ "private", MS_PRIVATE },       { "rprivate", MS_PRIVATE | MS_REC },

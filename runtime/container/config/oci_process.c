@@ -15,8 +15,6 @@
 #define OOM_SCORE_MIN (-1000)
 #define OOM_SCORE_MAX 1000
 
-/* --- user -------------------------------------------------------------------------- */
-
 /* "username" is for Windows and ignored. */
 static const struct json_key user_keys[] = {
 	{ "uid", OCI_ID, .is_required = true, AT(oci_user, uid) },
@@ -56,8 +54,6 @@ int oci_user_parse(const char *text, uint32_t *out_uid, uint32_t *out_gid, struc
 	return 0;
 }
 
-/* --- capabilities ------------------------------------------------------------------ */
-
 static const struct json_key capability_keys[] = {
 	{ "bounding", OCI_TEXTS, AT(oci_capabilities, bounding) },
 	{ "effective", OCI_TEXTS, AT(oci_capabilities, effective) },
@@ -68,8 +64,6 @@ static const struct json_key capability_keys[] = {
 
 static const struct json_record capability_record =
     OCI_TABLE(capability_keys, .check = json_check_oci_given);
-
-/* --- rlimits ----------------------------------------------------------------------- */
 
 static const struct oci_name rlimit_names[] = {
 	{ "RLIMIT_AS", RLIMIT_AS },
@@ -125,8 +119,6 @@ static JSON_CHECK(rlimit)
 static const struct json_record rlimit_record =
     OCI_TABLE(rlimit_keys, .size = sizeof(struct oci_rlimit), .check = json_check_rlimit);
 
-/* --- scheduling -------------------------------------------------------------------- */
-
 static const struct oci_name policy_names[] = {
 	{ "SCHED_OTHER", SCHED_OTHER }, { "SCHED_FIFO", SCHED_FIFO },
 	{ "SCHED_RR", SCHED_RR },       { "SCHED_BATCH", SCHED_BATCH },
@@ -175,8 +167,6 @@ static const struct json_key io_priority_keys[] = {
 
 static const struct json_record io_priority_record =
     OCI_TABLE(io_priority_keys, .check = json_check_oci_given);
-
-/* --- the process ------------------------------------------------------------------- */
 
 /* Into the process itself. */
 #define LENGTH OCI_NUMBER, .set = json_set_oci_u32, .max = UINT16_MAX /* ioctl_tty(2) */

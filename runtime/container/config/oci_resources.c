@@ -7,8 +7,6 @@
 static const char only_v1[] =
     "cgroup v2 has no such setting; cejail-oci can't enforce it, see cejail-oci(8), REFUSED";
 
-/* --- devices ----------------------------------------------------------------------- */
-
 static JSON_SETTER(type)
 {
 	if (strcmp(text, "") == 0)
@@ -61,8 +59,6 @@ static JSON_CHECK(device)
 static const struct json_record device_record =
     OCI_TABLE(device_keys, .size = sizeof(struct oci_device_rule), .check = json_check_device);
 
-/* --- memory, cpu, pids ------------------------------------------------------------- */
-
 #define I64      OCI_NUMBER, .set = json_set_oci_i64
 #define U64      OCI_NUMBER, .set = json_set_oci_u64
 #define U32      JSON_TAKES_NUMBER, .set = json_set_oci_u32, .max = UINT32_MAX, .is_required = true
@@ -95,8 +91,6 @@ static const struct json_key pids_keys[] = {
 };
 static const struct json_record pids_record = OCI_TABLE(pids_keys);
 
-/* --- block devices ----------------------------------------------------------------- */
-
 static const struct json_key weight_keys[] = {
 	{ "major", U32, AT(oci_block_weight, major) },
 	{ "minor", U32, AT(oci_block_weight, minor) },
@@ -127,8 +121,6 @@ static const struct json_key block_io_keys[] = {
 };
 static const struct json_record block_io_record = OCI_TABLE(block_io_keys);
 
-/* --- huge pages, rdma -------------------------------------------------------------- */
-
 static const struct json_key huge_page_keys[] = {
 	{ "pageSize", JSON_TAKES_STRING, .set = json_set_string, .min = 1, .is_required = true,
 	  AT(oci_huge_page, page_size) },
@@ -157,8 +149,6 @@ static const struct json_key rdma_keys[] = {
 	{ "hcaObjects", U64, .max = UINT32_MAX, AT(oci_rdma, objects) },
 };
 static const struct json_record rdma_record = OCI_TABLE(rdma_keys, .size = sizeof(struct oci_rdma));
-
-/* --- all --------------------------------------------------------------------------- */
 
 static const char no_network[] =
     "net_cls and net_prio are of cgroup v1; filter by cgroup in nftables instead";

@@ -10,8 +10,6 @@
 
 #define REASON_MAX 256
 
-/* --- messages ---------------------------------------------------------------------- */
-
 int oci_reject(const struct json_reader *in, const struct json_node *node, struct cj_error *err,
 	       const char *fmt, ...)
 {
@@ -24,8 +22,6 @@ int oci_reject(const struct json_reader *in, const struct json_node *node, struc
 	return json_reject(in->file, node, err, "%s%s%s", in->within, *in->within ? ": " : "",
 			   reason);
 }
-
-/* --- lists ------------------------------------------------------------------------- */
 
 static int no_memory(const struct json_reader *in, struct cj_error *err)
 {
@@ -42,8 +38,6 @@ static int add_u32(const struct json_reader *in, const struct json_key *k, uint3
 	*item = value;
 	return 0;
 }
-
-/* --- numbers ----------------------------------------------------------------------- */
 
 int oci_parse_i64(const char *text, int64_t *out, struct cj_error *err)
 {
@@ -103,8 +97,6 @@ JSON_SETTER(oci_i32)
 	*(int32_t *)json_field(k, record) = (int32_t)value;
 	return 0;
 }
-
-/* --- texts ------------------------------------------------------------------------- */
 
 JSON_SETTER(oci_text)
 {
@@ -212,8 +204,6 @@ JSON_SETTER(oci_ids)
 	return rc < 0 ? rc : add_u32(in, k, (uint32_t)id, record, err);
 }
 
-/* --- objects ----------------------------------------------------------------------- */
-
 JSON_CHECK(oci_given)
 {
 	*(bool *)record = true;
@@ -262,8 +252,6 @@ JSON_READER(oci_refused)
 		return 0;
 	return oci_reject(&below, node, err, "%s", (const char *)k->detail);
 }
-
-/* --- files ------------------------------------------------------------------------- */
 
 int oci_file_read(const char *name, const char *text, size_t size, struct arena *a,
 		  const struct json_record *record, void *out, size_t out_size,

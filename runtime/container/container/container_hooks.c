@@ -38,8 +38,6 @@ struct hook_call {
 	int output_fd;
 };
 
-/* --- the hook's process -------------------------------------------------------------------- */
-
 static int prepare(const struct hook_call *call, struct cj_error *err)
 {
 	const struct hook_place *place = &call->run->place;
@@ -78,8 +76,6 @@ static _Noreturn void hook_main(const struct hook_call *call, int failed_fd)
 	(void)sys_write(failed_fd, &err, sizeof(err)); /* the exit status says it, too */
 	_exit(127);
 }
-
-/* --- waiting for it ------------------------------------------------------------------------ */
 
 /* 0, or -ETIMEDOUT after which it is killed. */
 static int await_end(pid_t pid, int pidfd, uint32_t timeout_secs, int *out_status)
@@ -165,8 +161,6 @@ static int run_hook(const struct hook_call *call, struct cj_error *err)
 		return reject_status(call, status, err);
 	return 0;
 }
-
-/* --- all of a kind ------------------------------------------------------------------------- */
 
 static int state_memfd(const struct oci_config *config, const struct state *s,
 		       enum state_status status, struct cj_error *err)

@@ -82,8 +82,6 @@ int container_ps(struct oci_call *call, struct cj_error *err)
 	return call->options->is_json ? json_print(w, err) : 0;
 }
 
-/* --- update ---------------------------------------------------------------------------------- */
-
 /* "-" is standard input; any other file that can be read will do, a pipe as well. */
 static int read_resources(const char *path, struct arena *a, struct oci_resources *out,
 			  struct cj_error *err)
@@ -120,7 +118,7 @@ int container_update(struct oci_call *call, struct cj_error *err)
 	return container_cgroup_update(&t.cgroup, &resources, err);
 }
 
-/* --- events: counters as JSON, and a line when the kernel has killed for lack of memory ------- */
+/* Events: counters as JSON, and a line when the kernel has killed for lack of memory. */
 
 #define INTERVAL_MS   5000 /* of other runtimes, too */
 #define POLL_SLICE_MS 1000 /* in case a notification is missed */

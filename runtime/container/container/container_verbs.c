@@ -25,8 +25,6 @@ int container_config_stored(const struct state *s, struct arena *a, struct oci_c
 	return oci_config_read(STATE_CONFIG, text, size, a, out, err);
 }
 
-/* --- state and list --------------------------------------------------------------------------- */
-
 /* A container whose configuration is lost still has a state. */
 static void write_state(struct json_writer *w, const struct state *s, struct arena *a,
 			bool with_owner)
@@ -97,8 +95,6 @@ int container_list(struct oci_call *call, struct cj_error *err)
 	json_close_array(w);
 	return o->is_json && !o->is_quiet ? json_print(w, err) : 0;
 }
-
-/* --- kill ------------------------------------------------------------------------------------- */
 
 /* Not the kernel's other names of the same numbers, except for those that people use. */
 static const struct {
@@ -196,8 +192,6 @@ int container_kill(struct oci_call *call, struct cj_error *err)
 		return -err->code;
 	return o->all ? signal_all(&s, number, err) : signal_init(&s, number, err);
 }
-
-/* --- delete ----------------------------------------------------------------------------------- */
 
 #define END_WAIT_MS 10000 /* a process that can't be killed sits in the kernel */
 

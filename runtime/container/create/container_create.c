@@ -22,8 +22,6 @@ const char *const creation_step_names[] = {
 	[CREATION_START] = "start",           [CREATION_STARTING] = "starting",
 };
 
-/* --- the stages ---------------------------------------------------------------------------- */
-
 /* Also when init exists, which has its own of these. */
 static void close_outside(struct creation *c)
 {
@@ -396,8 +394,6 @@ static void created_leave(struct creation *c)
 	if (c->has_pid_file && !c->stays)
 		(void)unlink(c->options->pid_file); /* its process is about to end */
 }
-
-/* --- the table ------------------------------------------------------------------------------ */
 
 /*
  * A leave releases what its row holds, also if the row has failed half-way.  Unless c->stays it

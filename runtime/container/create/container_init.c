@@ -28,8 +28,6 @@ struct init {
 	struct console console;
 };
 
-/* --- the stages, in order ------------------------------------------------------------------ */
-
 static int detach_enter(struct init *in, struct cj_error *err)
 {
 	struct creation *c = in->c;
@@ -306,8 +304,6 @@ static const struct {
 	{ "process", process_enter },     /* no row below needs a privilege */
 	{ "created", created_enter },
 };
-
-/* --- waiting for start --------------------------------------------------------------------- */
 
 /* The link is start's afterwards.  Its end says that the program is executed. */
 static void await_start(struct init *in)

@@ -23,8 +23,6 @@ static const uint64_t clone_flags[OCI_NS_COUNT] = {
 	[OCI_NS_TIME] = CLONE_NEWTIME,   [OCI_NS_MOUNT] = CLONE_NEWNS,
 };
 
-/* --- new namespaces ------------------------------------------------------------------------ */
-
 /* The root of a cgroup namespace is the cgroup of the process that makes it, and a time namespace
  * needs its offsets before a process is in it: init makes both. */
 static uint64_t new_flags(const struct creation *c)
@@ -66,8 +64,6 @@ static int clone_init(struct creation *c, uint64_t flags, int signal_at_end, str
 	c->init_pid = pid;
 	return 0;
 }
-
-/* --- joined namespaces --------------------------------------------------------------------- */
 
 struct joined {
 	int fds[OCI_NS_COUNT]; /* -1: not joined by path, or joined already */
@@ -217,8 +213,6 @@ int container_spawn(struct creation *c, struct cj_error *err)
 	c->init_pidfd = sys_pidfd_open(c->init_pid);
 	return c->init_pidfd < 0 ? cj_fail(err, errno, "open the container's init") : 0;
 }
-
-/* --- id maps ---------------------------------------------------------------------------------- */
 
 #define MAP_MAX 4096 /* the kernel takes one write of less than a page: user_namespaces(7) */
 

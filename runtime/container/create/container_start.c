@@ -80,8 +80,6 @@ int container_start(struct oci_call *call, struct cj_error *err)
 	return 0;
 }
 
-/* --- run: create, start, wait, delete --------------------------------------------------------- */
-
 /* The process that writes the result reads the exit status from the zombie, on kernels before 6.15.
  */
 static void await_result(void *context)

@@ -16,8 +16,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-/* --- the environment of createContainer hooks ------------------------------------------------- */
-
 static int add(struct strings *env, struct arena *a, const char *entry)
 {
 	return entry ? strings_add(env, a, entry) : -ENOMEM;
@@ -55,8 +53,6 @@ int inherit_hook_env(struct arena *a, struct strings *out, struct cj_error *err)
 				rc = add(out, a, arena_strdup(a, *e));
 	return rc < 0 ? cj_fail(err, ENOMEM, "copy the environment for a hook") : 0;
 }
-
-/* --- sockets of socket activation ------------------------------------------------------------- */
 
 #define PID_MAX_DIGITS 10
 #define PID_NAME       "LISTEN_PID="
@@ -122,8 +118,6 @@ void inherit_fds_name_self(const struct inherited_fds *l)
 	if (l->pid_entry)
 		(void)snprintf(l->pid_entry, PID_ENTRY_MAX, PID_NAME "%d", (int)getpid());
 }
-
-/* --- network devices -------------------------------------------------------------------------- */
 
 #define OWN_NETNS "/proc/self/ns/net"
 

@@ -59,8 +59,6 @@ struct execution {
 	pid_t pid; /* 0: none */
 };
 
-/* --- the process in the container --------------------------------------------------------- */
-
 static int enter_console(const struct execution *e, struct console *c, struct cj_error *err)
 {
 	int console_fd = e->console_fd;
@@ -96,8 +94,6 @@ static _Noreturn void process_main(const struct execution *e, const struct step_
 	step_abort(link, &err);
 	_exit(1);
 }
-
-/* --- the joiner ------------------------------------------------------------------------------ */
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -183,8 +179,6 @@ static _Noreturn void joiner_main(const struct execution *e, int sock_fd)
 		step_abort(&link, &err);
 	_exit(0);
 }
-
-/* --- outside ------------------------------------------------------------------------------ */
 
 /* The namespace of a process in *out; a kernel without such namespaces leaves it zeroed. */
 static int look(const char *process, const char *name, struct stat *out, struct cj_error *err)

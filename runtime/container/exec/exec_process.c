@@ -9,8 +9,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-/* --- flags ------------------------------------------------------------------------------ */
-
 static int reject_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read the command line of exec");
@@ -132,8 +130,6 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	*out = p;
 	return 0;
 }
-
-/* --- --process -------------------------------------------------------------------------- */
 
 static int refuse_flags(const struct oci_options *o, struct cj_error *err)
 {

@@ -30,8 +30,6 @@ void notify_relay_close(struct notify_relay *r)
 	cj_close(&r->program_fd);
 }
 
-/* --- before the container exists ------------------------------------------------------------ */
-
 /* -1: none.  Without one the program runs, and the service manager waits: the log says why. */
 static int connect_manager(const struct oci_options *o, const struct oci_config *config)
 {
@@ -94,8 +92,6 @@ int notify_relay_bind(struct notify_relay *r, const struct state *s, struct cj_e
 	return 0;
 }
 
-/* --- passing on ------------------------------------------------------------------------------- */
-
 /* False: there is no message.  Without room for them the kernel closes descriptors of a message,
  * and sets MSG_CTRUNC. */
 static bool receive_one(struct notify_relay *r)
@@ -148,8 +144,6 @@ void notify_relay_wait(struct notify_relay *r, int fd)
 			return;
 	}
 }
-
-/* --- the process ---------------------------------------------------------------------------- */
 
 enum relay_step { RELAY_READY, RELAY_STEP_COUNT };
 static const char *const step_names[] = { [RELAY_READY] = "ready" };
@@ -212,8 +206,6 @@ int notify_relay_start(struct notify_relay *r, pid_t init_pid, int init_pidfd, s
 	const struct step_link link = { own_fd, "the notify process", step_names };
 	return step_await(&link, RELAY_READY, NULL, err) < 0 ? cj_wrap(err, "start it") : 0;
 }
-
-/* --- the messages of sd_notify(3) ------------------------------------------------------------- */
 
 static const char ready[] = "READY=1";
 

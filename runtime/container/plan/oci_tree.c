@@ -87,8 +87,6 @@ struct tree_planner {
 	struct strings warnings;
 };
 
-/* --- one mount ----------------------------------------------------------------------------- */
-
 static int format_maps(const struct oci_id_maps *maps, struct arena *a, const char **out,
 		       struct cj_error *err)
 {
@@ -278,8 +276,6 @@ static int plan_mount(struct tree_planner *p, const struct oci_mount *mount, str
 	return 0;
 }
 
-/* --- /dev ---------------------------------------------------------------------------------- */
-
 /* Is there an operation for this path already? */
 static bool has_op(const struct tree_planner *p, const char *path)
 {
@@ -349,8 +345,6 @@ static int plan_dev(struct tree_planner *p, struct cj_error *err)
 	}
 	return 0;
 }
-
-/* --- sysctls: a closed list for each namespace ----------------------------------------------- */
 
 /* Parameters of namespaces: ipc_namespaces(7), uts_namespaces(7), user_namespaces(7), and
  * Documentation/admin-guide/sysctl/.  A path that ends in '/' stands for all below it. */
@@ -476,8 +470,6 @@ int oci_tree_plan_sysctls(const struct oci_config *config, struct arena *a, stru
 	out->nsysctls = pairs->count;
 	return 0;
 }
-
-/* --- all ----------------------------------------------------------------------------------- */
 
 static int plan_ops(struct tree_planner *p, struct cj_error *err)
 {

@@ -17,8 +17,6 @@
 #include "runtime/container/process/process_parts.h"
 #include "runtime/container/annotation/annotations.h"
 
-/* --- prepare: outside --------------------------------------------------------------- */
-
 /* What was inherited by execve(2) is not close-on-exec; all that we open is. */
 static int check_preserved(unsigned preserved, struct cj_error *err)
 {
@@ -198,8 +196,6 @@ int process_await(const struct step_link *link, const char *what, struct cj_erro
 	*err = (struct cj_error){ 0 };
 	return 0;
 }
-
-/* --- inside ------------------------------------------------------------------------- */
 
 /* Kernels before 5.8 have only the second, which all security modules share. */
 int process_label(const struct process *p, struct cj_error *err)

@@ -189,8 +189,6 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 	return enter_cwd(wanted->cwd, has_entered, err);
 }
 
-/* --- what one process sets for another --------------------------------------------------- */
-
 /*
  * The limits of `pid`; 0: of this process.  Without CAP_SYS_RESOURCE the kernel lets nobody set the
  * limits of a process of another user.  It may lower its own limits later, and has those of this

@@ -111,8 +111,6 @@ static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 	return 0;
 }
 
-/* --- several rules for one call ---------------------------------------------------------- */
-
 /* A rule's name. */
 struct action_use {
 	const char *name;
@@ -226,8 +224,6 @@ static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
 	return 0;
 }
 
-/* --- the whole --------------------------------------------------------------------- */
-
 /* libseccomp 2.5 exports to a descriptor only. */
 static int export(scmp_filter_ctx ctx, struct arena *a, struct sock_fprog *out,
 		  struct cj_error *err)
@@ -274,8 +270,6 @@ int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 		return -err->code;
 	return export(ctx, a, out, err);
 }
-
-/* --- the agent --------------------------------------------------------------------- */
 
 #define MESSAGE_MAX (64u << 10) /* annotations are most of it */
 
@@ -378,8 +372,6 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 	p->agent.message->size = size;
 	return 0;
 }
-
-/* --- loading ----------------------------------------------------------------------- */
 
 static int load_with(const struct process *p, uint32_t flags)
 {

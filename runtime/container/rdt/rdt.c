@@ -16,8 +16,6 @@
 #define SCHEMATA_MAX 8192
 #define DIR_MODE     0755
 
-/* --- where ----------------------------------------------------------------------------- */
-
 int rdt_open(struct cj_error *err)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
@@ -61,8 +59,6 @@ int rdt_plan(int root_fd, const struct oci_rdt *config, const char *id, struct r
 	*out = r;
 	return 0;
 }
-
-/* --- schemata -------------------------------------------------------------------------- */
 
 struct text {
 	char bytes[SCHEMATA_MAX];
@@ -147,8 +143,6 @@ int rdt_make(int root_fd, const struct oci_rdt *config, struct rdt_record *r, st
 			       r->monitor);
 	return 0;
 }
-
-/* --- processes ------------------------------------------------------------------------- */
 
 static int add_task(int root_fd, const char *group, pid_t pid, struct cj_error *err)
 {

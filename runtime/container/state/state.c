@@ -67,8 +67,6 @@ int state_check_id(const char *id, struct cj_error *err)
 		       "an id consists of letters, digits and _+.- and does not begin with a dot");
 }
 
-/* --- the lock ----------------------------------------------------------------------------- */
-
 static int wait_for_lock(int fd)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_NS };
@@ -142,8 +140,6 @@ int state_lock_alone(struct state *s, struct cj_error *err)
 	return rc;
 }
 
-/* --- the directory of all states -------------------------------------------------------- */
-
 bool state_is_root(void)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -194,8 +190,6 @@ static int open_root(const char *root, bool make, struct cj_error *err)
 	}
 	return take_fd(&fd);
 }
-
-/* --- files and the record --------------------------------------------------------------- */
 
 int state_put_file(const struct state *s, const char *name, const char *text, size_t size,
 		   struct cj_error *err)
@@ -287,8 +281,6 @@ int state_write(const struct state *s, struct cj_error *err)
 	return state_put_file(s, RECORD, text, size, err);
 }
 
-/* --- opening ------------------------------------------------------------------------------ */
-
 static int open_dir(const struct oci_options *o, struct state *s, struct cj_error *err)
 {
 	if (state_check_id(o->id, err) < 0)
@@ -362,8 +354,6 @@ int state_create(const struct oci_options *o, struct state *out, struct cj_error
 	return 0;
 }
 
-/* --- removing ------------------------------------------------------------------------------ */
-
 int state_remove(struct state *s, struct cj_error *err)
 {
 	if (s->dir_fd < 0)
@@ -382,8 +372,6 @@ int state_remove(struct state *s, struct cj_error *err)
 	cj_close(&s->dir_fd);
 	return 0;
 }
-
-/* --- the first process --------------------------------------------------------------------- */
 
 int state_reject_stopped(const struct state *s, struct cj_error *err)
 {
@@ -421,8 +409,6 @@ void state_kill_init(const struct state *s)
 	if (pidfd >= 0)
 		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
 }
-
-/* --- the sockets --------------------------------------------------------------------------- */
 
 /* The name is by descriptor, because a path may be longer than sun_path: unix(7). */
 static int open_socket(const struct state *s, const char *name, int type, bool is_bound,
@@ -467,8 +453,6 @@ int state_socket_notify(const struct state *s, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-/* --- all of them --------------------------------------------------------------------------- */
-
 static int compare(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -502,8 +486,6 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 	return 0;
 }
 
-/* --- how a container is --------------------------------------------------------------------- */
-
 static const char *const names[] = { "creating", "created", "running", "paused", "stopped" };
 _Static_assert(sizeof(names) / sizeof(names[0]) == STATE_STATUS_COUNT, "a name for each status");
 
@@ -532,8 +514,6 @@ enum state_status state_status_of(const struct state *s)
 	bool is_waiting = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	return is_waiting ? STATE_CREATED : STATE_RUNNING;
 }
-
-/* --- as JSON ---------------------------------------------------------------------------- */
 
 void state_status_time(uint64_t epoch_ms, char out[static STATE_TIME_MAX])
 {

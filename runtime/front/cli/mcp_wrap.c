@@ -30,8 +30,6 @@
 #define BASE_MAX    15 /* of a made name: a hyphen and 16 digits follow, see is_name() */
 #define DIGITS      16
 
-/* --- the command line ----------------------------------------------------------------- */
-
 static const struct own_option own_rows[] = {
 	{ "cache", 0, "NAME|none", "keep downloaded packages under this name; none: keep nothing",
 	  offsetof(struct wrap, cache) },
@@ -130,8 +128,6 @@ const char *wrap_profile(const char *command)
 			return known[i].profile;
 	return "shell";
 }
-
-/* --- the kept cache --------------------------------------------------------------------- */
 
 static int hint_cache(struct cj_error *err)
 {
@@ -289,8 +285,6 @@ int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config
 	return keep_packages(w, inv, c, err);
 }
 
-/* --- a command that the jail does not have ------------------------------------------------ */
-
 /* As a shell would find it, without links. */
 static bool find_on_host(const char *command, const char *search, char out[static PATH_MAX])
 {
@@ -330,8 +324,6 @@ void wrap_explain_missing(const char *command, const struct config *c,
 		"/usr/bin:/bin",
 		size, path, size, path, size, path);
 }
-
-/* --- the verb --------------------------------------------------------------------------- */
 
 int mcp_verb(const struct cli *cli)
 {

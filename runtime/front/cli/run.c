@@ -23,8 +23,6 @@
 
 #define WRAP_GRACE_MS 10000 /* cejail-mcp(1): a server ends by itself when its input has ended */
 
-/* --- plan --------------------------------------------------------------------------- */
-
 /* The socket on which the calls of tools are answered; -1: none. */
 static int calls_fd_of(const struct cli_run *r)
 {
@@ -111,8 +109,6 @@ static int print_plan(const struct cli_run *r, struct cj_error *err)
 		return -err->code;
 	return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
 }
-
-/* --- run ---------------------------------------------------------------------------- */
 
 /* Before the jail is built.  Creates the last directory of the path if it is missing. */
 static int open_artifacts(struct cli_run *r, struct cj_error *err)
@@ -208,8 +204,6 @@ static int run_remotely(struct cli_run *r, bool *out_complete, struct cj_error *
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
-/* --- --trace-file ----------------------------------------------------------------------- */
-
 /*
  * The run is a span, with the one of TRACEPARENT as its parent.  The variable is that of the
  * caller's environment, as OpenTelemetry passes a trace between processes.  A malformed one is
@@ -254,8 +248,6 @@ static void trace_end(struct cli_run *r)
 	if (r->trace_file.fd >= 0 && spans_write(&r->spans, &span, &r->trace_file, &err) < 0)
 		log_warning("--trace-file: %s", err.msg);
 }
-
-/* --- the end: result, notes, exit status ---------------------------------------------- */
 
 static int send_result(struct cli_run *r, struct cj_error *err)
 {
@@ -325,8 +317,6 @@ static int report(struct cli_run *r, bool is_complete)
 	}
 	return status == 0 && !is_complete ? CLI_FAILED : status;
 }
-
-/* --- the verbs ---------------------------------------------------------------------- */
 
 static void print_help(const struct cli_run *r)
 {

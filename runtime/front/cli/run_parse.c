@@ -109,8 +109,6 @@ static int choose_profile(struct cli_run *r, const char **out_name, struct cj_er
 	return 0;
 }
 
-/* --- an active virtual environment ------------------------------------------- */
-
 static bool is_venv(const char *dir)
 {
 	char path[PATH_MAX];

@@ -41,8 +41,6 @@ int run_request_check(const struct config *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- what excludes it --------------------------------------------------------------- */
-
 static int check_alone(const struct cli_run *r, struct cj_error *err)
 {
 	static const char why_program[] = "the request has the program";
@@ -75,8 +73,6 @@ static int check_alone(const struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
-/* --- reading it --------------------------------------------------------------------- */
-
 static int parse(struct cli_run *r, struct cj_error *err)
 {
 	struct config *c = &r->config;
@@ -107,8 +103,6 @@ static int parse(struct cli_run *r, struct cj_error *err)
 	c->id = r->request.id; /* from here on in every error */
 	return run_begin_outcome(r, err);
 }
-
-/* --- its settings ------------------------------------------------------------------- */
 
 /* The remedies of a service are not those of a command line. */
 static int replace_hint(struct cj_error *err, const char *hint)

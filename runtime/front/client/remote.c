@@ -32,8 +32,6 @@
 #define AWAIT_QUERY  "?wait=60s"      /* the longest wait of one request */
 #define LIMIT_MS_MAX (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
 
-/* --- lines -------------------------------------------------------------------------- */
-
 /* Takes the tree: the result lives until the end of the run. */
 static int take_result(struct remote *r, const struct json_node *node, struct arena *tree,
 		       struct cj_error *err)
@@ -118,8 +116,6 @@ static int take_body(void *context, const char *bytes, size_t size, struct cj_er
 	return remote_buffer_add(&r->line, bytes, size, err);
 }
 
-/* --- the loop ----------------------------------------------------------------------- */
-
 enum {
 	ON_SOCKET,
 	ON_SIGNAL,
@@ -190,8 +186,6 @@ static int receive(struct remote *r, struct cj_error *err)
 		return cj_reject_as(err, ECONNRESET, "the service's answer ended without a result");
 	return 0;
 }
-
-/* --- the request -------------------------------------------------------------------- */
 
 /* "/v1/runs" or "/v1/sessions/ID/execs". */
 static int write_list_url(const struct remote_call *call, char url[static REMOTE_URL_MAX],
@@ -272,8 +266,6 @@ static int watch_signals(struct remote *r, struct cj_error *err)
 		return cj_fail(err, errno, "block signals");
 	return 0;
 }
-
-/* --- the end ------------------------------------------------------------------------ */
 
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)
@@ -361,8 +353,6 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 		rc = finish(r, &warnings, out_result, out_complete, err);
 	return destroy(r, rc, err);
 }
-
-/* --- detached execs ----------------------------------------------------------------- */
 
 /* Why a finished exec has no result. */
 static int explain_missing(const struct json_node *exec, struct cj_error *err)

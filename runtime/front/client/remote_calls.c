@@ -56,8 +56,6 @@ static void put_end(struct remote_calls *c, uint64_t id, enum call_end end, uint
 	send_lines(c);
 }
 
-/* --- answers for the service ------------------------------------------------------------ */
-
 /* A service that can't be reached now may be reached later; at the latest, the run ends. */
 static void send_answer(struct remote *r)
 {
@@ -179,8 +177,6 @@ static void read_reply(struct remote *r)
 		begin_answer(r, &(struct written_answer){ .id = c->posted_id }, why);
 }
 
-/* --- lines for the caller -------------------------------------------------------------- */
-
 bool remote_calls_has_line(const struct remote *r)
 {
 	return call_event_is(r->line.text, r->line.size);
@@ -235,8 +231,6 @@ void remote_calls_end(struct remote *r, const struct json_node *event)
 								     : CALL_CANCELLED,
 		ms);
 }
-
-/* --- for the loop ----------------------------------------------------------------------- */
 
 int remote_calls_open(struct remote *r, struct cj_error *err)
 {

@@ -140,8 +140,6 @@ int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_erro
 	return 0;
 }
 
-/* --- reading ------------------------------------------------------------------- */
-
 int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct remote_buffer *b = buffer;
@@ -179,8 +177,6 @@ int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *c
 		return -err->code;
 	return answer->part == HTTP_DONE;
 }
-
-/* --- answers that are awaited meanwhile ------------------------------------------------ */
 
 int remote_post_take(struct remote_post *p, struct json_writer *w, struct cj_error *err)
 {
@@ -227,8 +223,6 @@ void remote_post_forget(struct remote_post *p)
 	p->size = 0;
 	p->retry_at_ms = 0;
 }
-
-/* --- whole answers to requests ----------------------------------------------------------- */
 
 /* A whole answer: what the caller wants, or the error that the service sent. */
 struct link_reading {

@@ -27,8 +27,6 @@ struct gather {
 	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
 };
 
-/* --- paths -------------------------------------------------------------------------- */
-
 /* Appends `dir`; a backslash escapes the characters that paths_split() interprets. */
 static size_t put_directory(char *out, const char *dir)
 {
@@ -66,8 +64,6 @@ const char *remote_request_absolute(const char *text, size_t skip, bool each_par
 	}
 	return out;
 }
-
-/* --- settings ----------------------------------------------------------------------- */
 
 /* JSON is UTF-8: other bytes would reach the program changed. */
 static int check_text(const char *named, const char *text, struct cj_error *err)
@@ -165,8 +161,6 @@ int remote_request_gather_settings(struct config *c, const struct options *o,
 		return -err->code;
 	return make_all_absolute(&g, err);
 }
-
-/* --- files -------------------------------------------------------------------------- */
 
 static int keep_file(struct gather *g, const struct copy_spec *file, struct cj_error *err)
 {
@@ -277,8 +271,6 @@ static int gather_files(struct gather *g, struct cj_error *err)
 	return 0;
 }
 
-/* --- the program -------------------------------------------------------------------- */
-
 static int read_stream(struct gather *g, int fd, size_t max, const char *what, struct blob *out,
 		       struct cj_error *err)
 {
@@ -373,8 +365,6 @@ int remote_request_gather(const struct remote_call *call, struct remote_request 
 							   "standard input", &out->input, err)
 					     : 0;
 }
-
-/* --- the body ------------------------------------------------------------------------- */
 
 /* "key": "text", or "key": {"base64": "..."}.  A NUL follows the bytes. */
 static void put_blob(struct json_writer *w, const char *key, const struct blob *b)

@@ -23,8 +23,6 @@
 #define RETRY_MS 50
 #define TOO_MANY 429 /* the service's buffer for this exec is full */
 
-/* --- output -------------------------------------------------------------------------- */
-
 static const char *const stream_names[] = { "stdout", "stderr" };
 
 static void end_stream(struct remote_stream *s, int error)
@@ -154,8 +152,6 @@ void remote_output_close(struct remote *r)
 		cj_close(&r->streams[i].own_fd);
 }
 
-/* --- input --------------------------------------------------------------------------- */
-
 void remote_input_stop(struct remote_input *in)
 {
 	remote_post_forget(&in->post);
@@ -228,8 +224,6 @@ int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_I
 		return read_answer(&r->input, err);
 	return fds[ON_STDIN].revents ? read_piece(r, err) : 0;
 }
-
-/* --- signals, and cancelling ---------------------------------------------------------- */
 
 static struct remote_fetch request_of(const struct remote *r, const char *method, const char *url)
 {

@@ -41,8 +41,6 @@
 #error "the audit architecture of this machine: <linux/audit.h>"
 #endif
 
-/* --- limits -------------------------------------------------------------------- */
-
 static int limit(int resource, uint64_t soft, uint64_t hard, const char *name, struct cj_error *err)
 {
 	struct rlimit now;
@@ -67,8 +65,6 @@ static int set_limits(const struct image_confinement *c, struct cj_error *err)
 		return -err->code;
 	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES, "RLIMIT_AS", err);
 }
-
-/* --- the filter ----------------------------------------------------------------- */
 
 /*
  * Memory, time, its own descriptors and signals, and files by descriptor.  AddressSanitizer asks
@@ -141,8 +137,6 @@ static int load_filter(struct cj_error *err)
 		return cj_fail(err, errno, "load the unpacker's seccomp filter");
 	return 0;
 }
-
-/* --- all of it ------------------------------------------------------------------- */
 
 static int restrict_files(const struct image_confinement *c, struct cj_error *err)
 {

@@ -27,8 +27,6 @@
 #define CPU_BASE_S         600 /* a million entries */
 #define CPU_BYTES_A_SECOND (4u << 20)
 
-/* --- the store ------------------------------------------------------------------------- */
-
 static int make_store(struct image_store *out, struct cj_error *err)
 {
 	static const char *const dirs[] = { "images", "layers", "tmp" };
@@ -68,8 +66,6 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 	(void)snprintf(out, NAME_MAX, "images/%s.json", name);
 	return 0;
 }
-
-/* --- removal ----------------------------------------------------------------------------- */
 
 /* A layer's tree, and tmp/WORK/LAYER above it. */
 #define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
@@ -158,8 +154,6 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	return remove_tree(store->fd, "tmp", true, 0, err);
 }
 
-/* --- the child --------------------------------------------------------------------------- */
-
 /* Gives up everything but the descriptors of the job, whose numbers change. */
 static int confine(struct image_job *job, int link_fd, struct cj_error *err)
 {
@@ -243,8 +237,6 @@ static int unpack(struct image_job *job, struct cj_error *err)
 	return read_end(job->what, in_fd, pid, err);
 }
 
-/* --- publishing ---------------------------------------------------------------------------- */
-
 /* What the child wrote is checked like any other file: it read hostile data. */
 static int read_record(int work_fd, const char *name, struct arena *a, struct image_record *out,
 		       struct cj_error *err)
@@ -294,8 +286,6 @@ static int publish(const struct image_store *store, int work_fd, const struct im
 		return cj_fail(err, errno, "keep the record '%s'", to);
 	return 0;
 }
-
-/* --- an import -------------------------------------------------------------------------------- */
 
 /* A fifo would block the import for ever. */
 static int open_source(const char *path, bool *out_is_dir, struct cj_error *err)

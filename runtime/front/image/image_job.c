@@ -57,8 +57,6 @@ static void report(void *context, uint64_t bytes, uint64_t total_bytes)
 	(void)!sys_write(j->asked->answer_fd, &answer, sizeof(answer));
 }
 
-/* --- documents ----------------------------------------------------------------- */
-
 struct document {
 	const char *name; /* for messages */
 	char *text;
@@ -104,8 +102,6 @@ static int read_blob(struct import *j, const struct image_descriptor *d, struct 
 	sha256_hex(out->text, out->size, hex);
 	return check_hash(path, hex, d->sha256, err);
 }
-
-/* --- what the image consists of ------------------------------------------------ */
 
 static int read_config(struct import *j, const struct document *doc, struct cj_error *err)
 {
@@ -241,8 +237,6 @@ static int read_root(struct import *j, struct cj_error *err)
 	return 0;
 }
 
-/* --- layers -------------------------------------------------------------------- */
-
 static int open_layer(struct import *j, const struct layer *l, struct image_stream **out,
 		      struct cj_error *err)
 {
@@ -334,8 +328,6 @@ static int unpack_all(struct import *j, struct cj_error *err)
 		j->record.digest = names[0];
 	return 0;
 }
-
-/* --- the record ---------------------------------------------------------------- */
 
 enum found { FOUND_HERE, FOUND_NOWHERE, FOUND_MAYBE_BELOW };
 

@@ -32,8 +32,6 @@ void image_source_close(struct image_source *s)
 	cj_close(&s->staged_fd);
 }
 
-/* --- which kind it is ------------------------------------------------------------------- */
-
 /* The names at the top of a layout or of what docker save writes. */
 static bool is_of_layout(const char *path)
 {
@@ -100,8 +98,6 @@ static int kind_of_dir(int dir_fd, enum image_source_kind *out, struct cj_error 
 	}
 	return 0;
 }
-
-/* --- the files of an archive -------------------------------------------------------------- */
 
 static int stage_file(struct image_source *s, struct image_stream *stream, size_t number,
 		      struct image_budget *budget, struct cj_error *err)
@@ -211,8 +207,6 @@ static int stage_all(struct image_source *s, int work_fd, struct image_budget *b
 				       archive_entry_pathname(e) ? archive_entry_pathname(e) : "");
 	return rc;
 }
-
-/* --- opening ------------------------------------------------------------------------------- */
 
 int image_source_open(int in_fd, int work_fd, struct image_budget *budget, struct arena *a,
 		      struct image_source *out, struct cj_error *err)

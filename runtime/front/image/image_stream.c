@@ -65,8 +65,6 @@ static int fail_archive(const struct image_stream *s, struct archive *a, struct 
 		       has_zstd() ? " or zstd" : "; this libarchive has no zstd");
 }
 
-/* --- the two readers ------------------------------------------------------------------ */
-
 static la_ssize_t read_file(struct archive *a, void *data, const void **out)
 {
 	struct image_stream *s = data;
@@ -205,8 +203,6 @@ int image_stream_open(int in_fd, struct image_budget *budget, struct image_strea
 	return 0;
 }
 
-/* --- a directory -------------------------------------------------------------------------- */
-
 int image_stream_open_dir(int dir_fd, struct image_budget *budget, struct image_stream **out,
 			  struct cj_error *err)
 {
@@ -266,8 +262,6 @@ static int next_of_dir(struct image_stream *s, struct archive_entry **out, struc
 	*out = e;
 	return 1;
 }
-
-/* --- entries -------------------------------------------------------------------------------- */
 
 int image_stream_next(struct image_stream *s, struct archive_entry **out_entry,
 		      struct cj_error *err)

@@ -59,8 +59,6 @@ static mode_t tree_mode(mode_t mode, bool is_dir)
 	return owner << 6 | others << 3 | others;
 }
 
-/* --- directories -------------------------------------------------------------------- */
-
 static int open_beneath(const struct image_tree *t, const char *path, int flags)
 {
 	return sys_openat2(t->root_fd, path[0] ? path : ".", flags | O_DIRECTORY, 0, BENEATH);
@@ -124,8 +122,6 @@ static int tree_enter(struct image_tree *t, const char *path, struct cj_error *e
 	return t->last_path ? fd : cj_fail(err, ENOMEM, "open its directory '%s'", path);
 }
 
-/* --- what is there already ------------------------------------------------------------ */
-
 /* The later of two entries with one name counts, except that a directory keeps its files. */
 static int remove_old(struct image_tree *t, int dir_fd, const char *name, struct cj_error *err)
 {
@@ -148,8 +144,6 @@ static int enter_free(struct image_tree *t, const struct image_file *f, struct c
 		return -err->code;
 	return tree_enter(t, f->dir, err);
 }
-
-/* --- files ----------------------------------------------------------------------------- */
 
 static int set_times(int fd, const char *name, int flags, struct timespec mtime)
 {
@@ -247,8 +241,6 @@ static int tree_make_hard_link(struct image_tree *t, const struct image_file *f,
 	return 0;
 }
 
-/* --- whiteouts --------------------------------------------------------------------------- */
-
 /* Nothing of this directory exists in the layers below. */
 static int tree_hide_all(struct image_tree *t, const char *dir, struct cj_error *err)
 {
@@ -290,8 +282,6 @@ static int tree_set_time(struct image_tree *t, const char *path, struct timespec
 	return 0;
 }
 
-/* --- entries ----------------------------------------------------------------------------- */
-
 /* The time of a directory: set when all is in place. */
 struct dir_time {
 	const char *path;
@@ -320,8 +310,6 @@ static int count_entries(struct image_budget *budget, uint64_t entries, struct c
 		return 0;
 	return cj_reject_as(err, E2BIG, "the image has more than %u files", IMAGE_ENTRIES_MAX);
 }
-
-/* --- one entry ------------------------------------------------------------------------- */
 
 static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset,
 		    struct cj_error *err)
@@ -425,8 +413,6 @@ static int unpack_plain(struct unpacker *u, const struct image_file *f, struct a
 		return cj_reject(err, "its type is not known");
 	}
 }
-
-/* --- all entries ------------------------------------------------------------------------- */
 
 static int unpack_at(struct unpacker *u, char *path, struct archive_entry *e, struct cj_error *err)
 {

@@ -49,8 +49,6 @@ static int reject_argument(const char *action, const char *arg, struct cj_error 
 	return cj_hint(err, "see 'cejail image --help': %s", action);
 }
 
-/* --- import ---------------------------------------------------------------------------- */
-
 struct import_options {
 	const char *ref, *max_size;
 };
@@ -164,8 +162,6 @@ static int import_action(const char *const *args)
 	return finish(0);
 }
 
-/* --- list ------------------------------------------------------------------------------- */
-
 static void print_line(const struct image_record *r)
 {
 	char size[32], when[32] = "-";
@@ -246,8 +242,6 @@ static int list_action(const char *const *args)
 	return finish(status);
 }
 
-/* --- rm ---------------------------------------------------------------------------------- */
-
 static int remove_action(const char *const *args)
 {
 	int status = 0;
@@ -264,8 +258,6 @@ static int remove_action(const char *const *args)
 	}
 	return finish(status);
 }
-
-/* --- the program --------------------------------------------------------------------------- */
 
 static const struct image_action {
 	const char *name, *arguments;

@@ -66,8 +66,6 @@ static int read_options(const char *const *args, struct broker_options *o, int *
 	return 0;
 }
 
-/* --- the list ---------------------------------------------------------------------------- */
-
 /* The program would only hear that there is no such tool. */
 static void warn_of_hidden(const struct broker *b)
 {
@@ -130,8 +128,6 @@ static int print_list(struct broker_child *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- the life ----------------------------------------------------------------------------- */
-
 static void on_signal(struct watch *w, uint32_t events)
 {
 	(void)events;
@@ -179,8 +175,6 @@ static void close_all(struct broker_child *c)
 	cj_close(&c->signal_fd);
 	loop_close(&c->loop);
 }
-
-/* --- --check ------------------------------------------------------------------------------ */
 
 static void destroy(struct broker_child *c)
 {
@@ -238,8 +232,6 @@ void mcp_broker_warn(const struct broker *b)
 			log_warning("%s; its tools are left out",
 				    upstream_explain(&b->servers[i], text, sizeof(text)));
 }
-
-/* --- the description --------------------------------------------------------------------- */
 
 #define NAMES_MAX 3000 /* bytes of all names: the model reads them with each tool */
 

@@ -23,8 +23,6 @@ struct far_answer {
 
 static void send_first(struct far_calls *c);
 
-/* --- answers ------------------------------------------------------------------------------ */
-
 static struct far_answer *copy_answer(uint64_t id, const char *text, size_t size)
 {
 	struct far_answer *a = text ? malloc(sizeof(*a) + size) : NULL;
@@ -140,8 +138,6 @@ static void on_answer(struct broker_calls *calls, uint64_t id, const char *text,
 		send_first(c);
 }
 
-/* --- events ------------------------------------------------------------------------------- */
-
 static int begin(struct far_calls *c, char *line, size_t size, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
@@ -177,8 +173,6 @@ int far_calls_take(struct far_calls *c, char *line, size_t size, struct cj_error
 {
 	return call_event_is(line, size) ? begin(c, line, size, err) : end(c, line, size, err);
 }
-
-/* --- open, tick, close -------------------------------------------------------------------- */
 
 void far_calls_open(struct far_calls *c, struct loop *loop, const char *socket_path,
 		    struct broker *broker, const struct mcp_run *run)

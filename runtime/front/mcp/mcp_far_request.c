@@ -9,8 +9,6 @@
 
 #define CHUNK 65536
 
-/* --- the answer ------------------------------------------------------------------------ */
-
 static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct far_request *q = context;
@@ -33,8 +31,6 @@ static bool read_answer(struct far_request *q, struct cj_error *err)
 		(void)!http_answer_feed(&q->answer, buf, (size_t)got, keep, q, err);
 	return err->code != 0 || q->is_over || got == 0 || q->answer.part == HTTP_DONE;
 }
-
-/* --- the request ------------------------------------------------------------------------ */
 
 /* False: the service closed the connection; its answer may say why. */
 static bool send_request(struct far_request *q)
@@ -94,8 +90,6 @@ static int connect_to(const char *path, struct cj_error *err)
 	}
 	return take_fd(&fd);
 }
-
-/* --- start, hold, close ------------------------------------------------------------------- */
 
 int far_request_start(struct far_request *q, const struct remote_message *message,
 		      struct cj_error *err)

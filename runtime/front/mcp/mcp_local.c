@@ -51,8 +51,6 @@ struct asked_run {
 	struct api_asked inner;
 };
 
-/* --- the pool ----------------------------------------------------------------------- */
-
 /* NULL: there is no room for one more. */
 static struct pool_config *row_of(struct service_config *c, const char *profile)
 {
@@ -106,8 +104,6 @@ static void keep_repl_warm(struct local *l, const struct session_entry *e)
 	add_to_pool(l, row);
 }
 
-/* --- requests ------------------------------------------------------------------------ */
-
 static void destroy_request(struct asked_run *q)
 {
 	LIST_REMOVE(q, link);
@@ -145,8 +141,6 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 		keep_warm(l, profile);
 	return 0;
 }
-
-/* --- the tools of programs ------------------------------------------------------------------- */
 
 /* A run without the socket goes on: its calls fail. */
 static int open_calls(void *context)
@@ -228,8 +222,6 @@ static int tick(void *context)
 		return loop_sooner(wait_ms, (int)(quiet_ms - now));
 	return loop_sooner(wait_ms, api_prepare(&l->api));
 }
-
-/* --- open, close ---------------------------------------------------------------------- */
 
 /* Without it no run can start; those that run go on. */
 static void on_spawner_end(struct watch *w, uint32_t events)

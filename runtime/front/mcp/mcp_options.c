@@ -54,8 +54,6 @@ static bool is_usable(const struct setting *s)
 	return s->scope != SCOPE_NO_REQUEST;
 }
 
-/* --- our own options ---------------------------------------------------------------- */
-
 /* Operands stay in *out_rest, where they are refused later. */
 static int split(const char *const *args, struct mcp_options *o, const char ***out_rest,
 		 struct cj_error *err)
@@ -77,8 +75,6 @@ static int split(const char *const *args, struct mcp_options *o, const char ***o
 	*out_rest = rest.args;
 	return 0;
 }
-
-/* --- the options of `run` ------------------------------------------------------------- */
 
 static int take_profiles(struct mcp_options *o, struct cj_error *err)
 {
@@ -199,8 +195,6 @@ void mcp_options_fini(struct mcp_options *o)
 	config_fini(&o->config);
 }
 
-/* --- the help text ---------------------------------------------------------------------- */
-
 void mcp_options_print_help(void)
 {
 	(void)printf("Usage: cejail mcp [OPTION...]\n"
@@ -215,8 +209,6 @@ void mcp_options_print_help(void)
 	options_print_help(is_usable);
 	(void)printf("\nThe manual is cejail-mcp(1).\n");
 }
-
-/* --- from profiles to tools ------------------------------------------------------------- */
 
 /* The next tool: what the settings and the command line decide. */
 static int add_tool(struct mcp_setup *s, const struct mcp_options *o, const char *profile,
@@ -333,8 +325,6 @@ void mcp_setup_fini(struct mcp_setup *s)
 {
 	arena_fini(&s->arena);
 }
-
-/* --- --print-config: programs that start MCP servers ------------------------------------ */
 
 static const struct mcp_host {
 	const char *name;

@@ -32,8 +32,6 @@ struct mcp_remote {
 	bool holds; /* answers wait in the service, which drops a reader that is too slow */
 };
 
-/* --- the end of a call ---------------------------------------------------------------- */
-
 static void destroy(struct far_call *c)
 {
 	LIST_REMOVE(c, link);
@@ -53,8 +51,6 @@ static void fail(struct far_call *c, const char *why)
 	mcp_reply_fail(&c->reply, &err);
 	destroy(c);
 }
-
-/* --- the answer ------------------------------------------------------------------------ */
 
 static void on_call_event(struct mcp_reply *r, char *line, size_t size)
 {
@@ -84,8 +80,6 @@ static void on_end(struct far_request *q, const struct cj_error *err)
 		mcp_reply_end(&c->reply, q->answer.status, q->answer.retry_after);
 	destroy(c);
 }
-
-/* --- the request ------------------------------------------------------------------------ */
 
 static int send_request(struct far_call *c, size_t size, struct cj_error *err)
 {
@@ -206,8 +200,6 @@ int mcp_remote_open(struct loop *loop, const char *socket_path, struct broker *b
 				   .close = close_remote };
 	return 0;
 }
-
-/* --- the profiles of the service ---------------------------------------------------------- */
 
 int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const struct json_node **out,
 			     struct cj_error *err)

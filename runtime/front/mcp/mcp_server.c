@@ -55,8 +55,6 @@ static void fail_answer(struct mcp_server *v)
 	(void)!cj_fail(&v->failure, ENOMEM, "answer");
 }
 
-/* --- the files of runs ---------------------------------------------------------------------- */
-
 static int open_files(struct mcp_server *v, const char *path, struct cj_error *err)
 {
 	if (paths_absolute(path, &v->arena, &v->files_path, err) < 0)
@@ -115,8 +113,6 @@ static void store_files(const struct mcp_server *v, const struct json_node *resu
 	out->directory = arena_printf(a, "%s/%s", v->files_path, id);
 }
 
-/* --- lines to the client -------------------------------------------------------------- */
-
 static void send_line(struct mcp_server *v, struct json_writer *w, bool may_drop)
 {
 	struct cj_error err = { 0 };
@@ -128,8 +124,6 @@ static void send_line(struct mcp_server *v, struct json_writer *w, bool may_drop
 	else
 		mcp_stdio_put(&v->stdio, text, size, may_drop);
 }
-
-/* --- calls -------------------------------------------------------------------------------- */
 
 static struct server_call *call_of(struct mcp_call *c)
 {
@@ -213,8 +207,6 @@ static void start_call(struct mcp_server *v, const struct mcp_asked *asked, stru
 	mcp_call_begin(&c->of, asked, &v->given);
 }
 
-/* --- lines from the client --------------------------------------------------------------- */
-
 static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 {
 	struct mcp_server *v = s->owner;
@@ -258,8 +250,6 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 	if (asked.action == MCP_ANSWER || asked.action == MCP_TASK)
 		send_line(v, w, false);
 }
-
-/* --- the loop ------------------------------------------------------------------------------ */
 
 static void on_signal(struct watch *w, uint32_t events)
 {

@@ -31,8 +31,6 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/base/stage.h"
 
-/* --- the stages, in order ------------------------------------------------------ */
-
 static int detach_enter(struct jail *j, struct cj_error *err)
 {
 	if (child_keep_only(&j->link.sock_fd, 1, err) < 0 || child_null_streams(err) < 0 ||
@@ -231,8 +229,6 @@ static const struct stage init_stages[] = {
 		/* last: the rows above use calls that it refuses */
 };
 /* clang-format on */
-
-/* --- while the program runs ---------------------------------------------------- */
 
 static int live(struct jail *j, struct cj_error *err)
 {

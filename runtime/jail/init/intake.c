@@ -243,8 +243,6 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 	return pid;
 }
 
-/* --- a launcher that init has not started ---------------------------------------------- */
-
 /* Init is in the outer user namespace when it opens most of them; then in the program's. */
 static const char *const paths[ZYGOTE_NAMESPACES] = {
 	[ZYGOTE_USER] = "/proc/self/ns/user",   [ZYGOTE_MOUNT] = "/proc/self/ns/mnt",
@@ -287,8 +285,6 @@ int init_adoption_open_program_user(struct adoption *a, struct cj_error *err)
 {
 	return open_namespace(a, ZYGOTE_PROGRAM_USER, err);
 }
-
-/* --- a launcher that waits for the program -------------------------------------------- */
 
 /* A program of ours; nothing untrusted is in it until it has the program. */
 struct launcher {
@@ -419,8 +415,6 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 	return report_started(j, &how, -1, err) < 0 ? -err->code : l->pid;
 }
 
-/* --- the steps ---------------------------------------------------------------------------- */
-
 /* Waits for the supervisor's next step, or for the launcher's end. */
 static int next_step(struct jail *j, const struct launcher *l, struct step_msg *msg,
 		     struct cj_error *err)
@@ -465,8 +459,6 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 			return rc;
 	}
 }
-
-/* --- while the program runs ---------------------------------------------------------------- */
 
 static uint64_t microseconds(struct timeval t)
 {

@@ -25,8 +25,6 @@
 enum maker_step { MAKER_MADE, MAKER_STEPS };
 static const char *const maker_steps[MAKER_STEPS] = { [MAKER_MADE] = "network namespace" };
 
-/* --- the child -------------------------------------------------------------------------------- */
-
 static _Alignas(16) uint8_t stack[32768];
 
 /* Closes nothing: its end does, and cj_close() writes errno. */
@@ -51,8 +49,6 @@ static int child_main(void *link)
 		step_abort(link, &err);
 	return 0;
 }
-
-/* --- init ------------------------------------------------------------------------------------- */
 
 int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err)
 {

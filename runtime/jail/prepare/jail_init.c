@@ -99,8 +99,6 @@ static int take_init_error(struct jail *j, struct cj_error *err)
 	return -err->code;
 }
 
-/* --- ID-mapped clones of sources of --overlay and --cache -------------------------------- */
-
 static int set_ids(int tree_fd, uint64_t attrs, const struct stat *owner, const struct idmap *ids,
 		   struct cj_error *err)
 {
@@ -159,8 +157,6 @@ int jail_init_shift(const struct rootfs_spec *root, const struct idmap *ids,
 	}
 	return 0;
 }
-
-/* --- the maps and the seal ---------------------------------------------------------------- */
 
 int jail_init_map_enter(struct jail *j, struct cj_error *err)
 {

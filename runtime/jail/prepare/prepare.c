@@ -86,8 +86,6 @@
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/kernel/ids/refusal.h"
 
-/* --- rows of the supervisor's table ------------------------------------------------ */
-
 /*
  * A signal that would end this process cancels the run instead.  A signal that our caller ignores
  * (nohup(1)), blocks or handles is left alone.  SIGTERM is always caught: `cejail kill` sends it.
@@ -375,8 +373,6 @@ static const struct stage supervisor_stages[] = {
 /* clang-format on */
 #define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
 
-/* --- a run ------------------------------------------------------------------------- */
-
 static bool end_run(struct jail *j, const struct ended *ended, bool has_ended_itself)
 {
 	(void)has_ended_itself;
@@ -402,8 +398,6 @@ const struct jail_ops jail_run_ops = {
 	.report = verdict_report_run,
 	.destroy = destroy_run,
 };
-
-/* --- its life -------------------------------------------------------------- */
 
 /* *out_again: it may succeed with an init that is moved into its cgroup. */
 static int prepare(const struct plan *plan, const char *id, jail_serve *serve, bool moves_init,

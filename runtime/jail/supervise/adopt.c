@@ -19,8 +19,6 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 
-/* --- the request -------------------------------------------------------------------------- */
-
 /* Asks init for its side; the message owns the descriptors. */
 static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
 {
@@ -58,8 +56,6 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 	job.fds[ZYGOTE_FD_CGROUP] = cgroup_birth_fd(&j->cgroup);
 	return zygote_request_send(&link, &job, err);
 }
-
-/* --- the check -------------------------------------------------------------------------------- */
 
 #define FACTS_BYTES_MAX 8192
 
@@ -130,8 +126,6 @@ static int check_cgroup(const struct jail *j, pid_t pid, struct cj_error *err)
 				    "the fork of the zygote is not in the jail's cgroup");
 	return 0;
 }
-
-/* --- the answer ------------------------------------------------------------------------------ */
 
 /* From here on the watch is the fork's: init refuses none of its own calls. */
 static int take_listener(struct jail *j, struct step_msg *sealed, struct cj_error *err)

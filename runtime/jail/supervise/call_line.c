@@ -88,8 +88,6 @@ const char *call_line_read_answer(char *line, size_t size, struct written_answer
 	return NULL;
 }
 
-/* --- writing --------------------------------------------------------------------------------- */
-
 #define TEXT(text)                                                                                 \
 	{                                                                                          \
 		.bytes = (text), .size = strlen(text)                                              \

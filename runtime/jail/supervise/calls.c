@@ -61,8 +61,6 @@ struct calls {
 	char failure[128]; /* a warning: why a socket was lost, but by its peer */
 };
 
-/* --- counting -------------------------------------------------------------------------------- */
-
 /* The row of a refused call. */
 static struct call_count *unknown_count(struct calls *c, const char *name)
 {
@@ -85,8 +83,6 @@ static bool tell(const struct calls *c, const struct jail_call *call)
 {
 	return !c->io->called || c->io->called(c->io->context, call);
 }
-
-/* --- writing --------------------------------------------------------------------------------- */
 
 static void lose_caller(struct calls *c, const char *why);
 
@@ -168,8 +164,6 @@ static void tell_refusal(struct calls *c, const char *name)
 	send_to_caller(c);
 }
 
-/* --- the end of a call ------------------------------------------------------------------------ */
-
 static void end_call(struct calls *c, struct open_call *call, enum call_end end)
 {
 	const uint64_t ms = clock_ms() - call->began_ms;
@@ -206,8 +200,6 @@ static void lose_caller(struct calls *c, const char *why)
 	c->no_more = why;
 	fail_all(c, CALL_FAILED, why);
 }
-
-/* --- a line of the program ----------------------------------------------------------------- */
 
 /* `id`: as the program wrote it, or "null". */
 static void refuse(struct calls *c, const char *id, const char *name, const char *fmt, ...)
@@ -299,8 +291,6 @@ static void take_call(struct calls *c, char *line, size_t size)
 		begin_call(c, &w, tool);
 }
 
-/* --- a line of the caller --------------------------------------------------------------------- */
-
 /* Returns what is wrong with the line; NULL: nothing. */
 static const char *take_answer(struct calls *c, char *line, size_t size)
 {
@@ -317,8 +307,6 @@ static const char *take_answer(struct calls *c, char *line, size_t size)
 	end_call(c, call, w.is_error ? CALL_FAILED : CALL_ANSWERED);
 	return NULL;
 }
-
-/* --- reading -------------------------------------------------------------------------------- */
 
 /* A second begins with a call. */
 static void count_calls(struct calls *c, uint64_t n)
@@ -430,8 +418,6 @@ static void fail_late(struct calls *c)
 		fail_call(c, &c->open[i], CALL_TIMED_OUT, why);
 	}
 }
-
-/* --- for the supervisor -------------------------------------------------------------------- */
 
 int calls_create(int program_fd, const struct program *program, const struct jail_io *io,
 		 struct calls **out, struct cj_error *err)

@@ -12,8 +12,6 @@
 
 #define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.c counts them */
 
-/* --- callbacks -------------------------------------------------------------------------- */
-
 static void on_warning(void *context, const char *text)
 {
 	jail_warn(context, "%s", text);
@@ -25,8 +23,6 @@ static void on_denial(void *context, const struct denial *denial)
 	if (j->run.io.denied)
 		j->run.io.denied(j->run.io.context, &(struct jail_denied){ .packet = denial });
 }
-
-/* --- rows ------------------------------------------------------------------------------ */
 
 /* For the jail's /etc: hosts with the names and addresses of --allow, else a resolv.conf. */
 int jail_network_names_enter(struct jail *j, struct cj_error *err)
@@ -98,8 +94,6 @@ void jail_network_assess(struct jail *j)
 		state = network_is_filtered(j->network) ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_NETWORK_FILTER] = state;
 }
-
-/* --- when the program asks for it ---------------------------------------------------------- */
 
 bool jail_network_advance(struct jail *j)
 {

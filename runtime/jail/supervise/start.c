@@ -186,8 +186,6 @@ static int refuse_second(struct cj_error *err)
 	return cj_reject_as(err, EBUSY, "program: a jail is used once");
 }
 
-/* --- a launcher, ahead of its program ------------------------------------------------ */
-
 /* Twice the capacity of a pipe, pipe(7): a launcher that goes on printing is not read further. */
 #define LAST_OUTPUT_MAX   4096
 #define LAST_OUTPUT_READS 32
@@ -311,8 +309,6 @@ int jail_warm(struct jail *j, int zygote_fd, const struct program *launcher, str
 	cj_stage(err, "program");
 	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
 }
-
-/* --- the program ------------------------------------------------------------------------- */
 
 /* Limits of the program, not of the jail: a prepared jail does not know them. */
 static void note_run_limits(struct jail *j)

@@ -67,8 +67,6 @@ struct supervision {
 	bool is_idle;        /* and no event has come for READER_MS */
 };
 
-/* --- what is watched ---------------------------------------------------------------- */
-
 static void watch_fd(struct supervision *w, unsigned source, int fd, short events)
 {
 	w->fds[source] = (struct pollfd){ .fd = fd, .events = events };
@@ -95,8 +93,6 @@ static void watch_relay(struct supervision *w, size_t i)
 	watch_fd(w, relay_source(i, false), relay_wants_more(r) ? r->in_fd : -1, POLLIN);
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
-
-/* --- what one poll(2) reported ------------------------------------------------------ */
 
 static void cancel(struct supervision *w, int signal)
 {
@@ -233,8 +229,6 @@ static int on_input_end(struct supervision *w)
 	return 0;
 }
 
-/* --- the program's streams --------------------------------------------------------- */
-
 /* Output is read only while the receiver of events has room. */
 static bool pause_output(struct supervision *w)
 {
@@ -341,8 +335,6 @@ static void on_relay(struct supervision *w, unsigned source, short events)
 		(void)pump(w, i);
 }
 
-/* --- the loop ----------------------------------------------------------------------- */
-
 static int (*const handlers[SOURCE_COUNT])(struct supervision *w) = {
 	[SOURCE_CELL] = on_cell,         [SOURCE_CALLS] = on_calls,
 	[SOURCE_CALLS + 1] = on_calls,   [SOURCE_LINK] = on_link,
@@ -428,8 +420,6 @@ static void open_watch(struct supervision *w)
 		w->wall_at_ms = j->run.started_ms + j->run.program->limits.wall_ms;
 	usage_watch_init(&w->usage, j);
 }
-
-/* --- the end -------------------------------------------------------------------------- */
 
 static bool has_left_cell(const struct jail *j)
 {

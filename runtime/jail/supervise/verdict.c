@@ -9,8 +9,6 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/supervise/bind_watch.h"
 
-/* --- the status ------------------------------------------------------------------------- */
-
 bool verdict_was_oom_killed(const struct jail *j)
 {
 	struct cgroup_usage usage = { 0 };
@@ -58,8 +56,6 @@ void verdict_without_init(struct jail *j, const struct ended *ended, struct outc
 		jail_warn(j, "init was killed from outside; the program's own end is not known");
 	verdict_decide(j, ended, SIGKILL, out);
 }
-
-/* --- the evidence ------------------------------------------------------------------------ */
 
 /* The launcher's part of what init reaped is known as one sum: it is subtracted in proportion. */
 static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us)

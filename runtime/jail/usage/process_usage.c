@@ -104,8 +104,6 @@ static uint64_t read_memory_of_threads(struct usage_walk *w, int proc_fd, const 
 	return bytes;
 }
 
-/* --- the sums --------------------------------------------------------------------------- */
-
 static uint64_t ticks_to_us(uint64_t ticks)
 {
 	return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -306,8 +304,6 @@ void process_usage_raise(struct process_usage *peak, const struct process_usage 
 		peak->cpu_system_us = now->cpu_system_us;
 	}
 }
-
-/* --- memory that idle processes share ------------------------------------------------------- */
 
 #define NEVER_RUN "0 0 0\n" /* schedstat */
 

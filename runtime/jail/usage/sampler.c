@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* --- what is gone against what was reaped ------------------------------------------------- */
-
 /* Takes what `paid_us` can pay off `debt`, the estimate in proportion. */
 static void pay(struct unreaped_debt *debt, uint64_t *paid_us)
 {
@@ -38,8 +36,6 @@ uint64_t unreaped_settle(struct unreaped *u, const struct unreaped_change *chang
 	u->credit_us = reaped_us;
 	return lost_us;
 }
-
-/* --- samples ------------------------------------------------------------------------------ */
 
 /* Of user and of system time each, what /proc/PID/stat leaves off a sum. */
 #define TICKS_LEFT_OFF 2

@@ -24,8 +24,6 @@
 #include "runtime/jail/zygote/zygote_inside.h"
 #include "runtime/jail/zygote/zygote_tree.h"
 
-/* --- the plan ------------------------------------------------------------------------------- */
-
 /* Where an interpreter and its modules lie, and what they read there. */
 static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
 				      "/lib64", "/libx32", "/opt",  "/etc" };
@@ -56,8 +54,6 @@ const char *zygote_refusal(const struct plan *plan)
 			return "a bind changes the directories of the interpreter";
 	return NULL;
 }
-
-/* --- the child ------------------------------------------------------------------------------ */
 
 /*
  * OpenSSL detects a fork by its pid, so no fork may have the zygote's.  Pids in a jail begin at 1,
@@ -116,8 +112,6 @@ static _Noreturn void zygote_main(struct start_up *s)
 	step_abort(&link, &err);
 	_exit(EXIT_FAILURE);
 }
-
-/* --- the parent ------------------------------------------------------------------------------ */
 
 /* Creates children, and ends each at once, until one has a pid above PID_MIN. */
 static int fork_late(struct start_up *s, struct zygote *out, struct cj_error *err)

@@ -28,8 +28,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* --- what a zygote must not have ---------------------------------------------------------- */
-
 /* A directory has two links more than it has tasks: proc(5). */
 int zygote_check_threads(struct cj_error *err)
 {
@@ -72,8 +70,6 @@ int zygote_check_memory(struct cj_error *err)
 		return cj_fail(err, EIO, "read the mappings of the zygote");
 	return 0;
 }
-
-/* --- the fork ------------------------------------------------------------------------------ */
 
 struct entry {
 	const struct zygote_job *job;

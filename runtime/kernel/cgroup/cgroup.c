@@ -31,8 +31,6 @@
 #define EMPTY_WAIT_MS  700 /* killed processes leave within a few; a loaded host takes longer */
 #define REMOVE_WAIT_MS 300
 
-/* --- limits ---------------------------------------------------------------------- */
-
 __attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, const char *fmt, ...)
 {
 	if (c->why_not[0] != '\0')
@@ -121,8 +119,6 @@ static const struct enforcer {
 	[CGROUP_PIDS] = { enforce_pids, offsetof(struct cgroup_limits, pids) },
 };
 static_assert(sizeof(enforcers) / sizeof(enforcers[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
-
-/* --- the leaf ---------------------------------------------------------------------- */
 
 /* An empty leaf of this name belongs to a dead jail and is replaced. */
 static int make_dir(int parent_fd, const char *name)
@@ -260,8 +256,6 @@ uint64_t cgroup_inode(const struct cgroup *c)
 	return c->dir_fd >= 0 && fstat(c->dir_fd, &st) == 0 ? st.st_ino : 0;
 }
 
-/* --- evidence ------------------------------------------------------------------------- */
-
 bool cgroup_read_number(int dir_fd, const char *file, uint64_t *out)
 {
 	char text[64];
@@ -344,8 +338,6 @@ uint64_t cgroup_cpu_us(const struct cgroup *c)
 	return usage;
 }
 
-/* --- the end of a leaf ----------------------------------------------------------------------- */
-
 void cgroup_kill(const struct cgroup *c)
 {
 	struct cj_error ignored; /* the caller calls again, or removing the leaf fails */
@@ -421,8 +413,6 @@ int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 	cj_close(&leaf.dir_fd);
 	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
 }
-
-/* --- leaves without a supervisor -------------------------------------------------------- */
 
 /* A session's leaf has children.  Another program's cgroup may have the name of a leaf. */
 static bool has_only_our_children(int dir_fd)

@@ -21,8 +21,6 @@
 #define READY_ROUNDS    16 /* others may add processes while we move them out */
 #define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
 
-/* --- the mount, and the cgroup of a process ------------------------------------------- */
-
 /*
  * /proc/self/mountinfo costs a run 2 us for each mount of the host.  Since Linux 6.8 statmount(2)
  * tells the same of one mount: it is asked for the two usual places.  Any answer but a plain yes
@@ -114,8 +112,6 @@ int cgroup_self_read(pid_t pid, struct cgroup_self *out)
 	return size < 0 ? (int)size : 0;
 }
 
-/* --- what this host has ------------------------------------------------------- */
-
 static void read_self(struct cgroup_host *out)
 {
 	(void)cgroup_self_read(0, &out->self); /* unreadable: as on a kernel without cgroups */
@@ -138,8 +134,6 @@ void cgroup_host_read(struct cgroup_host *out)
 	/* Every cgroup but the root has it: Documentation/admin-guide/cgroup-v2.rst. */
 	out->at_real_root = !exists_in(out->mount.point, "cgroup.events");
 }
-
-/* --- the rows ----------------------------------------------------------------- */
 
 /* Writes why_not and returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) static bool decline(struct cgroup_parent *out,
@@ -359,8 +353,6 @@ static const struct way {
 };
 #define WAYS (sizeof(cgroup_parents) / sizeof(cgroup_parents[0]))
 
-/* --- making a parent ready ----------------------------------------------------- */
-
 static bool enable_or_vacate(struct cgroup_parent *out)
 {
 	for (unsigned round = 0; round < READY_ROUNDS; round++) {
@@ -434,8 +426,6 @@ static bool prepare(const struct cgroup_host *host, const struct way *way, const
 	return true;
 }
 
-/* --- finding one --------------------------------------------------------------- */
-
 /* The most helpful sentence; else the last row's, which says why root's own subtree failed. */
 static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 {
@@ -495,8 +485,6 @@ void cgroup_parent_fini(struct cgroup_parent *parent)
 {
 	cj_close(&parent->dir_fd);
 }
-
-/* --- for doctor ------------------------------------------------------------------ */
 
 /* The controllers of a parent at `path`; if it doesn't exist yet, those of the cgroup above. */
 static void report_controllers(const char *path, struct cgroup_parent_report *out)

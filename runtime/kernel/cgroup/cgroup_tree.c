@@ -26,8 +26,6 @@ static bool is_gone(int code)
 	return code == ENOENT || code == ENODEV;
 }
 
-/* --- the walk ------------------------------------------------------------------------------ */
-
 /*
  * It holds one descriptor, however deep a container nests its cgroups.  The names of a level are
  * read at once: a position in a directory is a hash of a name, and the container can choose names
@@ -146,8 +144,6 @@ static int walk_tree(struct cgroup_walk *w, int dir_fd, struct cj_error *err)
 	return rc;
 }
 
-/* --- its processes -------------------------------------------------------------------- */
-
 struct pid_list {
 	struct arena *arena;
 	size_t max; /* how many are wanted */
@@ -245,8 +241,6 @@ int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err)
 	return signal_some(dir_fd, signal, SIZE_MAX, err);
 }
 
-/* --- its state --------------------------------------------------------------------------- */
-
 /* False also when the directory is removed. */
 static bool read_event(int events_fd, const char *key)
 {
@@ -333,8 +327,6 @@ int cgroup_tree_kill(int dir_fd, unsigned timeout_ms, struct cj_error *err)
 	return rc;
 }
 
-/* --- its end ------------------------------------------------------------------------------ */
-
 static int remove_once(int parent_fd, const char *name)
 {
 	if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -361,8 +353,6 @@ int cgroup_tree_remove(int parent_fd, const char *name, unsigned timeout_ms)
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
 }
-
-/* --- the cgroup itself ---------------------------------------------------------------------- */
 
 bool cgroup_tree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE_SMALL])
 {

@@ -9,8 +9,6 @@
 
 #include "runtime/base/files/libexec.h"
 
-/* --- where systemd listens --------------------------------------------------------------- */
-
 static bool is_socket(const char *path)
 {
 	struct stat st;
@@ -73,8 +71,6 @@ bool scope_helper_is_there(bool is_system)
 			return true;
 	return false;
 }
-
-/* --- what it is asked ----------------------------------------------------------------------- */
 
 /* The arguments are those of runtime/front/helpers/scope_main.c. */
 static int run(const char *const *args, struct cj_error *err)

@@ -68,8 +68,6 @@ static int await_bus(const struct sdbus *lib, struct sd_bus *bus, struct cj_erro
 	return rc < 0 ? cj_fail(err, -rc, "authenticate to systemd") : 0;
 }
 
-/* --- is it delegated? --------------------------------------------------------------- */
-
 /* All but letters and digits become _xx: sd_bus_path_encode(3). */
 static bool put_object_path(const char *unit, char *out, size_t size)
 {
@@ -114,8 +112,6 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 	lib->error_free(&error);
 	return rc >= 0 && delegates;
 }
-
-/* --- a scope ------------------------------------------------------------------------ */
 
 #define SYSTEMD "org.freedesktop.systemd1"
 #define MANAGER SYSTEMD, "/org/freedesktop/systemd1", SYSTEMD ".Manager"
@@ -206,8 +202,6 @@ static int start(const struct scope_call *call, struct cj_error *err)
 	int rc = r->has_slice ? start_container_scope(call, err) : start_jail_scope(call, err);
 	return rc < 0 ? rc : await_scope(call, err);
 }
-
-/* --- a manager ---------------------------------------------------------------------- */
 
 typedef int scope_action(const struct scope_call *call, struct cj_error *err);
 

@@ -19,7 +19,7 @@
 #define NAMED_FIRST     60000u /* systemd's own users, dynamic users, "nobody", (uid16_t)-1 */
 #define NAMED_END       65536u
 
-/* --- maps as text, and the choice of unused ids in them: no system calls ----------------- */
+/* Maps as text, and the choice of unused ids in them: no system calls. */
 
 static const char *skip_blanks(const char *at)
 {
@@ -144,8 +144,6 @@ bool idmap_pick(const struct idmap_ranges *uids, const struct idmap_ranges *gids
 	*out = (struct idmap_block){ (uint32_t)(best.end - count), (uint32_t)count };
 	return true;
 }
-
-/* --- the host id of a jail ----------------------------------------------------------------- */
 
 static int read_map(const char *path, struct idmap_ranges *out, struct cj_error *err)
 {

@@ -53,8 +53,6 @@ enum refusal refusal_classify(const struct refusal_facts *f)
 	return f->is_filtered ? REFUSAL_FILTER : REFUSAL_UNKNOWN;
 }
 
-/* --- the facts ---------------------------------------------------------------------- */
-
 static bool setting_is(const char *path, const char *value)
 {
 	char text[64];

@@ -39,8 +39,6 @@ struct snapshot {
 	bool is_whole;
 };
 
-/* --- one process ------------------------------------------------------------------------- */
-
 static bool read_stat(int dir_fd, const char *name, struct sample_stat *out)
 {
 	char text[SYSTEM_FILE_SMALL];
@@ -89,8 +87,6 @@ static int open_process(int proc_fd, pid_t pid)
 	return openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* --- a walk up from one ------------------------------------------------------------------ */
-
 bool process_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid)
 {
 	pid_t chain[PROCESS_TREE_MAX]; /* the pids from `pid` up to below root_pid */
@@ -120,8 +116,6 @@ int process_tree_signal(int proc_fd, pid_t pid, pid_t root_pid, int signo)
 		return -ESRCH;
 	return sys_pidfd_send_signal(process_fd, signo) < 0 ? -errno : 0;
 }
-
-/* --- all of them --------------------------------------------------------------------------- */
 
 /* The kernel lists them in the order of their numbers. */
 static void add(struct snapshot *s, int proc_fd, pid_t pid)
@@ -218,8 +212,6 @@ bool process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out)
 		out->pids[out->count++] = s->items[i].pid;
 	return s != NULL;
 }
-
-/* --- signals to all -------------------------------------------------------------------------- */
 
 static void signal_entry(int proc_fd, const struct tree_entry *e, int signo)
 {

@@ -20,8 +20,6 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-/* --- answers --------------------------------------------------------------------- */
-
 static bool is_notified(uint32_t answer)
 {
 	return (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF;
@@ -100,8 +98,6 @@ bool filter_reports(const struct filter *f)
 	}
 	return reports;
 }
-
-/* --- loading --------------------------------------------------------------------- */
 
 /* The calls of these bounds are not notified: the kernel does what the policy says, or closes. */
 static void settle(struct sock_filter *insns, size_t ninsns, unsigned bounds, bool closes_uncounted)

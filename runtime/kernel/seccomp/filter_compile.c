@@ -57,8 +57,6 @@ static bool lets_through(enum policy_action action)
 	return action == POLICY_ALLOW || action == POLICY_LOG;
 }
 
-/* --- names --------------------------------------------------------------------- */
-
 /*
  * If the default refuses, an unknown name changes nothing and is only a note.  If the default
  * allows, refusing an unknown name would have no effect, so the file is rejected.
@@ -121,8 +119,6 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 	qsort(c->uses, c->nuses, sizeof(*c->uses), compare_uses);
 	return 0;
 }
-
-/* --- one call ------------------------------------------------------------------- */
 
 /*
  * A notified call has one errno for all refusals that are notified: that of the first rule that
@@ -234,8 +230,6 @@ static int decide_calls(struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- rules that no policy can change --------------------------------------------- */
-
 /*
  * Refuses a filter of the payload's own with a listener.  It would receive our notified calls,
  * because the kernel asks the newest filter's listener, and could allow them with
@@ -274,8 +268,6 @@ static int close_clone3(struct compiler *c, struct cj_error *err)
 	}
 	return 0;
 }
-
-/* --- bounded calls ---------------------------------------------------------------- */
 
 /* A condition of the policy and a row's region. */
 enum relation { OUTSIDE, OVERLAPS, INSIDE };
@@ -376,8 +368,6 @@ static bool has_rings(const struct filter_plan *plan)
 		has |= is_allowed(call->branches[i].ret);
 	return has;
 }
-
-/* ---------------------------------------------------------------------------------- */
 
 static int check_needed(const struct compiler *c, struct cj_error *err)
 {

@@ -19,8 +19,6 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an arg
 
 #define JUMP_MAX 250 /* of 255: a far jump inserted in between may increase the distance */
 
-/* --- instructions --------------------------------------------------------------- */
-
 #define RETS_MAX 8
 
 struct near_answer {
@@ -87,8 +85,6 @@ static unsigned put_jump(struct assembler *e, unsigned op, uint32_t k, unsigned 
 	no = reach(e, no);
 	return put(e, BPF_JMP | op | BPF_K, k, e->count - yes - 1, e->count - no - 1);
 }
-
-/* --- conditions: where to go when it holds, and when not ----------------------- */
 
 static size_t low_half(unsigned index)
 {
@@ -177,8 +173,6 @@ static unsigned put_arg(struct assembler *e, const struct policy_arg *arg, unsig
 	return no;
 }
 
-/* --- one branch ----------------------------------------------------------------- */
-
 /* The argument, if the branch compares only its low half and keeps it loaded; else -1. */
 static int only_word(const struct filter_branch *branch)
 {
@@ -203,8 +197,6 @@ static unsigned put_branch(struct assembler *e, const struct filter_branch *bran
 		here = put_arg(e, &branch->args[k], here, next);
 	return here;
 }
-
-/* --- many values of one argument ------------------------------------------------ */
 
 /*
  * Consecutive branches that differ only in the value of their last argument: one load, then a
@@ -337,8 +329,6 @@ static unsigned put_call(struct assembler *e, const struct filter_call *call)
 	}
 	return next;
 }
-
-/* --- calls, and the tree over them --------------------------------------------- */
 
 struct span {
 	unsigned first; /* number; the next span's is where it ends */

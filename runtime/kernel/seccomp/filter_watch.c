@@ -39,7 +39,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/kernel/seccomp/filter_parts.h"
 
-/* --- names of refused calls: "mount", "socket(AF_ALG)" --------------------------------------- */
+/* Names of refused calls: "mount", "socket(AF_ALG)". */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -147,8 +147,6 @@ static void name_call(const struct seccomp_data *data, char out[FILTER_NAME_MAX]
 	}
 }
 
-/* ------------------------------------------------------------------------------------------- */
-
 #define WATCH_BATCH 16
 
 /*
@@ -197,8 +195,6 @@ struct filter_watch {
 	char names[FILTER_NAMES_MAX][FILTER_NAME_MAX];
 	size_t ndenied;
 };
-
-/* --- a rate, and the number of netlink sockets ------------------------------------------- */
 
 #define BYTES_MAX     (16L << 20) /* of all netlink sockets of a jail */
 #define LEAST         4           /* of them, however large one may be */
@@ -275,8 +271,6 @@ bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked
 	return true;
 }
 
-/* --- counting ----------------------------------------------------------------------- */
-
 /* Counts the name.  Returns it the first time, else NULL. */
 static const char *count_name(struct filter_watch *w, const char *name)
 {
@@ -295,8 +289,6 @@ static const char *count_name(struct filter_watch *w, const char *name)
 	w->denied[at] = (struct denied_syscall){ w->names[at], 1 };
 	return w->names[at];
 }
-
-/* --- answering ------------------------------------------------------------------------ */
 
 static void stop(struct filter_watch *w)
 {
@@ -473,8 +465,6 @@ void filter_watch_network_settled(struct filter_watch *w)
 		(void)answer(w, &w->held[i]); /* a netlink socket may still be refused */
 	w->nheld = 0;
 }
-
-/* --- life ------------------------------------------------------------------------------- */
 
 /* The kernel may know larger structs than our headers: seccomp_unotify(2). */
 static int make_room(struct filter_watch *w, struct cj_error *err)

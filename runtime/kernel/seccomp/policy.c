@@ -35,8 +35,6 @@ static const char *const sub_arches[] = { "SCMP_ARCH_ARM" };
 #error "no seccomp filter for this architecture yet"
 #endif
 
-/* --- values ------------------------------------------------------------------ */
-
 /* Go writes an empty list or object as null. */
 #define TAKES_TEXT    JSON_TAKES_STRING
 #define TAKES_TEXTS   (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .is_list = true
@@ -124,8 +122,6 @@ static JSON_READER(action)
 	return json_reject(in->file, node, err, "'%s' is not an action cejail has", node->text);
 }
 
-/* --- one rule, while it is read ------------------------------------------------ */
-
 /* One of Docker's conditions on the host. */
 struct condition {
 	bool is_given, is_met;
@@ -143,8 +139,6 @@ struct draft {
 	int errno_value[2];      /* number, name; -1: not given */
 	struct host_match includes, excludes;
 };
-
-/* --- conditions on arguments ------------------------------------------------- */
 
 const char *const policy_op_names[POLICY_OP_COUNT] = {
 	[POLICY_NE] = "SCMP_CMP_NE",
@@ -194,8 +188,6 @@ static JSON_READER(arg)
 	return 0;
 }
 
-/* --- names ------------------------------------------------------------------- */
-
 static JSON_SETTER(call)
 {
 	struct draft *d = record;
@@ -207,7 +199,7 @@ static JSON_SETTER(call)
 	return 0;
 }
 
-/* --- includes and excludes: Docker's conditions on the host ------------------- */
+/* Includes and excludes: Docker's conditions on the host. */
 
 /* A jail has no capabilities. */
 static JSON_SETTER(cap)
@@ -318,8 +310,6 @@ static JSON_READER(rule)
 	policy->rules = rules;
 	return 0;
 }
-
-/* --- the file ---------------------------------------------------------------- */
 
 /* The file while it is read: what the members of its object say. */
 struct policy_draft {

@@ -16,15 +16,11 @@
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
 #define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
 
-/* --- members of the result --------------------------------------------------------- */
-
 static const struct json_node *list_of(const struct json_node *object, const char *key)
 {
 	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
 	return list ? list->child : NULL;
 }
-
-/* --- output ------------------------------------------------------------------------ */
 
 /* Bytes that are not UTF-8, and NULs, become U+FFFD: a tool's output is text. */
 static char *printable(const char *bytes, size_t size)
@@ -92,8 +88,6 @@ static void put_stream(struct json_writer *w, const struct mcp_answer *a, const 
 		      mcp_number(stream, "bytes"));
 }
 
-/* --- limits, denials ---------------------------------------------------------------- */
-
 static void put_limits_hit(struct json_writer *w, const struct json_node *result)
 {
 	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
@@ -149,8 +143,6 @@ static void put_usage(struct json_writer *w, const struct json_node *result)
 		json_member_u64(w, "memory_peak_bytes", peak);
 	json_close_object(w);
 }
-
-/* --- files -------------------------------------------------------------------------- */
 
 /* A model's API may refuse a whole conversation for an image that is none. */
 static bool is_image(const struct json_node *file)
@@ -276,8 +268,6 @@ static void put_file(struct json_writer *w, const struct file *f, enum mcp_era e
 	json_close_object(w);
 }
 
-/* --- what an interpreter displays ------------------------------------------------------ */
-
 /* As files are: images as images, all else as a resource.  What is too large is left out. */
 static void put_display(struct json_writer *w, const struct json_node *display, const char *uri,
 			uint64_t *room)
@@ -313,8 +303,6 @@ static void put_displays(struct json_writer *w, const struct json_node *result, 
 			put_display(w, m, uri, &room);
 	}
 }
-
-/* --- the whole ---------------------------------------------------------------------- */
 
 static const char *way_for_large_files(const struct mcp_answer *a)
 {
@@ -396,8 +384,6 @@ static void put_blocks(struct json_writer *w, const void *context)
 	for (size_t i = 0; i < facts->nfiles; i++)
 		put_file(w, &facts->files[i], facts->answer->era);
 }
-
-/* --- the frame of every answer -------------------------------------------------------- */
 
 static void put_text(struct json_writer *w, const struct mcp_frame *f)
 {

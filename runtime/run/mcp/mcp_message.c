@@ -33,8 +33,6 @@ bool mcp_is_true(const struct json_node *object, const char *key)
 	return node && node->boolean;
 }
 
-/* --- ids ------------------------------------------------------------------------ */
-
 /* "-12", without a fraction or an exponent. */
 static bool is_integer(const char *text)
 {
@@ -76,8 +74,6 @@ void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
 	else
 		json_put_string(w, id->text);
 }
-
-/* --- the id of a message that cannot be parsed ---------------------------------- */
 
 #define ID_TEXT_MAX (6 * MCP_ID_MAX + 2) /* each byte may be written as \uXXXX */
 
@@ -210,8 +206,6 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 		(void)mcp_id_read(node, out);
 }
 
-/* --- reading -------------------------------------------------------------------- */
-
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
 {
 	va_list ap;
@@ -304,8 +298,6 @@ int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_
 		return mcp_refuse(fault, MCP_INVALID_REQUEST, "a message is an object");
 	return read_object(root, out, fault);
 }
-
-/* --- writing -------------------------------------------------------------------- */
 
 static void begin(struct json_writer *w)
 {
@@ -409,8 +401,6 @@ void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
 	json_close_object(w);
 	mcp_end(w);
 }
-
-/* --- output events as progress ------------------------------------------------------------ */
 
 #define PROGRESS_TEXT_MAX 200
 

@@ -51,8 +51,6 @@ static int refuse_params(struct mcp_fault *fault, const char *text)
 	return mcp_refuse(fault, MCP_INVALID_PARAMS, "%s", text);
 }
 
-/* --- methods --------------------------------------------------------------------- */
-
 static void put_capabilities(struct json_writer *w, enum mcp_era era)
 {
 	json_member_object(w, "capabilities");
@@ -218,8 +216,6 @@ static const struct method *find_method(const char *name)
 	return NULL;
 }
 
-/* --- eras ------------------------------------------------------------------------ */
-
 /* Over HTTP the header says which version was selected; a request without one is of the first. */
 static int adopt_header(struct mcp_request_head *r, struct mcp_fault *fault)
 {
@@ -278,8 +274,6 @@ static int choose_era(struct mcp_request_head *r, struct mcp_fault *fault)
 	return 0;
 }
 
-/* --- a message ------------------------------------------------------------------- */
-
 /* Over HTTP an error of the request's envelope has a status of its own; one of a method has not. */
 static int answer_request(struct mcp_request_head *r, struct mcp_fault *fault)
 {
@@ -326,8 +320,6 @@ void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, st
 	}
 }
 
-/* --- headers, compared with bodies -------------------------------------------------------- */
-
 static const char encoded_before[] = "=?base64?", encoded_after[] = "?=";
 
 static int refuse_header(struct mcp_fault *fault, const char *name, const char *why)
@@ -344,8 +336,6 @@ static int check_header(const char *name, const char *value, const char *body,
 		return refuse_header(fault, name, "does not match the body");
 	return 0;
 }
-
-/* --- Mcp-Name, which may be encoded -------------------------------------------------- */
 
 /* The length of the base64 in the value, whose start is *out; 0: it is not encoded. */
 static size_t find_encoded(const char *value, const char **out)
@@ -395,8 +385,6 @@ int mcp_headers_check(const struct mcp_headers *h, const struct mcp_message *m, 
 		return -EINVAL;
 	return check_name(h, m, fault);
 }
-
-/* --- Accept ----------------------------------------------------------------------------- */
 
 /* One item without its parameters; a part of it may be a star. */
 static bool item_allows(const char *item, size_t size, const char *type)

@@ -37,8 +37,6 @@ static bool has_settings(const struct mcp_tool *tool)
 	return tool->kind <= MCP_TOOL_SESSION_EXEC;
 }
 
-/* --- values of a program or a session ---------------------------------------------- */
-
 static int need_type(const struct json_node *node, const char *name, enum json_type type,
 		     struct cj_error *err)
 {
@@ -122,8 +120,6 @@ static int put_lease(struct call *c, const struct json_node *node, struct cj_err
 	return 0;
 }
 
-/* --- limits, which a call can only lower ------------------------------------------ */
-
 static int want(struct call *c, const char *key, const char *value, struct cj_error *err)
 {
 	const struct setting *s = setting_by_key(key);
@@ -157,8 +153,6 @@ static int lower_network(struct call *c, const struct json_node *node, struct cj
 		c->wanted[setting_by_key(with_network[i]) - settings] = false;
 	return want(c, "network.mode", "none", err);
 }
-
-/* --- sessions and their files ------------------------------------------------------ */
 
 /* An id as the service has them, so that it may be a part of a URL. */
 static int take_session(struct call *c, const struct json_node *node, struct cj_error *err)
@@ -203,8 +197,6 @@ static int take_length(struct call *c, const struct json_node *node, struct cj_e
 {
 	return take_number(node, 1, MCP_IMAGE_MAX, &c->out->length, err);
 }
-
-/* --- the table ----------------------------------------------------------------------- */
 
 #define RUN    (1u << MCP_TOOL_RUN)
 #define CREATE (1u << MCP_TOOL_SESSION_CREATE)
@@ -317,8 +309,6 @@ static int take_arguments(struct call *c, const struct json_node *arguments, str
 	return 0;
 }
 
-/* --- a body of JSON ------------------------------------------------------------------ */
-
 /* The jail of a session has its settings already. */
 static int check_session(const struct json_node *arguments, struct cj_error *err)
 {
@@ -418,8 +408,6 @@ static int write_with_settings(struct call *c, const struct mcp_given *given,
 	return rc;
 }
 
-/* --- a file --------------------------------------------------------------------------- */
-
 static int keep_content(struct mcp_request *out, const struct call *c, struct cj_error *err)
 {
 	size_t room = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
@@ -462,8 +450,6 @@ int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 	return has_settings(tool) ? write_with_settings(&c, given, arguments, run_id, err)
 				  : write_file(&c, arguments, err);
 }
-
-/* --- over HTTP ---------------------------------------------------------------------------- */
 
 const char *mcp_request_put_http(const struct mcp_request *r,
 				 char out_target[static MCP_TARGET_MAX],

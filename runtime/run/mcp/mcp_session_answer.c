@@ -31,8 +31,6 @@ static void put_member_of(struct json_writer *w, const struct json_node *object,
 	json_member_node(w, key, node);
 }
 
-/* --- facts, by tool ----------------------------------------------------------------- */
-
 /* The lease or the idle time, whichever is over first: two times of one format. */
 static const char *end_of(const struct json_node *session)
 {
@@ -151,8 +149,6 @@ static void put_file(struct json_writer *w, const void *context)
 	}
 	json_close_object(w);
 }
-
-/* --- the reply ------------------------------------------------------------------------- */
 
 /* How much of the part the answer has: of an image all; of a text no part of a character. */
 static void cut_part(struct reply *r)

@@ -37,8 +37,6 @@ static size_t waiting(const struct mcp_stdio *s)
 	return byte_queue_size(&s->queue);
 }
 
-/* --- output ------------------------------------------------------------------------ */
-
 /* A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking: pipe(7). */
 static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
 {
@@ -110,8 +108,6 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 	if (waiting(s) > MCP_QUEUE_FULL)
 		pause_input(s, true);
 }
-
-/* --- input ------------------------------------------------------------------------- */
 
 /* Calls back for whole lines until the input is paused, and keeps the rest. */
 static void handle_lines(struct mcp_stdio *s)
@@ -190,8 +186,6 @@ static void on_output(struct watch *w, uint32_t events)
 	pause_input(s, false);
 	handle_lines(s);
 }
-
-/* --- open, close ------------------------------------------------------------------- */
 
 /* epoll(7) cannot watch a file: what is in it is a client that does not wait for answers. */
 static int watch_input(struct mcp_stdio *s, struct cj_error *err)

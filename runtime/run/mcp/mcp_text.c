@@ -56,8 +56,6 @@ const char *mcp_uri_join(const char *before, const char *directory, const char *
 	return uri;
 }
 
-/* --- what happened in a run ------------------------------------------------------------- */
-
 static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
 {
 	return mcp_is_true(stream, "truncated") ||

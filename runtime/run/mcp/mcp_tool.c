@@ -42,8 +42,6 @@ void mcp_tool_init_session(struct mcp_tool *t, enum mcp_tool_kind kind, const ch
 	(void)snprintf(t->name, sizeof(t->name), "%s%s", prefix, kind_names[kind]);
 }
 
-/* --- limits ------------------------------------------------------------------------ */
-
 static void merge_runs(const struct mcp_tool *tool, bool to_lowest, struct ceilings *out)
 {
 	*out = tool->nruns > 0 ? tool->runs[0].limits : (struct ceilings){ 0 };
@@ -73,8 +71,6 @@ static bool is_limited(uint64_t value)
 {
 	return value > 0 && value < CEILING_NONE;
 }
-
-/* --- the values that tools.json names --------------------------------------------- */
 
 #define VALUES_MAX    32
 #define SIZE_MAX_TEXT 32
@@ -193,8 +189,6 @@ int mcp_tools_put(struct json_writer *w, const struct mcp_tool *tools, size_t co
 	}
 	return rc;
 }
-
-/* --- from profiles to tools ------------------------------------------------------------- */
 
 const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
 

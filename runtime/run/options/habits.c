@@ -116,8 +116,6 @@ const char *habit_for_verb(const char *verb)
 	return strchr(verb, ' ') ? NULL : find_answer(verb_habits, LENGTH(verb_habits), verb);
 }
 
-/* --- values of our own options ------------------------------------------------------ */
-
 /* "8080:80", "127.0.0.1:8080:80", "53:53/udp" */
 static bool is_published_port(const char *text)
 {
@@ -165,8 +163,6 @@ const char *habit_for_value(const char *option, const char *value)
 		return "-t is --timeout here; write --tty -i for a terminal";
 	return NULL;
 }
-
-/* --- operands that are not a FILE --------------------------------------------------- */
 
 bool habit_is_volume(const char *word)
 {

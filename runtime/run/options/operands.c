@@ -33,8 +33,6 @@ static bool is_command(const char *word)
 	return false;
 }
 
-/* --- an option before FILE that is wrong -------------------------------------------- */
-
 /* The last option may show what FILE was meant to be; 0: it does not. */
 static int explain_last_option(const struct options *o, const char *file, struct cj_error *err)
 {
@@ -69,8 +67,6 @@ static int explain_nothing(const struct options *o, struct cj_error *err)
 	cj_refuse(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
 	return cj_hint(err, "write FILE after the options: see 'cejail run --help'");
 }
-
-/* --- a FILE that is something else -------------------------------------------------- */
 
 static int reject_command(const char *command, const char *next, struct cj_error *err)
 {
@@ -117,8 +113,6 @@ int operands_explain(const struct options *o, struct cj_error *err)
 	return cj_hint(err, "write a command after '--': see 'cejail run --help'");
 }
 
-/* --- options after FILE ------------------------------------------------------------- */
-
 /* "-m 64M", "-t 5s": many programs have -m and -t, but few with such values. */
 static bool is_limit(const char *word, const char *next)
 {
@@ -151,8 +145,6 @@ const char *operands_stray(const char *const *args)
 			return *args;
 	return NULL;
 }
-
-/* --- after the run ------------------------------------------------------------------- */
 
 bool operands_has_input(int fd)
 {

@@ -52,8 +52,6 @@ int option_reject_unknown(const char *named, const char *nearest, const char *ve
 	return cj_hint(err, "see 'cejail %s --help'", verb);
 }
 
-/* --- the options of a verb ---------------------------------------------------------- */
-
 int own_rest_init(struct own_rest *rest, const char *const *args, struct arena *a,
 		  struct cj_error *err)
 {
@@ -162,8 +160,6 @@ int own_options_take(const struct own_options *own, const char *const **next, st
 	}
 	return 0;
 }
-
-/* --- the layout of --help ----------------------------------------------------------- */
 
 void help_print(int width, const char *text)
 {

@@ -163,8 +163,6 @@ int options_scan(const char *verb, const char *const *args, struct arena *a, str
 	return 0;
 }
 
-/* --- files of variables ------------------------------------------------------------- */
-
 /* A file, or with fd:N an open descriptor, which nothing else may inherit. */
 static int open_variables(const char *path, struct cj_error *err)
 {
@@ -225,8 +223,6 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 	*o = all;
 	return 0;
 }
-
-/* --- finding and applying them ------------------------------------------------------ */
 
 static const struct given *find_given(const struct options *o, const char *option)
 {

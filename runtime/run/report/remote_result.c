@@ -14,8 +14,6 @@
 
 #define BODY "the service's answer"
 
-/* --- members ------------------------------------------------------------------------ */
-
 /* 0 if there is no such number. */
 static uint64_t number_of(const struct json_node *object, const char *key)
 {
@@ -40,8 +38,6 @@ static int fail_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read the service's result");
 }
-
-/* --- the parts of a result ---------------------------------------------------------- */
 
 static void read_error(const struct json_node *node, struct cj_error *out)
 {
@@ -192,8 +188,6 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 	return read_end(result, o, err);
 }
 
-/* --- the result that is passed on --------------------------------------------------- */
-
 void remote_result_write(struct json_writer *w, const struct json_node *result,
 			 const struct outcome *o, bool passes_artifacts)
 {
@@ -207,8 +201,6 @@ void remote_result_write(struct json_writer *w, const struct json_node *result,
 			json_member_node(w, m->key, m);
 	json_close_object(w);
 }
-
-/* --- errors, and bytes -------------------------------------------------------------- */
 
 static int report_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
 			  struct cj_error *err)
@@ -268,8 +260,6 @@ bool remote_bytes_of(const struct json_node *node, struct arena *a, const char *
 	*out_bytes = bytes;
 	return true;
 }
-
-/* --- artefacts, in a directory of the caller ------------------------------------------- */
 
 /* A path whose components artifacts.h would accept from a jail. */
 static bool is_plain_path(const char *path)

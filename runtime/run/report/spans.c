@@ -28,8 +28,6 @@ struct call_span {
 	uint64_t from_us, to_us; /* after the beginning */
 };
 
-/* --- what happens ------------------------------------------------------------------- */
-
 void spans_begin(struct spans *s, uint64_t began_us)
 {
 	const uint64_t since_us = clock_us() - began_us;
@@ -80,8 +78,6 @@ void spans_add_call(struct spans *s, const char *name, enum call_end end, uint64
 	(void)snprintf(c->id, sizeof(c->id), "%016" PRIx64, id);
 	(void)snprintf(c->name, sizeof(c->name), "%s", name);
 }
-
-/* --- members ------------------------------------------------------------------------ */
 
 static void put_u64_text(struct json_writer *w, const char *key, uint64_t value)
 {
@@ -140,8 +136,6 @@ static void put_limits(struct json_writer *w, uint64_t limits_hit)
 	json_close_object(w);
 	close_attribute(w);
 }
-
-/* --- spans -------------------------------------------------------------------------- */
 
 /* Up to its attributes, which stay open. */
 struct span_head {

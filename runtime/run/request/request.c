@@ -21,8 +21,6 @@
 
 #define NAME "request" /* in messages, where a file's path would stand */
 
-/* --- the keys that are no settings ---------------------------------------------- */
-
 static int set_profile(const struct json_reader *in, const struct json_key *k, const char *text,
 		       void *record, struct cj_error *err)
 {
@@ -150,8 +148,6 @@ static int read_artifacts(const struct json_reader *in, const struct json_key *k
 	r->wants_changed = is_changed;
 	return 0;
 }
-
-/* --- files ------------------------------------------------------------------------ */
 
 struct file_draft {
 	const char *path;
@@ -304,8 +300,6 @@ static const struct json_key *own_key_of(const char *name, enum request_kind kin
 	return NULL;
 }
 
-/* --- the keys that are settings ---------------------------------------------------- */
-
 /* The row of settings[] and that of rights.h have to say so: either fails closed without the other.
  */
 static bool is_askable(const struct setting *s)
@@ -371,8 +365,6 @@ static int read_key(void *context, const char *key, const struct setting *s,
 	return 0;
 }
 
-/* --- the whole ----------------------------------------------------------------------- */
-
 static int check_whole(const struct request *r, const struct request_caps *caps,
 		       struct cj_error *err)
 {
@@ -434,8 +426,6 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 	return 0;
 }
 
-/* --- onto a config --------------------------------------------------------------------- */
-
 struct applying {
 	struct config *c;
 	bool may_name_host_paths;
@@ -470,8 +460,6 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
 		return -err->code;
 	return rights_validate_kept(c, &before, err);
 }
-
-/* --- mistakes that only the request can be the reason for ----------------------------- */
 
 static const struct json_node *list_of(const struct request *r, const char *object, const char *key)
 {
@@ -545,8 +533,6 @@ bool request_names(const struct request *r, const char *text)
 			return true;
 	return false;
 }
-
-/* --- onto a plan ----------------------------------------------------------------------- */
 
 int request_invoke(const struct request *r, struct config *c, struct invocation *out,
 		   struct cj_error *err)

@@ -42,8 +42,6 @@ static const char *format_cpus(uint64_t millicpus, char *out, size_t out_size)
 	return out;
 }
 
-/* --- what a rule validates ---------------------------------------------------- */
-
 struct validation {
 	const struct rights *rights;
 	const struct config *asked, *profile;
@@ -224,8 +222,6 @@ static bool keeps_root(const struct config *asked, const struct config *before)
 	return !before->noexec || before->writable || !asked->writable;
 }
 
-/* --- the table -------------------------------------------------------------------- */
-
 #define AT(field) offsetof(struct config, field)
 #define NUMBER(name, how, field)                                                                   \
 	.key = (name), .effect = RIGHTS_LOWERS, .validate = validate_number, .format = (how),      \
@@ -375,8 +371,6 @@ int rights_validate_kept(const struct config *asked, const struct config *before
 	return 0;
 }
 
-/* --- ceilings --------------------------------------------------------------- */
-
 void rights_ceilings_of(const struct config *c, struct ceilings *out)
 {
 	*out = (struct ceilings){ 0 };
@@ -399,8 +393,6 @@ void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, 
 			put_number(into, rule->ceiling_at, value);
 	}
 }
-
-/* --- the clamps ------------------------------------------------------------- */
 
 void rights_clamp_apply(const struct rights_clamp *clamp, struct config *c)
 {

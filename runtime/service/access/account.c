@@ -8,8 +8,6 @@
 
 #define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
 
-/* --- rights ----------------------------------------------------------------- */
-
 void callers_init(struct callers *c)
 {
 	*c = (struct callers){
@@ -63,8 +61,6 @@ static const struct rights *rights_of(const struct callers *c, const char *name,
 	return is_own ? &c->own : &c->standard;
 }
 
-/* --- the token bucket ------------------------------------------------------- */
-
 static uint64_t full_credit(const struct rights *r)
 {
 	return (uint64_t)r->burst * CREDIT_OF_REQUEST;
@@ -116,8 +112,6 @@ bool account_may_wait(const struct account *a)
 {
 	return a->rights->queued == 0 || a->queued < a->rights->queued;
 }
-
-/* --- the table -------------------------------------------------------------- */
 
 void accounts_init(struct accounts *a)
 {
@@ -188,8 +182,6 @@ struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_
 	name_uid(name, uid);
 	return find_account(a, name, rights_of(c, name, own_uid), now_ms);
 }
-
-/* --- tokens ----------------------------------------------------------------- */
 
 int token_check(const char *token, size_t size, struct cj_error *err)
 {

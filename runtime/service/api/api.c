@@ -93,8 +93,6 @@ static const struct route *find_route(const char *method, const char *path, stru
 	return NULL;
 }
 
-/* --- the access check ------------------------------------------------------- */
-
 /* "localhost", "127.0.0.1" or "[::1]", each with or without a port. */
 static bool is_loopback(const char *host)
 {
@@ -282,8 +280,6 @@ bool api_is_admitted(struct api_call *c, enum api_code code)
 {
 	return code == API_OK || api_refuse(c, code, NULL);
 }
-
-/* --- small pages ------------------------------------------------------------ */
 
 static void show_alive(struct api_call *c)
 {

@@ -14,8 +14,6 @@
 
 #define RUNS_PER_CPU 4
 
-/* --- made ---------------------------------------------------------------------------- */
-
 static int create(struct api *a)
 {
 	a->metrics = metrics_create();
@@ -50,8 +48,6 @@ int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct c
 		return cj_fail(err, ENOMEM, "start the server");
 	return http_open(loop, &ops, &a->http, err);
 }
-
-/* --- configured ------------------------------------------------------------------------ */
 
 /* What sessions may reserve, unless the configuration says. */
 static uint64_t half_of_memory(void)
@@ -111,8 +107,6 @@ int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- time -------------------------------------------------------------------------------- */
-
 int api_tick(struct api *a, uint64_t now_ms)
 {
 	int wait_ms = http_tick(a->http, now_ms);
@@ -128,8 +122,6 @@ int api_prepare(struct api *a)
 	zygotes_tick(&a->zygotes);
 	return pool_tick(&a->pool);
 }
-
-/* --- ended ------------------------------------------------------------------------------- */
 
 void api_end_prepared(struct api *a)
 {

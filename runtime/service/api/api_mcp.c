@@ -24,8 +24,6 @@ struct message {
 	struct mcp_tool tools[API_MCP_TOOLS_MAX + MCP_SESSION_TOOLS];
 };
 
-/* --- the tools of a caller ---------------------------------------------------------- */
-
 /* What the profile gives, within the ceilings of the caller. */
 static int clamp(const struct rights *rights, const struct config *profile, struct config *out,
 		 struct cj_error *err)
@@ -81,8 +79,6 @@ static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 	return rc;
 }
 
-/* --- replies --------------------------------------------------------------------------- */
-
 void api_mcp_reply(struct exchange *x, unsigned status, struct json_writer *w)
 {
 	if (mcp_headers_accept(exchange_header(x, "Accept"), JSON_TYPE)) {
@@ -110,8 +106,6 @@ bool api_mcp_put_event(struct exchange *x, struct json_writer *w, bool must)
 	}
 	return exchange_put(x, event, (size_t)length, must);
 }
-
-/* --- the request ------------------------------------------------------------------------ */
 
 static bool is_acceptable(struct exchange *x)
 {

@@ -33,8 +33,6 @@ static struct api_mcp_call *call_of(struct mcp_call *c)
 	return watch_owner(c, struct api_mcp_call, of);
 }
 
-/* --- a request of MCP to the API ------------------------------------------------------------- */
-
 /*
  * The handler still uses the exchange: a run that is done here is freed only when `ended` is
  * called.
@@ -135,8 +133,6 @@ void api_asked_fini(struct api_asked *i)
 	mcp_reply_fini(&i->reply);
 }
 
-/* --- to the client ------------------------------------------------------------------- */
-
 static void begin_stream(struct api_mcp_call *call)
 {
 	if (exchange_is_streaming(call->outer))
@@ -191,8 +187,6 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 		put_answer(call, w);
 }
 
-/* --- the end -------------------------------------------------------------------------- */
-
 static void destroy(struct api_mcp_call *call)
 {
 	LIST_REMOVE(call, link);
@@ -215,8 +209,6 @@ static void on_over(struct mcp_call *c)
 }
 
 static const struct mcp_call_ops call_ops = { .send = on_message, .over = on_over };
-
-/* --- the run, by the API ---------------------------------------------------------------- */
 
 static void on_ended(struct api_asked *i)
 {
@@ -252,8 +244,6 @@ static void on_client_gone(void *holder)
 	if (!call->has_ended)
 		mcp_call_cancel(&call->of);
 }
-
-/* --- a new call ---------------------------------------------------------------------------- */
 
 static const char *label_of(const struct exchange *x)
 {
@@ -340,8 +330,6 @@ void api_mcp_call_cancel(struct api_call *c, const struct mcp_id *id)
 			mcp_call_cancel(&call->of);
 	}
 }
-
-/* --- time ------------------------------------------------------------------------------------ */
 
 /* A reply that takes long becomes a stream: a client or a proxy gives up on a silent connection. */
 static int break_silence(struct api_mcp_call *call, uint64_t now_ms)

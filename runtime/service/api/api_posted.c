@@ -47,7 +47,7 @@ void posted_fini(struct posted *p)
 	arena_fini(&p->arena);
 }
 
-/* --- validation, step by step; false: the request is refused ---------------------- */
+/* Validation, step by step; false: the request is refused. */
 
 bool posted_is_accepted(struct posted *p)
 {

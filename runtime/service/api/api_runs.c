@@ -36,8 +36,6 @@ void api_post_run(struct api_call *c)
 	posted_fini(&p);
 }
 
-/* --- GET and DELETE of runs --------------------------------------------------- */
-
 static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 {
 	if (ms > 0)
@@ -131,8 +129,6 @@ void api_cancel_run(struct api_call *c)
 	exchange_reply_json(c->exchange, 202, w);
 }
 
-/* --- answers to calls --------------------------------------------------------- */
-
 void api_take_answer(struct api_call *c, struct run *run, uint64_t last_call, const char *call)
 {
 	auto_arena struct arena a = { 0 };
@@ -169,8 +165,6 @@ void api_answer_call(struct api_call *c)
 	else
 		(void)api_refuse(c, API_NOT_FOUND, NULL);
 }
-
-/* --- profiles ---------------------------------------------------------------- */
 
 static void put_limits(struct json_writer *w, const struct config *c)
 {

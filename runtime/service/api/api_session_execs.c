@@ -30,8 +30,6 @@ static void reply(struct api_call *c, unsigned status, const struct exec_entry *
 	exchange_reply_json(c->exchange, status, w);
 }
 
-/* --- a new one ---------------------------------------------------------------- */
-
 static bool fits_session(struct posted *p, const struct session_entry *e)
 {
 	struct cj_error err = { 0 };
@@ -88,8 +86,6 @@ void api_post_exec(struct api_call *c)
 	}
 	posted_fini(&p);
 }
-
-/* --- the others --------------------------------------------------------------- */
 
 void api_list_execs(struct api_call *c)
 {

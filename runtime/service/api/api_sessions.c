@@ -16,8 +16,6 @@
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"
 
-/* --- which session ------------------------------------------------------------ */
-
 struct session_entry *api_find_session(struct api_call *c)
 {
 	struct session_entry *e =
@@ -41,8 +39,6 @@ struct session_entry *api_find_live_session(struct api_call *c)
 		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, "create a new session");
 	return NULL;
 }
-
-/* --- a new one ---------------------------------------------------------------- */
 
 /* The cache may replace its profile at any time; a session keeps its own. */
 static bool keep_profile(struct posted *p, struct config *own)
@@ -128,8 +124,6 @@ void api_post_session(struct api_call *c)
 	posted_fini(&p);
 	config_fini(&own);
 }
-
-/* --- the others --------------------------------------------------------------- */
 
 static void reply(struct api_call *c, const struct session_entry *e)
 {

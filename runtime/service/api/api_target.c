@@ -13,8 +13,6 @@
 #define SEGMENT_MAX   255 /* NAME_MAX of Linux */
 #define PARAMETER_MAX 64
 
-/* --- routes ----------------------------------------------------------------- */
-
 /* One segment of the path for one '*'. */
 static bool take_segment(const char **path, char out[static PLAN_ID_MAX])
 {
@@ -47,8 +45,6 @@ bool api_path_fits(const char *pattern, const char *path, struct api_names *out)
 	}
 	return *path == '\0';
 }
-
-/* --- files ------------------------------------------------------------------ */
 
 static int check_segment(const char *segment, size_t size, struct cj_error *err)
 {
@@ -84,8 +80,6 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 			return -err->code;
 	}
 }
-
-/* --- the query -------------------------------------------------------------- */
 
 #define VALUE(called, how, field, least, most)                                                     \
 	{                                                                                          \
@@ -160,8 +154,6 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 	}
 	return check_together(out, err);
 }
-
-/* --- small bodies ---------------------------------------------------------------------------- */
 
 #define NAME       "request"
 #define AT(member) .offset = offsetof(struct api_body, member)

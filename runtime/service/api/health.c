@@ -19,8 +19,6 @@
 #define PROBE_RETRY_MS 2000 /* after one that failed */
 #define PROBES_MISSED  3    /* after so many missed probes the last result is too old */
 
-/* --- which profile ------------------------------------------------------------ */
-
 static int find_strictest(struct api *a, char out[static HEALTH_PROFILE_MAX], struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
@@ -60,8 +58,6 @@ int health_adopt(struct api *a, const struct service_config *c, struct cj_error 
 	(void)snprintf(h->profile, sizeof(h->profile), "%s", c->probe_profile);
 	return 0;
 }
-
-/* --- the probe ------------------------------------------------------------------ */
 
 /* Callers may read how the probe ended.  The reason may name things of the host: only logged. */
 static void keep_problem(struct health *h, const char *status, const char *why)
@@ -171,8 +167,6 @@ int health_tick(struct api *a, uint64_t now_ms)
 	keep_problem(h, api_rows[API_INTERNAL].code, err.msg);
 	return PROBE_RETRY_MS;
 }
-
-/* --- the page --------------------------------------------------------------------- */
 
 struct reasons {
 	struct arena arena;

@@ -46,8 +46,6 @@ void profile_cache_destroy(struct profile_cache **k)
 	*k = NULL;
 }
 
-/* --- stamps ----------------------------------------------------------------- */
-
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
 	for (size_t i = 0; i < sizeof(value); i++)
@@ -121,8 +119,6 @@ static int find_paths(struct cached_profile *e, struct cj_error *err)
 	config_fini(&scratch);
 	return rc;
 }
-
-/* --- reading ---------------------------------------------------------------- */
 
 /* If files change while they are read, the stamp is 0, so the next call reads them again. */
 static int fill(struct cached_profile *e, struct cj_error *err)

@@ -28,8 +28,6 @@ static const struct own_option own_rows[] = {
 	{ "help", 'h', NULL, "this text", offsetof(struct serve_options, wants_help) },
 };
 
-/* --- finding a row ------------------------------------------------------------ */
-
 /* Only the file's own keys have options: serve_options_apply() writes to no other place. */
 static const struct service_key *find_key(const struct long_option *o)
 {
@@ -67,8 +65,6 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 				      "--socket PATH");
 	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
 }
-
-/* --- the arguments --------------------------------------------------------------- */
 
 static int take_key(const struct service_key *k, const struct long_option *o,
 		    const char *const **next, struct serve_options *out, struct cj_error *err)
@@ -127,8 +123,6 @@ int serve_options_apply(const struct serve_options *o, struct service_config *c,
 	}
 	return 0;
 }
-
-/* --- the configuration in force -------------------------------------------------------------- */
 
 /* Only root and the service's own user may write it. */
 static int check_owner(int fd, const char *path, struct cj_error *err)
@@ -211,8 +205,6 @@ void service_config_free(struct service_config **c)
 	free(*c);
 	*c = NULL;
 }
-
-/* --- the help text ---------------------------------------------------------------- */
 
 static void print_entry(const char *before, const char *name, const char *value, const char *help)
 {

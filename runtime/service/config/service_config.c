@@ -31,7 +31,7 @@
 #define UNLIMITED       "unlimited"
 #define NOT_A_PROFILE   "'%s' is not a profile's name (a-z 0-9 _ -)"
 
-/* --- values: each reader takes one whole text, and writes the field only on success --------- */
+/* Values: each reader takes one whole text, and writes the field only on success. */
 
 static JSON_SETTER(bytes) /* size_t */
 {
@@ -222,8 +222,6 @@ static int read_pools(const struct json_reader *in, const struct json_key *k,
 		      const struct json_node *node, void *record, struct cj_error *err);
 static int read_callers(const struct json_reader *in, const struct json_key *k,
 			const struct json_node *node, void *record, struct cj_error *err);
-
-/* --- the tables ------------------------------------------------------------- */
 
 /* So clang-format fills the lines of a row. */
 #define KEY(...)                                                                                   \
@@ -435,8 +433,6 @@ void service_config_fini(struct service_config *c)
 	service_config_init(c); /* nothing points into freed memory afterwards */
 }
 
-/* --- the objects ------------------------------------------------------------- */
-
 /* The members of `node` are keys of one table, into the record at `base`. */
 static int read_object(const struct json_reader *in, const struct json_node *node,
 		       const struct service_table *table, void *base, struct cj_error *err)
@@ -536,8 +532,6 @@ static int read_callers(const struct json_reader *in, const struct json_key *k,
 	}
 	return 0;
 }
-
-/* --- the whole ---------------------------------------------------------------- */
 
 int service_config_read(struct service_config *c, const char *path, const char *text, size_t size,
 			struct cj_error *err)

@@ -27,8 +27,6 @@
 
 static void on_ready(struct watch *w, uint32_t events);
 
-/* --- shares ------------------------------------------------------------------ */
-
 /*
  * Each caller's share of connections and of memory: requests that arrive or wait in the queue,
  * replies that wait to be read.
@@ -129,8 +127,6 @@ struct exchange *http_find_lingerer(const struct exchange *x)
 	return all >= HTTP_LINGER_MAX ? oldest : NULL;
 }
 
-/* --- what is waited for ----------------------------------------------------- */
-
 static uint32_t events_of(const struct exchange *x)
 {
 	uint32_t events = 0;
@@ -147,8 +143,6 @@ static uint32_t events_of(const struct exchange *x)
 		events |= EPOLLRDHUP;
 	return events;
 }
-
-/* --- life ------------------------------------------------------------------- */
 
 /* Notifies the holder. */
 static void destroy(struct exchange *x)
@@ -195,8 +189,6 @@ static void finish_reply(struct exchange *x)
 	if (x->has_ended || shutdown(x->fd, SHUT_WR) < 0)
 		x->is_abandoned = true;
 }
-
-/* --- requests of the service's own -------------------------------------------- */
 
 /* A reply waits for http_tick(), because the handler may still use the exchange. */
 void exchange_keep_inner_reply(struct exchange *x, const struct http_reply *reply)
@@ -293,8 +285,6 @@ static void deliver_inners(struct http *h)
 	}
 }
 
-/* --- turns ------------------------------------------------------------------ */
-
 /* As far as it goes without waiting. */
 static void progress(struct exchange *x)
 {
@@ -382,8 +372,6 @@ int http_tick(struct http *h, uint64_t now_ms)
 	return LIST_EMPTY(&h->exchanges) ? -1 : SCAN_MS;
 }
 
-/* --- new connections -------------------------------------------------------- */
-
 static bool read_caller(int fd, bool is_tcp, struct http_caller *out)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
@@ -470,8 +458,6 @@ void http_add(struct http *h, int fd, bool is_tcp)
 	LIST_INSERT_HEAD(&h->exchanges, x, link);
 	h->count++;
 }
-
-/* --- open, close ------------------------------------------------------------ */
 
 int http_open(struct loop *loop, const struct http_ops *ops, struct http **out,
 	      struct cj_error *err)

@@ -10,8 +10,6 @@
 
 #define LENGTH_DIGITS_MAX 19 /* always below 2^64 */
 
-/* --- where it ends ---------------------------------------------------------- */
-
 static bool is_control(char c)
 {
 	unsigned char u = (unsigned char)c;
@@ -47,8 +45,6 @@ ssize_t http_head_find(const char *bytes, size_t size, size_t *scanned, struct c
 		return cj_reject_as(err, EFBIG, "the head has more than %u bytes", HTTP_HEAD_MAX);
 	return 0;
 }
-
-/* --- the request line ------------------------------------------------------- */
 
 static bool is_token(const char *text)
 {
@@ -124,8 +120,6 @@ static int read_request_line(char *line, struct http_head *out, struct cj_error 
 		return cj_reject(err, "the request's version is neither HTTP/1.1 nor HTTP/1.0");
 	return read_target(target, out, err);
 }
-
-/* --- headers ---------------------------------------------------------------- */
 
 static int add_field(char *line, struct http_head *out, struct cj_error *err)
 {
@@ -236,7 +230,7 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 	return rc;
 }
 
-/* --- a body in chunks: RFC 9112, section 7.1 ------------------------------------------------- */
+/* A body in chunks: RFC 9112, section 7.1. */
 
 #define DIGITS_MAX 15 /* of a chunk's size: below 2^60 */
 

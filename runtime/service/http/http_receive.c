@@ -25,8 +25,6 @@ static void end_with(struct exchange *x, enum api_code code, const char *message
 	x->phase = PHASE_WHOLE;
 }
 
-/* --- bytes ------------------------------------------------------------------ */
-
 static void forget_input(struct exchange *x)
 {
 	cj_free(&x->in);
@@ -75,8 +73,6 @@ void exchange_drop_input(struct exchange *x)
 		}
 	}
 }
-
-/* --- the head --------------------------------------------------------------- */
 
 /* For callers that wait before they send the body: RFC 9110, section 10.1.1. */
 static void invite_body(struct exchange *x)
@@ -159,8 +155,6 @@ static bool receive_head(struct exchange *x)
 		return read_more(x);
 	return false;
 }
-
-/* --- the body --------------------------------------------------------------- */
 
 bool exchange_awaits_body(const struct exchange *x)
 {

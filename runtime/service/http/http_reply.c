@@ -18,8 +18,6 @@
 #define STREAM_BLOCK HTTP_SMALL
 #define FRAME_MAX    24 /* around a chunk: its size, two ends of lines, a NUL */
 
-/* --- the request ------------------------------------------------------------ */
-
 const char *exchange_method(const struct exchange *x)
 {
 	return x->head.method;
@@ -105,8 +103,6 @@ void *exchange_diverted_to(const struct exchange *x)
 	return x->divert ? x->holder : NULL;
 }
 
-/* --- holding ---------------------------------------------------------------- */
-
 void exchange_set_due(struct exchange *x)
 {
 	x->is_due = x->http->has_due = true;
@@ -146,8 +142,6 @@ void exchange_clear(struct exchange *x)
 	x->is_answered = x->ends_after = x->is_paused = false;
 	x->divert = NULL;
 }
-
-/* --- the head of a reply ---------------------------------------------------- */
 
 static const char *reason_of(unsigned status)
 {
@@ -239,8 +233,6 @@ static void end_head(struct exchange *x)
 	exchange_set_deadline(x);
 	exchange_set_due(x);
 }
-
-/* --- replies ---------------------------------------------------------------- */
 
 void exchange_set_deadline(struct exchange *x)
 {
@@ -368,8 +360,6 @@ void exchange_reply_json(struct exchange *x, unsigned status, struct json_writer
 		exchange_refuse(x, API_INTERNAL, NULL, NULL);
 }
 
-/* --- streams ---------------------------------------------------------------- */
-
 void exchange_begin_stream(struct exchange *x, const char *content_type,
 			   void (*taken)(void *holder))
 {
@@ -469,8 +459,6 @@ void exchange_end_stream(struct exchange *x)
 	exchange_set_deadline(x);
 	exchange_set_due(x);
 }
-
-/* --- the bytes on their way ------------------------------------------------------------------ */
 
 static struct iovec rest_of(char *bytes, size_t start, size_t end)
 {

@@ -38,8 +38,6 @@
 
 #define REQUESTS_MAX 8 /* of one round: the engine's sources are served in between */
 
-/* --- begin ---------------------------------------------------------------------- */
-
 /* The jail of a worker that was prepared ahead, or a new one. */
 static int prepare(struct keeper *k, struct cj_error *err)
 {
@@ -93,8 +91,6 @@ static int begin(struct keeper *k, const struct cj_error *early, struct cj_error
 	return keeper_line_send(k->work->sock_fd, &line, err);
 }
 
-/* --- the end ---------------------------------------------------------------------- */
-
 static void start_end(struct keeper *k, enum session_end reason)
 {
 	struct cj_error ignored = { 0 }; /* without the timer, only the server limits the end */
@@ -124,8 +120,6 @@ static void end_session(struct keeper *k)
 	session_interpreter_end(&k->interpreter);
 	session_finish(&k->session);
 }
-
-/* --- the loop ----------------------------------------------------------------------- */
 
 static void read_requests(struct keeper *k)
 {
@@ -259,7 +253,7 @@ static void serve(struct keeper *k)
 	end_session(k);
 }
 
-/* --- TIER_REPL: the session begins before its job comes ------------------------------- */
+/* TIER_REPL: the session begins before its job comes. */
 
 /* A job that has come already gets a new jail, as one without a pool does. */
 static int lose_jail(struct keeper *k, struct cj_error *err)

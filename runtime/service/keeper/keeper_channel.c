@@ -34,8 +34,6 @@ enum { FD_SOCK, FD_CONTROL, FD_STDIN, FD_COUNT };
 
 #define MESSAGE_SIZE offsetof(struct keeper_request, sock_fd)
 
-/* --- requests of the server -------------------------------------------------------- */
-
 static int send_request(const struct worker *keeper, struct keeper_request *r, const char *id,
 			int *fds, size_t nfds, struct cj_error *err)
 {
@@ -139,8 +137,6 @@ int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err
 	*out = r;
 	return 1;
 }
-
-/* --- lines of the keeper ----------------------------------------------------------- */
 
 /* The names of session_ends[], from the first one that a keeper reports. */
 static int set_reason(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -271,8 +267,6 @@ void keeper_line_read(const char *text, size_t size, struct keeper_line *out)
 	    json_record_read(&in, root, &line_kinds[line.type].record, &line, &ignored) == 0)
 		*out = line;
 }
-
-/* --- a worker for files ---------------------------------------------------------------- */
 
 const char *const file_op_names[] = {
 	[FILE_GET] = "get",     [FILE_PART] = "part",     [FILE_PUT] = "put",

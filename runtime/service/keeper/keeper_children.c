@@ -31,8 +31,6 @@
 
 #define NO_NUMBER UINT_MAX /* the code of a cell is no file */
 
-/* --- workers ---------------------------------------------------------------------- */
-
 static void refuse(struct keeper_request *r, struct cj_error *why)
 {
 	cj_stage(why, "session");
@@ -166,8 +164,6 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 	return 0;
 }
 
-/* --- the interpreter ---------------------------------------------------------------- */
-
 enum interpreter_state keeper_interpreter_state(const struct keeper *k)
 {
 	return k->interpreter ? k->interpreter->state : INTERPRETER_ENDED;
@@ -287,8 +283,6 @@ void keeper_end_children(struct keeper *k)
 			k->status_ms = clock_earlier(k->status_ms, clock_ms() + KEEPER_SETTLE_MS);
 	}
 }
-
-/* --- signals to a program ----------------------------------------------------------- */
 
 /* ESRCH: its program does not run yet, or has ended, and then its worker ends soon, too. */
 static void deliver(struct keeper *k, struct keeper_child *c)

@@ -44,8 +44,6 @@ struct file_work {
 	struct session_watch watch;
 };
 
-/* --- lines ------------------------------------------------------------------------- */
-
 /* Takes what has come into w as one line. */
 static int send_line(const struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
@@ -79,7 +77,7 @@ static int send_end(const struct file_work *f, struct cj_error *err)
 	return send_text(f, "end", (const char *const[4]){ NULL }, err);
 }
 
-/* --- operations: each writes the members of its result --------------------------------- */
+/* Operations: each writes the members of its result. */
 
 static int get(struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
@@ -236,8 +234,6 @@ static int send_changes(struct file_work *f, struct cj_error *err)
 	return rc < 0 ? rc : send_end(f, err);
 }
 
-/* --- put -------------------------------------------------------------------------- */
-
 static int receive(struct file_work *f, const struct session_put *file, uint64_t *out_size,
 		   struct cj_error *err)
 {
@@ -292,8 +288,6 @@ static const struct {
 	[FILE_RENAME] = { rename_file },
 	[FILE_WATCH] = { watch, send_changes },
 };
-
-/* --- the answer ------------------------------------------------------------------ */
 
 static int send_error(const struct file_work *f, const struct cj_error *why, struct cj_error *err)
 {
@@ -364,8 +358,6 @@ static void serve_file(const struct keeper *k, const struct keeper_child *c)
 		return;
 	(void)!answer(&f, &early, &ignored);
 }
-
-/* --- an exec, a cell ------------------------------------------------------------------------- */
 
 static struct work make_work(const struct keeper *k, const struct keeper_child *c)
 {

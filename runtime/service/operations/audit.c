@@ -26,8 +26,6 @@
 #define ENTRY_MAX       8192 /* far more than its fields can fill */
 #define FILE_MODE       0640
 
-/* --- the event -------------------------------------------------------------------- */
-
 struct audit_record {
 	const struct run_order *order;
 	enum tier tier;                      /* of a run */
@@ -47,8 +45,6 @@ static const char *event_of(const struct audit_record *r)
 		return "call";
 	return r->end ? "end" : "start";
 }
-
-/* --- where its fields go ---------------------------------------------------------- */
 
 /* An entry of the journal. */
 struct audit_entry {
@@ -126,8 +122,6 @@ static void put_number(const struct sink *s, const char *key, const char *name, 
 {
 	put_known(s, key, name, true, value);
 }
-
-/* --- the fields --------------------------------------------------------------------- */
 
 static void put_end(const struct sink *s, const struct summary *end)
 {
@@ -210,8 +204,6 @@ static void put_record(const struct sink *s, const struct audit_record *r)
 		put_end(s, r->end);
 }
 
-/* --- the file --------------------------------------------------------------------- */
-
 static int write_file(struct audit *a, const struct audit_record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -229,8 +221,6 @@ static int write_file(struct audit *a, const struct audit_record *r, struct cj_e
 		return cj_fail(err, errno, "sync '%s' to disk", a->file.path);
 	return 0;
 }
-
-/* --- the journal ------------------------------------------------------------------ */
 
 /* What journalctl shows, and the ID of such messages. */
 static void put_message(const struct sink *s, const struct audit_record *r)
@@ -335,8 +325,6 @@ static int open_journal(struct cj_error *err)
 	}
 	return take_fd(&fd);
 }
-
-/* --- both ------------------------------------------------------------------------- */
 
 int audit_open(const struct audit_config *c, struct audit *out, struct cj_error *err)
 {

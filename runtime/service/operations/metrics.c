@@ -25,8 +25,6 @@
 #define HTTP_STATUS_MAX 599
 #define MICROS          1000000
 
-/* --- histograms ------------------------------------------------------------------------------ */
-
 #define HISTOGRAM_BUCKETS_MAX 18
 
 struct histogram_scale {
@@ -94,8 +92,6 @@ static void histogram_put(FILE *out, const char *name, const char *label, const 
 	put_scaled(out, h->sum, scale->unit);
 	(void)fprintf(out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
 }
-
-/* --- counting ------------------------------------------------------------------ */
 
 struct metrics {
 	char profiles[METRICS_PROFILES_MAX][NAME_MAX_SIZE];
@@ -201,8 +197,6 @@ void metrics_count_http(struct metrics *m, unsigned http_status)
 		m->http[http_status]++;
 }
 
-/* --- this process ---------------------------------------------------------------------------- */
-
 /* proc(5): the second number of /proc/self/statm is that of resident pages. */
 static uint64_t look_at_memory(void)
 {
@@ -244,8 +238,6 @@ void metrics_look_at_process(struct metrics_process *out)
 		.cpu_us = microseconds(used.ru_utime) + microseconds(used.ru_stime),
 	};
 }
-
-/* --- samples --------------------------------------------------------------------- */
 
 struct metrics_page {
 	FILE *out;
@@ -426,8 +418,6 @@ void metrics_write_bypassed(const struct metrics *m, struct json_writer *w)
 		json_close_object(w);
 	}
 }
-
-/* --- the page ---------------------------------------------------------------------- */
 
 static const struct metric_family families[] = {
 	{ "cejail_runs_total", "counter", "Runs that have ended, by profile and status.",

@@ -31,8 +31,6 @@ void executions_init(struct executions *e, const struct executions *borrowed)
 	TAILQ_INIT(&e->exiting);
 }
 
-/* --- calls of tools --------------------------------------------------------- */
-
 /* A run whose record must be whole gets no result without this line, and does not go on. */
 static void on_call_ended(void *context, const struct call_record *call)
 {
@@ -63,8 +61,6 @@ enum api_code execution_answer_call(struct run *run, uint64_t call, const char *
 		return run_calls_answer(run->calls, call, member, value);
 	return call == 0 || call > run->last_call ? API_NOT_FOUND : API_CALL_ENDED;
 }
-
-/* --- the end ---------------------------------------------------------------- */
 
 static void ignore_line(struct worker_conn *conn, const char *text, size_t size)
 {
@@ -159,8 +155,6 @@ static void refuse(struct run *run, enum api_code why)
 	runs_drop(run->all->runs, run);
 }
 
-/* --- the worker's lines ----------------------------------------------------- */
-
 static void read_summary(struct run *run, const char *text, size_t size)
 {
 	auto_arena struct arena a = { 0 };
@@ -238,8 +232,6 @@ static void close_control(struct run *run, uint64_t deadline_ms)
 	run->is_cancelled = true;
 	run->deadline_ms = deadline_ms;
 }
-
-/* --- starting --------------------------------------------------------------- */
 
 static int find_worker(struct run *run, struct cj_error *err)
 {
@@ -336,8 +328,6 @@ static void start(struct run *run, uint64_t now_ms)
 		run->deadline_ms = now_ms + o->wall_ms + EXECUTION_GRACE_MS;
 }
 
-/* --- from outside ------------------------------------------------------------ */
-
 static void on_caller_gone(void *holder)
 {
 	struct run *run = holder;
@@ -401,8 +391,6 @@ void executions_cancel_all(struct executions *e)
 	TAILQ_FOREACH(run, &runs->lists[RUN_RUNNING], link)
 		execution_cancel(run);
 }
-
-/* --- time ------------------------------------------------------------------- */
 
 static void sooner(int *wait_ms, uint64_t ms)
 {

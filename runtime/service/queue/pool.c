@@ -13,8 +13,6 @@
 
 #define CHECK_MS 1000 /* the default; also how often a missing worker is tried again */
 
-/* --- pauses after failures ------------------------------------------------------------------- */
-
 bool backoff_note(struct backoff *b, const char *why)
 {
 	if (strcmp(why, b->problem) == 0)
@@ -42,8 +40,6 @@ bool backoff_is_over(const struct backoff *b, uint64_t now_ms)
 {
 	return now_ms >= b->retry_at_ms;
 }
-
-/* --- slots ------------------------------------------------------------------ */
 
 static void forget_slot(struct slot *s)
 {
@@ -117,8 +113,6 @@ static bool is_stale(const struct slot *s, uint64_t now_ms)
 
 	return is_old || s->stamp != profile_cache_stamp(p->zygotes->profiles, s->bucket->profile);
 }
-
-/* --- buckets ---------------------------------------------------------------- */
 
 void pool_init(struct pool *p, struct zygotes *zygotes)
 {
@@ -271,8 +265,6 @@ enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum 
 	/* a pool that keeps interpreters only has no worker for a request with FIT_JAIL */
 	return pool_wanted_tier(p, profile, fit) == TIER_COLD ? BYPASS_REQUEST : BYPASS_EMPTY;
 }
-
-/* --- refilling -------------------------------------------------------------- */
 
 /* False: it can't be spawned now. */
 static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)

@@ -13,8 +13,6 @@
 #include "runtime/service/queue/runs.h"
 #include "runtime/service/worker/worker_conn.h"
 
-/* --- events ------------------------------------------------------------------ */
-
 /* Says how many events a slow caller did not get. */
 static void report_dropped(struct run *run, struct exchange *x)
 {
@@ -89,8 +87,6 @@ void run_caller_tell(struct run *run, const char *text, size_t size)
 	if (must)
 		fail_call(run, text);
 }
-
-/* --- the answer -------------------------------------------------------------- */
 
 static void end_stream(struct run *run, struct exchange *x, const char *line, size_t size,
 		       enum api_code why, const char *message)

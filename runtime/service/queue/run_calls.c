@@ -33,8 +33,6 @@ struct pending_calls {
 	uint64_t last_id;
 };
 
-/* --- the worker's lines ---------------------------------------------------------------------- */
-
 static struct known_call *find_call(struct pending_calls *c, uint64_t id)
 {
 	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
@@ -156,8 +154,6 @@ static void on_ready(struct watch *watch, uint32_t events)
 		receive(c);
 	send_answers(c);
 }
-
-/* --- for the run ------------------------------------------------------------------------------ */
 
 int run_calls_begin(struct loop *loop, int fd, const struct run_calls_ops *ops,
 		    struct pending_calls **out, struct cj_error *err)

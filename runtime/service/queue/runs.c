@@ -17,8 +17,6 @@ const char *const run_state_names[] = {
 static_assert(sizeof(run_state_names) / sizeof(run_state_names[0]) == RUN_STATE_COUNT,
 	      "every state has a name");
 
-/* --- reservations -------------------------------------------------------------- */
-
 void reservation_renew(struct reservation *r)
 {
 	uint64_t used_bytes = r->used_bytes > RESERVATION_MIN ? r->used_bytes : RESERVATION_MIN;
@@ -54,8 +52,6 @@ void reservation_measure(struct reservation *r, uint64_t used_bytes)
 	r->is_measured = r->runs == 0;
 	reservation_renew(r);
 }
-
-/* --- lists ---------------------------------------------------------------------- */
 
 void runs_init(struct runs *r)
 {

@@ -20,8 +20,6 @@ static void count(const struct zygote_row *row, enum zygote_event event)
 	metrics_count_zygote(row->zygotes->metrics, row->profile, event);
 }
 
-/* --- how they end ------------------------------------------------------------- */
-
 /* Workers that still have its socket get their jails; then the zygote reads end of file. */
 static void end(struct zygote_slot **z)
 {
@@ -44,8 +42,6 @@ static void fail(struct zygote_row *row, const char *why)
 	if (backoff_fail(&row->backoff, clock_ms(), why))
 		report(row, why);
 }
-
-/* --- what they say ------------------------------------------------------------ */
 
 /* No profile has this stamp: zygotes_tick() ends it and starts another. */
 static void become_stale(struct zygote_slot *z)
@@ -100,8 +96,6 @@ static void on_ended(struct worker_conn *w, const char *why)
 		fail(row, why[0] ? why : "it ended by itself");
 }
 
-/* --- profiles ----------------------------------------------------------------- */
-
 static bool is_wanted(const struct zygote_row *row)
 {
 	const struct config *c;
@@ -121,8 +115,6 @@ static void check_profile(struct zygote_row *row)
 	row->is_wanted = is_wanted(row);
 	row->is_unsuitable = false;
 }
-
-/* --- starting ----------------------------------------------------------------- */
 
 static void start(struct zygote_row *row, uint64_t now_ms)
 {
@@ -190,8 +182,6 @@ void zygotes_tick(struct zygotes *z)
 	}
 }
 
-/* --- children ----------------------------------------------------------------- */
-
 static struct zygote_row *find(struct zygotes *z, const char *profile)
 {
 	for (size_t i = 0; i < z->count; i++)
@@ -256,8 +246,6 @@ int zygotes_spawn(struct zygotes *z, const struct worker_order *wanted, struct w
 	*out = worker_conn_create(z->loop, &worker, err);
 	return *out ? 0 : -err->code;
 }
-
-/* --- the whole ---------------------------------------------------------------- */
 
 void zygotes_init(struct zygotes *z, const struct zygotes *borrowed)
 {

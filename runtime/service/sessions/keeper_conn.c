@@ -15,8 +15,6 @@
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 
-/* --- callers that wait ---------------------------------------------------------- */
-
 static void remove_waiter(struct session_waiter *w)
 {
 	TAILQ_REMOVE(&w->session->waiters, w, link);
@@ -100,8 +98,6 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 	return wait_ms;
 }
 
-/* --- the audit ------------------------------------------------------------------ */
-
 /* False: the line is required and could not be written. */
 static bool write_audit(struct session_entry *e, const char *reason)
 {
@@ -114,8 +110,6 @@ static bool write_audit(struct session_entry *e, const char *reason)
 
 	return audit_session(e->all->executions->audit, &line);
 }
-
-/* --- the keeper's lines --------------------------------------------------------- */
 
 /* The jail has ended, or never lived. */
 static void fail(struct session_entry *e, enum session_end reason, const char *message,
@@ -180,8 +174,6 @@ static void on_ended(struct worker_conn *conn, const char *why)
 		sessions_end_execs(e, true);
 	worker_conn_destroy(&e->conn);
 }
-
-/* --- begin ------------------------------------------------------------------------ */
 
 /* A prepared session or jail, else a cold worker. */
 static int find_worker(struct session_entry *e, const struct run_order *o, struct cj_error *err)
@@ -250,8 +242,6 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 	return may_begin ? cj_wrap(err, "create a session") : 0;
 }
 
-/* --- the end ---------------------------------------------------------------------- */
-
 void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x)
 {
 	if (x)
@@ -290,8 +280,6 @@ static void settle(struct session_entry *e)
 	if (is_awaited)
 		(void)sessions_answer(e, clock_ms());
 }
-
-/* --- time --------------------------------------------------------------------------- */
 
 static void enforce_deadline(struct session_entry *e)
 {

@@ -103,8 +103,6 @@ void sessions_set_limits(struct sessions *s, const struct sessions_limits *limit
 	}
 }
 
-/* --- a new session ---------------------------------------------------------- */
-
 static int check_time(const char *name, uint64_t ms, uint64_t most_ms, struct cj_error *err)
 {
 	char asked[32], most[32];
@@ -194,8 +192,6 @@ struct session_entry *sessions_find(const struct sessions *s, const char *caller
 			return e;
 	return NULL;
 }
-
-/* --- its life --------------------------------------------------------------- */
 
 void sessions_set_live(struct session_entry *e, uint64_t now_ms)
 {
@@ -300,8 +296,6 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 	}
 	return NULL;
 }
-
-/* --- execs ------------------------------------------------------------------ */
 
 enum api_code sessions_admit_exec(const struct session_entry *e)
 {

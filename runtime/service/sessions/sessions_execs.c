@@ -12,8 +12,6 @@
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 
-/* --- standard input ------------------------------------------------------------- */
-
 static void on_input_flushed(struct sessions_pipe *p, size_t written,
 			     enum sessions_pipe_state state)
 {
@@ -54,8 +52,6 @@ enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *
 	*out_buffered = sessions_pipe_waiting(&x->input);
 	return API_OK;
 }
-
-/* --- standard input from the body of a request ------------------------------------ */
 
 static void refuse_source(struct exec_entry *x, enum api_code why)
 {
@@ -116,8 +112,6 @@ const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *
 	*out_buffered = sessions_pipe_waiting(&x->input);
 	return x;
 }
-
-/* --- an exec ------------------------------------------------------------------------ */
 
 void sessions_reply_exec(const struct exec_entry *x, struct exchange *exchange)
 {
@@ -255,8 +249,6 @@ void sessions_kill_left(const struct exec_entry *x)
 	if (sessions_is_live(e) && keeper_send_signal(&e->conn->worker, x->id, SIGKILL, &err) < 0)
 		slog_failure(SLOG_WARNING, "", &err, "kill what an exec left");
 }
-
-/* --- the end of the session ------------------------------------------------------------ */
 
 /* The first that is to be told.  Its end may remove others from the list. */
 static struct exec_entry *next_to_end(const struct session_entry *e, bool is_gone)

@@ -32,8 +32,6 @@ struct file_operation {
 	size_t held_size;
 };
 
-/* --- answers --------------------------------------------------------------------- */
-
 static const char *request_id_of(const struct file_operation *f)
 {
 	return f->exchange ? exchange_trace(f->exchange)->request_id : "";
@@ -108,8 +106,6 @@ static void reply_result(struct file_operation *f, const struct json_node *resul
 	json_put_node(w, result);
 	exchange_reply_json(take_exchange(f), 200, w);
 }
-
-/* --- streams ----------------------------------------------------------------------- */
 
 static void on_taken(void *holder)
 {
@@ -222,8 +218,6 @@ static void on_more(struct file_operation *f, const char *type, const char *text
 	}
 }
 
-/* --- the bytes of a put ------------------------------------------------------------ */
-
 /* The end of the bytes alone would publish the part that the worker has. */
 static void give_up(struct file_operation *f, const char *why)
 {
@@ -266,8 +260,6 @@ void sessions_file_whole(struct exchange *x)
 	sessions_pipe_flush(&f->pipe);
 }
 
-/* --- the first answer -------------------------------------------------------------- */
-
 static void answer(struct file_operation *f, const struct file_answer *a)
 {
 	static const enum api_code codes[FILE_ERROR_COUNT] = {
@@ -293,8 +285,6 @@ static void answer(struct file_operation *f, const struct file_answer *a)
 	else
 		refuse(f, codes[a->error], a->message);
 }
-
-/* --- the worker ------------------------------------------------------------------- */
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
@@ -467,8 +457,6 @@ void sessions_file(struct session_entry *e, const struct file_order *order, stru
 		destroy(f);
 	}
 }
-
-/* --- time ------------------------------------------------------------------------- */
 
 void sessions_tick_files(struct session_entry *e, uint64_t now_ms, int *wait_ms)
 {

@@ -14,8 +14,6 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 	result_put_ms(w, key, now->epoch_ms + left_ms);
 }
 
-/* --- a session -------------------------------------------------------------- */
-
 void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 		       const struct sessions_now *now)
 {
@@ -54,8 +52,6 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 	}
 	json_close_object(w);
 }
-
-/* --- an exec ---------------------------------------------------------------- */
 
 static void put_exec_times(struct json_writer *w, const struct exec_entry *x)
 {

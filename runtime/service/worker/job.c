@@ -45,8 +45,6 @@ const char *const job_kind_names[] = {
 static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COUNT,
 	      "every kind of job has a name");
 
-/* --- the messages' members -------------------------------------------------------- */
-
 /* A row of a table: the key, and the field of the struct. */
 #define ROW(key, type, field, takes, setter, writer, ...)                                          \
 	{                                                                                          \
@@ -123,8 +121,6 @@ static const struct json_key summary_keys[] = {
 	NUMBER("limits_hit", struct summary, limits_hit),
 };
 static const struct json_record summary_record = JSON_RECORD(summary_keys, "the summary");
-
-/* --- the job ------------------------------------------------------------------------ */
 
 int job_write(const struct job *job, struct cj_error *err)
 {
@@ -230,8 +226,6 @@ int job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err)
 	return fds[0];
 }
 
-/* --- lines upwards ------------------------------------------------------------------- */
-
 void summary_write(struct json_writer *w, const struct summary *s)
 {
 	json_open_object(w);
@@ -321,8 +315,6 @@ void ready_read(const char *line, size_t size, struct readiness_line *out)
 	(void)snprintf(out->why, sizeof(out->why), "%s%s%s%s", message, has_hint ? " (" : "",
 		       has_hint ? hint : "", has_hint ? ")" : "");
 }
-
-/* --- in place of a worker ------------------------------------------------------------ */
 
 char *order_write_cancelled(const struct run_order *order, size_t *out_size)
 {

@@ -60,8 +60,6 @@ struct order {
 	char profile[PROFILE_NAME_MAX];
 };
 
-/* --- the spawner's process ----------------------------------------------------------- */
-
 static void set_signals(const int *signals, size_t count, void (*handler)(int))
 {
 	const struct sigaction action = { .sa_handler = handler };
@@ -166,8 +164,6 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 		;
 	_exit(EXIT_SUCCESS);
 }
-
-/* --- the server's side ------------------------------------------------------------------ */
 
 int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_error *err)
 {

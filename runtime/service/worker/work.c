@@ -20,8 +20,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/run/report/result.h"
 
-/* --- the job --- */
-
 bool work_await_job(const struct work *w, int signal_fd)
 {
 	struct pollfd sources[] = {
@@ -189,8 +187,6 @@ int work_limit_life(uint64_t wall_ms, struct cj_error *err)
 	return 0;
 }
 
-/* --- the run --- */
-
 static void set_driver(struct work *w)
 {
 	struct jail *prepared = w->driver.jail;
@@ -272,8 +268,6 @@ void work_serve(struct work *w, const struct cj_error *early)
 	}
 	(void)!work_deliver(w, &undelivered);
 }
-
-/* --- the summary and the result -------------------------------------------------------------- */
 
 static struct summary summarize(const struct work *w)
 {

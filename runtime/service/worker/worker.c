@@ -30,8 +30,6 @@ struct waiting {
 	struct cj_error zygote_failure; /* why the interpreter is not the zygote's */
 };
 
-/* --- before the job --- */
-
 /* `cejail kill` ends a waiting worker; during a run jail_wait() receives the signal. */
 static int watch_signals(struct waiting *w, struct cj_error *err)
 {

@@ -38,8 +38,6 @@ struct zygote_keeper {
 	bool is_line_over;
 };
 
-/* --- what the zygote writes --------------------------------------------------- */
-
 static void read_log(struct zygote_keeper *k)
 {
 	char bytes[4096];
@@ -58,7 +56,7 @@ static void read_log(struct zygote_keeper *k)
 		cj_close(&k->log_fd); /* nobody writes any more */
 }
 
-/* --- the files that a zygote has loaded: one inotify(7) watch for each ----------------------- */
+/* The files that a zygote has loaded: one inotify(7) watch for each. */
 
 /* IN_ATTRIB: also when another file takes its name, because the old one has a link less then. */
 #define CHANGES (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
@@ -99,8 +97,6 @@ void zygote_files_drain(int watch_fd)
 	while (sys_read(watch_fd, events, sizeof(events)) > 0)
 		;
 }
-
-/* --- start -------------------------------------------------------------------- */
 
 /* *err says why. */
 static int refuse(const struct zygote_keeper *k, struct cj_error *err)
@@ -185,8 +181,6 @@ static int await_ready(struct zygote_keeper *k, struct cj_error *err)
 	read_log(k);
 	return k->size > 0 ? cj_wrap(err, "the zygote wrote '%s'", k->line) : -err->code;
 }
-
-/* --- end ---------------------------------------------------------------------- */
 
 /* How a zygote ended by itself; the server may start another. */
 static int describe_end(struct zygote_keeper *k, struct cj_error *err)

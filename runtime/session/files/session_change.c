@@ -18,8 +18,6 @@
 
 #define NEW_DIRECTORY 0755
 
-/* --- a file ------------------------------------------------------------------------------ */
-
 /* A rename would replace a file that its owner has made read-only; open(2) would not write it. */
 static int check_replaced(int dir_fd, const char *name)
 {
@@ -80,8 +78,6 @@ void session_put_fini(struct session_put *put)
 	cj_close(&put->fd);
 	cj_close(&put->dir_fd);
 }
-
-/* --- directories and names ----------------------------------------------------------------- */
 
 static bool is_directory(int dir_fd, const char *name)
 {

@@ -54,8 +54,6 @@ enum file_error session_file_error(int code)
 	return FILE_FAILED;
 }
 
-/* --- the rights of a program -------------------------------------------------------------- */
-
 int session_files_become(const struct jail *j, struct cj_error *err)
 {
 	const struct idmap *ids = &j->ids;
@@ -65,8 +63,6 @@ int session_files_become(const struct jail *j, struct cj_error *err)
 		return cj_wrap(err, "become the user of the session");
 	return 0;
 }
-
-/* --- one file ---------------------------------------------------------------------------- */
 
 static enum session_file_kind kind_of(mode_t mode)
 {
@@ -182,8 +178,6 @@ int session_file_open(const struct jail *j, const char *path, uint64_t max_bytes
 	return take_fd(&fd);
 }
 
-/* --- a directory ------------------------------------------------------------------------- */
-
 struct lister {
 	struct arena *arena;
 	struct session_file *items;
@@ -288,8 +282,6 @@ int session_file_list(const struct jail *j, const struct session_list_request *r
 	*out = (struct session_listing){ l.items, l.count, l.is_truncated };
 	return 0;
 }
-
-/* --- the changes in a directory ------------------------------------------------------------ */
 
 #define WATCH_ROOM 8192 /* of some 30 long names, or of 400 short ones */
 

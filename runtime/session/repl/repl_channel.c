@@ -24,8 +24,6 @@ static void put_u32(uint8_t *out, uint32_t value)
 		out[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* --- from the interpreter ------------------------------------------------------------------ */
-
 void repl_reader_init(struct repl_reader *r, struct arena *a, struct cell_outcome *cell)
 {
 	*r = (struct repl_reader){ .arena = a, .cell = cell };
@@ -196,8 +194,6 @@ int repl_reader_take(struct repl_reader *r, const void *bytes, size_t size, stru
 	}
 	return REPL_GOES_ON;
 }
-
-/* --- to the interpreter -------------------------------------------------------------------- */
 
 /* One frame of two parts; out NULL: only its size is wanted.  Returns where the next one begins. */
 static size_t put_frame(uint8_t *out, size_t at, char kind, struct blob begin, struct blob rest)

@@ -121,8 +121,6 @@ void session_cell_fini(struct session_cell *c)
 	*c = SESSION_CELL_NULL;
 }
 
-/* --- the request ---------------------------------------------------------------------------- */
-
 static bool has_same_env(const struct strings *a, const struct strings *b)
 {
 	if (a->count != b->count)

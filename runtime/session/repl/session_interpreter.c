@@ -16,8 +16,6 @@
 #include "runtime/session/session.h"
 #include "runtime/jail/supervise/start.h"
 
-/* --- the keeper ---------------------------------------------------------------------------- */
-
 /* The whole script is in the socket before the interpreter starts, which reads it at once. */
 static int open_channel(struct session_interpreter *i, int *out_far_fd, struct cj_error *err)
 {

@@ -133,8 +133,6 @@ void finding_remedy_package(struct finding *f, const char *package)
 	finding_remedy(f, "%s", remedy);
 }
 
-/* --- the output --------------------------------------------------------------------- */
-
 #define NAME_WIDTH  18
 #define LEVEL_WIDTH 7
 #define INDENT      (NAME_WIDTH + 2 + LEVEL_WIDTH + 2)

@@ -19,8 +19,6 @@
 #define PARENTS_MAX 8
 #define SEE_ABOVE   "fix what is missing above"
 
-/* --- cgroups ------------------------------------------------------------------------ */
-
 /* Every way to find a parent cgroup, and why it cannot be used.  The checks of the controllers use
  * the same reports. */
 void check_cgroup_parent(struct finding *f)
@@ -68,8 +66,6 @@ void check_controller(struct finding *f, const void *what)
 	place_remedy_cgroup(&place, f);
 }
 
-/* --- files -------------------------------------------------------------------------- */
-
 void check_dev_null(struct finding *f)
 {
 	struct stat st;
@@ -113,8 +109,6 @@ void check_interpreter(struct finding *f, const void *what)
 	finding_set(f, FINDING_NOTE, "not found under /usr: profiles that run it fail");
 	finding_remedy_package(f, names[1]);
 }
-
-/* --- a complete jail ---------------------------------------------------------------- */
 
 int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 {

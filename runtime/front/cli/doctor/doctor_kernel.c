@@ -24,8 +24,6 @@
 #include "runtime/kernel/ids/refusal.h"
 #include "runtime/kernel/process/landlock.h"
 
-/* --- remedies ----------------------------------------------------------------------- */
-
 static void remedy_apparmor(struct finding *f, const struct doctor_place *place)
 {
 	char self[256];
@@ -54,8 +52,6 @@ static void remedy_refusal(struct finding *f, enum refusal why, const struct doc
 		place_remedy(place, remedies_of[why], f);
 }
 
-/* --- system calls that may be missing ----------------------------------------------- */
-
 /* Invalid arguments: a kernel that has the call fails with another error than ENOSYS. */
 static bool has_clone3(void)
 {
@@ -81,8 +77,6 @@ static const struct feature {
 	{ "openat2(2)", has_openat2 },
 	{ "mount_setattr(2)", has_mount_setattr },
 };
-
-/* --- known vulnerabilities ------------------------------------------------------------ */
 
 /*
  * Vulnerabilities that the program in a jail, or any user who may create a user namespace, can
@@ -270,8 +264,6 @@ void check_kernel(struct finding *f)
 	report_kernel(f, &name, &place);
 }
 
-/* --- user namespaces ---------------------------------------------------------------- */
-
 static int try_nothing(void)
 {
 	return 0;
@@ -303,8 +295,6 @@ void check_user_namespaces(struct finding *f)
 		finding_remedy_here(f, REMEDY_UNKNOWN);
 	}
 }
-
-/* --- mounts ------------------------------------------------------------------------- */
 
 /* The mount point of the probes.  It is covered only in the mount namespace of the child. */
 #define PROBE_PLACE "/tmp"
@@ -360,8 +350,6 @@ void check_proc(struct finding *f)
 	finding_set(f, FINDING_MISSING, "is not mounted");
 	finding_remedy(f, "sudo mount -t proc proc /proc");
 }
-
-/* --- filters ------------------------------------------------------------------------ */
 
 static int load_filter(unsigned flags)
 {

@@ -26,8 +26,6 @@
 
 #define TUN "/dev/net/tun"
 
-/* --- kernel features ---------------------------------------------------------------- */
-
 /* Netlink sockets in the namespaces of a gateway and of a jail. */
 static int open_network(struct network_handles *h)
 {
@@ -68,8 +66,6 @@ int try_links(void)
 		return code;
 	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
 }
-
-/* --- uplinks ------------------------------------------------------------------------ */
 
 /* A switch of the kernel: "1" or "Y". */
 static bool is_on(const char *path)
@@ -197,8 +193,6 @@ void check_helper(struct finding *f, const void *what)
 		finding_remedy(f, "sudo chown root %s && sudo chmod 755 %s", path, path);
 }
 
-/* --- AppArmor ----------------------------------------------------------------------- */
-
 /* Only root can read which profiles are loaded.  For other users each existing profile counts. */
 static bool is_loaded(const char *name)
 {
@@ -241,8 +235,6 @@ void check_apparmor(struct finding *f)
 			profile = profiles[i];
 	report_apparmor(f, is_on("/sys/module/apparmor/parameters/enabled"), profile);
 }
-
-/* --- a jail with a public network --------------------------------------------------- */
 
 /* Why `auto` took none of the kinds before `chosen`. */
 static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out, size_t size)

@@ -16,8 +16,6 @@
 
 #define CGROUP_BYTES_MAX 16384
 
-/* --- the kind of place -------------------------------------------------------------- */
-
 /* A line of /proc/self/cgroup is "ID:CONTROLLERS:PATH"; a unit of the system is below its slice. */
 static bool find_unit(const char *cgroup, char unit[static PLACE_UNIT_MAX])
 {
@@ -111,8 +109,6 @@ const char *place_where_kernel(const struct doctor_place *p)
 {
 	return is_container(p) ? "on the container's host: " : "";
 }
-
-/* --- remedies ----------------------------------------------------------------------- */
 
 #define BOOT_CGROUP2 "systemd.unified_cgroup_hierarchy=1 on the kernel command line"
 #define RESTART_WSL  "; then, in Windows: wsl --shutdown"

@@ -91,8 +91,6 @@ static const struct session_verb {
 
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
-/* --- help ----------------------------------------------------------------------------- */
-
 static int print_verbs(void)
 {
 	(void)printf(
@@ -116,8 +114,6 @@ static int print_help(const struct session_verb *v)
 	(void)printf("\nThe manual is cejail-session(1).\n");
 	return cli_finish(0);
 }
-
-/* --- arguments ------------------------------------------------------------------------ */
 
 static int take_options(const struct session_verb *v, struct session_call *c,
 			const char *const **next, struct cj_error *err)
@@ -205,8 +201,6 @@ static int read_options(const struct session_verb *v, struct session_call *c, st
 		return cj_reject(err, "'--json' takes no FILE here");
 	return cli_need_stdout(c->cli, err);
 }
-
-/* --- dispatch ------------------------------------------------------------------------- */
 
 static int call(const struct session_verb *v, struct session_call *c)
 {

@@ -31,8 +31,6 @@
 
 static const char *const systemctls[] = { "/usr/bin/systemctl", "/bin/systemctl" };
 
-/* --- is there one? -------------------------------------------------------------------- */
-
 /* A socket file without a listener, or one that this user may not use, is no service. */
 static bool answers(const char *path)
 {
@@ -54,8 +52,6 @@ static int find_running(struct session_call *c, struct cj_error *err)
 		c->socket = found.of_system;
 	return 0;
 }
-
-/* --- systemd -------------------------------------------------------------------------- */
 
 static void exec_systemctl(void)
 {
@@ -99,8 +95,6 @@ static bool start_unit(void)
 			return false;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
-
-/* --- a process of our own --------------------------------------------------------------- */
 
 /* In the new process.  It keeps the environment, which the profiles of this user depend on. */
 static void become_service(const char *path, int log_fd)
@@ -209,8 +203,6 @@ int cli_session_start_service(struct session_call *c, struct cj_error *err)
 	}
 	return 0;
 }
-
-/* --- requests --------------------------------------------------------------------------- */
 
 int cli_session_url(char url[static REMOTE_URL_MAX], const char *const *parts, const char *query,
 		    struct cj_error *err)

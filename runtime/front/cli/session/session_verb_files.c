@@ -26,8 +26,6 @@
 
 #define FILE_MAX (256u << 20) /* the service has a limit of its own: "file_max" */
 
-/* --- paths of the jail ------------------------------------------------------------------ */
-
 /* A relative path begins at /box.  Slashes at the end are dropped.  NULL: no memory. */
 static const char *jail_path(struct session_call *c, const char *path, struct cj_error *err)
 {
@@ -81,8 +79,6 @@ static int fetch(const struct session_call *c, const char *path, const char *que
 		return -err->code;
 	return remote_fetch(&f, write_piece, (void *)copy, err);
 }
-
-/* --- put ---------------------------------------------------------------------------------- */
 
 /* Each file is released after it is sent. */
 static int put_fd(struct session_call *c, const char *path, bool is_executable, int fd,
@@ -154,8 +150,6 @@ int cli_session_put(struct session_call *c, struct cj_error *err)
 	return inputs_walk(source, target, FILE_MAX, put_input, c, err);
 }
 
-/* --- get ---------------------------------------------------------------------------------- */
-
 /* The file appears when it is complete. */
 static int fetch_to_file(const struct session_call *c, const char *path, const char *target,
 			 struct cj_error *err)
@@ -196,8 +190,6 @@ int cli_session_get(struct session_call *c, struct cj_error *err)
 					  : fetch_to_file(c, source, target, err);
 	return rc < 0 ? cj_wrap(err, "read '%s'", source) : 0;
 }
-
-/* --- ls, stat, mkdir, mv, watch, rm ------------------------------------------------------ */
 
 static void print_entry(const struct json_node *entry)
 {

@@ -15,8 +15,6 @@
 #define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */
 #define RETRY_STEP_MS 50
 
-/* --- create --------------------------------------------------------------------------- */
-
 static int check_profile(const struct session_call *c, const char **out, struct cj_error *err)
 {
 	const char *name = options_find(&c->options, "profile");
@@ -101,8 +99,6 @@ int cli_session_create(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- list ----------------------------------------------------------------------------- */
-
 struct column {
 	const char *title, *key;
 	int width; /* 0: the last one */
@@ -166,8 +162,6 @@ int cli_session_list(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- lease, end, socket ----------------------------------------------------------------------- */
-
 int cli_session_lease(struct session_call *c, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *body = cli_session_body("lease", c->operands[1], err);
@@ -209,7 +203,7 @@ int cli_session_socket(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- programs: a program in a session is a run (../run.c) ------------------------------------ */
+/* Programs: a program in a session is a run (../run.c). */
 
 static int run(struct session_call *c, const struct remote_exec *exec)
 {

@@ -56,8 +56,6 @@ void broker_close(struct broker *b)
 	servers_file_fini(&b->file);
 }
 
-/* --- the list ---------------------------------------------------------------------------- */
-
 void broker_want_list(struct broker *b)
 {
 	for (size_t i = 0; i < b->file.count; i++)

@@ -16,8 +16,6 @@ struct broker_call {
 	char arguments[]; /* of.size bytes, and a NUL */
 };
 
-/* --- answers -------------------------------------------------------------------------------- */
-
 /* One of `value` and `error` is there. */
 static void answer(struct broker_calls *c, uint64_t id, const struct json_node *value,
 		   const char *error)
@@ -48,8 +46,6 @@ static void answer(struct broker_calls *c, uint64_t id, const struct json_node *
 		       is_whole ? "the answer is larger than 16 MiB; ask for less"
 				: "there is no memory for the answer");
 }
-
-/* --- calls ----------------------------------------------------------------------------------- */
 
 static void destroy(struct broker_call *call)
 {

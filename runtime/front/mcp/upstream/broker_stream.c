@@ -61,8 +61,6 @@ static void on_cut(struct mcp_stdio *stdio, struct blob head, struct blob tail)
 	stdio->is_over = true;
 }
 
-/* --- open, close ------------------------------------------------------------------------------ */
-
 int broker_stream_open(struct broker_stream *s, struct broker *b, int fd, struct cj_error *err)
 {
 	s->calls = (struct broker_calls){ .broker = b, .puts_ids = true, .answer = put_answer };

@@ -26,8 +26,6 @@
 
 enum { SERVER_STDIN, SERVER_STDOUT, SERVER_STDERR, KEEPER_STOP, KEEPER_FDS };
 
-/* --- the server ---------------------------------------------------------------------------- */
-
 static const char *const passed[] = { "HOME",  "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH",
 				      "SHELL", "TERM", "TMPDIR", "USER",     NULL };
 
@@ -143,8 +141,6 @@ static _Noreturn void become_server(const struct server_spec *spec, const int *f
 	give_up("execute", args[0]);
 }
 
-/* --- the keeper ----------------------------------------------------------------------------- */
-
 /* Every process below the keeper is its child, or becomes one when its parent has ended. */
 static void kill_all(void)
 {
@@ -211,8 +207,6 @@ static _Noreturn void keep(const struct server_spec *spec, int *fds)
 	kill_all();
 	_exit(status);
 }
-
-/* --- in cejail ------------------------------------------------------------------------------- */
 
 /* The ends for the child are new; those for cejail are in *p. */
 static int make_pipes(struct server_process *p, int theirs[KEEPER_FDS], struct cj_error *err)

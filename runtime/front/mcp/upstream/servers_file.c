@@ -17,8 +17,6 @@
 #define ENV_MAX        (64u << 10)
 #define TIMEOUT_MS_MAX 86400000u
 
-/* --- URLs --------------------------------------------------------------------------- */
-
 static int refuse_https(struct cj_error *err)
 {
 	cj_refuse(err, "cejail has no TLS, so it cannot connect to an https:// URL");
@@ -87,8 +85,6 @@ int servers_file_split_url(const char *url, struct server_address *out, struct c
 	out->path = at;
 	return 0;
 }
-
-/* --- values ------------------------------------------------------------------------- */
 
 static int no_memory(struct cj_error *err)
 {
@@ -251,8 +247,6 @@ static int set_url(const struct json_reader *in, const struct json_key *k, const
 		   : json_set_string(in, k, text, record, err);
 }
 
-/* --- the tables --------------------------------------------------------------------- */
-
 #define AT(field)   .offset = offsetof(struct server_spec, field)
 #define TEXT(field) JSON_TAKES_STRING, .set = json_set_string, .min = 1, .max = TEXT_MAX, AT(field)
 #define LIST(how)   JSON_TAKES_STRING, .is_list = true, .set = (how)
@@ -336,8 +330,6 @@ static const struct json_key file_keys[] = {
 	  .known = offsetof(struct servers_file, count) },
 };
 static const struct json_record file_table = JSON_RECORD(file_keys, "the list of servers");
-
-/* --- the file ------------------------------------------------------------------------- */
 
 static int check_names(const struct servers_file *f, const struct json_node *root,
 		       struct cj_error *err)

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- patterns ------------------------------------------------------------------------- */
-
 bool tool_choice_is_pattern(const char *text)
 {
 	for (const char *at = text; *at; at++)
@@ -44,8 +42,6 @@ static const char *find_pattern(const struct strings *patterns, const char *name
 			return patterns->items[i];
 	return NULL;
 }
-
-/* --- the choice ------------------------------------------------------------------------ */
 
 static int check_used(const struct server_spec *s, const struct strings *patterns, const char *key,
 		      const struct upstream_tool *tools, size_t count, struct cj_error *err)
@@ -96,8 +92,6 @@ int tool_choice_make(const struct server_spec *server, struct upstream_tool *too
 	}
 	return 0;
 }
-
-/* --- names ----------------------------------------------------------------------------- */
 
 static const char allowed_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789_/-.";

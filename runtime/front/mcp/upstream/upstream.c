@@ -27,8 +27,6 @@ void upstream_fini(struct upstream *u)
 	}
 }
 
-/* --- failures --------------------------------------------------------------------------- */
-
 void upstream_fail(struct upstream *u, const char *fmt, ...)
 {
 	char text[CJ_ERROR_MSG_MAX];
@@ -116,8 +114,6 @@ bool upstream_is_closed(struct upstream *u)
 	return u->state == UPSTREAM_OFF || u->link->is_closed(u);
 }
 
-/* --- opening --------------------------------------------------------------------------- */
-
 static void open_link(struct upstream *u, uint64_t now_ms)
 {
 	struct cj_error err = { 0 };
@@ -149,8 +145,6 @@ void upstream_want_list(struct upstream *u)
 		u->failure = (struct cj_error){ 0 };
 	}
 }
-
-/* --- calls ------------------------------------------------------------------------------ */
 
 void upstream_end_call(struct upstream_call *c, const struct json_node *value, const char *error)
 {
@@ -254,8 +248,6 @@ static void end_late_calls(struct upstream *u, uint64_t now_ms)
 		c->done(c, NULL, text);
 	}
 }
-
-/* --- the tick ---------------------------------------------------------------------------- */
 
 static void check_start(struct upstream *u, uint64_t now_ms)
 {

@@ -63,8 +63,6 @@ static void destroy(struct http_exchange *x)
 	free(x);
 }
 
-/* --- messages of the server --- */
-
 static bool is_waited_for(const struct upstream *u, uint64_t id)
 {
 	const struct upstream_call *c;
@@ -155,8 +153,6 @@ static int keep(void *context, const char *bytes, size_t size, struct cj_error *
 	return is_kept ? 0 : cj_fail(err, ENOMEM, "read it");
 }
 
-/* --- the end of an answer --- */
-
 /* An error of HTTP becomes one of JSON-RPC, which ends its request only. */
 static void put_status(struct http_exchange *x)
 {
@@ -215,8 +211,6 @@ static void end_answer(struct http_exchange *x)
 	else
 		put_status(x);
 }
-
-/* --- the connection --- */
 
 /* Of the reply to a message that has no answer, only the status counts. */
 static bool has_all(const struct http_exchange *x)
@@ -293,8 +287,6 @@ static int connect_to(const struct server_address *a)
 		return -1;
 	return take_fd(&fd);
 }
-
-/* --- requests --- */
 
 static int add_text(struct byte_queue *q, const char *name, const char *value)
 {
@@ -411,8 +403,6 @@ static void forget(struct upstream *u, uint64_t id)
 		return;
 	}
 }
-
-/* --- open, close --- */
 
 static int open_http(struct upstream *u, struct cj_error *err)
 {

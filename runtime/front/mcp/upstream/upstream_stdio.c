@@ -41,8 +41,6 @@ static struct stdio_link *link_of(const struct upstream *u)
 	return u->link_state;
 }
 
-/* --- the log ------------------------------------------------------------------------------- */
-
 static void end_line(struct stdio_link *l)
 {
 	uint64_t now_ms = clock_ms();
@@ -86,8 +84,6 @@ static void on_log(struct watch *w, uint32_t events)
 	}
 }
 
-/* --- lines of the server ---------------------------------------------------------------- */
-
 static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 {
 	upstream_take(s->owner, text, size);
@@ -99,8 +95,6 @@ static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 	(void)tail;
 	upstream_fail(s->owner, "sent a line of more than %u bytes", MCP_LINE_MAX);
 }
-
-/* --- open, close -------------------------------------------------------------------------- */
 
 /* The tick looks. */
 static void on_end(struct watch *w, uint32_t events)

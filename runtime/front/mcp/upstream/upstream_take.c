@@ -18,8 +18,6 @@ struct received {
 	size_t size;
 };
 
-/* --- what nobody asked for -------------------------------------------------------------- */
-
 static void count_unasked(struct upstream *u)
 {
 	uint64_t now = clock_ms();
@@ -47,8 +45,6 @@ static void take_request(struct upstream *u, const struct mcp_message *m)
 		return;
 	upstream_write_answer(u, m);
 }
-
-/* --- the steps up to the list ------------------------------------------------------------- */
 
 static const char *error_text(const struct mcp_message *m)
 {
@@ -150,8 +146,6 @@ static void take_page(struct upstream *u, struct received *r)
 	else
 		end_list(u);
 }
-
-/* --- answers -------------------------------------------------------------------------------- */
 
 static void take_result(struct upstream_call *c, struct received *r)
 {

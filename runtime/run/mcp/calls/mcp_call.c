@@ -46,8 +46,6 @@ static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 	send_answer(c, w);
 }
 
-/* --- events and the end ---------------------------------------------------------------- */
-
 static void on_event(struct mcp_run *r, const char *line, size_t size)
 {
 	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
@@ -121,8 +119,6 @@ static void on_done(struct mcp_run *r, const char *reply, size_t size, const cha
 	}
 	end_call(c);
 }
-
-/* --- the start --------------------------------------------------------------------------- */
 
 static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,
 		 struct cj_error *err)

@@ -38,8 +38,6 @@ void mcp_reply_fail(struct mcp_reply *r, const struct cj_error *why)
 	finish(r, NULL, 0, text);
 }
 
-/* --- errors of the API ------------------------------------------------------------------ */
-
 /* What a model does next, where the hint of the API is for a program that sends requests. */
 static const struct {
 	const char *code, *message; /* "": any */
@@ -107,8 +105,6 @@ static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_af
 		cj_hint(&err, "try again in %" PRIu64 " s", retry_after);
 	mcp_reply_fail(r, &err);
 }
-
-/* --- lines ------------------------------------------------------------------------------- */
 
 static bool begins_with(const char *text, const char *with)
 {

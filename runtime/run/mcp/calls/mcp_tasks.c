@@ -12,8 +12,6 @@
 #include "runtime/run/mcp/calls/mcp_call.h"
 #include "runtime/run/report/result.h"
 
-/* --- the list ---------------------------------------------------------------------- */
-
 static void destroy(struct mcp_task *t)
 {
 	LIST_REMOVE(t, link);
@@ -88,8 +86,6 @@ static struct mcp_task *find(const struct mcp_tasks *all, const char *caller, co
 	return NULL;
 }
 
-/* --- answers ------------------------------------------------------------------------- */
-
 /* The time to live ends an hour after the last change: it grows while the call runs. */
 static void put_task(struct json_writer *w, const struct mcp_task *t, const char *status)
 {
@@ -163,8 +159,6 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 	t->is_fetched = t->is_fetched || (asked->task_method == MCP_TASK_GET && !t->call);
 	mcp_end(w);
 }
-
-/* --- time ------------------------------------------------------------------------------ */
 
 /* When its client has abandoned it, or its result is old; 0: it is being cancelled. */
 static uint64_t due_ms(const struct mcp_task *t)

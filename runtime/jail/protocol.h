@@ -42,8 +42,11 @@ extern const char *const step_names[STEP_COUNT];
 #define CHANNEL_FD 3 /* of a launcher or a REPL */
 #define CALLS_FD   4 /* for the calls of its tools: supervise/calls.h */
 
-/* How long each side waits for one step of the other before the payload runs. */
-#define STEP_TIMEOUT_MS 10000
+/*
+ * How long each side waits for one step of the other before the payload runs.  It only ends what
+ * hangs: on a machine whose processors are all taken, a step can need more than ten seconds.
+ */
+#define STEP_TIMEOUT_MS 30000
 
 /* With STEP_NETWORK: which slots of enum network_slot the descriptors fill, in their order. */
 struct opened {

@@ -36,7 +36,8 @@ struct run_limits {
 /* What the program may call: cejail-tools(7). */
 #define TOOL_NAME_MAX 128
 struct tool_list {
-	struct strings names;  /* in the caller's order */
+	struct strings names;   /* in the caller's order */
+	struct strings exports; /* of tools.mjs: names of servers and of tools without one */
 	const char *catalogue; /* tools.json, as the program gets it */
 	size_t catalogue_size;
 };

@@ -13,7 +13,6 @@
 #include "runtime/base/scope.h"
 
 #define TOOLS_MAX         1024
-#define ALIKE_MAX         64 /* names that are the same in code but for a number */
 #define TOOLS_MODULES_DIR "tools"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
@@ -55,62 +54,111 @@ static int add_tool(struct tool_list *tools, const char *file, const struct json
 	return strings_add(&tools->names, a, name) < 0 ? cj_fail(err, ENOMEM, "read the tools") : 0;
 }
 
-/*
- * Reserved in Python or in JavaScript, or a name of the modules' own.  JavaScript would take a
- * module that exports "then" for a promise; tools.mjs finds what it needs in "globalThis".
- */
-static const char taken_names[] =
+/* Reserved in Python or in JavaScript.  JavaScript would take a module that exports "then" for a
+ * promise; tools.mjs finds what it needs in "globalThis". */
+static const char reserved_names[] =
     " False None True and arguments as assert async await break case catch class "
     "const continue debugger def default del delete do elif else enum eval except "
     "export extends false finally for from function global globalThis if "
     "implements import in instanceof interface is lambda let match new nonlocal "
     "not null or package pass private protected public raise return static super "
     "switch then this throw true try type typeof undefined var void while with "
-    "yield "
-    "ToolError acall call describe main stub tools ";
+    "yield ";
+/* The modules' own. */
+static const char own_names[] = " ToolError acall call describe main stub tools ";
 
-static bool is_taken(const char *name)
+/* A name in code: a tool's, or a server's, which has its tools as members. */
+struct code_name {
+	struct code_name *next, *members; /* the last one comes first */
+	const char *text;                 /* of the list of tools; a server's ends with its dot */
+	const char *plain, *name;         /* without and with the number */
+	unsigned number;
+};
+
+static struct code_name *find_name(struct code_name *space, const char *text)
 {
-	char word[TOOL_NAME_MAX + 4];
-	(void)snprintf(word, sizeof(word), " %s ", name);
-	return strstr(taken_names, word) || strncmp(name, "__", 2) == 0;
+	struct code_name *n = space->members;
+	while (n && strcmp(n->text, text) != 0)
+		n = n->next;
+	return n;
 }
 
-/* What a name of the catalogue is called in code.  tools.py and tools.mjs find the same names.
- * NULL: no memory, or too many names are alike. */
-static const char *code_name(const char *head, size_t size, const struct strings *used,
-			     struct arena *a)
+static bool is_used(const struct code_name *space, const char *name)
 {
-	bool is_digit = head[0] >= '0' && head[0] <= '9';
-	char *name = arena_printf(a, "%s%.*s", is_digit ? "_" : "", (int)size, head);
+	const struct code_name *n = space->members;
+	while (n && strcmp(n->name, name) != 0)
+		n = n->next;
+	return n != NULL;
+}
+
+static const char *plain_name(const char *text, size_t size, bool is_top, struct arena *a)
+{
+	char word[TOOL_NAME_MAX + 4];
+	bool is_none = size == 0 || (text[0] >= '0' && text[0] <= '9');
+	char *name = arena_printf(a, "%s%.*s", is_none ? "_" : "", (int)size, text);
 	for (char *at = name; at && *at; at++)
 		if (*at == '/' || *at == '-' || *at == '.')
 			*at = '_';
-	if (name && is_taken(name))
-		name = arena_printf(a, "%s_", name);
-	const char *plain = name;
-	for (unsigned n = 2; name && strings_has(used, name); n++)
-		name = n <= ALIKE_MAX ? arena_printf(a, "%s_%u", plain, n) : NULL;
-	return name;
+	(void)snprintf(word, sizeof(word), " %s ", name ? name : "");
+	bool is_taken = strncmp(word, " __", 3) == 0 || strstr(reserved_names, word) ||
+			(is_top && strstr(own_names, word));
+	return name && is_taken ? arena_printf(a, "%s_", name) : name;
 }
 
-/* Up to the first dot a name is the server's; one without a dot is the tool's own. */
-static int add_export(const char *name, struct strings *heads, struct strings *used,
-		      struct byte_queue *lines, struct arena *a, struct cj_error *err)
+/* Names that would be the same get "_2", "_3", ...  NULL: no memory. */
+static struct code_name *add_name(struct code_name *space, const char *text, struct arena *a)
+{
+	struct code_name *added = arena_alloc(a, sizeof(*added));
+	bool is_top = !space->text;
+	const char *plain = plain_name(text, is_top ? strcspn(text, ".") : strlen(text), is_top, a);
+	if (!added || !plain)
+		return NULL;
+	*added = (struct code_name){ space->members, NULL, text, plain, plain, 1 };
+	for (const struct code_name *n = space->members; n && added->number == 1; n = n->next)
+		if (strcmp(n->plain, plain) == 0)
+			added->number = n->number + 1;
+	for (;; added->number++) {
+		if (added->number > 1)
+			added->name = arena_printf(a, "%s_%u", plain, added->number);
+		if (!added->name)
+			return NULL;
+		if (!is_used(space, added->name))
+			break;
+	}
+	space->members = added;
+	return added;
+}
+
+/* What the modules call a tool: up to the first dot its name is the server's.  NULL: no memory. */
+static const char *code_path(struct tool_list *tools, struct code_name *top, const char *name,
+			     struct arena *a)
 {
 	size_t size = strcspn(name, ".");
-	const char *head = arena_strndup(a, name, size + (name[size] == '.'));
-	if (head && strings_has(heads, head))
-		return 0;
-	const char *code = head ? code_name(name, size, used, a) : NULL;
-	if (!code && head && used->count >= ALIKE_MAX)
-		return cj_reject(err, "'%s' and %d other tools have the same name in code", name,
-				 ALIKE_MAX);
-	const char *line = code ? arena_printf(a, "export const %s = tools.%s;\n", code, code)
-				: NULL;
-	if (!line || strings_add(heads, a, head) < 0 || strings_add(used, a, code) < 0 ||
-	    byte_queue_add(lines, line, strlen(line)) < 0)
-		return cj_fail(err, ENOMEM, "name the tools");
+	const char *text = arena_strndup(a, name, size + (name[size] == '.'));
+	struct code_name *head = text ? find_name(top, text) : NULL;
+	if (text && !head) {
+		head = add_name(top, text, a);
+		if (head && strings_add(&tools->exports, a, head->name) < 0)
+			return NULL;
+	}
+	if (!head || name[size] == '\0')
+		return head ? head->name : NULL;
+	const struct code_name *tool = add_name(head, name + size + 1, a);
+	return tool ? arena_printf(a, "%s.%s", head->name, tool->name) : NULL;
+}
+
+static int put_names(struct tool_list *tools, struct json_writer *w, struct arena *a,
+		     struct cj_error *err)
+{
+	struct code_name top = { .text = NULL };
+	json_member_array(w, "names");
+	for (size_t i = 0; i < tools->names.count; i++) {
+		const char *path = code_path(tools, &top, tools->names.items[i], a);
+		if (!path)
+			return cj_fail(err, ENOMEM, "name the tools");
+		json_put_string(w, path);
+	}
+	json_close_array(w);
 	return 0;
 }
 
@@ -119,16 +167,16 @@ static int add_exports(const struct tool_list *tools, struct copy_spec *module, 
 		       struct cj_error *err)
 {
 	struct byte_queue text = { 0 };
-	struct strings heads = { 0 }, used = { 0 };
 	int rc = byte_queue_add(&text, module->bytes, module->size);
-	if (rc < 0)
-		rc = cj_fail(err, ENOMEM, "name the tools");
-	for (size_t i = 0; rc == 0 && i < tools->names.count; i++)
-		rc = add_export(tools->names.items[i], &heads, &used, &text, a, err);
+	for (size_t i = 0; rc == 0 && i < tools->exports.count; i++) {
+		const char *name = tools->exports.items[i];
+		const char *line = arena_printf(a, "export const %s = tools.%s;\n", name, name);
+		rc = line ? byte_queue_add(&text, line, strlen(line)) : -ENOMEM;
+	}
 	module->size = byte_queue_size(&text);
 	module->bytes = rc == 0 ? arena_strndup(a, text.bytes, module->size) : NULL;
 	byte_queue_fini(&text);
-	return rc == 0 && !module->bytes ? cj_fail(err, ENOMEM, "name the tools") : rc;
+	return module->bytes ? 0 : cj_fail(err, ENOMEM, "name the tools");
 }
 
 int tool_list_read(const char *file, const struct json_node *root, struct arena *a,
@@ -148,6 +196,8 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 		if (add_tool(out, file, node, w, a, err) < 0)
 			return -err->code;
 	json_close_array(w);
+	if (put_names(out, w, a, err) < 0)
+		return -err->code;
 	json_close_object(w);
 	if (json_writer_take(w, &text, &out->catalogue_size, err) < 0)
 		return -err->code;

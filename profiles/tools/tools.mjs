@@ -34,15 +34,6 @@ const __module = (() => {
 	const STUB_MAX = 4 << 20; // characters of a stub, about
 
 	const FILE = new URL("tools.json", import.meta.url);
-	const OWN = new Set(["ToolError", "acall", "call", "describe", "main", "stub", "tools"]);
-	// Of Python and of JavaScript: a tool has one name in both.  plan_tools.c has the same list.
-	const RESERVED = new Set(
-		`False None True and arguments as assert async await break case catch class const continue
-		debugger def default del delete do elif else enum eval except export extends false finally for
-		from function global globalThis if implements import in instanceof interface is lambda let match
-		new nonlocal not null or package pass private protected public raise return static super switch
-		then this throw true try type typeof undefined var void while with yield`.split(/\s+/),
-	);
 
 	class ToolError extends Error {
 		constructor(message, tool = null) {
@@ -196,16 +187,6 @@ const __module = (() => {
 	const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 	const textOf = (value) => (typeof value === "string" ? value : "");
 
-	// plan_tools.c and tools.py find the same names.
-	function codeName(head, used, isTop) {
-		let name = head.replace(/[^A-Za-z0-9_]/g, "_") || "_";
-		if (/^[0-9]/.test(name)) name = `_${name}`;
-		if (RESERVED.has(name) || name.startsWith("__") || (isTop && OWN.has(name))) name += "_";
-		const plain = name;
-		for (let n = 2; Object.hasOwn(used, name); n++) name = `${plain}_${n}`;
-		return name;
-	}
-
 	const top = Object.create(null); // name in code: a function, or an object of functions
 	let functions = []; // {tool, path, call}
 	let was = null; // what the file was
@@ -213,35 +194,23 @@ const __module = (() => {
 	function refresh() {
 		const stat = __fs.statSync(FILE, { throwIfNoEntry: false });
 		if (!stat || `${stat.mtimeMs} ${stat.size} ${stat.ino}` === was) return;
-		let list;
+		let found;
 		try {
-			list = JSON.parse(__fs.readFileSync(FILE, "utf8")).tools;
+			found = JSON.parse(__fs.readFileSync(FILE, "utf8"));
 		} catch (error) {
 			throw new ToolError(`'${__url.fileURLToPath(FILE)}' can't be read: ${error.message}`);
 		}
 		was = `${stat.mtimeMs} ${stat.size} ${stat.ino}`;
 		functions = [];
 		for (const name of Object.keys(top)) delete top[name];
-		const servers = new Map();
-		for (const tool of list) addTool(tool, servers);
+		found.tools.forEach((tool, i) => addTool(tool, found.names[i]));
 	}
 
-	function addTool(tool, servers) {
-		const dot = tool.name.indexOf(".");
+	function addTool(tool, path) {
 		const run = (args) => call(tool.name, args);
-		let path = dot < 0 ? codeName(tool.name, top, true) : null;
-		if (path) top[path] = run;
-		else {
-			const server = tool.name.slice(0, dot);
-			if (!servers.has(server)) {
-				servers.set(server, codeName(server, top, true));
-				top[servers.get(server)] = Object.create(null);
-			}
-			const space = top[servers.get(server)];
-			const name = codeName(tool.name.slice(dot + 1), space, false);
-			path = `${servers.get(server)}.${name}`;
-			space[name] = run;
-		}
+		const [server, name] = path.split(".");
+		if (name) (top[server] ??= Object.create(null))[name] = run;
+		else top[path] = run;
 		Object.defineProperty(run, "name", { value: path });
 		functions.push({ tool, path });
 	}

@@ -15,7 +15,6 @@
 
 import json
 import os
-import re
 import sys
 import threading
 
@@ -34,14 +33,6 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.json")
 PID = os.getpid()
 
 OWN = ("ToolError", "acall", "call", "describe", "main", "stub", "tools")
-# Of Python and of JavaScript: a tool has one name in both.  plan_tools.c has the same list.
-RESERVED = frozenset(
-    """False None True and arguments as assert async await break case catch class const continue
-    debugger def default del delete do elif else enum eval except export extends false finally for
-    from function global globalThis if implements import in instanceof interface is lambda let match
-    new nonlocal not null or package pass private protected public raise return static super switch
-    then this throw true try type typeof undefined var void while with yield""".split()
-)
 
 
 class ToolError(Exception):
@@ -608,38 +599,17 @@ def unused(name, names):
 # --- the catalogue --------------------------------------------------------------------------------
 
 
-def code_name(head, used, is_top):
-    """plan_tools.c and tools.mjs find the same names."""
-    name = re.sub("[^A-Za-z0-9_]", "_", head) or "_"
-    if name[0] in "0123456789":
-        name = "_" + name
-    if name in RESERVED or name.startswith("__") or (is_top and name in OWN):
-        name += "_"
-    plain, n = name, 2
-    while name in used:
-        name, n = f"{plain}_{n}", n + 1
-    return name
-
-
 class Catalogue:
-    def __init__(self, tools, module):
+    def __init__(self, tools, names, module):
         self.top = {}  # name in code: Function or Namespace
         self.functions = {}  # name in tools.json: Function
-        heads = {}
-        for tool in tools:
-            server, dot, rest = tool["name"].partition(".")
-            if not dot:
-                path = code_name(server, self.top, True)
-                self.top[path] = self.functions[tool["name"]] = Function(tool, path, module)
-                continue
-            if server not in heads:
-                path = code_name(server, self.top, True)
-                heads[server] = self.top[path] = Namespace(path)
-            space = heads[server]
-            name = code_name(rest, vars(space), False)
-            function = Function(tool, f"{space.__name__}.{name}", module)
-            setattr(space, name, function)
-            self.functions[tool["name"]] = function
+        for tool, path in zip(tools, names):
+            server, dot, name = path.partition(".")
+            self.functions[tool["name"]] = function = Function(tool, path, module)
+            if dot:
+                setattr(self.top.setdefault(server, Namespace(server)), name, function)
+            else:
+                self.top[path] = function
 
     def find(self, name):
         listed = list(self.functions.values())
@@ -659,9 +629,10 @@ def catalogue():
         was = (status.st_mtime_ns, status.st_size, status.st_ino)
         if loaded[0] != was:
             with open(FILE, "rb") as file:
-                loaded = (was, Catalogue(parse(file.read())["tools"], __name__))
+                found = parse(file.read())
+            loaded = (was, Catalogue(found["tools"], found["names"], __name__))
     except FileNotFoundError:
-        return Catalogue([], __name__)
+        return Catalogue([], [], __name__)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ToolError(f"'{FILE}' can't be read: {type(problem).__name__}: {problem}") from None
     return loaded[1]

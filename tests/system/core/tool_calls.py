@@ -493,7 +493,7 @@ print(open('/box/tools.json').read())
     contains(found[0], "[0, 1, 2, 4] ", "descriptors")
     for name in ("tools.json", "tools.mjs", "tools.py"):
         contains(found[0], name, "the names in /box")
-    equal(json.loads(found[1]), {"tools": TOOLS}, "tools.json")
+    equal(json.loads(found[1]), {"tools": TOOLS, "names": [tool["name"] for tool in TOOLS]}, "tools.json")
 
 
 @test("a program without tools has no descriptor, no variable and no files of them")

@@ -57,19 +57,19 @@ class Caller:
             pass
 
 
-def place(tools):
-    """A directory like /box."""
+def place(tools, names=None):
+    """A directory like /box.  Without names, those of the tools are their names in code."""
     folder = tempfile.mkdtemp(prefix="cejail-tools-", dir="/var/tmp")
     for name in ("tools.py", "tools.mjs"):
         shutil.copy(f"{MODULES}/{name}", folder)
     with open(f"{folder}/tools.json", "w") as file:
-        file.write(tools if isinstance(tools, str) else json.dumps({"tools": tools}))
+        file.write(tools if isinstance(tools, str) else json.dumps({"tools": tools, "names": names or [tool["name"] for tool in tools]}))
     return folder
 
 
-def programmed(argv, tools, answer=echo, has_calls=True):
+def programmed(argv, tools, answer=echo, has_calls=True, names=None):
     """Runs a program beside the modules: what it said, and its Caller."""
-    folder, caller = place(tools), Caller(answer)
+    folder, caller = place(tools, names), Caller(answer)
     env = environment(PYTHONDONTWRITEBYTECODE="1")
     if has_calls:
         env["CEJAIL_CALLS_FD"] = str(caller.far.fileno())
@@ -121,35 +121,46 @@ def awkward_tools():
     return [{"name": name, "inputSchema": schema} for name in awkward()]
 
 
-@test("cejail and both modules of the tools give the same names to a list of awkward ones")
-def _():
-    tools = awkward_tools()
+def in_jail(tools):
+    """The text of tools.mjs, what it exports, and the names in code: as cejail gives them."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(tools, file)
         file.flush()
         near, far = socket.socketpair()
         with near, far:
-            code = 'const text = require("fs").readFileSync("/box/tools.mjs", "utf8"); import("/box/tools.mjs").then((m) => console.log(JSON.stringify([text, Object.keys(m)])))'
+            read = '["tools.mjs", "tools.json"].map((name) => require("fs").readFileSync(`/box/${name}`, "utf8"))'
+            code = f'import("/box/tools.mjs").then((m) => console.log(JSON.stringify([...{read}, Object.keys(m)])))'
             done = run("-p", "node", "--tools", file.name, "--calls-fd", str(far.fileno()), "-c", code, pass_fds=[far.fileno()]).exits(0)
-    text, keys = json.loads(done.out)
-    exported = [line.split()[2] for line in text.splitlines() if line.startswith("export const ") and "= tools." in line]
+    module, catalogue, keys = json.loads(done.out)
+    return module, keys, json.loads(catalogue)["names"]
+
+
+@test("both modules of the tools have the names that cejail gives, also for a list of awkward ones")
+def _():
+    tools = awkward_tools()
+    module, keys, wanted = in_jail(tools)
+    exported = [line.split()[2] for line in module.splitlines() if line.startswith("export const ") and "= tools." in line]
+    equal(exported, list(dict.fromkeys(name.split(".")[0] for name in wanted)), "the exports of cejail")
     ours = "import tools, json; print(json.dumps([[n for n in tools.__all__ if n not in ('ToolError','acall','call','describe','main','stub')], tools.describe()]))"
-    names, described = reported(py(ours, tools))
+    names, described = reported(py(ours, tools, names=wanted))
     equal(names, exported, "Python's names")
-    found, seen = reported(node("console.log(JSON.stringify([Object.keys(tools), describe()]))", tools))
+    found, seen = reported(node("console.log(JSON.stringify([Object.keys(tools), describe()]))", tools, names=wanted))
     equal(found, exported, "JavaScript's names")
     equal(sorted(keys), sorted([*exported, "call", "describe", "stub", "tools", "ToolError"]), "the exports of tools.mjs")
-    paths = [[line.split()[0].replace("tools.", "", 1) if line.startswith("  tools.") else line.split()[0] for line in text.splitlines() if line.startswith("  ")] for text in (described, seen)]
-    equal(paths[0], paths[1], "the names in namespaces")
-    equal(len(set(paths[0])), len(tools), "the number of names")
+    for text in (described, seen):
+        paths = [line.split()[0].removeprefix("tools.") for line in text.splitlines() if line.startswith("  ")]
+        equal(sorted(paths), sorted(wanted), "the names in namespaces")
+    equal(len(set(wanted)), len(tools), "the number of names")
     tried(len(tools))
 
 
 @test("a tool with an awkward name is called by it in Python and in JavaScript")
 def _():
     tools = awkward_tools()
+    names = in_jail(tools)[2]
     code = "import tools\nfor name, value in [(n, getattr(tools, n)) for n in dir(tools) if n not in ('ToolError','acall','call','describe','main','stub','tools')]:\n  [f('x') for f in ([value] if callable(value) else [v for k, v in vars(value).items() if callable(v)])]"
-    for _, caller in (py(code, tools), node("for (const v of Object.values(tools)) for (const f of typeof v === 'function' ? [v] : Object.values(v)) await f({ s: 'x' });", tools)):
+    js = "for (const v of Object.values(tools)) for (const f of typeof v === 'function' ? [v] : Object.values(v)) await f({ s: 'x' });"
+    for _, caller in (py(code, tools, names=names), node(js, tools, names=names)):
         equal(sorted(call["name"] for call in caller.calls), sorted(awkward()), "the names of the calls")
 
 
@@ -176,7 +187,7 @@ def _():
         raise Skip("this host has no mypy or no tsc")
     schema = {"type": "object", "properties": {HOSTILE: {"enum": [HOSTILE]}, "self": {"type": "boolean"}, "d": {"anyOf": [{"type": "number"}, {"type": "object", "properties": {"z z": {}}}]}}}
     tools = [*awkward_tools(), *TOOLS, {"name": "hostile", "description": HOSTILE, "inputSchema": schema, "outputSchema": schema}]
-    folder = place(tools)
+    folder = place(tools, in_jail(tools)[2])
     try:
         for argv, name in (([PYTHON, "tools.py"], "tools.pyi"), (["node", "tools.mjs"], "types.d.mts")):
             with open(f"{folder}/{name}", "w") as file:
@@ -207,9 +218,9 @@ def _():
     text, _ = py(code, [{"name": "t", "inputSchema": refers}])
     equal(text.out, "True True True {'a': 1}\n", "Python's answer")
     code = "import tools\nprint(tools.call('t', a=1))\ntry: tools.stub(); tools.describe('t')\nexcept tools.ToolError as e: print('refused')"
-    text, _ = py(code, f'{{"tools":[{{"name":"t","inputSchema":{deep}}}]}}')
+    text, _ = py(code, f'{{"names":["t"],"tools":[{{"name":"t","inputSchema":{deep}}}]}}')
     contains(text.out, "{'a': 1}", "Python's answer to a deep one")
-    for tools in ([{"name": "t", "inputSchema": refers}], f'{{"tools":[{{"name":"t","inputSchema":{deep}}}]}}'):
+    for tools in ([{"name": "t", "inputSchema": refers}], f'{{"names":["t"],"tools":[{{"name":"t","inputSchema":{deep}}}]}}'):
         text, _ = node("console.log(stub().length < 9000, describe('t').length > 0, (await call('t', { a: 1 })).a)", tools)
         equal(text.out, "true true 1\n", "JavaScript's answer")
 
@@ -217,15 +228,15 @@ def _():
 @test("describe() takes the name of a tool for the exact one before the name in code of another")
 def _():
     tools = [{"name": "a-b", "description": "first"}, {"name": "a_b", "description": "second"}, {"name": "x.y-z", "description": "third"}]
-    names = '["a_b", "a_b_2", "a-b", "x.y_z"]'
+    names, own = '["a_b", "a_b_2", "a-b", "x.y_z"]', ["a_b", "a_b_2", "x.y_z"]
     words = ["second", "second", "first", "third"]
-    equal(reported(py(f"import tools, json\nprint(json.dumps([tools.describe(n).split()[-1] for n in {names}]))", tools)), words, "Python's texts")
-    equal(reported(node(f"console.log(JSON.stringify({names}.map((n) => describe(n).trim().split(/\\s/).at(-1))))", tools)), words, "JavaScript's texts")
+    equal(reported(py(f"import tools, json\nprint(json.dumps([tools.describe(n).split()[-1] for n in {names}]))", tools, names=own)), words, "Python's texts")
+    equal(reported(node(f"console.log(JSON.stringify({names}.map((n) => describe(n).trim().split(/\\s/).at(-1))))", tools, names=own)), words, "JavaScript's texts")
 
 
 @test("an integer of 5000 digits in one schema does not hide the tools")
 def _():
-    text = '{"tools":[{"name":"one"},{"name":"big","inputSchema":{"properties":{"a":{"type":"integer","maximum":%s}}}}]}' % ("9" * 5000)
+    text = '{"names":["one","big"],"tools":[{"name":"one"},{"name":"big","inputSchema":{"properties":{"a":{"type":"integer","maximum":%s}}}}]}' % ("9" * 5000)
     done, _ = py("import tools\nprint(tools.one(x=1), 'a: int' in tools.describe('big'), 'a: int' in tools.stub())", text)
     equal(done.out, "{'x': 1} True True\n", "what Python saw")
     equal(node("console.log((await tools.one({ x: 1 })).x, describe('big').includes('a?: number'))", text)[0].out, "1 true\n", "what JavaScript saw")
@@ -469,9 +480,9 @@ def _():
 
 @test("tools.json is read again when it has changed")
 def _():
-    code = "import tools, json\nprint(hasattr(tools, 'newer'))\njson.dump({'tools': [{'name': 'newer'}]}, open('tools.json', 'w'))\nprint(tools.newer(x=1), hasattr(tools, 'search'))"
+    code = "import tools, json\nprint(hasattr(tools, 'newer'))\njson.dump({'tools': [{'name': 'newer'}], 'names': ['newer']}, open('tools.json', 'w'))\nprint(tools.newer(x=1), hasattr(tools, 'search'))"
     equal(py(code)[0].out, "False\n{'x': 1} False\n", "what Python saw")
-    code = "import fs from 'node:fs'; console.log('newer' in tools); fs.writeFileSync('tools.json', '{\"tools\":[{\"name\":\"newer\"}]}'); console.log((await tools.newer({ x: 1 })).x, 'search' in tools);"
+    code = "import fs from 'node:fs'; console.log('newer' in tools); fs.writeFileSync('tools.json', '{\"tools\":[{\"name\":\"newer\"}],\"names\":[\"newer\"]}'); console.log((await tools.newer({ x: 1 })).x, 'search' in tools);"
     equal(node(code)[0].out, "false\n1 false\n", "what JavaScript saw")
 
 

@@ -81,7 +81,7 @@ enum api_code http_may_hold(const struct exchange *x, size_t more)
 		return API_OK;
 	LIST_FOREACH(e, &x->http->exchanges, link)
 	{
-		size_t bytes = e->body_held + e->reply_held + e->stream.room;
+		size_t bytes = e->body_held + e->reply_held + e->stream.queue.room;
 		h.all += bytes;
 		h.own += is_same_caller(e, x) ? bytes : 0;
 	}
@@ -151,7 +151,7 @@ static void destroy(struct exchange *x)
 
 	LIST_REMOVE(x, link);
 	exchange_clear(x);
-	cj_free(&x->in);
+	byte_queue_fini(&x->in);
 	free(x->inner_reply.text);
 	if (!x->is_inner) {
 		h->count--;

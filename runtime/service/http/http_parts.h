@@ -7,6 +7,7 @@
 
 #include <sys/queue.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/run/request/rights.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/http/http_head.h"
@@ -27,8 +28,7 @@ enum phase {
 
 struct stream {
 	bool is_on, has_ended, has_tail;
-	char *bytes; /* [start, end) waits for the caller, framed as it is sent */
-	size_t start, end, room;
+	struct byte_queue queue; /* waits for the caller, framed as it is sent */
 	void (*taken)(void *holder);
 };
 
@@ -51,9 +51,8 @@ struct exchange {
 	uint64_t deadline_ms;
 	uint64_t dropped; /* bytes, while it lingers */
 
-	/* Unparsed input: [in_start, in_end) of HTTP_HEAD_MAX bytes; NULL: none */
-	char *in;
-	size_t in_start, in_end, scanned;
+	struct byte_queue in; /* unparsed, at most HTTP_HEAD_MAX bytes */
+	size_t scanned;
 	bool has_ended; /* the caller has shut down its sending side */
 
 	char *head_text; /* what `head` points into */
@@ -64,7 +63,7 @@ struct exchange {
 	char *body;
 	size_t size, room;
 	size_t most; /* of room: the limit */
-	/* Memory it counts for, beside stream.room; the body may have been moved out. */
+	/* Memory it counts for, beside stream.queue.room; the body may have been moved out. */
 	size_t body_held, reply_held;
 	uint64_t whole_us;
 

@@ -27,32 +27,23 @@ static void end_with(struct exchange *x, enum api_code code, const char *message
 
 static void forget_input(struct exchange *x)
 {
-	cj_free(&x->in);
-	x->in_start = x->in_end = x->scanned = 0;
+	byte_queue_fini(&x->in);
+	x->scanned = 0;
 }
 
-/* Moves the unparsed input to the front and reads as much as fits behind it. */
+/* Reads as much as fits behind the unparsed input. */
 static bool read_more(struct exchange *x)
 {
-	if (!x->in)
-		x->in = malloc(HTTP_HEAD_MAX);
-	if (!x->in) {
-		x->is_abandoned = true;
-		return false;
-	}
-	memmove(x->in, x->in + x->in_start, x->in_end - x->in_start);
-	x->in_end -= x->in_start;
-	x->in_start = 0;
-	ssize_t got = recv(x->fd, x->in + x->in_end, HTTP_HEAD_MAX - x->in_end, MSG_DONTWAIT);
-	if (got > 0) {
-		x->in_end += (size_t)got;
+	size_t room = HTTP_HEAD_MAX - byte_queue_size(&x->in);
+	ssize_t got = byte_queue_receive(&x->in, x->fd, room);
+
+	if (got > 0)
 		return true;
-	}
 	if (got == 0)
 		x->has_ended = true;
-	else if (errno != EAGAIN && errno != EINTR)
+	else if (got != -EAGAIN)
 		x->is_abandoned = true;
-	if (x->in_end == 0)
+	if (byte_queue_size(&x->in) == 0)
 		forget_input(x); /* an idle connection holds no memory */
 	return got == 0;
 }
@@ -79,7 +70,7 @@ static void invite_body(struct exchange *x)
 {
 	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-	if (x->head.expects_continue && exchange_awaits_body(x) && x->in_start == x->in_end &&
+	if (x->head.expects_continue && exchange_awaits_body(x) && byte_queue_size(&x->in) == 0 &&
 	    send(x->fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) !=
 		(ssize_t)sizeof(text) - 1)
 		x->is_abandoned =
@@ -118,8 +109,8 @@ static void read_head(struct exchange *x, ssize_t size, struct cj_error *err)
 			x->is_abandoned = true;
 			return;
 		}
-		memcpy(x->head_text, x->in + x->in_start, (size_t)size);
-		x->in_start += (size_t)size;
+		memcpy(x->head_text, x->in.bytes + x->in.start, (size_t)size);
+		byte_queue_take(&x->in, (size_t)size);
 		x->scanned = 0;
 		if (http_head_parse(x->head_text, (size_t)size, &x->head, err) == 0) {
 			begin(x);
@@ -137,12 +128,12 @@ static bool receive_head(struct exchange *x)
 {
 	struct cj_error err = { 0 };
 
-	if (x->in_start < x->in_end && x->phase == PHASE_IDLE) {
+	if (byte_queue_size(&x->in) > 0 && x->phase == PHASE_IDLE) {
 		x->phase = PHASE_HEAD;
 		x->deadline_ms = clock_ms() + x->http->receive_ms;
 	}
-	const char *bytes = x->in ? x->in + x->in_start : "";
-	ssize_t size = http_head_find(bytes, x->in_end - x->in_start, &x->scanned, &err);
+	const char *bytes = x->in.bytes ? x->in.bytes + x->in.start : "";
+	ssize_t size = http_head_find(bytes, byte_queue_size(&x->in), &x->scanned, &err);
 	if (size != 0) {
 		read_head(x, size, &err);
 		return true;
@@ -209,7 +200,7 @@ static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 
 static int next_part(struct exchange *x, struct http_slice *out, struct cj_error *err)
 {
-	struct http_slice in = { x->in + x->in_start, x->in_end - x->in_start };
+	struct http_slice in = { x->in.bytes + x->in.start, byte_queue_size(&x->in) };
 	int rc = 0;
 
 	if (x->head.is_chunked) {
@@ -221,7 +212,7 @@ static int next_part(struct exchange *x, struct http_slice *out, struct cj_error
 		x->body_left -= out->size;
 		in.size -= out->size;
 	}
-	x->in_start = x->in_end - in.size;
+	byte_queue_take(&x->in, byte_queue_size(&x->in) - in.size);
 	return rc;
 }
 
@@ -230,7 +221,7 @@ static bool receive_body(struct exchange *x)
 	struct http_slice part = { 0 };
 	struct cj_error err = { 0 };
 
-	if (x->in_start == x->in_end) {
+	if (byte_queue_size(&x->in) == 0) {
 		if (!x->has_ended)
 			return read_more(x);
 		end_with(x, API_BAD_REQUEST, "the request ends within its body");

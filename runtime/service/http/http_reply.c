@@ -15,8 +15,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/service/http/http_parts.h"
 
-#define STREAM_BLOCK HTTP_SMALL
-#define FRAME_MAX    24 /* around a chunk: its size, two ends of lines, a NUL */
+#define FRAME_MAX 24 /* before a chunk: its size, the end of a line, a NUL */
 
 const char *exchange_method(const struct exchange *x)
 {
@@ -128,9 +127,9 @@ void exchange_clear(struct exchange *x)
 	free(x->head_text);
 	free(x->body);
 	free(x->reply_text);
-	free(x->stream.bytes);
-	if (x->in_start == x->in_end)
-		cj_free(&x->in);
+	byte_queue_fini(&x->stream.queue);
+	if (byte_queue_size(&x->in) == 0)
+		byte_queue_fini(&x->in);
 	x->head_text = x->body = x->reply_text = NULL;
 	x->head = (struct http_head){ 0 };
 	x->trace.request_id[0] = '\0';
@@ -237,7 +236,7 @@ static void end_head(struct exchange *x)
 void exchange_set_deadline(struct exchange *x)
 {
 	const struct stream *s = &x->stream;
-	uint64_t bytes = s->is_on ? s->end - s->start : x->reply_held;
+	uint64_t bytes = s->is_on ? byte_queue_size(&s->queue) : x->reply_held;
 
 	x->deadline_ms = 0; /* a stream lasts as long as its run */
 	if (!s->is_on || s->has_ended)
@@ -384,33 +383,7 @@ bool exchange_is_streaming(const struct exchange *x)
 
 bool exchange_is_behind(const struct exchange *x)
 {
-	return x->stream.end - x->stream.start > HTTP_STREAM_BEHIND;
-}
-
-/* Room behind the unsent bytes; false: no memory. */
-static bool make_stream_room(struct stream *s, size_t more)
-{
-	size_t waiting = s->end - s->start;
-
-	if (s->start > 0 && s->end + more > s->room) {
-		memmove(s->bytes, s->bytes + s->start, waiting);
-		s->start = 0;
-		s->end = waiting;
-	}
-	if (s->end + more <= s->room)
-		return true;
-	char *grown = realloc(s->bytes, s->end + more + STREAM_BLOCK);
-	if (!grown)
-		return false;
-	s->bytes = grown;
-	s->room = s->end + more + STREAM_BLOCK;
-	return true;
-}
-
-static void append(struct stream *s, const char *bytes, size_t size)
-{
-	memcpy(s->bytes + s->end, bytes, size);
-	s->end += size;
+	return byte_queue_size(&x->stream.queue) > HTTP_STREAM_BEHIND;
 }
 
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
@@ -418,7 +391,8 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 	struct stream *s = &x->stream;
 	char frame[FRAME_MAX];
 
-	if (must ? http_may_hold(x, size) != API_OK : s->end - s->start + size > HTTP_STREAM_MAX)
+	if (must ? http_may_hold(x, size) != API_OK
+		 : byte_queue_size(&s->queue) + size > HTTP_STREAM_MAX)
 		return false;
 	if (size == 0)
 		return true; /* an empty chunk would end the stream */
@@ -426,13 +400,12 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 		x->inner.piece(x->inner.context, bytes, size);
 		return true;
 	}
-	if (!make_stream_room(s, size + FRAME_MAX))
+	int head = x->head.is_1_1 ? snprintf(frame, sizeof(frame), "%zx\r\n", size) : 0;
+	const struct blob parts[] = { { frame, (size_t)head },
+				      { bytes, size },
+				      { "\r\n", x->head.is_1_1 ? 2 : 0 } };
+	if (byte_queue_add_all(&s->queue, parts, 3) < 0)
 		return false;
-	if (x->head.is_1_1)
-		append(s, frame, (size_t)snprintf(frame, sizeof(frame), "%zx\r\n", size));
-	append(s, bytes, size);
-	if (x->head.is_1_1)
-		append(s, "\r\n", 2);
 	exchange_set_due(x);
 	return true;
 }
@@ -469,7 +442,7 @@ static struct iovec rest_of(char *bytes, size_t start, size_t end)
 bool exchange_has_output(const struct exchange *x)
 {
 	const struct stream *s = &x->stream;
-	size_t waiting = s->is_on ? s->end - s->start : x->reply_size - x->reply_sent;
+	size_t waiting = s->is_on ? byte_queue_size(&s->queue) : x->reply_size - x->reply_sent;
 
 	return x->is_answered && waiting + x->reply_head_size - x->reply_head_sent > 0;
 }
@@ -486,10 +459,9 @@ static void note_sent(struct exchange *x, size_t size)
 		x->reply_sent += size;
 		return;
 	}
-	s->start += size;
-	if (s->start < s->end || size == 0)
+	byte_queue_take(&s->queue, size);
+	if (byte_queue_size(&s->queue) > 0 || size == 0)
 		return;
-	s->start = s->end = 0;
 	if (x->holder && s->taken)
 		s->taken(x->holder);
 }
@@ -524,10 +496,11 @@ bool exchange_send(struct exchange *x)
 				return false;
 		}
 		/* first the head, then the text or the stream's lines */
-		struct iovec out[] = { rest_of(x->reply_head, x->reply_head_sent,
-					       x->reply_head_size),
-				       s->is_on ? rest_of(s->bytes, s->start, s->end)
-						: rest_of(x->reply, x->reply_sent, x->reply_size) };
+		struct iovec out[] = {
+			rest_of(x->reply_head, x->reply_head_sent, x->reply_head_size),
+			s->is_on ? rest_of(s->queue.bytes, s->queue.start, s->queue.end)
+				 : rest_of(x->reply, x->reply_sent, x->reply_size)
+		};
 		const struct msghdr message = { .msg_iov = out, .msg_iovlen = 2 };
 		ssize_t sent = sendmsg(x->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && (errno == EAGAIN || errno == EINTR))

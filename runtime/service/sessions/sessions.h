@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include "profiles/config.h"
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/json/json.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/log/api_error.h"
@@ -49,8 +50,7 @@ struct sessions_pipe {
 	struct loop *loop; /* borrowed */
 	int fd;            /* -1: not there yet, or closed */
 	struct watch watch;
-	char *bytes; /* [start, end) waits */
-	size_t start, end, room;
+	struct byte_queue queue; /* waits */
 	bool is_open, is_closed; /* more may come from the caller; its reader takes no more */
 	struct exchange *source; /* whose body is the rest; NULL: none, or it is whole */
 	void (*flushed)(struct sessions_pipe *p, size_t written, enum sessions_pipe_state state);

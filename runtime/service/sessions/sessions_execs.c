@@ -16,7 +16,7 @@ static void on_input_flushed(struct sessions_pipe *p, size_t written,
 			     enum sessions_pipe_state state)
 {
 	struct exec_entry *x = watch_owner(p, struct exec_entry, input);
-	size_t dropped = state >= SESSIONS_PIPE_WHOLE ? sessions_pipe_waiting(p) : 0;
+	size_t dropped = state >= SESSIONS_PIPE_WHOLE ? byte_queue_size(&p->queue) : 0;
 
 	sessions_release(x->session->all, x, written + dropped);
 	if (state == SESSIONS_PIPE_LOST)
@@ -29,7 +29,7 @@ static enum api_code take_input(struct exec_entry *x, const char *bytes, size_t 
 
 	if (why != API_OK || size == 0)
 		return why;
-	if (sessions_pipe_add(&x->input, bytes, size))
+	if (byte_queue_add(&x->input.queue, bytes, size) == 0)
 		return API_OK;
 	sessions_release(x->session->all, x, size);
 	return API_QUEUE_FULL;
@@ -38,7 +38,7 @@ static enum api_code take_input(struct exec_entry *x, const char *bytes, size_t 
 enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
 				 size_t *out_buffered)
 {
-	size_t waiting = sessions_pipe_waiting(&x->input);
+	size_t waiting = byte_queue_size(&x->input.queue);
 
 	if (!x->input.is_open)
 		return API_NOT_RUNNING;
@@ -49,7 +49,7 @@ enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *
 		return why;
 	x->input.is_open = !in->is_end;
 	sessions_pipe_flush(&x->input);
-	*out_buffered = sessions_pipe_waiting(&x->input);
+	*out_buffered = byte_queue_size(&x->input.queue);
 	return API_OK;
 }
 
@@ -77,7 +77,7 @@ static bool on_source_bytes(void *holder, const char *bytes, size_t size)
 	}
 	x->accepted += size;
 	sessions_pipe_flush(&x->input);
-	return sessions_pipe_waiting(&x->input) < SESSION_FILE_BUFFER;
+	return byte_queue_size(&x->input.queue) < SESSION_FILE_BUFFER;
 }
 
 static void on_source_gone(void *holder)
@@ -109,7 +109,7 @@ const struct exec_entry *keeper_stream_whole(struct exchange *exchange, size_t *
 	x->input.source = NULL;
 	sessions_pipe_flush(&x->input);
 	*out_accepted = x->accepted;
-	*out_buffered = sessions_pipe_waiting(&x->input);
+	*out_buffered = byte_queue_size(&x->input.queue);
 	return x;
 }
 

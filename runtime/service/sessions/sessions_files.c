@@ -28,8 +28,7 @@ struct file_operation {
 	uint64_t deadline_ms; /* for the next sign of life; 0: none */
 	bool is_over;
 	struct sessions_pipe pipe; /* of put */
-	char *held;                /* of get, for a caller without a connection */
-	size_t held_size;
+	struct byte_queue held;    /* of get, for a caller without a connection */
 };
 
 static const char *request_id_of(const struct file_operation *f)
@@ -142,22 +141,10 @@ static void reply_bytes(struct file_operation *f, const struct json_node *result
 	}
 }
 
-static bool keep_bytes(struct file_operation *f, const char *bytes, size_t size)
-{
-	char *grown = realloc(f->held, f->held_size + size + 1);
-
-	if (!grown)
-		return false;
-	f->held = grown;
-	memcpy(f->held + f->held_size, bytes, size);
-	f->held_size += size;
-	return true;
-}
-
 static void pass_on(struct file_operation *f, const char *bytes, size_t size)
 {
 	bool is_put = exchange_is_inner(f->exchange)
-			  ? keep_bytes(f, bytes, size)
+			  ? byte_queue_add(&f->held, bytes, size) == 0
 			  : exchange_put(f->exchange, bytes, size, false);
 
 	if (!is_put)
@@ -191,8 +178,8 @@ static void on_end(struct file_operation *f)
 		exchange_end_stream(x);
 		return;
 	}
-	reply.text = f->held ? take_ptr(f->held) : strdup("");
-	reply.size = f->held_size;
+	reply.size = byte_queue_size(&f->held);
+	reply.text = reply.size > 0 ? take_ptr(f->held.bytes) : strdup("");
 	exchange_reply(x, &reply);
 }
 
@@ -243,13 +230,13 @@ static bool on_body(void *holder, const char *bytes, size_t size)
 
 	if (f->pipe.is_closed)
 		return true; /* the worker's answer is on its way */
-	if (!sessions_pipe_add(&f->pipe, bytes, size)) {
+	if (byte_queue_add(&f->pipe.queue, bytes, size) < 0) {
 		give_up(f, "no memory for the bytes of a file");
 		sessions_pipe_close(&f->pipe);
 		return true;
 	}
 	sessions_pipe_flush(&f->pipe);
-	return sessions_pipe_waiting(&f->pipe) < SESSION_FILE_BUFFER;
+	return byte_queue_size(&f->pipe.queue) < SESSION_FILE_BUFFER;
 }
 
 void sessions_file_whole(struct exchange *x)
@@ -331,7 +318,7 @@ static void destroy(struct file_operation *f)
 	count_use(f, -1);
 	worker_conn_destroy(&f->conn); /* first, as in on_body() */
 	sessions_pipe_close(&f->pipe);
-	free(f->held);
+	byte_queue_fini(&f->held);
 	free(f->path);
 	free(f);
 }
@@ -396,6 +383,7 @@ static struct file_operation *create(struct session_entry *e, const struct file_
 {
 	struct file_operation *f = calloc(1, sizeof(*f));
 	char *path = f ? strdup(order->job.path) : NULL;
+	size_t given = order->bytes ? order->size : 0;
 
 	if (!path) {
 		free(f);
@@ -410,8 +398,7 @@ static struct file_operation *create(struct session_entry *e, const struct file_
 				      .pipe = { .loop = e->all->loop,
 						.fd = -1,
 						.watch = WATCH_NULL,
-						.bytes = order->bytes,
-						.end = order->bytes ? order->size : 0,
+						.queue = { order->bytes, 0, given, given },
 						.flushed = on_flushed } };
 	if (f->op == FILE_PUT && !order->bytes)
 		f->pipe.source = x;

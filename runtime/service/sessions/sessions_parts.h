@@ -32,14 +32,8 @@ void sessions_end_execs(struct session_entry *e, bool is_gone);
 void sessions_tick_files(struct session_entry *e, uint64_t now_ms, int *wait_ms);
 void sessions_close_files(struct session_entry *e);
 
-static inline size_t sessions_pipe_waiting(const struct sessions_pipe *p)
-{
-	return p->end - p->start;
-}
 /* Takes the descriptor, writes what waits. */
 int sessions_pipe_adopt(struct sessions_pipe *p, int *fd, struct cj_error *err);
-/* Copies the bytes behind those that wait.  False: no memory. */
-bool sessions_pipe_add(struct sessions_pipe *p, const char *bytes, size_t size);
 /* Writes what the pipe takes, calls p->flushed(), closes what has come to its end. */
 void sessions_pipe_flush(struct sessions_pipe *p);
 /* Bytes that wait are dropped. */

@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes on their way into a pipe that takes them without blocking. */
-#include <stdlib.h>
-#include <string.h>
+#include <errno.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/sessions/sessions_parts.h"
-
-bool sessions_pipe_add(struct sessions_pipe *p, const char *bytes, size_t size)
-{
-	if (p->start > 0) {
-		p->end -= p->start;
-		memmove(p->bytes, p->bytes + p->start, p->end);
-		p->start = 0;
-	}
-	if (p->end + size > p->room) {
-		char *grown = realloc(p->bytes, p->end + size);
-		if (!grown)
-			return false;
-		p->bytes = grown;
-		p->room = p->end + size;
-	}
-	memcpy(p->bytes + p->end, bytes, size);
-	p->end += size;
-	return true;
-}
 
 static void report(struct sessions_pipe *p, size_t written, enum sessions_pipe_state state)
 {
@@ -43,15 +23,16 @@ void sessions_pipe_flush(struct sessions_pipe *p)
 
 	if (p->fd < 0)
 		return;
-	while (p->start < p->end && state == SESSIONS_PIPE_EMPTY) {
-		ssize_t put = sys_write(p->fd, p->bytes + p->start, p->end - p->start);
+	while (byte_queue_size(&p->queue) > 0 && state == SESSIONS_PIPE_EMPTY) {
+		const char *begin = p->queue.bytes + p->queue.start;
+		ssize_t put = sys_write(p->fd, begin, byte_queue_size(&p->queue));
 		if (put < 0) {
 			state = errno == EAGAIN  ? SESSIONS_PIPE_WAITS
 				: errno == EPIPE ? SESSIONS_PIPE_GONE
 						 : SESSIONS_PIPE_LOST;
 			continue;
 		}
-		p->start += (size_t)put;
+		byte_queue_take(&p->queue, (size_t)put);
 		written += (size_t)put;
 	}
 	if (state == SESSIONS_PIPE_EMPTY && !p->is_open && !p->source)
@@ -83,8 +64,7 @@ void sessions_pipe_close(struct sessions_pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	cj_close(&p->fd);
-	cj_free(&p->bytes);
-	p->start = p->end = p->room = 0;
+	byte_queue_fini(&p->queue);
 	p->is_open = false;
 	p->is_closed = true;
 	if (p->source)

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/run/report/events.h"
 
-#define ROOM_MIN 4096
+#define READ_MIN 4096
 #define LINE_MIN (64u << 10) /* until the run sets the limit for its result */
 
 static void end(struct worker_conn *w, const char *why)
@@ -18,58 +17,39 @@ static void end(struct worker_conn *w, const char *why)
 	w->ended(w, why);
 }
 
-static int make_room(struct worker_conn *w)
-{
-	if (w->room - w->size > ROOM_MIN / 2)
-		return 0;
-	size_t room = w->room ? 2 * w->room : ROOM_MIN;
-	char *grown = realloc(w->buffer, room);
-	if (!grown)
-		return -ENOMEM;
-	w->buffer = grown;
-	w->room = room;
-	return 0;
-}
-
 /* Calls back for every whole line and keeps the rest. */
 static void handle_lines(struct worker_conn *w)
 {
-	char *begin = w->buffer, *limit = w->buffer + w->size, *newline;
+	size_t size;
 
-	while (!w->broken && (newline = memchr(begin + w->searched, '\n',
-					       (size_t)(limit - begin) - w->searched)) != NULL) {
-		*newline = '\0';
-		w->searched = 0;
-		w->line(w, begin, (size_t)(newline - begin));
-		begin = newline + 1;
+	while (!w->broken && (size = byte_queue_find_line(&w->in, &w->searched)) != SIZE_MAX) {
+		char *line = w->in.bytes + w->in.start;
+		line[size] = '\0';
+		w->line(w, line, size);
+		byte_queue_take(&w->in, size + 1);
 	}
-	w->size = (size_t)(limit - begin);
-	w->searched = w->size;
-	if (w->size > 0 && begin != w->buffer)
-		memmove(w->buffer, begin, w->size);
 }
 
 static void on_ready(struct watch *watch, uint32_t events)
 {
 	struct worker_conn *w = watch_owner(watch, struct worker_conn, watch);
-	(void)events; /* read(2) reports everything */
+	(void)events; /* recv(2) reports everything */
 
-	if (make_room(w) < 0) {
-		end(w, "no memory for its line");
-		return;
-	}
-	ssize_t got = sys_read(w->worker.sock_fd, w->buffer + w->size, w->room - w->size);
-	if (got < 0 && errno == EAGAIN)
+	/* An idle worker holds little memory, a long line comes in few reads. */
+	size_t most = byte_queue_size(&w->in) > 0 ? LINE_MIN : READ_MIN;
+	ssize_t got = byte_queue_receive(&w->in, w->worker.sock_fd, most);
+	if (got == -EAGAIN)
 		return;
 	if (got <= 0) {
-		end(w, got == 0 || errno == ECONNRESET ? "" : strerror(errno));
+		end(w, got == -ENOMEM                   ? "no memory for its line"
+		       : got == 0 || got == -ECONNRESET ? ""
+							: strerror((int)-got));
 		return;
 	}
-	w->size += (size_t)got;
 	handle_lines(w);
 	if (w->broken)
 		end(w, w->broken);
-	else if (w->size > w->line_max)
+	else if (byte_queue_size(&w->in) > w->line_max)
 		end(w, "its line is too long");
 }
 
@@ -95,7 +75,7 @@ void worker_conn_destroy(struct worker_conn **w)
 		return;
 	loop_unwatch((*w)->loop, &(*w)->watch);
 	worker_close(&(*w)->worker);
-	free((*w)->buffer);
+	byte_queue_fini(&(*w)->in);
 	free(*w);
 	*w = NULL;
 }

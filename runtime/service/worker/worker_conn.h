@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 #include "runtime/base/loop.h"
 #include "runtime/service/worker/spawner.h"
@@ -18,9 +19,9 @@ struct worker_conn {
 	struct loop *loop;
 	struct worker worker;
 	struct watch watch;
-	char *buffer; /* [0, size) is the beginning of an incomplete line */
-	size_t size, room, searched;
-	size_t line_max; /* a longer line ends the connection */
+	struct byte_queue in; /* the beginning of an incomplete line */
+	size_t searched;      /* of it */
+	size_t line_max;      /* a longer line ends the connection */
 	bool is_paused;
 	const char *broken; /* why it ends, by its owner; NULL: it does not */
 

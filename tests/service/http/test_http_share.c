@@ -55,7 +55,7 @@ static void a_caller_has_a_quarter_of_the_memory(void **state)
 
 	body->body_held = QUARTER / 4;
 	reply->reply_held = QUARTER / 4;
-	stream->stream.room = QUARTER / 4;
+	stream->stream.queue.room = QUARTER / 4;
 	assert_int_equal(http_may_hold(stream, QUARTER / 4), API_OK);
 	assert_int_equal(http_may_hold(stream, QUARTER / 4 + 1), API_TOO_MANY_WAITING);
 	assert_int_equal(http_may_hold(add_uid(w, 2), QUARTER), API_OK);

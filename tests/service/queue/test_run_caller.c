@@ -87,7 +87,7 @@ static int tear_down(void **state)
 	run_calls_end(&w.run.calls, &last);
 	cj_close(&w.worker_fd);
 	loop_close(&w.loop);
-	free(w.stream.stream.bytes);
+	byte_queue_fini(&w.stream.stream.queue);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static const char *heard(void)
 
 static size_t unread(void)
 {
-	return w.stream.stream.end - w.stream.stream.start;
+	return byte_queue_size(&w.stream.stream.queue);
 }
 
 static void a_call_goes_to_a_slow_caller_beyond_the_limit_of_its_stream(void **state)

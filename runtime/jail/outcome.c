@@ -148,33 +148,6 @@ void outcome_exec_failed(struct outcome *o, int exec_errno)
 	outcome_decide(o, STATUS_EXITED);
 }
 
-uint64_t outcome_denied_packets(const struct outcome *o)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < o->network.ndenied; i++)
-		sum += o->network.denied[i].count;
-	return sum;
-}
-
-uint64_t outcome_denied_syscalls(const struct outcome *o)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < o->ndenied; i++)
-		sum += o->denied[i].count;
-	return sum;
-}
-
-uint64_t outcome_limits_hit(const struct outcome *o)
-{
-	uint64_t hit = 0;
-
-	for (enum limit i = 0; i < LIMIT_COUNT; i++)
-		hit |= (uint64_t)(o->limits[i].hit == HIT_YES) << i;
-	return hit;
-}
-
 int outcome_exit_status(const struct outcome *o)
 {
 	switch (o->has_status ? o->status : STATUS_SETUP_ERROR) {
@@ -195,4 +168,25 @@ int outcome_exit_status(const struct outcome *o)
 		break;
 	}
 	return EXIT_OWN_FAILURE;
+}
+
+struct outcome_totals outcome_totals(const struct outcome *o)
+{
+	struct outcome_totals t = {
+		.status = o->status,
+		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
+		.signal = o->signal,
+		.usage = o->usage,
+		.stdout_bytes = o->output[0].total,
+		.stderr_bytes = o->output[1].total,
+		.artifacts = o->artifacts.count,
+	};
+
+	for (size_t i = 0; i < o->network.ndenied; i++)
+		t.denied_packets += o->network.denied[i].count;
+	for (size_t i = 0; i < o->ndenied; i++)
+		t.denied_syscalls += o->denied[i].count;
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		t.limits_hit |= (uint64_t)(o->limits[i].hit == HIT_YES) << i;
+	return t;
 }

@@ -193,12 +193,15 @@ void outcome_exec_failed(struct outcome *o, int exec_errno);
 /* A warning for the result and the terminal; a sentence, lower case, no full stop. */
 void outcome_warn(struct outcome *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* How many packets and calls were denied. */
-uint64_t outcome_denied_packets(const struct outcome *o);
-uint64_t outcome_denied_syscalls(const struct outcome *o);
-
-/* A bit for each limit that was reached: 1 << LIMIT_MEMORY, ... */
-uint64_t outcome_limits_hit(const struct outcome *o);
+/* What the lines about a run have of its outcome. */
+struct outcome_totals {
+	enum status status;
+	int exit_code, signal; /* -1 and 0 where there is none */
+	uint64_t limits_hit;   /* a bit for each that was reached: 1 << LIMIT_MEMORY, ... */
+	struct usage usage;
+	uint64_t stdout_bytes, stderr_bytes, artifacts, denied_packets, denied_syscalls;
+};
+struct outcome_totals outcome_totals(const struct outcome *o);
 
 /* The exit status of cejail: the table of cejail(1), EXIT STATUS. */
 int outcome_exit_status(const struct outcome *o);

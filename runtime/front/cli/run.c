@@ -232,16 +232,7 @@ static void trace_end(struct cli_run *r)
 		.id = o->id,
 		.profile = r->config.profile_name,
 		.error_stage = o->exec_errno ? "exec" : o->error.stage,
-		.status = o->status,
-		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
-		.signal = o->signal,
-		.limits_hit = outcome_limits_hit(o),
-		.usage = o->usage,
-		.stdout_bytes = o->output[0].total,
-		.stderr_bytes = o->output[1].total,
-		.artifacts = o->artifacts.count,
-		.denied_packets = outcome_denied_packets(o),
-		.denied_syscalls = outcome_denied_syscalls(o),
+		.totals = outcome_totals(o),
 	};
 	struct cj_error err = { 0 };
 

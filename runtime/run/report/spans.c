@@ -177,24 +177,24 @@ static void close_span(struct json_writer *w, const char *failure)
 
 static void put_counts(struct json_writer *w, const struct spans *s, const struct run_span *run)
 {
-	const struct usage *u = &run->usage;
+	const struct usage *u = &run->totals.usage;
 	const struct {
 		const char *key;
 		bool is_known;
 		uint64_t value;
 	} rows[] = {
-		{ "cejail.exit_code", run->exit_code >= 0, (uint64_t)run->exit_code },
-		{ "cejail.signal", run->signal > 0, (uint64_t)run->signal },
+		{ "cejail.exit_code", run->totals.exit_code >= 0, (uint64_t)run->totals.exit_code },
+		{ "cejail.signal", run->totals.signal > 0, (uint64_t)run->totals.signal },
 		{ "cejail.wall_ms", true, u->wall_ms },
 		{ "cejail.cpu_user_ms", true, u->cpu_user_ms },
 		{ "cejail.cpu_system_ms", true, u->cpu_system_ms },
 		{ "cejail.memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes },
 		{ "cejail.pids_peak", u->has_pids_peak, u->pids_peak },
-		{ "cejail.stdout_bytes", true, run->stdout_bytes },
-		{ "cejail.stderr_bytes", true, run->stderr_bytes },
-		{ "cejail.artifacts", true, run->artifacts },
-		{ "cejail.denied_packets", true, run->denied_packets },
-		{ "cejail.denied_syscalls", true, run->denied_syscalls },
+		{ "cejail.stdout_bytes", true, run->totals.stdout_bytes },
+		{ "cejail.stderr_bytes", true, run->totals.stderr_bytes },
+		{ "cejail.artifacts", true, run->totals.artifacts },
+		{ "cejail.denied_packets", true, run->totals.denied_packets },
+		{ "cejail.denied_syscalls", true, run->totals.denied_syscalls },
 		{ "cejail.calls", true, s->count + s->left_out },
 		{ "cejail.calls_refused", true, s->refused },
 		{ "cejail.calls_left_out", s->left_out > 0, s->left_out },
@@ -207,7 +207,7 @@ static void put_counts(struct json_writer *w, const struct spans *s, const struc
 static void put_run(struct json_writer *w, const struct spans *s, const struct run_span *run,
 		    const char *id)
 {
-	const bool is_good = run->status == STATUS_EXITED && run->exit_code == 0;
+	const bool is_good = run->totals.status == STATUS_EXITED && run->totals.exit_code == 0;
 
 	open_span(w, s, run,
 		  &(struct span_head){ .id = id,
@@ -218,11 +218,11 @@ static void put_run(struct json_writer *w, const struct spans *s, const struct r
 	put_text(w, "cejail.id", run->id);
 	put_text(w, "cejail.profile", run->profile);
 	put_text(w, "cejail.session", run->session);
-	put_text(w, "cejail.status", status_names[run->status]);
+	put_text(w, "cejail.status", status_names[run->totals.status]);
 	put_text(w, "cejail.error_stage", run->error_stage);
 	put_counts(w, s, run);
-	put_limits(w, run->limits_hit);
-	close_span(w, is_good ? NULL : status_names[run->status]);
+	put_limits(w, run->totals.limits_hit);
+	close_span(w, is_good ? NULL : status_names[run->totals.status]);
 }
 
 static void put_call(struct json_writer *w, const struct spans *s, const struct run_span *run,

@@ -46,11 +46,7 @@ struct run_span {
 	const char *id, *profile;
 	const char *session;     /* "": none */
 	const char *error_stage; /* "": none */
-	enum status status;
-	int exit_code, signal; /* -1 and 0 where there is none */
-	uint64_t limits_hit;   /* outcome_limits_hit() */
-	struct usage usage;
-	uint64_t stdout_bytes, stderr_bytes, artifacts, denied_packets, denied_syscalls;
+	struct outcome_totals totals;
 };
 
 /* The run has ended now: appends its line. */

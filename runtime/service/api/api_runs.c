@@ -50,11 +50,11 @@ static void put_ending(struct json_writer *w, const struct run *run)
 	const struct summary *s = &run->summary;
 	bool has = run->state == RUN_FINISHED && run->has_summary;
 
-	json_member_text(w, "status", has ? status_names[s->status] : NULL);
-	json_member_known(w, "exit_code", has && s->status == STATUS_EXITED,
-			  (uint64_t)s->exit_code);
+	json_member_text(w, "status", has ? status_names[s->totals.status] : NULL);
+	json_member_known(w, "exit_code", has && s->totals.status == STATUS_EXITED,
+			  (uint64_t)s->totals.exit_code);
 	if (has)
-		result_put_usage(w, &s->usage);
+		result_put_usage(w, &s->totals.usage);
 	else
 		json_member_text(w, "usage", NULL);
 }

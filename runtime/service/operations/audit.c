@@ -125,12 +125,13 @@ static void put_number(const struct sink *s, const char *key, const char *name, 
 
 static void put_end(const struct sink *s, const struct summary *end)
 {
-	const struct usage *u = &end->usage;
+	const struct usage *u = &end->totals.usage;
 
-	put_text(s, "status", "CEJAIL_STATUS", status_names[end->status]);
-	put_known(s, "exit_code", "CEJAIL_EXIT_CODE", end->exit_code >= 0,
-		  (uint64_t)end->exit_code);
-	put_known(s, "signal", "CEJAIL_SIGNAL", end->signal > 0, (uint64_t)end->signal);
+	put_text(s, "status", "CEJAIL_STATUS", status_names[end->totals.status]);
+	put_known(s, "exit_code", "CEJAIL_EXIT_CODE", end->totals.exit_code >= 0,
+		  (uint64_t)end->totals.exit_code);
+	put_known(s, "signal", "CEJAIL_SIGNAL", end->totals.signal > 0,
+		  (uint64_t)end->totals.signal);
 	put_text(s, "error_stage", "CEJAIL_ERROR_STAGE", end->error_stage);
 	if (s->w)
 		result_put_usage(s->w, u);
@@ -141,11 +142,11 @@ static void put_end(const struct sink *s, const struct summary *end)
 	put_text(s, "network_state", "CEJAIL_NETWORK_STATE",
 		 end->has_network ? network_state_names[end->network_state] : "");
 	put_number(s, "setup_us", NULL, end->setup_us);
-	put_number(s, "stdout_bytes", NULL, end->stdout_bytes);
-	put_number(s, "stderr_bytes", NULL, end->stderr_bytes);
-	put_number(s, "artifacts", NULL, end->artifacts);
-	put_number(s, "denied_packets", "CEJAIL_DENIED_PACKETS", end->denied_packets);
-	put_number(s, "denied_syscalls", "CEJAIL_DENIED_SYSCALLS", end->denied_syscalls);
+	put_number(s, "stdout_bytes", NULL, end->totals.stdout_bytes);
+	put_number(s, "stderr_bytes", NULL, end->totals.stderr_bytes);
+	put_number(s, "artifacts", NULL, end->totals.artifacts);
+	put_number(s, "denied_packets", "CEJAIL_DENIED_PACKETS", end->totals.denied_packets);
+	put_number(s, "denied_syscalls", "CEJAIL_DENIED_SYSCALLS", end->totals.denied_syscalls);
 }
 
 static void put_session(const struct sink *s, const struct audit_session *session)
@@ -228,7 +229,7 @@ static void put_message(const struct sink *s, const struct audit_record *r)
 	const struct audit_session *session = r->session;
 	const char *end = session   ? session->reason
 			  : r->call ? call_end_names[r->call->end]
-			  : r->end  ? status_names[r->end->status]
+			  : r->end  ? status_names[r->end->totals.status]
 				    : NULL;
 	char message[TEXT_MAX];
 

@@ -139,20 +139,20 @@ static size_t place_of(struct metrics *m, const char *profile)
 void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s, uint64_t request_us)
 {
-	m->runs[place_of(m, profile)][s->status]++;
+	m->runs[place_of(m, profile)][s->totals.status]++;
 	m->execs += tier == METRICS_IN_SESSION;
 	observe(&m->request[tier], &times, request_us);
-	m->denied_packets += s->denied_packets;
-	m->denied_syscalls += s->denied_syscalls;
-	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
-	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
+	m->denied_packets += s->totals.denied_packets;
+	m->denied_syscalls += s->totals.denied_syscalls;
+	m->cpu_us += (s->totals.usage.cpu_user_ms + s->totals.usage.cpu_system_ms) * 1000;
+	if (s->totals.status == STATUS_SETUP_ERROR || s->setup_us == 0)
 		return; /* the program never ran: cancelled in the queue */
 	if (s->has_network)
 		m->networks[s->network_state]++;
-	observe(&m->run, &times, s->usage.wall_ms * 1000);
+	observe(&m->run, &times, s->totals.usage.wall_ms * 1000);
 	observe(&m->setup[tier], &times, s->setup_us);
-	if (s->usage.has_memory_peak)
-		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
+	if (s->totals.usage.has_memory_peak)
+		observe(&m->memory, &sizes, s->totals.usage.memory_peak_bytes);
 }
 
 void metrics_count_call(struct metrics *m, enum call_end end)

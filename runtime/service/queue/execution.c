@@ -14,7 +14,6 @@
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
-#include "runtime/service/operations/tracing.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/queue/run_caller.h"
 #include "runtime/service/queue/run_calls.h"
@@ -46,11 +45,34 @@ static void on_call_ended(void *context, const struct call_record *call)
 	execution_cancel(run);
 }
 
+/* The key trace_file.  A failure is logged, and the run's result does not change. */
+static void write_spans(struct run *run)
+{
+	const struct run_order *order = &run->order;
+	const struct run_span span = {
+		.kind = order->session[0] != '\0' ? "exec" : "run",
+		.traceparent = order->job.trace.traceparent,
+		.parent = order->job.trace.parent,
+		.id = order->job.id,
+		.profile = order->profile,
+		.session = order->session,
+		.error_stage = run->summary.error_stage,
+		.totals = run->summary.totals,
+	};
+	struct line_file *file = run->all->trace_file;
+	struct cj_error err = { 0 };
+
+	if (file->fd >= 0 && run->spans.began_us > 0 &&
+	    spans_write(&run->spans, &span, file, &err) < 0)
+		slog_failure(SLOG_WARNING, order->job.trace.request_id, &err,
+			     "write the spans of a run");
+}
+
 /* Before the audit line of the run's end is written, and with its summary. */
 static void end_calls(struct run *run)
 {
 	run_calls_end(&run->calls, &run->last_call);
-	tracing_write(run->all->trace_file, &run->spans, &run->order, &run->summary);
+	write_spans(run);
 	spans_fini(&run->spans);
 }
 
@@ -106,7 +128,7 @@ static void complete(struct run *run, const char *line, size_t size)
 	bool is_probe = run->ops.on_complete && !run->ops.spawn; /* health.c logs its failures */
 
 	/* errors about the host are for the log, not for the caller */
-	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
+	if (s->totals.status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
 		slog(SLOG_ERROR, run->order.job.trace.request_id, "run %s (%s): %s: %s",
 		     run->order.job.id, run->order.profile, s->error_stage, s->error_message);
 	end_calls(run);
@@ -129,8 +151,8 @@ static void end_without_result(struct run *run, enum api_code why, const char *r
 	size_t size = 0;
 	auto_free char *line = why == API_OK ? order_write_cancelled(&run->order, &size) : NULL;
 
-	*s = (struct summary){ .status = is_failure ? STATUS_SETUP_ERROR : STATUS_CANCELLED,
-			       .exit_code = -1 };
+	*s = (struct summary){ .totals.status = is_failure ? STATUS_SETUP_ERROR : STATUS_CANCELLED,
+			       .totals.exit_code = -1 };
 	if (is_failure && reason) {
 		(void)snprintf(s->error_stage, sizeof(s->error_stage), "service");
 		(void)snprintf(s->error_message, sizeof(s->error_message), "%s", reason);

@@ -44,7 +44,7 @@ struct executions {
 	struct pool *pool; /* also spawns a worker when none is prepared */
 	struct metrics *metrics;
 	struct audit *audit;
-	struct line_file *trace_file; /* tracing.h */
+	struct line_file *trace_file; /* spans.h */
 	/* Their owner sets these at any time. */
 	struct executions_limits limits;
 	bool is_draining; /* the service is shutting down: there are no new runs */

@@ -405,8 +405,8 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 	x->started_ms = run->started_ms;
 	x->ended_ms = epoch_ms;
 	x->has_summary = run->has_summary;
-	x->status = run->summary.status;
-	x->exit_code = run->summary.exit_code;
+	x->status = run->summary.totals.status;
+	x->exit_code = run->summary.totals.exit_code;
 	x->error = error;
 	x->last_call = run->last_call;
 	x->run = NULL;

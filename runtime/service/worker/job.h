@@ -127,18 +127,14 @@ int job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err);
 /* For metrics, audit, and GET /v1/runs of a finished run. */
 struct summary {
 	unsigned type; /* 0: "summary" */
-	enum status status;
-	int exit_code, signal; /* -1 and 0 where there is none */
-	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
+	struct outcome_totals totals;
+	char error_stage[32]; /* "" unless STATUS_SETUP_ERROR */
 	char error_message[512];
 	bool is_callers_own; /* the caller's mistake: it gets the whole message */
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
-	struct usage usage;
 	bool has_network; /* the plan has a public one */
 	enum network_state network_state;
 	uint64_t setup_us; /* from the job to the program's first instruction */
-	uint64_t denied_packets, denied_syscalls, stdout_bytes, stderr_bytes, artifacts;
-	uint64_t limits_hit; /* outcome_limits_hit() */
 };
 struct json_writer;
 void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */

@@ -273,20 +273,11 @@ static struct summary summarize(const struct work *w)
 {
 	const struct outcome *o = &w->outcome;
 	struct summary s = {
-		.status = o->status,
-		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
-		.signal = o->signal,
-		.usage = o->usage,
+		.totals = outcome_totals(o),
 		.has_network = w->asked.network.mode == NETWORK_PUBLIC,
 		.network_state = o->network.state,
 		.setup_us = w->setup_us,
 		.is_callers_own = w->is_callers_own,
-		.stdout_bytes = o->output[0].total,
-		.stderr_bytes = o->output[1].total,
-		.artifacts = o->artifacts.count,
-		.limits_hit = outcome_limits_hit(o),
-		.denied_packets = outcome_denied_packets(o),
-		.denied_syscalls = outcome_denied_syscalls(o),
 	};
 
 	(void)snprintf(s.error_stage, sizeof(s.error_stage), "%s", o->error.stage);

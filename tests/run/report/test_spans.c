@@ -45,10 +45,10 @@ static struct run_span a_run(void)
 		.profile = "python",
 		.session = "",
 		.error_stage = "",
-		.status = STATUS_EXITED,
-		.usage = { .wall_ms = 7, .has_pids_peak = true, .pids_peak = 3 },
-		.stdout_bytes = UINT64_MAX,
-		.denied_syscalls = 2,
+		.totals.status = STATUS_EXITED,
+		.totals.usage = { .wall_ms = 7, .has_pids_peak = true, .pids_peak = 3 },
+		.totals.stdout_bytes = UINT64_MAX,
+		.totals.denied_syscalls = 2,
 	};
 }
 
@@ -202,10 +202,10 @@ static void a_run_that_reached_limits_names_them(void **state)
 
 	run.kind = "exec";
 	run.session = "the-session";
-	run.status = STATUS_TIMEOUT;
-	run.exit_code = -1;
-	run.signal = 9;
-	run.limits_hit = 1 << LIMIT_WALL | 1 << LIMIT_OUTPUT;
+	run.totals.status = STATUS_TIMEOUT;
+	run.totals.exit_code = -1;
+	run.totals.signal = 9;
+	run.totals.limits_hit = 1 << LIMIT_WALL | 1 << LIMIT_OUTPUT;
 	spans_begin(&s, clock_us());
 	const struct json_node *span = spans_of(line_of(&s, &run, &a))->child;
 	const struct json_node *hit = json_get(attribute(span, "cejail.limits_hit"), "values");
@@ -228,10 +228,10 @@ static void an_exit_code_and_a_failed_set_up_are_errors(void **state)
 	struct run_span run = a_run();
 
 	spans_begin(&s, clock_us());
-	run.exit_code = 3;
+	run.totals.exit_code = 3;
 	assert_status(spans_of(line_of(&s, &run, &a))->child, "2", "exited");
-	run.exit_code = -1;
-	run.status = STATUS_SETUP_ERROR;
+	run.totals.exit_code = -1;
+	run.totals.status = STATUS_SETUP_ERROR;
 	run.error_stage = "cgroup";
 	const struct json_node *span = spans_of(line_of(&s, &run, &a))->child;
 	assert_status(span, "2", "setup_error");

@@ -364,7 +364,7 @@ static void a_signal_reaches_the_main_process_even_before_it_runs(void **state)
 	assert_int_equal(keeper_send_signal(&side.keeper, "x", SIGUSR1, &err), 0);
 	struct said said = hear(&w);
 	assert_status(&said, "signaled");
-	assert_int_equal(summary_of(&said).signal, SIGUSR1);
+	assert_int_equal(summary_of(&said).totals.signal, SIGUSR1);
 	arena_fini(&said.arena);
 	end_orderly(&side);
 }

@@ -169,22 +169,22 @@ static struct run_order a_run(void)
 
 static struct summary a_summary(void)
 {
-	struct summary s = { .status = STATUS_TIMEOUT,
-			     .exit_code = -1,
-			     .signal = 9,
-			     .usage = { .wall_ms = 31,
-					.cpu_user_ms = 18,
-					.cpu_system_ms = 6,
-					.memory_peak_bytes = 9961472,
-					.has_memory_peak = true },
+	struct summary s = { .totals.status = STATUS_TIMEOUT,
+			     .totals.exit_code = -1,
+			     .totals.signal = 9,
+			     .totals.usage = { .wall_ms = 31,
+					       .cpu_user_ms = 18,
+					       .cpu_system_ms = 6,
+					       .memory_peak_bytes = 9961472,
+					       .has_memory_peak = true },
 			     .has_network = true,
 			     .network_state = NETWORK_READY,
 			     .setup_us = 900,
-			     .denied_packets = 2,
-			     .denied_syscalls = 1,
-			     .stdout_bytes = 5,
-			     .stderr_bytes = 6,
-			     .artifacts = 7 };
+			     .totals.denied_packets = 2,
+			     .totals.denied_syscalls = 1,
+			     .totals.stdout_bytes = 5,
+			     .totals.stderr_bytes = 6,
+			     .totals.artifacts = 7 };
 	(void)snprintf(s.error_stage, sizeof(s.error_stage), "exec");
 	(void)snprintf(s.error_message, sizeof(s.error_message), "execute '%s'", SECRET);
 	return s;

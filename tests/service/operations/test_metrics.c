@@ -51,17 +51,17 @@ static void assert_has(const char *page, const char *line)
 static struct summary a_summary(void)
 {
 	return (struct summary){
-		.status = STATUS_EXITED,
-		.usage = { .wall_ms = 31,
-			   .cpu_user_ms = 1500,
-			   .cpu_system_ms = 7,
-			   .memory_peak_bytes = 9u << 20,
-			   .has_memory_peak = true },
+		.totals.status = STATUS_EXITED,
+		.totals.usage = { .wall_ms = 31,
+				  .cpu_user_ms = 1500,
+				  .cpu_system_ms = 7,
+				  .memory_peak_bytes = 9u << 20,
+				  .has_memory_peak = true },
 		.has_network = true,
 		.network_state = NETWORK_READY,
 		.setup_us = 700,
-		.denied_packets = 3,
-		.denied_syscalls = 2,
+		.totals.denied_packets = 3,
+		.totals.denied_syscalls = 2,
 	};
 }
 
@@ -207,9 +207,9 @@ static void a_full_page_is_well_formed_and_bounded(void **state)
 	struct summary s = a_summary();
 	for (unsigned i = 0; i < 1000; i++) {
 		(void)snprintf(name, sizeof(name), "p%u", i);
-		s.status = i % STATUS_COUNT;
-		s.setup_us = s.usage.wall_ms = (uint64_t)i * i * i;
-		s.usage.memory_peak_bytes = (uint64_t)i << 25;
+		s.totals.status = i % STATUS_COUNT;
+		s.setup_us = s.totals.usage.wall_ms = (uint64_t)i * i * i;
+		s.totals.usage.memory_peak_bytes = (uint64_t)i << 25;
 		metrics_count_run(m, name, i % TIER_COUNT, &s, (uint64_t)i * i * i);
 		metrics_count_pool(m, name, i % TIER_COUNT, i / 3 % TIER_COUNT);
 		metrics_count_http(m, i);
@@ -265,12 +265,13 @@ static void a_run_that_never_started_has_no_times(void **state)
 	struct metrics *m = *state;
 	const struct gauges g = { 0 };
 	struct summary s = a_summary();
-	s.status = STATUS_SETUP_ERROR;
+	s.totals.status = STATUS_SETUP_ERROR;
 	metrics_count_run(m, "python", TIER_COLD, &s, 100);
-	s.status = STATUS_TIMEOUT;
-	s.usage.has_memory_peak = false;
+	s.totals.status = STATUS_TIMEOUT;
+	s.totals.usage.has_memory_peak = false;
 	metrics_count_run(m, "python", TIER_COLD, &s, 100);
-	const struct summary cancelled = { .status = STATUS_CANCELLED }; /* while it waited */
+	const struct summary cancelled = { .totals.status =
+					       STATUS_CANCELLED }; /* while it waited */
 	metrics_count_run(m, "python", TIER_COLD, &cancelled, 100);
 	auto_free char *page = page_of(m, &g);
 	assert_has(page, "cejail_runs_total{profile=\"python\",status=\"setup_error\"} 1");

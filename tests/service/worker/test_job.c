@@ -164,21 +164,24 @@ static void each_member_of_a_header_is_checked(void **state)
 static struct summary some_summary(void)
 {
 	struct summary s = {
-		.status = STATUS_SETUP_ERROR,
-		.exit_code = -1,
+		.totals.status = STATUS_SETUP_ERROR,
+		.totals.exit_code = -1,
 		.error_stage = "cgroup",
 		.error_message = "make '/x\ty': \"no\"",
 		.is_callers_own = true,
 		.code_sha256 = "ab12",
-		.usage = { .wall_ms = 1, .cpu_user_ms = 2, .has_pids_peak = true, .pids_peak = 3 },
+		.totals.usage = { .wall_ms = 1,
+				  .cpu_user_ms = 2,
+				  .has_pids_peak = true,
+				  .pids_peak = 3 },
 		.has_network = true,
 		.network_state = NETWORK_FAILED,
 		.setup_us = 4,
-		.denied_packets = 5,
-		.denied_syscalls = 6,
-		.stdout_bytes = UINT64_MAX,
-		.artifacts = 7,
-		.limits_hit = 1 << LIMIT_WALL,
+		.totals.denied_packets = 5,
+		.totals.denied_syscalls = 6,
+		.totals.stdout_bytes = UINT64_MAX,
+		.totals.artifacts = 7,
+		.totals.limits_hit = 1 << LIMIT_WALL,
 	};
 	return s;
 }
@@ -205,26 +208,28 @@ static void a_summary_arrives_as_it_was_sent(void **state)
 	auto_arena struct arena arena = { 0 };
 
 	for (unsigned i = 0; i < STATUS_COUNT; i++) {
-		struct summary sent = some_summary(), got = { .usage.has_memory_peak = true };
-		sent.status = (enum status)i;
-		sent.exit_code = (int)i - 1;
-		sent.signal = (int)i;
+		struct summary sent = some_summary(),
+			       got = { .totals.usage.has_memory_peak = true };
+		sent.totals.status = (enum status)i;
+		sent.totals.exit_code = (int)i - 1;
+		sent.totals.signal = (int)i;
 		assert_int_equal(summary_read(line_of(&sent, &arena), &got, &err), 0);
-		assert_int_equal(got.status, sent.status);
-		assert_int_equal(got.exit_code, sent.exit_code);
-		assert_int_equal(got.signal, sent.signal);
+		assert_int_equal(got.totals.status, sent.totals.status);
+		assert_int_equal(got.totals.exit_code, sent.totals.exit_code);
+		assert_int_equal(got.totals.signal, sent.totals.signal);
 		assert_string_equal(got.error_stage, sent.error_stage);
 		assert_string_equal(got.error_message, sent.error_message);
 		assert_true(got.is_callers_own);
 		assert_string_equal(got.profile_sha256, "");
 		assert_string_equal(got.code_sha256, sent.code_sha256);
-		assert_memory_equal(&got.usage, &sent.usage, offsetof(struct usage, has_pids_peak));
-		assert_true(got.usage.has_pids_peak && !got.usage.has_memory_peak);
+		assert_memory_equal(&got.totals.usage, &sent.totals.usage,
+				    offsetof(struct usage, has_pids_peak));
+		assert_true(got.totals.usage.has_pids_peak && !got.totals.usage.has_memory_peak);
 		assert_true(got.has_network && got.network_state == NETWORK_FAILED);
-		assert_true(got.setup_us == 4 && got.denied_packets == 5);
-		assert_true(got.denied_syscalls == 6 && got.artifacts == 7);
-		assert_true(got.limits_hit == 1 << LIMIT_WALL);
-		assert_true(got.stdout_bytes == UINT64_MAX && got.stderr_bytes == 0);
+		assert_true(got.setup_us == 4 && got.totals.denied_packets == 5);
+		assert_true(got.totals.denied_syscalls == 6 && got.totals.artifacts == 7);
+		assert_true(got.totals.limits_hit == 1 << LIMIT_WALL);
+		assert_true(got.totals.stdout_bytes == UINT64_MAX && got.totals.stderr_bytes == 0);
 	}
 }
 

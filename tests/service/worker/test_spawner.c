@@ -75,9 +75,9 @@ static void each_tier_does_a_job(void **state)
 		assert_int_equal(said.lines, 3);
 		assert_string_equal(output_of(&said), "out\n");
 		struct summary sum = summary_of(&said);
-		assert_int_equal(sum.exit_code, 3);
-		assert_int_equal(sum.stdout_bytes, 4);
-		assert_int_equal(sum.stderr_bytes, 3);
+		assert_int_equal(sum.totals.exit_code, 3);
+		assert_int_equal(sum.totals.stdout_bytes, 4);
+		assert_int_equal(sum.totals.stderr_bytes, 3);
 		assert_true(sum.setup_us > 0 && sum.setup_us <= took_ms * 1000);
 		assert_int_equal(strlen(sum.profile_sha256), 64);
 		arena_fini(&said.arena);
@@ -521,7 +521,7 @@ static void the_spawner_ignores_signals_of_a_terminal(void **state)
 	send_body(&w, SHELL("kill -TERM $$; sleep 100"), false, false);
 	said = hear(&w);
 	assert_status(&said, "signaled"); /* nothing is ignored or blocked inside */
-	assert_int_equal(summary_of(&said).signal, SIGTERM);
+	assert_int_equal(summary_of(&said).totals.signal, SIGTERM);
 	arena_fini(&said.arena);
 	spawner_end(&s);
 }

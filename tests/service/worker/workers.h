@@ -162,7 +162,7 @@ static inline void assert_status(const struct said *said, const char *status)
 {
 	if (strcmp(word(result_of(said), "status"), status) != 0)
 		fail_msg("not '%s': %s", status, said->text);
-	assert_string_equal(status_names[summary_of(said).status], status);
+	assert_string_equal(status_names[summary_of(said).totals.status], status);
 	assert_string_equal(word(result_of(said), "id"), "the-run");
 }
 

@@ -83,24 +83,8 @@ static void warn_of_hidden(const struct broker *b)
 	}
 }
 
-int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *context,
-		    struct cj_error *err)
-{
-	broker_want_list(b);
-	for (;;) {
-		int wait_ms = broker_tick(b);
-		if (broker_is_listed(b)) {
-			warn_of_hidden(b);
-			return 0;
-		}
-		if (loop_turn(b->loop, wait_ms, err) < 0)
-			return -err->code;
-		if (is_over(context))
-			return cj_reject_as(err, ECANCELED, "ended before the servers were ready");
-	}
-}
-
-int mcp_broker_check(const struct broker *b, struct cj_error *err)
+/* Fails with the error of the first server that has failed. */
+static int check_all(const struct broker *b, struct cj_error *err)
 {
 	const struct upstream *failed = broker_find_failed(b);
 
@@ -134,10 +118,28 @@ static void on_signal(struct watch *w, uint32_t events)
 	watch_owner(w, struct broker_child, signals)->is_over = true;
 }
 
-static bool is_over(void *context)
+static bool is_over(const struct broker_child *c)
 {
-	const struct broker_child *c = context;
 	return c->is_over || (c->has_stream && broker_stream_is_over(&c->stream));
+}
+
+/* Until each server has listed its tools or has failed. */
+static int list_all(struct broker_child *c, struct cj_error *err)
+{
+	struct broker *b = &c->broker;
+
+	broker_want_list(b);
+	for (;;) {
+		int wait_ms = broker_tick(b);
+		if (broker_is_listed(b)) {
+			warn_of_hidden(b);
+			return 0;
+		}
+		if (loop_turn(b->loop, wait_ms, err) < 0)
+			return -err->code;
+		if (is_over(c))
+			return cj_reject_as(err, ECANCELED, "ended before the servers were ready");
+	}
 }
 
 static int open_all(struct broker_child *c, const char *path, int fd, struct cj_error *err)
@@ -157,8 +159,7 @@ static int open_all(struct broker_child *c, const char *path, int fd, struct cj_
 
 static int serve(struct broker_child *c, struct cj_error *err)
 {
-	if (mcp_broker_list(&c->broker, is_over, c, err) < 0 ||
-	    mcp_broker_check(&c->broker, err) < 0 || print_list(c, err) < 0)
+	if (list_all(c, err) < 0 || check_all(&c->broker, err) < 0 || print_list(c, err) < 0)
 		return -err->code;
 	while (c->has_stream && !is_over(c))
 		if (loop_turn(&c->loop, broker_tick(&c->broker), err) < 0)
@@ -202,12 +203,11 @@ static int print_all(struct broker_child *c, struct cj_error *err)
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (mcp_broker_list(&c->broker, is_over, c, err) < 0 ||
-	    broker_catalogue(&c->broker, &text, &size, err) < 0)
+	if (list_all(c, err) < 0 || broker_catalogue(&c->broker, &text, &size, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < c->broker.ntools; i++)
 		(void)printf("%s\n", c->broker.tools[i].full_name);
-	return mcp_broker_check(&c->broker, err);
+	return check_all(&c->broker, err);
 }
 
 int mcp_broker_print(const char *path, struct cj_error *err)
@@ -227,6 +227,7 @@ void mcp_broker_warn(const struct broker *b)
 {
 	char text[CJ_ERROR_MSG_MAX];
 
+	warn_of_hidden(b);
 	for (size_t i = 0; i < b->file.count; i++)
 		if (!b->servers[i].is_listed)
 			log_warning("%s; its tools are left out",
@@ -267,20 +268,40 @@ static void put_names(const struct broker *b, char *out)
 	}
 }
 
+/* Only what the user has written: what a server says of its failure is for the user's log. */
+static const char *name_failed(const struct broker *b, struct arena *a)
+{
+	const char *text = "";
+
+	for (size_t i = 0; text && i < b->file.count; i++)
+		if (!b->servers[i].is_listed)
+			text = arena_printf(a, "%s%s'%s'", text, *text ? ", " : "",
+					    b->file.servers[i].name);
+	if (!text || !*text)
+		return text;
+	return arena_printf(
+	    a,
+	    " The tools of %s are missing: a server has failed, or a pattern in its "
+	    "\"allow\" or \"deny\" is wrong. Tell the user to try 'cejail mcp "
+	    "--tools-from %s --check'.",
+	    text, b->file.path);
+}
+
 const char *mcp_broker_describe(const struct broker *b, struct arena *a)
 {
-	char *names = b->ntools > 0 ? arena_alloc(a, NAMES_MAX + 64) : NULL;
+	char *names = arena_alloc(a, NAMES_MAX + 64);
+	const char *failed = name_failed(b, a);
 
-	if (!names)
-		return NULL;
+	if (!names || !failed || b->ntools == 0)
+		return failed && *failed ? failed + 1 : NULL;
 	put_names(b, names);
 	return arena_printf(
 	    a,
 	    "The program may call these tools, by server: %s. In Python: 'import tools', then "
 	    "tools.call('SERVER.TOOL', name=value); in JavaScript: import from './tools.mjs'. "
 	    "tools.describe('SERVER.TOOL') returns the description and the schema of one tool. "
-	    "Loop, filter and combine in the program: only what it prints reaches you.",
-	    names);
+	    "Loop, filter and combine in the program: only what it prints reaches you.%s",
+	    names, failed);
 }
 
 int mcp_broker_main(const char *const *args)

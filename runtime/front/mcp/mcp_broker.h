@@ -19,25 +19,15 @@
 /* Fails: the error is written already. */
 int mcp_broker_main(const char *const *args);
 
-/*
- * mcp_broker_list - turn the loop until each server has listed its tools or has failed.
- *
- * `is_over` is asked after each turn: true ends it early.
- */
-int mcp_broker_list(struct broker *b, bool (*is_over)(void *context), void *context,
-		    struct cj_error *err);
-
-/* Fails with the error of the first server that has failed. */
-int mcp_broker_check(const struct broker *b, struct cj_error *err);
-
-/* Prints the names of the tools by server; fails as mcp_broker_check(): --check. */
+/* --check: starts the servers, and prints the names of their tools.  Fails with the error of the
+ * first server that has failed. */
 int mcp_broker_print(const char *path, struct cj_error *err);
 
-/* A warning for each server that has failed. */
+/* A warning for each server that has failed, or that offers no tool. */
 void mcp_broker_warn(const struct broker *b);
 
 /*
- * mcp_broker_describe - what a model reads: the names of the tools by server, and how code calls
- * them.  NULL: there are none, or no memory.
+ * mcp_broker_describe - what a model reads: the names of the tools by server, how code calls them,
+ * and the servers that have failed.  NULL: there are none, or no memory.
  */
 const char *mcp_broker_describe(const struct broker *b, struct arena *a);

@@ -31,10 +31,11 @@ struct server_call {
 struct mcp_server {
 	struct mcp_given given;
 	struct broker *broker; /* of --tools-from; NULL: none */
-	struct watch client;   /* its end, while the servers start */
+	bool is_listing;       /* its servers start, and the client's messages wait */
 	struct loop loop;
 	struct mcp_stdio stdio;
 	struct mcp_protocol protocol;
+	struct mcp_setup *setup; /* borrowed */
 	struct mcp_place place;
 	struct mcp_tasks tasks;
 	int files_fd;           /* --files; -1: no directory was given */
@@ -239,6 +240,10 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 	if (strspn(text, " \t\r") == size)
 		return;
 	mcp_protocol_take(&v->protocol, text, size, &a, w, &asked);
+	if (v->is_listing) {
+		mcp_stdio_hold(s, true);
+		return;
+	}
 	if (asked.action == MCP_CALL)
 		start_call(v, &asked, w);
 	else if (asked.action == MCP_CANCEL) /* else it is answered already, or was never asked */
@@ -270,49 +275,41 @@ static enum request_fit fit_of(const struct mcp_given *given)
 	return fit;
 }
 
-static void on_client_gone(struct watch *w, uint32_t events)
+/* The first message that needs the tools starts the servers, and waits for them. */
+static int want_tools(struct mcp_protocol *p, struct cj_error *err)
 {
-	(void)events;
-	watch_owner(w, struct mcp_server, client)->is_over = true;
+	struct mcp_server *v = watch_owner(p, struct mcp_server, protocol);
+
+	v->is_listing = true;
+	broker_want_list(v->broker);
+	return cj_reject_as(err, EAGAIN, "the servers are starting");
 }
 
-static bool is_over(void *context)
-{
-	return ((struct mcp_server *)context)->is_over;
-}
-
-/* A server that fails is left out; a call of the client then cannot reach its tools. */
-static int list_tools(struct mcp_server *v, struct cj_error *err)
+/* A server that has failed is left out; a call of the client then cannot reach its tools. */
+static int take_tools(struct mcp_server *v, struct cj_error *err)
 {
 	size_t size = 0;
 
-	/* the client's messages wait, but its end is noticed */
-	if (loop_watch(&v->loop, &v->client, STDIN_FILENO, on_client_gone, err) < 0 &&
-	    err->code != EPERM)
-		return -err->code;
-	loop_rewatch(&v->loop, &v->client, EPOLLRDHUP);
-	int rc = mcp_broker_list(v->broker, is_over, v, err);
-	loop_unwatch(&v->loop, &v->client);
-	if (rc == -ECANCELED)
-		return 0;
-	if (rc < 0)
-		return rc;
 	mcp_broker_warn(v->broker);
-	return broker_catalogue(v->broker, &v->given.tools, &size, err);
+	if (broker_catalogue(v->broker, &v->given.tools, &size, err) < 0)
+		return -err->code;
+	const char *text = mcp_broker_describe(v->broker, &v->arena);
+	for (size_t i = 0; text && i < v->setup->count; i++)
+		v->setup->tools[i].calls = text;
+	v->is_listing = false;
+	v->protocol.tools = v->setup->tools;
+	mcp_stdio_hold(&v->stdio, false);
+	return 0;
 }
 
-static int open_tools(struct mcp_server *v, const struct mcp_options *o, struct mcp_setup *setup,
-		      struct cj_error *err)
+static int open_tools(struct mcp_server *v, const char *path, struct cj_error *err)
 {
 	v->broker = calloc(1, sizeof(*v->broker));
 	if (!v->broker)
-		return cj_fail(err, ENOMEM, "start the servers");
-	if (broker_open(v->broker, &v->loop, o->tools_from, err) < 0 || list_tools(v, err) < 0)
-		return -err->code;
-	const char *text = mcp_broker_describe(v->broker, &v->arena);
-	for (size_t i = 0; text && i < setup->count; i++)
-		setup->tools[i].calls = text;
-	return 0;
+		return cj_fail(err, ENOMEM, "read the list of servers");
+	v->protocol.tools = NULL;
+	v->protocol.load = want_tools;
+	return broker_open(v->broker, &v->loop, path, err);
 }
 
 static int open_server(struct mcp_server *v, const struct mcp_options *o, struct mcp_setup *setup,
@@ -325,7 +322,7 @@ static int open_server(struct mcp_server *v, const struct mcp_options *o, struct
 	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
 	if (v->signal_fd < 0)
 		return v->signal_fd;
-	if (o->tools_from && open_tools(v, o, setup, err) < 0)
+	if (o->tools_from && open_tools(v, o->tools_from, err) < 0)
 		return -err->code;
 	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker,
 						 o->config.trace_file };
@@ -369,6 +366,11 @@ static int turn_until_over(struct mcp_server *v, struct cj_error *err)
 	while (!v->is_over && !v->stdio.is_over) {
 		v->place.hold(v->place.context, v->stdio.is_paused);
 		int wait_ms = v->place.tick ? v->place.tick(v->place.context) : -1;
+		if (v->is_listing && broker_is_listed(v->broker)) {
+			if (take_tools(v, err) < 0)
+				return -err->code;
+			continue;
+		}
 		LIST_FOREACH(c, &v->calls, link)
 		wait_ms = loop_sooner(wait_ms, mcp_call_beat(&c->of));
 		if (loop_turn(&v->loop, wait_ms, err) < 0)
@@ -384,9 +386,9 @@ int mcp_server_run(const struct mcp_options *o, struct mcp_setup *setup, struct 
 		   struct cj_error *err)
 {
 	struct mcp_server v = { .given = o->given,
-				.client = WATCH_NULL,
 				.loop = LOOP_NULL,
 				.protocol = { .tools = setup->tools, .ntools = setup->count },
+				.setup = setup,
 				.files_fd = -1,
 				.signals = WATCH_NULL,
 				.signal_fd = -1 };

@@ -84,7 +84,12 @@ static bool grow_buffer(struct mcp_stdio *s, size_t needed)
 
 static bool is_reading(const struct mcp_stdio *s)
 {
-	return !s->is_paused || s->reads_on;
+	return !s->is_held && (!s->is_paused || s->reads_on);
+}
+
+static void watch_lines(struct mcp_stdio *s)
+{
+	loop_rewatch(s->loop, &s->in, is_reading(s) ? EPOLLIN : EPOLLRDHUP);
 }
 
 static void pause_input(struct mcp_stdio *s, bool is_paused)
@@ -92,7 +97,7 @@ static void pause_input(struct mcp_stdio *s, bool is_paused)
 	if (s->is_paused == is_paused)
 		return;
 	s->is_paused = is_paused;
-	loop_rewatch(s->loop, &s->in, is_reading(s) ? EPOLLIN : EPOLLRDHUP);
+	watch_lines(s);
 }
 
 void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop)
@@ -127,13 +132,24 @@ static void handle_lines(struct mcp_stdio *s)
 			       (struct blob){ newline - MCP_LINE_EDGE, MCP_LINE_EDGE });
 		else
 			s->line(s, begin, size);
-		begin = newline + 1;
+		if (s->is_held)
+			*newline = '\n';
+		else
+			begin = newline + 1;
 	}
 	s->size = (size_t)(limit - begin);
 	if (begin != s->buffer)
 		memmove(s->buffer, begin, s->size);
 	if (is_reading(s))
 		s->searched = s->size;
+}
+
+void mcp_stdio_hold(struct mcp_stdio *s, bool is_held)
+{
+	s->is_held = is_held;
+	watch_lines(s);
+	if (!is_held)
+		handle_lines(s);
 }
 
 static void read_input(struct mcp_stdio *s)

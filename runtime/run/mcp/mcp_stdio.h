@@ -33,6 +33,7 @@ struct mcp_stdio {
 	struct byte_queue queue; /* to be written */
 	bool is_cut;             /* the buffer has both ends of a line that is too long */
 	bool is_paused;          /* the queue is long */
+	bool is_held;            /* mcp_stdio_hold() */
 	bool is_over;            /* the peer closed its end, or: */
 	struct cj_error failure; /* code 0: none */
 
@@ -51,6 +52,9 @@ int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err);
 int mcp_stdio_open_fds(struct mcp_stdio *s, int in_fd, int out_fd, struct cj_error *err);
 
 void mcp_stdio_close(struct mcp_stdio *s);
+
+/* `line` calls it with true to get its line again, and all later ones, after a call with false. */
+void mcp_stdio_hold(struct mcp_stdio *s, bool is_held);
 
 /* Queues a line.  `may_drop`: not while the queue is longer than MCP_QUEUE_SHORT. */
 void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop);

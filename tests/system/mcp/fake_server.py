@@ -6,10 +6,12 @@
 `http-events` is `http`, but answers initialize by a stream of events, and a notification by a stream without an end.
 `large` and `many` describe a tool in more bytes, or with more values, than two such servers may have together.
 `tools-N` has N tools, t0, t1, ...
+Each start is a byte in the file STARTS; `meets` answers nothing before there are two.
 The other kinds break it at the first call, or, when their name begins with `start-`, before they have listed a tool."""
 
 import fcntl
 import http.server
+import itertools
 import json
 import os
 import signal
@@ -127,8 +129,17 @@ def answer(message):
     return {"result": {"resultType": "complete", **result} if is_modern else result}
 
 
+def count_start():
+    with open(os.environ["STARTS"], "ab", buffering=0) as file:
+        file.write(b"x")
+    while KIND == "meets" and os.path.getsize(file.name) < 2:
+        time.sleep(0.01)
+
+
 def serve_lines():
     print("hello", file=sys.stderr, flush=True)
+    if "STARTS" in os.environ:
+        count_start()
     if KIND == "stubborn":
         stubborn()
     for line in sys.stdin:
@@ -157,7 +168,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Sessions in the old era; tools/call is answered by a stream of events, all else by JSON."""
 
     protocol_version = "HTTP/1.1"
-    sessions = set()
+    sessions, numbers = set(), itertools.count(1)
 
     def log_message(self, *unused):
         pass
@@ -213,8 +224,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse("Mcp-Name")
         more = {}
         if not is_modern and method == "initialize":
-            Handler.sessions.add("s-1")
-            more["Mcp_Session_Id"] = "s-1"
+            more["Mcp_Session_Id"] = f"s-{next(Handler.numbers)}"
+            Handler.sessions.add(more["Mcp_Session_Id"])
         elif not is_modern and self.headers["Mcp-Session-Id"] not in Handler.sessions:
             return self.reply(404)
         elif not is_modern and self.headers["MCP-Protocol-Version"] != "2025-11-25":

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from harness import *  # noqa: F403
-from mcp_client import Server, facts_of
+from mcp_client import META, MODERN, Server, facts_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAKE = f"{HERE}/fake_server.py"
@@ -465,7 +465,73 @@ def _():
 def _():
     with tempfile.TemporaryDirectory() as folder:
         path = servers_file(folder, one=fake("start-silent"))
-        with Server("-p", "python", "--tools-from", path, version=None) as s:
+        with Server("-p", "python", "--tools-from", path) as s:
+            s.request("tools/list")
             wait_until(lambda: any("python" in (describe_process(pid) or "") for pid in s.below()), "the server")
             pids = s.below()
         equal([pid for pid in pids if describe_process(pid)], [], "processes that are left")
+
+
+@test("mcp_upstream: servers start side by side at the first tools/list or call, each once, and again after they died", limit=180)
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        count = f"{folder}/starts"
+        path = servers_file(folder, one=fake("meets", env={"STARTS": count}), two=fake("meets", env={"STARTS": count}))
+        starts = lambda: os.path.getsize(count) if os.path.exists(count) else 0  # noqa: E731
+        for version in ("2025-11-25", MODERN):
+            with Server("-p", "python", "--network", "none", "--tools-from", path, version=version) as s:
+                for method in ("ping", "no/such/method", "server/discover")[: 2 if version != MODERN else 3]:
+                    s.ask(method)
+                equal(starts(), 0, "the starts before the first use")
+                begun = [s.request("tools/list"), s.call_later("run_python", code=CALLER + "print(call('one.echo', x=1), call('two.echo', x=2))")]
+                equal(facts_of(s.result(begun[1]))["stdout"], "{'x': 1} {'x': 2}\n", "the output")
+                contains(json.dumps(s.answer(begun[0])), " by server: one: echo", "the description")
+                s.ask("tools/list")
+                equal(starts(), 2, "the starts")
+            os.unlink(count)
+        path = servers_file(folder, one=fake("dies", env={"STARTS": count}))
+        with Server("-p", "python", "--network", "none", "--tools-from", path) as s:
+            code = CALLER + "print(call('one.bad')['message'])\nprint(call('one.echo', x=1))"
+            said, answer = facts_of(s.call("run_python", code=code))["stdout"].splitlines()  # no tools/list before
+            contains(said, "the server 'one' has ended with status 7", "the error")
+            equal((answer, starts()), ("{'x': 1}", 2), "the answer after it, and the starts")
+        os.unlink(count)
+        with Server("-p", "python", "--tools-from", path):
+            pass
+        equal(starts(), 0, "the starts for a client that leaves")
+
+
+@test("mcp_upstream: a wrong pattern is named at the start if no server is needed for that, else in the log and to the model", limit=120)
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        for allow, deny in (["echo"], ["e*"]), (["d?lete"], ["delete"]), (["e*"], ["e*"]):
+            path = servers_file(folder, one=fake("good", allow=allow, deny=deny))
+            for option in ((), ("--check",)):
+                said = f"the server 'one' allows '{allow[0]}' and denies '{deny[0]}': change one of the two patterns"
+                refused(cejail("mcp", "-p", "python", "--tools-from", path, *option), f"{path}:1:", said)
+        path = servers_file(folder, one=fake("good"), two=fake("good", allow=["ecco"]), three=fake("good", allow=["e*"], deny=["*o"]))
+        with Server("-p", "python", "--network", "none", "--tools-from", path) as s:
+            [tool] = [tool for tool in s.ask("tools/list")["result"]["tools"] if tool["name"] == "run_python"]
+            contains(tool["description"], f"The tools of 'two', 'three' are missing: ", "the description")
+            contains(tool["description"], f"'cejail mcp --tools-from {path} --check'", "the remedy")
+            equal(facts_of(s.call("run_python", code=CALLER + "print(call('one.echo', x=1))"))["stdout"], "{'x': 1}\n", "the other server")
+        contains(s.error, "warning: the server 'two' has no tool that the \"allow\" pattern 'ecco' matches; its tools are left out", "the log")
+        contains(s.error, "warning: the tool 'echo' of the server 'three' is allowed by 'e*' and denied by '*o'; its tools are left out", "the log")
+        path = servers_file(folder, two=fake("start-dies"))
+        with Server("-p", "python", "--tools-from", path) as s:
+            text = json.dumps(s.ask("tools/list"))
+            contains(text, "The tools of 'two' are missing: ", "the description without any tool")
+            lacks(text, "out of luck", "what the model reads")
+
+
+@test("mcp_upstream: messages that come while servers start are answered after it, in the order of a client that waits for none", limit=120)
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        with Server("-p", "python", "--tools-from", servers_file(folder, one=fake("good")), version=MODERN) as s:
+            head = {"jsonrpc": "2.0", "params": {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}}}
+            lines = [json.dumps({**head, "id": i, "method": method}) for i, method in enumerate(("server/discover", "tools/list", "server/discover", "tools/list"))]
+            text = "\n".join(lines).encode() + b"\n"
+            s.write(text + lines[0][:40].encode())  # the half of a line waits, too
+            equal([s.line()["id"] for _ in range(4)], [0, 1, 2, 3], "the answers")
+            s.write(lines[0][40:].encode() + b"\n")
+            equal(s.line()["id"], 0, "the last answer")

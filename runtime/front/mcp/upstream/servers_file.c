@@ -209,6 +209,27 @@ static bool are_lines(const struct strings *env)
 	return are;
 }
 
+/* Patterns of which one names a tool that the other matches are wrong, whether the server has that
+ * tool or not. */
+static int check_patterns(const struct json_reader *in, const struct json_node *node,
+			  const struct server_spec *s, struct cj_error *err)
+{
+	for (size_t i = 0; i < s->allow.count; i++)
+		for (size_t k = 0; k < s->deny.count; k++) {
+			const char *allow = s->allow.items[i], *deny = s->deny.items[k];
+			bool is_wrong =
+			    strcmp(allow, deny) == 0 ||
+			    (!strpbrk(allow, "*?") && tool_choice_matches(deny, allow)) ||
+			    (!strpbrk(deny, "*?") && tool_choice_matches(allow, deny));
+			if (is_wrong)
+				return json_reject(in->file, node, err,
+						   "the server '%.64s' allows '%s' and denies "
+						   "'%s': change one of the two patterns",
+						   s->name, allow, deny);
+		}
+	return 0;
+}
+
 static int check_server(const struct json_reader *in, const struct json_node *node, void *record,
 			struct cj_error *err)
 {
@@ -234,7 +255,7 @@ static int check_server(const struct json_reader *in, const struct json_node *no
 		wrong = "has another \"type\" than \"command\" or \"url\" say";
 	if (wrong)
 		return json_reject(in->file, node, err, "the server '%.64s' %s", s->name, wrong);
-	return 0;
+	return check_patterns(in, node, s, err);
 }
 
 static int set_url(const struct json_reader *in, const struct json_key *k, const char *text,

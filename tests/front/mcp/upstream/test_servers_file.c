@@ -145,6 +145,15 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 		  "cejail itself sets the header 'transfer-encoding'" },
 		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"allow\": [\"[ab]\"]}}}",
 		  "'[ab]' is no pattern" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"allow\": [\"b\", \"read_*\"], "
+		  "\"deny\": [\"c\", \"read_all\"]}}}",
+		  "the server 'a' allows 'read_*' and denies 'read_all'" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"allow\": [\"b\"], "
+		  "\"deny\": [\"?\"]}}}",
+		  "the server 'a' allows 'b' and denies '?'" },
+		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"allow\": [\"*\"], "
+		  "\"deny\": [\"*\"]}}}",
+		  "the server 'a' allows '*' and denies '*'" },
 		{ "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"timeout\": \"soon\"}}}",
 		  "mcpServers.a.timeout" },
 		{ "{\"mcpServers\": {\"\": {\"command\": \"x\"}}}", "1 to 64 bytes" },

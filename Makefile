@@ -71,7 +71,7 @@ SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c
 	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c landlock.c privileges.c) \
 	   kernel/seccomp/filter.c \
 	   jail/init/limits.c \
-	   $(addprefix jail/zygote/,main.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c))
+	   $(addprefix jail/zygote/,main.c zygote_enter.c zygote_pages.c zygote_protocol.c zygote_seal.c zygote_serve.c))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))

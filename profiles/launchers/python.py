@@ -79,7 +79,7 @@ def await_threads():
         time.sleep(0.01)
 
 
-def enter_home():
+def enter_home(is_trial):
     """PYTHONUSERBASE has kept the zygote from every home; the jail's has what pip has installed there."""
     os.environ.pop("PYTHONUSERBASE", None)
     site = sys.modules.get("site")
@@ -87,6 +87,8 @@ def enter_home():
         return
     site.USER_BASE = site.USER_SITE = None
     packages = site.getusersitepackages()
+    if is_trial:
+        packages = os.path.dirname(NULL)  # it has none, and only root can change it
     if sysconfig := sys.modules.get("sysconfig"):
         sysconfig.get_config_vars()["userbase"] = site.USER_BASE
     if os.path.isdir(packages):
@@ -114,12 +116,18 @@ def renew_randomness():
 
 
 def enter_jail():
-    """Returns in a process of a jail, and never in the zygote."""
+    """
+    Returns in a process of a jail, and never in the zygote; and once in the trial, whose parent is
+    not the init of a jail.  What the trial has used of the memory, every child gets at once.
+    """
     await_threads()
     while os.fork():
         pass
+    is_trial = os.getppid() != 1
     renew_randomness()
-    enter_home()
+    enter_home(is_trial)
+    if is_trial:
+        rehearse()
     threading = sys.modules.get("threading")
     if hasattr(threading, "main_thread") and hasattr(threading.main_thread(), "_set_native_id"):
         threading.main_thread()._set_native_id()
@@ -381,7 +389,6 @@ gc.collect()
 gc.freeze()  # never looked at again
 if is_zygote:
     enter_jail()
-    rehearse()
 null_fd, null_stdin = without_input()
 os.write(LINK, b".")
 

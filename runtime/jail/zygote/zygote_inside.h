@@ -33,6 +33,16 @@ int zygote_check_threads(struct cj_error *err);
 int zygote_check_memory(struct cj_error *err);
 
 /*
+ * zygote_pages_try - find out which pages every copy of this process uses until it is ready.
+ *
+ * Forks a trial, waits until it says ready on its ZYGOTE_SOCK_FD, and ends it.  The pages are not
+ * found where that fails.  Returns 0 in the trial.
+ */
+pid_t zygote_pages_try(pid_t (*fork_now)(void));
+/* In a copy: gets these pages, all at once. */
+void zygote_pages_fetch(void);
+
+/*
  * zygote_enter - enter a jail's namespaces and cgroup in a copy of this process.
  *
  * Returns the value of fork(2): 0 in the copy, which has every capability over the jail and must

@@ -41,15 +41,20 @@ static bool await_request(const struct step_link *link)
 	return true;
 }
 
-static void say_ready(const struct step_link *link)
+/* Returns 0 in the trial. */
+static pid_t get_ready(const struct step_link *link, pid_t (*fork_now)(void))
 {
 	struct cj_error err = { 0 };
 	if (zygote_check_threads(&err) < 0 || zygote_check_memory(&err) < 0)
 		step_abort(link, &err);
+	else if (zygote_pages_try(fork_now) == 0)
+		return 0;
 	else
 		(void)step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err);
 	if (err.code != 0)
 		_exit(EXIT_FAILURE);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with these arguments */
+	return getpid();
 }
 
 pid_t zygote_serve(pid_t (*fork_now)(void))
@@ -58,13 +63,16 @@ pid_t zygote_serve(pid_t (*fork_now)(void))
 	sigset_t all, before;
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before); /* cannot fail with these arguments */
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);      /* cannot fail with these arguments */
 	step_wait_forever(&link);
-	say_ready(&link);
+	if (get_ready(&link, fork_now) == 0) {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL); /* as above */
+		return 0;
+	}
 	while (await_request(&link)) {
 		struct cj_error err = { 0 };
 		pid_t pid = serve(fork_now, &err);
 		if (pid == 0) {
+			zygote_pages_fetch(); /* in the jail's cgroup, before its filter */
 			if (zygote_seal(&current.job, &err) < 0)
 				_exit(EXIT_FAILURE);
 			explicit_bzero(&current, sizeof(current)); /* its descriptors are closed */

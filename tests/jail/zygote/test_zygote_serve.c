@@ -57,7 +57,7 @@ pid_t __wrap_fork(void)
 static void delay_children_and_fail_the_first_fork(void)
 {
 	delay_children();
-	forks_that_fail = 1;
+	forks_that_fail = 2; /* the trial, too */
 }
 
 static void do_nothing(void)

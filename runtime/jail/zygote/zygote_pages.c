@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pages that every copy of the zygote uses, as a trial has found them; runs in the zygote and
+ * in each copy.
+ *
+ * A copy shares the zygote's pages, and its tables have none of those that belong to files.  The
+ * first use of each page is a page fault, several hundred in each copy.  Where faults are slow, on
+ * a virtual machine, they take longer than all the rest; madvise(2) takes a fraction of that.
+ */
+#include "runtime/jail/zygote/zygote_inside.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define RANGES_MAX 1024
+#define TRIAL_MS   10000
+
+struct ranges {
+	size_t count;
+	struct {
+		uintptr_t begin, end;
+		int advice;
+	} items[RANGES_MAX];
+};
+static struct ranges known;
+
+/* Documentation/admin-guide/mm/pagemap.rst */
+#define PAGE_IS_PRESENT   (1ull << 63)
+#define PAGE_IS_OF_FILE   (1ull << 61)
+#define PAGE_IS_EXCLUSIVE (1ull << 56) /* it was copied, or is new */
+
+/* What gives a copy such a page; 0: nothing to do. */
+static int advice_for(uint64_t page, bool is_writable)
+{
+	if (!(page & PAGE_IS_PRESENT))
+		return 0;
+	if (page & PAGE_IS_OF_FILE)
+		return MADV_POPULATE_READ;
+	return is_writable && (page & PAGE_IS_EXCLUSIVE) ? MADV_POPULATE_WRITE : 0;
+}
+
+static void add(struct ranges *r, uintptr_t begin, size_t size, int advice)
+{
+	if (r->count > 0 && r->items[r->count - 1].end == begin &&
+	    r->items[r->count - 1].advice == advice) {
+		r->items[r->count - 1].end += size;
+	} else if (r->count < RANGES_MAX) {
+		r->items[r->count].begin = begin;
+		r->items[r->count].end = begin + size;
+		r->items[r->count++].advice = advice;
+	}
+}
+
+static void look_at(struct ranges *r, int pagemap_fd, uintptr_t begin, uintptr_t end,
+		    bool is_writable)
+{
+	const size_t page_size = (size_t)getpagesize();
+	uint64_t pages[512];
+	for (size_t n; begin < end; begin += n * page_size) {
+		n = (end - begin) / page_size;
+		n = n < sizeof(pages) / sizeof(pages[0]) ? n : sizeof(pages) / sizeof(pages[0]);
+		const ssize_t size = (ssize_t)(n * sizeof(pages[0]));
+		if (pread(pagemap_fd, pages, (size_t)size,
+			  (off_t)(begin / page_size * sizeof(pages[0]))) != size)
+			return; /* not of this process: the vsyscall page */
+		for (size_t i = 0; i < n; i++) {
+			int advice = advice_for(pages[i], is_writable);
+			if (advice != 0)
+				add(r, begin + i * page_size, page_size, advice);
+		}
+	}
+}
+
+/* Of a process that waits. */
+static void look_at_all(struct ranges *r, pid_t pid)
+{
+	char path[64], line[512], access[5];
+	uintptr_t begin, end;
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	auto_fd int pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	auto_file FILE *maps = fopen(path, "re");
+	while (maps && pagemap_fd >= 0 && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access) == 3 &&
+		    access[3] == 'p')
+			look_at(r, pagemap_fd, begin, end, access[1] == 'w');
+}
+
+pid_t zygote_pages_try(pid_t (*fork_now)(void))
+{
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -1;
+	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	pid_t pid = fork_now();
+	if (pid == 0) {
+		if (dup2(far_fd, ZYGOTE_SOCK_FD) < 0)
+			_exit(EXIT_FAILURE);
+		return 0;
+	}
+	cj_close(&far_fd);
+	if (pid < 0)
+		return -1;
+	char ready;
+	if (fd_await(near_fd, POLLIN, TRIAL_MS) && read(near_fd, &ready, 1) == 1)
+		look_at_all(&known, pid);
+	(void)kill(pid, SIGKILL); /* our child */
+	(void)sys_waitpid(pid, NULL, 0);
+	return pid;
+}
+
+void zygote_pages_fetch(void)
+{
+	for (size_t i = 0; i < known.count; i++)
+		(void)madvise((void *)known.items[i].begin,
+			      known.items[i].end - known.items[i].begin,
+			      known.items[i].advice); /* on failure faults fetch them */
+}

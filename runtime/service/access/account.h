@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "runtime/base/arena.h"
@@ -57,7 +58,11 @@ struct account {
 	uint64_t credit, refilled_ms; /* the token bucket: CREDIT_OF_REQUEST is one request */
 	uint64_t seen_ms;
 	uint64_t turn; /* when one of its runs was started last: runs.h counts */
+	/* Its queued runs, oldest first, and its place among the accounts that have any: runs.h. */
+	TAILQ_HEAD(, run) queue;
+	TAILQ_ENTRY(account) turn_link;
 };
+TAILQ_HEAD(account_list, account);
 #define CREDIT_OF_REQUEST 60000 /* so that a millisecond gives exactly rate_per_minute */
 #define ACCOUNT_BODY_UNIT (1u << 20)
 

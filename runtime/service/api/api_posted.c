@@ -153,7 +153,7 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		(void)snprintf(id, PLAN_ID_MAX, "%s", p->request.id);
 	else if (plan_mint_id(id, &err) < 0)
 		return api_refuse(c, API_INTERNAL, &err);
-	if (runs_has_live(&c->api->runs, c->account->name, id))
+	if (p->request.id && runs_has_live(&c->api->runs, c->account->name, id))
 		return api_refuse(c, API_ID_IN_USE, NULL);
 	return api_is_admitted(
 	    c, runs_admit(&c->api->runs, c->account, c->api->executions.limits.queue));

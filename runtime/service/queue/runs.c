@@ -58,16 +58,62 @@ void runs_init(struct runs *r)
 	*r = (struct runs){ 0 };
 	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 		TAILQ_INIT(&r->lists[i]);
+	TAILQ_INIT(&r->waiting);
+}
+
+/* Behind all whose turn was not later: mostly the last place. */
+static void await_turn(struct runs *r, struct account *a)
+{
+	struct account *before;
+
+	TAILQ_FOREACH_REVERSE(before, &r->waiting, account_list, turn_link)
+		if (before->turn <= a->turn)
+			break;
+	if (before)
+		TAILQ_INSERT_AFTER(&r->waiting, before, a, turn_link);
+	else
+		TAILQ_INSERT_HEAD(&r->waiting, a, turn_link);
+}
+
+static void enqueue(struct runs *r, struct run *run)
+{
+	struct account *a = run->order.account;
+	struct run *before;
+
+	/* a new configuration may let later ones wait for less */
+	TAILQ_FOREACH_REVERSE(before, &r->lists[RUN_QUEUED], run_list, link)
+		if (before->queued_until_ms <= run->queued_until_ms)
+			break;
+	if (before)
+		TAILQ_INSERT_AFTER(&r->lists[RUN_QUEUED], before, run, link);
+	else
+		TAILQ_INSERT_HEAD(&r->lists[RUN_QUEUED], run, link);
+	if (a->queued++ == 0) {
+		TAILQ_INIT(&a->queue);
+		await_turn(r, a);
+	}
+	TAILQ_INSERT_TAIL(&a->queue, run, turn_link);
+}
+
+static void dequeue(struct runs *r, struct run *run)
+{
+	struct account *a = run->order.account;
+
+	TAILQ_REMOVE(&r->lists[RUN_QUEUED], run, link);
+	TAILQ_REMOVE(&a->queue, run, turn_link);
+	if (--a->queued == 0)
+		TAILQ_REMOVE(&r->waiting, a, turn_link);
 }
 
 /* Removes the run from its list and from the counts of its caller. */
 static void take_out(struct runs *r, struct run *run)
 {
-	TAILQ_REMOVE(&r->lists[run->state], run, link);
 	r->counts[run->state]--;
 	if (run->state == RUN_QUEUED)
-		run->order.account->queued--;
-	else if (run->state == RUN_RUNNING)
+		dequeue(r, run);
+	else
+		TAILQ_REMOVE(&r->lists[run->state], run, link);
+	if (run->state == RUN_RUNNING)
 		run->order.account->running--;
 	struct run_gate *gate = run->order.gate;
 	if (run->state != RUN_RUNNING || !gate)
@@ -80,11 +126,12 @@ static void take_out(struct runs *r, struct run *run)
 static void put_into(struct runs *r, struct run *run, enum run_state state)
 {
 	run->state = state;
-	TAILQ_INSERT_TAIL(&r->lists[state], run, link);
 	r->counts[state]++;
 	if (state == RUN_QUEUED)
-		run->order.account->queued++;
-	else if (state == RUN_RUNNING)
+		enqueue(r, run);
+	else
+		TAILQ_INSERT_TAIL(&r->lists[state], run, link);
+	if (state == RUN_RUNNING)
 		run->order.account->running++;
 	struct run_gate *gate = run->order.gate;
 	if (state != RUN_RUNNING || !gate)
@@ -134,34 +181,44 @@ struct run *runs_add(struct runs *r, const struct run_order *order, uint64_t unt
 	return run;
 }
 
-static bool may_start(const struct run *run)
+static bool is_let_through(const struct run *run)
 {
 	const struct run_gate *gate = run->order.gate;
 	const struct reservation *r = gate ? gate->memory : NULL;
 
-	return account_may_run(run->order.account) && (!gate || gate->running < gate->most) &&
+	return (!gate || gate->running < gate->most) &&
 	       (!r || r->bytes == r->limit_bytes ||
 		reservations_have_room(r->all, r->limit_bytes - r->bytes));
 }
 
 struct run *runs_next(const struct runs *r, unsigned concurrency)
 {
-	struct run *run, *best = NULL;
+	struct account *a;
+	struct run *run;
 
 	if (r->counts[RUN_RUNNING] >= concurrency)
 		return NULL;
-	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-		if (may_start(run) &&
-		    (!best || run->order.account->turn < best->order.account->turn))
-			best = run;
-	return best;
+	TAILQ_FOREACH(a, &r->waiting, turn_link) {
+		if (!account_may_run(a))
+			continue;
+		TAILQ_FOREACH(run, &a->queue, turn_link)
+			if (is_let_through(run))
+				return run;
+	}
+	return NULL;
 }
 
 void runs_start(struct runs *r, struct run *run, uint64_t wall_ms)
 {
 	assert(run->state == RUN_QUEUED);
+	struct account *a = run->order.account;
+
 	take_out(r, run);
-	run->order.account->turn = ++r->turns;
+	a->turn = ++r->turns;
+	if (a->queued > 0) {
+		TAILQ_REMOVE(&r->waiting, a, turn_link);
+		await_turn(r, a);
+	}
 	run->started_ms = wall_ms;
 	put_into(r, run, RUN_RUNNING);
 }
@@ -198,11 +255,8 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms)
 {
-	struct run *run, *first = NULL;
+	struct run *first = TAILQ_FIRST(&r->lists[RUN_QUEUED]);
 
-	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-		if (!first || run->queued_until_ms < first->queued_until_ms)
-			first = run;
 	*out_wait_ms = UINT64_MAX;
 	if (!first)
 		return NULL;

@@ -92,6 +92,7 @@ struct run_ops {
 
 struct run {
 	TAILQ_ENTRY(run) link;
+	TAILQ_ENTRY(run) turn_link; /* of a queued run, in the queue of its account */
 	struct run_order order;
 	enum run_state state;
 	bool has_tier, has_summary;
@@ -120,7 +121,8 @@ struct run {
 TAILQ_HEAD(run_list, run);
 
 struct runs {
-	struct run_list lists[RUN_STATE_COUNT]; /* oldest first */
+	struct run_list lists[RUN_STATE_COUNT]; /* oldest first; queued ones: first overdue first */
+	struct account_list waiting; /* accounts with queued runs; whose turn is next, first */
 	size_t counts[RUN_STATE_COUNT];
 	uint64_t turns;
 };

@@ -139,6 +139,22 @@ static void callers_take_turns_regardless_of_their_queue_length(void **state)
 		assert_ptr_equal(start_next(w, 100), order[i]);
 }
 
+static void the_caller_whose_last_start_is_longest_ago_is_next(void **state)
+{
+	struct world *w = *state;
+
+	(void)add(w, &w->a);
+	(void)add(w, &w->b);
+	assert_ptr_equal(start_next(w, 100), &w->a);
+	assert_ptr_equal(start_next(w, 100), &w->b);
+	(void)add(w, &w->b);
+	(void)add(w, &w->a); /* later, but its turn is earlier */
+	(void)add(w, &w->c); /* the first one of this caller */
+	struct account *const order[] = { &w->c, &w->a, &w->b };
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		assert_ptr_equal(start_next(w, 100), order[i]);
+}
+
 static void a_callers_runs_start_in_the_order_they_came(void **state)
 {
 	struct world *w = *state;
@@ -287,6 +303,7 @@ int main(void)
 		ROW(a_queued_run_can_finish_and_can_be_dropped),
 		ROW(an_id_is_in_use_while_its_callers_run_lives),
 		ROW(callers_take_turns_regardless_of_their_queue_length),
+		ROW(the_caller_whose_last_start_is_longest_ago_is_next),
 		ROW(a_callers_runs_start_in_the_order_they_came),
 		ROW(no_more_run_at_once_than_may),
 		ROW(a_caller_at_its_limit_does_not_delay_others),

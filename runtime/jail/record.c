@@ -29,7 +29,9 @@
 #define SUFFIX          ".json"
 #define RECORD_MAX      4096
 #define RECORDS_MAX     65536
-#define CREATE_ATTEMPTS 100 /* each may meet another sweep */
+#define CREATE_ATTEMPTS 100     /* each may meet another sweep */
+#define BATCH_IDS       64      /* what the sweep of a run looks at */
+#define CURSOR          "swept" /* where it stopped: a position of readdir(3) */
 
 static bool is_id(const char *id, size_t size)
 {
@@ -339,5 +341,56 @@ int record_sweep(int dir_fd, struct cj_error *err)
 		char id[ID_MAX + 1];
 		swept += id_of(e->d_name, id) && sweep_one(dir_fd, id);
 	}
+	return swept;
+}
+
+struct batch {
+	size_t count;
+	char ids[BATCH_IDS][ID_MAX + 1];
+};
+
+/* The ids that follow in the directory.  False: there may be more. */
+static bool read_last_batch(DIR *dir, struct batch *out)
+{
+	for (out->count = 0; out->count < BATCH_IDS;) {
+		struct dirent *e = readdir(dir);
+		if (!e)
+			return true;
+		out->count += id_of(e->d_name, out->ids[out->count]);
+	}
+	return false;
+}
+
+/*
+ * The batch after the one of the last sweep, for a directory with more than one.  Sweeps at the same
+ * time may look at the same batch.  Without a cursor it is the first batch again.
+ */
+static void read_next_batch(int dir_fd, DIR *dir, struct batch *batch)
+{
+	long cursor = 0;
+	auto_fd int fd =
+	    openat(dir_fd, CURSOR, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd >= 0 && pread(fd, &cursor, sizeof(cursor), 0) == (ssize_t)sizeof(cursor) &&
+	    cursor > 0)
+		seekdir(dir, cursor);
+	else
+		rewinddir(dir);
+	cursor = read_last_batch(dir, batch) ? 0 : telldir(dir);
+	if (fd >= 0)
+		(void)!pwrite(fd, &cursor, sizeof(cursor), 0);
+}
+
+int record_sweep_batch(int dir_fd, struct cj_error *err)
+{
+	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
+	if (!dir)
+		return cj_fail(err, errno, "open 'runs' in the runtime directory");
+
+	int swept = 0;
+	struct batch batch;
+	if (!read_last_batch(dir, &batch))
+		read_next_batch(dir_fd, dir, &batch);
+	for (size_t i = 0; i < batch.count; i++)
+		swept += sweep_one(dir_fd, batch.ids[i]);
 	return swept;
 }

@@ -79,3 +79,10 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 /* Removes what dead supervisors left: the cgroup and its processes, then the record.  Returns how
  * many. */
 int record_sweep(int dir_fd, struct cj_error *err);
+
+/*
+ * The same for at most 64 records, so that a run costs no more beside thousands of others.  The next
+ * call goes on behind them, and begins again at the end: so many calls as there are 64 records see
+ * each record that was there before them.
+ */
+int record_sweep_batch(int dir_fd, struct cj_error *err);

@@ -69,6 +69,7 @@ static pid_t fork_child(void)
 	return pid;
 }
 
+static unsigned flocks;
 static void (*before_flock)(void); /* what happens between open(2) and flock(2), once */
 static void (*before_pidfd)(void); /* and before pidfd_open(2) */
 
@@ -84,6 +85,7 @@ int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
 {
+	flocks++;
 	run_once(&before_flock);
 	return __real_flock(fd, operation);
 }
@@ -116,6 +118,7 @@ static int end(void **state)
 	auto_dir DIR *dir = fdopendir(dup(runs_fd));
 	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
 		(void)unlinkat(runs_fd, e->d_name, 0); /* "." and ".." stay */
+	(void)unlinkat(dir_fd, "swept", 0);
 	if (unlinkat(dir_fd, "runs", AT_REMOVEDIR) < 0)
 		return -1;
 	cj_close(&dir_fd);
@@ -649,14 +652,110 @@ static void a_record_of_pid_0_or_1_signals_no_process(void **state)
 	}
 }
 
+#define BATCH 64 /* as in record.c */
+
+static int sweep_batch(void)
+{
+	struct cj_error err = { 0 };
+	flocks = 0;
+	int rc = record_sweep_batch(dir_fd, &err);
+	assert_true(rc >= 0);
+	assert_true(flocks <= BATCH);
+	return rc;
+}
+
+/* Living ones, with a dead one behind every 50th; returns how many died. */
+static int leave_crowd(int count, int *lock_fds)
+{
+	int dead = 0;
+	for (int i = 0; i < count; i++) {
+		char id[24];
+		(void)snprintf(id, sizeof(id), "alive-%d", i);
+		lock_fds[i] = create(id);
+		assert_true(lock_fds[i] >= 0);
+		if (i % 50 != 0)
+			continue;
+		(void)snprintf(id, sizeof(id), "dead-%d", i);
+		leave_dead(id, "", 7);
+		dead++;
+	}
+	return dead;
+}
+
+static void the_next_run_sweeps_all_that_is_dead_among_few_records(void **state)
+{
+	(void)state;
+	int alive = create("alive");
+	for (int i = 0; i < BATCH - 2; i++) {
+		char id[24];
+		(void)snprintf(id, sizeof(id), "dead-%d", i);
+		leave_dead(id, "", 7);
+	}
+	assert_int_equal(sweep_batch(), BATCH - 2);
+	assert_true(exists("runs/alive.json"));
+	assert_false(exists("swept"));
+	cj_close(&alive);
+}
+
+static void runs_look_at_a_bounded_number_of_records_and_together_at_all(void **state)
+{
+	(void)state;
+	int lock_fds[400], swept = 0, dead = leave_crowd(400, lock_fds);
+	/* round after round, because the cursor must also come back to the beginning */
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < (400 + dead) / BATCH + 2; i++)
+			swept += sweep_batch();
+		assert_int_equal(swept, (round + 1) * dead);
+		for (int i = 0; i < dead; i++) {
+			char id[24];
+			(void)snprintf(id, sizeof(id), "again-%d", i);
+			leave_dead(id, "", 7);
+		}
+	}
+	assert_int_equal(sweep(), dead);
+	for (int i = 0; i < 400; i++) {
+		char id[24];
+		(void)snprintf(id, sizeof(id), "alive-%d", i);
+		record_remove(dir_fd, id, &lock_fds[i]);
+	}
+}
+
+/* The directory is ours alone; but an older or newer cejail may have left it. */
+static void rubbish_in_place_of_the_cursor_delays_no_sweep_for_ever(void **state)
+{
+	(void)state;
+	static const char *const texts[] = { "", "abc", "rubbish-of-more-than-8-bytes",
+					     "\377\377\377\377\377\377\377\377",
+					     "\377\377\377\377\377\377\377\177" };
+	int lock_fds[150], dead = leave_crowd(150, lock_fds);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		int swept = 0;
+		put("swept", texts[i]);
+		for (int k = 0; k < 5; k++)
+			swept += sweep_batch();
+		assert_int_equal(swept, i == 0 ? dead : 1);
+		leave_dead("one-more", "", 7);
+	}
+	assert_int_equal(unlinkat(dir_fd, "swept", 0), 0);
+	assert_int_equal(symlinkat("runs/alive-1.json", dir_fd, "swept"), 0);
+	(void)sweep_batch();
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	(void)sweep();
+	assert_int_equal(list(&a, &entries), 150);
+	for (int i = 0; i < 150; i++)
+		cj_close(&lock_fds[i]);
+}
+
 /* Creators, sweepers and listers at once: every creator gets its record, none is swept. */
 static void concurrent_runs_never_lose_a_record(void **state)
 {
 	(void)state;
 	pid_t sweeper = fork_child();
 	if (sweeper == 0)
-		for (;;)
-			(void)record_sweep(dir_fd, &(struct cj_error){ 0 });
+		for (bool all = true;; all = !all)
+			(void)(all ? record_sweep : record_sweep_batch)(dir_fd,
+									&(struct cj_error){ 0 });
 	for (int round = 0; round < 300; round++) {
 		char id[16], name[32];
 		(void)snprintf(id, sizeof(id), "r-%d", round);
@@ -681,6 +780,7 @@ static void a_missing_directory_is_an_error(void **state)
 	size_t count;
 	assert_int_equal(record_list(empty_fd, &a, &entries, &count, &err), -ENOENT);
 	assert_int_equal(record_sweep(empty_fd, &err), -ENOENT);
+	assert_int_equal(record_sweep_batch(empty_fd, &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "'runs'"));
 }
 
@@ -714,6 +814,9 @@ int main(void)
 		TEST(a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled),
 		TEST(a_name_that_passes_to_a_new_run_is_not_swept),
 		TEST(a_record_of_pid_0_or_1_signals_no_process),
+		TEST(the_next_run_sweeps_all_that_is_dead_among_few_records),
+		TEST(runs_look_at_a_bounded_number_of_records_and_together_at_all),
+		TEST(rubbish_in_place_of_the_cursor_delays_no_sweep_for_ever),
 		TEST(concurrent_runs_never_lose_a_record),
 		TEST(a_missing_directory_is_an_error),
 	};

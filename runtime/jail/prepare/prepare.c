@@ -192,12 +192,12 @@ static int record_complete_enter(struct jail *j, struct cj_error *err)
 	return record_complete(j->record_fd, &j->record, err);
 }
 
-/* What can't be removed now is left to the next run. */
+/* What can't be removed now, and what is behind many other records, is left to the next runs. */
 static int record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;
 	(void)err;
-	(void)record_sweep(j->runtime_dir_fd, &ignored);
+	(void)record_sweep_batch(j->runtime_dir_fd, &ignored);
 	return 0;
 }
 

@@ -251,6 +251,37 @@ def _():
 
 
 @contextlib.contextmanager
+def crowd(place, name, count):
+    """The records of so many jails, whose supervisors seem to live: their locks are ours."""
+    ids = [f"test-{name}-{number}" for number in range(count)]
+    with contextlib.ExitStack() as locks:
+        for run_id in ids:
+            place.forge(run_id)
+            file = locks.enter_context(open(place.path(run_id), "rb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+        left = [run_id for run_id in ids if not os.path.exists(place.path(run_id))]
+        for run_id in set(ids) - set(left):
+            os.remove(place.path(run_id))
+        equal(left, [], "records of living jails that were removed")
+
+
+@test("beside hundreds of jails, one of the next few runs cleans up after a killed supervisor", limit=120)
+def _():
+    with Folder() as f:
+        place = Place(f)
+        with crowd(place, "before", 150):
+            dead = place.sleeper("test-crowd-dead")
+            with crowd(place, "after", 150):
+                dead.kill()
+                finish(dead)
+                for _ in range(6):  # five times 64 records are all of them
+                    place("run", "-p", "base", *NONE, "--", "/bin/true").exits(0)
+                    tried()
+            true(not os.path.exists(place.path("test-crowd-dead")), "its record is left")
+
+
+@contextlib.contextmanager
 def sweeping(place):
     """gc, again and again, until the end; yields a list of what went wrong and a counter."""
     over, problems, count = threading.Event(), [], itertools.count()

@@ -9,10 +9,26 @@ VARIANT ?= release
 CC      ?= cc
 OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
+# The programs look for $(PREFIX)/libexec/cejail and $(PREFIX)/share/cejail beside their own folder.
+BINDIR  ?= $(PREFIX)/bin
+MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/cejail
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+$(if $(filter $(BINDIR:$(PREFIX)/%=%),$(notdir $(BINDIR))),,$(error BINDIR must be a folder in PREFIX, '$(PREFIX)': the programs look for ../libexec/cejail))
+# A developer's build: a warning is an error.  A release's tarball is no git checkout.
+WERROR  ?= $(if $(wildcard .git),-Werror)
+# STATIC=no: with shared libraries, where the distribution has no archives of them.
+STATIC  ?= yes
 PKGS    := libseccomp libcap yajl libnl-route-3.0 libarchive
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
-	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror \
+	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers $(WERROR) \
 	   -Wundef -Wconversion -Wno-sign-conversion -Wimplicit-fallthrough -Wnull-dereference \
 	   -Wredundant-decls -Wnested-externs -Wold-style-definition -Wfloat-equal -Wdouble-promotion \
 	   -Wunused-macros $(if $(IS_CLANG),$(WARN.clang),$(WARN.gcc))
@@ -23,11 +39,14 @@ WARN.clang := -Wconditional-uninitialized -Wunreachable-code -Wassign-enum -Wunu
 	      -Wno-string-conversion
 
 # Sections, so that what a program does not call is not in it.
-FLAGS.release  := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections
+FLAGS.release  := -O2 -g $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=2) \
+		  -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections -ffile-prefix-map=$(CURDIR)=.
 LINK.release   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed -Wl,--gc-sections
 # To load shared libraries would cost a run 0.3 ms: the launcher has none, and the service only libc.
-ARCHIVES       := -lseccomp -lcap -lyajl_s -lnl-route-3 -lnl-3
-STATIC.release := -Wl,-Bstatic $(ARCHIVES) -Wl,-Bdynamic
+ARCHIVES       := $(if $(filter no,$(STATIC)),,-lseccomp -lcap -lyajl_s -lnl-route-3 -lnl-3)
+comma          := ,
+archived        = $(if $(ARCHIVES),-Wl$(comma)-Bstatic $1 -Wl$(comma)-Bdynamic,$1)
+STATIC.release := $(if $(ARCHIVES),$(call archived,$(ARCHIVES)))
 LAUNCH.release := $(ARCHIVES)
 # By clang the code also tells a fuzzer which way it took.
 FLAGS.asan     := -O1 $(if $(IS_CLANG),-gline-tables-only,-g) -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
@@ -79,7 +98,6 @@ PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard $(addsuffix /*.c,tests/system/prob
 CALLER  := $(addprefix $(OUT)/tests/system/pressure/,caller keeper)
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/*/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
-UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
 
 # One line for each step; V=1 shows the commands, make -s nothing.  With STEPS=N, as `make demo` counts
 # them, a line for every 100 of N.
@@ -152,7 +170,7 @@ $(MCP): $(OUT)/runtime/front/mcp/main.o $(FILTER) $(LIB)
 $(ZYGOTE): $(SEALING:%.c=$(OUT)/pic/%.o) runtime/jail/zygote/exports
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -shared -Wl,-z,relro,-z,now,-z,defs,--gc-sections,--exclude-libs=ALL,--version-script=runtime/jail/zygote/exports \
-		$(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,-Bstatic -lcap -Wl,-Bdynamic
+		$(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call archived,-lcap)
 $(OUT)/pic/%.o: FLAGS.$(VARIANT) := $(FLAGS.release) -fPIC -fvisibility=hidden
 $(OUT)/pic/%.o: %.c
 	@mkdir -p $(@D)
@@ -161,6 +179,11 @@ $(OUT)/pic/%.o: %.c
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
+# Those that name CJ_DATADIR.
+$(OUT)/profiles/profile_dirs.o $(OUT)/runtime/service/config/serve_options.o: $(OUT)/gen/prefix
+$(OUT)/gen/prefix: FORCE
+	@mkdir -p $(@D)
+	@echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
 # Tests compile in a third of the time without optimization.
 $(TESTS:%=%.o): FLAGS.$(VARIANT) += -O0 -U_FORTIFY_SOURCE
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
@@ -226,57 +249,75 @@ demo:                            ## install what building needs, build, run an e
 bench: all                       ## measure and compare with bwrap and others, in turns (tools/bench --help)
 	tools/bench
 
-install: all                     ## into $(DESTDIR)$(PREFIX)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL) $(OCI)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(IMAGE) $(SERVER) $(MCP)
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema $(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json)
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/launchers profiles/launchers/*
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/tools profiles/tools/*
-	for m in $(MANS); do install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man$${m##*.} $$m; done
-	for u in $(UNITS); do install -d $(DESTDIR)$(PREFIX)/lib/systemd/$$(dirname $$u) && \
-		sed 's|@PREFIX@|$(PREFIX)|' tools/systemd/$$u > $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
-	install -Dm644 tools/systemd/cejail.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf
-	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/examples tools/examples/*
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python tools/clients/python/pyproject.toml
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python/cejail tools/clients/python/cejail/*.py tools/clients/python/cejail/py.typed
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/node tools/clients/node/*
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients tools/clients/README.md
-	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
-	install -Dm644 tools/completions/cejail-oci.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail-oci
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d tools/completions/cejail.fish
+# What install puts where: mode, folder, files.  put_text writes the paths of this installation over those
+# below /usr/local.
+define FILES
+$(call put,755,$(BINDIR),$(CEJAIL) $(OCI))
+$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(SERVER) $(MCP))
+$(call put,644,$(PREFIX)/libexec/cejail,$(ZYGOTE))
+$(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
+$(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))
+$(call put,644,$(PREFIX)/share/cejail/profiles/seccomp,$(wildcard profiles/seccomp/*.json))
+$(call put,644,$(PREFIX)/share/cejail/profiles/launchers,$(wildcard profiles/launchers/*))
+$(call put,644,$(PREFIX)/share/cejail/profiles/tools,$(wildcard profiles/tools/*))
+$(call put,644,$(PREFIX)/share/cejail/prometheus,$(wildcard tools/prometheus/*))
+$(call put,644,$(PREFIX)/share/cejail/clients,tools/clients/README.md)
+$(call put,644,$(PREFIX)/share/cejail/clients/node,$(wildcard tools/clients/node/*))
+$(call put,644,$(PREFIX)/share/cejail/clients/python,tools/clients/python/pyproject.toml)
+$(call put,644,$(PREFIX)/share/cejail/clients/python/cejail,$(wildcard tools/clients/python/cejail/*.py) tools/clients/python/cejail/py.typed)
+$(call put_text,644,$(DOCDIR)/examples,$(shell find tools/examples -type f ! -perm -u+x))
+$(call put_text,755,$(DOCDIR)/examples,$(shell find tools/examples -type f -perm -u+x))
+$(foreach n,1 5 7 8,$(call put_text,644,$(MANDIR)/man$n,$(filter %.$n,$(MANS)))$(newline))
+$(call put_text,644,$(UNITDIR),$(wildcard tools/systemd/system/*))
+$(call put_text,644,$(USERUNITDIR),$(wildcard tools/systemd/user/*))
+$(call put,644,$(SYSUSERSDIR),tools/systemd/sysusers.d/cejail.conf)
+$(call put,644,$(TMPFILESDIR),tools/systemd/tmpfiles.d/cejail.conf)
+$(call put,644,$(BASHDIR),$(wildcard tools/completions/bash/*))
+$(call put,644,$(ZSHDIR),tools/completions/_cejail)
+$(call put,644,$(FISHDIR),tools/completions/cejail.fish)
+endef
+define newline
 
-uninstall:                       ## what install put there
-	for u in $(UNITS); do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
-	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
-	rm -f $(DESTDIR)$(PREFIX)/bin/cejail $(DESTDIR)$(PREFIX)/bin/cejail-oci
-	rm -rf $(DESTDIR)$(PREFIX)/share/cejail $(DESTDIR)$(PREFIX)/libexec/cejail
-	for m in $(MANS); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/,$(addprefix bash-completion/completions/,cejail cejail-oci) fish/vendor_completions.d/cejail.fish)
-	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cejail
+
+endef
+PATHS  = -e 's|/usr/local/bin/cejail|$(BINDIR)/cejail|g' -e 's|/usr/local/share/doc/cejail|$(DOCDIR)|g' \
+	 -e 's|/usr/local/libexec/cejail|$(PREFIX)/libexec/cejail|g' -e 's|/usr/local/share/cejail|$(PREFIX)/share/cejail|g'
+
+install: all                     ## into $(DESTDIR)$(PREFIX)
+install: put = install -Dm$1 -t $(DESTDIR)$2 $3
+install: put_text = $(put) && sed -i $(PATHS) $(addprefix $(DESTDIR)$2/,$(notdir $3))
+install:
+	$(FILES)
+
+# Folders that remain when they are empty.
+KEPT   = ""$(if $(DESTDIR),,|$(PREFIX)|$(PREFIX)/bin|$(PREFIX)/lib|$(PREFIX)/share|$(PREFIX)/share/man)
+uninstall:                       ## what install put there, and the folders that are then empty
+uninstall: put = cd $(DESTDIR)$2 2>/dev/null || exit 0; rm -rf $(notdir $3) __pycache__; dir=$2; \
+	until case "$$dir" in $(KEPT)) ;; *) ! rmdir "$(DESTDIR)$$dir" 2>/dev/null ;; esac; do dir=$${dir%/*}; done
+uninstall: put_text = $(put)
+uninstall:
+	$(FILES)
+
+dist:                            ## the tarball of the commit, below build/dist: the same bytes each time
+	tools/release --pack
 
 # --- looking without running --------------------------------------------------
 
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
-STATIC   := build/static
+STAMPS   := build/static
 CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/image/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer.
 NODES    ?= 0
-TIDY     := $(CHECKED:%.c=$(STATIC)/tidy-$(NODES)/%.ok)
-ANALYZED := $(CHECKED:%.c=$(STATIC)/analyze/%.ok)
+TIDY     := $(CHECKED:%.c=$(STAMPS)/tidy-$(NODES)/%.ok)
+ANALYZED := $(CHECKED:%.c=$(STAMPS)/analyze/%.ok)
 # What a source includes, for the stamp.
 depends   = $(CC) $(LOOK) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 
 tidy: $(TIDY)                    ## clang-tidy over every source (NODES=225000: with its analyzer)
-$(TIDY): $(STATIC)/tidy-$(NODES)/%.ok: %.c .clang-tidy
+$(TIDY): $(STAMPS)/tidy-$(NODES)/%.ok: %.c .clang-tidy
 	@mkdir -p $(@D)
 	@$(depends)
 	@clang-tidy-14 -quiet $(if $(filter 0,$(NODES)),-checks='-clang-analyzer-*') $< -- $(LOOK) \
@@ -285,7 +326,7 @@ $(TIDY): $(STATIC)/tidy-$(NODES)/%.ok: %.c .clang-tidy
 	@touch $@
 
 analyze: $(ANALYZED)             ## gcc's analyzer over every source
-$(ANALYZED): $(STATIC)/analyze/%.ok: %.c
+$(ANALYZED): $(STAMPS)/analyze/%.ok: %.c
 	@mkdir -p $(@D)
 	@$(depends)
 	@gcc-12 $(LOOK) -O1 -fanalyzer -Werror -fdiagnostics-plain-output -c -o /dev/null $<
@@ -294,9 +335,9 @@ $(ANALYZED): $(STATIC)/analyze/%.ok: %.c
 # Macros that would be unknown: cppcheck reads no system headers.
 QUEUE_H := $(firstword $(wildcard /usr/include/$(shell gcc -print-multiarch 2>/dev/null)/sys/queue.h /usr/include/sys/queue.h))
 cppcheck:                        ## cppcheck over every source, and over all of them together
-	@mkdir -p $(STATIC)/cppcheck
+	@mkdir -p $(STAMPS)/cppcheck
 	@cppcheck -q -j2 --enable=warning,performance,portability,style --suppressions-list=.cppcheck \
-		--std=c11 --library=posix --library=gnu --error-exitcode=1 --cppcheck-build-dir=$(STATIC)/cppcheck \
+		--std=c11 --library=posix --library=gnu --error-exitcode=1 --cppcheck-build-dir=$(STAMPS)/cppcheck \
 		-I. --include=$(QUEUE_H) -D_GNU_SOURCE -D__x86_64__ -DCJ_VERSION='""' -DCJ_DATADIR='""' \
 		-D'CPU_FEATURE_ACTIVE(name)=cpu_has(name)' --template='{file}:{line}: {message} [{id}]' $(CHECKED)
 -include $(TIDY:.ok=.d) $(ANALYZED:.ok=.d)
@@ -312,5 +353,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: tidy analyze cppcheck all unit test probes fuzzers check check-all proof demo bench install uninstall format clean help
+.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all proof demo bench install uninstall dist format clean help
 .DELETE_ON_ERROR:

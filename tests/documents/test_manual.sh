@@ -153,7 +153,7 @@ fi
 
 # What bash offers at the end of these words, as readline breaks them: at '=', too.
 offered() {
-	bash -c '. tools/completions/cejail.bash
+	bash -c '. tools/completions/bash/cejail
 		compopt() { :; }
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 		_cejail
@@ -178,7 +178,7 @@ else
 	skip "completions of fish" "fish is not installed"
 fi
 offered_of_oci() {
-	bash -c '. tools/completions/cejail-oci.bash
+	bash -c '. tools/completions/bash/cejail-oci
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 		_cejail_oci
 		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
@@ -186,7 +186,7 @@ offered_of_oci() {
 same "bash completes the commands of cejail-oci" "$(printf 'start\nstate\n')" "$(offered_of_oci cejail-oci --root /x sta)"
 same "bash completes the options of cejail-oci" --bundle "$(offered_of_oci cejail-oci create --bu)"
 
-for file in tools/completions/_cejail tools/completions/cejail.bash; do
+for file in tools/completions/_cejail tools/completions/bash/cejail; do
 	same "$file names every option" \
 		"$(table_options | awk '{ print $2 }' | sort)" "$(completion_options "$file")"
 	same "$file names every verb" "$(verbs)" "$(completion_verbs "$file")"

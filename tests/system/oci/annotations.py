@@ -351,7 +351,7 @@ def _():
 
 @test("the annotations of the example for Kubernetes are accepted")
 def _():
-    path = os.path.join(os.path.dirname(CEJAIL), "../share/cejail/examples/kubernetes.yml")
+    path = os.path.join(os.path.dirname(CEJAIL), "../share/doc/cejail/examples/kubernetes.yml")
     with open(path, encoding="utf-8") as file:
         pairs = [line.strip().split(": ", 1) for line in file if line.strip().startswith("io.cejail.")]
     equal(len(pairs), 4, "annotations of the example")

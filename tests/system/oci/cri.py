@@ -62,7 +62,7 @@ def _():
 
 @test("containerd accepts its example configuration", who="root")
 def _():
-    path = os.path.join(os.path.dirname(CEJAIL), "../share/cejail/examples/containerd.toml")
+    path = os.path.join(os.path.dirname(CEJAIL), "../share/doc/cejail/examples/containerd.toml")
     with Cri() as c:
         done = c.call("containerd", "--config", path, "config", "dump").exits(0)
         for line in ('pod_annotations = ["io.cejail.*"]', 'BinaryName = "/usr/local/bin/cejail-oci"', "SystemdCgroup = true"):

@@ -13,7 +13,7 @@ from bundles import APPLETS, base_config
 from engines import has_cgroups
 from harness import *  # noqa: F403
 
-EXAMPLES = "/usr/local/share/cejail/examples"
+EXAMPLES = "/usr/local/share/doc/cejail/examples"
 WORKER = "cejail-test"
 JOBS = 100
 SCRIPT = "#!/bin/sh\necho $SLURM_ARRAY_TASK_ID\nexit $((SLURM_ARRAY_TASK_ID % 3))\n"

@@ -17,7 +17,7 @@ import types
 from harness import *  # noqa: F403
 from service import Service
 
-EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/examples")
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/doc/cejail/examples")
 
 
 def example(name, *args, with_=PYTHON, given="", code=0, **options):

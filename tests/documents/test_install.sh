@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# make install writes its own paths, make uninstall leaves nothing, and a packager's settings are respected:
+# tests/documents/test_install.sh
+#
+# Nothing is compiled: it installs build/release, or looks at what make would do.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+work=$(mktemp -d /var/tmp/cejail-install.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# check SENTENCE COMMAND...: the sentence is true when the command succeeds.
+check() {
+	local sentence=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		echo "pass install: $sentence"
+	else
+		echo "FAIL install: $sentence"
+		tail -n 10 <<< "$out" | sed 's/^/     /'
+		failed=1
+	fi
+}
+
+# A target, of what is built already.
+quiet_make() { make -s -o all "$@"; }
+
+files_of() { (cd "$1" && find . ! -type d -printf '%P\n' | sort); }
+
+own='/usr/local/(bin/cejail|libexec/cejail|share/cejail|share/doc/cejail)'
+check "make install fills a tree" quiet_make install DESTDIR="$work/usr" PREFIX=/usr
+no_other_prefix() {
+	[ ! -e "$work/usr/usr/local" ] && [ "$(files_of "$work/usr" | wc -l)" -gt 80 ] &&
+		! grep -rIEn "$own" "$work/usr"
+}
+check "a text that is installed below /usr names no path of cejail below /usr/local" no_other_prefix
+names_its_own() {
+	grep -q '^ExecStart=/usr/bin/cejail serve$' "$work/usr/usr/lib/systemd/system/cejail.service" &&
+		grep -q '^\.It Pa /usr/libexec/cejail/name-helper$' "$work/usr/usr/share/man/man1/cejail.1" &&
+		grep -q '"/usr/bin/cejail-oci"' "$work/usr/usr/share/doc/cejail/examples/containerd.toml"
+}
+check "units, manuals and examples name the paths of the installation" names_its_own
+keeps_run_bit() {
+	diff <(cd tools/examples && find . -type f -perm -u+x | sort) \
+		<(cd "$work/usr/usr/share/doc/cejail/examples" && find . -type f -perm -u+x | sort)
+}
+check "the examples keep their run bit, below share/doc" keeps_run_bit
+
+folders=(BINDIR=/opt/c/sbin MANDIR=/m DOCDIR=/d UNITDIR=/u USERUNITDIR=/uu SYSUSERSDIR=/s TMPFILESDIR=/t BASHDIR=/b ZSHDIR=/z FISHDIR=/f)
+puts_elsewhere() {
+	quiet_make install DESTDIR="$work/apart" PREFIX=/opt/c "${folders[@]}" &&
+		[ "$(cd "$work/apart" && echo *)" = 'b d f m opt s t u uu z' ] &&
+		[ "$(cd "$work/apart/opt/c" && echo *)" = 'libexec sbin share' ] &&
+		[ "$(cd "$work/apart/opt/c/share" && echo *)" = cejail ] && grep -q '^ExecStart=/opt/c/sbin/cejail serve$' "$work/apart/u/cejail.service"
+}
+check "each folder can be chosen" puts_elsewhere
+refuses_bindir() { ! make -n install BINDIR=/elsewhere/bin; }
+check "a BINDIR in which programs would not find their helpers is refused" refuses_bindir
+
+touch "$work/usr/usr/share/cejail/profiles/mine.json"
+mkdir "$work/usr/usr/share/cejail/clients/python/cejail/__pycache__"
+uninstalls() {
+	quiet_make uninstall DESTDIR="$work/usr" PREFIX=/usr && [ "$(files_of "$work/usr")" = usr/share/cejail/profiles/mine.json ]
+}
+check "make uninstall leaves what it did not install" uninstalls
+uninstalls_all() {
+	quiet_make uninstall DESTDIR="$work/apart" PREFIX=/opt/c "${folders[@]}"
+	! find "$work/apart" -mindepth 1 2>/dev/null | grep .
+}
+check "make uninstall removes the folders that are empty" uninstalls_all
+keeps_folders() {
+	mkdir -p "$work/local/bin" "$work/local/share/man"
+	quiet_make install PREFIX="$work/local" && quiet_make uninstall PREFIX="$work/local" &&
+		[ "$(cd "$work/local" && find . | sort | tr '\n' ' ')" = '. ./bin ./lib ./share ./share/man ' ]
+}
+check "on the host, make uninstall keeps the folders that every host has" keeps_folders
+
+# --- a packager's settings, by the commands that make would run -----------------
+
+planned() { make -nB V=1 all OUT=build/planned "$@" 2>&1; }
+respects() {
+	local plan
+	plan=$(planned CFLAGS=-DC_WORD CPPFLAGS=-DCPP_WORD LDFLAGS=-Wl,-z,word STATIC="$1")
+	[ "$(grep -cE '^cc .* -c ' <<< "$plan")" -gt 100 ] || return 1
+	! grep -E '^cc .* -c ' <<< "$plan" | grep -v -e '-DCPP_WORD -DC_WORD' || return 1
+	! grep -E '^(cc|.*-Wl,-z,relro).* -o build/planned/(bin|libexec)/' <<< "$plan" | grep -v -e '-Wl,-z,word'
+}
+check "CFLAGS, CPPFLAGS and LDFLAGS reach every command" respects yes
+check "and with STATIC=no" respects no
+shares() { ! planned STATIC=no | grep -E -- '-Bstatic|static-pie|yajl_s' && planned | grep -q -- -static-pie; }
+check "STATIC=no links no archive" shares
+fortifies_once() { ! planned CPPFLAGS=-D_FORTIFY_SOURCE=3 | grep -F -- '_FORTIFY_SOURCE=2' && planned | grep -qF -- '_FORTIFY_SOURCE=2'; }
+check "another _FORTIFY_SOURCE replaces ours" fortifies_once
+maps_paths() { ! planned | grep -E '^cc .* -c ' | grep -vF -- "-ffile-prefix-map=$PWD=."; }
+check "no path of the build is compiled in" maps_paths
+warns() { # of a tree without .git, a warning is no error
+	mkdir "$work/tree" && ln -s "$PWD"/* "$work/tree/" &&
+		! make -C "$work/tree" -nB V=1 all OUT=build/planned | grep -E -- '-Werror( |$)' && planned WERROR= | grep -q '^cc ' &&
+		! planned WERROR= | grep -E -- '-Werror( |$)' && planned WERROR=-Werror | grep -qE -- '-Werror '
+}
+check "a warning is an error in a git checkout only" warns
+exit $failed

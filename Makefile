@@ -227,6 +227,9 @@ check-all:                       ## all tests: also sanitizers, static tools, a 
 	tools/setup test
 	tests/check all
 
+budget-update:                   ## count the system calls and page faults of plain runs anew (as root): budget.txt
+	{ tests/one budget; CEJAIL_TEST_ONLY=budget tests/check machine; } | python3 tests/system/core/budget.py
+
 proof:                           ## every proof in full, and a table: tried, held, leaked (takes hours)
 	tools/setup test
 	tests/proof
@@ -353,5 +356,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all proof demo bench install uninstall dist format clean help
+.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist format clean help
 .DELETE_ON_ERROR:

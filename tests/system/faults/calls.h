@@ -49,6 +49,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(unlink), CALL(unlinkat), CALL(unshare), CALL(utimensat), CALL(vfork), CALL(wait4),
 	CALL(waitid), CALL(write), CALL(writev),
 #undef CALL
+	[457] = "statmount", /* newer than the headers of Debian 12 */
 };
 /* clang-format on */
 

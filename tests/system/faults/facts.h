@@ -41,3 +41,18 @@ static inline uintptr_t entry_point(pid_t pid)
 		(void)fclose(file);
 	return entry;
 }
+
+/* The minor page faults of a process so far: minflt of /proc/PID/stat. */
+static inline unsigned long page_faults(pid_t pid)
+{
+	char path[40], line[512] = "";
+	unsigned long faults = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *file = fopen(path, "re");
+	const char *rest = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	if (rest)
+		(void)sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %lu", &faults);
+	if (file)
+		(void)fclose(file);
+	return faults;
+}

@@ -37,6 +37,8 @@
  *	end ROLE exited|killed NUMBER MS                  how a role ended, so long after `done`
  *	left ROLE                                         it outlived the supervisor by
  *	                                                  LINGER_SECONDS
+ *	faults ROLE NUMBER                                (list) minor page faults, until it ended or
+ *	                                                  executed a program that is not cejail's
  *
  * Standard streams, descriptors and environment are the caller's.  Exit status: the supervisor's,
  * 128+N for signal N; 99 when inject itself has failed, which it says on standard error.
@@ -77,6 +79,7 @@
 #define OPTIONS                                                                                    \
 	(PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |     \
 	 PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD)
+#define OPTIONS_LIST (OPTIONS | PTRACE_O_TRACEEXIT)
 
 enum mode { MODE_LIST, MODE_FAIL, MODE_KILL };
 
@@ -281,6 +284,12 @@ static void tell_call(const char *word, const struct task *t, const char *result
 	(void)fprintf(the.report, "%s %s %u %s#%s %s %s%s%s\n", word, t->role, t->calls,
 		      name_of(t->call_nr), number_of(t), phase(), result, result[0] ? " " : "",
 		      t->argument);
+}
+
+static void tell_faults(const struct task *t)
+{
+	if (the.mode == MODE_LIST)
+		(void)fprintf(the.report, "faults %s %lu\n", t->role, page_faults(t->pid));
 }
 
 static long now_ms(void)
@@ -547,6 +556,7 @@ static void on_exec(struct task *t)
 		go_on(t, 0);
 		return;
 	}
+	tell_faults(t);
 	if (ptrace(PTRACE_DETACH, t->pid, NULL, NULL) < 0 && errno != ESRCH)
 		fail("let %s go", t->role);
 	t->pid = 0;
@@ -617,6 +627,10 @@ static void on_event(struct task *t, int event, int signal)
 		return;
 	case PTRACE_EVENT_EXEC:
 		on_exec(t);
+		return;
+	case PTRACE_EVENT_EXIT:
+		tell_faults(t);
+		go_on(t, 0);
 		return;
 	case PTRACE_EVENT_STOP:
 		if (t->role[0] == '\0' && the.supervisor != 0)
@@ -719,7 +733,8 @@ static void start(char **command)
 	struct task *t = add_task(pid);
 	name_task(t, "supervisor");
 	the.supervisor = pid;
-	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
+	uintptr_t options = the.mode == MODE_LIST ? OPTIONS_LIST : OPTIONS;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) < 0)
 		fail("trace '%s'", command[0]);
 	if (write(ends[1], &byte, 1) != 1)
 		fail("start '%s'", command[0]);

@@ -249,8 +249,8 @@ demo:                            ## install what building needs, build, run an e
 	@printf '\nNow try:\n  %s\n  %s\n' "$(CURDIR)/$(CEJAIL) run --json -p python -c 'print(1)'" \
 		"$(CURDIR)/$(CEJAIL) doctor"
 
-bench: all                       ## measure and compare with bwrap and others, in turns (tools/bench --help)
-	tools/bench
+bench: all                       ## measure and compare with bwrap and others, in turns (BENCH="--largest 1000 scale")
+	tools/bench $(BENCH)
 
 # What install puts where: mode, folder, files.  put_text writes the paths of this installation over those
 # below /usr/local.

@@ -51,12 +51,12 @@ program=$work/installed/usr/local/bin/cejail
 alone=()
 [ "$(id -u)" != 0 ] || alone=(tests/system/alone "$work")
 measure() {
-	timeout 600 "${alone[@]}" "$work/tree/tools/bench" --rounds 1 --cejail "$program" --output "$work/json" \
+	timeout 600 "${alone[@]}" "$work/tree/tools/bench" --rounds 1 --largest 10 --cejail "$program" --output "$work/json" \
 		--publish --tree "$work/tree" "$@"
 }
 cold=(true python stages options oci) served=(request call tools tool-list)
 if [ "${CEJAIL_TEST_LONG:-}" = 1 ]; then
-	cold+=(two-workers network throughput) served+=(network-two-workers refill burst session memory)
+	cold+=(two-workers network throughput) served+=(network-two-workers refill burst session scale memory)
 fi
 check "what a run costs is measured" measure --also "other=$program" "${cold[@]}"
 check "the service is measured" measure "${served[@]}"

@@ -42,6 +42,7 @@ COLUMNS = {
     "over_first": ("over first", "ratio"),
     "bytes": ("bytes", "count"),
     "words": ("words", "count"),
+    "descriptors": ("descriptors", "count"),
     "refused": ("refused", "count"),
     "lost": ("lost", "count"),
 }
@@ -79,8 +80,8 @@ def ratio(value, base):
 class Bench:
     """One run of tools/bench.  `binaries` are pairs of a name and a path; ours is the first."""
 
-    def __init__(self, work, binaries, rounds):
-        self.work, self.binaries, self.rounds = work, binaries, rounds
+    def __init__(self, work, binaries, rounds, largest):
+        self.work, self.binaries, self.rounds, self.largest = work, binaries, rounds, largest
         self.is_root = os.getuid() == 0
         self.ordinary = turns.Who("user", self.ordinary_uid(), work)
         self.root = turns.Who("root", 0, work) if self.is_root else None

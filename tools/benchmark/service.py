@@ -108,7 +108,7 @@ class Service:
 
     def await_pool(self):
         wanted = sum(self.pool.values())
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + START_S + wanted
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise NotMeasured(self.last_words())

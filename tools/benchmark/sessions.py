@@ -36,11 +36,13 @@ class Connection(http.client.HTTPConnection):
 class Sessions(Service):
     """A service that may have many sessions."""
 
+    most = IDLE + 8
+
     def write_files(self):
         super().write_files()
-        limits = {"concurrent": 16, "queued": 64, "rate_per_minute": 0, "sessions": IDLE + 8}
+        limits = {"concurrent": 16, "queued": 64, "rate_per_minute": 0, "sessions": self.most}
         self.write("serve.json", {
-            "pool": {"bench": self.pool}, "concurrency": 16, "sessions": IDLE + 8, "session_memory": "1024G",
+            "pool": {"bench": self.pool}, "concurrency": 16, "sessions": self.most, "session_memory": "1024G",
             "callers": {"default": limits, f"uid:{os.getuid()}": limits},
         })
 

@@ -86,7 +86,7 @@ MCP     := $(OUT)/libexec/cejail/mcp
 IMAGE   := $(OUT)/libexec/cejail/image
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
-SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/unix.c \
+SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/self_status.c base/unix.c \
 	   base/arena.c base/text.c base/text_bytes.c $(addprefix kernel/process/,capabilities.c landlock.c privileges.c) \
 	   kernel/seccomp/filter.c \
 	   jail/init/limits.c \

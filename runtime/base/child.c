@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/base/self_status.h"
 #include "runtime/base/sys.h"
 
 pid_t child_fork(int *out_pidfd)
@@ -62,8 +63,14 @@ int child_null_streams(struct cj_error *err)
 void child_default_signals(void)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	struct self_mask changed[] = { { .name = "SigIgn" }, { .name = "SigCgt" } };
+	uint64_t mask = UINT64_MAX; /* without an answer: all */
+	if (self_status_masks(changed, 2))
+		mask = changed[0].value | changed[1].value;
 	for (int signal = 1; signal < NSIG; signal++)
-		(void)sigaction(signal, &standard, NULL); /* EINVAL: KILL, STOP and glibc's own */
+		if (mask >> (signal - 1) & 1)
+			/* EINVAL: KILL, STOP and glibc's own */
+			(void)sigaction(signal, &standard, NULL);
 }
 
 int child_unblock_signals(struct cj_error *err)

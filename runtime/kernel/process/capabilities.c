@@ -4,6 +4,8 @@
 #include <sys/capability.h>
 #include <sys/prctl.h>
 
+#include "runtime/base/self_status.h"
+
 #define CAPS_MAX 64 /* as many as fit into the sets of capset(2) */
 
 /* EINVAL comes at the first that this kernel does not know, and at all after it:
@@ -96,14 +98,15 @@ static int drop_bounding(unsigned long cap, struct cj_error *err)
 
 int capabilities_bound(uint64_t bounding, struct cj_error *err)
 {
-	uint64_t known = 0, now = 0;
+	struct self_mask now = { .name = "CapBnd" };
+	uint64_t known = 0;
 	int rc = 0;
 	for (unsigned long cap = 0; rc == 0 && cap < CAPS_MAX; cap++)
 		if (!(bounding >> cap & 1))
 			rc = drop_bounding(cap, err);
-	if (rc < 0 || read_bounding(&known, &now, err) < 0)
+	if (rc < 0 || (!self_status_masks(&now, 1) && read_bounding(&known, &now.value, err) < 0))
 		return -err->code;
-	if (now & ~bounding)
+	if (now.value & ~bounding)
 		return cj_fail(err, EPERM, "verify the bounding set of capabilities");
 	return 0;
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/self_status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* The first line is the process' name, in which the kernel escapes line ends. */
+static bool read_mask(const char *text, struct self_mask *out)
+{
+	char heading[32], *end;
+	(void)snprintf(heading, sizeof(heading), "\n%s:\t", out->name);
+	const char *at = strstr(text, heading);
+	if (!at)
+		return false;
+	at += strlen(heading);
+	errno = 0;
+	out->value = strtoull(at, &end, 16);
+	return errno == 0 && end == at + 16 && *end == '\n';
+}
+
+bool self_status_masks(struct self_mask *masks, size_t count)
+{
+	char text[4096];
+	struct statfs fs;
+	auto_fd int fd = open("/proc/self/status", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	/* An image may have put another file there. */
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return false;
+	ssize_t got = sys_read(fd, text, sizeof(text) - 1); /* all that fits: seq_file.rst */
+	text[got < 0 ? 0 : got] = '\0';
+	for (size_t i = 0; i < count; i++)
+		if (!read_mask(text, &masks[i]))
+			return false;
+	return true;
+}

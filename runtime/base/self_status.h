@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* self_status - signals and capabilities of this process, all at once: proc_pid_status(5). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct self_mask {
+	const char *name; /* as it is there: "SigIgn" */
+	uint64_t value;
+};
+
+/* Reads /proc/self/status.  False: it lacks one of them, or /proc is not the kernel's. */
+bool self_status_masks(struct self_mask *masks, size_t count);

@@ -48,22 +48,25 @@ static int refuse_lower(const struct limit_row *row, rlim_t want, rlim_t hard, s
 static int apply_row(const struct limit_row *row, struct cj_error *err)
 {
 	rlim_t want = row->want;
-	struct rlimit limit;
 	if (want == LEAVE)
 		return 0;
-	if (getrlimit(row->resource, &limit) < 0)
+	struct rlimit limit = { .rlim_cur = want, .rlim_max = want }, before;
+	bool is_set = prlimit(0, row->resource, &limit, &before) == 0;
+	int code = errno;
+	if (is_set && before.rlim_max >= want)
+		return 0;
+	if (!is_set && getrlimit(row->resource, &before) < 0)
 		return cj_fail(err, errno, "read the limit of %s", row->name);
-	if (limit.rlim_max < want) {
-		int rc = refuse_lower(row, want, limit.rlim_max, err);
-		if (rc < 0)
-			return rc;
-		want = limit.rlim_max;
-	}
 
-	limit = (struct rlimit){ .rlim_cur = want, .rlim_max = want };
-	if (setrlimit(row->resource, &limit) < 0)
-		return cj_fail(err, errno, "limit %s to %ju", row->name, (uintmax_t)want);
-	return 0;
+	/* Only CAP_SYS_RESOURCE on the host raises a hard limit, and it is not for that. */
+	bool is_lower = before.rlim_max < want;
+	int rc = is_lower ? refuse_lower(row, want, before.rlim_max, err) : 0;
+	if (rc < 0)
+		return rc;
+	limit = (struct rlimit){ .rlim_cur = before.rlim_max, .rlim_max = before.rlim_max };
+	if (is_lower && setrlimit(row->resource, &limit) == 0)
+		return 0;
+	return cj_fail(err, is_lower ? errno : code, "limit %s to %ju", row->name, (uintmax_t)want);
 }
 
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)

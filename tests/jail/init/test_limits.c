@@ -18,9 +18,9 @@
 #include "tests/forked.h"
 #include "tests/sanitizer.h"
 
-/* WRAP: setrlimit system_file_read */
+/* WRAP: prlimit setrlimit system_file_read */
 
-static int fails_at = -1; /* the call of setrlimit(2) that fails, from 0 */
+static int fails_at = -1; /* the call that sets a limit and fails, from 0 */
 static const char *core_pattern;
 static rlim_t data_of_caller;
 
@@ -33,6 +33,20 @@ int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 		return -1;
 	}
 	return __real_setrlimit(resource, limit);
+}
+
+int __real_prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
+		   struct rlimit *before);
+int __wrap_prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
+		   struct rlimit *before);
+int __wrap_prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit,
+		   struct rlimit *before)
+{
+	if (fails_at-- == 0) {
+		errno = EPERM;
+		return -1;
+	}
+	return __real_prlimit(pid, resource, limit, before);
 }
 
 ssize_t __wrap_system_file_read(int dir_fd, const char *name, char *buf, size_t size);
@@ -223,6 +237,22 @@ address_space_can_be_reserved_beyond_the_memory_limit(void **state)
 	assert_int_equal(rc, 0);
 }
 
+static int fail_to_lower(void)
+{
+	struct cj_error err = { 0 };
+	const struct rlimit low = { 1024, 1024 };
+	if (setrlimit(RLIMIT_FSIZE, &low) < 0)
+		return 1;
+	fails_at = 2; /* the third call takes the second back, if that was root's */
+	return limits_apply(&usual, true, &err) == -EPERM && strstr(err.msg, "file size") ? 0 : 2;
+}
+
+static void a_stricter_limit_that_cannot_be_restored_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(fail_to_lower), 0);
+}
+
 static void a_limit_that_cannot_be_set_is_named(void **state)
 {
 	(void)state;
@@ -256,6 +286,7 @@ int main(void)
 #if !HAS_SANITIZER /* it reserves address space itself */
 		cmocka_unit_test(address_space_can_be_reserved_beyond_the_memory_limit),
 #endif
+		cmocka_unit_test(a_stricter_limit_that_cannot_be_restored_is_named),
 		cmocka_unit_test(a_limit_that_cannot_be_set_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

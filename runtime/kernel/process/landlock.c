@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,9 +92,13 @@ static int create_ruleset(uint64_t access_fs, uint64_t access_net, bool is_scope
 static int add_rule(int ruleset_fd, int fd, uint64_t access, const char *name, struct cj_error *err)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
-	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-		return cj_fail(err, errno, "landlock_add_rule(2) '%s'", name);
-	return 0;
+	long rc = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	if (rc < 0 && errno == EINVAL) { /* it may be a file */
+		rule.allowed_access &= FS_OF_A_FILE;
+		rc = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule,
+			     0);
+	}
+	return rc < 0 ? cj_fail(err, errno, "landlock_add_rule(2) '%s'", name) : 0;
 }
 
 /* `handled`: what the ruleset handles, and so what a rule may allow. */
@@ -103,11 +106,8 @@ static int allow(int ruleset_fd, uint64_t handled, const char *path, uint64_t ac
 		 struct cj_error *err)
 {
 	auto_fd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
-	if (!S_ISDIR(st.st_mode))
-		access &= FS_OF_A_FILE;
 	return add_rule(ruleset_fd, fd, access & handled, path, err);
 }
 

@@ -305,7 +305,7 @@ static void hold(int listen_fd, const struct host_table *loaded, unsigned idle_m
 	int fds[] = { listen_fd, loaded->rules_fd };
 	if (child_reset(fds, 2, &ignored) < 0 || child_start_session(&ignored) < 0 ||
 	    chdir("/") < 0 || child_become_undumpable(&ignored) < 0 ||
-	    privileges_no_new(&ignored) < 0 || privileges_keep_only(0, &ignored) < 0)
+	    privileges_keep_only(0, &ignored) < 0)
 		_exit(EXIT_FAILURE);
 	const struct host_table table = { .number = loaded->number, .rules_fd = fds[1] };
 	serve_until_idle(fds[0], &table, idle_ms);

@@ -162,8 +162,6 @@ static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COU
 	if (rc == 0)
 		rc = child_reset(fds, HELD_COUNT, &err);
 	if (rc == 0)
-		rc = privileges_no_new(&err);
-	if (rc == 0)
 		rc = privileges_keep_only(0, &err);
 	if (rc == 0 && chdir("/") < 0)
 		rc = cj_fail(&err, errno, "change to '/'");

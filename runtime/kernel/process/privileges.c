@@ -107,6 +107,8 @@ int privileges_drop(struct cj_error *err)
 int privileges_keep_only(uint64_t kept, struct cj_error *err)
 {
 	uint64_t own = 0;
+	if (privileges_no_new(err) < 0)
+		return -err->code;
 	if (kept && capabilities_of_self(&own, err) < 0)
 		return -err->code;
 	const struct capabilities caps = { .permitted = own & kept, .effective = own & kept };

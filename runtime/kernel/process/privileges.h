@@ -43,6 +43,6 @@ int privileges_no_new(struct cj_error *err); /* prctl(2) PR_SET_NO_NEW_PRIVS */
  */
 int privileges_drop(struct cj_error *err);
 
-/* Keeps those of these capabilities (a bit each: 1 << CAP_KILL) that the process has, and gives up
- * all others: a process of ours that executes nothing.  capabilities(7) */
+/* Sets no_new_privs, keeps those of these capabilities (a bit each: 1 << CAP_KILL) that the process
+ * has, and gives up all others: a process of ours that executes nothing.  capabilities(7) */
 int privileges_keep_only(uint64_t kept, struct cj_error *err);

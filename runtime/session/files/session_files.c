@@ -59,7 +59,7 @@ int session_files_become(const struct jail *j, struct cj_error *err)
 	const struct idmap *ids = &j->ids;
 	(void)umask(022);
 	if (privileges_become(ids->uid, ids->gid, ids->may_setgroups, err) < 0 ||
-	    privileges_keep_only(0, err) < 0 || privileges_no_new(err) < 0)
+	    privileges_keep_only(0, err) < 0)
 		return cj_wrap(err, "become the user of the session");
 	return 0;
 }

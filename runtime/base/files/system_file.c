@@ -10,6 +10,11 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+/* The kernel gives what a page holds at once, and stops early only before a record that does not
+ * fit into the rest of it: Documentation/filesystems/seq_file.rst.  Only lists of mounts and swap
+ * files have longer records. */
+#define RECORD_MAX 2048
+
 ssize_t system_file_reread(int fd, char *buf, size_t size)
 {
 	size_t used = 0;
@@ -20,7 +25,7 @@ ssize_t system_file_reread(int fd, char *buf, size_t size)
 		used += (size_t)got;
 		if (used == size)
 			return -EFBIG;
-		if (got == 0)
+		if (got == 0 || used < RECORD_MAX)
 			break;
 	}
 	buf[used] = '\0';

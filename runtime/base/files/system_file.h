@@ -14,6 +14,7 @@
 /*
  * Reads all of dir_fd/name into buf with a NUL behind; the number of bytes, or -errno.
  * -EFBIG when it doesn't fit (a cut file would be misread).  Follows no link at the end.
+ * Not for a file with lines of 2048 bytes and more, which names paths.
  */
 ssize_t system_file_read(int dir_fd, const char *name, char *buf, size_t size);
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <time.h>
 
@@ -67,15 +68,10 @@ static bool enforce_number(struct cgroup *c, const char *file, uint64_t value, u
 	return enforce(c, file, text, expected);
 }
 
-/* Each swap area is a line behind a heading: proc(5). */
 bool cgroup_host_has_swap(void)
 {
-	char text[SYSTEM_FILE_SMALL];
-	ssize_t size = system_file_read(AT_FDCWD, "/proc/swaps", text, sizeof(text));
-	if (size < 0)
-		return true; /* unreadable: assume that there is swap */
-	const char *line = strchr(text, '\n');
-	return line && line[1] != '\0';
+	struct sysinfo host;
+	return sysinfo(&host) < 0 || host.totalswap > 0; /* not known: assume that there is swap */
 }
 
 static bool enforce_memory(struct cgroup *c, const struct cgroup_limits *limits)
@@ -235,7 +231,8 @@ void cgroup_divide(struct cgroup *c)
 	if (c->init_fd < 0)
 		(void)unlinkat(c->dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
 	else
-		(void)cgroup_tree_enable(c->dir_fd); /* -EBUSY: somebody put a process there */
+		(void)cgroup_tree_enable(c->dir_fd,
+					 NULL); /* -EBUSY: somebody put a process there */
 }
 
 int cgroup_birth_fd(const struct cgroup *c)

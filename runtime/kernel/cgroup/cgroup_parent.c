@@ -331,7 +331,7 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 		return decline(out, "open '%s': %s", host->mount.point, strerror(errno));
 
 	/* A controller that can't be enabled is missing in the subtree, which is checked later. */
-	(void)cgroup_tree_enable(root_fd);
+	(void)cgroup_tree_enable(root_fd, NULL);
 	int made = system_file_make_dir(root_fd, "cejail");
 	if (made < 0 && made != -EEXIST)
 		return decline(out, "make '%s': %s", out->path, strerror(-made));
@@ -356,7 +356,7 @@ static const struct way {
 static bool enable_or_vacate(struct cgroup_parent *out)
 {
 	for (unsigned round = 0; round < READY_ROUNDS; round++) {
-		if (cgroup_tree_enable(out->dir_fd) != -EBUSY)
+		if (cgroup_tree_enable(out->dir_fd, out->offers) != -EBUSY)
 			return true;
 		int rc = cgroup_tree_vacate(out->dir_fd);
 		if (rc == -EXDEV)
@@ -385,18 +385,6 @@ static void say_missing(const struct cgroup_host *host, struct cgroup_parent *ou
 			      out->path, name);
 }
 
-static void read_offers(const struct cgroup_host *host, struct cgroup_parent *out)
-{
-	char enabled[SYSTEM_FILE_SMALL];
-	bool is_read = cgroup_tree_read(out->dir_fd, "cgroup.subtree_control", enabled);
-	for (size_t i = CGROUP_CONTROLLER_COUNT; i-- > 0;) {
-		out->offers[i] = is_read &&
-				 cgroup_text_has_word(enabled, cgroup_controller_names[i]);
-		if (!out->offers[i])
-			say_missing(host, out, (enum cgroup_controller)i);
-	}
-}
-
 static bool open_parent(struct cgroup_parent *out)
 {
 	auto_fd int dir_fd = open(out->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -422,7 +410,9 @@ static bool prepare(const struct cgroup_host *host, const struct way *way, const
 		cj_close(&out->dir_fd);
 		return false;
 	}
-	read_offers(host, out);
+	for (size_t i = CGROUP_CONTROLLER_COUNT; i-- > 0;)
+		if (!out->offers[i])
+			say_missing(host, out, (enum cgroup_controller)i);
 	return true;
 }
 

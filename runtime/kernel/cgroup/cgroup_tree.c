@@ -359,12 +359,21 @@ bool cgroup_tree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE
 	return system_file_read(dir_fd, name, list, SYSTEM_FILE_SMALL) >= 0;
 }
 
-int cgroup_tree_enable(int dir_fd)
+static bool has_any(const char *words)
 {
-	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL];
-	if (!cgroup_tree_read(dir_fd, "cgroup.controllers", available) ||
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (cgroup_text_has_word(words, cgroup_controller_names[i]))
+			return true;
+	return false;
+}
+
+int cgroup_tree_enable(int dir_fd, bool *out_enabled)
+{
+	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL] = "";
+	bool is_changed = false;
+	if (!cgroup_tree_read(dir_fd, "cgroup.controllers", available) || !has_any(available) ||
 	    !cgroup_tree_read(dir_fd, "cgroup.subtree_control", enabled))
-		return 0;
+		available[0] = enabled[0] = '\0';
 
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
 		const char *name = cgroup_controller_names[i];
@@ -374,7 +383,13 @@ int cgroup_tree_enable(int dir_fd)
 		(void)snprintf(word, sizeof(word), "+%s", name);
 		if (system_file_write(dir_fd, "cgroup.subtree_control", word) == -EBUSY)
 			return -EBUSY;
+		is_changed = true;
 	}
+	if (out_enabled && is_changed &&
+	    !cgroup_tree_read(dir_fd, "cgroup.subtree_control", enabled))
+		enabled[0] = '\0';
+	for (size_t i = 0; out_enabled && i < CGROUP_CONTROLLER_COUNT; i++)
+		out_enabled[i] = cgroup_text_has_word(enabled, cgroup_controller_names[i]);
 	return 0;
 }
 

@@ -66,9 +66,10 @@ size_t cgroup_tree_own_pids(int dir_fd, pid_t *out, size_t max);
 
 /*
  * Enables memory, cpu and pids for the children.  -EBUSY: the cgroup contains processes.  A
- * controller that the cgroup does not have is no error.
+ * controller that the cgroup does not have is no error.  out_enabled[] says of each whether the
+ * children have it; NULL: the caller does not ask.
  */
-int cgroup_tree_enable(int dir_fd);
+int cgroup_tree_enable(int dir_fd, bool *out_enabled);
 
 /*
  * Moves all processes of the cgroup into CGROUP_SUPERVISOR_LEAF.  -EXDEV: some are in another

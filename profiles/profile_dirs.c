@@ -16,7 +16,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
 #define SUFFIX ".json"
@@ -179,32 +178,29 @@ static int read_fd(int fd, bool is_from_home, struct arena *a, struct profile_so
 			   err);
 }
 
-/* 1: found and opened; 0: this directory has no such profile. */
+/* 1: found and opened; 0: this directory has no such profile, as open_dir() says. */
 static int open_in_dir(const struct profile_dir *dir, const char *name, struct arena *a,
 		       const char **out_path, int *out_fd, struct cj_error *err)
 {
-	auto_fd int dir_fd = -1;
-	int rc = open_dir(dir, &dir_fd, err);
-	if (rc < 0 || dir_fd < 0)
-		return rc;
-
 	const char *path = arena_printf(a, "%s/%s" SUFFIX, dir->path, name);
-	const char *file = path ? path + strlen(dir->path) + 1 : NULL;
-	if (!file)
+	if (!path)
 		return cj_fail(err, ENOMEM, "open profile '%s'", name);
 
-	*out_fd = sys_openat2(dir_fd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
-			      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	if (*out_fd < 0 && errno == ENOENT)
+	*out_fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (*out_fd >= 0) {
+		*out_path = path;
+		return 1;
+	}
+	int code = errno;
+	if (code == ENOENT || code == ENOTDIR)
 		return 0;
-	if (*out_fd < 0 && errno == ELOOP) {
+	if (code == EACCES && dir->is_users && access(dir->path, X_OK) < 0)
+		return 0;
+	if (code == ELOOP) {
 		cj_refuse(err, "'%s' is a symbolic link", path);
 		return cj_hint(err, "put the file itself there, or name it: --profile FILE");
 	}
-	if (*out_fd < 0)
-		return cj_fail(err, errno, "open '%s'", path);
-	*out_path = path;
-	return 1;
+	return cj_fail(err, code, "open '%s'", path);
 }
 
 static int reject_absent(const struct profile_dirs *dirs, const char *name, struct arena *a,

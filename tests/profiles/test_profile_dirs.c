@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where profiles are found, and which files are not taken. */
-/* WRAP: open */
+/* WRAP: open access */
 #include "tests/profiles/profile_home.h"
 
-/* Opening this one fails as for somebody who may not search it; NULL: none. */
+/* Nobody may search this one; NULL: none. */
 static const char *closed_dir;
+
+static bool is_closed(const char *path)
+{
+	if (!closed_dir || strncmp(path, closed_dir, strlen(closed_dir)) != 0)
+		return false;
+	errno = EACCES;
+	return true;
+}
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+	return is_closed(path) ? -1 : __real_access(path, mode);
+}
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -15,11 +30,7 @@ int __wrap_open(const char *path, int flags, ...)
 	va_start(more, flags);
 	mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
 	va_end(more);
-	if (closed_dir && strcmp(path, closed_dir) == 0) {
-		errno = EACCES;
-		return -1;
-	}
-	return __real_open(path, flags, mode);
+	return is_closed(path) ? -1 : __real_open(path, flags, mode);
 }
 
 static void a_path_with_a_slash_is_a_file(void **state)
@@ -150,7 +161,7 @@ static void the_administrators_directory_is_never_passed_over(void **state)
 {
 	(void)state;
 	closed_dir = "/etc/cejail/profiles";
-	assert_load_says("python", "open '/etc/cejail/profiles': Permission denied");
+	assert_load_says("python", "open '/etc/cejail/profiles/python.json': Permission denied");
 	closed_dir = NULL;
 }
 

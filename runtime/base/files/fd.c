@@ -39,10 +39,13 @@ void cj_end_child(int *pidfd)
 
 int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err)
 {
+	struct pollfd streams[] = { { .fd = 0 }, { .fd = 1 }, { .fd = 2 } };
 	unsigned were_open = 0;
 
+	if (TEMP_FAILURE_RETRY(poll(streams, 3, 0)) < 0)
+		return cj_fail(err, errno, "look at the standard streams");
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) >= 0) {
+		if (!(streams[fd].revents & POLLNVAL)) {
 			were_open |= 1u << fd;
 			continue;
 		}
@@ -111,21 +114,16 @@ static int fail_too_large(const char *what, size_t max, struct cj_error *err)
 	return cj_fail(err, EFBIG, "read '%s', of which %s are allowed", what, limit);
 }
 
-/* Room for the file's size and one byte more, which finds the end without growing. */
-static size_t first_room(int fd, size_t max)
-{
-	struct stat st;
-	size_t room = READ_FIRST;
-
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= READ_FIRST)
-		room = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
-	return room;
-}
-
 int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
 		const char *what, struct cj_error *err)
 {
-	size_t used = 0, room = first_room(fd, max);
+	struct stat st;
+	size_t used = 0, room = READ_FIRST;
+	uint64_t expected = 0; /* 0: not known */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		expected = (uint64_t)st.st_size;
+	if (expected >= room) /* one byte more finds the end without growing */
+		room = expected < max ? (size_t)expected + 1 : max + 1;
 	auto_free char *buf = malloc(room);
 	if (!buf)
 		return cj_fail(err, ENOMEM, "read '%s'", what);
@@ -145,6 +143,8 @@ int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *ou
 		used += (size_t)got;
 		if (used > max)
 			return fail_too_large(what, max, err);
+		if (used == expected && used < room)
+			break; /* there was room for more, and it is a file of this size */
 	}
 	char *text = arena_strndup(a, buf, used);
 	if (!text)

@@ -89,8 +89,15 @@ pid_t payload_start(const struct payload *p, struct executed *out, struct cj_err
 /* The kernel chooses the layout by the machine, not by the file's class: fs/binfmt_elf.c. */
 enum elf_layout { ELF_LAYOUT_64, ELF_LAYOUT_32, ELF_LAYOUT_COUNT };
 
+/* A file and what is read of it already; the rest is read as it is asked for. */
+struct elf_file {
+	int fd;
+	size_t size;
+	char begin[1024]; /* most often as far as the interpreter's name */
+};
+
 /*
  * The interpreter that the file names when it is read in this layout; "" when there is none.
  * Allocates nothing.  Returns 0 or the errno of a read.
  */
-int elf_interpreter(int fd, enum elf_layout layout, char out_name[PATH_MAX]);
+int elf_interpreter(const struct elf_file *f, enum elf_layout layout, char out_name[PATH_MAX]);

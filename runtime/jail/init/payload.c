@@ -34,12 +34,12 @@ static bool is_same_file(const struct stat *one, const struct stat *other)
 }
 
 /* The kernel opens an ELF file's interpreter as it opens the file: EACCES where it is ourselves. */
-static int refuse_interpreter(int fd, const struct stat *own)
+static int refuse_interpreter(const struct elf_file *f, const struct stat *own)
 {
 	for (int layout = 0; layout < ELF_LAYOUT_COUNT; layout++) {
 		char name[PATH_MAX];
 		struct stat st;
-		int why = elf_interpreter(fd, (enum elf_layout)layout, name);
+		int why = elf_interpreter(f, (enum elf_layout)layout, name);
 		if (why != 0)
 			return why;
 		if (name[0] && stat(name, &st) == 0 && is_same_file(&st, own))
@@ -59,15 +59,16 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 	if (is_same_file(&st, own))
 		return EACCES;
 
-	char line[SCRIPT_LINE_MAX];
-	ssize_t size = sys_read(fd, line, sizeof(line));
+	struct elf_file f = { .fd = fd };
+	ssize_t size = sys_read(fd, f.begin, sizeof(f.begin));
 	if (size < 0)
 		return errno;
+	f.size = (size_t)size;
 	struct script script;
-	script_parse(line, (size_t)size, &script);
+	script_parse(f.begin, f.size < SCRIPT_LINE_MAX ? f.size : SCRIPT_LINE_MAX, &script);
 	const char *next = script.interpreter ? script.interpreter : "";
 	memmove(name, next, strlen(next) + 1);
-	return script.interpreter ? 0 : refuse_interpreter(fd, own);
+	return script.interpreter ? 0 : refuse_interpreter(&f, own);
 }
 
 /*

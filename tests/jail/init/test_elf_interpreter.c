@@ -49,9 +49,17 @@ static struct wide wide(void)
 static const char *interpreter_of(const void *bytes, size_t size, enum elf_layout layout)
 {
 	static char name[PATH_MAX];
+	static char again[PATH_MAX];
 	auto_fd int fd = memfd_create("elf", MFD_CLOEXEC);
 	assert_int_equal(write(fd, bytes, size), size);
-	assert_int_equal(elf_interpreter(fd, layout, name), 0);
+	struct elf_file f = { .fd = fd };
+	assert_int_equal(elf_interpreter(&f, layout, name), 0);
+	/* The same whatever has been read of it already. */
+	for (; f.size < size && f.size < sizeof(f.begin); f.size++) {
+		memcpy(f.begin, bytes, f.size);
+		assert_int_equal(elf_interpreter(&f, layout, again), 0);
+		assert_string_equal(again, name);
+	}
 	return name;
 }
 
@@ -115,7 +123,8 @@ static void an_unreadable_file_is_an_errno(void **state)
 	(void)state;
 	char name[PATH_MAX];
 	auto_fd int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(elf_interpreter(fd, ELF_LAYOUT_64, name), EISDIR);
+	assert_int_equal(elf_interpreter(&(struct elf_file){ .fd = fd }, ELF_LAYOUT_64, name),
+			 EISDIR);
 }
 
 int main(void)

@@ -29,41 +29,42 @@ struct record_place {
 	char name[32];
 	bool is_shared; /* the parent is writable by all, and sticky */
 	mode_t mode;    /* at most */
+	uid_t uid;      /* whose it must be: ours */
 };
 
 /* The places in the order in which they are tried. */
 enum { PLACE_OF_ROOT, PLACE_OF_SESSION, PLACE_OF_USER, PLACE_IN_MEMORY, PLACES };
 
+/*
+ * Whose directories these are.  In a user namespace that an ordinary user has made, its root is
+ * that user: it must not take the name of the host's root in /dev/shm.
+ */
+static uid_t user_of_places(uid_t uid)
+{
+	return uid == 0 ? idmap_outside_uid() : uid;
+}
+
 static struct record_place place_at(size_t which, uid_t uid)
 {
-	struct record_place place = { .name = "cejail", .mode = 0700 };
+	struct record_place place = { .name = "cejail", .mode = 0700, .uid = uid };
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 	if (which == PLACE_OF_ROOT) {
 		/* Other users may pass through to the service's socket; the jails' files have their
 		 * own modes. */
 		place.mode = 0755;
-		(void)snprintf(place.parent, PLACE_MAX, "%s", geteuid() == 0 ? "/run" : "");
+		(void)snprintf(place.parent, PLACE_MAX, "%s", uid == 0 ? "/run" : "");
 	} else if (which == PLACE_OF_SESSION) {
 		if (dir && dir[0] == '/' && strlen(dir) < PLACE_MAX)
 			memcpy(place.parent, dir, strlen(dir) + 1);
 	} else if (which == PLACE_OF_USER) {
 		/* The path of pam_systemd(8), for callers with an emptied environment. */
-		(void)snprintf(place.parent, PLACE_MAX, "/run/user/%u", uid);
+		(void)snprintf(place.parent, PLACE_MAX, "/run/user/%u", user_of_places(uid));
 	} else {
 		(void)snprintf(place.parent, PLACE_MAX, "/dev/shm");
-		(void)snprintf(place.name, sizeof(place.name), "cejail-%u", uid);
+		(void)snprintf(place.name, sizeof(place.name), "cejail-%u", user_of_places(uid));
 		place.is_shared = true;
 	}
 	return place;
-}
-
-/*
- * Whose directories these are.  In a user namespace that an ordinary user has made, its root is
- * that user: it must not take the name of the host's root in /dev/shm.
- */
-static uid_t user_of_places(void)
-{
-	return geteuid() == 0 ? idmap_outside_uid() : geteuid();
 }
 
 /* Then the next place is tried: this one doesn't exist, or we can't create anything in it. */
@@ -82,17 +83,18 @@ static int open_parent(const struct record_place *place, struct cj_error *err)
 	/* In a sticky directory no other user can replace ours; any other must be ours alone. */
 	bool is_safe = place->is_shared
 			   ? (st.st_mode & S_ISVTX) != 0
-			   : st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+			   : st.st_uid == place->uid && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 	return is_safe ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
 /* Who may not remove it from a sticky directory needs another place. */
-static int distrust(const char *path, const struct stat *st, mode_t mode, struct cj_error *err)
+static int distrust(const char *path, const struct stat *st, const struct record_place *place,
+		    mode_t mode, struct cj_error *err)
 {
 	const char *kind = S_ISDIR(st->st_mode) ? "" : "is no directory, ";
 	cj_refuse_as(err, EPERM, "trust '%s': it %sbelongs to uid %u and has mode %04o", path, kind,
 		     st->st_uid, st->st_mode & 07777u);
-	if (st->st_uid != geteuid() && geteuid() != 0)
+	if (st->st_uid != place->uid && place->uid != 0)
 		(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700, or "
 				   "ask root to remove it");
 	else
@@ -101,34 +103,35 @@ static int distrust(const char *path, const struct stat *st, mode_t mode, struct
 	return PLACE_IS_UNTRUSTED;
 }
 
-/* dir_fd/name, only if it is ours and private.  `path` is for messages. */
-static int open_private(int dir_fd, const char *name, const char *path, mode_t mode,
-			struct cj_error *err)
+/* dir_fd/name of a place, only if it is ours and private.  `path` is for messages. */
+static int open_private(int dir_fd, const char *name, const char *path,
+			const struct record_place *place, mode_t mode, struct cj_error *err)
 {
 	struct stat st;
-	auto_fd int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
+	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int code = fd < 0 ? errno : 0;
+	if (code == ENOENT)
 		return PLACE_IS_CLOSED;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "open directory '%s'", path);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & S_IRWXU) != S_IRWXU ||
+	/* A link, a file, or a directory of another user: what it is says more than the errno. */
+	if ((fd < 0 ? fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0)
+		return cj_fail(err, code ? code : errno, "open directory '%s'", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != place->uid || (st.st_mode & S_IRWXU) != S_IRWXU ||
 	    (st.st_mode & 07777 & ~mode) != 0)
-		return distrust(path, &st, mode, err);
-	int own_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return own_fd < 0 ? cj_fail(err, errno, "open directory '%s'", path) : own_fd;
+		return distrust(path, &st, place, mode, err);
+	return fd < 0 ? cj_fail(err, code, "open directory '%s'", path) : take_fd(&fd);
 }
 
-static int make_private(int dir_fd, const char *name, const char *path, mode_t mode,
-			struct cj_error *err)
+static int make_private(int dir_fd, const char *name, const char *path,
+			const struct record_place *place, mode_t mode, struct cj_error *err)
 {
-	int fd = open_private(dir_fd, name, path, mode, err);
+	int fd = open_private(dir_fd, name, path, place, mode, err);
 	if (fd != PLACE_IS_CLOSED)
 		return fd;
 	if (mkdirat(dir_fd, name, mode) < 0 && errno != EEXIST) {
 		bool is_closed = errno == EACCES || errno == EROFS;
 		return is_closed ? PLACE_IS_CLOSED : cj_fail(err, errno, "make '%s'", path);
 	}
-	return open_private(dir_fd, name, path, mode, err);
+	return open_private(dir_fd, name, path, place, mode, err);
 }
 
 static int make_place(const struct record_place *place, struct cj_error *err)
@@ -139,12 +142,12 @@ static int make_place(const struct record_place *place, struct cj_error *err)
 		return parent_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
-	auto_fd int dir_fd = make_private(parent_fd, place->name, path, place->mode, err);
+	auto_fd int dir_fd = make_private(parent_fd, place->name, path, place, place->mode, err);
 	if (dir_fd < 0)
 		return dir_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
-	auto_fd int runs_fd = make_private(dir_fd, "runs", path, 0700, err);
+	auto_fd int runs_fd = make_private(dir_fd, "runs", path, place, 0700, err);
 	/* Only if the directory was removed meanwhile: another place would have other locks. */
 	if (runs_fd == PLACE_IS_CLOSED)
 		return cj_fail(err, EACCES, "make '%s'", path);
@@ -153,7 +156,7 @@ static int make_place(const struct record_place *place, struct cj_error *err)
 
 int record_open_dir(struct cj_error *err)
 {
-	const uid_t uid = user_of_places();
+	const uid_t uid = geteuid();
 	for (size_t i = 0; i < PLACES; i++) {
 		struct record_place place = place_at(i, uid);
 		if (place.parent[0] == '\0')
@@ -162,7 +165,7 @@ int record_open_dir(struct cj_error *err)
 		if (fd != PLACE_IS_CLOSED)
 			return fd;
 	}
-	cj_refuse(err, "there is no place for a runtime directory of uid %u", uid);
+	cj_refuse(err, "there is no place for a runtime directory of uid %u", user_of_places(uid));
 	return cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
 }
 
@@ -183,7 +186,7 @@ static int search_place(const struct record_place *place, struct arena *a,
 	auto_fd int parent_fd = open_parent(place, err);
 	auto_fd int fd = parent_fd < 0
 			     ? parent_fd
-			     : open_private(parent_fd, place->name, path, place->mode, err);
+			     : open_private(parent_fd, place->name, path, place, place->mode, err);
 	if (fd < 0 && fd != PLACE_IS_CLOSED && fd != PLACE_IS_UNTRUSTED)
 		return fd;
 	add_searched(out, path, fd == PLACE_IS_UNTRUSTED ? err->msg : NULL);
@@ -196,7 +199,7 @@ static int search_place(const struct record_place *place, struct arena *a,
 
 int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_error *err)
 {
-	const uid_t uid = user_of_places();
+	const uid_t uid = geteuid();
 	bool ends = false;
 
 	*out = (struct record_sockets){ .of_user = NULL };
@@ -208,7 +211,7 @@ int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_e
 			return -err->code;
 		}
 	}
-	if (geteuid() != 0)
+	if (uid != 0)
 		add_searched(out, SYSTEM_DIR, NULL);
 	/* root's own place is this directory, which it has looked at and may not trust */
 	if (!ends && access(SYSTEM_SOCKET, F_OK) == 0)

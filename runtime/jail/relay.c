@@ -135,7 +135,7 @@ static void end_of_input(struct relay *r)
 
 void relay_complete(struct relay *r)
 {
-	int size = fcntl(r->in_fd, F_GETPIPE_SZ);
+	int size = r->in_fd < 0 ? -1 : fcntl(r->in_fd, F_GETPIPE_SZ);
 	r->is_complete = true;
 	r->left = size > 0 ? (size_t)size : TERMINAL_MAX;
 }

@@ -40,7 +40,9 @@ static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_
 		out_far[i] = ends[is_input ? 0 : 1];
 		*(is_input ? &r->out_fd : &r->in_fd) = ends[is_input ? 1 : 0];
 		*(is_input ? &r->owns_out : &r->owns_in) = true;
-		fd_set_nonblocking(ends[is_input ? 1 : 0]);
+		/* a new pipe has no other flag to keep */
+		if (fcntl(ends[is_input ? 1 : 0], F_SETFL, O_NONBLOCK) < 0)
+			return cj_fail(err, errno, "make a pipe non-blocking");
 	}
 	if (out_far[0] >= 0)
 		return 0;

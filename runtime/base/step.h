@@ -40,8 +40,8 @@ struct step_msg {
 	} sender;
 };
 
-/* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other.
- */
+/* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other;
+ * 0: none. */
 int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 
 /* From here on each message says who sent it: SO_PASSCRED in unix(7). */

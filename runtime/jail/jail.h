@@ -154,6 +154,10 @@ void jail_read_value(const struct jail *j, struct outcome *out);
 /* Removes the file of the value; a value that can't be removed may be there again. */
 void jail_forget_value(const struct jail *j, const char *path);
 
+/* A signal that would have cancelled the run, and is too late, gets lost in jail_destroy().  Else
+ * it then acts on the calling process.  NULL: nothing. */
+void jail_discard_signals(struct jail *j);
+
 void jail_destroy(struct jail **j);
 
 /* The signals that cancel a run of this process: TERM, and of the above those that would end it. */

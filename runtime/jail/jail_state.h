@@ -97,6 +97,7 @@ struct jail {
 
 	/* The supervisor's, acquired and released by its stages. */
 	sigset_t old_signals;
+	bool discards_signals; /* jail_discard_signals() */
 	int signal_fd;
 	int runtime_dir_fd;
 	struct image_use image; /* the layers of --rootfs NAME */

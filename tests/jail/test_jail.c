@@ -345,6 +345,38 @@ static void a_jail_that_was_never_started_is_destroyed_whole(void **state)
 	assert_nothing_held(before);
 }
 
+static volatile sig_atomic_t late_signals;
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	late_signals = late_signals + 1;
+}
+
+static void a_signal_that_comes_too_late_is_discarded_where_that_is_asked_for(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	const struct sigaction count = { .sa_handler = count_signal };
+	struct sigaction before;
+	struct cj_error err = { 0 };
+	jail_discard_signals(NULL);
+	for (int discards = 0; discards < 2; discards++) {
+		struct jail *jail = NULL;
+		late_signals = 0;
+		/* SIGTERM is caught whatever its action is. */
+		assert_int_equal(sigaction(SIGTERM, &count, &before), 0);
+		assert_int_equal(jail_prepare(&plan, unique_id(), &jail, &err), 0);
+		if (discards)
+			jail_discard_signals(jail);
+		assert_int_equal(raise(SIGTERM), 0);
+		assert_int_equal(late_signals, 0);
+		jail_destroy(&jail);
+		assert_int_equal(sigaction(SIGTERM, &before, NULL), 0);
+		assert_int_equal(late_signals, discards ? 0 : 1);
+	}
+}
+
 static void one_plan_serves_many_jails(void **state)
 {
 	(void)state;
@@ -370,6 +402,7 @@ int main(void)
 		cmocka_unit_test(a_missing_command_is_not_reported_as_a_failure_of_cejail),
 		cmocka_unit_test(a_missing_working_directory_is_a_failure_of_cejail),
 		cmocka_unit_test(a_jail_that_was_never_started_is_destroyed_whole),
+		cmocka_unit_test(a_signal_that_comes_too_late_is_discarded_where_that_is_asked_for),
 		cmocka_unit_test(one_plan_serves_many_jails),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

@@ -6,7 +6,6 @@
  * and report() delivers all of them.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -132,23 +131,6 @@ static int open_artifacts(struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
-/*
- * The engine blocks these signals until here.  A pending one is too late to change how the run
- * ended, and must not prevent its result.  Setting SIG_IGN discards it: sigaction(2).
- */
-static void end_jail(struct jail **jail)
-{
-	static const int late[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
-	struct sigaction old[sizeof(late) / sizeof(late[0])];
-
-	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
-		(void)sigaction(late[i], &ignore, &old[i]); /* cannot fail for these */
-	jail_destroy(jail);
-	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
-		(void)sigaction(late[i], &old[i], NULL);
-}
-
 static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 {
 	struct run_driver *d = &r->driver;
@@ -162,7 +144,8 @@ static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 		rc = run_driver_finish(d, &r->outcome, out_complete, err);
 	}
 	terminal_restore(&terminal);
-	end_jail(&d->jail);
+	jail_discard_signals(d->jail); /* one that comes now must not prevent the result */
+	jail_destroy(&d->jail);
 	cj_close(&r->servers.calls_fd); /* the servers end while the result is delivered */
 	return rc;
 }

@@ -91,13 +91,14 @@
  * (nohup(1)), blocks or handles is left alone.  SIGTERM is always caught: `cejail kill` sends it.
  */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
+#define ENDING_SIGNALS (sizeof(ending_signals) / sizeof(ending_signals[0]))
 
 void jail_ending_signals(sigset_t *out)
 {
 	sigset_t blocked;
 	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
-	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++) {
+	for (size_t i = 0; i < ENDING_SIGNALS; i++) {
 		const int signal = ending_signals[i];
 		struct sigaction now;
 		(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
@@ -131,6 +132,9 @@ static void signals_leave(struct jail *j)
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGPIPE);
 	sigaddset(&ours, SIGXFSZ);
+	for (size_t i = 0; j->discards_signals && i < ENDING_SIGNALS; i++)
+		if (!sigismember(&j->old_signals, ending_signals[i]))
+			sigaddset(&ours, ending_signals[i]);
 	const struct timespec now = { 0 };
 	while (sigtimedwait(&ours, NULL, &now) > 0)
 		;
@@ -439,6 +443,12 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 int jail_waiting_fd(const struct jail *j)
 {
 	return j->link.sock_fd;
+}
+
+void jail_discard_signals(struct jail *j)
+{
+	if (j)
+		j->discards_signals = true;
 }
 
 void jail_destroy(struct jail **j)

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,12 +94,15 @@ static int add_rule(int ruleset_fd, int fd, uint64_t access, const char *name, s
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
 	long rc = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-	if (rc < 0 && errno == EINVAL) { /* it may be a file */
+	struct stat st;
+	int code = rc < 0 ? errno : 0;
+	if (code == EINVAL && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) {
 		rule.allowed_access &= FS_OF_A_FILE;
 		rc = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule,
 			     0);
+		code = errno;
 	}
-	return rc < 0 ? cj_fail(err, errno, "landlock_add_rule(2) '%s'", name) : 0;
+	return rc < 0 ? cj_fail(err, code, "landlock_add_rule(2) '%s'", name) : 0;
 }
 
 /* `handled`: what the ruleset handles, and so what a rule may allow. */

@@ -94,22 +94,21 @@ const struct host_family host_families[] = {
 const size_t host_paths_count = HOST_PATHS;
 const size_t host_families_count = sizeof(host_families) / sizeof(host_families[0]);
 
-/* The copy of a file of one page costs a run less than a mount; that of more pages costs more. */
-#define COPY_BYTES_MAX   (4u << 10)
+/* The copy of a file of a few pages costs a run less than a mount; that of more pages costs more. */
+#define COPY_BYTES_MAX   (16u << 10)
 #define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
 
 /* Rows of all families together: more would be a mistake, and are left out. */
 #define FAMILY_ROWS_MAX 64
-
-/* Links of the host stay links: venvs, alternatives and node_modules/.bin consist of them.  They
- * resolve inside the jail, so they can lead only to files in it. */
-#define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 struct host {
 	struct rootfs_entries *list;
 	size_t first;    /* of its entries: "/usr" */
 	size_t copied;   /* bytes of all texts */
 	size_t copy_max; /* bytes of one text */
+	/* The first bytes of a path: all users may pass the directories that they name. */
+	const char *passed;
+	size_t passed_size;
 	int root_fd;
 	/* Rows below /etc: its first component is there; all of it is a link. */
 	bool is_present[HOST_PATHS], is_link[HOST_PATHS];
@@ -142,9 +141,12 @@ static bool is_public(mode_t mode)
 }
 
 /* Returns 1 when all users may pass the directories above `path`, else 0.  Root always may. */
-static int is_reachable(int root_fd, const char *path, struct cj_error *err)
+static int is_reachable(struct host *h, const char *path, struct cj_error *err)
 {
 	const char *below = path + 1, *slash = strchr(below, '/');
+	size_t above = (size_t)(strrchr(path, '/') - path) + 1;
+	if (above == h->passed_size && memcmp(path, h->passed, above) == 0)
+		return 1;
 	while (slash && (slash = strchr(slash + 1, '/'))) { /* "/etc" and "/var" are open */
 		char parent[PATH_MAX];
 		struct stat st;
@@ -153,11 +155,13 @@ static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 			return cj_fail(err, ENAMETOOLONG, "look at '%s'", path);
 		memcpy(parent, below, size);
 		parent[size] = '\0';
-		if (fstatat(root_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(h->root_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return cj_fail(err, errno, "look at '/%s'", parent);
 		if (!(st.st_mode & S_IXOTH))
 			return 0;
 	}
+	h->passed = path;
+	h->passed_size = above;
 	return 1;
 }
 
@@ -189,9 +193,9 @@ static int open_path(const struct host *h, const char *path)
 	return fd;
 }
 
-/* Fills an entry from `fd`: a link, a copy, or a detached tree. */
-static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct rootfs_entry *out,
-		    struct cj_error *err)
+/* Fills an entry from `fd`: a link, a copy, or a detached tree with these attributes. */
+static int take_row(int fd, mode_t mode, bool is_lower, uint64_t attrs, struct arena *a,
+		    struct rootfs_entry *out, struct cj_error *err)
 {
 	if (S_ISLNK(mode)) {
 		out->link = read_link(fd, "", a);
@@ -203,7 +207,7 @@ static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct 
 	if (out->text)
 		return 0;
 	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-			   : mounts_clone(fd, "", HOST_ATTRS, out->path, err);
+			   : mounts_clone(fd, "", attrs, out->path, err);
 	if (is_lower && out->fd < 0)
 		return cj_fail(err, errno, "keep '%s'", out->path);
 	return out->fd < 0 ? out->fd : 0;
@@ -226,14 +230,15 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 		return cj_fail(err, errno, "look at '%s'", path);
 	if (!is_public(st.st_mode) && !is_usr)
 		return 0;
-	int rc = is_reachable(h->root_fd, path, err);
+	int rc = is_reachable(h, path, err);
 	if (rc <= 0)
 		return rc;
 
 	struct rootfs_entry entry = { .path = path, .fd = -1 };
 	if (S_ISREG(st.st_mode) && read_small(h, fd, (size_t)st.st_size, &entry, err) < 0)
 		return -err->code;
-	if (take_row(fd, st.st_mode, is_lower, h->list->arena, &entry, err) < 0)
+	if (take_row(fd, st.st_mode, is_lower, is_usr ? HOST_ATTRS : 0, h->list->arena, &entry,
+		     err) < 0)
 		return -err->code;
 	return rootfs_entries_add(h->list, &entry, err);
 }

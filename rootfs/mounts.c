@@ -83,18 +83,33 @@ int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
 	if (tree_fd < 0)
 		return cj_fail(err, errno, "clone the mount of '%s'", name);
 
-	struct mount_attr wanted = { .attr_set = attrs };
-	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted) < 0)
-		return cj_fail(err, errno, "restrict the mount of '%s'", name);
+	if (attrs != 0 && mounts_restrict_all(tree_fd, attrs, name, err) < 0)
+		return -err->code;
 	return take_fd(&tree_fd);
+}
+
+static int set_attrs(int tree_fd, unsigned flags, uint64_t set, uint64_t clear, const char *name,
+		     struct cj_error *err)
+{
+	struct mount_attr wanted = { .attr_set = set, .attr_clr = clear };
+	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | flags, &wanted) < 0)
+		return cj_fail(err, errno, "restrict the mount of '%s'", name);
+	return 0;
 }
 
 int mounts_restrict(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err)
 {
-	struct mount_attr wanted = { .attr_set = attrs };
-	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH, &wanted) < 0)
-		return cj_fail(err, errno, "restrict the mount of '%s'", name);
-	return 0;
+	return set_attrs(tree_fd, 0, attrs, 0, name, err);
+}
+
+int mounts_restrict_all(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err)
+{
+	return set_attrs(tree_fd, AT_RECURSIVE, attrs, 0, name, err);
+}
+
+int mounts_open_for_writing(int tree_fd, const char *name, struct cj_error *err)
+{
+	return set_attrs(tree_fd, 0, 0, MOUNT_ATTR_RDONLY, name, err);
 }
 
 int mounts_resolve(int root_fd, const char *path, struct cj_error *err)

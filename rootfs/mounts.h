@@ -44,7 +44,8 @@ int mounts_create(const char *type, const struct mounts_option *options, size_t 
  * mounts_clone - a detached copy of the mount that dir_fd/path lies in, from that path down.
  *
  * Mounts below come along and get the same attributes: in a user namespace inherited mounts
- * are locked together, and a copy without them is refused (mount_namespaces(7)).
+ * are locked together, and a copy without them is refused (mount_namespaces(7)).  No attributes: it
+ * keeps those of the original.
  * `path` may be "" (dir_fd itself).  `name` is for messages.
  */
 int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
@@ -52,6 +53,10 @@ int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
 
 /* Adds attributes to the mount tree_fd is the root of, not to those below it. */
 int mounts_restrict(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err);
+/* The same for the mounts below it, too, in one call: all of them get the attributes, or none. */
+int mounts_restrict_all(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err);
+/* Takes MOUNT_ATTR_RDONLY away from the mount tree_fd is the root of. */
+int mounts_open_for_writing(int tree_fd, const char *name, struct cj_error *err);
 
 /*
  * mounts_resolve - open `path` (absolute: from root_fd on) as a place, without crossing any link.

@@ -12,6 +12,7 @@
 #include "rootfs/rootfs.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #include "rootfs/mounts.h"
 #include "rootfs/rootfs_parts.h"
 #include "rootfs/skeleton.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -77,11 +79,12 @@ static int add_places(const struct rootfs_entries *list, int skeleton_fd, struct
 }
 
 /* Most entries lie in /dev or /etc: a directory is resolved once for those that follow another. */
-static int attach_entries(const struct rootfs_entries *list, int root_fd, struct cj_error *err)
+static int attach_entries(const struct rootfs_entries *list, size_t first, size_t end, int root_fd,
+			  struct cj_error *err)
 {
 	char parent[PATH_MAX] = "";
 	auto_fd int parent_fd = -1;
-	for (size_t i = 0; i < list->count; i++) {
+	for (size_t i = first; i < end; i++) {
 		const struct rootfs_entry *e = &list->items[i];
 		const char *name = strrchr(e->path, '/') + 1;
 		size_t size = (size_t)(name - e->path) - 1;
@@ -236,16 +239,22 @@ static int attach_proc(int root_fd, struct cj_error *err)
 static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, int scratch_fd,
 		      int root_fd, struct cj_error *err)
 {
-	if (spec->kind == ROOT_HOST && spec->writable && overlay_usr(s, scratch_fd, err) < 0)
+	const bool has_usr = spec->kind == ROOT_HOST;
+	const size_t public = s->usr + (has_usr ? 1 : 0);
+	if (has_usr && spec->writable && overlay_usr(s, scratch_fd, err) < 0)
 		return -err->code;
-	if (attach_entries(&s->common, root_fd, err) < 0 || attach_proc(root_fd, err) < 0 ||
-	    devices_attach_terminals(root_fd, err) < 0 ||
-	    scratch_attach(scratch_fd, spec, root_fd, err) < 0)
+	/* The host's files and the root get their attributes in one call.  What is attached later
+	 * has its own. */
+	if (attach_entries(&s->common, public, s->common.count, root_fd, err) < 0 ||
+	    mounts_restrict_all(root_fd, HOST_ATTRS, "/", err) < 0 ||
+	    (spec->writable && mounts_open_for_writing(root_fd, "/", err) < 0) ||
+	    attach_entries(&s->common, 0, public, root_fd, err) < 0)
+		return -err->code;
+	if (attach_proc(root_fd, err) < 0 || devices_attach_terminals(root_fd, err) < 0 ||
+	    scratch_attach(scratch_fd, root_fd, err) < 0)
 		return -err->code;
 	/* Last: a bind below /box or /tmp must lie on the scratch, not under it. */
-	if (binds_attach(&s->binds, spec, scratch_fd, root_fd, err) < 0)
-		return -err->code;
-	return spec->writable ? 0 : mounts_restrict(root_fd, MOUNT_ATTR_RDONLY, "/", err);
+	return binds_attach(&s->binds, spec, scratch_fd, root_fd, err);
 }
 
 static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struct cj_error *err)
@@ -293,11 +302,11 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 
 /* Settings: readable, because programs read some (cap_last_cap, overcommit, pid_max).  Read-only,
  * because some belong to the jail's user, and pid_max is writable inside since Linux 6.14. */
-static const char *const read_only_paths[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
+static const char *const read_only_names[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
 
 /* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes choose
  * sizes by them.  A path that this kernel does not have is skipped. */
-static const char *const masked_paths[] = {
+static const char *const masked_names[] = {
 	/* where the kernel lies in memory: the first step of most exploits */
 	"kallsyms",
 	"kcore",
@@ -329,19 +338,20 @@ static const char *const masked_paths[] = {
 	"pressure",
 };
 
-/* Opens /proc, a real procfs. */
-static int open_proc(struct cj_error *err)
+/* Opens /proc, a real procfs.  NULL: *err says why. */
+static DIR *open_proc(struct cj_error *err)
 {
-	auto_fd int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (proc_fd < 0)
-		return cj_fail(err, errno, "open '/proc'");
-
+	auto_dir DIR *dir = fd_open_dir(AT_FDCWD, "/proc");
 	struct statfs fs;
-	if (fstatfs(proc_fd, &fs) < 0)
-		return cj_fail(err, errno, "look at '/proc'");
-	if (fs.f_type != PROC_SUPER_MAGIC)
-		return cj_reject(err, "'/proc' is no procfs");
-	return take_fd(&proc_fd);
+	if (!dir)
+		(void)!cj_fail(err, errno, "open '/proc'");
+	else if (fstatfs(dirfd(dir), &fs) < 0)
+		(void)!cj_fail(err, errno, "look at '/proc'");
+	else if (fs.f_type != PROC_SUPER_MAGIC)
+		(void)!cj_reject(err, "'/proc' is no procfs");
+	else
+		return take_ptr(dir);
+	return NULL;
 }
 
 /* Checks that /dev/null is the real device: it is bound over files of /proc. */
@@ -355,71 +365,71 @@ static int check_null(struct cj_error *err)
 	return 0;
 }
 
-/* Returns 1 and fills *out, 0 when this kernel has no such path, or an error. */
-static int look(int proc_fd, const char *path, struct stat *out, struct cj_error *err)
+static bool is_named(const char *const *names, size_t count, const char *name)
 {
-	if (fstatat(proc_fd, path, out, AT_SYMLINK_NOFOLLOW) == 0)
-		return 1;
-	return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", path);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
 }
 
-static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
+static int make_read_only(int proc_fd, const char *name, struct cj_error *err)
 {
-	struct stat st;
-	int rc = look(proc_fd, path, &st, err);
-	if (rc <= 0)
-		return rc;
-
 	auto_fd int tree_fd =
-	    mounts_clone(proc_fd, path, PROC_ATTRS | MOUNT_ATTR_RDONLY, path, err);
-	if (tree_fd < 0)
-		return tree_fd;
-	return mounts_attach_in(tree_fd, proc_fd, path, path, err);
+	    mounts_clone(proc_fd, name, PROC_ATTRS | MOUNT_ATTR_RDONLY, name, err);
+	if (tree_fd < 0 || mounts_attach_in(tree_fd, proc_fd, name, name, err) < 0)
+		return cj_wrap(err, "make '/proc/%s' read-only", name);
+	return 0;
 }
 
 /*
- * By mount(2) and paths, not by descriptor: there are two dozen of these mounts, and this takes
- * half the time.  Only init has used this tree so far, and open_proc() and check_null() have just
+ * By mount(2) and paths, not by descriptor: there are a dozen of these mounts, and this takes half
+ * the time.  Only init has used this tree so far, and open_proc() and check_null() have just
  * checked both ends.
  */
-static int mask(int proc_fd, const char *path, struct cj_error *err)
+static int mask(int proc_fd, const char *name, bool is_dir, struct cj_error *err)
 {
 	struct stat st;
-	int rc = look(proc_fd, path, &st, err);
-	if (rc <= 0)
-		return rc;
+	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '/proc/%s'", name);
 	/* A file that only the host's root may open: that user does not exist in the jail. */
-	if (!S_ISDIR(st.st_mode) && (st.st_mode & 0077) == 0 && st.st_uid != geteuid())
+	if (!is_dir && (st.st_mode & 0077) == 0 && st.st_uid != geteuid())
 		return 0;
 
 	char target[64];
-	int size = snprintf(target, sizeof(target), "/proc/%s", path);
+	int size = snprintf(target, sizeof(target), "/proc/%s", name);
 	assert(size > 0 && (size_t)size < sizeof(target));
 
-	rc = S_ISDIR(st.st_mode)
-		 ? mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			 "mode=0555,size=4k,nr_inodes=2")
-		 : mount("/dev/null", target, NULL, MS_BIND, NULL);
+	int rc = is_dir
+		     ? mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			     "mode=0555,size=4k,nr_inodes=2")
+		     : mount("/dev/null", target, NULL, MS_BIND, NULL);
 	return rc < 0 ? cj_fail(err, errno, "mask '%s'", target) : 0;
 }
 
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+static int protect(int proc_fd, const struct dirent *e, struct cj_error *err)
+{
+	if (is_named(read_only_names, LENGTH(read_only_names), e->d_name))
+		return make_read_only(proc_fd, e->d_name, err);
+	if (is_named(masked_names, LENGTH(masked_names), e->d_name))
+		return mask(proc_fd, e->d_name, e->d_type == DT_DIR, err);
+	return 0;
+}
+
+/* Lists /proc: a kernel has half of the names, and to ask for each takes more calls. */
 int rootfs_mask_proc(struct cj_error *err)
 {
-	auto_fd int proc_fd = open_proc(err);
-	if (proc_fd < 0)
-		return proc_fd;
+	auto_dir DIR *dir = open_proc(err);
+	if (!dir)
+		return -err->code;
 	if (check_null(err) < 0)
 		return -err->code;
-
-	for (size_t i = 0; i < sizeof(read_only_paths) / sizeof(read_only_paths[0]); i++) {
-		if (make_read_only(proc_fd, read_only_paths[i], err) < 0)
-			return cj_wrap(err, "make '/proc/%s' read-only", read_only_paths[i]);
-	}
-	for (size_t i = 0; i < sizeof(masked_paths) / sizeof(masked_paths[0]); i++) {
-		if (mask(proc_fd, masked_paths[i], err) < 0)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
+		if (protect(dirfd(dir), e, err) < 0)
 			return -err->code;
-	}
-	return 0;
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '/proc'");
 }
 
 size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_places)

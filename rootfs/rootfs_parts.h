@@ -50,8 +50,7 @@ int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *e
 int scratch_create(const struct rootfs_spec *spec, struct cj_error *err);
 
 /* Attaches /box, /tmp and /dev/shm.  The scratch itself must be attached (open_tree(2)). */
-int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
-		   struct cj_error *err);
+int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err);
 
 /* Makes the directory of each BIND_TMPFS in the attached scratch, and a detached mount of it. */
 int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *spec, int scratch_fd,
@@ -79,6 +78,10 @@ int devices_attach_terminals(int root_fd, struct cj_error *err);
  * shared secret); all that names the host's users.
  */
 
+/* Links of the host stay links: venvs, alternatives and node_modules/.bin consist of them.  They
+ * resolve inside the jail, so they can lead only to files in it. */
+#define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
 /* Absolute; the first one is "/usr". */
 extern const char *const host_paths[];
 extern const size_t host_paths_count;
@@ -98,6 +101,7 @@ extern const size_t host_families_count;
  * "/usr" first.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
+ * "/usr" has HOST_ATTRS.  Whoever attaches the others sets HOST_ATTRS for all of them at once.
  * Runs with the caller's ids.
  */
 int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err);

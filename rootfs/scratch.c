@@ -35,7 +35,7 @@ static const struct {
 
 #define TMPFS_MODE 01777 /* as of /tmp */
 
-/* The attributes of every mount of it.  noexec is best-effort: memfd_create(2) gives executable
+/* The attributes of every mount of it: a clone has those of the original.  noexec is best-effort: memfd_create(2) gives executable
  * memory in any case. */
 static uint64_t scratch_attrs(const struct rootfs_spec *spec)
 {
@@ -91,14 +91,13 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	return take_fd(&scratch_fd);
 }
 
-int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
-		   struct cj_error *err)
+int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
 		if (!scratch_dirs[i].target)
 			continue;
-		auto_fd int dir_fd = mounts_clone(scratch_fd, scratch_dirs[i].name,
-						  scratch_attrs(spec), scratch_dirs[i].target, err);
+		auto_fd int dir_fd =
+		    mounts_clone(scratch_fd, scratch_dirs[i].name, 0, scratch_dirs[i].target, err);
 		if (dir_fd < 0)
 			return dir_fd;
 		if (mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err) < 0)
@@ -115,10 +114,9 @@ int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *s
 		if (spec->binds[i].kind != BIND_TMPFS)
 			continue;
 		(void)snprintf(name, sizeof(name), "tmpfs%zu", i);
-		binds->items[i].fd =
-		    mkdirat(scratch_fd, name, TMPFS_MODE) < 0
-			? cj_fail(err, errno, "make '%s' of the scratch", name)
-			: mounts_clone(scratch_fd, name, scratch_attrs(spec), name, err);
+		binds->items[i].fd = mkdirat(scratch_fd, name, TMPFS_MODE) < 0
+					 ? cj_fail(err, errno, "make '%s' of the scratch", name)
+					 : mounts_clone(scratch_fd, name, 0, name, err);
 		if (binds->items[i].fd < 0)
 			return cj_wrap(err, "--tmpfs '%s'", spec->binds[i].target);
 	}

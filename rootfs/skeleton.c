@@ -62,21 +62,26 @@ static int make_place(int skeleton_fd, const char *path, bool is_dir)
 	return rc < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* The last one is tried first: most often it is the only one that is missing. */
 static int make_parents(int skeleton_fd, const char *path)
 {
 	char parent[PATH_MAX];
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		size_t length = (size_t)(slash - path);
-		if (length >= sizeof(parent))
-			return -ENAMETOOLONG;
-		memcpy(parent, path, length);
-		parent[length] = '\0';
-
-		int rc = make_place(skeleton_fd, parent, true);
-		if (rc < 0)
-			return rc;
+	const char *last = strrchr(path, '/');
+	size_t length = last ? (size_t)(last - path) : 0;
+	if (length >= sizeof(parent))
+		return -ENAMETOOLONG;
+	memcpy(parent, path, length);
+	parent[length] = '\0';
+	int rc = length == 0 ? 0 : make_place(skeleton_fd, parent, true);
+	for (char *slash = strchr(parent, '/'); rc == -ENOENT && slash;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		rc = make_place(skeleton_fd, parent, true);
+		*slash = '/';
+		if (rc == 0)
+			rc = -ENOENT;
 	}
-	return 0;
+	return rc == -ENOENT ? make_place(skeleton_fd, parent, true) : rc;
 }
 
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err)

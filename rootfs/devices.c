@@ -2,6 +2,7 @@
 /* The jail's /dev. */
 #include "rootfs/rootfs_parts.h"
 
+#include <string.h>
 #include <sys/mount.h>
 
 #include "rootfs/mounts.h"
@@ -30,13 +31,21 @@ static const struct {
 int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+		const unsigned major_number = devices[i].major_number,
+			       minor_number = devices[i].minor_number;
 		struct rootfs_entry entry = { .path = devices[i].path };
 		if (devices[i].is_tty && !with_tty)
 			continue;
-		auto_fd int fd = mounts_open_device(dev_fd, entry.path, devices[i].major_number,
-						    devices[i].minor_number, err);
-		entry.fd = fd < 0 ? fd : mounts_clone(fd, "", DEVICE_ATTRS, entry.path, err);
-		if (entry.fd < 0 || rootfs_entries_add(list, &entry, err) < 0)
+		/* The clone itself is checked: nothing can be put in its place any more. */
+		auto_fd int fd = mounts_clone(dev_fd, entry.path + strlen("/dev/"), DEVICE_ATTRS,
+					      entry.path, err);
+		if (fd < 0)
+			return fd;
+		if (!mounts_is_device(fd, major_number, minor_number))
+			return cj_reject(err, "'%s' is not the device %u:%u", entry.path,
+					 major_number, minor_number);
+		entry.fd = take_fd(&fd);
+		if (rootfs_entries_add(list, &entry, err) < 0)
 			return -err->code;
 	}
 	return 0;

@@ -55,10 +55,31 @@ int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *e
 	return 0;
 }
 
+static void close_run(int first, int last)
+{
+	if (first < last && sys_close_range((unsigned)first, (unsigned)last, 0) == 0)
+		return;
+	for (int fd = first; fd >= 0 && fd <= last; fd++) {
+		int each = fd;
+		cj_close(&each);
+	}
+}
+
+/* Most were opened one after the other, and have numbers without a gap: one call for all. */
 static void entries_close(struct rootfs_entries *list)
 {
-	for (size_t i = 0; i < list->count; i++)
-		cj_close(&list->items[i].fd);
+	int first = -1, last = -1;
+	for (size_t i = 0; i < list->count; i++) {
+		const int fd = list->items[i].fd;
+		if (fd < 0)
+			continue;
+		if (fd != last + 1 || first < 0) {
+			close_run(first, last);
+			first = fd;
+		}
+		last = fd;
+	}
+	close_run(first, last);
 	list->count = 0;
 }
 

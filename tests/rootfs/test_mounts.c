@@ -84,8 +84,12 @@ static void refuse_devices(const char *place, int code, const char *part)
 static void a_device_is_checked_by_its_number_not_by_its_name(void **state)
 {
 	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can clone a mount outside a jail\n");
+		return;
+	}
 	char *place = make_place();
-	refuse_devices(place, ENOENT, "open '/dev/null'");
+	refuse_devices(place, ENOENT, "clone the mount of '/dev/null'");
 	make_file(at(place, "null"), "");
 	refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
 	unlink(at(place, "null"));
@@ -93,7 +97,7 @@ static void a_device_is_checked_by_its_number_not_by_its_name(void **state)
 	assert_true(access(at(place, "null"), W_OK) == 0);
 	refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
 	unlink(at(place, "null"));
-	if (mknod(at(place, "null"), S_IFCHR | 0666, makedev(1, 5)) == 0) /* root alone may */
+	if (mknod(at(place, "null"), S_IFCHR | 0666, makedev(1, 5)) == 0)
 		refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
 	end_place(place);
 }

@@ -104,8 +104,8 @@ const size_t host_families_count = sizeof(host_families) / sizeof(host_families[
 struct host {
 	struct rootfs_entries *list;
 	size_t first;    /* of its entries: "/usr" */
-	size_t copied;   /* bytes of all texts */
-	size_t copy_max; /* bytes of one text */
+	size_t copied;   /* bytes of all copies */
+	size_t copy_max; /* bytes of one copy */
 	/* The first bytes of a path: all users may pass the directories that they name. */
 	const char *passed;
 	size_t passed_size;
@@ -165,25 +165,17 @@ static int is_reachable(struct host *h, const char *path, struct cj_error *err)
 	return 1;
 }
 
-/* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
-static int read_small(struct host *h, int fd, size_t bytes, struct rootfs_entry *out,
-		      struct cj_error *err)
+/* A small file.  A large one is mounted. */
+static bool is_copied(struct host *h, const struct stat *st)
 {
-	if (bytes > h->copy_max || h->copied + bytes > COPIES_BYTES_MAX)
-		return 0;
-	char *text = arena_array(h->list->arena, bytes + 1, 1);
-	ssize_t size = text ? sys_read(fd, text, bytes + 1) : -1;
-	if (size < 0)
-		return cj_fail(err, errno, "read '%s'", out->path);
-	if ((size_t)size > bytes)
-		return 0; /* it grew meanwhile */
-	out->text = text;
-	out->size = (size_t)size;
-	h->copied += out->size;
-	return 0;
+	const size_t bytes = (size_t)st->st_size;
+	if (!S_ISREG(st->st_mode) || bytes > h->copy_max || h->copied + bytes > COPIES_BYTES_MAX)
+		return false;
+	h->copied += bytes;
+	return true;
 }
 
-/* Without O_PATH, so that a small file can be read at once; a link has to be opened with it. */
+/* Without O_PATH, so that a small file can be read; a link has to be opened with it. */
 static int open_path(const struct host *h, const char *path)
 {
 	const uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
@@ -193,23 +185,24 @@ static int open_path(const struct host *h, const char *path)
 	return fd;
 }
 
-/* Fills an entry from `fd`: a link, a copy, or a detached tree with these attributes. */
-static int take_row(int fd, mode_t mode, bool is_lower, uint64_t attrs, struct arena *a,
+/* Fills an entry from `fd`: a link, a file to copy, or a detached tree.  keeps_fd: the directory
+ * itself. */
+static int take_row(struct host *h, int *fd, const struct stat *st, bool keeps_fd,
 		    struct rootfs_entry *out, struct cj_error *err)
 {
-	if (S_ISLNK(mode)) {
-		out->link = read_link(fd, "", a);
+	if (S_ISLNK(st->st_mode)) {
+		out->link = read_link(*fd, "", h->list->arena);
 		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
 	}
-	if (!S_ISDIR(mode) && !S_ISREG(mode))
+	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
 		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
-	out->is_dir = S_ISDIR(mode);
-	if (out->text)
-		return 0;
-	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-			   : mounts_clone(fd, "", attrs, out->path, err);
-	if (is_lower && out->fd < 0)
-		return cj_fail(err, errno, "keep '%s'", out->path);
+	const bool is_usr = h->list->count == h->first;
+	out->is_dir = S_ISDIR(st->st_mode);
+	out->is_copied = is_copied(h, st);
+	out->size = out->is_copied ? (size_t)st->st_size : 0;
+	out->fd = out->is_copied || keeps_fd
+		      ? take_fd(fd)
+		      : mounts_clone(*fd, "", is_usr ? HOST_ATTRS : 0, out->path, err);
 	return out->fd < 0 ? out->fd : 0;
 }
 
@@ -235,10 +228,7 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 		return rc;
 
 	struct rootfs_entry entry = { .path = path, .fd = -1 };
-	if (S_ISREG(st.st_mode) && read_small(h, fd, (size_t)st.st_size, &entry, err) < 0)
-		return -err->code;
-	if (take_row(fd, st.st_mode, is_lower, is_usr ? HOST_ATTRS : 0, h->list->arena, &entry,
-		     err) < 0)
+	if (take_row(h, &fd, &st, is_lower, &entry, err) < 0)
 		return -err->code;
 	return rootfs_entries_add(h->list, &entry, err);
 }

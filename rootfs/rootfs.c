@@ -91,8 +91,8 @@ static int add_places(const struct rootfs_entries *list, int skeleton_fd, struct
 		const struct rootfs_entry *e = &list->items[i];
 		if (e->link)
 			rc = skeleton_add_link(skeleton_fd, e->path + 1, e->link, err);
-		else if (e->text)
-			rc = skeleton_add_file(skeleton_fd, e->path + 1, e->text, e->size, err);
+		else if (e->is_copied)
+			rc = skeleton_add_copy(skeleton_fd, e->path + 1, e->fd, e->size, err);
 		else
 			rc = skeleton_add_place(skeleton_fd, e->path + 1, e->is_dir, err);
 	}
@@ -109,7 +109,7 @@ static int attach_entries(const struct rootfs_entries *list, size_t first, size_
 		const struct rootfs_entry *e = &list->items[i];
 		const char *name = strrchr(e->path, '/') + 1;
 		size_t size = (size_t)(name - e->path) - 1;
-		if (e->fd < 0)
+		if (e->fd < 0 || e->is_copied)
 			continue;
 		if (size >= sizeof(parent))
 			return cj_fail(err, ENAMETOOLONG, "attach a mount at '%s'", e->path);

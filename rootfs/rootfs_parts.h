@@ -15,10 +15,10 @@
 struct rootfs_entry {
 	const char *path; /* absolute, in the jail */
 	const char *link; /* the target, if the host has a link there; else NULL */
-	const char *text; /* a small file's content, copied in place of a mount; else NULL */
-	size_t size;      /* of the text, bytes */
 	int fd;           /* a detached tree, or the directory that an overlay will lie over */
 	bool is_dir;
+	bool is_copied;   /* fd is a small file, copied in place of a mount */
+	size_t size;      /* of that file, bytes */
 	bool is_detached; /* of --overlay: fd is a detached tree already */
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,22 +107,43 @@ int skeleton_add_link(int skeleton_fd, const char *path, const char *target, str
 	return rc < 0 ? cj_fail(err, -rc, "make the link '/%s'", path) : 0;
 }
 
-static int create_file(int skeleton_fd, const char *path)
+/* With the parents that are missing. */
+static int create_file(int skeleton_fd, const char *path, struct cj_error *err)
 {
-	return openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		      0644);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(skeleton_fd, path, flags, 0644);
+	if (fd < 0 && errno == ENOENT && make_parents(skeleton_fd, path) == 0)
+		fd = openat(skeleton_fd, path, flags, 0644);
+	return fd < 0 ? cj_fail(err, errno, "make the file '/%s'", path) : fd;
 }
 
 int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
 		      struct cj_error *err)
 {
-	auto_fd int fd = create_file(skeleton_fd, path);
-	if (fd < 0 && errno == ENOENT && make_parents(skeleton_fd, path) == 0)
-		fd = create_file(skeleton_fd, path);
+	auto_fd int fd = create_file(skeleton_fd, path, err);
 	if (fd < 0)
-		return cj_fail(err, errno, "make the file '/%s'", path);
+		return fd;
 	if (size > 0 && sys_write(fd, text, size) != (ssize_t)size)
 		return cj_fail(err, errno, "write '/%s'", path);
+	return 0;
+}
+
+/* In the kernel: each page of a buffer of ours would be a page fault of the run. */
+int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t size,
+		      struct cj_error *err)
+{
+	auto_fd int fd = create_file(skeleton_fd, path, err);
+	if (fd < 0)
+		return fd;
+	while (size > 0) {
+		ssize_t part = sendfile(fd, from_fd, NULL, size);
+		if (part == 0) /* it became shorter meanwhile */
+			return 0;
+		if (part > 0)
+			size -= (size_t)part;
+		else if (errno != EINTR)
+			return cj_fail(err, errno, "copy '/%s'", path);
+	}
 	return 0;
 }
 

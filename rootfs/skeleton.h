@@ -32,6 +32,10 @@ int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj
 int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
 		      struct cj_error *err);
 
+/* The same with the first `size` bytes of the regular file from_fd, as far as it has them. */
+int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t size,
+		      struct cj_error *err);
+
 /*
  * The place in the jail that `path` (absolute, normalised) names, with the skeleton's own links
  * followed, such as /var/tmp.  No link of the host's or of an image's is ever followed.

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 
 #include "rootfs/rootfs_parts.h"
+#include "rootfs/skeleton.h"
 #include "tests/forked.h"
 
 static void put_file(const char *path, mode_t mode)
@@ -112,6 +113,48 @@ static void look_at_many(void)
 	close_all(&view);
 }
 
+static const struct rootfs_entry *entry_at(const struct rootfs_entries *view, const char *path)
+{
+	for (size_t i = 0; i < view->count; i++)
+		if (strcmp(view->items[i].path, path) == 0)
+			return &view->items[i];
+	return NULL;
+}
+
+static void set_size(const char *path, off_t size)
+{
+	check(truncate(path, size) == 0);
+}
+
+/* A copy of all these would fill the skeleton. */
+static void look_at_copies(void)
+{
+	char path[64];
+	set_size("/etc/matplotlibrc", 16 << 10);
+	set_size("/etc/fpc-3.2.2.cfg", (16 << 10) + 1);
+	for (int i = 0; i < 40; i++) {
+		(void)snprintf(path, sizeof(path), "/etc/fpc-%d.cfg", i);
+		put_file(path, 0644);
+		set_size(path, 10 << 10);
+	}
+	auto_arena struct arena arena = { 0 };
+	struct rootfs_entries view = { .arena = &arena };
+	struct cj_error err = { 0 };
+	int before = open_count();
+	check(host_open(&view, false, &err) == 0);
+	const struct rootfs_entry *large = entry_at(&view, "/etc/fpc-3.2.2.cfg");
+	check(large && !large->is_copied && large->fd >= 0);
+	size_t copied = 0, count = 0;
+	for (size_t i = 0; i < view.count; i++) {
+		copied += view.items[i].size;
+		count += view.items[i].is_copied;
+		check(view.items[i].is_copied || view.items[i].size == 0);
+	}
+	check(count >= 24 && copied > (240u << 10) && copied <= (256u << 10));
+	close_all(&view);
+	check(open_count() == before);
+}
+
 /* As root of a user namespace: what root's own /etc has stays as it is. */
 static void run_with_etc(void (*body)(void))
 {
@@ -151,6 +194,46 @@ static void only_paths_that_all_users_may_read_are_shown(void **state)
 {
 	(void)state;
 	run_with_etc(look_at_view);
+}
+
+static void only_small_files_are_copied_and_not_too_many(void **state)
+{
+	(void)state;
+	run_with_etc(look_at_copies);
+}
+
+static void add_copy(int dir_fd, const char *path, int from_fd, size_t size, const char *expected)
+{
+	char text[64];
+	struct cj_error err = { 0 };
+	assert_int_equal(lseek(from_fd, 0, SEEK_SET), 0);
+	assert_int_equal(skeleton_add_copy(dir_fd, path, from_fd, size, &err), 0);
+	auto_fd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	assert_true(got >= 0);
+	text[got] = '\0';
+	assert_string_equal(text, expected);
+}
+
+static void a_copy_has_the_bytes_that_were_counted_and_parents_that_are_missing(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	struct cj_error err = { 0 };
+	make_file(at(place, "from"), "twelve bytes");
+	auto_fd int dir_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int from_fd = openat(dir_fd, "from", O_RDONLY | O_CLOEXEC);
+	add_copy(dir_fd, "whole", from_fd, 12, "twelve bytes");
+	add_copy(dir_fd, "grown", from_fd, 6, "twelve"); /* since it was counted */
+	add_copy(dir_fd, "a/b/c/shrunk", from_fd, 99, "twelve bytes");
+	add_copy(dir_fd, "a/b/d/empty", from_fd, 0, "");
+	/* nothing of a name is replaced or followed */
+	assert_int_equal(symlinkat("whole", dir_fd, "link"), 0);
+	assert_int_equal(skeleton_add_copy(dir_fd, "whole", from_fd, 6, &err), -EEXIST);
+	assert_int_equal(skeleton_add_copy(dir_fd, "link", from_fd, 6, &err), -EEXIST);
+	assert_int_equal(skeleton_add_copy(dir_fd, "whole/x", from_fd, 6, &err), -ENOTDIR);
+	assert_int_equal(skeleton_add_copy(dir_fd, "no", dir_fd, 6, &err), -EINVAL);
+	end_place(place);
 }
 
 static void the_number_of_rows_has_a_limit(void **state)
@@ -194,6 +277,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_paths_that_all_users_may_read_are_shown),
 		cmocka_unit_test(the_number_of_rows_has_a_limit),
+		cmocka_unit_test(only_small_files_are_copied_and_not_too_many),
+		cmocka_unit_test(
+		    a_copy_has_the_bytes_that_were_counted_and_parents_that_are_missing),
 		cmocka_unit_test(no_public_path_is_a_place_for_secrets),
 	};
 	return cmocka_run_group_tests_name("host", tests, NULL, NULL);

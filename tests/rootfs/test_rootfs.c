@@ -211,9 +211,9 @@ static bool is_device(const char *target)
 
 static void look_at_mounts(void *arg)
 {
-	(void)arg;
-	static const char *const writable[] = { "/box",     "/tmp",  "/dev/shm",
-						"/dev/pts", "/proc", NULL };
+	/* --writable adds the last two, and nothing of the host's /etc */
+	static const char *const writable[] = { "/box",  "/tmp", "/dev/shm", "/dev/pts",
+						"/proc", "/",    "/usr",     NULL };
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	check(file != NULL);
 	int count = 0;
@@ -221,7 +221,10 @@ static void look_at_mounts(void *arg)
 		check(has_option(&m, "nosuid"));
 		check(has_option(&m, "nodev") || strcmp(m.target, "/dev/pts") == 0 ||
 		      is_device(m.target));
-		check(has_option(&m, "ro") || has_name(writable, m.target));
+		bool is_writable =
+		    has_name(writable, m.target) &&
+		    (arg || (strcmp(m.target, "/") != 0 && strcmp(m.target, "/usr") != 0));
+		check(has_option(&m, is_writable ? "rw" : "ro"));
 		check(strncmp(m.target, "/home", 5) != 0);
 	}
 	check(count > 20);
@@ -233,6 +236,8 @@ static void every_mount_is_nosuid_and_nodev_and_read_only_but_the_scratch(void *
 	(void)state;
 	struct rootfs_spec spec = host_spec();
 	run_as_each(&spec, look_at_mounts, NULL);
+	spec.writable = true;
+	run_as_each(&spec, look_at_mounts, &spec);
 }
 
 static void look_for_old_root(void *arg)

@@ -46,7 +46,7 @@ extern const char *const step_names[STEP_COUNT];
  * How long each side waits for one step of the other before the payload runs.  It only ends what
  * hangs: on a machine whose processors are all taken, a step can need more than ten seconds.
  */
-#define STEP_TIMEOUT_MS 30000
+#define STEP_TIMEOUT_MS 20000
 
 /* With STEP_NETWORK: which slots of enum network_slot the descriptors fill, in their order. */
 struct opened {

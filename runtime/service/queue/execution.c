@@ -2,6 +2,7 @@
 /* Runs from the queue to their workers, the workers' lines, and the end of each run, once. */
 #include "runtime/service/queue/execution.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
@@ -17,6 +19,9 @@
 #include "runtime/service/log/slog.h"
 #include "runtime/service/queue/run_caller.h"
 #include "runtime/service/queue/run_calls.h"
+
+static_assert(EXECUTION_GRACE_MS > STEP_TIMEOUT_MS,
+	      "the error of a step arrives before the service gives up");
 
 /*
  * A control character takes six bytes in JSON, so the two streams and the artefacts may grow by

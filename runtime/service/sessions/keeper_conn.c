@@ -2,18 +2,23 @@
 /* Sessions from their request to their end. */
 #include "runtime/service/sessions/keeper_conn.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
+
+static_assert(SESSIONS_START_MS > STEP_TIMEOUT_MS,
+	      "the error of a step arrives before the session is given up");
 
 static void remove_waiter(struct session_waiter *w)
 {

@@ -19,6 +19,7 @@ from .turns import milliseconds, percentile
 
 SIZES = (1, 10, 100, 1_000, 10_000, 100_000)
 PART = 0.2  # of the rounds
+POOL_MAX = 64  # prepared jails of a profile: cejail-serve(8)
 
 
 def sizes(bench, most):
@@ -97,7 +98,7 @@ def image_import(bench, table, name, path):
 
 def prepared(bench, table, name, path):
     rows = {}
-    for count in sizes(bench, 1_000):
+    for count in (size for size in (1, 10, POOL_MAX) if size <= bench.largest):
         label = f"{name}, a request with {count} prepared jails"
         try:
             with Service(bench, path, "python", "jail", count, "print(1)") as service:

@@ -251,15 +251,14 @@ static int tick_watchdog(struct server *v, uint64_t now)
 
 static int tick_idle(struct server *v, uint64_t now)
 {
+	if (!v->options->until_idle || v->api.executions.is_draining)
+		return -1;
 	const struct idle_uses uses = {
 		.runs = executions_count(&v->api.executions),
 		.own_runs = v->api.health.is_probing ? 1 : 0,
 		.requests = http_unfinished(v->api.http),
 		.sessions = v->api.sessions.live,
 	};
-
-	if (!v->options->until_idle || v->api.executions.is_draining)
-		return -1;
 	int wait_ms = idle_tick(&v->idle, idle_is_used(&uses), now);
 	if (wait_ms == 0) {
 		slog(SLOG_NOTICE, "", "no session and no run, ending");

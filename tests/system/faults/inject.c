@@ -17,6 +17,8 @@
  *	              Of `cejail mcp`, which is the supervisor: spawner, and its children: worker,
  *	              worker2, ... (of runs and of sessions), and theirs: init, init2, ..., and
  *	              "exec" (of a keeper); reaper (of any init), payload
+ *	              Of `mcp broker`, which is the supervisor: keeper, keeper2, ... (of a
+ *	              server), and payload, payload2, ... (the server, until it is executed)
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'.
@@ -111,6 +113,7 @@ static struct {
 	bool is_done, is_after; /* injected; the payload has been executed */
 	bool is_session;        /* the program is tests/system/pressure/keeper.c */
 	bool is_mcp;            /* the program is `cejail mcp` */
+	bool is_broker;         /* it is `mcp broker` */
 	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
@@ -199,6 +202,8 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return role_in_session(parent, pid, event);
 	if (the.is_mcp)
 		return role_in_mcp(parent, pid, event);
+	if (the.is_broker)
+		return strcmp(parent->role, "supervisor") == 0 ? "keeper" : "payload";
 	if (strcmp(parent->role, "init") == 0)
 		return event == PTRACE_EVENT_VFORK ? "payload" : "netns-maker";
 	if (strcmp(parent->role, "keeper") == 0)
@@ -791,6 +796,7 @@ int main(int argc, char **argv)
 
 	const char *slash = strrchr(argv[at], '/');
 	the.is_session = strcmp(slash ? slash + 1 : argv[at], "keeper") == 0;
+	the.is_broker = argv[at + 1] && strcmp(argv[at + 1], "broker") == 0;
 	the.is_mcp = argv[at + 1] && strcmp(argv[at + 1], "mcp") == 0;
 	stay_on_one_processor();
 	start(argv + at);

@@ -118,6 +118,9 @@ def facts_of(result):
 class McpWay(Way):
     """One server; `out` is what the client was told."""
 
+    command = (harness.CEJAIL, "mcp")
+    roles = "supervisor|spawner|worker[0-9]*|exec[0-9]*" if harness.LONG else "supervisor|spawner"
+
     def __init__(self):
         # a jail of these options is not prepared: the processes are the same in every run
         super().__init__("an MCP server", "-p", "python", "--network", "none", "--hostname", "other", status=0)
@@ -126,7 +129,7 @@ class McpWay(Way):
         self.runs += 1
         report = os.path.join(folder, f"report-{self.runs}")
         before = set(harness.descendants()), things()
-        seen = self.start([trial.INJECT, report, *orders, "--", harness.CEJAIL, "mcp", *self.args])
+        seen = self.start([trial.INJECT, report, *orders, "--", *self.command, *self.args])
         seen.report = (trial.words_of(report) or "").splitlines()
         os.unlink(report)
         seen.left = what_is_left(*before)
@@ -181,7 +184,7 @@ def what_is_left(processes, before):
 
 # --- the verdict ------------------------------------------------------------------------------
 
-REFUSED = re.compile(r"[a-z/_]+: (error|refused|failed|warning): .+")
+REFUSED = re.compile(r"[a-z/_.]+: (error|refused|failed|warning): .+")
 
 
 def judge(seen, base, call, name):
@@ -240,20 +243,18 @@ def try_fault(way, folder, base, call, name):
     return {"call": repr(call), "error": name, "problem": problem if seen.is_reached() else None, "kind": kind, "said": said + new[:4], "seconds": seen.seconds}
 
 
-def is_own(call):
+def try_all(way, f, last_words, step=8):
     """Init and what is below it are those of runs and sessions: faults.py and session_faults.py."""
-    roles = "supervisor|spawner|worker[0-9]*|exec[0-9]*" if harness.LONG else "supervisor|spawner"
-    return re.fullmatch(roles, call.role)
+    base, calls = faults.without_fault(way, f.path, last_words)
+    chosen = list(faults.every_fault([call for call in calls if re.fullmatch(way.roles, call.role)]))
+    if not harness.LONG:
+        chosen = harness.thinned(faults.sample(chosen), lambda fault: fault[0].role, step)
+    # one worker: what is left has no name of its own
+    faults.tell(way, faults.in_workers(way, f.path, base, chosen, 1, try_fault))
 
 
 @test("each call of an MCP server fails once: each request is answered or the server ends with a line, and nothing is left", limit=3600)
 def mcp_faults():
-    way = McpWay()
     with harness.Folder() as f:
         os.chmod(f.path, 0o755)
-        base, calls = faults.without_fault(way, f.path, "session_end: ended")
-        chosen = list(faults.every_fault([call for call in calls if is_own(call)]))
-        if not harness.LONG:
-            chosen = harness.thinned(faults.sample(chosen), lambda fault: fault[0].role, 8)
-        rows = faults.in_workers(way, f.path, base, chosen, 1, try_fault)  # one: what is left has no name of its own
-    faults.tell(way, rows)
+        try_all(McpWay(), f, "session_end: ended")

@@ -79,6 +79,7 @@ ERRORS = {
     "io_uring_register": ("ENOMEM", "EPERM"),
     "io_uring_setup": ("ENOMEM", "EPERM", "ENOSYS"),
     "ioctl": ("EPERM", "ENOTTY", "ENODEV", "EBUSY"),
+    "kill": ("EPERM", "ESRCH"),
     "keyctl": ("EPERM", "EDQUOT", "ENOMEM"),
     "landlock_add_rule": ("EINVAL", "EBADFD"),
     "landlock_create_ruleset": ("EOPNOTSUPP", "ENOMEM"),

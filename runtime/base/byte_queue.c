@@ -26,7 +26,8 @@ int byte_queue_grow(struct byte_queue *q, size_t size)
 	}
 	if (q->room - q->end >= size)
 		return 0;
-	size_t room = (q->end + size + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+	size_t room = q->end + size > q->room * 3 / 2 ? q->end + size : q->room * 3 / 2;
+	room = (room + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
 	char *bytes = realloc(q->bytes, room);
 	if (!bytes)
 		return -ENOMEM;
@@ -41,6 +42,15 @@ int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size)
 		return -ENOMEM;
 	memcpy(q->bytes + q->end, bytes, size);
 	q->end += size;
+	return 0;
+}
+
+int byte_queue_add_text(struct byte_queue *q, const char *text, size_t size)
+{
+	if (byte_queue_grow(q, size + 1) < 0)
+		return -ENOMEM;
+	(void)!byte_queue_add(q, text, size);
+	q->bytes[q->end] = '\0';
 	return 0;
 }
 

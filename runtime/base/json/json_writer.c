@@ -15,16 +15,15 @@
 #include <string.h>
 #include <yajl/yajl_gen.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define ROOM_FIRST       4096
 #define WRITER_DEPTH_MAX 63 /* one bit each in is_object */
 
 struct json_writer {
 	yajl_gen yajl;
-	char *text;
-	size_t size, room;
+	struct byte_queue text;
 	int rc;             /* the first failure, or 0 */
 	uint64_t is_object; /* bit d: the container at depth d */
 	unsigned depth;
@@ -45,24 +44,8 @@ static bool is_alive(const struct json_writer *w)
 
 static void append(struct json_writer *w, const char *bytes, size_t size)
 {
-	if (w->rc < 0)
-		return;
-	if (size >= w->room - w->size) { /* one byte stays for the NUL */
-		size_t room = w->room ? w->room : ROOM_FIRST;
-
-		while (room - w->size <= size && room <= SIZE_MAX / 2)
-			room *= 2;
-		char *larger = room - w->size > size ? realloc(w->text, room) : NULL;
-		if (!larger) {
-			fail(w, -ENOMEM);
-			return;
-		}
-		w->text = larger;
-		w->room = room;
-	}
-	memcpy(w->text + w->size, bytes, size);
-	w->size += size;
-	w->text[w->size] = '\0';
+	if (w->rc == 0)
+		w->rc = byte_queue_add_text(&w->text, bytes, size);
 }
 
 /* DEL and C1, which JSON allows and a terminal obeys: U+007F to U+009F. */
@@ -117,7 +100,7 @@ void json_writer_destroy(struct json_writer **w)
 
 	if (*w) {
 		yajl_gen_free((*w)->yajl);
-		free((*w)->text);
+		byte_queue_fini(&(*w)->text);
 		free(*w);
 	}
 	*w = NULL;
@@ -437,10 +420,10 @@ int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_s
 	if (w->rc < 0)
 		return cj_fail(err, -w->rc, "write JSON");
 
-	if (w->text[w->size - 1] == '\n') /* yajl's, when pretty */
-		w->text[--w->size] = '\0';
-	*out_text = w->text;
-	*out_size = w->size;
+	if (w->text.bytes[w->text.end - 1] == '\n') /* yajl's, when pretty */
+		w->text.bytes[--w->text.end] = '\0';
+	*out_text = w->text.bytes;
+	*out_size = w->text.end;
 	return 0;
 }
 

@@ -70,8 +70,8 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 	if (strcmp(type, "answer") == 0)
 		remote_calls_end(r, event);
 	if (strcmp(type, "error") == 0)
-		return remote_refusal_read(500, 0, r->line.text, r->line.size, err);
-	events_add_json(&r->call->delivery->events, r->line.text, r->line.size);
+		return remote_refusal_read(500, 0, r->line.text.bytes, r->line.text.end, err);
+	events_add_json(&r->call->delivery->events, r->line.text.bytes, r->line.text.end);
 	return 0;
 }
 
@@ -82,8 +82,8 @@ static int take_line(struct remote *r, struct cj_error *err)
 
 	if (remote_calls_has_line(r))
 		return remote_calls_take(r, err);
-	if (json_parse_capped("the service's answer", r->line.text, r->line.size, &tree, &root,
-			      err) < 0)
+	if (json_parse_capped("the service's answer", r->line.text.bytes, r->line.text.end, &tree,
+			      &root, err) < 0)
 		return -err->code;
 	if (root->type != JSON_OBJECT)
 		return cj_reject(err, "the service's answer is not a JSON object");
@@ -107,9 +107,9 @@ static int take_body(void *context, const char *bytes, size_t size, struct cj_er
 	while (r->answer.status == 200 && (end = memchr(bytes, '\n', size))) {
 		size_t part = (size_t)(end - bytes);
 		if (remote_buffer_add(&r->line, bytes, part, err) < 0 ||
-		    (r->line.size > 0 && take_line(r, err) < 0))
+		    (r->line.text.end > 0 && take_line(r, err) < 0))
 			return -err->code;
-		r->line.size = 0;
+		r->line.text.end = 0;
 		bytes += part + 1;
 		size -= part + 1;
 	}
@@ -178,9 +178,9 @@ static int receive(struct remote *r, struct cj_error *err)
 	if (r->gave_up)
 		return 0;
 	if (r->answer.status != 200)
-		return remote_refusal_read(r->answer.status, r->answer.retry_after, r->line.text,
-					   r->line.size, err);
-	if (r->line.size > 0 && take_line(r, err) < 0)
+		return remote_refusal_read(r->answer.status, r->answer.retry_after,
+					   r->line.text.bytes, r->line.text.end, err);
+	if (r->line.text.end > 0 && take_line(r, err) < 0)
 		return -err->code;
 	if (!r->result)
 		return cj_reject_as(err, ECONNRESET, "the service's answer ended without a result");
@@ -330,7 +330,7 @@ static int destroy(struct remote *r, int rc, struct cj_error *err)
 	remote_calls_close(r);
 	cj_close(&r->sock_fd);
 	cj_close(&r->signal_fd);
-	free(r->line.text);
+	byte_queue_fini(&r->line.text);
 	arena_fini(&r->tree);
 	free(r);
 	return rc;

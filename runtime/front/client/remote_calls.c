@@ -179,7 +179,7 @@ static void read_reply(struct remote *r)
 
 bool remote_calls_has_line(const struct remote *r)
 {
-	return call_event_is(r->line.text, r->line.size);
+	return call_event_is(r->line.text.bytes, r->line.text.end);
 }
 
 /* The name must be one of the list: it becomes a part of the caller's line. */
@@ -208,7 +208,8 @@ int remote_calls_take(struct remote *r, struct cj_error *err)
 	auto_arena struct arena a = { 0 };
 	struct call_event event;
 
-	if (call_event_read(r->line.text, r->line.size, r->calls.last_id, &a, &event, err) < 0)
+	if (call_event_read(r->line.text.bytes, r->line.text.end, r->calls.last_id, &a, &event,
+			    err) < 0)
 		return -err->code;
 	events_add_json(&r->call->delivery->events, event.head.bytes, event.head.size);
 	return begin_call(r, &event, err);

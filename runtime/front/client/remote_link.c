@@ -19,7 +19,6 @@
 #define TRACEPARENT_MAX 128
 #define CHUNK           65536
 #define REFUSAL_MAX     (64u << 10)
-#define ROOM_MIN        4096
 
 int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
 {
@@ -144,20 +143,11 @@ int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_er
 {
 	struct remote_buffer *b = buffer;
 
-	if (size > b->max - b->size)
+	if (size > b->max - byte_queue_size(&b->text))
 		return cj_reject_as(err, EFBIG, "the service's answer is larger than %zu bytes",
 				    b->max);
-	if (b->room - b->size <= size) {
-		size_t room = 2 * (b->size + size) + ROOM_MIN;
-		char *text = realloc(b->text, room);
-		if (!text)
-			return cj_fail(err, ENOMEM, "keep the service's answer");
-		b->text = text;
-		b->room = room;
-	}
-	memcpy(b->text + b->size, bytes, size);
-	b->size += size;
-	b->text[b->size] = '\0';
+	if (byte_queue_add_text(&b->text, bytes, size) < 0)
+		return cj_fail(err, ENOMEM, "keep the service's answer");
 	return 0;
 }
 
@@ -260,9 +250,9 @@ int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, st
 	if (rc > 0)
 		rc = 0;
 	if (rc == 0 && !http_answer_is_success(&r.answer))
-		rc = remote_refusal_read(r.answer.status, r.answer.retry_after, r.refusal.text,
-					 r.refusal.size, err);
-	free(r.refusal.text);
+		rc = remote_refusal_read(r.answer.status, r.answer.retry_after,
+					 r.refusal.text.bytes, r.refusal.text.end, err);
+	byte_queue_fini(&r.refusal.text);
 	return rc;
 }
 
@@ -275,8 +265,9 @@ int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struc
 	int rc = remote_fetch(f, remote_buffer_add, &body, err);
 
 	if (rc == 0)
-		rc = json_parse_capped(name, body.text ? body.text : "", body.size, a, &root, err);
-	free(body.text);
+		rc = json_parse_capped(name, body.text.bytes ? body.text.bytes : "", body.text.end,
+				       a, &root, err);
+	byte_queue_fini(&body.text);
 	if (rc < 0)
 		return rc;
 	if (root->type != JSON_OBJECT)

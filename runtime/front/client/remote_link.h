@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/un.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/json/json.h"
 #include "runtime/front/client/http_answer.h"
 
@@ -54,10 +55,10 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
  */
 int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err);
 
-/* Bytes of an answer, with a NUL behind them; the owner frees the text. */
+/* Bytes of an answer, with a NUL behind them. */
 struct remote_buffer {
-	char *text;
-	size_t size, room, max;
+	struct byte_queue text;
+	size_t max;
 };
 /* A sink whose context is a buffer.  Fails: it would be larger than its `max`. */
 int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err);

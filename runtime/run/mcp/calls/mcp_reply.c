@@ -4,13 +4,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 
-#define CHUNK         65536
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
 #define ERROR_BEFORE  "{\"type\":\"error\","
 #define CALL_BEFORE   "{\"type\":\"call\","
@@ -18,8 +16,7 @@
 
 void mcp_reply_fini(struct mcp_reply *r)
 {
-	cj_free(&r->text);
-	r->kept = r->room = 0;
+	byte_queue_fini(&r->kept);
 }
 
 static void finish(struct mcp_reply *r, const char *result, size_t size, const char *why)
@@ -135,32 +132,14 @@ static void take_line(struct mcp_reply *r, char *line, size_t size)
 
 static void take_lines(struct mcp_reply *r)
 {
-	char *at = r->text, *limit = r->text + r->kept, *newline;
+	size_t size, searched = 0;
 
-	while ((newline = memchr(at, '\n', (size_t)(limit - at))) != NULL) {
-		*newline = '\0';
-		take_line(r, at, (size_t)(newline - at));
-		at = newline + 1;
+	while ((size = byte_queue_find_line(&r->kept, &searched)) != SIZE_MAX) {
+		char *line = r->kept.bytes + r->kept.start;
+		line[size] = '\0';
+		take_line(r, line, size);
+		byte_queue_take(&r->kept, size + 1);
 	}
-	r->kept = (size_t)(limit - at);
-	if (r->kept > 0 && at != r->text)
-		memmove(r->text, at, r->kept);
-}
-
-static int make_room(struct mcp_reply *r, size_t more, struct cj_error *err)
-{
-	if (more >= MCP_REPLY_MAX || r->kept >= MCP_REPLY_MAX - more)
-		return cj_reject(err, "the service's answer is larger than %u MiB",
-				 MCP_REPLY_MAX >> 20);
-	if (r->room - r->kept > more)
-		return 0;
-	size_t room = 2 * (r->kept + more) + CHUNK;
-	char *grown = realloc(r->text, room);
-	if (!grown)
-		return cj_fail(err, ENOMEM, "read the service's answer");
-	r->text = grown;
-	r->room = room;
-	return 0;
 }
 
 int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size_t size,
@@ -168,11 +147,11 @@ int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size
 {
 	if (r->is_done)
 		return 0; /* the run is gone */
-	if (make_room(r, size, err) < 0)
-		return -err->code;
-	memcpy(r->text + r->kept, bytes, size);
-	r->kept += size;
-	r->text[r->kept] = '\0';
+	if (size >= MCP_REPLY_MAX || byte_queue_size(&r->kept) >= MCP_REPLY_MAX - size)
+		return cj_reject(err, "the service's answer is larger than %u MiB",
+				 MCP_REPLY_MAX >> 20);
+	if (byte_queue_add_text(&r->kept, bytes, size) < 0)
+		return cj_fail(err, ENOMEM, "read the service's answer");
 	if (status == 200 && mcp_reply_has_lines(r) && memchr(bytes, '\n', size))
 		take_lines(r);
 	return 0;
@@ -180,14 +159,16 @@ int mcp_reply_keep(struct mcp_reply *r, unsigned status, const char *bytes, size
 
 void mcp_reply_end(struct mcp_reply *r, unsigned status, uint64_t retry_after)
 {
+	const char *body = r->kept.bytes ? r->kept.bytes + r->kept.start : "";
+	size_t size = byte_queue_size(&r->kept);
 	struct cj_error err = { 0 };
 
 	if (r->is_done)
 		return;
 	if (status < 200 || status >= 300) {
-		fail_refused(r, status, retry_after, r->text, r->kept);
+		fail_refused(r, status, retry_after, body, size);
 	} else if (!mcp_reply_has_lines(r)) {
-		finish(r, r->text ? r->text : "", r->kept, NULL);
+		finish(r, body, size, NULL);
 	} else {
 		cj_refuse(&err, "the service closed the connection before the result");
 		mcp_reply_fail(r, &err);

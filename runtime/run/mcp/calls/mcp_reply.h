@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 #include "runtime/run/mcp/calls/mcp_run.h"
 
@@ -18,9 +19,8 @@
 
 struct mcp_reply {
 	struct mcp_run *run;
-	char *text; /* [0, kept): an incomplete line, or the body so far */
-	size_t kept, room;
-	bool is_done; /* the run's `done` was called */
+	struct byte_queue kept; /* an incomplete line, or the body so far */
+	bool is_done;           /* the run's `done` was called */
 	/* Takes the events "call" and "answer" from the run; it may change the line, and end the
 	 * reply.  NULL: they are as others. */
 	void (*call_event)(struct mcp_reply *r, char *line, size_t size);

@@ -42,21 +42,28 @@ enum degraded {
 	DEGRADED_COUNT
 };
 
+/* What one jail may use.  0: not limited, only for cpu_ms. */
+struct limits_spec {
+	uint64_t memory_bytes, millicpus, pids, cpu_ms;
+	uint64_t nofile, disk_bytes;
+};
+
+/* What one program may use of the supervisor: a jail that waits for its program has none yet. */
+struct run_limits {
+	uint64_t wall_ms;      /* 0: not limited, only in a plan */
+	uint64_t output_bytes; /* kept of stdout and of stderr, each */
+	enum output_policy on_output_limit;
+	bool interrupts; /* of a session: the time limit first sends SIGINT, and waits 2 s */
+	/* Of its tools: calls in all, calls without an answer, calls a second, time for an answer.
+	 */
+	uint64_t calls, calls_outstanding, calls_per_second, call_ms;
+};
+
 struct config {
 	struct arena arena;
 
-	/* limits; 0 means "no limit of ours" only where the comment says so */
-	uint64_t memory_bytes;
-	uint64_t millicpus;
-	uint64_t pids;
-	uint64_t wall_ms;
-	uint64_t cpu_ms; /* 0: only the wall clock */
-	uint64_t disk_bytes;
-	uint64_t nofile;
-	uint64_t output_bytes; /* kept of stdout and of stderr, each */
-	enum output_policy on_output_limit;
-	/* of the tools that the program may call */
-	uint64_t calls, calls_outstanding, calls_per_second, call_ms;
+	struct limits_spec limits;
+	struct run_limits run_limits;
 
 	/* the tree */
 	const char *rootfs; /* "host", a directory, or directories joined by ':' (first on top) */

@@ -120,35 +120,11 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 	return 0;
 }
 
-static int plan_limits(struct planner *p, struct cj_error *err)
-{
-	(void)err; /* each value was checked where it was read */
-	const struct config *c = p->c;
-	p->plan.limits = (struct limits_spec){
-		.memory_bytes = c->memory_bytes,
-		.millicpus = c->millicpus,
-		.pids = c->pids,
-		.cpu_ms = c->cpu_ms,
-		.nofile = c->nofile,
-		.fsize_bytes = c->disk_bytes,
-	};
-	p->program.limits = (struct run_limits){
-		.wall_ms = c->wall_ms,
-		.output_bytes = c->output_bytes,
-		.kill_on_output_limit = c->on_output_limit == OUTPUT_KILL,
-		.calls = c->calls,
-		.calls_outstanding = c->calls_outstanding,
-		.calls_per_second = c->calls_per_second,
-		.call_ms = c->call_ms,
-	};
-	return 0;
-}
-
 static int plan_root(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;
 	bool is_host = strcmp(c->rootfs, "host") == 0;
-	uint64_t inodes = c->disk_bytes / INODE_BYTES;
+	uint64_t inodes = c->limits.disk_bytes / INODE_BYTES;
 
 	inodes = inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 
@@ -157,7 +133,7 @@ static int plan_root(struct planner *p, struct cj_error *err)
 		.writable = c->writable,
 		.noexec_scratch = c->noexec,
 		.tty = c->tty,
-		.scratch_bytes = c->disk_bytes,
+		.scratch_bytes = c->limits.disk_bytes,
 		.scratch_inodes = inodes,
 		.hostname = c->hostname,
 		.uid = IDMAP_INSIDE_UID,
@@ -177,6 +153,8 @@ static int plan_policy(struct planner *p, struct cj_error *err)
 static int plan_identity(struct planner *p, struct cj_error *err)
 {
 	struct config *c = p->c;
+	p->plan.limits = c->limits;
+	p->program.limits = c->run_limits;
 	p->plan.profile_name = c->profile_name;
 	p->plan.profile_sha256 = c->profile_sha256;
 	p->plan.cgroup_parent = c->cgroup_parent;
@@ -200,10 +178,10 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	      struct program *out_program, struct cj_error *err)
 {
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
-		plan_network,   plan_limits,    plan_root,   plan_identity,
-		plan_code,      plan_args_json, plan_argv,   plan_env,
-		plan_venv,      plan_tools,     plan_places, /* knows where the code lands */
-		plan_artifacts, plan_value,     plan_policy, plan_python_home,
+		plan_network,   plan_root,   plan_identity, plan_code,
+		plan_args_json, plan_argv,   plan_env,      plan_venv,
+		plan_tools,     plan_places, /* knows where the code lands */
+		plan_artifacts, plan_value,  plan_policy,   plan_python_home,
 	};
 
 	if (inv->use_shell)

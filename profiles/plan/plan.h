@@ -16,29 +16,12 @@
 
 #define PLAN_ID_MAX 33 /* a ULID is 26 characters; --id may be a name of 32 */
 
-/* What one jail may use.  0: not limited, only for cpu_ms. */
-struct limits_spec {
-	uint64_t memory_bytes, millicpus, pids, cpu_ms;
-	uint64_t nofile, fsize_bytes;
-};
-
-/* What one program may use of the supervisor: a jail that waits for its program has none yet. */
-struct run_limits {
-	uint64_t wall_ms;      /* 0: not limited */
-	uint64_t output_bytes; /* kept of stdout and of stderr, each */
-	bool kill_on_output_limit;
-	bool interrupts; /* of a session: the time limit first sends SIGINT, and waits 2 s */
-	/* Of its tools: calls in all, calls without an answer, calls a second, time for an answer.
-	 */
-	uint64_t calls, calls_outstanding, calls_per_second, call_ms;
-};
-
 /* What the program may call: cejail-tools(7). */
 #define TOOL_NAME_MAX 128
 struct tool_list {
 	struct strings names;   /* in the caller's order */
 	struct strings exports; /* of tools.mjs: names of servers and of tools without one */
-	const char *catalogue; /* tools.json, as the program gets it */
+	const char *catalogue;  /* tools.json, as the program gets it */
 	size_t catalogue_size;
 };
 

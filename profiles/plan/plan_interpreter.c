@@ -36,10 +36,10 @@ static const struct {
 
 static uint64_t heap_mb(const struct config *c)
 {
-	uint64_t beside = c->memory_bytes / 4;
+	uint64_t beside = c->limits.memory_bytes / 4;
 	if (beside < BESIDE_HEAP_MIN)
 		beside = BESIDE_HEAP_MIN;
-	uint64_t heap = c->memory_bytes > beside ? c->memory_bytes - beside : 0;
+	uint64_t heap = c->limits.memory_bytes > beside ? c->limits.memory_bytes - beside : 0;
 	return (heap < HEAP_MIN ? HEAP_MIN : heap) >> 20;
 }
 
@@ -56,8 +56,9 @@ static const char *put_number(struct arena *a, const char *text, const char *pla
 const char *plan_put_limits(struct config *c, const char *text)
 {
 	const char *with_heap = put_number(&c->arena, text, "{heap_mb}", heap_mb(c));
-	return with_heap ? put_number(&c->arena, with_heap, "{cpus}", (c->millicpus + 999) / 1000)
-			 : NULL;
+	return with_heap
+		   ? put_number(&c->arena, with_heap, "{cpus}", (c->limits.millicpus + 999) / 1000)
+		   : NULL;
 }
 
 int plan_interpreter_env(struct planner *p, struct cj_error *err)

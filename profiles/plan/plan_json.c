@@ -83,11 +83,9 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 	json_member_u64(w, "wall_ms", run->wall_ms);
 	json_member_u64(w, "cpu_ms", limits->cpu_ms);
 	json_member_u64(w, "nofile", limits->nofile);
-	json_member_u64(w, "fsize_bytes", limits->fsize_bytes);
+	json_member_u64(w, "fsize_bytes", limits->disk_bytes);
 	json_member_u64(w, "output_bytes", run->output_bytes);
-	json_member_text(
-	    w, "on_output_limit",
-	    output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
+	json_member_text(w, "on_output_limit", output_policy_names[run->on_output_limit]);
 	json_close_object(w);
 }
 

@@ -149,10 +149,10 @@ static int check_size(const struct planner *p, const char *text, struct cj_error
 	char most[32];
 	if (parse_size(text, &bytes, err) < 0)
 		return -err->code;
-	if (bytes <= p->c->disk_bytes)
+	if (bytes <= p->c->limits.disk_bytes)
 		return 0;
 	cj_refuse(err, "'%s' is more than the %s of --disk", text,
-		  text_format_size(p->c->disk_bytes, most, sizeof(most)));
+		  text_format_size(p->c->limits.disk_bytes, most, sizeof(most)));
 	return cj_hint(err, "raise it: --disk %s", text);
 }
 

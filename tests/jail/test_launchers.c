@@ -93,10 +93,10 @@ static void make_plan(struct run *r, const char *profile, const struct example *
 	if (profile_load(&r->config, profile, &err) < 0)
 		die(e, &err);
 	r->config.network = NETWORK_NONE;
-	r->config.millicpus = 2000;
-	r->config.memory_bytes = TEST_MEMORY_BYTES;
-	if (r->config.memory_bytes < (1ull << 31))
-		r->config.memory_bytes = 1ull << 31; /* node reserves much */
+	r->config.limits.millicpus = 2000;
+	r->config.limits.memory_bytes = TEST_MEMORY_BYTES;
+	if (r->config.limits.memory_bytes < (1ull << 31))
+		r->config.limits.memory_bytes = 1ull << 31; /* node reserves much */
 	r->config.code = e->code;
 	r->config.code_size = strlen(e->code);
 	r->config.has_code = true;

@@ -262,7 +262,7 @@ static void long_arguments_arrive_whole(void **state)
 		words[i] = word;
 	r.program.argv = (struct strings){ .items = words, .count = 14 };
 	r.plan.root.scratch_bytes = 4 << 20;
-	r.plan.limits.fsize_bytes = 4 << 20;
+	r.plan.limits.disk_bytes = 4 << 20;
 	run_warm(&r);
 	assert_output(&r, 0, "1200017\n");
 	run_fini(&r);

@@ -40,7 +40,7 @@ static inline struct plan simple_plan(void)
 			    .millicpus = 1000,
 			    .pids = 16,
 			    .nofile = 64,
-			    .fsize_bytes = 1 << 20 },
+			    .disk_bytes = 1 << 20 },
 	};
 }
 

@@ -27,10 +27,10 @@ static void every_kind_of_value_is_read(void **state)
 	    " \"allow_private\": true}, \"description\": \"d\"}");
 	struct config c;
 	load(&c, "all");
-	assert_int_equal(c.memory_bytes, 64u << 20);
-	assert_int_equal(c.pids, 7);
-	assert_int_equal(c.millicpus, 500);
-	assert_int_equal(c.wall_ms, 90000);
+	assert_int_equal(c.limits.memory_bytes, 64u << 20);
+	assert_int_equal(c.limits.pids, 7);
+	assert_int_equal(c.limits.millicpus, 500);
+	assert_int_equal(c.run_limits.wall_ms, 90000);
 	assert_true(c.writable);
 	assert_int_equal(c.env.count, 2);
 	assert_string_equal(c.env.items[0], "A=1");
@@ -139,8 +139,8 @@ static void a_child_overrides_its_parent(void **state)
 			 " \"env\": {\"B\": \"3\", \"C\": \"4\"}, \"ro_bind\": [\"/etc\"]}");
 	struct config c;
 	load(&c, "c");
-	assert_int_equal(c.memory_bytes, 32u << 20);
-	assert_int_equal(c.pids, 5);
+	assert_int_equal(c.limits.memory_bytes, 32u << 20);
+	assert_int_equal(c.limits.pids, 5);
 	assert_int_equal(c.command.count, 1);
 	assert_string_equal(c.command.items[0], "c");
 	assert_int_equal(c.env.count, 3);
@@ -185,7 +185,7 @@ static void a_profile_that_extends_its_own_name_extends_the_one_that_it_hides(vo
 	put_profile("base",
 		    "{\"extends\": \"base\", \"pids\": 5, \"accept_weaker\": [\"limits\"]}");
 	load(&c, "python"); /* the shipped one extends base */
-	assert_int_equal(c.pids, 5);
+	assert_int_equal(c.limits.pids, 5);
 	assert_true(c.base_env.count > 0); /* of the base that is hidden, and once */
 	assert_true(c.base_env.count <= c.env.count);
 	assert_true(strings_has(&c.accept_weaker, "limits"));

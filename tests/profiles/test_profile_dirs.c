@@ -41,7 +41,7 @@ static void a_path_with_a_slash_is_a_file(void **state)
 	path_of("mine", path, sizeof(path));
 	struct config c;
 	load(&c, path);
-	assert_int_equal(c.pids, 3);
+	assert_int_equal(c.limits.pids, 3);
 	assert_string_equal(c.profile_name, path);
 	config_fini(&c);
 }
@@ -152,7 +152,7 @@ static void your_own_directory_that_is_closed_is_none(void **state)
 	closed_dir = dir;
 	struct config c;
 	load(&c, "python");
-	assert_int_equal(c.pids, 64); /* the shipped one's */
+	assert_int_equal(c.limits.pids, 64); /* the shipped one's */
 	config_fini(&c);
 	closed_dir = NULL;
 }

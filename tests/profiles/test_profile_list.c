@@ -26,7 +26,7 @@ static void the_users_own_profile_comes_before_the_shipped_one(void **state)
 	put_profile("python", "{\"pids\": 3}");
 	struct config c;
 	load(&c, "python");
-	assert_int_equal(c.pids, 3);
+	assert_int_equal(c.limits.pids, 3);
 	assert_int_equal(c.command.count, 0);
 	config_fini(&c);
 }

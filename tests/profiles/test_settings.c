@@ -246,17 +246,17 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(set(&c, "result-fd", "9", &err), 0);
 	assert_int_equal(set(&c, "workdir", "/a//b/./c/", &err), 0);
 	assert_int_equal(set(&c, "code", "", &err), 0);
-	assert_int_equal(c.memory_bytes, 1u << 30);
-	assert_int_equal(c.wall_ms, 120000);
-	assert_int_equal(c.cpu_ms, 500);
-	assert_int_equal(c.millicpus, 500);
-	assert_int_equal(c.pids, 7);
+	assert_int_equal(c.limits.memory_bytes, 1u << 30);
+	assert_int_equal(c.run_limits.wall_ms, 120000);
+	assert_int_equal(c.limits.cpu_ms, 500);
+	assert_int_equal(c.limits.millicpus, 500);
+	assert_int_equal(c.limits.pids, 7);
 	assert_int_equal(c.network, NETWORK_PUBLIC);
 	assert_int_equal(c.uplink, UPLINK_PASTA);
 	assert_int_equal(c.network_start, NETWORK_START_EARLY);
 	assert_string_equal(c.allow.items[0], "example.org:443");
 	assert_true(c.allow_private);
-	assert_int_equal(c.on_output_limit, OUTPUT_KILL);
+	assert_int_equal(c.run_limits.on_output_limit, OUTPUT_KILL);
 	assert_true(c.writable);
 	assert_int_equal(c.result_fd, 9);
 	assert_string_equal(c.workdir, "/a/b/c");
@@ -279,7 +279,7 @@ static void a_copys_lists_grow_without_the_originals(void **state)
 	(void)state;
 
 	config_init(&original);
-	original.wall_ms = 77;
+	original.run_limits.wall_ms = 77;
 	for (size_t i = 0; i < settings_count; i++)
 		if (settings[i].kind == SETTING_LIST &&
 		    list_of(&original, &settings[i])->count == 0)
@@ -287,7 +287,7 @@ static void a_copys_lists_grow_without_the_originals(void **state)
 			    strings_add(list_of(&original, &settings[i]), &original.arena, "one"),
 			    0);
 	assert_int_equal(config_copy(&copy, &original, &err), 0);
-	assert_int_equal(copy.wall_ms, 77);
+	assert_int_equal(copy.run_limits.wall_ms, 77);
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
 		if (s->kind != SETTING_LIST || list_of(&copy, s)->count > 1)

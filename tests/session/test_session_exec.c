@@ -171,7 +171,7 @@ static void an_exec_above_its_output_limit_ends_with_all_its_processes(void **st
 	const struct plan plan = session_plan();
 	struct run_limits noisy = simple_limits();
 	noisy.output_bytes = 1024;
-	noisy.kill_on_output_limit = true;
+	noisy.on_output_limit = OUTPUT_KILL;
 	begin_session(&w, &plan);
 	struct exec_handle h =
 	    start_shell(&w, "sleep 1000 & while :; do echo 0123456789abcdef; done", &noisy);

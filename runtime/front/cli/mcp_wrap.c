@@ -277,8 +277,8 @@ static int keep_packages(const struct wrap *w, const struct invocation *inv, str
 int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config *c,
 	       struct cj_error *err)
 {
-	c->wall_ms = 0;
-	c->on_output_limit = OUTPUT_TRUNCATE;
+	c->run_limits.wall_ms = 0;
+	c->run_limits.on_output_limit = OUTPUT_TRUNCATE;
 	c->tty = false;
 	if (w->cache && strcmp(w->cache, CACHE_NONE) == 0)
 		return 0;

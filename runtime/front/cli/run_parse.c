@@ -184,7 +184,7 @@ static int read_settings(struct cli_run *r, struct cj_error *err)
 	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0)
 		return cj_stage(err, "profile");
 	if (r->use_shell)
-		r->config.wall_ms = 0; /* a person ends an interactive session */
+		r->config.run_limits.wall_ms = 0; /* a person ends an interactive session */
 	if (r->wrap)
 		r->wrap->rootfs = options_find(&r->options, "rootfs");
 	if (r->wrap && wrap_apply(r->wrap, &r->invocation, &r->config, err) < 0)

@@ -263,12 +263,12 @@ static int add_remote(struct mcp_setup *s, const struct mcp_options *o, const ch
 	struct config c;
 
 	config_init(&c);
-	(void)json_get_u64(limits, "memory_bytes", &c.memory_bytes);
-	(void)json_get_u64(limits, "timeout_ms", &c.wall_ms);
-	(void)json_get_u64(limits, "disk_bytes", &c.disk_bytes);
-	(void)json_get_u64(limits, "max_output_bytes", &c.output_bytes);
+	(void)json_get_u64(limits, "memory_bytes", &c.limits.memory_bytes);
+	(void)json_get_u64(limits, "timeout_ms", &c.run_limits.wall_ms);
+	(void)json_get_u64(limits, "disk_bytes", &c.limits.disk_bytes);
+	(void)json_get_u64(limits, "max_output_bytes", &c.run_limits.output_bytes);
 	if (cpus && cpus->type == JSON_NUMBER)
-		(void)!parse_cpus(cpus->text, &c.millicpus, &ignored);
+		(void)!parse_cpus(cpus->text, &c.limits.millicpus, &ignored);
 	c.network = network && strcmp(network, "none") == 0 ? NETWORK_NONE : NETWORK_PUBLIC;
 	int rc = options_apply_rest(&o->run, &c, err);
 	if (rc == 0)

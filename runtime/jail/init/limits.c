@@ -77,7 +77,7 @@ int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct c
 		/* A page above the scratch's size: a full scratch is ENOSPC before SIGXFSZ kills
 		 * the writer. */
 		{ RLIMIT_FSIZE, "file size",
-		  limits->fsize_bytes > 0 ? limits->fsize_bytes + 4096 : LEAVE },
+		  limits->disk_bytes > 0 ? limits->disk_bytes + 4096 : LEAVE },
 		/* Per process and in whole seconds, rounded up by one: the supervisor's own limit
 		 * acts first. */
 		{ RLIMIT_CPU, "CPU time", limits->cpu_ms > 0 ? cpu_s + 1 : LEAVE },

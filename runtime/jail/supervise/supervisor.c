@@ -253,7 +253,7 @@ static void keep_output(struct supervision *w, size_t i, const uint8_t *bytes, s
 	if (w->j->run.io.output)
 		w->j->run.io.output(w->j->run.io.context, stream, bytes, size);
 	(void)pause_output(w);
-	if (!w->j->run.program->limits.kill_on_output_limit || !capture_is_truncated(kept))
+	if (w->j->run.program->limits.on_output_limit != OUTPUT_KILL || !capture_is_truncated(kept))
 		return;
 	if (w->out->status == STATUS_EXITED)
 		w->out->has_status = false; /* its last bytes may be read after its end */

@@ -133,7 +133,8 @@ static int refuse_more(const char *key, const char *asked, const char *given, co
 static int validate_output_policy(const struct validation *v, const struct right_rule *rule,
 				  struct cj_error *err)
 {
-	enum output_policy asked = v->asked->on_output_limit, given = v->profile->on_output_limit;
+	enum output_policy asked = v->asked->run_limits.on_output_limit,
+			   given = v->profile->run_limits.on_output_limit;
 
 	if (asked == given || asked == OUTPUT_KILL || v->rights->host_paths)
 		return 0;
@@ -230,18 +231,19 @@ static bool keeps_root(const struct config *asked, const struct config *before)
 #define LOWERS(name)   .key = (name), .effect = RIGHTS_LOWERS
 
 static const struct right_rule rules[] = {
-	{ NUMBER("memory", format_size, memory_bytes), CEILING(memory_bytes), .is_shape = true },
-	{ NUMBER("cpus", format_cpus, millicpus), CEILING(millicpus), .is_shape = true },
-	{ NUMBER("pids", format_count, pids), CEILING(pids), .is_shape = true },
-	{ NUMBER("timeout", text_format_duration, wall_ms), CEILING(wall_ms) },
-	{ NUMBER("disk", format_size, disk_bytes), CEILING(disk_bytes), .is_shape = true },
-	{ NUMBER("max_output", format_size, output_bytes), CEILING(output_bytes) },
-	{ NUMBER("nofile", format_count, nofile) },
-	{ NUMBER("cpu_time", text_format_duration, cpu_ms) },
-	{ NUMBER("calls.max", format_count, calls) },
-	{ NUMBER("calls.outstanding", format_count, calls_outstanding) },
-	{ NUMBER("calls.rate", format_count, calls_per_second) },
-	{ NUMBER("calls.timeout", text_format_duration, call_ms) },
+	{ NUMBER("memory", format_size, limits.memory_bytes), CEILING(memory_bytes),
+	  .is_shape = true },
+	{ NUMBER("cpus", format_cpus, limits.millicpus), CEILING(millicpus), .is_shape = true },
+	{ NUMBER("pids", format_count, limits.pids), CEILING(pids), .is_shape = true },
+	{ NUMBER("timeout", text_format_duration, run_limits.wall_ms), CEILING(wall_ms) },
+	{ NUMBER("disk", format_size, limits.disk_bytes), CEILING(disk_bytes), .is_shape = true },
+	{ NUMBER("max_output", format_size, run_limits.output_bytes), CEILING(output_bytes) },
+	{ NUMBER("nofile", format_count, limits.nofile) },
+	{ NUMBER("cpu_time", text_format_duration, limits.cpu_ms) },
+	{ NUMBER("calls.max", format_count, run_limits.calls) },
+	{ NUMBER("calls.outstanding", format_count, run_limits.calls_outstanding) },
+	{ NUMBER("calls.rate", format_count, run_limits.calls_per_second) },
+	{ NUMBER("calls.timeout", text_format_duration, run_limits.call_ms) },
 	{ LOWERS("on_output_limit"), .validate = validate_output_policy },
 	{ LOWERS("network.mode"), .validate = validate_mode },
 	{ LOWERS("network.uplink"), .validate = validate_uplink },

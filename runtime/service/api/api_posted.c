@@ -175,8 +175,8 @@ struct run_order posted_order(struct posted *p, enum job_kind kind, const char *
 		.fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
 		.why_cold = p->request.fit == FIT_COLD ? BYPASS_REQUEST : BYPASS_CEILING,
 		.audit_required = p->profile->audit_required || p->asked.audit_required,
-		.wall_ms = p->asked.wall_ms,
-		.output_bytes = p->asked.output_bytes,
+		.wall_ms = p->asked.run_limits.wall_ms,
+		.output_bytes = p->asked.run_limits.output_bytes,
 	};
 
 	o.job.body = take_ptr(p->body);

@@ -169,12 +169,12 @@ void api_answer_call(struct api_call *c)
 static void put_limits(struct json_writer *w, const struct config *c)
 {
 	json_member_object(w, "limits");
-	json_member_u64(w, "memory_bytes", c->memory_bytes);
-	json_member_milli(w, "cpus", c->millicpus);
-	json_member_u64(w, "pids", c->pids);
-	json_member_u64(w, "timeout_ms", c->wall_ms);
-	json_member_u64(w, "disk_bytes", c->disk_bytes);
-	json_member_u64(w, "max_output_bytes", c->output_bytes);
+	json_member_u64(w, "memory_bytes", c->limits.memory_bytes);
+	json_member_milli(w, "cpus", c->limits.millicpus);
+	json_member_u64(w, "pids", c->limits.pids);
+	json_member_u64(w, "timeout_ms", c->run_limits.wall_ms);
+	json_member_u64(w, "disk_bytes", c->limits.disk_bytes);
+	json_member_u64(w, "max_output_bytes", c->run_limits.output_bytes);
 	json_close_object(w);
 }
 

@@ -86,7 +86,7 @@ static void create(struct posted *p, struct config *own)
 		.session = { .account = c->account,
 			     .is_repl = p->request.wants_repl,
 			     .has_tools = p->request.ntools > 0,
-			     .memory_bytes = p->asked.memory_bytes,
+			     .memory_bytes = p->asked.limits.memory_bytes,
 			     .lease_ms = p->request.lease_ms,
 			     .idle_ms = p->request.idle_ms,
 			     .renew_on_use = p->request.renew_on_use,

@@ -143,8 +143,8 @@ static int begin_probe(struct api *a, struct cj_error *err)
 	(void)snprintf(order.caller, sizeof(order.caller), "%s", h->account.name);
 	(void)snprintf(order.profile, sizeof(order.profile), "%s", h->profile);
 	order.audit_required = profile->audit_required;
-	order.wall_ms = profile->wall_ms;
-	order.output_bytes = profile->output_bytes;
+	order.wall_ms = profile->run_limits.wall_ms;
+	order.output_bytes = profile->run_limits.output_bytes;
 	return execution_begin(&a->executions, &order, &ops, err) ? 0 : -err->code;
 }
 

@@ -69,7 +69,7 @@ static void check_request(const char *text, size_t size, enum request_kind kind)
 	config_init(&c);
 	int rc = request_apply(&r, false, &c, &err);
 	assert(rc == 0);
-	assert(c.wall_ms <= 30000 && c.memory_bytes <= 512u << 20);
+	assert(c.run_limits.wall_ms <= 30000 && c.limits.memory_bytes <= 512u << 20);
 	config_fini(&c);
 }
 

@@ -41,7 +41,7 @@ static void check_bounds(const struct config *c, const struct setting *s)
 /* All of the config but the arena, where a text that is refused later may have been kept. */
 static bool is_same(const struct config *a, const struct config *b)
 {
-	const size_t first = offsetof(struct config, memory_bytes);
+	const size_t first = offsetof(struct config, limits);
 	return memcmp((const char *)a + first, (const char *)b + first, sizeof(*a) - first) == 0;
 }
 

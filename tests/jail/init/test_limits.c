@@ -62,7 +62,7 @@ static const struct limits_spec usual = {
 	.memory_bytes = 512u << 20,
 	.pids = 64,
 	.nofile = 200,
-	.fsize_bytes = 64u << 20,
+	.disk_bytes = 64u << 20,
 	.cpu_ms = 2500,
 };
 

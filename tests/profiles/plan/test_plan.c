@@ -15,10 +15,10 @@ static void limits_are_taken_over_in_their_units(void **state)
 	assert_int_equal(r->plan.limits.memory_bytes, 1u << 30);
 	assert_int_equal(r->plan.limits.millicpus, 1000);
 	assert_int_equal(r->program.limits.wall_ms, 30000);
-	assert_int_equal(r->plan.limits.fsize_bytes, 8u << 20);
+	assert_int_equal(r->plan.limits.disk_bytes, 8u << 20);
 	assert_int_equal(r->plan.root.scratch_bytes, 8u << 20);
 	assert_int_equal(r->plan.root.scratch_inodes, 2048);
-	assert_true(r->program.limits.kill_on_output_limit);
+	assert_int_equal(r->program.limits.on_output_limit, OUTPUT_KILL);
 	assert_int_equal(r->plan.root.uid, IDMAP_INSIDE_UID);
 	assert_int_equal(r->plan.root.gid, IDMAP_INSIDE_GID);
 }

@@ -157,8 +157,8 @@ static void the_command_has_the_limits_in_their_places(void **state)
 	set_key(r, "command", "{file}");
 	r->inv.file = "a.jar";
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		r->c.memory_bytes = rows[i].memory;
-		r->c.millicpus = rows[i].millicpus;
+		r->c.limits.memory_bytes = rows[i].memory;
+		r->c.limits.millicpus = rows[i].millicpus;
 		const char *const expected[] = { "java", rows[i].heap, rows[i].cpus, "/box/main",
 						 NULL };
 		assert_made(r);
@@ -172,7 +172,7 @@ static void an_interpreter_is_told_of_limits_by_variables_that_are_not_set(void 
 	set_key(r, "command", "/usr/bin/node");
 	set_key(r, "command", "{file}");
 	r->inv.file = "a.js";
-	r->c.memory_bytes = 512u << 20;
+	r->c.limits.memory_bytes = 512u << 20;
 	r->c.network = NETWORK_NONE;
 	assert_made(r);
 	assert_string_equal(env_of(r, "NODE_OPTIONS"), "--max-old-space-size=384");
@@ -215,7 +215,7 @@ static void deno_is_told_its_heap(void **state)
 	set_key(r, "command", "deno");
 	set_key(r, "command", "{file}");
 	r->inv.file = "a.ts";
-	r->c.memory_bytes = 512u << 20;
+	r->c.limits.memory_bytes = 512u << 20;
 	assert_made(r);
 	assert_string_equal(env_of(r, "DENO_V8_FLAGS"), "--max-old-space-size=384");
 	assert_null(env_of(r, "NODE_OPTIONS"));

@@ -261,17 +261,17 @@ static void delivery_options_are_applied_separately(void **state)
 	    SCAN("--json=x", "--memory=64M", "--id=me", "-q", "--result-fd=7", "-p", "python");
 	auto_config struct config c;
 	config_init(&c);
-	uint64_t before = c.memory_bytes;
+	uint64_t before = c.limits.memory_bytes;
 
 	assert_int_equal(options_apply_delivery(&f.options, &c, &f.err), 0);
 	assert_true(c.json && c.quiet);
 	assert_string_equal(c.json_file, "x");
 	assert_string_equal(c.id, "me");
 	assert_int_equal(c.result_fd, 7);
-	assert_int_equal(c.memory_bytes, before);
+	assert_int_equal(c.limits.memory_bytes, before);
 
 	assert_int_equal(options_apply_rest(&f.options, &c, &f.err), 0);
-	assert_int_equal(c.memory_bytes, 64u << 20);
+	assert_int_equal(c.limits.memory_bytes, 64u << 20);
 	assert_string_equal(c.profile_name, ""); /* the profile's reader says what it is called */
 }
 

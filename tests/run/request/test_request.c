@@ -289,7 +289,7 @@ static void settings_go_onto_a_config(void **state)
 	assert_taken(a, with(a, "\"timeout\": \"5s\", \"env\": {\"A\": \"b=c\"},"
 				" \"network\": {\"mode\": \"public\", \"allow\": [\"h:1\"]}"));
 	assert_int_equal(request_apply(&a->request, false, &a->config, &a->err), 0);
-	assert_int_equal(a->config.wall_ms, 5000);
+	assert_int_equal(a->config.run_limits.wall_ms, 5000);
 	assert_int_equal(a->config.network, NETWORK_PUBLIC);
 	assert_string_equal(a->config.env.items[0], "A=b=c");
 	assert_string_equal(a->config.allow.items[0], "h:1");

@@ -38,7 +38,7 @@ static void a_session_has_a_profile_settings_and_times(void **state)
 	assert_int_equal(a->request.idle_ms, 90000);
 	assert_int_equal(a->request.fit, FIT_COLD);
 	assert_int_equal(request_apply(&a->request, false, &a->config, &a->err), 0);
-	assert_int_equal(a->config.memory_bytes, 64 << 20);
+	assert_int_equal(a->config.limits.memory_bytes, 64 << 20);
 	assert_int_equal(
 	    parse_as(a, REQUEST_SESSION, "{\"profile\": \"python\", \"context\": \"none\"}"), 0);
 	assert_false(a->request.wants_repl);

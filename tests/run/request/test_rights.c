@@ -65,13 +65,15 @@ static const struct {
 	uint64_t less, value, more;
 	const char *less_said, *value_said, *more_said;
 } numbers[] = {
-#define AT(field) offsetof(struct config, field), offsetof(struct ceilings, field)
-	{ "memory", AT(memory_bytes), 256u << 20, 512u << 20, 2147483648u, "256M", "512M", "2G" },
-	{ "cpus", AT(millicpus), 500, 1000, 2500, "0.500", "1.000", "2.500" },
-	{ "pids", AT(pids), 10, 64, 65, "10", "64", "65" },
-	{ "timeout", AT(wall_ms), 1500, 30000, 60000, "1.5s", "30s", "1m" },
-	{ "disk", AT(disk_bytes), 1u << 20, 64u << 20, (64u << 20) + 1, "1M", "64M", "67108865" },
-	{ "max_output", AT(output_bytes), 1024, 2048, 3072, "1K", "2K", "3K" },
+#define AT(group, field) offsetof(struct config, group.field), offsetof(struct ceilings, field)
+	{ "memory", AT(limits, memory_bytes), 256u << 20, 512u << 20, 2147483648u, "256M", "512M",
+	  "2G" },
+	{ "cpus", AT(limits, millicpus), 500, 1000, 2500, "0.500", "1.000", "2.500" },
+	{ "pids", AT(limits, pids), 10, 64, 65, "10", "64", "65" },
+	{ "timeout", AT(run_limits, wall_ms), 1500, 30000, 60000, "1.5s", "30s", "1m" },
+	{ "disk", AT(limits, disk_bytes), 1u << 20, 64u << 20, (64u << 20) + 1, "1M", "64M",
+	  "67108865" },
+	{ "max_output", AT(run_limits, output_bytes), 1024, 2048, 3072, "1K", "2K", "3K" },
 #undef AT
 };
 
@@ -157,7 +159,7 @@ static void a_refusal_clamps_nothing(void **state)
 	struct validated v;
 	validated_init(&v);
 	v.rights.ceilings.memory_bytes = 1u << 20; /* would clamp it */
-	v.asked.nofile = v.profile.nofile + 1;
+	v.asked.limits.nofile = v.profile.limits.nofile + 1;
 	assert_int_equal(validate(&v), -EACCES);
 	assert_int_equal(v.clamp.ceilings.memory_bytes, 0);
 }
@@ -167,11 +169,11 @@ static void more_open_files_than_the_profiles_are_refused(void **state)
 	(void)state;
 	struct validated v;
 	validated_init(&v);
-	v.asked.nofile = 2048;
+	v.asked.limits.nofile = 2048;
 	assert_forbidden(&v, "nofile: 2048 is above the profile's value of 1024");
-	v.asked.nofile = 100;
+	v.asked.limits.nofile = 100;
 	assert_int_equal(validate(&v), 0);
-	v.asked.nofile = 2048;
+	v.asked.limits.nofile = 2048;
 	v.rights.host_paths = true;
 	assert_int_equal(validate(&v), 0);
 }
@@ -252,11 +254,11 @@ static void more_cpu_time_than_the_profiles_is_refused(void **state)
 	(void)state;
 	struct validated v;
 	validated_init(&v);
-	v.asked.cpu_ms = 5000; /* the profile has no limit: this is one more */
+	v.asked.limits.cpu_ms = 5000; /* the profile has no limit: this is one more */
 	assert_int_equal(validate(&v), 0);
-	v.profile.cpu_ms = 1000;
+	v.profile.limits.cpu_ms = 1000;
 	assert_forbidden(&v, "cpu_time: 5s is above the profile's value of 1s");
-	v.asked.cpu_ms = 1000;
+	v.asked.limits.cpu_ms = 1000;
 	assert_int_equal(validate(&v), 0);
 }
 
@@ -268,11 +270,11 @@ static void the_services_own_uid_may_ask_for_all_that_run_may(void **state)
 	struct callers callers;
 	callers_init(&callers);
 	v.rights = callers.own;
-	v.profile.cpu_ms = 5;
-	v.asked.cpu_ms = 6;
+	v.profile.limits.cpu_ms = 5;
+	v.asked.limits.cpu_ms = 6;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		put(&v.asked, numbers[i].config_at, numbers[i].more << 10);
-	v.asked.nofile = 1u << 20;
+	v.asked.limits.nofile = 1u << 20;
 	v.asked.network = NETWORK_PUBLIC;
 	assert_int_equal(validate(&v), 0);
 	struct rights_clamp none = { 0 };
@@ -446,7 +448,7 @@ static void the_output_policy_kill_stays_unless_the_caller_may_name_host_paths(v
 	(void)state;
 	struct validated v;
 	validated_init(&v);
-	v.profile.on_output_limit = OUTPUT_KILL;
+	v.profile.run_limits.on_output_limit = OUTPUT_KILL;
 	assert_forbidden(&v, "on_output_limit: 'truncate' is more than the profile's 'kill'");
 	v.rights.host_paths = true;
 	assert_int_equal(validate(&v), 0);
@@ -493,7 +495,7 @@ static void no_limit_is_more_than_each_ceiling(void **state)
 	}
 	struct validated v;
 	validated_init(&v);
-	v.profile.cpu_ms = 1000;
+	v.profile.limits.cpu_ms = 1000;
 	assert_forbidden(&v, "cpu_time: no limit is above the profile's value of 1s");
 }
 

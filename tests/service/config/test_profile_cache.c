@@ -25,7 +25,7 @@ static uint64_t pids_of(const char *name)
 	struct cj_error err = { 0 };
 
 	assert_int_equal(profile_cache_get(known, name, &config, &err), 0);
-	return config->pids;
+	return config->limits.pids;
 }
 
 static void a_profile_is_cached_while_its_files_stay_the_same(void **state)

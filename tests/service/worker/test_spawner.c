@@ -283,7 +283,7 @@ static void a_job_that_needs_another_jail_is_refused_by_a_prepared_one(void **st
 	struct spawner s = started();
 	struct said said = run_one(&s, TIER_JAIL, body);
 	assert_status(&said, "setup_error");
-	assert_non_null(strstr(summary_of(&said).error_message, "another 'memory_bytes'"));
+	assert_non_null(strstr(summary_of(&said).error_message, "another 'limits'"));
 	arena_fini(&said.arena);
 	spawner_end(&s);
 }

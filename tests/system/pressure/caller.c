@@ -68,7 +68,7 @@ static struct plan make_plan(void)
 			    .millicpus = 1000,
 			    .pids = 16,
 			    .nofile = 64,
-			    .fsize_bytes = 1 << 20 },
+			    .disk_bytes = 1 << 20 },
 	};
 }
 

@@ -303,6 +303,9 @@ uninstall:
 
 dist:                            ## the tarball of the commit, below build/dist: the same bytes each time
 	tools/release --pack
+deb:                             ## Debian packages of this tree, below build/deb
+	tools/setup package
+	tools/deb $(VERSION)
 
 # --- looking without running --------------------------------------------------
 
@@ -356,5 +359,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist format clean help
+.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist deb format clean help
 .DELETE_ON_ERROR:

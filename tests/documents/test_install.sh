@@ -101,4 +101,8 @@ warns() { # of a tree without .git, a warning is no error
 		! planned WERROR= | grep -E -- '-Werror( |$)' && planned WERROR=-Werror | grep -qE -- '-Werror '
 }
 check "a warning is an error in a git checkout only" warns
+names_licenses() {
+	[ "$(grep -rhoE --exclude-dir=build --exclude-dir=.git '^.{0,9}SPDX-License-Identifier: [^ ]*' . | sed 's/.*: //' | sort -u)" = Apache-2.0 ]
+}
+check "debian/copyright has the license of every source" names_licenses
 exit $failed

@@ -115,15 +115,23 @@ def renew_randomness():
             renew(module)
 
 
+def pid_namespace():
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
 def enter_jail():
     """
-    Returns in a process of a jail, and never in the zygote; and once in the trial, whose parent is
-    not the init of a jail.  What the trial has used of the memory, every child gets at once.
+    Returns in a process of a jail, and never in the zygote; and once in the trial, which is outside
+    every jail.  What the trial has used of the memory, every child gets at once.
     """
     await_threads()
+    outside = pid_namespace()
     while os.fork():
         pass
-    is_trial = os.getppid() != 1
+    is_trial = pid_namespace() in (outside, None)
     renew_randomness()
     enter_home(is_trial)
     if is_trial:

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,13 @@ bool self_status_masks(struct self_mask *masks, size_t count)
 {
 	char text[4096];
 	struct statfs fs;
-	auto_fd int fd = open("/proc/self/status", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	/* An image may have put another file there. */
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+	/* An image may have put anything there: a device, or the status of another process. */
+	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (proc_fd < 0 || fstatfs(proc_fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return false;
+	auto_fd int fd = sys_openat2(proc_fd, "self/status", O_RDONLY, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
 		return false;
 	ssize_t got = sys_read(fd, text, sizeof(text) - 1); /* all that fits: seq_file.rst */
 	text[got < 0 ? 0 : got] = '\0';

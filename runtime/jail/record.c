@@ -362,22 +362,22 @@ static bool read_last_batch(DIR *dir, struct batch *out)
 }
 
 /*
- * The batch after the one of the last sweep, for a directory with more than one.  Sweeps at the same
- * time may look at the same batch.  Without a cursor it is the first batch again.
+ * The batch at the cursor, or the first one; *out_next is where the one behind it begins.  Sweeps at
+ * the same time may look at the same batch.
  */
-static void read_next_batch(int dir_fd, DIR *dir, struct batch *batch)
+static void read_batch(int cursor_fd, DIR *dir, struct batch *batch, long *out_next)
 {
 	long cursor = 0;
-	auto_fd int fd =
-	    openat(dir_fd, CURSOR, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (fd >= 0 && pread(fd, &cursor, sizeof(cursor), 0) == (ssize_t)sizeof(cursor) &&
-	    cursor > 0)
+	rewinddir(dir);
+	if (cursor_fd >= 0 &&
+	    pread(cursor_fd, &cursor, sizeof(cursor), 0) == (ssize_t)sizeof(cursor) && cursor > 0)
 		seekdir(dir, cursor);
-	else
+	bool is_last = read_last_batch(dir, batch);
+	if (batch->count == 0) {
 		rewinddir(dir);
-	cursor = read_last_batch(dir, batch) ? 0 : telldir(dir);
-	if (fd >= 0)
-		(void)!pwrite(fd, &cursor, sizeof(cursor), 0);
+		is_last = read_last_batch(dir, batch);
+	}
+	*out_next = is_last ? 0 : telldir(dir);
 }
 
 int record_sweep_batch(int dir_fd, struct cj_error *err)
@@ -387,10 +387,19 @@ int record_sweep_batch(int dir_fd, struct cj_error *err)
 		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 
 	int swept = 0;
+	long next = 0;
+	auto_fd int cursor_fd = -1;
 	struct batch batch;
-	if (!read_last_batch(dir, &batch))
-		read_next_batch(dir_fd, dir, &batch);
+	if (!read_last_batch(dir, &batch)) {
+		cursor_fd = openat(dir_fd, CURSOR,
+				   O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		read_batch(cursor_fd, dir, &batch, &next);
+	}
 	for (size_t i = 0; i < batch.count; i++)
 		swept += sweep_one(dir_fd, batch.ids[i]);
+	/* On tmpfs before Linux 6.6 a place is a number, and what is removed moves the entries behind
+	 * it forward: then the same place once more. */
+	if (cursor_fd >= 0 && swept == 0)
+		(void)!pwrite(cursor_fd, &next, sizeof(next), 0);
 	return swept;
 }

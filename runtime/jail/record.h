@@ -81,8 +81,7 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 int record_sweep(int dir_fd, struct cj_error *err);
 
 /*
- * The same for at most 64 records, so that a run costs no more beside thousands of others.  The next
- * call goes on behind them, and begins again at the end: so many calls as there are 64 records see
- * each record that was there before them.
+ * The same for at most 64 records, so that a run costs no more beside thousands of others.  A call
+ * that removed nothing lets the next one begin behind its records; at the end it begins again.
  */
 int record_sweep_batch(int dir_fd, struct cj_error *err);

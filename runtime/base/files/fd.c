@@ -45,7 +45,8 @@ int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err)
 	if (TEMP_FAILURE_RETRY(poll(streams, 3, 0)) < 0)
 		return cj_fail(err, errno, "look at the standard streams");
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (!(streams[fd].revents & POLLNVAL)) {
+		/* poll(2) calls one closed, too, that is open with O_PATH */
+		if (!(streams[fd].revents & POLLNVAL) || fcntl(fd, F_GETFD) >= 0) {
 			were_open |= 1u << fd;
 			continue;
 		}

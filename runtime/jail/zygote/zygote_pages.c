@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,8 +108,12 @@ pid_t zygote_pages_try(pid_t (*fork_now)(void))
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -1;
 	auto_fd int near_fd = ends[0], far_fd = ends[1];
-	pid_t pid = fork_now();
+	pid_t parent = getpid(), pid = fork_now();
 	if (pid == 0) {
+		/* Outside every jail nothing else would end it, and it must not take itself for a
+		 * process of one. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+			_exit(EXIT_FAILURE);
 		if (dup2(far_fd, ZYGOTE_SOCK_FD) < 0)
 			_exit(EXIT_FAILURE);
 		return 0;

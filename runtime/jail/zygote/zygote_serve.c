@@ -41,14 +41,20 @@ static bool await_request(const struct step_link *link)
 	return true;
 }
 
+static bool is_servable(struct cj_error *err)
+{
+	return zygote_check_threads(err) == 0 && zygote_check_memory(err) == 0;
+}
+
 /* Returns 0 in the trial. */
 static pid_t get_ready(const struct step_link *link, pid_t (*fork_now)(void))
 {
 	struct cj_error err = { 0 };
-	if (zygote_check_threads(&err) < 0 || zygote_check_memory(&err) < 0)
-		step_abort(link, &err);
-	else if (zygote_pages_try(fork_now) == 0)
+	if (is_servable(&err) && zygote_pages_try(fork_now) == 0)
 		return 0;
+	/* Once more: fork(3) has called what the modules want to be called then. */
+	if (err.code != 0 || !is_servable(&err))
+		step_abort(link, &err);
 	else
 		(void)step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err);
 	if (err.code != 0)

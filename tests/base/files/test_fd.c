@@ -124,6 +124,28 @@ static void closed_standard_streams_become_dev_null(void **state)
 		assert_int_equal(claim_without(closed), 7 & ~closed);
 }
 
+/* poll(2) calls it closed. */
+static void a_standard_stream_that_is_only_a_path_stays(void **state)
+{
+	(void)state;
+	pid_t pid = test_fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct cj_error err;
+		unsigned were_open = 0;
+		struct stat before, after;
+		(void)close(STDIN_FILENO);
+		if (open("/", O_PATH) != STDIN_FILENO || fstat(STDIN_FILENO, &before) < 0)
+			_exit(100);
+		if (fd_claim_stdio(&were_open, &err) < 0 || fstat(STDIN_FILENO, &after) < 0)
+			_exit(101);
+		_exit(before.st_ino == after.st_ino && were_open == 7 ? 0 : 102);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void a_child_is_ended_and_reaped_with_its_scope(void **state)
 {
 	pid_t pid = test_fork();
@@ -580,6 +602,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_standard_streams_become_dev_null),
+		cmocka_unit_test(a_standard_stream_that_is_only_a_path_stays),
 		cmocka_unit_test(a_child_is_ended_and_reaped_with_its_scope),
 		cmocka_unit_test_setup(a_file_is_read_whole_with_a_nul_behind, forget),
 		cmocka_unit_test_setup(a_large_file_is_read_up_to_its_limit, forget),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -102,10 +103,38 @@ static void a_copy_writes_to_the_pages_of_the_trial_without_faults(void **state)
 	assert_int_equal(memory[0], 1); /* the zygote's own */
 }
 
+/* The zygote is killed while it looks at the trial, which has made the other end of its pipe. */
+static void a_trial_ends_with_the_zygote(void **state)
+{
+	int ends[2], status;
+	char byte;
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid_t zygote = test_fork();
+	assert_true(zygote >= 0);
+	if (zygote == 0) {
+		(void)close(ends[0]);
+		if (zygote_pages_try(fork) == 0) {
+			(void)!write(ends[1], "t", 1);
+			for (;;)
+				(void)pause();
+		}
+		_exit(0);
+	}
+	(void)close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1); /* from the trial */
+	assert_int_equal(kill(zygote, SIGKILL), 0);
+	assert_int_equal(waitpid(zygote, &status, 0), zygote);
+	assert_int_equal(read(ends[0], &byte, 1),
+			 0); /* no trial has the pipe; test_fork()'s alarm limits it */
+	(void)close(ends[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_trial_that_ends_early_has_told_nothing),
+		cmocka_unit_test(a_trial_ends_with_the_zygote),
 		cmocka_unit_test(a_copy_writes_to_the_pages_of_the_trial_without_faults),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

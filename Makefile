@@ -120,7 +120,7 @@ $(BAKE): $(OUT)/tools/bake-filter.o $(LIB)
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 	@mkdir -p $(@D)
-	$(call say,GEN )$(BAKE) $< > $@.tmp && mv $@.tmp $@
+	$(call say,GEN )$(EMULATOR) $(BAKE) $< < $< > $@.tmp && mv $@.tmp $@
 $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bake-filter FILE - compile a seccomp profile when cejail is built, and print the
- * result as C: filter_builtin() of runtime/kernel/seccomp/filter.h.
+ * bake-filter NAME < FILE - compile a seccomp profile when cejail is built, and print the
+ * result as C: filter_builtin() of runtime/kernel/seccomp/filter.h.  Standard input, because an
+ * emulator of another architecture's programs may not know the calls by which cejail opens a file.
  *
  * A note is an error here: the profiles that we ship name nothing that cejail can't do.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "runtime/kernel/seccomp/policy.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 #include "runtime/kernel/seccomp/filter.h"
 
@@ -33,18 +37,22 @@ static void print_source(const char *path, const struct filter *f)
 	       f->ninsns);
 }
 
-static int bake(const char *path, struct arena *a, struct cj_error *err)
+static int bake(const char *name, struct arena *a, struct cj_error *err)
 {
 	const struct policy *policy;
 	struct filter filter;
+	char *text;
+	size_t size;
 
-	if (policy_load(path, a, &policy, err) < 0 || filter_compile(policy, a, &filter, err) < 0)
+	if (fd_read_all(STDIN_FILENO, JSON_BYTES_MAX, a, &text, &size, name, err) < 0 ||
+	    policy_parse(name, text, size, a, &policy, err) < 0 ||
+	    filter_compile(policy, a, &filter, err) < 0)
 		return -err->code;
 	if (policy->notes.count > 0)
 		return cj_reject(err, "%s", policy->notes.items[0]);
 	if (filter.notes.count > 0)
 		return cj_reject(err, "%s", filter.notes.items[0]);
-	print_source(path, &filter);
+	print_source(name, &filter);
 	if (fflush(stdout) != 0)
 		return cj_fail(err, errno, "write the filter");
 	return 0;
@@ -56,7 +64,7 @@ int main(int argc, char **argv)
 	struct arena arena = { 0 };
 
 	if (argc != 2) {
-		(void)fprintf(stderr, "usage: bake-filter FILE\n");
+		(void)fprintf(stderr, "usage: bake-filter NAME < FILE\n");
 		return 2;
 	}
 	int rc = bake(argv[1], &arena, &err);

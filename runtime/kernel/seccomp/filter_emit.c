@@ -364,14 +364,14 @@ static unsigned put_tree(struct assembler *e, const struct span *spans, size_t n
 	return put_jump(e, BPF_JGE, spans[middle].first, above, below);
 }
 
-static void put_program(struct assembler *e, const struct filter_plan *plan,
-			const struct span *spans, size_t n)
+/* The last of the spans has the numbers above every call. */
+static void put_program(struct assembler *e, const struct span *spans, size_t n)
 {
 	unsigned killed = put_ret(e, SECCOMP_RET_KILL_PROCESS);
 	unsigned native = put_tree(e, spans, n);
 #ifdef X32_BIT
 	/* -1 has the bit, too: a tracer sets it to skip a call, so it is no call */
-	unsigned minus_one = put_ret(e, plan->otherwise);
+	unsigned minus_one = put_ret(e, spans[n - 1].call->otherwise);
 	unsigned x32 = put_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
 	put_jump(e, BPF_JGE, X32_BIT, x32, native);
 #else
@@ -393,7 +393,7 @@ int filter_emit(const struct filter_plan *plan, struct arena *a, const struct so
 	if (!spans || !e.insns)
 		return cj_fail(err, ENOMEM, "write a seccomp filter");
 
-	put_program(&e, plan, spans, make_spans(plan, &beyond, spans));
+	put_program(&e, spans, make_spans(plan, &beyond, spans));
 	if (e.has_no_memory)
 		return cj_fail(err, ENOMEM, "write a seccomp filter");
 	if (e.is_full)

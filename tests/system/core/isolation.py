@@ -15,7 +15,6 @@ from harness import *  # noqa: F403
 def _():
     policy = {
         "defaultAction": "SCMP_ACT_ALLOW",
-        "architectures": ["SCMP_ARCH_X86_64"],
         "syscalls": [{"names": ["uname"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}],
     }
     with Folder() as f:

@@ -16,7 +16,7 @@ from harness import *  # noqa: F403
 from outside import NO_PLACE, has_place
 from pointers import check_rows
 
-ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": []}
+ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}
 
 # probe -> attempt -> the sentence
 ATTEMPTS = {

@@ -18,7 +18,7 @@ OF_ITS_OWN = (
     export HOME=/tmp/home && mkdir $HOME && cat <&3 >/tmp/canary.py && cat <&4 >/tmp/hunter && chmod 755 /tmp/hunter || exit
     exec 3<&- 4<&- "$1" -B /tmp/canary.py /tmp/hunter""", "sh", PYTHON,
 )  # fmt: skip
-ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": []}
+ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}
 PROFILES = ("base", "python", "python-data", "node", "shell", "ci")
 
 

@@ -6,7 +6,6 @@
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
-#include <sys/io.h>
 #include <sys/personality.h>
 #include <sys/reboot.h>
 #include <sys/swap.h>
@@ -110,14 +109,6 @@ static bool try_setdomainname(void)
 {
 	return worked(setdomainname("x", 1));
 }
-static bool try_iopl(void)
-{
-	return worked(syscall(SYS_iopl, 3));
-}
-static bool try_ioperm(void)
-{
-	return worked(ioperm(0x80, 1, 1));
-}
 static bool try_settimeofday(void)
 {
 	struct timezone nowhere = { .tz_minuteswest = 10000 };
@@ -190,11 +181,6 @@ static bool try_swapon(void)
 {
 	return got_past(swapon("/nowhere", 0), ENOENT);
 }
-static bool try_modify_ldt(void)
-{
-	char room[16];
-	return worked(syscall(SYS_modify_ldt, 0 /* read */, room, sizeof(room)));
-}
 static bool try_name_to_handle(void)
 {
 	struct file_handle h = { 0 };
@@ -225,6 +211,19 @@ static bool try_listener(void)
 #define X32_SYSCALL_BIT 0x40000000
 
 #ifdef __x86_64__
+static bool try_modify_ldt(void)
+{
+	char room[16];
+	return worked(syscall(SYS_modify_ldt, 0 /* read */, room, sizeof(room)));
+}
+static bool try_iopl(void)
+{
+	return worked(syscall(SYS_iopl, 3));
+}
+static bool try_ioperm(void)
+{
+	return worked(syscall(SYS_ioperm, 0x80, 1, 1));
+}
 static bool try_i386(void)
 {
 	long rc;
@@ -240,6 +239,17 @@ static bool try_x32(void)
 {
 	return worked(syscall(X32_SYSCALL_BIT | SYS_getpid));
 }
+#else
+static bool try_call_of_x86(void)
+{
+	errno = ENOSYS;
+	return false;
+}
+#define try_iopl       try_call_of_x86
+#define try_ioperm     try_call_of_x86
+#define try_modify_ldt try_call_of_x86
+#define try_i386       try_call_of_x86
+#define try_x32        try_call_of_x86
 #endif
 
 static const struct attempt attempts[] = {
@@ -264,8 +274,6 @@ static const struct attempt attempts[] = {
 	ROW(quotactl),
 	ROW(sethostname),
 	ROW(setdomainname),
-	ROW(iopl),
-	ROW(ioperm),
 	ROW(settimeofday),
 	ROW_OWN(clock_settime),
 	ROW(adjtimex),
@@ -281,16 +289,16 @@ static const struct attempt attempts[] = {
 	ROW(tee),
 	ROW(kexec_file),
 	ROW(swapon),
-	ROW(modify_ldt),
 	ROW(name_to_handle),
 	ROW(mbind),
 	ROW(memfd_secret),
 	ROW(syncfs),
 	ROW(listener),
-#ifdef __x86_64__
+	ROW(iopl),
+	ROW(ioperm),
+	ROW(modify_ldt),
 	ROW(i386),
 	ROW(x32),
-#endif
 };
 
 ATTEMPTS_MAIN(attempts)

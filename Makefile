@@ -295,7 +295,7 @@ install:
 # Folders that remain when they are empty.
 KEPT   = ""$(if $(DESTDIR),,|$(PREFIX)|$(PREFIX)/bin|$(PREFIX)/lib|$(PREFIX)/share|$(PREFIX)/share/man)
 uninstall:                       ## what install put there, and the folders that are then empty
-uninstall: put = cd $(DESTDIR)$2 2>/dev/null || exit 0; rm -rf $(notdir $3) __pycache__; dir=$2; \
+uninstall: put = cd $(DESTDIR)$2 2>/dev/null || exit 0; rm -f $(notdir $3) && rm -rf $(if $(filter %.py,$3),__pycache__); dir=$2; \
 	until case "$$dir" in $(KEPT)) ;; *) ! rmdir "$(DESTDIR)$$dir" 2>/dev/null ;; esac; do dir=$${dir%/*}; done
 uninstall: put_text = $(put)
 uninstall:

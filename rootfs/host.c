@@ -94,7 +94,7 @@ const struct host_family host_families[] = {
 const size_t host_paths_count = HOST_PATHS;
 const size_t host_families_count = sizeof(host_families) / sizeof(host_families[0]);
 
-/* The copy of a file of a few pages costs a run less than a mount; that of more pages costs more. */
+/* A copy costs a run less than a mount if the file has a few pages only. */
 #define COPY_BYTES_MAX   (16u << 10)
 #define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
 

@@ -35,8 +35,10 @@ static const struct {
 
 #define TMPFS_MODE 01777 /* as of /tmp */
 
-/* The attributes of every mount of it: a clone has those of the original.  noexec is best-effort: memfd_create(2) gives executable
- * memory in any case. */
+/*
+ * The attributes of every mount of it: a clone has those of the original.  noexec is best-effort:
+ * memfd_create(2) gives executable memory in any case.
+ */
 static uint64_t scratch_attrs(const struct rootfs_spec *spec)
 {
 	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |

@@ -197,6 +197,8 @@ const __module = (() => {
 		let found;
 		try {
 			found = JSON.parse(__fs.readFileSync(FILE, "utf8"));
+			if (!Array.isArray(found.tools) || found.names?.length !== found.tools.length)
+				throw new Error("it is not as cejail wrote it");
 		} catch (error) {
 			throw new ToolError(`'${__url.fileURLToPath(FILE)}' can't be read: ${error.message}`);
 		}

@@ -362,8 +362,8 @@ static bool read_last_batch(DIR *dir, struct batch *out)
 }
 
 /*
- * The batch at the cursor, or the first one; *out_next is where the one behind it begins.  Sweeps at
- * the same time may look at the same batch.
+ * The batch at the cursor, or the first one; *out_next is where the one behind it begins.  Sweeps
+ * at the same time may look at the same batch.
  */
 static void read_batch(int cursor_fd, DIR *dir, struct batch *batch, long *out_next)
 {
@@ -397,8 +397,10 @@ int record_sweep_batch(int dir_fd, struct cj_error *err)
 	}
 	for (size_t i = 0; i < batch.count; i++)
 		swept += sweep_one(dir_fd, batch.ids[i]);
-	/* On tmpfs before Linux 6.6 a place is a number, and what is removed moves the entries behind
-	 * it forward: then the same place once more. */
+	/*
+	 * On tmpfs before Linux 6.6 a place is a number, and what is removed moves the entries
+	 * behind it forward: then the same place once more.
+	 */
 	if (cursor_fd >= 0 && swept == 0)
 		(void)!pwrite(cursor_fd, &next, sizeof(next), 0);
 	return swept;

@@ -39,8 +39,8 @@
  *	end ROLE exited|killed NUMBER MS                  how a role ended, so long after `done`
  *	left ROLE                                         it outlived the supervisor by
  *	                                                  LINGER_SECONDS
- *	faults ROLE NUMBER                                (list) minor page faults, until it ended or
- *	                                                  executed a program that is not cejail's
+ *	faults ROLE NUMBER                                (list) minor page faults, until it ended
+ *	                                                  or executed a program of others
  *
  * Standard streams, descriptors and environment are the caller's.  Exit status: the supervisor's,
  * 128+N for signal N; 99 when inject itself has failed, which it says on standard error.

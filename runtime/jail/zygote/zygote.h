@@ -18,9 +18,9 @@
  * until it says ready, and is killed.  What that has used of the memory, every later child gets at
  * once (zygote_pages.c).  Then it serves requests on descriptor 3.  Each request makes one child,
  * in which the call returns 0, inside a jail and sealed.  So the interpreter does what it always
- * does after a fork (random generators are seeded again, for example), and the launcher then behaves
- * as a cold one: it says ready on descriptor 3 and receives its program there.  Later calls are
- * those of the C library.
+ * does after a fork: random generators are seeded again, for example.  The launcher then behaves as
+ * a cold one: it says ready on descriptor 3 and receives its program there.  Later calls are those
+ * of the C library.
  *
  *	supervisor           zygote                   init, pid 1 of a sealed jail
  *	STEP_ADOPT --------------------------------->  create the launcher's socket pair

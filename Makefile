@@ -285,7 +285,7 @@ define newline
 endef
 PATHS  = -e 's|/usr/local/bin/cejail|$(BINDIR)/cejail|g' -e 's|/usr/local/share/doc/cejail|$(DOCDIR)|g' \
 	 -e 's|/usr/local/libexec/cejail|$(PREFIX)/libexec/cejail|g' -e 's|/usr/local/share/cejail|$(PREFIX)/share/cejail|g' \
-	 -e 's|\.\./clients/|$(shell realpath -m --relative-to=$(DOCDIR)/examples $(PREFIX)/share/cejail/clients)/|g'
+	 -e 's|\.\./clients/|$(shell realpath -ms --relative-to=$(DOCDIR)/examples $(PREFIX)/share/cejail/clients)/|g'
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 install: put = install -Dm$1 -t $(DESTDIR)$2 $3

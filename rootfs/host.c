@@ -96,7 +96,7 @@ const size_t host_families_count = sizeof(host_families) / sizeof(host_families[
 
 /* A copy costs a run less than a mount if the file has a few pages only. */
 #define COPY_BYTES_MAX   (16u << 10)
-#define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
+#define COPIES_BYTES_MAX (256u << 10) /* all together, in whole pages */
 
 /* Rows of all families together: more would be a mistake, and are left out. */
 #define FAMILY_ROWS_MAX 64
@@ -165,13 +165,16 @@ static int is_reachable(struct host *h, const char *path, struct cj_error *err)
 	return 1;
 }
 
-/* A small file.  A large one is mounted. */
+/* A small file, in whole pages, as the skeleton counts it.  A large one is mounted, and one of no
+ * bytes: a file of the kernel's own says so, and has some. */
 static bool is_copied(struct host *h, const struct stat *st)
 {
-	const size_t bytes = (size_t)st->st_size;
-	if (!S_ISREG(st->st_mode) || bytes > h->copy_max || h->copied + bytes > COPIES_BYTES_MAX)
+	const size_t page = (size_t)getpagesize(), bytes = (size_t)st->st_size;
+	const size_t taken = (bytes + page - 1) / page * page;
+	if (!S_ISREG(st->st_mode) || bytes == 0 || bytes > h->copy_max ||
+	    h->copied + taken > COPIES_BYTES_MAX)
 		return false;
-	h->copied += bytes;
+	h->copied += taken;
 	return true;
 }
 

@@ -398,6 +398,8 @@ static int make_read_only(int proc_fd, const char *name, struct cj_error *err)
 {
 	auto_fd int tree_fd =
 	    mounts_clone(proc_fd, name, PROC_ATTRS | MOUNT_ATTR_RDONLY, name, err);
+	if (tree_fd == -ENOENT)
+		return 0;
 	if (tree_fd < 0 || mounts_attach_in(tree_fd, proc_fd, name, name, err) < 0)
 		return cj_wrap(err, "make '/proc/%s' read-only", name);
 	return 0;
@@ -408,11 +410,12 @@ static int make_read_only(int proc_fd, const char *name, struct cj_error *err)
  * the time.  Only init has used this tree so far, and open_proc() and check_null() have just
  * checked both ends.
  */
-static int mask(int proc_fd, const char *name, bool is_dir, struct cj_error *err)
+static int mask(int proc_fd, const char *name, struct cj_error *err)
 {
 	struct stat st;
 	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return cj_fail(err, errno, "look at '/proc/%s'", name);
+		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", name);
+	const bool is_dir = S_ISDIR(st.st_mode);
 	/* A file that only the host's root may open: that user does not exist in the jail. */
 	if (!is_dir && (st.st_mode & 0077) == 0 && st.st_uid != geteuid())
 		return 0;
@@ -430,27 +433,40 @@ static int mask(int proc_fd, const char *name, bool is_dir, struct cj_error *err
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-static int protect(int proc_fd, const struct dirent *e, struct cj_error *err)
+static int protect(int proc_fd, const char *name, struct cj_error *err)
 {
-	if (is_named(read_only_names, LENGTH(read_only_names), e->d_name))
-		return make_read_only(proc_fd, e->d_name, err);
-	if (is_named(masked_names, LENGTH(masked_names), e->d_name))
-		return mask(proc_fd, e->d_name, e->d_type == DT_DIR, err);
-	return 0;
+	if (is_named(read_only_names, LENGTH(read_only_names), name))
+		return make_read_only(proc_fd, name, err);
+	return is_named(masked_names, LENGTH(masked_names), name) ? mask(proc_fd, name, err) : 0;
 }
 
-/* Lists /proc: a kernel has half of the names, and to ask for each takes more calls. */
+/*
+ * Lists /proc: a kernel has half of the names, and to ask for each takes more calls.  The list can
+ * end early when the kernel removes an entry at this moment, for a module that leaves.  Names are
+ * sorted by length, so it was whole when one of the longest came, which nearly every kernel has.
+ */
 int rootfs_mask_proc(struct cj_error *err)
 {
+	bool is_whole = false;
 	auto_dir DIR *dir = open_proc(err);
 	if (!dir)
 		return -err->code;
 	if (check_null(err) < 0)
 		return -err->code;
-	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
-		if (protect(dirfd(dir), e, err) < 0)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		is_whole |= strcmp(e->d_name, "pagetypeinfo") == 0;
+		if (protect(dirfd(dir), e->d_name, err) < 0)
 			return -err->code;
-	return errno == 0 ? 0 : cj_fail(err, errno, "list '/proc'");
+	}
+	if (errno != 0)
+		return cj_fail(err, errno, "list '/proc'");
+	for (size_t i = 0; !is_whole && i < LENGTH(read_only_names); i++)
+		if (protect(dirfd(dir), read_only_names[i], err) < 0)
+			return -err->code;
+	for (size_t i = 0; !is_whole && i < LENGTH(masked_names); i++)
+		if (protect(dirfd(dir), masked_names[i], err) < 0)
+			return -err->code;
+	return 0;
 }
 
 size_t rootfs_list_writable(const struct rootfs_spec *spec, const char **out_places)

@@ -18,7 +18,7 @@
 /* More than the files made here and the mount points need; a limit against mistakes. */
 static const struct mounts_option skeleton_options[] = {
 	{ "mode", "0755" },
-	{ "size", "1M" },
+	{ "size", "4M" }, /* 64 pages where they are largest */
 	{ "nr_inodes", "4096" },
 };
 
@@ -128,7 +128,20 @@ int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_
 	return 0;
 }
 
-/* In the kernel: each page of a buffer of ours would be a page fault of the run. */
+/*
+ * In the kernel: each page of a buffer of ours would be a page fault of the run.  A file system that
+ * cannot do that says EINVAL.
+ */
+static ssize_t copy_part(int fd, int from_fd, size_t size)
+{
+	char buffer[4096];
+	ssize_t part = sendfile(fd, from_fd, NULL, size);
+	if (part >= 0 || errno != EINVAL)
+		return part;
+	part = sys_read(from_fd, buffer, size < sizeof(buffer) ? size : sizeof(buffer));
+	return part > 0 ? sys_write(fd, buffer, (size_t)part) : part;
+}
+
 int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t size,
 		      struct cj_error *err)
 {
@@ -136,7 +149,7 @@ int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t siz
 	if (fd < 0)
 		return fd;
 	while (size > 0) {
-		ssize_t part = sendfile(fd, from_fd, NULL, size);
+		ssize_t part = copy_part(fd, from_fd, size);
 		if (part == 0) /* it became shorter meanwhile */
 			return 0;
 		if (part > 0)

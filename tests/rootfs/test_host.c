@@ -144,13 +144,13 @@ static void look_at_copies(void)
 	check(host_open(&view, false, &err) == 0);
 	const struct rootfs_entry *large = entry_at(&view, "/etc/fpc-3.2.2.cfg");
 	check(large && !large->is_copied && large->fd >= 0);
-	size_t copied = 0, count = 0;
+	const size_t page = (size_t)getpagesize();
+	size_t taken = 0;
 	for (size_t i = 0; i < view.count; i++) {
-		copied += view.items[i].size;
-		count += view.items[i].is_copied;
-		check(view.items[i].is_copied || view.items[i].size == 0);
+		taken += (view.items[i].size + page - 1) / page * page;
+		check(view.items[i].is_copied == (view.items[i].size > 0));
 	}
-	check(count >= 24 && copied > (240u << 10) && copied <= (256u << 10));
+	check(taken > (240u << 10) - page && taken <= (256u << 10));
 	close_all(&view);
 	check(open_count() == before);
 }
@@ -232,7 +232,7 @@ static void a_copy_has_the_bytes_that_were_counted_and_parents_that_are_missing(
 	assert_int_equal(skeleton_add_copy(dir_fd, "whole", from_fd, 6, &err), -EEXIST);
 	assert_int_equal(skeleton_add_copy(dir_fd, "link", from_fd, 6, &err), -EEXIST);
 	assert_int_equal(skeleton_add_copy(dir_fd, "whole/x", from_fd, 6, &err), -ENOTDIR);
-	assert_int_equal(skeleton_add_copy(dir_fd, "no", dir_fd, 6, &err), -EINVAL);
+	assert_int_equal(skeleton_add_copy(dir_fd, "no", dir_fd, 6, &err), -EISDIR);
 	end_place(place);
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/service/worker/job.h"
 
-#define SPAWNER_LINGER_S 25 /* for workers to end: one may wait for a step, STEP_TIMEOUT_MS */
+#define SPAWNER_LINGER_S 32 /* for workers to end: a step may be awaited, STEP_TIMEOUT_MS */
 #define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* the longest spawner_end() */
 
 struct spawner {

@@ -128,7 +128,7 @@ ERRORS = {
     "rmdir": ("EBUSY", "EPERM"),
     "rt_sigtimedwait": ("EINTR", "EAGAIN"),
     "seccomp": ("EACCES", "EBUSY", "ENOMEM", "EINVAL"),
-    "sendfile": ("EINTR", "EIO", "ENOSPC"),
+    "sendfile": ("EINTR", "EIO", "ENOSPC", "EINVAL"),
     "sendmsg": ("EINTR", "ENOBUFS", "EPERM", "ETOOMANYREFS"),
     "sendto": ("ENOBUFS", "EPERM"),  # to netlink: it does not wait, so no signal comes in between
     "setgid": ("EPERM",),
@@ -150,7 +150,7 @@ ERRORS = {
     "stat": ("EACCES", "ENOENT"),
     "lstat": ("EACCES", "ENOENT"),
     "statfs": ("EINTR", "EIO", "EACCES"),
-    "call457": ("EPERM", "ENOENT", "ENOMEM", "ENOSYS"),  # statmount(2), which this libc has no name for
+    "statmount": ("EPERM", "ENOENT", "ENOMEM", "ENOSYS"),
     "statx": ("EACCES", "ENOMEM"),
     "symlink": ("EACCES", "ENOSPC"),
     "symlinkat": ("EPERM", "ENOSPC"),

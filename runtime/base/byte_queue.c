@@ -26,8 +26,7 @@ int byte_queue_grow(struct byte_queue *q, size_t size)
 	}
 	if (q->room - q->end >= size)
 		return 0;
-	size_t room = q->end + size > q->room * 3 / 2 ? q->end + size : q->room * 3 / 2;
-	room = (room + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+	size_t room = (q->end + size + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
 	char *bytes = realloc(q->bytes, room);
 	if (!bytes)
 		return -ENOMEM;
@@ -47,7 +46,8 @@ int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size)
 
 int byte_queue_add_text(struct byte_queue *q, const char *text, size_t size)
 {
-	if (byte_queue_grow(q, size + 1) < 0)
+	size_t more = size + 1 > q->room / 2 ? size + 1 : q->room / 2; /* a text has many parts */
+	if (q->room - q->end <= size && byte_queue_grow(q, more) < 0)
 		return -ENOMEM;
 	(void)!byte_queue_add(q, text, size);
 	q->bytes[q->end] = '\0';

@@ -26,7 +26,7 @@ static inline size_t byte_queue_size(const struct byte_queue *q)
 /* Makes room for `size` more bytes behind q->end.  Fails: ENOMEM; nothing has changed then. */
 int byte_queue_grow(struct byte_queue *q, size_t size);
 int byte_queue_add(struct byte_queue *q, const void *bytes, size_t size);
-/* The same with a NUL behind, which does not count. */
+/* The same with a NUL behind, which does not count, and with room for more parts of a text. */
 int byte_queue_add_text(struct byte_queue *q, const char *text, size_t size);
 /* All pieces, one behind the other, or none of them. */
 int byte_queue_add_all(struct byte_queue *q, const struct blob *pieces, size_t count);

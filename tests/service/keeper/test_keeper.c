@@ -955,7 +955,7 @@ static void a_prepared_session_takes_no_other_job(void **state)
 {
 	(void)state;
 	static const char *const bodies[][2] = {
-		{ "{\"profile\":\"python\",\"context\":\"repl\",\"memory\":\"77M\"}", "memory" },
+		{ "{\"profile\":\"python\",\"context\":\"repl\",\"memory\":\"77M\"}", "limits" },
 		{ "{\"profile\":\"python\",\"context\":\"repl\",\"env\":{\"A\":\"1\"}}", "env" },
 		{ "{\"profile\":\"python\"}", "wants none" },
 	};

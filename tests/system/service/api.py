@@ -340,7 +340,7 @@ def provoke_calls(c, s, too_large):
 
 def provoke_unread(c, s):
     """The program reads no answer, and 16 MiB of them wait in the jail's supervisor."""
-    with Calls(s, calling(4, "time.sleep(600)")) as calls:
+    with Calls(s, calling(4, "time.sleep(600)", calls={"timeout": f"{60 * SLOW:.0f}s"}, timeout=f"{90 * SLOW:.0f}s")) as calls:
         for i in range(1, 5):
             calls.await_call(i)
         path = f"/v1/runs/{calls.id}/calls/"

@@ -223,7 +223,7 @@ def _():
 
 @test("a request as large as the largest cap is received", limit=90)
 def _():
-    with Service(config={"body_max": "256M", "stdin_max": "200M"}) as s:
+    with Service(config={"body_max": "256M", "stdin_max": "200M", "receive_timeout": f"{60 * SLOW:.0f}s"}) as s:
         s.post({**LARGE, "stdin": "x" * (150 << 20)}).has(200)
 
 

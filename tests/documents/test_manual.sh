@@ -333,7 +333,7 @@ tools_say() { # WORDS: the page has them, however its lines are broken
 CALLS=runtime/jail/supervise
 same "$TOOLS has the options, keys and defaults of the limits of calls" \
 	"$(paste -d' ' <(sed -n 's/^\t{ "\(calls-[a-z]*\)", "\(calls\.[a-z]*\)".*/--\1 \2/p' profiles/settings.c) \
-		<(sed -nE 's/^\t+\.calls(_outstanding|_per_second)? = ([0-9]+),/\2/p; s/^\t+\.call_ms = ([0-9]+) \* 1000,/\1s/p' profiles/config.c))" \
+		<(sed -nE 's/^\t+\.run_limits\.calls(_outstanding|_per_second)? = ([0-9]+),/\2/p; s/^\t+\.run_limits\.call_ms = ([0-9]+) \* 1000,/\1s/p' profiles/config.c))" \
 	"$(MANUAL=$TOOLS chapter LIMITS | sed -n 's/^\.It Fl -/--/p' | awk '{ print $1, $4, $6 }')"
 for words in "at most $(constant CALL_LINE_MAX $CALLS/calls.h) bytes (1 MiB)" \
 	"An answer has at most $(($(constant CALL_ANSWER_MAX $CALLS/calls.h) >> 20)) MiB." \

@@ -29,7 +29,10 @@
 #include "runtime/base/sys.h"
 
 #define RANGES_MAX 1024
-#define TRIAL_MS   10000
+/* What is larger is address space that is reserved, a sanitizer's terabytes for example: to look at
+ * each page of it would take minutes. */
+#define MAPPING_MAX (1ull << 30)
+#define TRIAL_MS    10000
 
 struct ranges {
 	size_t count;
@@ -98,7 +101,7 @@ static void look_at_all(struct ranges *r, pid_t pid)
 	auto_file FILE *maps = fopen(path, "re");
 	while (maps && pagemap_fd >= 0 && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access) == 3 &&
-		    access[3] == 'p')
+		    access[0] == 'r' && access[3] == 'p' && end - begin <= MAPPING_MAX)
 			look_at(r, pagemap_fd, begin, end, access[1] == 'w');
 }
 

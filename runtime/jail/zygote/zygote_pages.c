@@ -28,6 +28,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+#define LENGTH(a)  (sizeof(a) / sizeof((a)[0]))
 #define RANGES_MAX 1024
 /* What is larger is address space that is reserved, a sanitizer's terabytes for example: to look at
  * each page of it would take minutes. */
@@ -75,17 +76,17 @@ static void look_at(struct ranges *r, int pagemap_fd, uintptr_t begin, uintptr_t
 {
 	const size_t page_size = (size_t)getpagesize();
 	uint64_t pages[512];
-	for (size_t n; begin < end; begin += n * page_size) {
-		n = (end - begin) / page_size;
-		n = n < sizeof(pages) / sizeof(pages[0]) ? n : sizeof(pages) / sizeof(pages[0]);
+	while (begin < end) {
+		const size_t left = (end - begin) / page_size;
+		const size_t n = left < LENGTH(pages) ? left : LENGTH(pages);
 		const ssize_t size = (ssize_t)(n * sizeof(pages[0]));
 		if (pread(pagemap_fd, pages, (size_t)size,
 			  (off_t)(begin / page_size * sizeof(pages[0]))) != size)
 			return; /* not of this process: the vsyscall page */
-		for (size_t i = 0; i < n; i++) {
-			int advice = advice_for(pages[i], is_writable);
+		for (const uint64_t *page = pages; page < pages + n; page++, begin += page_size) {
+			int advice = advice_for(*page, is_writable);
 			if (advice != 0)
-				add(r, begin + i * page_size, page_size, advice);
+				add(r, begin, page_size, advice);
 		}
 	}
 }

@@ -129,8 +129,8 @@ int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_
 }
 
 /*
- * In the kernel: each page of a buffer of ours would be a page fault of the run.  A file system that
- * cannot do that says EINVAL.
+ * In the kernel: each page of a buffer of ours would be a page fault of the run.  A file system
+ * that cannot do that says EINVAL.
  */
 static ssize_t copy_part(int fd, int from_fd, size_t size)
 {

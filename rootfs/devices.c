@@ -31,19 +31,15 @@ static const struct {
 int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		const unsigned major_number = devices[i].major_number,
-			       minor_number = devices[i].minor_number;
 		struct rootfs_entry entry = { .path = devices[i].path };
 		if (devices[i].is_tty && !with_tty)
 			continue;
 		/* The clone itself is checked: nothing can be put in its place any more. */
 		auto_fd int fd = mounts_clone(dev_fd, entry.path + strlen("/dev/"), DEVICE_ATTRS,
 					      entry.path, err);
-		if (fd < 0)
-			return fd;
-		if (!mounts_is_device(fd, major_number, minor_number))
-			return cj_reject(err, "'%s' is not the device %u:%u", entry.path,
-					 major_number, minor_number);
+		if (fd < 0 || mounts_check_device(fd, entry.path, devices[i].major_number,
+						  devices[i].minor_number, err) < 0)
+			return -err->code;
 		entry.fd = take_fd(&fd);
 		if (rootfs_entries_add(list, &entry, err) < 0)
 			return -err->code;

@@ -22,6 +22,15 @@ bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number)
 	       st.st_rdev == makedev(major_number, minor_number);
 }
 
+int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
+			struct cj_error *err)
+{
+	if (!mounts_is_device(fd, major_number, minor_number))
+		return cj_reject(err, "'%s' is not the device %u:%u", path, major_number,
+				 minor_number);
+	return 0;
+}
+
 int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,
 		       struct cj_error *err)
 {
@@ -29,9 +38,8 @@ int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsi
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
-	if (!mounts_is_device(fd, major_number, minor_number))
-		return cj_reject(err, "'%s' is not the device %u:%u", path, major_number,
-				 minor_number);
+	if (mounts_check_device(fd, path, major_number, minor_number, err) < 0)
+		return -err->code;
 	return take_fd(&fd);
 }
 

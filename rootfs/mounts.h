@@ -26,6 +26,9 @@ struct mounts_option {
 
 /* True when fd (O_PATH is enough) is the character device of that number. */
 bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number);
+/* The same, with an error that names `path`. */
+int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
+			struct cj_error *err);
 
 /* Opens (O_PATH) the device `path` ("/dev/null") below dev_fd, the host's /dev, and checks its
  * number.  Follows no link. */

@@ -381,9 +381,7 @@ static int check_null(struct cj_error *err)
 	auto_fd int null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (null_fd < 0)
 		return cj_fail(err, errno, "open '/dev/null'");
-	if (!mounts_is_device(null_fd, 1, 3))
-		return cj_reject(err, "'/dev/null' is not the device 1:3");
-	return 0;
+	return mounts_check_device(null_fd, "/dev/null", 1, 3, err);
 }
 
 static bool is_named(const char *const *names, size_t count, const char *name)

@@ -230,9 +230,8 @@ void cgroup_divide(struct cgroup *c)
 	    openat(c->dir_fd, CGROUP_INIT_LEAF, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (c->init_fd < 0)
 		(void)unlinkat(c->dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
-	else
-		(void)cgroup_tree_enable(c->dir_fd,
-					 NULL); /* -EBUSY: somebody put a process there */
+	else /* -EBUSY: somebody put a process there */
+		(void)cgroup_tree_enable(c->dir_fd, NULL);
 }
 
 int cgroup_birth_fd(const struct cgroup *c)

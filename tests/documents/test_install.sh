@@ -101,6 +101,18 @@ warns() { # of a tree without .git, a warning is no error
 		! planned WERROR= | grep -E -- '-Werror( |$)' && planned WERROR=-Werror | grep -qE -- '-Werror '
 }
 check "a warning is an error in a git checkout only" warns
+# --- the packages ---------------------------------------------------------------
+
+keeps_strangers() { # in a directory, behind a link to one, and a file
+	local place
+	mkdir "$work/mine" && touch "$work/mine/file" && ln -s mine "$work/link" || return 1
+	for place in "$work/mine" "$work/link" "$work/mine/file"; do
+		! tools/deb 0 "$place" 2> "$work/said" || return 1
+		[ "$(cat "$work/said")" = "tools/deb: '$place' exists, and tools/deb has not made it: remove it, or name another directory" ] || return 1
+	done
+	[ -f "$work/mine/file" ]
+}
+check "tools/deb does not empty a directory that it has not made" keeps_strangers
 names_licenses() {
 	[ "$(grep -rhoE --exclude-dir=build --exclude-dir=.git '^.{0,9}SPDX-License-Identifier: [^ ]*' . | sed 's/.*: //' | sort -u)" = Apache-2.0 ]
 }

@@ -113,6 +113,30 @@ keeps_strangers() { # in a directory, behind a link to one, and a file
 	[ -f "$work/mine/file" ]
 }
 check "tools/deb does not empty a directory that it has not made" keeps_strangers
+# What dpkg calls, with empty file systems in place of /run and /var.
+keeps_records() {
+	unshare --user --map-root-user --mount sh -ec '
+		mount -t tmpfs none /run && mount -t tmpfs none /var
+		mkdir -p /run/cejail/runs /run/cejail-serve /run/cejail-oci/one /var/log/cejail /var/lib/cejail/images /var/lib/cejail-oci/results
+		: > /run/cejail/runs/dead.json
+		exec 9> /run/cejail/runs/alive.json
+		flock 9
+		purge() { sh tools/debian/$1.postrm purge 2> /run/said; }
+		left() { find /run /var -name "cejail*"; }
+		purge cejail
+		grep -q "^cejail: jails still run" /run/said
+		[ -f /run/cejail/runs/alive.json ] && [ -d /var/lib/cejail/images ] && [ ! -e /var/log/cejail ]
+		purge cejail-oci
+		grep -q "^cejail-oci: /run/cejail-oci has" /run/said
+		[ -d /run/cejail-oci/one ] && [ ! -e /var/lib/cejail-oci ]
+		exec 9>&-
+		rmdir /run/cejail-oci/one
+		purge cejail-oci
+		[ ! -s /run/said ]
+		purge cejail
+		[ ! -s /run/said ] && [ -z "$(left)" ]'
+}
+check "the purge of the packages leaves nothing but what living jails and containers need" keeps_records
 names_licenses() {
 	[ "$(grep -rhoE --exclude-dir=build --exclude-dir=.git '^.{0,9}SPDX-License-Identifier: [^ ]*' . | sed 's/.*: //' | sort -u)" = Apache-2.0 ]
 }

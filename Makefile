@@ -307,6 +307,9 @@ dist:                            ## the tarball of the commit, below build/dist:
 deb:                             ## Debian packages of this tree, below build/deb
 	tools/setup package
 	tools/deb $(VERSION)
+deb-check:                       ## build them twice, compare, and run lintian and blhc (takes minutes)
+	tools/setup package
+	tools/deb-check $(VERSION)
 
 # --- looking without running --------------------------------------------------
 
@@ -360,5 +363,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist deb format clean help
+.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist deb deb-check format clean help
 .DELETE_ON_ERROR:

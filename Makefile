@@ -310,6 +310,13 @@ deb:                             ## Debian packages of this tree, below build/de
 deb-check:                       ## build them twice, compare, and run lintian and blhc (takes minutes)
 	tools/setup package
 	tools/deb-check $(VERSION)
+# The requirements have Fedora's names, which Debian's rpmbuild does not find.
+rpm:                             ## RPM packages of the commit, below build/rpm; rpmlint looks at them
+	rm -rf build/rpm
+	tools/release --pack --output build/rpm/SOURCES
+	rpmbuild -ba $(if $(wildcard /etc/debian_version),--nodeps) --define '_topdir $(CURDIR)/build/rpm' tools/rpm/cejail.spec
+	@if command -v rpmlint >/dev/null; then rpmlint -c tools/rpm/rpmlint.toml tools/rpm/cejail.spec build/rpm/SRPMS build/rpm/RPMS; \
+		else echo 'skip rpmlint (it is not installed)'; fi
 
 # --- looking without running --------------------------------------------------
 
@@ -363,5 +370,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist deb deb-check format clean help
+.PHONY: FORCE tidy analyze cppcheck all unit test probes fuzzers check check-all budget-update proof demo bench install uninstall dist deb deb-check rpm format clean help
 .DELETE_ON_ERROR:

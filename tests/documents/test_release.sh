@@ -58,8 +58,9 @@ refuses_after() { # COMMAND WORDS
 
 sets_version() {
 	tools/release --set 9.8.7 &&
-		[ "$(git diff --numstat | sort)" = "$(printf '1\t1\t%s\n' Makefile tools/clients/node/package.json tools/clients/python/pyproject.toml)" ] &&
+		[ "$(git diff --numstat | sort)" = "$(printf '1\t1\t%s\n' Makefile tools/clients/node/package.json tools/clients/python/pyproject.toml tools/rpm/cejail.spec)" ] &&
 		grep -qx 'VERSION := 9.8.7' Makefile && grep -qx 'version = "9.8.7"' tools/clients/python/pyproject.toml &&
+		grep -qx 'Version: *9.8.7' tools/rpm/cejail.spec &&
 		python3 -c 'import json; assert json.load(open("tools/clients/node/package.json"))["version"] == "9.8.7"'
 	local status=$?
 	git reset -q --hard start
@@ -80,7 +81,7 @@ check "a version without an entry in NEWS is refused" \
 check "a client whose version is another one is refused" \
 	refuses_after "sed -i 's/^VERSION := .*/VERSION := 9.9.9/' Makefile; $commit" "pyproject.toml is '$version'"
 check "a version that is not three numbers is refused" refuses "not three numbers" --set 9.9
-check "--set writes the version to the Makefile and to both clients, and nothing else" sets_version
+check "--set writes the version to the Makefile, both clients and the RPM spec, and nothing else" sets_version
 check "an entry without a date is refused" \
 	refuses_after "sed -i 's/^cejail $version (.*/cejail $version (unreleased)/' NEWS; $commit" 'no date'
 check "a version that is no number is refused" \

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,4 +125,21 @@ struct ip ip_net_last(const struct ip_net *net)
 	for (size_t i = 0; i < ip_size(&last); i++)
 		last.bytes[i] |= host_mask(net->bits, i);
 	return last;
+}
+
+socklen_t ip_socket_address(const struct ip *ip, uint16_t port, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (ip->family == 4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, ip->bytes, 4);
+		return sizeof(*in);
+	}
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, ip->bytes, 16);
+	return sizeof(*in6);
 }

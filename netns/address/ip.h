@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define IP_TEXT_MAX  46 /* INET6_ADDRSTRLEN */
 #define NET_TEXT_MAX (IP_TEXT_MAX + 4)
@@ -30,6 +31,8 @@ const char *ip_format(const struct ip *ip, char out[static IP_TEXT_MAX]);
 const char *ip_net_format(const struct ip_net *net, char out[static NET_TEXT_MAX]);
 
 size_t ip_size(const struct ip *ip); /* 4 or 16 */
+/* Its socket address with this port; returns that one's size. */
+socklen_t ip_socket_address(const struct ip *ip, uint16_t port, struct sockaddr_storage *out);
 bool ip_equal(const struct ip *a, const struct ip *b);
 bool ip_net_has(const struct ip_net *net, const struct ip *ip);
 /* The last address of a prefix. */

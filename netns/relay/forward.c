@@ -186,7 +186,8 @@ static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 	}
 	f->proxies[slot] = p;
 	f->nproxies++;
-	if (tcp_proxy_connect(p, (struct sockaddr *)&address, sizeof(address)) != TCP_PROXY_OPEN)
+	int host_fd = tcp_proxy_dial((struct sockaddr *)&address, sizeof(address), SOCK_STREAM);
+	if (tcp_proxy_join(p, host_fd) != TCP_PROXY_OPEN)
 		drop_proxy(f, slot);
 	else if (f->nproxies == FORWARD_CONNECTIONS_MAX)
 		set_listening(f, false);

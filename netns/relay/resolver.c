@@ -6,7 +6,6 @@
  */
 #include "netns/relay/resolver.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,9 @@
 #include "netns/relay/resolver_message.h"
 #include "netns/relay/tcp_proxy.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define EVENTS_MAX     16    /* handled by one call */
-#define FILE_BYTES_MAX 65536 /* of a resolv.conf(5), which has a few lines */
+#define EVENTS_MAX 16 /* handled by one call */
 
 #define TICK_MS        250  /* resolution of the time limits */
 #define QUERIES_SECOND 1000 /* to the host's name server; the burst is as large */
@@ -36,7 +33,6 @@
 #define IDLE_MS      10000 /* of a TCP connection */
 #define SESSION_COST 20 /* in queries: 50 connections a second, so that the host keeps free ports */
 
-#define DNS_PORT     53
 #define SESSIONS_MAX 16 /* of TCP, out of RESOLVER_QUERIES_MAX */
 #define UDP_MAX      (RESOLVER_QUERIES_MAX - SESSIONS_MAX)
 
@@ -65,8 +61,8 @@ struct resolver_session {
 struct resolver {
 	int epoll_fd, timer_fd, udp_fd, tcp_fd;
 	bool is_ticking, is_paused; /* the timer runs; the TCP listener is not watched */
-	size_t current, nservers;   /* the server that new queries go to */
-	struct ip servers[RESOLVER_SERVERS_MAX];
+	struct resolver_upstream upstream;
+	size_t current; /* the server that new queries go to */
 	uint64_t now_ms, filled_ms;
 	unsigned budget; /* thousandths of a query */
 	struct resolver_query queries[UDP_MAX];
@@ -74,29 +70,11 @@ struct resolver {
 	uint8_t scratch[RESOLVER_ANSWER_MAX];
 };
 
-/* The socket address of port 53 of `ip`.  Returns its size. */
-static socklen_t address_of(const struct ip *ip, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (ip->family == 4) {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-		in->sin_family = AF_INET;
-		in->sin_port = htons(DNS_PORT);
-		memcpy(&in->sin_addr, ip->bytes, 4);
-		return sizeof(*in);
-	}
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(DNS_PORT);
-	memcpy(&in6->sin6_addr, ip->bytes, 16);
-	return sizeof(*in6);
-}
-
 /* This server did not answer: new queries go to the next one. */
 static void skip_server(struct resolver *r, size_t server)
 {
 	if (server == r->current)
-		r->current = (server + 1) % r->nservers;
+		r->current = (server + 1) % r->upstream.count;
 }
 
 /* Takes `cost` queries from the budget.  False: it has too few, and none is taken. */
@@ -127,7 +105,7 @@ static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];
 	struct sockaddr_storage at;
-	socklen_t size = address_of(address, &at);
+	socklen_t size = ip_socket_address(address, RESOLVER_PORT, &at);
 	const char *name = ip_format(address, text);
 	int on = 1;
 
@@ -139,9 +117,9 @@ static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return cj_fail(err, errno, "set up a socket for names at '%s'", name);
 	if (bind(fd, (struct sockaddr *)&at, size) < 0)
-		return cj_fail(err, errno, "bind '%s' port %d", name, DNS_PORT);
+		return cj_fail(err, errno, "bind '%s' port %d", name, RESOLVER_PORT);
 	if (type == SOCK_STREAM && listen(fd, SESSIONS_MAX) < 0)
-		return cj_fail(err, errno, "listen at '%s' port %d", name, DNS_PORT);
+		return cj_fail(err, errno, "listen at '%s' port %d", name, RESOLVER_PORT);
 	return take_fd(&fd);
 }
 
@@ -185,16 +163,18 @@ static void refuse(struct resolver *r, const struct resolver_query *q, size_t si
 		answer_client(r, q, refusal, length);
 }
 
+static int connect_server(const struct resolver *r, size_t server, int type)
+{
+	return r->upstream.connect(r->upstream.context, server, type);
+}
+
 static bool ask_server(struct resolver *r, struct resolver_query *q)
 {
-	struct sockaddr_storage address;
-	socklen_t size = address_of(&r->servers[q->server], &address);
 	struct epoll_event event = { .events = EPOLLIN,
 				     .data.u32 = FIRST_QUERY + (uint32_t)(q - r->queries) };
 
-	q->fd = socket(address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (q->fd >= 0 && connect(q->fd, (struct sockaddr *)&address, size) == 0 &&
-	    send(q->fd, q->bytes, q->size, MSG_NOSIGNAL) == (ssize_t)q->size &&
+	q->fd = connect_server(r, q->server, SOCK_DGRAM);
+	if (q->fd >= 0 && send(q->fd, q->bytes, q->size, MSG_NOSIGNAL) == (ssize_t)q->size &&
 	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, q->fd, &event) == 0)
 		return true;
 	cj_close(&q->fd);
@@ -204,7 +184,7 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 /* Asks the server at q->server; if it can't be reached, the later ones, each once. */
 static void ask(struct resolver *r, struct resolver_query *q)
 {
-	for (; q->tried < r->nservers; q->server = (q->server + 1) % r->nservers) {
+	for (; q->tried < r->upstream.count; q->server = (q->server + 1) % r->upstream.count) {
 		q->tried++;
 		if (ask_server(r, q))
 			return;
@@ -271,7 +251,7 @@ static void take_answer(struct resolver *r, size_t slot)
 	if (size < 0) { /* an ICMP error, udp(7) */
 		cj_close(&q->fd);
 		skip_server(r, q->server);
-		q->server = (q->server + 1) % r->nservers;
+		q->server = (q->server + 1) % r->upstream.count;
 		ask(r, q);
 		return;
 	}
@@ -332,15 +312,13 @@ static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
 	return (ssize_t)passed;
 }
 
-/* Connects to the current server, or to a later one if connect(2) fails at once. */
+/* Connects to the current server, or to a later one if that fails at once. */
 static void connect_session(struct resolver *r, size_t slot)
 {
 	struct resolver_session *s = &r->sessions[slot];
-	while (s->tried < r->nservers) {
-		size_t server = (s->server + s->tried++) % r->nservers;
-		struct sockaddr_storage address;
-		socklen_t size = address_of(&r->servers[server], &address);
-		if (tcp_proxy_connect(s->proxy, (struct sockaddr *)&address, size) ==
+	while (s->tried < r->upstream.count) {
+		size_t server = (s->server + s->tried++) % r->upstream.count;
+		if (tcp_proxy_join(s->proxy, connect_server(r, server, SOCK_STREAM)) ==
 		    TCP_PROXY_OPEN)
 			return;
 	}
@@ -424,24 +402,6 @@ static bool sweep_sessions(struct resolver *r)
 	return some_wait;
 }
 
-static int read_servers(struct resolver *r, const char *path, struct cj_error *err)
-{
-	auto_arena struct arena a = { 0 };
-	char *text = NULL;
-	size_t size;
-	/* Usually a link into /run.  O_NONBLOCK: a fifo there must not block. */
-	auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && errno != ENOENT)
-		return cj_fail(err, errno, "open '%s'", path);
-	if (fd >= 0) {
-		int rc = fd_read_all(fd, FILE_BYTES_MAX, &a, &text, &size, path, err);
-		if (rc < 0)
-			return rc;
-	}
-	r->nservers = resolver_read_conf(text ? text : "", r->servers);
-	return 0;
-}
-
 static int watch_fd(struct resolver *r, int fd, uint32_t id, struct cj_error *err)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = id };
@@ -450,12 +410,8 @@ static int watch_fd(struct resolver *r, int fd, uint32_t id, struct cj_error *er
 	return 0;
 }
 
-static int set_up(struct resolver *r, int udp_fd, int tcp_fd, const char *path,
-		  struct cj_error *err)
+static int set_up(struct resolver *r, int udp_fd, int tcp_fd, struct cj_error *err)
 {
-	int rc = read_servers(r, path, err);
-	if (rc < 0)
-		return rc;
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll_fd < 0)
 		return cj_fail(err, errno, "create an epoll for the resolver");
@@ -463,14 +419,14 @@ static int set_up(struct resolver *r, int udp_fd, int tcp_fd, const char *path,
 	if (r->timer_fd < 0)
 		return cj_fail(err, errno, "create a timer for the resolver");
 
-	rc = watch_fd(r, udp_fd, UDP, err);
+	int rc = watch_fd(r, udp_fd, UDP, err);
 	if (rc == 0)
 		rc = watch_fd(r, tcp_fd, TCP, err);
 	return rc == 0 ? watch_fd(r, r->timer_fd, TIMER, err) : rc;
 }
 
-int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
-		    struct cj_error *err)
+int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upstream,
+		    struct resolver **out, struct cj_error *err)
 {
 	struct resolver *r = calloc(1, sizeof(*r));
 	if (!r)
@@ -478,10 +434,11 @@ int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **
 	r->epoll_fd = r->timer_fd = r->udp_fd = r->tcp_fd = -1;
 	for (size_t i = 0; i < UDP_MAX; i++)
 		r->queries[i].fd = -1;
+	r->upstream = *upstream;
 	r->budget = BUDGET_MAX;
 	r->now_ms = r->filled_ms = clock_ms();
 
-	int rc = set_up(r, udp_fd, tcp_fd, path, err);
+	int rc = set_up(r, udp_fd, tcp_fd, err);
 	if (rc < 0) {
 		resolver_destroy(&r); /* it does not own the two sockets yet */
 		return rc;

@@ -2,27 +2,37 @@
 /*
  * resolver - the name server of a jail: port 53 of its gateway, relayed to the host's servers.
  *
- * Init opens the sockets in the gateway's namespace.  The supervisor forwards each query from the
- * caller's own namespace.  So the host's name servers may be on loopback or in a closed range, and
- * the jail reaches only their answers.  Only plain queries pass, over UDP and TCP, and the relay
- * rewrites each one (resolver_make_plain).
+ * Runs in the gateway's process, which may open no socket.  It asks for each connection to a name
+ * server (name_servers.h), which begins in the caller's own namespace.  So the host's name servers
+ * may be on loopback or in a closed range, and the jail reaches only their answers.  Only plain
+ * queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).
  */
 #pragma once
+
+#include <stddef.h>
 
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"
 
 #define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
 
-/* Runs in init, in the gateway's namespace, before that has its address (IP_FREEBIND). */
+/* Runs in the gateway's namespace, before that has its address (IP_FREEBIND). */
 int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 		    struct cj_error *err);
 
 struct resolver;
 
-/* Reads `path` ("/etc/resolv.conf") now; it may be missing.  Takes the sockets on success. */
-int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
-		    struct cj_error *err);
+/* The host's name servers: how many there are, and a new non-blocking socket that is connected to
+ * one of them: its descriptor, or a negative number.  type: SOCK_DGRAM, SOCK_STREAM. */
+struct resolver_upstream {
+	size_t count;
+	int (*connect)(void *context, size_t server, int type);
+	void *context;
+};
+
+/* Takes the sockets on success. */
+int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upstream,
+		    struct resolver **out, struct cj_error *err);
 void resolver_destroy(struct resolver **r);
 
 /* When the descriptor is readable, call resolver_serve(): it does bounded work and never blocks.

@@ -45,6 +45,7 @@ size_t resolver_failure(const uint8_t *query, size_t size,
 size_t resolver_refusal(const uint8_t *message, size_t size,
 			uint8_t out[static RESOLVER_QUESTION_MAX]);
 
+#define RESOLVER_PORT        53
 #define RESOLVER_SERVERS_MAX 3 /* MAXNS of resolv.conf(5) */
 
 /* The name servers that `text` lists; 127.0.0.1 when it lists none.  One with a zone

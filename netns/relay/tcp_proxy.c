@@ -159,18 +159,23 @@ static enum tcp_proxy_state unreached(struct tcp_proxy *p)
 	return TCP_PROXY_UNREACHABLE;
 }
 
-enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockaddr *address,
-				       socklen_t size)
+int tcp_proxy_dial(const struct sockaddr *address, socklen_t size, int type)
+{
+	auto_fd int fd = socket(address->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || (connect(fd, address, size) < 0 && errno != EINPROGRESS))
+		return -errno;
+	return take_fd(&fd);
+}
+
+enum tcp_proxy_state tcp_proxy_join(struct tcp_proxy *p, int host_fd)
 {
 	struct side *host = &p->sides[TCP_PROXY_HOST];
 	close_side(host, true);
-	host->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (host->fd < 0)
+	if (host_fd < 0)
 		return TCP_PROXY_UNREACHABLE;
-	set_nodelay(host->fd);
+	host->fd = host_fd;
+	set_nodelay(host_fd);
 	p->connecting = true;
-	if (connect(host->fd, address, size) < 0 && errno != EINPROGRESS)
-		return unreached(p);
 	return watch(p) == TCP_PROXY_OPEN ? TCP_PROXY_OPEN : unreached(p);
 }
 

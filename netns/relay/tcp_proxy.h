@@ -18,7 +18,7 @@ enum tcp_proxy_side { TCP_PROXY_JAIL, TCP_PROXY_HOST };
 
 enum tcp_proxy_state {
 	TCP_PROXY_OPEN,
-	TCP_PROXY_UNREACHABLE, /* no connection: call tcp_proxy_connect() again, or destroy it */
+	TCP_PROXY_UNREACHABLE, /* no connection: call tcp_proxy_join() again, or destroy it */
 	TCP_PROXY_CLOSED,      /* destroy it */
 };
 
@@ -49,9 +49,13 @@ void tcp_proxy_destroy(struct tcp_proxy **p);
 void tcp_proxy_filter(struct tcp_proxy *p,
 		      ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size), void *arg);
 
-/* Starts to connect the host side, in this process' namespace.  TCP_PROXY_OPEN or _UNREACHABLE. */
-enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockaddr *address,
-				       socklen_t size);
+/* A new non-blocking socket in this process' namespace that is connected or, for SOCK_STREAM, will
+ * be.  Returns the descriptor or -errno. */
+int tcp_proxy_dial(const struct sockaddr *address, socklen_t size, int type);
+
+/* Takes the socket of the host side, which may still be connecting.  TCP_PROXY_OPEN; _UNREACHABLE,
+ * also for a negative number in place of the descriptor. */
+enum tcp_proxy_state tcp_proxy_join(struct tcp_proxy *p, int host_fd);
 
 /* Handles an epoll event of this side. */
 enum tcp_proxy_state tcp_proxy_serve(struct tcp_proxy *p, enum tcp_proxy_side side,

@@ -2,7 +2,7 @@
 /*
  * links - interfaces, addresses, routes and neighbours, with libnl-route-3.
  *
- * Works through NETLINK_ROUTE sockets that the gateway's opener made inside the namespaces, so the
+ * Works through NETLINK_ROUTE sockets that the gateway's process made inside the namespaces, so the
  * supervisor never enters one.  Names are LINK_* (addresses.h).  Interface indexes are chosen here,
  * not looked up.
  */

@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gateway: the opener makes one more namespace, hands out sockets of both, and always ends. */
-#include "netns/network_parts.h"
+/*
+ * gateway: its process makes one more namespace, gives up all that it does not need, and always
+ * ends; and what somebody who takes it over can do.
+ */
+#include "netns/gateway.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
+#include "netns/firewall/firewall.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 
-/* WRAP: unshare */
+/* WRAP: unshare firewall_read_counters */
 
 static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
 
-/* What the opener does where it makes the gateway. */
+/* What the process does where it makes the gateway. */
 static enum { GOES_ON, FAILS, DIES, LOOKS } how;
 
-/* The standard streams, the jail's socket, the link and the jail's namespace; and the directory
- * that is being read. */
-#define OPENERS_FDS 7
+/* The standard streams, the jail's socket, the two links, two for the host's addresses, the
+ * jail's namespace; and the directory that is being read. */
+#define OWN_FDS 10
 
 static bool holds_only_its_own(void)
 {
@@ -30,7 +41,7 @@ static bool holds_only_its_own(void)
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	sigaction(SIGUSR1, NULL, &now);
 	int fds = count_fds() - 2; /* "." and ".." */
-	return fds == OPENERS_FDS && sigisemptyset(&blocked) && now.sa_handler == SIG_DFL;
+	return fds == OWN_FDS && sigisemptyset(&blocked) && now.sa_handler == SIG_DFL;
 }
 
 int __real_unshare(int flags);
@@ -73,48 +84,58 @@ static ino_t namespace_of(int sock_fd, ino_t *out_owner)
 	return inode_of(netns_fd);
 }
 
-static void expect_opened(bool has_dns)
+static const struct endpoints nowhere;
+
+/* The jail's socket stays the caller's. */
+static int start(const struct network_handles *h, struct gateway *g, struct step_msg *out,
+		 struct cj_error *err)
+{
+	MUST_DO(gateway_start(&spec, &nowhere, h->fds[SLOT_JAIL], g, err), *err);
+	int rc = step_await(&g->link, GATEWAY_OPENED, out, err);
+	if (rc < 0)
+		gateway_stop(g);
+	return rc;
+}
+
+static void expect_opened(void)
 {
 	struct network_handles h;
+	struct gateway g;
+	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
-	ino_t owners[3];
+	ino_t owners[2];
 	int before = count_fds();
 	open_init_side(&spec, &h);
 	ino_t jail = namespace_of(h.fds[SLOT_JAIL], &owners[0]);
-	MUST_DO(gateway_open(has_dns, &h, &err), err);
-	MUST(!has_child() && h.fds[SLOT_JAIL] == -1);
-	MUST(namespace_of(h.fds[SLOT_JAIL_RULES], &owners[1]) == jail);
-	MUST(namespace_of(h.fds[SLOT_GATEWAY_RULES], &owners[2]) != jail);
-	MUST(owners[0] == owners[1] && owners[0] == owners[2]);
-	MUST((h.fds[SLOT_DNS_UDP] >= 0) == has_dns && (h.fds[SLOT_DNS_TCP] >= 0) == has_dns);
-	for (size_t i = 0; i < SLOT_COUNT; i++)
-		MUST(h.fds[i] < 0 || fcntl(h.fds[i], F_GETFD) == FD_CLOEXEC);
+	MUST_DO(start(&h, &g, &msg, &err), err);
+	MUST(msg.nfds == 1 && msg.size == sizeof(struct gateway_opened));
+	MUST(namespace_of(msg.fds[0], &owners[1]) != jail && owners[0] == owners[1]);
+	MUST(fcntl(msg.fds[0], F_GETFD) == FD_CLOEXEC);
+	step_msg_fini(&msg);
+	gateway_stop(&g);
+	gateway_stop(&g); /* of nothing: no harm */
+	MUST(!has_child());
 	network_handles_fini(&h);
 	MUST(count_fds() == before);
 }
 
-static void body_both(void)
-{
-	expect_opened(true);
-	expect_opened(false);
-}
-
-static void sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner(void **state)
+static void a_socket_of_a_new_namespace_with_the_owner_of_the_jails(void **state)
 {
 	(void)state;
 	how = GOES_ON;
-	in_own_namespace(body_both);
+	in_own_namespace(expect_opened);
 }
 
 static void expect_failure(int code, const char *text)
 {
 	struct network_handles h;
+	struct gateway g;
+	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
 	open_init_side(&spec, &h);
 	int before = count_fds();
-	MUST(gateway_open(true, &h, &err) == -code);
+	MUST(start(&h, &g, &msg, &err) == -code);
 	MUST(strstr(err.msg, text) && !has_child() && count_fds() == before);
-	MUST(h.fds[SLOT_JAIL] >= 0 && h.fds[SLOT_GATEWAY_ROUTE] == -1);
 	network_handles_fini(&h);
 }
 
@@ -123,7 +144,7 @@ static void body_failing(void)
 	expect_failure(ENOSPC, "create a network namespace");
 }
 
-static void an_opener_that_fails_says_why_and_leaves_nothing(void **state)
+static void a_process_that_fails_says_why_and_leaves_nothing(void **state)
 {
 	(void)state;
 	how = FAILS;
@@ -132,10 +153,10 @@ static void an_opener_that_fails_says_why_and_leaves_nothing(void **state)
 
 static void body_dying(void)
 {
-	expect_failure(EPIPE, "the gateway's opener ended before 'gateway is open'");
+	expect_failure(EPIPE, "the gateway ended before 'gateway is open'");
 }
 
-static void an_opener_that_is_killed_is_reaped(void **state)
+static void a_process_that_is_killed_is_reaped(void **state)
 {
 	(void)state;
 	how = DIES;
@@ -155,14 +176,128 @@ static void body_looking(void)
 	MUST(sigprocmask(SIG_BLOCK, &some, NULL) == 0);
 	MUST(signal(SIGUSR1, ignore_signal) != SIG_ERR);
 	MUST(dup2(STDERR_FILENO, 100) == 100); /* it survives execve(2), even */
-	expect_opened(true);
+	expect_opened();
 }
 
-static void the_opener_holds_no_descriptor_handler_or_mask_of_its_parent(void **state)
+static void it_holds_no_descriptor_handler_or_mask_of_its_parent(void **state)
 {
 	(void)state;
 	how = LOOKS;
 	in_own_namespace(body_looking);
+}
+
+/* --- taken over ---------------------------------------------------------------------------- */
+
+/* What a program that has taken over the process tries, each in a system call. */
+static const struct {
+	const char *what;
+	long number, arguments[5];
+} attempts[] = {
+	{ "open a file", SYS_openat, { AT_FDCWD, (long)"/etc/passwd", O_RDONLY } },
+	{ "look at a file", SYS_newfstatat, { AT_FDCWD, (long)"/etc/passwd", 0, 0 } },
+	{ "execute", SYS_execve, { (long)"/bin/true", 0, 0 } },
+	{ "fork", SYS_clone, { SIGCHLD } },
+	{ "open a socket", SYS_socket, { AF_INET, SOCK_DGRAM, 0 } },
+	{ "open a local socket", SYS_socket, { AF_UNIX, SOCK_STREAM, 0 } },
+	{ "open a netlink socket", SYS_socket, { AF_NETLINK, SOCK_RAW, NETLINK_ROUTE } },
+	{ "bind a socket", SYS_bind, { 5, 0, 0 } },
+	{ "connect a socket", SYS_connect, { 5, 0, 0 } },
+	{ "send to another address", SYS_sendto, { 3, (long)"x", 1, 0, (long)"address" } },
+	{ "send to an address that is not seen", SYS_sendmsg, { 6, (long)"message", 0 } },
+	{ "free the number of a socket", SYS_close, { 3 } },
+	{ "copy a descriptor", SYS_dup, { 3 } },
+	{ "copy a descriptor to a number", SYS_fcntl, { 3, F_DUPFD, 3 } },
+	{ "choose a device", SYS_setsockopt, { 3, SOL_SOCKET, SO_BINDTODEVICE, (long)"lo", 3 } },
+	{ "make memory executable", SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, -1 } },
+	{ "join a namespace", SYS_setns, { 5, 0 } },
+	{ "create a user namespace", SYS_unshare, { CLONE_NEWUSER } },
+	{ "create a network namespace", SYS_unshare, { CLONE_NEWNET } },
+	{ "mount", SYS_mount, { (long)"none", (long)"/", (long)"tmpfs", 0, 0 } },
+	{ "signal its user's processes", SYS_kill, { -1, 0 } },
+	{ "signal init", SYS_kill, { 1, 0 } },
+	{ "open a pidfd", SYS_pidfd_open, { 1, 0 } },
+	{ "trace init", SYS_ptrace, { PTRACE_ATTACH, 1, 0, 0 } },
+	{ "read the memory of init", SYS_process_vm_readv, { 1, 0, 0, 0, 0 } },
+	{ "make a file in memory", SYS_memfd_create, { (long)"x", 0 } },
+	{ "become another user", SYS_setuid, { 0 } },
+	{ "get a capability", SYS_capset, { 0, 0 } },
+	{ "change a limit", SYS_prlimit64, { 0, RLIMIT_NOFILE, 0, 0 } },
+	{ "load a program into the kernel", SYS_bpf, { 0, 0, 0 } },
+	{ "change how it is seen", SYS_prctl, { 4 /* PR_SET_DUMPABLE */, 1 } },
+	{ "use an io_uring", SYS_io_uring_setup, { 1, 0 } },
+};
+
+static bool is_taken_over;
+
+/* Runs in the process, when the supervisor asks for the counters. */
+int __real_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err);
+int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err);
+int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err)
+{
+	for (size_t i = 0; is_taken_over && i < sizeof(attempts) / sizeof(attempts[0]); i++) {
+		const long *a = attempts[i].arguments;
+		errno = 0;
+		if (syscall(attempts[i].number, a[0], a[1], a[2], a[3], a[4]) != -1 ||
+		    errno != EPERM)
+			return cj_fail(err, errno ? errno : EEXIST, "it could %s",
+				       attempts[i].what);
+	}
+	return __real_firewall_read_counters(nft_fd, counts, err);
+}
+
+static unsigned long long status_of(const struct gateway *g, const char *field, int base)
+{
+	char path[64], text[4096];
+	int pid = -1;
+	unsigned long long value = 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", g->pidfd);
+	for (unsigned i = 0; i < 2; i++) { /* the pid, then what is asked */
+		FILE *file = fopen(path, "re");
+		MUST(file != NULL);
+		size_t size = fread(text, 1, sizeof(text) - 1, file);
+		text[size] = '\0';
+		fclose(file);
+		const char *at = strstr(text, i == 0 ? "\nPid:" : field);
+		MUST(at != NULL);
+		if (i == 0)
+			MUST(sscanf(at, "\nPid: %d", &pid) == 1);
+		else
+			value = strtoull(at + strlen(field), NULL, base);
+		(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	}
+	return value;
+}
+
+static void body_taken_over(void)
+{
+	struct network_handles h;
+	struct gateway g;
+	struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	open_init_side(&spec, &h);
+	is_taken_over = true;
+	MUST_DO(start(&h, &g, &msg, &err), err);
+	step_msg_fini(&msg);
+	MUST(status_of(&g, "\nCapEff:", 16) == 1ull << CAP_NET_ADMIN);
+	MUST(status_of(&g, "\nCapPrm:", 16) == 1ull << CAP_NET_ADMIN);
+	MUST(status_of(&g, "\nCapInh:", 16) == 0);
+	MUST(status_of(&g, "\nNoNewPrivs:", 10) == 1);
+	MUST(status_of(&g, "\nSeccomp:", 10) == 2);
+	MUST_DO(step_tell(&g.link, GATEWAY_COUNT, NULL, 0, NULL, 0, &err), err);
+	MUST_DO(step_await(&g.link, GATEWAY_COUNTED, NULL, &err), err);
+	gateway_stop(&g);
+	network_handles_fini(&h);
+}
+
+static void a_process_that_is_taken_over_reaches_only_the_jails_rules(void **state)
+{
+	(void)state;
+	how = GOES_ON;
+	in_own_namespace(body_taken_over);
+	is_taken_over = false;
 }
 
 static void body_here(void)
@@ -190,10 +325,12 @@ static void a_process_with_capabilities_can_do_it_itself(void **state)
 static void body_foreign(void)
 {
 	struct network_handles h;
+	struct gateway g;
+	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
 	network_handles_init(&h);
 	h.fds[SLOT_JAIL] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	MUST(gateway_open(true, &h, &err) == -EINVAL);
+	MUST(start(&h, &g, &msg, &err) == -EINVAL);
 	MUST(strstr(err.msg, "join the user namespace") && !has_child());
 	network_handles_fini(&h);
 }
@@ -208,10 +345,11 @@ static void a_socket_of_our_own_namespace_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner),
-		cmocka_unit_test(an_opener_that_fails_says_why_and_leaves_nothing),
-		cmocka_unit_test(an_opener_that_is_killed_is_reaped),
-		cmocka_unit_test(the_opener_holds_no_descriptor_handler_or_mask_of_its_parent),
+		cmocka_unit_test(a_socket_of_a_new_namespace_with_the_owner_of_the_jails),
+		cmocka_unit_test(a_process_that_fails_says_why_and_leaves_nothing),
+		cmocka_unit_test(a_process_that_is_killed_is_reaped),
+		cmocka_unit_test(it_holds_no_descriptor_handler_or_mask_of_its_parent),
+		cmocka_unit_test(a_process_that_is_taken_over_reaches_only_the_jails_rules),
 		cmocka_unit_test(a_process_with_capabilities_can_do_it_itself),
 		cmocka_unit_test(a_socket_of_our_own_namespace_is_refused),
 	};

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 
 #include "netns/relay/resolver.h"
@@ -15,11 +17,12 @@
 #include "netns/network_parts.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
+#include "runtime/base/sys.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 
-/* WRAP: gateway_open hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
-/* WRAP: uplink_start */
+/* WRAP: gateway_start hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
+/* WRAP: uplink_start firewall_read_counters */
 /* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
 
 #define PORT 4711
@@ -40,8 +43,10 @@ static char warned[1024];
 		return __real_##function arguments;                                                \
 	}
 
-FAILS(gateway_open, (bool has_dns, struct network_handles *h, struct cj_error *err),
-      (has_dns, h, err))
+FAILS(gateway_start,
+      (const struct network_spec *spec, const struct endpoints *endpoints, int jail_fd,
+       struct gateway *out, struct cj_error *err),
+      (spec, endpoints, jail_fd, out, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
 FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_error *err),
       (fd, spec, err))
@@ -58,8 +63,9 @@ FAILS(forward_create,
 FAILS(uplink_await, (struct uplink * u, struct cj_error *err), (u, err))
 FAILS(uplink_proceed, (struct uplink * u, bool *decided, struct cj_error *err), (u, decided, err))
 FAILS(resolver_create,
-      (int udp, int tcp, const char *path, struct resolver **out, struct cj_error *err),
-      (udp, tcp, path, out, err))
+      (int udp, int tcp, const struct resolver_upstream *upstream, struct resolver **out,
+       struct cj_error *err),
+      (udp, tcp, upstream, out, err))
 
 /* An uplink of no kind at all that leads somewhere: then names are served. */
 static bool pretends_uplink;
@@ -68,6 +74,25 @@ enum uplink_kind __wrap_uplink_kind_of(const struct uplink *u);
 enum uplink_kind __wrap_uplink_kind_of(const struct uplink *u)
 {
 	return pretends_uplink ? UPLINK_PASTA : __real_uplink_kind_of(u);
+}
+
+/* What a gateway that was taken over sends in place of the counters; it is behind this descriptor. */
+#define LINK_FD 3
+static enum gateway_step sent_step = GATEWAY_STEPS;
+static const void *sent;
+static size_t sent_size;
+int __real_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err);
+int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err);
+int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+				  struct cj_error *err)
+{
+	static const char *const names[GATEWAY_STEPS + 1];
+	const struct step_link link = { LINK_FD, "the supervisor", names };
+	if (sent && step_tell(&link, sent_step, sent, sent_size, NULL, 0, err) < 0)
+		return -err->code;
+	return __real_firewall_read_counters(nft_fd, counts, err);
 }
 
 static void keep_warning(void *context, const char *text)
@@ -111,11 +136,11 @@ static int build(const struct network_spec *spec, struct network **out, struct c
 	return rc;
 }
 
-/* In the jail's namespace. */
+/* The gateway's end of the link to the jail. */
 static bool has_link(const struct network *n)
 {
-	struct ifreq request = { .ifr_name = LINK_JAIL };
-	return ioctl(n->handles.fds[SLOT_JAIL_ROUTE], SIOCGIFFLAGS, &request) == 0;
+	struct ifreq request = { .ifr_name = LINK_GATEWAY };
+	return ioctl(n->route_fd, SIOCGIFFLAGS, &request) == 0;
 }
 
 static enum network_state state_of(const struct network *n)
@@ -173,7 +198,7 @@ static void with_failing(const char *part, int code, void (*body)(void))
 static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "gateway_open",        "hostaddrs_open",
+	static const char *const parts[] = { "gateway_start",       "hostaddrs_open",
 					     "firewall_apply_jail", "firewall_apply_gateway",
 					     "denials_listen",      "uplink_start",
 					     "links_join",          "forward_create" };
@@ -223,7 +248,7 @@ static void body_given_up(void)
 static void each_failing_part_of_a_late_network_leaves_the_loopback_and_a_reason(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "gateway_open",        "hostaddrs_open",
+	static const char *const parts[] = { "gateway_start",       "hostaddrs_open",
 					     "firewall_apply_jail", "firewall_apply_gateway",
 					     "denials_listen",      "uplink_start",
 					     "links_join",          "uplink_proceed",
@@ -295,6 +320,116 @@ static void a_kernel_without_rules_or_links_gives_no_network_and_a_warning(void 
 		with_failing(parts[i], EOPNOTSUPP, body_lacking);
 }
 
+static void serve_until_lost(struct network *n)
+{
+	struct cj_error err = { 0 };
+	struct pollfd ready = { .fd = network_fd(n), .events = POLLIN };
+	while (n->gateway.pidfd >= 0) {
+		MUST(poll(&ready, 1, (int)patience_ms(10000)) == 1);
+		MUST_DO(network_serve(n, &err), err);
+	}
+}
+
+static void expect_lost(const struct network *n, const char *reason)
+{
+	const char *why;
+	MUST(network_state(n, &why) == NETWORK_FAILED && strstr(why, reason));
+	MUST(n->gateway.pidfd == -1 && n->route_fd == -1 && !n->uplink && warnings == 1);
+	MUST(network_is_filtered(n)); /* the rules are still there */
+}
+
+static void body_killed(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	int before = count_fds();
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST(sys_pidfd_send_signal(n->gateway.pidfd, SIGKILL) == 0);
+	serve_until_lost(n);
+	expect_lost(n, "any more: the gateway ended");
+	MUST_DO(network_serve(n, &err), err); /* the ports go on */
+	MUST(network_report(n)->count == 0 && warnings == 2);
+	MUST(strstr(warned, "the count of denied packets may be too low: the gateway has ended"));
+	network_destroy(&n);
+	MUST(count_fds() == before);
+}
+
+static void body_killed_early(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST(sys_pidfd_send_signal(n->gateway.pidfd, SIGKILL) == 0);
+	serve_until_lost(n);
+	expect_lost(n, "any more: the gateway ended");
+	MUST(!network_is_building(n));
+	MUST_DO(network_proceed(n, &err), err);
+	network_destroy(&n);
+}
+
+static void a_gateway_that_ends_early_takes_the_uplink_with_it(void **state)
+{
+	(void)state;
+	in_own_namespace(body_killed);
+	in_own_namespace(body_killed_early);
+}
+
+static void body_hostile(void)
+{
+	struct cj_error err = { 0 };
+	struct denials denials;
+	struct network *n = NULL;
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST(network_take_denials(n, &denials, &err) == -EPROTO && denials.count == 0);
+	expect_lost(n, "any more: ");
+	network_destroy(&n);
+}
+
+static void body_unprintable(void)
+{
+	struct cj_error err = { 0 };
+	struct denials denials;
+	struct network *n = NULL;
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	MUST(strcmp(warned, "nothing new leads out of the jail's network any more: \\x1b[31m") ==
+	     0);
+	network_destroy(&n);
+}
+
+static void what_a_gateway_says_is_taken_as_from_a_stranger(void **state)
+{
+	(void)state;
+	static const struct denial class = { .class = NET_CLASS_COUNT, .address.family = 4 };
+	static const struct denial family = { .address.family = 7 };
+	static const struct {
+		enum gateway_step step;
+		const void *bytes;
+		size_t size;
+	} cases[] = {
+		{ GATEWAY_DENIED, &class, sizeof(class) },
+		{ GATEWAY_DENIED, &family, sizeof(family) },
+		{ GATEWAY_DENIED, &family, sizeof(family) - 1 },
+		{ GATEWAY_COUNTED, "short", 5 },
+		{ GATEWAY_OPENED, "late", 4 },
+		{ GATEWAY_STEPS, "none", 4 },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		sent_step = cases[i].step;
+		sent = cases[i].bytes;
+		sent_size = cases[i].size;
+		in_own_namespace(body_hostile);
+	}
+	sent_step = GATEWAY_CLOSED;
+	sent = "\x1b[31m";
+	sent_size = 5;
+	in_own_namespace(body_unprintable);
+	sent = NULL;
+}
+
 static void body_none(void)
 {
 	static const struct network_spec spec = { .ports = ports, .nports = 1 };
@@ -324,6 +459,8 @@ int main(void)
 		cmocka_unit_test(a_network_that_is_not_used_is_not_built),
 		cmocka_unit_test(a_network_that_the_program_asks_for_is_built_without_waiting),
 		cmocka_unit_test(a_kernel_without_rules_or_links_gives_no_network_and_a_warning),
+		cmocka_unit_test(a_gateway_that_ends_early_takes_the_uplink_with_it),
+		cmocka_unit_test(what_a_gateway_says_is_taken_as_from_a_stranger),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,20 +2,16 @@
 /* What the unpacker gives up. */
 #include "runtime/front/image/image_parts.h"
 
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "runtime/base/child.h"
-#include "runtime/base/sys.h"
 #include "runtime/kernel/process/landlock.h"
 #include "runtime/kernel/process/privileges.h"
+#include "runtime/kernel/seccomp/call_list.h"
 
 #define MEMORY_BYTES (1ull << 30) /* a zstd window is at most 128 MiB, a JSON document 1 MiB */
 #define FILES_MAX    64           /* descriptors; a directory that is read takes one each level */
@@ -31,14 +27,6 @@
 #endif
 #ifndef HAS_SHADOW
 #define HAS_SHADOW 0 /* of a sanitizer: terabytes of addresses */
-#endif
-
-#if defined(__x86_64__)
-#define ARCH_NATIVE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH_NATIVE AUDIT_ARCH_AARCH64
-#else
-#error "the audit architecture of this machine: <linux/audit.h>"
 #endif
 
 static int limit(int resource, uint64_t soft, uint64_t hard, const char *name, struct cj_error *err)
@@ -94,48 +82,22 @@ static const unsigned allowed[] = {
 #endif
 };
 
-#define ALLOWED     (sizeof(allowed) / sizeof(allowed[0]))
-#define WORD(field) (unsigned)offsetof(struct seccomp_data, field)
-
-#define REFUSE (SECCOMP_RET_ERRNO | EPERM)
-
-static const struct sock_filter head[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(nr)),
-};
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* mknodat(dir, name, S_IFCHR | mode, 0): a whiteout, which needs no privilege either. */
-static const struct sock_filter tail[] = {
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mknodat, 0, 6),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[2])),
-	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, S_IFMT),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, S_IFCHR, 0, 3),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[3])),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	BPF_STMT(BPF_RET | BPF_K, REFUSE),
+static const struct call_rule whiteouts[] = {
+	{ SYS_mknodat, { { CALL_LOW(2), S_IFMT, S_IFCHR }, { CALL_LOW(3), UINT32_MAX, 0 } } },
 };
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static int load_filter(struct cj_error *err)
 {
-	struct sock_filter program[LENGTH(head) + 2 * ALLOWED + LENGTH(tail)];
-	struct sock_filter *at = program + LENGTH(head);
-
-	memcpy(program, head, sizeof(head));
-	for (size_t i = 0; i < ALLOWED; i++) { /* an x32 number equals none of these */
-		*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
-		*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	}
-	memcpy(at, tail, sizeof(tail));
-
-	const struct sock_fprog filter = { .len = LENGTH(program), .filter = program };
-	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, (void *)&filter) < 0)
-		return cj_fail(err, errno, "load the unpacker's seccomp filter");
-	return 0;
+	const struct call_list list = {
+		.allowed = allowed,
+		.nallowed = LENGTH(allowed),
+		.rules = whiteouts,
+		.nrules = LENGTH(whiteouts),
+	};
+	return call_list_load(&list, "the unpacker", err);
 }
 
 static int restrict_files(const struct image_confinement *c, struct cj_error *err)

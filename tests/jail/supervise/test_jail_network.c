@@ -3,7 +3,7 @@
  * The network of a whole jail: built when the program opens its first socket, or before; and when
  * a part fails, or does not end, while a call of the program waits for it.
  */
-/* WRAP: gateway_open uplink_proceed sys_seccomp */
+/* WRAP: gateway_start uplink_proceed sys_seccomp */
 #include "runtime/jail/jail.h"
 
 #include <errno.h>
@@ -18,13 +18,16 @@
 static enum { NOTHING, GATEWAY_FAILS, UPLINK_FAILS, UPLINK_HANGS, OUTER_LISTENER } wrong;
 static unsigned gateways; /* how many were opened */
 
-int __real_gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err);
-int __wrap_gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err);
-int __wrap_gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err)
+int __real_gateway_start(const struct network_spec *spec, const struct endpoints *endpoints,
+			 int jail_fd, struct gateway *out, struct cj_error *err);
+int __wrap_gateway_start(const struct network_spec *spec, const struct endpoints *endpoints,
+			 int jail_fd, struct gateway *out, struct cj_error *err);
+int __wrap_gateway_start(const struct network_spec *spec, const struct endpoints *endpoints,
+			 int jail_fd, struct gateway *out, struct cj_error *err)
 {
 	gateways++;
 	return wrong == GATEWAY_FAILS ? cj_fail(err, EIO, "make a trial")
-				      : __real_gateway_open(has_dns, h, err);
+				      : __real_gateway_start(spec, endpoints, jail_fd, out, err);
 }
 
 int __real_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err);

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "netns/relay/name_servers.h"
 #include "netns/relay/resolver_message.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
@@ -381,6 +382,22 @@ static void stop_server(struct world *w, int i)
 	cj_close(&w->tcp_fds[i]);
 }
 
+static int connect_server(void *context, size_t server, int type)
+{
+	return name_servers_connect(context, server, type);
+}
+
+/* As the gateway does it, but for the processes between. */
+static int create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
+		  struct cj_error *err)
+{
+	static struct name_servers servers;
+	if (name_servers_read(path, &servers, err) < 0)
+		return -err->code;
+	const struct resolver_upstream upstream = { servers.count, connect_server, &servers };
+	return resolver_create(udp_fd, tcp_fd, &upstream, out, err);
+}
+
 static void make_resolver(struct world *w, const char *conf)
 {
 	struct cj_error err = { 0 };
@@ -391,7 +408,7 @@ static void make_resolver(struct world *w, const char *conf)
 	assert_int_equal(write(w->conf_fd, conf, strlen(conf)), strlen(conf));
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", w->conf_fd);
 	if (resolver_listen(&at, &udp_fd, &tcp_fd, &err) < 0 ||
-	    resolver_create(udp_fd, tcp_fd, path, &w->resolver, &err) < 0)
+	    create(udp_fd, tcp_fd, path, &w->resolver, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -1045,7 +1062,7 @@ static void a_missing_resolv_conf_means_a_server_on_the_host(void **state)
 	assert_int_equal(resolver_listen(&local, &w->udp_fds[0], &w->tcp_fds[0], &err), 0);
 	resolver_destroy(&w->resolver);
 	assert_int_equal(resolver_listen(&at, &udp_fd, &tcp_fd, &err), 0);
-	assert_int_equal(resolver_create(udp_fd, tcp_fd, "/nowhere", &w->resolver, &err), 0);
+	assert_int_equal(create(udp_fd, tcp_fd, "/nowhere", &w->resolver, &err), 0);
 	auto_fd int client = udp_client();
 	to = socket_address(STRANGER, 53);
 	assert_int_equal(connect(client, (struct sockaddr *)&to, sizeof(to)), 0);
@@ -1053,21 +1070,24 @@ static void a_missing_resolv_conf_means_a_server_on_the_host(void **state)
 	expect_query(w, 0, 7, &from);
 }
 
-static void the_sockets_stay_the_callers_when_the_file_can_not_be_read(void **state)
+static void a_resolv_conf_that_can_not_be_read_is_named(void **state)
 {
 	(void)world_of(state);
 	struct cj_error err = { 0 };
-	struct resolver *r = NULL;
-	struct ip at = loopback(STRANGER);
-	int udp_fd, tcp_fd;
-	assert_int_equal(resolver_listen(&at, &udp_fd, &tcp_fd, &err), 0);
-	assert_int_equal(resolver_create(udp_fd, tcp_fd, "/proc", &r, &err), -EISDIR);
+	struct name_servers servers;
+	assert_int_equal(name_servers_read("/proc", &servers, &err), -EISDIR);
 	assert_non_null(strstr(err.msg, "/proc"));
-	assert_int_equal(resolver_create(udp_fd, tcp_fd, "/dev/zero", &r, &err), -EFBIG);
-	assert_null(r);
-	assert_true(fcntl(udp_fd, F_GETFD) >= 0 && fcntl(tcp_fd, F_GETFD) >= 0);
-	cj_close(&udp_fd);
-	cj_close(&tcp_fd);
+	assert_int_equal(name_servers_read("/dev/zero", &servers, &err), -EFBIG);
+}
+
+static void a_server_that_is_not_in_the_list_is_not_connected(void **state)
+{
+	(void)world_of(state);
+	const struct name_servers servers = { .items = { loopback(SERVER_A) }, .count = 1 };
+	assert_int_equal(name_servers_connect(&servers, 1, SOCK_DGRAM), -EINVAL);
+	assert_int_equal(name_servers_connect(&servers, 0, SOCK_RAW), -EINVAL);
+	auto_fd int fd = name_servers_connect(&servers, 0, SOCK_DGRAM);
+	assert_true(fd >= 0);
 }
 
 static void it_listens_before_its_address_exists(void **state)
@@ -1143,7 +1163,8 @@ int main(void)
 		TEST(excess_clients_wait_until_idle_sessions_end),
 		TEST(connections_per_second_are_bounded),
 		TEST(a_missing_resolv_conf_means_a_server_on_the_host),
-		TEST(the_sockets_stay_the_callers_when_the_file_can_not_be_read),
+		TEST(a_resolv_conf_that_can_not_be_read_is_named),
+		TEST(a_server_that_is_not_in_the_list_is_not_connected),
 		TEST(it_listens_before_its_address_exists),
 		TEST(an_address_that_is_in_use_is_named),
 	};

@@ -218,7 +218,7 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return "scope-helper";
 	if (pid_depth(pid) > pid_depth(parent->pid))
 		return "init";
-	static bool has_gateway; /* the opener of the gateway ends before any uplink starts */
+	static bool has_gateway; /* the gateway begins before any uplink */
 	const char *role = has_gateway ? "intermediate" : "gateway";
 	has_gateway = true;
 	return role;

@@ -240,7 +240,7 @@ def _(*uplink):
         kill_at_each("init", ROLES_WITH_UPLINK, ("--network", "public", *uplink), 12, net)
 
 
-@each_uplink("through {}, when the process that opens the gateway is killed, the run goes on without a network", limit=900, but=TOO_SLOW)
+@each_uplink("through {}, when the gateway is killed, the run goes on without a network", limit=900, but=TOO_SLOW)
 def _(*uplink):
     with Internet() as net:
         kill_at_each("gateway", ("gateway",), ("--network", "public", *uplink), 12, net)

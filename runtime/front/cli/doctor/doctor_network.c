@@ -14,7 +14,7 @@
 
 #include "netns/address/addresses.h"
 #include "netns/firewall/firewall.h"
-#include "netns/network_parts.h"
+#include "netns/gateway.h"
 #include "netns/firewall/host_firewall.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/network.h"

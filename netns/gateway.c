@@ -298,17 +298,15 @@ static int ask_for_socket(void *context, size_t server, int type)
 	return take_fd(&msg.fds[0]);
 }
 
-/* Without a way out DNS is of no use, and the rules refuse port 53, too. */
+/* Without a way out each query fails at once: the socket of port 53 is never closed. */
 static int serve_names(struct gateway_process *p, const struct gateway_ways *ways,
 		       struct cj_error *err)
 {
 	int *udp_fd = &p->handles.fds[SLOT_DNS_UDP], *tcp_fd = &p->handles.fds[SLOT_DNS_TCP];
-	const struct resolver_upstream upstream = { ways->name_servers, ask_for_socket, p };
-	if (!ways->ipv4) {
-		resolver_destroy(&p->resolver);
-		cj_close(udp_fd);
-		cj_close(tcp_fd);
-	}
+	const struct resolver_upstream upstream = { ways->ipv4 ? ways->name_servers : 0,
+						    ask_for_socket, p };
+	if (p->resolver && !ways->ipv4)
+		resolver_lose_servers(p->resolver);
 	if (*udp_fd < 0)
 		return 0;
 	if (resolver_create(*udp_fd, *tcp_fd, &upstream, &p->resolver, err) < 0)
@@ -442,8 +440,8 @@ static int serve_source(struct gateway_process *p, enum gateway_source source, s
 		return 0;
 	case SOURCE_HOSTADDRS:
 		return on_hostaddrs(p, err);
-	case SOURCE_RESOLVER: /* the uplink's end may have destroyed it */
-		return p->resolver ? resolver_serve(p->resolver, err) : 0;
+	case SOURCE_RESOLVER:
+		return resolver_serve(p->resolver, err);
 	}
 	return 0;
 }

@@ -163,6 +163,12 @@ static void refuse(struct resolver *r, const struct resolver_query *q, size_t si
 		answer_client(r, q, refusal, length);
 }
 
+static void answer_failure(struct resolver *r, const struct resolver_query *q)
+{
+	uint8_t failure[RESOLVER_QUESTION_MAX];
+	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
+}
+
 static int connect_server(const struct resolver *r, size_t server, int type)
 {
 	return r->upstream.connect(r->upstream.context, server, type);
@@ -190,8 +196,7 @@ static void ask(struct resolver *r, struct resolver_query *q)
 			return;
 		skip_server(r, q->server);
 	}
-	uint8_t failure[RESOLVER_QUESTION_MAX];
-	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
+	answer_failure(r, q);
 }
 
 /* A free slot, or else the slot of the oldest query.  New queries must reach a server that answers,
@@ -463,6 +468,19 @@ void resolver_destroy(struct resolver **rr)
 	cj_close(&r->timer_fd);
 	cj_close(&r->epoll_fd);
 	cj_free(rr);
+}
+
+void resolver_lose_servers(struct resolver *r)
+{
+	for (size_t i = 0; i < UDP_MAX; i++)
+		if (r->queries[i].fd >= 0) {
+			answer_failure(r, &r->queries[i]);
+			cj_close(&r->queries[i].fd);
+		}
+	for (size_t i = 0; i < SESSIONS_MAX; i++)
+		if (r->sessions[i].proxy)
+			drop_session(r, i);
+	r->upstream.count = r->current = 0;
 }
 
 int resolver_fd(const struct resolver *r)

@@ -30,10 +30,13 @@ struct resolver_upstream {
 	void *context;
 };
 
-/* Takes the sockets on success. */
+/* Takes the sockets on success.  Without a server each query fails at once. */
 int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upstream,
 		    struct resolver **out, struct cj_error *err);
 void resolver_destroy(struct resolver **r);
+
+/* From here on there is no server, also for the queries that wait. */
+void resolver_lose_servers(struct resolver *r);
 
 /* When the descriptor is readable, call resolver_serve(): it does bounded work and never blocks.
  * The descriptor includes a timer, by which queries that have waited too long are dropped. */

@@ -1090,6 +1090,26 @@ static void a_server_that_is_not_in_the_list_is_not_connected(void **state)
 	assert_true(fd >= 0);
 }
 
+static void without_servers_left_each_query_fails_at_once(void **state)
+{
+	struct world *w = world_of(state);
+	uint8_t answer[sizeof(plain)];
+	auto_fd int waiting = udp_client(), stream = tcp_client();
+	struct sockaddr_in from;
+	ask(waiting, 1);
+	expect_query(w, 0, 1, &from);
+	auto_fd int server = accept_at(w, 0);
+	resolver_lose_servers(w->resolver);
+	assert_int_equal(next_bytes(w, waiting, answer, sizeof(answer)), sizeof(plain));
+	assert_int_equal(answer[3] & 0xf, 2); /* the server failed: RFC 1035 4.1.1 */
+	assert_int_equal(try_bytes(w, stream, answer, 1, 100), -1);
+	auto_fd int later = udp_client();
+	ask(later, 2);
+	assert_int_equal(next_bytes(w, later, answer, sizeof(answer)), sizeof(plain));
+	assert_int_equal(answer[3] & 0xf, 2);
+	expect_silence(w);
+}
+
 static void it_listens_before_its_address_exists(void **state)
 {
 	(void)world_of(state);
@@ -1165,6 +1185,7 @@ int main(void)
 		TEST(a_missing_resolv_conf_means_a_server_on_the_host),
 		TEST(a_resolv_conf_that_can_not_be_read_is_named),
 		TEST(a_server_that_is_not_in_the_list_is_not_connected),
+		TEST(without_servers_left_each_query_fails_at_once),
 		TEST(it_listens_before_its_address_exists),
 		TEST(an_address_that_is_in_use_is_named),
 	};

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that has joined a user namespace can't leave it, so a process of its own does this. */
+/*
+ * A process that has joined a user namespace can't leave it, and what parses the program's bytes
+ * should own nothing: so a process of its own does both.
+ */
 #include "netns/gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/netlink.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -20,11 +25,9 @@
 #include <unistd.h>
 
 #include "netns/address/addresses.h"
-#include "netns/firewall/firewall.h"
+#include "netns/firewall/denials.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/relay/resolver.h"
-#include "netns/rtnetlink/hostaddrs.h"
-#include "netns/rtnetlink/links.h"
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
@@ -33,36 +36,31 @@
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/kernel/seccomp/call_list.h"
 
-#define SERVE_MAX  8  /* events handled between two waits */
-#define REPORT_MAX 64 /* reads of the remaining log when the counters are asked for */
+#define SERVE_MAX 8  /* events handled between two waits */
+#define DRAIN_MAX 64 /* reads of the remaining log */
 
 static const char *const steps[GATEWAY_STEPS] = {
-	[GATEWAY_OPENED] = "gateway is open", [GATEWAY_JOIN] = "join the jail",
-	[GATEWAY_JOINED] = "jail is joined",  [GATEWAY_WAYS] = "ways out",
-	[GATEWAY_OPEN] = "ways are open",     [GATEWAY_COUNT] = "count",
-	[GATEWAY_COUNTED] = "counted",        [GATEWAY_DENIED] = "denied",
-	[GATEWAY_CLOSED] = "closed",          [GATEWAY_ASK] = "ask for a socket",
+	[GATEWAY_OPENED] = "gateway is open",
+	[GATEWAY_READY] = "gateway is ready",
+	[GATEWAY_SERVE] = "serve names",
+	[GATEWAY_SERVED] = "names are served",
+	[GATEWAY_DENIED] = "denied",
+	[GATEWAY_ASK] = "ask for a socket",
 	[GATEWAY_SOCKET] = "socket",
+	[GATEWAY_LOSE] = "uplink is lost",
+	[GATEWAY_DRAIN] = "drain",
+	[GATEWAY_DRAINED] = "drained",
 };
 
-enum gateway_source {
-	SOURCE_LINK,
-	SOURCE_JAIL_LOG,
-	SOURCE_GATEWAY_LOG,
-	SOURCE_HOSTADDRS,
-	SOURCE_RESOLVER
-};
+enum gateway_source { SOURCE_LINK, SOURCE_JAIL_LOG, SOURCE_GATEWAY_LOG, SOURCE_RESOLVER };
 
 /* The process' own state. */
 struct gateway_process {
-	const struct network_spec *spec;
-	const struct endpoints *endpoints;
 	struct step_link link, asks;
 	struct network_handles handles;
 	int epoll_fd;
-	struct hostaddrs *hostaddrs;
 	struct resolver *resolver;
-	struct denials denials; /* since the last count */
+	struct denials denials; /* since the last drain */
 };
 
 /* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
@@ -130,8 +128,6 @@ int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *
 	return rc < 0 ? rc : open_jail(netns_fd, h, err);
 }
 
-/* --- set-up -------------------------------------------------------------------------------- */
-
 static int watch_fd(const struct gateway_process *p, enum gateway_source source, int fd,
 		    struct cj_error *err)
 {
@@ -142,42 +138,10 @@ static int watch_fd(const struct gateway_process *p, enum gateway_source source,
 }
 
 /*
- * The rules are loaded in both namespaces before the veth pair between them is up.  So no packet is
- * ever unfiltered.
- */
-static int load_rules(const struct gateway_process *p, struct cj_error *err)
-{
-	struct firewall_spec spec = {
-		.addresses = addresses_make(p->handles.has_ipv6),
-		.has_dns = p->handles.fds[SLOT_DNS_UDP] >= 0,
-		.is_list = p->spec->nallow > 0,
-		.allowed = p->endpoints->items,
-		.nallowed = p->endpoints->count,
-	};
-	spec.host = hostaddrs_list(p->hostaddrs, &spec.nhost);
-	if (firewall_apply_jail(p->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
-		return cj_wrap(err, "the jail's rules");
-	if (firewall_apply_gateway(p->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
-		return cj_wrap(err, "the gateway's rules");
-	return 0;
-}
-
-static int watch_rules(const struct gateway_process *p, struct cj_error *err)
-{
-	const int *fds = p->handles.fds;
-	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
-	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
-	    watch_fd(p, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0 ||
-	    watch_fd(p, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err) < 0)
-		return -err->code;
-	return watch_fd(p, SOURCE_HOSTADDRS, hostaddrs_fd(p->hostaddrs), err);
-}
-
-/*
  * Descriptors that are never closed, so that no other one gets their numbers: the two links, and the
  * socket of port 53 for UDP.  A UDP socket to a name server is connected in the caller's network,
- * and with an address it would send anywhere there.  So only these three send with an address, or
- * with sendmsg(2), whose address a filter can't see.
+ * and with an address it would send anywhere there.  So only port 53 sends with an address, and
+ * nothing by sendmsg(2), whose address a filter can't see and which passes on descriptors.
  */
 enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
 
@@ -185,7 +149,7 @@ enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
 /* clang-format off */
 static const unsigned allowed[] = {
 	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_accept4,
-	SYS_shutdown, SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_epoll_create1,
+	SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_epoll_create1,
 	SYS_epoll_ctl, SYS_epoll_pwait, SYS_ppoll, SYS_timerfd_create, SYS_timerfd_settime,
 	SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_futex, SYS_getrandom, SYS_clock_gettime,
 	SYS_gettimeofday, SYS_getpid, SYS_gettid, SYS_sigaltstack, SYS_rt_sigprocmask,
@@ -202,20 +166,44 @@ static const unsigned allowed[] = {
 		CALL_LOW(argument), UINT32_MAX, (uint32_t)(number), false                          \
 	}
 
+#define ABOVE(argument, number)                                                                    \
+	{                                                                                          \
+		CALL_LOW(argument), UINT32_MAX, (uint32_t)(number), true                           \
+	}
+
 static const struct call_rule rules[] = {
 	{ SYS_sendto, { IS(4, 0), { CALL_HIGH(4), UINT32_MAX, 0, false } } },
 	{ SYS_sendto, { IS(0, NAMES_FD) } },
-	{ SYS_sendmsg, { IS(0, LINK_FD) } },
-	{ SYS_sendmsg, { IS(0, ASKS_FD) } },
-	{ SYS_close, { { CALL_LOW(0), UINT32_MAX, NAMES_FD, true } } },
+	{ SYS_shutdown, { ABOVE(0, NAMES_FD) } },
+	{ SYS_close, { ABOVE(0, NAMES_FD) } },
 	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
 	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
-	{ SYS_ioctl, { IS(1, SIOCGSKNS) } }, /* a link is made in the namespace of a socket */
 	{ SYS_mmap, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
 	{ SYS_mprotect, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/*
+ * A session's keeper and its workers share memory without a file, which a fork has, too.  A
+ * mapping of a file is left: only the tests have one, for coverage.
+ */
+static int drop_shared_memory(struct cj_error *err)
+{
+	char line[256];
+	auto_file FILE *maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		return cj_fail(err, errno, "read '/proc/self/maps'");
+	while (fgets(line, sizeof(line), maps)) { /* "BEGIN-END rw-s ... /dev/zero (deleted)" */
+		char *at = line;
+		unsigned long begin = strtoul(at, &at, 16),
+			      end = *at == '-' ? strtoul(at + 1, &at, 16) : 0;
+		if (end > begin && strncmp(at, " rw-s", 5) == 0 && strstr(at, "/dev/zero") &&
+		    munmap((void *)begin, end - begin) < 0)
+			return cj_fail(err, errno, "unmap shared memory");
+	}
+	return 0;
+}
 
 /* For good.  The change of users comes first: it clears the request to die with the parent. */
 static int give_up(const struct gateway_process *p, struct cj_error *err)
@@ -226,9 +214,10 @@ static int give_up(const struct gateway_process *p, struct cj_error *err)
 		.rules = rules,
 		.nrules = LENGTH(rules),
 	};
-	if (uplink_become_mapped(err) < 0 || child_die_with_parent(p->link.sock_fd, err) < 0 ||
-	    child_become_undumpable(err) < 0 ||
-	    privileges_keep_only(UINT64_C(1) << CAP_NET_ADMIN, err) < 0)
+	child_wipe_arguments();
+	if (drop_shared_memory(err) < 0 || uplink_become_mapped(err) < 0 ||
+	    child_die_with_parent(p->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
+	    privileges_keep_only(0, err) < 0)
 		return -err->code;
 	int rc = landlock_allow_only(NULL, 0, err);
 	if (rc < 0 && rc != -ENOSYS) /* the calls below open no file either */
@@ -236,10 +225,8 @@ static int give_up(const struct gateway_process *p, struct cj_error *err)
 	return call_list_load(&list, "the gateway", err);
 }
 
-/* With an allow list the jail has no DNS: names in queries could carry data out. */
-static int open_both(struct gateway_process *p, struct cj_error *err)
+static int open_both(struct gateway_process *p, bool has_dns, struct cj_error *err)
 {
-	const bool has_dns = p->spec->nallow == 0;
 	int *names_fd = &p->handles.fds[SLOT_DNS_UDP];
 	auto_fd int netns_fd =
 	    uplink_join_owner(NAMES_FD, err); /* the jail's socket, until below */
@@ -257,87 +244,80 @@ static int open_both(struct gateway_process *p, struct cj_error *err)
 	return 0;
 }
 
-static int set_up(struct gateway_process *p, struct cj_error *err)
+static int watch_logs(struct gateway_process *p, struct cj_error *err)
 {
-	if (hostaddrs_open(&p->hostaddrs, err) < 0 || /* here, in the caller's namespace */
-	    open_both(p, err) < 0)
-		return -err->code;
+	const int *fds = p->handles.fds;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll_fd < 0)
 		return cj_fail(err, errno, "create an epoll");
-	if (watch_fd(p, SOURCE_LINK, p->link.sock_fd, err) < 0 || load_rules(p, err) < 0 ||
-	    watch_rules(p, err) < 0)
+	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
+	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
+	    watch_fd(p, SOURCE_LINK, p->link.sock_fd, err) < 0 ||
+	    watch_fd(p, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0)
 		return -err->code;
-	return give_up(p, err);
+	return watch_fd(p, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err);
+}
+
+/* The supervisor gets the sockets for rules and links, and this process keeps the others. */
+static int hand_over(struct gateway_process *p, struct cj_error *err)
+{
+	static const enum network_slot given[] = { SLOT_GATEWAY_ROUTE, SLOT_GATEWAY_RULES,
+						   SLOT_JAIL_ROUTE, SLOT_JAIL_RULES };
+	struct network_handles theirs;
+	int fds[SLOT_COUNT];
+	size_t count = 0;
+	network_handles_init(&theirs);
+	for (size_t i = 0; i < LENGTH(given); i++)
+		theirs.fds[given[i]] = take_fd(&p->handles.fds[given[i]]);
+	const struct gateway_opened opened = {
+		.slots = network_handles_pack(&theirs, fds, &count),
+		.has_ipv6 = p->handles.has_ipv6,
+	};
+	int rc = step_tell(&p->link, GATEWAY_OPENED, &opened, sizeof(opened), fds, count, err);
+	network_handles_fini(&theirs);
+	return rc;
 }
 
 /* --- what the supervisor asks for ---------------------------------------------------------- */
 
-static int join_links(const struct gateway_process *p, const struct gateway_join *join,
-		      struct cj_error *err)
+static int tell(const struct gateway_process *p, enum gateway_step step, const void *data,
+		size_t size, struct cj_error *err)
 {
-	const struct links_spec spec = {
-		.addresses = addresses_make(p->handles.has_ipv6),
-		.mtu = join->mtu,
-	};
-	const int *fds = p->handles.fds;
-	if (links_join(fds[SLOT_GATEWAY_ROUTE], fds[SLOT_JAIL_ROUTE], &spec, err) < 0)
-		return -err->code;
-	return step_tell(&p->link, GATEWAY_JOINED, NULL, 0, NULL, 0, err);
+	return step_tell(&p->link, step, data, size, NULL, 0, err);
 }
 
+/* After a failure the two ends may be out of step: then there is no answer to trust. */
 static int ask_for_socket(void *context, size_t server, int type)
 {
 	const struct gateway_process *p = context;
 	const struct gateway_ask ask = { .server = server, .type = type };
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error ignored; /* without a socket the next server is tried */
-	if (step_tell(&p->asks, GATEWAY_ASK, &ask, sizeof(ask), NULL, 0, &ignored) < 0 ||
-	    step_await(&p->asks, GATEWAY_SOCKET, &msg, &ignored) < 0 || msg.nfds == 0)
-		return -1;
-	return take_fd(&msg.fds[0]);
+	struct cj_error err = { 0 };
+	if (step_tell(&p->asks, GATEWAY_ASK, &ask, sizeof(ask), NULL, 0, &err) < 0 ||
+	    step_await(&p->asks, GATEWAY_SOCKET, &msg, &err) < 0)
+		_exit(0);
+	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;
 }
 
-/* Without a way out each query fails at once: the socket of port 53 is never closed. */
-static int serve_names(struct gateway_process *p, const struct gateway_ways *ways,
+static int serve_names(struct gateway_process *p, const struct gateway_serve *how,
 		       struct cj_error *err)
 {
 	int *udp_fd = &p->handles.fds[SLOT_DNS_UDP], *tcp_fd = &p->handles.fds[SLOT_DNS_TCP];
-	const struct resolver_upstream upstream = { ways->ipv4 ? ways->name_servers : 0,
-						    ask_for_socket, p };
-	if (p->resolver && !ways->ipv4)
-		resolver_lose_servers(p->resolver);
+	const struct resolver_upstream upstream = { how->name_servers, ask_for_socket, p };
 	if (*udp_fd < 0)
-		return 0;
+		return tell(p, GATEWAY_SERVED, NULL, 0, err);
 	if (resolver_create(*udp_fd, *tcp_fd, &upstream, &p->resolver, err) < 0)
 		return -err->code;
 	*udp_fd = *tcp_fd = -1; /* owned by the resolver */
-	return watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err);
-}
-
-/* Rejected at once, a program need not wait for a timeout. */
-static int refuse(const struct gateway_process *p, const struct gateway_ways *ways,
-		  struct cj_error *err)
-{
-	int rules_fd = p->handles.fds[SLOT_JAIL_RULES];
-	if (!ways->ipv4 && firewall_unreachable(rules_fd, 4, err) < 0)
+	if (watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err) < 0)
 		return -err->code;
-	return ways->ipv6 ? 0 : firewall_unreachable(rules_fd, 6, err);
-}
-
-static int set_ways(struct gateway_process *p, const struct gateway_ways *ways,
-		    struct cj_error *err)
-{
-	if (refuse(p, ways, err) < 0 || serve_names(p, ways, err) < 0)
-		return -err->code;
-	return step_tell(&p->link, GATEWAY_OPEN, NULL, 0, NULL, 0, err);
+	return tell(p, GATEWAY_SERVED, NULL, 0, err);
 }
 
 static void tell_denial(void *context, const struct denial *denial)
 {
-	const struct gateway_process *p = context;
 	struct cj_error ignored; /* the counters have it */
-	(void)!step_tell(&p->link, GATEWAY_DENIED, denial, sizeof(*denial), NULL, 0, &ignored);
+	(void)!tell(context, GATEWAY_DENIED, denial, sizeof(*denial), &ignored);
 }
 
 /* Returns how many messages there were.  Errors are ignored: the counters have all denials. */
@@ -347,99 +327,53 @@ static int receive_denials(struct gateway_process *p, enum network_slot slot)
 	return denials_receive(p->handles.fds[slot], &p->denials, tell_denial, p, &ignored);
 }
 
-static void receive_the_rest(struct gateway_process *p, enum network_slot slot)
+static int drain(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
 {
-	for (unsigned i = 0; i < REPORT_MAX && receive_denials(p, slot) > 0; i++)
+	for (unsigned i = 0; i < DRAIN_MAX && receive_denials(p, SLOT_JAIL_LOG) > 0; i++)
 		;
-}
-
-/* The counters first: a packet that is denied meanwhile is in the log, and is not counted twice. */
-static int count_denials(struct gateway_process *p, struct cj_error *err)
-{
-	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	int rc = firewall_read_counters(p->handles.fds[SLOT_JAIL_RULES], counts, err);
-	if (rc == 0)
-		rc = firewall_read_counters(p->handles.fds[SLOT_GATEWAY_RULES], counts, err);
-	receive_the_rest(p, SLOT_JAIL_LOG);
-	receive_the_rest(p, SLOT_GATEWAY_LOG);
+	for (unsigned i = 0; i < DRAIN_MAX && receive_denials(p, SLOT_GATEWAY_LOG) > 0; i++)
+		;
 	p->denials.count = 0;
-	return rc < 0 ? rc
-		      : step_tell(&p->link, GATEWAY_COUNTED, counts, sizeof(counts), NULL, 0, err);
+	return tell(p, GATEWAY_DRAINED, msg->data, sizeof(uint32_t), err);
 }
 
 /* Both ends are the same program: a message of another size is a fault of ours. */
 static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
 {
-	struct gateway_join join;
-	struct gateway_ways ways;
+	struct gateway_serve how;
 	switch (msg->step) {
-	case GATEWAY_JOIN:
-		memcpy(&join, msg->data, sizeof(join));
-		return join_links(p, &join, err);
-	case GATEWAY_WAYS:
-		memcpy(&ways, msg->data, sizeof(ways));
-		return set_ways(p, &ways, err);
-	case GATEWAY_COUNT:
-		return count_denials(p, err);
+	case GATEWAY_SERVE:
+		memcpy(&how, msg->data, sizeof(how));
+		return serve_names(p, &how, err);
+	case GATEWAY_LOSE:
+		if (p->resolver)
+			resolver_lose_servers(p->resolver);
+		return 0;
+	case GATEWAY_DRAIN:
+		return drain(p, msg, err);
 	default:
 		return cj_fail(err, EPROTO, "obey the supervisor");
 	}
 }
 
-/* --- serving ------------------------------------------------------------------------------- */
-
-static int close_new_addresses(const struct gateway_process *p, struct cj_error *err)
-{
-	size_t first = 0, count = 0;
-	if (hostaddrs_receive(p->hostaddrs, &first, err) < 0)
-		return -err->code;
-	const struct ip *list = hostaddrs_list(p->hostaddrs, &count);
-	for (size_t i = first; i < count; i++)
-		if (firewall_close_host(p->handles.fds[SLOT_JAIL_RULES], &list[i], err) < 0 ||
-		    firewall_close_host(p->handles.fds[SLOT_GATEWAY_RULES], &list[i], err) < 0)
-			return cj_wrap(err, "close a new address of this host's");
-	return 0;
-}
-
-/* If a new address of the host can't be closed, all destinations are closed; the program goes
- * on. */
-static int on_hostaddrs(const struct gateway_process *p, struct cj_error *err)
-{
-	static const struct gateway_ways none;
-	struct cj_error why = { 0 };
-	if (close_new_addresses(p, &why) == 0)
-		return 0;
-	(void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, hostaddrs_fd(p->hostaddrs), NULL);
-	if (refuse(p, &none, err) < 0)
-		return -err->code;
-	return step_tell(&p->link, GATEWAY_CLOSED, why.msg, strlen(why.msg), NULL, 0, err);
-}
-
-/* Returns 1 when the supervisor has ended.  What it asked for and could not be done is no end. */
-static int on_link(struct gateway_process *p)
+/* Also when the supervisor has ended: an error, that nobody reads. */
+static int on_link(struct gateway_process *p, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
-	if (step_next(&p->link, &msg, &err) < 0)
-		return 1;
-	if (obey(p, &msg, &err) < 0)
-		step_abort(&p->link, &err);
-	return 0;
+	return step_next(&p->link, &msg, err) < 0 ? -err->code : obey(p, &msg, err);
 }
 
 static int serve_source(struct gateway_process *p, enum gateway_source source, struct cj_error *err)
 {
 	switch (source) {
 	case SOURCE_LINK:
-		return on_link(p);
+		return on_link(p, err);
 	case SOURCE_JAIL_LOG:
 		(void)receive_denials(p, SLOT_JAIL_LOG);
 		return 0;
 	case SOURCE_GATEWAY_LOG:
 		(void)receive_denials(p, SLOT_GATEWAY_LOG);
 		return 0;
-	case SOURCE_HOSTADDRS:
-		return on_hostaddrs(p, err);
 	case SOURCE_RESOLVER:
 		return resolver_serve(p->resolver, err);
 	}
@@ -454,37 +388,42 @@ static int serve(struct gateway_process *p, struct cj_error *err)
 		int count = epoll_wait(p->epoll_fd, events, SERVE_MAX, -1);
 		if (count < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the network");
-		for (int i = 0; i < count; i++) {
-			int rc = serve_source(p, events[i].data.u32, err);
-			if (rc != 0)
-				return rc < 0 ? rc : 0;
-		}
+		for (int i = 0; i < count; i++)
+			if (serve_source(p, events[i].data.u32, err) < 0)
+				return -err->code;
 	}
 }
 
-/* A session of its own: the keys of the caller's terminal do not end it. */
-static int run(struct gateway_process *p, int jail_fd, struct cj_error *err)
+/* Neither a key of the caller's terminal nor a signal to all of a service's processes ends it. */
+static int leave_signals(struct cj_error *err)
+{
+	sigset_t all;
+	sigfillset(&all);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	return child_start_session(err);
+}
+
+static int run(struct gateway_process *p, int jail_fd, bool has_dns, struct cj_error *err)
 {
 	int kept[] = { p->link.sock_fd, p->asks.sock_fd, jail_fd };
 	if (child_reset(kept, LENGTH(kept), err) < 0)
 		return -err->code;
 	p->link.sock_fd = LINK_FD;
 	p->asks.sock_fd = ASKS_FD;
-	if (child_start_session(err) < 0 || set_up(p, err) < 0)
-		return -err->code;
-	const struct gateway_opened opened = { .has_ipv6 = p->handles.has_ipv6 };
-	if (step_tell(&p->link, GATEWAY_OPENED, &opened, sizeof(opened),
-		      &p->handles.fds[SLOT_GATEWAY_ROUTE], 1, err) < 0)
+	if (leave_signals(err) < 0 || open_both(p, has_dns, err) < 0 || watch_logs(p, err) < 0 ||
+	    hand_over(p, err) < 0)
 		return -err->code;
 	step_wait_forever(&p->link); /* the supervisor may be stopped for a while */
 	step_wait_forever(&p->asks);
+	if (give_up(p, err) < 0 || tell(p, GATEWAY_READY, NULL, 0, err) < 0)
+		return -err->code;
 	return serve(p, err);
 }
 
 /* --- the supervisor's side ----------------------------------------------------------------- */
 
-int gateway_start(const struct network_spec *spec, const struct endpoints *endpoints, int jail_fd,
-		  struct gateway *out, struct cj_error *err)
+int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err)
 {
 	int ends[2], asks[2];
 	*out = GATEWAY_NONE;
@@ -498,14 +437,12 @@ int gateway_start(const struct network_spec *spec, const struct endpoints *endpo
 	pid_t pid = child_fork(&out->pidfd);
 	if (pid == 0) {
 		struct gateway_process p = {
-			.spec = spec,
-			.endpoints = endpoints,
 			.link = { ends[1], "the supervisor", steps },
 			.asks = { asks[1], "the supervisor", steps },
 		};
 		struct cj_error why = { 0 };
 		network_handles_init(&p.handles);
-		if (run(&p, jail_fd, &why) < 0)
+		if (run(&p, jail_fd, has_dns, &why) < 0)
 			step_abort(&p.link, &why);
 		_exit(0); /* closes the rest */
 	}
@@ -518,6 +455,7 @@ int gateway_start(const struct network_spec *spec, const struct endpoints *endpo
 		gateway_stop(out);
 		return cj_fail(err, code, "create the gateway's process");
 	}
+	step_limit_wait(asks[0], GATEWAY_SEND_MS);
 	return 0;
 }
 

@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gateway - the process that holds a jail's gateway, the network namespace between the jail and the
- * host, and reads whatever the program sends through it.
+ * gateway - the process that makes a jail's gateway, the network namespace between the jail and the
+ * host, and then reads whatever the program sends to cejail itself: names to look up, and the heads
+ * of packets that the rules refuse.
  *
  *	supervisor              gateway
  *	clone3 ---------------> keeps the jail's socket and two links, dies with the supervisor
- *	                        lists the host's addresses
  *	                        joins the user namespace that owns the jail's network namespace
  *	                        creates the gateway's namespace, and opens sockets in it
  *	                        enters the jail's network namespace, and opens sockets in it
- *	                        loads the rules of both
- *	                        gives up files, capabilities and system calls
- *	<---- opened, a socket
- *	starts the uplink
- *	join -----------------> makes the links between gateway and jail
- *	<------------- joined
- *	awaits the uplink
- *	ways -----------------> refuses families that lead nowhere; serves names
- *	<--------------- open   (each time the uplink changes)
+ *	<--- opened, sockets -- those for rules and links; they keep the gateway alive
+ *	                        gives up memory, files, capabilities and system calls
+ *	<-------------- ready
+ *	loads rules, starts the uplink, makes the links
+ *	serve ----------------> answers port 53
+ *	<------------- served
  *
  *	<------------- denied   a packet, when it is refused
- *	<------------- closed   why nothing new leads out any more
  *	<---------------- ask   on the second link: a socket to a name server of the host
  *	socket --------------->
- *	count ----------------> reads the counters
- *	<------------ counted
+ *	lose ----------------->  the uplink has ended: each query fails at once
+ *	drain ----------------> tells the denials that wait in the kernel's log
+ *	<------------ drained
  *	kills and reaps it
  *
- * A failure is the error in place of an answer.  The process is a copy of the supervisor's memory,
- * but reaches little with it: it can open no file and no socket, sees no name of the file system,
- * signals nobody, and has one capability, CAP_NET_ADMIN, over the namespaces of the jail.  So
- * whoever takes it over by a packet or a name can change what the rules of this jail refuse, reaches
- * what a program of the jail reaches then, through the uplink, and can send any bytes to port 53 of
- * the host's name servers.
+ * The supervisor works through the sockets of "opened" and never enters a namespace of the jail.
+ * From there it gets only the kernel's own words, and the gateway's, which it checks as a stranger's.
+ *
+ * The process can open no file and no socket, copies and passes on no descriptor, signals nobody and
+ * has no capability.  A program that takes it over can send any bytes to port 53 of the host's name
+ * servers, falsify names and reports of denials (not their counts), and read a copy of the
+ * supervisor's memory.
  */
 #pragma once
 
@@ -40,34 +38,31 @@
 #include "runtime/base/step.h"
 
 #define GATEWAY_ANSWER_MS 20000 /* a busy machine needs seconds */
+#define GATEWAY_DRAIN_MS  2000  /* what the kernel has logged; the counters have all */
+#define GATEWAY_SEND_MS   1000  /* the gateway reads its link */
 
 enum gateway_step {
 	GATEWAY_OPENED,
-	GATEWAY_JOIN,
-	GATEWAY_JOINED,
-	GATEWAY_WAYS,
-	GATEWAY_OPEN,
-	GATEWAY_COUNT,
-	GATEWAY_COUNTED, /* uint64_t[NET_CLASS_COUNT] */
-	GATEWAY_DENIED,  /* struct denial */
-	GATEWAY_CLOSED,  /* a text */
+	GATEWAY_READY,
+	GATEWAY_SERVE,
+	GATEWAY_SERVED,
+	GATEWAY_DENIED, /* struct denial */
 	GATEWAY_ASK,
 	GATEWAY_SOCKET, /* one descriptor, or none */
+	GATEWAY_LOSE,
+	GATEWAY_DRAIN, /* a number, also in the answer: uint32_t */
+	GATEWAY_DRAINED,
 	GATEWAY_STEPS
 };
 
-/* With GATEWAY_OPENED, and a NETLINK_ROUTE socket of the gateway. */
+/* With GATEWAY_OPENED. */
 struct gateway_opened {
-	uint32_t has_ipv6; /* the gateway forwards it */
+	uint32_t slots; /* network_handles_pack() */
+	uint32_t has_ipv6;
 };
 
-struct gateway_join {
-	unsigned mtu;
-};
-
-/* With GATEWAY_WAYS: which families lead out, and how many name servers the host has. */
-struct gateway_ways {
-	bool ipv4, ipv6;
+/* With GATEWAY_SERVE: how many name servers the host has. */
+struct gateway_serve {
 	size_t name_servers;
 };
 
@@ -86,16 +81,16 @@ struct gateway {
 	((struct gateway){ .pidfd = -1, .link = { .sock_fd = -1 }, .asks = { .sock_fd = -1 } })
 
 /*
- * gateway_start - start the process; then await GATEWAY_OPENED.
+ * gateway_start - start the process; then await GATEWAY_OPENED and GATEWAY_READY.
  *
+ * has_dns: whether the gateway listens on port 53.
  * jail_fd: a socket of the jail's network namespace; it stays the caller's.
  * Must not: be called before the id maps are written.
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), network_namespaces(7).
  */
-int gateway_start(const struct network_spec *spec, const struct endpoints *endpoints, int jail_fd,
-		  struct gateway *out, struct cj_error *err);
+int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err);
 
-/* Kills and reaps it.  The rules in the jail stay.  Accepts the null value, leaves it behind. */
+/* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void gateway_stop(struct gateway *g);
 
 /*

@@ -10,7 +10,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "netns/address/addresses.h"
+#include "netns/firewall/firewall.h"
 #include "netns/network_parts.h"
+#include "netns/relay/forward.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
@@ -18,6 +21,10 @@
 #include "runtime/base/text.h"
 
 #define SERVE_MAX 8 /* events of one call of network_serve() */
+
+/* A second.  The kernel logs fewer in the two namespaces, and the resolver asks for fewer. */
+#define DENIALS_SECOND (4 * FIREWALL_LOG_SECOND)
+#define ASKS_SECOND    2048
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define MTU_HOST    1500
@@ -35,8 +42,9 @@ const char *const network_state_names[NETWORK_STATE_COUNT] = {
 
 enum network_source {
 	SOURCE_GATEWAY,
-	SOURCE_ASKS,   /* the gateway wants a socket */
-	SOURCE_UPLINK, /* the helper died */
+	SOURCE_ASKS,      /* the gateway wants a socket */
+	SOURCE_HOSTADDRS, /* an interface of the host got an address */
+	SOURCE_UPLINK,    /* the helper died */
 	SOURCE_FORWARD
 };
 
@@ -81,6 +89,15 @@ static void unwatch_fd(struct network *n, int fd)
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* fails if it was not there */
 }
 
+/* Rejected at once, a program need not wait for a timeout. */
+static int reject_unreachable(struct network *n, struct cj_error *err)
+{
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (network_uplink(n) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
+		return -err->code;
+	return n->uplink && uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
+}
+
 void network_handles_init(struct network_handles *h)
 {
 	for (size_t i = 0; i < SLOT_COUNT; i++)
@@ -123,7 +140,7 @@ static int open_all(const struct network_spec *spec, struct network_handles *h,
 	if (links_raise_loopback(err) < 0)
 		return -err->code;
 	if (spec->mode == NETWORK_PUBLIC) {
-		/* Any socket tells the gateway's process which namespace is the jail's. */
+		/* Any socket tells the gateway which namespace is the jail's. */
 		h->fds[SLOT_JAIL] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (h->fds[SLOT_JAIL] < 0)
 			return cj_fail(err, errno, "open a socket of the jail's");
@@ -179,7 +196,6 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 	n->handles = *handles;
 	network_handles_init(handles);
 	n->gateway = GATEWAY_NONE;
-	n->route_fd = -1;
 	n->epoll_fd = -1;
 	if (build_forward(n, err) < 0) {
 		network_destroy(&n);
@@ -208,36 +224,17 @@ enum network_state network_state(const struct network *n, const char **out_why)
 	return n->state;
 }
 
+/* With an allow list the jail has no DNS: names in queries could carry data out. */
+static bool has_dns(const struct network *n)
+{
+	return n->spec->nallow == 0;
+}
+
 /* What the gateway's process says.
  *
- * It reads what the program sends.  So each message is taken as from a stranger.
+ * It reads what the program sends.  So each message is taken as a stranger's, and so many of them
+ * in a second.
  */
-
-static void lose_uplink(struct network *n)
-{
-	unwatch_fd(n, uplink_fd(n->uplink));
-	uplink_lost(n->uplink);
-	set_failed(n, "", "nothing leads out of the jail's network any more: %s",
-		   uplink_why(n->uplink));
-}
-
-/* Removes the uplink, then the gateway.  Its rules stay in the jail's namespace, and no packet
- * leaves that without an uplink. */
-static void remove_gateway(struct network *n)
-{
-	n->is_building = false;
-	uplink_stop(&n->uplink);
-	unwatch_fd(n, n->gateway.link.sock_fd);
-	unwatch_fd(n, n->gateway.asks.sock_fd);
-	gateway_stop(&n->gateway);
-	cj_close(&n->route_fd);
-}
-
-static void lose_gateway(struct network *n, const struct cj_error *why)
-{
-	remove_gateway(n);
-	set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
-}
 
 /* The next step on a link.  An error in its place may have any bytes. */
 static int next_step(const struct step_link *link, struct step_msg *out, struct cj_error *err)
@@ -251,6 +248,22 @@ static int next_step(const struct step_link *link, struct step_msg *out, struct 
 	return -err->code;
 }
 
+static bool is_readable(int fd)
+{
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+	return poll(&one, 1, 0) > 0;
+}
+
+/* One more of what may happen `most` times in a second. */
+static bool is_within(struct network_rate *r, unsigned most)
+{
+	const uint64_t now_s = clock_ms() / 1000;
+	if (r->second != now_s)
+		*r = (struct network_rate){ .second = now_s };
+	return r->count++ < most;
+}
+
+/* Those above the rate are counted by the kernel alone. */
 static int take_denial(struct network *n, const struct step_msg *msg, struct cj_error *err)
 {
 	struct denial one;
@@ -260,25 +273,21 @@ static int take_denial(struct network *n, const struct step_msg *msg, struct cj_
 	if (one.class >= NET_CLASS_COUNT || (one.address.family != 4 && one.address.family != 6))
 		return cj_fail(err, EPROTO, "receive a denial");
 	one.is_shared = false;
-	const struct denial *row = denials_add(&n->denials, &one);
+	const struct denial *row =
+	    is_within(&n->denial_rate, DENIALS_SECOND) ? denials_add(&n->denials, &one) : NULL;
 	if (row)
 		n->callbacks.denied(n->callbacks.context, row);
 	return 0;
 }
 
+/* The answer to a drain may come late. */
 static int take_event(struct network *n, const struct step_msg *msg, struct cj_error *err)
 {
-	char why[NETWORK_WHY_MAX];
-	switch (msg->step) {
-	case GATEWAY_DENIED:
+	if (msg->step == GATEWAY_DENIED)
 		return take_denial(n, msg, err);
-	case GATEWAY_CLOSED:
-		(void)text_escape((const char *)msg->data, msg->size, false, why, sizeof(why));
-		set_failed(n, "", "nothing new leads out of the jail's network any more: %s", why);
+	if (msg->step == GATEWAY_DRAINED)
 		return 0;
-	default:
-		return cj_fail(err, EPROTO, "receive step %u of the gateway", msg->step);
-	}
+	return cj_fail(err, EPROTO, "receive step %u of the gateway", msg->step);
 }
 
 /* The gateway may open no socket.  Without a descriptor in the answer it asks another server. */
@@ -286,27 +295,32 @@ static int answer_ask(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_ask ask;
+	if (!is_readable(n->gateway.asks.sock_fd)) /* await_answer() has served it meanwhile */
+		return 0;
 	if (next_step(&n->gateway.asks, &msg, err) < 0)
 		return -err->code;
 	if (msg.step != GATEWAY_ASK || msg.size != sizeof(ask))
 		return cj_fail(err, EPROTO, "receive what the gateway asks for");
 	memcpy(&ask, msg.data, sizeof(ask));
-	auto_fd int fd = name_servers_connect(&n->name_servers, ask.server, ask.type);
+	auto_fd int fd = is_within(&n->ask_rate, ASKS_SECOND)
+			     ? name_servers_connect(&n->name_servers, ask.server, ask.type)
+			     : -1;
 	return step_tell(&n->gateway.asks, GATEWAY_SOCKET, NULL, 0, &fd, fd >= 0 ? 1 : 0, err);
 }
 
 /* Its answer to a step; serves what it asks for until then. */
-static int await_answer(struct network *n, enum gateway_step answer, struct step_msg *out,
-			struct cj_error *err)
+static int await_answer(struct network *n, enum gateway_step answer, unsigned timeout_ms,
+			struct step_msg *out, struct cj_error *err)
 {
-	const uint64_t until_ms = clock_ms() + GATEWAY_ANSWER_MS;
+	const struct step_link *link = &n->gateway.link;
+	const uint64_t until_ms = clock_ms() + timeout_ms;
 	for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
-		struct pollfd fds[] = { { .fd = n->gateway.link.sock_fd, .events = POLLIN },
+		struct pollfd fds[] = { { .fd = link->sock_fd, .events = POLLIN },
 					{ .fd = n->gateway.asks.sock_fd, .events = POLLIN } };
 		if (poll(fds, 2, (int)(until_ms - now_ms)) < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the gateway");
 		if (fds[0].revents) {
-			if (next_step(&n->gateway.link, out, err) < 0)
+			if (next_step(link, out, err) < 0)
 				return -err->code;
 			if (out->step == answer)
 				return 0;
@@ -318,69 +332,41 @@ static int await_answer(struct network *n, enum gateway_step answer, struct step
 			return -err->code;
 		}
 	}
-	return cj_fail(err, ETIMEDOUT, "wait for the gateway");
-}
-
-/* Tells it a step and awaits the answer, of which the caller wants `out_size` bytes. */
-static int call_gateway(struct network *n, enum gateway_step step, const void *data, size_t size,
-			enum gateway_step answer, void *out, size_t out_size, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	if (step_tell(&n->gateway.link, step, data, size, NULL, 0, err) < 0 ||
-	    await_answer(n, answer, &msg, err) < 0)
-		return -err->code;
-	if (msg.size != out_size)
-		return cj_fail(err, EPROTO, "receive an answer of the gateway");
-	if (out_size > 0)
-		memcpy(out, msg.data, out_size);
-	return 0;
-}
-
-/* Which families lead out now.  What does not is refused at once, and a program need not wait for a
- * timeout. */
-static int tell_ways(struct network *n, struct cj_error *err)
-{
-	const struct gateway_ways ways = {
-		.ipv4 = n->uplink && uplink_kind_of(n->uplink) != UPLINK_NONE,
-		.ipv6 = n->uplink && uplink_has_ipv6(n->uplink),
-		.name_servers = n->name_servers.count,
-	};
-	return call_gateway(n, GATEWAY_WAYS, &ways, sizeof(ways), GATEWAY_OPEN, NULL, 0, err);
+	return cj_fail(err, ETIMEDOUT, "wait until the %s", link->names[answer]);
 }
 
 /* Building, up to the start of the uplink.
  *
- * Order: the gateway loads the rules in both namespaces, then the uplink starts, then the gateway
- * makes the veth pair between them.  So no packet is ever unfiltered.  When a build fails, the
- * jail's rules are first changed to refuse every packet, and they stay; then the uplink is removed,
- * then the gateway.
+ * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
+ * packet is ever unfiltered.  When a build fails, the jail's rules are first changed to refuse
+ * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 
-static int open_gateway(struct network *n, struct cj_error *err)
+static int load_rules(struct network *n, struct cj_error *err)
 {
-	auto_step_msg struct step_msg msg = { 0 };
-	struct gateway_opened opened;
-	if (gateway_start(n->spec, n->endpoints, n->handles.fds[SLOT_JAIL], &n->gateway, err) < 0 ||
-	    await_answer(n, GATEWAY_OPENED, &msg, err) < 0)
-		return -err->code;
-	if (msg.size != sizeof(opened) || msg.nfds != 1)
-		return cj_fail(err, EPROTO, "receive the gateway's socket");
-	memcpy(&opened, msg.data, sizeof(opened));
-	n->handles.has_ipv6 = opened.has_ipv6;
-	n->route_fd = take_fd(&msg.fds[0]);
-	cj_close(&n->handles.fds[SLOT_JAIL]);
-	n->is_filtered = true;
-	if (watch_fd(n, SOURCE_GATEWAY, n->gateway.link.sock_fd, err) < 0)
-		return -err->code;
-	return watch_fd(n, SOURCE_ASKS, n->gateway.asks.sock_fd, err);
+	struct firewall_spec spec = {
+		.addresses = addresses_make(n->handles.has_ipv6),
+		.has_dns = has_dns(n),
+		.is_list = n->spec->nallow > 0,
+		.allowed = n->endpoints->items,
+		.nallowed = n->endpoints->count,
+	};
+	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
+	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the jail's rules");
+	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the gateway's rules");
+	return 0;
 }
 
 static int join_links(struct network *n, struct cj_error *err)
 {
-	const struct gateway_join join = {
+	const struct links_spec spec = {
+		.addresses = addresses_make(n->handles.has_ipv6),
 		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
 	};
-	return call_gateway(n, GATEWAY_JOIN, &join, sizeof(join), GATEWAY_JOINED, NULL, 0, err);
+	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
+			  &spec, err);
 }
 
 static int start_uplink(struct network *n, struct cj_error *err)
@@ -388,7 +374,7 @@ static int start_uplink(struct network *n, struct cj_error *err)
 	const struct uplink_spec spec = {
 		.kind = n->spec->uplink,
 		.number = n->number,
-		.gateway_fd = n->route_fd,
+		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
 		.has_ipv6 = n->handles.has_ipv6,
 		.allowed = n->endpoints->items,
 		/* other lists need no rules on the host: jails with them may share a table there */
@@ -401,34 +387,76 @@ static int start_uplink(struct network *n, struct cj_error *err)
 	return 0;
 }
 
+static int open_gateway(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct gateway_opened opened;
+	int *jail_fd = &n->handles.fds[SLOT_JAIL];
+	if (gateway_start(has_dns(n), *jail_fd, &n->gateway, err) < 0 ||
+	    await_answer(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(opened))
+		return cj_fail(err, EPROTO, "receive the gateway's sockets");
+	memcpy(&opened, msg.data, sizeof(opened));
+	network_handles_unpack(&n->handles, opened.slots, msg.fds, msg.nfds);
+	n->handles.has_ipv6 = opened.has_ipv6;
+	cj_close(jail_fd);
+	if (await_answer(n, GATEWAY_READY, GATEWAY_ANSWER_MS, &msg, err) < 0 ||
+	    watch_fd(n, SOURCE_GATEWAY, n->gateway.link.sock_fd, err) < 0)
+		return -err->code;
+	return watch_fd(n, SOURCE_ASKS, n->gateway.asks.sock_fd, err);
+}
+
 static int build_public(struct network *n, struct cj_error *err)
 {
 	if (open_gateway(n, err) < 0)
 		return cj_wrap(err, "make the gateway");
-	if (start_uplink(n, err) < 0)
+	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
+		return -err->code;
+	n->is_filtered = true;
+	if (watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err) < 0 ||
+	    start_uplink(n, err) < 0)
 		return -err->code;
 	return join_links(n, err);
 }
 
 /* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
-static void close_jail(struct network *n)
+static void close_jail(const struct network *n)
 {
-	static const struct gateway_ways none;
 	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */
-	if (n->is_filtered && n->gateway.pidfd >= 0)
-		(void)!call_gateway(n, GATEWAY_WAYS, &none, sizeof(none), GATEWAY_OPEN, NULL, 0,
-				    &ignored);
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (!n->is_filtered)
+		return;
+	(void)!firewall_unreachable(rules_fd, 4, &ignored);
+	(void)!firewall_unreachable(rules_fd, 6, &ignored);
+}
+
+static void stop_uplink(struct network *n)
+{
+	if (n->uplink)
+		unwatch_fd(n, uplink_fd(n->uplink));
+	uplink_stop(&n->uplink);
+}
+
+static void stop_gateway(struct network *n)
+{
+	unwatch_fd(n, n->gateway.link.sock_fd);
+	unwatch_fd(n, n->gateway.asks.sock_fd);
+	gateway_stop(&n->gateway);
 }
 
 void network_give_up(struct network *n, const struct cj_error *why)
 {
-	if (why->code != ETIMEDOUT) /* a gateway that does not answer would be awaited again */
-		close_jail(n);
+	close_jail(n);
 	set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s%s%s%s", why->msg,
 		   why->hint[0] ? " (" : "", why->hint, why->hint[0] ? ")" : "");
+	n->is_building = false;
 	n->is_filtered = false;
-	remove_gateway(n);
-	cj_close(&n->handles.fds[SLOT_JAIL]);
+	stop_uplink(n);
+	stop_gateway(n);
+	hostaddrs_close(&n->hostaddrs);
+	for (size_t i = 0; i < SLOT_LISTENERS; i++)
+		cj_close(&n->handles.fds[i]);
 }
 
 /* A kernel without nf_tables or veth can't enforce the rules: then the jail has no network. */
@@ -446,16 +474,33 @@ int network_build(struct network *n, struct cj_error *err)
 	return 0;
 }
 
+/* Without a way out there is no name server to ask, and each query fails at once. */
+static int serve_names(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (!has_dns(n))
+		return 0;
+	if (uplink_kind_of(n->uplink) != UPLINK_NONE &&
+	    name_servers_read(RESOLV_CONF, &n->name_servers, err) < 0)
+		return -err->code;
+	const struct gateway_serve how = { .name_servers = n->name_servers.count };
+	if (step_tell(&n->gateway.link, GATEWAY_SERVE, &how, sizeof(how), NULL, 0, err) < 0)
+		return -err->code;
+	return await_answer(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
+}
+
 static int settle(struct network *n, struct cj_error *err)
 {
 	n->state = NETWORK_READY;
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
 		set_failed(n, NETWORK_DEGRADED, "nothing leads out of the jail: %s",
 			   uplink_why(n->uplink));
-	if (name_servers_read(RESOLV_CONF, &n->name_servers, err) < 0 || tell_ways(n, err) < 0)
+	if (reject_unreachable(n, err) < 0)
 		return -err->code;
 	int uplink_end_fd = uplink_fd(n->uplink);
 	if (uplink_end_fd >= 0 && watch_fd(n, SOURCE_UPLINK, uplink_end_fd, err) < 0)
+		return -err->code;
+	if (serve_names(n, err) < 0)
 		return -err->code;
 	n->is_building = false;
 	return 0;
@@ -485,10 +530,58 @@ bool network_is_building(const struct network *n)
 	return n->is_building;
 }
 
-static bool is_readable(int fd)
+static int close_new_addresses(struct network *n, struct cj_error *err)
 {
-	struct pollfd one = { .fd = fd, .events = POLLIN };
-	return poll(&one, 1, 0) > 0;
+	size_t first = 0, count = 0;
+	if (hostaddrs_receive(n->hostaddrs, &first, err) < 0)
+		return -err->code;
+	const struct ip *list = hostaddrs_list(n->hostaddrs, &count);
+	for (size_t i = first; i < count; i++)
+		if (firewall_close_host(n->handles.fds[SLOT_JAIL_RULES], &list[i], err) < 0 ||
+		    firewall_close_host(n->handles.fds[SLOT_GATEWAY_RULES], &list[i], err) < 0)
+			return cj_wrap(err, "close a new address of this host's");
+	return 0;
+}
+
+/* If a new address of the host can't be closed, all destinations are closed; the program goes
+ * on. */
+static int on_hostaddrs(struct network *n, struct cj_error *err)
+{
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (close_new_addresses(n, err) == 0)
+		return 0;
+	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
+	set_failed(n, "", "nothing new leads out of the jail's network any more: %s", err->msg);
+	*err = (struct cj_error){ 0 };
+	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
+							  : firewall_unreachable(rules_fd, 6, err);
+}
+
+static void lose_uplink(struct network *n)
+{
+	unwatch_fd(n, uplink_fd(n->uplink));
+	uplink_lost(n->uplink);
+	set_failed(n, "", "nothing leads out of the jail's network any more: %s",
+		   uplink_why(n->uplink));
+}
+
+/* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on. */
+static int lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err)
+{
+	stop_uplink(n);
+	stop_gateway(n);
+	n->is_building = false;
+	set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
+	return reject_unreachable(n, err);
+}
+
+static int on_uplink(struct network *n, struct cj_error *err)
+{
+	struct cj_error why = { 0 };
+	lose_uplink(n);
+	if (step_tell(&n->gateway.link, GATEWAY_LOSE, NULL, 0, NULL, 0, &why) < 0)
+		return lose_gateway(n, &why, err);
+	return reject_unreachable(n, err);
 }
 
 static int on_gateway(struct network *n, struct cj_error *err)
@@ -501,27 +594,19 @@ static int on_gateway(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-static int on_uplink(struct network *n, struct cj_error *err)
+static int serve_source(struct network *n, enum network_source source, struct cj_error *err)
 {
-	lose_uplink(n);
-	return tell_ways(n, err);
-}
-
-/* A gateway that fails or breaks the protocol ends, and the run goes on without a network. */
-static void serve_source(struct network *n, enum network_source source)
-{
-	struct cj_error err = { 0 };
-	int rc = 0;
+	struct cj_error why = { 0 };
+	if (source == SOURCE_FORWARD)
+		return forward_serve(n->forward, err);
+	if (source == SOURCE_HOSTADDRS)
+		return on_hostaddrs(n, err);
 	if (n->gateway.pidfd < 0) /* lost by an earlier event of the same call */
-		return;
-	if (source == SOURCE_GATEWAY)
-		rc = on_gateway(n, &err);
-	else if (source == SOURCE_ASKS)
-		rc = answer_ask(n, &err);
-	else
-		rc = on_uplink(n, &err);
-	if (rc < 0)
-		lose_gateway(n, &err);
+		return 0;
+	if (source == SOURCE_UPLINK)
+		return on_uplink(n, err);
+	int rc = source == SOURCE_GATEWAY ? on_gateway(n, &why) : answer_ask(n, &why);
+	return rc < 0 ? lose_gateway(n, &why, err) : 0;
 }
 
 int network_fd(const struct network *n)
@@ -536,9 +621,7 @@ int network_serve(struct network *n, struct cj_error *err)
 	if (count < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for the network");
 	for (int i = 0; i < count; i++)
-		if (events[i].data.u32 != SOURCE_FORWARD)
-			serve_source(n, events[i].data.u32);
-		else if (forward_serve(n->forward, err) < 0)
+		if (serve_source(n, events[i].data.u32, err) < 0)
 			return -err->code;
 	return 0;
 }
@@ -552,22 +635,37 @@ uint64_t network_denied_so_far(const struct network *n)
 	return all;
 }
 
-/* What was denied is received before the counts: it is not counted twice. */
+/* What the kernel has logged.  Without an answer in time those rows lack their addresses. */
+static int drain(struct network *n, struct cj_error *err)
+{
+	uint32_t number = ++n->drains, answered = 0;
+	const uint64_t until_ms = clock_ms() + GATEWAY_DRAIN_MS;
+	if (step_tell(&n->gateway.link, GATEWAY_DRAIN, &number, sizeof(number), NULL, 0, err) < 0)
+		return -err->code;
+	for (uint64_t now_ms; answered != number && (now_ms = clock_ms()) < until_ms;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		int rc = await_answer(n, GATEWAY_DRAINED, (unsigned)(until_ms - now_ms), &msg, err);
+		if (rc < 0)
+			return rc == -ETIMEDOUT ? 0 : rc;
+		memcpy(&answered, msg.data, sizeof(answered));
+	}
+	return 0;
+}
+
+/* The counters first: a packet that is denied meanwhile is in the log, and is not counted twice. */
 static int count_denials(struct network *n, struct cj_error *err)
 {
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	struct cj_error why = { 0 }, ignored;
 	if (!n->is_filtered)
 		return 0;
-	if (n->gateway.pidfd < 0)
-		return cj_reject_as(err, ESRCH, "the gateway has ended");
-	int rc =
-	    call_gateway(n, GATEWAY_COUNT, NULL, 0, GATEWAY_COUNTED, counts, sizeof(counts), err);
-	if (rc == -EPIPE || rc == -EPROTO || rc == -ETIMEDOUT)
-		lose_gateway(n, err); /* a late answer would be taken for another one */
-	if (rc < 0)
-		return rc;
+	int rc = firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, err);
+	if (rc == 0)
+		rc = firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, err);
+	if (n->gateway.pidfd >= 0 && drain(n, &why) < 0)
+		(void)!lose_gateway(n, &why, &ignored);
 	denials_settle(&n->denials, counts);
-	return 0;
+	return rc;
 }
 
 const struct denials *network_report(struct network *n)
@@ -594,7 +692,9 @@ void network_destroy(struct network **n)
 	if (!*n)
 		return;
 	forward_destroy(&(*n)->forward);
-	remove_gateway(*n);
+	stop_uplink(*n);
+	stop_gateway(*n);
+	hostaddrs_close(&(*n)->hostaddrs);
 	network_handles_fini(&(*n)->handles);
 	cj_close(&(*n)->epoll_fd);
 	free(*n);

@@ -10,14 +10,15 @@
  *	init        network_open     brings `lo` up; a socket of the jail's namespace, and the
  *	                             listeners of --connect tcp:
  *	supervisor  network_create   takes them; serves the listeners
- *	            network_build    starts the gateway's process, which loads the rules; starts the
- *	                             uplink; has the gateway make the links
+ *	            network_build    starts the gateway's process, loads rules, starts the uplink,
+ *	                             then makes links
  *	            network_await    waits until the uplink is ready
  *	            network_proceed  looks whether it is ready, for a loop that also does other work
- *	            network_serve    what the gateway reports and asks for, forwarded ports, the end
- *	                             of a helper
+ *	            network_serve    what the gateway reports and asks for, forwarded ports, new
+ *	                             addresses of the host, the end of a helper
  *	            network_report   the denials, by the kernel's own counters
- *	gateway     gateway.h        reads all that the program sends: denied packets, DNS queries
+ *	gateway     gateway.h        reads what the program sends to cejail: names to look up, and
+ *	                             the heads of denied packets
  *
  * "The network" in CONTRIBUTING.md has a picture of the three namespaces.
  *
@@ -52,7 +53,7 @@ struct network_spec {
 	size_t nports;
 };
 
-/* Sockets that init hands out, and those of the gateway's process; a slot that is not used is -1. */
+/* Sockets that init and the gateway's process hand out, and its own; a slot that is not used is -1. */
 enum network_slot {
 	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_RULES,
@@ -62,7 +63,7 @@ enum network_slot {
 	SLOT_JAIL_ROUTE,
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
-	SLOT_JAIL, /* tells which namespace is the jail's; init opens it and these: */
+	SLOT_JAIL,      /* tells which namespace is the jail's; init opens it and these: */
 	SLOT_LISTENERS, /* one for each port */
 	SLOT_COUNT = SLOT_LISTENERS + NETWORK_PORTS_MAX
 };

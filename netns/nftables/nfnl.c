@@ -20,9 +20,10 @@ int nfnl_socket(int protocol, struct cj_error *err)
 
 int nfnl_send(int fd, const void *bytes, size_t size)
 {
+	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	ssize_t sent;
 	do
-		sent = send(fd, bytes, size, 0); /* without an address: to the kernel, netlink(7) */
+		sent = sendto(fd, bytes, size, 0, (const struct sockaddr *)&kernel, sizeof(kernel));
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
 }

@@ -21,7 +21,7 @@
 #define READS_MAX  64 /* at a time; the descriptor stays readable for the rest */
 
 struct hostaddrs {
-	int changes_fd, list_fd; /* their process may be unable to open another socket later */
+	int changes_fd;
 	struct hostaddrs_set set;
 	_Alignas(4) char bytes[HOSTADDRS_ANSWER_BYTES];
 };
@@ -140,19 +140,12 @@ static int fail_full(struct cj_error *err)
 			    "--network none");
 }
 
-/* The rest of a list that was given up: each read makes the kernel write the next part. */
-static void drop_the_rest(struct hostaddrs *h)
-{
-	for (int i = 0; i < READS_MAX; i++)
-		if (nfnl_receive(h->list_fd, h->bytes, sizeof(h->bytes), MSG_DONTWAIT) == -EAGAIN)
-			return;
-}
-
 /* 0: complete; 1: the list changed meanwhile. */
 static int list_once(struct hostaddrs *h, struct cj_error *err)
 {
-	const int fd = h->list_fd;
-	drop_the_rest(h);
+	auto_fd int fd = nfnl_socket(NETLINK_ROUTE, err);
+	if (fd < 0)
+		return fd;
 	int rc = hostaddrs_ask(fd);
 	if (rc < 0)
 		return cj_fail(err, -rc, "ask for the addresses of this host");
@@ -195,10 +188,12 @@ int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "list the addresses of this host");
 	h->set.count = 0;
 	h->changes_fd = nfnl_socket(NETLINK_ROUTE, err);
-	h->list_fd = h->changes_fd < 0 ? -1 : nfnl_socket(NETLINK_ROUTE, err);
-	if (h->list_fd < 0 || subscribe(h->changes_fd, err) < 0 || list(h, err) < 0) {
+	int rc = h->changes_fd < 0 ? h->changes_fd : subscribe(h->changes_fd, err);
+	if (rc == 0)
+		rc = list(h, err);
+	if (rc < 0) {
 		hostaddrs_close(&h);
-		return -err->code;
+		return rc;
 	}
 	*out = h;
 	return 0;
@@ -206,10 +201,8 @@ int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
 
 void hostaddrs_close(struct hostaddrs **h)
 {
-	if (*h) {
+	if (*h)
 		cj_close(&(*h)->changes_fd);
-		cj_close(&(*h)->list_fd);
-	}
 	cj_free(h);
 }
 

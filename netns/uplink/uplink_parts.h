@@ -112,7 +112,7 @@ void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size);
 /*
  * uplink_join_owner - join the user namespace that owns the network namespace of this socket.
  *
- * Runs in: a short-lived child, which has every capability there afterwards.  A request to die
+ * Runs in: a child, which has every capability there afterwards.  A request to die
  * with the parent does not survive it.  Returns the network namespace.
  */
 int uplink_join_owner(int sock_fd, struct cj_error *err);

@@ -19,6 +19,7 @@
 #include "runtime/base/scope.h"
 
 #define STEP_FAILED UINT32_MAX
+#define UNREAD_MAX  64 /* steps of a peer that has ended, or says so */
 
 static_assert(STEP_FDS_MAX <= UNIX_FDS_MAX, "a message has room for the descriptors of a step");
 
@@ -61,10 +62,24 @@ void step_wait_forever(const struct step_link *link)
 	step_limit_wait(link->sock_fd, 0);
 }
 
+/* By send(2): a process that may pass on no descriptor has no sendmsg(2). */
+static int send_plain(int sock_fd, const struct step_header *header, const void *data, size_t size)
+{
+	uint8_t whole[sizeof(*header) + STEP_DATA_MAX];
+	memcpy(whole, header, sizeof(*header));
+	if (size > 0)
+		memcpy(whole + sizeof(*header), data, size);
+	ssize_t sent =
+	    TEMP_FAILURE_RETRY(send(sock_fd, whole, sizeof(*header) + size, MSG_NOSIGNAL));
+	return sent < 0 ? -errno : 0;
+}
+
 static int send_message(int sock_fd, uint32_t step, const void *data, size_t size, const int *fds,
 			size_t nfds)
 {
 	struct step_header header = { .step = step, .size = (uint32_t)size };
+	if (nfds == 0)
+		return send_plain(sock_fd, &header, data, size);
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },
 		{ .iov_base = (void *)data, .iov_len = size }, /* sendmsg(2) only reads it */
@@ -157,7 +172,7 @@ int step_tell(const struct step_link *link, unsigned step, const void *data, siz
 	 * A peer that has ended may have sent its error before, which says more than our EPIPE.
 	 * The error is queued after the steps that this side has not read yet.
 	 */
-	while (rc == -EPIPE || rc == -ECONNRESET) {
+	for (unsigned i = 0; (rc == -EPIPE || rc == -ECONNRESET) && i < UNREAD_MAX; i++) {
 		auto_step_msg struct step_msg last = { 0 };
 		if (next_message(link, &last, link->names[step], err) < 0)
 			return -err->code;

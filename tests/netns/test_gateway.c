@@ -6,7 +6,6 @@
 #include "netns/gateway.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <signal.h>
@@ -19,20 +18,20 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "netns/firewall/firewall.h"
+#include "netns/firewall/denials.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 
-/* WRAP: unshare firewall_read_counters */
+/* WRAP: unshare denials_receive */
 
 static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
 
 /* What the process does where it makes the gateway. */
 static enum { GOES_ON, FAILS, DIES, LOOKS } how;
 
-/* The standard streams, the jail's socket, the two links, two for the host's addresses, the
- * jail's namespace; and the directory that is being read. */
-#define OWN_FDS 10
+/* The standard streams, the two links, the jail's socket and namespace; and the directory that is
+ * being read. */
+#define OWN_FDS 8
 
 static bool holds_only_its_own(void)
 {
@@ -41,7 +40,7 @@ static bool holds_only_its_own(void)
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	sigaction(SIGUSR1, NULL, &now);
 	int fds = count_fds() - 2; /* "." and ".." */
-	return fds == OWN_FDS && sigisemptyset(&blocked) && now.sa_handler == SIG_DFL;
+	return fds == OWN_FDS && sigismember(&blocked, SIGTERM) && now.sa_handler == SIG_DFL;
 }
 
 int __real_unshare(int flags);
@@ -84,14 +83,14 @@ static ino_t namespace_of(int sock_fd, ino_t *out_owner)
 	return inode_of(netns_fd);
 }
 
-static const struct endpoints nowhere;
-
 /* The jail's socket stays the caller's. */
 static int start(const struct network_handles *h, struct gateway *g, struct step_msg *out,
 		 struct cj_error *err)
 {
-	MUST_DO(gateway_start(&spec, &nowhere, h->fds[SLOT_JAIL], g, err), *err);
+	MUST_DO(gateway_start(true, h->fds[SLOT_JAIL], g, err), *err);
 	int rc = step_await(&g->link, GATEWAY_OPENED, out, err);
+	if (rc == 0)
+		rc = step_await(&g->link, GATEWAY_READY, NULL, err);
 	if (rc < 0)
 		gateway_stop(g);
 	return rc;
@@ -101,17 +100,24 @@ static void expect_opened(void)
 {
 	struct network_handles h;
 	struct gateway g;
+	struct gateway_opened opened;
 	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
-	ino_t owners[2];
+	ino_t owners[3];
 	int before = count_fds();
 	open_init_side(&spec, &h);
 	ino_t jail = namespace_of(h.fds[SLOT_JAIL], &owners[0]);
 	MUST_DO(start(&h, &g, &msg, &err), err);
-	MUST(msg.nfds == 1 && msg.size == sizeof(struct gateway_opened));
-	MUST(namespace_of(msg.fds[0], &owners[1]) != jail && owners[0] == owners[1]);
-	MUST(fcntl(msg.fds[0], F_GETFD) == FD_CLOEXEC);
+	memcpy(&opened, msg.data, sizeof(opened));
+	network_handles_unpack(&h, opened.slots, msg.fds, msg.nfds);
 	step_msg_fini(&msg);
+	MUST(namespace_of(h.fds[SLOT_JAIL_RULES], &owners[1]) == jail);
+	MUST(namespace_of(h.fds[SLOT_GATEWAY_RULES], &owners[2]) != jail);
+	MUST(owners[0] == owners[1] && owners[0] == owners[2]);
+	MUST(h.fds[SLOT_JAIL_ROUTE] >= 0 && h.fds[SLOT_GATEWAY_ROUTE] >= 0);
+	MUST(h.fds[SLOT_JAIL_LOG] == -1 && h.fds[SLOT_DNS_UDP] == -1); /* these it keeps */
+	for (size_t i = 0; i < SLOT_COUNT; i++)
+		MUST(h.fds[i] < 0 || fcntl(h.fds[i], F_GETFD) == FD_CLOEXEC);
 	gateway_stop(&g);
 	gateway_stop(&g); /* of nothing: no harm */
 	MUST(!has_child());
@@ -119,7 +125,7 @@ static void expect_opened(void)
 	MUST(count_fds() == before);
 }
 
-static void a_socket_of_a_new_namespace_with_the_owner_of_the_jails(void **state)
+static void sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner(void **state)
 {
 	(void)state;
 	how = GOES_ON;
@@ -179,7 +185,7 @@ static void body_looking(void)
 	expect_opened();
 }
 
-static void it_holds_no_descriptor_handler_or_mask_of_its_parent(void **state)
+static void it_holds_no_descriptor_or_handler_of_its_parent_and_no_signal_ends_it(void **state)
 {
 	(void)state;
 	how = LOOKS;
@@ -204,6 +210,9 @@ static const struct {
 	{ "connect a socket", SYS_connect, { 5, 0, 0 } },
 	{ "send to another address", SYS_sendto, { 3, (long)"x", 1, 0, (long)"address" } },
 	{ "send to an address that is not seen", SYS_sendmsg, { 6, (long)"message", 0 } },
+	{ "pass on a descriptor", SYS_sendmsg, { 3, (long)"message", 0 } },
+	{ "end one direction of a link", SYS_shutdown, { 4, SHUT_RD } },
+	{ "open a namespace", SYS_ioctl, { 6, SIOCGSKNS } },
 	{ "free the number of a socket", SYS_close, { 3 } },
 	{ "copy a descriptor", SYS_dup, { 3 } },
 	{ "copy a descriptor to a number", SYS_fcntl, { 3, F_DUPFD, 3 } },
@@ -228,16 +237,11 @@ static const struct {
 };
 
 static bool is_taken_over;
+static void *shared; /* a page that the supervisor shares with a process of its own */
 
-/* Runs in the process, when the supervisor asks for the counters. */
-int __real_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
-				  struct cj_error *err);
-int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
-				  struct cj_error *err);
-int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
-				  struct cj_error *err)
+static int try_all(struct cj_error *err)
 {
-	for (size_t i = 0; is_taken_over && i < sizeof(attempts) / sizeof(attempts[0]); i++) {
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
 		const long *a = attempts[i].arguments;
 		errno = 0;
 		if (syscall(attempts[i].number, a[0], a[1], a[2], a[3], a[4]) != -1 ||
@@ -245,7 +249,27 @@ int __wrap_firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_C
 			return cj_fail(err, errno ? errno : EEXIST, "it could %s",
 				       attempts[i].what);
 	}
-	return __real_firewall_read_counters(nft_fd, counts, err);
+	if (syscall(SYS_getrandom, shared, 1, 0) != -1 || errno != EFAULT)
+		return cj_fail(err, errno, "it could write to shared memory");
+	return 0;
+}
+
+/* Runs in the process, when the supervisor drains it. */
+int __real_denials_receive(int log_fd, struct denials *d,
+			   void (*each)(void *context, const struct denial *d), void *context,
+			   struct cj_error *err);
+int __wrap_denials_receive(int log_fd, struct denials *d,
+			   void (*each)(void *context, const struct denial *d), void *context,
+			   struct cj_error *err);
+int __wrap_denials_receive(int log_fd, struct denials *d,
+			   void (*each)(void *context, const struct denial *d), void *context,
+			   struct cj_error *err)
+{
+	static const char *const names[GATEWAY_STEPS];
+	const struct step_link link = { 3, "the supervisor", names };
+	if (is_taken_over && try_all(err) < 0)
+		step_abort(&link, err);
+	return __real_denials_receive(log_fd, d, each, context, err);
 }
 
 static unsigned long long status_of(const struct gateway *g, const char *field, int base)
@@ -277,22 +301,26 @@ static void body_taken_over(void)
 	struct gateway g;
 	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
+	const uint32_t number = 7;
 	open_init_side(&spec, &h);
 	is_taken_over = true;
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	MUST(shared != MAP_FAILED);
 	MUST_DO(start(&h, &g, &msg, &err), err);
 	step_msg_fini(&msg);
-	MUST(status_of(&g, "\nCapEff:", 16) == 1ull << CAP_NET_ADMIN);
-	MUST(status_of(&g, "\nCapPrm:", 16) == 1ull << CAP_NET_ADMIN);
+	MUST(status_of(&g, "\nCapEff:", 16) == 0);
+	MUST(status_of(&g, "\nCapPrm:", 16) == 0);
 	MUST(status_of(&g, "\nCapInh:", 16) == 0);
 	MUST(status_of(&g, "\nNoNewPrivs:", 10) == 1);
 	MUST(status_of(&g, "\nSeccomp:", 10) == 2);
-	MUST_DO(step_tell(&g.link, GATEWAY_COUNT, NULL, 0, NULL, 0, &err), err);
-	MUST_DO(step_await(&g.link, GATEWAY_COUNTED, NULL, &err), err);
+	MUST_DO(step_tell(&g.link, GATEWAY_DRAIN, &number, sizeof(number), NULL, 0, &err), err);
+	MUST_DO(step_await(&g.link, GATEWAY_DRAINED, &msg, &err), err);
+	MUST(msg.size == sizeof(number) && memcmp(msg.data, &number, sizeof(number)) == 0);
 	gateway_stop(&g);
 	network_handles_fini(&h);
 }
 
-static void a_process_that_is_taken_over_reaches_only_the_jails_rules(void **state)
+static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **state)
 {
 	(void)state;
 	how = GOES_ON;
@@ -345,11 +373,12 @@ static void a_socket_of_our_own_namespace_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_socket_of_a_new_namespace_with_the_owner_of_the_jails),
+		cmocka_unit_test(sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner),
 		cmocka_unit_test(a_process_that_fails_says_why_and_leaves_nothing),
 		cmocka_unit_test(a_process_that_is_killed_is_reaped),
-		cmocka_unit_test(it_holds_no_descriptor_handler_or_mask_of_its_parent),
-		cmocka_unit_test(a_process_that_is_taken_over_reaches_only_the_jails_rules),
+		cmocka_unit_test(
+		    it_holds_no_descriptor_or_handler_of_its_parent_and_no_signal_ends_it),
+		cmocka_unit_test(a_process_that_is_taken_over_has_no_call_that_reaches_out),
 		cmocka_unit_test(a_process_with_capabilities_can_do_it_itself),
 		cmocka_unit_test(a_socket_of_our_own_namespace_is_refused),
 	};

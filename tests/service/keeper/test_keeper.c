@@ -271,11 +271,11 @@ static void an_exec_has_the_tools_of_its_session_where_the_server_says_so(void *
 	assert_output(&said, "none\n");
 	has_session_tools = true;
 	said = run_exec(&side, "{" LIST "}");
-	assert_output(&said, "{\"tools\":[{\"name\":\"search\"}]}4\n");
+	assert_output(&said, "{\"tools\":[{\"name\":\"search\"}],\"names\":[\"search\"]}4\n");
 	said = run_exec(&side, "{\"tools\":[{\"name\":\"other\"}]," LIST "}");
-	assert_output(&said, "{\"tools\":[{\"name\":\"other\"}]}4\n");
+	assert_output(&said, "{\"tools\":[{\"name\":\"other\"}],\"names\":[\"other\"]}4\n");
 	said = run_exec(&side, "{\"tools\":[]," LIST "}");
-	assert_output(&said, "{\"tools\":[]}4\n");
+	assert_output(&said, "{\"tools\":[],\"names\":[]}4\n");
 	has_session_tools = false;
 	end_orderly(&side);
 }

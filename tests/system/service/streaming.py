@@ -143,7 +143,7 @@ def _():
 @test("unread replies of one caller are limited; above that it is refused, and others are answered", who="root", limit=120)
 def _():
     # a control character takes six bytes in an answer: 96 MiB, of 128 that may wait for one caller
-    large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine")
+    large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine", timeout=scaled(30))
     request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n"
     body = json.dumps(large).encode()
     with Service() as s:

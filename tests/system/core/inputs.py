@@ -263,7 +263,7 @@ def _():
 def _():
     with Folder() as f:
         out = f.folder("out")
-        sh("mkdir -p out; echo x > out/early; sleep 60", "-t", f"{int(1000 * SLOW)}ms", "-o", out).exits(124)
+        sh("mkdir -p out; echo x > out/early; sleep 6000", "-t", f"{int(1000 * SLOW)}ms", "-o", out).exits(124)
         equal(os.listdir(out), ["early"], "files copied out")
 
 

@@ -193,7 +193,7 @@ def _():
 @test("a fork bomb of the shell ends at the timeout, and the host stays usable", limit=90)
 def _():
     # one fork(2) of the first process's own: a second one could find no room
-    done = sh("bomb() { bomb | bomb & }; bomb & exec sleep 60", "-t", "2", "--pids-limit", "30", limit=60)
+    done = sh("bomb() { bomb | bomb & }; bomb & exec sleep 6000", "-t", "2", "--pids-limit", "30", limit=60)
     equal(done.code, 124, "exit status")
 
 
@@ -286,7 +286,7 @@ def _():
 
 @test("--timeout ends the program, and the result says so")
 def _():
-    value = sh_result("sleep 60", "-t", "400ms")
+    value = sh_result("sleep 6000", "-t", "400ms")
     equal((value["status"], value["limits"]["wall"]["hit"]), ("timeout", True), "status and hit")
     equal(value["limits"]["wall"]["by"], "supervisor", "by")
     true(value["usage"]["wall_ms"] >= 390, f"wall_ms {value['usage']['wall_ms']}")
@@ -390,7 +390,7 @@ def _():
     try:
         with open(f"{parent}/cgroup.subtree_control", "w", encoding="ascii") as file:
             file.write("+memory +cpu +pids")
-        process = start("run", "--id", "below", "--cgroup-parent", parent, "-p", "base", "--", "/bin/sleep", "100")
+        process = start("run", "--id", "below", "--cgroup-parent", parent, "-p", "base", "--", "/bin/sleep", "6000")
         wait_until(lambda: os.path.exists(f"{parent}/cejail-below/cgroup.procs"), "the jail's cgroup")
         process.terminate()
         finish(process)

@@ -176,7 +176,7 @@ def _():
 
 @test("output written before a timeout is in the result")
 def _():
-    value = sh_result("echo last words; sleep 60", "-t", f"{int(1000 * SLOW)}ms")
+    value = sh_result("echo last words; sleep 6000", "-t", f"{int(1000 * SLOW)}ms")
     equal((value["status"], value["stdout"]["text"]), ("timeout", "last words\n"), "status and stdout")
 
 
@@ -194,9 +194,9 @@ def _():
 @test("--quiet leaves only errors and reached limits on standard error, and --no-report hides the limits too")
 def _():
     equal(sh("true", "-q").exits(0).err, "", "stderr")
-    done = sh("sleep 60", "-q", "-t", "300ms").exits(124)
+    done = sh("sleep 6000", "-q", "-t", "300ms").exits(124)
     equal(done.err, "cejail: timeout: ended after 300ms (--timeout)\n", "stderr")
-    equal(sh("sleep 60", "-q", "--no-report", "-t", "300ms").exits(124).err, "", "stderr without a report")
+    equal(sh("sleep 6000", "-q", "--no-report", "-t", "300ms").exits(124).err, "", "stderr without a report")
     equal(sh("kill -9 $$", "-q").exits(137).err, "", "stderr of a signal")
     refused(sh("true", "-q", "--no-report", "--ro-bind", "/no/such"), "/no/such")
 

@@ -109,7 +109,7 @@ def _():
 @test("with --json the exit status is the same as without it")
 def _():
     run("--json", "-p", "base", "--", "/bin/sh", "-c", "exit 5").exits(5)
-    run("--json", "-p", "base", "-t", "300ms", "--", "/bin/sleep", "60").exits(124)
+    run("--json", "-p", "base", "-t", "300ms", "--", "/bin/sleep", "6000").exits(124)
     run("--json", "-p", "base", "--", "/no/such").exits(127)
 
 

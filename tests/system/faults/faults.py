@@ -241,7 +241,7 @@ POLICY = Way(
     os.path.join(os.path.dirname(harness.CEJAIL), "../share/cejail/profiles/seccomp/default.json"),
 )  # fmt: skip
 # Other ends than the program's own: a limit, a signal, and a command that isn't there.
-LATE = Way("too long", "-p", "base", "--network", "none", "-t", "0.1", program=("--", "/bin/sleep", "60"), status=124)
+LATE = Way("too long", "-p", "base", "--network", "none", "-t", "0.1", program=("--", "/bin/sleep", "6000"), status=124)
 KILLED = Way("killed", "-p", "base", "--network", "none", program=("--", "/bin/sh", "-c", "kill -9 $$"), status=137)
 ABSENT = Way("absent", "-p", "base", "--network", "none", program=("--", "/absent"), status=127)
 

@@ -122,7 +122,7 @@ for kind in KINDS:
                         equal(schema["maximum"], 2, f"the maximum of {tool}")
             for tool in (f"run_{profile}", "session_create"):
                 contains(tools[tool]["memory"]["description"], "128M", f"the memory of {tool}")
-            late = client.call("session_exec", session=session, code="sleep 60")
+            late = client.call("session_exec", session=session, code="sleep 6000")
             equal(late["structuredContent"]["status"], "timeout", "the status of an exec that asks for no time")
 
 
@@ -140,7 +140,7 @@ for kind in KINDS:
                 return facts
 
             session = call("session_create", profile="shell", network="none")["session"]
-            equal(call("session_exec", session=session, code="echo one > a; sleep 60 & echo $!")["status"], "exited", "the status")
+            equal(call("session_exec", session=session, code="echo one > a; sleep 6000 & echo $!")["status"], "exited", "the status")
             equal(call("run_shell", session=session, code="cat a; kill -0 %1 2>/dev/null; pgrep -c sleep || true")["stdout"][:4], "one\n", "the file")
             equal(call("session_exec", session=session, command=["cat", "/box/a"])["stdout"], "one\n", "the output of a command")
             put = call("session_put_file", session=session, path="d/x y", base64=base64.b64encode(b"\0\xff").decode())

@@ -223,7 +223,7 @@ def _():
         s.result(s.call_later("run_shell", meta={"traceparent": trace}, code="true", network="none"))
         with open(folder / "audit", encoding="utf-8") as file:
             contains(file.read(), trace[3:35], "the audit")
-        number = s.call_later("run_shell", code="sleep 60", network="none")
+        number = s.call_later("run_shell", code="sleep 6000", network="none")
         service.await_sleep()
         s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
         wait_until(lambda: not service.runs("running"), "the service to cancel the run")

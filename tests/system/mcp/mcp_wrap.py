@@ -127,7 +127,7 @@ def _():
     equal(repr(wrap_sh("unshare -U true 2>/dev/null; mount -t tmpfs x /mnt 2>/dev/null; exit 0", *PLAIN)),
           "code 0, stdout '', stderr ''", "denied calls")
     contains(wrap_sh("kill -SEGV $$", "-v", *PLAIN).exits(139).err, "ended by signal 11", "with --verbose")
-    done = wrap_sh("sleep 60", "--timeout", "1", *PLAIN).exits(124)
+    done = wrap_sh("sleep 6000", "--timeout", "1", *PLAIN).exits(124)
     equal((done.out, done.err), ("", ""), "the streams after a time limit that was given")
 
 

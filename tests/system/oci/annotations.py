@@ -62,7 +62,7 @@ def _():
 
 @test("a killed program's result has the signal")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         annotate(b, result=b / "result.json")
         b.save()
         with open(b / "log", "wb") as log:
@@ -261,7 +261,7 @@ def _():
 
 @test("exec gives no right over the rules")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         annotate(b, network="public")
         id = b.started()
         refused_oci(b.oci("exec", "--cap", "CAP_NET_ADMIN", id, "true"), "CAP_NET_ADMIN")
@@ -306,7 +306,7 @@ def _():
 
 @test("a profile applies to exec")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         annotate(b, profile="base")
         id = b.started()
         done = b.oci("exec", id, "/bin/busybox", "unshare", "-U", "true")

@@ -58,7 +58,7 @@ def offers():
     """What a container gets here: "cgroup", "controllers"."""
     if EXPECTED == "cgroup":
         return ("cgroup", "controllers")
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.created()
         path = cgroup_of(b.state(id)["pid"])
         if path == cgroup_of(os.getpid()):
@@ -107,7 +107,7 @@ def _():
 
 @test_with("cgroup", "ps lists every process of the container as json and as a table")
 def _():
-    with Bundle("sleep 60 & sleep 60 & sleep 60") as b:
+    with Bundle("sleep 6000 & sleep 6000 & sleep 6000") as b:
         id = b.started()
         path = place_of(b, id)
         pids = wait_until(lambda: (p := json.loads(b.oci("ps", "--format", "json", id).exits(0).out)) and len(p) == 3 and p, "3 processes")
@@ -119,7 +119,7 @@ def _():
 
 @test_with("cgroup", "kill --all ends processes that outlive the first one", who="root")
 def _():
-    with Bundle("sleep 60 & exit 0") as b:
+    with Bundle("sleep 6000 & exit 0") as b:
         b.namespace("pid")
         id = b.created()
         path = place_of(b, id)
@@ -134,13 +134,13 @@ def _():
 
 @test_with("cgroup", "exec joins an existing cgroup below the containers and no other")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         path = place_of(b, id)
         os.makedirs(f"{path}/one/two")
         pids = []
         for name in ("one", "/one/two", "/"):
-            words = ("exec", "--detach", "--pid-file", b / "exec.pid", "--cgroup", name, id, "sleep", "60")
+            words = ("exec", "--detach", "--pid-file", b / "exec.pid", "--cgroup", name, id, "sleep", "6000")
             with open(b / "log", "wb") as log:
                 finish(subprocess.Popen([OCI, "--root", b.root, *words], env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)).exits(0)
             pids.append(int(read(b.path, "exec.pid")))
@@ -155,7 +155,7 @@ def _():
 @test_with("controllers", "a limit of no processes is one from version 1.3 on")
 def _():
     for version, limit in (("1.2.0", "max"), ("1.3.0", "1")):
-        with limited("exec sleep 60", pids={"limit": 0}) as b:
+        with limited("exec sleep 6000", pids={"limit": 0}) as b:
             b.config["ociVersion"] = version
             id = b.started()
             path = place_of(b, id)
@@ -171,12 +171,12 @@ def _():
 
 @test_with("cgroup", "delete removes cgroups that were made below the container's")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         path = place_of(b, id)
         os.makedirs(f"{path}/a/b/c")
         os.makedirs(f"{path}/d")
-        moved = subprocess.Popen(["/bin/sleep", "60"])
+        moved = subprocess.Popen(["/bin/sleep", "6000"])
         if WHO == "root":  # an ordinary user may move none from its session to its manager's units
             with open(f"{path}/a/b/c/cgroup.procs", "w", encoding="ascii") as file:
                 file.write(str(moved.pid))
@@ -207,7 +207,7 @@ def _():
 
 @test_with("cgroup", "cgroups nested deep are listed, signalled and removed")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         path = place_of(b, id)
         deep = path
@@ -216,7 +216,7 @@ def _():
             os.mkdir(deep)
         tried(200)
         if WHO == "root":
-            moved = subprocess.Popen(["/bin/sleep", "60"])
+            moved = subprocess.Popen(["/bin/sleep", "6000"])
             with open(f"{deep}/cgroup.procs", "w", encoding="ascii") as file:
                 file.write(str(moved.pid))
             true(moved.pid in json.loads(b.oci("ps", "--format=json", id).exits(0).out), "ps lacks a nested process")
@@ -229,7 +229,7 @@ def _():
 
 @test("a path that leads out of the hierarchy is refused")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         for path in ("../x", "/a/../../x", "/", "."):
             b.linux["cgroupsPath"] = path
             _, done = b.create()
@@ -239,7 +239,7 @@ def _():
 
 @test_with("cgroup", "a cgroup that contains processes is refused")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         first = b.created()
         path = place_of(b, first)
         b.linux["cgroupsPath"] = path[len(mount_point()) :]
@@ -251,7 +251,7 @@ def _():
 
 @test("cgroupsPath is below the root of the hierarchy", who="root")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         path = f"{mount_point()}/cejail-oci-{os.getpid()}"
         b.linux["cgroupsPath"] = path[len(mount_point()) :] + "/a/b"
         id = b.created()
@@ -266,7 +266,7 @@ def _():
 def _():
     # Linux since 6.14 kills what clone3(2) makes there.
     for joins in (False, True):
-        with Bundle("sleep 60") as b:
+        with Bundle("sleep 6000") as b:
             path = f"{mount_point()}/cejail-oci-{os.getpid()}"
             os.mkdir(path)
             with open(f"{path}/cgroup.kill", "w", encoding="utf-8") as file:
@@ -302,7 +302,7 @@ def _():
 
 @test("unified files are written line by line", who="root")
 def _():
-    with limited("sleep 60", unified={"cgroup.max.depth": "3", "cgroup.max.descendants": "7"}) as b:
+    with limited("sleep 6000", unified={"cgroup.max.depth": "3", "cgroup.max.descendants": "7"}) as b:
         path = place_of(b, b.created())
         equal((read(path, "cgroup.max.depth"), read(path, "cgroup.max.descendants")), ("3", "7"), "limits")
 
@@ -318,7 +318,7 @@ def _():
         ("cpu.shares", {"cpu": {"shares": 512}}),
         ("unified", {"unified": {"memory.high": "1000000"}}),
     ):
-        with limited("sleep 60", **resources) as b:
+        with limited("sleep 6000", **resources) as b:
             id, done = b.create()
             refused_oci(done, f"linux.resources.{name}", "--cgroup-manager disabled")
             nothing_is_left(b, id)
@@ -326,7 +326,7 @@ def _():
             b.save()
             b.oci("--cgroup-manager", "disabled", "run", "--bundle", b.path, b.new_id()).exits(0)
         tried()
-    with limited("sleep 60", memory={"limit": -1}, pids={"limit": 0}, cpu={"shares": 0, "quota": -1}) as b:
+    with limited("sleep 6000", memory={"limit": -1}, pids={"limit": 0}, cpu={"shares": 0, "quota": -1}) as b:
         b.created()
 
 
@@ -340,7 +340,7 @@ def _():
         ("unified", {"unified": {"../memory.max": "5"}}),
         ("unified", {"unified": {"cgroup.procs": "0"}}),
     ):
-        with limited("sleep 60", **resources) as b:
+        with limited("sleep 6000", **resources) as b:
             refused_oci(b.create()[1], name)
         tried()
 
@@ -372,7 +372,7 @@ def _():
 
 @test_with("cgroup", "update takes limits once and in one way")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         place_of(b, id)
         refused_oci(b.oci("update", id), "no limit is given")
@@ -385,7 +385,7 @@ def _():
 
 @test("without a cgroup pause ps and update are refused")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         b.save()
         id = b.new_id()
         words = [OCI, "--root", b.root, "--cgroup-manager=disabled", "create", "--bundle", b.path, id]
@@ -478,7 +478,7 @@ def _():
         "cpu": {"shares": 512, "quota": 50000, "period": 100000},
         "pids": {"limit": 20},
     }
-    with limited("sleep 60", **resources) as b:
+    with limited("sleep 6000", **resources) as b:
         path = place_of(b, b.created())
         for name, wanted in (
             ("memory.max", str(64 * MIB)),
@@ -507,7 +507,7 @@ def _():
         },
         "hugepageLimits": [{"pageSize": "2MB", "limit": 4 * MIB}],
     }
-    with limited("sleep 60", **resources) as b:
+    with limited("sleep 6000", **resources) as b:
         # from the root, because systemd delegates no huge pages
         top = f"cejail-oci-{os.getpid()}"
         b.linux["cgroupsPath"] = f"/{top}/limits"
@@ -530,7 +530,7 @@ def _():
 
 @test_with("controllers", "a memory bomb ends as oom, and the counters say so", limit=120)
 def _():
-    with limited("tail /dev/zero; echo status $?; exec sleep 60", memory={"limit": 32 * MIB, "swap": 32 * MIB}) as b:
+    with limited("tail /dev/zero; echo status $?; exec sleep 6000", memory={"limit": 32 * MIB, "swap": 32 * MIB}) as b:
         id = b.created()
         path = place_of(b, id)
         b.oci("start", id).exits(0)
@@ -545,7 +545,7 @@ def _():
 
 @test_with("controllers", "events has a line for a process that the kernel killed for lack of memory", limit=120)
 def _():
-    with limited("sleep 1; tail /dev/zero; sleep 60", memory={"limit": 32 * MIB, "swap": 32 * MIB}) as b:
+    with limited("sleep 1; tail /dev/zero; sleep 6000", memory={"limit": 32 * MIB, "swap": 32 * MIB}) as b:
         id = b.created()
         place_of(b, id)
         words = [OCI, "--root", b.root, "events", "--interval", "200ms", id]
@@ -565,7 +565,7 @@ def _():
 @test_with("controllers", "a fork bomb stays below the pids limit", limit=120)
 def _():
     # The shell ends whose fork fails, so it is not the one that keeps the container.
-    with limited("(for i in $(seq 1 50); do sleep 60 & done); exec sleep 60", pids={"limit": 12}) as b:
+    with limited("(for i in $(seq 1 50); do sleep 6000 & done); exec sleep 6000", pids={"limit": 12}) as b:
         id = b.created()
         path = place_of(b, id)
         b.oci("start", id).exits(0)
@@ -575,7 +575,7 @@ def _():
 
 @test_with("controllers", "update changes the limits of a running container")
 def _():
-    with limited("sleep 60", memory={"limit": 64 * MIB, "swap": 64 * MIB}, cpu={"quota": 50000}) as b:
+    with limited("sleep 6000", memory={"limit": 64 * MIB, "swap": 64 * MIB}, cpu={"quota": 50000}) as b:
         id = b.started()
         path = place_of(b, id)
         b.oci("update", "--memory", "96M", "--memory-swap", "128M", "--pids-limit", "33", "--cpu-share", "1024", id).exits(0)
@@ -669,7 +669,7 @@ def _():
     if WHO == "container":
         raise Skip("the root of a user namespace has no manager here")
     resources = {"pids": {"limit": 20}, "memory": {"limit": 64 * MIB}}
-    with limited("sleep 60 & sleep 60", **resources) as b:
+    with limited("sleep 6000 & sleep 6000", **resources) as b:
         id = b.new_id()
         unit = f"cejailtest-{id}.scope"
         b.linux["cgroupsPath"] = f"cejail-test.slice:cejailtest:{id}"

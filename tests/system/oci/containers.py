@@ -31,7 +31,7 @@ def _():
 
 @test("the program is process 1 and no process of ours stays")
 def _():
-    with Bundle("echo $$; cat /proc/1/comm; sleep 60") as b:
+    with Bundle("echo $$; cat /proc/1/comm; sleep 6000") as b:
         id = b.started()
         pid = b.state(id)["pid"]
         wait_until(lambda: b.output(id).count("\n") == 2, "output")
@@ -45,7 +45,7 @@ def _():
 
 @test("the state has what the specification asks for")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         b.config["annotations"] = {"a.b/c": "d e"}
         id = b.created()
         state = b.state(id)
@@ -61,7 +61,7 @@ def _():
 
 @test("kill takes names and numbers and works before start")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         for name, status in (("9", 137), ("SIGKILL", 137), ("kill", 137), ("TERM", 143), ("15", 143)):
             id = b.created()
             b.oci("kill", id, name).exits(0)
@@ -94,7 +94,7 @@ def _():
 
 @test("delete refuses a running container and force kills it")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         pid = b.state(id)["pid"]
         refused_oci(b.delete(id), "not stopped")
@@ -141,7 +141,7 @@ def _():
 
 @test("run detached returns while the program runs")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         b.save()
         with open(b / "log", "wb") as log:
             words = [OCI, "--root", b.root, "run", "-d", "--pid-file", b / "pid", "-b", b.path, "det"]
@@ -152,7 +152,7 @@ def _():
 
 @test("list shows each container as table ids and json")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         equal(json.loads(b.oci("list", "--format", "json").exits(0).out), [], "without containers")
         first, second = b.created(), b.started()
         rows = json.loads(b.oci("list", "-f", "json").exits(0).out)
@@ -254,7 +254,7 @@ def _():
 
 @test("standard streams are the containers and leaked descriptors are closed")
 def _():
-    with Bundle("ls /proc/self/fd | wc -l; sleep 60") as b:
+    with Bundle("ls /proc/self/fd | wc -l; sleep 6000") as b:
         reader, writer = os.pipe()
         os.set_inheritable(writer, True)
         id = b.created(pass_fds=(writer,))
@@ -294,7 +294,7 @@ def _():
 
 @test("relative paths are the callers not the bundles")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         b.folder("elsewhere")
         id = b.created("--pid-file", "x.pid", cwd=b / "elsewhere")
         true(os.path.exists(b / "elsewhere/x.pid"), "the pid file is elsewhere")
@@ -303,7 +303,7 @@ def _():
 
 @test("an engines empty environment is enough")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started(env={"XDG_RUNTIME_DIR": ""})
         b.oci("delete", "--force", id, env={"XDG_RUNTIME_DIR": ""}).exits(0)
 

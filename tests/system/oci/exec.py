@@ -20,7 +20,7 @@ def spaces_of(pid):
 
 
 def sleeping(**more):
-    return Bundle("echo ready; exec sleep 100", **more)
+    return Bundle("echo ready; exec sleep 6000", **more)
 
 
 def detached(b, id, process, *options):
@@ -49,7 +49,7 @@ def _():
     with sleeping() as b:
         id = b.started()
         init = b.state(id)["pid"]
-        process = {**b.process, "args": ["/bin/sleep", "100"]}
+        process = {**b.process, "args": ["/bin/sleep", "6000"]}
         pid = detached(b, id, process)
         equal(spaces_of(pid), spaces_of(init), "namespaces")
         for name in ("cgroup", "mountinfo"):
@@ -102,7 +102,7 @@ def _():
 @test("exec runs on the cpus that it is given and the first process does not")
 def _():
     cpus = sorted(os.sched_getaffinity(0))
-    with Bundle("grep Cpus_allowed_list /proc/self/status; exec sleep 100") as b:
+    with Bundle("grep Cpus_allowed_list /proc/self/status; exec sleep 6000") as b:
         look = {"args": ["grep", "Cpus_allowed_list", "/proc/self/status"], "env": ["PATH=/bin"], "cwd": "/"}
         b.process["execCPUAffinity"] = {"final": str(cpus[0])}
         id = b.started()
@@ -563,7 +563,7 @@ def _():
         host_links(b)
         id = b.started()
         wait_until(lambda: "ready" in b.output(id), "the container")
-        process = stopped_exec(b, id, "/bin/sleep", "100")
+        process = stopped_exec(b, id, "/bin/sleep", "6000")
         b.oci("kill", id, "KILL").exits(0)
         process.send_signal(signal.SIGCONT)  # it reaps its process, for which the pid namespace waits
         b.ended(id, 137)
@@ -578,7 +578,7 @@ def _():
         host_links(b)
         id = b.started()
         wait_until(lambda: "ready" in b.output(id), "the container")
-        process = stopped_exec(b, id, "/bin/sleep", "100")
+        process = stopped_exec(b, id, "/bin/sleep", "6000")
         inside = joining(process.pid)
         process.kill()
         finish(process)

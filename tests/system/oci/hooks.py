@@ -113,7 +113,7 @@ def _():
 @test("a failing poststart hook is a warning before version 1.3 and deletes the container from then on")
 def _():
     for version, code in (("1.2.0", 0), ("1.3.0", 1)):
-        with Bundle("sleep 60") as b:
+        with Bundle("sleep 6000") as b:
             with_hooks(b, "poststart", "poststop", poststart={"extra": "exit 3"})
             b.config["ociVersion"] = version
             id = b.created()
@@ -128,7 +128,7 @@ def _():
 
 @test("a hook that deletes its container and fails leaves nothing for start to delete")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         delete = f"{OCI} --root {b.path}/states delete --force $(ls {b.path}/states); exit 3"
         with_hooks(b, "poststart", "poststop", poststart={"extra": delete})
         b.config["ociVersion"] = "1.3.0"
@@ -147,7 +147,7 @@ def three(b, kind):
 
 @test("poststop hooks all run whichever fails and each failure is a warning")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         three(b, "poststop")
         id = b.created()
         done = b.delete(id, "--force").exits(0)
@@ -160,7 +160,7 @@ def _():
 
 @test("before version 1.3 poststart hooks all run whichever fails")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         three(b, "poststart")
         id = b.created()
         done = b.oci("start", id).exits(0)
@@ -236,7 +236,7 @@ def _():
 
 @test("a hook may call state and kill of its own container")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         with_hooks(b, "createRuntime", "poststart", createRuntime={"extra": f"{OCI} --root {b.path}/states state $(ls {b.path}/states) > {b.path}/seen"},
                    poststart={"extra": f"{OCI} --root {b.path}/states kill $(ls {b.path}/states) KILL"})  # fmt: skip
         id = b.started()

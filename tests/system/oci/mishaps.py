@@ -42,7 +42,7 @@ def _():
 
 @test("of many creates with one id one wins and of many starts one starts")
 def _():
-    with Bundle("echo x >> /tmp/count; sleep 60") as b:
+    with Bundle("echo x >> /tmp/count; sleep 6000") as b:
         b.save()
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         makers = [subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, "one"], env=environment(), **quiet) for _ in range(8)]
@@ -59,7 +59,7 @@ def _():
 @test("two deletes at once remove a container once and both end well with force")
 def _():
     for _ in range(5):
-        with Bundle("sleep 60") as b:
+        with Bundle("sleep 6000") as b:
             id = b.started()
             for done in at_once(b, *[("delete", "--force", id)] * 4):
                 done.exits(0)
@@ -78,7 +78,7 @@ def _():
     with Bundle() as b:
         id = b.started()
         b.ended(id, 0)
-        other = subprocess.Popen(["sleep", "60"])
+        other = subprocess.Popen(["sleep", "6000"])
         try:
             path = f"{b.root}/{id}/record.json"
             with open(path, encoding="utf-8") as file:
@@ -115,7 +115,7 @@ def _():
 
 @test("a configuration that is lost after create does not keep delete from its work")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         os.unlink(f"{b.root}/{id}/config.json")
         equal(b.status(id), "running", "status")
@@ -187,7 +187,7 @@ def _():
 
 @test("a stopped first thread does not make a running container stopped")
 def _():
-    with Bundle("kill -STOP $$; sleep 60") as b:
+    with Bundle("kill -STOP $$; sleep 6000") as b:
         id = b.started()
         pid = b.state(id)["pid"]
         os.kill(pid, signal.SIGSTOP)

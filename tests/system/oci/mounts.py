@@ -264,7 +264,7 @@ def _():
 def _():
     libc = ctypes.CDLL(None, use_errno=True)
     shared, bind_flag, detach = 1 << 20, 1 << 12, 2
-    with Bundle("mount -t tmpfs none /data/below && touch /data/below/inside && sleep 60") as b:
+    with Bundle("mount -t tmpfs none /data/below && touch /data/below/inside && sleep 6000") as b:
         source = b.folder("source")
         b.folder("source/below")
         for set_name in ("bounding", "effective", "permitted"):

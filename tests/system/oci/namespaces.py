@@ -16,7 +16,7 @@ def inode(pid, kind):
 
 @test("two containers share pid ipc uts and network as a pod does")
 def _():
-    with Bundle("sleep 60; exit") as b:
+    with Bundle("sleep 6000; exit") as b:
         first = b.started()
         pid = b.state(first)["pid"]
         for kind in SHARED + (("user",) if WHO == "user" else ()):
@@ -24,7 +24,7 @@ def _():
         if WHO == "user":
             del b.linux["uidMappings"], b.linux["gidMappings"]
         del b.config["hostname"]  # its uts namespace is the first one's
-        b.process["args"] = ["/bin/sh", "-c", "hostname; cat /proc/1/comm; ls /proc/1/fd | wc -l; echo $$; sleep 60"]
+        b.process["args"] = ["/bin/sh", "-c", "hostname; cat /proc/1/comm; ls /proc/1/fd | wc -l; echo $$; sleep 6000"]
         second = b.started()
         other = b.state(second)["pid"]
         for kind in SHARED:
@@ -41,7 +41,7 @@ def _():
 
 @test("without a namespace in the list the container stays in the callers")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         b.namespace("ipc")
         b.config["mounts"] = [one for one in b.config["mounts"] if one["type"] != "mqueue"]
         id = b.started()
@@ -52,7 +52,7 @@ def _():
 
 @test("every namespace of the list is new")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.started()
         pid = b.state(id)["pid"]
         for kind in NEW + (("user",) if WHO == "user" else ()):
@@ -111,7 +111,7 @@ def _():
 
 @test("a map of many ids gives the container users of its own", who="root")
 def _():
-    with Bundle("id -u; cat /proc/self/uid_map | tr -s ' '; touch /tmp/file; chown 5:6 /tmp/file; stat -c %u:%g /tmp/file; sleep 60") as b:
+    with Bundle("id -u; cat /proc/self/uid_map | tr -s ' '; touch /tmp/file; chown 5:6 /tmp/file; stat -c %u:%g /tmp/file; sleep 6000") as b:
         b.linux["namespaces"].append({"type": "user"})
         for kind in ("uidMappings", "gidMappings"):
             b.linux[kind] = [{"containerID": 0, "hostID": 200000, "size": 65536}]

@@ -136,7 +136,7 @@ def _():
 
 @test("a missing working directory is made inside the root by create and not by exec")
 def _():
-    with Bundle("pwd; exec sleep 100") as b:
+    with Bundle("pwd; exec sleep 6000") as b:
         os.symlink("/tmp", f"{b.rootfs}/link")
         b.process["cwd"] = "/link/../link/new//deep/"
         id = b.started()
@@ -161,7 +161,7 @@ PASSWD = "root:x:0:0::/root:/bin/sh\nbroken\nme:x:7:7::/home/me:/bin/sh\nme:x:7:
 
 @test("without HOME the program has the home directory of etc passwd in create and exec")
 def _():
-    with Bundle('echo "$HOME"; exec sleep 100') as b:
+    with Bundle('echo "$HOME"; exec sleep 6000') as b:
         b.file("rootfs/etc/passwd", PASSWD)
         id = b.started()
         wait_until(lambda: b.output(id) == "/root\n", f"output ({b.output(id)})")
@@ -231,7 +231,7 @@ def _():
 
 @test("init is not dumpable until the program runs")
 def _():
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         id = b.created()
         pid = b.state(id)["pid"]
         if WHO == "user":
@@ -252,7 +252,7 @@ def _():
 def _():
     if not os.path.exists("/proc/self/numa_maps"):
         raise Skip("this kernel is built without CONFIG_NUMA")
-    with Bundle("head -n 1 /proc/self/numa_maps | cut -d ' ' -f 2; sleep 60") as b:
+    with Bundle("head -n 1 /proc/self/numa_maps | cut -d ' ' -f 2; sleep 6000") as b:
         b.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0", "flags": ["MPOL_F_STATIC_NODES"]}
         id = b.started()
         wait_until(lambda: "\n" in b.output(id), "output")

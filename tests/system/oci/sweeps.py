@@ -370,7 +370,7 @@ def command_under(b, orders, *words):
 
 
 def kill_at_each_call_of(verb, *options, then):
-    with Bundle("sleep 60") as b:
+    with Bundle("sleep 6000") as b:
         done, lines = command_under(b, ("list",), verb, *options, b.created())
         done.exits(0)
         calls = [trial.Call(line) for line in lines if line.startswith("call supervisor ")]

@@ -151,7 +151,7 @@ def _():
     for number in (signal.SIGALRM, signal.SIGQUIT, signal.SIGXCPU):
         with Folder() as f:
             process = start("run", "-p", "base", "--network", "none", f"--json={f / 'r'}", "--", "/bin/sh", "-c",
-                            "echo ready; sleep 100", preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_DFL))  # fmt: skip
+                            "echo ready; sleep 6000", preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_DFL))  # fmt: skip
             wait_until(lambda process=process: b"ready" in process.stdout.read1(100), "the first word", 20)
             process.send_signal(number)
             done = finish(process)
@@ -165,7 +165,7 @@ def _():
     numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGTERM)
     for name, enter in (("ignored", lambda: ignore(*numbers)), ("blocked", lambda: block(*numbers))):
         process = start("run", "-p", "base", "--network", "none", "--id", f"test-{name}", "--", "/bin/sh", "-c",
-                        "echo ready; sleep 100", preexec_fn=enter)  # fmt: skip
+                        "echo ready; sleep 6000", preexec_fn=enter)  # fmt: skip
         wait_until(lambda process=process: b"ready" in process.stdout.read1(100), "the first word", 20)
         for number in numbers[:-1]:
             process.send_signal(number)
@@ -185,7 +185,7 @@ def _():
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, delay)
 
-        done = run("--json", "-p", "base", "--network", "none", "--", "/bin/sleep", "100", preexec_fn=enter)
+        done = run("--json", "-p", "base", "--network", "none", "--", "/bin/sleep", "6000", preexec_fn=enter)
         tried()
         if done.code == -signal.SIGALRM:
             equal(done.out, "", "half a result")  # it was not in the engine yet

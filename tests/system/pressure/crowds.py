@@ -19,9 +19,9 @@ WAYS = (
     ((), "true", ("exited", 0)),
     ((), "echo out; echo err >&2; exit 3", ("exited", 3)),
     ((), "kill -9 $$", ("signaled", 137)),
-    (("-t", "100ms"), "sleep 100", ("timeout", 124)),
+    (("-t", "100ms"), "sleep 6000", ("timeout", 124)),
     (("--max-output", "1K", "--on-output-limit", "kill"), "yes", ("output_limit", 137)),
-    ((), "sleep 100 & sleep 100 & echo x", ("exited", 0)),
+    ((), "sleep 6000 & sleep 6000 & echo x", ("exited", 0)),
     (("-w", "/no/such/directory"), "true", ("setup_error", 125)),
 )  # fmt: skip
 

@@ -194,7 +194,7 @@ def _():
     pause = min(2 * SLOW, 8)
     with Folder() as f:
         runs = []
-        for script in ("sleep 100", "exit 3", "exec yes"):
+        for script in ("sleep 6000", "exit 3", "exec yes"):
             runs.append((script, *running(f, script.split()[-1], f"sleep {pause}; {script}", "-t", str(2 * pause))))
             stop(*children_of(runs[-1][1].pid))
         for script, process, path in runs:
@@ -206,7 +206,7 @@ def _():
 @test("a supervisor that stood still past the time limit says timeout as soon as it goes on")
 def _():
     with Folder() as f:
-        process, path = running(f, "r", "sleep 100", "-t", "2")
+        process, path = running(f, "r", "sleep 6000", "-t", "2")
         stop(process.pid)
         time.sleep(3)  # for nothing that happens, but past the limit
         resume(process.pid)

@@ -170,7 +170,7 @@ def _():
 @test("a caller without a limit of its own may use half of the concurrency, and others the rest", who="root")
 def _():
     with Service(config={"concurrency": 4, "callers": {"uid:0": {}}}) as s:
-        crowd = [s.background(s.sh, "sleep 60", id=f"run-{i}") for i in range(4)]
+        crowd = [s.background(s.sh, "sleep 6000", id=f"run-{i}") for i in range(4)]
         wait_until(lambda: len(s.runs()) == 4 and len(s.runs("running")) == 2, "its runs to go on")
         as_uid(OTHER_UID, s.post, BODY).has(200)
         equal((len(s.runs("running")), len(s.runs("queued"))), (2, 2), "running and waiting")

@@ -62,7 +62,7 @@ def _():
 @test("settings of the request hold: time, memory, output")
 def _():
     with Service() as s:
-        equal(s.sh("sleep 60", timeout="300ms").result["status"], "timeout", "status")
+        equal(s.sh("sleep 6000", timeout="300ms").result["status"], "timeout", "status")
         value = s.sh("head -c 5000 /dev/zero | tr '\\0' x", max_output="1000").result
         equal((value["stdout"]["truncated"], value["stdout"]["bytes"]), (True, 5000), "stdout")
         value = s.run("x = 'x' * (200 << 20)", memory="64M").result
@@ -159,7 +159,7 @@ def _():
         with_profile(f, "mine", memory="64M")
         body = {"profile": "mine", "command": ["true"]}
         with Service(config={"concurrency": 1, "audit": {"file": f / "log"}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
-            first = s.background(s.sh, "sleep 60", id="first")
+            first = s.background(s.sh, "sleep 6000", id="first")
             s.await_state("first", "running")
             second = s.background(s.post, {**body, "id": "second"})
             s.await_state("second", "queued")
@@ -223,7 +223,7 @@ def _():
 @test("an id that is in use is refused, and free again afterwards")
 def _():
     with Service() as s:
-        first = s.background(s.sh, "sleep 60", id="mine")
+        first = s.background(s.sh, "sleep 6000", id="mine")
         s.await_state("mine", "running")
         s.sh("true", id="mine").has(409, "id_in_use")
         s.call("DELETE", "/v1/runs/mine").has(202)
@@ -312,7 +312,7 @@ def provoke_waiting(c, s):
         body = {"profile": "base", "command": ["/bin/sh", "-c", script], "network": "none", "id": name}
         return c.check("POST", "/v1/runs", s.post(body))
 
-    first = s.background(post, "first", "sleep 60")
+    first = s.background(post, "first", "sleep 6000")
     s.await_state("first", "running")
     post("first").has(409, "id_in_use")
     second = s.background(post, "second")
@@ -381,7 +381,7 @@ def _():
     with Service() as s:
         provoke_unread(c, s)
     with Service(config={"concurrency": 1, "queue": 1}) as s:
-        first = s.background(s.sh, "sleep 60", id="first")
+        first = s.background(s.sh, "sleep 6000", id="first")
         s.await_state("first", "running")
         second = s.background(s.sh, "true", id="second")
         s.await_state("second", "queued")
@@ -417,7 +417,7 @@ def _():
 @test("another user's runs can't be seen nor cancelled, and look like none", who="root")
 def _():
     with Service() as s:
-        first = s.background(s.sh, "sleep 60", id="roots")
+        first = s.background(s.sh, "sleep 6000", id="roots")
         s.await_state("roots", "running")
         as_uid(OTHER_UID, s.get, "/v1/runs/roots").has(404, "not_found")
         as_uid(OTHER_UID, s.call, "DELETE", "/v1/runs/roots").has(404, "not_found")

@@ -76,7 +76,7 @@ def _():
 def _():
     with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:
         s.post("{").has(400)
-        first = s.background(s.sh, "sleep 60", id="first")
+        first = s.background(s.sh, "sleep 6000", id="first")
         s.await_state("first", "running")
         s.call("DELETE", "/v1/runs/first")
         first.finish()

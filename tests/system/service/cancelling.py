@@ -19,7 +19,7 @@ def ask(s, script, **headers):
 @test("DELETE cancels a running run; its request gets a result with the output so far")
 def _():
     with Service() as s:
-        first = s.background(s.sh, "echo before; sleep 60", id="mine")
+        first = s.background(s.sh, "echo before; sleep 6000", id="mine")
         s.await_state("mine", "running")
         s.await_sleep()
         answer = s.call("DELETE", "/v1/runs/mine").has(202).json
@@ -32,7 +32,7 @@ def _():
 @test("DELETE cancels a queued run")
 def _():
     with Service(config={"concurrency": 1}) as s:
-        first = s.background(s.sh, "sleep 60", id="first")
+        first = s.background(s.sh, "sleep 6000", id="first")
         s.await_state("first", "running")
         second = s.background(s.sh, "echo ran", id="second")
         s.await_state("second", "queued")
@@ -47,7 +47,7 @@ def _():
 def _():
     with Service() as s:
         for headers in ({}, {"Accept": "application/x-ndjson"}):
-            connection = ask(s, "sleep 60", **headers)
+            connection = ask(s, "sleep 6000", **headers)
             s.await_state("mine", "running")
             connection.close()
             ended = wait_until(lambda: [run for run in s.runs("finished") if run["id"] == "mine"], "the run to end", 15)
@@ -57,9 +57,9 @@ def _():
 @test("a queued run whose caller disconnects never starts")
 def _():
     with Service(config={"concurrency": 1}) as s:
-        first = s.background(s.sh, "sleep 60", id="first")
+        first = s.background(s.sh, "sleep 6000", id="first")
         s.await_state("first", "running")
-        connection = ask(s, "sleep 60")
+        connection = ask(s, "sleep 6000")
         s.await_state("mine", "queued")
         connection.close()
         s.call("DELETE", "/v1/runs/first").has(202)
@@ -74,7 +74,7 @@ def _():
         config = one_token_config(f)
         port = int(config["tcp"].split(":")[1])
         with Service(config=config) as s:
-            body = json.dumps({"profile": "base", "command": ["sleep", "60"], "network": "none"}).encode()
+            body = json.dumps({"profile": "base", "command": ["sleep", "6000"], "network": "none"}).encode()
             sock = socket.create_connection(("127.0.0.1", port))
             sock.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s" % (TOKEN.encode(), len(body), body))
             wait_until(lambda: s.metric("cejail_runs_in_flight") == 1, "the run")

@@ -276,7 +276,7 @@ def _():
         wait_until(lambda: "/box/ready" in [entry.path for entry in session.list()], "the program to begin", 30)
         sleeping.signal("TERM")
         equal((sleeping.wait().status, sleeping.wait().signal), ("signaled", 15), "after a signal")
-        other = session.start(command=["sleep", "60"], id="other")
+        other = session.start(command=["sleep", "6000"], id="other")
         equal(other.id, "other", "the id")
         other.cancel()
         equal(other.wait().status, "cancelled", "after cancel()")
@@ -363,7 +363,7 @@ def _():
                 await asyncio.sleep(0.05)
             await started.write("in", eof=True)
             equal((await started.wait()).stdout, "in\n", "a fed exec")
-            other = await session.start(command=["sleep", "60"])
+            other = await session.start(command=["sleep", "6000"])
             await other.cancel()
             equal((await other.wait()).status, "cancelled", "a cancelled exec")
             try:
@@ -690,7 +690,7 @@ for (const client of [new Client({ socket }), new Client({ url, token }), new Cl
   while ((await session.execs()).find((row) => row.id === cat.id).state !== "running") await new Promise((resolve) => setTimeout(resolve, 50));
   await cat.write("in");
   await cat.write(new Uint8Array([65]), { eof: true });
-  const sleeping = await session.start({ command: ["sleep", "60"] });
+  const sleeping = await session.start({ command: ["sleep", "6000"] });
   await sleeping.cancel();
   const told = await session.start({ code: "open('ready', 'w'); import time; time.sleep(60)" });
   while (!(await session.list()).some((entry) => entry.path === "/box/ready")) await new Promise((resolve) => setTimeout(resolve, 50));

@@ -54,7 +54,7 @@ def _():
 @test("a busy service stays ready: a probe that waited too long in the queue has not failed")
 def _():
     with Service(config={"concurrency": 1, "queue_wait": "1s", "probe_interval": "1s"}) as s:
-        long = s.background(s.sh, "sleep 60", id="long")
+        long = s.background(s.sh, "sleep 6000", id="long")
         s.await_state("long", "running")
 
         def is_busy():
@@ -102,13 +102,13 @@ def _():
 
         before = counts()
         s.sh("true").has(200)
-        s.sh("sleep 60", timeout="200ms").has(200)
+        s.sh("sleep 6000", timeout="200ms").has(200)
         s.post("{").has(400)
         after = counts()
         change = {name: after[name] - before[name] for name in before}
         equal(change, {"runs": 1, "timeouts": 1, "bad": 1, "duration": 2}, "what was counted")
         equal(s.metric("cejail_runs_in_flight"), 0, "in flight")
-        first = s.background(s.sh, "sleep 60", id="a")
+        first = s.background(s.sh, "sleep 6000", id="a")
         s.await_state("a", "running")
         equal(s.metric("cejail_runs_in_flight"), 1, "in flight")
         s.call("DELETE", "/v1/runs/a").has(202)

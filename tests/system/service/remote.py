@@ -259,7 +259,7 @@ def _():
 @test("a signal cancels the remote run, and its result arrives")
 def _():
     with Service() as s:
-        words = ("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--json", "--", "/bin/sh", "-c", "echo before; sleep 60")
+        words = ("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--json", "--", "/bin/sh", "-c", "echo before; sleep 6000")
         process = start(*words)
         s.await_state("mine", "running")
         s.await_sleep()
@@ -287,7 +287,7 @@ def _():
 @test("a service that dies during a run is an error, and the exit status is 125", limit=90)
 def _():
     with Service() as s:
-        process = start("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--", "/bin/sh", "-c", "echo before; sleep 60")
+        process = start("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--", "/bin/sh", "-c", "echo before; sleep 6000")
         equal(process.stdout.readline(), b"before\n", "the program's word")
         alive = s.workers()
         s.process.kill()

@@ -70,7 +70,7 @@ def _():
         config = {"drain": "100s", "pool": {"base": {"jails": 1}}, "audit": {"file": f / "log"}}
         with Service(config=config, env={"NOTIFY_SOCKET": manager.path}) as s:
             manager.await_word("READY=1")
-            first = s.background(s.sh, "sleep 60", id="first")
+            first = s.background(s.sh, "sleep 6000", id="first")
             s.await_state("first", "running")
             s.signal(signal.SIGTERM)
             told = dict(line.split("=", 1) for line in manager.await_word("STOPPING=1").splitlines())

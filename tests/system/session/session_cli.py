@@ -93,7 +93,7 @@ def _():
         for script, code in (("exit 42", 42), ("kill -9 $$", 137), ("true", 0)):
             c.sh(script).exits(code)
             tried()
-        c.sh("sleep 60", "-t", "500ms").exits(124)
+        c.sh("sleep 6000", "-t", "500ms").exits(124)
         c.exec(c.id, "--", "/no/such").exits(127)
         c.exec(c.id, "--", "/etc/hosts").exits(126)
         refused(c.exec("no-such-session", "--", "true"), "not_found")
@@ -214,11 +214,11 @@ def _():
         contains(done.err, "err", "stderr")
         value = c.result(c.session("wait", "--json", c.id, name).exits(3))
         equal((value["id"], value["stdout"]["text"]), (name, "begun\n"), "the result again")
-        answer = json.loads(c.sh("sleep 60", "-d", "--json", "--id", "mine").exits(0).out)
+        answer = json.loads(c.sh("sleep 6000", "-d", "--json", "--id", "mine").exits(0).out)
         equal(answer["id"], "mine", "the id")
         c.session("kill", c.id, "mine").exits(0)
         contains(c.session("wait", c.id, "mine").exits(128 + signal.SIGTERM).err, "another request to the service cancelled it", "stderr")
-        other = c.sh("echo ready; sleep 60", "-d").exits(0).out.strip()
+        other = c.sh("echo ready; sleep 6000", "-d").exits(0).out.strip()
         wait_until(lambda: c.session("kill", "-s", "SIGTERM", c.id, other).code == 0, "the exec to run", 20)
         c.session("wait", c.id, other).exits(128 + signal.SIGTERM)
         refused(c.session("wait", c.id, "no-such"), "not_found")
@@ -314,7 +314,7 @@ def _():
     with Client("--lease", "6s") as c:
         true(c.session("lease", c.id, "1h").exits(0).out.strip().endswith("Z"), "no time is printed")
         c.sh("sleep 7").exits(0)
-        process = ready(c, "echo ready; sleep 60")
+        process = ready(c, "echo ready; sleep 6000")
         c.session("lease", c.id, "100ms").exits(0)
         contains(finish(process).exits(128 + signal.SIGTERM).err, "cancelled: the session's lease is over", "stderr")
         wait_until(lambda: c.info()["state"] == "ended", "the end", 30)
@@ -329,7 +329,7 @@ def _():
 def _():
     with Client() as c:
         other = c.session("create", "-p", "base").exits(0).out.strip()
-        process = ready(c, "echo ready; sleep 60")
+        process = ready(c, "echo ready; sleep 6000")
         contains(c.session("end", c.id, "no-such", other).exits(125).err, "no-such", "the message")
         contains(finish(process).exits(128 + signal.SIGTERM).err, "cancelled: the session was closed", "stderr")
         ended = [json.loads(line) for line in c.session("end", "--json", c.id, other).exits(0).out.splitlines()]

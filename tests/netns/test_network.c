@@ -76,7 +76,7 @@ enum uplink_kind __wrap_uplink_kind_of(const struct uplink *u)
 
 /* What a gateway that was taken over sends when it is drained; by this descriptor. */
 #define LINK_FD 3
-static enum gateway_step sent_step = GATEWAY_STEPS;
+static uint32_t sent_step = GATEWAY_STEPS;
 static const void *sent;
 static size_t sent_size;
 int __real_denials_receive(int log_fd, struct denials *d,

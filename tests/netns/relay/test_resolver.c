@@ -1099,6 +1099,7 @@ static void without_servers_left_each_query_fails_at_once(void **state)
 	ask(waiting, 1);
 	expect_query(w, 0, 1, &from);
 	auto_fd int server = accept_at(w, 0);
+	assert_true(server >= 0);
 	resolver_lose_servers(w->resolver);
 	assert_int_equal(next_bytes(w, waiting, answer, sizeof(answer)), sizeof(plain));
 	assert_int_equal(answer[3] & 0xf, 2); /* the server failed: RFC 1035 4.1.1 */

@@ -20,11 +20,16 @@ TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+APPARMORDIR ?= /etc/apparmor.d
 $(if $(filter $(BINDIR:$(PREFIX)/%=%),$(notdir $(BINDIR))),,$(error BINDIR must be a folder in PREFIX, '$(PREFIX)': the programs look for ../libexec/cejail))
 # A developer's build: a warning is an error.  A release's tarball is no git checkout.
 WERROR  ?= $(if $(wildcard .git),-Werror)
 # STATIC=no: with shared libraries, where the distribution has no archives of them.
 STATIC  ?= yes
+# APPARMOR=yes: install also puts the profile where AppArmor 4.0 and later loads it; APPARMOR=3.0: without what older
+# ones do not know.  LD_PRELOAD would run any code under the profile of a program with shared libraries.
+$(if $(filter-out yes 3.0,$(APPARMOR)),$(error unknown APPARMOR '$(APPARMOR)'; there are yes and 3.0))
+$(if $(and $(APPARMOR),$(filter no,$(STATIC))),$(error APPARMOR is for a static program: remove STATIC=no))
 PKGS    := libseccomp libcap yajl libnl-route-3.0 libarchive
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
@@ -275,6 +280,8 @@ $(call put_text,644,$(UNITDIR),$(wildcard tools/systemd/system/*))
 $(call put_text,644,$(USERUNITDIR),$(wildcard tools/systemd/user/*))
 $(call put,644,$(SYSUSERSDIR),tools/systemd/sysusers.d/cejail.conf)
 $(call put,644,$(TMPFILESDIR),tools/systemd/tmpfiles.d/cejail.conf)
+$(call put_text,644,$(PREFIX)/share/cejail/apparmor,tools/apparmor/cejail)
+$(if $(APPARMOR),$(call put_text,644,$(APPARMORDIR),tools/apparmor/cejail))
 $(call put,644,$(BASHDIR),$(wildcard tools/completions/bash/*))
 $(call put,644,$(ZSHDIR),tools/completions/_cejail)
 $(call put,644,$(FISHDIR),tools/completions/cejail.fish)
@@ -285,7 +292,10 @@ define newline
 endef
 PATHS  = -e 's|/usr/local/bin/cejail|$(BINDIR)/cejail|g' -e 's|/usr/local/share/doc/cejail|$(DOCDIR)|g' \
 	 -e 's|/usr/local/libexec/cejail|$(PREFIX)/libexec/cejail|g' -e 's|/usr/local/share/cejail|$(PREFIX)/share/cejail|g' \
-	 -e 's|\.\./clients/|$(shell realpath -ms --relative-to=$(DOCDIR)/examples $(PREFIX)/share/cejail/clients)/|g'
+	 -e 's|\.\./clients/|$(shell realpath -ms --relative-to=$(DOCDIR)/examples $(PREFIX)/share/cejail/clients)/|g' \
+	 $(if $(filter 3.0,$(APPARMOR)),$(AS_ABI3))
+AS_ABI3 = -e 's|<abi/4.0>|<abi/3.0>|' -e 's|attach_disconnected.path=/%|attach_disconnected|' \
+	 -e '/^\t\(userns\|mqueue\|io_uring\),$$/d'
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 install: put = install -Dm$1 -t $(DESTDIR)$2 $3

@@ -144,6 +144,10 @@ doctor_check check_kernel, check_user_namespaces, check_proc, check_landlock, ch
 /* Sets the finding if refusal.h knows the cause of this error.  False: it does not. */
 bool check_refusal(struct finding *f, const char *what, int code);
 
+/* The remedy is the AppArmor profile of this program: the command that loads it, or where to
+ * install the program. */
+void finding_remedy_apparmor(struct finding *f, const struct doctor_place *place);
+
 /* doctor_host.c */
 doctor_check check_cgroup_parent, check_dev_null, check_runtime_dir, check_whole_jail;
 doctor_check_of check_controller;  /* what: enum cgroup_controller */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -19,22 +20,66 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/refusal.h"
 #include "runtime/kernel/process/landlock.h"
 
-static void remedy_apparmor(struct finding *f, const struct doctor_place *place)
-{
-	char self[256];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+#define APPARMOR_SHIPPED  "/share/cejail/apparmor/cejail"
+#define APPARMOR_FROM_BIN "/.." APPARMOR_SHIPPED
 
-	self[size > 0 ? size : 0] = '\0';
-	finding_remedy(f,
-		       "%sprintf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cejail %s "
-		       "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/cejail "
-		       "&& sudo apparmor_parser -r /etc/apparmor.d/cejail",
-		       place_where_kernel(place), self);
+/* A profile permits whatever lies at its path: neither the file nor a directory above it may be
+ * changed by anybody but root. */
+static bool is_roots_alone(const char *file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path))
+		return false;
+	for (;;) {
+		if (lstat(path[0] ? path : "/", &st) < 0 || st.st_uid != 0 ||
+		    (st.st_mode & (S_IWGRP | S_IWOTH)))
+			return false;
+		char *slash = strrchr(path, '/');
+		if (!slash)
+			return true;
+		*slash = '\0';
+	}
+}
+
+/* `self` is PREFIX/bin/cejail, and the profile of that path is below PREFIX, too. */
+static void remedy_profile(struct finding *f, const struct doctor_place *place, const char *self,
+			   bool is_installed)
+{
+	int prefix = (int)strlen(self);
+
+	for (int parts = 0; parts < 2 && prefix > 0; parts += self[prefix] == '/')
+		prefix--;
+	if (is_installed)
+		finding_remedy(f,
+			       "%ssudo install -m 644 %.*s" APPARMOR_SHIPPED
+			       " /etc/apparmor.d/cejail && sudo apparmor_parser -r "
+			       "/etc/apparmor.d/cejail",
+			       place_where_kernel(place), prefix, self);
+	else
+		finding_remedy(f,
+			       "install cejail with its profile where only root can change it: "
+			       "sudo make install APPARMOR=yes; '%s' can have none",
+			       self);
+}
+
+void finding_remedy_apparmor(struct finding *f, const struct doctor_place *place)
+{
+	char self[PATH_MAX] = "", profile[PATH_MAX + sizeof(APPARMOR_FROM_BIN)];
+	struct cj_error ignored = { 0 };
+
+	(void)libexec_self(self, &ignored); /* fails only without /proc */
+	const char *slash = strrchr(self, '/');
+	(void)snprintf(profile, sizeof(profile), "%.*s" APPARMOR_FROM_BIN,
+		       slash ? (int)(slash - self) : 0, self);
+	remedy_profile(f, place, self, is_roots_alone(self) && access(profile, R_OK) == 0);
 }
 
 static void remedy_refusal(struct finding *f, enum refusal why, const struct doctor_place *place)
@@ -47,7 +92,7 @@ static void remedy_refusal(struct finding *f, enum refusal why, const struct doc
 	};
 
 	if (why == REFUSAL_APPARMOR)
-		remedy_apparmor(f, place);
+		finding_remedy_apparmor(f, place);
 	else
 		place_remedy(place, remedies_of[why], f);
 }

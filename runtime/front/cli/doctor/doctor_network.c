@@ -20,6 +20,7 @@
 #include "netns/network.h"
 #include "netns/uplink/uplink.h"
 #include "netns/uplink/uplink_helper.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/outcome.h"
@@ -220,8 +221,24 @@ static void report_apparmor(struct finding *f, bool is_on, const char *profile)
 	}
 }
 
+/* Root may create user namespaces without a profile, so only this check tells root of the others.
+ * `label` is that of this process: "cejail (enforce)". */
+static bool report_no_profile(struct finding *f, bool is_restricted, const char *label)
+{
+	struct doctor_place place;
+
+	if (!is_restricted || strncmp(label, "unconfined", strlen("unconfined")) != 0)
+		return false;
+	finding_set(f, FINDING_NOTE,
+		    "forbids user namespaces to ordinary users' programs without a profile, and "
+		    "cejail has none");
+	place_find(&place);
+	finding_remedy_apparmor(f, &place);
+	return true;
+}
+
 /* Profiles of distributions; pasta is a link to passt.  check_user_namespaces() reports whether
- * AppArmor forbids user namespaces. */
+ * AppArmor forbids user namespaces to this process. */
 void check_apparmor(struct finding *f)
 {
 	static const char *const profiles[] = {
@@ -229,7 +246,12 @@ void check_apparmor(struct finding *f)
 		"/etc/apparmor.d/usr.bin.passt",
 	};
 	const char *profile = NULL;
+	char label[128] = "";
 
+	(void)system_file_read(AT_FDCWD, "/proc/self/attr/apparmor/current", label, sizeof(label));
+	if (report_no_profile(f, is_on("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+			      label))
+		return;
 	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
 		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
 			profile = profiles[i];

@@ -381,7 +381,7 @@ static void a_cause_has_its_remedy(void **state)
 		{ REFUSAL_OFF, PLACE_HOST, "echo user.max_user_namespaces=15000", "container" },
 		{ REFUSAL_OFF, PLACE_DOCKER, "on the container's host: echo", "docker" },
 		{ REFUSAL_FOR_USERS, PLACE_HOST, "kernel.unprivileged_userns_clone=1", "max" },
-		{ REFUSAL_APPARMOR, PLACE_HOST, "/etc/apparmor.d/cejail", "sysctl" },
+		{ REFUSAL_APPARMOR, PLACE_HOST, "sudo make install APPARMOR=yes", "sysctl" },
 		{ REFUSAL_TOO_MANY, PLACE_HOST, "sysctl user.max_user_namespaces", "outside" },
 		{ REFUSAL_SANDBOX, PLACE_HOST, "outside of that sandbox", "sysctl" },
 		{ REFUSAL_CHROOT, PLACE_HOST, "outside of the chroot", "administrator" },
@@ -399,6 +399,49 @@ static void a_cause_has_its_remedy(void **state)
 		assert_non_null(strstr(f.remedy, rows[i].remedy));
 		assert_null(strstr(f.remedy, rows[i].not ));
 	}
+}
+
+static void an_installed_program_gets_the_command_that_loads_its_profile(void **state)
+{
+	(void)state;
+	const struct doctor_place host = { .kind = PLACE_HOST }, docker = { .kind = PLACE_DOCKER };
+	struct finding f = { 0 };
+	remedy_profile(&f, &host, "/usr/bin/cejail", true);
+	assert_string_equal(f.remedy, "sudo install -m 644 /usr/share/cejail/apparmor/cejail "
+				      "/etc/apparmor.d/cejail && sudo apparmor_parser -r "
+				      "/etc/apparmor.d/cejail");
+	remedy_profile(&f, &docker, "/opt/c/sbin/cejail", true);
+	assert_non_null(strstr(f.remedy, "on the container's host: sudo install -m 644 "
+					 "/opt/c/share/cejail/apparmor/cejail "));
+}
+
+static void a_program_that_others_may_change_is_told_where_to_install(void **state)
+{
+	(void)state;
+	const struct doctor_place host = { .kind = PLACE_HOST };
+	struct finding f = { 0 };
+	remedy_profile(&f, &host, "/home/u/cejail/build/release/bin/cejail", false);
+	assert_non_null(strstr(f.remedy, "where only root can change it"));
+	assert_non_null(strstr(f.remedy, "sudo make install APPARMOR=yes"));
+	assert_non_null(strstr(f.remedy, "'/home/u/cejail/build/release/bin/cejail'"));
+	assert_null(strstr(f.remedy, "apparmor_parser"));
+	assert_false(is_roots_alone("/tmp/x/bin/cejail"));
+	assert_false(is_roots_alone("/tmp"));
+	struct stat st;
+	if (stat("/usr/bin", &st) == 0 && st.st_uid == 0)
+		assert_true(is_roots_alone("/usr/bin"));
+}
+
+static void root_is_told_of_a_restriction_of_others(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	assert_false(report_no_profile(&f, false, "unconfined"));
+	assert_false(report_no_profile(&f, true, "cejail (enforce)"));
+	assert_true(report_no_profile(&f, true, "unconfined"));
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.text, "without a profile"));
+	assert_string_not_equal(f.remedy, "");
 }
 
 static void an_unknown_cause_sends_root_to_the_kernel_log_and_not_to_the_administrator(void **state)
@@ -834,6 +877,9 @@ int main(void)
 		ON_HOST(a_parent_with_all_controllers_is_named),
 		ON_HOST(a_kernel_below_the_minimum_is_weaker),
 		ON_HOST(a_cause_has_its_remedy),
+		ON_HOST(an_installed_program_gets_the_command_that_loads_its_profile),
+		ON_HOST(a_program_that_others_may_change_is_told_where_to_install),
+		ON_HOST(root_is_told_of_a_restriction_of_others),
 		ON_HOST(an_unknown_cause_sends_root_to_the_kernel_log_and_not_to_the_administrator),
 		ON_HOST(a_package_is_installed_in_the_words_of_the_distribution),
 		ON_HOST(a_text_is_wrapped_between_words),

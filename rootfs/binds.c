@@ -70,22 +70,50 @@ static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error
 	return rc;
 }
 
-/* The overlay would show what other file systems below the directory cover. */
-static int check_lower(int dir_fd, const char *name, struct cj_error *err)
+/* Returns 1 if mounts lie below the directory, else 0. */
+static int has_mounts_below(int dir_fd, struct cj_error *err)
 {
 	/* Not recursive: the kernel refuses that where a mount we inherited lies below. */
 	auto_fd int tree_fd = sys_open_tree(
 	    dir_fd, "", OPEN_TREE_CLONE | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
-	if (tree_fd >= 0)
+	if (tree_fd < 0 && errno != EINVAL)
+		return cj_fail(err, errno, "clone its mount");
+	return tree_fd < 0;
+}
+
+/* The overlay would show what other file systems below the directory cover. */
+static int check_lower(int dir_fd, const char *name, struct cj_error *err)
+{
+	int rc = has_mounts_below(dir_fd, err);
+	if (rc < 0)
+		return cj_wrap(err, "--overlay '%s'", name);
+	if (rc == 0)
 		return 0;
-	if (errno != EINVAL)
-		return cj_fail(err, errno, "--overlay '%s': clone its mount", name);
 	cj_refuse(err, "--overlay '%s': other file systems are mounted below it", name);
 	return cj_hint(err, "name a directory without mount points below, or use --ro-bind %s",
 		       name);
 }
 
-static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, struct cj_error *err)
+static int check_guard(const struct bind_spec *bind, const struct guard *guard, int fd, bool is_dir,
+		       struct cj_error *err)
+{
+	int rc = guard_check(guard, fd, bind->source, err);
+	if (rc == 0 && is_dir)
+		rc = has_mounts_below(fd, err);
+	if (rc > 0)
+		rc = guard_check_mounts(guard, fd, err);
+	if (rc == 0)
+		return 0;
+	(void)!cj_wrap(err, "%s '%s'", bind_kinds[bind->kind].option, bind->source);
+	return bind->kind == BIND_KEPT
+		   ? cj_hint_for(err, EINVAL, "set XDG_CACHE_HOME to another directory")
+		   : cj_hint_for(err, EINVAL,
+				 "bind another directory, for example one below it, "
+				 "or bind it read-only with --ro-bind");
+}
+
+static int open_source(const struct bind_spec *bind, const struct guard *guard,
+		       struct rootfs_entry *out, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
 	*out = (struct rootfs_entry){ .path = bind->target, .fd = -1, .is_dir = true };
@@ -116,6 +144,8 @@ static int open_source(const struct bind_spec *bind, struct rootfs_entry *out, s
 		out->fd = rc < 0 ? -1 : take_fd(&fd);
 		return rc;
 	}
+	if (rootfs_bind_is_writable(bind) && check_guard(bind, guard, fd, out->is_dir, err) < 0)
+		return -err->code;
 	out->fd = mounts_clone(fd, "", bind_kinds[bind->kind].attrs, bind->source, err);
 	return out->fd < 0 ? out->fd : 0;
 }
@@ -151,7 +181,7 @@ int binds_open(struct rootfs_entries *list, const struct rootfs_spec *spec,
 	for (size_t i = 0; i < spec->nbinds; i++) {
 		struct rootfs_entry entry;
 		if (check_target(&spec->binds[i], layers, err) < 0 ||
-		    open_source(&spec->binds[i], &entry, err) < 0 ||
+		    open_source(&spec->binds[i], &spec->guard, &entry, err) < 0 ||
 		    rootfs_entries_add(list, &entry, err) < 0)
 			return -err->code;
 	}

@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "rootfs/guard.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
@@ -55,6 +56,12 @@ static inline bool rootfs_bind_is_shifted(const struct bind_spec *bind)
 	return bind->kind == BIND_OVERLAY || bind->kind == BIND_KEPT;
 }
 
+/* The program can change the host's own files in it. */
+static inline bool rootfs_bind_is_writable(const struct bind_spec *bind)
+{
+	return bind->kind == BIND_WRITABLE || bind->kind == BIND_KEPT;
+}
+
 struct rootfs_spec {
 	enum root_kind kind;
 	struct strings layers; /* ROOT_LAYERS: absolute host paths */
@@ -64,6 +71,7 @@ struct rootfs_spec {
 	uint64_t scratch_bytes, scratch_inodes;
 	const struct bind_spec *binds;
 	size_t nbinds;
+	struct guard guard;      /* where no writable bind may lead */
 	const char *python;      /* python3 in the jail: /box gets a home for pip; NULL: none */
 	const char *packages;    /* in that home: ".local/lib/python3.11/site-packages" */
 	const char *hosts;       /* further lines of /etc/hosts; NULL: none */

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "rootfs/guard.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
@@ -33,6 +34,12 @@ struct record {
 
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
 int record_open_dir(struct cj_error *err);
+
+/*
+ * Guards that directory from programs, and the others that this user's next run may take: another
+ * environment or the end of a session leads to another place.
+ */
+int record_guard(struct arena *a, struct guard *out, struct cj_error *err);
 
 #define RECORD_SOCKET       "api.sock" /* a service's, in that directory */
 #define RECORD_SEARCHED_MAX 1024

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/kernel/ids/idmap.h"
 
 #define PLACE_MAX     256
@@ -72,18 +73,23 @@ static struct record_place place_at(size_t which, uid_t uid)
 /* There is something else than a directory of ours. */
 #define PLACE_IS_UNTRUSTED (-EPERM)
 
-static int open_parent(const struct record_place *place, struct cj_error *err)
+static bool is_closed_by(int code)
+{
+	return code == ENOENT || code == ENOTDIR || code == EACCES;
+}
+
+/* `others`: the bits of the mode that it may not have. */
+static int open_parent(const struct record_place *place, mode_t others, struct cj_error *err)
 {
 	auto_fd int fd = open(place->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+	if (fd < 0 && is_closed_by(errno))
 		return PLACE_IS_CLOSED;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", place->parent);
 	/* In a sticky directory no other user can replace ours; any other must be ours alone. */
-	bool is_safe = place->is_shared
-			   ? (st.st_mode & S_ISVTX) != 0
-			   : st.st_uid == place->uid && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+	bool is_safe = place->is_shared ? (st.st_mode & S_ISVTX) != 0
+					: st.st_uid == place->uid && (st.st_mode & others) == 0;
 	return is_safe ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
@@ -137,7 +143,7 @@ static int make_private(int dir_fd, const char *name, const char *path,
 static int make_place(const struct record_place *place, struct cj_error *err)
 {
 	char path[PATH_ROOM];
-	auto_fd int parent_fd = open_parent(place, err);
+	auto_fd int parent_fd = open_parent(place, S_IWGRP | S_IWOTH, err);
 	if (parent_fd < 0)
 		return parent_fd;
 
@@ -169,6 +175,73 @@ int record_open_dir(struct cj_error *err)
 	return cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
 }
 
+/* A symbolic link on the way could be replaced in the directory that has it. */
+static int guard_links(const struct record_place *place, const char *path, struct arena *a,
+		       struct guard *out, struct cj_error *err)
+{
+	auto_fd int direct_fd =
+	    sys_openat2(AT_FDCWD, place->parent, O_PATH, 0, RESOLVE_NO_SYMLINKS);
+	if (direct_fd >= 0)
+		return 0;
+	if (errno != ELOOP)
+		return cj_fail(err, errno, "open '%s'", place->parent);
+	for (size_t size = 1; place->parent[size] != '\0'; size++) {
+		char above[PLACE_MAX];
+		if (place->parent[size] != '/')
+			continue;
+		(void)snprintf(above, sizeof(above), "%.*s", (int)size, place->parent);
+		auto_fd int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return cj_fail(err, errno, "open '%s'", above);
+		if (guard_add(out, fd, 0, path, a, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+/* Where the directory does not exist yet a program could make it: then its parent is guarded. */
+static int guard_place(const struct record_place *place, int parent_fd, struct arena *a,
+		       struct guard *out, struct cj_error *err)
+{
+	const char *const own[] = { place->name, "runs" };
+	const char *path = arena_printf(a, "%s/%s", place->parent, place->name);
+	auto_fd int fd = parent_fd;
+	size_t count = 0;
+	if (!path)
+		return cj_fail(err, ENOMEM, "guard the runtime directory");
+	for (; count < sizeof(own) / sizeof(own[0]); count++) {
+		int next_fd = openat(fd, own[count], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next_fd < 0 && is_closed_by(errno))
+			break;
+		if (next_fd < 0)
+			return cj_fail(err, errno, "open '%s' of '%s'", own[count], place->parent);
+		cj_close(&fd);
+		fd = next_fd;
+	}
+	if (guard_add(out, fd, count, path, a, err) < 0)
+		return -err->code;
+	return guard_links(place, path, a, out, err);
+}
+
+int record_guard(struct arena *a, struct guard *out, struct cj_error *err)
+{
+	const uid_t uid = geteuid();
+	for (size_t i = 0; i < PLACES; i++) {
+		struct record_place place = place_at(i, uid);
+		/* Of other places whatever the mode: a program of the owner could change that. */
+		const mode_t others = i == PLACE_OF_ROOT ? S_IWGRP | S_IWOTH : 0;
+		int parent_fd = place.parent[0] == '\0' ? PLACE_IS_CLOSED
+							: open_parent(&place, others, err);
+		if (parent_fd == PLACE_IS_CLOSED)
+			continue;
+		if (parent_fd < 0 || guard_place(&place, parent_fd, a, out, err) < 0)
+			return -err->code;
+		if (i == PLACE_OF_ROOT) /* which never looks further */
+			break;
+	}
+	return 0;
+}
+
 static void add_searched(struct record_sockets *s, const char *path, const char *why)
 {
 	const size_t used = strlen(s->searched);
@@ -183,7 +256,7 @@ static int search_place(const struct record_place *place, struct arena *a,
 {
 	char path[PATH_ROOM];
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
-	auto_fd int parent_fd = open_parent(place, err);
+	auto_fd int parent_fd = open_parent(place, S_IWGRP | S_IWOTH, err);
 	auto_fd int fd = parent_fd < 0
 			     ? parent_fd
 			     : open_private(parent_fd, place->name, path, place, place->mode, err);

@@ -22,7 +22,7 @@
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 
-/* WRAP: access open geteuid mkdirat system_file_read */
+/* WRAP: access open geteuid mkdirat sys_openat2 system_file_read */
 
 static char base[64]; /* stands for "/" */
 static uid_t as_uid;  /* whom the code believes to be; files keep their real owner */
@@ -43,6 +43,15 @@ int __wrap_open(const char *path, int flags, ...)
 	char moved[512];
 	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
 	return __real_open(moved, flags, 0);
+}
+
+int __real_sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve);
+int __wrap_sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve);
+int __wrap_sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	return __real_sys_openat2(dir_fd, moved, flags, mode, resolve);
 }
 
 int __real_access(const char *path, int mode);
@@ -460,6 +469,82 @@ static void root_finds_no_service_in_a_directory_that_others_may_write_to(void *
 	assert_non_null(strstr(found.searched, "/run/cejail (skipped: cannot trust"));
 }
 
+/* True when a writable bind of `path` is refused. */
+static bool is_guarded(const struct guard *g, const char *path)
+{
+	struct cj_error err = { 0 };
+	auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	int rc = guard_check(g, fd, path, &err);
+	assert_true(rc == 0 || rc == -EINVAL);
+	return rc < 0;
+}
+
+static void each_place_that_a_later_run_may_take_is_guarded(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct guard guard = { 0 };
+	without_run();
+	make("/other", 0700);
+	make("/session", 0770); /* not taken, but a program of its owner could change that */
+	make(user_place(""), 0700);
+	make(user_place("/bus"), 0700);
+	make("/dev/shm/x", 0700);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0 && exists(user_place("/cejail/runs")));
+	assert_int_equal(record_guard(&a, &guard, &err), 0);
+	assert_true(is_guarded(&guard, "/") && is_guarded(&guard, "/dev/shm"));
+	assert_true(is_guarded(&guard, "/session") && is_guarded(&guard, "/run/user"));
+	assert_true(is_guarded(&guard, user_place("")));
+	assert_true(is_guarded(&guard, user_place("/cejail")));
+	assert_true(is_guarded(&guard, user_place("/cejail/runs")));
+	assert_false(is_guarded(&guard, "/other") || is_guarded(&guard, "/dev/shm/x"));
+	assert_false(is_guarded(&guard, user_place("/bus")));
+}
+
+static void what_a_link_on_the_way_lies_in_is_guarded(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct guard guard = { 0 };
+	char link[512];
+	without_run();
+	make("/home", 0755);
+	make("/home/other", 0700);
+	make("/real", 0700);
+	make("/real/session", 0700);
+	(void)snprintf(link, sizeof(link), "%s/home/link", base);
+	assert_int_equal(symlink("../real", link), 0);
+	(void)setenv("XDG_RUNTIME_DIR", "/home/link/session", 1);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0 && exists("/real/session/cejail/runs"));
+	assert_int_equal(record_guard(&a, &guard, &err), 0);
+	assert_true(is_guarded(&guard, "/home") && is_guarded(&guard, "/real"));
+	assert_true(is_guarded(&guard, "/real/session/cejail/runs"));
+	assert_false(is_guarded(&guard, "/home/other"));
+}
+
+static void of_root_only_its_one_place_is_guarded(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct guard guard = { 0 };
+	need_root();
+	assert_int_equal(record_guard(&a, &guard, &err), 0);
+	assert_true(is_guarded(&guard, "/run")); /* where it would be made */
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	guard = (struct guard){ 0 };
+	assert_int_equal(record_guard(&a, &guard, &err), 0);
+	assert_true(is_guarded(&guard, "/run/cejail") && is_guarded(&guard, "/run/cejail/runs"));
+	assert_false(is_guarded(&guard, "/dev/shm") || is_guarded(&guard, "/run/user"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -485,6 +570,9 @@ int main(void)
 		TEST(a_search_skips_what_somebody_else_left_in_shared_memory),
 		TEST(a_root_with_a_place_in_run_looks_nowhere_else),
 		TEST(root_finds_no_service_in_a_directory_that_others_may_write_to),
+		TEST(each_place_that_a_later_run_may_take_is_guarded),
+		TEST(what_a_link_on_the_way_lies_in_is_guarded),
+		TEST(of_root_only_its_one_place_is_guarded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

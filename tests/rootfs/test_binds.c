@@ -245,6 +245,45 @@ static void invalid_targets_are_refused(void **state)
 	expect_failure(&spec, "build", "/etc/passwd");
 }
 
+static void only_a_writable_bind_may_not_lead_to_a_guarded_directory(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	char dir[PATH_MAX], inner[PATH_MAX], file[PATH_MAX];
+	(void)snprintf(dir, sizeof(dir), "%s", at(s.place, "dir"));
+	(void)snprintf(inner, sizeof(inner), "%s", at(s.place, "dir/inner"));
+	(void)snprintf(file, sizeof(file), "%s", at(s.place, "file"));
+	const struct {
+		struct bind_spec bind;
+		const char *says, *hint;
+	} rows[] = {
+		{ { BIND_WRITABLE, s.place, "/x" }, "': it contains '/own'", "--ro-bind" },
+		{ { BIND_WRITABLE, "/", "/x" }, "--bind '/': it contains '/own'", "--ro-bind" },
+		{ { BIND_WRITABLE, dir, "/x" }, "/dir': it is part of '/own'", "--ro-bind" },
+		{ { BIND_WRITABLE, inner, "/x" }, "/inner': it is part of '/own'", "--ro-bind" },
+		{ { BIND_KEPT, s.place, "/x" }, "it contains '/own'", "XDG_CACHE_HOME" },
+		{ { BIND_WRITABLE, file, "/x" }, NULL, NULL },
+		{ { BIND_READ_ONLY, s.place, "/x" }, NULL, NULL },
+		{ { BIND_READ_ONLY, inner, "/x" }, NULL, NULL },
+	};
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct guard guard = { 0 };
+	auto_fd int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(guard_add(&guard, fd, 1, "/own", &a, &err), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rootfs_spec spec = with_binds(&rows[i].bind, 1);
+		spec.guard = guard;
+		if (!rows[i].says) {
+			run_inside(&spec, user_id(), NULL, NULL);
+			continue;
+		}
+		expect_failure(&spec, "open", rows[i].says);
+		assert_non_null(strstr(inside_result->err.hint, rows[i].hint));
+	}
+	end_sources(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +295,7 @@ int main(void)
 		cmocka_unit_test(sources_of_the_wrong_kind_are_refused_by_name),
 		cmocka_unit_test(a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made),
 		cmocka_unit_test(invalid_targets_are_refused),
+		cmocka_unit_test(only_a_writable_bind_may_not_lead_to_a_guarded_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ ROWS = (
     ("inputs", "--args-json becomes /box/args.json", "the value is sent, not its spelling"),
     ("output", "a full device as standard", "the run may have ended before that is seen here: its status stays, the exit status is 125"),
     ("isolation", "host uid 0 is never mapped", ELSEWHERE),
+    ("isolation", "a writable bind or an --artifacts that leads", "the service has a runtime directory of its own"),
     ("isolation", "two jails of root have", ELSEWHERE),
     ("limits", "a weakness that --accept-weaker", ITS_OWN),
     ("hosts", "", "the service is not started below the sandboxes of these tests"),

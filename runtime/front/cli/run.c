@@ -18,6 +18,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/run_state.h"
+#include "runtime/jail/record.h"
 #include "runtime/run/options/operands.h"
 
 #define WRAP_GRACE_MS 10000 /* cejail-mcp(1): a server ends by itself when its input has ended */
@@ -128,7 +129,13 @@ static int open_artifacts(struct cli_run *r, struct cj_error *err)
 		return cj_fail(err, errno, "--artifacts: open the directory '%s'", path);
 	if (faccessat(r->artifacts_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return cj_fail(err, errno, "--artifacts: write to the directory '%s'", path);
-	return 0;
+	struct guard guard = { 0 };
+	if (record_guard(&r->config.arena, &guard, err) < 0)
+		return -err->code;
+	if (guard_check(&guard, r->artifacts_fd, path, err) == 0)
+		return 0;
+	(void)!cj_wrap(err, "--artifacts '%s'", path);
+	return cj_hint_for(err, EINVAL, "name another directory, for example one below it");
 }
 
 static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)

@@ -142,19 +142,31 @@ static void signals_leave(struct jail *j)
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
 }
 
+/* Init refuses a writable bind that leads to the records. */
+static int guard_records(struct jail *j, struct cj_error *err)
+{
+	for (size_t i = 0; i < j->root.nbinds; i++)
+		if (rootfs_bind_is_writable(&j->root.binds[i]))
+			return record_guard(&j->arena, &j->root.guard, err);
+	return 0;
+}
+
 /* Without it an ordinary caller's run is only not listed.  Root needs it to choose ids. */
 static int directory_enter(struct jail *j, struct cj_error *err)
 {
 	j->runtime_dir_fd = record_open_dir(err);
-	if (j->runtime_dir_fd >= 0)
-		return 0;
-	if (geteuid() == 0)
+	if (j->runtime_dir_fd < 0 && geteuid() == 0)
 		return -err->code;
-	const bool has_hint = err->hint[0] != '\0';
-	jail_degrade(j, DEGRADED_RECORD,
-		     "'cejail ps', 'kill' and 'gc' won't see this run: %s%s%s%s", err->msg,
-		     has_hint ? " (" : "", err->hint, has_hint ? ")" : "");
-	return 0;
+	if (j->runtime_dir_fd < 0) {
+		const bool has_hint = err->hint[0] != '\0';
+		jail_degrade(j, DEGRADED_RECORD,
+			     "'cejail ps', 'kill' and 'gc' won't see this run: %s%s%s%s", err->msg,
+			     has_hint ? " (" : "", err->hint, has_hint ? ")" : "");
+	}
+	if (guard_records(j, err) == 0)
+		return 0;
+	cj_close(&j->runtime_dir_fd);
+	return -err->code;
 }
 
 static void directory_leave(struct jail *j)

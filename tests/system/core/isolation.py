@@ -23,6 +23,44 @@ def _():
         lacks(sh("uname").exits(0).out, "not implemented", "uname's answer")
 
 
+@test("a writable bind or an --artifacts that leads to cejail's records is refused; a read-only bind is not")
+def _():
+    with Folder() as f:
+        env = environment(XDG_RUNTIME_DIR=f.path)
+        own = "/run/cejail" if os.geteuid() == 0 else f"{f.path}/cejail"
+        above = os.path.dirname(own)
+        f.folder("beside")
+        os.symlink(above, f / "link")
+        sh("true", env=env).exits(0)  # makes the directory
+        for source in (own, f"{own}/runs", f"{own}/../{os.path.basename(own)}", above, f"{above}/.", "/"):
+            done = sh("true", "--bind", f"{source}:/x", env=env).exits(125)
+            for words in ("--bind '", f"'{own}', where cejail keeps records", "--ro-bind"):
+                contains(done.err, words, f"--bind {source}")
+        sh("true", "--bind", f"{f / 'link'}:/x", env=env).exits(125)
+        for place in (own, f"{own}/runs", above):
+            done = sh("true", "--artifacts", place, env=env).exits(125)
+            contains(done.err, f"'{own}', where cejail keeps records", f"--artifacts {place}")
+        profile = f.file("p.json", json.dumps({"extends": "base", "bind": [f"{own}:/x"]}))
+        contains(run("-p", profile, "--", "/bin/true", env=env).exits(125).err, "where cejail keeps", "the profile")
+        for options in (("--ro-bind", f"{above}:/x"), ("--ro-bind", f"{own}:/x"), ("--bind", f"{f / 'beside'}:/x")):
+            sh("true", *options, env=env).exits(0)
+
+
+@test("a writable bind is refused if a mount below it leads to cejail's records")
+def _():
+    with Folder() as f:
+        env = environment(XDG_RUNTIME_DIR=f.path)
+        f.folder("view/run")
+        is_root = os.geteuid() == 0
+        above = "/run" if is_root else f.path
+        script = 'mount --rbind "$1" "$2/run" && shift 2 && exec "$@"'
+        command = ["unshare", "-m" if is_root else "-rm", "sh", "-c", script, "sh", above, f / "view", CEJAIL, "run", "-p", "base"]
+        for option, code in (("--bind", 125), ("--ro-bind", 0)):
+            done = subprocess.run([*command, option, f"{f / 'view'}:/x", "--", "/bin/true"], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOW)
+            equal(done.returncode, code, f"exit status with {option}: {done.stderr}")
+            equal("a mount below it that leads to" in done.stderr, code != 0, f"what {option} says: {done.stderr}")
+
+
 # --- what the kernel says about the process ---------------------------------
 
 

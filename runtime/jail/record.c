@@ -380,7 +380,7 @@ static void read_batch(int cursor_fd, DIR *dir, struct batch *batch, long *out_n
 	*out_next = is_last ? 0 : telldir(dir);
 }
 
-int record_sweep_batch(int dir_fd, struct cj_error *err)
+int record_sweep_batch(int dir_fd, const char *own, struct cj_error *err)
 {
 	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
@@ -396,7 +396,7 @@ int record_sweep_batch(int dir_fd, struct cj_error *err)
 		read_batch(cursor_fd, dir, &batch, &next);
 	}
 	for (size_t i = 0; i < batch.count; i++)
-		swept += sweep_one(dir_fd, batch.ids[i]);
+		swept += strcmp(batch.ids[i], own) != 0 && sweep_one(dir_fd, batch.ids[i]);
 	/*
 	 * On tmpfs before Linux 6.6 a place is a number, and what is removed moves the entries
 	 * behind it forward: then the same place once more.

@@ -90,5 +90,6 @@ int record_sweep(int dir_fd, struct cj_error *err);
 /*
  * The same for at most 64 records, so that a run costs no more beside thousands of others.  A call
  * that removed nothing lets the next one begin behind its records; at the end it begins again.
+ * `own`: a record that is known to be alive, and is not looked at.
  */
-int record_sweep_batch(int dir_fd, struct cj_error *err);
+int record_sweep_batch(int dir_fd, const char *own, struct cj_error *err);

@@ -658,7 +658,7 @@ static int sweep_batch(void)
 {
 	struct cj_error err = { 0 };
 	flocks = 0;
-	int rc = record_sweep_batch(dir_fd, &err);
+	int rc = record_sweep_batch(dir_fd, "", &err);
 	assert_true(rc >= 0);
 	assert_true(flocks <= BATCH);
 	return rc;
@@ -695,6 +695,18 @@ static void the_next_run_sweeps_all_that_is_dead_among_few_records(void **state)
 	assert_true(exists("runs/alive.json"));
 	assert_false(exists("swept"));
 	cj_close(&alive);
+}
+
+static void a_run_does_not_look_at_its_own_record(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	int own = create("own"), other = create("other");
+	flocks = 0;
+	assert_int_equal(record_sweep_batch(dir_fd, "own", &err), 0);
+	assert_int_equal(flocks, 1);
+	record_remove(dir_fd, "own", &own);
+	record_remove(dir_fd, "other", &other);
 }
 
 static void runs_look_at_a_bounded_number_of_records_and_together_at_all(void **state)
@@ -755,8 +767,8 @@ static void concurrent_runs_never_lose_a_record(void **state)
 	pid_t sweeper = fork_child();
 	if (sweeper == 0)
 		for (bool all = true;; all = !all)
-			(void)(all ? record_sweep : record_sweep_batch)(dir_fd,
-									&(struct cj_error){ 0 });
+			(void)(all ? record_sweep(dir_fd, &(struct cj_error){ 0 })
+				   : record_sweep_batch(dir_fd, "", &(struct cj_error){ 0 }));
 	for (int round = 0; round < 300; round++) {
 		char id[16], name[32];
 		(void)snprintf(id, sizeof(id), "r-%d", round);
@@ -781,7 +793,7 @@ static void a_missing_directory_is_an_error(void **state)
 	size_t count;
 	assert_int_equal(record_list(empty_fd, &a, &entries, &count, &err), -ENOENT);
 	assert_int_equal(record_sweep(empty_fd, &err), -ENOENT);
-	assert_int_equal(record_sweep_batch(empty_fd, &err), -ENOENT);
+	assert_int_equal(record_sweep_batch(empty_fd, "", &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "'runs'"));
 }
 
@@ -816,6 +828,7 @@ int main(void)
 		TEST(a_name_that_passes_to_a_new_run_is_not_swept),
 		TEST(a_record_of_pid_0_or_1_signals_no_process),
 		TEST(the_next_run_sweeps_all_that_is_dead_among_few_records),
+		TEST(a_run_does_not_look_at_its_own_record),
 		TEST(runs_look_at_a_bounded_number_of_records_and_together_at_all),
 		TEST(rubbish_in_place_of_the_cursor_delays_no_sweep_for_ever),
 		TEST(concurrent_runs_never_lose_a_record),

@@ -213,7 +213,7 @@ static int record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;
 	(void)err;
-	(void)record_sweep_batch(j->runtime_dir_fd, &ignored);
+	(void)record_sweep_batch(j->runtime_dir_fd, j->id, &ignored);
 	return 0;
 }
 

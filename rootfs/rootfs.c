@@ -408,14 +408,14 @@ static int make_read_only(int proc_fd, const char *name, struct cj_error *err)
  * the time.  Only init has used this tree so far, and open_proc() and check_null() have just
  * checked both ends.
  */
-static int mask(int proc_fd, const char *name, struct cj_error *err)
+static int mask(int proc_fd, const char *name, uid_t uid, struct cj_error *err)
 {
 	struct stat st;
 	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", name);
 	const bool is_dir = S_ISDIR(st.st_mode);
 	/* A file that only the host's root may open: that user does not exist in the jail. */
-	if (!is_dir && (st.st_mode & 0077) == 0 && st.st_uid != geteuid())
+	if (!is_dir && (st.st_mode & 0077) == 0 && st.st_uid != uid)
 		return 0;
 
 	char target[64];
@@ -431,11 +431,12 @@ static int mask(int proc_fd, const char *name, struct cj_error *err)
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-static int protect(int proc_fd, const char *name, struct cj_error *err)
+static int protect(int proc_fd, const char *name, uid_t uid, struct cj_error *err)
 {
 	if (is_named(read_only_names, LENGTH(read_only_names), name))
 		return make_read_only(proc_fd, name, err);
-	return is_named(masked_names, LENGTH(masked_names), name) ? mask(proc_fd, name, err) : 0;
+	return is_named(masked_names, LENGTH(masked_names), name) ? mask(proc_fd, name, uid, err)
+								  : 0;
 }
 
 /*
@@ -445,6 +446,7 @@ static int protect(int proc_fd, const char *name, struct cj_error *err)
  */
 int rootfs_mask_proc(struct cj_error *err)
 {
+	const uid_t uid = geteuid();
 	bool is_whole = false;
 	auto_dir DIR *dir = open_proc(err);
 	if (!dir)
@@ -453,16 +455,16 @@ int rootfs_mask_proc(struct cj_error *err)
 		return -err->code;
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
 		is_whole |= strcmp(e->d_name, "pagetypeinfo") == 0;
-		if (protect(dirfd(dir), e->d_name, err) < 0)
+		if (protect(dirfd(dir), e->d_name, uid, err) < 0)
 			return -err->code;
 	}
 	if (errno != 0)
 		return cj_fail(err, errno, "list '/proc'");
 	for (size_t i = 0; !is_whole && i < LENGTH(read_only_names); i++)
-		if (protect(dirfd(dir), read_only_names[i], err) < 0)
+		if (protect(dirfd(dir), read_only_names[i], uid, err) < 0)
 			return -err->code;
 	for (size_t i = 0; !is_whole && i < LENGTH(masked_names); i++)
-		if (protect(dirfd(dir), masked_names[i], err) < 0)
+		if (protect(dirfd(dir), masked_names[i], uid, err) < 0)
 			return -err->code;
 	return 0;
 }

@@ -43,7 +43,7 @@ extern const char *const step_names[STEP_COUNT];
 #define CALLS_FD   4 /* for the calls of its tools: supervise/calls.h */
 
 /*
- * How long each side waits for one step of the other before the payload runs.  It only ends what
+ * How long the supervisor waits for one step of init before the payload runs.  It only ends what
  * hangs: on a machine whose processors are all taken, a step can need more than ten seconds.
  */
 #define STEP_TIMEOUT_MS 20000

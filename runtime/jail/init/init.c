@@ -236,8 +236,6 @@ static int live(struct jail *j, struct cj_error *err)
 		net_namespace_explain(&j->init.netns, err);
 		return -err->code;
 	}
-	step_wait_forever(&j->link); /* a prepared jail has no time limit */
-
 	pid_t main_pid = init_take_program(j, err);
 	if (main_pid < 0) {
 		cj_stage(err, "program");

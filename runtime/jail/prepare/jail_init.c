@@ -33,8 +33,9 @@ static struct spawn_place place_of(const struct jail *j)
 int jail_init_enter(struct jail *j, struct cj_error *err)
 {
 	int ends[2];
-	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+	if (step_pair(ends, 0, err) < 0)
 		return -err->code;
+	step_limit_wait(ends[0], STEP_TIMEOUT_MS);
 
 	const struct spawn_place place = place_of(j);
 	pid_t pid = spawn_process(&place, JAIL_NAMESPACES | CLONE_PIDFD, SIGCHLD, &j->init_pidfd);

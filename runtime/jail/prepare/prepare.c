@@ -57,8 +57,9 @@
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
  * socket is closed before the launcher has a byte of the program.
  *
- * Silence is a failure on both sides: a closed link, a step later than STEP_TIMEOUT_MS, or a step
- * out of order ends the run.
+ * Silence is a failure: a closed link or a step out of order ends the run on both sides, and the
+ * supervisor waits no longer than STEP_TIMEOUT_MS for a step of init.  Init waits as long as the
+ * supervisor lives.
  *
  * Init dies with the supervisor (PR_SET_PDEATHSIG, and the link), and every process in the jail
  * dies with init: pid_namespaces(7).  The kernel frees namespaces, detached mounts, memfds and

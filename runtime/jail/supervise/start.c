@@ -385,7 +385,6 @@ int start_await(struct jail *j, struct cj_error *err)
 {
 	if (await_started(j, err) < 0)
 		return fail_program(err);
-	step_wait_forever(&j->link);
 	if (j->run.exec_errno == 0)
 		send_started(j);
 	return 0;

@@ -36,8 +36,8 @@ struct guard {
 int guard_add(struct guard *g, int fd, size_t own, const char *path, struct arena *a,
 	      struct cj_error *err);
 
-/* Refuses the directory, or the regular file of the absolute `path`, that is open as fd, if a program
- * that may write there could change a guarded directory. */
+/* Refuses the directory, or the regular file of the absolute `path`, that is open as fd, if a
+ * program that may write there could change a guarded directory. */
 int guard_check(const struct guard *g, int fd, const char *path, struct cj_error *err);
 /* The same for what is mounted below the directory `fd`: a bind shows it, too. */
 int guard_check_mounts(const struct guard *g, int fd, struct cj_error *err);

@@ -138,10 +138,11 @@ static int watch_fd(const struct gateway_process *p, enum gateway_source source,
 }
 
 /*
- * Descriptors that are never closed, so that no other one gets their numbers: the two links, and the
- * socket of port 53 for UDP.  A UDP socket to a name server is connected in the caller's network,
- * and with an address it would send anywhere there.  So only port 53 sends with an address, and
- * nothing by sendmsg(2), whose address a filter can't see and which passes on descriptors.
+ * Descriptors that are never closed, so that no other one gets their numbers: the two links, and
+ * the socket of port 53 for UDP.  A UDP socket to a name server is connected in the caller's
+ * network, and with an address it would send anywhere there.  So only port 53 sends with an
+ * address, and nothing by sendmsg(2), whose address a filter can't see and which passes on
+ * descriptors.
  */
 enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
 
@@ -171,9 +172,15 @@ static const unsigned allowed[] = {
 		CALL_LOW(argument), UINT32_MAX, (uint32_t)(number), true                           \
 	}
 
+/* Of sendto(2). */
+#define NO_FLAGS                                                                                   \
+	{                                                                                          \
+		CALL_LOW(3), ~(uint32_t)MSG_NOSIGNAL, 0, false                                     \
+	}
+
 static const struct call_rule rules[] = {
-	{ SYS_sendto, { IS(4, 0), { CALL_HIGH(4), UINT32_MAX, 0, false } } },
-	{ SYS_sendto, { IS(0, NAMES_FD) } },
+	{ SYS_sendto, { NO_FLAGS, IS(4, 0), { CALL_HIGH(4), UINT32_MAX, 0, false } } },
+	{ SYS_sendto, { NO_FLAGS, IS(0, NAMES_FD) } },
 	{ SYS_shutdown, { ABOVE(0, NAMES_FD) } },
 	{ SYS_close, { ABOVE(0, NAMES_FD) } },
 	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
@@ -327,14 +334,14 @@ static int receive_denials(struct gateway_process *p, enum network_slot slot)
 	return denials_receive(p->handles.fds[slot], &p->denials, tell_denial, p, &ignored);
 }
 
-static int drain(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
+static int drain(struct gateway_process *p, struct cj_error *err)
 {
 	for (unsigned i = 0; i < DRAIN_MAX && receive_denials(p, SLOT_JAIL_LOG) > 0; i++)
 		;
 	for (unsigned i = 0; i < DRAIN_MAX && receive_denials(p, SLOT_GATEWAY_LOG) > 0; i++)
 		;
 	p->denials.count = 0;
-	return tell(p, GATEWAY_DRAINED, msg->data, sizeof(uint32_t), err);
+	return tell(p, GATEWAY_DRAINED, NULL, 0, err);
 }
 
 /* Both ends are the same program: a message of another size is a fault of ours. */
@@ -350,7 +357,7 @@ static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj
 			resolver_lose_servers(p->resolver);
 		return 0;
 	case GATEWAY_DRAIN:
-		return drain(p, msg, err);
+		return drain(p, err);
 	default:
 		return cj_fail(err, EPROTO, "obey the supervisor");
 	}

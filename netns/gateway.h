@@ -25,12 +25,12 @@
  *	kills and reaps it
  *
  * The supervisor works through the sockets of "opened" and never enters a namespace of the jail.
- * From there it gets only the kernel's own words, and the gateway's, which it checks as a stranger's.
+ * From there it gets only the kernel's own words, and the gateway's, which it checks.
  *
- * The process can open no file and no socket, copies and passes on no descriptor, signals nobody and
- * has no capability.  A program that takes it over can send any bytes to port 53 of the host's name
- * servers, falsify names and reports of denials (not their counts), and read a copy of the
- * supervisor's memory.
+ * The process can open no file and no socket, copies and passes on no descriptor, signals nobody
+ * and has no capability.  A program that takes it over can send any bytes to port 53 of the host's
+ * name servers, answer with false names, report denials that were none (but hide none of those that
+ * the kernel has counted), and read a copy of the supervisor's memory.
  */
 #pragma once
 
@@ -50,7 +50,7 @@ enum gateway_step {
 	GATEWAY_ASK,
 	GATEWAY_SOCKET, /* one descriptor, or none */
 	GATEWAY_LOSE,
-	GATEWAY_DRAIN, /* a number, also in the answer: uint32_t */
+	GATEWAY_DRAIN,
 	GATEWAY_DRAINED,
 	GATEWAY_STEPS
 };

@@ -2,7 +2,6 @@
 #include "netns/network.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +14,10 @@
 #include "netns/network_parts.h"
 #include "netns/relay/forward.h"
 #include "netns/rtnetlink/links.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/text.h"
 
 #define SERVE_MAX 8 /* events of one call of network_serve() */
-
-/* A second.  The kernel logs fewer in the two namespaces, and the resolver asks for fewer. */
-#define DENIALS_SECOND (4 * FIREWALL_LOG_SECOND)
-#define ASKS_SECOND    2048
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define MTU_HOST    1500
@@ -230,111 +223,6 @@ static bool has_dns(const struct network *n)
 	return n->spec->nallow == 0;
 }
 
-/* What the gateway's process says.
- *
- * It reads what the program sends.  So each message is taken as a stranger's, and so many of them
- * in a second.
- */
-
-/* The next step on a link.  An error in its place may have any bytes. */
-static int next_step(const struct step_link *link, struct step_msg *out, struct cj_error *err)
-{
-	struct cj_error theirs = { 0 };
-	if (step_next(link, out, &theirs) == 0)
-		return 0;
-	*err = theirs;
-	(void)text_escape(theirs.msg, strlen(theirs.msg), false, err->msg, sizeof(err->msg));
-	(void)text_escape(theirs.hint, strlen(theirs.hint), false, err->hint, sizeof(err->hint));
-	return -err->code;
-}
-
-static bool is_readable(int fd)
-{
-	struct pollfd one = { .fd = fd, .events = POLLIN };
-	return poll(&one, 1, 0) > 0;
-}
-
-/* One more of what may happen `most` times in a second. */
-static bool is_within(struct network_rate *r, unsigned most)
-{
-	const uint64_t now_s = clock_ms() / 1000;
-	if (r->second != now_s)
-		*r = (struct network_rate){ .second = now_s };
-	return r->count++ < most;
-}
-
-/* Those above the rate are counted by the kernel alone. */
-static int take_denial(struct network *n, const struct step_msg *msg, struct cj_error *err)
-{
-	struct denial one;
-	if (msg->size != sizeof(one))
-		return cj_fail(err, EPROTO, "receive a denial");
-	memcpy(&one, msg->data, sizeof(one));
-	if (one.class >= NET_CLASS_COUNT || (one.address.family != 4 && one.address.family != 6))
-		return cj_fail(err, EPROTO, "receive a denial");
-	one.is_shared = false;
-	const struct denial *row =
-	    is_within(&n->denial_rate, DENIALS_SECOND) ? denials_add(&n->denials, &one) : NULL;
-	if (row)
-		n->callbacks.denied(n->callbacks.context, row);
-	return 0;
-}
-
-/* The answer to a drain may come late. */
-static int take_event(struct network *n, const struct step_msg *msg, struct cj_error *err)
-{
-	if (msg->step == GATEWAY_DENIED)
-		return take_denial(n, msg, err);
-	if (msg->step == GATEWAY_DRAINED)
-		return 0;
-	return cj_fail(err, EPROTO, "receive step %u of the gateway", msg->step);
-}
-
-/* The gateway may open no socket.  Without a descriptor in the answer it asks another server. */
-static int answer_ask(struct network *n, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	struct gateway_ask ask;
-	if (!is_readable(n->gateway.asks.sock_fd)) /* await_answer() has served it meanwhile */
-		return 0;
-	if (next_step(&n->gateway.asks, &msg, err) < 0)
-		return -err->code;
-	if (msg.step != GATEWAY_ASK || msg.size != sizeof(ask))
-		return cj_fail(err, EPROTO, "receive what the gateway asks for");
-	memcpy(&ask, msg.data, sizeof(ask));
-	auto_fd int fd = is_within(&n->ask_rate, ASKS_SECOND)
-			     ? name_servers_connect(&n->name_servers, ask.server, ask.type)
-			     : -1;
-	return step_tell(&n->gateway.asks, GATEWAY_SOCKET, NULL, 0, &fd, fd >= 0 ? 1 : 0, err);
-}
-
-/* Its answer to a step; serves what it asks for until then. */
-static int await_answer(struct network *n, enum gateway_step answer, unsigned timeout_ms,
-			struct step_msg *out, struct cj_error *err)
-{
-	const struct step_link *link = &n->gateway.link;
-	const uint64_t until_ms = clock_ms() + timeout_ms;
-	for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
-		struct pollfd fds[] = { { .fd = link->sock_fd, .events = POLLIN },
-					{ .fd = n->gateway.asks.sock_fd, .events = POLLIN } };
-		if (poll(fds, 2, (int)(until_ms - now_ms)) < 0 && errno != EINTR)
-			return cj_fail(err, errno, "wait for the gateway");
-		if (fds[0].revents) {
-			if (next_step(link, out, err) < 0)
-				return -err->code;
-			if (out->step == answer)
-				return 0;
-			int rc = take_event(n, out, err);
-			step_msg_fini(out);
-			if (rc < 0)
-				return rc;
-		} else if (fds[1].revents && answer_ask(n, err) < 0) {
-			return -err->code;
-		}
-	}
-	return cj_fail(err, ETIMEDOUT, "wait until the %s", link->names[answer]);
-}
-
 /* Building, up to the start of the uplink.
  *
  * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
@@ -393,17 +281,20 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	struct gateway_opened opened;
 	int *jail_fd = &n->handles.fds[SLOT_JAIL];
 	if (gateway_start(has_dns(n), *jail_fd, &n->gateway, err) < 0 ||
-	    await_answer(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
+	    network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(opened))
 		return cj_fail(err, EPROTO, "receive the gateway's sockets");
 	memcpy(&opened, msg.data, sizeof(opened));
-	network_handles_unpack(&n->handles, opened.slots, msg.fds, msg.nfds);
+	network_handles_unpack(&n->handles, opened.slots & ((1u << SLOT_JAIL) - 1), msg.fds,
+			       msg.nfds);
+	step_msg_fini(&msg);
 	n->handles.has_ipv6 = opened.has_ipv6;
 	cj_close(jail_fd);
-	if (await_answer(n, GATEWAY_READY, GATEWAY_ANSWER_MS, &msg, err) < 0 ||
+	if (network_await_gateway(n, GATEWAY_READY, GATEWAY_ANSWER_MS, &msg, err) < 0 ||
 	    watch_fd(n, SOURCE_GATEWAY, n->gateway.link.sock_fd, err) < 0)
 		return -err->code;
+	step_limit_wait(n->gateway.link.sock_fd, GATEWAY_SEND_MS);
 	return watch_fd(n, SOURCE_ASKS, n->gateway.asks.sock_fd, err);
 }
 
@@ -486,7 +377,7 @@ static int serve_names(struct network *n, struct cj_error *err)
 	const struct gateway_serve how = { .name_servers = n->name_servers.count };
 	if (step_tell(&n->gateway.link, GATEWAY_SERVE, &how, sizeof(how), NULL, 0, err) < 0)
 		return -err->code;
-	return await_answer(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
+	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
 }
 
 static int settle(struct network *n, struct cj_error *err)
@@ -584,16 +475,6 @@ static int on_uplink(struct network *n, struct cj_error *err)
 	return reject_unreachable(n, err);
 }
 
-static int on_gateway(struct network *n, struct cj_error *err)
-{
-	for (unsigned i = 0; i < DENIALS_AT_ONCE && is_readable(n->gateway.link.sock_fd); i++) {
-		auto_step_msg struct step_msg msg = { 0 };
-		if (next_step(&n->gateway.link, &msg, err) < 0 || take_event(n, &msg, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
 static int serve_source(struct network *n, enum network_source source, struct cj_error *err)
 {
 	struct cj_error why = { 0 };
@@ -605,7 +486,8 @@ static int serve_source(struct network *n, enum network_source source, struct cj
 		return 0;
 	if (source == SOURCE_UPLINK)
 		return on_uplink(n, err);
-	int rc = source == SOURCE_GATEWAY ? on_gateway(n, &why) : answer_ask(n, &why);
+	int rc = source == SOURCE_GATEWAY ? network_hear_gateway(n, &why)
+					  : network_answer_ask(n, &why);
 	return rc < 0 ? lose_gateway(n, &why, err) : 0;
 }
 
@@ -635,23 +517,6 @@ uint64_t network_denied_so_far(const struct network *n)
 	return all;
 }
 
-/* What the kernel has logged.  Without an answer in time those rows lack their addresses. */
-static int drain(struct network *n, struct cj_error *err)
-{
-	uint32_t number = ++n->drains, answered = 0;
-	const uint64_t until_ms = clock_ms() + GATEWAY_DRAIN_MS;
-	if (step_tell(&n->gateway.link, GATEWAY_DRAIN, &number, sizeof(number), NULL, 0, err) < 0)
-		return -err->code;
-	for (uint64_t now_ms; answered != number && (now_ms = clock_ms()) < until_ms;) {
-		auto_step_msg struct step_msg msg = { 0 };
-		int rc = await_answer(n, GATEWAY_DRAINED, (unsigned)(until_ms - now_ms), &msg, err);
-		if (rc < 0)
-			return rc == -ETIMEDOUT ? 0 : rc;
-		memcpy(&answered, msg.data, sizeof(answered));
-	}
-	return 0;
-}
-
 /* The counters first: a packet that is denied meanwhile is in the log, and is not counted twice. */
 static int count_denials(struct network *n, struct cj_error *err)
 {
@@ -662,7 +527,7 @@ static int count_denials(struct network *n, struct cj_error *err)
 	int rc = firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, err);
 	if (rc == 0)
 		rc = firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, err);
-	if (n->gateway.pidfd >= 0 && drain(n, &why) < 0)
+	if (n->gateway.pidfd >= 0 && network_drain(n, &why) < 0)
 		(void)!lose_gateway(n, &why, &ignored);
 	denials_settle(&n->denials, counts);
 	return rc;

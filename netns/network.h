@@ -53,7 +53,7 @@ struct network_spec {
 	size_t nports;
 };
 
-/* Sockets that init and the gateway's process hand out, and its own; a slot that is not used is -1. */
+/* Sockets that init and the gateway's process hand out, and its own; one that is not used is -1. */
 enum network_slot {
 	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_RULES,

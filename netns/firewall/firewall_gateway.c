@@ -172,6 +172,11 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 		drop_multicast(b);
 	if (!spec->has_dns)
 		return;
+	/* The process that answers name queries could send from port 53 to anywhere. */
+	nft_rule_begin(b, "output");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+	firewall_match_protocol(b, IPPROTO_UDP);
+	nft_rule_end_with(b, NF_DROP, NULL);
 	/* the answers to name queries, which are not tracked */
 	nft_rule_begin(b, "output");
 	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_GATEWAY);

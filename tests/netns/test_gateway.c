@@ -209,6 +209,7 @@ static const struct {
 	{ "bind a socket", SYS_bind, { 5, 0, 0 } },
 	{ "connect a socket", SYS_connect, { 5, 0, 0 } },
 	{ "send to another address", SYS_sendto, { 3, (long)"x", 1, 0, (long)"address" } },
+	{ "send out of band", SYS_sendto, { 3, (long)"x", 1, MSG_OOB, 0 } },
 	{ "send to an address that is not seen", SYS_sendmsg, { 6, (long)"message", 0 } },
 	{ "pass on a descriptor", SYS_sendmsg, { 3, (long)"message", 0 } },
 	{ "end one direction of a link", SYS_shutdown, { 4, SHUT_RD } },
@@ -301,7 +302,6 @@ static void body_taken_over(void)
 	struct gateway g;
 	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
-	const uint32_t number = 7;
 	open_init_side(&spec, &h);
 	is_taken_over = true;
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -313,9 +313,8 @@ static void body_taken_over(void)
 	MUST(status_of(&g, "\nCapInh:", 16) == 0);
 	MUST(status_of(&g, "\nNoNewPrivs:", 10) == 1);
 	MUST(status_of(&g, "\nSeccomp:", 10) == 2);
-	MUST_DO(step_tell(&g.link, GATEWAY_DRAIN, &number, sizeof(number), NULL, 0, &err), err);
-	MUST_DO(step_await(&g.link, GATEWAY_DRAINED, &msg, &err), err);
-	MUST(msg.size == sizeof(number) && memcmp(msg.data, &number, sizeof(number)) == 0);
+	MUST_DO(step_tell(&g.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
+	MUST_DO(step_await(&g.link, GATEWAY_DRAINED, NULL, &err), err);
 	gateway_stop(&g);
 	network_handles_fini(&h);
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the supervisor hears of a gateway's process.
+ *
+ * That process reads what the program sends.  So each message is checked, and only so many of them
+ * count in a second.
+ */
+#include "netns/network_parts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "netns/firewall/firewall.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+/* The kernel logs fewer in the two namespaces, and the resolver asks for fewer. */
+#define DENIALS_SECOND (4 * FIREWALL_LOG_SECOND)
+#define ASKS_SECOND    2048
+
+/* The next step on a link.  An error in its place may have any bytes. */
+static int next_step(const struct step_link *link, struct step_msg *out, struct cj_error *err)
+{
+	struct cj_error theirs = { 0 };
+	if (step_next(link, out, &theirs) == 0)
+		return 0;
+	*err = (struct cj_error){ .code = theirs.code };
+	(void)text_escape(theirs.msg, strlen(theirs.msg), false, err->msg, sizeof(err->msg));
+	(void)text_escape(theirs.hint, strlen(theirs.hint), false, err->hint, sizeof(err->hint));
+	return -err->code;
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+	return poll(&one, 1, 0) > 0;
+}
+
+/* One more of what may happen `most` times in a second. */
+static bool is_within(struct network_rate *r, unsigned most)
+{
+	const uint64_t now_s = clock_ms() / 1000;
+	if (r->second != now_s)
+		*r = (struct network_rate){ .second = now_s };
+	return r->count++ < most;
+}
+
+/* Those above the rate, and those behind a drain that was late, are counted by the kernel alone. */
+static int take_denial(struct network *n, const struct step_msg *msg, struct cj_error *err)
+{
+	struct denial one;
+	if (msg->size != sizeof(one))
+		return cj_fail(err, EPROTO, "receive a denial");
+	memcpy(&one, msg->data, sizeof(one));
+	if (one.class >= NET_CLASS_COUNT || (one.address.family != 4 && one.address.family != 6))
+		return cj_fail(err, EPROTO, "receive a denial");
+	one.is_shared = false;
+	const struct denial *row = !n->is_drain_late && is_within(&n->denial_rate, DENIALS_SECOND)
+				       ? denials_add(&n->denials, &one)
+				       : NULL;
+	if (row)
+		n->callbacks.denied(n->callbacks.context, row);
+	return 0;
+}
+
+static int take_event(struct network *n, const struct step_msg *msg, struct cj_error *err)
+{
+	if (msg->step == GATEWAY_DENIED)
+		return take_denial(n, msg, err);
+	if (msg->step != GATEWAY_DRAINED || !n->is_drain_late)
+		return cj_fail(err, EPROTO, "receive step %u of the gateway", msg->step);
+	n->is_drain_late = false;
+	return 0;
+}
+
+int network_answer_ask(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct gateway_ask ask;
+	if (!is_readable(n->gateway.asks.sock_fd)) /* await_answer() has served it meanwhile */
+		return 0;
+	if (next_step(&n->gateway.asks, &msg, err) < 0)
+		return -err->code;
+	if (msg.step != GATEWAY_ASK || msg.size != sizeof(ask))
+		return cj_fail(err, EPROTO, "receive what the gateway asks for");
+	memcpy(&ask, msg.data, sizeof(ask));
+	auto_fd int fd = is_within(&n->ask_rate, ASKS_SECOND)
+			     ? name_servers_connect(&n->name_servers, ask.server, ask.type)
+			     : -1;
+	if (fd >= 0 && step_tell(&n->gateway.asks, GATEWAY_SOCKET, NULL, 0, &fd, 1, err) == 0)
+		return 0;
+	/* ETOOMANYREFS: too many descriptors of this user are on their way, unix(7) */
+	return step_tell(&n->gateway.asks, GATEWAY_SOCKET, NULL, 0, NULL, 0, err);
+}
+
+int network_await_gateway(struct network *n, enum gateway_step answer, unsigned timeout_ms,
+			  struct step_msg *out, struct cj_error *err)
+{
+	const struct step_link *link = &n->gateway.link;
+	const uint64_t until_ms = clock_ms() + timeout_ms;
+	for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
+		struct pollfd fds[] = { { .fd = link->sock_fd, .events = POLLIN },
+					{ .fd = n->gateway.asks.sock_fd, .events = POLLIN } };
+		if (poll(fds, 2, (int)(until_ms - now_ms)) < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the gateway");
+		if (fds[0].revents) {
+			if (next_step(link, out, err) < 0)
+				return -err->code;
+			if (out->step == answer)
+				return 0;
+			int rc = take_event(n, out, err);
+			step_msg_fini(out);
+			if (rc < 0)
+				return rc;
+		} else if (fds[1].revents && network_answer_ask(n, err) < 0) {
+			return -err->code;
+		}
+	}
+	return cj_fail(err, ETIMEDOUT, "wait until the %s", link->names[answer]);
+}
+
+int network_hear_gateway(struct network *n, struct cj_error *err)
+{
+	for (unsigned i = 0; i < DENIALS_AT_ONCE && is_readable(n->gateway.link.sock_fd); i++) {
+		auto_step_msg struct step_msg msg = { 0 };
+		if (next_step(&n->gateway.link, &msg, err) < 0 || take_event(n, &msg, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int network_drain(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (n->is_drain_late)
+		return 0;
+	if (step_tell(&n->gateway.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, err) < 0)
+		return -err->code;
+	int rc = network_await_gateway(n, GATEWAY_DRAINED, GATEWAY_DRAIN_MS, &msg, err);
+	n->is_drain_late = rc == -ETIMEDOUT;
+	return n->is_drain_late ? 0 : rc;
+}

@@ -20,6 +20,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -418,6 +419,7 @@ static int run(struct gateway_process *p, int jail_fd, bool has_dns, struct cj_e
 		return -err->code;
 	p->link.sock_fd = LINK_FD;
 	p->asks.sock_fd = ASKS_FD;
+	(void)prctl(PR_SET_NAME, "cejail-gateway", 0, 0, 0); /* only what ps(1) shows */
 	if (leave_signals(err) < 0 || open_both(p, has_dns, err) < 0 || watch_logs(p, err) < 0 ||
 	    hand_over(p, err) < 0)
 		return -err->code;

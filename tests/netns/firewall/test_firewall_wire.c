@@ -294,6 +294,26 @@ static void the_gateway_sends_no_ipv6_multicast_to_the_uplink(void **state)
 	}
 }
 
+/* Its process holds port 53 for UDP, and reads what the program sends there. */
+static void the_gateway_sends_no_datagram_to_the_uplink(void **state)
+{
+	struct firewall_spec spec = public_spec();
+	const struct ip world = lab_address(LAB_PUBLIC4), jail = lab_address("198.18.0.2");
+	struct sockaddr_storage to;
+	struct lab lab;
+	(void)state;
+
+	spec.has_dns = true;
+	open_lab(&lab, &spec);
+	auto_fd int fd = lab_socket(lab.gateway, AF_INET, SOCK_DGRAM, 0);
+	socklen_t size = lab_sockaddr(&world, LAB_PORT, &to);
+	assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, size), -1);
+	assert_int_equal(errno, EPERM);
+	size = lab_sockaddr(&jail, LAB_PORT, &to);
+	assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, size), 1);
+	lab_close(&lab);
+}
+
 /* --- errors come back --- */
 
 /* The first packet to LAB_PUBLIC4 as the world sees it: its source is translated. */
@@ -367,6 +387,7 @@ int main(void)
 		cmocka_unit_test(overlapping_fragments_do_not_pass),
 		cmocka_unit_test(fragments_of_ipv6_are_filtered_as_one_packet),
 		cmocka_unit_test(the_gateway_sends_no_ipv6_multicast_to_the_uplink),
+		cmocka_unit_test(the_gateway_sends_no_datagram_to_the_uplink),
 		cmocka_unit_test(a_packet_above_the_path_mtu_is_answered),
 	};
 	no_lab = lab_enter_user();

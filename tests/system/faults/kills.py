@@ -352,7 +352,10 @@ class Busy(Run):
 
     def victim(self, role):
         init = self.child("cejail-init")
-        keepers = [pid for pid in children_of(self.process.pid) if pid != init]
+        if role == "gateway":
+            return self.child("cejail-gateway")
+        others = [pid for pid in children_of(self.process.pid) if pid != init]
+        keepers = [pid for pid in others if first_named([pid], "cejail-gateway") is None]
         if role == "supervisor":
             return self.process.pid
         if role == "init":
@@ -388,10 +391,12 @@ def has_ended(pid):
 
 def kill_busy(run, role):
     keeper = run.victim("keeper") if role in ("keeper", "helper") else None
-    os.kill(run.victim(role), signal.SIGKILL)
+    victim = run.victim(role)
+    os.kill(victim, signal.SIGKILL)
     tried()
-    if keeper:  # the run goes on, closed: it still writes
-        wait_until(lambda: has_ended(keeper), "the keeper's end, by which the supervisor knows of the helper's")
+    goes_on = keeper or role == "gateway"
+    if goes_on:  # the run goes on, closed: it still writes
+        wait_until(lambda: has_ended(keeper or victim), "the keeper's end, by which the supervisor knows of the helper's")
         size = os.path.getsize(f"{run.folder}/stdout")
         wait_until(lambda: os.path.getsize(f"{run.folder}/stdout") > size + 100000, "more of its output")
         run.process.terminate()
@@ -406,8 +411,8 @@ def kill_busy(run, role):
     wanted = {"init": ("signaled", 137), "payload": ("signaled", 137)}.get(role, ("cancelled", 128 + signal.SIGTERM))
     value = run.result()
     equal((value["status"], run.done.code), wanted, "status and exit status")
-    if keeper:
-        contains(" ".join(value["warnings"]), value["network"]["uplink"], "the warnings")
+    if goes_on:
+        contains(" ".join(value["warnings"]), value["network"]["uplink"] if keeper else "nothing leads out", "the warnings")
     equal(run.records(), [], "records left")
 
 
@@ -434,7 +439,7 @@ def _():
 
 @each_uplink("through {} a busy run in which a role is killed at a random moment leaves nothing in the host", limit=600, but=TOO_SLOW)
 def _(*uplink):
-    roles = ("supervisor", "init", "payload") + (() if uplink[1] == "host" else ("keeper", "helper"))
+    roles = ("supervisor", "init", "payload", "gateway") + (() if uplink[1] == "host" else ("keeper", "helper"))
     with Internet() as net:
         kill_at_random(net, roles, len(roles), "--network", "public", *uplink)
 

@@ -143,10 +143,10 @@ def _():
 @test("unread replies of one caller are limited; above that it is refused, and others are answered", who="root", limit=120)
 def _():
     # a control character takes six bytes in an answer: 96 MiB, of 128 that may wait for one caller
-    large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine", timeout=scaled(30))
+    large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine", profile="slow")
     request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n"
     body = json.dumps(large).encode()
-    with Service() as s:
+    with Folder() as f, slow_service(f) as s:
         with s.connect_as(OTHER_UID) as sock:
             sock.sendall(request % (len(body), b"") + body)
             wait_until(lambda: [run["state"] for run in as_uid(OTHER_UID, s.runs)] == ["finished"], "the first run's end")
@@ -163,6 +163,13 @@ def _():
                 rest -= len(sock.recv(1 << 20))
             true(length > 96 << 20, f"the first answer has {length} bytes")
         as_uid(OTHER_UID, s.post, second).has(200)
+
+
+def slow_service(f):
+    """Its profile gives a run the time that so large an answer takes on a slow machine."""
+    f.file("cejail/profiles/slow.json", json.dumps({"extends": "base", "timeout": scaled(30)}))
+    callers = {f"uid:{uid}": {"profiles": ["slow"]} for uid in (OTHER_UID, OTHER_UID + 1)}
+    return Service(config={"callers": callers}, env={"XDG_CONFIG_HOME": f.path})
 
 
 def post_for_lines(s, body):

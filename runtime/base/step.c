@@ -19,8 +19,10 @@
 #include "runtime/base/scope.h"
 
 #define STEP_FAILED UINT32_MAX
-#define UNREAD_MAX  64 /* steps of a peer that has ended, or says so */
+#define PLAIN_MAX   1024 /* a struct cj_error, and all steps of a gateway */
+#define UNREAD_MAX  64   /* steps of a peer that has ended, or says so */
 
+static_assert(sizeof(struct cj_error) <= PLAIN_MAX, "an error needs no sendmsg(2)");
 static_assert(STEP_FDS_MAX <= UNIX_FDS_MAX, "a message has room for the descriptors of a step");
 
 struct step_header {
@@ -65,7 +67,7 @@ void step_wait_forever(const struct step_link *link)
 /* By send(2): a process that may pass on no descriptor has no sendmsg(2). */
 static int send_plain(int sock_fd, const struct step_header *header, const void *data, size_t size)
 {
-	uint8_t whole[sizeof(*header) + STEP_DATA_MAX];
+	uint8_t whole[sizeof(*header) + PLAIN_MAX];
 	memcpy(whole, header, sizeof(*header));
 	if (size > 0)
 		memcpy(whole + sizeof(*header), data, size);
@@ -78,7 +80,7 @@ static int send_message(int sock_fd, uint32_t step, const void *data, size_t siz
 			size_t nfds)
 {
 	struct step_header header = { .step = step, .size = (uint32_t)size };
-	if (nfds == 0)
+	if (nfds == 0 && size <= PLAIN_MAX)
 		return send_plain(sock_fd, &header, data, size);
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },

@@ -27,7 +27,7 @@ def _():
 def _():
     with Folder() as f:
         env = environment(XDG_RUNTIME_DIR=f.path)
-        own = "/run/cejail" if os.geteuid() == 0 else f"{f.path}/cejail"
+        own = "/run/cejail" if WHO == "root" else f"{f.path}/cejail"
         above = os.path.dirname(own)
         f.folder("beside")
         os.symlink(above, f / "link")
@@ -51,10 +51,9 @@ def _():
     with Folder() as f:
         env = environment(XDG_RUNTIME_DIR=f.path)
         f.folder("view/run")
-        is_root = os.geteuid() == 0
-        above = "/run" if is_root else f.path
+        above = "/run" if WHO == "root" else f.path
         script = 'mount --rbind "$1" "$2/run" && shift 2 && exec "$@"'
-        command = ["unshare", "-m" if is_root else "-rm", "sh", "-c", script, "sh", above, f / "view", CEJAIL, "run", "-p", "base"]
+        command = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", script, "sh", above, f / "view", CEJAIL, "run", "-p", "base"]
         for option, code in (("--bind", 125), ("--ro-bind", 0)):
             done = subprocess.run([*command, option, f"{f / 'view'}:/x", "--", "/bin/true"], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOW)
             equal(done.returncode, code, f"exit status with {option}: {done.stderr}")

@@ -64,15 +64,15 @@ void step_wait_forever(const struct step_link *link)
 	step_limit_wait(link->sock_fd, 0);
 }
 
-/* By send(2): a process that may pass on no descriptor has no sendmsg(2). */
+/* Without an address: a process that may pass on no descriptor has no sendmsg(2). */
 static int send_plain(int sock_fd, const struct step_header *header, const void *data, size_t size)
 {
 	uint8_t whole[sizeof(*header) + PLAIN_MAX];
 	memcpy(whole, header, sizeof(*header));
 	if (size > 0)
 		memcpy(whole + sizeof(*header), data, size);
-	ssize_t sent =
-	    TEMP_FAILURE_RETRY(send(sock_fd, whole, sizeof(*header) + size, MSG_NOSIGNAL));
+	ssize_t sent = TEMP_FAILURE_RETRY(
+	    sendto(sock_fd, whole, sizeof(*header) + size, MSG_NOSIGNAL, NULL, 0));
 	return sent < 0 ? -errno : 0;
 }
 

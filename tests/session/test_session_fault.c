@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fork socketpair sendmsg recvmsg setsockopt prctl sigaction openat getrusage chdir */
+/* WRAP: fork socketpair sendmsg sendto recvmsg setsockopt prctl sigaction openat getrusage chdir */
 /* WRAP: mmap malloc calloc sys_close_range sys_pidfd_open sys_pidfd_send_signal sys_read */
 /* WRAP: sys_write landlock_restrict landlock_domain_ruleset system_file_write arena_array */
 /*
@@ -57,6 +57,10 @@ FAILS(pid_t, fork, (void), (), -1, EAGAIN)
 FAILS(int, socketpair, (int domain, int kind, int protocol, int ends[2]),
       (domain, kind, protocol, ends), -1, EMFILE)
 FAILS(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags), (fd, msg, flags), -1, ENOMEM)
+FAILS(ssize_t, sendto,
+      (int fd, const void *bytes, size_t size, int flags, const struct sockaddr *to,
+       socklen_t to_size),
+      (fd, bytes, size, flags, to, to_size), -1, ENOMEM)
 FAILS(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags), (fd, msg, flags), -1, ENOMEM)
 FAILS(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t size),
       (fd, level, name, value, size), -1, ENOMEM)

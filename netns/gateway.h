@@ -10,9 +10,9 @@
  *	                        creates the gateway's namespace, and opens sockets in it
  *	                        enters the jail's network namespace, and opens sockets in it
  *	<--- opened, sockets -- those for rules and links; they keep the gateway alive
- *	                        gives up memory, files, capabilities and system calls
+ *	loads rules             gives up memory, files, capabilities and system calls
  *	<-------------- ready
- *	loads rules, starts the uplink, makes the links
+ *	starts the uplink, makes the links
  *	serve ----------------> answers port 53
  *	<------------- served
  *

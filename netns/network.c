@@ -291,6 +291,13 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	step_msg_fini(&msg);
 	n->handles.has_ipv6 = opened.has_ipv6;
 	cj_close(jail_fd);
+	return 0;
+}
+
+/* It has given up what it does not need, while the rules were loaded. */
+static int watch_gateway(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
 	if (network_await_gateway(n, GATEWAY_READY, GATEWAY_ANSWER_MS, &msg, err) < 0 ||
 	    watch_fd(n, SOURCE_GATEWAY, n->gateway.link.sock_fd, err) < 0)
 		return -err->code;
@@ -305,7 +312,8 @@ static int build_public(struct network *n, struct cj_error *err)
 	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
 		return -err->code;
 	n->is_filtered = true;
-	if (watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err) < 0 ||
+	if (watch_gateway(n, err) < 0 ||
+	    watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err) < 0 ||
 	    start_uplink(n, err) < 0)
 		return -err->code;
 	return join_links(n, err);

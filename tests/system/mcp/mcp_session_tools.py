@@ -156,7 +156,10 @@ def _():
 @test("mcp session tools: a service that is killed during a call of a program ends that call, and the next one says what to do", limit=120)
 def _():
     with service_and_client(one=fake("silent")) as (service, client):
-        number = client.call_later("run_python", progress="p", code="import tools\nprint('begun', flush=True)\ntools.call('one.bad')")
+        # again and again, because what it prints in the first tenth of a second is no progress
+        says = "def say():\n    while True:\n        print('begun', flush=True)\n        time.sleep(0.2)\n"
+        code = f"import threading, time, tools\n{says}threading.Thread(target=say, daemon=True).start()\ntools.call('one.bad')"
+        number = client.call_later("run_python", progress="p", code=code)
         while "begun" not in json.dumps(client.line()):
             pass
         servers = client.below()

@@ -11,6 +11,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 #define DEPTH_MAX 512 /* directories above one */
 
@@ -133,19 +134,6 @@ int guard_check(const struct guard *g, int fd, const char *path, struct cj_error
 	return S_ISDIR(at.stx_mode) ? check_above(g, fd, err) : check_file(g, path, err);
 }
 
-/* The kernel writes a blank in a path as \040, and a backslash as \134: proc_pid_mountinfo(5). */
-static void unescape(char *text)
-{
-	char *to = text;
-	unsigned code = 0;
-	for (const char *at = text; *at != '\0'; at++) {
-		bool is_escape = *at == '\\' && sscanf(at + 1, "%3o", &code) == 1;
-		*to++ = is_escape ? (char)code : *at;
-		at += is_escape ? 3 : 0;
-	}
-	*to = '\0';
-}
-
 /* What the caller may not look at, no program of the caller's can reach. */
 static int check_mount(const struct guard *g, const char *place, struct cj_error *err)
 {
@@ -171,8 +159,9 @@ int guard_check_mounts(const struct guard *g, int fd, struct cj_error *err)
 	while (getline(&line, &room, file) > 0) {
 		int from = 0, to = 0;
 		(void)sscanf(line, "%*s %*s %*s %*s %n%*s%n", &from, &to);
-		line[to] = '\0';
-		unescape(line + from);
+		const size_t place_size = (size_t)(to - from);
+		if (!text_unescape_octal(line + from, place_size, line + from, place_size + 1))
+			return cj_fail(err, EPROTO, "read the place of a mount");
 		if (strncmp(line + from, top, size) == 0 && line[from + (int)size] == '/' &&
 		    check_mount(g, line + from, err) < 0)
 			return -err->code;

@@ -66,6 +66,14 @@ size_t utf8_prefix(const void *bytes, size_t size);
  */
 size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size);
 
+/*
+ * text_unescape_octal - undo how the kernel writes a path in /proc: a blank is \040, a backslash
+ * \134 (proc_pid_mountinfo(5)).
+ *
+ * `out` may be `text`.  False when the path has a NUL, or does not fit into `room` bytes with one.
+ */
+bool text_unescape_octal(const char *text, size_t size, char *out, size_t room);
+
 /* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
  * decimal). */
 const char *text_format_size(uint64_t bytes, char *out, size_t out_size);

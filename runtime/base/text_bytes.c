@@ -226,3 +226,23 @@ int text_base64_decode(const char *text, size_t size, void *out, size_t *out_siz
 	*out_size = (size_t)(to - (uint8_t *)out);
 	return 0;
 }
+
+bool text_unescape_octal(const char *text, size_t size, char *out, size_t room)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < size; i++) {
+		char c = text[i];
+		if (c == '\\' && i + 3 < size && strspn(text + i + 1, "01234567") >= 3) {
+			c = (char)((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+				   (text[i + 3] - '0'));
+			i += 3;
+		}
+		if (c == '\0' || used + 1 >= room)
+			return false;
+		out[used++] = c;
+	}
+	if (used >= room)
+		return false;
+	out[used] = '\0';
+	return true;
+}

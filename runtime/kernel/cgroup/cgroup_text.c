@@ -71,23 +71,10 @@ static struct cgroup_word take_word(const char **at, const char *end)
 	return w;
 }
 
-/* Blanks in a path are written as \040 and the like; false: it doesn't fit. */
-static bool unescape(struct cgroup_word w, char out[static CGROUP_PATH_MAX])
+/* False: it is empty, or doesn't fit. */
+static bool take_path(struct cgroup_word w, char out[static CGROUP_PATH_MAX])
 {
-	size_t used = 0;
-	for (size_t i = 0; i < w.size; i++) {
-		char c = w.at[i];
-		if (c == '\\' && i + 3 < w.size && strspn(w.at + i + 1, "01234567") >= 3) {
-			c = (char)((w.at[i + 1] - '0') * 64 + (w.at[i + 2] - '0') * 8 +
-				   (w.at[i + 3] - '0'));
-			i += 3;
-		}
-		if (c == '\0' || used + 1 >= CGROUP_PATH_MAX)
-			return false;
-		out[used++] = c;
-	}
-	out[used] = '\0';
-	return used > 0;
+	return text_unescape_octal(w.at, w.size, out, CGROUP_PATH_MAX) && out[0] != '\0';
 }
 
 static bool parse_mount_line(const char *at, const char *end, struct cgroup_mount *out)
@@ -102,7 +89,7 @@ static bool parse_mount_line(const char *at, const char *end, struct cgroup_moun
 	while (w.size > 0 && !word_is(w, "-"));
 	if (!word_is(take_word(&at, end), "cgroup2"))
 		return false;
-	return unescape(fields[3], out->root) && unescape(fields[4], out->point);
+	return take_path(fields[3], out->root) && take_path(fields[4], out->point);
 }
 
 static int rank(const char *point)

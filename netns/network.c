@@ -494,7 +494,7 @@ static int serve_source(struct network *n, enum network_source source, struct cj
 		return 0;
 	if (source == SOURCE_UPLINK)
 		return on_uplink(n, err);
-	int rc = source == SOURCE_GATEWAY ? network_hear_gateway(n, &why)
+	int rc = source == SOURCE_GATEWAY ? network_take_events(n, &why)
 					  : network_answer_ask(n, &why);
 	return rc < 0 ? lose_gateway(n, &why, err) : 0;
 }

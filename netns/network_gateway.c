@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor hears of a gateway's process.
+ * What the supervisor receives from a gateway's process.
  *
  * That process reads what the program sends.  So each message is checked, and only so many of them
  * count in a second.
@@ -79,7 +79,7 @@ int network_answer_ask(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_ask ask;
-	if (!is_readable(n->gateway.asks.sock_fd)) /* await_answer() has served it meanwhile */
+	if (!is_readable(n->gateway.asks.sock_fd)) /* network_await_gateway() has served it */
 		return 0;
 	if (next_step(&n->gateway.asks, &msg, err) < 0)
 		return -err->code;
@@ -121,7 +121,7 @@ int network_await_gateway(struct network *n, enum gateway_step answer, unsigned 
 	return cj_fail(err, ETIMEDOUT, "wait until the %s", link->names[answer]);
 }
 
-int network_hear_gateway(struct network *n, struct cj_error *err)
+int network_take_events(struct network *n, struct cj_error *err)
 {
 	for (unsigned i = 0; i < DENIALS_AT_ONCE && is_readable(n->gateway.link.sock_fd); i++) {
 		auto_step_msg struct step_msg msg = { 0 };

@@ -42,7 +42,7 @@ int network_await_gateway(struct network *n, enum gateway_step answer, unsigned 
 			  struct step_msg *out, struct cj_error *err);
 
 /* Takes the denials that it has told; never waits. */
-int network_hear_gateway(struct network *n, struct cj_error *err);
+int network_take_events(struct network *n, struct cj_error *err);
 
 /* Answers what it asks for: a socket, because it may open none.  Without a descriptor in the answer
  * it asks another server. */

@@ -278,29 +278,11 @@ static inline struct ip lab_address(const char *text)
 	return ip;
 }
 
-static inline socklen_t lab_sockaddr(const struct ip *ip, uint16_t port,
-				     struct sockaddr_storage *out)
-{
-	*out = (struct sockaddr_storage){ 0 };
-	if (ip->family == 6) {
-		struct sockaddr_in6 *to = (void *)out;
-		to->sin6_family = AF_INET6;
-		to->sin6_port = htons(port);
-		memcpy(&to->sin6_addr, ip->bytes, 16);
-		return sizeof(*to);
-	}
-	struct sockaddr_in *to = (void *)out;
-	to->sin_family = AF_INET;
-	to->sin_port = htons(port);
-	memcpy(&to->sin_addr, ip->bytes, 4);
-	return sizeof(*to);
-}
-
 /* Connects; 0, an errno, or ETIMEDOUT when nothing was heard within `wait_ms`. */
 static inline int lab_connect(int ns, const struct ip *ip, uint16_t port, int wait_ms, int *out_fd)
 {
 	struct sockaddr_storage to;
-	socklen_t size = lab_sockaddr(ip, port, &to);
+	socklen_t size = ip_socket_address(ip, port, &to);
 	int fd = lab_socket(ns, to.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	int code = connect(fd, (void *)&to, size) < 0 ? errno : 0;
 
@@ -324,7 +306,7 @@ static inline int lab_send(int ns, const struct ip *ip, uint16_t port, size_t by
 {
 	static const char data[8192];
 	struct sockaddr_storage to;
-	socklen_t size = lab_sockaddr(ip, port, &to);
+	socklen_t size = ip_socket_address(ip, port, &to);
 	auto_fd int fd = lab_socket(ns, to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	int code = 0;
 	socklen_t length = sizeof(code);

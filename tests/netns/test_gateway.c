@@ -21,6 +21,7 @@
 #include "netns/firewall/denials.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/taken_over.h"
 
 /* WRAP: unshare denials_receive */
 
@@ -237,7 +238,6 @@ static const struct {
 	{ "use an io_uring", SYS_io_uring_setup, { 1, 0 } },
 };
 
-static bool is_taken_over;
 static void *shared; /* a page that the supervisor shares with a process of its own */
 
 static int try_all(struct cj_error *err)
@@ -255,22 +255,11 @@ static int try_all(struct cj_error *err)
 	return 0;
 }
 
-/* Runs in the process, when the supervisor drains it. */
-int __real_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err);
-int __wrap_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err);
-int __wrap_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err)
+static void report_attempts(const struct step_link *to_supervisor)
 {
-	static const char *const names[GATEWAY_STEPS];
-	const struct step_link link = { 3, "the supervisor", names };
-	if (is_taken_over && try_all(err) < 0)
-		step_abort(&link, err);
-	return __real_denials_receive(log_fd, d, each, context, err);
+	struct cj_error err = { 0 };
+	if (try_all(&err) < 0)
+		step_abort(to_supervisor, &err);
 }
 
 static unsigned long long status_of(const struct gateway *g, const char *field, int base)
@@ -303,7 +292,7 @@ static void body_taken_over(void)
 	struct step_msg msg = { 0 };
 	struct cj_error err = { 0 };
 	open_init_side(&spec, &h);
-	is_taken_over = true;
+	taken_over = report_attempts;
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(shared != MAP_FAILED);
 	MUST_DO(start(&h, &g, &msg, &err), err);
@@ -324,7 +313,6 @@ static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **sta
 	(void)state;
 	how = GOES_ON;
 	in_own_namespace(body_taken_over);
-	is_taken_over = false;
 }
 
 static void body_here(void)

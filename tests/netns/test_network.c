@@ -20,6 +20,7 @@
 #include "runtime/base/sys.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/taken_over.h"
 
 /* WRAP: gateway_start hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
 /* WRAP: uplink_start denials_receive */
@@ -74,26 +75,26 @@ enum uplink_kind __wrap_uplink_kind_of(const struct uplink *u)
 	return pretends_uplink ? UPLINK_PASTA : __real_uplink_kind_of(u);
 }
 
-/* What a gateway that was taken over sends when it is drained; by this descriptor. */
-#define LINK_FD 3
+/* What a gateway that was taken over sends when it is drained. */
 static uint32_t sent_step = GATEWAY_STEPS;
 static const void *sent;
 static size_t sent_size;
-int __real_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err);
-int __wrap_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err);
-int __wrap_denials_receive(int log_fd, struct denials *d,
-			   void (*each)(void *context, const struct denial *d), void *context,
-			   struct cj_error *err)
+
+static void send_it(const struct step_link *to_supervisor)
 {
-	static const char *const names[GATEWAY_STEPS + 1];
-	const struct step_link link = { LINK_FD, "the supervisor", names };
-	if (sent && step_tell(&link, sent_step, sent, sent_size, NULL, 0, err) < 0)
-		return -err->code;
-	return __real_denials_receive(log_fd, d, each, context, err);
+	struct cj_error err = { 0 };
+	MUST_DO(step_tell(to_supervisor, sent_step, sent, sent_size, NULL, 0, &err), err);
+}
+
+/* Runs the body with a gateway that sends this. */
+static void with_sent(uint32_t step, const void *bytes, size_t size, void (*body)(void))
+{
+	sent_step = step;
+	sent = bytes;
+	sent_size = size;
+	taken_over = send_it;
+	in_own_namespace(body);
+	taken_over = NULL;
 }
 
 static void keep_warning(void *context, const char *text)
@@ -375,14 +376,21 @@ static void a_gateway_that_ends_early_takes_the_uplink_with_it(void **state)
 	in_own_namespace(body_killed_early);
 }
 
-static void body_hostile(void)
+/* A network whose gateway has been asked for its denials; the counters are the kernel's. */
+static struct network *drained(struct denials *out)
 {
 	struct cj_error err = { 0 };
-	struct denials denials;
 	struct network *n = NULL;
 	MUST_DO(build(&public_spec, &n, &err), err);
 	MUST_DO(network_await(n, &err), err);
-	MUST_DO(network_take_denials(n, &denials, &err), err); /* the counters are the kernel's */
+	MUST_DO(network_take_denials(n, out, &err), err);
+	return n;
+}
+
+static void body_hostile(void)
+{
+	struct denials denials;
+	struct network *n = drained(&denials);
 	MUST(denials.count == 0);
 	expect_lost(n, "any more: ");
 	network_destroy(&n);
@@ -390,18 +398,14 @@ static void body_hostile(void)
 
 static void body_unprintable(void)
 {
-	struct cj_error err = { 0 };
 	struct denials denials;
-	struct network *n = NULL;
+	struct network *n = drained(&denials);
 	const char *why;
-	MUST_DO(build(&public_spec, &n, &err), err);
-	MUST_DO(network_await(n, &err), err);
-	MUST_DO(network_take_denials(n, &denials, &err), err);
 	MUST(network_state(n, &why) == NETWORK_FAILED && strstr(why, "any more: \\x1b[31m"));
 	network_destroy(&n);
 }
 
-static void what_a_gateway_says_is_taken_as_a_strangers(void **state)
+static void each_message_of_a_gateway_is_checked(void **state)
 {
 	(void)state;
 	static const struct denial class = { .class = NET_CLASS_COUNT, .address.family = 4 };
@@ -418,27 +422,16 @@ static void what_a_gateway_says_is_taken_as_a_strangers(void **state)
 		{ GATEWAY_OPENED, "late", 4 },
 		{ GATEWAY_STEPS, "none", 4 },
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		sent_step = cases[i].step;
-		sent = cases[i].bytes;
-		sent_size = cases[i].size;
-		in_own_namespace(body_hostile);
-	}
-	sent_step = UINT32_MAX; /* an error in place of a step */
-	sent = &unprintable;
-	sent_size = sizeof(unprintable);
-	in_own_namespace(body_unprintable);
-	sent = NULL;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		with_sent(cases[i].step, cases[i].bytes, cases[i].size, body_hostile);
+	/* an error in place of a step */
+	with_sent(UINT32_MAX, &unprintable, sizeof(unprintable), body_unprintable);
 }
 
 static void body_reporting(void)
 {
-	struct cj_error err = { 0 };
 	struct denials denials;
-	struct network *n = NULL;
-	MUST_DO(build(&public_spec, &n, &err), err);
-	MUST_DO(network_await(n, &err), err);
-	MUST_DO(network_take_denials(n, &denials, &err), err);
+	struct network *n = drained(&denials);
 	MUST(state_of(n) == NETWORK_READY && denials.count == 1 && denials.items[0].count == 2);
 	network_destroy(&n);
 }
@@ -447,11 +440,7 @@ static void what_a_gateway_reports_is_in_the_result(void **state)
 {
 	(void)state;
 	static const struct denial one = { .address.family = 4 };
-	sent_step = GATEWAY_DENIED;
-	sent = &one;
-	sent_size = sizeof(one);
-	in_own_namespace(body_reporting);
-	sent = NULL;
+	with_sent(GATEWAY_DENIED, &one, sizeof(one), body_reporting);
 }
 
 static void body_none(void)
@@ -484,7 +473,7 @@ int main(void)
 		cmocka_unit_test(a_network_that_the_program_asks_for_is_built_without_waiting),
 		cmocka_unit_test(a_kernel_without_rules_or_links_gives_no_network_and_a_warning),
 		cmocka_unit_test(a_gateway_that_ends_early_takes_the_uplink_with_it),
-		cmocka_unit_test(what_a_gateway_says_is_taken_as_a_strangers),
+		cmocka_unit_test(each_message_of_a_gateway_is_checked),
 		cmocka_unit_test(what_a_gateway_reports_is_in_the_result),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};

@@ -194,6 +194,14 @@ static void apart(const struct tree *t, void (*body)(const struct tree *))
 	assert_int_equal(status, 0);
 }
 
+static void try_apart(void (*body)(const struct tree *t))
+{
+	struct tree t = make_tree();
+	share_result();
+	apart(&t, body);
+	end_tree(&t);
+}
+
 static bool is_refused_below(const struct tree *t, const char *name, const char *words)
 {
 	struct cj_error err = { 0 };
@@ -236,10 +244,7 @@ static void mount_and_look(const struct tree *t)
 static void a_mount_that_shows_a_guarded_directory_is_found(void **state)
 {
 	(void)state;
-	struct tree t = make_tree();
-	share_result();
-	apart(&t, mount_and_look);
-	end_tree(&t);
+	try_apart(mount_and_look);
 }
 
 /* A directory mounted below itself has itself above it, and is not the root. */
@@ -258,10 +263,7 @@ static void mount_within_itself(const struct tree *t)
 static void a_directory_that_is_mounted_below_itself_does_not_end_the_search(void **state)
 {
 	(void)state;
-	struct tree t = make_tree();
-	share_result();
-	apart(&t, mount_within_itself);
-	end_tree(&t);
+	try_apart(mount_within_itself);
 }
 
 int main(void)

@@ -260,8 +260,8 @@ static void knock(const struct lab *lab)
 {
 	const struct ip source = lab_address(LAB_PUBLIC4), jail = lab_address("198.18.0.2");
 	struct sockaddr_storage from, to;
-	socklen_t from_size = lab_sockaddr(&source, 0, &from);
-	socklen_t to_size = lab_sockaddr(&jail, LAB_PORT, &to);
+	socklen_t from_size = ip_socket_address(&source, 0, &from);
+	socklen_t to_size = ip_socket_address(&jail, LAB_PORT, &to);
 	auto_fd int fd = lab_socket(lab->world, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct pollfd waiting = { .fd = fd, .events = POLLOUT };
 

@@ -102,7 +102,7 @@ static void flood(const struct lab *lab, size_t packets)
 {
 	const struct ip public = lab_address(LAB_PUBLIC4);
 	struct sockaddr_storage to;
-	socklen_t size = lab_sockaddr(&public, 7, &to);
+	socklen_t size = ip_socket_address(&public, 7, &to);
 	auto_fd int fd = lab_socket(lab->jail, AF_INET, SOCK_DGRAM, 0);
 	char data = 0;
 	struct iovec part = { &data, 1 };

@@ -274,7 +274,7 @@ static void the_gateway_sends_no_ipv6_multicast_to_the_uplink(void **state)
 	const struct ip routers = lab_address("ff02::16"); /* RFC 3810 5.2.14 */
 	const uint8_t report[8] = { 143 };
 	struct sockaddr_storage to;
-	const socklen_t size = lab_sockaddr(&routers, 0, &to);
+	const socklen_t size = ip_socket_address(&routers, 0, &to);
 	(void)state;
 
 	for (int has_dns = 0; has_dns <= 1; has_dns++) {
@@ -306,10 +306,10 @@ static void the_gateway_sends_no_datagram_to_the_uplink(void **state)
 	spec.has_dns = true;
 	open_lab(&lab, &spec);
 	auto_fd int fd = lab_socket(lab.gateway, AF_INET, SOCK_DGRAM, 0);
-	socklen_t size = lab_sockaddr(&world, LAB_PORT, &to);
+	socklen_t size = ip_socket_address(&world, LAB_PORT, &to);
 	assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, size), -1);
 	assert_int_equal(errno, EPERM);
-	size = lab_sockaddr(&jail, LAB_PORT, &to);
+	size = ip_socket_address(&jail, LAB_PORT, &to);
 	assert_int_equal(sendto(fd, "x", 1, 0, (void *)&to, size), 1);
 	lab_close(&lab);
 }
@@ -335,7 +335,7 @@ static void send_too_big(const struct lab *lab, const uint8_t *packet)
 	auto_fd int fd = lab_socket(lab->world, AF_INET, SOCK_RAW, IPPROTO_ICMP);
 	const struct ip gateway = lab_address("198.19.0.1");
 	struct sockaddr_storage to;
-	socklen_t size = lab_sockaddr(&gateway, 0, &to);
+	socklen_t size = ip_socket_address(&gateway, 0, &to);
 	uint8_t message[8 + IPV4_SIZE + 8] = { 3, 4 }; /* RFC 1191 4 */
 
 	put16(message + 6, 1300);
@@ -350,7 +350,7 @@ static void a_packet_above_the_path_mtu_is_answered(void **state)
 	static const char data[1400];
 	const int always = IP_PMTUDISC_DO;
 	struct sockaddr_storage to;
-	socklen_t size = lab_sockaddr(&public, 5000, &to);
+	socklen_t size = ip_socket_address(&public, 5000, &to);
 	uint8_t seen[2048];
 	struct lab lab;
 	(void)state;

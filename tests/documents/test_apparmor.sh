@@ -15,18 +15,8 @@ trap 'rm -rf "$work"' EXIT
 read -ra parser <<< "${APPARMOR_PARSER:-apparmor_parser}"
 failed=0
 
-# check SENTENCE COMMAND...: the sentence is true when the command succeeds.
-check() {
-	local sentence=$1 out
-	shift
-	if out=$("$@" 2>&1); then
-		echo "pass apparmor: $sentence"
-	else
-		echo "FAIL apparmor: $sentence"
-		tail -n 10 <<< "$out" | sed 's/^/     /'
-		failed=1
-	fi
-}
+# shellcheck source=tests/documents/check.sh
+. tests/documents/check.sh apparmor
 
 installs() { # FORM
 	make -s -o all install DESTDIR="$work/$1" PREFIX=/usr APPARMOR="$1" && [ -s "$work/$1/etc/apparmor.d/cejail" ] &&

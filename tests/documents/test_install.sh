@@ -11,18 +11,8 @@ work=$(mktemp -d /var/tmp/cejail-install.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# check SENTENCE COMMAND...: the sentence is true when the command succeeds.
-check() {
-	local sentence=$1 out
-	shift
-	if out=$("$@" 2>&1); then
-		echo "pass install: $sentence"
-	else
-		echo "FAIL install: $sentence"
-		tail -n 10 <<< "$out" | sed 's/^/     /'
-		failed=1
-	fi
-}
+# shellcheck source=tests/documents/check.sh
+. tests/documents/check.sh install
 
 # A target, of what is built already.
 quiet_make() { make -s -o all "$@"; }

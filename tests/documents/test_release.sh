@@ -19,18 +19,8 @@ if ! git rev-parse --git-dir >/dev/null 2>&1; then
 	exit 0
 fi
 
-# check SENTENCE COMMAND...: the sentence is true when the command succeeds.
-check() {
-	local sentence=$1 out
-	shift
-	if out=$("$@" 2>&1); then
-		echo "pass release: $sentence"
-	else
-		echo "FAIL release: $sentence"
-		tail -n 10 <<< "$out" | sed 's/^/     /'
-		failed=1
-	fi
-}
+# shellcheck source=tests/documents/check.sh
+. tests/documents/check.sh release
 
 # clone NAME: of the commit, with the tool as it is in the tree; its NEWS has a date.
 clone() {

@@ -402,8 +402,6 @@ void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
 	mcp_end(w);
 }
 
-#define PROGRESS_TEXT_MAX 200
-
 void mcp_progress_init(struct mcp_progress *p, const struct mcp_id *token, uint64_t total_ms,
 		       uint64_t now_ms)
 {
@@ -412,24 +410,7 @@ void mcp_progress_init(struct mcp_progress *p, const struct mcp_id *token, uint6
 	};
 }
 
-static void put_progress(struct mcp_progress *p, const char *message, uint64_t now_ms,
-			 struct json_writer *w)
-{
-	uint64_t passed_ms = now_ms - p->begun_ms;
-
-	p->last = passed_ms > p->last ? passed_ms : p->last + 1;
-	p->sent_ms = now_ms;
-	mcp_begin_notification(w, "notifications/progress");
-	mcp_id_put(w, "progressToken", &p->token);
-	json_member_u64(w, "progress", p->last);
-	if (p->total_ms > p->last)
-		json_member_u64(w, "total", p->total_ms);
-	if (message)
-		json_member_text(w, "message", message);
-	mcp_end(w);
-}
-
-/* The last line with something in it, cut; it ends the text.  NULL: there is none. */
+/* The last line with something in it; it ends the text.  NULL: there is none. */
 static char *last_line(char *text)
 {
 	size_t size = strlen(text);
@@ -440,42 +421,54 @@ static char *last_line(char *text)
 		return NULL;
 	text[size] = '\0';
 	char *newline = strrchr(text, '\n');
-	char *line = newline ? newline + 1 : text;
-	if (strlen(line) > PROGRESS_TEXT_MAX)
-		line[PROGRESS_TEXT_MAX] = '\0'; /* half a character becomes U+FFFD */
-	return line;
+	return newline ? newline + 1 : text;
 }
 
-bool mcp_progress_note(struct mcp_progress *p, const char *line, size_t size, uint64_t now_ms,
-		       struct json_writer *w)
+void mcp_progress_note(struct mcp_progress *p, const char *line, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *event = NULL;
 	struct cj_error ignored = { 0 };
 
-	if (p->token.kind == MCP_ID_NONE || now_ms < p->sent_ms + MCP_PROGRESS_PAUSE_MS ||
+	if (p->token.kind == MCP_ID_NONE ||
 	    json_parse_capped("event", line, size, &a, &event, &ignored) < 0)
-		return false;
+		return;
 	const char *text = json_get_text(event, "text");
 	char *copy = text ? arena_strdup(&a, text) : NULL;
-	char *message = copy ? last_line(copy) : NULL;
-	if (!message)
-		return false;
-	put_progress(p, message, now_ms, w);
-	return true;
+	const char *message = copy ? last_line(copy) : NULL;
+	if (message) /* cut: half a character becomes U+FFFD */
+		(void)snprintf(p->message, sizeof(p->message), "%s", message);
+}
+
+/* The first lines of a program often come within the pause: nothing else would send them. */
+static uint64_t next_at_ms(const struct mcp_progress *p)
+{
+	return p->sent_ms + (p->message[0] ? MCP_PROGRESS_PAUSE_MS : MCP_PROGRESS_BEAT_MS);
 }
 
 bool mcp_progress_beat(struct mcp_progress *p, uint64_t now_ms, struct json_writer *w)
 {
-	if (p->token.kind == MCP_ID_NONE || now_ms < p->sent_ms + MCP_PROGRESS_BEAT_MS)
+	uint64_t passed_ms = now_ms - p->begun_ms;
+
+	if (p->token.kind == MCP_ID_NONE || now_ms < next_at_ms(p))
 		return false;
-	put_progress(p, NULL, now_ms, w);
+	p->last = passed_ms > p->last ? passed_ms : p->last + 1;
+	p->sent_ms = now_ms;
+	mcp_begin_notification(w, "notifications/progress");
+	mcp_id_put(w, "progressToken", &p->token);
+	json_member_u64(w, "progress", p->last);
+	if (p->total_ms > p->last)
+		json_member_u64(w, "total", p->total_ms);
+	if (p->message[0])
+		json_member_text(w, "message", p->message);
+	mcp_end(w);
+	p->message[0] = '\0';
 	return true;
 }
 
 int mcp_progress_wait(const struct mcp_progress *p, uint64_t now_ms)
 {
-	uint64_t at_ms = p->sent_ms + MCP_PROGRESS_BEAT_MS;
+	const uint64_t at_ms = next_at_ms(p);
 
 	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
 }

@@ -125,26 +125,27 @@ void mcp_put_implementation(struct json_writer *w, const char *key);
  * mcp_progress - notifications/progress of one call.
  *
  * The progress is the time in ms since the call began, of its time limit; it always increases.  The
- * message is the last line that the program wrote.
+ * message is the last line that the program wrote since the notification before.
  */
 
 #define MCP_PROGRESS_PAUSE_MS 100  /* between two notifications */
 #define MCP_PROGRESS_BEAT_MS  5000 /* the longest time without one */
+#define MCP_PROGRESS_TEXT_MAX 200
 
 struct mcp_progress {
 	struct mcp_id token; /* MCP_ID_NONE: none are wanted */
 	uint64_t begun_ms, total_ms, sent_ms, last;
+	char message[MCP_PROGRESS_TEXT_MAX + 1]; /* "": there is none to send */
 };
 
 /* total_ms 0: there is no limit. */
 void mcp_progress_init(struct mcp_progress *p, const struct mcp_id *token, uint64_t total_ms,
 		       uint64_t now_ms);
 
-/* An event of the run.  True: the writer has a notification. */
-bool mcp_progress_note(struct mcp_progress *p, const char *line, size_t size, uint64_t now_ms,
-		       struct json_writer *w);
+/* An event of the run: keeps the line that the program wrote. */
+void mcp_progress_note(struct mcp_progress *p, const char *line, size_t size);
 
-/* True: nothing was sent for a long time, and the writer has a notification. */
+/* True: it is time for a notification, and the writer has it. */
 bool mcp_progress_beat(struct mcp_progress *p, uint64_t now_ms, struct json_writer *w);
 /* The time in ms until the next beat. */
 int mcp_progress_wait(const struct mcp_progress *p, uint64_t now_ms);

@@ -221,7 +221,9 @@ static void take_event(struct bytes in)
 	struct mcp_progress p;
 
 	mcp_progress_init(&p, &token, 1000, 0);
-	if (mcp_progress_note(&p, text, in.left, 500, w))
+	mcp_progress_note(&p, text, in.left);
+	assert(!mcp_progress_beat(&p, MCP_PROGRESS_PAUSE_MS - 1, w));
+	if (mcp_progress_beat(&p, MCP_PROGRESS_PAUSE_MS, w))
 		check_message(w);
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The id of a message that no parser reads: the message's own one, or none. */
+/* The id of a message that no parser reads: the message's own one, or none.  And progress. */
 #include "runtime/run/mcp/mcp_message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "runtime/base/scope.h"
 
 static struct blob blob_of(const char *text)
 {
@@ -103,6 +106,59 @@ static void a_response_has_its_result_or_its_error(void **state)
 	assert_true(m.kind == MCP_RESPONSE && m.error && m.id.kind == MCP_ID_NONE);
 }
 
+static void note(struct mcp_progress *p, const char *event)
+{
+	mcp_progress_note(p, event, strlen(event));
+}
+
+/* The notification that is sent at this time; "": none. */
+static const char *beat(struct mcp_progress *p, uint64_t now_ms)
+{
+	static char sent[1024];
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = "";
+	size_t size = 0;
+
+	if (mcp_progress_beat(p, now_ms, w))
+		assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	(void)snprintf(sent, sizeof(sent), "%.*s", (int)size, text);
+	return sent;
+}
+
+static void the_last_line_of_a_pause_is_sent_after_it(void **state)
+{
+	const struct mcp_id token = { MCP_ID_STRING, "t" };
+	struct mcp_progress p;
+
+	(void)state;
+	mcp_progress_init(&p, &token, 0, 1000);
+	assert_int_equal(mcp_progress_wait(&p, 1000), MCP_PROGRESS_BEAT_MS);
+	note(&p, "{\"type\":\"stdout\",\"text\":\"a\\nfirst\\n\"}");
+	note(&p, "{\"type\":\"stdout\",\"text\":\"last\\r\\n\\n\"}");
+	note(&p, "{\"type\":\"stdout\",\"text\":\"\\n\"}");
+	note(&p, "{\"type\":\"usage\"}");
+	assert_string_equal(beat(&p, 1099), "");
+	assert_int_equal(mcp_progress_wait(&p, 1099), 1);
+	assert_non_null(strstr(beat(&p, 1100), "\"progress\":100,\"message\":\"last\"}"));
+	assert_string_equal(beat(&p, 6099), "");
+	assert_int_equal(mcp_progress_wait(&p, 6099), 1);
+	assert_non_null(strstr(beat(&p, 6100), "\"progress\":5100}"));
+}
+
+static void a_long_line_is_cut_and_stays_utf_8(void **state)
+{
+	const struct mcp_id token = { MCP_ID_NUMBER, "1" };
+	char event[600];
+	struct mcp_progress p;
+
+	(void)state;
+	mcp_progress_init(&p, &token, 0, 0);
+	(void)snprintf(event, sizeof(event), "{\"text\":\"%0199d\xc3\xa9%0200d\"}", 1, 2);
+	note(&p, event);
+	assert_non_null(strstr(beat(&p, MCP_PROGRESS_PAUSE_MS), "01\xef\xbf\xbd\"}"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +166,8 @@ int main(void)
 		cmocka_unit_test(the_id_is_found_at_either_end_of_a_message_that_is_too_long),
 		cmocka_unit_test(in_doubt_no_id_is_found),
 		cmocka_unit_test(a_response_has_its_result_or_its_error),
+		cmocka_unit_test(the_last_line_of_a_pause_is_sent_after_it),
+		cmocka_unit_test(a_long_line_is_cut_and_stays_utf_8),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,14 @@ def _():
         raise Failure(f"no progress of its own for the second line: {notes}")  # as on a machine that is too busy once
 
 
+@test("mcp: what a program writes at once and before it falls silent becomes progress")
+def _():
+    with Server(*SHELL) as s:
+        s.result(s.call_later("run_shell", progress=1, code="echo first; echo last; sleep 2"))
+        messages = [note["params"].get("message") for note in s.notifications()]
+        true(messages and messages[-1] == "last", f"the last line is missing: {messages}")
+
+
 @test("mcp: a silent program makes progress, too", limit=90)
 def _():
     with Server(*SHELL) as s:

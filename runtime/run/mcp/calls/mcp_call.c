@@ -46,14 +46,22 @@ static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 	send_answer(c, w);
 }
 
+static void send_progress(struct mcp_call *c, uint64_t now_ms)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w && mcp_progress_beat(&c->progress, now_ms, w))
+		c->ops->send(c, w, true);
+}
+
 static void on_event(struct mcp_run *r, const char *line, size_t size)
 {
 	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
-	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (w && !c->is_cancelled && !c->task &&
-	    mcp_progress_note(&c->progress, line, size, clock_ms(), w))
-		c->ops->send(c, w, true);
+	if (c->is_cancelled || c->task)
+		return;
+	mcp_progress_note(&c->progress, line, size);
+	send_progress(c, clock_ms());
 }
 
 static void send_result(struct mcp_call *c, const char *text, size_t size)
@@ -201,8 +209,6 @@ int mcp_call_beat(struct mcp_call *c)
 		wait_ms = (int)(c->task_at_ms - now);
 	if (!c->run.wants_events)
 		return wait_ms;
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (w && mcp_progress_beat(&c->progress, now, w))
-		c->ops->send(c, w, true);
+	send_progress(c, now);
 	return loop_sooner(wait_ms, mcp_progress_wait(&c->progress, now));
 }

@@ -62,7 +62,7 @@ void mcp_call_cancel(struct mcp_call *c);
 
 /*
  * Makes a task of a call that takes long, if the client takes one.
- * Sends progress if there was none for a long time: a client that counts progress does not give up
- * on a program that is silent.  Returns the time in ms until the next, or -1.
+ * Sends the progress that is due.  A silent program makes progress, too, so that a client that
+ * counts it does not give up.  Returns the time in ms until the next, or -1.
  */
 int mcp_call_beat(struct mcp_call *c);

@@ -46,6 +46,7 @@ struct calls {
 	int caller_fd;  /* borrowed; -1: the caller has closed it */
 	struct byte_queue from_program, to_program, from_caller, to_caller;
 	size_t searched[2]; /* of from_program, from_caller: no newline is in these bytes */
+	bool has_bytes[2];  /* the program's socket, the caller's; or it is not known */
 	bool skips_line;    /* of the program: it was too long */
 	bool has_more;      /* lines have come that are not read, so poll(2) does not report them */
 	bool has_ended;     /* calls_end() */
@@ -376,7 +377,10 @@ static bool read_program(struct calls *c)
 		c->searched[0] = 0;
 		byte_queue_take(q, byte_queue_size(q));
 	}
+	if (!c->has_bytes[0])
+		return false;
 	ssize_t got = byte_queue_receive(q, c->program_fd, CHUNK);
+	c->has_bytes[0] = got == CHUNK;
 	if (got <= 0 && got != -EAGAIN)
 		lose_program(c, "read", got < 0 ? (int)-got : EPIPE);
 	return got > 0;
@@ -390,8 +394,11 @@ static bool read_caller(struct calls *c)
 	if (size != SIZE_MAX) {
 		wrong = take_answer(c, q->bytes + q->start, size);
 		byte_queue_take(q, size + 1);
+	} else if (!c->has_bytes[1]) {
+		return false;
 	} else {
 		ssize_t got = byte_queue_receive(q, c->caller_fd, CHUNK);
+		c->has_bytes[1] = got == CHUNK;
 		if (got == -EAGAIN)
 			return false;
 		if (got <= 0) {
@@ -433,12 +440,13 @@ int calls_create(int program_fd, const struct program *program, const struct jai
 		cj_close(&program_fd);
 		return cj_fail(err, ENOMEM, "watch the program's calls");
 	}
-	*c = (struct calls){ .tools = tools,
-			     .limits = &program->limits,
-			     .io = io,
-			     .program_fd = program_fd,
-			     .caller_fd = io->calls_fd > 0 ? io->calls_fd : -1,
-			     .counts = counts };
+	/* One by one: the pages of `open` are touched by the first call. */
+	c->tools = tools;
+	c->limits = &program->limits;
+	c->io = io;
+	c->program_fd = program_fd;
+	c->caller_fd = io->calls_fd > 0 ? io->calls_fd : -1;
+	c->counts = counts;
 	for (size_t i = 0; i < ntools; i++)
 		counts[i].name = tools->names.items[i];
 	if (c->caller_fd < 0)
@@ -491,10 +499,13 @@ uint64_t calls_at_ms(const struct calls *c)
 	return at_ms;
 }
 
-void calls_serve(struct calls *c)
+void calls_serve(struct calls *c, const struct pollfd seen[CALLS_FDS])
 {
 	if (!c || c->has_ended)
 		return;
+	c->has_bytes[0] = !seen || seen[0].fd < 0 || seen[0].revents != 0;
+	/* Before a call is written: an answer that the caller wrote before it went. */
+	c->has_bytes[1] = !seen || seen[1].revents != 0 || c->nopen > 0;
 	send_to_program(c);
 	int answers = 0, calls = 0;
 	while (answers < READS && c->caller_fd >= 0 && !has_unread(c) && read_caller(c))
@@ -512,7 +523,7 @@ void calls_look_at_clock(struct calls *c, uint64_t now_ms)
 {
 	uint64_t at_ms = calls_at_ms(c);
 	if (at_ms > 0 && now_ms >= at_ms)
-		calls_serve(c);
+		calls_serve(c, NULL);
 }
 
 /*
@@ -523,8 +534,9 @@ static void leave_socket(struct calls *c, struct outcome *out)
 {
 	int lines = 0;
 	c->no_more = "the cell has ended";
-	while (c->program_fd >= 0 && lines < LEFT_MAX && read_program(c))
-		lines++;
+	do /* a short read does not prove that it is empty */
+		c->has_bytes[0] = true;
+	while (c->program_fd >= 0 && lines++ < LEFT_MAX && read_program(c));
 	if (lines == LEFT_MAX || c->skips_line || byte_queue_size(&c->from_program) > 0 ||
 	    byte_queue_size(&c->to_program) > 0)
 		lose_program(c, "read", 0);

@@ -51,8 +51,9 @@ void calls_destroy(struct calls **c);
 /* For poll(2); fd -1: it is not watched now. */
 #define CALLS_FDS 2
 void calls_watch(struct calls *c, struct pollfd out[CALLS_FDS]);
-/* Reads, validates and passes on what is there.  Never waits. */
-void calls_serve(struct calls *c);
+/* Reads, validates and passes on what is there.  Never waits.  seen: what poll(2) has reported, so
+ * that a socket which has nothing is not read; NULL: unknown. */
+void calls_serve(struct calls *c, const struct pollfd seen[CALLS_FDS]);
 /* On clock_ms(): the time of the next calls_look_at_clock(); 0: none. */
 uint64_t calls_at_ms(const struct calls *c);
 void calls_look_at_clock(struct calls *c, uint64_t now_ms);

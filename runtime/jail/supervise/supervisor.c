@@ -186,7 +186,9 @@ static int on_cell(struct supervision *w)
 
 static int on_calls(struct supervision *w)
 {
-	calls_serve(w->j->run.calls);
+	struct pollfd *seen = &w->fds[SOURCE_CALLS];
+	calls_serve(w->j->run.calls, seen);
+	seen[0].revents = seen[1].revents = 0; /* once a turn */
 	return 0;
 }
 

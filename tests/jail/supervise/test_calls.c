@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a program to its tools: what reaches the caller, and what only the program. */
-/* WRAP: clock_ms */
+/* WRAP: clock_ms recv send */
 #include "runtime/jail/supervise/calls.h"
 
 #include <errno.h>
@@ -25,6 +25,24 @@ uint64_t __wrap_clock_ms(void);
 uint64_t __wrap_clock_ms(void)
 {
 	return now_ms;
+}
+
+static int nreceived, nsent; /* calls of recv(2) and send(2) */
+
+ssize_t __real_recv(int fd, void *bytes, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+	nreceived++;
+	return __real_recv(fd, bytes, size, flags);
+}
+
+ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+	nsent++;
+	return __real_send(fd, bytes, size, flags);
 }
 
 /* One run: its supervisor's side, and our two ends. */
@@ -116,13 +134,23 @@ static char *get(int fd)
 static void program_says(struct side *s, const char *text)
 {
 	put(s->program_fd, text);
-	calls_serve(s->calls);
+	calls_serve(s->calls, NULL);
 }
 
 static void caller_says(struct side *s, const char *text)
 {
 	put(s->caller_fd, text);
-	calls_serve(s->calls);
+	calls_serve(s->calls, NULL);
+}
+
+/* As the supervisor does it: with what poll(2) reports. */
+static void turn(struct side *s)
+{
+	struct pollfd fds[CALLS_FDS];
+	calls_watch(s->calls, fds);
+	assert_true(poll(fds, CALLS_FDS, 0) >= 0);
+	nreceived = nsent = 0;
+	calls_serve(s->calls, fds);
 }
 
 #define CALL(id) "{\"id\":" id ",\"name\":\"search\",\"arguments\":{}}\n"
@@ -321,7 +349,7 @@ static void a_caller_that_goes_fails_every_call(void **state)
 	struct side *s = open_side(false);
 	program_says(s, CALL("1"));
 	(void)shutdown(s->caller_fd, SHUT_RDWR);
-	calls_serve(s->calls);
+	calls_serve(s->calls, NULL);
 	assert_non_null(strstr(get(s->program_fd), "answers no more calls"));
 	program_says(s, CALL("2"));
 	assert_non_null(strstr(get(s->program_fd), "{\"id\":2,\"error\""));
@@ -363,10 +391,10 @@ static void put_much(struct side *s, int fd, const char *text, size_t size)
 		if (put < 0)
 			assert_int_equal(errno, EAGAIN);
 		sent += put > 0 ? (size_t)put : 0;
-		calls_serve(s->calls);
+		calls_serve(s->calls, NULL);
 	}
 	for (int i = 0; i < 100; i++)
-		calls_serve(s->calls);
+		calls_serve(s->calls, NULL);
 }
 
 static void a_line_that_is_too_long_is_refused_once_and_skipped(void **state)
@@ -455,7 +483,7 @@ static void a_program_that_closes_its_socket_cancels_its_calls(void **state)
 	program_says(s, CALL("1"));
 	(void)get(s->caller_fd);
 	(void)shutdown(s->program_fd, SHUT_RDWR);
-	calls_serve(s->calls);
+	calls_serve(s->calls, NULL);
 	assert_string_equal(get(s->caller_fd), "{\"id\":1,\"ended\":\"cancelled\",\"ms\":0}\n");
 	close_side(s);
 }
@@ -529,13 +557,52 @@ static void lines_that_came_together_are_all_read(void **state)
 	size_t lines = 0;
 	for (int i = 0; i < 60; i++)
 		put(s->program_fd, "x\n");
-	calls_serve(s->calls);
+	calls_serve(s->calls, NULL);
 	for (int i = 0; i < 10; i++)
 		calls_look_at_clock(s->calls, now_ms);
 	for (const char *at = get(s->program_fd); (at = strchr(at, '\n')); at++)
 		lines++;
 	assert_int_equal(lines, 60);
 	assert_int_equal(calls_at_ms(s->calls), 0);
+	close_side(s);
+}
+
+/* A read that finds nothing costs as much as one that does. */
+static void a_call_is_read_once_and_written_once_and_so_is_its_answer(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	s->program.limits.calls_outstanding = 1;
+	put(s->program_fd, CALL("1") CALL("2"));
+	turn(s);
+	assert_int_equal(nreceived, 1);
+	assert_int_equal(nsent, 1);
+	put(s->caller_fd, "{\"id\":1,\"result\":1}\n");
+	turn(s); /* the second call waits in our buffer */
+	assert_int_equal(nreceived, 1);
+	assert_int_equal(nsent, 2);
+	put(s->caller_fd, "{\"id\":2,\"result\":2}\n");
+	turn(s);
+	turn(s);
+	assert_int_equal(nreceived + nsent, 0);
+	assert_string_equal(get(s->program_fd),
+			    "{\"id\":1,\"result\":1}\n{\"id\":2,\"result\":2}\n");
+	close_side(s);
+}
+
+static void an_answer_that_came_before_the_caller_went_arrives(void **state)
+{
+	(void)state;
+	struct side *s = open_side(false);
+	program_says(s, CALL("1"));
+	put(s->caller_fd, "{\"id\":1,\"result\":1}\n");
+	(void)shutdown(s->caller_fd, SHUT_RDWR);
+	put(s->program_fd, CALL("2"));
+	/* poll(2) has looked before */
+	calls_serve(s->calls, (struct pollfd[CALLS_FDS]){ { .revents = POLLIN }, { .fd = 0 } });
+	const char *answers = get(s->program_fd);
+	assert_non_null(strstr(answers, "{\"id\":1,\"result\":1}\n"));
+	assert_non_null(strstr(answers, "{\"id\":2,\"error\""));
 	close_side(s);
 }
 
@@ -648,7 +715,7 @@ static void a_program_without_tools_is_refused_each_call(void **state)
 	s->program.tools = NULL;
 	assert_int_equal(calls_create(ends[0], &s->program, &s->io, &calls, &err), 0);
 	put(ends[1], CALL("1"));
-	calls_serve(calls);
+	calls_serve(calls, NULL);
 	assert_non_null(strstr(get(ends[1]), "no tool 'search'"));
 	calls_destroy(&calls);
 	close(ends[1]);
@@ -693,6 +760,8 @@ int main(void)
 		cmocka_unit_test(calls_that_a_cell_left_unread_are_not_the_next_ones),
 		cmocka_unit_test(the_largest_number_is_an_id),
 		cmocka_unit_test(lines_that_came_together_are_all_read),
+		cmocka_unit_test(a_call_is_read_once_and_written_once_and_so_is_its_answer),
+		cmocka_unit_test(an_answer_that_came_before_the_caller_went_arrives),
 		cmocka_unit_test(a_waiting_call_takes_the_place_of_one_that_is_late),
 		cmocka_unit_test(no_second_begins_for_a_program_that_has_gone),
 		cmocka_unit_test(a_caller_that_reads_no_more_fails_every_call),

@@ -27,6 +27,7 @@ int loop_watch(struct loop *l, struct watch *w, int fd,
 	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
 		return cj_fail(err, errno, "watch a descriptor");
 	w->fd = fd;
+	w->events = event.events;
 	w->ready = ready;
 	return 0;
 }
@@ -35,8 +36,10 @@ void loop_rewatch(struct loop *l, struct watch *w, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = w };
 
-	if (w->fd >= 0)
-		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, w->fd, &event); /* it is in there */
+	if (w->fd < 0 || w->events == events)
+		return;
+	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, w->fd, &event) == 0) /* it is in there */
+		w->events = events;
 }
 
 void loop_unwatch(struct loop *l, struct watch *w)

@@ -17,7 +17,8 @@
 #define LOOP_BATCH 64
 
 struct watch {
-	int fd; /* borrowed; -1: not watched */
+	int fd;          /* borrowed; -1: not watched */
+	uint32_t events; /* those that epoll(7) reports */
 	void (*ready)(struct watch *w, uint32_t events);
 };
 #define WATCH_NULL ((struct watch){ .fd = -1 })

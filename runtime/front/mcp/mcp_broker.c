@@ -35,7 +35,7 @@ struct broker_child {
 	struct watch signals;
 	int signal_fd;
 	bool is_over;   /* a signal */
-	bool is_listed; /* standard output has the list */
+	bool is_listed; /* standard output has the list, or a part of it */
 	bool has_stream;
 	struct broker broker;
 	struct broker_stream stream;
@@ -101,11 +101,12 @@ static int print_list(struct broker_child *c, struct cj_error *err)
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (broker_catalogue(b, &text, &size, err) < 0 ||
-	    fd_write_all(STDOUT_FILENO, text, size, "standard output", err) < 0 ||
-	    fd_write_all(STDOUT_FILENO, "\n", 1, "standard output", err) < 0)
+	if (broker_catalogue(b, &text, &size, err) < 0)
 		return -err->code;
 	c->is_listed = true;
+	if (fd_write_all(STDOUT_FILENO, text, size, "standard output", err) < 0 ||
+	    fd_write_all(STDOUT_FILENO, "\n", 1, "standard output", err) < 0)
+		return -err->code;
 	auto_fd int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return cj_fail(err, errno, "close standard output");
@@ -164,6 +165,10 @@ static int serve(struct broker_child *c, struct cj_error *err)
 	while (c->has_stream && !is_over(c))
 		if (loop_turn(&c->loop, broker_tick(&c->broker), err) < 0)
 			return -err->code;
+	if (c->has_stream && c->stream.stdio.failure.code != 0) {
+		*err = c->stream.stdio.failure;
+		return cj_wrap(err, "the socket of the calls");
+	}
 	return 0;
 }
 

@@ -172,6 +172,9 @@ static void end_calls(struct local *l, bool ends_all)
 		if (!ends_all && !broker_stream_is_over(&c->stream))
 			continue;
 		LIST_REMOVE(c, link);
+		if (c->stream.stdio.failure.code != 0)
+			log_warning("a program can call no more tools: %s",
+				    c->stream.stdio.failure.msg);
 		broker_stream_close(&c->stream);
 		free(c);
 	}

@@ -10,6 +10,7 @@ import subprocess
 
 from harness import *  # noqa: F403
 from mcp_client import MODERN
+from mcp_upstream import official, servers_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENTS = os.environ.get("CEJAIL_MCP_CLIENTS", f"{PROBES}/../packages")
@@ -25,9 +26,9 @@ def find_node():
     return program
 
 
-def node(*words):
+def node(*words, **env):
     done = finish(subprocess.Popen([find_node(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=environment(CEJAIL_MCP_CLIENTS=CLIENTS)), 60, None, words)
+                                   env=environment(CEJAIL_MCP_CLIENTS=CLIENTS, **env)), 60, None, words)
     return json.loads(done.exits(0).out)
 
 
@@ -52,16 +53,46 @@ for sdk, mode in (("1", "legacy"), ("2", "legacy"), ("2", "auto"), ("2", MODERN)
         check(node(f"{HERE}/sdk/client.mjs", sdk, mode, CEJAIL, *SHELL))
 
 
+PYTHON_LOOP = """
+from tools import everything, files, memory
+words = []
+for i in range(10):
+    words.append(everything.echo(message=str(i)).split()[-1])
+    files.write_file(path=f"FOLDER/py{i}", content=str(i))
+    memory.create_entities(entities=[{"name": f"py{i}", "entityType": "number", "observations": [str(i)]}])
+print(*words, len(memory.read_graph()["entities"]))
+"""
+NODE_LOOP = """
+import("./tools.mjs").then(async ({ everything, files, memory }) => {
+    const words = [];
+    for (let i = 0; i < 10; i++) {
+        words.push((await everything.echo({ message: String(i) })).split(" ").at(-1));
+        await files.write_file({ path: `FOLDER/js${i}`, content: String(i) });
+        await memory.create_entities({ entities: [{ name: `js${i}`, entityType: "number", observations: [String(i)] }] });
+    }
+    console.log(...words, (await memory.read_graph()).entities.length);
+});
+"""
+
 for sdk in ("1", "2"):
 
-    @test(f"mcp: the official client, version {sdk}, has run_node call the tools of an official server", limit=120)
+    @test(f"mcp: the official client, version {sdk}, has Python and Node.js loop over 31 calls of three official servers, one call of the model each", limit=180)
     def _(sdk=sdk):
-        server = {"command": find_node(), "args": [f"{CLIENTS}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"], "allow": ["echo", "get-sum"]}
         with Folder() as f:
-            path = f.file("servers.json", json.dumps({"mcpServers": {"everything": server}}))
-            seen = node(f"{HERE}/sdk/tools.mjs", sdk, CEJAIL, "-p", "node", "--network", "none", "--tools-from", path)
-        contains(seen["description"], "by server: everything: ", "the description")
-        equal((seen["result"]["stdout"], seen["result"]["stderr"]), ("Echo: hello 3\n", ""), "what the program printed")
+            servers = {
+                "everything": official("everything", allow=["echo"]),
+                "files": official("filesystem", f.path, allow=["write_file"]),
+                "memory": official("memory", env={"MEMORY_FILE_PATH": f / "memory.json"}, allow=["create_entities"]),
+            }
+            codes = [[tool, code.replace("FOLDER", f.path)] for tool, code in (("run_python", PYTHON_LOOP), ("run_node", NODE_LOOP))]
+            options = ("-p", "python", "-p", "node", "--network", "none", "--tools-from", servers_file(f.path, **servers))
+            seen = node(f"{HERE}/sdk/tools.mjs", sdk, CEJAIL, *options, CODES=json.dumps(codes))
+            equal([(result["stdout"], result["stderr"]) for result in seen["results"]],
+                  [(f"0 1 2 3 4 5 6 7 8 9 {count}\n", "") for count in (10, 20)], "what the programs printed")  # fmt: skip
+            equal(len([name for name in os.listdir(f.path) if name.startswith(("py", "js"))]), 20, "the files that they wrote")
+        [description] = [tool["description"] for tool in seen["tools"] if tool["name"] == "run_python"]
+        contains(description, "by server: everything: ", "the description")
+        lacks(description, "knowledge graph", "the description")
 
 
 @test("mcp: the inspector's command line lists the tools and calls one", limit=120)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a program of `cejail mcp --tools-from` call two tools: tools.mjs SDK CEJAIL ARGUMENT...
+// Has programs of `cejail mcp --tools-from` call tools: tools.mjs SDK CEJAIL ARGUMENT...
 //
-// SDK is 1 or 2.  Prints one JSON object.
+// SDK is 1 or 2.  CODES is [[TOOL, CODE], ...]: each is one call of a model.  Prints one JSON object.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -16,11 +16,9 @@ const { StdioClientTransport } = await load(names[1]);
 
 const client = new Client({ name: "test", version: "1" });
 await client.connect(new StdioClientTransport({ command, args: ["mcp", ...args] }));
-const { description } = (await client.listTools()).tools.find((tool) => tool.name === "run_node");
-const code = `import("./tools.mjs").then(async ({ everything, call }) => {
-	const sum = await call("everything.get-sum", { a: 1, b: 2 });
-	console.log(await everything.echo({ message: "hello" }), sum.match(/3/)[0]);
-});`;
-const { structuredContent } = await client.callTool({ name: "run_node", arguments: { code } });
+const { tools } = await client.listTools();
+const results = [];
+for (const [name, code] of JSON.parse(process.env.CODES))
+	results.push((await client.callTool({ name, arguments: { code } })).structuredContent);
 await client.close();
-console.log(JSON.stringify({ description, result: structuredContent }));
+console.log(JSON.stringify({ tools, results }));

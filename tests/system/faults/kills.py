@@ -13,10 +13,13 @@ import os
 import pty
 import random
 import signal
+import socket
 import subprocess
+import threading
 import time
 import types
 
+from faults import answer_calls
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
 
@@ -51,12 +54,12 @@ class Run:
         files = (f"--json={self.folder}/result", "-o", f"{self.folder}/out")
         return ("run", "--id", self.id, *files, "-p", "base", *options, "--", "/bin/sh", "-c", program or self.program)
 
-    def inject(self, *orders, options):
+    def inject(self, *orders, options, **more):
         """To its end, with one kill."""
         words = (INJECT, f"{self.folder}/report", *orders, "--", CEJAIL, *self.words(*options))
         inside = self.net.inside if self.net else {}
         process = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, **inside)  # fmt: skip
+                                   stderr=subprocess.PIPE, **inside, **more)  # fmt: skip
         self.done = finish(process, 20, args=orders)
         if self.done.code == 99:
             raise Failure(f"inject: {self.done.err}")
@@ -131,6 +134,28 @@ class Run:
         equal(self.records(), [], "records left")
 
 
+class CallingRun(Run):
+    """Its program calls a tool, which a thread of ours answers: until its socket ends."""
+
+    def __init__(self, base, net):
+        super().__init__(base, net)
+        self.program = f"""echo '{{"id":1,"name":"say"}}' >&4; read -r answer <&4; {PROGRAM}"""
+
+    def inject(self, *orders, options):
+        near, far = socket.socketpair()
+        caller = threading.Thread(target=answer_calls, args=(near,))
+        caller.start()
+        number = far.fileno()
+        with open(f"{self.folder}.tools", "w", encoding="utf-8") as file:
+            file.write('[{"name":"say"}]')
+        try:
+            super().inject(*orders, options=(*options, "--tools", file.name, "--calls-fd", str(number)), pass_fds=[number])
+        finally:
+            far.close()
+            caller.join(10 * SLOW)
+        true(not caller.is_alive(), "the caller's socket does not end")
+
+
 def no_leaves():
     """Cgroups of these runs: none, as soon as a user's manager has seen that its scopes are empty."""
     mine = f"/cejail-kill-{os.getpid()}-"
@@ -140,10 +165,10 @@ def no_leaves():
 # --- at each call ------------------------------------------------------------------------
 
 
-def calls_of(base, net, options):
+def calls_of(base, net, options, kind=Run):
     """How many system calls each role makes: {role: number}."""
     for _ in range(5):
-        run = Run(base, net)
+        run = kind(base, net)
         run.inject("list", options=options)
         if not was_late(run.done):
             break
@@ -165,10 +190,10 @@ def sample(last, roles, wanted):
     return kept + [(role, (last[role] + 1) // 2) for role in roles if role in left_out]
 
 
-def kill_at(base, net, options, place, victim, count):
+def kill_at(base, net, options, place, victim, count, kind=Run):
     role, number = place
     for _ in range(3):
-        run = Run(base, net)
+        run = kind(base, net)
         run.inject("kill", role, str(number), victim, options=options)
         if not was_late(run.done):
             break
@@ -184,15 +209,15 @@ def kill_at(base, net, options, place, victim, count):
         run.is_one_result(goes_on)
 
 
-def kill_at_each(victim, roles, options, wanted, net=None):
+def kill_at_each(victim, roles, options, wanted, net=None, kind=Run):
     with Folder(NAMELESS) as f:
-        last = calls_of(f.path, net, options)
+        last = calls_of(f.path, net, options, kind)
         true("supervisor" in last and "init" in last, f"calls were seen of {last} only")
         places = sample(last, roles, wanted)
         true(places, f"no call of {roles} was seen")
         for count, place in enumerate(places):
             try:
-                kill_at(f.path, net, options, place, victim, count)
+                kill_at(f.path, net, options, place, victim, count, kind)
             except Failure as failure:
                 raise Failure(f"{victim} killed at call {place[1]} of {place[0]}: {failure}") from None
     no_leaves()
@@ -214,6 +239,13 @@ def _():
 @test("when the payload is killed before it is executed the run ends with one result and leaves nothing")
 def _():
     kill_at_each("payload", ("payload",), NONE, 10)
+
+
+for victim in ("supervisor", "init"):
+
+    @test(f"when the {victim} of a run that calls a tool is killed at any system call, the caller's socket ends, and nothing is left", limit=600)
+    def _(victim=victim):
+        kill_at_each(victim, ("supervisor", "init"), NONE, 40, kind=CallingRun)
 
 
 if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to be there

@@ -12,8 +12,8 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define TOOLS_MAX     1024
-#define TOOLS_MODULES "tools/tools."
+#define TOOLS_MAX         1024
+#define TOOLS_MODULES_DIR "tools"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
@@ -226,30 +226,38 @@ int plan_read_tools(struct config *c, const char *text, struct tool_list *out, s
 	return 0;
 }
 
-/* tools.mjs gets lines of its own for each run; tools.py is copied as it is installed. */
+static int read_module(struct planner *p, const char *name, struct copy_spec *out,
+		       struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	struct profile_source source;
+	const char *path =
+	    arena_printf(a, "%s/" TOOLS_MODULES_DIR "/%s", profile_shipped_dir(), name);
+	const char *target = arena_printf(a, PLACE_BOX "/%s", name);
+	if (!path || !target)
+		return cj_fail(err, ENOMEM, "plan the program's tools");
+	if (profile_source_read(path, 0, a, &source, err) < 0)
+		return cj_wrap(err, "the module of the program's tools");
+	*out = (struct copy_spec){ .target = target, .bytes = source.text, .size = source.size };
+	return 0;
+}
+
 int plan_tools(struct planner *p, struct cj_error *err)
 {
 	if (!p->c->tools && !p->inv->tools_json)
 		return 0;
-	struct arena *a = &p->c->arena;
 	struct copy_spec *files = p->program.tool_files;
-	struct tool_list *tools = arena_alloc(a, sizeof(*tools));
-	const char *python = arena_printf(a, "%s/" TOOLS_MODULES "py", profile_shipped_dir());
-	const char *js = arena_printf(a, "%s/" TOOLS_MODULES "mjs", profile_shipped_dir());
-	struct profile_source source;
-	if (!tools || !python || !js)
+	struct tool_list *tools = arena_alloc(&p->c->arena, sizeof(*tools));
+	if (!tools)
 		return cj_fail(err, ENOMEM, "plan the program's tools");
 	if (plan_read_tools(p->c, p->inv->tools_json, tools, err) < 0)
 		return -err->code;
-	if (profile_source_read(js, 0, a, &source, err) < 0)
-		return cj_wrap(err, "the module of the program's tools");
 	p->program.tools = tools;
 	files[0] = (struct copy_spec){ .target = PLACE_BOX "/tools.json",
 				       .bytes = tools->catalogue,
 				       .size = tools->catalogue_size };
-	files[1] = (struct copy_spec){ .target = PLACE_BOX "/tools.py", .source = python };
-	files[2] = (struct copy_spec){ .target = PLACE_BOX "/tools.mjs",
-				       .bytes = source.text,
-				       .size = source.size };
-	return add_exports(tools, &files[2], a, err);
+	if (read_module(p, "tools.py", &files[1], err) < 0 ||
+	    read_module(p, "tools.mjs", &files[2], err) < 0)
+		return -err->code;
+	return add_exports(tools, &files[2], &p->c->arena, err);
 }

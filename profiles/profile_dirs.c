@@ -144,11 +144,13 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 }
 
 /* After sudo(8), HOME may still be another user's, whose files the caller has not chosen. */
-static int check_file(int fd, const char *path, bool is_from_home, struct cj_error *err)
+static int check_file(int fd, const char *path, bool is_from_home, size_t *out_size,
+		      struct cj_error *err)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "fstat '%s'", path);
+	*out_size = (size_t)st.st_size;
 	if (!S_ISREG(st.st_mode))
 		return cj_reject(err, "'%s' is not a regular file", path);
 	if (is_from_home && st.st_uid != 0 && st.st_uid != geteuid()) {
@@ -172,10 +174,11 @@ static int check_file(int fd, const char *path, bool is_from_home, struct cj_err
 static int read_fd(int fd, bool is_from_home, struct arena *a, struct profile_source *source,
 		   struct cj_error *err)
 {
-	if (check_file(fd, source->path, is_from_home, err) < 0)
+	size_t size = 0;
+	if (check_file(fd, source->path, is_from_home, &size, err) < 0)
 		return -err->code;
-	return fd_read_all(fd, PROFILE_BYTES_MAX, a, &source->text, &source->size, source->path,
-			   err);
+	return fd_read_sized(fd, size, PROFILE_BYTES_MAX, a, &source->text, &source->size,
+			     source->path, err);
 }
 
 /* 1: found and opened; 0: this directory has no such profile, as open_dir() says. */

@@ -191,8 +191,8 @@ int binds_open(struct rootfs_entries *list, const struct rootfs_spec *spec,
 int binds_attach(const struct rootfs_entries *list, const struct rootfs_spec *spec, int scratch_fd,
 		 int root_fd, struct cj_error *err)
 {
-	struct stat scratch;
-	if (fstat(scratch_fd, &scratch) < 0)
+	struct stat scratch = { 0 };
+	if (list->count > 0 && fstat(scratch_fd, &scratch) < 0)
 		return cj_fail(err, errno, "look at the scratch");
 
 	for (size_t i = 0; i < list->count; i++) {

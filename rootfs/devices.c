@@ -53,16 +53,8 @@ int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct 
  */
 #define TERMINALS_MAX "16"
 
-static const struct mounts_option terminal_options[] = {
-	{ "ptmxmode", "0666" },
-	{ "mode", "0620" },
-	{ "max", TERMINALS_MAX },
-};
-
-int devices_attach_terminals(int root_fd, struct cj_error *err)
+int devices_attach_terminals(struct cj_error *err)
 {
-	auto_fd int pts_fd = mounts_create("devpts", terminal_options,
-					   sizeof(terminal_options) / sizeof(terminal_options[0]),
-					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-	return pts_fd < 0 ? pts_fd : mounts_attach_at(pts_fd, root_fd, "/dev/pts", err);
+	return mounts_add("devpts", ROOTFS_PARK "/dev/pts", MS_NOSUID | MS_NOEXEC,
+			  "ptmxmode=0666,mode=0620,max=" TERMINALS_MAX, err);
 }

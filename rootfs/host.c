@@ -28,9 +28,6 @@ const char *const host_paths[] = {
 
 	/* libraries outside the dynamic loader's built-in directories: ld.so(8) */
 	"/etc/ld.so.cache",
-	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
-	"/etc/alternatives",
-
 	/* public certificates, and the defaults of TLS: Debian's, then Fedora's */
 	"/etc/ssl/certs",
 	"/etc/ssl/openssl.cnf",
@@ -52,6 +49,8 @@ const char *const host_paths[] = {
 	"/etc/services",
 	"/etc/protocols",
 	"/etc/mime.types",
+	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
+	"/etc/alternatives",
 	/* fonts of plots, browsers and converters: fontconfig; matplotlib does not start without */
 	"/etc/fonts",
 	"/etc/matplotlibrc",
@@ -110,8 +109,8 @@ struct host {
 	const char *passed;
 	size_t passed_size;
 	int root_fd;
-	/* Rows below /etc: its first component is there; all of it is a link. */
-	bool is_present[HOST_PATHS], is_link[HOST_PATHS];
+	/* Rows below /etc: its first component is there; all of it is a link, or a directory. */
+	bool is_present[HOST_PATHS], is_link[HOST_PATHS], is_dir[HOST_PATHS];
 };
 
 static const char *read_link(int dir_fd, const char *name, struct arena *a)
@@ -199,13 +198,11 @@ static int take_row(struct host *h, int *fd, const struct stat *st, bool keeps_f
 	}
 	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
 		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
-	const bool is_usr = h->list->count == h->first;
 	out->is_dir = S_ISDIR(st->st_mode);
 	out->is_copied = is_copied(h, st);
 	out->size = out->is_copied ? (size_t)st->st_size : 0;
-	out->fd = out->is_copied || keeps_fd
-		      ? take_fd(fd)
-		      : mounts_clone(*fd, "", is_usr ? HOST_ATTRS : 0, out->path, err);
+	out->fd = out->is_copied || keeps_fd ? take_fd(fd)
+					     : mounts_clone(*fd, "", 0, out->path, err);
 	return out->fd < 0 ? out->fd : 0;
 }
 
@@ -233,6 +230,7 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 	struct rootfs_entry entry = { .path = path, .fd = -1 };
 	if (take_row(h, &fd, &st, is_lower, &entry, err) < 0)
 		return -err->code;
+	fd_bag_add(&h->list->opened, take_fd(&fd));
 	return rootfs_entries_add(h->list, &entry, err);
 }
 
@@ -274,8 +272,10 @@ static void note_name(struct host *h, const struct dirent *e)
 		    strncmp(path + prefix, e->d_name, size) != 0 ||
 		    (path[prefix + size] != '\0' && path[prefix + size] != '/'))
 			continue;
+		const bool is_whole = path[prefix + size] == '\0';
 		h->is_present[i] = true;
-		h->is_link[i] = path[prefix + size] == '\0' && e->d_type == DT_LNK;
+		h->is_link[i] = is_whole && e->d_type == DT_LNK;
+		h->is_dir[i] = is_whole && e->d_type == DT_DIR;
 	}
 }
 
@@ -309,10 +309,33 @@ static int take_link(struct host *h, int dir_fd, const char *name, const char *p
 	return rootfs_entries_add(h->list, &entry, err) < 0 ? -err->code : 1;
 }
 
+/*
+ * Clones a directory in two calls, where open_row() makes four.  Returns as take_link(): 0: it is no
+ * directory, or not public, or can't be cloned by this name, and open_row() says why.
+ */
+static int take_dir(struct host *h, int dir_fd, const char *name, const char *path,
+		    struct cj_error *err)
+{
+	struct rootfs_entry entry = { .path = path, .is_dir = true };
+	struct stat st;
+	auto_fd int fd = mounts_clone(dir_fd, name, 0, path, err);
+	if (fd < 0)
+		return is_absent(-fd) || fd == -EACCES ? 0 : fd;
+	/* The clone itself is checked: nothing can be put in its place any more. */
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", path);
+	if (!S_ISDIR(st.st_mode) || !is_public(st.st_mode))
+		return 0;
+	entry.fd = take_fd(&fd);
+	return rootfs_entries_add(h->list, &entry, err) < 0 ? -err->code : 1;
+}
+
 /* "/usr" first, which must exist.  Rows beside it, such as "/bin", are likely links. */
 static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 {
-	if (open_row(h, host_paths[0], usr_is_lower, err) < 0)
+	const char *usr = host_paths[0];
+	int rc = usr_is_lower ? 0 : take_dir(h, h->root_fd, usr + 1, usr, err);
+	if (rc < 0 || (rc == 0 && open_row(h, usr, usr_is_lower, err) < 0))
 		return -err->code;
 	auto_dir DIR *dir = fd_open_dir(h->root_fd, "etc");
 	if (!dir && !is_absent(errno) && errno != EACCES)
@@ -323,13 +346,15 @@ static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 		memset(h->is_present, true, sizeof(h->is_present));
 	for (size_t i = 1; i < HOST_PATHS; i++) {
 		const char *path = host_paths[i];
-		int rc = 0;
+		rc = 0;
 		if (strncmp(path, "/etc/", 5) == 0 && !h->is_present[i])
 			continue;
 		if (!strchr(path + 1, '/'))
 			rc = take_link(h, h->root_fd, path + 1, path, err);
 		else if (h->is_link[i])
 			rc = take_link(h, dirfd(dir), path + 5, path, err);
+		else if (h->is_dir[i])
+			rc = take_dir(h, dirfd(dir), path + 5, path, err);
 		if (rc < 0 || (rc == 0 && open_row(h, path, false, err) < 0))
 			return -err->code;
 	}
@@ -351,5 +376,8 @@ int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *e
 			  .first = list->count,
 			  .copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX,
 			  .root_fd = root_fd };
-	return open_rows(&h, usr_is_lower, err);
+	if (open_rows(&h, usr_is_lower, err) < 0)
+		return -err->code;
+	fd_bag_add(&list->opened, take_fd(&root_fd));
+	return 0;
 }

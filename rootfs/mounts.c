@@ -82,6 +82,23 @@ int mounts_create(const char *type, const struct mounts_option *options, size_t 
 	return tree_fd;
 }
 
+int mounts_add(const char *type, const char *path, unsigned long flags, const char *options,
+	       struct cj_error *err)
+{
+	if (mount(type, path, type, flags, options) < 0)
+		return cj_fail(err, errno, "mount a '%s' file system", type);
+	return 0;
+}
+
+int mounts_add_opened(const char *type, const char *path, unsigned long flags, const char *options,
+		      struct cj_error *err)
+{
+	if (mounts_add(type, path, flags, options, err) < 0)
+		return -err->code;
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "open '%s'", path) : fd;
+}
+
 int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
 		 struct cj_error *err)
 {

@@ -2,7 +2,7 @@
 /*
  * mounts - the operations of the kernel's mount API that the tree is built with.
  *
- * Everything is a descriptor.  A tree is created or cloned detached, restricted (read-only,
+ * Nearly everything is a descriptor.  A tree is created or cloned detached, restricted (read-only,
  * nosuid, ...) while no process can reach it, and only then attached to a mount point, which is
  * resolved beneath a root without following links.
  *
@@ -42,6 +42,13 @@ int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsi
  */
 int mounts_create(const char *type, const struct mounts_option *options, size_t noptions,
 		  uint64_t attrs, struct cj_error *err);
+
+/* A new file system of `type`, attached at once: mount(2).  `path` is resolved as usual. */
+int mounts_add(const char *type, const char *path, unsigned long flags, const char *options,
+	       struct cj_error *err);
+/* The same; returns its root (O_PATH), the caller's to close. */
+int mounts_add_opened(const char *type, const char *path, unsigned long flags, const char *options,
+		      struct cj_error *err);
 
 /*
  * mounts_clone - a detached copy of the mount that dir_fd/path lies in, from that path down.

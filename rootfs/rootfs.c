@@ -8,11 +8,14 @@
  * further mounts go beneath the parked root, by descriptor.  Then pivot_root(2) makes it
  * the root, and the old root is detached with all that is parked.  Any directory would
  * do; /dev always exists.
+ *
+ * New file systems are mounted by path and mount(2), which is one call where the calls by
+ * descriptor are eight: no process but init can reach these places, and a path leads through
+ * nothing but directories of the skeleton.
  */
 #include "rootfs/rootfs.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "rootfs/layers.h"
@@ -55,56 +59,37 @@ int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *e
 	return 0;
 }
 
-static void close_run(int first, int last)
-{
-	if (first < last && sys_close_range((unsigned)first, (unsigned)last, 0) == 0)
-		return;
-	for (int fd = first; fd >= 0 && fd <= last; fd++) {
-		int each = fd;
-		cj_close(&each);
-	}
-}
-
-/* Most were opened one after the other, and have numbers without a gap: one call for all. */
 static void entries_close(struct rootfs_entries *list)
 {
-	int first = -1, last = -1;
-	for (size_t i = 0; i < list->count; i++) {
-		const int fd = list->items[i].fd;
-		if (fd < 0)
-			continue;
-		if (fd != last + 1 || first < 0) {
-			close_run(first, last);
-			first = fd;
-		}
-		last = fd;
-	}
-	close_run(first, last);
+	for (size_t i = 0; i < list->count; i++)
+		fd_bag_add(&list->opened, list->items[i].fd);
+	fd_bag_close(&list->opened);
 	list->count = 0;
 }
 
 /* Links, copies and mount points in the skeleton. */
-static int add_places(const struct rootfs_entries *list, int skeleton_fd, struct cj_error *err)
+static int add_places(const struct rootfs_entries *list, struct skeleton *skeleton,
+		      struct cj_error *err)
 {
 	int rc = 0;
 	for (size_t i = 0; i < list->count && rc == 0; i++) {
 		const struct rootfs_entry *e = &list->items[i];
 		if (e->link)
-			rc = skeleton_add_link(skeleton_fd, e->path + 1, e->link, err);
+			rc = skeleton_add_link(skeleton->fd, e->path + 1, e->link, err);
 		else if (e->is_copied)
-			rc = skeleton_add_copy(skeleton_fd, e->path + 1, e->fd, e->size, err);
+			rc = skeleton_add_copy(skeleton, e->path + 1, e->fd, e->size, err);
 		else
-			rc = skeleton_add_place(skeleton_fd, e->path + 1, e->is_dir, err);
+			rc = skeleton_add_place(skeleton->fd, e->path + 1, e->is_dir, err);
 	}
 	return rc;
 }
 
 /* Most entries lie in /dev or /etc: a directory is resolved once for those that follow another. */
-static int attach_entries(const struct rootfs_entries *list, size_t first, size_t end, int root_fd,
+static int attach_entries(struct rootfs_entries *list, size_t first, size_t end, int root_fd,
 			  struct cj_error *err)
 {
 	char parent[PATH_MAX] = "";
-	auto_fd int parent_fd = -1;
+	int parent_fd = -1;
 	for (size_t i = first; i < end; i++) {
 		const struct rootfs_entry *e = &list->items[i];
 		const char *name = strrchr(e->path, '/') + 1;
@@ -116,10 +101,10 @@ static int attach_entries(const struct rootfs_entries *list, size_t first, size_
 		if (size > 0 && (size != strlen(parent) || memcmp(parent, e->path, size) != 0)) {
 			memcpy(parent, e->path, size);
 			parent[size] = '\0';
-			cj_close(&parent_fd);
 			parent_fd = mounts_resolve(root_fd, parent, err);
 			if (parent_fd < 0)
 				return parent_fd;
+			fd_bag_add(&list->opened, parent_fd);
 		}
 		if (mounts_attach_in(e->fd, size > 0 ? parent_fd : root_fd, name, e->path, err) < 0)
 			return -err->code;
@@ -132,7 +117,7 @@ static void sources_free(struct rootfs_sources **sources)
 	struct rootfs_sources *s = *sources;
 	if (!s)
 		return;
-	cj_close(&s->park_fd);
+	fd_bag_add(&s->common.opened, take_fd(&s->park_fd));
 	entries_close(&s->common);
 	layers_close(&s->layers);
 	entries_close(&s->binds);
@@ -156,9 +141,9 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return cj_fail(err, errno, "make the mounts of '/' private");
 
-	s->park_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	s->park_fd = open(ROOTFS_PARK, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->park_fd < 0)
-		return cj_fail(err, errno, "open '/dev'");
+		return cj_fail(err, errno, "open '" ROOTFS_PARK "'");
 	int rc = devices_open(&s->common, s->park_fd, spec->tty, err);
 	s->usr = s->common.count;
 	if (rc == 0 && spec->kind == ROOT_HOST)
@@ -180,15 +165,11 @@ int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec
 static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sources *s,
 			 struct cj_error *err)
 {
-	auto_fd int skeleton_fd = skeleton_create(spec, err);
-	if (skeleton_fd < 0)
-		return skeleton_fd;
-
-	if (add_places(&s->common, skeleton_fd, err) < 0 ||
-	    add_places(&s->binds, skeleton_fd, err) < 0 ||
-	    mounts_attach(skeleton_fd, s->park_fd, "skeleton", err) < 0)
+	auto_skeleton struct skeleton skeleton = SKELETON_NULL;
+	if (skeleton_create(&skeleton, spec, err) < 0 ||
+	    add_places(&s->common, &skeleton, err) < 0 || add_places(&s->binds, &skeleton, err) < 0)
 		return -err->code;
-	return take_fd(&skeleton_fd);
+	return take_fd(&skeleton.fd);
 }
 
 /* Read-only if `upper` is NULL, else with `upper` and `work` of the scratch above it. */
@@ -246,22 +227,21 @@ static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error
 /* A new procfs of this pid namespace.  The kernel compares it with an existing one: it must not
  * show what is masked outside (mount_too_revealing), so this comes before the old root is detached.
  */
-static int attach_proc(int root_fd, struct cj_error *err)
+static int attach_proc(struct cj_error *err)
 {
-	auto_fd int proc_fd = mounts_create("proc", NULL, 0, PROC_ATTRS, err);
-	if (proc_fd == -EPERM)
-		return cj_hint(err, "parts of the outer /proc are masked, as in a container, so "
-				    "the kernel allows no new one; see 'cejail doctor'");
-	if (proc_fd < 0)
-		return proc_fd;
-	return mounts_attach_at(proc_fd, root_fd, "/proc", err);
+	if (mounts_add("proc", ROOTFS_PARK "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, err) ==
+	    0)
+		return 0;
+	return cj_hint_for(err, EPERM,
+			   "parts of the outer /proc are masked, as in a container, so the kernel "
+			   "allows no new one; see 'cejail doctor'");
 }
 
 static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, int scratch_fd,
 		      int root_fd, struct cj_error *err)
 {
 	const bool has_usr = spec->kind == ROOT_HOST;
-	const size_t public = s->usr + (has_usr ? 1 : 0);
+	const size_t public = s->usr + (has_usr && spec->writable ? 1 : 0);
 	if (has_usr && spec->writable && overlay_usr(s, scratch_fd, err) < 0)
 		return -err->code;
 	/* The host's files and the root get their attributes in one call.  What is attached later
@@ -271,7 +251,7 @@ static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, 
 	    (spec->writable && mounts_open_for_writing(root_fd, "/", err) < 0) ||
 	    attach_entries(&s->common, 0, public, root_fd, err) < 0)
 		return -err->code;
-	if (attach_proc(root_fd, err) < 0 || devices_attach_terminals(root_fd, err) < 0 ||
+	if (attach_proc(err) < 0 || devices_attach_terminals(err) < 0 ||
 	    scratch_attach(scratch_fd, root_fd, err) < 0)
 		return -err->code;
 	/* Last: a bind below /box or /tmp must lie on the scratch, not under it. */
@@ -284,14 +264,14 @@ static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struc
 	if (scratch_fd < 0)
 		return scratch_fd;
 	/* Overlays before the root: what is parked after it would lie on top of it. */
-	if (mounts_attach(scratch_fd, s->park_fd, "scratch", err) < 0 ||
-	    binds_mount_overlays(&s->binds, spec, scratch_fd, s->park_fd, err) < 0 ||
+	if (binds_mount_overlays(&s->binds, spec, scratch_fd, s->park_fd, err) < 0 ||
 	    scratch_make_tmpfs(&s->binds, spec, scratch_fd, err) < 0)
 		return -err->code;
 
 	auto_fd int root_fd = make_root(spec, s, scratch_fd, err);
 	if (root_fd < 0 || attach_all(spec, s, scratch_fd, root_fd, err) < 0)
 		return -err->code;
+	fd_bag_add(&s->common.opened, take_fd(&scratch_fd));
 	return take_fd(&root_fd);
 }
 
@@ -323,148 +303,130 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 
 /* Settings: readable, because programs read some (cap_last_cap, overcommit, pid_max).  Read-only,
  * because some belong to the jail's user, and pid_max is writable inside since Linux 6.14. */
-static const char *const read_only_names[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
+static const char *const read_only_names[] = { "bus", "fs", "irq", "sys" };
+
+enum masked_kind {
+	MASKED_FILE,
+	/* Looked at first: most kernels do not have it, or let only the host's root open it.  That
+	 * user does not exist in the jail. */
+	MASKED_RARE_FILE,
+	MASKED_DIR,
+	MASKED_RARE_DIR,
+};
 
 /* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes choose
  * sizes by them.  A path that this kernel does not have is skipped. */
-static const char *const masked_names[] = {
+static const struct masked {
+	const char *name;
+	enum masked_kind kind;
+} masked[] = {
 	/* where the kernel lies in memory: the first step of most exploits */
-	"kallsyms",
-	"kcore",
-	"iomem",
-	"ioports",
-	"modules",
-	"slabinfo",
-	"vmallocinfo",
-	"timer_list",
-	"timer_stats",
-	"sched_debug",
-	"latency_stats",
+	{ "kallsyms", MASKED_FILE },
+	{ "kcore", MASKED_RARE_FILE },
+	{ "iomem", MASKED_FILE },
+	{ "ioports", MASKED_FILE },
+	{ "modules", MASKED_RARE_FILE },
+	{ "slabinfo", MASKED_RARE_FILE },
+	{ "vmallocinfo", MASKED_RARE_FILE },
+	{ "timer_list", MASKED_RARE_FILE },
+	{ "latency_stats", MASKED_RARE_FILE },
 	/* the kernel's log, build and command line: these have contained passwords */
-	"kmsg",
-	"cmdline",
-	"bootconfig",
-	"config.gz",
+	{ "kmsg", MASKED_RARE_FILE },
+	{ "cmdline", MASKED_FILE },
+	{ "bootconfig", MASKED_RARE_FILE },
+	{ "config.gz", MASKED_FILE },
 	/* other users' keys, by name and number: keyrings(7) */
-	"keys",
-	"key-users",
+	{ "keys", MASKED_FILE },
+	{ "key-users", MASKED_FILE },
 	/* the machine's hardware and its use by others */
-	"acpi",
-	"asound",
-	"scsi",
-	"diskstats",
-	"partitions",
-	"interrupts",
+	{ "acpi", MASKED_DIR },
+	{ "asound", MASKED_RARE_DIR },
+	{ "scsi", MASKED_RARE_DIR },
+	{ "diskstats", MASKED_FILE },
+	{ "partitions", MASKED_FILE },
+	{ "interrupts", MASKED_FILE },
 	/* pressure stall information; since Linux 6.6 a write makes the kernel monitor it */
-	"pressure",
+	{ "pressure", MASKED_DIR },
+	/* commands to the kernel */
+	{ "sysrq-trigger", MASKED_RARE_FILE },
 };
-
-/* Opens /proc, a real procfs.  NULL: *err says why. */
-static DIR *open_proc(struct cj_error *err)
-{
-	auto_dir DIR *dir = fd_open_dir(AT_FDCWD, "/proc");
-	struct statfs fs;
-	if (!dir)
-		(void)!cj_fail(err, errno, "open '/proc'");
-	else if (fstatfs(dirfd(dir), &fs) < 0)
-		(void)!cj_fail(err, errno, "look at '/proc'");
-	else if (fs.f_type != PROC_SUPER_MAGIC)
-		(void)!cj_reject(err, "'/proc' is no procfs");
-	else
-		return take_ptr(dir);
-	return NULL;
-}
-
-/* Checks that /dev/null is the real device: it is bound over files of /proc. */
-static int check_null(struct cj_error *err)
-{
-	auto_fd int null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (null_fd < 0)
-		return cj_fail(err, errno, "open '/dev/null'");
-	return mounts_check_device(null_fd, "/dev/null", 1, 3, err);
-}
-
-static bool is_named(const char *const *names, size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return true;
-	return false;
-}
-
-static int make_read_only(int proc_fd, const char *name, struct cj_error *err)
-{
-	auto_fd int tree_fd =
-	    mounts_clone(proc_fd, name, PROC_ATTRS | MOUNT_ATTR_RDONLY, name, err);
-	if (tree_fd == -ENOENT)
-		return 0;
-	if (tree_fd < 0 || mounts_attach_in(tree_fd, proc_fd, name, name, err) < 0)
-		return cj_wrap(err, "make '/proc/%s' read-only", name);
-	return 0;
-}
-
-/*
- * By mount(2) and paths, not by descriptor: there are a dozen of these mounts, and this takes half
- * the time.  Only init has used this tree so far, and open_proc() and check_null() have just
- * checked both ends.
- */
-static int mask(int proc_fd, const char *name, uid_t uid, struct cj_error *err)
-{
-	struct stat st;
-	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", name);
-	const bool is_dir = S_ISDIR(st.st_mode);
-	/* A file that only the host's root may open: that user does not exist in the jail. */
-	if (!is_dir && (st.st_mode & 0077) == 0 && st.st_uid != uid)
-		return 0;
-
-	char target[64];
-	int size = snprintf(target, sizeof(target), "/proc/%s", name);
-	assert(size > 0 && (size_t)size < sizeof(target));
-
-	int rc = is_dir
-		     ? mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			     "mode=0555,size=4k,nr_inodes=2")
-		     : mount("/dev/null", target, NULL, MS_BIND, NULL);
-	return rc < 0 ? cj_fail(err, errno, "mask '%s'", target) : 0;
-}
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-static int protect(int proc_fd, const char *name, uid_t uid, struct cj_error *err)
+struct proc_path {
+	char text[64];
+};
+
+static struct proc_path path_in_proc(const char *name)
 {
-	if (is_named(read_only_names, LENGTH(read_only_names), name))
-		return make_read_only(proc_fd, name, err);
-	return is_named(masked_names, LENGTH(masked_names), name) ? mask(proc_fd, name, uid, err)
-								  : 0;
+	struct proc_path path;
+	int size = snprintf(path.text, sizeof(path.text), "/proc/%s", name);
+	assert(size > 0 && (size_t)size < sizeof(path.text));
+	return path;
 }
 
-/*
- * Lists /proc: a kernel has half of the names, and to ask for each takes more calls.  The list can
- * end early when the kernel removes an entry at this moment, for a module that leaves.  Names are
- * sorted by length, so it was whole when one of the longest came, which nearly every kernel has.
- */
-int rootfs_mask_proc(struct cj_error *err)
+/* Checks that "/proc" is a procfs, and "/dev/null" the real device, which is bound over files. */
+static int check_places(int proc_fd, struct cj_error *err)
 {
-	const uid_t uid = geteuid();
-	bool is_whole = false;
-	auto_dir DIR *dir = open_proc(err);
-	if (!dir)
-		return -err->code;
-	if (check_null(err) < 0)
-		return -err->code;
-	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
-		is_whole |= strcmp(e->d_name, "pagetypeinfo") == 0;
-		if (protect(dirfd(dir), e->d_name, uid, err) < 0)
-			return -err->code;
+	struct statfs fs;
+	struct stat null;
+	if (fstatfs(proc_fd, &fs) < 0)
+		return cj_fail(err, errno, "look at '/proc'");
+	if (fs.f_type != PROC_SUPER_MAGIC)
+		return cj_reject(err, "'/proc' is no procfs");
+	if (fstatat(AT_FDCWD, "/dev/null", &null, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '/dev/null'");
+	return S_ISCHR(null.st_mode) && null.st_rdev == makedev(1, 3)
+		   ? 0
+		   : cj_reject(err, "'/dev/null' is not the device 1:3");
+}
+
+/* All in one call: each is a mount of its own, /proc with them becomes read-only, and /proc alone
+ * writable again. */
+static int make_settings_read_only(int proc_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < LENGTH(read_only_names); i++) {
+		const struct proc_path path = path_in_proc(read_only_names[i]);
+		if (mount(path.text, path.text, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+			return cj_fail(err, errno, "make '%s' read-only", path.text);
 	}
-	if (errno != 0)
-		return cj_fail(err, errno, "list '/proc'");
-	for (size_t i = 0; !is_whole && i < LENGTH(read_only_names); i++)
-		if (protect(dirfd(dir), read_only_names[i], uid, err) < 0)
-			return -err->code;
-	for (size_t i = 0; !is_whole && i < LENGTH(masked_names); i++)
-		if (protect(dirfd(dir), masked_names[i], uid, err) < 0)
+	if (mounts_restrict_all(proc_fd, PROC_ATTRS | MOUNT_ATTR_RDONLY, "/proc", err) < 0)
+		return -err->code;
+	return mounts_open_for_writing(proc_fd, "/proc", err);
+}
+
+/* Returns 1 when there is something to mask, 0, or -1 with errno. */
+static int is_shown(int proc_fd, const struct masked *m, uid_t uid)
+{
+	struct stat st;
+	if (m->kind != MASKED_RARE_FILE && m->kind != MASKED_RARE_DIR)
+		return 1;
+	if (fstatat(proc_fd, m->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	return S_ISDIR(st.st_mode) || (st.st_mode & 0077) != 0 || st.st_uid == uid;
+}
+
+static int mask(int proc_fd, const struct masked *m, uid_t uid, struct cj_error *err)
+{
+	const struct proc_path path = path_in_proc(m->name);
+	const bool is_dir = m->kind == MASKED_DIR || m->kind == MASKED_RARE_DIR;
+	int rc = is_shown(proc_fd, m, uid);
+	if (rc > 0 && is_dir)
+		rc = mount("tmpfs", path.text, "tmpfs",
+			   MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			   "mode=0555,size=4k,nr_inodes=2");
+	else if (rc > 0)
+		rc = mount("/dev/null", path.text, NULL, MS_BIND, NULL);
+	return rc < 0 && errno != ENOENT ? cj_fail(err, errno, "mask '%s'", path.text) : 0;
+}
+
+/* By mount(2) and paths: only init has used this tree so far, and both ends are checked first. */
+int rootfs_mask_proc(int proc_fd, uid_t uid, struct cj_error *err)
+{
+	if (check_places(proc_fd, err) < 0 || make_settings_read_only(proc_fd, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < LENGTH(masked); i++)
+		if (mask(proc_fd, &masked[i], uid, err) < 0)
 			return -err->code;
 	return 0;
 }
@@ -504,16 +466,14 @@ static int open_overlays(const struct rootfs_spec *spec, struct rootfs_handles *
 	return 0;
 }
 
-int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *out,
+int rootfs_open_handles(const struct rootfs_spec *spec, int root_fd, struct rootfs_handles *out,
 			struct cj_error *err)
 {
+	auto_fd int kept_root_fd = root_fd;
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	auto_fd int box_fd = open("/box", flags);
 	if (box_fd < 0)
 		return cj_fail(err, errno, "open '/box'");
-	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return cj_fail(err, errno, "open '/'");
 	auto_fd int proc_fd = open("/proc", flags);
 	if (proc_fd < 0)
 		return cj_fail(err, errno, "open '/proc'");
@@ -525,7 +485,7 @@ int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *o
 		return -err->code;
 	}
 	handles.box_fd = take_fd(&box_fd);
-	handles.root_fd = take_fd(&root_fd);
+	handles.root_fd = take_fd(&kept_root_fd);
 	handles.proc_fd = take_fd(&proc_fd);
 	*out = handles;
 	return 0;

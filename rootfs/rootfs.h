@@ -120,20 +120,21 @@ int rootfs_enter(int root_fd, struct cj_error *err);
 /* The check alone, after another way in. */
 int rootfs_check_entered(struct cj_error *err);
 
-/* After rootfs_enter and the sysctls that init writes: makes the settings in "/proc" read-only and
- * masks information about the machine. */
-int rootfs_mask_proc(struct cj_error *err);
-
 /* Descriptors for the supervisor: they outlive init's processes. */
 struct rootfs_handles {
 	int box_fd;                    /* /box, to collect artefacts and to measure the scratch */
-	int root_fd;                   /* / (O_PATH), for the files of a session */
+	int root_fd;                   /* of rootfs_build(), for the files of a session */
 	int proc_fd;                   /* the jail's /proc, to sample its processes */
 	int overlay_fds[OVERLAYS_MAX]; /* in the order of the spec's binds: to collect artefacts */
 	size_t noverlays;
 };
-int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *out,
+/* Takes root_fd, also when it fails. */
+int rootfs_open_handles(const struct rootfs_spec *spec, int root_fd, struct rootfs_handles *out,
 			struct cj_error *err);
+
+/* After the sysctls that init writes: makes the settings in "/proc" (proc_fd) read-only and masks
+ * information about the machine.  uid: the caller's. */
+int rootfs_mask_proc(int proc_fd, uid_t uid, struct cj_error *err);
 
 /* The places of the spec's binds that the program may change, besides those of every jail.  There
  * is room for `nbinds` of them; they are borrowed from the spec. */

@@ -7,6 +7,10 @@
 
 #include "rootfs/layers.h"
 #include "rootfs/rootfs.h"
+#include "runtime/base/files/fd.h"
+
+/* Where a tree lies until it is the root, by path; what is parked last is on top: rootfs.c. */
+#define ROOTFS_PARK "/dev"
 
 /*
  * An entry of the tree that is opened before the tree is built: a mount of the host's, or a link or
@@ -27,6 +31,7 @@ struct rootfs_entries {
 	struct rootfs_entry *items;
 	size_t count;
 	struct arena *arena;
+	struct fd_bag opened; /* other descriptors of the search, closed with the entries */
 };
 
 /* Takes the entry's descriptor, also when it fails. */
@@ -46,13 +51,13 @@ int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *e
 #define SCRATCH_USR_UPPER  "usr"
 #define SCRATCH_USR_WORK   "usr.work"
 
-/* The tmpfs and its directories, detached.  Runs as the jail's user, who owns them, umask 0. */
+/* The tmpfs and its directories, parked.  Runs as the jail's user, who owns them, umask 0. */
 int scratch_create(const struct rootfs_spec *spec, struct cj_error *err);
 
-/* Attaches /box, /tmp and /dev/shm.  The scratch itself must be attached (open_tree(2)). */
+/* Attaches /box, /tmp and /dev/shm. */
 int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err);
 
-/* Makes the directory of each BIND_TMPFS in the attached scratch, and a detached mount of it. */
+/* Makes the directory of each BIND_TMPFS in the scratch, and a detached mount of it. */
 int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *spec, int scratch_fd,
 		       struct cj_error *err);
 
@@ -64,8 +69,8 @@ int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *s
 /* Clones the nodes below dev_fd, the host's /dev; with_tty: /dev/tty too. */
 int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err);
 
-/* Attaches a new devpts at /dev/pts. */
-int devices_attach_terminals(int root_fd, struct cj_error *err);
+/* Mounts a new devpts at /dev/pts of the tree that is parked last. */
+int devices_attach_terminals(struct cj_error *err);
 
 /*
  * host.c: the part of this host that a jail with the root "host" sees.
@@ -101,7 +106,7 @@ extern const size_t host_families_count;
  * "/usr" first.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
- * "/usr" has HOST_ATTRS.  Whoever attaches the others sets HOST_ATTRS for all of them at once.
+ * Whoever attaches them sets HOST_ATTRS for all of them at once.
  * Runs with the caller's ids.
  */
 int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err);

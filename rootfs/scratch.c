@@ -11,6 +11,7 @@
 
 #include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 /* clang-format off */
@@ -36,13 +37,12 @@ static const struct {
 #define TMPFS_MODE 01777 /* as of /tmp */
 
 /*
- * The attributes of every mount of it: a clone has those of the original.  noexec is best-effort:
+ * The flags of every mount of it: a clone has those of the original.  noexec is best-effort:
  * memfd_create(2) gives executable memory in any case.
  */
-static uint64_t scratch_attrs(const struct rootfs_spec *spec)
+static unsigned long scratch_flags(const struct rootfs_spec *spec)
 {
-	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-	       (spec->noexec_scratch ? (uint64_t)MOUNT_ATTR_NOEXEC : 0);
+	return MS_NOSUID | MS_NODEV | (spec->noexec_scratch ? MS_NOEXEC : 0);
 }
 
 /*
@@ -63,21 +63,15 @@ static int make_python_home(int scratch_fd, const struct rootfs_spec *spec, stru
 
 int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 {
-	char size[24], inodes[24];
-	(void)snprintf(size, sizeof(size), "%" PRIu64, spec->scratch_bytes);
-	(void)snprintf(inodes, sizeof(inodes), "%" PRIu64, spec->scratch_inodes);
-
 	/* For tmpfs(5) 0 means "no limit". */
 	if (spec->scratch_bytes == 0 || spec->scratch_inodes == 0)
 		return cj_reject(err, "the scratch needs a size and a number of inodes");
 
-	const struct mounts_option options[] = {
-		{ "mode", "0700" },
-		{ "size", size },
-		{ "nr_inodes", inodes },
-	};
-	auto_fd int scratch_fd = mounts_create(
-	    "tmpfs", options, sizeof(options) / sizeof(options[0]), scratch_attrs(spec), err);
+	char options[96];
+	(void)snprintf(options, sizeof(options), "mode=0700,size=%" PRIu64 ",nr_inodes=%" PRIu64,
+		       spec->scratch_bytes, spec->scratch_inodes);
+	auto_fd int scratch_fd =
+	    mounts_add_opened("tmpfs", ROOTFS_PARK, scratch_flags(spec), options, err);
 	if (scratch_fd < 0)
 		return cj_wrap(err, "make the scratch");
 
@@ -95,13 +89,15 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 
 int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err)
 {
+	auto_fd_bag struct fd_bag attached = { 0 };
 	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
 		if (!scratch_dirs[i].target)
 			continue;
-		auto_fd int dir_fd =
+		int dir_fd =
 		    mounts_clone(scratch_fd, scratch_dirs[i].name, 0, scratch_dirs[i].target, err);
 		if (dir_fd < 0)
 			return dir_fd;
+		fd_bag_add(&attached, dir_fd);
 		if (mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err) < 0)
 			return -err->code;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generated part of the tree, on a tmpfs that no other process can reach yet. */
+/* The generated part of the tree, on a tmpfs in a mount namespace that only init is in. */
 #include "rootfs/skeleton.h"
 
 #include <fcntl.h>
@@ -12,15 +12,13 @@
 #include <unistd.h>
 
 #include "rootfs/mounts.h"
+#include "rootfs/rootfs_parts.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* More than the files made here and the mount points need; a limit against mistakes. */
-static const struct mounts_option skeleton_options[] = {
-	{ "mode", "0755" },
-	{ "size", "4M" }, /* 64 pages where they are largest */
-	{ "nr_inodes", "4096" },
-};
+/* 4 MiB are 64 pages where they are largest: more than the files made here and the mount points
+ * need; a limit against mistakes. */
+#define SKELETON_OPTIONS "mode=0755,size=4M,nr_inodes=4096"
 
 /* No /home, /root, /sys, /mnt, /opt: a jail has nothing there. */
 static const char *const common_dirs[] = {
@@ -55,6 +53,12 @@ const char *skeleton_follow(const char *path, struct arena *a)
 	return path;
 }
 
+static bool is_deep(const char *path)
+{
+	const char *slash = strchr(path, '/');
+	return slash && strchr(slash + 1, '/');
+}
+
 /* Beneath an existing parent.  Returns 0, also when it exists, or a negative errno. */
 static int make_place(int skeleton_fd, const char *path, bool is_dir)
 {
@@ -87,8 +91,9 @@ static int make_parents(int skeleton_fd, const char *path)
 
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err)
 {
-	int rc = make_place(skeleton_fd, path, is_dir);
-	if (rc == -ENOENT) { /* most parents exist: checking first would double the calls */
+	/* The parents of most places exist: to make them first would double the calls. */
+	int rc = is_deep(path) ? -ENOENT : make_place(skeleton_fd, path, is_dir);
+	if (rc == -ENOENT) {
 		rc = make_parents(skeleton_fd, path);
 		if (rc == 0)
 			rc = make_place(skeleton_fd, path, is_dir);
@@ -107,20 +112,23 @@ int skeleton_add_link(int skeleton_fd, const char *path, const char *target, str
 	return rc < 0 ? cj_fail(err, -rc, "make the link '/%s'", path) : 0;
 }
 
-/* With the parents that are missing. */
-static int create_file(int skeleton_fd, const char *path, struct cj_error *err)
+/* With the parents that are missing.  Returns its descriptor, which the skeleton closes. */
+static int create_file(struct skeleton *s, const char *path, struct cj_error *err)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(skeleton_fd, path, flags, 0644);
-	if (fd < 0 && errno == ENOENT && make_parents(skeleton_fd, path) == 0)
-		fd = openat(skeleton_fd, path, flags, 0644);
-	return fd < 0 ? cj_fail(err, errno, "make the file '/%s'", path) : fd;
+	int fd = openat(s->fd, path, flags, 0644);
+	if (fd < 0 && errno == ENOENT && make_parents(s->fd, path) == 0)
+		fd = openat(s->fd, path, flags, 0644);
+	if (fd < 0)
+		return cj_fail(err, errno, "make the file '/%s'", path);
+	fd_bag_add(&s->written, fd);
+	return fd;
 }
 
-int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
+int skeleton_add_file(struct skeleton *s, const char *path, const char *text, size_t size,
 		      struct cj_error *err)
 {
-	auto_fd int fd = create_file(skeleton_fd, path, err);
+	int fd = create_file(s, path, err);
 	if (fd < 0)
 		return fd;
 	if (size > 0 && sys_write(fd, text, size) != (ssize_t)size)
@@ -142,10 +150,10 @@ static ssize_t copy_part(int fd, int from_fd, size_t size)
 	return part > 0 ? sys_write(fd, buffer, (size_t)part) : part;
 }
 
-int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t size,
+int skeleton_add_copy(struct skeleton *s, const char *path, int from_fd, size_t size,
 		      struct cj_error *err)
 {
-	auto_fd int fd = create_file(skeleton_fd, path, err);
+	int fd = create_file(s, path, err);
 	if (fd < 0)
 		return fd;
 	while (size > 0) {
@@ -160,10 +168,11 @@ int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t siz
 	return 0;
 }
 
-static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+static int make_text(struct skeleton *s, const char *path, struct cj_error *err, const char *fmt,
+		     ...) __attribute__((format(printf, 4, 5)));
 
-static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
+static int make_text(struct skeleton *s, const char *path, struct cj_error *err, const char *fmt,
+		     ...)
 {
 	auto_free char *text = NULL;
 	va_list ap;
@@ -174,33 +183,33 @@ static int make_text(int skeleton_fd, const char *path, struct cj_error *err, co
 		text = NULL; /* undefined then: asprintf(3) */
 		return cj_fail(err, ENOMEM, "write '/%s'", path);
 	}
-	return skeleton_add_file(skeleton_fd, path, text, (size_t)size, err);
+	return skeleton_add_file(s, path, text, (size_t)size, err);
 }
 
-static int make_etc(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
+static int make_etc(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	const char *hostname = spec->hostname ? spec->hostname : "jail";
 	unsigned uid = spec->uid, gid = spec->gid;
 
 	/* The jail's user must have a name (getpwuid(3) in os.path.expanduser, git, ssh, npm). */
-	if (make_text(skeleton_fd, "etc/passwd", err,
+	if (make_text(s, "etc/passwd", err,
 		      "root:x:0:0:root:/:/usr/sbin/nologin\n"
 		      "jail:x:%u:%u:jail:/box:/bin/sh\n"
 		      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 		      uid, gid) < 0 ||
-	    make_text(skeleton_fd, "etc/group", err,
+	    make_text(s, "etc/group", err,
 		      "root:x:0:\n"
 		      "jail:x:%u:\n"
 		      "nogroup:x:65534:\n",
 		      gid) < 0)
 		return -err->code;
 
-	if (make_text(skeleton_fd, "etc/hostname", err, "%s\n", hostname) < 0 ||
-	    make_text(skeleton_fd, "etc/hosts", err,
+	if (make_text(s, "etc/hostname", err, "%s\n", hostname) < 0 ||
+	    make_text(s, "etc/hosts", err,
 		      "127.0.0.1\tlocalhost %s\n"
 		      "::1\tlocalhost ip6-localhost ip6-loopback\n%s",
 		      hostname, spec->hosts ? spec->hosts : "") < 0 ||
-	    make_text(skeleton_fd, "etc/nsswitch.conf", err,
+	    make_text(s, "etc/nsswitch.conf", err,
 		      "passwd: files\n"
 		      "group: files\n"
 		      "hosts: files dns\n"
@@ -208,11 +217,11 @@ static int make_etc(int skeleton_fd, const struct rootfs_spec *spec, struct cj_e
 		      "protocols: files\n") < 0)
 		return -err->code;
 	/* Without it getaddrinfo(3) uses only the first line of a name: host.conf(5) */
-	if (make_text(skeleton_fd, "etc/host.conf", err, "multi on\n") < 0)
+	if (make_text(s, "etc/host.conf", err, "multi on\n") < 0)
 		return -err->code;
 	/* Empty, not absent: an image's own must not show through.  resolv.conf(5) then means
 	 * the local machine, which refuses at once. */
-	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s",
+	return make_text(s, "etc/resolv.conf", err, "%s",
 			 spec->resolv_conf ? spec->resolv_conf : "");
 }
 
@@ -226,32 +235,32 @@ static const char pth[] = "import os, sys; os.environ.get('PYTHONUNBUFFERED') ==
 			  "[s.reconfigure(line_buffering=True, write_through=False) "
 			  "for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n";
 
-static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
+static int fill(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
-		if (skeleton_add_place(skeleton_fd, common_dirs[i], true, err) < 0)
+		if (skeleton_add_place(s->fd, common_dirs[i], true, err) < 0)
 			return -err->code;
 	}
 	for (size_t i = 0; i < COMMON_LINKS; i++) {
-		if (skeleton_add_link(skeleton_fd, common_links[i].path, common_links[i].target,
-				      err) < 0)
+		if (skeleton_add_link(s->fd, common_links[i].path, common_links[i].target, err) < 0)
 			return -err->code;
 	}
-	if (spec->python &&
-	    skeleton_add_file(skeleton_fd, SKELETON_PTH, pth, sizeof(pth) - 1, err) < 0)
+	if (spec->python && skeleton_add_file(s, SKELETON_PTH, pth, sizeof(pth) - 1, err) < 0)
 		return -err->code;
-	return make_etc(skeleton_fd, spec, err);
+	return make_etc(s, spec, err);
 }
 
-int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err)
+int skeleton_create(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
 {
-	auto_fd int skeleton_fd = mounts_create(
-	    "tmpfs", skeleton_options, sizeof(skeleton_options) / sizeof(skeleton_options[0]),
-	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-	if (skeleton_fd < 0)
+	s->fd =
+	    mounts_add_opened("tmpfs", ROOTFS_PARK, MS_NOSUID | MS_NODEV, SKELETON_OPTIONS, err);
+	if (s->fd < 0)
 		return cj_wrap(err, "make the skeleton");
+	return fill(s, spec, err) < 0 ? cj_wrap(err, "fill the skeleton") : 0;
+}
 
-	if (fill(skeleton_fd, spec, err) < 0)
-		return cj_wrap(err, "fill the skeleton");
-	return take_fd(&skeleton_fd);
+void skeleton_fini(struct skeleton *s)
+{
+	fd_bag_close(&s->written);
+	cj_close(&s->fd);
 }

@@ -14,26 +14,36 @@
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
+#include "runtime/base/files/fd.h"
 
 /* Python executes it when it starts: a link in the directory of the user's packages leads here. */
 #define SKELETON_PTH "etc/cejail.pth"
 
+struct skeleton {
+	int fd;                /* its root (O_PATH) */
+	struct fd_bag written; /* its files, until it is finished: one call closes most of them */
+};
+#define SKELETON_NULL ((struct skeleton){ .fd = -1 })
+#define auto_skeleton __attribute__((cleanup(skeleton_fini)))
+
 /*
- * skeleton_create - the tmpfs with the files that all jails have, detached, still writable.
+ * skeleton_create - the tmpfs with the files that all jails have, parked, still writable.
  * Runs in:  init, as the jail's user (it owns what is made), umask 0.
- * Returns:  the descriptor of its root.
+ * Fails:    the caller releases what there is.
  */
-int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err);
+int skeleton_create(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err);
+/* No mount can become read-only while a file of it is open for writing: mount_setattr(2). */
+void skeleton_fini(struct skeleton *s);
 
 /* A directory 0755, or an empty file 0644, with its parent directories.  An existing one stays. */
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
 
 /* A file 0644 with this content, and its parent directories.  Fails if it exists. */
-int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
+int skeleton_add_file(struct skeleton *s, const char *path, const char *text, size_t size,
 		      struct cj_error *err);
 
 /* The same with the first `size` bytes of the regular file from_fd, as far as it has them. */
-int skeleton_add_copy(int skeleton_fd, const char *path, int from_fd, size_t size,
+int skeleton_add_copy(struct skeleton *s, const char *path, int from_fd, size_t size,
 		      struct cj_error *err);
 
 /*

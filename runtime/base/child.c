@@ -30,9 +30,11 @@ int child_keep_only(int *fds, size_t count, struct cj_error *err)
 	int high[CHILD_FDS_MAX];
 	assert(count <= CHILD_FDS_MAX);
 
-	/* One may already have the number that another is to get: first duplicate all above. */
+	/* One may already have the number that another is to get: first duplicate all above.  A
+	 * single one is in nobody's way, but dup3(2) refuses its own number. */
+	const bool is_single = count == 1 && fds[0] != CHILD_FIRST_FD;
 	for (size_t i = 0; i < count; i++) {
-		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, end_fd);
+		high[i] = is_single ? fds[i] : fcntl(fds[i], F_DUPFD_CLOEXEC, end_fd);
 		if (high[i] < 0)
 			return cj_fail(err, errno, "duplicate descriptor %d", fds[i]);
 	}
@@ -60,15 +62,22 @@ int child_null_streams(struct cj_error *err)
 	return 0;
 }
 
+uint64_t child_changed_signals(void)
+{
+	struct self_mask changed[] = { { .name = "SigIgn" }, { .name = "SigCgt" } };
+	return self_status_masks(changed, 2) ? changed[0].value | changed[1].value : UINT64_MAX;
+}
+
 void child_default_signals(void)
 {
+	child_reset_signals(child_changed_signals());
+}
+
+void child_reset_signals(uint64_t changed)
+{
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
-	struct self_mask changed[] = { { .name = "SigIgn" }, { .name = "SigCgt" } };
-	uint64_t mask = UINT64_MAX; /* without an answer: all */
-	if (self_status_masks(changed, 2))
-		mask = changed[0].value | changed[1].value;
 	for (int signal = 1; signal < NSIG; signal++)
-		if (mask >> (signal - 1) & 1)
+		if (changed >> (signal - 1) & 1)
 			/* EINVAL: KILL, STOP and glibc's own */
 			(void)sigaction(signal, &standard, NULL);
 }

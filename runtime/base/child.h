@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
@@ -40,6 +41,11 @@ int child_null_streams(struct cj_error *err);
  * ignored: signal(7).
  */
 void child_default_signals(void);
+/* The same where the changed ones are known: a fork has those of its parent. */
+void child_reset_signals(uint64_t changed);
+
+/* The signals without their default action: bit 0 is signal 1.  UINT64_MAX: not known. */
+uint64_t child_changed_signals(void);
 
 /* Blocks no signal: the mask, too, survives fork(2) and execve(2). */
 int child_unblock_signals(struct cj_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "profiles/setting_types.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
@@ -23,7 +24,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->handles.box_fd = j->handles.root_fd = j->handles.proc_fd = -1;
 	j->init.oom_fd = j->run.master_fd = j->warm.calls_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
-	j->init.domain_fd = -1;
+	j->init.root_fd = j->init.domain_fd = -1;
 	j->parent_pid = INIT_PID;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->run.relays[i]);
@@ -39,11 +40,12 @@ void jail_state_free(struct jail **j)
 
 void jail_close_handles(struct jail *j)
 {
-	cj_close(&j->handles.box_fd);
-	cj_close(&j->handles.root_fd);
-	cj_close(&j->handles.proc_fd);
+	auto_fd_bag struct fd_bag all = { 0 };
+	fd_bag_add(&all, take_fd(&j->handles.box_fd));
+	fd_bag_add(&all, take_fd(&j->handles.root_fd));
+	fd_bag_add(&all, take_fd(&j->handles.proc_fd));
 	while (j->handles.noverlays > 0)
-		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
+		fd_bag_add(&all, j->handles.overlay_fds[--j->handles.noverlays]);
 }
 
 void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)

@@ -46,6 +46,7 @@ struct net_namespace_maker {
 /* Init's own. */
 struct jail_init {
 	struct rootfs_sources *sources; /* until the root is built */
+	int root_fd;                    /* then, until the handles are open; else -1 */
 	struct net_namespace_maker netns;
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
 	struct adoption adoption;
@@ -97,7 +98,8 @@ struct jail {
 
 	/* The supervisor's, acquired and released by its stages. */
 	sigset_t old_signals;
-	bool discards_signals; /* jail_discard_signals() */
+	uint64_t changed_signals; /* child_changed_signals(): init's, too, until it resets them */
+	bool discards_signals;    /* jail_discard_signals() */
 	int signal_fd;
 	int runtime_dir_fd;
 	struct image_use image; /* the layers of --rootfs NAME */

@@ -113,7 +113,10 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
-	return fd_write_all(fd, text, size, "the record", err);
+	/* A short text that fits into a page: a file system takes all of it, or is full. */
+	ssize_t put = TEMP_FAILURE_RETRY(pwrite(fd, text, size, 0));
+	return put == (ssize_t)size ? 0
+				    : cj_fail(err, put < 0 ? errno : ENOSPC, "write 'the record'");
 }
 
 static bool is_linked(int fd)
@@ -237,8 +240,6 @@ int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
 	struct record whole = *r;
 	whole.supervisor_pid = getpid();
 	whole.supervisor_start = start_of(whole.supervisor_pid);
-	if (lseek(lock_fd, 0, SEEK_SET) < 0)
-		return cj_fail(err, errno, "complete the record of run '%s'", r->id);
 	if (write_record(lock_fd, &whole, err) < 0)
 		return cj_wrap(err, "complete the record of run '%s'", r->id);
 	return 0;

@@ -85,10 +85,10 @@ FAILS(rootfs_enter, (int fd, struct cj_error *err), (fd, err))
 FAILS(links_raise_loopback, (struct cj_error * err), (err))
 FAILS(privileges_limit_counts, (struct cj_error * err), (err))
 FAILS(privileges_nest, (uid_t uid, gid_t gid, struct cj_error *err), (uid, gid, err))
-FAILS(rootfs_mask_proc, (struct cj_error * err), (err))
+FAILS(rootfs_mask_proc, (int proc_fd, uid_t uid, struct cj_error *err), (proc_fd, uid, err))
 FAILS(rootfs_open_handles,
-      (const struct rootfs_spec *spec, struct rootfs_handles *out, struct cj_error *err),
-      (spec, out, err))
+      (const struct rootfs_spec *spec, int fd, struct rootfs_handles *out, struct cj_error *err),
+      (spec, fd, out, err))
 FAILS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
 FAILS(privileges_no_new, (struct cj_error * err), (err))
 FAILS(landlock_apply, (const struct landlock_jail *jail, int *out_fd, struct cj_error *err),

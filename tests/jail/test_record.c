@@ -25,7 +25,7 @@
 #include "runtime/kernel/process/process_usage_text.h"
 #include "tests/forked.h"
 
-/* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */
+/* WRAP: cgroup_remove_path pwrite flock sys_pidfd_open */
 
 static char dir_path[64];
 static int dir_fd = -1;
@@ -48,16 +48,12 @@ int __wrap_cgroup_remove_path(const char *path, uint64_t inode, struct cj_error 
 
 static bool disk_is_full;
 
-int __real_fd_write_all(int fd, const void *buf, size_t size, const char *what,
-			struct cj_error *err);
-int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
-			struct cj_error *err);
-int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
-			struct cj_error *err)
+ssize_t __real_pwrite(int fd, const void *buf, size_t size, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t size, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t size, off_t at)
 {
-	if (disk_is_full)
-		return cj_fail(err, ENOSPC, "write %s", what);
-	return __real_fd_write_all(fd, buf, size, what, err);
+	errno = ENOSPC;
+	return disk_is_full ? -1 : __real_pwrite(fd, buf, size, at);
 }
 
 /* A child that dies with us: after a failed test it must not keep the test's output open. */

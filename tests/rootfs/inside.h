@@ -135,7 +135,10 @@ static inline void inside_init(const struct rootfs_spec *spec, bool may_setgroup
 	cj_close(&root_fd);
 	if (rc < 0)
 		stage_failed("enter", &err, before);
-	if (rootfs_mask_proc(&err) < 0)
+	int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = rootfs_mask_proc(proc_fd, INSIDE_ID, &err);
+	cj_close(&proc_fd);
+	if (rc < 0)
 		stage_failed("mask", &err, before);
 	check(open_count() == before);
 	if (body)

@@ -71,6 +71,7 @@ static void close_all(struct rootfs_entries *view)
 {
 	for (size_t i = 0; i < view->count; i++)
 		cj_close(&view->items[i].fd);
+	fd_bag_close(&view->opened);
 }
 
 static void look_at_view(void)
@@ -202,13 +203,14 @@ static void only_small_files_are_copied_and_not_too_many(void **state)
 	run_with_etc(look_at_copies);
 }
 
-static void add_copy(int dir_fd, const char *path, int from_fd, size_t size, const char *expected)
+static void add_copy(struct skeleton *s, const char *path, int from_fd, size_t size,
+		     const char *expected)
 {
 	char text[64];
 	struct cj_error err = { 0 };
 	assert_int_equal(lseek(from_fd, 0, SEEK_SET), 0);
-	assert_int_equal(skeleton_add_copy(dir_fd, path, from_fd, size, &err), 0);
-	auto_fd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(skeleton_add_copy(s, path, from_fd, size, &err), 0);
+	auto_fd int fd = openat(s->fd, path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = read(fd, text, sizeof(text) - 1);
 	assert_true(got >= 0);
 	text[got] = '\0';
@@ -221,18 +223,19 @@ static void a_copy_has_the_bytes_that_were_counted_and_parents_that_are_missing(
 	char *place = make_place();
 	struct cj_error err = { 0 };
 	make_file(at(place, "from"), "twelve bytes");
-	auto_fd int dir_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int dir_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_skeleton struct skeleton s = { .fd = dir_fd };
 	auto_fd int from_fd = openat(dir_fd, "from", O_RDONLY | O_CLOEXEC);
-	add_copy(dir_fd, "whole", from_fd, 12, "twelve bytes");
-	add_copy(dir_fd, "grown", from_fd, 6, "twelve"); /* since it was counted */
-	add_copy(dir_fd, "a/b/c/shrunk", from_fd, 99, "twelve bytes");
-	add_copy(dir_fd, "a/b/d/empty", from_fd, 0, "");
+	add_copy(&s, "whole", from_fd, 12, "twelve bytes");
+	add_copy(&s, "grown", from_fd, 6, "twelve"); /* since it was counted */
+	add_copy(&s, "a/b/c/shrunk", from_fd, 99, "twelve bytes");
+	add_copy(&s, "a/b/d/empty", from_fd, 0, "");
 	/* nothing of a name is replaced or followed */
 	assert_int_equal(symlinkat("whole", dir_fd, "link"), 0);
-	assert_int_equal(skeleton_add_copy(dir_fd, "whole", from_fd, 6, &err), -EEXIST);
-	assert_int_equal(skeleton_add_copy(dir_fd, "link", from_fd, 6, &err), -EEXIST);
-	assert_int_equal(skeleton_add_copy(dir_fd, "whole/x", from_fd, 6, &err), -ENOTDIR);
-	assert_int_equal(skeleton_add_copy(dir_fd, "no", dir_fd, 6, &err), -EISDIR);
+	assert_int_equal(skeleton_add_copy(&s, "whole", from_fd, 6, &err), -EEXIST);
+	assert_int_equal(skeleton_add_copy(&s, "link", from_fd, 6, &err), -EEXIST);
+	assert_int_equal(skeleton_add_copy(&s, "whole/x", from_fd, 6, &err), -ENOTDIR);
+	assert_int_equal(skeleton_add_copy(&s, "no", dir_fd, 6, &err), -EISDIR);
 	end_place(place);
 }
 

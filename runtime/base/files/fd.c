@@ -119,10 +119,15 @@ int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *ou
 		const char *what, struct cj_error *err)
 {
 	struct stat st;
+	const bool is_known = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	return fd_read_sized(fd, is_known ? (uint64_t)st.st_size : 0, max, a, out_text, out_size,
+			     what, err);
+}
+
+int fd_read_sized(int fd, uint64_t expected, size_t max, struct arena *a, char **out_text,
+		  size_t *out_size, const char *what, struct cj_error *err)
+{
 	size_t used = 0, room = READ_FIRST;
-	uint64_t expected = 0; /* 0: not known */
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		expected = (uint64_t)st.st_size;
 	if (expected >= room) /* one byte more finds the end without growing */
 		room = expected < max ? (size_t)expected + 1 : max + 1;
 	auto_free char *buf = malloc(room);
@@ -188,7 +193,8 @@ int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char
 	return fd_read_all(fd, max, a, out_text, out_size, path, err);
 }
 
-int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err)
+/* Returns the file, still open. */
+static int put_text(int dir_fd, const char *path, const char *text, struct cj_error *err)
 {
 	size_t size = strlen(text);
 	int shown = (int)strcspn(text, "\n");
@@ -204,7 +210,24 @@ int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error 
 	if ((size_t)put != size) /* the rest would be taken as a value of its own */
 		return cj_fail(err, EIO, "write '%.*s' to '%s': only %zd of %zu bytes", shown, text,
 			       place_of(dir_fd, path).text, put, size);
+	return take_fd(&fd);
+}
+
+int fd_put_files(int dir_fd, const struct fd_text *files, size_t count, struct cj_error *err)
+{
+	auto_fd_bag struct fd_bag written = { 0 };
+	for (size_t i = 0; i < count; i++) {
+		int fd = put_text(dir_fd, files[i].path, files[i].text, err);
+		if (fd < 0)
+			return fd;
+		fd_bag_add(&written, fd);
+	}
 	return 0;
+}
+
+int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err)
+{
+	return fd_put_files(dir_fd, &(struct fd_text){ path, text }, 1, err);
 }
 
 static int memfd_open(const char *name, struct cj_error *err)
@@ -364,6 +387,41 @@ const struct dirent *fd_next_entry(DIR *dir)
 		e = readdir(dir);
 	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
 	return e;
+}
+
+static int by_number(const void *one, const void *other)
+{
+	return *(const int *)one - *(const int *)other;
+}
+
+static void close_run(int first, int last)
+{
+	if (first < last && sys_close_range((unsigned)first, (unsigned)last, 0) == 0)
+		return;
+	for (int fd = first; fd <= last; fd++)
+		(void)close(fd); /* as cj_close() */
+}
+
+void fd_bag_close(struct fd_bag *bag)
+{
+	const int saved = errno;
+	qsort(bag->fds, bag->count, sizeof(bag->fds[0]), by_number);
+	for (size_t i = 0, next; i < bag->count; i = next) {
+		for (next = i + 1; next < bag->count && bag->fds[next] == bag->fds[next - 1] + 1;)
+			next++;
+		close_run(bag->fds[i], bag->fds[next - 1]);
+	}
+	bag->count = 0;
+	errno = saved;
+}
+
+void fd_bag_add(struct fd_bag *bag, int fd)
+{
+	if (fd < 0)
+		return;
+	if (bag->count == FD_BAG_MAX)
+		fd_bag_close(bag);
+	bag->fds[bag->count++] = fd;
 }
 
 DIR *fd_take_dir(int fd)

@@ -35,6 +35,10 @@ int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct 
 int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
 		const char *what, struct cj_error *err);
 
+/* The same of a regular file whose size the caller has looked up; 0: not known. */
+int fd_read_sized(int fd, uint64_t expected, size_t max, struct arena *a, char **out_text,
+		  size_t *out_size, const char *what, struct cj_error *err);
+
 /* fd_read_all of dir_fd/path: small kernel files (/proc, /sys, cgroup). Follows no link at the end.
  */
 int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char **out_text,
@@ -45,6 +49,12 @@ int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char
  * The message names dir_fd/path and the text.
  */
 int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err);
+
+/* The same for several files, in this order; they are closed together. */
+struct fd_text {
+	const char *path, *text;
+};
+int fd_put_files(int dir_fd, const struct fd_text *files, size_t count, struct cj_error *err);
 
 /*
  * fd_memfd_sealed - a memfd with these bytes that can never change.
@@ -95,6 +105,18 @@ const struct dirent *fd_next_entry(DIR *dir);
 
 /* fdopendir(3) that takes the descriptor also on failure. */
 DIR *fd_take_dir(int fd);
+
+/* Descriptors that are closed together: one call for each run of neighbouring numbers. */
+#define FD_BAG_MAX 64
+struct fd_bag {
+	int fds[FD_BAG_MAX];
+	size_t count;
+};
+#define auto_fd_bag __attribute__((cleanup(fd_bag_close)))
+
+/* Takes the descriptor; -1 is none.  A full bag is closed first. */
+void fd_bag_add(struct fd_bag *bag, int fd);
+void fd_bag_close(struct fd_bag *bag);
 
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

@@ -39,7 +39,8 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	child_wipe_arguments();
 	if (net_namespace_begin(&j->init.netns, err) < 0)
 		return -err->code;
-	child_default_signals(); /* the payload must not inherit what our caller ignores */
+	/* the payload must not inherit what our caller ignores */
+	child_reset_signals(j->changed_signals);
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	if (child_start_session(err) < 0)
 		return -err->code;
@@ -89,10 +90,10 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 
 static int root_enter(struct jail *j, struct cj_error *err)
 {
-	auto_fd int root_fd = rootfs_build(&j->root, &j->init.sources, err);
-	if (root_fd < 0)
-		return root_fd;
-	return rootfs_enter(root_fd, err);
+	j->init.root_fd = rootfs_build(&j->root, &j->init.sources, err);
+	if (j->init.root_fd < 0)
+		return -err->code;
+	return rootfs_enter(j->init.root_fd, err);
 }
 
 static int hostname_enter(struct jail *j, struct cj_error *err)
@@ -114,14 +115,14 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	if (privileges_limit_counts(err) < 0)
 		return -err->code;
-	return rootfs_mask_proc(err);
+	return rootfs_mask_proc(j->handles.proc_fd, j->plan->root.uid, err);
 }
 
 static int handles_enter(struct jail *j, struct cj_error *err)
 {
 	if (j->plan->uses_zygote && init_adoption_open(&j->init.adoption, err) < 0)
 		return -err->code;
-	return rootfs_open_handles(&j->root, &j->handles, err);
+	return rootfs_open_handles(&j->root, take_fd(&j->init.root_fd), &j->handles, err);
 }
 
 static int nested_enter(struct jail *j, struct cj_error *err)
@@ -211,10 +212,10 @@ static const struct stage init_stages[] = {
 		/* its namespace was made meanwhile; "lo" needs a capability */
 	{ "hostname", NULL, hostname_enter, NULL },
 		/* needs CAP_SYS_ADMIN in the uts namespace */
-	{ "proc", NULL, kernel_enter, NULL },
-		/* the last writes to /proc/sys, which then becomes read-only */
 	{ "handles", NULL, handles_enter, NULL },
 		/* before Landlock restricts what may be opened */
+	{ "proc", NULL, kernel_enter, NULL },
+		/* the last writes to /proc/sys, which then becomes read-only */
 	{ "user namespace", NULL, nested_enter, NULL },
 		/* no row below needs a capability over the namespaces */
 	{ "rlimits", NULL, limits_enter, NULL },

@@ -199,8 +199,9 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	payload.own_argv = command.own_argv;
 	pid_t pid = payload_start(&payload, out_how, err);
 	out_how->main_pid = pid > 0 ? pid : 0;
+	auto_fd_bag struct fd_bag streams = { 0 }; /* or end of file would wait for us */
 	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
-		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
+		fd_bag_add(&streams, payload.stdio[i]);
 	return pid;
 }
 

@@ -63,6 +63,8 @@ static int apply_row(const struct limit_row *row, struct cj_error *err)
 	int rc = is_lower ? refuse_lower(row, want, before.rlim_max, err) : 0;
 	if (rc < 0)
 		return rc;
+	if (is_lower && before.rlim_cur == before.rlim_max)
+		return 0;
 	limit = (struct rlimit){ .rlim_cur = before.rlim_max, .rlim_max = before.rlim_max };
 	if (is_lower && setrlimit(row->resource, &limit) == 0)
 		return 0;

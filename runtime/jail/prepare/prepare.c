@@ -76,6 +76,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/stage.h"
@@ -94,25 +95,38 @@
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
 #define ENDING_SIGNALS (sizeof(ending_signals) / sizeof(ending_signals[0]))
 
-void jail_ending_signals(sigset_t *out)
+static bool is_default(int signal, uint64_t changed)
+{
+	struct sigaction now;
+	if (changed != UINT64_MAX)
+		return !(changed >> (signal - 1) & 1);
+	(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
+	return now.sa_handler == SIG_DFL;
+}
+
+static void find_ending_signals(uint64_t changed, sigset_t *out)
 {
 	sigset_t blocked;
 	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
 	for (size_t i = 0; i < ENDING_SIGNALS; i++) {
 		const int signal = ending_signals[i];
-		struct sigaction now;
-		(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
 		if (signal == SIGTERM ||
-		    (now.sa_handler == SIG_DFL && !sigismember(&blocked, signal)))
+		    (is_default(signal, changed) && !sigismember(&blocked, signal)))
 			sigaddset(out, signal);
 	}
+}
+
+void jail_ending_signals(sigset_t *out)
+{
+	find_ending_signals(UINT64_MAX, out);
 }
 
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
 	sigset_t caught;
-	jail_ending_signals(&caught);
+	j->changed_signals = child_changed_signals();
+	find_ending_signals(j->changed_signals, &caught);
 	if (j->plan->tty)
 		sigaddset(&caught, SIGWINCH);
 	j->signal_fd = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -46,7 +46,7 @@ struct sampler {
 	uint64_t grown_us, unreaped_us;
 	uint64_t last_us;   /* when the last sample ended */
 	uint64_t reaped_us; /* since then, as far as the sample that is going on has come */
-	uint64_t tick_us, ncpus;
+	uint64_t tick_us;
 	size_t nbefore, nnow, at;
 	struct entry {
 		struct sampled_process process;
@@ -59,8 +59,6 @@ struct sampler *sampler_create(void)
 	struct sampler *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	long ncpus = sysconf(_SC_NPROCESSORS_ONLN);
-	s->ncpus = ncpus > 0 ? (uint64_t)ncpus : 1;
 	s->tick_us = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	s->before = s->pages[0];
 	s->now = s->pages[1];
@@ -108,7 +106,12 @@ static void count_gone(const struct sampler *s, uint64_t since_us, struct unreap
 		change->gone_us += p->own_us + p->children_us;
 		running += p->is_running;
 	}
-	change->estimate_us = (running < s->ncpus ? running : s->ncpus) * since_us;
+	if (running > 1) {
+		long ncpus = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
+		uint64_t most = ncpus > 0 ? (uint64_t)ncpus : 1;
+		running = running < most ? running : most;
+	}
+	change->estimate_us = running * since_us;
 }
 
 void sampler_turn(struct sampler *s, bool is_whole, uint64_t now_us)

@@ -56,8 +56,6 @@ void usage_watch_init(struct usage_watch *w, const struct jail *j)
 	w->reads_proc = samples_memory(j) || !has_cgroup;
 	if (samples_memory(j) || has_cpu_limit)
 		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0, false);
-	if (!has_cgroup)
-		w->sampler = sampler_create(); /* NULL: less CPU time is found */
 }
 
 void usage_watch_fini(struct usage_watch *w)
@@ -155,6 +153,8 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
+	if (!w->sampler && j->cgroup.dir_fd < 0)
+		w->sampler = sampler_create(); /* NULL: less CPU time is found */
 	if (sum_up(j, w->sampler, now))
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -247,33 +248,26 @@ void idmap_release(struct idmap *map)
 	cj_close(&map->lock_fd);
 }
 
-static int put_map(int proc_fd, const char *name, const char *text, struct cj_error *err)
-{
-	int rc = system_file_write(proc_fd, name, text);
-	if (rc == 0)
-		return 0;
-	rc = cj_fail(err, -rc, "write '%s' to '%s' of init", text, name);
-	(void)refusal_hint(err);
-	return rc;
-}
-
+/* Init is our child, so no other process has its number yet. */
 int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
 {
-	char path[32], uid_line[64], gid_line[64];
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)init_pid);
+	char uid_path[40], gid_path[40], groups_path[40], uid_line[64], gid_line[64];
+	(void)snprintf(uid_path, sizeof(uid_path), "/proc/%d/uid_map", (int)init_pid);
+	(void)snprintf(gid_path, sizeof(gid_path), "/proc/%d/gid_map", (int)init_pid);
+	(void)snprintf(groups_path, sizeof(groups_path), "/proc/%d/setgroups", (int)init_pid);
 	(void)snprintf(uid_line, sizeof(uid_line), "%d %u 1", IDMAP_INSIDE_UID, map->uid);
 	(void)snprintf(gid_line, sizeof(gid_line), "%d %u 1", IDMAP_INSIDE_GID, map->gid);
 
-	auto_fd int proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc_fd < 0)
-		return cj_fail(err, errno, "open '%s' of init", path);
-
-	if (put_map(proc_fd, "uid_map", uid_line, err) < 0)
-		return -err->code;
+	struct fd_text files[3] = { { uid_path, uid_line } };
+	size_t count = 1;
 	/* Without CAP_SETGID outside, gid_map requires this first: user_namespaces(7). */
-	if (!map->may_setgroups && put_map(proc_fd, "setgroups", "deny", err) < 0)
-		return -err->code;
-	return put_map(proc_fd, "gid_map", gid_line, err);
+	if (!map->may_setgroups)
+		files[count++] = (struct fd_text){ groups_path, "deny" };
+	files[count++] = (struct fd_text){ gid_path, gid_line };
+	if (fd_put_files(AT_FDCWD, files, count, err) == 0)
+		return 0;
+	(void)refusal_hint(err);
+	return -err->code;
 }
 
 bool idmap_is_initial(void)

@@ -80,20 +80,18 @@ int capabilities_of_self(uint64_t *out, struct cj_error *err)
 	return 0;
 }
 
-/* 1: this kernel knows no such capability, nor any after it.  A process without CAP_SETPCAP may
+/* 1: this kernel knows no such capability, nor any after it; the caller verifies that.  A process without CAP_SETPCAP may
  * have a smaller set already. */
 static int drop_bounding(unsigned long cap, struct cj_error *err)
 {
 	if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0)
 		return 0;
-	int code = errno, left = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-	bool is_unknown = left < 0 && errno == EINVAL;
-	if (left == 0)
-		return 0;
-	if (is_unknown && code == EINVAL && cap > 0)
+	int code = errno;
+	if (code == EINVAL && cap > 0)
 		return 1;
-	return cj_fail(err, left < 0 && !is_unknown ? errno : code,
-		       "drop capability %lu from the bounding set", cap);
+	if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 0)
+		return 0;
+	return cj_fail(err, code, "drop capability %lu from the bounding set", cap);
 }
 
 int capabilities_bound(uint64_t bounding, struct cj_error *err)

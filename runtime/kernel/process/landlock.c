@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 /* <linux/landlock.h> of Debian 12 ends at ABI 2 (5.19); the rest is here, with its kernel. */
@@ -75,6 +76,19 @@ static uint64_t known_access(uint64_t access, int abi)
 	return access;
 }
 
+struct ruleset {
+	int fd;
+	uint64_t handled;     /* of the file system, and so what a rule may allow */
+	struct fd_bag opened; /* the places of its rules: closed with it, most in one call */
+};
+#define auto_ruleset __attribute__((cleanup(ruleset_fini)))
+
+static void ruleset_fini(struct ruleset *set)
+{
+	fd_bag_add(&set->opened, set->fd);
+	fd_bag_close(&set->opened);
+}
+
 static int create_ruleset(uint64_t access_fs, uint64_t access_net, bool is_scoped, int abi,
 			  struct cj_error *err)
 {
@@ -105,14 +119,13 @@ static int add_rule(int ruleset_fd, int fd, uint64_t access, const char *name, s
 	return rc < 0 ? cj_fail(err, code, "landlock_add_rule(2) '%s'", name) : 0;
 }
 
-/* `handled`: what the ruleset handles, and so what a rule may allow. */
-static int allow(int ruleset_fd, uint64_t handled, const char *path, uint64_t access,
-		 struct cj_error *err)
+static int allow(struct ruleset *set, const char *path, uint64_t access, struct cj_error *err)
 {
-	auto_fd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
-	return add_rule(ruleset_fd, fd, access & handled, path, err);
+	fd_bag_add(&set->opened, fd);
+	return add_rule(set->fd, fd, access & set->handled, path, err);
 }
 
 static int restrict_self(int ruleset_fd, int abi, struct cj_error *err)
@@ -129,6 +142,18 @@ int landlock_restrict(int ruleset_fd, struct cj_error *err)
 	return restrict_self(ruleset_fd, landlock_abi(), err);
 }
 
+static int allow_places(struct ruleset *set, const struct landlock_jail *jail, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (allow(set, places[i].path, places[i].access, err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < jail->nplaces; i++)
+		if (allow(set, jail->places[i], FS_CHANGE, err) < 0)
+			return -err->code;
+	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
+	return allow(set, "/", everywhere, err);
+}
+
 int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct cj_error *err)
 {
 	if (out_ruleset_fd)
@@ -139,20 +164,12 @@ int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct
 
 	const uint64_t handled =
 	    known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES, abi);
-	auto_fd int fd = create_ruleset(handled, 0, true, abi, err);
-	if (fd < 0)
-		return fd;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (allow(fd, handled, places[i].path, places[i].access, err) < 0)
-			return -err->code;
-	for (size_t i = 0; i < jail->nplaces; i++)
-		if (allow(fd, handled, jail->places[i], FS_CHANGE, err) < 0)
-			return -err->code;
-	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
-	if (allow(fd, handled, "/", everywhere, err) < 0 || restrict_self(fd, abi, err) < 0)
+	auto_ruleset struct ruleset set = { .fd = create_ruleset(handled, 0, true, abi, err),
+					    .handled = handled };
+	if (set.fd < 0 || allow_places(&set, jail, err) < 0 || restrict_self(set.fd, abi, err) < 0)
 		return -err->code;
 	if (out_ruleset_fd)
-		*out_ruleset_fd = take_fd(&fd);
+		*out_ruleset_fd = take_fd(&set.fd);
 	return 1;
 }
 
@@ -165,11 +182,12 @@ int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 	int abi = landlock_abi();
 	if (abi == 0)
 		return cj_fail(err, ENOSYS, "Landlock");
-	auto_fd int fd = create_ruleset(FS_REFER, 0, true, abi, err);
-	if (fd < 0 || allow(fd, FS_REFER, "/", FS_REFER, err) < 0)
+	auto_ruleset struct ruleset set = { .fd = create_ruleset(FS_REFER, 0, true, abi, err),
+					    .handled = FS_REFER };
+	if (set.fd < 0 || allow(&set, "/", FS_REFER, err) < 0)
 		return -err->code;
 	*out_has_scopes = abi >= 6;
-	return take_fd(&fd);
+	return take_fd(&set.fd);
 }
 
 int landlock_apply_tree(struct cj_error *err)
@@ -178,8 +196,11 @@ int landlock_apply_tree(struct cj_error *err)
 	int abi = landlock_abi();
 	if (abi == 0)
 		return 0;
-	auto_fd int fd = create_ruleset(allowed | FS_MAKE_DEVICES, 0, false, abi, err);
-	if (fd < 0 || allow(fd, allowed, "/", allowed, err) < 0 || restrict_self(fd, abi, err) < 0)
+	auto_ruleset struct ruleset set = {
+		.fd = create_ruleset(allowed | FS_MAKE_DEVICES, 0, false, abi, err),
+		.handled = allowed,
+	};
+	if (set.fd < 0 || allow(&set, "/", allowed, err) < 0 || restrict_self(set.fd, abi, err) < 0)
 		return -err->code;
 	return 1;
 }

@@ -45,17 +45,12 @@ int privileges_become(uid_t uid, gid_t gid, bool may_setgroups, struct cj_error 
 
 int privileges_limit_counts(struct cj_error *err)
 {
-	static const struct {
-		const char *path, *most;
-	} counts[] = {
+	static const struct fd_text counts[] = {
 		{ "/proc/sys/user/max_user_namespaces", "1" },
 		{ "/proc/sys/user/max_inotify_instances", "16" },
 		{ "/proc/sys/user/max_inotify_watches", "8192" },
 	};
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (fd_put_file(AT_FDCWD, counts[i].path, counts[i].most, err) < 0)
-			return -err->code;
-	return 0;
+	return fd_put_files(AT_FDCWD, counts, sizeof(counts) / sizeof(counts[0]), err);
 }
 
 int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err)
@@ -63,11 +58,12 @@ int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err)
 	char uid_map[32], gid_map[32];
 	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", uid, uid);
 	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", gid, gid);
-	if (fd_put_file(AT_FDCWD, "/proc/self/setgroups", "deny", err) < 0 ||
-	    fd_put_file(AT_FDCWD, "/proc/self/uid_map", uid_map, err) < 0 ||
-	    fd_put_file(AT_FDCWD, "/proc/self/gid_map", gid_map, err) < 0)
-		return -err->code;
-	return 0;
+	const struct fd_text files[] = {
+		{ "/proc/self/setgroups", "deny" },
+		{ "/proc/self/uid_map", uid_map },
+		{ "/proc/self/gid_map", gid_map },
+	};
+	return fd_put_files(AT_FDCWD, files, sizeof(files) / sizeof(files[0]), err);
 }
 
 int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err)

@@ -240,7 +240,7 @@ address_space_can_be_reserved_beyond_the_memory_limit(void **state)
 static int fail_to_lower(void)
 {
 	struct cj_error err = { 0 };
-	const struct rlimit low = { 1024, 1024 };
+	const struct rlimit low = { 512, 1024 };
 	if (setrlimit(RLIMIT_FSIZE, &low) < 0)
 		return 1;
 	fails_at = 2; /* the third call takes the second back, if that was root's */

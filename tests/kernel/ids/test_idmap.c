@@ -369,7 +369,7 @@ static void a_map_that_is_refused_names_the_file_and_the_text(void **state)
 	struct idmap map = { .uid = 12345, .gid = 12345, .lock_fd = -1 };
 	struct cj_error err = { 0 };
 	assert_true(idmap_write(&map, getpid(), &err) < 0); /* ours was written long ago */
-	assert_non_null(strstr(err.msg, "'uid_map'"));
+	assert_non_null(strstr(err.msg, "/uid_map'"));
 	assert_non_null(strstr(err.msg, "'1000 12345 1'"));
 	assert_int_equal(idmap_write(&map, 0x3fffffff, &err), -ENOENT);
 }

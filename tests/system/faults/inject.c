@@ -343,6 +343,15 @@ static void read_argument(struct task *t, const struct __ptrace_syscall_info *in
 		(void)snprintf(t->argument, sizeof(t->argument), "%s", request);
 		return;
 	}
+	if (t->call_nr == SYS_close_range) { /* "3-" to the last one, "3-7" to the seventh */
+		const unsigned last = (unsigned)info->entry.args[1];
+		int size = snprintf(t->argument, sizeof(t->argument), "%u-",
+				    (unsigned)info->entry.args[0]);
+		if (last != ~0u)
+			(void)snprintf(t->argument + size, sizeof(t->argument) - (size_t)size, "%u",
+				       last);
+		return;
+	}
 	if (at < 0) {
 		(void)snprintf(t->argument, sizeof(t->argument), "%lld",
 			       (long long)(int)info->entry.args[0]);

@@ -411,6 +411,7 @@ HARMLESS = {
     # libcap looks for ambient capabilities; the empty sets of capset(2) leave none: capabilities(7)
     "init E.* prctl 47",
     "init EINVAL prctl 23",  # a capability that the kernel says it does not have is in no set
+    "[a-z0-9-]+ E.* close_range [0-9]+-[0-9]+",  # descriptors of ours: then each is closed by itself
     "(init|gateway) E.* prctl 15",  # the name that ps(1) shows
     "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
     "supervisor E.* sendto getlink",  # asks again and again whether a helper is ready

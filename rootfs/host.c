@@ -310,8 +310,8 @@ static int take_link(struct host *h, int dir_fd, const char *name, const char *p
 }
 
 /*
- * Clones a directory in two calls, where open_row() makes four.  Returns as take_link(): 0: it is no
- * directory, or not public, or can't be cloned by this name, and open_row() says why.
+ * Clones a directory in two calls, where open_row() makes four.  Returns as take_link(); 0: it is
+ * no directory, or not public, or can't be cloned by this name, and open_row() says why.
  */
 static int take_dir(struct host *h, int dir_fd, const char *name, const char *path,
 		    struct cj_error *err)

@@ -80,8 +80,8 @@ int capabilities_of_self(uint64_t *out, struct cj_error *err)
 	return 0;
 }
 
-/* 1: this kernel knows no such capability, nor any after it; the caller verifies that.  A process without CAP_SETPCAP may
- * have a smaller set already. */
+/* 1: this kernel knows no such capability, nor any after it; the caller verifies that.  A process
+ * without CAP_SETPCAP may have a smaller set already. */
 static int drop_bounding(unsigned long cap, struct cj_error *err)
 {
 	if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0)

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "netns/address/addresses.h"
+#include "netns/address/names.h"
 #include "netns/firewall/denials.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/relay/resolver.h"
@@ -48,6 +49,9 @@ static const char *const steps[GATEWAY_STEPS] = {
 	[GATEWAY_DENIED] = "denied",
 	[GATEWAY_ASK] = "ask for a socket",
 	[GATEWAY_SOCKET] = "socket",
+	[GATEWAY_NAME] = "name",
+	[GATEWAY_NAMED] = "answer about a name",
+	[GATEWAY_JUDGE] = "check names",
 	[GATEWAY_LOSE] = "uplink is lost",
 	[GATEWAY_DRAIN] = "drain",
 	[GATEWAY_DRAINED] = "drained",
@@ -57,6 +61,7 @@ enum gateway_source { SOURCE_LINK, SOURCE_JAIL_LOG, SOURCE_GATEWAY_LOG, SOURCE_R
 
 /* The process' own state. */
 struct gateway_process {
+	struct resolver_names judge; /* the supervisor, of names */
 	struct step_link link, asks;
 	struct network_handles handles;
 	int epoll_fd;
@@ -307,19 +312,69 @@ static int ask_for_socket(void *context, size_t server, int type)
 	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;
 }
 
+/* The supervisor's answer about a name, and the addresses that it has. */
+static uint32_t ask_about(const struct gateway_process *p, const struct gateway_name *name)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	uint32_t open = 0;
+	if (step_tell(&p->asks, GATEWAY_NAME, name, sizeof(*name), NULL, 0, &err) < 0 ||
+	    step_await(&p->asks, GATEWAY_NAMED, &msg, &err) < 0)
+		_exit(0);
+	memcpy(&open, msg.data, sizeof(open));
+	return open;
+}
+
+static bool may_ask(void *context, const char *text)
+{
+	struct gateway_name name = { 0 };
+	(void)snprintf(name.text, sizeof(name.text), "%s", text);
+	return ask_about(context, &name) == GATEWAY_NAME_LISTED;
+}
+
+static bool open_name(void *context, const char *text, struct resolver_address *addresses,
+		      size_t *count)
+{
+	struct gateway_name name = { .count = *count };
+	size_t kept = 0;
+	(void)snprintf(name.text, sizeof(name.text), "%s", text);
+	for (size_t i = 0; i < *count; i++)
+		name.addresses[i] = addresses[i].ip;
+	const uint32_t open = ask_about(context, &name);
+	if (open == GATEWAY_NAME_LATER)
+		return false;
+	for (size_t i = 0; i < *count; i++) {
+		if (!(open >> i & 1))
+			continue;
+		if (addresses[i].ttl > NAMES_ANSWER_S)
+			addresses[i].ttl = NAMES_ANSWER_S;
+		addresses[kept++] = addresses[i];
+	}
+	*count = kept;
+	return true;
+}
+
+static int judge_names(struct gateway_process *p, bool are_judged, struct cj_error *err)
+{
+	if (p->resolver)
+		resolver_judge(p->resolver, are_judged ? &p->judge : NULL);
+	return tell(p, GATEWAY_SERVED, NULL, 0, err);
+}
+
 static int serve_names(struct gateway_process *p, const struct gateway_serve *how,
 		       struct cj_error *err)
 {
 	int *udp_fd = &p->handles.fds[SLOT_DNS_UDP], *tcp_fd = &p->handles.fds[SLOT_DNS_TCP];
 	const struct resolver_upstream upstream = { how->name_servers, ask_for_socket, p };
-	if (*udp_fd < 0)
-		return tell(p, GATEWAY_SERVED, NULL, 0, err);
-	if (resolver_create(*udp_fd, *tcp_fd, &upstream, &p->resolver, err) < 0)
-		return -err->code;
-	*udp_fd = *tcp_fd = -1; /* owned by the resolver */
-	if (watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err) < 0)
-		return -err->code;
-	return tell(p, GATEWAY_SERVED, NULL, 0, err);
+	p->judge = (struct resolver_names){ may_ask, open_name, p };
+	if (*udp_fd >= 0) {
+		if (resolver_create(*udp_fd, *tcp_fd, &upstream, &p->resolver, err) < 0)
+			return -err->code;
+		*udp_fd = *tcp_fd = -1; /* owned by the resolver */
+		if (watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err) < 0)
+			return -err->code;
+	}
+	return judge_names(p, how->are_judged, err);
 }
 
 static void tell_denial(void *context, const struct denial *denial)
@@ -349,10 +404,14 @@ static int drain(struct gateway_process *p, struct cj_error *err)
 static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
 {
 	struct gateway_serve how;
+	bool are_judged;
 	switch (msg->step) {
 	case GATEWAY_SERVE:
 		memcpy(&how, msg->data, sizeof(how));
 		return serve_names(p, &how, err);
+	case GATEWAY_JUDGE:
+		memcpy(&are_judged, msg->data, sizeof(are_judged));
+		return judge_names(p, are_judged, err);
 	case GATEWAY_LOSE:
 		if (p->resolver)
 			resolver_lose_servers(p->resolver);

@@ -19,6 +19,10 @@
  *	<------------- denied   a packet, when it is refused
  *	<---------------- ask   on the second link: a socket to a name server of the host
  *	socket --------------->
+ *	<--------------- name   likewise: a name that the program asks for; then its addresses
+ *	named ----------------> whether the list has it; then those that the rules let pass now
+ *	judge ----------------> from here on names are judged, or any name is answered
+ *	<-------------- served
  *	lose ----------------->  the uplink has ended: each query fails at once
  *	drain ----------------> tells the denials that wait in the kernel's log
  *	<------------ drained
@@ -30,11 +34,16 @@
  * The process can open no file and no socket, copies and passes on no descriptor, signals nobody
  * and has no capability.  A program that takes it over can send any bytes to port 53 of the host's
  * name servers, answer with false names, report denials that were none (but hide none of those that
- * the kernel has counted), and read a copy of the supervisor's memory.
+ * the kernel has counted), and read a copy of the supervisor's memory.  Of a live list it can open
+ * any public address for the ports of a listed name: the supervisor knows only what it is told.
  */
 #pragma once
 
+#include <assert.h>
+
+#include "netns/address/names.h"
 #include "netns/network.h"
+#include "netns/relay/resolver_message.h"
 #include "runtime/base/step.h"
 
 #define GATEWAY_ANSWER_MS 20000 /* a busy machine needs seconds */
@@ -49,6 +58,9 @@ enum gateway_step {
 	GATEWAY_DENIED, /* struct denial */
 	GATEWAY_ASK,
 	GATEWAY_SOCKET, /* one descriptor, or none */
+	GATEWAY_NAME,   /* struct gateway_name; in place of GATEWAY_ASK */
+	GATEWAY_NAMED,  /* uint32_t: a bit for each address that is open, or GATEWAY_NAME_* */
+	GATEWAY_JUDGE,  /* bool; the answer is GATEWAY_SERVED */
 	GATEWAY_LOSE,
 	GATEWAY_DRAIN,
 	GATEWAY_DRAINED,
@@ -64,6 +76,7 @@ struct gateway_opened {
 /* With GATEWAY_SERVE: how many name servers the host has. */
 struct gateway_serve {
 	size_t name_servers;
+	bool are_judged; /* as with GATEWAY_JUDGE */
 };
 
 /* With GATEWAY_ASK: which name server, and the type of the socket. */
@@ -71,6 +84,19 @@ struct gateway_ask {
 	size_t server;
 	int type;
 };
+
+/* With GATEWAY_NAME. */
+struct gateway_name {
+	char text[RESOLVER_NAME_MAX];
+	struct ip addresses[RESOLVER_ADDRESSES_MAX]; /* that an answer has for it */
+	size_t count; /* 0: there is no answer yet; may it be asked? */
+};
+
+#define GATEWAY_NAME_LISTED (UINT32_C(1) << 30) /* it may be asked */
+/* None could be opened now: asked too often, or the rules can't be loaded. */
+#define GATEWAY_NAME_LATER (UINT32_C(1) << 31)
+static_assert(RESOLVER_ADDRESSES_MAX <= 30 && RESOLVER_NAME_MAX == NAMES_SIZE_MAX,
+	      "each address has a bit, and each name fits");
 
 /* The supervisor's side. */
 struct gateway {

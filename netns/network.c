@@ -14,6 +14,7 @@
 #include "netns/network_parts.h"
 #include "netns/relay/forward.h"
 #include "netns/rtnetlink/links.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
@@ -52,10 +53,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct network *n, 
 	n->callbacks.warn(n->callbacks.context, text);
 }
 
-/* Sets NETWORK_FAILED and its reason, and warns of it, with `prefix` before it.  A text that is too
- * long is cut. */
-__attribute__((format(printf, 3, 4))) static void set_failed(struct network *n, const char *prefix,
-							     const char *fmt, ...)
+void network_set_failed(struct network *n, const char *prefix, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -174,6 +172,17 @@ static int build_forward(struct network *n, struct cj_error *err)
 	return watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
 }
 
+static int make_names(struct network *n, struct cj_error *err)
+{
+	if (n->spec->mode != NETWORK_PUBLIC || !n->spec->is_live)
+		return 0;
+	n->names = calloc(1, sizeof(*n->names));
+	if (!n->names)
+		return cj_fail(err, ENOMEM, "make room for the addresses of names");
+	names_change(n->names, n->rules.allow, n->rules.nallow, n->rules.endpoints, 0);
+	return 0;
+}
+
 int network_create(const struct network_setup *setup, struct network_handles *handles,
 		   struct network **out, struct cj_error *err)
 {
@@ -183,14 +192,15 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 		return cj_fail(err, ENOMEM, "create a network");
 	}
 	n->spec = setup->spec;
-	n->endpoints = setup->endpoints;
+	n->rules = (struct network_rules){ n->spec->nallow > 0, n->spec->allow, n->spec->nallow,
+					   setup->endpoints };
 	n->number = setup->number;
 	n->callbacks = setup->callbacks;
 	n->handles = *handles;
 	network_handles_init(handles);
 	n->gateway = GATEWAY_NONE;
 	n->epoll_fd = -1;
-	if (build_forward(n, err) < 0) {
+	if (make_names(n, err) < 0 || build_forward(n, err) < 0) {
 		network_destroy(&n);
 		return -err->code;
 	}
@@ -217,10 +227,9 @@ enum network_state network_state(const struct network *n, const char **out_why)
 	return n->state;
 }
 
-/* With an allow list the jail has no DNS: names in queries could carry data out. */
-static bool has_dns(const struct network *n)
+bool network_has_dns(const struct network_spec *spec)
 {
-	return n->spec->nallow == 0;
+	return spec->nallow == 0 || spec->is_live;
 }
 
 /* Building, up to the start of the uplink.
@@ -230,16 +239,25 @@ static bool has_dns(const struct network *n)
  * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 
-static int load_rules(struct network *n, struct cj_error *err)
+struct firewall_spec network_firewall(const struct network *n, const struct network_rules *rules)
 {
 	struct firewall_spec spec = {
 		.addresses = addresses_make(n->handles.has_ipv6),
-		.has_dns = has_dns(n),
-		.is_list = n->spec->nallow > 0,
-		.allowed = n->endpoints->items,
-		.nallowed = n->endpoints->count,
+		.has_dns = network_has_dns(n->spec),
+		.names = n->names,
+		.is_list = rules->is_list,
+		.allowed = rules->endpoints->items,
+		.nallowed = rules->endpoints->count,
 	};
 	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
+	return spec;
+}
+
+static int load_rules(struct network *n, struct cj_error *err)
+{
+	const struct firewall_spec spec = network_firewall(n, &n->rules);
+	if (n->names)
+		n->names->has_ipv6 = n->handles.has_ipv6;
 	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
 		return cj_wrap(err, "the jail's rules");
 	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
@@ -264,9 +282,9 @@ static int start_uplink(struct network *n, struct cj_error *err)
 		.number = n->number,
 		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
 		.has_ipv6 = n->handles.has_ipv6,
-		.allowed = n->endpoints->items,
+		.allowed = n->rules.endpoints->items,
 		/* other lists need no rules on the host: jails with them may share a table there */
-		.nallowed = n->endpoints->opens_closed_range ? n->endpoints->count : 0,
+		.nallowed = n->rules.endpoints->opens_closed_range ? n->rules.endpoints->count : 0,
 	};
 	if (uplink_start(&spec, &n->uplink, err) < 0)
 		return cj_wrap(err, "start the uplink");
@@ -280,7 +298,7 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_opened opened;
 	int *jail_fd = &n->handles.fds[SLOT_JAIL];
-	if (gateway_start(has_dns(n), *jail_fd, &n->gateway, err) < 0 ||
+	if (gateway_start(network_has_dns(n->spec), *jail_fd, &n->gateway, err) < 0 ||
 	    network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(opened))
@@ -320,7 +338,7 @@ static int build_public(struct network *n, struct cj_error *err)
 }
 
 /* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
-static void close_jail(const struct network *n)
+void network_close_jail(const struct network *n)
 {
 	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */
 	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
@@ -346,9 +364,9 @@ static void stop_gateway(struct network *n)
 
 void network_give_up(struct network *n, const struct cj_error *why)
 {
-	close_jail(n);
-	set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s%s%s%s", why->msg,
-		   why->hint[0] ? " (" : "", why->hint, why->hint[0] ? ")" : "");
+	network_close_jail(n);
+	network_set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s%s%s%s", why->msg,
+			   why->hint[0] ? " (" : "", why->hint, why->hint[0] ? ")" : "");
 	n->is_building = false;
 	n->is_filtered = false;
 	stop_uplink(n);
@@ -377,12 +395,13 @@ int network_build(struct network *n, struct cj_error *err)
 static int serve_names(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	if (!has_dns(n))
+	if (!network_has_dns(n->spec))
 		return 0;
 	if (uplink_kind_of(n->uplink) != UPLINK_NONE &&
 	    name_servers_read(RESOLV_CONF, &n->name_servers, err) < 0)
 		return -err->code;
-	const struct gateway_serve how = { .name_servers = n->name_servers.count };
+	const struct gateway_serve how = { .name_servers = n->name_servers.count,
+					   .are_judged = n->rules.is_list };
 	if (step_tell(&n->gateway.link, GATEWAY_SERVE, &how, sizeof(how), NULL, 0, err) < 0)
 		return -err->code;
 	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
@@ -392,8 +411,8 @@ static int settle(struct network *n, struct cj_error *err)
 {
 	n->state = NETWORK_READY;
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
-		set_failed(n, NETWORK_DEGRADED, "nothing leads out of the jail: %s",
-			   uplink_why(n->uplink));
+		network_set_failed(n, NETWORK_DEGRADED, "nothing leads out of the jail: %s",
+				   uplink_why(n->uplink));
 	if (reject_unreachable(n, err) < 0)
 		return -err->code;
 	int uplink_end_fd = uplink_fd(n->uplink);
@@ -450,7 +469,8 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	if (close_new_addresses(n, err) == 0)
 		return 0;
 	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
-	set_failed(n, "", "nothing new leads out of the jail's network any more: %s", err->msg);
+	network_set_failed(n, "", "nothing new leads out of the jail's network any more: %s",
+			   err->msg);
 	*err = (struct cj_error){ 0 };
 	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
 							  : firewall_unreachable(rules_fd, 6, err);
@@ -460,17 +480,16 @@ static void lose_uplink(struct network *n)
 {
 	unwatch_fd(n, uplink_fd(n->uplink));
 	uplink_lost(n->uplink);
-	set_failed(n, "", "nothing leads out of the jail's network any more: %s",
-		   uplink_why(n->uplink));
+	network_set_failed(n, "", "nothing leads out of the jail's network any more: %s",
+			   uplink_why(n->uplink));
 }
 
-/* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on. */
-static int lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err)
+int network_lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err)
 {
 	stop_uplink(n);
 	stop_gateway(n);
 	n->is_building = false;
-	set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
+	network_set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
 	return reject_unreachable(n, err);
 }
 
@@ -479,7 +498,7 @@ static int on_uplink(struct network *n, struct cj_error *err)
 	struct cj_error why = { 0 };
 	lose_uplink(n);
 	if (step_tell(&n->gateway.link, GATEWAY_LOSE, NULL, 0, NULL, 0, &why) < 0)
-		return lose_gateway(n, &why, err);
+		return network_lose_gateway(n, &why, err);
 	return reject_unreachable(n, err);
 }
 
@@ -496,7 +515,7 @@ static int serve_source(struct network *n, enum network_source source, struct cj
 		return on_uplink(n, err);
 	int rc = source == SOURCE_GATEWAY ? network_take_events(n, &why)
 					  : network_answer_ask(n, &why);
-	return rc < 0 ? lose_gateway(n, &why, err) : 0;
+	return rc < 0 ? network_lose_gateway(n, &why, err) : 0;
 }
 
 int network_fd(const struct network *n)
@@ -536,7 +555,8 @@ static int count_denials(struct network *n, struct cj_error *err)
 	if (rc == 0)
 		rc = firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, err);
 	if (n->gateway.pidfd >= 0 && network_drain(n, &why) < 0)
-		(void)!lose_gateway(n, &why, &ignored);
+		(void)!network_lose_gateway(n, &why, &ignored);
+	counts[NET_NAME] = n->denied_names;
 	denials_settle(&n->denials, counts);
 	return rc;
 }
@@ -570,6 +590,8 @@ void network_destroy(struct network **n)
 	hostaddrs_close(&(*n)->hostaddrs);
 	network_handles_fini(&(*n)->handles);
 	cj_close(&(*n)->epoll_fd);
+	cj_free(&(*n)->names);
+	arena_fini(&(*n)->rules_arena);
 	free(*n);
 	*n = NULL;
 }

@@ -19,6 +19,7 @@
 /* The kernel logs fewer in the two namespaces, and the resolver asks for fewer. */
 #define DENIALS_SECOND (4 * FIREWALL_LOG_SECOND)
 #define ASKS_SECOND    2048
+#define NAMES_SECOND   4096 /* an address for each entry of the list, and one more */
 
 /* The next step on a link.  An error in its place may have any bytes. */
 static int next_step(const struct step_link *link, struct step_msg *out, struct cj_error *err)
@@ -47,6 +48,14 @@ static bool is_within(struct network_rate *r, unsigned most)
 	return r->count++ < most;
 }
 
+static void add_denial(struct network *n, const struct denial *one)
+{
+	const struct denial *row =
+	    is_within(&n->denial_rate, DENIALS_SECOND) ? denials_add(&n->denials, one) : NULL;
+	if (row)
+		n->callbacks.denied(n->callbacks.context, row);
+}
+
 /* Those above the rate, and those behind a drain that was late, are counted by the kernel alone. */
 static int take_denial(struct network *n, const struct step_msg *msg, struct cj_error *err)
 {
@@ -54,14 +63,11 @@ static int take_denial(struct network *n, const struct step_msg *msg, struct cj_
 	if (msg->size != sizeof(one))
 		return cj_fail(err, EPROTO, "receive a denial");
 	memcpy(&one, msg->data, sizeof(one));
-	if (one.class >= NET_CLASS_COUNT || (one.address.family != 4 && one.address.family != 6))
+	if (!denial_is_valid(&one) || one.class == NET_NAME)
 		return cj_fail(err, EPROTO, "receive a denial");
 	one.is_shared = false;
-	const struct denial *row = !n->is_drain_late && is_within(&n->denial_rate, DENIALS_SECOND)
-				       ? denials_add(&n->denials, &one)
-				       : NULL;
-	if (row)
-		n->callbacks.denied(n->callbacks.context, row);
+	if (!n->is_drain_late)
+		add_denial(n, &one);
 	return 0;
 }
 
@@ -75,6 +81,58 @@ static int take_event(struct network *n, const struct step_msg *msg, struct cj_e
 	return 0;
 }
 
+static uint32_t judge_name(struct network *n, const struct denial *denial,
+			   const struct gateway_name *name)
+{
+	if (names_has(n->names->entries, n->names->nentries, name->text))
+		return GATEWAY_NAME_LISTED;
+	n->denied_names++;
+	add_denial(n, denial);
+	return 0;
+}
+
+/* What is new is open only if both tables take it. */
+static uint32_t open_name(struct network *n, const struct gateway_name *name)
+{
+	struct cj_error ignored; /* the program is told that its name server failed */
+	uint32_t open = 0;
+	for (size_t i = 0; i < name->count; i++) {
+		enum names_end end =
+		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->nentries))
+			? names_take(n->names, name->text, &name->addresses[i], clock_ms())
+			: NAMES_FULL;
+		if (end == NAMES_FULL) {
+			names_loaded(n->names, false);
+			return GATEWAY_NAME_LATER;
+		}
+		if (end == NAMES_OPEN)
+			open |= UINT32_C(1) << i;
+	}
+	bool are_open =
+	    firewall_open_names(n->handles.fds[SLOT_GATEWAY_RULES], n->names, &ignored) == 0 &&
+	    firewall_open_names(n->handles.fds[SLOT_JAIL_RULES], n->names, &ignored) == 0;
+	names_loaded(n->names, are_open);
+	return are_open ? open : GATEWAY_NAME_LATER;
+}
+
+static int answer_name(struct network *n, const struct step_msg *msg, struct cj_error *err)
+{
+	struct gateway_name name;
+	if (msg->size != sizeof(name) || !n->names)
+		return cj_fail(err, EPROTO, "receive a name of the gateway");
+	memcpy(&name, msg->data, sizeof(name));
+	if (name.count > RESOLVER_ADDRESSES_MAX || !memchr(name.text, '\0', sizeof(name.text)))
+		return cj_fail(err, EPROTO, "receive a name of the gateway");
+	const struct denial denial = denial_of_name(name.text);
+	if (!denial_is_valid(&denial))
+		return cj_fail(err, EPROTO, "receive a name of the gateway");
+	for (size_t i = 0; i < name.count; i++)
+		if (name.addresses[i].family != 4 && name.addresses[i].family != 6)
+			return cj_fail(err, EPROTO, "receive an address of a name");
+	const uint32_t open = name.count == 0 ? judge_name(n, &denial, &name) : open_name(n, &name);
+	return step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err);
+}
+
 int network_answer_ask(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
@@ -83,6 +141,8 @@ int network_answer_ask(struct network *n, struct cj_error *err)
 		return 0;
 	if (next_step(&n->gateway.asks, &msg, err) < 0)
 		return -err->code;
+	if (msg.step == GATEWAY_NAME)
+		return answer_name(n, &msg, err);
 	if (msg.step != GATEWAY_ASK || msg.size != sizeof(ask))
 		return cj_fail(err, EPROTO, "receive what the gateway asks for");
 	memcpy(&ask, msg.data, sizeof(ask));

@@ -2,6 +2,7 @@
 /* network_parts - what a network holds; for netns/ only, and tests. */
 #pragma once
 
+#include "netns/firewall/firewall.h"
 #include "netns/gateway.h"
 #include "netns/network.h"
 #include "netns/relay/forward.h"
@@ -14,26 +15,53 @@ struct network_rate {
 	unsigned count;
 };
 
+/* What is open; of a list: what it names. */
+struct network_rules {
+	bool is_list;
+	const struct allowlist_entry *allow;
+	size_t nallow;
+	const struct endpoints *endpoints; /* of its addresses, and of names that were looked up */
+};
+
 struct network {
-	const struct network_spec *spec; /* borrowed, as are the endpoints */
-	const struct endpoints *endpoints;
+	const struct network_spec *spec; /* borrowed, as is what the first rules point to */
+	struct network_rules rules;
+	struct arena rules_arena; /* of rules that came later */
 	unsigned number;
 	struct network_callbacks callbacks;
 	struct network_handles handles;
 	struct gateway gateway;
 	bool is_drain_late; /* the gateway has not answered the last one, and gets no other */
-	struct network_rate denial_rate, ask_rate; /* of what it sends */
-	int epoll_fd;                              /* -1: nothing to serve yet */
-	bool is_building;                          /* the uplink is awaited */
+	struct network_rate denial_rate, ask_rate, name_rate; /* of what it sends */
+	int epoll_fd;                                         /* -1: nothing to serve yet */
+	bool is_building;                                     /* the uplink is awaited */
 	bool is_filtered;
 	enum network_state state;
 	char why[NETWORK_WHY_MAX];
 	struct hostaddrs *hostaddrs;
 	struct name_servers name_servers;
+	struct names *names; /* NULL: it is not is_live */
 	struct uplink *uplink;
 	struct forward *forward;
 	struct denials denials;
+	uint64_t denied_names; /* all; the kernel counts packets */
 };
+
+/* --- network.c, for network_change.c --------------------------------------------------------- */
+
+/* The rules about destinations, of these and of the host's addresses. */
+struct firewall_spec network_firewall(const struct network *n, const struct network_rules *rules);
+
+/* Refuses every packet of the jail, as far as its rules can still be changed. */
+void network_close_jail(const struct network *n);
+
+/* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on. */
+int network_lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err);
+
+/* Sets NETWORK_FAILED and its reason, and warns of it, with `prefix` before it.  A text that is too
+ * long is cut. */
+__attribute__((format(printf, 3, 4))) void network_set_failed(struct network *n, const char *prefix,
+							      const char *fmt, ...);
 
 /* --- network_gateway.c: after a failure the gateway is lost -------------------------------- */
 

@@ -2,8 +2,9 @@
 /*
  * Parses the allow list, looks up its names, and checks each address.
  *
- * No name is looked up again later, so a name that changes its address (DNS rebinding) has no
- * effect: the rules and the jail's hosts(5) have the addresses found here.
+ * What is looked up here is not looked up again, so a name that changes its address (DNS
+ * rebinding) has no effect: the rules and the jail's hosts(5) have the addresses found here.
+ * names.h has those that the program looks up.
  */
 #include "netns/address/allowlist.h"
 
@@ -119,7 +120,10 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 				 "or without ':PORT' after it",
 				 text);
 	if (strchr(name, '*'))
-		return cj_reject(err, "'%.100s': there are no wildcards; name each host", text);
+		return cj_reject(err,
+				 "'%.100s': a '*' stands for whole names only at the beginning, "
+				 "as in *.example.com",
+				 text);
 	if (is_legacy_address(name))
 		return cj_reject(err,
 				 "'%.100s' is no address in the accepted form; write four decimal "
@@ -128,7 +132,8 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 	if (!is_host_name(name))
 		return cj_reject(err,
 				 "'%.100s' is no host name: parts of letters, digits and '-', "
-				 "at most %d long, with '.' between them, at most %d in all",
+				 "at most %d long, with '.' between them, at most %d in all; other "
+				 "letters are written as xn--...",
 				 text, LABEL_SIZE_MAX, NAME_SIZE_MAX);
 	return 0;
 }
@@ -155,8 +160,22 @@ static int parse_host(const char *text, const struct parts *parts, struct allowl
 				 "'%.100s' is no IPv6 address; with a port write it in "
 				 "brackets, as in [2001:db8::1]:443",
 				 text);
-	out->name = parts->host;
-	return check_name(text, parts->host, err);
+	char *name = parts->host;
+	out->is_wildcard = out->is_live = strncmp(name, "*.", 2) == 0;
+	if (out->is_wildcard)
+		name += 2;
+	out->name = name;
+	if (check_name(text, name, err) < 0)
+		return -err->code;
+	if (out->is_wildcard && !strchr(name, '.'))
+		return cj_reject(err,
+				 "'%.100s' is all of a public suffix; name a domain in it, "
+				 "as in *.example.%.40s",
+				 text, name);
+	for (; *name != '\0'; name++)
+		if (*name >= 'A' && *name <= 'Z')
+			*name = (char)(*name - 'A' + 'a');
+	return 0;
 }
 
 int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
@@ -173,6 +192,20 @@ int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *o
 		return -err->code;
 	*out = entry;
 	return 0;
+}
+
+bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (entries[i].is_wildcard)
+			return true;
+	return false;
+}
+
+void allowlist_make_live(struct allowlist_entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		entries[i].is_live = entries[i].name != NULL;
 }
 
 struct resolving {
@@ -373,7 +406,7 @@ int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_
 	if (n > 0 && !found.items)
 		return cj_fail(err, ENOMEM, "resolve --allow");
 	for (size_t i = 0; i < n; i++) {
-		if (resolve(&r, &entries[i], err) < 0)
+		if (!entries[i].is_live && resolve(&r, &entries[i], err) < 0)
 			return -err->code;
 	}
 	if (r.hosts)

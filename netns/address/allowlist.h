@@ -15,7 +15,9 @@
 /* One --allow.  Ports: 0..65535 when none is given. */
 struct allowlist_entry {
 	const char *text; /* as written; for messages */
-	const char *name; /* a host name to resolve; NULL: `net` */
+	const char *name; /* a host name to resolve, in lower case; NULL: `net` */
+	bool is_wildcard; /* every name below `name`, at any depth, and not that one itself */
+	bool is_live;     /* looked up only when the program asks for it, as every wildcard is */
 	struct ip_net net;
 	uint16_t first_port, last_port;
 };
@@ -30,12 +32,18 @@ struct endpoint {
  * allowlist_parse - HOST[:PORT], ADDRESS[:PORT], [ADDRESS6][:PORT], CIDR[:PORT] (brackets around
  * an IPv6 address or CIDR with a port).  Copies what it keeps into `a`.
  *
+ * "*.NAME" is a wildcard; NAME has at least two parts, because a public suffix has one or more.
+ *
  * Fails: with a message that names the part and the accepted form: empty host, a name that is no
  * host name (letters, digits, '-', '.', at most 253 characters, labels of at most 63), host bits in
  * a CIDR, odd spellings of addresses (0x7f.1, 010.0.0.1, 2130706433), port 0 or above 65535.
  */
 int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
 		    struct cj_error *err);
+
+/* Then the jail needs a name server for the names of the list (names.h). */
+bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n);
+void allowlist_make_live(struct allowlist_entry *entries, size_t n);
 
 /* The addresses of all entries, checked against ranges[], for rules and /etc/hosts. */
 struct endpoints {
@@ -50,12 +58,12 @@ struct endpoints {
  * allowlist_resolve - look up the names (getaddrinfo(3), with the caller's resolver), check each
  * address against ranges[], fill *out from `a`.
  *
- * Blocks as long as the host's resolver does.  An address in a closed range is refused, with the
- * range's class in the message, unless may_be_private: then there is one warning.  These are never
- * opened: loopback (the hint is --connect), multicast, mapped and translated addresses, and the
- * host's own addresses, which are not in the table and stay closed in the rules.  A wide CIDR is
- * checked against every range it overlaps.  An address that an earlier item already opens becomes
- * no item of its own, but its name keeps its line in `hosts`.
+ * Live names are left out.  Blocks as long as the host's resolver does.  An address in a closed
+ * range is refused, with the range's class in the message, unless may_be_private: then there is
+ * one warning.  These are never opened: loopback (the hint is --connect), multicast, mapped and
+ * translated addresses, and the host's own addresses, which are not in the table and stay closed
+ * in the rules.  A wide CIDR is checked against every range it overlaps.  An address that an
+ * earlier item already opens becomes no item of its own, but its name keeps its line in `hosts`.
  * Fails: EINVAL refused; ENOENT the name is not known; EAGAIN no answer from the resolver; E2BIG.
  */
 int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_be_private,

@@ -29,6 +29,7 @@ const char *const net_class_names[NET_CLASS_COUNT] = {
 	[NET_PROTOCOL] = "protocol",
 	[NET_LIMIT] = "limit",
 	[NET_SPOOFED] = "spoofed",
+	[NET_NAME] = "name",
 };
 
 /* clang-format off */

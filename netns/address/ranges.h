@@ -27,6 +27,7 @@ enum net_class {
 	NET_PROTOCOL,    /* neither TCP, UDP nor an echo request; IP options, extension headers */
 	NET_LIMIT,       /* too many connections, or UDP packets a second */
 	NET_SPOOFED,     /* the source address is not the jail's */
+	NET_NAME,        /* a query for a name that is not on the --allow list; not a packet */
 	NET_CLASS_COUNT
 };
 #define NET_RANGE_CLASSES NET_NOT_ALLOWED /* those before it are classes of addresses */

@@ -13,6 +13,7 @@
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -216,10 +217,35 @@ bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out)
 	return true;
 }
 
+#define CUT_OFF "..."
+
+struct denial denial_of_name(const char *name)
+{
+	struct denial d = { .class = NET_NAME, .count = 1 };
+	const size_t size = strlen(name);
+	if (size == 0)
+		name = "."; /* the root of all names */
+	const bool is_long = size >= sizeof(d.name);
+	(void)snprintf(d.name, sizeof(d.name), "%s%s", is_long ? CUT_OFF : "",
+		       is_long ? name + size - (sizeof(d.name) - sizeof(CUT_OFF)) : name);
+	return d;
+}
+
+bool denial_is_valid(const struct denial *d)
+{
+	if (d->class >= NET_CLASS_COUNT || !memchr(d->name, '\0', sizeof(d->name)))
+		return false;
+	if (d->class != NET_NAME)
+		return d->name[0] == '\0' && (d->address.family == 4 || d->address.family == 6);
+	return d->name[0] != '\0' && d->address.family == 0 && d->port == 0 && d->protocol == 0 &&
+	       strspn(d->name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == strlen(d->name);
+}
+
 static bool is_same(const struct denial *a, const struct denial *b)
 {
 	return a->class == b->class && a->protocol == b->protocol && a->port == b->port &&
-	       a->is_shared == b->is_shared && ip_equal(&a->address, &b->address);
+	       a->is_shared == b->is_shared && ip_equal(&a->address, &b->address) &&
+	       strcmp(a->name, b->name) == 0;
 }
 
 static struct denial *find_row(struct denials *d, const struct denial *one)
@@ -231,12 +257,21 @@ static struct denial *find_row(struct denials *d, const struct denial *one)
 	return NULL;
 }
 
+/* A program can make up names faster than addresses that the kernel logs. */
+static bool has_room_for_name(const struct denials *d)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < d->count; i++)
+		count += d->items[i].class == NET_NAME;
+	return count < DENIALS_NAMES_MAX;
+}
+
 /* NULL: the table is full. */
 static struct denial *row_of(struct denials *d, const struct denial *one)
 {
 	struct denial *row = find_row(d, one);
 
-	if (!row && d->count < DENIALS_MAX) {
+	if (!row && d->count < DENIALS_MAX && (one->class != NET_NAME || has_room_for_name(d))) {
 		row = &d->items[d->count++];
 		*row = *one;
 		row->count = 0;
@@ -283,7 +318,8 @@ void denials_merge(struct denials *into, const struct denials *from, bool is_sha
 	for (size_t i = 0; i < from->count; i++) {
 		struct denial one = from->items[i];
 		one.is_shared = is_shared;
-		struct denial *row = one.address.family != 0 ? row_of(into, &one) : NULL;
+		const bool is_told = one.address.family != 0 || one.name[0] != '\0';
+		struct denial *row = is_told ? row_of(into, &one) : NULL;
 		if (!row)
 			row = remainder_row(into, one.class, is_shared);
 		row->count += one.count;

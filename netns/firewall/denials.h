@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * denials - the packets that the rules refused: a short table from nflog messages and counters.
+ * denials - what was refused: a short table of packets, from nflog messages and counters, and of
+ * names that a program with a live allow list asked for.
  *
  * A message has the head of a packet of the payload: untrusted bytes, parsed by denial_parse().
  * The kernel limits the rate of logging, and messages may be lost, but the counters are
@@ -18,16 +19,27 @@
 
 #define DENIALS_MAX                                                                                \
 	256 /* different (class, protocol, address, port); further ones are only counted */
-#define DENIALS_AT_ONCE 64 /* messages that one denials_receive() reads */
+#define DENIALS_NAMES_MAX 64 /* of these rows names may have so many */
+#define DENIALS_AT_ONCE   64 /* messages that one denials_receive() reads */
+
+#define DENIAL_NAME_MAX 64 /* a longer name loses its beginning */
 
 struct denial {
 	enum net_class class;
-	uint8_t protocol;  /* IPPROTO_*; 0 with a null address */
-	struct ip address; /* null: refusals of the class that are in no other row */
-	uint16_t port;     /* 0: the protocol has none, or the packet was too short */
+	uint8_t protocol; /* IPPROTO_*; 0 with a null address */
+	/* Null: of a name, or else refusals of the class that are in no other row. */
+	struct ip address;
+	uint16_t port; /* 0: the protocol has none, or the packet was too short */
 	uint64_t count;
 	bool is_shared; /* several programs lived in the jail: each of them could have sent these */
+	char name[DENIAL_NAME_MAX]; /* of NET_NAME, else empty */
 };
+
+/* A query for a name, in lower case. */
+struct denial denial_of_name(const char *name);
+
+/* Is it one that denial_parse() or denial_of_name() may have made? */
+bool denial_is_valid(const struct denial *d);
 
 /* "tcp", "udp", "icmp", "icmpv6", "sctp", ...; "ip" for the rest. */
 const char *denial_protocol_name(uint8_t protocol);
@@ -51,7 +63,8 @@ struct denials {
  * kernel's counter. */
 const struct denial *denials_add(struct denials *d, const struct denial *one);
 
-/* Adds for each class a row for the refusals that were counted by the kernel and not received. */
+/* Adds for each class a row for the refusals that were counted and are in no row yet: of packets by
+ * the kernel. */
 void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_COUNT]);
 
 /*

@@ -217,6 +217,39 @@ static int add_element(int nft_fd, const char *set, const void *key, uint32_t ke
 	return load_new(nft_fd, b, err);
 }
 
+int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *err)
+{
+	bool has_new = false;
+	for (size_t i = 0; i < names->count && !has_new; i++)
+		has_new = names->open[i].is_new;
+	if (!has_new)
+		return 0;
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b) {
+		nft_batch_begin(b, FIREWALL_TABLE);
+		/* Only a new element has the whole time, and only one that is there can be
+		 * deleted. */
+		firewall_add_named(b, names);
+		firewall_delete_named(b, names);
+		firewall_add_named(b, names);
+		(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	}
+	return load_new(nft_fd, b, err);
+}
+
+int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct firewall_spec *to,
+		     struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b) {
+		nft_batch_begin(b, FIREWALL_TABLE);
+		firewall_delete_rules(b, from);
+		firewall_add_rules(b, to);
+		(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	}
+	return load_new(nft_fd, b, err);
+}
+
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];

@@ -28,6 +28,7 @@
 
 #include "netns/address/addresses.h"
 #include "netns/address/allowlist.h"
+#include "netns/address/names.h"
 #include "netns/address/ranges.h"
 #include "runtime/base/error.h"
 
@@ -46,6 +47,7 @@ struct firewall_spec {
 	struct addresses addresses; /* the gateway's are closed */
 	bool has_dns;               /* but port 53 of gateway4 is open */
 	bool is_list; /* --allow: only `allowed` is open; else all that ranges[] does not close */
+	const struct names *names; /* and what they have opened, or will; NULL: no names */
 	const struct endpoint *allowed;
 	size_t nallowed;
 	const struct ip *host; /* the host's own addresses: closed, also when listed */
@@ -109,6 +111,23 @@ int firewall_apply_container(int nft_fd, const struct firewall_container_spec *s
 /* Removes a table that this socket owns.  Unlike closing the socket it does not wait for an RCU
  * grace period.  Best effort: closing removes the table, too. */
 void firewall_remove(int nft_fd, const char *table);
+
+/*
+ * firewall_replace - other rules about destinations in a loaded jail or gateway table, in one
+ * transaction.  Counters and limits go on.
+ *
+ * from: what is loaded.  Only the list may differ, and the host's addresses.
+ * Fails: with the rules as they were.
+ */
+int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct firewall_spec *to,
+		     struct cj_error *err);
+
+/*
+ * firewall_open_names - load those of open[] that are new into a jail or gateway table with names:
+ * all or none of them.
+ * Fails: ENFILE when a set has more than NAMES_OPEN_MAX, as the kernel counts.
+ */
+int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *err);
 
 /* Closes one more address of the host, in a loaded jail or gateway table. */
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);

@@ -46,6 +46,7 @@ struct firewall_family {
 	uint32_t ip_bytes, source_offset, destination_offset;
 	uint32_t key_type;                   /* nft(8)'s */
 	const char *host, *closed, *allowed; /* sets */
+	const char *named, *named_ports;     /* of names: all ports of an address, or one */
 };
 #define FIREWALL_FAMILIES 2
 extern const struct firewall_family firewall_families[FIREWALL_FAMILIES];
@@ -95,6 +96,7 @@ void firewall_drop_kernel_icmp(struct nft_batch *b, const struct firewall_family
 /* Chains and sets first: rules name them. */
 void firewall_add_refusal(struct nft_batch *b);
 void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec);
+void firewall_delete_rules(struct nft_batch *b, const struct firewall_spec *spec);
 
 /* A chain with only the answers, for packets that are not reported. */
 void firewall_add_answers(struct nft_batch *b, const char *chain);
@@ -104,9 +106,20 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 void firewall_refuse_closed(struct nft_batch *b, const char *chain,
 			    const struct firewall_family *f);
 
+/* --- firewall_allowed.c --- */
+
 /* The set for one family, and in `chain` the rules that return for packets that match it. */
 void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
 			      const struct endpoint *allowed, size_t count);
 void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 				const struct firewall_family *f, const struct endpoint *allowed,
 				size_t count);
+
+/* Likewise two sets of addresses that names have opened: for all ports, and for one. */
+void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *f);
+void firewall_add_named_rules(struct nft_batch *b, const char *chain,
+			      const struct firewall_family *f);
+
+/* The new ones of open[]. */
+void firewall_add_named(struct nft_batch *b, const struct names *names);
+void firewall_delete_named(struct nft_batch *b, const struct names *names);

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules that several places share: the handling of refused packets, and the filter of
- * destinations with the allow list (--allow).
- *
- * The elements of the set are (address, port) rectangles, which must not overlap.  So an endpoint
- * within an earlier one is left out, and one that overlaps an earlier one gets rules of its own.
- * An echo request has no port: it is looked up with port 0, which only endpoints of all ports
- * include.
+ * destinations.
  */
 #include "netns/firewall/firewall_parts.h"
 
@@ -17,15 +12,13 @@
 
 #define DATA_TYPE_IPV4 7 /* nft(8)'s numbers */
 #define DATA_TYPE_IPV6 8
-#define DATA_TYPE_PORT 13
 #define DATA_TYPE_MARK 19
-#define DATA_TYPE_BITS 6 /* of each field of a concatenation */
 
 /* Offsets: RFC 791 3.1, RFC 8200 3.  Types: RFC 792, RFC 4443 4.1. */
 /* clang-format off */
 const struct firewall_family firewall_families[FIREWALL_FAMILIES] = {
-	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4" },
-	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6" },
+	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4", "named4", "ports4" },
+	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6", "named6", "ports6" },
 };
 /* clang-format on */
 
@@ -214,6 +207,8 @@ void firewall_add_refusal(struct nft_batch *b)
 	nft_add_chain(b, "discard");
 	nft_add_verdict(b, "discard", NFT_JUMP, "report");
 	nft_add_verdict(b, "discard", NF_DROP, NULL);
+
+	nft_add_chain(b, "filter");
 }
 
 static void add_element_of(struct nft_batch *b, const struct ip *ip, uint32_t flags,
@@ -283,147 +278,6 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 	nft_elements_end(b);
 }
 
-#define PORT_BYTES  ((uint32_t)sizeof(uint16_t))
-#define KEY_MAX     (16 + 4)
-#define ELEMENT_MAX (4 + 2 * (4 + 4 + KEY_MAX)) /* attributes: list item, two keys */
-static_assert(ENDPOINTS_MAX * ELEMENT_MAX <= UINT16_MAX, "the elements fit into one attribute");
-
-enum place { PLACE_SET, PLACE_RULES, PLACE_NONE };
-
-static bool is_before(const struct ip *a, const struct ip *b)
-{
-	return memcmp(a->bytes, b->bytes, ip_size(a)) < 0;
-}
-
-static bool do_meet(const struct endpoint *a, const struct endpoint *b)
-{
-	return a->first.family == b->first.family && !is_before(&a->last, &b->first) &&
-	       !is_before(&b->last, &a->first) && a->first_port <= b->last_port &&
-	       b->first_port <= a->last_port;
-}
-
-static bool is_within(const struct endpoint *a, const struct endpoint *b)
-{
-	return a->first.family == b->first.family && !is_before(&a->first, &b->first) &&
-	       !is_before(&b->last, &a->last) && a->first_port >= b->first_port &&
-	       a->last_port <= b->last_port;
-}
-
-static enum place place_of(const struct endpoint *allowed, size_t at)
-{
-	enum place place = PLACE_SET;
-
-	for (size_t i = 0; i < at; i++) {
-		if (is_within(&allowed[at], &allowed[i]))
-			return PLACE_NONE;
-		if (do_meet(&allowed[at], &allowed[i]))
-			place = PLACE_RULES;
-	}
-	return place;
-}
-
-static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_MAX])
-{
-	const uint16_t big = htons(port);
-
-	memset(out, 0, KEY_MAX);
-	memcpy(out, ip->bytes, ip_size(ip));
-	memcpy(out + ip_size(ip), &big, sizeof(big));
-}
-
-static void add_endpoint(struct nft_batch *b, const struct endpoint *e)
-{
-	uint8_t first[KEY_MAX], last[KEY_MAX];
-	make_key(&e->first, e->first_port, first);
-	make_key(&e->last, e->last_port, last);
-
-	nft_element(b, &(struct nft_element){ .key = first,
-					      .key_end = last,
-					      .key_bytes = (uint32_t)ip_size(&e->first) + 4 });
-}
-
-void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
-			      const struct endpoint *allowed, size_t count)
-{
-	nft_add_set(b,
-		    &(struct nft_set){ .name = f->allowed,
-				       .flags = NFT_SET_INTERVAL | NFT_SET_CONCAT,
-				       .key_type = f->key_type << DATA_TYPE_BITS | DATA_TYPE_PORT,
-				       .key_bytes = f->ip_bytes + 4,
-				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES } });
-	nft_elements_begin(b, f->allowed);
-	for (size_t i = 0; i < count; i++) {
-		if (allowed[i].first.family == f->number && place_of(allowed, i) == PLACE_SET)
-			add_endpoint(b, &allowed[i]);
-	}
-	nft_elements_end(b);
-}
-
-struct firewall_rule {
-	const char *chain;
-	const struct firewall_family *family;
-	uint8_t protocol;
-};
-
-static void begin_rule(struct nft_batch *b, const struct firewall_rule *r)
-{
-	nft_rule_begin(b, r->chain);
-	firewall_match_family(b, r->family);
-	firewall_match_protocol(b, r->protocol);
-	if (r->protocol == r->family->icmp)
-		firewall_match_echo(b, r->family);
-}
-
-static void load_port(struct nft_batch *b, const struct firewall_rule *r, uint32_t reg)
-{
-	static const uint16_t none = 0;
-
-	if (r->protocol == r->family->icmp)
-		nft_load_value(b, &none, sizeof(none), reg);
-	else
-		nft_load_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, PORT_BYTES, reg);
-}
-
-static void add_rule_of_set(struct nft_batch *b, const struct firewall_rule *r)
-{
-	begin_rule(b, r);
-	firewall_load_destination(b, r->family);
-	load_port(b, r, NFT_REG32_00 + r->family->ip_bytes / 4);
-	nft_match_set(b, r->family->allowed);
-	nft_rule_end_with(b, NFT_RETURN, NULL);
-}
-
-static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule *r,
-				 const struct endpoint *e)
-{
-	const uint16_t first = htons(e->first_port), last = htons(e->last_port);
-
-	begin_rule(b, r);
-	firewall_load_destination(b, r->family);
-	nft_match_range(b, e->first.bytes, e->last.bytes, r->family->ip_bytes);
-	load_port(b, r, NFT_REG32_00);
-	nft_match_range(b, &first, &last, PORT_BYTES);
-	nft_rule_end_with(b, NFT_RETURN, NULL);
-}
-
-void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
-				const struct firewall_family *f, const struct endpoint *allowed,
-				size_t count)
-{
-	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
-
-	for (size_t p = 0; p < sizeof(protocols); p++) {
-		const struct firewall_rule rule = { chain, f, protocols[p] };
-
-		add_rule_of_set(b, &rule);
-		for (size_t i = 0; i < count; i++) {
-			if (allowed[i].first.family == f->number &&
-			    place_of(allowed, i) == PLACE_RULES)
-				add_rule_of_endpoint(b, &rule, &allowed[i]);
-		}
-	}
-}
-
 static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
 {
 	nft_rule_begin(b, "filter");
@@ -488,19 +342,40 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	const size_t families = firewall_families_of(&spec->addresses.jail6);
 
-	nft_add_chain(b, "filter");
 	for (size_t i = 0; i < families; i++) {
 		const struct firewall_family *f = &firewall_families[i];
 		add_host_set(b, f, spec);
 		firewall_add_closed_map(b, f);
 		if (spec->is_list)
 			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
+		if (spec->names)
+			firewall_add_named_sets(b, f);
 
 		refuse_host(b, f);
 		if (spec->is_list)
 			firewall_add_allowed_rules(b, "filter", f, spec->allowed, spec->nallowed);
 		firewall_refuse_closed(b, "filter", f);
+		if (spec->names)
+			firewall_add_named_rules(b, "filter", f);
 	}
 	refuse_families_from(b, families);
 	filter_protocol(b, families, spec->is_list);
+	if (spec->names)
+		firewall_add_named(b, spec->names);
+}
+
+void firewall_delete_rules(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	nft_empty_chain(b, "filter");
+	for (size_t i = 0; i < firewall_families_of(&spec->addresses.jail6); i++) {
+		const struct firewall_family *f = &firewall_families[i];
+		nft_delete_set(b, f->host);
+		nft_delete_set(b, f->closed);
+		if (spec->is_list)
+			nft_delete_set(b, f->allowed);
+		if (spec->names) {
+			nft_delete_set(b, f->named);
+			nft_delete_set(b, f->named_ports);
+		}
+	}
 }

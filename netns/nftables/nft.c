@@ -163,60 +163,6 @@ int nft_batch_end(struct nft_batch *b)
 	return -b->error;
 }
 
-static const struct nft_kind {
-	uint16_t type;
-	const char *object;
-	uint16_t name; /* attribute */
-} nft_kinds[] = {
-	{ NFT_MSG_NEWTABLE, "table", NFTA_TABLE_NAME },
-	{ NFT_MSG_NEWCHAIN, "chain", NFTA_CHAIN_NAME },
-	{ NFT_MSG_NEWSET, "set", NFTA_SET_NAME },
-	{ NFT_MSG_NEWSETELEM, "elements of set", NFTA_SET_ELEM_LIST_SET },
-	{ NFT_MSG_NEWRULE, "rule of chain", NFTA_RULE_CHAIN },
-};
-
-static const char *text_of(const struct nlmsghdr *message, uint16_t type)
-{
-	const struct nlattr *attr = nfnl_find(message, type);
-	return attr ? nla_data(attr) : "";
-}
-
-static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *rule)
-{
-	unsigned number = 1;
-	int left = (int)b->size;
-	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
-
-	for (; m != rule && nlmsg_ok(m, left); m = nfnl_next(m, &left)) {
-		if (m->nlmsg_type == rule->nlmsg_type &&
-		    strcmp(text_of(m, NFTA_RULE_CHAIN), text_of(rule, NFTA_RULE_CHAIN)) == 0)
-			number++;
-	}
-	return number;
-}
-
-void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size)
-{
-	int left = (int)b->size;
-	const struct nlmsghdr *message = (const struct nlmsghdr *)b->bytes;
-
-	while (nlmsg_ok(message, left) && message->nlmsg_seq != seq)
-		message = nfnl_next(message, &left);
-	for (size_t i = 0; left > 0 && i < sizeof(nft_kinds) / sizeof(nft_kinds[0]); i++) {
-		const struct nft_kind *kind = &nft_kinds[i];
-		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))
-			continue;
-		if (kind->type == NFT_MSG_NEWRULE)
-			(void)snprintf(out, out_size, "rule %u of chain '%s'",
-				       rule_number(b, message), text_of(message, kind->name));
-		else
-			(void)snprintf(out, out_size, "%s '%s'", kind->object,
-				       text_of(message, kind->name));
-		return;
-	}
-	(void)snprintf(out, out_size, "the transaction");
-}
-
 void nft_add_table(struct nft_batch *b, uint32_t flags)
 {
 	begin_object(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
@@ -240,6 +186,13 @@ void nft_add_chain(struct nft_batch *b, const char *name)
 {
 	begin_object(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);
 	put_text(b, NFTA_CHAIN_NAME, name);
+	end_message(b);
+}
+
+void nft_empty_chain(struct nft_batch *b, const char *name)
+{
+	begin_object(b, NFT_MSG_DELRULE, 0);
+	put_text(b, NFTA_RULE_CHAIN, name);
 	end_message(b);
 }
 
@@ -284,7 +237,9 @@ void nft_add_set(struct nft_batch *b, const struct nft_set *set)
 	put_text(b, NFTA_SET_NAME, set->name);
 	/* the kernel wants an id that no other set of the batch has */
 	put_u32(b, NFTA_SET_ID, b->last_seq);
-	put_u32(b, NFTA_SET_FLAGS, set->flags | (set->has_data ? NFT_SET_MAP : 0));
+	put_u32(b, NFTA_SET_FLAGS,
+		set->flags | (set->has_data ? NFT_SET_MAP : 0) |
+		    (set->timeout_ms ? NFT_SET_TIMEOUT | NFT_SET_EVAL : 0));
 	put_u32(b, NFTA_SET_KEY_TYPE, set->key_type);
 	put_u32(b, NFTA_SET_KEY_LEN, set->key_bytes);
 	if (set->has_data) {
@@ -292,6 +247,8 @@ void nft_add_set(struct nft_batch *b, const struct nft_set *set)
 		put_u32(b, NFTA_SET_DATA_LEN, MAP_DATA_BYTES);
 	}
 	put_description(b, set);
+	if (set->timeout_ms)
+		put_number(b, NFTA_SET_TIMEOUT, set->timeout_ms, 8);
 	if (set->has_counters) {
 		struct nlattr *expression = begin_nest(b, NFTA_SET_EXPR);
 		put_text(b, NFTA_EXPR_NAME, "counter");
@@ -301,12 +258,29 @@ void nft_add_set(struct nft_batch *b, const struct nft_set *set)
 	end_message(b);
 }
 
+void nft_delete_set(struct nft_batch *b, const char *name)
+{
+	begin_object(b, NFT_MSG_DELSET, 0);
+	put_text(b, NFTA_SET_NAME, name);
+	end_message(b);
+}
+
+static void begin_elements(struct nft_batch *b, uint8_t message, uint16_t flags, const char *set)
+{
+	begin_object(b, message, flags);
+	put_text(b, NFTA_SET_ELEM_LIST_SET, set);
+	b->list = begin_nest(b, NFTA_SET_ELEM_LIST_ELEMENTS);
+}
+
 void nft_elements_begin(struct nft_batch *b, const char *set)
 {
 	/* no NLM_F_EXCL: the element may be there already */
-	begin_object(b, NFT_MSG_NEWSETELEM, NLM_F_CREATE);
-	put_text(b, NFTA_SET_ELEM_LIST_SET, set);
-	b->list = begin_nest(b, NFTA_SET_ELEM_LIST_ELEMENTS);
+	begin_elements(b, NFT_MSG_NEWSETELEM, NLM_F_CREATE, set);
+}
+
+void nft_elements_delete(struct nft_batch *b, const char *set)
+{
+	begin_elements(b, NFT_MSG_DELSETELEM, 0, set);
 }
 
 void nft_element(struct nft_batch *b, const struct nft_element *element)
@@ -518,6 +492,15 @@ static void look_up(struct nft_batch *b, const char *set, const uint32_t *to_reg
 void nft_match_set(struct nft_batch *b, const char *set)
 {
 	look_up(b, set, NULL);
+}
+
+void nft_refresh(struct nft_batch *b, const char *set)
+{
+	struct expression e = begin(b, "dynset");
+	put_text(b, NFTA_DYNSET_SET_NAME, set);
+	put_u32(b, NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+	put_u32(b, NFTA_DYNSET_SREG_KEY, SCRATCH);
+	end(b, e);
 }
 
 void nft_lookup_map(struct nft_batch *b, const char *map, uint32_t to_reg)

@@ -55,6 +55,7 @@ void nft_add_table(struct nft_batch *b, uint32_t flags);
 void nft_ensure_table(struct nft_batch *b); /* unless it exists */
 void nft_delete_table(struct nft_batch *b); /* with all that is in it */
 void nft_add_chain(struct nft_batch *b, const char *name);
+void nft_empty_chain(struct nft_batch *b, const char *name); /* of its rules */
 
 struct nft_hook {
 	const char *name, *type; /* "filter", "nat" */
@@ -68,15 +69,17 @@ void nft_add_base_chain(struct nft_batch *b, const struct nft_hook *hook);
 
 struct nft_set {
 	const char *name;
-	uint32_t flags;     /* NFT_SET_* */
-	uint32_t key_type;  /* nft(8)'s number of the data type: only `nft list` uses it */
-	uint32_t key_bytes; /* fields of a concatenation are padded to 4 each */
-	uint8_t fields[2];  /* bytes of each with NFT_SET_CONCAT */
-	uint32_t size;      /* at most so many elements; 0: no limit */
-	bool has_data;      /* a map to 4 bytes */
-	bool has_counters;  /* a counter for each element */
+	uint32_t flags;      /* NFT_SET_* */
+	uint32_t key_type;   /* nft(8)'s number of the data type: only `nft list` uses it */
+	uint32_t key_bytes;  /* fields of a concatenation are padded to 4 each */
+	uint8_t fields[2];   /* bytes of each with NFT_SET_CONCAT */
+	uint32_t size;       /* at most so many elements; 0: no limit */
+	bool has_data;       /* a map to 4 bytes */
+	bool has_counters;   /* a counter for each element */
+	uint64_t timeout_ms; /* how long an element stays after it was added, or nft_refresh() */
 };
 void nft_add_set(struct nft_batch *b, const struct nft_set *set);
+void nft_delete_set(struct nft_batch *b, const char *name); /* which no rule names any more */
 
 /* Elements of a set stand between begin and end. */
 struct nft_element {
@@ -86,6 +89,8 @@ struct nft_element {
 	uint32_t flags;       /* NFT_SET_ELEM_* */
 };
 void nft_elements_begin(struct nft_batch *b, const char *set);
+/* Those that stand between are deleted.  One that is not there fails the whole batch. */
+void nft_elements_delete(struct nft_batch *b, const char *set);
 void nft_element(struct nft_batch *b, const struct nft_element *element);
 void nft_elements_end(struct nft_batch *b);
 
@@ -128,6 +133,8 @@ void nft_match_range(struct nft_batch *b, const void *first, const void *last, u
 
 /* The key is in NFT_REG32_00 and on. */
 void nft_match_set(struct nft_batch *b, const char *set);
+/* After nft_match_set(): the element stays for the set's time from now on. */
+void nft_refresh(struct nft_batch *b, const char *set);
 void nft_lookup_map(struct nft_batch *b, const char *map, uint32_t to_reg);
 
 void nft_set_mark(struct nft_batch *b, uint32_t from_reg);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -49,6 +50,7 @@ struct resolver_query {
 	socklen_t peer_size;
 	uint8_t bytes[RESOLVER_QUESTION_MAX];
 	size_t size;
+	uint16_t id; /* of its own, for the server; in the byte order of the network */
 };
 
 /* A client's TCP connection, and the resolver's connection to the server. */
@@ -62,7 +64,8 @@ struct resolver {
 	int epoll_fd, timer_fd, udp_fd, tcp_fd;
 	bool is_ticking, is_paused; /* the timer runs; the TCP listener is not watched */
 	struct resolver_upstream upstream;
-	size_t current; /* the server that new queries go to */
+	const struct resolver_names *names; /* NULL: any name */
+	size_t current;                     /* the server that new queries go to */
 	uint64_t now_ms, filled_ms;
 	unsigned budget; /* thousandths of a query */
 	struct resolver_query queries[UDP_MAX];
@@ -140,10 +143,10 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 /* Queries over UDP.
  *
  * Each query has a socket of its own, connected to the server: so the port is random, and the
- * kernel accepts answers of this server only (RFC 5452 9.2).  The id is the client's own.  When a
- * server refuses, the next one is asked at once; after the last one the client gets a failure.
- * When a server is silent, the client asks again (resolv.conf(5) "timeout", 5 s), and the query
- * goes to another server.
+ * kernel accepts answers of this server only (RFC 5452 9.2).  The id is random, too: an answer can
+ * open an address, and the program knows its own ids.  When a server refuses, the next one is
+ * asked at once; after the last one the client gets a failure.  When a server is silent, the
+ * client asks again (resolv.conf(5) "timeout", 5 s), and the query goes to another server.
  */
 
 static void answer_client(struct resolver *r, const struct resolver_query *q, const uint8_t *bytes,
@@ -178,9 +181,13 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 {
 	struct epoll_event event = { .events = EPOLLIN,
 				     .data.u32 = FIRST_QUERY + (uint32_t)(q - r->queries) };
+	uint8_t bytes[RESOLVER_QUESTION_MAX];
 
+	memcpy(bytes, q->bytes, q->size);
+	memcpy(bytes, &q->id, sizeof(q->id));
+	const size_t size = r->names ? resolver_add_opt(bytes, q->size) : q->size;
 	q->fd = connect_server(r, q->server, SOCK_DGRAM);
-	if (q->fd >= 0 && send(q->fd, q->bytes, q->size, MSG_NOSIGNAL) == (ssize_t)q->size &&
+	if (q->fd >= 0 && send(q->fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size &&
 	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, q->fd, &event) == 0)
 		return true;
 	cj_close(&q->fd);
@@ -214,6 +221,42 @@ static struct resolver_query *make_room(struct resolver *r)
 	return oldest;
 }
 
+/* Answers a query of a live list that no server is asked.  True: it has been answered. */
+static bool answer_here(struct resolver *r, const struct resolver_query *q)
+{
+	const struct resolver_names *names = r->names;
+	static const uint8_t no_code[4];
+	char name[RESOLVER_NAME_MAX];
+	uint8_t out[RESOLVER_QUESTION_MAX];
+	unsigned type = resolver_question(r->scratch, q->size, name);
+	if (type == 0 || !names->may_ask(names->context, name)) {
+		refuse(r, q, q->size);
+		return true;
+	}
+	if (type == RESOLVER_TYPE_A || type == RESOLVER_TYPE_AAAA)
+		return false;
+	answer_client(r, q, out, resolver_answer(r->scratch, q->size, no_code, NULL, 0, out));
+	return true;
+}
+
+/* Opens what the answer in `scratch` has, before the client gets it. */
+static void answer_open(struct resolver *r, const struct resolver_query *q, size_t size)
+{
+	const struct resolver_names *names = r->names;
+	struct resolver_address addresses[RESOLVER_ADDRESSES_MAX];
+	char name[RESOLVER_NAME_MAX];
+	uint8_t out[RESOLVER_QUESTION_MAX];
+	size_t count = resolver_addresses(q->bytes, r->scratch, size, addresses);
+	(void)resolver_question(q->bytes, q->size, name); /* receive_query() has looked */
+	if (count > 0 ? !names->open(names->context, name, addresses, &count)
+		      : resolver_is_cut_off(r->scratch))
+		answer_failure(r, q);
+	else
+		answer_client(
+		    r, q, out,
+		    resolver_answer(q->bytes, q->size, r->scratch, addresses, count, out));
+}
+
 static bool receive_query(struct resolver *r)
 {
 	struct resolver_query query = { .fd = -1,
@@ -231,9 +274,15 @@ static bool receive_query(struct resolver *r)
 		refuse(r, &query, (size_t)size);
 		return true;
 	}
+	if (r->names && answer_here(r, &query))
+		return true;
+	memcpy(query.bytes, r->scratch, query.size);
+	if (getrandom(&query.id, sizeof(query.id), GRND_NONBLOCK) != sizeof(query.id)) {
+		answer_failure(r, &query);
+		return true;
+	}
 	struct resolver_query *q = make_room(r);
 	*q = query;
-	memcpy(q->bytes, r->scratch, q->size);
 	ask(r, q);
 	set_timer(r, true);
 	return true;
@@ -260,9 +309,15 @@ static void take_answer(struct resolver *r, size_t slot)
 		ask(r, q);
 		return;
 	}
-	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
+	if (size < (ssize_t)sizeof(q->id) || memcmp(r->scratch, &q->id, sizeof(q->id)) != 0)
 		return; /* the right answer may still come */
-	answer_client(r, q, r->scratch, (size_t)size);
+	memcpy(r->scratch, q->bytes, sizeof(q->id));
+	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
+		return;
+	if (r->names)
+		answer_open(r, q, (size_t)size);
+	else
+		answer_client(r, q, r->scratch, (size_t)size);
 	cj_close(&q->fd);
 }
 
@@ -360,7 +415,9 @@ static void accept_session(struct resolver *r)
 		return;
 	}
 	int fd = tcp_proxy_accept(r->tcp_fd);
-	if (fd >= 0)
+	if (fd >= 0 && r->names)
+		cj_close(&fd); /* its answers would not be read */
+	else if (fd >= 0)
 		open_session(r, slot, fd);
 	else if (fd != -EAGAIN)
 		set_listening(r, false); /* epoll would report it again at once */
@@ -470,6 +527,20 @@ void resolver_destroy(struct resolver **rr)
 	cj_free(rr);
 }
 
+static void drop_sessions(struct resolver *r)
+{
+	for (size_t i = 0; i < SESSIONS_MAX; i++)
+		if (r->sessions[i].proxy)
+			drop_session(r, i);
+}
+
+void resolver_judge(struct resolver *r, const struct resolver_names *names)
+{
+	r->names = names;
+	if (names)
+		drop_sessions(r);
+}
+
 void resolver_lose_servers(struct resolver *r)
 {
 	for (size_t i = 0; i < UDP_MAX; i++)
@@ -477,9 +548,7 @@ void resolver_lose_servers(struct resolver *r)
 			answer_failure(r, &r->queries[i]);
 			cj_close(&r->queries[i].fd);
 		}
-	for (size_t i = 0; i < SESSIONS_MAX; i++)
-		if (r->sessions[i].proxy)
-			drop_session(r, i);
+	drop_sessions(r);
 	r->upstream.count = r->current = 0;
 }
 

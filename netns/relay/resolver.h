@@ -5,13 +5,16 @@
  * Runs in the gateway's process, which may open no socket.  It asks for each connection to a name
  * server (name_servers.h), which begins in the caller's own namespace.  So the host's name servers
  * may be on loopback or in a closed range, and the jail reaches only their answers.  Only plain
- * queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).
+ * queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).  Where
+ * names are judged (resolver_judge), there is nothing over TCP.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "netns/address/ip.h"
+#include "netns/relay/resolver_message.h"
 #include "runtime/base/error.h"
 
 #define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
@@ -21,6 +24,20 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 		    struct cj_error *err);
 
 struct resolver;
+
+/*
+ * Who judges names, for a live allow list.  A query for a name that may not be asked is refused;
+ * one for something else than an address has an empty answer.  An answer has the addresses that
+ * open() leaves, once it has opened them.
+ */
+struct resolver_names {
+	bool (*may_ask)(void *context, const char *name);
+	/* Leaves the first *count of addresses[], which are open now.  False: the client gets a
+	 * failure, and may ask again. */
+	bool (*open)(void *context, const char *name, struct resolver_address *addresses,
+		     size_t *count);
+	void *context;
+};
 
 /* The host's name servers: how many there are, and a new non-blocking socket that is connected to
  * one of them: its descriptor, or a negative number.  type: SOCK_DGRAM, SOCK_STREAM. */
@@ -34,6 +51,9 @@ struct resolver_upstream {
 int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upstream,
 		    struct resolver **out, struct cj_error *err);
 void resolver_destroy(struct resolver **r);
+
+/* From here on `names` (borrowed) judges; NULL: any name is answered, as at first. */
+void resolver_judge(struct resolver *r, const struct resolver_names *names);
 
 /* From here on there is no server, also for the queries that wait. */
 void resolver_lose_servers(struct resolver *r);

@@ -14,17 +14,20 @@
 #define COUNTS        4 /* four times two bytes: QD AN NS AR */
 #define BIT_QR        0x80
 #define BITS_OPCODE   0x78
+#define BIT_TC        0x02
 #define BIT_RD        0x01
 #define BITS_RCODE    0x0f
+#define BIT_RA        0x80
 #define RCODE_FAILED  2
 #define RCODE_REFUSED 5
 
 #define NAME_MAX_BYTES  255 /* RFC 1035 2.3.4 */
 #define LABEL_MAX_BYTES 63
-#define CLASS_IN        1   /* CH and ANY ask the server about itself: version.bind */
-#define TYPE_OPT        41  /* RFC 6891 */
-#define TYPE_FIRST_META 128 /* RFC 6895 3.1: keys, signatures, whole zones */
-#define TYPE_LAST_META  254 /* 255 is "all types" */
+#define POINTER         0xc0 /* RFC 1035 4.1.4 */
+#define CLASS_IN        1    /* CH and ANY ask the server about itself: version.bind */
+#define TYPE_OPT        41   /* RFC 6891 */
+#define TYPE_FIRST_META 128  /* RFC 6895 3.1: keys, signatures, whole zones */
+#define TYPE_LAST_META  254  /* 255 is "all types" */
 
 /* An OPT record without options: RFC 6891 6.1.2. */
 #define OPT_BYTES      11
@@ -121,6 +124,21 @@ size_t resolver_make_plain(uint8_t *message, size_t size)
 	return end + OPT_BYTES;
 }
 
+size_t resolver_add_opt(uint8_t *query, size_t size)
+{
+	const size_t question = skip_question(query, size);
+	memset(query + question, 0, OPT_BYTES);
+	put16(query + question + OPT_ANSWER, ANSWER_LARGEST);
+	write_opt(query + question);
+	put16(query + COUNTS + 6, 1);
+	return question + OPT_BYTES;
+}
+
+bool resolver_is_cut_off(const uint8_t *answer)
+{
+	return (answer[FLAGS] & BIT_TC) != 0;
+}
+
 int resolver_stream(uint8_t *bytes, size_t *size, size_t *out_passed)
 {
 	size_t from = 0, to = 0;
@@ -196,6 +214,109 @@ size_t resolver_refusal(const uint8_t *message, size_t size,
 	bool is_query = size >= HEADER_BYTES && size <= RESOLVER_QUESTION_MAX &&
 			(message[FLAGS] & BIT_QR) == 0 && count_at(message, 0) == 1;
 	return is_query ? answer_with(message, size, RCODE_REFUSED, out) : 0;
+}
+
+unsigned resolver_question(const uint8_t *query, size_t size, char out[static RESOLVER_NAME_MAX])
+{
+	size_t end = skip_question(query, size), used = 0;
+	for (size_t at = HEADER_BYTES; end > 0 && query[at] != 0; at += 1 + (size_t)query[at]) {
+		for (size_t i = 1; i <= query[at]; i++) {
+			uint8_t byte = query[at + i];
+			bool is_upper = byte >= 'A' && byte <= 'Z';
+			if (!is_upper && !(byte >= 'a' && byte <= 'z') &&
+			    !(byte >= '0' && byte <= '9') && byte != '-' && byte != '_')
+				return 0;
+			out[used++] = (char)(is_upper ? byte - 'A' + 'a' : byte);
+		}
+		out[used++] = '.';
+	}
+	out[used > 0 ? used - 1 : 0] = '\0'; /* a name has at most 255 bytes: skip_name() */
+	return end > 0 ? get16(query + end - 4) : 0;
+}
+
+/* Behind a name that may end with a pointer; 0: cut off. */
+static size_t skip_any_name(const uint8_t *message, size_t size, size_t at)
+{
+	while (at < size && message[at] != 0) {
+		if (message[at] >= POINTER)
+			return size - at < 2 ? 0 : at + 2;
+		at += 1 + (size_t)message[at];
+	}
+	return at < size ? at + 1 : 0;
+}
+
+/* RFC 1035 4.1.3: behind the name, type, class, lifetime, and the length of what follows. */
+#define RECORD_TYPE   0
+#define RECORD_CLASS  2
+#define RECORD_TTL    4
+#define RECORD_LENGTH 8
+#define RECORD_BYTES  10
+
+size_t resolver_addresses(const uint8_t *query, const uint8_t *answer, size_t size,
+			  struct resolver_address out[static RESOLVER_ADDRESSES_MAX])
+{
+	size_t end = skip_question(query, RESOLVER_QUESTION_MAX), count = 0;
+	unsigned type = get16(query + end - 4), left = count_at(answer, 1);
+	const size_t bytes = type == RESOLVER_TYPE_A ? 4 : 16;
+
+	for (size_t at = end; count_at(answer, 0) == 1 && left > 0; left--) {
+		at = skip_any_name(answer, size, at);
+		if (at == 0 || size - at < RECORD_BYTES)
+			break;
+		const uint8_t *record = answer + at;
+		size_t length = get16(record + RECORD_LENGTH);
+		at += RECORD_BYTES;
+		if (size - at < length)
+			break;
+		at += length;
+		if (get16(record + RECORD_TYPE) != type || length != bytes ||
+		    get16(record + RECORD_CLASS) != CLASS_IN || count == RESOLVER_ADDRESSES_MAX)
+			continue;
+		struct resolver_address *a = &out[count++];
+		*a = (struct resolver_address){ .ip.family = bytes == 4 ? 4 : 6 };
+		memcpy(a->ip.bytes, record + RECORD_BYTES, length);
+		a->ttl = (uint32_t)get16(record + RECORD_TTL) << 16 |
+			 get16(record + RECORD_TTL + 2);
+	}
+	return count;
+}
+
+size_t resolver_answer(const uint8_t *query, size_t query_size, const uint8_t *answer,
+		       const struct resolver_address *addresses, size_t count,
+		       uint8_t out[static RESOLVER_QUESTION_MAX])
+{
+	const size_t question = skip_question(query, query_size);
+	const bool has_opt = query_size > question;
+	const size_t opt = has_opt ? OPT_BYTES : 0;
+	size_t limit = has_opt ? get16(query + question + OPT_ANSWER) : ANSWER_LEAST;
+	size_t at = answer_with(query, query_size, (uint8_t)(answer[FLAGS + 1] & BITS_RCODE), out);
+	unsigned written = 0;
+
+	if (limit > RESOLVER_QUESTION_MAX)
+		limit = RESOLVER_QUESTION_MAX;
+	for (; written < count; written++) {
+		const struct resolver_address *a = &addresses[written];
+		const size_t bytes = ip_size(&a->ip);
+		if (limit - at < 2 + RECORD_BYTES + bytes + opt)
+			break;
+		put16(out + at, POINTER << 8 | HEADER_BYTES); /* the name of the question */
+		put16(out + at + 2 + RECORD_TYPE, get16(query + question - 4));
+		put16(out + at + 2 + RECORD_CLASS, CLASS_IN);
+		put16(out + at + 2 + RECORD_TTL, a->ttl >> 16);
+		put16(out + at + 2 + RECORD_TTL + 2, a->ttl & 0xffff);
+		put16(out + at + 2 + RECORD_LENGTH, (unsigned)bytes);
+		memcpy(out + at + 2 + RECORD_BYTES, a->ip.bytes, bytes);
+		at += 2 + RECORD_BYTES + bytes;
+	}
+	if (written > 0)
+		out[FLAGS + 1] = 0;
+	out[FLAGS + 1] |= BIT_RA;
+	put16(out + COUNTS + 2, written);
+	if (has_opt) {
+		put16(out + COUNTS + 6, 1);
+		memcpy(out + at, query + question, OPT_BYTES);
+	}
+	return at + opt;
 }
 
 /* --- resolv.conf(5), read as the C library reads it: the keyword is at the start of the line, and

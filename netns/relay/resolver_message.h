@@ -45,6 +45,45 @@ size_t resolver_failure(const uint8_t *query, size_t size,
 size_t resolver_refusal(const uint8_t *message, size_t size,
 			uint8_t out[static RESOLVER_QUESTION_MAX]);
 
+#define RESOLVER_NAME_MAX 256 /* bytes of a name as text, with a NUL */
+
+#define RESOLVER_TYPE_A    1
+#define RESOLVER_TYPE_AAAA 28
+
+/*
+ * The name that `query` (which passed) asks for, in lower case, with dots and without one at the
+ * end.  Returns its type; 0 for a name of other bytes than letters, digits, '-' and '_'.
+ */
+unsigned resolver_question(const uint8_t *query, size_t size, char out[static RESOLVER_NAME_MAX]);
+
+/* Lets the answer to `query` (which passed) be as long as any path carries.  It has room for
+ * RESOLVER_QUESTION_MAX bytes.  Returns its size. */
+size_t resolver_add_opt(uint8_t *query, size_t size);
+
+/* Has the server left something out, because the answer was too long for UDP? */
+bool resolver_is_cut_off(const uint8_t *answer);
+
+#define RESOLVER_ADDRESSES_MAX 24 /* of one answer; more are left out */
+
+struct resolver_address {
+	struct ip ip;
+	uint32_t ttl; /* seconds */
+};
+
+/* The addresses in an answer to `query`, of the type that it asks for.  They may belong to another
+ * name: that of a CNAME. */
+size_t resolver_addresses(const uint8_t *query, const uint8_t *answer, size_t size,
+			  struct resolver_address out[static RESOLVER_ADDRESSES_MAX]);
+
+/*
+ * An answer to `query` of our own bytes: its question, and these addresses as those of its name; as
+ * many as a client takes over UDP.  Without addresses it has the answer's code, "no such name", or
+ * none.  Returns its size.
+ */
+size_t resolver_answer(const uint8_t *query, size_t query_size, const uint8_t *answer,
+		       const struct resolver_address *addresses, size_t count,
+		       uint8_t out[static RESOLVER_QUESTION_MAX]);
+
 #define RESOLVER_PORT        53
 #define RESOLVER_SERVERS_MAX 3 /* MAXNS of resolv.conf(5) */
 

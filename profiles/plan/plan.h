@@ -38,9 +38,17 @@ struct plan {
 	bool strict;
 	bool tty;
 	bool is_ahead;    /* of a pool: built before there is a program for it */
-	bool is_divided;  /* init has a child of the jail's cgroup: the jail may become a session */
+	bool is_divided;  /* init has a child of the jail's cgroup: plan_divide() */
 	bool uses_zygote; /* for jail_warm(): init keeps descriptors of its namespaces */
 };
+
+/* The jail may become a session, whose execs have cgroups of their own and whose network may
+ * change. */
+static inline void plan_divide(struct plan *p)
+{
+	p->is_divided = true;
+	p->network.is_live = true;
+}
 
 enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };
 

@@ -30,6 +30,7 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 			return cj_wrap(err, "--allow");
 	p->plan.network.allow = targets;
 	p->plan.network.nallow = texts->count;
+	p->plan.network.is_live = allowlist_has_wildcard(targets, texts->count);
 	return 0;
 }
 

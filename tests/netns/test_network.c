@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 
+#include "netns/address/names.h"
 #include "netns/relay/resolver.h"
 #include "netns/firewall/firewall.h"
 #include "netns/relay/forward.h"
@@ -23,7 +24,7 @@
 #include "tests/netns/taken_over.h"
 
 /* WRAP: gateway_start hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
-/* WRAP: uplink_start denials_receive */
+/* WRAP: uplink_start denials_receive firewall_open_names firewall_replace clock_ms step_tell */
 /* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
 
 #define PORT 4711
@@ -44,11 +45,26 @@ static char warned[1024];
 		return __real_##function arguments;                                                \
 	}
 
+/* What firewall_apply_jail() has got. */
+static struct {
+	bool is_list, has_dns, has_names;
+	size_t nallowed;
+} applied;
+
+static const struct firewall_spec *keep_applied(const struct firewall_spec *spec)
+{
+	applied.is_list = spec->is_list;
+	applied.has_dns = spec->has_dns;
+	applied.has_names = spec->names != NULL;
+	applied.nallowed = spec->nallowed;
+	return spec;
+}
+
 FAILS(gateway_start, (bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err),
       (has_dns, jail_fd, out, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
 FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_error *err),
-      (fd, spec, err))
+      (fd, keep_applied(spec), err))
 FAILS(firewall_apply_gateway, (int fd, const struct firewall_spec *spec, struct cj_error *err),
       (fd, spec, err))
 FAILS(denials_listen, (int fd, struct cj_error *err), (fd, err))
@@ -65,6 +81,55 @@ FAILS(resolver_create,
       (int udp, int tcp, const struct resolver_upstream *upstream, struct resolver **out,
        struct cj_error *err),
       (udp, tcp, upstream, out, err))
+
+FAILS(firewall_open_names, (int fd, const struct names *names, struct cj_error *err),
+      (fd, names, err))
+
+/* What the supervisor has changed and told, in order, and which of its changes fail, as bits. */
+static char trace[256];
+static unsigned replaced, failing_replacements;
+
+static void note(const char *text, int value)
+{
+	const size_t used = strlen(trace);
+	(void)snprintf(trace + used, sizeof(trace) - used, "%s%d ", text, value);
+}
+
+int __real_firewall_replace(int fd, const struct firewall_spec *from,
+			    const struct firewall_spec *to, struct cj_error *err);
+int __wrap_firewall_replace(int fd, const struct firewall_spec *from,
+			    const struct firewall_spec *to, struct cj_error *err);
+int __wrap_firewall_replace(int fd, const struct firewall_spec *from,
+			    const struct firewall_spec *to, struct cj_error *err)
+{
+	note("list", to->is_list);
+	if (failing_replacements >> replaced++ & 1)
+		return cj_fail(err, ENOBUFS, "made to fail");
+	return __real_firewall_replace(fd, from, to, err);
+}
+
+int __real_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err);
+int __wrap_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err);
+int __wrap_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err)
+{
+	if (step == GATEWAY_JUDGE && size == sizeof(bool))
+		note("judge", *(const bool *)data);
+	if (step == GATEWAY_SERVE && size == sizeof(struct gateway_serve))
+		note("serve", ((const struct gateway_serve *)data)->are_judged);
+	return __real_step_tell(link, step, data, size, fds, nfds, err);
+}
+
+/* What the clock of the supervisor shows, if it stands still, else 0. */
+static uint64_t frozen_ms;
+uint64_t __real_clock_ms(void);
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
+{
+	return frozen_ms ? frozen_ms : __real_clock_ms();
+}
 
 /* An uplink of no kind at all that leads somewhere: then names are served. */
 static bool pretends_uplink;
@@ -410,6 +475,12 @@ static void each_message_of_a_gateway_is_checked(void **state)
 	(void)state;
 	static const struct denial class = { .class = NET_CLASS_COUNT, .address.family = 4 };
 	static const struct denial family = { .address.family = 7 };
+	static const struct denial escape = { .class = NET_NAME, .name = "a.\x1b[31m.example" };
+	static const struct denial upper = { .class = NET_NAME, .name = "A.example" };
+	static const struct denial no_name = { .class = NET_NAME };
+	static const struct denial name = { .class = NET_NAME, .name = "a.example" };
+	static const struct denial other_class = { .address.family = 4, .name = "a.example" };
+	static struct denial endless = { .class = NET_NAME };
 	static const struct cj_error unprintable = { .code = EIO, .msg = "\x1b[31m" };
 	static const struct {
 		enum gateway_step step;
@@ -419,9 +490,16 @@ static void each_message_of_a_gateway_is_checked(void **state)
 		{ GATEWAY_DENIED, &class, sizeof(class) },
 		{ GATEWAY_DENIED, &family, sizeof(family) },
 		{ GATEWAY_DENIED, &family, sizeof(family) - 1 },
+		{ GATEWAY_DENIED, &escape, sizeof(escape) },
+		{ GATEWAY_DENIED, &upper, sizeof(upper) },
+		{ GATEWAY_DENIED, &no_name, sizeof(no_name) },
+		{ GATEWAY_DENIED, &name, sizeof(name) }, /* those are the supervisor's own */
+		{ GATEWAY_DENIED, &other_class, sizeof(other_class) },
+		{ GATEWAY_DENIED, &endless, sizeof(endless) },
 		{ GATEWAY_OPENED, "late", 4 },
 		{ GATEWAY_STEPS, "none", 4 },
 	};
+	memset(endless.name, 'a', sizeof(endless.name));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		with_sent(cases[i].step, cases[i].bytes, cases[i].size, body_hostile);
 	/* an error in place of a step */
@@ -441,6 +519,384 @@ static void what_a_gateway_reports_is_in_the_result(void **state)
 	(void)state;
 	static const struct denial one = { .address.family = 4 };
 	with_sent(GATEWAY_DENIED, &one, sizeof(one), body_reporting);
+}
+
+/* --- a live list: what a gateway that was taken over asks to have opened --- */
+
+#define ASKS_FD 4 /* the second that it keeps */
+
+static const struct allowlist_entry live_entries[] = {
+	{ .name = "example.com", .is_wildcard = true, .first_port = 443, .last_port = 443 },
+	{ .name = "other.example", .last_port = 65535 },
+};
+static const struct network_spec live_spec = { .mode = NETWORK_PUBLIC,
+					       .uplink = UPLINK_NONE,
+					       .allow = live_entries,
+					       .nallow = 2,
+					       .is_live = true,
+					       .ports = ports,
+					       .nports = 1 };
+
+/* The bits of the answer. */
+static uint32_t ask_for_name(const struct gateway_name *told, size_t size)
+{
+	static const char *const names[GATEWAY_STEPS + 1];
+	const struct step_link asks = { ASKS_FD, "the supervisor", names };
+	struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	uint32_t open = 0;
+	MUST_DO(step_tell(&asks, GATEWAY_NAME, told, size, NULL, 0, &err), err);
+	if (step_await(&asks, GATEWAY_NAMED, &msg, &err) < 0)
+		_exit(0); /* the supervisor has closed it */
+	MUST(msg.size == sizeof(open) && msg.nfds == 0);
+	memcpy(&open, msg.data, sizeof(open));
+	return open;
+}
+
+static struct gateway_name name_with(const char *name, const char *const *addresses, size_t count)
+{
+	struct gateway_name told = { .count = count };
+	(void)snprintf(told.text, sizeof(told.text), "%s", name);
+	for (size_t i = 0; i < count; i++)
+		MUST(ip_parse(addresses[i], &told.addresses[i]));
+	return told;
+}
+
+static const char *const some_addresses[] = { "93.184.216.34", "10.0.0.1",   "2a00:1450:4001::1",
+					      "127.0.0.1",     "198.18.0.3", "::ffff:10.0.0.1" };
+#define SOME (sizeof(some_addresses) / sizeof(some_addresses[0]))
+
+static void ask_for_names(const struct step_link *to_supervisor)
+{
+	const struct gateway_name listed = name_with("a.example.com", some_addresses, SOME);
+	const struct gateway_name itself = name_with("example.com", some_addresses, SOME);
+	const struct gateway_name other = name_with("other.example", some_addresses, 1);
+	const struct gateway_name empty = name_with("", some_addresses, 1);
+	const struct gateway_name no_address = name_with("a.example.com", NULL, 0);
+	const struct gateway_name not_listed = name_with("example.com", NULL, 0);
+	(void)to_supervisor;
+	MUST(ask_for_name(&listed, sizeof(listed)) == 5); /* the first and the third */
+	MUST(ask_for_name(&listed, sizeof(listed)) == 5);
+	MUST(ask_for_name(&itself, sizeof(itself)) == 0);
+	MUST(ask_for_name(&empty, sizeof(empty)) == 0);
+	MUST(ask_for_name(&no_address, sizeof(no_address)) == GATEWAY_NAME_LISTED);
+	MUST(ask_for_name(&not_listed, sizeof(not_listed)) == 0);
+	MUST(ask_for_name(&other, sizeof(other)) == 1);
+}
+
+static struct network *drained_live(void)
+{
+	struct denials denials;
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&live_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	return n;
+}
+
+static void body_names(void)
+{
+	static const char *const open[][2] = { { "93.184.216.34", "443" },
+					       { "2a00:1450:4001::1", "443" },
+					       { "93.184.216.34", "0" } };
+	struct network *n = drained_live();
+	MUST(state_of(n) == NETWORK_READY && n->names->count == 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct names_open *o = &n->names->open[i];
+		char text[IP_TEXT_MAX];
+		MUST(strcmp(ip_format(&o->endpoint.first, text), open[i][0]) == 0);
+		MUST(o->endpoint.first_port == strtol(open[i][1], NULL, 10));
+		MUST(!o->is_new && o->until_ms > __real_clock_ms());
+	}
+	network_destroy(&n);
+}
+
+static void body_names_not_loaded(void)
+{
+	struct network *n = drained_live();
+	MUST(state_of(n) == NETWORK_READY && n->names->count == 2);
+	for (size_t i = 0; i < 2; i++)
+		MUST(!n->names->open[i].is_new && n->names->open[i].until_ms == 0);
+	network_destroy(&n);
+}
+
+static void ask_for_a_name_that_can_not_be_loaded(const struct step_link *to_supervisor)
+{
+	const struct gateway_name listed = name_with("a.example.com", some_addresses, SOME);
+	(void)to_supervisor;
+	MUST(ask_for_name(&listed, sizeof(listed)) == GATEWAY_NAME_LATER);
+}
+
+static void a_gateway_opens_public_addresses_of_listed_names_only(void **state)
+{
+	(void)state;
+	taken_over = ask_for_names;
+	in_own_namespace(body_names);
+	taken_over = ask_for_a_name_that_can_not_be_loaded;
+	with_failing("firewall_open_names", ENFILE, body_names_not_loaded);
+	taken_over = NULL;
+}
+
+/* Without an address it is a question, and of those that are answered with no a denial is made. */
+#define MANY_NAMES (DENIALS_NAMES_MAX + 40)
+
+static void ask_for_many_names(const struct step_link *to_supervisor)
+{
+	(void)to_supervisor;
+	for (unsigned i = 0; i < MANY_NAMES; i++) {
+		struct gateway_name asked = { .count = 0 };
+		(void)snprintf(asked.text, sizeof(asked.text), "n%u.example", i);
+		MUST(ask_for_name(&asked, sizeof(asked)) == 0);
+	}
+}
+
+/* For each of the two logs. */
+static void body_many_names(void)
+{
+	struct denials denials;
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	uint64_t sum = 0;
+	MUST_DO(build(&live_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	MUST(state_of(n) == NETWORK_READY && denials.count == DENIALS_NAMES_MAX + 1);
+	for (size_t i = 0; i < denials.count; i++) {
+		MUST(denials.items[i].class == NET_NAME && denials.items[i].address.family == 0);
+		MUST((denials.items[i].name[0] == '\0') == (i == DENIALS_NAMES_MAX));
+		sum += denials.items[i].count;
+	}
+	MUST(sum == 2 * MANY_NAMES);
+	network_destroy(&n);
+}
+
+static void denied_names_that_are_in_no_row_are_counted(void **state)
+{
+	(void)state;
+	taken_over = ask_for_many_names;
+	in_own_namespace(body_many_names);
+	taken_over = NULL;
+}
+
+/* Each with this many addresses, for the two entries of the list and the answer itself. */
+#define ASKS_SECOND (4096 / 3 / SOME)
+
+static void ask_too_often(const struct step_link *to_supervisor)
+{
+	static unsigned asked;
+	const struct gateway_name listed = name_with("a.example.com", some_addresses, SOME);
+	(void)to_supervisor;
+	for (unsigned i = 0; i < 300; i++, asked++)
+		MUST(ask_for_name(&listed, sizeof(listed)) ==
+		     (asked < ASKS_SECOND ? 5 : GATEWAY_NAME_LATER));
+}
+
+static void body_too_often(void)
+{
+	struct denials denials;
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&live_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	frozen_ms = __real_clock_ms();
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	MUST(state_of(n) == NETWORK_READY && n->names->count == 2);
+	network_destroy(&n);
+}
+
+static void the_addresses_that_a_gateway_opens_in_a_second_are_bounded(void **state)
+{
+	(void)state;
+	taken_over = ask_too_often;
+	in_own_namespace(body_too_often);
+	taken_over = NULL;
+}
+
+static struct gateway_name bad_name;
+static size_t bad_size;
+static const struct network_spec *bad_spec;
+
+static void ask_for_bad_name(const struct step_link *to_supervisor)
+{
+	(void)to_supervisor;
+	(void)ask_for_name(&bad_name, bad_size);
+	MUST(!"answered");
+}
+
+static void body_bad_name(void)
+{
+	struct denials denials;
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(bad_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	expect_lost(n, "any more: receive a");
+	MUST(!n->names || n->names->count == 0);
+	network_destroy(&n);
+}
+
+static void with_bad_name(const struct network_spec *spec, const struct gateway_name *told,
+			  size_t size)
+{
+	bad_name = *told;
+	bad_size = size;
+	bad_spec = spec;
+	taken_over = ask_for_bad_name;
+	in_own_namespace(body_bad_name);
+	taken_over = NULL;
+}
+
+static void each_name_of_a_gateway_is_checked(void **state)
+{
+	const struct gateway_name good = name_with("a.example.com", some_addresses, 2);
+	struct gateway_name bad = good;
+	(void)state;
+
+	with_bad_name(&live_spec, &good, sizeof(good) - 1);
+	with_bad_name(&public_spec, &good, sizeof(good)); /* without a live list */
+	bad.count = RESOLVER_ADDRESSES_MAX + 1;
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad.count = SIZE_MAX;
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad = good;
+	bad.addresses[1].family = 0;
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad.addresses[1].family = 7;
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad = good;
+	memset(bad.text, 'a', sizeof(bad.text));
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	for (size_t count = 0; count <= 2; count += 2) {
+		bad = name_with("A.example.com", some_addresses, count);
+		with_bad_name(&live_spec, &bad, sizeof(bad));
+		bad = name_with("a\x1b[31m.example.com", some_addresses, count);
+		with_bad_name(&live_spec, &bad, sizeof(bad));
+	}
+}
+
+/* --- another list --------------------------------------------------------------------------- */
+
+static const struct network_spec open_spec = {
+	.mode = NETWORK_PUBLIC, .uplink = UPLINK_NONE, .is_live = true, .ports = ports, .nports = 1
+};
+static const char *const some_targets[] = { "*.example.com:443", "8.8.8.8", "plain.example" };
+
+static int change(struct network *n, size_t count, bool is_list)
+{
+	struct cj_error err = { 0 };
+	trace[0] = '\0';
+	replaced = 0;
+	return network_change(n, some_targets, count, is_list, &err);
+}
+
+static void expect_list(const struct network *n, size_t names, size_t endpoints, bool is_list)
+{
+	MUST(n->rules.is_list == is_list && n->rules.nallow == names);
+	MUST(n->rules.endpoints->count == endpoints);
+	MUST(n->names->entries == n->rules.allow && n->names->nentries == names);
+	MUST(n->names->listed == n->rules.endpoints);
+}
+
+static struct network *built_open(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&open_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	MUST(strcmp(trace, "serve0 ") == 0);
+	return n;
+}
+
+/* Names are judged before other rules close what they lead to, and any is answered only when all
+ * is open. */
+static void body_changed(void)
+{
+	struct network *n = built_open();
+	MUST(!applied.is_list && applied.has_dns && applied.has_names);
+	MUST(change(n, 3, true) == 0 && strcmp(trace, "judge1 list1 list1 ") == 0);
+	expect_list(n, 3, 1, true); /* plain.example is not looked up */
+	MUST(names_has(n->names->entries, n->names->nentries, "a.example.com"));
+	MUST(names_has(n->names->entries, n->names->nentries, "plain.example"));
+	MUST(change(n, 0, true) == 0 && strcmp(trace, "judge1 list1 list1 ") == 0);
+	expect_list(n, 0, 0, true);
+	MUST(change(n, 0, false) == 0 && strcmp(trace, "list0 list0 judge0 ") == 0);
+	expect_list(n, 0, 0, false);
+	MUST(state_of(n) == NETWORK_READY && n->gateway.pidfd >= 0);
+	network_destroy(&n);
+}
+
+static void body_changed_early(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(create(&open_spec, &n, &err), err);
+	MUST(change(n, 2, true) == 0 && strcmp(trace, "") == 0); /* there is nothing to tell */
+	expect_list(n, 2, 1, true);
+	MUST_DO(network_build(n, &err), err);
+	MUST(applied.is_list && applied.has_dns && applied.has_names && applied.nallowed == 1);
+	if (n->is_building) { /* the rules are loaded; the gateway serves no names yet */
+		MUST(change(n, 3, true) == 0 && strcmp(trace, "list1 list1 ") == 0);
+		expect_list(n, 3, 1, true);
+	}
+	MUST_DO(network_await(n, &err), err);
+	MUST(strstr(trace, "serve1 ") != NULL && state_of(n) == NETWORK_READY);
+	network_destroy(&n);
+}
+
+static void a_network_takes_another_list_at_any_time(void **state)
+{
+	(void)state;
+	in_own_namespace(body_changed);
+	in_own_namespace(body_changed_early);
+}
+
+static void body_not_changed(void)
+{
+	static const char *const bad[] = { "8.8.8.8", "*.com" }, *const closed[] = { "10.0.0.1" };
+	struct cj_error err = { 0 };
+	struct network *n = built_open();
+	trace[0] = '\0';
+	MUST(network_change(n, bad, 2, true, &err) == -EINVAL);
+	MUST(network_change(n, closed, 1, true, &err) == -EINVAL); /* allow_private stays */
+	MUST(strcmp(trace, "") == 0);
+	expect_list(n, 0, 0, false);
+
+	failing_replacements = 1; /* the jail's table */
+	MUST(change(n, 3, true) == -ENOBUFS && strcmp(trace, "judge1 list1 judge0 ") == 0);
+	expect_list(n, 0, 0, false);
+	failing_replacements = 2; /* the gateway's: the jail's gets the old rules again */
+	MUST(change(n, 3, true) == -ENOBUFS);
+	MUST(strcmp(trace, "judge1 list1 list1 list0 judge0 ") == 0);
+	expect_list(n, 0, 0, false);
+	MUST(state_of(n) == NETWORK_READY);
+
+	failing_replacements = 0; /* and they were the ones that are loaded */
+	MUST(change(n, 3, true) == 0);
+	failing_replacements = 1;
+	MUST(change(n, 0, false) == -ENOBUFS && strcmp(trace, "list0 ") == 0);
+	expect_list(n, 3, 1, true);
+	failing_replacements = 6; /* nor can the old ones be loaded: all is closed */
+	MUST(change(n, 0, false) == -ENOBUFS && strcmp(trace, "list0 list0 list1 ") == 0);
+	MUST(state_of(n) == NETWORK_FAILED);
+	network_destroy(&n);
+}
+
+static void body_not_live(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST(change(n, 0, true) == -EOPNOTSUPP && strcmp(trace, "") == 0);
+	network_destroy(&n);
+}
+
+static void a_list_that_can_not_be_loaded_leaves_the_one_before(void **state)
+{
+	(void)state;
+	in_own_namespace(body_not_changed);
+	in_own_namespace(body_not_live);
 }
 
 static void body_none(void)
@@ -475,6 +931,12 @@ int main(void)
 		cmocka_unit_test(a_gateway_that_ends_early_takes_the_uplink_with_it),
 		cmocka_unit_test(each_message_of_a_gateway_is_checked),
 		cmocka_unit_test(what_a_gateway_reports_is_in_the_result),
+		cmocka_unit_test(a_gateway_opens_public_addresses_of_listed_names_only),
+		cmocka_unit_test(denied_names_that_are_in_no_row_are_counted),
+		cmocka_unit_test(the_addresses_that_a_gateway_opens_in_a_second_are_bounded),
+		cmocka_unit_test(each_name_of_a_gateway_is_checked),
+		cmocka_unit_test(a_network_takes_another_list_at_any_time),
+		cmocka_unit_test(a_list_that_can_not_be_loaded_leaves_the_one_before),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

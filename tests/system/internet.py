@@ -54,6 +54,16 @@ NAMES = {
     "nowhere.test": [],
     "rebind.test": [[PUBLIC4], ["169.254.169.254"]],
     "big.test": [f"20.31.{n}.1" for n in range(100)],
+    # below a name that a test allows with a wildcard
+    "wild.test": [OTHER4],
+    "a.wild.test": [PUBLIC4, PUBLIC6],
+    "deep.a.wild.test": ["20.30.40.51"],
+    "many.wild.test": [f"20.31.{n}.1" for n in range(20)],
+    "big.wild.test": [f"20.31.{n}.1" for n in range(100)],
+    "private.wild.test": ["10.1.2.3"],
+    "mixed.wild.test": ["10.1.2.3", "20.30.40.52", "169.254.169.254", "127.0.0.1", HOST4, "fd00:ec2::254"],
+    "rebind.wild.test": [["20.30.40.53"], ["169.254.169.254"]],
+    "host.wild.test": [HOST4, HOST6],
 }
 
 # Where /etc/resolv.conf points to: a server in the world at a public or a closed address, or one of

@@ -59,6 +59,9 @@ static int read_allow(const char *list, struct arena *a, struct annotations *out
 	for (size_t i = 0; i < parts.count; i++)
 		if (allowlist_parse(parts.items[i], a, &entries[i], err) < 0)
 			return -err->code;
+	if (allowlist_has_wildcard(entries, parts.count)) /* which needs a name server of ours */
+		return cj_reject(err, "a name with '*' works only in cejail run and its service; "
+				      "name each host");
 	out->allow = entries;
 	out->nallow = parts.count;
 	return 0;

@@ -125,13 +125,18 @@ static void note_denial(const struct denial *d)
 	const char *others = d->is_shared ? ", perhaps sent by another exec" : "";
 	char target[TARGET_MAX], times[40] = "";
 
+	if (count > 1)
+		(void)snprintf(times, sizeof(times), ", %llu times", count);
+	if (d->name[0] != '\0') {
+		log_report("network: denied the name %s (not on the --allow list)%s%s", d->name,
+			   times, others);
+		return;
+	}
 	if (d->address.family == 0) {
 		log_report("network: denied %llu more (%s)%s", count, net_class_names[d->class],
 			   others);
 		return;
 	}
-	if (count > 1)
-		(void)snprintf(times, sizeof(times), ", %llu times", count);
 	log_report("network: denied %s (%s)%s%s", format_target(d, target),
 		   net_class_names[d->class], times, others);
 }

@@ -24,21 +24,22 @@ static void on_denial(void *context, const struct denial *denial)
 		j->run.io.denied(j->run.io.context, &(struct jail_denied){ .packet = denial });
 }
 
-/* For the jail's /etc: hosts with the names and addresses of --allow, else a resolv.conf. */
+/* For the jail's /etc: hosts with the names and addresses of --allow; a resolv.conf where names are
+ * looked up later. */
 int jail_network_names_enter(struct jail *j, struct cj_error *err)
 {
 	const struct network_spec *spec = &j->plan->network;
-	if (spec->nallow == 0) {
-		if (spec->mode == NETWORK_PUBLIC)
-			j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
+	if (spec->mode == NETWORK_PUBLIC && network_has_dns(spec))
+		j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
+	if (spec->nallow == 0)
 		return 0;
-	}
 	if (allowlist_resolve(spec->allow, spec->nallow, spec->allow_private, &j->arena,
 			      &j->endpoints, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
 		jail_warn(j, "%s", j->endpoints.warnings.items[i]);
-	j->root.hosts = j->endpoints.hosts;
+	if (!spec->is_live) /* an address of a file would outlive a change of the list */
+		j->root.hosts = j->endpoints.hosts;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/run/report/remote_result.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -140,6 +141,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		return -err->code;
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		const char *address = json_get_text(m, "address");
+		const char *name = json_get_text(m, "name");
 		struct denial *d = &rows[count];
 		unsigned class;
 
@@ -153,6 +155,8 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		for (unsigned i = 1; protocol && i < 256 && d->protocol == 0; i++)
 			if (strcmp(denial_protocol_name((uint8_t)i), protocol) == 0)
 				d->protocol = (uint8_t)i;
+		if (name)
+			(void)snprintf(d->name, sizeof(d->name), "%s", name);
 		if (address)
 			(void)ip_parse(address, &d->address); /* stays unset if it is invalid */
 		count++;

@@ -95,6 +95,8 @@ void result_put_denial(struct json_writer *w, const struct denial *d)
 	json_member_filled(w, "protocol", is_told ? denial_protocol_name(d->protocol) : NULL);
 	json_member_filled(w, "address", is_told ? ip_format(&d->address, address) : NULL);
 	json_member_known(w, "port", d->port != 0, d->port);
+	if (d->name[0] != '\0')
+		json_member_text(w, "name", d->name);
 	json_member_u64(w, "count", d->count);
 	if (d->is_shared)
 		json_member_bool(w, "shared", true);

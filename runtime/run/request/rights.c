@@ -204,7 +204,9 @@ static int validate_allow(const struct validation *v, const struct right_rule *r
 	for (size_t i = 0; i < asked->count; i++)
 		if (!strings_has(given, asked->items[i]))
 			return refuse_target(v, rule, asked->items[i], err);
-	return asked->count == 0 && given->count > 0 ? refuse_target(v, rule, "*", err) : 0;
+	return asked->count == 0 && given->count > 0
+		   ? refuse_target(v, rule, "every public destination", err)
+		   : 0;
 }
 
 static bool keeps_strict(const struct config *asked, const struct config *before)

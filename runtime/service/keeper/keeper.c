@@ -53,7 +53,7 @@ static int prepare(struct keeper *k, struct cj_error *err)
 		return 0;
 	if (request_plan_jail(&w->config, &w->plan, err) < 0)
 		return cj_stage(err, "plan");
-	w->plan.is_divided = true;
+	plan_divide(&w->plan);
 	return session_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
 }
 

@@ -66,7 +66,8 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
 		return cj_stage(err, "plan");
 	w->work.plan.is_ahead = true;
-	w->work.plan.is_divided = w->work.tier != TIER_INTERPRETER; /* may become a session */
+	if (w->work.tier != TIER_INTERPRETER)
+		plan_divide(&w->work.plan);
 	if (w->work.tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
 	    warm_from_zygote(w, &w->zygote_failure) == 0)
 		return 0;

@@ -94,6 +94,23 @@ static void each_denied_destination_is_a_line(void **state)
 			    "cejail: network: denied 996 more (private)\n");
 }
 
+static void each_denied_name_is_a_line(void **state)
+{
+	static const struct denial names[] = {
+		{ .class = NET_NAME, .count = 1, .name = "a.example.org" },
+		{ .class = NET_NAME, .count = 3, .name = "b.example.org", .is_shared = true },
+		{ .class = NET_NAME, .count = 8 },
+	};
+	(void)state;
+	print_refusals(names, sizeof(names) / sizeof(names[0]));
+	assert_string_equal(captured(),
+			    "cejail: network: denied the name a.example.org (not on the --allow "
+			    "list)\n"
+			    "cejail: network: denied the name b.example.org (not on the --allow "
+			    "list), 3 times, perhaps sent by another exec\n"
+			    "cejail: network: denied 8 more (name)\n");
+}
+
 static size_t count_lines(const char *text)
 {
 	size_t lines = 0;
@@ -254,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CAPTURING(each_denied_destination_is_a_line),
+		CAPTURING(each_denied_name_is_a_line),
 		CAPTURING(many_denied_destinations_are_ten_lines_and_a_count),
 		CAPTURING(quiet_does_not_hide_denied_packets),
 		CAPTURING(only_a_verbose_run_prints_the_state_of_its_network),

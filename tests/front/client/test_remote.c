@@ -210,6 +210,9 @@ static void the_state_of_the_network_is_read_back(void **state)
 	assert_int_equal(none.outcome.network.state, NETWORK_UNUSED);
 }
 
+/* As long as there is room for. */
+#define LONG_NAME "abcdefgh.abcdefgh.abcdefgh.abcdefgh.abcdefgh.abcdefgh.abcdefgh."
+
 static void limits_denials_and_warnings_are_read_back(void **state)
 {
 	(void)state;
@@ -221,7 +224,10 @@ static void limits_denials_and_warnings_are_read_back(void **state)
 	    "\"network\":{\"denied\":[{\"class\":\"metadata\",\"protocol\":\"tcp\","
 	    "\"address\":\"169.254.169.254\",\"port\":80,\"count\":2},{\"class\":\"private\","
 	    "\"protocol\":null,\"address\":null,\"port\":null,\"count\":7},"
-	    "{\"class\":\"one of tomorrow\",\"count\":1}]},\"warnings\":[\"w\"]"));
+	    "{\"class\":\"one of tomorrow\",\"count\":1},{\"class\":\"name\",\"protocol\":null,"
+	    "\"address\":null,\"port\":null,\"name\":\"a.example.org\",\"count\":4},"
+	    "{\"class\":\"name\",\"name\":\"" LONG_NAME "x\",\"count\":1}]},"
+	    "\"warnings\":[\"w\"]"));
 	const struct outcome *o = &a.outcome;
 
 	assert_int_equal(a.rc, 0);
@@ -235,12 +241,17 @@ static void limits_denials_and_warnings_are_read_back(void **state)
 	assert_int_equal(o->ndenied, 1);
 	assert_string_equal(o->denied[0].name, "mount");
 	assert_int_equal(o->denied[0].count, 3);
-	assert_int_equal(o->network.ndenied, 2);
+	assert_int_equal(o->network.ndenied, 4);
 	assert_int_equal(o->network.denied[0].class, NET_METADATA);
 	assert_string_equal(denial_protocol_name(o->network.denied[0].protocol), "tcp");
 	assert_int_equal(o->network.denied[0].port, 80);
 	assert_int_equal(o->network.denied[1].address.family, 0);
 	assert_int_equal(o->network.denied[1].count, 7);
+	assert_string_equal(o->network.denied[1].name, "");
+	assert_int_equal(o->network.denied[2].class, NET_NAME);
+	assert_string_equal(o->network.denied[2].name, "a.example.org");
+	assert_int_equal(o->network.denied[2].count, 4);
+	assert_string_equal(o->network.denied[3].name, LONG_NAME);
 	assert_string_equal(o->warnings.items[0], "w");
 }
 

@@ -3,13 +3,16 @@
  * fuzz_allowlist - any bytes as an --allow, an address, a prefix.
  *
  * Asserted: a refusal has a message and writes nothing; a name has only what may stand in a
- * hosts(5) file; what was read is written and read again as the same; and what a target opens,
- * without a look at any name, is open by the table at both ends and has no closed range within.
+ * hosts(5) file, in lower case, and that of a wildcard has two parts; what was read is written and
+ * read again as the same; and what a target opens, without a look at any name, is open by the table
+ * at both ends and has no closed range within.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "netns/address/names.h"
 #include "netns/address/ranges.h"
 #include "netns/address/allowlist.h"
 #include "runtime/base/scope.h"
@@ -46,8 +49,29 @@ static void check_name(const char *name)
 	size_t size = strlen(name);
 
 	assert(size >= 1 && size <= 253);
-	for (size_t i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++) {
 		assert(name[i] > ' ' && name[i] < 0x7f && !strchr("#:/[]%_*@", name[i]));
+		assert(name[i] < 'A' || name[i] > 'Z');
+	}
+}
+
+/* A list of this entry has the names below a wildcard, or the name itself, and no other. */
+static void check_listed(const struct allowlist_entry *t)
+{
+	char name[512];
+
+	assert(allowlist_has_wildcard(t, 1) == t->is_wildcard);
+	assert(names_has(t, 1, t->name) == !t->is_wildcard);
+	(void)snprintf(name, sizeof(name), "a.%s", t->name);
+	assert(names_has(t, 1, name) == t->is_wildcard);
+	(void)snprintf(name, sizeof(name), "a%s", t->name);
+	assert(!names_has(t, 1, name));
+	(void)snprintf(name, sizeof(name), "%s.a", t->name);
+	assert(!names_has(t, 1, name));
+	if (t->is_wildcard) {
+		const char *dot = strchr(t->name, '.');
+		assert(dot && dot != t->name && dot[1] != '\0' && strncmp(t->text, "*.", 2) == 0);
+	}
 }
 
 /* By the intervals, which the judgement does not need to be right about one by one. */
@@ -89,7 +113,9 @@ static void check_target(const char *text)
 	assert(strcmp(t.text, text) == 0 && t.first_port <= t.last_port && t.last_port > 0);
 	if (t.name) {
 		check_name(t.name);
+		check_listed(&t);
 	} else {
+		assert(!t.is_wildcard);
 		check_net(&t.net);
 		check_resolved(&t, &arena);
 	}

@@ -217,7 +217,7 @@ static void a_target_is_a_name_an_address_or_a_network_with_a_port_or_without(vo
 	} rows[] = {
 		{ "example.com", "example.com", NULL, 0, 65535 },
 		{ "example.com:443", "example.com", NULL, 443, 443 },
-		{ "EXAMPLE.com:1", "EXAMPLE.com", NULL, 1, 1 },
+		{ "EXAMPLE.com:1", "example.com", NULL, 1, 1 },
 		{ "localhost", "localhost", NULL, 0, 65535 },
 		{ "xn--bcher-kva.example", "xn--bcher-kva.example", NULL, 0, 65535 },
 		{ "3com.com", "3com.com", NULL, 0, 65535 },
@@ -246,10 +246,37 @@ static void a_target_is_a_name_an_address_or_a_network_with_a_port_or_without(vo
 		assert_int_equal(t.last_port, rows[i].last_port);
 		if (rows[i].name) {
 			assert_string_equal(t.name, rows[i].name);
+			assert_false(t.is_wildcard);
 		} else {
 			assert_null(t.name);
 			assert_string_equal(ip_net_format(&t.net, net), rows[i].net);
 		}
+	}
+}
+
+static void a_wildcard_stands_for_every_name_below_one_of_two_parts(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		unsigned first_port, last_port;
+	} rows[] = {
+		{ "*.example.com", "example.com", 0, 65535 },
+		{ "*.example.com:443", "example.com", 443, 443 },
+		{ "*.API.Example.COM:1", "api.example.com", 1, 1 },
+		{ "*.co.uk", "co.uk", 0, 65535 }, /* a public suffix of two parts is not known */
+		{ "*.xn--bcher-kva.example", "xn--bcher-kva.example", 0, 65535 },
+		{ "*.1.2.3.4.example", "1.2.3.4.example", 0, 65535 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct allowlist_entry t = target_of(rows[i].text);
+
+		assert_string_equal(t.text, rows[i].text);
+		assert_string_equal(t.name, rows[i].name);
+		assert_true(t.is_wildcard);
+		assert_int_equal(t.first_port, rows[i].first_port);
+		assert_int_equal(t.last_port, rows[i].last_port);
 	}
 }
 
@@ -265,7 +292,28 @@ static const struct {
 	{ "example.com:http", "from 1 to 65535" },
 	{ "192.0.2.1:0", "from 1 to 65535" },
 	{ "https://example.com/", "is a URL; write its host alone" },
-	{ "*.example.com", "there are no wildcards" },
+	{ "*", "a '*' stands for whole names only at the beginning" },
+	{ "*:443", "a '*' stands for whole names only at the beginning" },
+	{ "*example.com", "a '*' stands for whole names only at the beginning" },
+	{ "a*.example.com", "a '*' stands for whole names only at the beginning" },
+	{ "api.*.com", "a '*' stands for whole names only at the beginning" },
+	{ "example.*", "a '*' stands for whole names only at the beginning" },
+	{ "*.*.example.com", "a '*' stands for whole names only at the beginning" },
+	{ "**.example.com", "a '*' stands for whole names only at the beginning" },
+	{ "*.", "names no host" },
+	{ "*..example.com", "is no host name" },
+	{ "*.example.com.", "is no host name" },
+	{ "*._tcp.example.com", "is no host name" },
+	{ "*.b\xc3\xbc"
+	  "cher.example",
+	  "other letters are written as xn--" },
+	{ "*.com", "is all of a public suffix; name a domain in it, as in *.example.com" },
+	{ "*.COM:443", "is all of a public suffix; name a domain in it" },
+	{ "*.192.0.2.1", "is no address in the accepted form" },
+	{ "*.2130706433", "is no address in the accepted form" },
+	{ "*.10.0.0.0/8", "is no network" },
+	{ "*.example.com:0", "a port is a number" },
+	{ "https://*.example.com/", "is a URL" },
 	{ "exam ple", "is no host name" },
 	{ "exam_ple", "is no host name" },
 	{ "ex\nample", "is no host name" },
@@ -354,6 +402,75 @@ static void a_name_has_253_bytes_and_its_labels_63(void **state)
 }
 
 /* --- addresses ---------------------------------------------------------------------- */
+
+static void only_a_wildcard_is_live_until_the_whole_list_is_made_so(void **state)
+{
+	struct allowlist_entry list[] = { target_of("example.com"), target_of("10.0.0.0/8"),
+					  target_of("*.example.com") };
+	(void)state;
+
+	assert_false(allowlist_has_wildcard(NULL, 0));
+	assert_false(allowlist_has_wildcard(list, 2));
+	assert_true(allowlist_has_wildcard(list, 3));
+	assert_true(!list[0].is_live && !list[1].is_live && list[2].is_live);
+	allowlist_make_live(list, 3);
+	assert_true(list[0].is_live && !list[1].is_live && list[2].is_live);
+	assert_false(allowlist_has_wildcard(list, 2)); /* a name of its own is none */
+}
+
+/* The name server of the jail answers for the wildcard, while it runs. */
+static void beside_a_wildcard_a_name_is_resolved_ahead_as_without_one(void **state)
+{
+	struct endpoints out =
+	    RESOLVED(false, "public.example:443", "9.9.9.9:853", "*.public.example", "8.8.0.0/16");
+	struct endpoints alone = RESOLVED(false, "public.example:443", "9.9.9.9:853", "8.8.0.0/16");
+	(void)state;
+
+	assert_true(answer.calls > 0);
+	assert_int_equal(out.count, alone.count);
+	for (size_t i = 0; i < out.count; i++) {
+		assert_true(ip_equal(&out.items[i].first, &alone.items[i].first));
+		assert_true(ip_equal(&out.items[i].last, &alone.items[i].last));
+		assert_int_equal(out.items[i].first_port, alone.items[i].first_port);
+		assert_int_equal(out.items[i].last_port, alone.items[i].last_port);
+	}
+	assert_string_equal(out.hosts, alone.hosts);
+	assert_int_equal(out.warnings.count, 0);
+}
+
+static void no_name_of_a_live_list_is_resolved_ahead(void **state)
+{
+	struct allowlist_entry list[] = { target_of("public.example:443"), target_of("9.9.9.9:853"),
+					  target_of("*.public.example"),
+					  target_of("broken.example"), target_of("8.8.0.0/16") };
+	struct endpoints out;
+	struct cj_error err = { 0 };
+	(void)state;
+
+	allowlist_make_live(list, COUNT(list));
+	answer.calls = 0;
+	if (allowlist_resolve(list, COUNT(list), false, &arena, &out, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(answer.calls, 0);
+	assert_int_equal(out.count, 2);
+	expect_endpoint(&out.items[0], "9.9.9.9-9.9.9.9 853-853");
+	expect_endpoint(&out.items[1], "8.8.0.0-8.8.255.255 0-65535");
+	assert_string_equal(out.hosts, "");
+	assert_int_equal(out.warnings.count, 0);
+}
+
+/* An address beside a wildcard is checked like any other one. */
+static void with_a_wildcard_a_closed_address_is_refused(void **state)
+{
+	const char *const texts[] = { "*.public.example", "10.1.2.3" };
+	struct endpoints out = { .count = 42 };
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(resolve(texts, 2, false, &out, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "10.1.2.3"));
+	assert_int_equal(out.count, 42);
+}
 
 static void without_allow_entries_nothing_is_opened(void **state)
 {
@@ -570,9 +687,17 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 		    a_target_is_a_name_an_address_or_a_network_with_a_port_or_without, forget),
+		cmocka_unit_test_teardown(a_wildcard_stands_for_every_name_below_one_of_two_parts,
+					  forget),
 		cmocka_unit_test_teardown(an_invalid_entry_is_refused_with_the_accepted_form,
 					  forget),
 		cmocka_unit_test_teardown(a_name_has_253_bytes_and_its_labels_63, forget),
+		cmocka_unit_test_teardown(only_a_wildcard_is_live_until_the_whole_list_is_made_so,
+					  forget),
+		cmocka_unit_test_teardown(beside_a_wildcard_a_name_is_resolved_ahead_as_without_one,
+					  forget),
+		cmocka_unit_test_teardown(no_name_of_a_live_list_is_resolved_ahead, forget),
+		cmocka_unit_test_teardown(with_a_wildcard_a_closed_address_is_refused, forget),
 		cmocka_unit_test_teardown(without_allow_entries_nothing_is_opened, forget),
 		cmocka_unit_test_teardown(a_name_resolves_to_its_addresses_and_lines_of_hosts,
 					  forget),

@@ -286,7 +286,40 @@ static void protocols_have_names(void **state)
 	assert_string_equal(denial_protocol_name(255), "ip");
 }
 
-/* --- the table -------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------ */
+
+static void a_denied_name_has_no_address_and_no_protocol(void **state)
+{
+	(void)state;
+	const struct denial d = denial_of_name("_x.a-1.example.com");
+	assert_int_equal(d.class, NET_NAME);
+	assert_string_equal(d.name, "_x.a-1.example.com");
+	assert_int_equal(d.count, 1);
+	assert_int_equal(d.address.family, 0);
+	assert_true(d.port == 0 && d.protocol == 0 && !d.is_shared);
+	assert_true(denial_is_valid(&d));
+	assert_string_equal(denial_of_name("").name, "."); /* the root */
+}
+
+static void a_long_name_keeps_its_end(void **state)
+{
+	(void)state;
+	char name[254] = "";
+	for (size_t size = 1; size < sizeof(name); size++) {
+		name[size - 1] = (char)('a' + size % 26);
+		name[size] = '\0';
+		const struct denial d = denial_of_name(name);
+		const size_t kept = strlen(d.name);
+		assert_true(denial_is_valid(&d));
+		if (size < DENIAL_NAME_MAX) {
+			assert_string_equal(d.name, name);
+			continue;
+		}
+		assert_int_equal(kept, DENIAL_NAME_MAX - 1);
+		assert_memory_equal(d.name, "...", 3);
+		assert_string_equal(d.name + 3, name + size - (kept - 3));
+	}
+}
 
 static struct denial to_port(enum net_class class, uint16_t port)
 {
@@ -296,6 +329,52 @@ static struct denial to_port(enum net_class class, uint16_t port)
 				.port = port,
 				.count = 1 };
 }
+
+static void only_a_denial_of_ours_is_valid(void **state)
+{
+	(void)state;
+	static const struct {
+		struct denial d;
+		const char *what;
+	} bad[] = {
+		{ { .class = NET_CLASS_COUNT, .address.family = 4 }, "no class" },
+		{ { .class = (enum net_class)UINT32_MAX, .address.family = 4 },
+		  "a negative class" },
+		{ { .class = NET_CLASS_COUNT, .name = "a.example" }, "a name of no class" },
+		{ { .class = NET_PRIVATE }, "a packet without an address" },
+		{ { .class = NET_PRIVATE, .address.family = 5 }, "a packet of no family" },
+		{ { .class = NET_PRIVATE, .address.family = 4, .name = "a" },
+		  "a packet with a name" },
+		{ { .class = NET_NAME }, "no name" },
+		{ { .class = NET_NAME, .name = "a", .address.family = 4 },
+		  "a name with an address" },
+		{ { .class = NET_NAME, .name = "a", .address.family = 7 }, "a name of a family" },
+		{ { .class = NET_NAME, .name = "a", .port = 53 }, "a name with a port" },
+		{ { .class = NET_NAME, .name = "a", .protocol = 17 }, "a name with a protocol" },
+		{ { .class = NET_NAME, .name = "A.example" }, "an upper case letter" },
+		{ { .class = NET_NAME, .name = "a\x1b[2J" }, "an escape sequence" },
+		{ { .class = NET_NAME, .name = "a\nb" }, "a line feed" },
+		{ { .class = NET_NAME, .name = "a b" }, "a blank" },
+		{ { .class = NET_NAME, .name = "a\x7f" }, "a control character" },
+		{ { .class = NET_NAME, .name = "b\xc3\xbc" }, "another byte than ASCII" },
+		{ { .class = NET_NAME, .name = "*.example" }, "an asterisk" },
+		{ { .class = NET_NAME, .name = "a/b" }, "a slash" },
+	};
+	struct denial d = to_port(NET_PRIVATE, 80);
+	assert_true(denial_is_valid(&d));
+	d.address.family = 6;
+	assert_true(denial_is_valid(&d));
+	d = denial_of_name("");
+	assert_true(denial_is_valid(&d));
+	for (size_t i = 0; i < COUNT(bad); i++)
+		if (denial_is_valid(&bad[i].d))
+			fail_msg("%s is valid", bad[i].what);
+
+	memset(d.name, 'a', sizeof(d.name)); /* without an end */
+	assert_false(denial_is_valid(&d));
+}
+
+/* --- the table -------------------------------------------------------------- */
 
 static void equal_denials_share_a_row(void **state)
 {
@@ -314,6 +393,19 @@ static void equal_denials_share_a_row(void **state)
 	assert_int_equal(denials_add(&d, &one)->count, 1);
 	assert_int_equal(d.count, 5);
 	assert_int_equal(d.items[0].count, 2);
+}
+
+static void equal_names_share_a_row(void **state)
+{
+	(void)state;
+	struct denials d = { 0 };
+	const struct denial one = denial_of_name("a.example"), other = denial_of_name("b.example");
+	assert_int_equal(denials_add(&d, &one)->count, 1);
+	assert_int_equal(denials_add(&d, &one)->count, 2);
+	assert_int_equal(denials_add(&d, &other)->count, 1);
+	assert_int_equal(d.count, 2);
+	assert_string_equal(d.items[1].name, "b.example");
+	assert_int_equal(d.counted[NET_NAME], 3);
 }
 
 static uint64_t add_up(const struct denials *d, enum net_class class)
@@ -368,6 +460,35 @@ static void merged_rows_stay_apart_by_whether_they_are_shared_and_their_sums_are
 	assert_int_equal(into.items[DENIALS_MAX + 1].count, 3000);
 	assert_int_equal(add_up(&into, NET_PRIVATE), 4000);
 	assert_int_equal(into.counted[NET_PRIVATE], 4000);
+}
+
+static void merged_names_keep_their_rows_and_the_rest_is_one_row(void **state)
+{
+	(void)state;
+	static struct denials from, into;
+	const struct denial a = denial_of_name("a.example"), b = denial_of_name("b.example");
+	const uint64_t counts[NET_CLASS_COUNT] = { [NET_NAME] = 10 };
+	(void)denials_add(&from, &a);
+	(void)denials_add(&from, &a);
+	(void)denials_add(&from, &b);
+	denials_settle(&from, counts);
+	assert_int_equal(from.count, 3);
+	assert_int_equal(from.items[2].count, 7);
+	assert_string_equal(from.items[2].name, "");
+
+	denials_merge(&into, &from, false);
+	denials_merge(&into, &from, false);
+	assert_int_equal(into.count, 3);
+	assert_string_equal(into.items[0].name, "a.example");
+	assert_int_equal(into.items[0].count, 4);
+	assert_int_equal(into.items[1].count, 2);
+	assert_int_equal(into.items[2].count, 14);
+	denials_merge(&into, &from, true);
+	assert_int_equal(into.count, 6);
+	assert_string_equal(into.items[4].name, "b.example");
+	assert_true(into.items[4].is_shared && !into.items[1].is_shared);
+	assert_int_equal(add_up(&into, NET_NAME), 30);
+	assert_int_equal(into.counted[NET_NAME], 30);
 }
 
 static void counters_below_the_received_denials_change_nothing(void **state)
@@ -759,10 +880,15 @@ int main(void)
 		cmocka_unit_test(the_class_is_read_from_the_mark),
 		cmocka_unit_test(a_message_without_a_class_mark_is_ignored),
 		cmocka_unit_test(protocols_have_names),
+		cmocka_unit_test(a_denied_name_has_no_address_and_no_protocol),
+		cmocka_unit_test(a_long_name_keeps_its_end),
+		cmocka_unit_test(only_a_denial_of_ours_is_valid),
 		cmocka_unit_test(equal_denials_share_a_row),
+		cmocka_unit_test(equal_names_share_a_row),
 		cmocka_unit_test(refusals_that_are_in_no_row_become_a_row_without_an_address),
 		cmocka_unit_test(
 		    merged_rows_stay_apart_by_whether_they_are_shared_and_their_sums_are_exact),
+		cmocka_unit_test(merged_names_keep_their_rows_and_the_rest_is_one_row),
 		cmocka_unit_test(counters_below_the_received_denials_change_nothing),
 		cmocka_unit_test(the_sums_of_a_full_table_are_exact),
 		WITH_FAKE(each_receive_is_bounded_and_the_next_continues),

@@ -189,6 +189,89 @@ static void an_element_of_a_map_has_key_data_and_flags(void **state)
 	assert_memory_equal(at, expected, sizeof(expected));
 }
 
+static bool has_bytes(const struct nlmsghdr *m, const uint8_t *bytes, size_t size)
+{
+	return m && memmem(m, m->nlmsg_len, bytes, size) != NULL;
+}
+
+static void a_set_with_a_timeout_says_so_and_may_be_changed_by_rules(void **state)
+{
+	static const uint8_t flags[] = { NUMBER(NFTA_SET_FLAGS, NFT_SET_TIMEOUT | NFT_SET_EVAL) };
+	static const uint8_t no_flags[] = { NUMBER(NFTA_SET_FLAGS, 0) };
+	/* an hour in milliseconds, big endian: 0x36ee80 */
+	static const uint8_t timeout[] = { 12,   0,   NFTA_SET_TIMEOUT, 0, 0, 0, 0, 0, 0, 0x36,
+					   0xee, 0x80 };
+	const struct nft_set sets[] = {
+		{ .name = "s", .key_bytes = 4, .timeout_ms = 3600 * 1000 },
+		{ .name = "t", .key_bytes = 4 },
+	};
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	(void)state;
+
+	nft_batch_begin(b, "t");
+	nft_add_set(b, &sets[0]);
+	nft_add_set(b, &sets[1]);
+	assert_int_equal(nft_batch_end(b), 0);
+
+	assert_true(has_bytes(message_at(b, 1), flags, sizeof(flags)));
+	assert_true(has_bytes(message_at(b, 1), timeout, sizeof(timeout)));
+	assert_true(has_bytes(message_at(b, 2), no_flags, sizeof(no_flags)));
+	assert_false(has_bytes(message_at(b, 2), timeout, 4));
+}
+
+static void a_refresh_updates_the_element_that_the_key_has_found(void **state)
+{
+	/* clang-format off */
+	static const uint8_t expected[] = {
+		NEST(NFTA_LIST_ELEM, 44),
+			11, 0, NFTA_EXPR_NAME, 0, 'd', 'y', 'n', 's', 'e', 't', 0, 0,
+			NEST(NFTA_EXPR_DATA, 28),
+				6, 0, NFTA_DYNSET_SET_NAME, 0, 's', 0, 0, 0,
+				NUMBER(NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE),
+				NUMBER(NFTA_DYNSET_SREG_KEY, NFT_REG32_00),
+	};
+	/* clang-format on */
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	(void)state;
+
+	nft_batch_begin(b, "t");
+	nft_rule_begin(b, "c");
+	nft_match_set(b, "s");
+	nft_refresh(b, "s");
+	nft_rule_end(b);
+	assert_int_equal(nft_batch_end(b), 0);
+	expect_tail(message_at(b, 1), expected, sizeof(expected));
+}
+
+static void elements_are_added_where_they_may_be_and_deleted_where_they_are(void **state)
+{
+	const uint8_t key[4] = { 10, 0, 0, 1 };
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	char text[64];
+	(void)state;
+
+	nft_batch_begin(b, "t");
+	for (size_t i = 0; i < 2; i++) {
+		if (i == 0)
+			nft_elements_begin(b, "s");
+		else
+			nft_elements_delete(b, "s");
+		nft_element(b, &(struct nft_element){ .key = key, .key_bytes = sizeof(key) });
+		nft_elements_end(b);
+	}
+	assert_int_equal(nft_batch_end(b), 0);
+
+	const struct nlmsghdr *add = message_at(b, 1), *delete = message_at(b, 2);
+	assert_int_equal(add->nlmsg_type, NFT(NFT_MSG_NEWSETELEM));
+	assert_int_equal(add->nlmsg_flags & (NLM_F_CREATE | NLM_F_EXCL), NLM_F_CREATE);
+	assert_int_equal(delete->nlmsg_type, NFT(NFT_MSG_DELSETELEM));
+	assert_int_equal(delete->nlmsg_flags & (NLM_F_CREATE | NLM_F_EXCL), 0);
+	assert_int_equal(delete->nlmsg_len, add->nlmsg_len);
+	assert_memory_equal(delete + 1, add + 1, add->nlmsg_len - sizeof(*add));
+	nft_batch_describe(b, b->first_seq + 2, text, sizeof(text));
+	assert_string_equal(text, "elements of set 's'");
+}
+
 static void an_object_that_does_not_fit_is_an_error_and_not_written(void **state)
 {
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
@@ -266,6 +349,9 @@ int main(void)
 		cmocka_unit_test(a_match_on_meta_is_a_load_and_a_compare),
 		cmocka_unit_test(a_jump_is_a_verdict_with_the_name_of_its_chain),
 		cmocka_unit_test(an_element_of_a_map_has_key_data_and_flags),
+		cmocka_unit_test(a_set_with_a_timeout_says_so_and_may_be_changed_by_rules),
+		cmocka_unit_test(a_refresh_updates_the_element_that_the_key_has_found),
+		cmocka_unit_test(elements_are_added_where_they_may_be_and_deleted_where_they_are),
 		cmocka_unit_test(an_object_that_does_not_fit_is_an_error_and_not_written),
 		cmocka_unit_test(a_list_longer_than_an_attribute_is_an_error),
 		cmocka_unit_test(every_message_can_be_named),

@@ -199,6 +199,8 @@ static const struct denial refusals[] = {
 	{ NET_PRIVATE, IPPROTO_ICMP, { 4, { 10, 0, 0, 5 } }, 0, 1 },
 	{ NET_LIMIT, 250, { 6, { 0x20, 0x01, 0x0d, 0xb8 } }, 0, 3 },
 	{ NET_PRIVATE, 0, { 0 }, 0, 996 },
+	{ .class = NET_NAME, .count = 4, .name = "...a-1._x.example.com" },
+	{ .class = NET_NAME, .count = 7 },
 };
 
 static void a_network_has_its_uplink_and_its_denied_packets(void **state)
@@ -230,7 +232,11 @@ static void a_network_has_its_uplink_and_its_denied_packets(void **state)
 		   "{\"class\":\"limit\",\"protocol\":\"ip\",\"address\":\"2001:db8::\","
 		   "\"port\":null,\"count\":3},"
 		   "{\"class\":\"private\",\"protocol\":null,\"address\":null,"
-		   "\"port\":null,\"count\":996}]}");
+		   "\"port\":null,\"count\":996},"
+		   "{\"class\":\"name\",\"protocol\":null,\"address\":null,\"port\":null,"
+		   "\"name\":\"...a-1._x.example.com\",\"count\":4},"
+		   "{\"class\":\"name\",\"protocol\":null,\"address\":null,\"port\":null,"
+		   "\"count\":7}]}");
 }
 
 static void a_network_that_failed_has_the_reason(void **state)

@@ -485,6 +485,18 @@ def _():
         equal({key for key in net.seen() if key[1].startswith(("10.", "169.254.", "192.168."))}, set(), "packets that left")
 
 
+@test("each exec of a session with a wildcard has the names that were refused while it ran")
+def _():
+    network = {"mode": "public", "allow": ["*.wild.test"]}
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network=network) as session:
+        for allowed, name in (("a.wild.test", "one.evil.test"), ("deep.a.wild.test", "two.evil.test")):
+            code = TRY + f"print(attempt('tcp', '{allowed}', 80)); attempt('tcp', '{name}', 80)"
+            value = python_exec(session, code).result
+            equal(value["stdout"]["text"], "answered\n", "the allowed name")
+            rows = {(row["class"], row.get("name"), row["protocol"]) for row in value["network"]["denied"]}
+            equal(rows, {("name", name, None)}, "denied")
+
+
 @test("a packet that was denied while several execs lived is in the result of each, as shared")
 def _():
     with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public") as session:

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "netns/address/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "netns/address/ranges.h"
+
+static bool has_name(const struct allowlist_entry *e, const char *name)
+{
+	if (!e->name)
+		return false;
+	const size_t size = strlen(name), end = strlen(e->name);
+	if (!e->is_wildcard)
+		return strcmp(name, e->name) == 0;
+	return size > end + 1 && name[size - end - 1] == '.' &&
+	       strcmp(name + size - end, e->name) == 0;
+}
+
+bool names_has(const struct allowlist_entry *entries, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (has_name(&entries[i], name))
+			return true;
+	return false;
+}
+
+static bool is_listed(const struct endpoints *listed, const struct ip *ip)
+{
+	for (size_t i = 0; i < listed->count; i++) {
+		const struct endpoint *e = &listed->items[i];
+		if (e->first.family == ip->family &&
+		    memcmp(e->first.bytes, ip->bytes, ip_size(ip)) <= 0 &&
+		    memcmp(ip->bytes, e->last.bytes, ip_size(ip)) <= 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_same(const struct endpoint *a, const struct endpoint *b)
+{
+	return ip_equal(&a->first, &b->first) && a->first_port == b->first_port &&
+	       a->last_port == b->last_port;
+}
+
+/* The place of `e`: its own, or one whose time is over, or a new one; NULL: there is none. */
+static struct names_open *place_of(struct names *n, const struct endpoint *e, uint64_t now_ms)
+{
+	struct names_open *over = NULL;
+	for (size_t i = 0; i < n->count; i++) {
+		if (is_same(&n->open[i].endpoint, e))
+			return &n->open[i];
+		if (n->open[i].until_ms <= now_ms)
+			over = &n->open[i];
+	}
+	if (!over && n->count < NAMES_OPEN_MAX)
+		over = &n->open[n->count++];
+	if (over)
+		*over = (struct names_open){ .endpoint = *e };
+	return over;
+}
+
+static bool open_one(struct names *n, const char *name, const struct endpoint *e, uint64_t now_ms)
+{
+	const uint64_t soon_ms = now_ms + 2 * NAMES_ANSWER_S * 1000;
+	struct names_open *o = place_of(n, e, now_ms);
+	if (!o)
+		return false;
+	(void)snprintf(o->name, sizeof(o->name), "%s", name);
+	if (o->until_ms > soon_ms)
+		return true;
+	o->is_new = true;
+	o->until_ms = now_ms + NAMES_OPEN_S * 1000;
+	return true;
+}
+
+enum names_end names_take(struct names *n, const char *name, const struct ip *ip, uint64_t now_ms)
+{
+	enum net_class class;
+	enum names_end end = NAMES_CLOSED;
+	if (!names_has(n->entries, n->nentries, name) || (ip->family == 6 && !n->has_ipv6))
+		return NAMES_CLOSED;
+	if (ranges_find(ip, &class))
+		return is_listed(n->listed, ip) ? NAMES_OPEN : NAMES_CLOSED;
+	for (size_t i = 0; i < n->nentries; i++) {
+		const struct allowlist_entry *entry = &n->entries[i];
+		const struct endpoint e = { *ip, *ip, entry->first_port, entry->last_port };
+		if (!has_name(entry, name))
+			continue;
+		if (!open_one(n, name, &e, now_ms))
+			return NAMES_FULL;
+		end = NAMES_OPEN;
+	}
+	return end;
+}
+
+void names_loaded(struct names *n, bool are_open)
+{
+	for (size_t i = 0; i < n->count; i++) {
+		if (n->open[i].is_new && !are_open)
+			n->open[i].until_ms = 0;
+		n->open[i].is_new = false;
+	}
+}
+
+static bool is_still_open(const struct names *n, const struct names_open *o)
+{
+	for (size_t i = 0; i < n->nentries; i++)
+		if (has_name(&n->entries[i], o->name) &&
+		    n->entries[i].first_port == o->endpoint.first_port &&
+		    n->entries[i].last_port == o->endpoint.last_port)
+			return true;
+	return false;
+}
+
+void names_change(struct names *n, const struct allowlist_entry *entries, size_t nentries,
+		  const struct endpoints *listed, uint64_t now_ms)
+{
+	const size_t count = n->count;
+	n->entries = entries;
+	n->nentries = nentries;
+	n->listed = listed;
+	n->count = 0;
+	for (size_t i = 0; i < count && n->count < NAMES_KEPT_MAX; i++) {
+		struct names_open *o = &n->open[i];
+		if (o->until_ms <= now_ms || !is_still_open(n, o))
+			continue;
+		o->is_new = true;
+		o->until_ms = now_ms + NAMES_OPEN_S * 1000;
+		n->open[n->count++] = *o;
+	}
+}

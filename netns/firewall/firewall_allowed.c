@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The allow list in the filter of destinations: what it lists, and what its names have opened.
+ *
+ * The elements of the set are (address, port) rectangles, which must not overlap.  So an endpoint
+ * within an earlier one is left out, and one that overlaps an earlier one gets rules of its own.
+ * An echo request has no port: it is looked up with port 0, which only endpoints of all ports
+ * include.
+ */
+#include "netns/firewall/firewall_parts.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define DATA_TYPE_PORT 13 /* nft(8)'s numbers */
+#define DATA_TYPE_BITS 6  /* of each field of a concatenation */
+
+#define PORT_BYTES  ((uint32_t)sizeof(uint16_t))
+#define KEY_MAX     (16 + 4)
+#define ELEMENT_MAX (4 + 2 * (4 + 4 + KEY_MAX)) /* attributes: list item, two keys */
+static_assert(ENDPOINTS_MAX * ELEMENT_MAX <= UINT16_MAX, "the elements fit into one attribute");
+
+enum place { PLACE_SET, PLACE_RULES, PLACE_NONE };
+
+static bool is_before(const struct ip *a, const struct ip *b)
+{
+	return memcmp(a->bytes, b->bytes, ip_size(a)) < 0;
+}
+
+static bool do_meet(const struct endpoint *a, const struct endpoint *b)
+{
+	return a->first.family == b->first.family && !is_before(&a->last, &b->first) &&
+	       !is_before(&b->last, &a->first) && a->first_port <= b->last_port &&
+	       b->first_port <= a->last_port;
+}
+
+static bool is_within(const struct endpoint *a, const struct endpoint *b)
+{
+	return a->first.family == b->first.family && !is_before(&a->first, &b->first) &&
+	       !is_before(&b->last, &a->last) && a->first_port >= b->first_port &&
+	       a->last_port <= b->last_port;
+}
+
+static enum place place_of(const struct endpoint *allowed, size_t at)
+{
+	enum place place = PLACE_SET;
+
+	for (size_t i = 0; i < at; i++) {
+		if (is_within(&allowed[at], &allowed[i]))
+			return PLACE_NONE;
+		if (do_meet(&allowed[at], &allowed[i]))
+			place = PLACE_RULES;
+	}
+	return place;
+}
+
+static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_MAX])
+{
+	const uint16_t big = htons(port);
+
+	memset(out, 0, KEY_MAX);
+	memcpy(out, ip->bytes, ip_size(ip));
+	memcpy(out + ip_size(ip), &big, sizeof(big));
+}
+
+static void add_endpoint(struct nft_batch *b, const struct endpoint *e)
+{
+	uint8_t first[KEY_MAX], last[KEY_MAX];
+	make_key(&e->first, e->first_port, first);
+	make_key(&e->last, e->last_port, last);
+
+	nft_element(b, &(struct nft_element){ .key = first,
+					      .key_end = last,
+					      .key_bytes = (uint32_t)ip_size(&e->first) + 4 });
+}
+
+void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
+			      const struct endpoint *allowed, size_t count)
+{
+	nft_add_set(b,
+		    &(struct nft_set){ .name = f->allowed,
+				       .flags = NFT_SET_INTERVAL | NFT_SET_CONCAT,
+				       .key_type = f->key_type << DATA_TYPE_BITS | DATA_TYPE_PORT,
+				       .key_bytes = f->ip_bytes + 4,
+				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES } });
+	nft_elements_begin(b, f->allowed);
+	for (size_t i = 0; i < count; i++) {
+		if (allowed[i].first.family == f->number && place_of(allowed, i) == PLACE_SET)
+			add_endpoint(b, &allowed[i]);
+	}
+	nft_elements_end(b);
+}
+
+/* Two sets of addresses that names have opened: for all ports, and for one. */
+void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_add_set(b, &(struct nft_set){ .name = f->named,
+					  .key_type = f->key_type,
+					  .key_bytes = f->ip_bytes,
+					  .size = NAMES_OPEN_MAX,
+					  .timeout_ms = NAMES_OPEN_S * 1000 });
+	nft_add_set(b,
+		    &(struct nft_set){ .name = f->named_ports,
+				       .flags = NFT_SET_CONCAT,
+				       .key_type = f->key_type << DATA_TYPE_BITS | DATA_TYPE_PORT,
+				       .key_bytes = f->ip_bytes + 4,
+				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES },
+				       .size = NAMES_OPEN_MAX,
+				       .timeout_ms = NAMES_OPEN_S * 1000 });
+}
+
+/* Of one set: a message has room for so many. */
+#define NAMED_AT_ONCE 512
+
+static void put_named(struct nft_batch *b, const struct firewall_family *f, bool has_port,
+		      const struct names *names,
+		      void (*begin)(struct nft_batch *b, const char *set))
+{
+	const char *set = has_port ? f->named_ports : f->named;
+	unsigned count = 0;
+	uint8_t key[KEY_MAX];
+
+	for (size_t i = 0; i < names->count; i++) {
+		const struct endpoint *e = &names->open[i].endpoint;
+		if (!names->open[i].is_new || e->first.family != f->number ||
+		    (e->first_port == e->last_port) != has_port)
+			continue;
+		if (count++ % NAMED_AT_ONCE == 0) {
+			if (count > 1)
+				nft_elements_end(b);
+			begin(b, set);
+		}
+		make_key(&e->first, e->first_port, key);
+		nft_element(b, &(struct nft_element){
+				   .key = key, .key_bytes = f->ip_bytes + (has_port ? 4 : 0) });
+	}
+	if (count > 0)
+		nft_elements_end(b);
+}
+
+static void put_all_named(struct nft_batch *b, const struct names *names,
+			  void (*begin)(struct nft_batch *b, const char *set))
+{
+	for (size_t i = 0; i < FIREWALL_FAMILIES; i++) {
+		put_named(b, &firewall_families[i], false, names, begin);
+		put_named(b, &firewall_families[i], true, names, begin);
+	}
+}
+
+void firewall_add_named(struct nft_batch *b, const struct names *names)
+{
+	put_all_named(b, names, nft_elements_begin);
+}
+
+void firewall_delete_named(struct nft_batch *b, const struct names *names)
+{
+	put_all_named(b, names, nft_elements_delete);
+}
+
+struct firewall_rule {
+	const char *chain;
+	const struct firewall_family *family;
+	uint8_t protocol;
+};
+
+static void begin_rule(struct nft_batch *b, const struct firewall_rule *r)
+{
+	nft_rule_begin(b, r->chain);
+	firewall_match_family(b, r->family);
+	firewall_match_protocol(b, r->protocol);
+	if (r->protocol == r->family->icmp)
+		firewall_match_echo(b, r->family);
+}
+
+static void load_port(struct nft_batch *b, const struct firewall_rule *r, uint32_t reg)
+{
+	static const uint16_t none = 0;
+
+	if (r->protocol == r->family->icmp)
+		nft_load_value(b, &none, sizeof(none), reg);
+	else
+		nft_load_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, PORT_BYTES, reg);
+}
+
+static void add_rule_of_set(struct nft_batch *b, const struct firewall_rule *r)
+{
+	begin_rule(b, r);
+	firewall_load_destination(b, r->family);
+	load_port(b, r, NFT_REG32_00 + r->family->ip_bytes / 4);
+	nft_match_set(b, r->family->allowed);
+	nft_rule_end_with(b, NFT_RETURN, NULL);
+}
+
+static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule *r,
+				 const struct endpoint *e)
+{
+	const uint16_t first = htons(e->first_port), last = htons(e->last_port);
+
+	begin_rule(b, r);
+	firewall_load_destination(b, r->family);
+	nft_match_range(b, e->first.bytes, e->last.bytes, r->family->ip_bytes);
+	load_port(b, r, NFT_REG32_00);
+	nft_match_range(b, &first, &last, PORT_BYTES);
+	nft_rule_end_with(b, NFT_RETURN, NULL);
+}
+
+void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
+				const struct firewall_family *f, const struct endpoint *allowed,
+				size_t count)
+{
+	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
+
+	for (size_t p = 0; p < sizeof(protocols); p++) {
+		const struct firewall_rule rule = { chain, f, protocols[p] };
+
+		add_rule_of_set(b, &rule);
+		for (size_t i = 0; i < count; i++) {
+			if (allowed[i].first.family == f->number &&
+			    place_of(allowed, i) == PLACE_RULES)
+				add_rule_of_endpoint(b, &rule, &allowed[i]);
+		}
+	}
+}
+
+/* A packet to an address that a name has opened passes, and keeps it open. */
+void firewall_add_named_rules(struct nft_batch *b, const char *chain,
+			      const struct firewall_family *f)
+{
+	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
+
+	for (size_t p = 0; p < sizeof(protocols); p++) {
+		const struct firewall_rule rule = { chain, f, protocols[p] };
+
+		begin_rule(b, &rule);
+		firewall_load_destination(b, f);
+		nft_match_set(b, f->named);
+		nft_refresh(b, f->named);
+		nft_rule_end_with(b, NFT_RETURN, NULL);
+		if (protocols[p] == f->icmp)
+			continue;
+		begin_rule(b, &rule);
+		firewall_load_destination(b, f);
+		load_port(b, &rule, NFT_REG32_00 + f->ip_bytes / 4);
+		nft_match_set(b, f->named_ports);
+		nft_refresh(b, f->named_ports);
+		nft_rule_end_with(b, NFT_RETURN, NULL);
+	}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other rules for a jail that lives.
+ *
+ * Where the rules become narrower, the gateway's process first asks about each name; where they
+ * become wider, last.  In between there is one transaction for each of the two tables.
+ */
+#include "netns/network_parts.h"
+
+#include <errno.h>
+
+#include "netns/firewall/firewall.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+
+static int judge_names(struct network *n, bool are_judged, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (n->gateway.pidfd < 0 || n->is_building) /* serve_names() tells it */
+		return 0;
+	if (step_tell(&n->gateway.link, GATEWAY_JUDGE, &are_judged, sizeof(are_judged), NULL, 0,
+		      err) < 0)
+		return -err->code;
+	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
+}
+
+/* Without the gateway, nothing leaves the jail. */
+static int fail_change(struct network *n, const struct cj_error *err)
+{
+	struct cj_error ignored;
+	(void)!network_lose_gateway(n, err, &ignored);
+	return -err->code;
+}
+
+static void use_names(struct network *n, const struct network_rules *rules)
+{
+	names_change(n->names, rules->allow, rules->nallow, rules->endpoints, clock_ms());
+}
+
+/* One table after the other: what only one of them opens is closed. */
+static int replace_rules(struct network *n, const struct network_rules *from,
+			 const struct network_rules *to, struct cj_error *err)
+{
+	const struct firewall_spec old = network_firewall(n, from), new = network_firewall(n, to);
+	const int jail_fd = n->handles.fds[SLOT_JAIL_RULES];
+	struct cj_error ignored;
+	use_names(n, to);
+	int rc = firewall_replace(jail_fd, &old, &new, err);
+	if (rc == 0) {
+		rc = firewall_replace(n->handles.fds[SLOT_GATEWAY_RULES], &old, &new, err);
+		if (rc < 0)
+			use_names(n, from); /* for the first table, as it was */
+		if (rc < 0 && firewall_replace(jail_fd, &new, &old, &ignored) < 0) {
+			network_close_jail(n);
+			network_set_failed(n, "",
+					   "nothing leads out of the jail's network any more: %s",
+					   err->msg);
+		}
+	} else {
+		use_names(n, from);
+	}
+	names_loaded(n->names, true);
+	return rc;
+}
+
+static int read_rules(const struct network *n, const char *const *targets, size_t count,
+		      bool is_list, struct arena *a, struct network_rules *out,
+		      struct cj_error *err)
+{
+	struct allowlist_entry *allow = arena_array(a, count + 1, sizeof(*allow));
+	struct endpoints *endpoints = arena_array(a, 1, sizeof(*endpoints));
+	if (!allow || !endpoints)
+		return cj_fail(err, ENOMEM, "change the network");
+	if (count > ALLOWLIST_MAX)
+		return cj_reject(err, "more than %d destinations", ALLOWLIST_MAX);
+	for (size_t i = 0; i < count; i++)
+		if (allowlist_parse(targets[i], a, &allow[i], err) < 0)
+			return -err->code;
+	allowlist_make_live(allow, count);
+	if (allowlist_resolve(allow, count, n->spec->allow_private, a, endpoints, err) < 0)
+		return -err->code;
+	*out = (struct network_rules){ is_list, allow, count, endpoints };
+	return 0;
+}
+
+int network_change(struct network *n, const char *const *targets, size_t count, bool is_list,
+		   struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct network_rules rules;
+	struct cj_error ignored;
+	if (!n->names)
+		return cj_reject_as(err, EOPNOTSUPP, "the jail's network has a list for good");
+	if (read_rules(n, targets, count, is_list, &arena, &rules, err) < 0)
+		return -err->code;
+	/* Before it is closed nothing more is looked up, and looked up only after it is open. */
+	if (is_list && judge_names(n, true, err) < 0)
+		return fail_change(n, err);
+	if (!n->is_filtered) {
+		use_names(n, &rules);
+	} else if (replace_rules(n, &n->rules, &rules, err) < 0) {
+		if (is_list && !n->rules.is_list && judge_names(n, false, &ignored) < 0)
+			(void)fail_change(n, &ignored);
+		return -err->code;
+	}
+	arena_fini(&n->rules_arena);
+	n->rules_arena = arena;
+	arena = (struct arena){ 0 };
+	n->rules = rules;
+	return is_list || judge_names(n, false, err) == 0 ? 0 : fail_change(n, err);
+}

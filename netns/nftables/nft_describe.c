@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a message of a batch is about, for errors: the kernel answers with its number only. */
+#include "netns/nftables/nft.h"
+
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "netns/nftables/nfnl.h"
+
+static const struct nft_kind {
+	uint16_t type;
+	const char *object;
+	uint16_t name; /* attribute */
+} nft_kinds[] = {
+	{ NFT_MSG_NEWTABLE, "table", NFTA_TABLE_NAME },
+	{ NFT_MSG_NEWCHAIN, "chain", NFTA_CHAIN_NAME },
+	{ NFT_MSG_NEWSET, "set", NFTA_SET_NAME },
+	{ NFT_MSG_NEWSETELEM, "elements of set", NFTA_SET_ELEM_LIST_SET },
+	{ NFT_MSG_DELSETELEM, "elements of set", NFTA_SET_ELEM_LIST_SET },
+	{ NFT_MSG_NEWRULE, "rule of chain", NFTA_RULE_CHAIN },
+	{ NFT_MSG_DELRULE, "the rules of chain", NFTA_RULE_CHAIN },
+	{ NFT_MSG_DELSET, "set", NFTA_SET_NAME },
+};
+
+static const char *text_of(const struct nlmsghdr *message, uint16_t type)
+{
+	const struct nlattr *attr = nfnl_find(message, type);
+	return attr ? nla_data(attr) : "";
+}
+
+static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *rule)
+{
+	unsigned number = 1;
+	int left = (int)b->size;
+	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
+
+	for (; m != rule && nlmsg_ok(m, left); m = nfnl_next(m, &left)) {
+		if (m->nlmsg_type == rule->nlmsg_type &&
+		    strcmp(text_of(m, NFTA_RULE_CHAIN), text_of(rule, NFTA_RULE_CHAIN)) == 0)
+			number++;
+	}
+	return number;
+}
+
+void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size)
+{
+	int left = (int)b->size;
+	const struct nlmsghdr *message = (const struct nlmsghdr *)b->bytes;
+
+	while (nlmsg_ok(message, left) && message->nlmsg_seq != seq)
+		message = nfnl_next(message, &left);
+	for (size_t i = 0; left > 0 && i < sizeof(nft_kinds) / sizeof(nft_kinds[0]); i++) {
+		const struct nft_kind *kind = &nft_kinds[i];
+		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))
+			continue;
+		if (kind->type == NFT_MSG_NEWRULE)
+			(void)snprintf(out, out_size, "rule %u of chain '%s'",
+				       rule_number(b, message), text_of(message, kind->name));
+		else
+			(void)snprintf(out, out_size, "%s '%s'", kind->object,
+				       text_of(message, kind->name));
+		return;
+	}
+	(void)snprintf(out, out_size, "the transaction");
+}

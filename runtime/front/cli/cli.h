@@ -44,6 +44,7 @@ struct setting;
 bool session_options_of_create(const struct setting *s);
 bool session_options_of_exec(const struct setting *s);
 bool session_options_of_wait(const struct setting *s);
+bool session_options_of_network(const struct setting *s);
 bool session_options_of_verb(const struct setting *s); /* any other */
 /* Fails: an option that `exec` or `wait` does not take. */
 int session_options_check(const struct options *o, const struct remote_exec *exec,

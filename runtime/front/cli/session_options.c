@@ -9,6 +9,7 @@
 #include "runtime/run/options/options.h"
 
 static const char *const verb_options[] = { "remote", "json", "verbose", "quiet", NULL };
+static const char *const network_options[] = { "allow", "network", NULL };
 static const char *const create_options[] = { "profile", "env-file", NULL };
 static const char *const wait_options[] = { "artifacts", "result-fd", "no-report", NULL };
 static const char *const exec_options[] = {
@@ -19,6 +20,11 @@ static const char *const exec_options[] = {
 bool session_options_of_verb(const struct setting *s)
 {
 	return text_is_one_of(s->option, verb_options);
+}
+
+bool session_options_of_network(const struct setting *s)
+{
+	return text_is_one_of(s->option, network_options) || session_options_of_verb(s);
 }
 
 bool session_options_of_create(const struct setting *s)

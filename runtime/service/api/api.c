@@ -50,6 +50,7 @@ static const struct route {
 	{ "GET", "/v1/sessions/*", api_show_session },
 	{ "DELETE", "/v1/sessions/*", api_end_session },
 	{ "POST", "/v1/sessions/*/lease", api_renew_session },
+	{ "PUT", "/v1/sessions/*/network", api_change_network },
 	{ "POST", "/v1/sessions/*/execs", api_post_exec },
 	{ "GET", "/v1/sessions/*/execs", api_list_execs },
 	{ "GET", "/v1/sessions/*/execs/*", api_show_exec },

@@ -195,6 +195,7 @@ void api_list_sessions(struct api_call *c);
 void api_show_session(struct api_call *c);
 void api_end_session(struct api_call *c);
 void api_renew_session(struct api_call *c);
+void api_change_network(struct api_call *c);
 
 /* api_session_execs.c */
 void api_post_exec(struct api_call *c);

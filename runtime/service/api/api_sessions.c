@@ -3,6 +3,7 @@
 #include "runtime/service/api/api_parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,4 +185,77 @@ void api_renew_session(struct api_call *c)
 	}
 	sessions_renew(e, asked.lease_ms, clock_ms());
 	reply(c, e);
+}
+
+/* The body is the "network" of a request, and nothing but its mode and its list may change. */
+static bool check_network(struct posted *p)
+{
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+
+	if (json_parse_capped("request", p->body ? p->body : "", p->size, &p->arena, &root, &err) <
+	    0)
+		return api_refuse(p->call, API_BAD_REQUEST, &err);
+	const struct json_node *n = root->child;
+	while (root->type == JSON_OBJECT && n &&
+	       (strcmp(n->key, "mode") == 0 || strcmp(n->key, "allow") == 0))
+		n = n->next;
+	if (root->type == JSON_OBJECT && !n)
+		return true;
+	if (root->type == JSON_OBJECT)
+		cj_refuse(&err, "'%.64s' of a session's network can't be changed", n->key);
+	else
+		cj_refuse(&err, "a session's network is an object");
+	cj_hint(&err, "send {\"mode\": \"none\"} or {\"mode\": \"public\", \"allow\": [...]}");
+	return api_refuse(p->call, API_BAD_REQUEST, &err);
+}
+
+/* Validated as a part of the request that would create the session. */
+static bool wrap_network(struct posted *p)
+{
+	static const char before[] = "{\"network\":", after[] = "}";
+	const size_t size = sizeof(before) + sizeof(after) - 2 + p->size;
+	char *whole = malloc(size + 1);
+
+	if (!whole)
+		return api_refuse(p->call, API_INTERNAL, NULL);
+	(void)snprintf(whole, size + 1, "%s%.*s%s", before, (int)p->size, p->body, after);
+	free(p->body);
+	p->body = whole;
+	p->size = size;
+	return true;
+}
+
+static void change_network(struct posted *p, struct session_entry *e)
+{
+	struct cj_error err = { 0 };
+
+	if (e->config.network == NETWORK_NONE) {
+		cj_refuse(&err, "the session was created without a network");
+		cj_hint(&err, "create it with \"network\": \"public\", and close that at once with "
+			      "{\"mode\": \"none\"}");
+		(void)api_refuse(p->call, API_BAD_REQUEST, &err);
+		return;
+	}
+	enum api_code why = sessions_change_network(e, &p->asked, p->call->exchange, &err);
+	if (why != API_OK)
+		(void)api_refuse(p->call, why, why == API_INTERNAL ? &err : NULL);
+}
+
+void api_change_network(struct api_call *c)
+{
+	struct posted p;
+
+	posted_init(&p, c);
+	struct session_entry *e = api_find_live_session(c);
+	if (e && posted_is_accepted(&p)) {
+		p.profile = &e->base;
+		if (check_network(&p) && wrap_network(&p) &&
+		    posted_parse(&p, REQUEST_SESSION, e->profile) &&
+		    (rights_has_profile(c->account->rights, e->profile) ||
+		     api_refuse(c, API_FORBIDDEN_PROFILE, NULL)) &&
+		    posted_validate(&p, &e->base))
+			change_network(&p, e);
+	}
+	posted_fini(&p);
 }

@@ -95,6 +95,49 @@ int keeper_send_signal(const struct worker *keeper, const char *id, int signo, s
 	return send_request(keeper, &request, id, NULL, 0, err);
 }
 
+#define NETWORK_BYTES_MAX (64u << 10)
+
+int keeper_send_network(const struct worker *keeper, const struct keeper_network *network,
+			struct cj_error *err)
+{
+	struct keeper_request request = { .kind = KEEPER_NETWORK };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	json_open_object(w);
+	json_member_bool(w, "list", network->is_list);
+	json_member_array(w, "allow");
+	for (size_t i = 0; i < network->targets.count; i++)
+		json_put_string(w, network->targets.items[i]);
+	json_close_array(w);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	auto_fd int fd = fd_memfd_sealed("network", text, size, err);
+	return fd < 0 ? fd : send_request(keeper, &request, "", &fd, 1, err);
+}
+
+int keeper_read_network(const struct keeper_request *r, struct arena *a, struct keeper_network *out,
+			struct cj_error *err)
+{
+	const struct json_node *root = NULL, *list;
+	char *text = NULL;
+	size_t size = 0;
+
+	*out = (struct keeper_network){ 0 };
+	if (fd_read_all(r->sock_fd, NETWORK_BYTES_MAX, a, &text, &size, "the network", err) < 0 ||
+	    json_parse("network", text, size, a, &root, err) < 0)
+		return -err->code;
+	list = json_get_typed(root, "allow", JSON_ARRAY);
+	const struct json_node *is_list = json_get_typed(root, "list", JSON_BOOL);
+	out->is_list = !is_list || is_list->boolean;
+	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next)
+		if (n->type != JSON_STRING || strings_add(&out->targets, a, n->text) < 0)
+			return cj_fail(err, EINVAL, "read the network");
+	return 0;
+}
+
 void keeper_request_fini(struct keeper_request *r)
 {
 	cj_close(&r->sock_fd);
@@ -108,6 +151,8 @@ static bool is_valid(const struct keeper_request *r, size_t nfds)
 		return false;
 	if (r->kind == KEEPER_SIGNAL)
 		return nfds == 0 && r->signo > 0 && r->signo < NSIG;
+	if (r->kind == KEEPER_NETWORK)
+		return nfds == 1;
 	return r->kind < KEEPER_SIGNAL && nfds >= FD_MIN;
 }
 
@@ -190,6 +235,11 @@ static const struct json_key status_keys[] = {
 	{ "denied_syscalls", U64, AT(denied_syscalls) },
 	{ "denied_packets", U64, AT(denied_packets) },
 };
+static const struct json_key network_keys[] = {
+	{ TYPE },
+	{ "message", CUT(message) },
+	{ "is_callers_own", FLAG, AT(is_callers_own) },
+};
 static const struct json_key ended_keys[] = {
 	{ TYPE },
 	{ "reason", NEEDED(STRING), .set = set_reason, .write = write_reason, AT(reason) },
@@ -204,6 +254,7 @@ static const struct line_kind {
 } line_kinds[] = {
 	[KEEPER_LINE_LIVES] = { "session", JSON_RECORD(lives_keys, "the line") },
 	[KEEPER_LINE_STATUS] = { "status", JSON_RECORD(status_keys, "the line") },
+	[KEEPER_LINE_NETWORK] = { "network", JSON_RECORD(network_keys, "the line") },
 	[KEEPER_LINE_ENDED] = { "ended", JSON_RECORD(ended_keys, "the line") },
 };
 
@@ -228,6 +279,24 @@ static enum keeper_line_type type_of(const struct json_node *root)
 	return KEEPER_LINE_NONE;
 }
 
+static void set_message(struct keeper_line *line, const struct cj_error *why)
+{
+	if (why->hint[0])
+		(void)snprintf(line->message, sizeof(line->message), "%s (%s)", why->msg,
+			       why->hint);
+	else
+		(void)snprintf(line->message, sizeof(line->message), "%s", why->msg);
+}
+
+int keeper_line_send_network(int sock_fd, const struct cj_error *why, struct cj_error *err)
+{
+	struct keeper_line line = { .type = KEEPER_LINE_NETWORK,
+				    .is_callers_own = why->code == EINVAL ||
+						      why->code == EOPNOTSUPP };
+	set_message(&line, why);
+	return keeper_line_send(sock_fd, &line, err);
+}
+
 /* The socket is not blocking: a server that does not read for a while loses the reason. */
 void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_error *why,
 			  bool is_callers_own, int wait_ms)
@@ -241,10 +310,7 @@ void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_
 	struct cj_error ignored = { 0 };
 
 	(void)snprintf(line.stage, sizeof(line.stage), "%s", why->stage);
-	if (why->hint[0])
-		(void)snprintf(line.message, sizeof(line.message), "%s (%s)", why->msg, why->hint);
-	else
-		(void)snprintf(line.message, sizeof(line.message), "%s", why->msg);
+	set_message(&line, why);
 	if (keeper_line_send(sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
 		return;
 	if (poll(&server, 1, wait_ms) > 0)

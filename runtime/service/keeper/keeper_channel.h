@@ -9,6 +9,7 @@
  *	{"type":"ready",...}, {"type":"unready",...}   as of any worker (job.h), before the job
  *	{"type":"session", ...}                        the jail is built: execs may be sent
  *	{"type":"status", ...}                         now and then, while something changes
+ *	{"type":"network","message":M}                 the rules were changed, or M says why not
  *	{"type":"ended","reason":R,"message":M}        last; the jail is gone; then end of file
  *
  * A session that can't be built has an "ended" line with the reason "failed" and no "session" line.
@@ -46,6 +47,7 @@ enum keeper_request_kind {
 	KEEPER_WORKER_FILE,  /* an operation on files (struct file_job) */
 	KEEPER_WORKER_WRITE, /* likewise, and the session pays for its memory */
 	KEEPER_SIGNAL,
+	KEEPER_NETWORK, /* other rules; the answer is a line "network" */
 	KEEPER_REQUEST_COUNT
 };
 
@@ -68,6 +70,14 @@ int keeper_send_worker(const struct worker *keeper, enum keeper_request_kind kin
 int keeper_send_signal(const struct worker *keeper, const char *id, int signo,
 		       struct cj_error *err);
 
+/* keeper_send_network - session_change_network(). */
+struct keeper_network {
+	bool is_list;
+	struct strings targets;
+};
+int keeper_send_network(const struct worker *keeper, const struct keeper_network *network,
+			struct cj_error *err);
+
 static inline uint64_t keeper_signal_bit(int signo)
 {
 	return UINT64_C(1) << (signo - 1);
@@ -89,7 +99,8 @@ struct keeper_request {
 	uint32_t kind; /* enum keeper_request_kind */
 	int32_t signo;
 	char id[PLAN_ID_MAX];
-	/* of a worker, the receiver's; stdin_fd -1: none.  Not in the message's bytes */
+	/* Of a worker, the receiver's; stdin_fd -1: none.  Of KEEPER_NETWORK sock_fd is a file with
+	 * the rules.  Not in the message's bytes. */
 	int sock_fd, control_fd, stdin_fd;
 };
 
@@ -101,6 +112,9 @@ struct keeper_request {
 /* One request.  Returns 1, or 0 when there is none now.  Fails: EPIPE when the server has ended. */
 int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err);
 void keeper_request_fini(struct keeper_request *r);
+/* What came with a KEEPER_NETWORK; texts live in the arena. */
+int keeper_read_network(const struct keeper_request *r, struct arena *a, struct keeper_network *out,
+			struct cj_error *err);
 
 /* --- lines of the keeper ----------------------------------------------------------- */
 
@@ -108,6 +122,7 @@ enum keeper_line_type {
 	KEEPER_LINE_NONE, /* another line, or one that can't be read */
 	KEEPER_LINE_LIVES,
 	KEEPER_LINE_STATUS,
+	KEEPER_LINE_NETWORK,
 	KEEPER_LINE_ENDED,
 };
 
@@ -123,12 +138,15 @@ struct keeper_line {
 	/* "ended" */
 	enum session_end reason;
 	char stage[32];
-	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4]; /* names the host: for the log */
+	/* Of "network", too.  Names the host: for the log. */
+	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
 	bool is_callers_own; /* the caller's mistake: it may see the message */
 };
 
 /* Writes the line; never blocks.  Fails: EAGAIN when the server does not read. */
 int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_error *err);
+/* The line "network": the rules were changed, if why->code is 0. */
+int keeper_line_send_network(int sock_fd, const struct cj_error *why, struct cj_error *err);
 /* The line "ended", with why->stage and its message.  Waits `wait_ms` for room at most. */
 void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_error *why,
 			  bool is_callers_own, int wait_ms);

@@ -322,6 +322,22 @@ void keeper_deliver_signals(struct keeper *k)
 			deliver(k, &k->children[i]);
 }
 
+/* A server that does not read its lines is about to end the session: send_status(). */
+static void change_network(struct keeper *k, struct keeper_request *r)
+{
+	auto_arena struct arena a = { 0 };
+	struct keeper_network network;
+	struct cj_error err = { 0 }, ignored;
+
+	if (!k->session)
+		cj_refuse_as(&err, ECANCELED, "the session has ended");
+	else if (keeper_read_network(r, &a, &network, &err) == 0)
+		(void)!session_change_network(k->session, network.targets.items,
+					      network.targets.count, network.is_list, &err);
+	keeper_request_fini(r);
+	(void)!keeper_line_send_network(k->work->sock_fd, &err, &ignored);
+}
+
 void keeper_carry_out(struct keeper *k, struct keeper_request *r)
 {
 	struct cj_error err = { 0 };
@@ -329,6 +345,8 @@ void keeper_carry_out(struct keeper *k, struct keeper_request *r)
 	k->is_quiet = false;
 	if (r->kind == KEEPER_SIGNAL)
 		add_signal(k, r);
+	else if (r->kind == KEEPER_NETWORK)
+		change_network(k, r);
 	else if (add_worker(k, r, &err) < 0)
 		refuse(r, &err);
 }

@@ -39,6 +39,8 @@ struct audit_record {
 /* The same name in the file and in the journal. */
 static const char *event_of(const struct audit_record *r)
 {
+	if (r->session && r->session->network)
+		return "session_network";
 	if (r->session)
 		return r->session->reason ? "session_end" : "session_start";
 	if (r->call)
@@ -152,6 +154,10 @@ static void put_end(const struct sink *s, const struct summary *end)
 static void put_session(const struct sink *s, const struct audit_session *session)
 {
 	put_text(s, "context", NULL, session->context);
+	if (session->network && s->w)
+		json_member_text(s->w, "network", session->network);
+	if (session->network && s->e)
+		entry_put(s->e, "CEJAIL_NETWORK", session->network);
 	if (!session->reason)
 		return;
 	put_text(s, "reason", "CEJAIL_REASON", session->reason);
@@ -235,11 +241,17 @@ static void put_message(const struct sink *s, const struct audit_record *r)
 
 	(void)snprintf(message, sizeof(message), "%s%s %.64s of %.64s %s%.32s",
 		       r->call ? "call in " : "", session ? "session" : "run", r->order->job.id,
-		       r->order->caller, end ? "ended: " : "starts", end ? end : "");
+		       r->order->caller,
+		       session && session->network ? "has another network"
+		       : end                       ? "ended: "
+						   : "starts",
+		       end ? end : "");
 	put_text(s, NULL, "MESSAGE", message);
 	if (session)
 		put_text(s, NULL, "MESSAGE_ID",
-			 end ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
+			 session->network ? AUDIT_MESSAGE_SESSION_RULES
+			 : end            ? AUDIT_MESSAGE_SESSION_END
+					  : AUDIT_MESSAGE_SESSION_START);
 	else if (r->call)
 		put_text(s, NULL, "MESSAGE_ID", AUDIT_MESSAGE_CALL);
 	else

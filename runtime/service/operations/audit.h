@@ -21,6 +21,7 @@
 /* journalctl MESSAGE_ID=... */
 #define AUDIT_MESSAGE_SESSION_START "5a6d3c0f9be44f1c8d2a7e15b06c94d3"
 #define AUDIT_MESSAGE_SESSION_END   "c1f0874e2d6b4a9b93e5f7a80c3d1b62"
+#define AUDIT_MESSAGE_SESSION_RULES "4f0d9be21a6c4c7e9c35b8a2d7e6f013"
 #define AUDIT_MESSAGE_START         "1b41698ec8044d88b5fa31b06e526685"
 #define AUDIT_MESSAGE_END           "b028be82e496421eb109fc5ca2e86901"
 #define AUDIT_MESSAGE_CALL          "7e0c4f7b1fd14a0e8f5b6a39d20c8e54"
@@ -63,5 +64,7 @@ struct audit_session {
 	const char *context; /* "none" or "repl" */
 	const char *reason;  /* of the end; NULL: it is about to start */
 	uint64_t execs, duration_ms, cpu_ms;
+	const char
+	    *network; /* about to be loaded: none, public, or a list; NULL: no change of it */
 };
 bool audit_session(struct audit *a, const struct audit_session *session);

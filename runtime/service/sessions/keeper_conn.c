@@ -17,6 +17,8 @@
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 
+#define NETWORK_TEXT_MAX 4096 /* of the list in an audit line, which is cut off then */
+
 static_assert(SESSIONS_START_MS > STEP_TIMEOUT_MS,
 	      "the error of a step arrives before the session is given up");
 
@@ -86,7 +88,8 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 		next = TAILQ_NEXT(w, link);
 		bool is_due = w->exec ? w->exec->is_finished || w->until_ms <= now_ms
 				      : e->state == ENTRY_ENDED ||
-					    (w->is_creator && e->state == ENTRY_LIVE);
+					    (w->is_creator && e->state == ENTRY_LIVE) ||
+					    (w->has_network && !e->next_network);
 		if (!is_due && w->exec)
 			wait_ms = loop_sooner(wait_ms, (int)(w->until_ms - now_ms));
 		if (!is_due)
@@ -97,10 +100,31 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 			sessions_reply_exec(due.exec, due.exchange);
 		else if (due.is_creator && e->state == ENTRY_ENDED)
 			refuse_creator(e, due.exchange);
+		else if (due.has_network && e->state == ENTRY_ENDED)
+			exchange_refuse(due.exchange, API_SESSION_ENDED, e->message, NULL);
 		else
 			reply(due.exchange, due.is_creator ? 201 : 200, e);
 	}
 	return wait_ms;
+}
+
+/* As write_audit(), before the rules of next_network are loaded. */
+static bool write_network_audit(struct session_entry *e)
+{
+	const struct strings *list = &e->next_network->rules.targets;
+	char text[NETWORK_TEXT_MAX];
+	size_t used =
+	    (size_t)snprintf(text, sizeof(text), "%s",
+			     list->count > 0 ? "" : network_mode_names[e->next_network->mode]);
+
+	for (size_t i = 0; i < list->count && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
+					 list->items[i]);
+	const struct audit_session line = { .order = &e->order,
+					    .context = e->is_repl ? "repl" : "none",
+					    .network = text };
+
+	return audit_session(e->all->executions->audit, &line);
 }
 
 /* False: the line is required and could not be written. */
@@ -114,6 +138,59 @@ static bool write_audit(struct session_entry *e, const char *reason)
 					    .cpu_ms = e->usage.cpu_ms };
 
 	return audit_session(e->all->executions->audit, &line);
+}
+
+enum api_code sessions_change_network(struct session_entry *e, const struct config *asked,
+				      struct exchange *x, struct cj_error *err)
+{
+	const struct session_waiter waiter = { .session = e, .exchange = x, .has_network = true };
+
+	if (!sessions_is_live(e))
+		return API_NOT_RUNNING;
+	if (e->next_network)
+		return API_TOO_MANY_WAITING;
+	e->next_network = session_network_create(asked);
+	if (!e->next_network) {
+		(void)!cj_fail(err, ENOMEM, "change the network");
+		return API_INTERNAL;
+	}
+	if (!write_network_audit(e)) {
+		session_network_destroy(&e->next_network);
+		return API_AUDIT_UNAVAILABLE;
+	}
+	if (keeper_send_network(&e->conn->worker, &e->next_network->rules, err) < 0) {
+		session_network_destroy(&e->next_network);
+		return API_INTERNAL;
+	}
+	sessions_touch(e, clock_ms());
+	(void)sessions_wait(&waiter);
+	return API_OK;
+}
+
+/* They are in force, or those before still are. */
+static void on_network(struct session_entry *e, const struct keeper_line *line)
+{
+	struct session_network *next = e->next_network;
+	struct session_waiter *w, *after;
+
+	e->next_network = NULL;
+	if (line->message[0] == '\0') {
+		session_network_destroy(&e->network);
+		e->network = next;
+		(void)sessions_answer(e, clock_ms());
+		return;
+	}
+	session_network_destroy(&next);
+	slog(SLOG_WARNING, e->order.job.trace.request_id, "session %s: %s", e->id, line->message);
+	for (w = TAILQ_FIRST(&e->waiters); w; w = after) {
+		after = TAILQ_NEXT(w, link);
+		if (!w->has_network)
+			continue;
+		struct exchange *x = w->exchange;
+		remove_waiter(w);
+		exchange_refuse(x, line->is_callers_own ? API_BAD_REQUEST : API_INTERNAL,
+				line->is_callers_own ? line->message : NULL, NULL);
+	}
 }
 
 /* The jail has ended, or never lived. */
@@ -157,6 +234,10 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		break;
 	case KEEPER_LINE_STATUS:
 		sessions_note_usage(e, &line);
+		break;
+	case KEEPER_LINE_NETWORK:
+		if (e->next_network)
+			on_network(e, &line);
 		break;
 	case KEEPER_LINE_ENDED:
 		e->is_callers_own = line.reason == SESSION_FAILED && line.is_callers_own;

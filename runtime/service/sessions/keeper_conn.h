@@ -40,6 +40,15 @@ struct sessions_order {
 /* Answers the exchange now or later, unless it fails. */
 int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj_error *err);
 
+/*
+ * sessions_change_network - other rules for its network, from these settings, which were validated.
+ *
+ * API_OK: the exchange is answered when they are in force, with the session, or when they could not
+ * be loaded; API_INTERNAL: *err says why not.
+ */
+enum api_code sessions_change_network(struct session_entry *e, const struct config *asked,
+				      struct exchange *x, struct cj_error *err);
+
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
 void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x);
 void sessions_close_all(struct sessions *s, enum session_end reason);

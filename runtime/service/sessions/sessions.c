@@ -3,6 +3,7 @@
 #include "runtime/service/sessions/sessions.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,31 @@ void sessions_init(struct sessions *s, struct executions *executions, struct loo
 {
 	*s = (struct sessions){ .executions = executions, .loop = loop };
 	TAILQ_INIT(&s->entries);
+}
+
+struct session_network *session_network_create(const struct config *c)
+{
+	struct session_network *n = calloc(1, sizeof(*n));
+	int rc = n ? 0 : -ENOMEM;
+
+	if (n)
+		n->mode = c->network;
+	for (size_t i = 0; rc == 0 && n->mode == NETWORK_PUBLIC && i < c->allow.count; i++) {
+		const char *target = arena_strdup(&n->arena, c->allow.items[i]);
+		rc = target ? strings_add(&n->rules.targets, &n->arena, target) : -ENOMEM;
+	}
+	if (rc < 0)
+		session_network_destroy(&n);
+	else
+		n->rules.is_list = n->mode == NETWORK_NONE || n->rules.targets.count > 0;
+	return n;
+}
+
+void session_network_destroy(struct session_network **n)
+{
+	if (*n)
+		arena_fini(&(*n)->arena);
+	cj_free(n);
 }
 
 static void drop_result(struct sessions *s, struct exec_entry *x)
@@ -72,6 +98,8 @@ void sessions_drop(struct sessions *s, struct session_entry *e)
 	}
 	if (e->is_own_message)
 		free((char *)e->message);
+	session_network_destroy(&e->network);
+	session_network_destroy(&e->next_network);
 	free(e);
 }
 

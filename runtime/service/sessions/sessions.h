@@ -88,6 +88,15 @@ struct sessions;
 TAILQ_HEAD(session_waiters, session_waiter);
 TAILQ_HEAD(file_operations, file_operation);
 
+struct session_network {
+	struct arena arena; /* of the targets */
+	enum network_mode mode;
+	struct keeper_network rules;
+};
+/* Copies the settings.  NULL: no memory. */
+struct session_network *session_network_create(const struct config *c);
+void session_network_destroy(struct session_network **n);
+
 struct session_entry {
 	TAILQ_ENTRY(session_entry) link;
 	struct sessions *all;
@@ -110,6 +119,9 @@ struct session_entry {
 	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
 	bool is_isolated, has_usage;
 	struct keeper_line usage; /* the last status */
+	/* The rules of its network since they were changed, and those that its keeper loads now;
+	 * NULL: none.  malloc'ed. */
+	struct session_network *network, *next_network;
 
 	/* Of one that has not ended, on which keeper_conn.h acts. */
 	struct worker_conn *conn;   /* to its keeper; NULL: that has ended */

@@ -11,6 +11,7 @@ struct session_waiter {
 	struct exec_entry *exec; /* NULL: it waits for the session */
 	struct exchange *exchange;
 	bool is_creator;   /* of the session */
+	bool has_network;  /* it waits until next_network is loaded */
 	uint64_t until_ms; /* then an exec is shown as it is */
 };
 /* Copies the waiter and holds its exchange.  False: no memory, and the exchange was refused. */

@@ -3,12 +3,14 @@
  * descriptors, and nobody waits for the other. */
 #include "runtime/service/keeper/keeper_channel.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "netns/address/allowlist.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
@@ -166,6 +169,123 @@ static void an_id_that_does_not_fit_is_refused(void **state)
 			 -EINVAL);
 	assert_true(w.sock_fd < 0);
 	close_channel(&c);
+}
+
+/* --- the network ------------------------------------------------------------------ */
+
+static void send_with(const struct channel *c, uint32_t kind, size_t nfds)
+{
+	const struct keeper_request request = { .kind = kind };
+	int fds[2] = { c->far_fd, c->far_fd };
+	struct iovec part = { (void *)&request, offsetof(struct keeper_request, sock_fd) };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(fds))];
+	} control = { 0 };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (nfds > 0) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(h), fds, nfds * sizeof(int));
+	}
+	assert_int_equal(sendmsg(c->keeper.sock_fd, &m, MSG_NOSIGNAL), part.iov_len);
+}
+
+static void rules_arrive_as_they_were_sent(void **state)
+{
+	static const char *items[ALLOWLIST_MAX] = { "*.example.com:443", "8.8.8.8", "\"\n" };
+	static char longest[254 + sizeof(":65535")];
+	static const size_t counts[] = { 0, 1, 3, ALLOWLIST_MAX };
+	(void)state;
+	memset(longest, 'a', sizeof(longest) - 1);
+	for (size_t i = 3; i < ALLOWLIST_MAX; i++)
+		items[i] = longest;
+	for (size_t i = 0; i < 8; i++) {
+		const struct keeper_network sent = {
+			.is_list = i % 2, .targets = { .items = items, .count = counts[i / 2] }
+		};
+		struct channel c = opened();
+		auto_arena struct arena arena = { 0 };
+		struct keeper_network got;
+		struct cj_error err = { 0 };
+		assert_int_equal(keeper_send_network(&c.keeper, &sent, &err), 0);
+		struct keeper_request r = received(&c);
+		assert_int_equal(r.kind, KEEPER_NETWORK);
+		assert_true(r.sock_fd >= 0 && r.control_fd < 0 && r.stdin_fd < 0);
+		assert_int_equal(keeper_read_network(&r, &arena, &got, &err), 0);
+		assert_int_equal(got.is_list, sent.is_list);
+		assert_int_equal(got.targets.count, sent.targets.count);
+		for (size_t j = 0; j < got.targets.count; j++)
+			assert_string_equal(got.targets.items[j], items[j]);
+		keeper_request_fini(&r);
+		close_channel(&c);
+	}
+}
+
+static void rules_that_can_not_be_read_open_nothing(void **state)
+{
+	static const char *const bad[] = { "", "{", "[", "{\"list\":true,\"allow\":[1]}",
+					   "{\"list\":false,\"allow\":[null]}" };
+	auto_arena struct arena arena = { 0 };
+	struct keeper_network got;
+	struct cj_error err = { 0 };
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		auto_fd int fd = fd_memfd_sealed("network", bad[i], strlen(bad[i]), &err);
+		const struct keeper_request r = { .kind = KEEPER_NETWORK, .sock_fd = fd };
+		assert_true(keeper_read_network(&r, &arena, &got, &err) < 0);
+	}
+	auto_fd int fd = fd_memfd_sealed("network", "{}", 2, &err);
+	const struct keeper_request r = { .kind = KEEPER_NETWORK, .sock_fd = fd };
+	assert_int_equal(keeper_read_network(&r, &arena, &got, &err), 0);
+	assert_true(got.is_list && got.targets.count == 0);
+}
+
+static void rules_come_with_one_descriptor(void **state)
+{
+	struct keeper_request r = KEEPER_REQUEST_NULL;
+	struct cj_error err = { 0 };
+	(void)state;
+	for (size_t nfds = 0; nfds <= 2; nfds++) {
+		struct channel c = opened();
+		send_with(&c, KEEPER_NETWORK, nfds);
+		assert_int_equal(keeper_receive(c.far_fd, &r, &err), nfds == 1 ? 1 : -EPROTO);
+		if (nfds == 1)
+			keeper_request_fini(&r);
+		close_channel(&c);
+	}
+}
+
+static void the_answer_says_whose_mistake_it_was(void **state)
+{
+	static const struct {
+		int code;
+		bool is_callers_own;
+	} rows[] = { { 0, false }, { EINVAL, true }, { EOPNOTSUPP, true }, { ENOBUFS, false } };
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct channel c = opened();
+		struct cj_error why = { .code = rows[i].code }, err = { 0 };
+		struct keeper_line got;
+		char text[4096];
+		if (why.code) {
+			(void)snprintf(why.msg, sizeof(why.msg), "it is \"closed\"");
+			(void)snprintf(why.hint, sizeof(why.hint), "open it");
+		}
+		assert_int_equal(keeper_line_send_network(c.far_fd, &why, &err), 0);
+		ssize_t size = read(c.keeper.sock_fd, text, sizeof(text));
+		assert_true(size > 1);
+		keeper_line_read(text, (size_t)size - 1, &got);
+		assert_int_equal(got.type, KEEPER_LINE_NETWORK);
+		assert_string_equal(got.message, why.code ? "it is \"closed\" (open it)" : "");
+		assert_int_equal(got.is_callers_own, rows[i].is_callers_own);
+		close_channel(&c);
+	}
 }
 
 /* --- lines ------------------------------------------------------------------------ */
@@ -385,6 +505,10 @@ int main(void)
 		cmocka_unit_test(a_message_of_another_shape_is_refused),
 		cmocka_unit_test(the_server_does_not_wait_for_a_keeper_that_does_not_read),
 		cmocka_unit_test(an_id_that_does_not_fit_is_refused),
+		cmocka_unit_test(rules_arrive_as_they_were_sent),
+		cmocka_unit_test(rules_that_can_not_be_read_open_nothing),
+		cmocka_unit_test(rules_come_with_one_descriptor),
+		cmocka_unit_test(the_answer_says_whose_mistake_it_was),
 		cmocka_unit_test(each_line_arrives_as_it_was_sent),
 		cmocka_unit_test(another_line_has_no_type),
 		cmocka_unit_test(the_keeper_does_not_wait_for_a_server_that_does_not_read),

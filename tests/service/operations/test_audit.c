@@ -307,6 +307,32 @@ static void a_session_begins_and_ends_with_a_line(void **state)
 	audit_close(&a);
 }
 
+static void a_session_has_a_line_before_its_network_changes(void **state)
+{
+	struct lines l;
+	struct audit a = open_audit(true, false, false);
+	struct run_order order = a_run();
+	const struct audit_session s = { .order = &order,
+					 .context = "none",
+					 .network = "8.8.8.8 *.example.com:443" };
+	(void)state;
+
+	assert_true(audit_session(&a, &s));
+	read_lines(&l, "log");
+	assert_int_equal(l.count, 1);
+	assert_string_equal(text_at(l.items[0], "event"), "session_network");
+	assert_string_equal(text_at(l.items[0], "context"), "none");
+	assert_string_equal(text_at(l.items[0], "network"), "8.8.8.8 *.example.com:443");
+	assert_null(json_get(l.items[0], "reason"));
+	assert_null(json_get(l.items[0], "code_sha256"));
+	const struct json_node *schema = json_of_file("profiles/schema/audit.json", &l.arena);
+	for (const struct json_node *n = l.items[0]->child; n; n = n->next)
+		if (!json_get(json_get(schema, "properties"), n->key))
+			fail_msg("the schema has no '%s'", n->key);
+	arena_fini(&l.arena);
+	audit_close(&a);
+}
+
 static void a_call_has_a_line_with_the_hash_of_its_arguments(void **state)
 {
 	struct lines l;
@@ -750,6 +776,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_run_has_two_lines),
 		CASE(a_session_begins_and_ends_with_a_line),
+		CASE(a_session_has_a_line_before_its_network_changes),
 		CASE(a_call_has_a_line_with_the_hash_of_its_arguments),
 		CASE(the_schema_has_the_lines_members_in_order),
 		CASE(what_is_unknown_is_null),

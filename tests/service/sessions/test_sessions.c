@@ -625,6 +625,39 @@ static void what_waits_for_programs_is_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void the_rules_of_a_network_are_a_list_or_everything(void **state)
+{
+	const char *items[] = { "*.example.com", "8.8.8.8:53" };
+	struct config c = { .network = NETWORK_PUBLIC };
+	(void)state;
+
+	struct session_network *n = session_network_create(&c);
+	assert_non_null(n);
+	assert_false(n->rules.is_list);
+	assert_int_equal(n->rules.targets.count, 0);
+	session_network_destroy(&n);
+	assert_null(n);
+	session_network_destroy(&n);
+
+	c.allow = (struct strings){ .items = items, .count = 2 };
+	n = session_network_create(&c);
+	assert_non_null(n);
+	assert_true(n->rules.is_list && n->mode == NETWORK_PUBLIC);
+	assert_int_equal(n->rules.targets.count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_string_equal(n->rules.targets.items[i], items[i]);
+		assert_ptr_not_equal(n->rules.targets.items[i], items[i]); /* a copy */
+	}
+	session_network_destroy(&n);
+
+	c.network = NETWORK_NONE; /* a list that opens nothing, whatever the settings name */
+	n = session_network_create(&c);
+	assert_non_null(n);
+	assert_true(n->rules.is_list && n->mode == NETWORK_NONE);
+	assert_int_equal(n->rules.targets.count, 0);
+	session_network_destroy(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -655,6 +688,7 @@ int main(void)
 		TEST(results_are_bounded_and_the_oldest_goes_first),
 		TEST(a_result_is_dropped_after_a_while),
 		TEST(what_waits_for_programs_is_bounded),
+		cmocka_unit_test(the_rules_of_a_network_are_a_list_or_everything),
 	};
 	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
 }

@@ -46,12 +46,14 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 	struct session_entry e = an_entry();
 	(void)state;
 
-	assert_session(&e, "{\"id\":\"s1\",\"profile\":\"python\",\"context\":\"none\","
-			   "\"state\":\"live\",\"created_at\":\"2023-11-14T22:13:20.000Z\","
-			   "\"lease_until\":\"2023-11-14T22:14:21.000Z\","
-			   "\"idle_until\":\"2023-11-14T22:13:21.000Z\","
-			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
-			   "\"memory_reserved_bytes\":512,\"execs\":0,\"isolated\":false}");
+	assert_session(&e,
+		       "{\"id\":\"s1\",\"profile\":\"python\",\"context\":\"none\","
+		       "\"state\":\"live\",\"created_at\":\"2023-11-14T22:13:20.000Z\","
+		       "\"lease_until\":\"2023-11-14T22:14:21.000Z\","
+		       "\"idle_until\":\"2023-11-14T22:13:21.000Z\","
+		       "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
+		       "\"memory_reserved_bytes\":512,\"network\":{\"mode\":\"none\",\"allow\":[]},"
+		       "\"execs\":0,\"isolated\":false}");
 	e.state = ENTRY_ENDED;
 	e.reason = SESSION_OOM;
 	e.message = "why";
@@ -63,6 +65,44 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 			   "\"created_at\":\"2023-11-14T22:13:20.000Z\","
 			   "\"lease_ms\":60000,\"idle_ms\":30000,\"memory_limit_bytes\":1024,"
 			   "\"execs\":1,\"isolated\":false}");
+}
+
+static void assert_network(const struct session_entry *e, const char *expected)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct sessions_now now = { 0 };
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	assert_non_null(w);
+	sessions_json_put(w, e, &now);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	if (!strstr(text, expected))
+		fail_msg("%s has no %s", text, expected);
+}
+
+/* That of its settings, until it was changed; a list of the settings is no more in force then. */
+static void a_live_session_has_the_network_that_is_in_force(void **state)
+{
+	const char *first[] = { "a.example", "*.b.example:443" }, *second[] = { "8.8.8.8" };
+	struct session_entry e = an_entry();
+	struct session_network changed = { .mode = NETWORK_PUBLIC };
+	(void)state;
+
+	e.config.network = NETWORK_PUBLIC;
+	assert_network(&e, "\"network\":{\"mode\":\"public\",\"allow\":[]}");
+	e.config.allow = (struct strings){ .items = first, .count = 2 };
+	assert_network(&e, "\"network\":{\"mode\":\"public\","
+			   "\"allow\":[\"a.example\",\"*.b.example:443\"]}");
+	e.next_network = &changed; /* its keeper has not loaded it */
+	assert_network(&e, "\"allow\":[\"a.example\",\"*.b.example:443\"]}");
+	e.network = &changed;
+	assert_network(&e, "\"network\":{\"mode\":\"public\",\"allow\":[]}");
+	changed.rules.targets = (struct strings){ .items = second, .count = 1 };
+	assert_network(&e, "\"network\":{\"mode\":\"public\",\"allow\":[\"8.8.8.8\"]}");
+	changed.mode = NETWORK_NONE;
+	assert_network(&e, "\"network\":{\"mode\":\"none\",\"allow\":[]}");
 }
 
 static void assert_exec(const struct exec_entry *x, const char *expected)
@@ -112,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_live_session_has_its_times_and_an_ended_one_its_reason),
+		cmocka_unit_test(a_live_session_has_the_network_that_is_in_force),
 		cmocka_unit_test(a_finished_exec_has_its_result_or_the_reason_why_there_is_none),
 	};
 	return cmocka_run_group_tests_name("sessions_json", tests, NULL, NULL);

@@ -616,6 +616,12 @@ export class Session {
   /** Lets the session live this long from now: "10m". */
   async lease(duration) { return this.#service.ask("POST", `${this.#path}/lease`, { lease: duration }); }
 
+  /** Opens only these destinations from now on; without any, nothing.  { mode: "public" }: what the profile opens. */
+  async network(allow = [], { mode = allow.length ? "public" : "none" } = {}) {
+    const body = allow.length ? { mode, allow } : { mode };
+    return this.#service.ask("PUT", `${this.#path}/network`, body);
+  }
+
   /** The session as the service describes it: state, reason, lease_until, usage, ... */
   async info() { return this.#service.ask("GET", this.#path); }
 

@@ -32,6 +32,11 @@ static const struct own_option exec_rows[] = {
 	  offsetof(struct session_call, interrupt) },
 	HELP_ROW,
 };
+static const struct own_option network_rows[] = {
+	{ "none", 0, NULL, "open nothing: the same as --network none",
+	  offsetof(struct session_call, none) },
+	HELP_ROW,
+};
 static const struct own_option kill_rows[] = {
 	{ "signal", 's', "SIGNAL", "send this signal, such as INT, instead of cancelling",
 	  offsetof(struct session_call, signal) },
@@ -82,6 +87,8 @@ static const struct session_verb {
 	  cli_session_list, PLAIN },
 	{ "lease", "[OPTION...] ID DUR", "let a session end this long from now", 2, 2,
 	  cli_session_lease, PLAIN },
+	{ "network", "[OPTION...] ID", "change what the network of a session opens, or show it", 1, 1,
+	  cli_session_network, cli_session_find_service, session_options_of_network, ROWS(network_rows) },
 	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
 	  cli_session_end, PLAIN },
 	{ "socket", "[OPTION...]", "print the path of the service's socket; start one if none listens", 0, 0,

@@ -28,7 +28,7 @@ struct session_call {
 
 	/* own options */
 	const char *lease, *idle, *context, *signal;
-	bool detach, interrupt, help;
+	bool detach, interrupt, none, help;
 };
 
 /* --- session_service.c ----------------------------------------------------------------------- */
@@ -81,6 +81,7 @@ void cli_session_print_text(const char *text);
 int cli_session_create(struct session_call *c, struct cj_error *err);
 int cli_session_list(struct session_call *c, struct cj_error *err);
 int cli_session_lease(struct session_call *c, struct cj_error *err);
+int cli_session_network(struct session_call *c, struct cj_error *err);
 int cli_session_end(struct session_call *c, struct cj_error *err);
 int cli_session_socket(struct session_call *c, struct cj_error *err);
 int cli_session_exec(struct session_call *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cejail session create`, `list`, `lease`, `end`, `socket`, `exec`, `wait` and `kill`. */
+/* `cejail session create`, `list`, `lease`, `network`, `end`, `socket`, `exec`, `wait`, `kill`. */
 #include "runtime/front/cli/session/session_call.h"
 
 #include <poll.h>
@@ -175,6 +175,66 @@ int cli_session_lease(struct session_call *c, struct cj_error *err)
 	cli_session_print_text(text_of(session, "lease_until"));
 	(void)printf("\n");
 	return 0;
+}
+
+static void write_network(const struct session_call *c, struct json_writer *w)
+{
+	const struct strings *allow = &c->config.allow;
+	const bool is_none =
+	    c->none || (options_has(&c->options, "network") && c->config.network == NETWORK_NONE);
+
+	json_open_object(w);
+	json_member_text(w, "mode", network_mode_names[is_none ? NETWORK_NONE : NETWORK_PUBLIC]);
+	if (allow->count > 0) {
+		json_member_array(w, "allow");
+		for (size_t i = 0; i < allow->count; i++)
+			json_put_string(w, allow->items[i]);
+		json_close_array(w);
+	}
+	json_close_object(w);
+}
+
+static int print_network(const struct json_node *session, struct cj_error *err)
+{
+	const struct json_node *network = json_get_typed(session, "network", JSON_OBJECT);
+	const struct json_node *allow = json_get_typed(network, "allow", JSON_ARRAY);
+
+	if (!allow)
+		return cj_reject(err, "the service's answer has no network");
+	if (!allow->child) {
+		cli_session_print_text(text_of(network, "mode"));
+		(void)printf("\n");
+	}
+	for (const struct json_node *n = allow->child; n; n = n->next) {
+		cli_session_print_text(n->text ? n->text : "-");
+		(void)printf("\n");
+	}
+	return 0;
+}
+
+int cli_session_network(struct session_call *c, struct cj_error *err)
+{
+	const char *const *parts = SESSION_PARTS(c->operands[0], "network");
+	const struct json_node *session = NULL;
+	auto_json_writer struct json_writer *body = json_writer_create(false);
+	const bool has_mode = options_has(&c->options, "network");
+	int rc;
+
+	if (!body)
+		return cj_fail(err, ENOMEM, "write the request");
+	if (c->config.allow.count > 0 &&
+	    (c->none || (has_mode && c->config.network == NETWORK_NONE)))
+		return cj_reject(err, "'--allow' and '--none' exclude each other");
+	if (c->none || has_mode || c->config.allow.count > 0) {
+		write_network(c, body);
+		rc = cli_session_ask(c, "PUT", parts, NULL, body, &session, err);
+	} else {
+		rc = cli_session_ask(c, "GET", SESSION_PARTS(c->operands[0]), NULL, NULL, &session,
+				     err);
+	}
+	if (rc < 0)
+		return rc;
+	return c->json ? cli_session_print_json(session, err) : print_network(session, err);
 }
 
 /* All are tried; the first failure is reported at the end. */

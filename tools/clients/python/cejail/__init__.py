@@ -40,7 +40,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Optional, TypedDict, TypeVar, Union, cast
 from urllib.parse import quote, urlsplit
@@ -881,6 +881,13 @@ class _Session:
     def _lease(self, duration: str) -> dict[str, Any]:
         return cast("dict[str, Any]", self._service.ask("POST", f"{self._path}/lease", {"lease": duration}))
 
+    def _network(self, mode: Optional[str], allow: Iterable[str]) -> dict[str, Any]:
+        targets = list(allow)
+        body: dict[str, Any] = {"mode": mode or ("public" if targets else "none")}
+        if targets:
+            body["allow"] = targets
+        return cast("dict[str, Any]", self._service.ask("PUT", f"{self._path}/network", body))
+
     def _end(self) -> None:
         try:
             self._service.ask("DELETE", self._path)
@@ -960,6 +967,10 @@ class Session(_Session):
     def lease(self, duration: str) -> dict[str, Any]:
         """Let the session live this long from now: "10m"."""
         return self._lease(duration)
+
+    def network(self, allow: Iterable[str] = (), *, mode: Optional[str] = None) -> dict[str, Any]:
+        """Open only these destinations from now on; without any, nothing.  mode="public": what the profile opens."""
+        return self._network(mode, allow)
 
     def info(self) -> dict[str, Any]:
         """The session as the service describes it: state, reason, lease_until, usage, ..."""
@@ -1079,6 +1090,9 @@ class AsyncSession(_Session):
 
     async def lease(self, duration: str) -> dict[str, Any]:
         return await _in_thread(lambda: self._lease(duration))
+
+    async def network(self, allow: Iterable[str] = (), *, mode: Optional[str] = None) -> dict[str, Any]:
+        return await _in_thread(lambda: self._network(mode, allow))
 
     async def info(self) -> dict[str, Any]:
         return await _in_thread(self._info)

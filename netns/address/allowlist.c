@@ -133,7 +133,7 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 		return cj_reject(err,
 				 "'%.100s' is no host name: parts of letters, digits and '-', "
 				 "at most %d long, with '.' between them, at most %d in all; other "
-				 "letters are written as xn--...",
+				 "letters are written in Punycode",
 				 text, LABEL_SIZE_MAX, NAME_SIZE_MAX);
 	return 0;
 }

@@ -31,10 +31,12 @@ struct session_network *session_network_create(const struct config *c)
 {
 	struct session_network *n = calloc(1, sizeof(*n));
 	int rc = n ? 0 : -ENOMEM;
+	/* A list of its own is a part of the profile's. */
+	const size_t first = c->allow.count > c->profile_allow ? c->profile_allow : 0;
 
 	if (n)
 		n->mode = c->network;
-	for (size_t i = 0; rc == 0 && n->mode == NETWORK_PUBLIC && i < c->allow.count; i++) {
+	for (size_t i = first; rc == 0 && n->mode == NETWORK_PUBLIC && i < c->allow.count; i++) {
 		const char *target = arena_strdup(&n->arena, c->allow.items[i]);
 		rc = target ? strings_add(&n->rules.targets, &n->arena, target) : -ENOMEM;
 	}

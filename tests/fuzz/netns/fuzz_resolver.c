@@ -121,7 +121,7 @@ static void check_live(const uint8_t *query, size_t query_size, const uint8_t *b
 	for (size_t i = 0; i < count; i++)
 		assert(found[i].ip.family == family);
 
-	size_t used = resolver_answer(sent, query_size, bytes, found, count, out);
+	size_t used = resolver_answer(query, query_size, bytes, found, count, out);
 	assert(used >= question && used <= sizeof(out) && used <= limit);
 	assert(resolver_answers(sent, out, used) && !resolver_is_cut_off(out));
 	size_t kept = resolver_addresses(sent, out, used, again);

@@ -306,7 +306,7 @@ static const struct {
 	{ "*._tcp.example.com", "is no host name" },
 	{ "*.b\xc3\xbc"
 	  "cher.example",
-	  "other letters are written as xn--" },
+	  "other letters are written in Punycode" },
 	{ "*.com", "is all of a public suffix; name a domain in it, as in *.example.com" },
 	{ "*.COM:443", "is all of a public suffix; name a domain in it" },
 	{ "*.192.0.2.1", "is no address in the accepted form" },

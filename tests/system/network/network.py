@@ -238,11 +238,13 @@ with socket.create_connection(server, PATIENCE) as tcp, socket.socket(socket.AF_
     answer = stream.read(int.from_bytes(stream.read(2), "big"))
     print(answer[3] & 15, answer[7])
 """.replace("PATIENCE", str(9 * SLOW))
-    plain = "11220100" + "0001000000000001" + "04666f7572047465737400" + "00010001"
+    plain = "0001000000000001" + "04666f7572047465737400" + "00010001"
     with Internet() as net:
         value = net.run(code)
         equal(value["stdout"]["text"], "0 1\n5 0\n0 1\n", f"codes and answers ({value['stderr']['text'][-600:]})")
-        equal(net.world("messages"), [plain + "00002904d0" + "00" * 6] * 2, "what the name server got")
+        got = net.world("messages")
+        equal([one[4:] for one in got], ["0100" + plain + "00002904d0" + "00" * 6] * 2, "what the name server got behind its id")
+        equal(got[1][:4], "1122", "the id of a query over TCP")
 
 
 @test("the shipped profiles give the public network, and --network none removes it")

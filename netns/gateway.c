@@ -51,7 +51,7 @@ static const char *const steps[GATEWAY_STEPS] = {
 	[GATEWAY_SOCKET] = "socket",
 	[GATEWAY_NAME] = "name",
 	[GATEWAY_NAMED] = "answer about a name",
-	[GATEWAY_JUDGE] = "check names",
+	[GATEWAY_FILTER] = "filter names",
 	[GATEWAY_LOSE] = "uplink is lost",
 	[GATEWAY_DRAIN] = "drain",
 	[GATEWAY_DRAINED] = "drained",
@@ -61,7 +61,7 @@ enum gateway_source { SOURCE_LINK, SOURCE_JAIL_LOG, SOURCE_GATEWAY_LOG, SOURCE_R
 
 /* The process' own state. */
 struct gateway_process {
-	struct resolver_names judge; /* the supervisor, of names */
+	struct resolver_names filter; /* the supervisor, of names */
 	struct step_link link, asks;
 	struct network_handles handles;
 	int epoll_fd;
@@ -354,10 +354,10 @@ static bool open_name(void *context, const char *text, struct resolver_address *
 	return true;
 }
 
-static int judge_names(struct gateway_process *p, bool are_judged, struct cj_error *err)
+static int filter_names(struct gateway_process *p, bool are_filtered, struct cj_error *err)
 {
 	if (p->resolver)
-		resolver_judge(p->resolver, are_judged ? &p->judge : NULL);
+		resolver_filter(p->resolver, are_filtered ? &p->filter : NULL);
 	return tell(p, GATEWAY_SERVED, NULL, 0, err);
 }
 
@@ -366,7 +366,7 @@ static int serve_names(struct gateway_process *p, const struct gateway_serve *ho
 {
 	int *udp_fd = &p->handles.fds[SLOT_DNS_UDP], *tcp_fd = &p->handles.fds[SLOT_DNS_TCP];
 	const struct resolver_upstream upstream = { how->name_servers, ask_for_socket, p };
-	p->judge = (struct resolver_names){ may_ask, open_name, p };
+	p->filter = (struct resolver_names){ may_ask, open_name, p };
 	if (*udp_fd >= 0) {
 		if (resolver_create(*udp_fd, *tcp_fd, &upstream, &p->resolver, err) < 0)
 			return -err->code;
@@ -374,7 +374,7 @@ static int serve_names(struct gateway_process *p, const struct gateway_serve *ho
 		if (watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err) < 0)
 			return -err->code;
 	}
-	return judge_names(p, how->are_judged, err);
+	return filter_names(p, how->are_filtered, err);
 }
 
 static void tell_denial(void *context, const struct denial *denial)
@@ -404,14 +404,14 @@ static int drain(struct gateway_process *p, struct cj_error *err)
 static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
 {
 	struct gateway_serve how;
-	bool are_judged;
+	bool are_filtered;
 	switch (msg->step) {
 	case GATEWAY_SERVE:
 		memcpy(&how, msg->data, sizeof(how));
 		return serve_names(p, &how, err);
-	case GATEWAY_JUDGE:
-		memcpy(&are_judged, msg->data, sizeof(are_judged));
-		return judge_names(p, are_judged, err);
+	case GATEWAY_FILTER:
+		memcpy(&are_filtered, msg->data, sizeof(are_filtered));
+		return filter_names(p, are_filtered, err);
 	case GATEWAY_LOSE:
 		if (p->resolver)
 			resolver_lose_servers(p->resolver);

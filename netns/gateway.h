@@ -21,7 +21,7 @@
  *	socket --------------->
  *	<--------------- name   likewise: a name that the program asks for; then its addresses
  *	named ----------------> whether the list has it; then those that the rules let pass now
- *	judge ----------------> from here on names are judged, or any name is answered
+ *	filter ---------------> from here on names are filtered, or any name is answered
  *	<-------------- served
  *	lose ----------------->  the uplink has ended: each query fails at once
  *	drain ----------------> tells the denials that wait in the kernel's log
@@ -35,7 +35,7 @@
  * and has no capability.  A program that takes it over can send any bytes to port 53 of the host's
  * name servers, answer with false names, report denials that were none (but hide none of those that
  * the kernel has counted), and read a copy of the supervisor's memory.  Of a live list it can open
- * any public address for the ports of a listed name: the supervisor knows only what it is told.
+ * any public address for the ports of a listed name: the supervisor does not see the answer.
  */
 #pragma once
 
@@ -60,7 +60,7 @@ enum gateway_step {
 	GATEWAY_SOCKET, /* one descriptor, or none */
 	GATEWAY_NAME,   /* struct gateway_name; in place of GATEWAY_ASK */
 	GATEWAY_NAMED,  /* uint32_t: a bit for each address that is open, or GATEWAY_NAME_* */
-	GATEWAY_JUDGE,  /* bool; the answer is GATEWAY_SERVED */
+	GATEWAY_FILTER, /* bool; the answer is GATEWAY_SERVED */
 	GATEWAY_LOSE,
 	GATEWAY_DRAIN,
 	GATEWAY_DRAINED,
@@ -76,7 +76,7 @@ struct gateway_opened {
 /* With GATEWAY_SERVE: how many name servers the host has. */
 struct gateway_serve {
 	size_t name_servers;
-	bool are_judged; /* as with GATEWAY_JUDGE */
+	bool are_filtered; /* as with GATEWAY_FILTER */
 };
 
 /* With GATEWAY_ASK: which name server, and the type of the socket. */

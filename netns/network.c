@@ -14,7 +14,6 @@
 #include "netns/network_parts.h"
 #include "netns/relay/forward.h"
 #include "netns/rtnetlink/links.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
@@ -401,7 +400,7 @@ static int serve_names(struct network *n, struct cj_error *err)
 	    name_servers_read(RESOLV_CONF, &n->name_servers, err) < 0)
 		return -err->code;
 	const struct gateway_serve how = { .name_servers = n->name_servers.count,
-					   .are_judged = n->rules.is_list };
+					   .are_filtered = n->rules.is_list };
 	if (step_tell(&n->gateway.link, GATEWAY_SERVE, &how, sizeof(how), NULL, 0, err) < 0)
 		return -err->code;
 	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);

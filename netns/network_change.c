@@ -13,13 +13,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
-static int judge_names(struct network *n, bool are_judged, struct cj_error *err)
+static int filter_names(struct network *n, bool are_filtered, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	if (n->gateway.pidfd < 0 || n->is_building) /* serve_names() tells it */
 		return 0;
-	if (step_tell(&n->gateway.link, GATEWAY_JUDGE, &are_judged, sizeof(are_judged), NULL, 0,
-		      err) < 0)
+	if (step_tell(&n->gateway.link, GATEWAY_FILTER, &are_filtered, sizeof(are_filtered), NULL,
+		      0, err) < 0)
 		return -err->code;
 	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
 }
@@ -94,12 +94,12 @@ int network_change(struct network *n, const char *const *targets, size_t count, 
 	if (read_rules(n, targets, count, is_list, &arena, &rules, err) < 0)
 		return -err->code;
 	/* Before it is closed nothing more is looked up, and looked up only after it is open. */
-	if (is_list && judge_names(n, true, err) < 0)
+	if (is_list && filter_names(n, true, err) < 0)
 		return fail_change(n, err);
 	if (!n->is_filtered) {
 		use_names(n, &rules);
 	} else if (replace_rules(n, &n->rules, &rules, err) < 0) {
-		if (is_list && !n->rules.is_list && judge_names(n, false, &ignored) < 0)
+		if (is_list && !n->rules.is_list && filter_names(n, false, &ignored) < 0)
 			(void)fail_change(n, &ignored);
 		return -err->code;
 	}
@@ -107,5 +107,5 @@ int network_change(struct network *n, const char *const *targets, size_t count, 
 	n->rules_arena = arena;
 	arena = (struct arena){ 0 };
 	n->rules = rules;
-	return is_list || judge_names(n, false, err) == 0 ? 0 : fail_change(n, err);
+	return is_list || filter_names(n, false, err) == 0 ? 0 : fail_change(n, err);
 }

@@ -81,8 +81,8 @@ static int take_event(struct network *n, const struct step_msg *msg, struct cj_e
 	return 0;
 }
 
-static uint32_t judge_name(struct network *n, const struct denial *denial,
-			   const struct gateway_name *name)
+static uint32_t filter_name(struct network *n, const struct denial *denial,
+			    const struct gateway_name *name)
 {
 	if (names_has(n->names->entries, n->names->nentries, name->text))
 		return GATEWAY_NAME_LISTED;
@@ -94,7 +94,7 @@ static uint32_t judge_name(struct network *n, const struct denial *denial,
 /* What is new is open only if both tables take it. */
 static uint32_t open_name(struct network *n, const struct gateway_name *name)
 {
-	struct cj_error ignored; /* the program is told that its name server failed */
+	struct cj_error ignored; /* the program gets a failure of its name server */
 	uint32_t open = 0;
 	for (size_t i = 0; i < name->count; i++) {
 		enum names_end end =
@@ -129,7 +129,8 @@ static int answer_name(struct network *n, const struct step_msg *msg, struct cj_
 	for (size_t i = 0; i < name.count; i++)
 		if (name.addresses[i].family != 4 && name.addresses[i].family != 6)
 			return cj_fail(err, EPROTO, "receive an address of a name");
-	const uint32_t open = name.count == 0 ? judge_name(n, &denial, &name) : open_name(n, &name);
+	const uint32_t open = name.count == 0 ? filter_name(n, &denial, &name)
+					      : open_name(n, &name);
 	return step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err);
 }
 

@@ -534,7 +534,7 @@ static void drop_sessions(struct resolver *r)
 			drop_session(r, i);
 }
 
-void resolver_judge(struct resolver *r, const struct resolver_names *names)
+void resolver_filter(struct resolver *r, const struct resolver_names *names)
 {
 	r->names = names;
 	if (names)

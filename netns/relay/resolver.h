@@ -6,7 +6,7 @@
  * server (name_servers.h), which begins in the caller's own namespace.  So the host's name servers
  * may be on loopback or in a closed range, and the jail reaches only their answers.  Only plain
  * queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).  Where
- * names are judged (resolver_judge), there is nothing over TCP.
+ * names are filtered (resolver_filter), there is nothing over TCP.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 struct resolver;
 
 /*
- * Who judges names, for a live allow list.  A query for a name that may not be asked is refused;
+ * The filter of names, for a live allow list.  A query for a name that may not be asked is refused;
  * one for something else than an address has an empty answer.  An answer has the addresses that
  * open() leaves, once it has opened them.
  */
@@ -52,8 +52,8 @@ int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upst
 		    struct resolver **out, struct cj_error *err);
 void resolver_destroy(struct resolver **r);
 
-/* From here on `names` (borrowed) judges; NULL: any name is answered, as at first. */
-void resolver_judge(struct resolver *r, const struct resolver_names *names);
+/* From here on `names` (borrowed) filters; NULL: any name is answered, as at first. */
+void resolver_filter(struct resolver *r, const struct resolver_names *names);
 
 /* From here on there is no server, also for the queries that wait. */
 void resolver_lose_servers(struct resolver *r);

@@ -115,10 +115,10 @@ int __wrap_step_tell(const struct step_link *link, uint32_t step, const void *da
 int __wrap_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
 		     const int *fds, size_t nfds, struct cj_error *err)
 {
-	if (step == GATEWAY_JUDGE && size == sizeof(bool))
+	if (step == GATEWAY_FILTER && size == sizeof(bool))
 		note("judge", *(const bool *)data);
 	if (step == GATEWAY_SERVE && size == sizeof(struct gateway_serve))
-		note("serve", ((const struct gateway_serve *)data)->are_judged);
+		note("serve", ((const struct gateway_serve *)data)->are_filtered);
 	return __real_step_tell(link, step, data, size, fds, nfds, err);
 }
 

@@ -1109,12 +1109,12 @@ static void a_resolver_that_judges_names_has_no_connections(void **state)
 	assert_true(server >= 0);
 	put_framed(before, plain, sizeof(plain));
 	assert_int_equal(next_bytes(w, server, got, sizeof(got)), 2 + sizeof(plain));
-	resolver_judge(w->resolver, &names);
+	resolver_filter(w->resolver, &names);
 	assert_true(next_bytes(w, before, got, sizeof(got)) <= 0 && errno != EAGAIN);
 	auto_fd int meanwhile = tcp_client();
 	assert_int_equal(accept_at(w, 0), -1);
 
-	resolver_judge(w->resolver, NULL);
+	resolver_filter(w->resolver, NULL);
 	auto_fd int after = tcp_client();
 	auto_fd int again = accept_at(w, 0);
 	assert_true(meanwhile >= 0 && again >= 0);

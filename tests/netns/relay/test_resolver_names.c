@@ -290,7 +290,7 @@ static int set_up(void **state)
 	int tcp_fd = open_loopback(SOCK_STREAM, &w->tcp_at);
 	if (resolver_create(udp_fd, tcp_fd, &upstream, &w->resolver, &err) < 0)
 		fail_msg("%s", err.msg);
-	resolver_judge(w->resolver, &w->names);
+	resolver_filter(w->resolver, &w->names);
 	w->client = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(w->client, (struct sockaddr *)&w->udp_at, sizeof(w->udp_at)), 0);
 	*state = w;
@@ -694,7 +694,7 @@ static void a_resolver_that_judges_no_more_answers_any_name_as_it_came(void **st
 	expect_answer(w, &query, REFUSED, "");
 	w->asked[0] = '\0';
 
-	resolver_judge(w->resolver, NULL);
+	resolver_filter(w->resolver, NULL);
 	ask(w, &query);
 	expect_at_server(w, &query);
 	answer_read(w, &m);
@@ -708,7 +708,7 @@ static void a_resolver_that_judges_no_more_answers_any_name_as_it_came(void **st
 	auto_fd int fd = tcp_client(w);
 	assert_true(fd >= 0 && w->nstreams == 1);
 
-	resolver_judge(w->resolver, &w->names); /* and back */
+	resolver_filter(w->resolver, &w->names); /* and back */
 	ask(w, &query);
 	expect_answer(w, &query, REFUSED, "");
 	assert_string_equal(w->asked, "other.example.org ");
@@ -723,9 +723,9 @@ static void an_answer_that_comes_after_the_switch_is_judged(void **state)
 	add_address(&m, ANSWER, NULL, "8.0.0.1");
 	add_address(&m, ANSWER, NULL, "8.0.0.2");
 	add_record(&m, ADDITIONAL, NULL, 16, "\4text", 5);
-	resolver_judge(w->resolver, NULL);
+	resolver_filter(w->resolver, NULL);
 	ask(w, &query);
-	resolver_judge(w->resolver, &w->names);
+	resolver_filter(w->resolver, &w->names);
 	w->kept = 2;
 	answer(w, &m);
 	assert_string_equal(w->opened, "other.example.org: 8.0.0.1/300 8.0.0.2/300");

@@ -108,36 +108,35 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 	return wait_ms;
 }
 
-/* As write_audit(), before the rules of next_network are loaded. */
-static bool write_network_audit(struct session_entry *e)
-{
-	const struct strings *list = &e->next_network->rules.targets;
-	char text[NETWORK_TEXT_MAX];
-	size_t used =
-	    (size_t)snprintf(text, sizeof(text), "%s",
-			     list->count > 0 ? "" : network_mode_names[e->next_network->mode]);
-
-	for (size_t i = 0; i < list->count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
-					 list->items[i]);
-	const struct audit_session line = { .order = &e->order,
-					    .context = e->is_repl ? "repl" : "none",
-					    .network = text };
-
-	return audit_session(e->all->executions->audit, &line);
-}
-
-/* False: the line is required and could not be written. */
-static bool write_audit(struct session_entry *e, const char *reason)
+/*
+ * Writes the line of its start, of a change of its network, or of its end; those not meant are NULL.
+ * False: the line is required and could not be written.
+ */
+static bool write_audit(struct session_entry *e, const char *network, const char *reason)
 {
 	const struct audit_session line = { .order = &e->order,
 					    .context = e->is_repl ? "repl" : "none",
+					    .network = network,
 					    .reason = reason,
 					    .execs = e->execs_ended,
 					    .duration_ms = clock_ms() - e->begun_ms,
 					    .cpu_ms = e->usage.cpu_ms };
 
 	return audit_session(e->all->executions->audit, &line);
+}
+
+/* "none", "public", or the list with blanks between. */
+static bool write_network_audit(struct session_entry *e, const struct session_network *n)
+{
+	const struct strings *list = &n->rules.targets;
+	char text[NETWORK_TEXT_MAX];
+	size_t used = (size_t)snprintf(text, sizeof(text), "%s",
+				       list->count > 0 ? "" : network_mode_names[n->mode]);
+
+	for (size_t i = 0; i < list->count && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
+					 list->items[i]);
+	return write_audit(e, text, NULL);
 }
 
 enum api_code sessions_change_network(struct session_entry *e, const struct config *asked,
@@ -154,7 +153,7 @@ enum api_code sessions_change_network(struct session_entry *e, const struct conf
 		(void)!cj_fail(err, ENOMEM, "change the network");
 		return API_INTERNAL;
 	}
-	if (!write_network_audit(e)) {
+	if (!write_network_audit(e, e->next_network)) {
 		session_network_destroy(&e->next_network);
 		return API_AUDIT_UNAVAILABLE;
 	}
@@ -171,7 +170,7 @@ enum api_code sessions_change_network(struct session_entry *e, const struct conf
 static void on_network(struct session_entry *e, const struct keeper_line *line)
 {
 	struct session_network *next = e->next_network;
-	struct session_waiter *w, *after;
+	struct session_waiter *w;
 
 	e->next_network = NULL;
 	if (line->message[0] == '\0') {
@@ -182,15 +181,15 @@ static void on_network(struct session_entry *e, const struct keeper_line *line)
 	}
 	session_network_destroy(&next);
 	slog(SLOG_WARNING, e->order.job.trace.request_id, "session %s: %s", e->id, line->message);
-	for (w = TAILQ_FIRST(&e->waiters); w; w = after) {
-		after = TAILQ_NEXT(w, link);
-		if (!w->has_network)
-			continue;
-		struct exchange *x = w->exchange;
-		remove_waiter(w);
-		exchange_refuse(x, line->is_callers_own ? API_BAD_REQUEST : API_INTERNAL,
-				line->is_callers_own ? line->message : NULL, NULL);
-	}
+	TAILQ_FOREACH(w, &e->waiters, link)
+		if (w->has_network) /* one, or none if it has disconnected */
+			break;
+	if (!w)
+		return;
+	struct exchange *x = w->exchange;
+	remove_waiter(w);
+	exchange_refuse(x, line->is_callers_own ? API_BAD_REQUEST : API_INTERNAL,
+			line->is_callers_own ? line->message : NULL, NULL);
 }
 
 /* The jail has ended, or never lived. */
@@ -312,7 +311,7 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 	*o->arena = (struct arena){ 0 };
 	if (audit_is_on(s->executions->audit))
 		sha256_hex(o->run.job.body, o->run.job.body_size, e->order.request_sha256);
-	bool may_begin = write_audit(e, NULL);
+	bool may_begin = write_audit(e, NULL, NULL);
 	if (may_begin && find_worker(e, &o->run, err) == 0) {
 		metrics_count_session(s->executions->metrics, e->profile);
 		if (!sessions_wait(&creator)) /* nobody knows the id */
@@ -320,7 +319,7 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 		return 0;
 	}
 	if (may_begin)
-		(void)write_audit(e, session_ends[SESSION_FAILED].name);
+		(void)write_audit(e, NULL, session_ends[SESSION_FAILED].name);
 	else
 		exchange_refuse(o->exchange, API_AUDIT_UNAVAILABLE, NULL, NULL);
 	release(e);
@@ -358,7 +357,8 @@ static void settle(struct session_entry *e)
 	bool is_awaited = !TAILQ_EMPTY(&e->waiters);
 
 	sessions_close_files(e);
-	(void)write_audit(e, session_ends[e->reason].name); /* it logs and counts its failure */
+	(void)write_audit(e, NULL,
+			  session_ends[e->reason].name); /* it logs and counts its failure */
 	metrics_count_session_end(s->executions->metrics, e->reason);
 	release(e);
 	/* before the waiters are answered: a next session may be created at once */

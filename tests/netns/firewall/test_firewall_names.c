@@ -265,17 +265,21 @@ static void an_address_whose_time_is_over_is_closed(void **state)
 	lab_close(&lab);
 }
 
+static void open_two_for_600_seconds(struct lab *lab)
+{
+	open_names(lab);
+	add_name(ADDRESS, LAB_PORT);
+	add_name(LAB_PUBLIC6, 0);
+	load_names(lab);
+	shorten(lab, "ports4", WITH_PORT, 600);
+	shorten(lab, "named6", LAB_PUBLIC6, 600);
+}
+
 static void each_packet_to_an_address_keeps_it_open(void **state)
 {
 	struct lab lab;
 	(void)state;
-	open_names(&lab);
-	add_name(ADDRESS, LAB_PORT);
-	add_name(LAB_PUBLIC6, 0);
-	load_names(&lab);
-
-	shorten(&lab, "ports4", WITH_PORT, 600);
-	shorten(&lab, "named6", LAB_PUBLIC6, 600);
+	open_two_for_600_seconds(&lab);
 	assert_in_range(seconds_left(&lab, "ports4", WITH_PORT), 1, 600);
 	assert_in_range(seconds_left(&lab, "named6", LAB_PUBLIC6), 1, 600);
 	assert_int_equal(connect_to(&lab, ADDRESS, 81), ECONNREFUSED);
@@ -292,13 +296,7 @@ static void an_address_that_is_loaded_again_has_its_whole_time(void **state)
 {
 	struct lab lab;
 	(void)state;
-	open_names(&lab);
-	add_name(ADDRESS, LAB_PORT);
-	add_name(LAB_PUBLIC6, 0);
-	load_names(&lab);
-
-	shorten(&lab, "ports4", WITH_PORT, 600);
-	shorten(&lab, "named6", LAB_PUBLIC6, 600);
+	open_two_for_600_seconds(&lab);
 	names.open[0].is_new = names.open[1].is_new = true;
 	load_names(&lab);
 	assert_in_range(seconds_left(&lab, "ports4", WITH_PORT), NEARLY_FULL, NAMES_OPEN_S);

@@ -27,9 +27,9 @@ static struct session_entry an_entry(void)
 				       .created_ms = 1700000000000 };
 }
 
-static void assert_session(const struct session_entry *e, const char *expected)
+/* Lives as long as the writer. */
+static const char *json_of(struct json_writer *w, const struct session_entry *e)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct sessions_now now = { .mono_ms = 1000, .epoch_ms = 1700000001000 };
 	struct cj_error err = { 0 };
 	const char *text = NULL;
@@ -38,7 +38,14 @@ static void assert_session(const struct session_entry *e, const char *expected)
 	assert_non_null(w);
 	sessions_json_put(w, e, &now);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text, expected);
+	return text;
+}
+
+static void assert_session(const struct session_entry *e, const char *expected)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	assert_string_equal(json_of(w, e), expected);
 }
 
 static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **state)
@@ -70,14 +77,8 @@ static void a_live_session_has_its_times_and_an_ended_one_its_reason(void **stat
 static void assert_network(const struct session_entry *e, const char *expected)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct sessions_now now = { 0 };
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	const char *text = json_of(w, e);
 
-	assert_non_null(w);
-	sessions_json_put(w, e, &now);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	if (!strstr(text, expected))
 		fail_msg("%s has no %s", text, expected);
 }

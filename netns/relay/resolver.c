@@ -183,6 +183,8 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 				     .data.u32 = FIRST_QUERY + (uint32_t)(q - r->queries) };
 	uint8_t bytes[RESOLVER_QUESTION_MAX];
 
+	if (getrandom(&q->id, sizeof(q->id), GRND_NONBLOCK) != sizeof(q->id))
+		return false;
 	memcpy(bytes, q->bytes, q->size);
 	memcpy(bytes, &q->id, sizeof(q->id));
 	const size_t size = r->names ? resolver_add_opt(bytes, q->size) : q->size;
@@ -276,13 +278,9 @@ static bool receive_query(struct resolver *r)
 	}
 	if (r->names && answer_here(r, &query))
 		return true;
-	memcpy(query.bytes, r->scratch, query.size);
-	if (getrandom(&query.id, sizeof(query.id), GRND_NONBLOCK) != sizeof(query.id)) {
-		answer_failure(r, &query);
-		return true;
-	}
 	struct resolver_query *q = make_room(r);
 	*q = query;
+	memcpy(q->bytes, r->scratch, q->size);
 	ask(r, q);
 	set_timer(r, true);
 	return true;

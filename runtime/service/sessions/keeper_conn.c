@@ -109,8 +109,8 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 }
 
 /*
- * Writes the line of its start, of a change of its network, or of its end; those not meant are NULL.
- * False: the line is required and could not be written.
+ * Writes the line of a change of its `network`, or of its end, with the `reason`; both NULL: of its
+ * start.  False: the line is required and could not be written.
  */
 static bool write_audit(struct session_entry *e, const char *network, const char *reason)
 {

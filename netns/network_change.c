@@ -103,9 +103,7 @@ int network_change(struct network *n, const char *const *targets, size_t count, 
 			(void)fail_change(n, &ignored);
 		return -err->code;
 	}
-	arena_fini(&n->rules_arena);
-	n->rules_arena = arena;
-	arena = (struct arena){ 0 };
+	arena_move(&n->rules_arena, &arena);
 	n->rules = rules;
 	return is_list || filter_names(n, false, err) == 0 ? 0 : fail_change(n, err);
 }

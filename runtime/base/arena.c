@@ -95,6 +95,13 @@ void arena_fini(struct arena *a)
 	a->head = NULL;
 }
 
+void arena_move(struct arena *to, struct arena *from)
+{
+	arena_fini(to);
+	to->head = from->head;
+	from->head = NULL;
+}
+
 #define ITEMS_MIN 8
 
 void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)

@@ -41,6 +41,9 @@ void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
 /* Frees everything; the arena is empty and usable again. */
 void arena_fini(struct arena *a);
 
+/* Frees what `to` had and gives it all of `from`, which is empty and usable then. */
+void arena_move(struct arena *to, struct arena *from);
+
 #define auto_arena __attribute__((cleanup(arena_fini)))
 
 /* A list of strings that grows in an arena; `items` always ends in a NULL. */

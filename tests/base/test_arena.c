@@ -96,6 +96,19 @@ static void an_empty_arena_is_usable_again(void **state)
 	arena_fini(&a);
 }
 
+static void what_is_moved_has_one_owner(void **state)
+{
+	auto_arena struct arena to = { 0 }, from = { 0 };
+	(void)state;
+
+	assert_non_null(arena_strdup(&to, "old"));
+	const char *text = arena_strdup(&from, "new");
+	arena_move(&to, &from);
+	assert_null(from.head);
+	assert_string_equal(text, "new");
+	assert_non_null(arena_strdup(&from, "again"));
+}
+
 static void a_list_keeps_its_order_and_ends_in_null(void **state)
 {
 	static const char *const texts[] = { "a", "b", "c" };
@@ -192,6 +205,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_overflow_are_no_memory),
 		cmocka_unit_test(texts_are_copied),
 		cmocka_unit_test(an_empty_arena_is_usable_again),
+		cmocka_unit_test(what_is_moved_has_one_owner),
 		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
 		cmocka_unit_test(a_list_has_the_texts_that_were_added),
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),

@@ -39,8 +39,7 @@ static int take_result(struct remote *r, const struct json_node *node, struct ar
 	if (r->result)
 		return cj_reject(err, "the service sent two results");
 	r->result = node;
-	r->tree = *tree;
-	*tree = (struct arena){ 0 };
+	arena_move(&r->tree, tree);
 	return 0;
 }
 

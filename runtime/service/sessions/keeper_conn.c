@@ -305,10 +305,9 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 	e->deadline_ms = e->begun_ms + SESSIONS_START_MS;
 	e->base = *o->profile;
 	e->config = *o->config;
-	e->arena = *o->arena;
+	arena_move(&e->arena, o->arena);
 	config_init(o->profile);
 	config_init(o->config);
-	*o->arena = (struct arena){ 0 };
 	if (audit_is_on(s->executions->audit))
 		sha256_hex(o->run.job.body, o->run.job.body_size, e->order.request_sha256);
 	bool may_begin = write_audit(e, NULL, NULL);

@@ -56,8 +56,7 @@ int upstream_list_add(struct upstream *u, struct arena *a, size_t size,
 
 	if (u->npages == UPSTREAM_PAGES_MAX)
 		return cj_reject(err, "lists its tools on more than %d pages", UPSTREAM_PAGES_MAX);
-	u->next_pages[u->npages++] = *a;
-	*a = (struct arena){ 0 };
+	arena_move(&u->next_pages[u->npages++], a);
 	u->list_bytes += size;
 	if (u->list_bytes > UPSTREAM_LIST_BYTES)
 		return cj_reject(err, "describes its tools in more than %u bytes",

@@ -63,10 +63,12 @@ struct jail_io {
 	int channel_fd, calls_far_fd;
 	/*
 	 * A stream socket to the caller, who answers the calls of program->tools (calls.h); 0:
-	 * none.  calls_brief: it carries the hash of the arguments, and `called` has them.
+	 * none.  calls_brief: it carries the hash of the arguments, and `called` has them;
+	 * arguments of at most calls_quoted bytes are there, too.
 	 */
 	int calls_fd;
 	bool calls_brief;
+	uint64_t calls_quoted;
 	/* The program has started, and has written to stdout (stream 0) or stderr (1). */
 	void (*started)(void *context);
 	void (*output)(void *context, size_t stream, const void *bytes, size_t size);

@@ -36,9 +36,9 @@ SESSION_END = SESSION_START | {"event": "session_end", "reason": "oom", "execs":
 CALL = {k: v for k, v in START.items() if k not in NO_SESSION} | {
     "event": "call", "session": None, "call": 7, "name": "search", "ended": "answered", "ms": 3, "arguments_bytes": 2, "arguments_sha256": "c" * 64,
 }
-LINES = [CALL, CALL | {"call": None, "name": None, "ended": "refused", "ms": None, "arguments_bytes": None, "arguments_sha256": None}, START, END, START | {"session": "s1", "tier": "session"}, START | {"session": None}, SESSION_START, SESSION_END]
+LINES = [CALL, CALL | {"arguments": {"q": 1}}, CALL | {"call": None, "name": None, "ended": "refused", "ms": None, "arguments_bytes": None, "arguments_sha256": None}, START, END, START | {"session": "s1", "tier": "session"}, START | {"session": None}, SESSION_START, SESSION_END]
 NO_LINES = [
-    CALL | {"ended": "lost"}, CALL | {"arguments": {}}, CALL | {"tier": "cold"}, START | {"call": 7}, {k: v for k, v in CALL.items() if k != "name"},
+    CALL | {"ended": "lost"}, CALL | {"arguments": "{}"}, START | {"arguments": {}}, CALL | {"tier": "cold"}, START | {"call": 7}, {k: v for k, v in CALL.items() if k != "name"},
     START | {"event": "stop"}, START | {"code": "print(1)"}, START | {"status": "exited"},
     END | {"network_state": "off"}, START | {"traceparent": ""}, END | {"usage": {}}, END | {"exit_code": -1},
     {k: v for k, v in END.items() if k != "status"}, {k: v for k, v in START.items() if k != "id"},

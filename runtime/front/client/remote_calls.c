@@ -195,7 +195,7 @@ static int begin_call(struct remote *r, const struct call_event *event, struct c
 		return cj_reject(err, "the service sent too many calls at a time");
 	*call = (struct remote_open_call){ .id = event->id, .began_ms = clock_ms() };
 	c->last_id = event->id;
-	if (c->fd >= 0 && call_line_put_call(&c->out, event->id, &w, false) < 0)
+	if (c->fd >= 0 && call_line_put_call(&c->out, event->id, &w) < 0)
 		lose_caller(c, "cejail has no memory for the calls");
 	send_lines(c);
 	answer_all(r); /* of a caller that has gone */

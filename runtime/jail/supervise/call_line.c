@@ -97,18 +97,29 @@ const char *call_line_read_answer(char *line, size_t size, struct written_answer
 	byte_queue_add_all(q, (const struct blob[]){ __VA_ARGS__ },                                \
 			   sizeof((const struct blob[]){ __VA_ARGS__ }) / sizeof(struct blob))
 
-int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call,
-		       bool is_brief)
+static int put_call(struct byte_queue *q, uint64_t id, const struct written_call *call,
+		    const char *members, struct blob arguments)
 {
-	char head[64], brief[128], hash[SHA256_HEX_MAX];
+	char head[64];
 	(void)snprintf(head, sizeof(head), "{\"id\":%" PRIu64 ",\"name\":\"", id);
-	if (!is_brief)
-		return PUT(q, TEXT(head), TEXT(call->name), TEXT("\",\"arguments\":"),
-			   call->arguments, TEXT("}\n"));
+	return PUT(q, TEXT(head), TEXT(call->name), TEXT("\""), TEXT(members),
+		   TEXT(arguments.size > 0 ? ",\"arguments\":" : ""), arguments, TEXT("}\n"));
+}
+
+int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call)
+{
+	return put_call(q, id, call, "", call->arguments);
+}
+
+int call_line_put_brief(struct byte_queue *q, uint64_t id, const struct written_call *call,
+			uint64_t most)
+{
+	const struct blob none = { "", 0 };
+	char brief[128], hash[SHA256_HEX_MAX];
 	sha256_hex(call->arguments.bytes, call->arguments.size, hash);
-	(void)snprintf(brief, sizeof(brief), "\",\"bytes\":%zu,\"sha256\":\"%s\"}\n",
+	(void)snprintf(brief, sizeof(brief), ",\"bytes\":%zu,\"sha256\":\"%s\"",
 		       call->arguments.size, hash);
-	return PUT(q, TEXT(head), TEXT(call->name), TEXT(brief));
+	return put_call(q, id, call, brief, call->arguments.size <= most ? call->arguments : none);
 }
 
 int call_line_put_end(struct byte_queue *q, uint64_t id, const char *end, uint64_t ms)

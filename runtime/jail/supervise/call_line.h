@@ -53,9 +53,12 @@ const char *call_line_read_answer(char *line, size_t size, struct written_answer
 
 /* These queue a line, or nothing of it.  Fails: ENOMEM. */
 
-/* To the caller.  is_brief: the size and the hash of the arguments in their place. */
-int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call,
-		       bool is_brief);
+/* To the caller. */
+int call_line_put_call(struct byte_queue *q, uint64_t id, const struct written_call *call);
+/* The same with the size and the hash of the arguments, which follow if they have at most `most`
+ * bytes. */
+int call_line_put_brief(struct byte_queue *q, uint64_t id, const struct written_call *call,
+			uint64_t most);
 int call_line_put_end(struct byte_queue *q, uint64_t id, const char *end, uint64_t ms);
 /* name NULL: it has none. */
 int call_line_put_refusal(struct byte_queue *q, const char *name, const char *end);

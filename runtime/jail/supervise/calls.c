@@ -254,7 +254,8 @@ static void begin_call(struct calls *c, const struct written_call *w, size_t too
 	c->nopen++;
 	c->counts[tool].count++;
 	const uint64_t id = call->id;
-	int rc = call_line_put_call(&c->to_caller, id, w, c->io->calls_brief);
+	int rc = c->io->calls_brief ? call_line_put_brief(&c->to_caller, id, w, c->io->calls_quoted)
+				    : call_line_put_call(&c->to_caller, id, w);
 	if (c->io->calls_brief)
 		send_to_caller(c); /* it knows the id before anybody reads the event */
 	bool is_told = find_call(c, id) &&

@@ -343,6 +343,8 @@ static const struct service_key audit_keys[] = {
 	  .help = "write structured entries to systemd's journal" },
 	{ KEY("sync", FLAG, AT(sync)), .standard = "false",
 	  .help = "write each line to the disk before its run goes on" },
+	{ KEY("arguments", BYTES(1, AUDIT_ARGUMENTS_MAX), AT(arguments)), .value = "SIZE",
+	  .standard = "(none)", .help = "record the arguments of each call that has at most SIZE" },
 };
 
 #undef AT
@@ -551,6 +553,8 @@ int service_config_check(const struct service_config *c, struct cj_error *err)
 		cj_hint(err, "add \"socket_mode\": \"0660\"");
 	} else if (c->audit.sync && !c->audit.file) {
 		rc = cj_reject(err, "audit.sync: there is no audit.file to be written to the disk");
+	} else if (c->audit.arguments > 0 && !c->audit.file && !c->audit.journal) {
+		rc = cj_reject(err, "audit.arguments: there is no audit.file or audit.journal");
 	}
 	return rc;
 }

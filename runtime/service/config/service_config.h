@@ -23,6 +23,7 @@
 #define SERVICE_CONFIG_FILE      "/etc/cejail/serve.json"
 #define SERVICE_CONFIG_BYTES_MAX (1u << 20)
 #define POOLS_MAX                16
+#define AUDIT_ARGUMENTS_MAX      4096 /* an entry of the journal has room for them */
 
 struct pool_config {
 	const char *profile;
@@ -32,7 +33,8 @@ struct pool_config {
 struct audit_config {
 	const char *file; /* NULL: none */
 	bool journal;
-	bool sync; /* fdatasync(2) each line */
+	bool sync;          /* fdatasync(2) each line */
+	uint64_t arguments; /* of a call, at most so many bytes; 0: never */
 };
 
 struct mcp_config {

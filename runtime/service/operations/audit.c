@@ -177,6 +177,14 @@ static void put_call(const struct sink *s, const struct call_record *call)
 	put_known(s, "ms", NULL, began, call->ms);
 	put_known(s, "arguments_bytes", "CEJAIL_ARGUMENTS_BYTES", began, call->bytes);
 	put_text(s, "arguments_sha256", "CEJAIL_ARGUMENTS_SHA256", call->sha256);
+	if (!call->arguments)
+		return;
+	if (s->w) {
+		json_put_key(s->w, "arguments");
+		json_put_raw(s->w, call->arguments, strlen(call->arguments));
+	}
+	if (s->e)
+		entry_put(s->e, "CEJAIL_ARGUMENTS", call->arguments);
 }
 
 static void put_record(const struct sink *s, const struct audit_record *r)
@@ -344,6 +352,7 @@ int audit_open(const struct audit_config *c, struct audit *out, struct cj_error 
 	struct audit a = AUDIT_NULL;
 	*out = a;
 	a.sync = c->sync;
+	a.arguments_max = c->arguments;
 	if (c->file && line_file_open(c->file, FILE_MODE, &a.file, err) < 0)
 		return cj_wrap(err, "audit");
 	if (c->journal) {

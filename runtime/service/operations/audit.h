@@ -4,7 +4,8 @@
  * a tool in between.
  *
  * Schema: profiles/schema/audit.json.  A line has hashes, counts and stages.  It never has code,
- * output, arguments, the environment, or an error message, which may quote them.  To a file
+ * output, the environment, or an error message, which may quote them, and the arguments of a call
+ * only if audit.arguments says so.  To a file
  * (O_APPEND, one write(2) a line, fdatasync(2) when asked) and to journald's socket with fields of
  * their own: MESSAGE_ID, CEJAIL_*, TRACE_ID; systemd.journal-fields(7).
  */
@@ -30,6 +31,7 @@ struct audit {
 	struct line_file file;
 	int journal_fd; /* -1: not in use */
 	bool sync;
+	uint64_t arguments_max;
 	uint64_t failures;
 	char last_failure[512]; /* "": the last write succeeded */
 };

@@ -309,6 +309,7 @@ static int send_job(struct run *run, struct cj_error *err)
 
 	o->job.calls_fd = calls_fd > 0 ? calls_fd : 0;
 	o->job.calls_brief = near_fd >= 0;
+	o->job.calls_quoted = c->audit->arguments_max;
 	if (pool_send_job(c->pool, o->profile, pool_best_tier(o->fit), &o->job, &run->conn,
 			  &run->tier, err) < 0)
 		return -err->code;

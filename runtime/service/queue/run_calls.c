@@ -13,12 +13,15 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/supervise/call_line.h"
 #include "runtime/jail/supervise/calls.h"
+#include "runtime/service/config/service_config.h"
 
-#define CALL_NOTE_MAX (4u << 10) /* of the worker: a name, a hash, numbers */
-#define READS         16         /* of one turn */
+/* Of the worker: a name, a hash, numbers, and maybe arguments. */
+#define CALL_NOTE_MAX ((4u << 10) + AUDIT_ARGUMENTS_MAX)
+#define READS         16 /* of one turn */
 
 struct known_call {
 	struct call_record record; /* id 0: the slot is free */
+	char *arguments;           /* of the record; malloc'ed */
 	uint64_t began_ms;
 	bool is_answered;
 };
@@ -50,6 +53,7 @@ static void end_call(struct pending_calls *c, struct known_call *call, enum call
 	record.ms = ms;
 	call->record.id = 0;
 	c->ops.ended(c->ops.context, &record);
+	free(take_ptr(call->arguments));
 }
 
 static void read_name(const struct json_node *line, struct call_record *out)
@@ -60,17 +64,26 @@ static void read_name(const struct json_node *line, struct call_record *out)
 		(void)snprintf(out->name, sizeof(out->name), "%s", name);
 }
 
-static bool begin_call(struct pending_calls *c, const struct json_node *line, uint64_t id)
+static bool begin_call(struct pending_calls *c, const char *text, const struct json_node *line,
+		       uint64_t id)
 {
 	const char *hash = json_get_text(line, "sha256");
+	const struct json_node *arguments = json_get_typed(line, "arguments", JSON_OBJECT);
 	struct known_call *call = find_call(c, 0);
 	struct call_record record = { .id = id };
 
 	if (!call || id <= c->last_id || !hash || !json_get_u64(line, "bytes", &record.bytes))
 		return false;
+	auto_free char *copy =
+	    arguments ? strndup(text + arguments->begin, arguments->end - arguments->begin) : NULL;
+	if (arguments && !copy)
+		return false;
 	read_name(line, &record);
 	(void)snprintf(record.sha256, sizeof(record.sha256), "%s", hash);
-	*call = (struct known_call){ .record = record, .began_ms = clock_ms() };
+	record.arguments = copy;
+	*call = (struct known_call){ .record = record,
+				     .arguments = take_ptr(copy),
+				     .began_ms = clock_ms() };
 	c->last_id = id;
 	return true;
 }
@@ -89,7 +102,7 @@ static bool take_line(struct pending_calls *c, const char *text, size_t size)
 		return false;
 	const char *ended = json_get_text(line, "ended");
 	if (!ended)
-		return begin_call(c, line, id);
+		return begin_call(c, text, line, id);
 	while (end < CALL_END_COUNT && strcmp(call_end_names[end], ended) != 0)
 		end++;
 	if (end == CALL_REFUSED) {

@@ -3,7 +3,7 @@
  * run_calls - the server's end of a run's calls: which are open, and answers on their way.
  *
  *	worker                                      server
- *	{"id":7,"name":N,"bytes":B,"sha256":H} --->  the call is open
+ *	{"id":7,"name":N,"bytes":B,"sha256":H} --->  the call is open; "arguments", if asked for
  *	                                       <---  {"id":7,"result":ANY}
  *	{"id":7,"ended":END,"ms":M} -------------->  it is not
  *	{"id":0,"name":N,"ended":"refused"} ------>  it never was

@@ -79,6 +79,7 @@ static const struct json_key job_keys[] = {
 	FLAG("wants_events", struct job, wants_events),
 	FLAG("session_tools", struct job, session_tools),
 	FLAG("calls_brief", struct job, calls_brief),
+	NUMBER("calls_quoted", struct job, calls_quoted),
 	FLAG("may_name_host_paths", struct job, may_name_host_paths),
 	TEXT("profile_sha256", struct job, profile_sha256, json_set_chars),
 	/* as GET /v1/profiles has them, where 1500 millicpus are 1.5 cpus */

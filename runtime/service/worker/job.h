@@ -64,8 +64,9 @@ struct job {
 	char id[PLAN_ID_MAX]; /* the run's; of a JOB_SESSION the session's */
 	struct trace trace;
 	bool wants_events;
-	bool session_tools; /* of an exec that names no tools: it has those of its session */
-	bool calls_brief;   /* as of jail_io: the events have the calls of the program */
+	bool session_tools;    /* of an exec that names no tools: it has those of its session */
+	bool calls_brief;      /* as of jail_io: the events have the calls of the program */
+	uint64_t calls_quoted; /* likewise: the audit record has their arguments */
 	bool may_name_host_paths;
 	/* The rights were validated with this profile; a worker that read another refuses.  "":
 	 * any.

@@ -232,6 +232,7 @@ static int run(struct work *w, struct cj_error *err)
 		.hangup_fd = w->control_fd,
 		.calls_fd = w->calls_fd,
 		.calls_brief = w->job.calls_brief,
+		.calls_quoted = w->job.calls_quoted,
 	};
 	/* what an earlier exec left there is not the value of this one */
 	if (w->session_id && w->program.value_path)

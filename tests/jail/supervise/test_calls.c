@@ -667,6 +667,20 @@ static void in_brief_the_caller_gets_the_hash_and_each_end(void **state)
 	close_side(s);
 }
 
+static void in_brief_the_caller_gets_arguments_that_are_asked_for_and_short(void **state)
+{
+	(void)state;
+	struct side *s = open_side(true);
+	s->io.calls_quoted = 7;
+	program_says(s, "{\"id\":1,\"name\":\"search\",\"arguments\":{\"q\":1}}\n");
+	assert_non_null(strstr(get(s->caller_fd), "\",\"arguments\":{\"q\":1}}\n"));
+	program_says(s, "{\"id\":2,\"name\":\"search\",\"arguments\":{\"q\":12}}\n");
+	const char *line = get(s->caller_fd);
+	assert_non_null(strstr(line, "\"bytes\":8,"));
+	assert_null(strstr(line, "arguments"));
+	close_side(s);
+}
+
 static void a_call_that_its_receiver_loses_fails_at_once(void **state)
 {
 	(void)state;
@@ -766,6 +780,7 @@ int main(void)
 		cmocka_unit_test(no_second_begins_for_a_program_that_has_gone),
 		cmocka_unit_test(a_caller_that_reads_no_more_fails_every_call),
 		cmocka_unit_test(in_brief_the_caller_gets_the_hash_and_each_end),
+		cmocka_unit_test(in_brief_the_caller_gets_arguments_that_are_asked_for_and_short),
 		cmocka_unit_test(a_call_that_its_receiver_loses_fails_at_once),
 		cmocka_unit_test(unknown_names_have_a_bounded_number_of_rows),
 		cmocka_unit_test(a_program_without_tools_is_refused_each_call),

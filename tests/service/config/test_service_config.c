@@ -191,7 +191,8 @@ static void values_arrive_in_their_fields(void **state)
 	     " \"body_max\": \"7K\", \"code_max\": \"8K\", \"file_max\": \"9K\","
 	     " \"stdin_max\": \"10K\", \"pool_age\": \"11s\", \"drain\": \"12s\","
 	     " \"probe_interval\": \"13s\", \"probe_profile\": \"p\","
-	     " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true},"
+	     " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true,"
+	     " \"arguments\": \"2K\"},"
 	     " \"mcp\": {\"profiles\": [\"node\", \"x\"], \"text_max\": \"14K\"},"
 	     " \"pool\": {\"node\": {\"jails\": 1}, \"x\": {\"interpreters\": 2, \"repls\": 3}}}");
 	assert_string_equal(c.socket, "/run/a.sock");
@@ -212,7 +213,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(c.probe_ms, 13000);
 	assert_string_equal(c.probe_profile, "p");
 	assert_string_equal(c.audit.file, "/a");
-	assert_true(c.audit.journal && c.audit.sync);
+	assert_true(c.audit.journal && c.audit.sync && c.audit.arguments == 2048);
 	assert_int_equal(c.mcp.profiles.count, 2);
 	assert_string_equal(c.mcp.profiles.items[1], "x");
 	assert_int_equal(c.mcp.text_max, 14 << 10);
@@ -408,6 +409,10 @@ static void settings_that_exclude_each_other_are_refused(void **state)
 	service_config_fini(&c);
 	load(&c, "{\"socket_group\": \"cejail\", \"socket_mode\": \"0660\"}");
 	assert_int_equal(service_config_check(&c, &err), 0);
+	service_config_fini(&c);
+	load(&c, "{\"audit\": {\"arguments\": \"1K\"}}");
+	assert_int_equal(service_config_check(&c, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "audit.arguments"));
 	service_config_fini(&c);
 	load(&c, "{\"audit\": {\"sync\": true, \"journal\": true}}");
 	assert_int_equal(service_config_check(&c, &err), -EINVAL);

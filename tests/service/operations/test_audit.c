@@ -143,7 +143,9 @@ static struct audit open_audit(bool file, bool journal, bool sync)
 {
 	struct audit a = AUDIT_NULL;
 	struct cj_error err = { 0 };
-	const struct audit_config c = { file ? path_of("log") : NULL, journal, sync };
+	const struct audit_config c = { .file = file ? path_of("log") : NULL,
+					.journal = journal,
+					.sync = sync };
 	if (audit_open(&c, &a, &err) < 0)
 		fail_msg("%s", err.msg);
 	faults.file_fd = a.file.fd;
@@ -455,7 +457,7 @@ static void no_other_kind_of_file_is_taken(void **state)
 	(void)state;
 	struct audit a;
 	struct cj_error err = { 0 };
-	const struct audit_config c = { path_of("log"), false, false };
+	const struct audit_config c = { .file = path_of("log") };
 	char target[128];
 	(void)snprintf(target, sizeof(target), "%s/log.1", home);
 	assert_int_equal(symlink(target, path_of("log")), 0);
@@ -469,7 +471,7 @@ static void no_other_kind_of_file_is_taken(void **state)
 	assert_true(audit_open(&c, &a, &err) < 0);
 	assert_non_null(strstr(err.msg, "not a regular file"));
 	(void)close(reader);
-	const struct audit_config dir = { home, false, false };
+	const struct audit_config dir = { .file = home };
 	assert_true(audit_open(&dir, &a, &err) < 0);
 }
 
@@ -613,6 +615,31 @@ static void the_journal_has_fields_of_its_own(void **state)
 	audit_close(&a);
 }
 
+static void arguments_that_are_asked_for_are_in_both_sinks(void **state)
+{
+	static char entry[2 * AUDIT_ARGUMENTS_MAX];
+	struct lines l;
+	struct audit a = open_audit(true, true, false);
+	struct run_order order = a_run();
+	char arguments[AUDIT_ARGUMENTS_MAX + 1], field[AUDIT_ARGUMENTS_MAX + 32];
+	const struct call_record call = {
+		.id = 7, .name = "search", .sha256 = "9f", .arguments = arguments
+	};
+	(void)state;
+
+	(void)snprintf(arguments, sizeof(arguments), "{\"q\":1,\"r\":\"%*s\"}",
+		       AUDIT_ARGUMENTS_MAX - 14, "");
+	assert_int_equal(strlen(arguments), AUDIT_ARGUMENTS_MAX);
+	assert_true(audit_call(&a, &order, &call));
+	read_lines(&l, "log");
+	assert_string_equal(text_at(json_get(l.items[0], "arguments"), "q"), "1");
+	assert_true(receive(entry, sizeof(entry)) > AUDIT_ARGUMENTS_MAX);
+	(void)snprintf(field, sizeof(field), "\nCEJAIL_ARGUMENTS=%s\n", arguments);
+	assert_non_null(strstr(entry, field));
+	arena_fini(&l.arena);
+	audit_close(&a);
+}
+
 static void the_two_kinds_of_entry_have_ids_of_their_own(void **state)
 {
 	(void)state;
@@ -689,10 +716,10 @@ static void without_a_journal_it_does_not_open(void **state)
 	(void)state;
 	struct audit a;
 	struct cj_error err = { 0 };
-	const struct audit_config c = { path_of("log"), true, false };
+	const struct audit_config c = { .file = path_of("log"), .journal = true };
 	(void)close(journal_fd);
 	(void)unlink(path_of("journal"));
-	const struct audit_config copy = { strdup(c.file), true, false };
+	const struct audit_config copy = { .file = strdup(c.file), .journal = true };
 	assert_true(audit_open(&copy, &a, &err) < 0);
 	assert_false(audit_is_on(&a));
 	assert_non_null(strstr(err.hint, "journal running"));
@@ -777,6 +804,7 @@ int main(void)
 		CASE(a_run_has_two_lines),
 		CASE(a_session_begins_and_ends_with_a_line),
 		CASE(a_session_has_a_line_before_its_network_changes),
+		CASE(arguments_that_are_asked_for_are_in_both_sinks),
 		CASE(a_call_has_a_line_with_the_hash_of_its_arguments),
 		CASE(the_schema_has_the_lines_members_in_order),
 		CASE(what_is_unknown_is_null),

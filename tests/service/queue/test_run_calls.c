@@ -19,6 +19,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/supervise/calls.h"
+#include "runtime/service/config/service_config.h"
 
 #define HASH      "9f782d87078b2bd141fa0bf1dc57a9953c610099850172ab7a92d4b4d710e750"
 #define BEGIN(id) "{\"id\":" #id ",\"name\":\"search\",\"bytes\":8,\"sha256\":\"" HASH "\"}\n"
@@ -28,6 +29,7 @@ struct world {
 	struct pending_calls *calls;
 	int worker_fd;
 	struct call_record ended[16];
+	size_t sizes[16]; /* of their arguments, which are gone */
 	size_t count;
 };
 
@@ -36,6 +38,7 @@ static void on_ended(void *context, const struct call_record *call)
 	struct world *w = context;
 
 	assert_true(w->count < 16);
+	w->sizes[w->count] = call->arguments ? strlen(call->arguments) : 0;
 	w->ended[w->count++] = *call;
 }
 
@@ -135,6 +138,26 @@ static void each_call_is_reported_once_when_it_has_ended(void **state)
 	assert_int_equal(last, 3);
 }
 
+static void arguments_that_are_told_are_in_the_report(void **state)
+{
+	struct world *w = *state;
+	char *line = NULL;
+	const char *head = "{\"id\":1,\"name\":\"search\",\"bytes\":4096,\"sha256\":\"" HASH
+			   "\",\"arguments\":";
+
+	assert_true(asprintf(&line, "%s{\"q\":\"%*s\"}}\n", head, AUDIT_ARGUMENTS_MAX - 8, "") > 0);
+	tell(w, line);
+	tell(w, "{\"id\":1,\"ended\":\"answered\",\"ms\":3}\n" BEGIN(2));
+	free(line);
+	turn(w);
+	assert_int_equal(w->count, 1);
+	assert_int_equal(w->sizes[0], AUDIT_ARGUMENTS_MAX);
+	uint64_t last;
+	run_calls_end(&w->calls, &last);
+	assert_int_equal(w->count, 2);
+	assert_int_equal(w->sizes[1], 0);
+}
+
 /* The worker knows a call before it has told of it. */
 static void a_call_that_fails_here_has_an_error_at_once(void **state)
 {
@@ -225,6 +248,7 @@ int main(void)
 		TEST(an_answer_is_known_before_the_loop_has_read_the_call),
 		TEST(a_call_has_one_answer),
 		TEST(each_call_is_reported_once_when_it_has_ended),
+		TEST(arguments_that_are_told_are_in_the_report),
 		TEST(a_call_that_fails_here_has_an_error_at_once),
 		TEST(a_worker_that_has_gone_gets_no_answer),
 		TEST(a_line_that_the_protocol_does_not_have_ends_it),

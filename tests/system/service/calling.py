@@ -176,6 +176,20 @@ def _():
         equal((third["name"], third["ended"]), (None, "refused"), "the third")
 
 
+@test("the audit record has the arguments of calls when the service is told to keep them, up to a size")
+def _():
+    code = "call('search', q='short', d={'n': [1, None]})\ncall('search', q='x' * 60)\ncall('other', q='short')"
+    with Folder() as f, Service(config={"audit": {"file": f / "log", "arguments": 64}}) as s:
+        with Calls(s, program(code, id="mine")) as calls:
+            calls.serve(mirror)
+        with open(f / "log", encoding="ascii") as file:
+            lines = [line for line in map(json.loads, file) if line["event"] == "call"]
+        for line in lines:
+            check_schema(line, "audit.json")
+        equal([line.get("arguments") for line in lines], [{"q": "short", "d": {"n": [1, None]}}, None, None], "arguments")
+        equal(lines[1]["arguments_bytes"] > 64, True, "the second has more")
+
+
 @test("refused calls fill neither the record nor the memory: the first hundred have a line")
 def _():
     code = "for i in range(300): call('other')\nprint('end')"

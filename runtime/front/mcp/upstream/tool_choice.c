@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/run/mcp/mcp_message.h"
+
 bool tool_choice_is_pattern(const char *text)
 {
 	for (const char *at = text; *at; at++)
@@ -63,14 +65,6 @@ static int check_used(const struct server_spec *s, const struct strings *pattern
 	return 0;
 }
 
-static bool is_read_only(const struct json_node *tool)
-{
-	const struct json_node *annotations = json_get_typed(tool, "annotations", JSON_OBJECT);
-	const struct json_node *hint = json_get_typed(annotations, "readOnlyHint", JSON_BOOL);
-
-	return hint && hint->boolean;
-}
-
 int tool_choice_make(const struct server_spec *server, struct upstream_tool *tools, size_t count,
 		     struct cj_error *err)
 {
@@ -88,7 +82,9 @@ int tool_choice_make(const struct server_spec *server, struct upstream_tool *too
 			return cj_hint(err, "change one of the two patterns, so that only one "
 					    "matches");
 		}
-		tools[i].is_offered = allowed || (!denied && is_read_only(tools[i].node));
+		const struct json_node *hints =
+		    json_get_typed(tools[i].node, "annotations", JSON_OBJECT);
+		tools[i].is_offered = allowed || (!denied && mcp_is_true(hints, "readOnlyHint"));
 	}
 	return 0;
 }

@@ -60,14 +60,6 @@ static void fail_call(struct upstream_call *c, const struct upstream *u, uint64_
 	upstream_end_call(c, NULL, text);
 }
 
-static void fail_calls(struct upstream *u, uint64_t now_ms)
-{
-	struct upstream_call *c;
-
-	while ((c = TAILQ_FIRST(&u->calls)) != NULL)
-		fail_call(c, u, now_ms);
-}
-
 /* After the first failure the server may be opened at once. */
 static void delay_retry(struct upstream *u, uint64_t now_ms)
 {
@@ -83,6 +75,8 @@ static void delay_retry(struct upstream *u, uint64_t now_ms)
 
 static void carry_out_failure(struct upstream *u, uint64_t now_ms)
 {
+	struct upstream_call *c;
+
 	u->has_failed = false;
 	u->is_wanted = false;
 	delay_retry(u, now_ms);
@@ -90,7 +84,8 @@ static void carry_out_failure(struct upstream *u, uint64_t now_ms)
 		u->state = UPSTREAM_CLOSING;
 		u->link->close(u);
 	}
-	fail_calls(u, now_ms);
+	while ((c = TAILQ_FIRST(&u->calls)) != NULL)
+		fail_call(c, u, now_ms);
 }
 
 void upstream_close(struct upstream *u)

@@ -179,15 +179,6 @@ static bool has_response(const struct http_exchange *x)
 	return m.kind == MCP_RESPONSE && text_take_u64(m.id.text, &id) && id == x->id;
 }
 
-/* The messages that follow the answer to initialize need the session. */
-static void keep_session(struct http_exchange *x)
-{
-	const struct upstream *u = x->of->owner;
-
-	if (u->state == UPSTREAM_OPENING && x->id != 0 && x->id == u->step_id)
-		memcpy(x->of->session, x->answer.session, sizeof(x->of->session));
-}
-
 static void end_answer(struct http_exchange *x)
 {
 	struct upstream *u = x->of->owner;
@@ -212,12 +203,6 @@ static void end_answer(struct http_exchange *x)
 		put_status(x);
 }
 
-/* Of the reply to a message that has no answer, only the status counts. */
-static bool has_all(const struct http_exchange *x)
-{
-	return x->answer.part == HTTP_DONE || (x->id == 0 && x->answer.part > HTTP_HEADERS);
-}
-
 static void read_answer(struct http_exchange *x)
 {
 	char buf[CHUNK];
@@ -234,12 +219,16 @@ static void read_answer(struct http_exchange *x)
 		rc = http_answer_end(&x->answer, &err);
 	else
 		rc = http_answer_feed(&x->answer, buf, (size_t)got, x->id ? keep : NULL, x, &err);
-	if (x->answer.part > HTTP_HEADERS)
-		keep_session(x);
+	bool has_head = x->answer.part > HTTP_HEADERS;
+	/* the messages that follow the answer to initialize need the session */
+	if (has_head && u->state == UPSTREAM_OPENING && x->id != 0 && x->id == u->step_id)
+		memcpy(x->of->session, x->answer.session, sizeof(x->of->session));
+	/* of the reply to a message that has no answer, only the status counts */
+	bool has_all = x->answer.part == HTTP_DONE || (x->id == 0 && has_head);
 	if (rc < 0) {
 		x->is_over = true;
 		upstream_fail(u, "cannot be understood: %s", err.msg);
-	} else if (got == 0 || has_all(x)) {
+	} else if (got == 0 || has_all) {
 		end_answer(x);
 	} else if (is_stream(x)) {
 		take_events(x);

@@ -20,25 +20,9 @@ void upstream_write_cancelled(struct upstream *u, uint64_t id, const char *reaso
 /* The answer to a request of the server: ping has one, all others are refused. */
 void upstream_write_answer(struct upstream *u, const struct mcp_message *m);
 
-/* --- the list: upstream_list.c --------------------------------------------------------------- */
+/* --- upstream_take.c, upstream.c ----------------------------------------------------------- */
 
 /* Empties the list that is being read. */
 void upstream_list_begin(struct upstream *u);
-/* One page; takes the arena.  *out_cursor: of the next page, NULL: it was the last. */
-int upstream_list_add(struct upstream *u, struct arena *a, size_t size,
-		      const struct json_node *result, const char **out_cursor,
-		      struct cj_error *err);
-/* The list that was read becomes the list in force. */
-int upstream_list_end(struct upstream *u, struct cj_error *err);
-
-/* --- values: upstream_value.c ------------------------------------------------------------- */
-
-/*
- * The value of a result of tools/call: structuredContent, else the text of a single block, else the
- * blocks.  *out_error: the text of an error; NULL: none.  Owns: what is new is in the arena.
- */
-const struct json_node *upstream_value_of(const struct json_node *result, struct arena *a,
-					  const char **out_error);
-
 /* The call ends, and is no longer in the list. */
 void upstream_end_call(struct upstream_call *c, const struct json_node *value, const char *error);

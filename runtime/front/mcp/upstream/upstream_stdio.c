@@ -182,23 +182,16 @@ static int tick_stdio(struct upstream *u, uint64_t now_ms)
 	return -1;
 }
 
-static void close_streams(struct stdio_link *l)
-{
-	struct loop *loop = l->owner->loop;
-
-	if (l->is_open)
-		mcp_stdio_close(&l->stdio);
-	l->is_open = false;
-	loop_unwatch(loop, &l->log);
-}
-
 static void close_stdio(struct upstream *u)
 {
 	struct stdio_link *l = link_of(u);
 
 	if (!l)
 		return;
-	close_streams(l);
+	if (l->is_open)
+		mcp_stdio_close(&l->stdio);
+	l->is_open = false;
+	loop_unwatch(u->loop, &l->log);
 	server_process_stop(&l->process);
 }
 

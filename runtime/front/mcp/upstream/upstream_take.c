@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define PEER_TEXT_MAX 200 /* bytes of a server's text in a sentence of ours */
+#define PEER_TEXT_MAX  200         /* bytes of a server's text in a sentence of ours */
+#define ERROR_TEXT_MAX (16u << 10) /* of a tool, for the program */
 
 /* A message and the memory that it is in. */
 struct received {
@@ -31,19 +33,16 @@ static void count_unasked(struct upstream *u)
 			      UPSTREAM_UNASKED_MAX, UPSTREAM_UNASKED_MS / 1000);
 }
 
-static void take_notification(struct upstream *u, const struct mcp_message *m)
+/* A notification or a request. */
+static void take_unasked(struct upstream *u, const struct mcp_message *m)
 {
 	count_unasked(u);
-	if (strcmp(m->method, "notifications/tools/list_changed") == 0)
-		u->is_stale = true;
-}
-
-static void take_request(struct upstream *u, const struct mcp_message *m)
-{
-	count_unasked(u);
-	if (u->has_failed || u->link->is_busy(u)) /* an answer must not fill the memory */
-		return;
-	upstream_write_answer(u, m);
+	if (m->kind == MCP_NOTIFICATION) {
+		if (strcmp(m->method, "notifications/tools/list_changed") == 0)
+			u->is_stale = true;
+	} else if (!u->has_failed && !u->link->is_busy(u)) {
+		upstream_write_answer(u, m); /* while it is busy, answers would fill the memory */
+	}
 }
 
 static const char *error_text(const struct mcp_message *m)
@@ -52,22 +51,91 @@ static const char *error_text(const struct mcp_message *m)
 	return text ? text : "an error without a message";
 }
 
-static void begin_list(struct upstream *u)
+/* --- the list of tools: answers to tools/list, page by page, within limits ------------------ */
+
+static void empty(struct arena *pages)
 {
-	u->state = UPSTREAM_LISTING;
-	upstream_list_begin(u);
-	upstream_write_list(u, NULL);
+	for (size_t i = 0; i < UPSTREAM_PAGES_MAX; i++)
+		arena_fini(&pages[i]);
 }
 
+void upstream_list_begin(struct upstream *u)
+{
+	empty(u->next_pages);
+	u->npages = u->next_ntools = u->list_bytes = u->list_values = 0;
+}
+
+/* The depth of a message is limited. */
+static size_t count_values(const struct json_node *node)
+{
+	size_t count = 1;
+
+	for (const struct json_node *n = node->child; n; n = n->next)
+		count += count_values(n);
+	return count;
+}
+
+static int add_tool(struct upstream *u, const struct json_node *node, struct cj_error *err)
+{
+	const char *name = json_get_text(node, "name");
+
+	if (!name || !*name || strlen(name) > TOOL_CHOICE_NAME_MAX)
+		return cj_reject(err, "lists a tool whose name is no text of 1 to %d bytes",
+				 TOOL_CHOICE_NAME_MAX);
+	if (u->next_ntools == UPSTREAM_TOOLS_MAX)
+		return cj_reject(err, "has more than %d tools", UPSTREAM_TOOLS_MAX);
+	for (size_t i = 0; i < u->next_ntools; i++)
+		if (strcmp(u->next_tools[i].name, name) == 0)
+			return cj_reject(err, "lists the tool '%.128s' twice", name);
+	struct upstream_tool *t = &u->next_tools[u->next_ntools++];
+	*t = (struct upstream_tool){ .node = node, .name = name, .values = count_values(node) };
+	u->list_values += t->values;
+	if (u->list_values > UPSTREAM_LIST_VALUES)
+		return cj_reject(err, "describes its tools with more than %d values",
+				 UPSTREAM_LIST_VALUES);
+	return 0;
+}
+
+/* One page; takes the arena.  *out_cursor: of the next page, NULL: it was the last. */
+static int add_page(struct upstream *u, struct arena *a, size_t size,
+		    const struct json_node *result, const char **out_cursor, struct cj_error *err)
+{
+	const struct json_node *tools = json_get_typed(result, "tools", JSON_ARRAY);
+
+	if (u->npages == UPSTREAM_PAGES_MAX)
+		return cj_reject(err, "lists its tools on more than %d pages", UPSTREAM_PAGES_MAX);
+	arena_move(&u->next_pages[u->npages++], a);
+	u->list_bytes += size;
+	if (u->list_bytes > UPSTREAM_LIST_BYTES)
+		return cj_reject(err, "describes its tools in more than %u bytes",
+				 UPSTREAM_LIST_BYTES);
+	if (!tools)
+		return cj_reject(err, "answered tools/list without \"tools\"");
+	for (const struct json_node *n = tools->child; n; n = n->next)
+		if (add_tool(u, n, err) < 0)
+			return -err->code;
+	*out_cursor = json_get_text(result, "nextCursor");
+	return 0;
+}
+
+/* The list that was read becomes the list in force. */
 static void end_list(struct upstream *u)
 {
 	struct cj_error err = { 0 };
 
-	if (upstream_list_end(u, &err) < 0) {
+	if (tool_choice_make(u->spec, u->next_tools, u->next_ntools, &err) < 0) {
 		u->failure = err;
 		u->has_failed = true;
 		return;
 	}
+	empty(u->pages);
+	memcpy(u->pages, u->next_pages, sizeof(u->pages));
+	memset(u->next_pages, 0, sizeof(u->next_pages));
+	memcpy(u->tools, u->next_tools, sizeof(u->tools));
+	u->ntools = u->next_ntools;
+	u->is_listed = true;
+	u->is_stale = false;
+	u->generation++;
 	u->state = UPSTREAM_READY;
 	u->failure = (struct cj_error){ 0 };
 }
@@ -77,12 +145,13 @@ static void list_or_skip(struct upstream *u, const struct json_node *result)
 {
 	const struct json_node *all = json_get_typed(result, "capabilities", JSON_OBJECT);
 
-	if (json_get_typed(all, "tools", JSON_OBJECT)) {
-		begin_list(u);
-		return;
-	}
 	upstream_list_begin(u);
-	end_list(u);
+	if (json_get_typed(all, "tools", JSON_OBJECT)) {
+		u->state = UPSTREAM_LISTING;
+		upstream_write_list(u, NULL);
+	} else {
+		end_list(u);
+	}
 }
 
 static void take_initialized(struct upstream *u, const struct mcp_message *m)
@@ -139,12 +208,67 @@ static void take_page(struct upstream *u, struct received *r)
 			      error_text(&r->message));
 		return;
 	}
-	if (upstream_list_add(u, &r->arena, r->size, r->message.result, &cursor, &err) < 0)
+	if (add_page(u, &r->arena, r->size, r->message.result, &cursor, &err) < 0)
 		upstream_fail(u, "%s", err.msg);
 	else if (cursor)
 		upstream_write_list(u, cursor);
 	else
 		end_list(u);
+}
+
+/* --- the value of a call: what its program gets -------------------------------------------- */
+
+/* The text of a block; NULL: it has another type. */
+static const char *text_of(const struct json_node *block)
+{
+	return strcmp(mcp_text(block, "type"), "text") == 0 ? json_get_text(block, "text") : NULL;
+}
+
+/* The texts of all blocks, a line each, cut. */
+static const char *join_texts(const struct json_node *content, struct arena *a)
+{
+	char *joined = arena_alloc(a, ERROR_TEXT_MAX + 1);
+	size_t size = 0;
+
+	for (const struct json_node *n = content ? content->child : NULL; joined && n;
+	     n = n->next) {
+		const char *text = text_of(n);
+		size_t room = ERROR_TEXT_MAX - size, more = text ? strlen(text) : 0;
+		if (more == 0 || room < 2)
+			continue;
+		if (size > 0)
+			joined[size++] = '\n';
+		if (more > room - 1)
+			more = utf8_prefix(text, room - 1);
+		memcpy(joined + size, text, more);
+		size += more;
+	}
+	return size > 0 ? joined : "the tool failed, and did not say why";
+}
+
+/*
+ * The value of a result of tools/call: structuredContent, else the text of a single block, else the
+ * blocks.  *out_error: the text of an error; NULL: none.  Owns: what is new is in the arena.
+ */
+static const struct json_node *value_of(const struct json_node *result, struct arena *a,
+					const char **out_error)
+{
+	static const struct json_node nothing = { .type = JSON_NULL };
+	const struct json_node *structured = mcp_member(result, "structuredContent");
+	const struct json_node *content = json_get_typed(result, "content", JSON_ARRAY);
+	const char *type = json_get_text(result, "resultType");
+
+	*out_error = NULL;
+	if (type && strcmp(type, "complete") != 0)
+		*out_error = "the tool asks for something that only a person can answer; call "
+			     "another tool";
+	else if (mcp_is_true(result, "isError"))
+		*out_error = join_texts(content, a);
+	else if (structured && structured->type != JSON_NULL)
+		return structured;
+	else if (content && content->count == 1 && text_of(content->child))
+		return json_get(content->child, "text");
+	return *out_error ? NULL : content ? content : &nothing;
 }
 
 static void take_result(struct upstream_call *c, struct received *r)
@@ -160,7 +284,7 @@ static void take_result(struct upstream_call *c, struct received *r)
 			       c->server->spec->name, PEER_TEXT_MAX, error_text(m));
 		error = text; /* cut inside a character, it gets U+FFFD from the writer */
 	} else {
-		value = upstream_value_of(m->result, &r->arena, &error);
+		value = value_of(m->result, &r->arena, &error);
 	}
 	upstream_end_call(c, value, error);
 }
@@ -222,11 +346,9 @@ void upstream_take(struct upstream *u, const char *text, size_t size)
 	if (mcp_message_read(text, size, &r.arena, &r.message, &fault) < 0)
 		upstream_fail(u, "sent a line that is no message of MCP: %.*s", PEER_TEXT_MAX,
 			      fault.text);
-	else if (r.message.kind == MCP_NOTIFICATION)
-		take_notification(u, &r.message);
-	else if (r.message.kind == MCP_REQUEST)
-		take_request(u, &r.message);
-	else
+	else if (r.message.kind == MCP_RESPONSE)
 		take_response(u, &r);
+	else
+		take_unasked(u, &r.message);
 	arena_fini(&r.arena);
 }

@@ -172,7 +172,7 @@ static int serve(struct broker_child *c, struct cj_error *err)
 	return 0;
 }
 
-static void close_all(struct broker_child *c)
+static void destroy(struct broker_child *c)
 {
 	if (c->has_stream)
 		broker_stream_close(&c->stream);
@@ -180,11 +180,6 @@ static void close_all(struct broker_child *c)
 	loop_unwatch(&c->loop, &c->signals);
 	cj_close(&c->signal_fd);
 	loop_close(&c->loop);
-}
-
-static void destroy(struct broker_child *c)
-{
-	close_all(c);
 	free(c);
 }
 

@@ -4,7 +4,7 @@
  * MCP servers: `mcp broker --tools-from FILE [--calls-fd N] [--quiet]`.
  *
  * It starts the servers, writes {"tools": [...]} to standard output as one line, and closes it.
- * Then it carries out the calls that arrive on the socket N (broker_stream.h) until that is closed,
+ * Then it carries out the calls that arrive on the socket N (struct broker_stream) until that is closed,
  * and ends all servers.  Without a socket it ends after the list.
  *
  * It fails before it writes the list if the file is wrong, a server cannot be started or has not

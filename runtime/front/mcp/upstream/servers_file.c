@@ -17,12 +17,6 @@
 #define ENV_MAX        (64u << 10)
 #define TIMEOUT_MS_MAX 86400000u
 
-static int refuse_https(struct cj_error *err)
-{
-	cj_refuse(err, "cejail has no TLS, so it cannot connect to an https:// URL");
-	return cj_hint(err, "use a bridge: \"command\": \"npx\", \"args\": [\"mcp-remote\", URL]");
-}
-
 static int refuse_url(const char *url, struct cj_error *err)
 {
 	cj_refuse(err, "'%.100s' is no http:// URL of this machine", url);
@@ -49,11 +43,11 @@ static bool is_local(struct server_address *a)
 	return a->is_ipv6;
 }
 
-/* Printable characters that may stand in a request line: RFC 9112, 3.2. */
-static bool is_target(const char *text)
+/* Printable characters, but for blanks and those of `refused`. */
+static bool is_visible(const char *text, const char *refused)
 {
 	for (; *text; text++)
-		if (*text <= ' ' || *text >= 0x7f || *text == '#')
+		if (*text <= ' ' || *text >= 0x7f || strchr(refused, *text))
 			return false;
 	return true;
 }
@@ -64,8 +58,11 @@ int servers_file_split_url(const char *url, struct server_address *out, struct c
 	uint64_t port = 80;
 
 	*out = (struct server_address){ .path = "" };
-	if (strncasecmp(url, "https://", strlen("https://")) == 0)
-		return refuse_https(err);
+	if (strncasecmp(url, "https://", strlen("https://")) == 0) {
+		cj_refuse(err, "cejail has no TLS, so it cannot connect to an https:// URL");
+		return cj_hint(err, "use a bridge: \"command\": \"npx\", \"args\": "
+				    "[\"mcp-remote\", URL]");
+	}
 	if (strncasecmp(url, scheme, strlen(scheme)) != 0)
 		return refuse_url(url, err);
 	const char *host = url + strlen(scheme);
@@ -79,7 +76,7 @@ int servers_file_split_url(const char *url, struct server_address *out, struct c
 		if (!at || port == 0 || port > UINT16_MAX)
 			return refuse_url(url, err);
 	}
-	if ((*at && *at != '/') || !is_target(at) || !is_local(out))
+	if ((*at && *at != '/') || !is_visible(at, "#") /* RFC 9112, 3.2 */ || !is_local(out))
 		return refuse_url(url, err);
 	out->port = (uint16_t)port;
 	out->path = at;
@@ -89,14 +86,6 @@ int servers_file_split_url(const char *url, struct server_address *out, struct c
 static int no_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read the list of servers");
-}
-
-static bool is_token(const char *text)
-{
-	for (; *text; text++)
-		if (*text <= ' ' || *text >= 0x7f || strchr("()<>@,;:\\\"/[]?={}", *text))
-			return false;
-	return true;
 }
 
 /* cejail sets these itself. */
@@ -109,11 +98,6 @@ static bool is_own_header(const char *name)
 		if (strcasecmp(own[i], name) == 0)
 			return true;
 	return false;
-}
-
-static bool is_env_name(const char *text)
-{
-	return *text && !strchr(text, '=');
 }
 
 /* No line end, which would begin another header: RFC 9110, 5.5. */
@@ -135,8 +119,9 @@ static int read_pairs(const struct json_reader *in, const struct json_key *k,
 		if (n->type != JSON_STRING)
 			return json_reject(in->file, n, err, "%s.%s.%.64s must be a string",
 					   in->within, k->name, n->key);
-		if (!*n->key || !(is_header ? is_token(n->key) && is_header_value(n->text)
-					    : is_env_name(n->key)))
+		if (!*n->key || !(is_header ? is_visible(n->key, "()<>@,;:\\\"/[]?={}") &&
+						  is_header_value(n->text)
+					    : !strchr(n->key, '=')))
 			return json_reject_key(in->file, n, err, "%s.%s: '%.64s' is no %s",
 					       in->within, k->name, n->key,
 					       is_header ? "HTTP header" : "name of a variable");

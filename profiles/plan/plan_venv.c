@@ -134,12 +134,6 @@ static int check_dir(struct planner *p, const char *dir, struct cj_error *err)
 	return check_name(dir, err);
 }
 
-static bool is_shown(const struct planner *p, const char *dir)
-{
-	return paths_is_below(dir, "/usr") || strings_has(&p->c->ro_binds, dir) ||
-	       strings_has(&p->c->binds, dir) || strings_has(&p->c->overlays, dir);
-}
-
 static int set_variable(struct planner *p, const char *text, struct cj_error *err)
 {
 	const char **there = text ? plan_find_variable(&p->program.env, text) : NULL;
@@ -177,7 +171,9 @@ static int add_venv(struct planner *p, struct cj_error *err)
 				(paths_is_below(link, "/usr") || paths_is_below(link, "/bin"));
 	if (link && !is_in_root && add_interpreter(p, dir, link, err) < 0)
 		return -err->code;
-	if (!is_shown(p, dir) && add_bind(p, dir, dir, err) < 0)
+	bool is_shown = paths_is_below(dir, "/usr") || strings_has(&p->c->ro_binds, dir) ||
+			strings_has(&p->c->binds, dir) || strings_has(&p->c->overlays, dir);
+	if (!is_shown && add_bind(p, dir, dir, err) < 0)
 		return -err->code;
 	return set_variables(p, dir, err);
 }

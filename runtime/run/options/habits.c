@@ -127,22 +127,6 @@ static bool is_published_port(const char *text)
 	       (colon[1 + digits] == '\0' || colon[1 + digits] == '/');
 }
 
-/* systemd-run's -p MemoryMax=1G; a file has a slash. */
-static bool is_property(const char *text)
-{
-	return text[0] >= 'A' && text[0] <= 'Z' && strchr(text, '=') && !strchr(text, '/');
-}
-
-static const char *profile_answer(const char *value)
-{
-	if (is_published_port(value))
-		return "-p names a profile here, and no process outside can connect to a jail";
-	if (is_property(value))
-		return "-p names a profile here; write --memory SIZE, --cpus N, --pids-limit N or "
-		       "--timeout DUR";
-	return NULL;
-}
-
 static const char *network_answer(const char *value)
 {
 	if (strcmp(value, "host") == 0)
@@ -155,8 +139,14 @@ static const char *network_answer(const char *value)
 
 const char *habit_for_value(const char *option, const char *value)
 {
-	if (strcmp(option, "profile") == 0)
-		return profile_answer(value);
+	bool is_profile = strcmp(option, "profile") == 0;
+	if (is_profile && is_published_port(value))
+		return "-p names a profile here, and no process outside can connect to a jail";
+	/* systemd-run's -p MemoryMax=1G; a file has a slash */
+	if (is_profile && value[0] >= 'A' && value[0] <= 'Z' && strchr(value, '=') &&
+	    !strchr(value, '/'))
+		return "-p names a profile here; write --memory SIZE, --cpus N, --pids-limit N or "
+		       "--timeout DUR";
 	if (strcmp(option, "network") == 0)
 		return network_answer(value);
 	if (strcmp(option, "timeout") == 0 && (value[0] < '0' || value[0] > '9'))

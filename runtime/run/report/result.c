@@ -9,14 +9,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/session/repl/repl_channel.h"
 
-static void put_profile(struct json_writer *w, const struct result_about *about)
-{
-	json_member_object(w, "profile");
-	json_member_filled(w, "name", about->profile_name);
-	json_member_filled(w, "sha256", about->profile_sha256);
-	json_close_object(w);
-}
-
 /*
  * A command that does not exist, or cannot be executed, has no status of its own.  It is "exited"
  * with 127 or 126, as in a shell, and `error` has the stage "exec".
@@ -242,7 +234,10 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	json_open_object(w);
 	json_member_filled(w, "schema", RESULT_SCHEMA);
 	json_member_filled(w, "id", o->id);
-	put_profile(w, about);
+	json_member_object(w, "profile");
+	json_member_filled(w, "name", about->profile_name);
+	json_member_filled(w, "sha256", about->profile_sha256);
+	json_close_object(w);
 	json_member_filled(w, "code_sha256", o->code_sha256);
 	put_end(w, o);
 	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||

@@ -66,11 +66,6 @@ static const char *without_place(const char *message)
 	return *at == ' ' ? at + 1 : message;
 }
 
-static bool is_for_programs(const char *text)
-{
-	return strstr(text, "/v1/") || strstr(text, ".../") || strstr(text, "HTTP");
-}
-
 static const char *find_next_step(const struct json_node *error, const char *message)
 {
 	const char *code = json_get_text(error, "code"), *hint = json_get_text(error, "hint");
@@ -78,7 +73,9 @@ static const char *find_next_step(const struct json_node *error, const char *mes
 	for (size_t i = 0; code && i < sizeof(next_steps) / sizeof(next_steps[0]); i++)
 		if (strcmp(next_steps[i].code, code) == 0 && strstr(message, next_steps[i].message))
 			return next_steps[i].words;
-	return hint && !is_for_programs(hint) ? hint : NULL;
+	bool is_for_programs =
+	    hint && (strstr(hint, "/v1/") || strstr(hint, ".../") || strstr(hint, "HTTP"));
+	return is_for_programs ? NULL : hint;
 }
 
 static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_after,

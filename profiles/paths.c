@@ -23,6 +23,17 @@ static const char *split_part(const char *text, char *out)
 	return text;
 }
 
+size_t paths_escape(const char *path, char *out)
+{
+	size_t used = 0;
+	for (; *path; path++) {
+		if (*path == ':' || *path == '\\')
+			out[used++] = '\\';
+		out[used++] = *path;
+	}
+	return used;
+}
+
 int paths_split_all(const char *text, struct arena *a, struct strings *out, struct cj_error *err)
 {
 	struct strings parts = { 0 };

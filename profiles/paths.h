@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -20,6 +21,13 @@ int paths_split(const char *text, struct arena *a, const char **out_source, cons
 
 /* Splits at every ':' that is not escaped; no part may be empty. */
 int paths_split_all(const char *text, struct arena *a, struct strings *out, struct cj_error *err);
+
+/*
+ * paths_escape - `path` as a part of such a text.  Returns its size; writes no NUL.
+ *
+ * `out` has room for two characters for each of `path`.
+ */
+size_t paths_escape(const char *path, char *out);
 
 /*
  * paths_inside - a place in the jail: absolute, or relative to /box; no "..", and without "."

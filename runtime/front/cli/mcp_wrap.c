@@ -233,16 +233,10 @@ static int make_cache(const char *home, const char *name, struct arena *a, const
 static int add_kept(struct config *c, const char *path, struct cj_error *err)
 {
 	char *text = arena_alloc(&c->arena, 2 * strlen(path) + sizeof(":" CACHE_PLACE));
-	size_t used = 0;
 
-	for (; text && *path; path++) {
-		if (*path == ':' || *path == '\\')
-			text[used++] = '\\';
-		text[used++] = *path;
-	}
 	if (!text)
 		return cj_fail(err, ENOMEM, "read the options");
-	memcpy(text + used, ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
+	memcpy(text + paths_escape(path, text), ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
 	return strings_add(&c->kept, &c->arena, text) < 0 ? cj_fail(err, ENOMEM, "read the options")
 							  : 0;
 }

@@ -27,20 +27,6 @@ struct gather {
 	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
 };
 
-/* Appends `dir`; a backslash escapes the characters that paths_split() interprets. */
-static size_t put_directory(char *out, const char *dir)
-{
-	size_t used = 0;
-
-	for (; *dir; dir++) {
-		if (*dir == ':' || *dir == '\\')
-			out[used++] = '\\';
-		out[used++] = *dir;
-	}
-	out[used++] = '/';
-	return used;
-}
-
 const char *remote_request_absolute(const char *text, size_t skip, bool each_part, const char *dir,
 				    struct arena *a)
 {
@@ -54,8 +40,10 @@ const char *remote_request_absolute(const char *text, size_t skip, bool each_par
 	memcpy(out, text, skip);
 	bool begins = true;
 	for (size_t i = skip; i < size; i++) {
-		if (begins && text[i] != '/')
-			used += put_directory(out + used, dir);
+		if (begins && text[i] != '/') {
+			used += paths_escape(dir, out + used);
+			out[used++] = '/';
+		}
 		bool is_escape = text[i] == '\\' && i + 1 < size;
 		begins = each_part && text[i] == ':';
 		out[used++] = text[i];
@@ -117,15 +105,15 @@ static int take_variables(struct gather *g, struct cj_error *err)
 	return 0;
 }
 
-static int make_absolute(struct gather *g, const char **text, size_t skip, bool each_part,
-			 struct cj_error *err)
+int remote_request_make_absolute(const char **text, size_t skip, bool each_part, struct arena *a,
+				 struct cj_error *err)
 {
 	char dir[PATH_MAX];
 
 	if (!getcwd(dir, sizeof(dir)))
 		return cj_fail(err, errno, "find the current directory");
-	*text = remote_request_absolute(*text, skip, each_part, strcmp(dir, "/") == 0 ? "" : dir,
-					&g->c->arena);
+	*text =
+	    remote_request_absolute(*text, skip, each_part, strcmp(dir, "/") == 0 ? "" : dir, a);
 	return *text ? 0 : cj_fail(err, ENOMEM, "prepare the request");
 }
 
@@ -139,14 +127,15 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		for (size_t k = 0; rc == 0 && k < lists[i]->count; k++)
-			rc = make_absolute(g, &lists[i]->items[k], 0, false, err);
+			rc = remote_request_make_absolute(&lists[i]->items[k], 0, false, &c->arena,
+							  err);
 	for (size_t k = 0; rc == 0 && k < c->connects.count; k++) {
 		if (strncmp(c->connects.items[k], unix_prefix, sizeof(unix_prefix) - 1) == 0)
-			rc = make_absolute(g, &c->connects.items[k], sizeof(unix_prefix) - 1, false,
-					   err);
+			rc = remote_request_make_absolute(
+			    &c->connects.items[k], sizeof(unix_prefix) - 1, false, &c->arena, err);
 	}
 	if (rc == 0 && strchr(c->rootfs, '/'))
-		rc = make_absolute(g, &c->rootfs, 0, true, err);
+		rc = remote_request_make_absolute(&c->rootfs, 0, true, &c->arena, err);
 	if (rc == 0 && strchr(c->seccomp, '/'))
 		rc = paths_absolute(c->seccomp, &c->arena, &c->seccomp, err);
 	return rc;

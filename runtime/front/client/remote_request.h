@@ -65,3 +65,6 @@ void remote_request_write(struct json_writer *w, const struct remote_request *r)
  */
 const char *remote_request_absolute(const char *text, size_t skip, bool each_part, const char *dir,
 				    struct arena *a);
+/* The same with the current directory. */
+int remote_request_make_absolute(const char **text, size_t skip, bool each_part, struct arena *a,
+				 struct cj_error *err);

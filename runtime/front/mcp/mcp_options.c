@@ -3,11 +3,9 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profiles/profile.h"
 #include "profiles/setting_types.h"
@@ -48,10 +46,7 @@ static const char *const run_options[] = { "profile", "remote", "env-file", "tra
 
 static bool is_usable(const struct setting *s)
 {
-	for (size_t i = 0; run_options[i]; i++)
-		if (strcmp(run_options[i], s->option) == 0)
-			return true;
-	return s->scope != SCOPE_NO_REQUEST;
+	return s->scope != SCOPE_NO_REQUEST || text_is_one_of(s->option, run_options);
 }
 
 /* Operands stay in *out_rest, where they are refused later. */
@@ -121,21 +116,15 @@ static int want_files(struct mcp_options *o, struct cj_error *err)
 {
 	struct config *c = &o->config;
 	bool *wanted = arena_array(&c->arena, settings_count, sizeof(*wanted));
-	char dir[PATH_MAX];
 
 	if (!wanted)
 		return cj_fail(err, ENOMEM, "read the options");
-	if (!getcwd(dir, sizeof(dir)))
-		return cj_fail(err, errno, "find the current directory");
 	memcpy(wanted, o->given.wanted, settings_count * sizeof(*wanted));
 	wanted[setting_by_option("file") - settings] = c->files.count > 0;
 	o->given.wanted = wanted;
-	for (size_t i = 0; i < c->files.count; i++) {
-		c->files.items[i] = remote_request_absolute(
-		    c->files.items[i], 0, false, strcmp(dir, "/") == 0 ? "" : dir, &c->arena);
-		if (!c->files.items[i])
-			return cj_fail(err, ENOMEM, "read the options");
-	}
+	for (size_t i = 0; i < c->files.count; i++)
+		if (remote_request_make_absolute(&c->files.items[i], 0, false, &c->arena, err) < 0)
+			return -err->code;
 	return 0;
 }
 

@@ -229,40 +229,41 @@ static void list_files(struct json_writer *w, const struct facts *facts)
 	json_close_array(w);
 }
 
-static void put_image(struct json_writer *w, const struct json_node *file)
+void mcp_put_image(struct json_writer *w, const char *type, const char *base64)
 {
 	json_member_text(w, "type", "image");
-	json_member_text(w, "data", mcp_text(file, "base64"));
-	json_member_text(w, "mimeType", mcp_text(file, "type"));
+	json_member_text(w, "data", base64);
+	json_member_text(w, "mimeType", type);
 }
 
-static void put_resource(struct json_writer *w, const struct json_node *file, const char *uri)
+void mcp_put_resource(struct json_writer *w, const char *uri, const char *type, const char *text,
+		      const char *base64)
 {
-	const char *text = json_get_text(file, "text");
-
 	json_member_text(w, "type", "resource");
 	json_member_object(w, "resource");
 	json_member_text(w, "uri", uri);
-	json_member_text(w, "mimeType", mcp_text(file, "type"));
-	json_member_text(w, text ? "text" : "blob", text ? text : mcp_text(file, "base64"));
+	json_member_text(w, "mimeType", type);
+	json_member_text(w, text ? "text" : "blob", text ? text : base64);
 	json_close_object(w);
 }
 
 /* Clients of before 2025-06-18 have no links. */
 static void put_file(struct json_writer *w, const struct file *f, enum mcp_era era)
 {
+	const char *type = mcp_text(f->node, "type"), *base64 = mcp_text(f->node, "base64");
+
 	if (!f->uri || f->placement == NOWHERE || (f->placement == AS_LINK && era == MCP_ERA_OLD))
 		return;
 	json_open_object(w);
 	if (f->placement == AS_IMAGE) {
-		put_image(w, f->node);
+		mcp_put_image(w, type, base64);
 	} else if (f->placement == AS_RESOURCE) {
-		put_resource(w, f->node, f->uri);
+		mcp_put_resource(w, f->uri, type, json_get_text(f->node, "text"), base64);
 	} else {
 		json_member_text(w, "type", "resource_link");
 		json_member_text(w, "uri", f->uri);
 		json_member_text(w, "name", mcp_text(f->node, "path"));
-		json_member_text(w, "mimeType", mcp_text(f->node, "type"));
+		json_member_text(w, "mimeType", type);
 		json_member_u64(w, "size", mcp_number(f->node, "bytes"));
 	}
 	json_close_object(w);
@@ -282,9 +283,9 @@ static void put_display(struct json_writer *w, const struct json_node *display, 
 	*room -= size;
 	json_open_object(w);
 	if (is_shown_image)
-		put_image(w, display);
+		mcp_put_image(w, mcp_text(display, "type"), base64);
 	else
-		put_resource(w, display, uri);
+		mcp_put_resource(w, uri, mcp_text(display, "type"), text, base64);
 	json_close_object(w);
 }
 

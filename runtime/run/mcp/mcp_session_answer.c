@@ -136,17 +136,10 @@ static void put_file(struct json_writer *w, const void *context)
 	if (!r->bytes || r->is_text)
 		return;
 	json_open_object(w);
-	json_member_text(w, "type", r->is_image ? "image" : "resource");
-	if (!r->is_image) {
-		json_member_object(w, "resource");
-		json_member_text(w, "uri", r->uri);
-		json_member_text(w, "mimeType", r->type);
-		json_member_text(w, "blob", r->base64);
-		json_close_object(w);
-	} else {
-		json_member_text(w, "data", r->base64);
-		json_member_text(w, "mimeType", r->type);
-	}
+	if (r->is_image)
+		mcp_put_image(w, r->type, r->base64);
+	else
+		mcp_put_resource(w, r->uri, r->type, NULL, r->base64);
 	json_close_object(w);
 }
 

@@ -111,15 +111,6 @@ static void put_text(struct json_writer *w, const char *key, const char *text)
 	close_attribute(w);
 }
 
-static void put_number(struct json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	if (!is_known)
-		return;
-	open_attribute(w, key);
-	put_u64_text(w, "intValue", value);
-	close_attribute(w);
-}
-
 static void put_limits(struct json_writer *w, uint64_t limits_hit)
 {
 	open_attribute(w, "cejail.limits_hit");
@@ -201,7 +192,11 @@ static void put_counts(struct json_writer *w, const struct spans *s, const struc
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		put_number(w, rows[i].key, rows[i].is_known, rows[i].value);
+		if (rows[i].is_known) {
+			open_attribute(w, rows[i].key);
+			put_u64_text(w, "intValue", rows[i].value);
+			close_attribute(w);
+		}
 }
 
 static void put_run(struct json_writer *w, const struct spans *s, const struct run_span *run,

@@ -2,7 +2,7 @@
 /*
  * --tools-from: the program calls tools of MCP servers.
  *
- * libexec/cejail/mcp starts the servers and speaks with them, as the child that mcp_broker.h
+ * libexec/cejail/mcp starts the servers and speaks with them, as the child that mcp_server.h
  * describes: its code and libraries would slow down the start of every run.  It has one end of a
  * socket pair.  Only this process has the other, so the servers end when it closes it, and also
  * when it is killed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libexec/cejail/mcp: the MCP server, as `cejail mcp` executes it, with the launcher's path as its
- * name and the arguments of the launcher; with the verb "broker" it is mcp_broker.h.
+ * name and the arguments of the launcher; with the verb "broker" it is mcp_broker_main().
  */
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
-#include "runtime/front/mcp/mcp_broker.h"
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/keeper/keeper.h"

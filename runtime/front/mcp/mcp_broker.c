@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/front/mcp/mcp_broker.h"
+#include "runtime/front/mcp/mcp_server.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -12,7 +12,6 @@
 #include "profiles/paths.h"
 #include "profiles/setting_types.h"
 #include "profiles/settings.h"
-#include "runtime/front/mcp/mcp_broker.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

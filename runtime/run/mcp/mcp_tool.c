@@ -5,16 +5,15 @@
  */
 #include "runtime/run/mcp/mcp_tool.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "netns/uplink/uplink.h"
 #include "runtime/base/json/json_template.h"
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_text.h"
+#include "runtime/run/options/operands.h"
 
 /* The Makefile makes an object of the file. */
 extern const char tools_start[] __asm__("_binary_runtime_run_mcp_tools_json_start");
@@ -72,104 +71,78 @@ static bool is_limited(uint64_t value)
 	return value > 0 && value < CEILING_NONE;
 }
 
-#define VALUES_MAX    32
 #define SIZE_MAX_TEXT 32
 
-struct values {
-	const struct mcp_tool *tool;
-	struct json_value items[VALUES_MAX];
-	size_t count;
-	char time[SIZE_MAX_TEXT], cpus[SIZE_MAX_TEXT], memory[SIZE_MAX_TEXT], disk[SIZE_MAX_TEXT],
-	    output[SIZE_MAX_TEXT], max_memory[SIZE_MAX_TEXT];
-};
-
-static void add(struct values *v, struct json_value value)
-{
-	assert(v->count < VALUES_MAX);
-	v->items[v->count++] = value;
-}
-
 /* NULL: the tool has no such value. */
-static void add_text(struct values *v, const char *name, const char *text)
+static struct json_value text_value(const char *name, const char *text)
 {
-	add(v, (struct json_value){ name, text ? JSON_VALUE_TEXT : JSON_VALUE_NONE, .text = text });
+	return (struct json_value){ name, text ? JSON_VALUE_TEXT : JSON_VALUE_NONE, .text = text };
 }
 
-static void add_bool(struct values *v, const char *name, bool is_true)
+static struct json_value bool_value(const char *name, bool is_true)
 {
-	add(v, (struct json_value){ name, JSON_VALUE_BOOL, .number = is_true });
+	return (struct json_value){ name, JSON_VALUE_BOOL, .number = is_true };
 }
 
 static const char *size_text(uint64_t bytes, char out[static SIZE_MAX_TEXT])
 {
-	if (!is_limited(bytes))
-		return NULL;
-	text_format_size(bytes, out, SIZE_MAX_TEXT);
-	return out;
+	return is_limited(bytes) ? text_format_size(bytes, out, SIZE_MAX_TEXT) : NULL;
 }
 
-static void add_limits(struct values *v)
+static int put_tool(struct json_writer *w, struct json_template *template, const struct mcp_tool *t,
+		    enum mcp_era era, struct cj_error *err)
 {
-	const struct mcp_tool *t = v->tool;
 	const struct ceilings *l = &t->limits;
-	uint64_t text_max = mcp_tool_text_max(t);
+	const bool is_run = t->kind == MCP_TOOL_RUN, has_runs = t->nruns > 0;
+	const bool has_network = t->has_network, changes_host = t->writes_host || t->reaches_host;
+	const bool has_uplink = has_network && !t->lacks_uplink;
+	const uint64_t text_max = mcp_tool_text_max(t);
+	const bool keeps_less = is_limited(l->output_bytes) && l->output_bytes < text_max;
+	char time[SIZE_MAX_TEXT] = "none", cpus[SIZE_MAX_TEXT], memory[SIZE_MAX_TEXT],
+	     disk[SIZE_MAX_TEXT], output[SIZE_MAX_TEXT], max_memory[SIZE_MAX_TEXT];
 	struct ceilings most = *l; /* that any call of the tool may ask for */
 
-	if (t->kind != MCP_TOOL_RUN)
+	if (!is_run)
 		merge_runs(t, false, &most);
-	(void)snprintf(v->time, sizeof(v->time), "none");
 	if (is_limited(l->wall_ms))
-		text_format_duration(l->wall_ms, v->time, sizeof(v->time));
-	add_text(v, "time", v->time);
-	(void)snprintf(v->cpus, sizeof(v->cpus), "%" PRIu64 ".%02" PRIu64, l->millicpus / 1000,
+		text_format_duration(l->wall_ms, time, sizeof(time));
+	(void)snprintf(cpus, sizeof(cpus), "%" PRIu64 ".%02" PRIu64, l->millicpus / 1000,
 		       l->millicpus % 1000 / 10);
-	add_text(v, "cpus", is_limited(l->millicpus) ? v->cpus : NULL);
-	add_text(v, "memory", size_text(l->memory_bytes, v->memory));
-	add_text(v, "disk", size_text(l->disk_bytes, v->disk));
-	bool keeps_less = is_limited(l->output_bytes) && l->output_bytes < text_max;
-	add_text(v, "output", size_text(keeps_less ? l->output_bytes : text_max, v->output));
-	add_text(v, "max_memory", size_text(most.memory_bytes, v->max_memory));
-	add(v, (struct json_value){ "max_seconds",
-				    is_limited(most.wall_ms) ? JSON_VALUE_MILLI : JSON_VALUE_NONE,
-				    .number = most.wall_ms });
-	add(v, (struct json_value){ "image_max", JSON_VALUE_U64, .number = MCP_IMAGE_MAX });
-}
+	const struct json_value values[] = {
+		text_value("name", t->name),
+		text_value("profile", t->profile),
+		text_value("about", t->about),
+		text_value("value_path", t->value_path),
+		text_value("calls", t->calls),
+		text_value("first_run", has_runs ? t->runs[0].name : NULL),
+		text_value("owner", is_run ? "this tool" : "the profile"),
+		bool_value("has_sessions", t->has_sessions),
+		bool_value("stores_files", t->stores_files),
+		bool_value("has_titles", era != MCP_ERA_OLD),
+		{ "profiles", JSON_VALUE_TEXTS, .texts = has_runs ? &t->runs[0].profile : NULL,
+		  .stride = sizeof(t->runs[0]), .count = t->nruns },
+		text_value("time", time),
+		text_value("cpus", is_limited(l->millicpus) ? cpus : NULL),
+		text_value("memory", size_text(l->memory_bytes, memory)),
+		text_value("disk", size_text(l->disk_bytes, disk)),
+		text_value("output", size_text(keeps_less ? l->output_bytes : text_max, output)),
+		text_value("max_memory", size_text(most.memory_bytes, max_memory)),
+		{ "max_seconds", is_limited(most.wall_ms) ? JSON_VALUE_MILLI : JSON_VALUE_NONE,
+		  .number = most.wall_ms },
+		{ "image_max", JSON_VALUE_U64, .number = MCP_IMAGE_MAX },
+		bool_value("has_network", has_network),
+		bool_value("no_network", !has_network),
+		bool_value("lacks_uplink", has_network && t->lacks_uplink),
+		bool_value("is_allow_list", has_uplink && t->has_allow_list),
+		bool_value("is_public", has_uplink && !t->has_allow_list),
+		bool_value("is_read_only", !changes_host && !has_network && !t->stores_files),
+		bool_value("changes_host", changes_host),
+		bool_value("is_open", has_network || t->reaches_host),
+	};
 
-static void add_network(struct values *v)
-{
-	const struct mcp_tool *t = v->tool;
-	bool changes_host = t->writes_host || t->reaches_host;
-	bool has_uplink = t->has_network && !t->lacks_uplink;
-
-	add_bool(v, "has_network", t->has_network);
-	add_bool(v, "no_network", !t->has_network);
-	add_bool(v, "lacks_uplink", t->has_network && t->lacks_uplink);
-	add_bool(v, "is_allow_list", has_uplink && t->has_allow_list);
-	add_bool(v, "is_public", has_uplink && !t->has_allow_list);
-	add_bool(v, "is_read_only", !changes_host && !t->has_network && !t->stores_files);
-	add_bool(v, "changes_host", changes_host);
-	add_bool(v, "is_open", t->has_network || t->reaches_host);
-}
-
-static void find_values(struct values *v, const struct mcp_tool *t, enum mcp_era era)
-{
-	v->tool = t;
-	v->count = 0;
-	add_text(v, "name", t->name);
-	add_text(v, "profile", t->profile);
-	add_text(v, "about", t->about);
-	add_text(v, "value_path", t->value_path);
-	add_text(v, "calls", t->calls);
-	add_text(v, "first_run", t->nruns > 0 ? t->runs[0].name : NULL);
-	add_text(v, "owner", t->kind == MCP_TOOL_RUN ? "this tool" : "the profile");
-	add_bool(v, "has_sessions", t->has_sessions);
-	add_bool(v, "stores_files", t->stores_files);
-	add_bool(v, "has_titles", era != MCP_ERA_OLD);
-	add(v, (struct json_value){ "profiles", JSON_VALUE_TEXTS,
-				    .texts = t->nruns > 0 ? &t->runs[0].profile : NULL,
-				    .stride = sizeof(t->runs[0]), .count = t->nruns });
-	add_limits(v);
-	add_network(v);
+	template->values = values;
+	template->nvalues = sizeof(values) / sizeof(values[0]);
+	return json_template_write(w, template, kind_names[t->kind], err);
 }
 
 int mcp_tools_put(struct json_writer *w, const struct mcp_tool *tools, size_t count,
@@ -180,13 +153,8 @@ int mcp_tools_put(struct json_writer *w, const struct mcp_tool *tools, size_t co
 	int rc = json_parse(template.name, tools_start, (size_t)(tools_end - tools_start), &a,
 			    &template.root, err);
 
-	for (size_t i = 0; rc == 0 && i < count; i++) {
-		struct values values;
-		find_values(&values, &tools[i], era);
-		template.values = values.items;
-		template.nvalues = values.count;
-		rc = json_template_write(w, &template, kind_names[tools[i].kind], err);
-	}
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = put_tool(w, &template, &tools[i], era, err);
 	return rc;
 }
 
@@ -194,20 +162,12 @@ const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
 
 bool mcp_profiles_has_interpreter(const struct config *c)
 {
-	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
 	const char *name = c->command.count > 0 ? c->command.items[0] : NULL;
-	char path[128];
 
 	if (name && name[0] == '{')
 		name = c->command.items[1];
-	if (!name || strchr(name, '/') || strcmp(c->rootfs, "host") != 0)
-		return true;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
+	return !name || strchr(name, '/') || strcmp(c->rootfs, "host") != 0 ||
+	       operands_is_command(name);
 }
 
 bool mcp_profiles_has_uplink(const struct config *c)

@@ -19,8 +19,7 @@ bool operands_is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A command below the places of this host that a jail without --rootfs shows. */
-static bool is_command(const char *word)
+bool operands_is_command(const char *word)
 {
 	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
 
@@ -103,9 +102,9 @@ int operands_explain(const struct options *o, struct cj_error *err)
 		return rc;
 	if (stat(file, &st) == 0 || errno != ENOENT)
 		return 0;
-	if (is_command(file))
+	if (operands_is_command(file))
 		return reject_command(file, next, err);
-	if (habit_is_image(file) || (!strchr(file, '/') && next && is_command(next)))
+	if (habit_is_image(file) || (!strchr(file, '/') && next && operands_is_command(next)))
 		return reject_image(file, next, err);
 	if (strrchr(file, '.'))
 		return 0;

@@ -12,6 +12,9 @@
 /* Is `path` a regular file of this host?  Follows links. */
 bool operands_is_file(const char *path);
 
+/* A command below the places of this host that a jail without --rootfs shows. */
+bool operands_is_command(const char *word);
+
 /*
  * operands_explain - recognise a FILE that is a volume or an image of docker, the second path of
  * bwrap, or a command without "--".

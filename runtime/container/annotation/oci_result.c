@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -381,24 +380,7 @@ static int report(struct watcher *w, struct cj_error *err)
 	return write_result(w, &f, err);
 }
 
-/* Negative numbers stay: poll(2) skips them. */
-static int keep(struct watcher *w, struct cj_error *err)
-{
-	int kept[HELD_COUNT];
-	size_t count = 0;
-
-	for (size_t i = 0; i < HELD_COUNT; i++)
-		if (w->fds[i] >= 0)
-			kept[count++] = w->fds[i];
-	if (child_reset(kept, count, err) < 0)
-		return -err->code;
-	count = 0;
-	for (size_t i = 0; i < HELD_COUNT; i++)
-		if (w->fds[i] >= 0)
-			w->fds[i] = kept[count++];
-	return 0;
-}
-
+/* poll(2) skips negative numbers. */
 static void wait_for_end(struct watcher *w)
 {
 	struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
@@ -417,10 +399,8 @@ static int settle(struct watcher *w, struct cj_error *err)
 	/* nf_tables wants the first at each call; the second is for another user's stat file */
 	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
 
-	if (child_start_session(err) < 0 || keep(w, err) < 0 || privileges_keep_only(kept, err) < 0)
+	if (privileges_stay_behind("cejail-oci-res", w->fds, HELD_COUNT, kept, err) < 0)
 		return -err->code;
-	if (chdir("/") < 0)
-		return cj_fail(err, errno, "change to '/'");
 	/* Before the program can send a packet.  In a pod the process of another container may
 	 * listen already; then the counters have to do. */
 	struct cj_error taken = { 0 };
@@ -446,8 +426,6 @@ static _Noreturn void watch_main(struct watcher *w)
 {
 	struct cj_error err = { 0 };
 
-	(void)prctl(PR_SET_NAME, "cejail-oci-res", 0, 0, 0); /* only what ps(1) shows */
-	child_wipe_arguments();
 	if (settle(w, &err) < 0) {
 		const struct step_link link = { w->fds[HELD_LINK], "create", step_names };
 		step_abort(&link, &err);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "runtime/base/unix.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "runtime/base/text.h"
 #include "runtime/container/call/oci_log.h"
 #include "runtime/kernel/process/privileges.h"
 
@@ -155,16 +155,8 @@ static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
 static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COUNT])
 {
 	struct cj_error err = { 0 };
+	int rc = privileges_stay_behind("cejail-oci-ntfy", fds, HELD_COUNT, 0, &err);
 
-	(void)prctl(PR_SET_NAME, "cejail-oci-ntfy", 0, 0, 0); /* only what ps(1) shows */
-	child_wipe_arguments();
-	int rc = child_start_session(&err);
-	if (rc == 0)
-		rc = child_reset(fds, HELD_COUNT, &err);
-	if (rc == 0)
-		rc = privileges_keep_only(0, &err);
-	if (rc == 0 && chdir("/") < 0)
-		rc = cj_fail(&err, errno, "change to '/'");
 	const struct step_link link = { fds[HELD_LINK], "cejail-oci create", step_names };
 	if (rc < 0) {
 		step_abort(&link, &err);
@@ -209,18 +201,13 @@ static const char ready[] = "READY=1";
 
 bool notify_relay_is_ready(const char *text, size_t size)
 {
-	bool is_ready = false;
+	char lines[NOTIFY_RELAY_TEXT_MAX + 1];
 
 	if (size == 0 || size > NOTIFY_RELAY_TEXT_MAX || memchr(text, '\0', size))
 		return false;
-	for (const char *line = text, *end = text + size; line < end;) {
-		const char *stop = memchr(line, '\n', (size_t)(end - line));
-		size_t length = (size_t)((stop ? stop : end) - line);
-		is_ready = is_ready ||
-			   (length == strlen(ready) && memcmp(line, ready, length) == 0);
-		line += length + 1;
-	}
-	return is_ready;
+	memcpy(lines, text, size);
+	lines[size] = '\0';
+	return text_has_line(lines, ready);
 }
 
 size_t notify_relay_format(pid_t main_pid, char out[static NOTIFY_RELAY_SENT_MAX])

@@ -110,3 +110,25 @@ int privileges_keep_only(uint64_t kept, struct cj_error *err)
 	const struct capabilities caps = { .permitted = own & kept, .effective = own & kept };
 	return capabilities_apply(&caps, 0, err);
 }
+
+int privileges_stay_behind(const char *name, int *fds, size_t count, uint64_t kept,
+			   struct cj_error *err)
+{
+	int open_fds[CHILD_FDS_MAX];
+	size_t nopen = 0;
+
+	(void)prctl(PR_SET_NAME, name, 0, 0, 0); /* only what ps(1) shows */
+	child_wipe_arguments();
+	if (child_start_session(err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] >= 0)
+			open_fds[nopen++] = fds[i];
+	int rc = child_reset(open_fds, nopen, err);
+	for (size_t i = count; i-- > 0;)
+		if (fds[i] >= 0)
+			fds[i] = open_fds[--nopen];
+	if (rc < 0 || privileges_keep_only(kept, err) < 0)
+		return -err->code;
+	return chdir("/") < 0 ? cj_fail(err, errno, "change to '/'") : 0;
+}

@@ -46,3 +46,12 @@ int privileges_drop(struct cj_error *err);
 /* Sets no_new_privs, keeps those of these capabilities (a bit each: 1 << CAP_KILL) that the process
  * has, and gives up all others: a process of ours that executes nothing.  capabilities(7) */
 int privileges_keep_only(uint64_t kept, struct cj_error *err);
+
+/*
+ * privileges_stay_behind - for a fork that outlives its parent and executes nothing: what ps(1)
+ * calls it, a session of its own, fds[] as child_reset() keeps them, these capabilities, "/".
+ *
+ * fds[] has the new numbers, also after a failure; of at most CHILD_FDS_MAX, -1 stays -1.
+ */
+int privileges_stay_behind(const char *name, int *fds, size_t count, uint64_t kept,
+			   struct cj_error *err);

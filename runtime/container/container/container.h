@@ -27,25 +27,6 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 /* "9", "KILL", "SIGKILL", "RTMIN+3"; any case.  Fails for 0 and for what is no signal. */
 int container_signal_parse(const char *text, int *out, struct cj_error *err);
 
-/* The container that a verb names, with its cgroup. */
-struct container_target {
-	struct state state;
-	struct container_cgroup cgroup;
-};
-#define CONTAINER_TARGET_NULL                                                                      \
-	((struct container_target){ .state = STATE_NULL, .cgroup = CONTAINER_CGROUP_NULL })
-void container_target_close(struct container_target *t);
-#define auto_container_target __attribute__((cleanup(container_target_close)))
-
-/*
- * container_target_open - the container of call->options->id.  `is_locked`: the verb changes it.
- *
- * Fails: ENOENT "container 'ID' does not exist"; ESRCH "container not running"; EBUSY while create
- *        makes it.
- */
-int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
-			  struct cj_error *err);
-
 /*
  * container_hooks.c: programs that config.json has run at points of a container's life.
  *

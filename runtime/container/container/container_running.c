@@ -15,14 +15,23 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-void container_target_close(struct container_target *t)
+/* The container that a verb names, with its cgroup. */
+struct target {
+	struct state state;
+	struct container_cgroup cgroup;
+};
+#define TARGET_NULL ((struct target){ .state = STATE_NULL, .cgroup = CONTAINER_CGROUP_NULL })
+
+static void close_target(struct target *t)
 {
 	container_cgroup_close(&t->cgroup);
 	state_close(&t->state);
 }
+#define auto_target __attribute__((cleanup(close_target)))
 
-int container_target_open(const struct oci_call *call, bool is_locked, struct container_target *out,
-			  struct cj_error *err)
+/* `is_locked`: the verb changes it. */
+static int open_target(const struct oci_call *call, bool is_locked, struct target *out,
+		       struct cj_error *err)
 {
 	if (state_open(call->options, is_locked, call->arena, &out->state, err) < 0)
 		return -err->code;
@@ -37,9 +46,9 @@ int container_target_open(const struct oci_call *call, bool is_locked, struct co
 
 static int freeze(const struct oci_call *call, bool frozen, struct cj_error *err)
 {
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	auto_target struct target t = TARGET_NULL;
 
-	if (container_target_open(call, true, &t, err) < 0)
+	if (open_target(call, true, &t, err) < 0)
 		return -err->code;
 	return container_cgroup_freeze(&t.cgroup, frozen, err);
 }
@@ -56,13 +65,13 @@ int container_resume(struct oci_call *call, struct cj_error *err)
 
 int container_ps(struct oci_call *call, struct cj_error *err)
 {
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	auto_target struct target t = TARGET_NULL;
 	pid_t *pids = NULL;
 	size_t count = 0;
 	if (call->options->operands.count > 0)
 		return cj_reject(err, "ps takes no options of ps(1): print the pids and give them "
 				      "to 'ps -p'");
-	int rc = container_target_open(call, false, &t, err);
+	int rc = open_target(call, false, &t, err);
 	if (rc == 0)
 		rc = container_cgroup_pids(&t.cgroup, call->arena, &pids, &count, err);
 	if (rc < 0)
@@ -100,7 +109,7 @@ static int read_resources(const char *path, struct arena *a, struct oci_resource
 
 int container_update(struct oci_call *call, struct cj_error *err)
 {
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	auto_target struct target t = TARGET_NULL;
 	const struct oci_options *o = call->options;
 	struct oci_resources resources = o->limits;
 	struct oci_config config;
@@ -110,7 +119,7 @@ int container_update(struct oci_call *call, struct cj_error *err)
 		return cj_reject(err, "update: no limit is given: use --resources FILE or an "
 				      "option such as --memory");
 	if ((o->resources && read_resources(o->resources, call->arena, &resources, err) < 0) ||
-	    container_target_open(call, true, &t, err) < 0 ||
+	    open_target(call, true, &t, err) < 0 ||
 	    (o->resources && container_config_stored(&t.state, call->arena, &config, err) < 0))
 		return -err->code;
 	if (o->resources)
@@ -183,12 +192,12 @@ static int await(struct events_watch *watch, uint64_t until, struct cj_error *er
 
 int container_events(struct oci_call *call, struct cj_error *err)
 {
-	auto_container_target struct container_target t = CONTAINER_TARGET_NULL;
+	auto_target struct target t = TARGET_NULL;
 	const struct oci_options *o = call->options;
 	uint64_t interval = INTERVAL_MS;
 	if (o->interval && parse_duration(o->interval, &interval, err) < 0)
 		return cj_wrap(err, "--interval");
-	int rc = container_target_open(call, false, &t, err);
+	int rc = open_target(call, false, &t, err);
 	if (rc == 0)
 		rc = container_cgroup_need(&t.cgroup, "events", err);
 	if (rc < 0)

@@ -10,7 +10,7 @@
 #include "runtime/container/create/creation.h"
 #include "runtime/container/exec/exec.h"
 #include "runtime/container/oci_show.h"
-#include "runtime/container/process/own_copy.h"
+#include "runtime/container/process/process.h"
 
 #define STATUS_FAILED      1
 #define STATUS_EXEC_FAILED 255 /* a status that few programs have */

@@ -32,7 +32,7 @@ struct libexec_call {
  */
 ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err);
 
-/* The path of the running program, also when that is a copy in memory: own_copy.h. */
+/* The path of the running program, also when that is a copy in memory: own_copy.c. */
 int libexec_self(char out[static PATH_MAX], struct cj_error *err);
 
 /* The path of the helper `name`. */

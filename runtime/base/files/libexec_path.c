@@ -13,7 +13,7 @@
 #define COPY_BEGIN "/memfd:"
 #define COPY_END   " (deleted)"
 
-/* cejail-oci runs from a copy in memory that has the program's path as its name: own_copy.h. */
+/* cejail-oci runs from a copy in memory that has the program's path as its name: own_copy.c. */
 static void remove_copy(char *self)
 {
 	const size_t begin = strlen(COPY_BEGIN), size = strlen(self);

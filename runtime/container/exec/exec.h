@@ -2,7 +2,7 @@
 /*
  * exec - the verb exec: one more process in a running container.
  *
- * Theory of operation.  Three processes, all of the sealed copy (own_copy.h), none dumpable:
+ * Theory of operation.  Three processes, all of the sealed copy (own_copy.c), none dumpable:
  *
  *	exec (outside)        joiner                        process
  *	--------------        ------                        -------

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/container/process/own_copy.h"
+/* The sealed copy of this program. */
+#include "runtime/container/process/process.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -146,14 +146,11 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	if (!p)
 		return cj_fail(err, ENOMEM, "prepare the container's process");
 	*p = (struct process){
+		.config = config,
 		.wanted = process,
 		.context = *context,
 		.no_new_privileges = process->no_new_privileges || context->profile,
 		.agent = SECCOMP_AGENT_NULL,
-		.oci_version = config->oci_version,
-		.memory_policy = &config->on_linux.memory_policy,
-		.has_personality = config->on_linux.personality.is_given,
-		.personality = config->on_linux.personality.domain,
 		.argv = vector_of(&process->args),
 	};
 	if (process->args.count == 0)
@@ -180,10 +177,9 @@ const struct strings *process_warnings(const struct process *p)
 	return &p->warnings;
 }
 
-size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX])
+int process_agent_fd(const struct process *p)
 {
-	out_fds[0] = p->agent.sock_fd;
-	return p->agent.sock_fd >= 0 ? 1 : 0;
+	return p->agent.sock_fd;
 }
 
 int process_await(const struct step_link *link, const char *what, struct cj_error *err)

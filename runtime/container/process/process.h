@@ -15,7 +15,7 @@
  *	process_await      outside   until it has executed the program, or its error
  *
  * "Inside" is the process itself, in its namespaces and root.  It is single-threaded and not
- * dumpable all the time, and runs from a sealed copy of this program (own_copy.h).
+ * dumpable all the time, and runs from a sealed copy of this program (own_copy_enter()).
  */
 #pragma once
 
@@ -29,6 +29,22 @@
 struct console;
 struct process;
 struct step_link;
+
+/*
+ * own_copy_enter - for create, run and exec: the first thing main() does, before any descriptor is
+ * opened (own_copy.c).
+ *
+ * Executes a sealed copy of this program in memory, with the same arguments and environment.
+ * Returns 0 when this process runs from it already, which is read from the seals of its executable.
+ * This process is not dumpable afterwards.
+ *
+ * In the container a hostile process may find /proc/PID/exe, or have /proc/self/exe executed in the
+ * place of the program.  What it reaches is a memfd that nobody can write, not the file on the host
+ * (CVE-2019-5736).  Non-dumpability hides /proc/PID/exe as well, but not from a process that has
+ * CAP_SYS_PTRACE in the host's user namespace.
+ * Follows: memfd_create(2), fexecve(3), PR_SET_DUMPABLE in prctl(2).
+ */
+int own_copy_enter(char *const argv[], struct cj_error *err);
 
 /* Of the container and the command line; zeroed: none of it. */
 struct process_context {
@@ -72,10 +88,9 @@ void process_close(struct process **slot);
  * specification says. */
 const struct strings *process_warnings(const struct process *p);
 
-/* The descriptors that the inside needs besides the streams and preserved ones: O_CLOEXEC; at most
- * PROCESS_FDS_MAX.  Returns how many. */
-#define PROCESS_FDS_MAX 1
-size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX]);
+/* The descriptor that the inside needs besides the streams and preserved ones: the socket of the
+ * seccomp agent, O_CLOEXEC.  -1: there is none. */
+int process_agent_fd(const struct process *p);
 
 /* The container in a message to a seccomp agent. */
 struct process_state {

@@ -166,6 +166,7 @@ int process_make_cwd(const struct process *p, int root_fd, struct cj_error *err)
 int process_become(struct process *p, const struct console *console, struct cj_error *err)
 {
 	const struct oci_process *wanted = p->wanted;
+	const struct oci_linux *on_linux = &p->config->on_linux;
 	const struct oci_u64 *mask = &wanted->user.umask;
 	if (start_session(console, err) < 0 || give_streams(p, err) < 0)
 		return -err->code;
@@ -174,9 +175,10 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 		return cj_fail(err, errno, "close all other descriptors at execve(2)");
 	if (!p->context.keeps_keyring && privileges_join_keyring(err) < 0)
 		return -err->code;
-	if (p->has_personality && personality(p->personality) < 0)
-		return cj_fail(err, errno, "set the personality 0x%lx", p->personality);
-	if (set_memory_policy(p->memory_policy, err) < 0)
+	if (on_linux->personality.is_given && personality(on_linux->personality.domain) < 0)
+		return cj_fail(err, errno, "set the personality 0x%x",
+			       on_linux->personality.domain);
+	if (set_memory_policy(&on_linux->memory_policy, err) < 0)
 		return -err->code;
 	(void)umask(mask->is_set ? (mode_t)mask->value : DEFAULT_UMASK); /* returns the old one */
 	if (capabilities_bound(p->caps.bounding, err) < 0)

@@ -317,7 +317,6 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 	if (!seccomp->notifies)
 		return 0;
 	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	p->listener_metadata = seccomp->listener_metadata;
 	return connect_agent(seccomp->listener_path, &p->agent, err);
 }
 
@@ -325,16 +324,19 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 static void write_state(struct json_writer *w, const struct process *p,
 			const struct process_state *state, pid_t pid)
 {
+	const char *version = p->config->oci_version;
+	const char *metadata = p->config->on_linux.seccomp.listener_metadata;
+
 	json_open_object(w);
-	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_text(w, "ociVersion", version);
 	json_member_array(w, "fds");
 	json_put_string(w, "seccompFd");
 	json_close_array(w);
 	json_member_u64(w, "pid", (uint64_t)pid);
-	if (p->listener_metadata)
-		json_member_text(w, "metadata", p->listener_metadata);
+	if (metadata)
+		json_member_text(w, "metadata", metadata);
 	json_member_object(w, "state");
-	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_text(w, "ociVersion", version);
 	json_member_text(w, "id", state->id);
 	json_member_text(w, "status", state->status);
 	json_member_u64(w, "pid", (uint64_t)state->container_pid);

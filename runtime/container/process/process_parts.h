@@ -34,7 +34,8 @@ void seccomp_agent_close(struct seccomp_agent *agent);
 #define PROCESS_HOME "HOME="
 
 struct process {
-	const struct oci_process *wanted; /* borrowed */
+	const struct oci_config *config;  /* borrowed, as the next */
+	const struct oci_process *wanted; /* of the configuration, or of exec */
 	struct process_context context;
 	struct capabilities caps;
 	uint64_t kept_caps; /* permitted until execve(2), for seccomp(2) */
@@ -44,12 +45,6 @@ struct process {
 	struct sock_fprog filter;       /* len 0: none */
 	uint32_t filter_flags;
 	struct seccomp_agent agent;
-	const char *listener_metadata; /* NULL: none */
-	const char *oci_version;
-
-	const struct oci_memory_policy *memory_policy; /* borrowed */
-	bool has_personality;
-	unsigned long personality;
 
 	struct {
 		dev_t device;

@@ -3,7 +3,7 @@
  * A program runs from a sealed copy of itself.  This test executes itself: with an argument it
  * enters the copy and says what it finds there.
  */
-#include "runtime/container/process/own_copy.h"
+#include "runtime/container/process/process.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -197,30 +197,37 @@ static int run_all(const struct hook_run *run, struct cj_error *err)
 	return 0;
 }
 
-/* With the JSON and the bundle: hooks of the runtime. */
-static int run_outside(const struct oci_options *o, const struct oci_config *config,
-		       enum oci_hook_kind kind, const struct state *s, enum state_status status,
-		       bool goes_on, struct cj_error *err)
+static int run_kind(struct hook_run *run, const struct oci_config *config, enum oci_hook_kind kind,
+		    const struct state *s, enum state_status status, struct cj_error *err)
 {
-	struct hook_run run = {
-		.options = o,
-		.hooks = &config->hooks[kind],
-		.kind = oci_hook_names[kind],
-		.goes_on = goes_on,
-	};
-
-	if (run.hooks->count == 0)
+	run->hooks = &config->hooks[kind];
+	run->kind = oci_hook_names[kind];
+	if (run->hooks->count == 0)
 		return 0;
 	auto_fd int state_fd = state_memfd(config, s, status, err);
 	if (state_fd < 0)
 		return state_fd;
+	run->state_fd = state_fd;
+	return run_all(run, err);
+}
+
+/* In the bundle: hooks of the runtime. */
+static int run_outside(const struct oci_options *o, const struct oci_config *config,
+		       enum oci_hook_kind kind, const struct state *s, enum state_status status,
+		       bool goes_on, struct cj_error *err)
+{
+	struct hook_run run = { .options = o,
+				.place.env = (const char *const *)environ,
+				.goes_on = goes_on };
+
+	if (config->hooks[kind].count == 0)
+		return 0;
 	auto_fd int dir_fd = open(s->record.bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
-		return cj_fail(err, errno, "hook %s: open the bundle '%s'", run.kind,
+		return cj_fail(err, errno, "hook %s: open the bundle '%s'", oci_hook_names[kind],
 			       s->record.bundle);
-	run.state_fd = state_fd;
-	run.place = (struct hook_place){ .dir_fd = dir_fd, .env = (const char *const *)environ };
-	return run_all(&run, err);
+	run.place.dir_fd = dir_fd;
+	return run_kind(&run, config, kind, s, status, err);
 }
 
 int container_hooks_run(const struct oci_options *o, const struct oci_config *config,
@@ -244,17 +251,9 @@ int container_hooks_run_in(const struct oci_config *config, enum oci_hook_kind k
 			   const struct state *s, enum state_status status,
 			   const struct hook_place *place, struct cj_error *err)
 {
-	struct hook_run run = { .hooks = &config->hooks[kind],
-				.kind = oci_hook_names[kind],
-				.place = *place };
+	struct hook_run run = { .place = *place };
 
-	if (run.hooks->count == 0)
-		return 0;
-	auto_fd int state_fd = state_memfd(config, s, status, err);
-	if (state_fd < 0)
-		return state_fd;
-	run.state_fd = state_fd;
-	return run_all(&run, err);
+	return run_kind(&run, config, kind, s, status, err);
 }
 
 unsigned container_hooks_wait_ms(const struct oci_config *config, enum oci_hook_kind kind)

@@ -93,7 +93,7 @@ static const struct option_row rows[] = {
 	{ "pid-file", 0, "FILE", JOINING, TEXT(pid_file), "write the process id to this file" },
 	{ "console-socket", 0, "SOCKET", JOINING, TEXT(console_socket),
 	  "send the terminal's descriptor to this socket" },
-	{ "no-pivot", 0, NULL, MAKING, FLAG(no_pivot), "accepted, without effect" },
+	{ "no-pivot", 0, NULL, MAKING, 0, set_nothing, "accepted, without effect" },
 	{ "no-new-keyring", 0, NULL, MAKING, FLAG(no_new_keyring), "keep the caller's keyring" },
 	{ "preserve-fds", 0, "N", JOINING, 0, set_fds, "keep N descriptors from 3 on" },
 	{ "no-subreaper", 0, NULL, BIT(OCI_RUN), 0, set_nothing, "accepted, without effect" },

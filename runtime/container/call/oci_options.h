@@ -60,7 +60,7 @@ struct oci_options {
 	const char *config;         /* a file in the bundle; NULL: config.json */
 	const char *pid_file;       /* also exec; relative to the caller's directory */
 	const char *console_socket; /* also exec */
-	bool no_pivot, no_new_keyring;
+	bool no_new_keyring;
 	bool is_detached;      /* also exec */
 	bool keep;             /* run: do not delete at the end */
 	uint64_t preserve_fds; /* also exec */

@@ -60,7 +60,6 @@ static void podmans_forms_with_an_equals_sign_are_understood(void **state)
 	    0);
 	assert_true(o.has_no_cgroup);
 	assert_int_equal(o.preserve_fds, 3);
-	assert_true(o.no_pivot);
 	assert_true(o.no_new_keyring);
 }
 

@@ -31,7 +31,7 @@
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/ids/idmap.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"

@@ -25,7 +25,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/init/limits.h"
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"

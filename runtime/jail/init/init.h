@@ -15,6 +15,7 @@
 
 struct adoption;
 struct jail;
+struct limits_spec;
 struct net_namespace_maker;
 
 /* The whole life of init; never returns. */
@@ -47,6 +48,19 @@ int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct c
 
 /* Reaps until this process has no child. */
 void init_reap_all(void);
+
+/* --- limits.c: resource limits of setrlimit(2), in one table ------------------------------ */
+
+/*
+ * limits_apply - set soft and hard limits of the calling process for itself and all it starts.
+ *
+ * RLIMIT_CORE is exactly 1: with 0 a piped core_pattern still runs as root on the host
+ * (fs/coredump.c).  `pids_by_rlimit`: no cgroup has the pids controller, so RLIMIT_NPROC, which
+ * in the jail's own user namespace counts the jail alone, enforces the limit.
+ * No row limits memory: usage_watch.h does, where no cgroup has the memory controller.
+ * Runs in:  init, before the seal.
+ */
+int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err);
 
 /* --- net_namespace.c: the jail's network namespace, which a child makes meanwhile --------- */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/init.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/resource.h>
 
+#include "profiles/plan/plan.h"
 #include "runtime/base/files/system_file.h"
 
 #define LEAVE RLIM_INFINITY /* a row that doesn't apply: the caller's limit stays */

@@ -20,7 +20,7 @@
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/kernel/seccomp/filter.h"
 

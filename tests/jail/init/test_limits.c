@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resource limits: set in a child each time, because they cannot be taken back. */
-#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/init.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "profiles/plan/plan.h"
 #include "tests/forked.h"
 #include "tests/sanitizer.h"
 

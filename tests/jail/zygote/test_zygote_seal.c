@@ -12,7 +12,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/init.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 #include "runtime/kernel/process/privileges.h"
 #include "tests/patience.h"

@@ -39,7 +39,8 @@ static int add_u32(const struct json_reader *in, const struct json_key *k, uint3
 	return 0;
 }
 
-int oci_parse_i64(const char *text, int64_t *out, struct cj_error *err)
+/* "-12": one sign, then digits only. */
+static int parse_i64(const char *text, int64_t *out, struct cj_error *err)
 {
 	bool is_negative = text[0] == '-';
 	uint64_t value = 0;
@@ -64,7 +65,7 @@ JSON_SETTER(oci_u64)
 JSON_SETTER(oci_i64)
 {
 	struct oci_i64 *field = json_field(k, record);
-	int rc = oci_parse_i64(text, &field->value, err);
+	int rc = parse_i64(text, &field->value, err);
 
 	if (rc == 0)
 		field->is_set = true;
@@ -83,14 +84,14 @@ JSON_SETTER(oci_u32)
 
 JSON_SETTER(oci_s64)
 {
-	return oci_parse_i64(text, json_field(k, record), err);
+	return parse_i64(text, json_field(k, record), err);
 }
 
 JSON_SETTER(oci_i32)
 {
 	int64_t value = 0;
 
-	if (oci_parse_i64(text, &value, err) < 0)
+	if (parse_i64(text, &value, err) < 0)
 		return -err->code;
 	if (value < INT32_MIN || value > INT32_MAX)
 		return cj_reject(err, "'%.32s' is too large", text);

@@ -109,9 +109,6 @@ JSON_READER(oci_refused);
 /* The record's first member, bool is_given, becomes true. */
 JSON_CHECK(oci_given);
 
-/* "-12": one sign, then digits only. */
-int oci_parse_i64(const char *text, int64_t *out, struct cj_error *err);
-
 /* "FILE:LINE:COLUMN: WITHIN: TEXT", for checks. */
 int oci_reject(const struct json_reader *in, const struct json_node *node, struct cj_error *err,
 	       const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));

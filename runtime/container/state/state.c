@@ -362,9 +362,8 @@ int state_remove(struct state *s, struct cj_error *err)
 	auto_dir DIR *dir = fd_open_dir(s->dir_fd, ".");
 	if (!dir)
 		return cj_fail(err, errno, "read the state of '%s'", s->id);
-	for (struct dirent *e; (e = readdir(dir));)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    unlinkat(s->dir_fd, e->d_name, 0) < 0 && errno != ENOENT)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
+		if (unlinkat(s->dir_fd, e->d_name, 0) < 0 && errno != ENOENT)
 			return cj_fail(err, errno, "remove '%s' of the state of '%s'", e->d_name,
 				       s->id);
 	if (unlinkat(s->root_fd, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)

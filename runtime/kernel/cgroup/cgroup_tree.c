@@ -67,9 +67,8 @@ static int list_children(struct cgroup_walk *w, struct level *level, struct cj_e
 	auto_dir DIR *dir = fd_open_dir(w->fd, ".");
 	if (!dir)
 		return is_gone(errno) ? 0 : cj_fail(err, errno, "list the cgroups in a cgroup");
-	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
-		if (e->d_type != DT_DIR || strcmp(e->d_name, ".") == 0 ||
-		    strcmp(e->d_name, "..") == 0)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		if (e->d_type != DT_DIR)
 			continue;
 		struct child *child = arena_alloc(&w->arena, sizeof(*child));
 		const char *name = arena_strdup(&w->arena, e->d_name);

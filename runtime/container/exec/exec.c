@@ -106,13 +106,13 @@ static int compare_fds(const void *a, const void *b)
  */
 static int close_others(const struct execution *e, int sock_fd, struct cj_error *err)
 {
-	const int needed[] = { sock_fd, e->init_pidfd, e->console_fd,
-			       process_agent_fd(e->process) };
-	int kept[sizeof(needed) / sizeof(needed[0])];
-	size_t count = 0;
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		if (needed[i] >= 0)
-			kept[count++] = needed[i];
+	const int agent_fd = process_agent_fd(e->process);
+	int kept[4] = { sock_fd, e->init_pidfd };
+	size_t count = 2;
+	if (e->console_fd >= 0)
+		kept[count++] = e->console_fd;
+	if (agent_fd >= 0)
+		kept[count++] = agent_fd;
 	qsort(kept, count, sizeof(kept[0]), compare_fds);
 
 	unsigned from = CHILD_FIRST_FD + (unsigned)e->options->preserve_fds;

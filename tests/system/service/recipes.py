@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every recipe of cejail-recipes(7) is typed as it stands there, and prints what stands below it."""
+"""Every recipe of cejail-recipes(7) and cejail-network(7) is typed as it stands there, and prints what stands below it."""
 
 import contextlib
 import glob
@@ -12,13 +12,14 @@ import threading
 
 from archives import busybox, docker_archive, entry, tar
 from harness import *  # noqa: F403
-from internet import Internet
+from internet import OTHER4, Internet
+from service import Service
 
 PREFIX = os.path.dirname(os.path.dirname(CEJAIL))
-PAGE = f"{PREFIX}/share/man/man7/cejail-recipes.7"
+PAGES = [f"{PREFIX}/share/man/man7/cejail-{name}.7" for name in ("recipes", "network")]
 
-FETCH = """import socket
-for name in ("pypi.org", "example.com"):
+FETCH = """import socket, sys
+for name in sys.argv[1:] or ("pypi.org", "example.com"):
     try:
         socket.create_connection((name, 443), 10)
         print(f"{name}: open")
@@ -33,8 +34,10 @@ print("open")
 
 def recipes():
     """{title: [(command, expected output)]}"""
-    with open(PAGE) as page:
-        sections = page.read().split(".Ss ")[1:]
+    sections = []
+    for path in PAGES:
+        with open(path) as page:
+            sections += re.search(r"^\.Sh RECIPES\n(.*?)(^\.Sh |\Z)", page.read(), re.DOTALL | re.MULTILINE)[1].split(".Ss ")[1:]
     found = {}
     for section in sections:
         block = re.search(r"\.Bd -literal[^\n]*\n(.*?)\n\.Ed", section, re.DOTALL)[1]
@@ -120,14 +123,45 @@ def in_network(title, *replaced):
     return perform
 
 
-def pypi():
-    with Folder() as place, Internet() as net:
-        fill(place)
-        place.file("fetch.py", FETCH.replace("pypi.org", "public.test").replace("443", "80"))
-        wanted = RECIPES["Allow only PyPI"][0][1]
-        RECIPES["Allow only PyPI"][0] = (RECIPES["Allow only PyPI"][0][0], wanted.replace("pypi.org", "public.test"))
-        type_it("Allow only PyPI", place, [("pypi.org", "public.test"), ("files.pythonhosted.org", "other.test"), (":443", ":80")],
-                **net.inside)  # fmt: skip
+def named(title, *replaced):
+    """Names of the test's Internet take the place of the page's, in the program and in what it prints."""
+
+    def perform():
+        fetch, page = FETCH.replace("443", "80"), RECIPES[title]
+        for old, new in replaced:
+            fetch, page = fetch.replace(old, new), [(command, wanted.replace(old, new)) for command, wanted in page]
+        RECIPES[title] = page
+        with Folder() as place, Internet() as net:
+            fill(place)
+            place.file("fetch.py", fetch)
+            type_it(title, place, [*replaced, (":443", ":80")], **net.inside)
+
+    return perform
+
+
+def installed():
+    """No index of packages is in the test's Internet: an exec that connects below the wildcard, and writes a module."""
+    title = "Install with a network, then run without"
+    connects = f"""-c 'import socket, sys
+socket.create_connection(("a.wild.test", 80), 10)
+try:
+    sys.exit(socket.create_connection(("{OTHER4}", 80), 10) and 1)
+except OSError:
+    open("requests.py", "w")
+'"""
+    closed = f"""cejail session exec $s -c 'import socket
+for address in ("a.wild.test", "{OTHER4}"):
+    try:
+        print(socket.create_connection((address, 80), 10))
+    except OSError:
+        print("closed")
+'"""
+    with Folder() as place, Internet() as net, Service(**net.inside) as service:
+        commands, wanted = zip(*RECIPES[title])
+        said = "".join(wanted).replace("*.pypi.org", "*.wild.test")
+        RECIPES[title] = [("\n".join([*commands, closed]), f"{said.rstrip()}\nclosed\nclosed")]
+        verbs = [(f"cejail session {verb}", f"cejail session {verb} --remote={service.socket}") for verb in ("create", "network", "exec")]
+        type_it(title, place, [*verbs, ("*.pypi.org", "*.wild.test"), ("-- pip install -q requests", connects)], **net.inside)
 
 
 def virtual():
@@ -216,7 +250,10 @@ def container():
 
 RECIPES = recipes()
 SPECIAL = {
-    "Allow only PyPI": pypi,
+    "Allow only PyPI": named("Allow only PyPI", ("pypi.org", "public.test"), ("files.pythonhosted.org", "other.test")),
+    "Allow every name below one": named("Allow every name below one", ("example.com", "wild.test"), ("www.", "a."),
+                                        ("pypi.org", "public.test")),
+    "Install with a network, then run without": installed,
     "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),
     "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),
     "Use an HTTP proxy as the only way out": on_loopback("Use an HTTP proxy as the only way out", "3128", 200),

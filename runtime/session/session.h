@@ -171,9 +171,6 @@ void session_exec_done(struct session *s, unsigned slot);
  */
 bool session_exec_kill_left(struct session *s, const char *id);
 
-/* The slot is used again only for a new exec: so many processes of this one may live (0: none). */
-bool session_exec_lives(const struct session *s, unsigned slot);
-
 /* Its exec worker has not finished jail_wait(): the program may run, or has not begun. */
 bool session_exec_runs(const struct session *s, unsigned slot);
 

@@ -241,7 +241,8 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
 	const struct session_row *row = &s->shared->rows[slot];
 	pid_t reaper_pid = atomic_load(&row->reaper_pid), main_pid = atomic_load(&row->main_pid);
 	int proc_fd = s->jail->handles.proc_fd, rc = -ESRCH;
-	if (session_exec_lives(s, slot) && reaper_pid > 0 && atomic_load(&row->is_started))
+	if (session_slot_has_exec(&s->slots[slot]) && reaper_pid > 0 &&
+	    atomic_load(&row->is_started))
 		rc = main_pid > 0 ? process_tree_signal(proc_fd, main_pid, reaper_pid, signo)
 				  : signal_rest(proc_fd, reaper_pid, signo);
 	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
@@ -337,11 +338,6 @@ enum session_left session_kill_all(struct session *s, unsigned slot)
 		struct pollfd p = { .fd = s->slots[slot].link_fd, .events = POLLIN };
 		(void)poll(&p, 1, ROUND_MS);
 	}
-}
-
-bool session_exec_lives(const struct session *s, unsigned slot)
-{
-	return session_slot_has_exec(&s->slots[slot]);
 }
 
 bool session_exec_runs(const struct session *s, unsigned slot)

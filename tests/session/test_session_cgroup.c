@@ -406,7 +406,7 @@ static void a_reaper_waits_in_its_cgroup_for_the_next_exec(void **state)
 		pid_t pid = await_spare(&w, &slot);
 		unsigned number = (unsigned)(slot - w.session->slots);
 		await_no_exec(&w);
-		assert_false(session_exec_lives(w.session, number));
+		assert_false(session_slot_has_exec(&w.session->slots[number]));
 		struct exec_handle e = start_shell(&w, "exit 3", NULL);
 		assert_int_equal(e.slot, number);
 		assert_int_equal(slot->state, SLOT_RUNNING);

@@ -122,7 +122,7 @@ static void a_server_stays_after_its_exec_until_it_is_signalled(void **state)
 	assert_exited(&first, 0);
 	struct exec_result second = run_shell(&w, IS_THERE, NULL);
 	assert_exited(&second, 0);
-	assert_true(session_exec_lives(w.session, starts.slot));
+	assert_true(session_slot_has_exec(&w.session->slots[starts.slot]));
 
 	assert_int_equal(session_exec_signal(w.session, starts.slot, SIGTERM, &w.err), 0);
 	assert_true(serve_until_gone(&w, starts.slot));
@@ -160,7 +160,7 @@ static void a_server_that_holds_the_output_does_not_delay_the_result(void **stat
 	struct exec_result r = finish_exec(&w, &h);
 	assert_exited(&r, 0);
 	assert_string_equal(r.out, "started\n");
-	assert_true(session_exec_lives(w.session, h.slot));
+	assert_true(session_slot_has_exec(&w.session->slots[h.slot]));
 	end_session(&w);
 }
 

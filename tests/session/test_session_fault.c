@@ -121,7 +121,7 @@ static const struct run_limits limits = { .wall_ms = 1000, .output_bytes = 1024 
 static void end_rest(struct whole_session *w, unsigned slot)
 {
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
-	while (w->end == SESSION_LIVES && session_exec_lives(w->session, slot)) {
+	while (w->end == SESSION_LIVES && session_slot_has_exec(&w->session->slots[slot])) {
 		(void)session_exec_signal(w->session, slot, SIGKILL, &w->err);
 		(void)session_serve(w->session, NULL, 0, 10, &w->end, &w->err);
 		assert_true(clock_ms() < deadline);

@@ -93,7 +93,7 @@ static void a_server_stays_when_its_exec_has_ended_and_keeps_the_slot(void **sta
 					   NULL);
 	assert_string_equal(finish_exec(&w, &e).out, "up\n");
 	assert_string_equal(run_well(&w, "echo other").out, "other\n");
-	assert_true(session_exec_lives(w.session, e.slot));
+	assert_true(session_slot_has_exec(&w.session->slots[e.slot]));
 	assert_int_equal(run_well(&w, ">/box/stop").exit_code, 0);
 	assert_true(serve_until_gone(&w, e.slot));
 	serve_until_file(&w, "bye");

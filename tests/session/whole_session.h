@@ -11,6 +11,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/session/session_state.h"
 #include "tests/forked.h"
 #include "tests/jail/whole_jail.h"
 
@@ -241,7 +242,7 @@ static inline struct exec_result run_shell_after_kill(struct whole_session *w, c
 static inline bool serve_until_gone(struct whole_session *w, unsigned slot)
 {
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
-	while (w->end == SESSION_LIVES && session_exec_lives(w->session, slot)) {
+	while (w->end == SESSION_LIVES && session_slot_has_exec(&w->session->slots[slot])) {
 		(void)session_serve(w->session, NULL, 0, 100, &w->end, &w->err);
 		assert_true(clock_ms() < deadline);
 	}

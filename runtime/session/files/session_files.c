@@ -94,24 +94,18 @@ static const char *shown_path(const char *path, struct arena *a)
 }
 
 /* False: no memory. */
-static bool set_path(struct session_file *f, const char *path, struct arena *a)
-{
-	f->path = shown_path(path, a);
-	f->is_escaped = f->path && strcmp(f->path, path) != 0;
-	return f->path != NULL;
-}
-
 static bool describe(const struct stat *st, const char *path, struct arena *a,
 		     struct session_file *out)
 {
 	*out = (struct session_file){
+		.path = shown_path(path, a),
 		.kind = kind_of(st->st_mode),
 		.bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
 		.mode = st->st_mode & 07777,
 		.mtime_ms =
 		    (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000) + st->st_mtim.tv_nsec / 1000000,
 	};
-	return set_path(out, path, a);
+	return out->path != NULL;
 }
 
 int session_file_stat(const struct jail *j, const char *path, struct arena *a,

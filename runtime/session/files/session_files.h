@@ -40,8 +40,9 @@ enum session_file_kind {
 extern const char *const session_file_kind_names[SESSION_FILE_KIND_COUNT];
 
 struct session_file {
-	const char *path; /* absolute, in the jail; always UTF-8 without control characters */
-	bool is_escaped;  /* the name has other bytes, shown as \xNN: the path names no file */
+	/* Absolute, in the jail.  Always UTF-8 without control characters: a path with other bytes
+	 * shows them as \xNN, and names no file. */
+	const char *path;
 	enum session_file_kind kind;
 	uint64_t bytes;   /* as stat(2) reports them; 0 of a directory */
 	unsigned mode;    /* permission bits */

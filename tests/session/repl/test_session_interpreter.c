@@ -122,7 +122,7 @@ static struct cell_result work_on(struct repl *r, const struct program *program)
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
 	struct cell_result to = { .is_there = true };
-	auto_session_cell struct session_cell cell = SESSION_CELL_NULL;
+	struct session_cell cell = SESSION_CELL_NULL;
 	struct cj_error err = { 0 };
 	struct outcome out;
 	outcome_init(&out, "cell", 1000);
@@ -132,6 +132,8 @@ static struct cell_result work_on(struct repl *r, const struct program *program)
 	(void)snprintf(to.message, sizeof(to.message), "%s", err.msg);
 	note_cell(&out, &cell, &to);
 	outcome_fini(&out);
+	free(cell.request); /* in the product both end with the worker of the cell */
+	arena_fini(&cell.arena);
 	return to;
 }
 

@@ -99,10 +99,9 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 	if (fstatat(item->dir_fd, item->file, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '%s'", item->name);
 	if (!S_ISSOCK(st.st_mode)) {
-		int rc = cj_fail(err, EEXIST, "make the socket '%s'", item->name);
-		cj_hint(err,
-			"the file there is not a socket: remove it, or choose another --socket");
-		return rc;
+		(void)!cj_fail(err, EEXIST, "make the socket '%s'", item->name);
+		return cj_hint(
+		    err, "the file there is not a socket: remove it, or choose another --socket");
 	}
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -110,10 +109,10 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 	address_of(item->dir_fd, item->file, &address);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
 	    errno != ECONNREFUSED) {
-		int rc = cj_fail(err, EADDRINUSE, "make the socket '%s'", item->name);
-		cj_hint(err,
-			"another service answers on it: stop that one, or choose another --socket");
-		return rc;
+		(void)!cj_fail(err, EADDRINUSE, "make the socket '%s'", item->name);
+		return cj_hint(
+		    err,
+		    "another service answers on it: stop that one, or choose another --socket");
 	}
 	if (unlinkat(item->dir_fd, item->file, 0) < 0)
 		return cj_fail(err, errno, "remove the stale socket '%s'", item->name);

@@ -183,38 +183,36 @@ struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_
 	return find_account(a, name, rights_of(c, name, own_uid), now_ms);
 }
 
-int token_check(const char *token, size_t size, struct cj_error *err)
+static int check_bytes(const char *token, size_t size, struct cj_error *err)
 {
-	static const char how[] = "make one with: head -c 32 /dev/urandom | base64 -w 0";
 	bool seen[256] = { false };
 	unsigned distinct = 0;
-	int rc = 0;
 
 	for (size_t i = 0; i < size; i++) {
 		unsigned char c = (unsigned char)token[i];
-		if (c <= ' ' || c >= 0x7f) {
-			rc =
-			    cj_reject(err,
-				      "the token has a byte that a header can't contain, at %zu of "
-				      "%zu",
-				      i + 1, size);
-			cj_hint(err, "%s", how);
-			return rc;
-		}
+		if (c <= ' ' || c >= 0x7f)
+			return cj_reject(
+			    err, "the token has a byte that a header can't contain, at %zu of %zu",
+			    i + 1, size);
 		distinct += !seen[c];
 		seen[c] = true;
 	}
 	if (size < TOKEN_MIN)
-		rc = cj_reject(err, "the token has %zu characters, the minimum is %d", size,
-			       TOKEN_MIN);
-	else if (size > TOKEN_MAX)
-		rc = cj_reject(err, "the token has %zu characters, the maximum is %d", size,
-			       TOKEN_MAX);
-	else if (distinct < TOKEN_DISTINCT_MIN)
-		rc = cj_reject(err, "the token has only %u different characters", distinct);
-	if (rc < 0)
-		cj_hint(err, "%s", how);
-	return rc;
+		return cj_reject(err, "the token has %zu characters, the minimum is %d", size,
+				 TOKEN_MIN);
+	if (size > TOKEN_MAX)
+		return cj_reject(err, "the token has %zu characters, the maximum is %d", size,
+				 TOKEN_MAX);
+	if (distinct < TOKEN_DISTINCT_MIN)
+		return cj_reject(err, "the token has only %u different characters", distinct);
+	return 0;
+}
+
+int token_check(const char *token, size_t size, struct cj_error *err)
+{
+	if (check_bytes(token, size, err) == 0)
+		return 0;
+	return cj_hint(err, "make one with: head -c 32 /dev/urandom | base64 -w 0");
 }
 
 /* In constant time, so that it does not reveal where two digests differ. */

@@ -114,16 +114,13 @@ int tcp_address_parse(const char *text, union tcp_address *out, socklen_t *out_s
 	char host[INET6_ADDRSTRLEN + 2];
 	union tcp_address a = { 0 };
 	uint64_t port;
-	int rc = 0;
 
 	if (!colon || size >= sizeof(host)) {
-		rc = cj_reject(err, "'%s' is not ADDRESS:PORT", text);
-		cj_hint(err, "\"127.0.0.1:8090\" or \"[::1]:8090\"");
-		return rc;
+		cj_refuse(err, "'%s' is not ADDRESS:PORT", text);
+		return cj_hint(err, "\"127.0.0.1:8090\" or \"[::1]:8090\"");
 	}
 	(void)snprintf(host, sizeof(host), "%.*s", (int)size, text);
-	rc = parse_u64(colon + 1, 1, 65535, &port, err);
-	if (rc < 0)
+	if (parse_u64(colon + 1, 1, 65535, &port, err) < 0)
 		return cj_wrap(err, "the port");
 	if (strcmp(host, "[::1]") == 0) {
 		a.v6.sin6_family = AF_INET6;
@@ -136,10 +133,9 @@ int tcp_address_parse(const char *text, union tcp_address *out, socklen_t *out_s
 		a.v4.sin_port = htons((uint16_t)port);
 		*out_size = sizeof(a.v4);
 	} else {
-		rc = cj_reject(err, "'%s' is not an address of the loopback", host);
-		cj_hint(err, "write 127.0.0.1 or [::1]; for other hosts, put a proxy with TLS "
-			     "before it");
-		return rc;
+		cj_refuse(err, "'%s' is not an address of the loopback", host);
+		return cj_hint(err, "write 127.0.0.1 or [::1]; for other hosts, put a proxy with "
+				    "TLS before it");
 	}
 	*out = a;
 	return 0;
@@ -546,15 +542,15 @@ int service_config_read(struct service_config *c, const char *path, const char *
 
 int service_config_check(const struct service_config *c, struct cj_error *err)
 {
-	int rc = 0;
 	if (c->socket_group && (c->socket_mode & 0060) != 0060) {
-		rc = cj_reject(err, "socket_group: its members can't connect with mode 0%o",
-			       c->socket_mode);
-		cj_hint(err, "add \"socket_mode\": \"0660\"");
-	} else if (c->audit.sync && !c->audit.file) {
-		rc = cj_reject(err, "audit.sync: there is no audit.file to be written to the disk");
-	} else if (c->audit.arguments > 0 && !c->audit.file && !c->audit.journal) {
-		rc = cj_reject(err, "audit.arguments: there is no audit.file or audit.journal");
+		cj_refuse(err, "socket_group: its members can't connect with mode 0%o",
+			  c->socket_mode);
+		return cj_hint(err, "add \"socket_mode\": \"0660\"");
 	}
-	return rc;
+	if (c->audit.sync && !c->audit.file)
+		return cj_reject(err,
+				 "audit.sync: there is no audit.file to be written to the disk");
+	if (c->audit.arguments > 0 && !c->audit.file && !c->audit.journal)
+		return cj_reject(err, "audit.arguments: there is no audit.file or audit.journal");
+	return 0;
 }

@@ -33,18 +33,17 @@ static int check_access(int fd, const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "stat '%s'", path);
 
 	mode_t forbidden = is_credential(path) ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-	int rc = 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
-		rc = cj_reject(err, "'%s' belongs to uid %u, which can read the token", path,
-			       (unsigned)st.st_uid);
-		cj_hint(err, "chown it to root or to the service's user");
-	} else if ((st.st_mode & forbidden) != 0) {
-		rc = cj_reject(err, "other users can access '%s' (mode 0%03o)", path,
-			       (unsigned)st.st_mode & 0777);
-		cj_hint(err, "chmod 600 it; if only root may read it, LoadCredential= in the unit "
-			     "passes it to the service of another user");
+		cj_refuse(err, "'%s' belongs to uid %u, which can read the token", path,
+			  (unsigned)st.st_uid);
+		return cj_hint(err, "chown it to root or to the service's user");
 	}
-	return rc;
+	if ((st.st_mode & forbidden) == 0)
+		return 0;
+	cj_refuse(err, "other users can access '%s' (mode 0%03o)", path,
+		  (unsigned)st.st_mode & 0777);
+	return cj_hint(err, "chmod 600 it; if only root may read it, LoadCredential= in the unit "
+			    "passes it to the service of another user");
 }
 
 struct token {
@@ -170,9 +169,8 @@ int tokens_load(struct service_config *c, struct cj_error *err)
 		rc = load_row(&c->callers, row, err);
 		tokens++;
 	}
-	if (rc == 0 && c->tcp && tokens == 0) {
-		rc = cj_reject(err, "tcp: callers need a token, and none is configured");
-		cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE in the unit");
-	}
-	return rc;
+	if (rc < 0 || !c->tcp || tokens > 0)
+		return rc;
+	cj_refuse(err, "tcp: callers need a token, and none is configured");
+	return cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE in the unit");
 }

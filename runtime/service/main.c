@@ -161,10 +161,7 @@ static int check(struct service_config *config)
 static int serve(const struct serve_options *options, struct service_config *config,
 		 struct cj_error *err)
 {
-	struct worker_context jobs = { .keep_session = keeper_main };
-	const struct worker_life worker = { .main = worker_main,
-					    .keep_zygote = zygote_keeper_main,
-					    .context = &jobs };
+	const struct worker_life worker = { worker_main, zygote_keeper_main, keeper_main };
 	struct spawner spawner = SPAWNER_NULL;
 
 	if (spawner_start(&spawner, &worker, err) < 0 || tokens_load(config, err) < 0) {

@@ -28,10 +28,7 @@ static int fail(const struct cj_error *err)
 /* The spawner is forked before anything of the client is read. */
 static int serve(const struct mcp_options *o, struct cj_error *err)
 {
-	struct worker_context jobs = { .keep_session = keeper_main };
-	const struct worker_life life = { .main = worker_main,
-					  .keep_zygote = zygote_keeper_main,
-					  .context = &jobs };
+	const struct worker_life life = { worker_main, zygote_keeper_main, keeper_main };
 	struct spawner spawner = SPAWNER_NULL;
 	struct mcp_setup setup;
 

@@ -163,8 +163,8 @@ void posted_fini(struct posted *p);
 
 /* No service that drains takes new ones. */
 bool posted_is_accepted(struct posted *p);
-/* `profile`: the session's, of REQUEST_EXEC. */
-bool posted_parse(struct posted *p, enum request_kind kind, const char *profile);
+/* `of`: a session that lives, whose profile is then that of the request; NULL: none. */
+bool posted_parse(struct posted *p, enum request_kind kind, const struct session_entry *of);
 /* The header Content-Type is this type, with or without parameters. */
 bool posted_is_type(const char *content_type, const char *wanted);
 /* Sets p->profile. */
@@ -182,8 +182,6 @@ bool posted_has_room(struct posted *p, char id[static PLAN_ID_MAX]);
 struct run_order posted_order(struct posted *p, enum job_kind kind, const char *id);
 
 /* --- /v1/sessions ------------------------------------------------------------------------ */
-
-struct session_entry;
 
 /* The session that the path names.  NULL: the caller has none; it was answered. */
 struct session_entry *api_find_session(struct api_call *c);

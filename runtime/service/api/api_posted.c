@@ -54,7 +54,7 @@ bool posted_is_accepted(struct posted *p)
 	return !p->call->api->executions.is_draining || api_refuse(p->call, API_DRAINING, NULL);
 }
 
-bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
+bool posted_parse(struct posted *p, enum request_kind kind, const struct session_entry *of)
 {
 	struct api_call *c = p->call;
 	const struct blob body = { p->body ? p->body : "", p->size };
@@ -64,15 +64,22 @@ bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
 	caps.kind = kind;
 	if (kind == REQUEST_SESSION && caps.body_bytes > SESSION_BODY_MAX)
 		caps.body_bytes = SESSION_BODY_MAX;
-	caps.profile = profile;
+	caps.profile = of ? of->profile : NULL;
 	if (!is_json(c->exchange))
 		return api_refuse(c, API_UNSUPPORTED_MEDIA_TYPE, NULL);
 	int rc = request_parse(body, &caps, &p->arena, &p->request, &err);
-	return rc == 0 || api_refuse(c,
-				     rc == -EFBIG    ? API_TOO_LARGE
-				     : rc == -ENOMEM ? API_INTERNAL
-						     : API_BAD_REQUEST,
-				     &err);
+	if (rc < 0)
+		return api_refuse(c,
+				  rc == -EFBIG    ? API_TOO_LARGE
+				  : rc == -ENOMEM ? API_INTERNAL
+						  : API_BAD_REQUEST,
+				  &err);
+	if (!of)
+		return true;
+	p->profile = &of->base;
+	/* a reload may have taken the profile away from the caller */
+	return rights_has_profile(c->account->rights, of->profile) ||
+	       api_refuse(c, API_FORBIDDEN_PROFILE, NULL);
 }
 
 bool posted_find_profile(struct posted *p)

@@ -74,16 +74,10 @@ void api_post_exec(struct api_call *c)
 
 	posted_init(&p, c);
 	struct session_entry *e = api_find_live_session(c);
-	if (e && posted_is_accepted(&p)) {
-		p.profile = &e->base;
-		if (posted_parse(&p, REQUEST_EXEC, e->profile) &&
-		    /* a reload may have taken the profile away from the caller */
-		    (rights_has_profile(c->account->rights, e->profile) ||
-		     api_refuse(c, API_FORBIDDEN_PROFILE, NULL)) &&
-		    posted_validate(&p, &e->config) && posted_is_answerable(&p) &&
-		    fits_session(&p, e) && posted_has_room(&p, id))
-			take(&p, e, id);
-	}
+	if (e && posted_is_accepted(&p) && posted_parse(&p, REQUEST_EXEC, e) &&
+	    posted_validate(&p, &e->config) && posted_is_answerable(&p) && fits_session(&p, e) &&
+	    posted_has_room(&p, id))
+		take(&p, e, id);
 	posted_fini(&p);
 }
 

@@ -126,15 +126,6 @@ void api_post_session(struct api_call *c)
 	config_fini(&own);
 }
 
-static void reply(struct api_call *c, const struct session_entry *e)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
-
-	sessions_json_put(w, e, &now);
-	exchange_reply_json(c->exchange, 200, w);
-}
-
 void api_list_sessions(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -156,7 +147,7 @@ void api_show_session(struct api_call *c)
 	const struct session_entry *e = api_find_session(c);
 
 	if (e)
-		reply(c, e);
+		sessions_reply(e, c->exchange, 200);
 }
 
 void api_end_session(struct api_call *c)
@@ -164,7 +155,7 @@ void api_end_session(struct api_call *c)
 	struct session_entry *e = api_find_session(c);
 
 	if (e && e->state == ENTRY_ENDED)
-		reply(c, e);
+		sessions_reply(e, c->exchange, 200);
 	else if (e)
 		sessions_close(e, SESSION_CLOSED, c->exchange);
 }
@@ -184,7 +175,7 @@ void api_renew_session(struct api_call *c)
 		return;
 	}
 	sessions_renew(e, asked.lease_ms, clock_ms());
-	reply(c, e);
+	sessions_reply(e, c->exchange, 200);
 }
 
 /* The body is the "network" of a request, and nothing but its mode and its list may change. */
@@ -248,14 +239,8 @@ void api_change_network(struct api_call *c)
 
 	posted_init(&p, c);
 	struct session_entry *e = api_find_live_session(c);
-	if (e && posted_is_accepted(&p)) {
-		p.profile = &e->base;
-		if (check_network(&p) && wrap_network(&p) &&
-		    posted_parse(&p, REQUEST_SESSION, e->profile) &&
-		    (rights_has_profile(c->account->rights, e->profile) ||
-		     api_refuse(c, API_FORBIDDEN_PROFILE, NULL)) &&
-		    posted_validate(&p, &e->base))
-			change_network(&p, e);
-	}
+	if (e && posted_is_accepted(&p) && check_network(&p) && wrap_network(&p) &&
+	    posted_parse(&p, REQUEST_SESSION, e) && posted_validate(&p, &e->base))
+		change_network(&p, e);
 	posted_fini(&p);
 }

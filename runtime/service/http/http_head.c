@@ -260,15 +260,12 @@ static int take_size(struct http_chunks *c, char byte)
 static int take_rest(struct http_chunks *c, char byte, enum chunk_state at_end,
 		     enum chunk_state meanwhile)
 {
-	unsigned char u = (unsigned char)byte;
-
 	if (byte == '\r') {
 		c->state = at_end;
 		return 0;
 	}
 	c->state = meanwhile;
-	return (u < 0x20 && u != '\t') || u == 0x7f || ++c->rest > HTTP_CHUNKS_REST_MAX ? -EINVAL
-											: 0;
+	return is_control(byte) || ++c->rest > HTTP_CHUNKS_REST_MAX ? -EINVAL : 0;
 }
 
 static int take_byte(struct http_chunks *c, char byte)
@@ -300,7 +297,7 @@ static int take_byte(struct http_chunks *c, char byte)
 	return -EINVAL; /* never called for these: they take no single bytes */
 }
 
-static void take_data(struct http_chunks *c, struct http_slice *in, struct http_slice *out)
+static void take_data(struct http_chunks *c, struct blob *in, struct blob *out)
 {
 	out->bytes = in->bytes;
 	out->size = c->left < in->size ? (size_t)c->left : in->size;
@@ -311,10 +308,9 @@ static void take_data(struct http_chunks *c, struct http_slice *in, struct http_
 		c->state = CHUNK_DATA_CR;
 }
 
-int http_chunks_next(struct http_chunks *c, struct http_slice *in, struct http_slice *out,
-		     struct cj_error *err)
+int http_chunks_next(struct http_chunks *c, struct blob *in, struct blob *out, struct cj_error *err)
 {
-	*out = (struct http_slice){ 0 };
+	*out = (struct blob){ 0 };
 	while (in->size > 0 && c->state != CHUNK_END) {
 		if (c->state == CHUNK_DATA) {
 			take_data(c, in, out);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 
 #define HTTP_HEAD_MAX   (32u << 10)
@@ -76,14 +77,9 @@ struct http_chunks {
 	size_t rest;
 };
 
-struct http_slice {
-	const char *bytes;
-	size_t size;
-};
-
 /*
  * Consumes bytes of *in until there is a part of the body (*out), no bytes are left, or the body
  * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are not chunks.
  */
-int http_chunks_next(struct http_chunks *c, struct http_slice *in, struct http_slice *out,
+int http_chunks_next(struct http_chunks *c, struct blob *in, struct blob *out,
 		     struct cj_error *err);

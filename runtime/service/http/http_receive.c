@@ -174,7 +174,7 @@ static enum api_code make_room(struct exchange *x, size_t needed)
 }
 
 /* The limit of a request, a caller or all callers that it exceeds; API_OK: none. */
-static enum api_code add_body(struct exchange *x, const struct http_slice *part)
+static enum api_code add_body(struct exchange *x, const struct blob *part)
 {
 	/* a reload may have lowered the limit meanwhile */
 	size_t max = x->divert ? x->divert_max : x->http->body_max;
@@ -198,15 +198,15 @@ static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 	return API_OK;
 }
 
-static int next_part(struct exchange *x, struct http_slice *out, struct cj_error *err)
+static int next_part(struct exchange *x, struct blob *out, struct cj_error *err)
 {
-	struct http_slice in = { x->in.bytes + x->in.start, byte_queue_size(&x->in) };
+	struct blob in = { x->in.bytes + x->in.start, byte_queue_size(&x->in) };
 	int rc = 0;
 
 	if (x->head.is_chunked) {
 		rc = http_chunks_next(&x->chunks, &in, out, err);
 	} else {
-		*out = (struct http_slice){ in.bytes, in.size };
+		*out = (struct blob){ in.bytes, in.size };
 		if (x->body_left < in.size)
 			out->size = (size_t)x->body_left;
 		x->body_left -= out->size;
@@ -218,7 +218,7 @@ static int next_part(struct exchange *x, struct http_slice *out, struct cj_error
 
 static bool receive_body(struct exchange *x)
 {
-	struct http_slice part = { 0 };
+	struct blob part = { 0 };
 	struct cj_error err = { 0 };
 
 	if (byte_queue_size(&x->in) == 0) {

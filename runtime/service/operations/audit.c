@@ -18,7 +18,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/run/report/result.h"
 #include "runtime/service/log/slog.h"
-#include "runtime/service/worker/call_record.h"
 
 #define JOURNAL_SOCKET  "/run/systemd/journal/socket"
 #define JOURNAL_WAIT_MS 50   /* the longest wait for a busy journal: all callers wait meanwhile */
@@ -340,9 +339,8 @@ static int open_journal(struct cj_error *err)
 		return cj_fail(err, errno, "make a socket for the journal");
 	if (connect(probe_fd, (const struct sockaddr *)&journal_address, sizeof(journal_address)) <
 	    0) {
-		int rc = cj_fail(err, errno, "connect to '%s'", JOURNAL_SOCKET);
-		cj_hint(err, "is systemd's journal running?");
-		return rc;
+		(void)!cj_fail(err, errno, "connect to '%s'", JOURNAL_SOCKET);
+		return cj_hint(err, "is systemd's journal running?");
 	}
 	return take_fd(&fd);
 }

@@ -57,7 +57,6 @@ bool audit_run(struct audit *a, const struct run_order *run, enum tier tier,
 	       const struct summary *end);
 
 /* The line of a call that has ended, or was refused. */
-struct call_record;
 bool audit_call(struct audit *a, const struct run_order *run, const struct call_record *call);
 
 /* A session, whose execs are runs. */

@@ -20,7 +20,7 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"
 #include "runtime/service/log/api_error.h"
-#include "runtime/service/worker/call_record.h"
+#include "runtime/service/worker/job.h"
 
 /* `ended` receives each call that has ended.  It must not end the run's calls. */
 struct run_calls_ops {

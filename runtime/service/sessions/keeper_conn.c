@@ -57,7 +57,7 @@ bool sessions_wait(const struct session_waiter *waiter)
 	return true;
 }
 
-static void reply(struct exchange *x, unsigned status, const struct session_entry *e)
+void sessions_reply(const struct session_entry *e, struct exchange *x, unsigned status)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct sessions_now now = { clock_ms(), clock_epoch_ms() };
@@ -103,7 +103,7 @@ int sessions_answer(struct session_entry *e, uint64_t now_ms)
 		else if (due.has_network && e->state == ENTRY_ENDED)
 			exchange_refuse(due.exchange, API_SESSION_ENDED, e->message, NULL);
 		else
-			reply(due.exchange, due.is_creator ? 201 : 200, e);
+			sessions_reply(e, due.exchange, due.is_creator ? 201 : 200);
 	}
 	return wait_ms;
 }

@@ -37,6 +37,8 @@ struct sessions_order {
 	struct config *profile, *config;
 	struct arena *arena;
 };
+/* Answers the exchange with the session, as it is now. */
+void sessions_reply(const struct session_entry *e, struct exchange *x, unsigned status);
 /* Answers the exchange now or later, unless it fails. */
 int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj_error *err);
 

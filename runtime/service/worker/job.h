@@ -29,6 +29,7 @@
 #include "runtime/run/request/request.h"
 #include "runtime/run/request/rights.h"
 #include "runtime/run/report/trace.h"
+#include "runtime/jail/jail.h"
 #include "runtime/jail/outcome.h"
 
 /* How far a jail is prepared before its request arrives. */
@@ -137,6 +138,17 @@ struct summary {
 	enum network_state network_state;
 	uint64_t setup_us; /* from the job to the program's first instruction */
 };
+/* What the audit record has of one call of a tool.  Of a refused call only the name, or "". */
+struct call_record {
+	uint64_t id; /* 0: it was refused */
+	char name[TOOL_NAME_MAX + 1];
+	uint64_t bytes; /* of its arguments */
+	char sha256[SHA256_HEX_MAX];
+	const char *arguments; /* their JSON; NULL: not asked for, or too long */
+	enum call_end end;
+	uint64_t ms;
+};
+
 struct json_writer;
 void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */
 struct json_node;

@@ -94,7 +94,7 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 		.has_job = order->has_job,
 	};
 	if (!order->is_zygote)
-		life->main(life->context, &told);
+		life->main(life, &told);
 	else if (life->keep_zygote)
 		life->keep_zygote(&told);
 	_exit(EXIT_FAILURE);

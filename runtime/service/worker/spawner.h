@@ -36,12 +36,14 @@ struct worker_order {
 	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
 };
 
+struct work;
 /* What a worker does from its fork to its end. */
 struct worker_life {
 	/* Runs in: a child of the spawner.  Takes the descriptors; does not return. */
-	void (*main)(void *context, const struct worker_order *order);
+	void (*main)(const struct worker_life *life, const struct worker_order *order);
 	void (*keep_zygote)(const struct worker_order *order); /* zygote_keeper.h; NULL: none */
-	void *context; /* as it is when the spawner is forked */
+	/* With a JOB_SESSION, and with TIER_REPL before its job: keeper_main(); NULL: none. */
+	void (*keep_session)(struct work *w, int signal_fd, const struct cj_error *early);
 };
 
 /* Forks it.  Runs in: the server, before anything else is opened.  Borrows `life` for the call. */

@@ -247,28 +247,6 @@ static int run(struct work *w, struct cj_error *err)
 	return 0;
 }
 
-void work_serve(struct work *w, const struct cj_error *early)
-{
-	struct cj_error err = { 0 }, undelivered = { 0 };
-
-	outcome_init(&w->outcome, w->job.id, 0);
-	events_init(&w->events, w->sock_fd);
-	w->events.patience_ms = -1; /* no limit: the server reads to the end, or ends this worker */
-	if (early && early->code != 0)
-		err = *early;
-	int rc = err.code != 0 ? -err.code : plan_job(w, &err);
-	if (rc == 0) {
-		set_driver(w);
-		run_driver_begin(&w->driver, &w->outcome);
-		rc = run(w, &err);
-	}
-	if (rc < 0) {
-		outcome_fail(&w->outcome, &err);
-		w->is_callers_own = work_is_callers_own(w, &err);
-	}
-	(void)!work_deliver(w, &undelivered);
-}
-
 static struct summary summarize(const struct work *w)
 {
 	const struct outcome *o = &w->outcome;
@@ -356,7 +334,8 @@ bool work_is_callers_own(const struct work *w, const struct cj_error *e)
 	return strcmp(e->stage, "options") == 0 || strcmp(e->stage, "exec") == 0;
 }
 
-void work_hide_host(const struct work *w, struct cj_error *e)
+/* Replaces the message of an error that is not the caller's own and may name the host. */
+static void hide_host(const struct work *w, struct cj_error *e)
 {
 	if (w->job.may_name_host_paths || work_is_callers_own(w, e))
 		return;
@@ -367,7 +346,8 @@ void work_hide_host(const struct work *w, struct cj_error *e)
 	e->hint[0] = '\0';
 }
 
-int work_deliver(struct work *w, struct cj_error *err)
+/* Sends the summary and the result. */
+static int deliver(struct work *w, struct cj_error *err)
 {
 	const struct result_about about = {
 		.profile_name = w->config.profile_name,
@@ -389,9 +369,31 @@ int work_deliver(struct work *w, struct cj_error *err)
 	if (events_add_line(&w->events, line, err) < 0)
 		return -err->code;
 	if (w->outcome.status == STATUS_SETUP_ERROR)
-		work_hide_host(w, &w->outcome.error); /* the summary has it, for the log */
+		hide_host(w, &w->outcome.error); /* the summary has it, for the log */
 	if (result_write(result, &w->outcome, &about, err) < 0 ||
 	    json_writer_take(result, &text, &size, err) < 0)
 		return -err->code;
 	return events_finish(&w->events, text, size, err);
+}
+
+void work_serve(struct work *w, const struct cj_error *early)
+{
+	struct cj_error err = { 0 }, undelivered = { 0 };
+
+	outcome_init(&w->outcome, w->job.id, 0);
+	events_init(&w->events, w->sock_fd);
+	w->events.patience_ms = -1; /* no limit: the server reads to the end, or ends this worker */
+	if (early && early->code != 0)
+		err = *early;
+	int rc = err.code != 0 ? -err.code : plan_job(w, &err);
+	if (rc == 0) {
+		set_driver(w);
+		run_driver_begin(&w->driver, &w->outcome);
+		rc = run(w, &err);
+	}
+	if (rc < 0) {
+		outcome_fail(&w->outcome, &err);
+		w->is_callers_own = work_is_callers_own(w, &err);
+	}
+	(void)!deliver(w, &undelivered);
 }

@@ -79,24 +79,13 @@ void work_serve(struct work *w, const struct cj_error *early);
 /* The error is the caller's mistake: what it asked for, or input that did not fit. */
 bool work_is_callers_own(const struct work *w, const struct cj_error *e);
 
-/* Replaces the message of an error that is not the caller's own and may name the host. */
-void work_hide_host(const struct work *w, struct cj_error *e);
-
-/* Sends the summary and the result of w->outcome. */
-int work_deliver(struct work *w, struct cj_error *err);
-
 /* --- worker.c: the supervisor of one jail --------------------------------------------- */
-
-/* What a worker does with a JOB_SESSION, and with TIER_REPL before its job: keeper_main(). */
-struct worker_context {
-	void (*keep_session)(struct work *w, int signal_fd, const struct cj_error *early);
-};
 
 /*
  * worker_main - prepare the jail, wait for the job, run it, send the result and exit.
  *
  * Each worker serves exactly one request; only if that request is a session, the worker becomes its
- * keeper.  As struct worker_life says; the context is a struct worker_context, or NULL: there are
- * no sessions then.
+ * keeper.  As struct worker_life says.
  */
-__attribute__((noreturn)) void worker_main(void *context, const struct worker_order *order);
+__attribute__((noreturn)) void worker_main(const struct worker_life *life,
+					   const struct worker_order *order);

@@ -99,7 +99,7 @@ static int get_ready(struct waiting *w, struct cj_error *err)
 	return w->work.tier == TIER_COLD ? 0 : prepare_ahead(w, err);
 }
 
-static void await_job(struct waiting *w, const struct worker_context *context)
+static void await_job(struct waiting *w, const struct worker_life *life)
 {
 	const struct cj_error *failure = w->zygote_failure.code ? &w->zygote_failure : NULL;
 	struct cj_error err = { 0 };
@@ -113,15 +113,14 @@ static void await_job(struct waiting *w, const struct worker_context *context)
 	bool is_session = rc == 0 && w->work.job.kind == JOB_SESSION;
 	if (rc == 0)
 		err = w->early;
-	if (is_session && context && context->keep_session)
-		context->keep_session(&w->work, w->signal_fd, &err);
+	if (is_session && life->keep_session)
+		life->keep_session(&w->work, w->signal_fd, &err);
 	else
 		work_serve(&w->work, &err);
 }
 
-_Noreturn void worker_main(void *context, const struct worker_order *order)
+_Noreturn void worker_main(const struct worker_life *life, const struct worker_order *order)
 {
-	const struct worker_context *sessions = context;
 	struct waiting w = {
 		.work = { .profile = order->profile,
 			  .tier = order->tier,
@@ -141,9 +140,9 @@ _Noreturn void worker_main(void *context, const struct worker_order *order)
 		_exit(EXIT_FAILURE);
 	}
 	if (work->tier != TIER_REPL)
-		await_job(&w, sessions);
-	else if (sessions && sessions->keep_session) /* the keeper waits for the job itself */
-		sessions->keep_session(work, w.signal_fd, &w.early);
+		await_job(&w, life);
+	else if (life->keep_session) /* the keeper waits for the job itself */
+		life->keep_session(work, w.signal_fd, &w.early);
 	cj_close(&work->sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&work->driver.jail);
 	_exit(EXIT_SUCCESS);

@@ -61,7 +61,7 @@ static int read_chunks(struct bytes b, size_t piece, size_t *out_size, size_t *o
 	*out_size = 0;
 	while (b.left > 0 && c.state != CHUNK_END) {
 		struct bytes next = { b.at, piece < b.left ? piece : b.left };
-		struct http_slice in = { (const char *)next.at, next.left }, part;
+		struct blob in = { (const char *)next.at, next.left }, part;
 		if (http_chunks_next(&c, &in, &part, &err) < 0)
 			return -err.code;
 		*out_size += part.size;

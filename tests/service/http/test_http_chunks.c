@@ -24,7 +24,7 @@ static int read_chunks(const char *text, size_t size, size_t step, struct body *
 
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < size && c.state != CHUNK_END; i += step) {
-		struct http_slice in = { text + i, step < size - i ? step : size - i }, part;
+		struct blob in = { text + i, step < size - i ? step : size - i }, part;
 		while (in.size > 0 && c.state != CHUNK_END) {
 			if (http_chunks_next(&c, &in, &part, &err) < 0)
 				return -err.code;

@@ -61,8 +61,7 @@ uint64_t __wrap_clock_ms(void)
 	return __real_clock_ms() + (clock_ahead_ms ? *clock_ahead_ms : 0);
 }
 
-static struct worker_context jobs = { .keep_session = keeper_main };
-static const struct worker_life life = { .main = worker_main, .context = &jobs };
+static const struct worker_life life = { .main = worker_main, .keep_session = keeper_main };
 
 static bool *has_to_wait; /* shared with the keeper: it may destroy its jail after may_destroy */
 static sem_t *may_destroy;

@@ -23,7 +23,6 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/worker/call_record.h"
 #include "tests/json_file.h"
 
 #define REAL_JOURNAL "/run/systemd/journal/socket"

@@ -7,6 +7,8 @@
 #include "runtime/jail/supervise/call_line.h"
 #include "runtime/jail/supervise/calls.h"
 
+#define RETRY_MAX_S 60
+
 static const char begin[] = "{\"type\":\"call\",", before_arguments[] = ",\"arguments\":";
 
 bool call_event_is(const char *text, size_t size)
@@ -42,4 +44,21 @@ int call_event_read(char *text, size_t size, uint64_t last_id, struct arena *a,
 	if (!out->name || !json_get_u64(head, "call", &out->id) || out->id <= last_id)
 		return cj_reject(err, "the service sent a call without a name or a new number");
 	return 0;
+}
+
+enum call_reply call_event_reply(const struct http_answer *said, bool is_whole,
+				 uint64_t *out_wait_ms)
+{
+	enum { NOT_FOUND = 404, CONFLICT = 409, TOO_MANY = 429, UNAVAILABLE = 503 };
+	const unsigned status = said->status;
+
+	*out_wait_ms = CALL_RETRY_MS;
+	if (is_whole && said->retry_after > 0)
+		*out_wait_ms =
+		    1000 * (said->retry_after < RETRY_MAX_S ? said->retry_after : RETRY_MAX_S);
+	if (!is_whole || status == TOO_MANY || status == UNAVAILABLE)
+		return CALL_REPLY_LATER;
+	return http_answer_is_success(said) || status == NOT_FOUND || status == CONFLICT
+		   ? CALL_REPLY_TAKEN
+		   : CALL_REPLY_REFUSED;
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
+#include "runtime/front/client/http_answer.h"
 
 struct call_event {
 	uint64_t id;
@@ -31,3 +32,15 @@ bool call_event_is(const char *text, size_t size);
  */
 int call_event_read(char *text, size_t size, uint64_t last_id, struct arena *a,
 		    struct call_event *out, struct cj_error *err);
+
+#define CALL_RETRY_MS 100 /* after which the service is asked again, unless it says when */
+
+/* What the service says to the answer of a call.  One whose call has ended is taken, too. */
+enum call_reply { CALL_REPLY_TAKEN, CALL_REPLY_REFUSED, CALL_REPLY_LATER };
+
+/*
+ * call_event_reply - `is_whole`: the service has replied; a service that can't be reached now may
+ * be reached later: at the latest, the run ends.  *out_wait_ms: until it is to be sent again.
+ */
+enum call_reply call_event_reply(const struct http_answer *said, bool is_whole,
+				 uint64_t *out_wait_ms);

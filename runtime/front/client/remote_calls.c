@@ -16,10 +16,8 @@
 #include "runtime/jail/supervise/call_line.h"
 #include "runtime/jail/supervise/calls.h"
 
-#define CHUNK       65536
-#define RETRY_MS    100 /* after which the service is asked again, unless it says when */
-#define RETRY_MAX_S 60
-#define GONE        "the caller answers no more calls"
+#define CHUNK 65536
+#define GONE  "the caller answers no more calls"
 
 enum { ON_CALLER, ON_REPLY };
 
@@ -56,7 +54,6 @@ static void put_end(struct remote_calls *c, uint64_t id, enum call_end end, uint
 	send_lines(c);
 }
 
-/* A service that can't be reached now may be reached later; at the latest, the run ends. */
 static void send_answer(struct remote *r)
 {
 	struct remote_calls *c = &r->calls;
@@ -65,7 +62,7 @@ static void send_answer(struct remote *r)
 
 	(void)snprintf(url, sizeof(url), "%s/calls/%" PRIu64, r->url, c->posted_id);
 	if (remote_post_send(&c->post, r->call->config->remote, url, &ignored) < 0)
-		remote_post_retry(&c->post, RETRY_MS);
+		remote_post_retry(&c->post, CALL_RETRY_MS);
 }
 
 /* `why`: an error of ours in place of the answer; else NULL. */
@@ -151,29 +148,25 @@ static void answer_all(struct remote *r)
 
 static void read_reply(struct remote *r)
 {
-	enum { NOT_FOUND = 404, CONFLICT = 409, TOO_MANY = 429, UNAVAILABLE = 503 };
 	struct remote_calls *c = &r->calls;
 	struct cj_error ignored = { 0 };
+	uint64_t wait_ms = 0;
 	int rc = remote_post_read(&c->post, &ignored);
-	const struct http_answer *said = &c->post.answer;
 
 	if (rc == 0)
 		return;
-	if (rc < 0 || said->status == TOO_MANY || said->status == UNAVAILABLE) {
-		const bool has_time = rc > 0 && said->retry_after > 0;
-		const uint64_t wait_s = said->retry_after < RETRY_MAX_S ? said->retry_after
-									: RETRY_MAX_S;
-		remote_post_retry(&c->post, has_time ? wait_s * 1000 : RETRY_MS);
+	const struct http_answer *said = &c->post.answer;
+	enum call_reply reply = call_event_reply(said, rc > 0, &wait_ms);
+	if (reply == CALL_REPLY_LATER) {
+		remote_post_retry(&c->post, wait_ms);
 		return;
 	}
-	bool is_taken = http_answer_is_success(said) || said->status == NOT_FOUND ||
-			said->status == CONFLICT; /* these two: the call has ended */
 	char why[128];
 	(void)snprintf(why, sizeof(why),
 		       "the service does not take the answer of %zu bytes: HTTP status %u",
 		       c->post.size, said->status);
 	remote_post_forget(&c->post);
-	if (!is_taken && !c->is_refusal)
+	if (reply == CALL_REPLY_REFUSED && !c->is_refusal)
 		begin_answer(r, &(struct written_answer){ .id = c->posted_id }, why);
 }
 

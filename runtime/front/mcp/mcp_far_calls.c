@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/front/mcp/mcp_far_calls.h"
+#include "runtime/front/mcp/mcp_far.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +9,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/client/call_event.h"
-
-#define RETRY_MS    100 /* after which the service is asked again, unless it says when */
-#define RETRY_MAX_S 60
 
 struct far_answer {
 	TAILQ_ENTRY(far_answer) link;
@@ -78,29 +75,19 @@ static void refuse_first(struct far_calls *c, unsigned status)
 	drop_first(c);
 }
 
-/* A service that can't be reached now may be reached later; at the latest, the run ends. */
-static void retry(struct far_calls *c, uint64_t wait_s)
-{
-	if (wait_s > RETRY_MAX_S)
-		wait_s = RETRY_MAX_S;
-	c->retry_at_ms = clock_ms() + (wait_s > 0 ? wait_s * 1000 : RETRY_MS);
-}
-
 static void on_posted(struct far_request *q, const struct cj_error *err)
 {
-	enum { NOT_FOUND = 404, CONFLICT = 409, TOO_MANY = 429, UNAVAILABLE = 503 };
 	struct far_calls *c = watch_owner(q, struct far_calls, post);
-	const unsigned status = q->answer.status;
-	const bool is_taken = http_answer_is_success(&q->answer) || status == NOT_FOUND ||
-			      status == CONFLICT; /* these two: the call has ended */
+	uint64_t wait_ms = 0;
+	const enum call_reply reply = call_event_reply(&q->answer, err->code == 0, &wait_ms);
 
 	far_request_close(q);
-	if (err->code || status == TOO_MANY || status == UNAVAILABLE)
-		retry(c, err->code ? 0 : q->answer.retry_after);
-	else if (is_taken || TAILQ_FIRST(&c->answers)->is_refusal)
+	if (reply == CALL_REPLY_LATER)
+		c->retry_at_ms = clock_ms() + wait_ms;
+	else if (reply == CALL_REPLY_TAKEN || TAILQ_FIRST(&c->answers)->is_refusal)
 		drop_first(c);
 	else
-		refuse_first(c, status);
+		refuse_first(c, q->answer.status);
 }
 
 static void send_first(struct far_calls *c)
@@ -120,7 +107,7 @@ static void send_first(struct far_calls *c)
 						.size = a->size,
 						.agent = "cejail-mcp" };
 	if (far_request_start(&c->post, &message, &ignored) < 0)
-		retry(c, 0);
+		c->retry_at_ms = clock_ms() + CALL_RETRY_MS;
 }
 
 static void on_answer(struct broker_calls *calls, uint64_t id, const char *text, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/front/mcp/mcp_far_request.h"
+#include "runtime/front/mcp/mcp_far.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -7,8 +7,7 @@
 #include <sys/queue.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/front/mcp/mcp_far_calls.h"
-#include "runtime/front/mcp/mcp_far_request.h"
+#include "runtime/front/mcp/mcp_far.h"
 #include "runtime/run/mcp/calls/mcp_reply.h"
 #include "runtime/run/report/remote_result.h"
 

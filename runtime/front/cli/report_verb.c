@@ -143,19 +143,21 @@ static int write_file(const char *path, const char *text, size_t size, struct cj
 static int take_output(const struct cli *cli, struct strings *files, struct arena *a,
 		       const char **out_path, struct cj_error *err)
 {
+	static const struct own_option rows[] = { { "output", 'o', "FILE", NULL, 0 } };
+	const struct own_options own = {
+		.verb = "report", .rows = rows, .count = 1, .out = out_path
+	};
 	bool only_files = false;
 	for (const char *const *next = cli->args; *next;) {
+		bool is_own = false;
+		if (!only_files && own_options_take_one(&own, &next, &is_own, err) < 0)
+			return -err->code;
+		if (is_own)
+			continue;
 		const char *arg = *next++;
-		struct long_option o = { 0 };
-		const bool is_long = !only_files && option_split(arg, &o);
 		if (!only_files && strcmp(arg, "--") == 0)
 			only_files = true;
-		else if (!only_files &&
-			 (strcmp(arg, "-o") == 0 || (is_long && option_has_name(&o, "output")))) {
-			if (option_take_value(o.value, &next, "--output", "FILE", "report",
-					      out_path, err) < 0)
-				return -err->code;
-		} else if (!only_files && arg[0] == '-' && arg[1] != '\0')
+		else if (!only_files && arg[0] == '-' && arg[1] != '\0')
 			return option_reject_unknown(arg, NULL, "report", err);
 		else if (strings_add(files, a, arg) < 0)
 			return cj_fail(err, ENOMEM, "read the arguments");

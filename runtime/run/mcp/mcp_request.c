@@ -65,10 +65,7 @@ static int check_file(const struct json_node *file, struct cj_error *err)
 	if (need_type(file, "each item of files", JSON_OBJECT, err) < 0)
 		return -err->code;
 	for (const struct json_node *m = file->child; m; m = m->next) {
-		size_t i = 0;
-		while (members[i] && strcmp(members[i], m->key) != 0)
-			i++;
-		if (!members[i])
+		if (!text_is_one_of(m->key, members))
 			return cj_reject(err,
 					 "a file has 'path', and 'text' or 'base64'; not "
 					 "'%.64s'",

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 struct habit {
@@ -73,7 +75,7 @@ static const struct habit verb_habits[] = {
 };
 
 /* Images whose names are not commands.  habit_is_image() recognises a tag or a registry itself. */
-static const char *const image_names[] = { "ubuntu", "debian", "alpine", "fedora", "hello-world" };
+static const char *const image_names[] = { "ubuntu", "debian", "alpine", "fedora", "hello-world", NULL };
 /* clang-format on */
 
 static bool has_name(const char *names, const char *name)
@@ -162,10 +164,8 @@ bool habit_is_volume(const char *word)
 
 bool habit_is_image(const char *word)
 {
-	for (size_t i = 0; i < LENGTH(image_names); i++)
-		if (strcmp(word, image_names[i]) == 0)
-			return true;
-
+	if (text_is_one_of(word, image_names))
+		return true;
 	const char *colon = strrchr(word, ':');
 	bool has_tag = colon && colon != word && colon[1] != '\0' && !strchr(colon, '/');
 	bool has_registry = strncmp(word, "docker.io/", 10) == 0 ||

@@ -18,8 +18,8 @@
 /* The options that decide where the run comes from, where its result goes, and which messages are
  * printed. */
 static const char *const delivery_options[] = {
-	"request-fd", "json",      "result-fd", "events-fd", "verbose",
-	"quiet",      "no-report", "id",        "remote",    "calls-fd",
+	"request-fd", "json", "result-fd", "events-fd", "verbose", "quiet",
+	"no-report",  "id",   "remote",    "calls-fd",  NULL,
 };
 
 struct option_scan {
@@ -262,12 +262,8 @@ static int apply(const struct options *o, bool delivery, struct config *c, struc
 {
 	for (size_t i = 0; i < o->count; i++) {
 		const struct given *g = &o->items[i];
-
-		bool is_delivery = false;
-
-		for (size_t k = 0; k < sizeof(delivery_options) / sizeof(delivery_options[0]); k++)
-			is_delivery |= strcmp(g->setting->option, delivery_options[k]) == 0;
-		if (is_delivery != delivery || strcmp(g->setting->option, "profile") == 0)
+		if (text_is_one_of(g->setting->option, delivery_options) != delivery ||
+		    strcmp(g->setting->option, "profile") == 0)
 			continue;
 		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
 			return hint_value(g, err);

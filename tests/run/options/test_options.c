@@ -293,7 +293,7 @@ static void a_bad_value_is_named_as_the_user_wrote_it(void **state)
 static void every_delivery_option_is_a_setting(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(delivery_options) / sizeof(delivery_options[0]); i++)
+	for (size_t i = 0; delivery_options[i]; i++)
 		assert_non_null(setting_by_option(delivery_options[i]));
 }
 

@@ -112,6 +112,10 @@ void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct 
 void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
 			   const char *const *supported, const char *requested);
 
+/* Members of "_meta" of each request of 2026-07-28. */
+#define MCP_META_VERSION      "io.modelcontextprotocol/protocolVersion"
+#define MCP_META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+
 /* The client must declare MCP_TASKS in its capabilities. */
 #define MCP_TASKS "io.modelcontextprotocol/tasks"
 void mcp_put_capability_fault(struct json_writer *w, const struct mcp_id *id);

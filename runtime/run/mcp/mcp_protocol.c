@@ -10,9 +10,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-
 #define LIST_TTL_MS 60000 /* the tools change only with the profiles */
 
 /* Newest first. */
@@ -144,7 +141,7 @@ static int list_tools(struct mcp_request_head *r, struct mcp_fault *fault)
 static bool takes_tasks(const struct mcp_request_head *r)
 {
 	const struct json_node *given =
-	    json_get_typed(r->message->meta, META_CAPABILITIES, JSON_OBJECT);
+	    json_get_typed(r->message->meta, MCP_META_CAPABILITIES, JSON_OBJECT);
 
 	return r->era == MCP_ERA_MODERN &&
 	       json_get_typed(json_get_typed(given, "extensions", JSON_OBJECT), MCP_TASKS,
@@ -224,7 +221,7 @@ static int adopt_header(struct mcp_request_head *r, struct mcp_fault *fault)
 	if (!version)
 		version = strcmp(r->message->method, "initialize") == 0 ? "" : first_over_http;
 	if (text_is_one_of(version, modern_versions))
-		return refuse_params(fault, "\"" META_VERSION "\" is missing in \"_meta\"");
+		return refuse_params(fault, "\"" MCP_META_VERSION "\" is missing in \"_meta\"");
 	if (version[0] && !text_is_one_of(version, legacy_versions)) {
 		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version);
 		return 1;
@@ -247,7 +244,7 @@ static int choose_legacy(struct mcp_request_head *r, struct mcp_fault *fault)
 		     : MCP_ERA_LEGACY;
 	if (version[0] || strcmp(method, "initialize") == 0 || strcmp(method, "ping") == 0)
 		return 0;
-	return refuse_params(fault, "the request has no \"" META_VERSION "\" in \"_meta\", and "
+	return refuse_params(fault, "the request has no \"" MCP_META_VERSION "\" in \"_meta\", and "
 				    "there was no \"initialize\" before");
 }
 
@@ -255,13 +252,13 @@ static int choose_legacy(struct mcp_request_head *r, struct mcp_fault *fault)
 static int choose_era(struct mcp_request_head *r, struct mcp_fault *fault)
 {
 	const struct json_node *meta = r->message->meta;
-	const struct json_node *version = mcp_member(meta, META_VERSION);
+	const struct json_node *version = mcp_member(meta, MCP_META_VERSION);
 
 	if (!version)
 		return choose_legacy(r, fault);
 	r->era = MCP_ERA_MODERN;
 	if (version->type != JSON_STRING)
-		return refuse_params(fault, "\"" META_VERSION "\" must be a string");
+		return refuse_params(fault, "\"" MCP_META_VERSION "\" must be a string");
 	if (r->protocol->headers &&
 	    mcp_headers_check(r->protocol->headers, r->message, version->text, fault) < 0)
 		return -EINVAL;
@@ -269,8 +266,9 @@ static int choose_era(struct mcp_request_head *r, struct mcp_fault *fault)
 		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version->text);
 		return 1;
 	}
-	if (!json_get_typed(meta, META_CAPABILITIES, JSON_OBJECT))
-		return refuse_params(fault, "\"" META_CAPABILITIES "\" is missing in \"_meta\"");
+	if (!json_get_typed(meta, MCP_META_CAPABILITIES, JSON_OBJECT))
+		return refuse_params(fault,
+				     "\"" MCP_META_CAPABILITIES "\" is missing in \"_meta\"");
 	return 0;
 }
 

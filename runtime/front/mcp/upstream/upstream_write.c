@@ -4,15 +4,13 @@
 
 #include <string.h>
 
-#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-#define META_CLIENT       "io.modelcontextprotocol/clientInfo"
+#define META_CLIENT "io.modelcontextprotocol/clientInfo"
 
 static void put_meta(struct json_writer *w)
 {
 	json_member_object(w, "_meta");
-	json_member_text(w, META_VERSION, UPSTREAM_MODERN);
-	json_member_object(w, META_CAPABILITIES);
+	json_member_text(w, MCP_META_VERSION, UPSTREAM_MODERN);
+	json_member_object(w, MCP_META_CAPABILITIES);
 	json_close_object(w);
 	mcp_put_implementation(w, META_CLIENT);
 	json_close_object(w);

@@ -15,6 +15,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/kernel/ids/idmap.h"
 
 const char *const refusal_texts[] = {
@@ -123,8 +124,7 @@ static bool is_root_below_another(void)
 		look_above_root();
 	if (pid < 0)
 		return false;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-	}
+	(void)sys_waitpid(pid, &status, 0); /* our child */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 

@@ -174,6 +174,16 @@ struct held {
 	struct seccomp_data data;
 };
 
+/*
+ * A netlink socket queues unread answers, up to net.core.rmem_default, in memory that no cgroup
+ * counts.  So the number of sockets has a limit: FILTER_NETLINK_MAX, or less where the host has
+ * raised that size.  All zero: nothing was granted yet.
+ */
+struct socket_count {
+	unsigned max;     /* 0: not known yet */
+	unsigned granted; /* at most so many exist now */
+};
+
 struct filter_watch {
 	int listener_fd;
 	struct seccomp_notif *request; /* of this kernel's size */
@@ -252,7 +262,11 @@ static unsigned find_max(void)
 	return bytes < BYTES_MAX / LEAST ? (unsigned)(BYTES_MAX / bytes) : LEAST;
 }
 
-bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked)
+/*
+ * May the jail have one more?  Reads its /proc only when the sockets granted since the last look
+ * could be too many; sets *out_has_looked.  If it can't be read, all granted sockets count as open.
+ */
+static bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked)
 {
 	if (c->max == 0)
 		c->max = find_max();

@@ -145,76 +145,63 @@ int firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
 	return 0;
 }
 
-static int load_new(int nft_fd, struct nft_batch *b, struct cj_error *err)
-{
-	if (!b)
-		return cj_fail(err, ENOMEM, "make a batch of %d bytes", NFT_BATCH_MAX);
-	return firewall_load(nft_fd, b, err);
-}
-
 int firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b)
-		(void)firewall_build_jail(b, spec); /* firewall_load() checks b->error */
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	firewall_build_jail(&b, spec);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_apply_gateway(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b)
-		(void)firewall_build_gateway(b, spec); /* firewall_load() checks b->error */
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	firewall_build_gateway(&b, spec);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b)
-		(void)firewall_build_host(b, spec); /* firewall_load() checks b->error */
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	firewall_build_host(&b, spec);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_apply_container(int nft_fd, const struct firewall_container_spec *spec,
 			     char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err)
 {
 	char digits[SHA256_HEX_MAX];
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch b = { 0 };
 
-	if (b && firewall_build_container(b, FIREWALL_TABLE, spec) == 0) {
-		sha256_hex(b->bytes, b->size, digits);
+	firewall_build_container(&b, FIREWALL_TABLE, spec);
+	if (b.error == 0) {
+		sha256_hex(b.bytes, b.size, digits);
 		(void)snprintf(out_table, FIREWALL_TABLE_MAX, FIREWALL_TABLE "-%.16s", digits);
-		(void)firewall_build_container(b, out_table, spec); /* as below */
+		firewall_build_container(&b, out_table, spec);
 	}
-	return load_new(nft_fd, b, err); /* checks b->error */
+	return firewall_load(nft_fd, &b, err);
 }
 
 void firewall_remove(int nft_fd, const char *table)
 {
 	struct cj_error ignored;
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b) {
-		nft_batch_begin(b, table);
-		nft_delete_table(b);
-		(void)nft_batch_end(b); /* firewall_load() checks b->error */
-	}
-	(void)!load_new(nft_fd, b, &ignored);
+	auto_nft_batch struct nft_batch b = { 0 };
+	nft_batch_begin(&b, table);
+	nft_delete_table(&b);
+	nft_batch_end(&b);
+	(void)!firewall_load(nft_fd, &b, &ignored);
 }
 
 /* Adds one element to a set of a loaded table. */
 static int add_element(int nft_fd, const char *set, const void *key, uint32_t key_bytes,
 		       struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b) {
-		nft_batch_begin(b, FIREWALL_TABLE);
-		nft_elements_begin(b, set);
-		nft_element(b, &(struct nft_element){ .key = key, .key_bytes = key_bytes });
-		nft_elements_end(b);
-		(void)nft_batch_end(b); /* firewall_load() checks b->error */
-	}
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	nft_batch_begin(&b, FIREWALL_TABLE);
+	nft_elements_begin(&b, set);
+	nft_element(&b, &(struct nft_element){ .key = key, .key_bytes = key_bytes });
+	nft_elements_end(&b);
+	nft_batch_end(&b);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *err)
@@ -224,30 +211,25 @@ int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *
 		has_new = names->open[i].is_new;
 	if (!has_new)
 		return 0;
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b) {
-		nft_batch_begin(b, FIREWALL_TABLE);
-		/* Only a new element has the whole time, and only one that is there can be
-		 * deleted. */
-		firewall_add_named(b, names);
-		firewall_delete_named(b, names);
-		firewall_add_named(b, names);
-		(void)nft_batch_end(b); /* firewall_load() checks b->error */
-	}
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	nft_batch_begin(&b, FIREWALL_TABLE);
+	/* Only a new element has the whole time, and only one that is there can be deleted. */
+	firewall_add_named(&b, names);
+	firewall_delete_named(&b, names);
+	firewall_add_named(&b, names);
+	nft_batch_end(&b);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct firewall_spec *to,
 		     struct cj_error *err)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
-	if (b) {
-		nft_batch_begin(b, FIREWALL_TABLE);
-		firewall_delete_rules(b, from);
-		firewall_add_rules(b, to);
-		(void)nft_batch_end(b); /* firewall_load() checks b->error */
-	}
-	return load_new(nft_fd, b, err);
+	auto_nft_batch struct nft_batch b = { 0 };
+	nft_batch_begin(&b, FIREWALL_TABLE);
+	firewall_delete_rules(&b, from);
+	firewall_add_rules(&b, to);
+	nft_batch_end(&b);
+	return firewall_load(nft_fd, &b, err);
 }
 
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)

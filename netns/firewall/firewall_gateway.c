@@ -215,7 +215,7 @@ static void add_postrouting(struct nft_batch *b)
 	nft_rule_end(b);
 }
 
-int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec)
+void firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	nft_batch_begin(b, FIREWALL_TABLE);
 	nft_add_table(b, 0);
@@ -227,5 +227,5 @@ int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec
 	add_output(b, spec);
 	add_forward(b);
 	add_postrouting(b);
-	return nft_batch_end(b);
+	nft_batch_end(b);
 }

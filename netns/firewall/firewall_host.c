@@ -164,7 +164,7 @@ static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec
 	}
 }
 
-int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec)
+void firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec)
 {
 	nft_batch_begin(b, spec->table);
 	nft_add_table(b, NFT_TABLE_F_OWNER);
@@ -174,5 +174,5 @@ int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *sp
 	add_out(b, spec);
 	add_forward(b, spec);
 	add_postrouting(b, spec);
-	return nft_batch_end(b);
+	nft_batch_end(b);
 }

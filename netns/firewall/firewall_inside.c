@@ -64,7 +64,7 @@ static void add_input(struct nft_batch *b)
 	nft_rule_end_with(b, NF_DROP, NULL);
 }
 
-int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
+void firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	nft_batch_begin(b, FIREWALL_TABLE);
 	nft_add_table(b, 0);
@@ -77,7 +77,7 @@ int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_add_answers(b, "answer");
 	add_output(b, spec);
 	add_input(b);
-	return nft_batch_end(b);
+	nft_batch_end(b);
 }
 
 /*
@@ -161,8 +161,8 @@ static void add_container_output(struct nft_batch *b, const struct firewall_cont
 }
 
 /* The first two messages are for a table that exists already, with the objects of another load. */
-int firewall_build_container(struct nft_batch *b, const char *table,
-			     const struct firewall_container_spec *spec)
+void firewall_build_container(struct nft_batch *b, const char *table,
+			      const struct firewall_container_spec *spec)
 {
 	struct firewall_spec rules = spec->rules;
 
@@ -174,5 +174,5 @@ int firewall_build_container(struct nft_batch *b, const char *table,
 	firewall_add_refusal(b);
 	firewall_add_rules(b, &rules);
 	add_container_output(b, spec);
-	return nft_batch_end(b);
+	nft_batch_end(b);
 }

@@ -27,14 +27,13 @@
 
 /* --- firewall_inside.c, firewall_gateway.c, firewall_host.c: a batch each --- */
 
-/* Each returns what nft_batch_end() does. */
-int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec);
-int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec);
-int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec);
+void firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec);
+void firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec);
+void firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec);
 
 /* In this table, which it replaces. */
-int firewall_build_container(struct nft_batch *b, const char *table,
-			     const struct firewall_container_spec *spec);
+void firewall_build_container(struct nft_batch *b, const char *table,
+			      const struct firewall_container_spec *spec);
 
 /* --- firewall_rules.c: beginnings and ends of rules --- */
 

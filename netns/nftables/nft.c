@@ -110,26 +110,11 @@ static void put_value(struct nft_batch *b, uint16_t type, const void *bytes, siz
 	end_nest(b, nest);
 }
 
-struct nft_batch *nft_batch_create(void)
+void nft_batch_fini(struct nft_batch *b)
 {
-	struct nft_batch *b = calloc(1, sizeof(*b));
-	if (!b)
-		return NULL;
-	b->bytes = malloc(NFT_BATCH_MAX);
-	b->message = nlmsg_alloc_size(NFT_BATCH_MAX);
-	if (!b->bytes || !b->message)
-		nft_batch_destroy(&b);
-	return b;
-}
-
-void nft_batch_destroy(struct nft_batch **b)
-{
-	if (!*b)
-		return;
-	nlmsg_free((*b)->message);
-	free((*b)->bytes);
-	free(*b);
-	*b = NULL;
+	nlmsg_free(b->message);
+	free(b->bytes);
+	*b = (struct nft_batch){ 0 };
 }
 
 static void add_frame(struct nft_batch *b, uint8_t message)
@@ -141,18 +126,22 @@ static void add_frame(struct nft_batch *b, uint8_t message)
 
 void nft_batch_begin(struct nft_batch *b, const char *table)
 {
+	if (!b->bytes)
+		b->bytes = malloc(NFT_BATCH_MAX);
+	if (!b->message)
+		b->message = nlmsg_alloc_size(NFT_BATCH_MAX);
 	b->size = 0;
-	b->error = 0;
+	b->error = b->bytes && b->message ? 0 : ENOMEM;
 	b->table = table;
 	b->list = NULL;
 	b->first_seq = b->last_seq + 1;
 	add_frame(b, NFNL_MSG_BATCH_BEGIN);
 }
 
-int nft_batch_end(struct nft_batch *b)
+void nft_batch_end(struct nft_batch *b)
 {
 	if (b->error)
-		return -b->error;
+		return;
 
 	/* The end of a batch is acknowledged by Linux 6.10 and later only; the last object always,
 	 * after the transaction is committed. */
@@ -160,7 +149,6 @@ int nft_batch_end(struct nft_batch *b)
 		((struct nlmsghdr *)(void *)(b->bytes + b->last_at))->nlmsg_flags |= NLM_F_ACK;
 
 	add_frame(b, NFNL_MSG_BATCH_END);
-	return -b->error;
 }
 
 void nft_add_table(struct nft_batch *b, uint32_t flags)

@@ -3,7 +3,7 @@
  * nft - writes one nftables batch (libnl-3), an object or a rule at a time.
  *
  * Everything belongs to one table of the inet family.  Errors are kept in the batch (ENOBUFS when
- * it is full): build everything, then check nft_batch_end() once.
+ * it is full, ENOMEM): build everything, then look at `error` once, as firewall_load() does.
  * Follows: linux/netfilter/nf_tables.h, linux/netfilter/nfnetlink.h.
  */
 #pragma once
@@ -24,6 +24,7 @@
 struct nl_msg;
 struct nlattr;
 
+/* All zero is the empty batch. */
 struct nft_batch {
 	uint8_t *bytes;               /* whole netlink messages, ready for one sendmsg(2) */
 	size_t size, last_at;         /* last_at: where the last message begins */
@@ -34,17 +35,14 @@ struct nft_batch {
 	struct nlattr *list;          /* its expressions or elements, or NULL */
 };
 
-/* NULL: no memory. */
-struct nft_batch *nft_batch_create(void);
-void nft_batch_destroy(struct nft_batch **b);
-#define auto_nft_batch __attribute__((cleanup(nft_batch_destroy)))
+void nft_batch_fini(struct nft_batch *b);
+#define auto_nft_batch __attribute__((cleanup(nft_batch_fini)))
 
 /* Empties the batch, and opens the transaction for objects of `table`. */
 void nft_batch_begin(struct nft_batch *b, const char *table);
 
-/* Closes the transaction; the kernel acknowledges its last object, and every failure.  0 or -errno.
- */
-int nft_batch_end(struct nft_batch *b);
+/* Closes the transaction; the kernel acknowledges its last object, and every failure. */
+void nft_batch_end(struct nft_batch *b);
 
 /* "rule 3 of chain 'filter'": the object of the message with this sequence number, for errors. */
 void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size);

@@ -145,20 +145,18 @@ static void check_error(int rc, const struct cj_error *err)
 
 static void check_load(void)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	struct bytes all = answers;
 	struct cj_error err = { 0 };
-	assert(b);
 	nft_batch_begin(b, "fuzz");
 	nft_add_table(b, 0);
 	nft_add_chain(b, "chain");
 	nft_rule_begin(b, "chain");
 	nft_verdict(b, NF_ACCEPT, NULL);
 	nft_rule_end(b);
-	int rc = nft_batch_end(b);
-	assert(rc == 0);
-
-	rc = firewall_load(STDIN_FILENO, b, &err);
+	nft_batch_end(b);
+	int rc = firewall_load(STDIN_FILENO, b, &err);
 	if (rc < 0)
 		check_error(rc, &err);
 	else

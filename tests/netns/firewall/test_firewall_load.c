@@ -116,7 +116,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int wait_ms)
 
 /* A small batch, and a socket in a namespace of its own. */
 struct load {
-	struct nft_batch *batch;
+	struct nft_batch batch;
 	int fd;
 };
 
@@ -125,14 +125,13 @@ static int set_up(void **state)
 	static struct load load;
 	if (no_lab)
 		return 0;
-	load.batch = nft_batch_create();
 	load.fd = lab_socket(lab_namespace(), AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
-	nft_batch_begin(load.batch, "t");
-	nft_add_table(load.batch, 0);
-	nft_add_chain(load.batch, "c");
-	assert_int_equal(nft_batch_end(load.batch), 0);
+	nft_batch_begin(&load.batch, "t");
+	nft_add_table(&load.batch, 0);
+	nft_add_chain(&load.batch, "c");
+	nft_batch_end(&load.batch);
 	memset(&fake, 0, sizeof(fake));
-	fake.batch = load.batch;
+	fake.batch = &load.batch;
 	*state = &load;
 	return 0;
 }
@@ -143,7 +142,7 @@ static int tear_down(void **state)
 	memset(&fake, 0, sizeof(fake));
 	if (!load)
 		return 0;
-	nft_batch_destroy(&load->batch);
+	nft_batch_fini(&load->batch);
 	cj_close(&load->fd);
 	return 0;
 }
@@ -160,7 +159,7 @@ static struct load *loaded(void **state)
 static void expect_failure(struct load *load, int code, const char *words)
 {
 	struct cj_error err = { 0 };
-	assert_int_equal(firewall_load(load->fd, load->batch, &err), -code);
+	assert_int_equal(firewall_load(load->fd, &load->batch, &err), -code);
 	if (!strstr(err.msg, words))
 		fail_msg("%s", err.msg);
 }
@@ -170,48 +169,48 @@ static void interrupted_calls_are_repeated(void **state)
 	struct load *load = loaded(state);
 	fake.send_errno = EINTR;
 	fake.receive_errno = EINTR;
-	CHECK(firewall_load(load->fd, load->batch, &err));
+	CHECK(firewall_load(load->fd, &load->batch, &err));
 }
 
 static void an_existing_table_is_an_error_that_names_it(void **state)
 {
 	struct load *load = loaded(state);
-	CHECK(firewall_load(load->fd, load->batch, &err));
+	CHECK(firewall_load(load->fd, &load->batch, &err));
 	expect_failure(load, EEXIST, "load table 't' into nf_tables: table 't': File exists");
 }
 
 static void the_first_refused_object_is_named(void **state)
 {
 	struct load *load = loaded(state);
-	nft_batch_begin(load->batch, "t");
-	nft_add_table(load->batch, 0);
-	nft_add_chain(load->batch, "c");
+	nft_batch_begin(&load->batch, "t");
+	nft_add_table(&load->batch, 0);
+	nft_add_chain(&load->batch, "c");
 	for (size_t i = 0; i < 2; i++) {
-		nft_rule_begin(load->batch, "c");
-		nft_verdict(load->batch, i == 0 ? NF_ACCEPT : NFT_JUMP, i == 0 ? NULL : "nowhere");
-		nft_rule_end(load->batch);
+		nft_rule_begin(&load->batch, "c");
+		nft_verdict(&load->batch, i == 0 ? NF_ACCEPT : NFT_JUMP, i == 0 ? NULL : "nowhere");
+		nft_rule_end(&load->batch);
 	}
-	assert_int_equal(nft_batch_end(load->batch), 0);
+	nft_batch_end(&load->batch);
 	expect_failure(load, ENOENT, "rule 2 of chain 'c'");
 }
 
 static void a_refused_batch_leaves_no_object_and_no_unread_answer(void **state)
 {
 	struct load *load = loaded(state);
-	nft_batch_begin(load->batch, "t");
-	nft_add_table(load->batch, 0);
-	nft_add_chain(load->batch, "c");
+	nft_batch_begin(&load->batch, "t");
+	nft_add_table(&load->batch, 0);
+	nft_add_chain(&load->batch, "c");
 	for (size_t i = 0; i < 20; i++) {
-		nft_rule_begin(load->batch, "nowhere");
-		nft_rule_end(load->batch);
+		nft_rule_begin(&load->batch, "nowhere");
+		nft_rule_end(&load->batch);
 	}
-	assert_int_equal(nft_batch_end(load->batch), 0);
+	nft_batch_end(&load->batch);
 	expect_failure(load, ENOENT, "rule 1 of chain 'nowhere'");
 
-	nft_batch_begin(load->batch, "t");
-	nft_add_table(load->batch, 0); /* NLM_F_EXCL */
-	assert_int_equal(nft_batch_end(load->batch), 0);
-	CHECK(firewall_load(load->fd, load->batch, &err));
+	nft_batch_begin(&load->batch, "t");
+	nft_add_table(&load->batch, 0); /* NLM_F_EXCL */
+	nft_batch_end(&load->batch);
+	CHECK(firewall_load(load->fd, &load->batch, &err));
 }
 
 static void lost_answers_are_a_failure(void **state)

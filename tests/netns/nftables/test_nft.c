@@ -40,14 +40,15 @@ static void expect_tail(const struct nlmsghdr *m, const uint8_t *bytes, size_t s
 
 static void a_transaction_is_opened_closed_and_acknowledged_once(void **state)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
-	assert_non_null(b);
 
 	nft_batch_begin(b, "t");
 	nft_add_table(b, 0);
 	nft_add_chain(b, "c");
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 
 	static const uint16_t types[] = { NFNL_MSG_BATCH_BEGIN, NFT(NFT_MSG_NEWTABLE),
 					  NFT(NFT_MSG_NEWCHAIN), NFNL_MSG_BATCH_END };
@@ -63,18 +64,21 @@ static void a_transaction_is_opened_closed_and_acknowledged_once(void **state)
 
 static void a_batch_can_be_used_again(void **state)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
 	nft_add_table(b, 0);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 	const size_t size = b->size;
 	const uint32_t last_seq = b->last_seq;
 
 	nft_batch_begin(b, "t");
 	nft_add_table(b, 0);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 	assert_int_equal(b->size, size);
 	assert_int_equal(b->first_seq, last_seq + 1); /* old answers are not taken for new ones */
 }
@@ -103,14 +107,16 @@ static void a_match_on_meta_is_a_load_and_a_compare(void **state)
 	};
 	/* clang-format on */
 	const uint8_t protocol = IPPROTO_UDP;
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
 	nft_rule_begin(b, "c");
 	nft_match_meta(b, NFT_META_L4PROTO, NFT_CMP_EQ, &protocol, sizeof(protocol));
 	nft_rule_end(b);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 
 	expect_tail(message_at(b, 1), expected, sizeof(expected));
 }
@@ -138,14 +144,16 @@ static void a_jump_is_a_verdict_with_the_name_of_its_chain(void **state)
 		0,
 		0,
 	};
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
 	nft_rule_begin(b, "c");
 	nft_verdict(b, NFT_JUMP, "up");
 	nft_rule_end(b);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 	expect_tail(message_at(b, 1), expected, sizeof(expected));
 }
 
@@ -171,7 +179,8 @@ static void an_element_of_a_map_has_key_data_and_flags(void **state)
 		NFTA_DATA_VALUE,
 		0, /* the host's byte order: a mark */
 	};
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
@@ -181,7 +190,8 @@ static void an_element_of_a_map_has_key_data_and_flags(void **state)
 					      .data = &data,
 					      .flags = NFT_SET_ELEM_INTERVAL_END });
 	nft_elements_end(b);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 
 	const struct nlmsghdr *m = message_at(b, 1);
 	expect_tail(m, (const uint8_t *)&data, sizeof(data));
@@ -205,13 +215,15 @@ static void a_set_with_a_timeout_says_so_and_may_be_changed_by_rules(void **stat
 		{ .name = "s", .key_bytes = 4, .timeout_ms = 3600 * 1000 },
 		{ .name = "t", .key_bytes = 4 },
 	};
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
 	nft_add_set(b, &sets[0]);
 	nft_add_set(b, &sets[1]);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 
 	assert_true(has_bytes(message_at(b, 1), flags, sizeof(flags)));
 	assert_true(has_bytes(message_at(b, 1), timeout, sizeof(timeout)));
@@ -231,7 +243,8 @@ static void a_refresh_updates_the_element_that_the_key_has_found(void **state)
 				NUMBER(NFTA_DYNSET_SREG_KEY, NFT_REG32_00),
 	};
 	/* clang-format on */
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
@@ -239,14 +252,16 @@ static void a_refresh_updates_the_element_that_the_key_has_found(void **state)
 	nft_match_set(b, "s");
 	nft_refresh(b, "s");
 	nft_rule_end(b);
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 	expect_tail(message_at(b, 1), expected, sizeof(expected));
 }
 
 static void elements_are_added_where_they_may_be_and_deleted_where_they_are(void **state)
 {
 	const uint8_t key[4] = { 10, 0, 0, 1 };
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	char text[64];
 	(void)state;
 
@@ -259,7 +274,8 @@ static void elements_are_added_where_they_may_be_and_deleted_where_they_are(void
 		nft_element(b, &(struct nft_element){ .key = key, .key_bytes = sizeof(key) });
 		nft_elements_end(b);
 	}
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 
 	const struct nlmsghdr *add = message_at(b, 1), *delete = message_at(b, 2);
 	assert_int_equal(add->nlmsg_type, NFT(NFT_MSG_NEWSETELEM));
@@ -274,7 +290,8 @@ static void elements_are_added_where_they_may_be_and_deleted_where_they_are(void
 
 static void an_object_that_does_not_fit_is_an_error_and_not_written(void **state)
 {
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
@@ -282,7 +299,8 @@ static void an_object_that_does_not_fit_is_an_error_and_not_written(void **state
 		nft_add_chain(b, "chain");
 	assert_int_equal(b->error, ENOBUFS);
 	assert_true(b->size <= NFT_BATCH_MAX);
-	assert_int_equal(nft_batch_end(b), -ENOBUFS);
+	nft_batch_end(b);
+	assert_int_equal(b->error, ENOBUFS);
 
 	struct cj_error err = { 0 };
 	assert_int_equal(firewall_load(-1, b, &err), -ENOBUFS); /* is not even sent */
@@ -293,7 +311,8 @@ static void an_object_that_does_not_fit_is_an_error_and_not_written(void **state
 static void a_list_longer_than_an_attribute_is_an_error(void **state)
 {
 	const uint8_t key[16] = { 0 };
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	(void)state;
 
 	nft_batch_begin(b, "t");
@@ -301,7 +320,8 @@ static void a_list_longer_than_an_attribute_is_an_error(void **state)
 	for (size_t i = 0; i < 3000; i++)
 		nft_element(b, &(struct nft_element){ .key = key, .key_bytes = sizeof(key) });
 	nft_elements_end(b);
-	assert_int_equal(nft_batch_end(b), -ENOBUFS);
+	nft_batch_end(b);
+	assert_int_equal(b->error, ENOBUFS);
 }
 
 static void every_message_can_be_named(void **state)
@@ -320,7 +340,8 @@ static void every_message_can_be_named(void **state)
 		"the transaction",
 		"the transaction",
 	};
-	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	auto_nft_batch struct nft_batch batch = { 0 };
+	struct nft_batch *b = &batch;
 	char text[64];
 	(void)state;
 
@@ -334,7 +355,8 @@ static void every_message_can_be_named(void **state)
 		nft_rule_begin(b, i == 1 ? "other" : "base");
 		nft_rule_end(b);
 	}
-	assert_int_equal(nft_batch_end(b), 0);
+	nft_batch_end(b);
+	assert_int_equal(b->error, 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		nft_batch_describe(b, b->first_seq + (uint32_t)i, text, sizeof(text));
 		assert_string_equal(text, names[i]);

@@ -273,12 +273,11 @@ static int load_table(const char *name, uint32_t flags)
 {
 	struct cj_error err = { 0 };
 	int fd = open_netlink(NETLINK_NETFILTER);
-	struct nft_batch *b = nft_batch_create();
-	nft_batch_begin(b, name);
-	nft_add_table(b, flags);
-	MUST(nft_batch_end(b) == 0);
-	MUST_DO(firewall_load(fd, b, &err), err);
-	nft_batch_destroy(&b);
+	auto_nft_batch struct nft_batch b = { 0 };
+	nft_batch_begin(&b, name);
+	nft_add_table(&b, flags);
+	nft_batch_end(&b);
+	MUST_DO(firewall_load(fd, &b, &err), err);
 	return fd;
 }
 

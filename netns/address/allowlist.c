@@ -235,15 +235,14 @@ static const char *never_opened(enum net_class class)
 
 static bool overlaps(const struct range_interval *i, const struct endpoint *e)
 {
-	return memcmp(i->first.bytes, e->last.bytes, sizeof(i->first.bytes)) <= 0 &&
-	       memcmp(i->last.bytes, e->first.bytes, sizeof(i->last.bytes)) >= 0;
+	return ip_compare(&i->first, &e->last) <= 0 && ip_compare(&i->last, &e->first) >= 0;
 }
 
 /* Refuses: names the closed address and its class. */
 static int refuse(const struct allowlist_entry *t, const struct endpoint *e,
 		  const struct range_interval *i, struct cj_error *err)
 {
-	bool begins_before = memcmp(e->first.bytes, i->first.bytes, sizeof(i->first.bytes)) < 0;
+	bool begins_before = ip_compare(&e->first, &i->first) < 0;
 	const struct ip *ip = begins_before ? &i->first : &e->first;
 	const char *remedy = never_opened(i->class), *class = net_class_names[i->class];
 	const char *never = remedy ? ", and --allow can't open that" : "";
@@ -302,12 +301,11 @@ static int warn_opened(struct resolving *r, const struct allowlist_entry *t, uns
 	return 0;
 }
 
-static bool covers(const struct endpoint *wide, const struct endpoint *e)
+bool endpoint_covers(const struct endpoint *wide, const struct endpoint *e)
 {
-	return wide->first.family == e->first.family &&
-	       memcmp(wide->first.bytes, e->first.bytes, sizeof(e->first.bytes)) <= 0 &&
-	       memcmp(wide->last.bytes, e->last.bytes, sizeof(e->last.bytes)) >= 0 &&
-	       wide->first_port <= e->first_port && wide->last_port >= e->last_port;
+	return wide->first.family == e->first.family && ip_compare(&wide->first, &e->first) <= 0 &&
+	       ip_compare(&wide->last, &e->last) >= 0 && wide->first_port <= e->first_port &&
+	       wide->last_port >= e->last_port;
 }
 
 /* Adds `e` unless an item covers it, and removes the items that it covers. */
@@ -317,11 +315,11 @@ static int keep(struct resolving *r, const struct endpoint *e, struct cj_error *
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->out->count; i++) {
-		if (covers(&items[i], e))
+		if (endpoint_covers(&items[i], e))
 			return 0; /* open already */
 	}
 	for (size_t i = 0; i < r->out->count; i++) {
-		if (!covers(e, &items[i]))
+		if (!endpoint_covers(e, &items[i]))
 			items[kept++] = items[i];
 	}
 	if (kept == ENDPOINTS_MAX)

@@ -28,6 +28,9 @@ struct endpoint {
 	uint16_t first_port, last_port;
 };
 
+/* Whether all that `e` opens is open by `wide`. */
+bool endpoint_covers(const struct endpoint *wide, const struct endpoint *e);
+
 /*
  * allowlist_parse - HOST[:PORT], ADDRESS[:PORT], [ADDRESS6][:PORT], CIDR[:PORT] (brackets around
  * an IPv6 address or CIDR with a port).  Copies what it keeps into `a`.

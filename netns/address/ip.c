@@ -107,6 +107,25 @@ bool ip_equal(const struct ip *a, const struct ip *b)
 	return a->family == b->family && memcmp(a->bytes, b->bytes, ip_size(a)) == 0;
 }
 
+int ip_compare(const struct ip *a, const struct ip *b)
+{
+	return memcmp(a->bytes, b->bytes, ip_size(a));
+}
+
+struct ip ip_step(struct ip ip, int by)
+{
+	uint8_t turn = by > 0 ? 0xff : 0; /* a byte of this value carries */
+
+	for (size_t i = ip_size(&ip); i-- > 0;) {
+		bool carries = ip.bytes[i] == turn;
+
+		ip.bytes[i] = (uint8_t)(ip.bytes[i] + by);
+		if (!carries)
+			return ip;
+	}
+	return (struct ip){ 0 };
+}
+
 bool ip_net_has(const struct ip_net *net, const struct ip *ip)
 {
 	if (net->ip.family != ip->family)

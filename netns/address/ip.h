@@ -34,6 +34,10 @@ size_t ip_size(const struct ip *ip); /* 4 or 16 */
 /* Its socket address with this port; returns that one's size. */
 socklen_t ip_socket_address(const struct ip *ip, uint16_t port, struct sockaddr_storage *out);
 bool ip_equal(const struct ip *a, const struct ip *b);
+/* As memcmp(3): the order of two addresses of one family. */
+int ip_compare(const struct ip *a, const struct ip *b);
+/* ip + 1 or ip - 1; the null value when there is no such address. */
+struct ip ip_step(struct ip ip, int by);
 bool ip_net_has(const struct ip_net *net, const struct ip *ip);
 /* The last address of a prefix. */
 struct ip ip_net_last(const struct ip_net *net);

@@ -29,9 +29,8 @@ static bool is_listed(const struct endpoints *listed, const struct ip *ip)
 {
 	for (size_t i = 0; i < listed->count; i++) {
 		const struct endpoint *e = &listed->items[i];
-		if (e->first.family == ip->family &&
-		    memcmp(e->first.bytes, ip->bytes, ip_size(ip)) <= 0 &&
-		    memcmp(ip->bytes, e->last.bytes, ip_size(ip)) <= 0)
+		if (e->first.family == ip->family && ip_compare(&e->first, ip) <= 0 &&
+		    ip_compare(ip, &e->last) <= 0)
 			return true;
 	}
 	return false;

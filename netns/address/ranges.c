@@ -9,7 +9,6 @@
 #include "netns/address/ranges.h"
 
 #include <assert.h>
-#include <string.h>
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -136,29 +135,9 @@ struct sweep {
 	size_t count;
 };
 
-static int compare(const struct ip *a, const struct ip *b)
-{
-	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
-}
-
-/* ip + 1 or ip - 1; the null value when there is no such address. */
-static struct ip step(struct ip ip, int by)
-{
-	uint8_t turn = by > 0 ? 0xff : 0; /* a byte of this value carries */
-
-	for (size_t i = ip_size(&ip); i-- > 0;) {
-		bool carries = ip.bytes[i] == turn;
-
-		ip.bytes[i] = (uint8_t)(ip.bytes[i] + by);
-		if (!carries)
-			return ip;
-	}
-	return (struct ip){ 0 };
-}
-
 static bool adjoins(const struct range_interval *before, const struct range_interval *now)
 {
-	struct ip next = step(before->last, 1);
+	struct ip next = ip_step(before->last, 1);
 
 	return before->class == now->class && next.family != 0 && ip_equal(&next, &now->first);
 }
@@ -166,7 +145,7 @@ static bool adjoins(const struct range_interval *before, const struct range_inte
 /* Adds an interval from `next` to `last`, if it is not empty, with the innermost row's class. */
 static void emit(struct sweep *s, const struct ip *last)
 {
-	if (s->next.family == 0 || compare(&s->next, last) > 0)
+	if (s->next.family == 0 || ip_compare(&s->next, last) > 0)
 		return;
 
 	struct range_interval now = { s->next, *last, s->open[s->depth - 1].class };
@@ -176,7 +155,7 @@ static void emit(struct sweep *s, const struct ip *last)
 		assert(s->count < RANGE_INTERVALS_MAX);
 		s->out[s->count++] = now;
 	}
-	s->next = step(*last, 1);
+	s->next = ip_step(*last, 1);
 }
 
 /* Ends the rows that lie wholly before `first`; NULL: all rows. */
@@ -185,7 +164,7 @@ static void leave(struct sweep *s, const struct ip *first)
 	while (s->depth > 0) {
 		const struct range_interval *top = &s->open[s->depth - 1];
 
-		if (first && compare(&top->last, first) >= 0)
+		if (first && ip_compare(&top->last, first) >= 0)
 			return;
 		emit(s, &top->last);
 		s->depth--;
@@ -196,7 +175,7 @@ static void enter(struct sweep *s, const struct ip_net *net, enum net_class clas
 {
 	leave(s, &net->ip);
 	if (s->depth > 0) {
-		struct ip before = step(net->ip, -1);
+		struct ip before = ip_step(net->ip, -1);
 
 		if (before.family != 0)
 			emit(s, &before);

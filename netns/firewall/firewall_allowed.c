@@ -22,23 +22,11 @@ static_assert(ENDPOINTS_MAX * ELEMENT_MAX <= UINT16_MAX, "the elements fit into 
 
 enum place { PLACE_SET, PLACE_RULES, PLACE_NONE };
 
-static bool is_before(const struct ip *a, const struct ip *b)
-{
-	return memcmp(a->bytes, b->bytes, ip_size(a)) < 0;
-}
-
 static bool do_meet(const struct endpoint *a, const struct endpoint *b)
 {
-	return a->first.family == b->first.family && !is_before(&a->last, &b->first) &&
-	       !is_before(&b->last, &a->first) && a->first_port <= b->last_port &&
+	return a->first.family == b->first.family && ip_compare(&a->last, &b->first) >= 0 &&
+	       ip_compare(&b->last, &a->first) >= 0 && a->first_port <= b->last_port &&
 	       b->first_port <= a->last_port;
-}
-
-static bool is_within(const struct endpoint *a, const struct endpoint *b)
-{
-	return a->first.family == b->first.family && !is_before(&a->first, &b->first) &&
-	       !is_before(&b->last, &a->last) && a->first_port >= b->first_port &&
-	       a->last_port <= b->last_port;
 }
 
 static enum place place_of(const struct endpoint *allowed, size_t at)
@@ -46,7 +34,7 @@ static enum place place_of(const struct endpoint *allowed, size_t at)
 	enum place place = PLACE_SET;
 
 	for (size_t i = 0; i < at; i++) {
-		if (is_within(&allowed[at], &allowed[i]))
+		if (endpoint_covers(&allowed[i], &allowed[at]))
 			return PLACE_NONE;
 		if (do_meet(&allowed[at], &allowed[i]))
 			place = PLACE_RULES;

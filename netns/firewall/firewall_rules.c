@@ -239,24 +239,14 @@ static void add_host_set(struct nft_batch *b, const struct firewall_family *f,
 	nft_elements_end(b);
 }
 
-/* False: `ip` is the last address. */
-static bool next_ip(struct ip *ip)
-{
-	for (size_t i = ip_size(ip); i > 0; i--) {
-		if (++ip->bytes[i - 1] != 0)
-			return true;
-	}
-	return false;
-}
-
 /* An interval is two elements: its first address, and the first address after it. */
 static void add_interval(struct nft_batch *b, const struct ip *first, const struct ip *last,
 			 const uint32_t *data)
 {
-	struct ip after = *last;
+	const struct ip after = ip_step(*last, 1);
 
 	add_element_of(b, first, 0, data);
-	if (next_ip(&after))
+	if (after.family != 0)
 		add_element_of(b, &after, NFT_SET_ELEM_INTERVAL_END, NULL);
 }
 

@@ -103,6 +103,14 @@ static int hint_veth(struct cj_error *err)
 	return -err->code;
 }
 
+static int look_at(int route_fd, const struct rtmsg_link *link, struct rtbatch_link *out,
+		   struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	rtmsg_get_link(&b, link);
+	return rtbatch_send(route_fd, &b, out, err);
+}
+
 /*
  * If the other end of a link came up later, the link's queue drops packets until the kernel's link
  * watch has run.  Since Linux 6.8 RTM_GETLINK makes it run; earlier it takes microseconds.
@@ -118,12 +126,9 @@ static int await_up(int route_fd, const struct rtmsg_link *link, uint8_t opersta
 				       link->name);
 		if (i > 0)
 			(void)nanosleep(&wait, NULL); /* a shorter wait does no harm */
-		struct rtbatch b = { 0 };
 		struct rtbatch_link seen = { 0 };
-		rtmsg_get_link(&b, link);
-		int rc = rtbatch_send(route_fd, &b, &seen, err);
-		if (rc < 0)
-			return rc;
+		if (look_at(route_fd, link, &seen, err) < 0)
+			return -err->code;
 		operstate = seen.operstate;
 	}
 	return 0;
@@ -185,13 +190,11 @@ int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struc
 /* Looks up the index that the kernel chose for a link. */
 static int find_index(int route_fd, struct rtmsg_link *link, struct cj_error *err)
 {
-	struct rtbatch b = { 0 };
 	struct rtbatch_link seen = { 0 };
-	rtmsg_get_link(&b, link);
-	int rc = rtbatch_send(route_fd, &b, &seen, err);
-	if (rc == 0)
-		link->index = seen.index;
-	return rc;
+	if (look_at(route_fd, link, &seen, err) < 0)
+		return -err->code;
+	link->index = seen.index;
+	return 0;
 }
 
 /* The host's end, so far only a name, becomes a link with an index. */
@@ -289,25 +292,20 @@ void links_remove(int route_fd, const char *name)
 	(void)rtbatch_send(route_fd, &b, NULL, &ignored);
 }
 
-static struct rtbatch_link look_at(int route_fd, const char *name)
-{
-	struct rtbatch b = { 0 };
-	struct rtbatch_link seen = { 0 };
-	struct cj_error ignored;
-	rtmsg_get_link(&b, &(struct rtmsg_link){ .name = name });
-	(void)!rtbatch_send(route_fd, &b, &seen, &ignored);
-	return seen;
-}
-
 bool links_has_carrier(int route_fd, const char *name)
 {
-	return look_at(route_fd, name).has_carrier;
+	const struct rtmsg_link link = { .name = name };
+	struct rtbatch_link seen = { 0 };
+	struct cj_error ignored;
+	return look_at(route_fd, &link, &seen, &ignored) == 0 && seen.has_carrier;
 }
 
 bool links_is_served(int route_fd, const char *name)
 {
-	const struct rtbatch_link seen = look_at(route_fd, name);
-	return seen.has_carrier && seen.has_sent;
+	const struct rtmsg_link link = { .name = name };
+	struct rtbatch_link seen = { 0 };
+	struct cj_error ignored;
+	return look_at(route_fd, &link, &seen, &ignored) == 0 && seen.has_carrier && seen.has_sent;
 }
 
 static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)

@@ -142,7 +142,7 @@ static enum look wait_for(struct uplink *u, const char *lacks)
 
 static int configure_tap(struct uplink *u, struct cj_error *err)
 {
-	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
+	struct links_tap_spec tap = uplink_helper_tap;
 	if (!u->has_ipv6)
 		tap.ip6 = tap.router6 = (struct ip){ 0 };
 	u->is_configured = true; /* or in part */

@@ -36,6 +36,15 @@
 #define ROUTER4 "198.18.1.2" /* slirp4netns: always the second address; the host is the first */
 #define TAP6    "fdce:6a11:1::100"
 #define ROUTER6 "fdce:6a11:1::2"
+const struct links_tap_spec uplink_helper_tap = {
+	.ip4 = { 4, { 198, 18, 1, 100 } },
+	.router4 = { 4, { 198, 18, 1, 2 } },
+	.bits4 = 24,
+	.ip6 = { 6, { 0xfd, 0xce, 0x6a, 0x11, 0, 1, [14] = 0x01, [15] = 0x00 } },
+	.router6 = { 6, { 0xfd, 0xce, 0x6a, 0x11, 0, 1, [15] = 0x02 } },
+	.bits6 = 64,
+	.mtu = LINK_MTU_MAX,
+};
 
 /*
  * pasta(1).  No forwarded port in either direction, no way to the host's loopback, no server for
@@ -62,24 +71,6 @@ static const char *const slirp4[] = {
 };
 /* clang-format on */
 
-#define IP4(a, b, c, d)                                                                            \
-	{                                                                                          \
-		.family = 4, .bytes = { a, b, c, d }                                               \
-	}
-#define IP6(last)                                                                                  \
-	{                                                                                          \
-		.family = 6, .bytes = {                                                            \
-			0xfd,                                                                      \
-			0xce,                                                                      \
-			0x6a,                                                                      \
-			0x11,                                                                      \
-			0,                                                                         \
-			1,                                                                         \
-			[14] = (last) >> 8,                                                        \
-			(last)&0xff                                                                \
-		}                                                                                  \
-	}
-
 static const struct uplink_helper helpers[UPLINK_COUNT] = {
 	[UPLINK_PASTA] = {
 		.name = "pasta",
@@ -90,15 +81,11 @@ static const struct uplink_helper helpers[UPLINK_COUNT] = {
 		/* Since 2024 it ends if it can't bring up "lo".  It drops the capability before it
 		 * reads a packet; slirp4netns would keep it. */
 		.needs_net_admin = true,
-		.tap = { .ip4 = IP4(198, 18, 1, 100), .router4 = IP4(198, 18, 1, 2), .bits4 = 24,
-			 .ip6 = IP6(0x100), .router6 = IP6(2), .bits6 = 64, .mtu = LINK_MTU_MAX },
 	},
 	[UPLINK_SLIRP4NETNS] = {
 		.name = "slirp4netns",
 		.package = "slirp4netns",
 		.argv4 = slirp4,
-		.tap = { .ip4 = IP4(198, 18, 1, 100), .router4 = IP4(198, 18, 1, 2), .bits4 = 24,
-			 .mtu = LINK_MTU_MAX },
 	},
 };
 

@@ -22,8 +22,10 @@ struct uplink_helper {
 	const char *const *argv4;   /* IPv4 alone */
 	const char *const *argv46;  /* NULL: no reliable IPv6 */
 	bool needs_net_admin;       /* CAP_NET_ADMIN over the gateway, at its start */
-	struct links_tap_spec tap;
 };
+
+/* What every helper serves at the tap device; IPv6 only if it was started with it. */
+extern const struct links_tap_spec uplink_helper_tap;
 
 /* NULL: this kind has no helper. */
 const struct uplink_helper *uplink_helper_of(enum uplink_kind kind);

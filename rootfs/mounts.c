@@ -15,20 +15,14 @@
 
 #define LEVEL_BYTES 2 /* "e ", "w " or "i " before a message: fsopen(2) */
 
-bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
-	       st.st_rdev == makedev(major_number, minor_number);
-}
-
 int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
 			struct cj_error *err)
 {
-	if (!mounts_is_device(fd, major_number, minor_number))
-		return cj_reject(err, "'%s' is not the device %u:%u", path, major_number,
-				 minor_number);
-	return 0;
+	struct stat st;
+	if (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	    st.st_rdev == makedev(major_number, minor_number))
+		return 0;
+	return cj_reject(err, "'%s' is not the device %u:%u", path, major_number, minor_number);
 }
 
 int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,

@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,9 +23,7 @@ struct mounts_option {
 	const char *key, *value;
 };
 
-/* True when fd (O_PATH is enough) is the character device of that number. */
-bool mounts_is_device(int fd, unsigned major_number, unsigned minor_number);
-/* The same, with an error that names `path`. */
+/* Whether fd (O_PATH is enough) is the character device of that number; an error names `path`. */
 int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
 			struct cj_error *err);
 

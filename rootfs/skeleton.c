@@ -125,17 +125,6 @@ static int create_file(struct skeleton *s, const char *path, struct cj_error *er
 	return fd;
 }
 
-int skeleton_add_file(struct skeleton *s, const char *path, const char *text, size_t size,
-		      struct cj_error *err)
-{
-	int fd = create_file(s, path, err);
-	if (fd < 0)
-		return fd;
-	if (size > 0 && sys_write(fd, text, size) != (ssize_t)size)
-		return cj_fail(err, errno, "write '/%s'", path);
-	return 0;
-}
-
 /*
  * In the kernel: each page of a buffer of ours would be a page fault of the run.  A file system
  * that cannot do that says EINVAL.
@@ -183,7 +172,12 @@ static int make_text(struct skeleton *s, const char *path, struct cj_error *err,
 		text = NULL; /* undefined then: asprintf(3) */
 		return cj_fail(err, ENOMEM, "write '/%s'", path);
 	}
-	return skeleton_add_file(s, path, text, (size_t)size, err);
+	int fd = create_file(s, path, err);
+	if (fd < 0)
+		return fd;
+	if (size > 0 && sys_write(fd, text, (size_t)size) != size)
+		return cj_fail(err, errno, "write '/%s'", path);
+	return 0;
 }
 
 static int make_etc(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
@@ -245,7 +239,7 @@ static int fill(struct skeleton *s, const struct rootfs_spec *spec, struct cj_er
 		if (skeleton_add_link(s->fd, common_links[i].path, common_links[i].target, err) < 0)
 			return -err->code;
 	}
-	if (spec->python && skeleton_add_file(s, SKELETON_PTH, pth, sizeof(pth) - 1, err) < 0)
+	if (spec->python && make_text(s, SKELETON_PTH, err, "%s", pth) < 0)
 		return -err->code;
 	return make_etc(s, spec, err);
 }

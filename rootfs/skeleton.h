@@ -38,11 +38,8 @@ void skeleton_fini(struct skeleton *s);
 /* A directory 0755, or an empty file 0644, with its parent directories.  An existing one stays. */
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
 
-/* A file 0644 with this content, and its parent directories.  Fails if it exists. */
-int skeleton_add_file(struct skeleton *s, const char *path, const char *text, size_t size,
-		      struct cj_error *err);
-
-/* The same with the first `size` bytes of the regular file from_fd, as far as it has them. */
+/* A file 0644, and its parent directories, with the first `size` bytes of the regular file from_fd,
+ * as far as it has them.  Fails if it exists. */
 int skeleton_add_copy(struct skeleton *s, const char *path, int from_fd, size_t size,
 		      struct cj_error *err);
 

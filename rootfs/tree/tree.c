@@ -381,44 +381,38 @@ int tree_build(const struct tree_spec *spec, struct tree_sources *s, struct cj_e
 	return rc < 0 ? rc : take_fd(&root_fd);
 }
 
-/* Returns a place, -ENOENT without an error where there is none, or an error. */
-static int open_existing(const struct tree_sources *s, int root_fd, const char *path,
-			 struct cj_error *err)
-{
-	int fd = open_place(s, root_fd, path, TREE_PLACE_GIVEN, err);
-	if (fd == -ENOENT || fd == -ENOTDIR) {
-		*err = (struct cj_error){ 0 };
-		return -ENOENT;
-	}
-	return fd;
-}
-
 /* Covers what is at place_fd by a read-only clone of it and of the mounts below it. */
-static int make_read_only(int place_fd, const char *name, struct cj_error *err)
+static int make_read_only(struct tree_masks *masks, int place_fd, const char *name,
+			  struct cj_error *err)
 {
+	(void)masks;
 	auto_fd int tree_fd = mounts_clone(place_fd, "", MOUNT_ATTR_RDONLY, name, err);
 	return tree_fd < 0 ? tree_fd : mounts_attach(tree_fd, place_fd, name, err);
+}
+
+/* Covers each of the paths that exist. */
+static int cover_all(const struct strings *paths, struct tree_sources *s, int root_fd,
+		     int (*cover)(struct tree_masks *masks, int place_fd, const char *name,
+				  struct cj_error *err),
+		     struct cj_error *err)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		auto_fd int fd = open_place(s, root_fd, paths->items[i], TREE_PLACE_GIVEN, err);
+		if (fd == -ENOENT || fd == -ENOTDIR)
+			*err = (struct cj_error){ 0 };
+		else if (fd < 0 || cover(&s->masks, fd, paths->items[i], err) < 0)
+			return -err->code;
+	}
+	return 0;
 }
 
 int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_fd,
 		struct cj_error *err)
 {
-	for (size_t i = 0; i < spec->read_only.count; i++) {
-		const char *path = spec->read_only.items[i];
-		auto_fd int fd = open_existing(s, root_fd, path, err);
-		if (fd < 0 && fd != -ENOENT)
-			return cj_wrap(err, "make read-only");
-		if (fd >= 0 && make_read_only(fd, path, err) < 0)
-			return cj_wrap(err, "make read-only");
-	}
-	for (size_t i = 0; i < spec->masked.count; i++) {
-		const char *path = spec->masked.items[i];
-		auto_fd int fd = open_existing(s, root_fd, path, err);
-		if (fd < 0 && fd != -ENOENT)
-			return cj_wrap(err, "mask");
-		if (fd >= 0 && tree_mask_cover(&s->masks, fd, path, err) < 0)
-			return cj_wrap(err, "mask");
-	}
+	if (cover_all(&spec->read_only, s, root_fd, make_read_only, err) < 0)
+		return cj_wrap(err, "make read-only");
+	if (cover_all(&spec->masked, s, root_fd, tree_mask_cover, err) < 0)
+		return cj_wrap(err, "mask");
 	/* Late mounts: what is mounted or made below them is there by now. */
 	for (size_t i = 0; i < spec->nops; i++)
 		if (s->mount_fds[i] >= 0 &&

@@ -107,10 +107,11 @@ static void a_device_is_checked_by_number_and_type(void **state)
 	(void)state;
 	int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
 	int zero_fd = open("/dev/zero", O_PATH | O_CLOEXEC);
-	assert_true(mounts_is_device(null_fd, 1, 3));
-	assert_false(mounts_is_device(null_fd, 1, 5));
-	assert_false(mounts_is_device(zero_fd, 1, 3));
-	assert_false(mounts_is_device(-1, 1, 3));
+	struct cj_error err;
+	assert_int_equal(mounts_check_device(null_fd, "a", 1, 3, &err), 0);
+	assert_int_equal(mounts_check_device(null_fd, "a", 1, 5, &err), -EINVAL);
+	assert_int_equal(mounts_check_device(zero_fd, "a", 1, 3, &err), -EINVAL);
+	assert_int_equal(mounts_check_device(-1, "a", 1, 3, &err), -EINVAL);
 	cj_close(&null_fd);
 	cj_close(&zero_fd);
 }

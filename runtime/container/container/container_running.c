@@ -16,21 +16,22 @@
 #include "runtime/base/text.h"
 
 /* The container that a verb names, with its cgroup. */
-struct target {
+struct verb_target {
 	struct state state;
 	struct container_cgroup cgroup;
 };
-#define TARGET_NULL ((struct target){ .state = STATE_NULL, .cgroup = CONTAINER_CGROUP_NULL })
+#define VERB_TARGET_NULL                                                                           \
+	((struct verb_target){ .state = STATE_NULL, .cgroup = CONTAINER_CGROUP_NULL })
 
-static void close_target(struct target *t)
+static void close_target(struct verb_target *t)
 {
 	container_cgroup_close(&t->cgroup);
 	state_close(&t->state);
 }
-#define auto_target __attribute__((cleanup(close_target)))
+#define auto_verb_target __attribute__((cleanup(close_target)))
 
 /* `is_locked`: the verb changes it. */
-static int open_target(const struct oci_call *call, bool is_locked, struct target *out,
+static int open_target(const struct oci_call *call, bool is_locked, struct verb_target *out,
 		       struct cj_error *err)
 {
 	if (state_open(call->options, is_locked, call->arena, &out->state, err) < 0)
@@ -46,7 +47,7 @@ static int open_target(const struct oci_call *call, bool is_locked, struct targe
 
 static int freeze(const struct oci_call *call, bool frozen, struct cj_error *err)
 {
-	auto_target struct target t = TARGET_NULL;
+	auto_verb_target struct verb_target t = VERB_TARGET_NULL;
 
 	if (open_target(call, true, &t, err) < 0)
 		return -err->code;
@@ -65,7 +66,7 @@ int container_resume(struct oci_call *call, struct cj_error *err)
 
 int container_ps(struct oci_call *call, struct cj_error *err)
 {
-	auto_target struct target t = TARGET_NULL;
+	auto_verb_target struct verb_target t = VERB_TARGET_NULL;
 	pid_t *pids = NULL;
 	size_t count = 0;
 	if (call->options->operands.count > 0)
@@ -109,7 +110,7 @@ static int read_resources(const char *path, struct arena *a, struct oci_resource
 
 int container_update(struct oci_call *call, struct cj_error *err)
 {
-	auto_target struct target t = TARGET_NULL;
+	auto_verb_target struct verb_target t = VERB_TARGET_NULL;
 	const struct oci_options *o = call->options;
 	struct oci_resources resources = o->limits;
 	struct oci_config config;
@@ -192,7 +193,7 @@ static int await(struct events_watch *watch, uint64_t until, struct cj_error *er
 
 int container_events(struct oci_call *call, struct cj_error *err)
 {
-	auto_target struct target t = TARGET_NULL;
+	auto_verb_target struct verb_target t = VERB_TARGET_NULL;
 	const struct oci_options *o = call->options;
 	uint64_t interval = INTERVAL_MS;
 	if (o->interval && parse_duration(o->interval, &interval, err) < 0)

@@ -44,7 +44,7 @@ struct mcp_frame {
 };
 void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f);
 
-/* The members of a block of "content": an image; a resource, of text or, if that is NULL, base64. */
+/* Members of a block of "content": an image; a resource, of text or, with NULL, of base64. */
 void mcp_put_image(struct json_writer *w, const char *type, const char *base64);
 void mcp_put_resource(struct json_writer *w, const char *uri, const char *type, const char *text,
 		      const char *base64);

@@ -115,16 +115,7 @@ def on_loopback(title, port, answer=None):
 
 
 def in_network(title, *replaced):
-    def perform():
-        with Folder() as place, Internet() as net:
-            fill(place)
-            type_it(title, place, replaced, **net.inside)
-
-    return perform
-
-
-def named(title, *replaced):
-    """Names of the test's Internet take the place of the page's, in the program and in what it prints."""
+    """Names and ports of the test's Internet take the place of the page's, in the program and in what it prints, too."""
 
     def perform():
         fetch, page = FETCH.replace("443", "80"), RECIPES[title]
@@ -134,7 +125,7 @@ def named(title, *replaced):
         with Folder() as place, Internet() as net:
             fill(place)
             place.file("fetch.py", fetch)
-            type_it(title, place, [*replaced, (":443", ":80")], **net.inside)
+            type_it(title, place, replaced, **net.inside)
 
     return perform
 
@@ -250,9 +241,10 @@ def container():
 
 RECIPES = recipes()
 SPECIAL = {
-    "Allow only PyPI": named("Allow only PyPI", ("pypi.org", "public.test"), ("files.pythonhosted.org", "other.test")),
-    "Allow every name below one": named("Allow every name below one", ("example.com", "wild.test"), ("www.", "a."),
-                                        ("pypi.org", "public.test")),
+    "Allow only PyPI": in_network("Allow only PyPI", ("pypi.org", "public.test"), ("files.pythonhosted.org", "other.test"),
+                                  (":443", ":80")),
+    "Allow every name below one": in_network("Allow every name below one", ("example.com", "wild.test"), ("www.", "a."),
+                                             ("pypi.org", "public.test"), (":443", ":80")),
     "Install with a network, then run without": installed,
     "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),
     "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),

@@ -422,6 +422,11 @@ bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out
 	return node && parse_u64(node->text, 0, UINT64_MAX, out, &unused) == 0;
 }
 
+struct blob json_written(const struct json_node *node, const char *text)
+{
+	return (struct blob){ text + node->begin, node->end - node->begin };
+}
+
 const char *json_type_name(enum json_type type)
 {
 	static const char *const names[JSON_TYPE_COUNT] = {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "runtime/base/arena.h"
+#include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 
 #define JSON_DEPTH_MAX 32
@@ -69,6 +70,9 @@ const struct json_node *json_get_typed(const struct json_node *object, const cha
 				       enum json_type type);
 const char *json_get_text(const struct json_node *object, const char *key);
 bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out);
+
+/* The bytes of a value as they stand in `text`, which was parsed. */
+struct blob json_written(const struct json_node *node, const char *text);
 
 /* "NAME:LINE:COLUMN: TEXT".  Returns -EINVAL. */
 int json_refuse(const char *name, unsigned line, unsigned column, struct cj_error *err,

@@ -22,11 +22,6 @@ static bool is_id(const struct json_node *node)
 	       (size < most || (size == most && strcmp(node->text, ID_NUMBER_MAX) <= 0));
 }
 
-static struct blob bytes_of(const struct json_node *node, const char *line)
-{
-	return (struct blob){ line + node->begin, node->end - node->begin };
-}
-
 void call_line_flatten(char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -51,7 +46,7 @@ int call_line_read(char *line, size_t size, struct arena *a, struct written_call
 				 "\"id\" must be an integer from 0 to " ID_NUMBER_MAX
 				 ", or a string of at most %d bytes",
 				 CALL_ID_MAX);
-	struct blob written = bytes_of(id, line);
+	struct blob written = json_written(id, line);
 	(void)snprintf(out->id, sizeof(out->id), "%.*s", (int)written.size, written.bytes);
 	if (!name || name->type != JSON_STRING)
 		return cj_reject(err, "\"name\" must be the name of a tool");
@@ -62,7 +57,7 @@ int call_line_read(char *line, size_t size, struct arena *a, struct written_call
 		return cj_reject(err, "a call has the members \"id\", \"name\" and \"arguments\", "
 				      "and no other");
 	if (arguments)
-		out->arguments = bytes_of(arguments, line);
+		out->arguments = json_written(arguments, line);
 	return 0;
 }
 
@@ -84,7 +79,7 @@ const char *call_line_read_answer(char *line, size_t size, struct written_answer
 	const struct json_node *value = message ? message : error ? NULL : result;
 	out->is_error = message != NULL;
 	if (value)
-		out->value = bytes_of(value, line);
+		out->value = json_written(value, line);
 	return NULL;
 }
 

@@ -237,7 +237,7 @@ static int check_answer(struct blob body, struct api_body *out, struct cj_error 
 		return cj_reject(err, NAME ": either result or error must be there");
 	if (out->error && !json_get_typed(out->error, "message", JSON_STRING))
 		return cj_reject(err, NAME ": error must have a message, which is a string");
-	out->value = (struct blob){ body.bytes + node->begin, node->end - node->begin };
+	out->value = json_written(node, body.bytes);
 	return 0;
 }
 

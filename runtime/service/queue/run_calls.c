@@ -20,8 +20,7 @@
 #define READS         16 /* of one turn */
 
 struct known_call {
-	struct call_record record; /* id 0: the slot is free */
-	char *arguments;           /* of the record; malloc'ed */
+	struct call_record record; /* id 0: the slot is free; its arguments are malloc'ed */
 	uint64_t began_ms;
 	bool is_answered;
 };
@@ -53,7 +52,7 @@ static void end_call(struct pending_calls *c, struct known_call *call, enum call
 	record.ms = ms;
 	call->record.id = 0;
 	c->ops.ended(c->ops.context, &record);
-	free(take_ptr(call->arguments));
+	free(record.arguments);
 }
 
 static void read_name(const struct json_node *line, struct call_record *out)
@@ -74,16 +73,15 @@ static bool begin_call(struct pending_calls *c, const char *text, const struct j
 
 	if (!call || id <= c->last_id || !hash || !json_get_u64(line, "bytes", &record.bytes))
 		return false;
-	auto_free char *copy =
-	    arguments ? strndup(text + arguments->begin, arguments->end - arguments->begin) : NULL;
-	if (arguments && !copy)
-		return false;
+	if (arguments) {
+		const struct blob written = json_written(arguments, text);
+		record.arguments = strndup(written.bytes, written.size);
+		if (!record.arguments)
+			return false;
+	}
 	read_name(line, &record);
 	(void)snprintf(record.sha256, sizeof(record.sha256), "%s", hash);
-	record.arguments = copy;
-	*call = (struct known_call){ .record = record,
-				     .arguments = take_ptr(copy),
-				     .began_ms = clock_ms() };
+	*call = (struct known_call){ .record = record, .began_ms = clock_ms() };
 	c->last_id = id;
 	return true;
 }

@@ -144,7 +144,7 @@ struct call_record {
 	char name[TOOL_NAME_MAX + 1];
 	uint64_t bytes; /* of its arguments */
 	char sha256[SHA256_HEX_MAX];
-	const char *arguments; /* their JSON; NULL: not asked for, or too long */
+	char *arguments; /* their JSON; NULL: not asked for, or too long */
 	enum call_end end;
 	uint64_t ms;
 };

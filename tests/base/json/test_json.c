@@ -537,6 +537,21 @@ static void a_member_is_found_by_its_type(void **state)
 	assert_int_equal(value, 7);
 }
 
+static void a_value_is_found_as_it_was_written(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	static const char text[] = " {\"o\" : { \"q\":[1, 2] } , \"t\":\"\\u0041\"}";
+	const struct json_node *root = read_good(text, &a);
+	struct blob o = json_written(json_get(root, "o"), text);
+	struct blob t = json_written(json_get(root, "t"), text);
+	(void)state;
+
+	assert_int_equal(o.size, strlen("{ \"q\":[1, 2] }"));
+	assert_memory_equal(o.bytes, "{ \"q\":[1, 2] }", o.size);
+	assert_int_equal(t.size, strlen("\"\\u0041\""));
+	assert_memory_equal(t.bytes, "\"\\u0041\"", t.size);
+}
+
 static void a_type_has_a_name_for_messages(void **state)
 {
 	(void)state;
@@ -842,6 +857,7 @@ int main(void)
 		cmocka_unit_test(values_have_a_limit),
 		cmocka_unit_test(every_missing_byte_of_memory_is_an_error),
 		cmocka_unit_test(a_member_is_found_by_its_type),
+		cmocka_unit_test(a_value_is_found_as_it_was_written),
 		cmocka_unit_test(a_type_has_a_name_for_messages),
 		cmocka_unit_test(a_document_is_written_compact_or_pretty),
 		cmocka_unit_test(thousandths_are_written_short),

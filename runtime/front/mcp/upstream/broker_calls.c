@@ -149,8 +149,7 @@ static void take_call(struct broker_stream *s, struct blob line, const struct js
 	struct blob raw = { "{}", 2 };
 
 	if (arguments)
-		raw = (struct blob){ line.bytes + arguments->begin,
-				     arguments->end - arguments->begin };
+		raw = json_written(arguments, line.bytes);
 	if (arguments && arguments->type != JSON_OBJECT)
 		raw.bytes = NULL;
 	broker_call_begin(&s->calls, id, json_get_text(root, "name"), raw);

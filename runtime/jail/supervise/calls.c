@@ -26,8 +26,9 @@ const char *const call_end_names[CALL_END_COUNT] = {
 #define READS       16 /* of one turn: the program's streams are read in between */
 #define UNKNOWN     16 /* names that are on no list, with a row of their own in the result */
 #define SECOND_MS   1000
-#define REFUSED_MAX 1000 /* beyond the limit of calls */
-#define LEFT_MAX    2000 /* lines or pieces of them that a cell left: more than its socket holds */
+#define REFUSED_MAX 1000  /* beyond the limit of calls */
+#define LEFT_MAX    2000  /* lines or pieces of them that a cell left: more than its socket holds */
+#define RECORD_MS   10000 /* for a service that is busy to read the rest of a run's record */
 #define CALLER_GONE "the caller answers no more calls"
 
 /* A call without an answer. */
@@ -546,6 +547,15 @@ static void leave_socket(struct calls *c, struct outcome *out)
 				  "half written: the next cell begins a new one");
 }
 
+/* In brief the caller is the service, whose record of the run must have each line. */
+static void finish_record(struct calls *c)
+{
+	struct pollfd room = { .fd = c->caller_fd, .events = POLLOUT };
+	while (c->io->calls_brief && c->caller_fd >= 0 && byte_queue_size(&c->to_caller) > 0 &&
+	       poll(&room, 1, RECORD_MS) > 0)
+		send_to_caller(c);
+}
+
 bool calls_are_cut(const struct calls *c)
 {
 	return c && c->is_cut;
@@ -564,6 +574,7 @@ void calls_end(struct calls *c, bool keeps_socket, struct outcome *out)
 		leave_socket(c, out);
 	else
 		lose_program(c, "read", 0);
+	finish_record(c);
 	if (c->failure[0])
 		outcome_warn(out, "%s", c->failure);
 	for (size_t i = 0; rows && i < most; i++) {

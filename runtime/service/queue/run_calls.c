@@ -18,6 +18,7 @@
 /* Of the worker: a name, a hash, numbers, and maybe arguments. */
 #define CALL_NOTE_MAX ((4u << 10) + AUDIT_ARGUMENTS_MAX)
 #define READS         16 /* of one turn */
+#define LAST_TURNS    64 /* more than a socket holds */
 
 struct known_call {
 	struct call_record record; /* id 0: the slot is free; its arguments are malloc'ed */
@@ -135,7 +136,8 @@ static void lose_worker(struct pending_calls *c)
 	cj_close(&c->fd);
 }
 
-static void receive(struct pending_calls *c)
+/* False: no more is there. */
+static bool receive(struct pending_calls *c)
 {
 	ssize_t got = 1;
 
@@ -144,6 +146,7 @@ static void receive(struct pending_calls *c)
 		if ((got <= 0 && got != -EAGAIN) || (got > 0 && !take_lines(c)))
 			lose_worker(c);
 	}
+	return c->fd >= 0 && got > 0;
 }
 
 static void send_answers(struct pending_calls *c)
@@ -162,7 +165,7 @@ static void on_ready(struct watch *watch, uint32_t events)
 	struct pending_calls *c = watch_owner(watch, struct pending_calls, watch);
 
 	if (events & ~(uint32_t)EPOLLOUT)
-		receive(c);
+		(void)receive(c); /* the loop calls again */
 	send_answers(c);
 }
 
@@ -188,7 +191,8 @@ void run_calls_end(struct pending_calls **c, uint64_t *out_last)
 
 	if (!old)
 		return;
-	receive(old);
+	for (int i = 0; i < LAST_TURNS && receive(old); i++)
+		; /* its run has ended: what is there is the rest */
 	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
 		if (old->open[i].record.id > 0)
 			end_call(old, &old->open[i], CALL_CANCELLED,
@@ -218,7 +222,7 @@ enum api_code run_calls_answer(struct pending_calls *c, uint64_t id, const char 
 {
 	const size_t waiting = byte_queue_size(&c->out);
 
-	receive(c); /* the event of a call may come here before its line */
+	(void)receive(c); /* the event of a call may come here before its line */
 	struct known_call *call = id > 0 ? find_call(c, id) : NULL;
 	if (id == 0 || id > c->last_id)
 		return API_NOT_FOUND;

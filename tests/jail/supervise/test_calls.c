@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -667,6 +668,37 @@ static void in_brief_the_caller_gets_the_hash_and_each_end(void **state)
 	close_side(s);
 }
 
+/* A service that is busy reads late; its socket holds some 280 lines of one send(2) each. */
+static void in_brief_no_line_is_lost_at_the_end(void **state)
+{
+	(void)state;
+	enum { REFUSED = 600 };
+	struct side *s = open_side(true);
+	for (int i = 0; i < REFUSED; i++) {
+		now_ms += 1000;
+		program_says(s, "{\"id\":1,\"name\":\"other\"}\n");
+		(void)get(s->program_fd);
+	}
+	pid_t service = fork();
+	assert_true(service >= 0);
+	if (service == 0) {
+		static char text[1 << 16];
+		ssize_t size;
+		int lines = 0;
+		usleep(100000);
+		while ((size = recv(s->caller_fd, text, sizeof(text), 0)) > 0)
+			for (ssize_t i = 0; i < size; i++)
+				lines += text[i] == '\n';
+		_exit(lines == REFUSED ? 0 : 1);
+	}
+	calls_end(s->calls, false, &s->out);
+	(void)shutdown(s->caller_near_fd, SHUT_WR);
+	int status = -1;
+	assert_int_equal(waitpid(service, &status, 0), service);
+	assert_int_equal(status, 0);
+	close_side(s);
+}
+
 static void in_brief_the_caller_gets_arguments_that_are_asked_for_and_short(void **state)
 {
 	(void)state;
@@ -780,6 +812,7 @@ int main(void)
 		cmocka_unit_test(no_second_begins_for_a_program_that_has_gone),
 		cmocka_unit_test(a_caller_that_reads_no_more_fails_every_call),
 		cmocka_unit_test(in_brief_the_caller_gets_the_hash_and_each_end),
+		cmocka_unit_test(in_brief_no_line_is_lost_at_the_end),
 		cmocka_unit_test(in_brief_the_caller_gets_arguments_that_are_asked_for_and_short),
 		cmocka_unit_test(a_call_that_its_receiver_loses_fails_at_once),
 		cmocka_unit_test(unknown_names_have_a_bounded_number_of_rows),

@@ -24,12 +24,14 @@
 #define HASH      "9f782d87078b2bd141fa0bf1dc57a9953c610099850172ab7a92d4b4d710e750"
 #define BEGIN(id) "{\"id\":" #id ",\"name\":\"search\",\"bytes\":8,\"sha256\":\"" HASH "\"}\n"
 
+enum { ENDS = 64 };
+
 struct world {
 	struct loop loop;
 	struct pending_calls *calls;
 	int worker_fd;
-	struct call_record ended[16];
-	size_t sizes[16]; /* of their arguments, which are gone */
+	struct call_record ended[ENDS];
+	size_t sizes[ENDS]; /* of their arguments, which are gone */
 	size_t count;
 };
 
@@ -37,7 +39,7 @@ static void on_ended(void *context, const struct call_record *call)
 {
 	struct world *w = context;
 
-	assert_true(w->count < 16);
+	assert_true(w->count < ENDS);
 	w->sizes[w->count] = call->arguments ? strlen(call->arguments) : 0;
 	w->ended[w->count++] = *call;
 }
@@ -158,6 +160,28 @@ static void arguments_that_are_told_are_in_the_report(void **state)
 	assert_int_equal(w->sizes[1], 0);
 }
 
+/* The service was busy until the run had ended. */
+static void what_waits_at_the_end_is_read_whole(void **state)
+{
+	enum { CALLS = 48, BYTES = 3600 }; /* more than one turn of the loop reads */
+	struct world *w = *state;
+	uint64_t last;
+
+	for (int i = 1; i <= CALLS; i++) {
+		char line[BYTES + 512];
+		(void)snprintf(line, sizeof(line),
+			       "{\"id\":%d,\"name\":\"search\",\"bytes\":8,\"sha256\":\"" HASH
+			       "\",\"arguments\":{\"q\":\"%*s\"}}\n"
+			       "{\"id\":%d,\"ended\":\"answered\",\"ms\":3}\n",
+			       i, BYTES, "", i);
+		tell(w, line);
+	}
+	run_calls_end(&w->calls, &last);
+	assert_int_equal(last, CALLS);
+	assert_int_equal(w->count, CALLS);
+	assert_int_equal(w->ended[CALLS - 1].end, CALL_ANSWERED);
+}
+
 /* The worker knows a call before it has told of it. */
 static void a_call_that_fails_here_has_an_error_at_once(void **state)
 {
@@ -249,6 +273,7 @@ int main(void)
 		TEST(a_call_has_one_answer),
 		TEST(each_call_is_reported_once_when_it_has_ended),
 		TEST(arguments_that_are_told_are_in_the_report),
+		TEST(what_waits_at_the_end_is_read_whole),
 		TEST(a_call_that_fails_here_has_an_error_at_once),
 		TEST(a_worker_that_has_gone_gets_no_answer),
 		TEST(a_line_that_the_protocol_does_not_have_ends_it),

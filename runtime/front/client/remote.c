@@ -9,7 +9,6 @@
  */
 #include "runtime/front/client/remote.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -60,7 +59,7 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 		    ms <= LIMIT_MS_MAX)
 			r->run_ended_ms = clock_ms() + ms;
 		if (r->stdin_url[0] != '\0')
-			r->input.fd = STDIN_FILENO;
+			remote_input_start(r);
 	}
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
@@ -79,7 +78,7 @@ static int take_line(struct remote *r, struct cj_error *err)
 	auto_arena struct arena tree = { 0 };
 	const struct json_node *root;
 
-	if (remote_calls_has_line(r))
+	if (call_event_is(r->line.text.bytes, r->line.text.end))
 		return remote_calls_take(r, err);
 	if (json_parse_capped("the service's answer", r->line.text.bytes, r->line.text.end, &tree,
 			      &root, err) < 0)
@@ -98,12 +97,13 @@ static int take_line(struct remote *r, struct cj_error *err)
 }
 
 /* The body of an error is kept whole.  The body of a run is processed line by line. */
-static int take_body(void *context, const char *bytes, size_t size, struct cj_error *err)
+static int take_body(struct remote_exchange *q, const char *bytes, size_t size,
+		     struct cj_error *err)
 {
-	struct remote *r = context;
+	struct remote *r = watch_owner(q, struct remote, request);
 	const char *end;
 
-	while (r->answer.status == 200 && (end = memchr(bytes, '\n', size))) {
+	while (q->answer.status == 200 && (end = memchr(bytes, '\n', size))) {
 		size_t part = (size_t)(end - bytes);
 		if (remote_buffer_add(&r->line, bytes, part, err) < 0 ||
 		    (r->line.text.end > 0 && take_line(r, err) < 0))
@@ -115,70 +115,44 @@ static int take_body(void *context, const char *bytes, size_t size, struct cj_er
 	return remote_buffer_add(&r->line, bytes, size, err);
 }
 
-enum {
-	ON_SOCKET,
-	ON_SIGNAL,
-	ON_STDOUT,
-	ON_STDERR,
-	ON_READER,
-	ON_INPUT,
-	ON_CALLS = ON_INPUT + REMOTE_INPUT_FDS,
-	ON_COUNT = ON_CALLS + REMOTE_CALLS_FDS
-};
-
-static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
+static void on_answered(struct remote_exchange *q, const struct cj_error *err)
 {
-	if (fds[ON_SIGNAL].revents)
-		remote_read_signals(r);
-	for (size_t i = ON_STDOUT; i < ON_INPUT; i++) {
-		if (fds[i].revents & (POLLERR | POLLHUP))
-			remote_cancel(r, 0);
-	}
-	if (remote_input_serve(r, fds + ON_INPUT, err) < 0)
-		return -err->code;
-	remote_calls_serve(r, fds + ON_CALLS);
-	if (!fds[ON_SOCKET].revents || r->gave_up)
-		return 0;
-	return remote_link_read(r->sock_fd, &r->answer, take_body, r, err);
+	struct remote *r = watch_owner(q, struct remote, request);
+
+	remote_exchange_close(q);
+	r->is_answered = true;
+	if (err->code)
+		r->failure = *err;
 }
 
-static int poll_once(struct remote *r, struct cj_error *err)
+static int turn(struct remote *r, struct cj_error *err)
 {
-	struct pollfd fds[ON_COUNT] = {
-		[ON_SOCKET] = { .fd = remote_calls_are_behind(&r->calls) ? -1 : r->sock_fd,
-				.events = POLLIN },
-		[ON_SIGNAL] = { .fd = r->signal_fd, .events = POLLIN },
-		/* no events are requested: only that the reader closed its end is reported */
-		[ON_STDOUT] = { .fd = r->is_cancelled ? -1 : r->streams[0].fd },
-		[ON_STDERR] = { .fd = r->is_cancelled ? -1 : r->streams[1].fd },
-		[ON_READER] = { .fd = r->is_cancelled ? -1
-						      : delivery_hangup_fd(r->call->delivery) },
-	};
+	const int wait_ms = loop_sooner(remote_input_tick(r), remote_calls_tick(r));
 
-	remote_input_watch(&r->input, fds + ON_INPUT);
-	remote_calls_watch(&r->calls, fds + ON_CALLS);
-	const uint64_t at_ms = clock_earlier(r->input.post.retry_at_ms, remote_calls_at_ms(r));
-	int ready = poll(fds, ON_COUNT, clock_ms_until(clock_earlier(r->deadline_ms, at_ms)));
-	if (ready < 0)
-		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
+	if (r->failure.code == 0) {
+		remote_exchange_hold(&r->request, remote_calls_are_behind(&r->calls));
+		if (loop_turn(&r->loop, loop_sooner(wait_ms, clock_ms_until(r->deadline_ms)), err) <
+		    0)
+			return -err->code;
+	}
 	if (r->deadline_ms > 0 && clock_ms_until(r->deadline_ms) == 0)
 		r->gave_up = true;
-	return r->gave_up ? 0 : serve(r, fds, err);
+	*err = r->failure;
+	return -err->code;
 }
 
 static int receive(struct remote *r, struct cj_error *err)
 {
-	int rc = 0;
+	const struct http_answer *answer = &r->request.answer;
 
-	while (rc == 0 && !r->gave_up)
-		rc = poll_once(r, err);
-	if (rc < 0)
-		return rc;
+	while (!r->is_answered && !r->gave_up)
+		if (turn(r, err) < 0)
+			return -err->code;
 	if (r->gave_up)
 		return 0;
-	if (r->answer.status != 200)
-		return remote_refusal_read(r->answer.status, r->answer.retry_after,
-					   r->line.text.bytes, r->line.text.end, err);
+	if (answer->status != 200)
+		return remote_refusal_read(answer->status, answer->retry_after, r->line.text.bytes,
+					   r->line.text.end, err);
 	if (r->line.text.end > 0 && take_line(r, err) < 0)
 		return -err->code;
 	if (!r->result)
@@ -247,10 +221,16 @@ static int send_request(struct remote *r, struct strings *warnings, struct cj_er
 		return -err->code;
 	/* an exec whose standard input is forwarded must say when it begins */
 	if (r->streams[0].fd >= 0 || r->streams[1].fd >= 0 || call->delivery->events.fd >= 0 ||
-	    r->stdin_url[0] != '\0' || r->calls.fd >= 0)
+	    r->stdin_url[0] != '\0' || r->calls.caller.fd >= 0)
 		message.accept = "application/x-ndjson";
-	r->sock_fd = remote_link_ask(call->config->remote, &message, err);
-	return r->sock_fd < 0 ? r->sock_fd : 0;
+	int fd = remote_link_ask(call->config->remote, &message, err);
+	return fd < 0 ? fd : remote_exchange_start(&r->request, fd, NULL, err);
+}
+
+static void on_signal(struct watch *w, uint32_t events)
+{
+	(void)events;
+	remote_read_signals(watch_owner(w, struct remote, signals));
 }
 
 static int watch_signals(struct remote *r, struct cj_error *err)
@@ -263,7 +243,7 @@ static int watch_signals(struct remote *r, struct cj_error *err)
 		return cj_fail(err, errno, "open a descriptor for signals");
 	if (sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
 		return cj_fail(err, errno, "block signals");
-	return 0;
+	return loop_watch(&r->loop, &r->signals, r->signal_fd, on_signal, err);
 }
 
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
@@ -311,11 +291,16 @@ static struct remote *create(const struct remote_call *call, struct outcome *o,
 	}
 	r->call = call;
 	r->outcome = o;
-	r->sock_fd = r->signal_fd = -1;
-	r->input.fd = r->input.post.answer_fd = -1;
-	r->calls.fd = r->calls.post.answer_fd = -1;
+	r->loop = LOOP_NULL;
+	r->signal_fd = r->request.fd = r->input.post.fd = -1;
+	r->signals = r->input.watch = r->calls.caller = WATCH_NULL;
+	r->request.loop = &r->loop;
+	r->request.keep = take_body;
+	r->request.end = on_answered;
+	r->request.watch = r->input.post.watch = WATCH_NULL;
 	r->line.max = ANSWER_MAX;
-	http_answer_init(&r->answer);
+	for (size_t i = 0; i < sizeof(r->readers) / sizeof(r->readers[0]); i++)
+		r->readers[i] = (struct remote_reader){ .watch = WATCH_NULL, .of = r };
 	remote_output_open(r);
 	return r;
 }
@@ -325,10 +310,11 @@ static int destroy(struct remote *r, int rc, struct cj_error *err)
 	if (rc < 0)
 		cj_stage(err, "service");
 	remote_output_close(r);
-	remote_input_stop(&r->input);
+	remote_input_stop(r);
 	remote_calls_close(r);
-	cj_close(&r->sock_fd);
+	remote_exchange_close(&r->request);
 	cj_close(&r->signal_fd);
+	loop_close(&r->loop);
 	byte_queue_fini(&r->line.text);
 	arena_fini(&r->tree);
 	free(r);
@@ -343,9 +329,12 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 
 	if (!r)
 		return -err->code;
-	int rc = send_request(r, &warnings, err);
+	int rc = loop_open(&r->loop, err);
+	if (rc == 0)
+		rc = send_request(r, &warnings, err);
 	if (rc == 0)
 		rc = watch_signals(r, err);
+	remote_watch_readers(r);
 	if (rc == 0)
 		rc = receive(r, err);
 	if (rc == 0)

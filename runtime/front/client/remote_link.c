@@ -9,7 +9,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/client/remote.h"
@@ -44,14 +43,14 @@ int remote_link_address(const char *socket_path, struct sockaddr_un *out, struct
 }
 
 /* unix(7): if the queue is full, connect(2) waits for at most SO_SNDTIMEO. */
-int remote_link_connect(const char *path, struct cj_error *err)
+int remote_link_connect(const char *path, int flags, struct cj_error *err)
 {
 	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
 	struct sockaddr_un address;
 
 	if (remote_link_address(path, &address, err) < 0)
 		return -err->code;
-	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return cj_fail(err, errno, "--remote: create a socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
@@ -114,7 +113,7 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
 	char head[REMOTE_HEAD_MAX];
 	size_t length = remote_link_write_head(message, head);
 	assert(length < sizeof(head)); /* its path is shorter than REMOTE_URL_MAX */
-	auto_fd int fd = remote_link_connect(socket_path, err);
+	auto_fd int fd = remote_link_connect(socket_path, 0, err);
 
 	if (fd < 0 || send_all(fd, head, length, err) < 0 ||
 	    send_all(fd, message->body, message->size, err) < 0)
@@ -151,69 +150,6 @@ int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_er
 	return 0;
 }
 
-int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *context,
-		     struct cj_error *err)
-{
-	char buf[CHUNK];
-	ssize_t got = sys_read(fd, buf, sizeof(buf));
-
-	if (got < 0 && errno == EAGAIN)
-		return cj_reject_as(err, ETIMEDOUT, "--remote: the service does not answer");
-	if (got < 0 && errno != ECONNRESET)
-		return cj_fail(err, errno, "--remote: read the answer of the service");
-	if (got <= 0)
-		return http_answer_end(answer, err) < 0 ? -err->code : 1;
-	if (http_answer_feed(answer, buf, (size_t)got, sink, context, err) < 0)
-		return -err->code;
-	return answer->part == HTTP_DONE;
-}
-
-int remote_post_take(struct remote_post *p, struct json_writer *w, struct cj_error *err)
-{
-	const char *text = NULL;
-
-	if (json_writer_take(w, &text, &p->size, err) < 0)
-		return -err->code;
-	p->body = strndup(text, p->size);
-	return p->body ? 0 : cj_fail(err, ENOMEM, "--remote: prepare a request");
-}
-
-int remote_post_send(struct remote_post *p, const char *socket_path, const char *url,
-		     struct cj_error *err)
-{
-	const struct remote_message message = {
-		.method = "POST",
-		.path = url,
-		.accept = "application/json",
-		.body = p->body,
-		.size = p->size,
-	};
-
-	http_answer_init(&p->answer);
-	p->retry_at_ms = 0;
-	p->answer_fd = remote_link_ask(socket_path, &message, err);
-	return p->answer_fd < 0 ? -err->code : 0;
-}
-
-int remote_post_read(struct remote_post *p, struct cj_error *err)
-{
-	return remote_link_read(p->answer_fd, &p->answer, NULL, NULL, err);
-}
-
-void remote_post_retry(struct remote_post *p, uint64_t wait_ms)
-{
-	cj_close(&p->answer_fd);
-	p->retry_at_ms = clock_ms() + wait_ms;
-}
-
-void remote_post_forget(struct remote_post *p)
-{
-	cj_close(&p->answer_fd);
-	cj_free(&p->body);
-	p->size = 0;
-	p->retry_at_ms = 0;
-}
-
 /* A whole answer: what the caller wants, or the error that the service sent. */
 struct link_reading {
 	struct http_answer answer;
@@ -231,6 +167,23 @@ static int take_bytes(void *context, const char *bytes, size_t size, struct cj_e
 	return r->sink ? r->sink(r->context, bytes, size, err) : 0;
 }
 
+/* Reads once.  Returns: 1 when the answer is whole, 0 when more is to come. */
+static int read_answer(int fd, struct link_reading *r, struct cj_error *err)
+{
+	char buf[CHUNK];
+	ssize_t got = sys_read(fd, buf, sizeof(buf));
+
+	if (got < 0 && errno == EAGAIN)
+		return cj_reject_as(err, ETIMEDOUT, "--remote: the service does not answer");
+	if (got < 0 && errno != ECONNRESET)
+		return cj_fail(err, errno, "--remote: read the answer of the service");
+	if (got <= 0)
+		return http_answer_end(&r->answer, err) < 0 ? -err->code : 1;
+	if (http_answer_feed(&r->answer, buf, (size_t)got, take_bytes, r, err) < 0)
+		return -err->code;
+	return r->answer.part == HTTP_DONE;
+}
+
 int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
 {
 	const struct timeval patience = { .tv_sec = f->patience_s };
@@ -246,7 +199,7 @@ int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, st
 	http_answer_init(&r.answer);
 	int rc = 0;
 	while (rc == 0)
-		rc = remote_link_read(fd, &r.answer, take_bytes, &r, err);
+		rc = read_answer(fd, &r, err);
 	if (rc > 0)
 		rc = 0;
 	if (rc == 0 && !http_answer_is_success(&r.answer))

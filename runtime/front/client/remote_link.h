@@ -2,8 +2,7 @@
 /*
  * remote_link - a connection to a service's Unix socket, for one request.
  *
- * The answer of a run is a stream, which remote.h reads.  remote_fetch() and remote_post read all
- * others.
+ * remote_fetch() waits for the answer; remote_exchange.h reads it in an event loop.
  */
 #pragma once
 
@@ -42,8 +41,11 @@ size_t remote_link_write_head(const struct remote_message *message,
 /* Fails: the path is too long for unix(7). */
 int remote_link_address(const char *socket_path, struct sockaddr_un *out, struct cj_error *err);
 
-/* Returns the descriptor, the caller's to close.  Fails: no service listens. */
-int remote_link_connect(const char *socket_path, struct cj_error *err);
+/*
+ * Returns the descriptor, the caller's to close.  `flags`: SOCK_NONBLOCK, or 0.
+ * Fails: no service listens.
+ */
+int remote_link_connect(const char *socket_path, int flags, struct cj_error *err);
 
 /* Connects and sends the whole request.  Returns the descriptor, the caller's to close. */
 int remote_link_ask(const char *socket_path, const struct remote_message *message,
@@ -62,31 +64,6 @@ struct remote_buffer {
 };
 /* A sink whose context is a buffer.  Fails: it would be larger than its `max`. */
 int remote_buffer_add(void *buffer, const char *bytes, size_t size, struct cj_error *err);
-
-/* Reads once from the connection.  Returns: 1 when the answer is whole, 0 when more is to come. */
-int remote_link_read(int fd, struct http_answer *answer, http_sink sink, void *context,
-		     struct cj_error *err);
-
-/*
- * remote_post - a request whose answer is awaited in a loop with poll(2).
- *
- * The body is kept until the request is forgotten, to send it again when the service has no room.
- */
-struct remote_post {
-	int answer_fd; /* -1: no answer is awaited */
-	struct http_answer answer;
-	char *body; /* NULL: there is no request */
-	size_t size;
-	uint64_t retry_at_ms; /* 0: never */
-};
-/* Takes the finished text as the body. */
-int remote_post_take(struct remote_post *p, struct json_writer *w, struct cj_error *err);
-int remote_post_send(struct remote_post *p, const char *socket_path, const char *url,
-		     struct cj_error *err);
-/* Returns: 1 when the answer is whole, 0 when more is to come. */
-int remote_post_read(struct remote_post *p, struct cj_error *err);
-void remote_post_retry(struct remote_post *p, uint64_t wait_ms);
-void remote_post_forget(struct remote_post *p);
 
 #define REMOTE_JSON_MAX (64u << 20)
 

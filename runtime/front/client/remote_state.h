@@ -6,11 +6,9 @@
  */
 #pragma once
 
-#include <poll.h>
-
-#include "runtime/base/byte_queue.h"
 #include "runtime/front/client/remote.h"
-#include "runtime/front/client/remote_link.h"
+#include "runtime/front/client/remote_exchange.h"
+#include "runtime/front/client/service_calls.h"
 
 /* stdout or stderr of the program, written to ours. */
 struct remote_stream {
@@ -28,8 +26,11 @@ struct remote_stream {
  * time, and nothing is read meanwhile.  So a program that reads slowly slows down our writer.
  */
 struct remote_input {
-	int fd;                  /* read from; -1: nothing is to be forwarded any more */
-	struct remote_post post; /* at its retry_at_ms call remote_input_serve() without an event */
+	struct watch watch; /* of standard input */
+	struct remote_exchange post;
+	char *body; /* of the request under way; NULL: none is */
+	size_t size;
+	uint64_t retry_at_ms; /* it is to be sent again then; 0: never */
 	bool is_last;
 };
 
@@ -41,12 +42,11 @@ struct remote_input {
  *	POST /v1/runs/ID/calls/7 <---- <--------------- {"id":7,"result":...}
  *	event "answer" --------------> {"id":7,"ended":...} -------------->
  *
- * One answer is under way at a time, and nothing is read from the caller meanwhile.  While the
- * caller does not read its calls, the events of the run are not read.
+ * While the caller does not read its calls, the events of the run are not read.
  */
 struct remote_calls {
 	struct tool_list tools;
-	int fd;              /* the caller's, borrowed; -1: it answers no call */
+	struct watch caller; /* its descriptor is borrowed; fd -1: it answers no call */
 	const char *no_more; /* why it answers none any more; NULL: it does */
 	struct byte_queue in, out;
 	size_t searched; /* of `in`: no newline is in these bytes */
@@ -55,10 +55,14 @@ struct remote_calls {
 		uint64_t began_ms;
 	} open[CALLS_OUTSTANDING_MAX]; /* calls that the caller has not answered */
 	uint64_t last_id;
-	struct remote_post post; /* the answer under way */
-	uint64_t posted_id;      /* of its call */
-	bool is_refusal;         /* it is an error of ours */
-	uint64_t read_ms;        /* when the caller last read something */
+	struct call_answers answers;
+	uint64_t read_ms; /* when the caller last read something */
+};
+
+/* A reader of our output.  It takes nothing from the loop but that it has gone. */
+struct remote_reader {
+	struct watch watch;
+	struct remote *of;
 };
 
 struct remote {
@@ -66,51 +70,48 @@ struct remote {
 	struct outcome *outcome;
 	char url[REMOTE_URL_MAX];       /* of this run or exec */
 	char stdin_url[REMOTE_URL_MAX]; /* "": standard input is in the request, or not wanted */
+	struct loop loop;
+	struct cj_error failure; /* code 0: none; else it ends the loop */
+	struct remote_exchange request;
+	bool is_answered;
 	struct remote_input input;
 	struct remote_calls calls;
 	bool is_interrupted; /* the program of an exec has received SIGINT */
-	int sock_fd, signal_fd;
-	struct http_answer answer;
+	int signal_fd;
+	struct watch signals;
 	struct remote_buffer line; /* an unfinished line, or the body of an error */
 	struct remote_stream streams[2];
-	bool has_gap;      /* events were dropped: later output events are ignored */
-	struct arena tree; /* holds `result` */
+	struct remote_reader readers[3]; /* of the streams, and of the result or the events */
+	bool has_gap;                    /* events were dropped: later output events are ignored */
+	struct arena tree;               /* holds `result` */
 	const struct json_node *result;
 	bool is_cancelled, gave_up;
 	uint64_t deadline_ms;  /* for the result of a cancelled run; 0: none */
 	uint64_t run_ended_ms; /* when the run ends, or was cancelled; 0: not known */
 };
 
-/* For poll(2). */
-enum { REMOTE_INPUT_FDS = 2 };
-void remote_input_watch(const struct remote_input *in, struct pollfd fds[static REMOTE_INPUT_FDS]);
-
 /*
- * remote_input_serve - read, send, or read an answer.
+ * remote_input_start - forward standard input from now on.
  *
  * If the exec takes no more input, forwarding ends without an error: its result says how it ended.
- * Fails: the service cannot be reached, or standard input cannot be read.
+ * r->failure: the service cannot be reached, or standard input cannot be read.
  */
-int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_INPUT_FDS],
-		       struct cj_error *err);
-void remote_input_stop(struct remote_input *in);
+void remote_input_start(struct remote *r);
+/* Returns the time in ms until there is more to do; -1: never. */
+int remote_input_tick(struct remote *r);
+void remote_input_stop(struct remote *r);
 
 /* Reads --tools.  Without it, the functions below do nothing. */
 int remote_calls_open(struct remote *r, struct cj_error *err);
 /* The caller reads the end of the calls that have none. */
 void remote_calls_close(struct remote *r);
 
-enum { REMOTE_CALLS_FDS = 2 };
-void remote_calls_watch(const struct remote_calls *c, struct pollfd fds[static REMOTE_CALLS_FDS]);
 /* The caller is to read its calls before more events of the service are read. */
 bool remote_calls_are_behind(const struct remote_calls *c);
-/* The time to call remote_calls_serve() without an event; 0: none. */
-uint64_t remote_calls_at_ms(const struct remote *r);
-void remote_calls_serve(struct remote *r, const struct pollfd fds[static REMOTE_CALLS_FDS]);
+/* Returns the time in ms until there is more to do; -1: never. */
+int remote_calls_tick(struct remote *r);
 
-/* The service's line in r->line is a call to be answered: it has arguments. */
-bool remote_calls_has_line(const struct remote *r);
-/* Takes it.  Fails: it cannot be read, or is no call that the program may make. */
+/* Takes the call in r->line.  Fails: it cannot be read, or is none that the program may make. */
 int remote_calls_take(struct remote *r, struct cj_error *err);
 /* The event "answer". */
 void remote_calls_end(struct remote *r, const struct json_node *event);
@@ -125,6 +126,9 @@ void remote_output_write(struct remote *r, size_t which, const char *bytes, size
  * Returns: false when output is missing; a warning says so.
  */
 bool remote_output_complete(struct remote *r, size_t which);
+
+/* Readers that go away from now on cancel the run. */
+void remote_watch_readers(struct remote *r);
 
 /* The signals that arrived at signal_fd cancel the run; but the first SIGINT goes to the program of
  * an exec. */

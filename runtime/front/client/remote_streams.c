@@ -25,8 +25,9 @@
 
 static const char *const stream_names[] = { "stdout", "stderr" };
 
-static void end_stream(struct remote_stream *s, int error)
+static void end_stream(struct remote *r, struct remote_stream *s, int error)
 {
+	loop_unwatch(&r->loop, &r->readers[s - r->streams].watch);
 	s->error = error;
 	s->fd = -1;
 	cj_close(&s->own_fd);
@@ -46,7 +47,7 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 		    r->run_ended_ms == 0 ? -1 : clock_ms_until(since_ms + EVENTS_PATIENCE_MS);
 		int ready = poll(fds, 2, patience_ms);
 		if (ready == 0 && patience_ms == 0)
-			end_stream(s, ETIMEDOUT);
+			end_stream(r, s, ETIMEDOUT);
 		if (ready <= 0)
 			continue;
 		if (fds[1].revents)
@@ -60,10 +61,10 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 			size -= (size_t)put;
 			taken_ms = clock_ms();
 		} else if (errno != EAGAIN) {
-			end_stream(s, errno);
+			end_stream(r, s, errno);
 			remote_cancel(r, 0);
 		} else if (patience_ms == 0) {
-			end_stream(s, ETIMEDOUT);
+			end_stream(r, s, ETIMEDOUT);
 		}
 	}
 }
@@ -152,21 +153,85 @@ void remote_output_close(struct remote *r)
 		cj_close(&r->streams[i].own_fd);
 }
 
-void remote_input_stop(struct remote_input *in)
+static void on_gone(struct watch *w, uint32_t events)
 {
-	remote_post_forget(&in->post);
-	in->fd = -1;
+	struct remote_reader *reader = watch_owner(w, struct remote_reader, watch);
+
+	(void)events;
+	loop_unwatch(&reader->of->loop, w);
+	remote_cancel(reader->of, 0);
 }
 
-static int send_piece(struct remote *r, struct cj_error *err)
+/* epoll(7) takes no regular file, which has no reader to go away. */
+void remote_watch_readers(struct remote *r)
 {
-	return remote_post_send(&r->input.post, r->call->config->remote, r->stdin_url, err);
+	const int fds[] = { r->streams[0].fd, r->streams[1].fd,
+			    delivery_hangup_fd(r->call->delivery) };
+	struct cj_error ignored = { 0 };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0 &&
+		    loop_watch(&r->loop, &r->readers[i].watch, fds[i], on_gone, &ignored) == 0)
+			loop_rewatch(&r->loop, &r->readers[i].watch, 0);
+}
+
+static void await_piece(struct remote *r);
+
+static void forget_piece(struct remote_input *in)
+{
+	remote_exchange_close(&in->post);
+	cj_free(&in->body);
+	in->retry_at_ms = 0;
+}
+
+void remote_input_stop(struct remote *r)
+{
+	loop_unwatch(&r->loop, &r->input.watch);
+	forget_piece(&r->input);
+}
+
+static void on_posted(struct remote_exchange *q, const struct cj_error *err)
+{
+	struct remote *r = watch_owner(q, struct remote, input.post);
+	struct remote_input *in = &r->input;
+
+	remote_exchange_close(q);
+	if (err->code) {
+		r->failure = *err;
+		(void)!cj_wrap(&r->failure, "send standard input");
+	} else if (q->answer.status == TOO_MANY) {
+		in->retry_at_ms = clock_ms() + RETRY_MS;
+	} else {
+		/* after an error, the exec has ended, or has closed its input */
+		bool is_over = in->is_last || !http_answer_is_success(&q->answer);
+		forget_piece(in);
+		if (!is_over)
+			await_piece(r);
+	}
+}
+
+static void send_piece(struct remote *r)
+{
+	struct remote_input *in = &r->input;
+	const struct remote_message message = { .method = "POST",
+						.path = r->stdin_url,
+						.accept = "application/json",
+						.body = in->body,
+						.size = in->size };
+	int fd = remote_link_connect(r->call->config->remote, 0, &r->failure);
+
+	in->retry_at_ms = 0;
+	in->post.loop = &r->loop;
+	in->post.end = on_posted;
+	if (fd >= 0)
+		(void)!remote_exchange_start(&in->post, fd, &message, &r->failure);
 }
 
 /* A size of 0 is the end of the input. */
 static int write_body(struct remote_input *in, const char *bytes, size_t size, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
 
 	in->is_last = size == 0;
 	json_open_object(w);
@@ -174,55 +239,57 @@ static int write_body(struct remote_input *in, const char *bytes, size_t size, s
 	if (in->is_last)
 		json_member_bool(w, "eof", true);
 	json_close_object(w);
-	return remote_post_take(&in->post, w, err);
+	if (json_writer_take(w, &text, &in->size, err) < 0)
+		return -err->code;
+	in->body = strndup(text, in->size);
+	return in->body ? 0 : cj_fail(err, ENOMEM, "--remote: prepare a request");
 }
 
-static int read_piece(struct remote *r, struct cj_error *err)
+/* Of a program that reads slowly nothing is read, until it has taken the last piece. */
+static void read_piece(struct remote *r)
 {
 	char bytes[PIECE];
-	ssize_t got = sys_read(r->input.fd, bytes, sizeof(bytes));
+	ssize_t got = sys_read(STDIN_FILENO, bytes, sizeof(bytes));
 
 	if (got < 0 && errno == EAGAIN)
-		return 0;
+		return;
+	loop_unwatch(&r->loop, &r->input.watch);
 	if (got < 0)
-		return cj_fail(err, errno, "read standard input");
-	if (write_body(&r->input, bytes, (size_t)got, err) < 0)
-		return -err->code;
-	return send_piece(r, err);
+		(void)!cj_fail(&r->failure, errno, "read standard input");
+	else if (write_body(&r->input, bytes, (size_t)got, &r->failure) == 0)
+		send_piece(r);
 }
 
-static int read_answer(struct remote_input *in, struct cj_error *err)
+static void on_stdin(struct watch *w, uint32_t events)
 {
-	int rc = remote_post_read(&in->post, err);
-
-	if (rc <= 0)
-		return rc < 0 ? cj_wrap(err, "send standard input") : 0;
-	if (in->post.answer.status == TOO_MANY) {
-		remote_post_retry(&in->post, RETRY_MS);
-	} else if (http_answer_is_success(&in->post.answer) && !in->is_last) {
-		remote_post_forget(&in->post);
-	} else { /* the exec has ended, or has closed its input: the rest of ours is not wanted */
-		remote_input_stop(in);
-	}
-	return 0;
+	(void)events;
+	read_piece(watch_owner(w, struct remote, input.watch));
 }
 
-enum { ON_STDIN, ON_ANSWER };
-
-void remote_input_watch(const struct remote_input *in, struct pollfd fds[static REMOTE_INPUT_FDS])
+/* epoll(7) takes no regular file, which is always ready. */
+static void await_piece(struct remote *r)
 {
-	fds[ON_STDIN] = (struct pollfd){ .fd = in->post.body ? -1 : in->fd, .events = POLLIN };
-	fds[ON_ANSWER] = (struct pollfd){ .fd = in->post.answer_fd, .events = POLLIN };
+	struct cj_error err = { 0 };
+
+	if (loop_watch(&r->loop, &r->input.watch, STDIN_FILENO, on_stdin, &err) == 0)
+		return;
+	if (err.code == EPERM)
+		read_piece(r);
+	else
+		r->failure = err;
 }
 
-int remote_input_serve(struct remote *r, const struct pollfd fds[static REMOTE_INPUT_FDS],
-		       struct cj_error *err)
+void remote_input_start(struct remote *r)
 {
-	if (r->input.post.retry_at_ms > 0 && clock_ms() >= r->input.post.retry_at_ms)
-		return send_piece(r, err);
-	if (fds[ON_ANSWER].revents)
-		return read_answer(&r->input, err);
-	return fds[ON_STDIN].revents ? read_piece(r, err) : 0;
+	if (!r->input.body && r->input.watch.fd < 0) /* a second event "start" */
+		await_piece(r);
+}
+
+int remote_input_tick(struct remote *r)
+{
+	if (r->input.retry_at_ms > 0 && clock_ms() >= r->input.retry_at_ms)
+		send_piece(r);
+	return clock_ms_until(r->input.retry_at_ms);
 }
 
 static struct remote_fetch request_of(const struct remote *r, const char *method, const char *url)
@@ -240,7 +307,7 @@ void remote_cancel(struct remote *r, int signal)
 	struct cj_error ignored = { 0 };
 
 	if (r->is_cancelled) {
-		r->gave_up = signal != 0; /* the second signal */
+		r->gave_up |= signal != 0; /* the second signal */
 		return;
 	}
 	r->is_cancelled = true;

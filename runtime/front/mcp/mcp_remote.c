@@ -16,7 +16,7 @@
 struct far_call {
 	LIST_ENTRY(far_call) link;
 	struct mcp_remote *remote;
-	struct far_request request;
+	struct remote_exchange request;
 	char *body;
 	struct mcp_reply reply;
 	struct far_calls calls; /* of its program */
@@ -36,7 +36,7 @@ static void destroy(struct far_call *c)
 	LIST_REMOVE(c, link);
 	c->remote->count--;
 	far_calls_close(&c->calls);
-	far_request_close(&c->request);
+	remote_exchange_close(&c->request);
 	free(c->body);
 	mcp_reply_fini(&c->reply);
 	free(c);
@@ -60,7 +60,7 @@ static void on_call_event(struct mcp_reply *r, char *line, size_t size)
 		mcp_reply_fail(r, &err);
 }
 
-static int keep(struct far_request *q, const char *bytes, size_t size, struct cj_error *err)
+static int keep(struct remote_exchange *q, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct far_call *c = watch_owner(q, struct far_call, request);
 	int rc = mcp_reply_keep(&c->reply, q->answer.status, bytes, size, err);
@@ -69,7 +69,7 @@ static int keep(struct far_request *q, const char *bytes, size_t size, struct cj
 	return rc;
 }
 
-static void on_end(struct far_request *q, const struct cj_error *err)
+static void on_end(struct remote_exchange *q, const struct cj_error *err)
 {
 	struct far_call *c = watch_owner(q, struct far_call, request);
 
@@ -78,6 +78,18 @@ static void on_end(struct far_request *q, const struct cj_error *err)
 	else
 		mcp_reply_end(&c->reply, q->answer.status, q->answer.retry_after);
 	destroy(c);
+}
+
+/* The message is for a model: it names no option of a command line. */
+static int connect_to(const char *path, struct cj_error *err)
+{
+	struct cj_error why = { 0 };
+	int fd = remote_link_connect(path, SOCK_NONBLOCK, &why);
+
+	if (fd >= 0)
+		return fd;
+	(void)!cj_fail(err, why.code, "connect to the service at '%s'", path);
+	return cj_hint(err, "ask the user to start 'cejail serve'");
 }
 
 static int send_request(struct far_call *c, size_t size, struct cj_error *err)
@@ -97,7 +109,8 @@ static int send_request(struct far_call *c, size_t size, struct cj_error *err)
 	if (c->remote->count > CALLS_MAX)
 		return cj_reject(err, "%d calls are waiting already; wait for their answers",
 				 CALLS_MAX);
-	return far_request_start(&c->request, &message, err);
+	int fd = connect_to(c->remote->path, err);
+	return fd < 0 ? fd : remote_exchange_start(&c->request, fd, &message, err);
 }
 
 static int start(void *context, struct mcp_run *r, char *body, size_t size, struct cj_error *err)
@@ -112,13 +125,12 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 	}
 	c->remote = remote;
 	c->body = body;
-	c->request = (struct far_request){ .loop = remote->loop,
-					   .socket_path = remote->path,
-					   .keep = keep,
-					   .end = on_end,
-					   .holds = remote->holds,
-					   .watch = WATCH_NULL,
-					   .fd = -1 };
+	c->request = (struct remote_exchange){ .loop = remote->loop,
+					       .keep = keep,
+					       .end = on_end,
+					       .holds = remote->holds,
+					       .watch = WATCH_NULL,
+					       .fd = -1 };
 	c->reply.run = r;
 	if (remote->broker && (kind == MCP_TOOL_RUN || kind == MCP_TOOL_SESSION_EXEC)) {
 		c->reply.call_event = on_call_event;
@@ -150,7 +162,7 @@ static void hold(void *context, bool holds)
 		return;
 	remote->holds = holds;
 	LIST_FOREACH(c, &remote->calls, link)
-	far_request_hold(&c->request, holds);
+	remote_exchange_hold(&c->request, holds);
 }
 
 static int tick(void *context)
@@ -162,10 +174,11 @@ static int tick(void *context)
 
 	for (; c; c = next) {
 		next = LIST_NEXT(c, link);
-		if (c->calls.has_no_memory)
+		if (c->calls.answers.has_no_memory)
 			fail(c, "cejail has no memory for the answer to a call of the program");
 		else
-			wait_ms = loop_sooner(wait_ms, far_calls_tick(&c->calls, now_ms));
+			wait_ms =
+			    loop_sooner(wait_ms, call_answers_tick(&c->calls.answers, now_ms));
 	}
 	return wait_ms;
 }

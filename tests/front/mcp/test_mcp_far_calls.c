@@ -101,8 +101,8 @@ static void an_answer_is_posted_and_the_next_one_waits_for_it(void **state)
 	assert_int_equal(take(f, CALL("2")), 0);
 	reply(f, FIRST, NO_TOOL, "204 No Content");
 	reply(f, "POST /v1/runs/RUN/calls/2 ", NO_TOOL, "409 Conflict");
-	assert_true(TAILQ_EMPTY(&f->calls.answers));
-	assert_int_equal(far_calls_tick(&f->calls, clock_ms()), -1);
+	assert_true(TAILQ_EMPTY(&f->calls.answers.list));
+	assert_int_equal(call_answers_tick(&f->calls.answers, clock_ms()), -1);
 }
 
 static void an_answer_of_an_exec_goes_to_the_exec(void **state)
@@ -114,7 +114,7 @@ static void an_answer_of_an_exec_goes_to_the_exec(void **state)
 	far_calls_open(&f->calls, &f->loop, f->socket, &f->broker, &f->run);
 	assert_int_equal(take(f, CALL("7")), 0);
 	reply(f, "POST /v1/sessions/S/execs/RUN/calls/7 ", NO_TOOL, "404 Not Found");
-	assert_true(TAILQ_EMPTY(&f->calls.answers));
+	assert_true(TAILQ_EMPTY(&f->calls.answers.list));
 }
 
 static void a_service_without_room_is_asked_again_when_it_says(void **state)
@@ -124,11 +124,11 @@ static void a_service_without_room_is_asked_again_when_it_says(void **state)
 
 	assert_int_equal(take(f, CALL("1")), 0);
 	reply(f, FIRST, NO_TOOL, "503 Service Unavailable\r\nRetry-After: 9999");
-	const int wait_ms = far_calls_tick(&f->calls, now_ms);
+	const int wait_ms = call_answers_tick(&f->calls.answers, now_ms);
 	assert_true(wait_ms >= 60000 && wait_ms < 9999000);
-	assert_int_equal(far_calls_tick(&f->calls, f->calls.retry_at_ms), -1);
+	assert_int_equal(call_answers_tick(&f->calls.answers, f->calls.answers.retry_at_ms), -1);
 	reply(f, FIRST, NO_TOOL, "204 No Content");
-	assert_true(TAILQ_EMPTY(&f->calls.answers));
+	assert_true(TAILQ_EMPTY(&f->calls.answers.list));
 }
 
 static void an_answer_that_is_refused_becomes_an_error_once(void **state)
@@ -138,7 +138,7 @@ static void an_answer_that_is_refused_becomes_an_error_once(void **state)
 	assert_int_equal(take(f, CALL("1")), 0);
 	reply(f, FIRST, NO_TOOL, "413 Content Too Large");
 	reply(f, FIRST, "the service does not take the answer of ", "400 Bad Request");
-	assert_true(TAILQ_EMPTY(&f->calls.answers));
+	assert_true(TAILQ_EMPTY(&f->calls.answers.list));
 }
 
 /* A service that never takes an answer. */
@@ -179,7 +179,7 @@ static void an_event_that_no_service_sends_is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_true(take(f, wrong[i]) < 0);
-	assert_true(TAILQ_EMPTY(&f->calls.answers));
+	assert_true(TAILQ_EMPTY(&f->calls.answers.list));
 	assert_int_equal(take(f, CALL("5")), 0);
 	assert_true(take(f, CALL("5")) < 0);
 	assert_true(take(f, CALL("4")) < 0);

@@ -129,6 +129,9 @@ def _():
             equal(line(process), f"got {word}\n", "the answer")
         finish(process).exits(0).says("end\n")
         c.sh("cat", given="unread").exits(0).says("")
+        for path, said in ((__file__, str(os.path.getsize(__file__))), ("/dev/null", "0")):
+            with open(path, "rb") as file:
+                finish(c.start("exec", "-i", c.id, "--", "wc", "-c", stdin=file)).exits(0).says(said + "\n")
 
 
 @test("exec -i forwards more input than the service buffers, to a program that reads late or not at all")

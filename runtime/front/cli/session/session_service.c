@@ -35,7 +35,7 @@ static const char *const systemctls[] = { "/usr/bin/systemctl", "/bin/systemctl"
 static bool answers(const char *path)
 {
 	struct cj_error ignored = { 0 };
-	auto_fd int fd = path ? remote_link_connect(path, &ignored) : -1;
+	auto_fd int fd = path ? remote_link_connect(path, 0, &ignored) : -1;
 
 	return fd >= 0;
 }

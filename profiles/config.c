@@ -22,6 +22,7 @@ void config_init(struct config *c)
 		.run_limits.call_ms = 60 * 1000,
 		.rootfs = "host",
 		.hostname = "cejail",
+		.setup_ms = 5 * 60 * 1000,
 		.workdir = box,
 		.base_workdir = box,
 		.value_path = "/box/out/result.json",
@@ -47,10 +48,10 @@ void config_fini(struct config *c)
 /* Every list: a copy must not grow into its original's room. */
 static const size_t lists[] = {
 #define AT(field) offsetof(struct config, field)
-	AT(ro_binds),      AT(binds),    AT(connects),   AT(files),          AT(file_texts),
-	AT(command),       AT(shell),    AT(extensions), AT(preload),        AT(env),
-	AT(allow),         AT(overlays), AT(tmpfs),      AT(artifact_paths), AT(base_env),
-	AT(accept_weaker),
+	AT(ro_binds),      AT(binds),       AT(connects),   AT(files),          AT(file_texts),
+	AT(command),       AT(shell),       AT(extensions), AT(preload),        AT(env),
+	AT(allow),         AT(overlays),    AT(tmpfs),      AT(artifact_paths), AT(base_env),
+	AT(accept_weaker), AT(setup_allow),
 #undef AT
 };
 

@@ -102,7 +102,10 @@ struct config {
 	struct strings allow; /* "HOST[:PORT]" as written */
 	size_t profile_allow; /* how many of them are the profile's: they go with its network */
 	bool allow_private;
-	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
+	const char *setup;          /* the shell command of --setup; NULL: none */
+	struct strings setup_allow; /* what its network allows, as written */
+	uint64_t setup_ms;          /* its time */
+	const char *seccomp;        /* "default", or a file in OCI / Docker JSON */
 	bool strict;
 	struct strings accept_weaker; /* of degraded_names: no warning on the terminal */
 	enum audit_need audit_required;

@@ -46,6 +46,7 @@ enum wish {
 	REQUEST_TOOLS,
 	CALLS_SOCKET,
 	TRACE_FILE,
+	SETUP,
 	WISH_COUNT
 };
 
@@ -78,6 +79,8 @@ static const struct exclusion {
 	{ TOOLS, REQUEST_TOOLS, "a program has one list of tools" },
 	{ REMOTE, TRACE_FILE, "the service writes its own: trace_file in cejail-serve(8)" },
 	{ DRY_RUN, TRACE_FILE, "nothing runs" },
+	{ SETUP, TTY, "the terminal is the program's; use a session and its network" },
+	{ SETUP, REMOTE, "at a service, use a session and its network: cejail-session(1)" },
 };
 
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
@@ -109,6 +112,7 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[REQUEST_TOOLS] = { "the request's \"tools\"", inv->tools_json },
 		[CALLS_SOCKET] = { "--calls-fd", c->calls_fd >= 0 },
 		[TRACE_FILE] = { "--trace-file", c->trace_file },
+		[SETUP] = { "--setup", c->setup },
 	};
 
 	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {

@@ -25,6 +25,16 @@ struct tool_list {
 	size_t catalogue_size;
 };
 
+/* --setup: a command that runs before the program, in the same jail. */
+struct setup_spec {
+	const char *command; /* for the shell; NULL: there is none */
+	uint64_t wall_ms;
+	/* The network of the plan is the command's own; then the program gets these. */
+	bool has_network;
+	bool is_list; /* false: all that is public */
+	struct strings allow;
+};
+
 struct plan {
 	const char *profile_name;
 	const char *profile_sha256;
@@ -32,6 +42,7 @@ struct plan {
 	const struct image_record *image; /* whose layers the root has; NULL: it is no image */
 	struct limits_spec limits;
 	struct network_spec network;
+	struct setup_spec setup;
 	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
 	struct strings warnings;     /* what the binds hand the program, a sentence each */
 	const char *cgroup_parent;   /* NULL: found */

@@ -109,6 +109,24 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 	json_close_object(w);
 }
 
+static void put_setup(struct json_writer *w, const struct setup_spec *setup)
+{
+	if (!setup->command)
+		return;
+	json_member_object(w, "setup");
+	json_member_text(w, "command", setup->command);
+	json_member_u64(w, "wall_ms", setup->wall_ms);
+	if (setup->has_network) { /* `network` is the command's */
+		const bool is_closed = setup->is_list && setup->allow.count == 0;
+		json_member_object(w, "network_after");
+		json_member_text(w, "mode",
+				 network_mode_names[is_closed ? NETWORK_NONE : NETWORK_PUBLIC]);
+		json_member_texts(w, "allow", setup->allow.items, setup->allow.count);
+		json_close_object(w);
+	}
+	json_close_object(w);
+}
+
 static void put_files(struct json_writer *w, const struct program *program)
 {
 	json_member_array(w, "files");
@@ -185,6 +203,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	put_root(w, &plan->root, plan->image);
 	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
+	put_setup(w, &plan->setup);
 	json_member_object(w, "seccomp");
 	json_member_text(w, "profile", plan->policy ? plan->policy->path : "default");
 	json_member_texts(w, "notes", plan->policy ? plan->policy->notes.items : NULL,

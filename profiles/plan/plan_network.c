@@ -7,9 +7,55 @@
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
 
+static int parse_targets(struct planner *p, const struct strings *texts, const char *option,
+			 struct allowlist_entry **out, struct cj_error *err)
+{
+	if (texts->count > ALLOWLIST_MAX)
+		return cj_reject(err, "%s: more than %d of them", option, ALLOWLIST_MAX);
+	*out = arena_array(&p->c->arena, texts->count + 1, sizeof(**out));
+	if (!*out)
+		return cj_fail(err, ENOMEM, "plan the network");
+	for (size_t i = 0; i < texts->count; i++)
+		if (allowlist_parse(texts->items[i], &p->c->arena, &(*out)[i], err) < 0)
+			return cj_wrap(err, "%s", option);
+	return 0;
+}
+
+/* The list of the command that runs before the program.  Names are looked up when they are asked
+ * for, because the list changes. */
+static int plan_setup(struct planner *p, struct cj_error *err)
+{
+	struct network_spec *network = &p->plan.network;
+	struct setup_spec *setup = &p->plan.setup;
+	const struct strings *texts = &p->c->setup_allow;
+	struct allowlist_entry *targets;
+
+	if (!p->c->setup && texts->count > 0) {
+		cj_refuse(err, "--setup-allow '%s': there is no command that it is for",
+			  texts->items[0]);
+		return cj_hint(err, "add --setup COMMAND; or use --allow for the program");
+	}
+	*setup = (struct setup_spec){ .command = p->c->setup, .wall_ms = p->c->setup_ms };
+	if (texts->count == 0)
+		return 0;
+	if (parse_targets(p, texts, "--setup-allow", &targets, err) < 0)
+		return -err->code;
+	setup->has_network = true;
+	setup->is_list = network->mode == NETWORK_NONE || network->nallow > 0;
+	if (network->nallow > 0)
+		setup->allow = p->c->allow;
+	allowlist_make_live(targets, texts->count);
+	network->mode = NETWORK_PUBLIC;
+	network->allow = targets;
+	network->nallow = texts->count;
+	network->is_live = true;
+	return 0;
+}
+
 static int plan_targets(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->allow;
+	struct allowlist_entry *targets;
 	/* --network none against a profile's list is that, none; beside --allow it is a mistake. */
 	if (p->c->network == NETWORK_NONE && texts->count == p->c->profile_allow)
 		return 0;
@@ -18,16 +64,8 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 			  texts->items[p->c->profile_allow]);
 		return cj_hint(err, "add --network public");
 	}
-	if (texts->count > ALLOWLIST_MAX)
-		return cj_reject(err, "--allow: more than %d of them", ALLOWLIST_MAX);
-
-	struct allowlist_entry *targets =
-	    arena_array(&p->c->arena, texts->count + 1, sizeof(*targets));
-	if (!targets)
-		return cj_fail(err, ENOMEM, "plan the network");
-	for (size_t i = 0; i < texts->count; i++)
-		if (allowlist_parse(texts->items[i], &p->c->arena, &targets[i], err) < 0)
-			return cj_wrap(err, "--allow");
+	if (parse_targets(p, texts, "--allow", &targets, err) < 0)
+		return -err->code;
 	p->plan.network.allow = targets;
 	p->plan.network.nallow = texts->count;
 	p->plan.network.is_live = allowlist_has_wildcard(targets, texts->count);
@@ -88,5 +126,7 @@ int plan_network(struct planner *p, struct cj_error *err)
 		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
 		.allow_private = c->allow_private,
 	};
-	return plan_targets(p, err) < 0 ? -err->code : plan_ports(p, err);
+	if (plan_targets(p, err) < 0 || plan_setup(p, err) < 0)
+		return -err->code;
+	return plan_ports(p, err);
 }

@@ -5,6 +5,7 @@
  *	jail_prepare(plan)     build and seal the jail: nothing untrusted is inside yet
  *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program;
  *	                       faster from a zygote: a fork of an interpreter that runs already
+ *	jail_set_up(command)   optional: run a command in it to its end, before the program
  *	jail_start(program)    send the program in and start it
  *	jail_wait(outcome)     watch it until the first terminal event, then kill the jail
  *	jail_destroy()         always; releases everything, in any state
@@ -137,6 +138,19 @@ int jail_waiting_fd(const struct jail *j);
  * the payload.  Once for each jail. */
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
 	       struct cj_error *err);
+
+/*
+ * jail_set_up - before jail_start(): run a first command in the jail to its end.
+ *
+ * `setup` has the program's copied files and its arguments as data, and no code; jail_start() then
+ * sends the code, over a file that the command may have put there.  All processes that the command
+ * leaves are killed.  Afterwards the network is what plan->setup says.
+ * *out is the command's outcome, also on failure.
+ * Fails: when the command could not be executed, or did not exit with 0, and when the network can't
+ * be changed.  Then destroy the jail.  ECANCELED: a signal or the caller has ended it.
+ */
+int jail_set_up(struct jail *j, const struct program *setup, const struct jail_io *io,
+		struct outcome *out, struct cj_error *err);
 
 /*
  * jail_wait - exactly one outcome, on success and on failure.

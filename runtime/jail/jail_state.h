@@ -121,7 +121,9 @@ struct jail {
 	struct jail_run run;
 	const struct jail_ops *ops;
 	struct session_exec *exec; /* of its ops; NULL: this is no exec */
-	bool is_shared;            /* with the other execs of a session, each with its own view */
+	/* The command of --setup runs; or it has run, and may have left files. */
+	bool is_setting_up, was_set_up;
+	bool is_shared;   /* with the other execs of a session, each with its own view */
 	pid_t parent_pid; /* init or the reaper, in the jail: all processes of the program descend
 			     from it */
 };

@@ -167,6 +167,7 @@ struct outcome {
 	struct denied_syscall *denied;
 	size_t ndenied;
 	struct network_outcome network;
+	const struct outcome *setup; /* of the command before the program, borrowed; NULL: none */
 	const struct call_count *calls;
 	size_t ncalls;
 	struct artifacts artifacts;

@@ -19,6 +19,8 @@ enum step {
 			 of enum zygote_namespace, and the Landlock ruleset, where there is one */
 	STEP_WARMED,      /* init -> supervisor: struct warmed; the launcher is ready */
 	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
+	STEP_SETUP,       /* supervisor -> init: as STEP_START, for the command of --setup.  When it
+			 has ended init kills what it left, and waits for the program */
 	STEP_START,       /* supervisor -> init: struct start, the program's strings, its stdio */
 	STEP_GO,          /* supervisor -> init: arguments for the waiting launcher */
 	STEP_STARTED,     /* init -> supervisor: struct executed; the launcher has its arguments, or

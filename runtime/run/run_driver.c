@@ -54,6 +54,46 @@ static bool has_room(void *context)
 	return events_has_room(d->events);
 }
 
+/* The command's streams are the standard error of the run. */
+static int set_up(struct run_driver *d, struct cj_error *err)
+{
+	const char *words[] = { "/bin/sh", "-c", d->plan->setup.command };
+	struct program command = *d->program;
+	struct jail_io io = {
+		.stdin_fd = -1,
+		.stdout_fd = d->io.stderr_fd,
+		.stderr_fd = d->io.stderr_fd,
+		.escape = { d->io.escape[1], d->io.escape[1] },
+		.tty_fd = -1,
+		.hangup_fd = d->io.hangup_fd,
+		.denied = d->io.denied,
+		.network = d->io.network,
+		.context = d,
+	};
+
+	command.argv = (struct strings){ .items = words, .count = 3 };
+	command.limits.wall_ms = d->plan->setup.wall_ms;
+	command.code_source = CODE_NONE;
+	command.code_path = command.script = NULL;
+	command.own_interpreter = command.interactive = false;
+	command.tools = NULL;
+	outcome_init(d->setup, d->run_id, command.limits.output_bytes);
+	return jail_set_up(d->jail, &command, &io, d->setup, err);
+}
+
+/* The program, and what it needs besides.  After a command it lacks only its code. */
+static int start(struct run_driver *d, struct cj_error *err)
+{
+	if (!d->plan->setup.command)
+		return jail_start(d->jail, d->program, &d->io, err);
+	if (set_up(d, err) < 0)
+		return -err->code;
+	d->rest = *d->program;
+	d->rest.nfiles = 0;
+	d->rest.args_json = NULL;
+	return jail_start(d->jail, &d->rest, &d->io, err);
+}
+
 int run_driver_start(struct run_driver *d, struct cj_error *err)
 {
 	d->io.context = d;
@@ -71,7 +111,7 @@ int run_driver_start(struct run_driver *d, struct cj_error *err)
 		return -err->code;
 	if (d->events)
 		d->events->timeout_ms = d->program->limits.wall_ms;
-	return jail_start(d->jail, d->program, &d->io, err);
+	return start(d, err);
 }
 
 static bool collect(const struct run_driver *d, struct outcome *out)

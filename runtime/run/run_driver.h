@@ -31,6 +31,8 @@ struct run_driver {
 	struct events *events; /* NULL: none are written */
 	struct spans *spans;   /* of a trace file; NULL: there is none */
 	bool waits_for_events; /* stop reading output while the reader of events is behind */
+	struct outcome *setup; /* of the command of plan->setup; NULL: the plan has none */
+	struct program rest;   /* then: the program without what the command was sent */
 	bool wants_value;      /* read the program's return value */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */
 	uint64_t artifacts_memory_bytes; /* keep at most so many of artefacts in memory; 0: none */
@@ -43,7 +45,8 @@ struct run_driver {
 /* Replaces *out by a new outcome, with the warnings of the plan and of its seccomp policy. */
 void run_driver_begin(const struct run_driver *d, struct outcome *out);
 
-/* Fails: as jail_prepare() and jail_start().  d->jail may be set then; the caller destroys it. */
+/* Fails: as jail_prepare(), jail_set_up() and jail_start().  d->jail may be set then; the caller
+ * destroys it. */
 int run_driver_start(struct run_driver *d, struct cj_error *err);
 
 /*

@@ -59,7 +59,7 @@ int __wrap_step_tell(const struct step_link *link, unsigned step, const void *da
 	}
 }
 
-enum with { PLAIN, TTY, LAUNCHER };
+enum with { PLAIN, TTY, LAUNCHER, SETUP };
 
 static const struct {
 	enum step step;
@@ -68,32 +68,52 @@ static const struct {
 	const char *said;
 } cases[] = {
 	{ STEP_NETWORK, SHORT, PLAIN, "receive the network" },
-	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 17" },
+	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 18" },
 	{ STEP_IDS_MAPPED, SHORT, PLAIN, "read which ids are ours" },
-	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 17" },
+	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 18" },
 	{ STEP_SEALED, SHORT, PLAIN, "receive the sealed jail" },
 	{ STEP_SEALED, BARE, PLAIN, "receive the sealed jail" },
-	{ STEP_SEALED, OTHER, PLAIN, "it sent step 17" },
+	{ STEP_SEALED, OTHER, PLAIN, "it sent step 18" },
 	{ STEP_INPUT, SHORT, PLAIN, "read an input" },
-	{ STEP_INPUT, OTHER, PLAIN, "take in the program: step 17" },
+	{ STEP_INPUT, OTHER, PLAIN, "take in the program: step 18" },
 	{ STEP_START, SHORT, PLAIN, "read the program" },
 	{ STEP_START, BARE, PLAIN, "read the program" },
 	{ STEP_START, ONE_DESCRIPTOR, PLAIN, "take the program's standard streams" },
 	{ STEP_START, MORE_WORDS, PLAIN, "read the program's arguments and environment" },
 	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's arguments and environment" },
 	{ STEP_START, NO_WORDS, PLAIN, "read the program's arguments and environment" },
-	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 17" },
+	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 18" },
 	{ STEP_STARTED, SHORT, PLAIN, "start the program: init sent step" },
 	{ STEP_STARTED, BARE, TTY, "receive the program's terminal" },
-	{ STEP_ENDED, SHORT, PLAIN, "wait for the program's end: init sent step 12" },
+	{ STEP_ENDED, SHORT, PLAIN, "wait for the program's end: init sent step 13" },
+	{ STEP_SETUP, SHORT, SETUP, "read the program" },
+	{ STEP_SETUP, OTHER, SETUP, "take in the program: step 18" },
+	{ STEP_SETUP, NO_WORDS, SETUP, "read the program's arguments and environment" },
+	{ STEP_STARTED, OTHER, SETUP, "start the program: init sent step 18" },
+	{ STEP_ENDED, SHORT, SETUP, "wait for the program's end: init sent step 13" },
 	{ STEP_WARM, SHORT, LAUNCHER, "read the program" },
-	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 17" },
+	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 18" },
 	{ STEP_WARMED, SHORT, LAUNCHER, "wait for the interpreter to be ready" },
-	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 17" },
+	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 18" },
 	{ STEP_GO, BARE, LAUNCHER, "read the program" },
-	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 17" },
-	{ STEP_STARTED, OTHER, LAUNCHER, "start the program: init sent step 17" },
+	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 18" },
+	{ STEP_STARTED, OTHER, LAUNCHER, "start the program: init sent step 18" },
 };
+
+static int set_up(struct jail *jail, const struct program *program, const struct jail_io *io,
+		  struct cj_error *err)
+{
+	static const char *words[] = { "/bin/true", NULL };
+	struct program command = *program;
+	struct outcome out = { 0 };
+
+	command.argv = (struct strings){ words, 1 };
+	command.code_source = CODE_NONE;
+	outcome_init(&out, "setup", 1);
+	int rc = jail_set_up(jail, &command, io, &out, err);
+	outcome_fini(&out);
+	return rc;
+}
 
 static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 {
@@ -112,11 +132,14 @@ static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 	plan.network.mode = NETWORK_PUBLIC;
 	plan.network.uplink = UPLINK_NONE;
 	plan.tty = plan.root.tty = with == TTY;
+	plan.setup.command = with == SETUP ? "true" : NULL;
 
 	struct jail *jail = NULL;
 	int rc = jail_prepare(&plan, unique_id(), &jail, err);
 	if (rc == 0 && with == LAUNCHER)
 		rc = jail_warm(jail, JAIL_NO_ZYGOTE, shell_launcher(), err);
+	if (rc == 0 && with == SETUP)
+		rc = set_up(jail, &program, &io, err);
 	if (rc == 0)
 		rc = jail_start(jail, &program, &io, err);
 	if (rc == 0)

@@ -37,6 +37,7 @@ ROWS = (
     ("images", "", "the service's images are its own, and its callers name no files of the host"),
     ("hostile_images", "", "an import has no service"),
     ("podman_images", "", "an import has no service"),
+    ("setup_command", "", "a service has sessions, whose network changes: session/session_network.py"),
     ("network", "", OTHER_NET),
     ("network_closed", "", OTHER_NET),
     ("network_allow", "", OTHER_NET),

@@ -77,6 +77,7 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0 ||
 	    check_tools(r->program.tools, calls_fd_of(r), err) < 0)
 		return cj_stage(err, "plan");
+	r->config.network = r->plan.network.mode; /* --setup may have a network */
 	r->driver = (struct run_driver){
 		.plan = &r->plan,
 		.program = &r->program,
@@ -85,6 +86,7 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 		.io = make_io(r),
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
 		.spans = r->config.trace_file ? &r->spans : NULL,
+		.setup = &r->setup,
 		.wants_value = delivery_is_wanted(&r->delivery),
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes = r->config.artifacts                        ? 0
@@ -149,6 +151,13 @@ static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 		if (d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
 			terminal_make_raw(&terminal, d->io.tty_fd);
 		rc = run_driver_finish(d, &r->outcome, out_complete, err);
+	}
+	if (r->setup.has_status)
+		r->outcome.setup = &r->setup;
+	if (rc < 0 && r->setup.status == STATUS_CANCELLED) {
+		outcome_decide(&r->outcome, STATUS_CANCELLED);
+		r->outcome.cancel_signal = r->setup.cancel_signal;
+		rc = 0;
 	}
 	terminal_restore(&terminal);
 	jail_discard_signals(d->jail); /* one that comes now must not prevent the result */
@@ -383,6 +392,7 @@ int run_to_end(struct cli_run *r)
 	spans_fini(&r->spans);
 	delivery_fini(&r->delivery);
 	outcome_fini(&r->outcome);
+	outcome_fini(&r->setup);
 	config_fini(&r->config);
 	return status;
 }

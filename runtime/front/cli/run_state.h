@@ -59,7 +59,7 @@ struct cli_run {
 	const char *profile;
 	bool is_answered; /* the verb has printed its answer: there is no result to report */
 	struct json_writer *remote_result; /* of the service; NULL: write the result from outcome */
-	struct outcome outcome;
+	struct outcome outcome, setup;     /* of the program; of the command of --setup */
 };
 
 /* Fills r->config, ->invocation and ->profile.  With --help it stops after the options. */

@@ -366,6 +366,26 @@ static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *e
 	return report_warmed(j, l, err);
 }
 
+static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err);
+static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err);
+
+/* All that the command leaves behind ends with it: the program is alone when it starts, and no
+ * process has a socket of the command's network. */
+static int run_setup(struct jail *j, struct step_msg *msg, struct cj_error *err)
+{
+	int wait_status;
+	if (getpid() != INIT_PID)
+		return cj_fail(err, EPROTO, "run a setup command: this is no init");
+	pid_t pid = start_program(j, msg, err);
+	if (pid <= 0)
+		return pid;
+	if (reap_until(pid, &wait_status, err) < 0)
+		return -err->code;
+	(void)kill(-1, SIGKILL); /* ESRCH: there is no other process */
+	init_reap_all();
+	return report_ended(&j->link, wait_status, err);
+}
+
 static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
 			  struct cj_error *err)
 {
@@ -450,7 +470,9 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 		else if (msg.step == STEP_SESSION && !is_warm && j->init.serve) {
 			raise_oom_scores(j, 0); /* reapers and programs inherit the score */
 			return INIT_BECOMES_SESSION;
-		} else if (msg.step == STEP_START && !is_warm)
+		} else if (msg.step == STEP_SETUP && !is_warm)
+			rc = run_setup(j, &msg, err);
+		else if (msg.step == STEP_START && !is_warm)
 			return start_program(j, &msg, err);
 		else if (msg.step == STEP_GO && is_warm)
 			return hand_over(j, &msg, &launcher, err);
@@ -480,17 +502,23 @@ static int report_ended(const struct step_link *link, int wait_status, struct cj
 	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
 }
 
-int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct cj_error *err)
+static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err)
 {
 	for (;;) {
-		int wait_status;
-		pid_t pid = waitpid(-1, &wait_status, __WALL);
+		pid_t pid = waitpid(-1, out_status, __WALL);
 		if (pid < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the program");
 		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
-		if (pid == main_pid && !WIFSTOPPED(wait_status))
-			return report_ended(link, wait_status, err);
+		if (pid == main_pid && !WIFSTOPPED(*out_status))
+			return 0;
 	}
+}
+
+int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct cj_error *err)
+{
+	int wait_status;
+	return reap_until(main_pid, &wait_status, err) < 0 ? -err->code
+							   : report_ended(link, wait_status, err);
 }
 
 void init_reap_all(void)

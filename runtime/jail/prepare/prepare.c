@@ -27,6 +27,9 @@
  *	--- jail_warm() returns, if it was called: still nothing untrusted ---
  *	or STEP_ADOPT, STEP_ADOPTED: the launcher is a fork of a zygote (zygote/zygote.h)
  *	STEP_INPUT ... -------------------> write the input files, as the jail's user
+ *	STEP_SETUP -----------------------> vfork, execve: the command of --setup, if there is one
+ *	        <-------------- STEP_ENDED  it has ended, and init has killed what it left
+ *	(change the network)                (supervise/setup.c)
  *	STEP_START -----------------------> vfork, execve: the payload
  *	or STEP_GO -----------------------> send the launcher its arguments and close the socket:
  *	                                    the launcher becomes the payload

@@ -22,7 +22,8 @@ static int send_input(void *context, const struct input *in, int fd, struct cj_e
 {
 	const struct jail *j = context;
 	struct input sent = *in;
-	sent.replaces = j->is_shared; /* an earlier program may have left a file of that name */
+	/* an earlier program may have left a file of that name */
+	sent.replaces = j->is_shared || j->was_set_up;
 	return step_tell(&j->link, STEP_INPUT, &sent, sizeof(sent), &fd, fd >= 0, err);
 }
 

@@ -175,9 +175,9 @@ static int send_program(struct jail *j, int far[3], struct cj_error *err)
 	note_start(j);
 	if (j->ops->starts)
 		j->ops->starts(j, 0);
-	int rc = j->warm.launcher
-		     ? handover_go(j, err)
-		     : handover_start(j, STEP_START, j->run.program, far, calls_fd, err);
+	const enum step step = j->is_setting_up ? STEP_SETUP : STEP_START;
+	int rc = j->warm.launcher ? handover_go(j, err)
+				  : handover_start(j, step, j->run.program, far, calls_fd, err);
 	if (rc == 0 && !j->plan->tty)
 		connect_relays(j);
 	return rc;
@@ -379,7 +379,8 @@ int start_send(struct jail *j, const struct program *program, const struct jail_
 	j->run.io = *io;
 	note_run_limits(j);
 	jail_record_started(j);
-	j->run.binds = bind_watch_begin(&j->plan->root);
+	if (!j->run.binds)
+		j->run.binds = bind_watch_begin(&j->plan->root);
 	int rc = send_program(j, far, err);
 	close_all(far, 3); /* our copies would delay the end of file */
 	return rc < 0 ? fail_program(err) : 0;

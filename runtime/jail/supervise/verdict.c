@@ -13,7 +13,7 @@ bool verdict_was_oom_killed(const struct jail *j)
 {
 	struct cgroup_usage usage = { 0 };
 	cgroup_read_usage(&j->cgroup, &usage);
-	return usage.oom_kills > 0;
+	return usage.oom_kills > j->warm.before.oom_kills;
 }
 
 /*
@@ -118,7 +118,7 @@ static enum limit_hit hit_if(bool is_hit)
 static enum limit_hit memory_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg,
 					   const struct outcome *out)
 {
-	if (out->status != STATUS_OOM || cg->own_ooms > 0)
+	if (out->status != STATUS_OOM || cg->own_ooms > j->warm.before.own_ooms)
 		return hit_if(out->status == STATUS_OOM);
 	jail_warn(j,
 		  "memory ran out above this jail, not at its own limit: give more memory to the "

@@ -228,6 +228,22 @@ void result_put_ms(struct json_writer *w, const char *key, int64_t epoch_ms)
 	result_put_time(w, key, &t);
 }
 
+/* Of the command of --setup.  What was denied is the run's: the kernel counts it together. */
+static int put_setup(struct json_writer *w, const struct outcome *setup, struct cj_error *err)
+{
+	json_member_object(w, "setup");
+	json_member_filled(w, "status", status_names[setup->status]);
+	json_member_known(w, "exit_code", setup->status == STATUS_EXITED,
+			  (uint64_t)outcome_exit_status(setup));
+	json_member_known(w, "signal", setup->status == STATUS_SIGNALED, (uint64_t)setup->signal);
+	if (put_stream(w, "stdout", &setup->output[0], err) < 0 ||
+	    put_stream(w, "stderr", &setup->output[1], err) < 0)
+		return -err->code;
+	result_put_usage(w, &setup->usage);
+	json_close_object(w);
+	return 0;
+}
+
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err)
 {
@@ -253,6 +269,8 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
 	json_close_object(w);
 	put_network(w, &o->network, about->network);
+	if (o->setup && put_setup(w, o->setup, err) < 0)
+		return -err->code;
 	put_denied(w, o);
 	put_calls(w, o);
 	if (o->value)

@@ -19,6 +19,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/outcome.h"
+#include "tests/forked.h"
 
 static uint64_t now_ms;
 
@@ -679,7 +680,7 @@ static void in_brief_no_line_is_lost_at_the_end(void **state)
 		program_says(s, "{\"id\":1,\"name\":\"other\"}\n");
 		(void)get(s->program_fd);
 	}
-	pid_t service = fork();
+	pid_t service = test_fork();
 	assert_true(service >= 0);
 	if (service == 0) {
 		static char text[1 << 16];

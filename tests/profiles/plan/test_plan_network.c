@@ -258,6 +258,76 @@ static void an_end_point_of_another_kind_is_refused(void **state)
 	assert_int_equal(r->c.connects.count, 0);
 }
 
+/* --- the command that runs before the program ------------------------------------ */
+
+static void without_a_list_of_its_own_a_setup_command_has_the_programs_network(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "setup", "true");
+	assert_made(r);
+	assert_string_equal(r->plan.setup.command, "true");
+	assert_int_equal(r->plan.setup.wall_ms, 5 * 60 * 1000);
+	assert_false(r->plan.setup.has_network);
+	assert_int_equal(r->plan.network.mode, NETWORK_NONE);
+}
+
+/* NONE and "": what the program has, and its list. */
+static void a_list_of_its_own_is_changed_to_the_programs(void **state)
+{
+	static const struct {
+		const char *mode, *allow;
+		bool is_list;
+	} cases[] = {
+		{ "none", NULL, true },
+		{ "public", NULL, false },
+		{ "public", "example.org:443", true },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		anew(r);
+		set(r, "network", cases[i].mode);
+		if (cases[i].allow)
+			set(r, "allow", cases[i].allow);
+		set(r, "setup", "true");
+		set(r, "setup-allow", "example.com");
+		assert_made(r);
+		assert_int_equal(r->plan.network.mode, NETWORK_PUBLIC);
+		assert_int_equal(r->plan.network.nallow, 1);
+		assert_string_equal(r->plan.network.allow[0].text, "example.com");
+		assert_true(r->plan.network.is_live && r->plan.network.allow[0].is_live);
+		assert_true(r->plan.setup.has_network);
+		assert_int_equal(r->plan.setup.is_list, cases[i].is_list);
+		assert_int_equal(r->plan.setup.allow.count, cases[i].allow ? 1 : 0);
+		if (cases[i].allow)
+			assert_string_equal(r->plan.setup.allow.items[0], cases[i].allow);
+	}
+}
+
+/* --network none beats it, also after a command with a network. */
+static void a_profiles_list_does_not_come_back_after_a_setup_command(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "allow", "example.org");
+	r->c.profile_allow = 1;
+	set(r, "network", "none");
+	set(r, "setup", "true");
+	set(r, "setup-allow", "example.com");
+	assert_made(r);
+	assert_true(r->plan.setup.is_list);
+	assert_int_equal(r->plan.setup.allow.count, 0);
+}
+
+static void a_list_without_a_setup_command_is_refused(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "setup-allow", "example.com");
+	assert_refused(r, "--setup-allow 'example.com': there is no command that it is for");
+	set(r, "setup", "true");
+	assert_made(r);
+	set(r, "tty", NULL);
+	assert_refused(r, "'--setup' and '--tty' exclude each other");
+}
+
 /* --- the plan shown ------------------------------------------------------------ */
 
 static void the_shown_plan_has_the_network_whole(void **state)
@@ -308,6 +378,10 @@ int main(void)
 		REQUEST_TEST(the_most_ports_are_planned_and_one_more_is_not),
 		REQUEST_TEST(an_end_point_that_is_no_port_of_the_hosts_loopback_is_refused),
 		REQUEST_TEST(an_end_point_of_another_kind_is_refused),
+		REQUEST_TEST(without_a_list_of_its_own_a_setup_command_has_the_programs_network),
+		REQUEST_TEST(a_list_of_its_own_is_changed_to_the_programs),
+		REQUEST_TEST(a_profiles_list_does_not_come_back_after_a_setup_command),
+		REQUEST_TEST(a_list_without_a_setup_command_is_refused),
 		REQUEST_TEST(the_shown_plan_has_the_network_whole),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);

@@ -313,6 +313,17 @@ def tools():
     try_all(TOOLS)
 
 
+SETUP = Way(
+    "a setup command", "-p", "base", "--network", "none", "--setup", "echo made > made",
+    program=("--", "/bin/sh", "-c", "cat made; echo complete; exit 7"),
+)  # fmt: skip
+
+
+@test("each call of a run with a setup command fails once, and nothing is lost or left", limit=900)
+def setup():
+    try_all(SETUP)
+
+
 @test("each call of a run of code fails once, and nothing is lost or left", limit=900)
 def code():
     try_all(CODE)

@@ -248,6 +248,11 @@ for victim in ("supervisor", "init"):
         kill_at_each(victim, ("supervisor", "init"), NONE, 40, kind=CallingRun)
 
 
+    @test(f"when the {victim} of a run with a setup command is killed at any system call, nothing is left", limit=600)
+    def _(victim=victim):
+        kill_at_each(victim, ("supervisor", "init", "payload", "payload2"), (*NONE, "--setup", "echo made > made"), 40)
+
+
 if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to be there
 
     @test("when the program that asks the user manager for a cgroup is killed the run goes on, and leaves nothing", who="user")

@@ -548,7 +548,7 @@ def is_documented(seen, call, name):
     # libc relocates a static program before its main(), and ends it when it can't protect its tables
     if call.role == "supervisor" and call.name == "mprotect" and not seen.result:
         return seen.code == 127 and any("cannot apply additional memory protection" in line for line in seen.err)
-    is_about_file = call.role == "payload" and call.name in ("execve", "openat", "newfstatat", "read", "pread64", "fstat")
+    is_about_file = call.role in ("payload", "payload2") and call.name in ("execve", "openat", "newfstatat", "read", "pread64", "fstat")
     if is_about_file or (name == "ENOENT" and call.role == "init"):
         return seen.code in (126, 127) and len(seen.errors()) == 1  # what it needs isn't there
     if call.role == "supervisor" and call.name == "write" and seen.code == 141:

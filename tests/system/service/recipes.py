@@ -155,6 +155,21 @@ for address in ("a.wild.test", "{OTHER4}"):
         type_it(title, place, [*verbs, ("*.pypi.org", "*.wild.test"), ("-- pip install -q requests", connects)], **net.inside)
 
 
+def installed_at_once():
+    title = "Install and run in one command"
+    install = f"""import socket
+socket.create_connection(("a.wild.test", 80), 10)
+try:
+    raise SystemExit(f"open: {{socket.create_connection(('{OTHER4}', 80), 10)}}")
+except OSError:
+    open("requests.py", "w")
+"""
+    with Folder() as place, Internet() as net:
+        place.file("install.py", install)
+        replaced = [("--setup 'pip install -q requests'", "-f install.py --setup 'python3 install.py'"), ("*.pypi.org", "*.wild.test")]
+        type_it(title, place, replaced, **net.inside)
+
+
 def virtual():
     with Folder() as place:
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", place / ".venv"], check=True)
@@ -246,6 +261,7 @@ SPECIAL = {
     "Allow every name below one": in_network("Allow every name below one", ("example.com", "wild.test"), ("www.", "a."),
                                              ("pypi.org", "public.test"), (":443", ":80")),
     "Install with a network, then run without": installed,
+    "Install and run in one command": installed_at_once,
     "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),
     "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),
     "Use an HTTP proxy as the only way out": on_loopback("Use an HTTP proxy as the only way out", "3128", 200),
@@ -265,7 +281,7 @@ for name in RECIPES:
     test(f"recipe: {name[0].lower()}{name[1:]}")(SPECIAL.get(name) or plain(name))
 
 
-@test("there are 25 recipes or more, and each special case is one of them")
+@test("there are 26 recipes or more, and each special case is one of them")
 def _():
-    true(len(RECIPES) >= 25, f"only {len(RECIPES)} recipes")
+    true(len(RECIPES) >= 26, f"only {len(RECIPES)} recipes")
     equal(set(SPECIAL) - set(RECIPES), set(), "special cases without a recipe")

@@ -74,7 +74,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 LIB     := $(OUT)/libcejail.a
 # The sources below folders, without the programs' own main.c.
 below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
-LIBSRC  := $(call below,runtime/base runtime/kernel rootfs netns profiles runtime/jail runtime/session runtime/run runtime/container runtime/service runtime/front/client runtime/front/image runtime/front/mcp)
+LIBSRC  := $(call below,runtime/base runtime/kernel rootfs netns profiles runtime/jail runtime/session runtime/run runtime/container runtime/service runtime/front/client runtime/front/bwrap runtime/front/image runtime/front/mcp)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
@@ -89,6 +89,8 @@ SERVER  := $(OUT)/libexec/cejail/serve
 OCI     := $(OUT)/bin/cejail-oci
 MCP     := $(OUT)/libexec/cejail/mcp
 IMAGE   := $(OUT)/libexec/cejail/image
+# Static like the launcher: a harness starts it for each command.
+BWRAP   := $(OUT)/libexec/cejail/bwrap
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/self_status.c base/unix.c \
@@ -112,7 +114,7 @@ is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE)
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(BWRAP) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW)
 	@rm -f $@
@@ -161,6 +163,10 @@ $(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS)
 $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
+
+$(BWRAP): $(OUT)/runtime/front/bwrap/main.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 
 # The service is a program of its own: its code would cost every run.
 $(SERVER): $(OUT)/runtime/service/main.o $(FILTER) $(LIB)
@@ -261,7 +267,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 # below /usr/local.
 define FILES
 $(call put,755,$(BINDIR),$(CEJAIL) $(OCI))
-$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(SERVER) $(MCP))
+$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(BWRAP) $(SERVER) $(MCP))
 $(call put,644,$(PREFIX)/libexec/cejail,$(ZYGOTE))
 $(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))
@@ -333,7 +339,7 @@ rpm:                             ## RPM packages of the commit, below build/rpm;
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STAMPS   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/image/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/bwrap/main.c runtime/front/image/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer.

@@ -104,6 +104,13 @@ def configure(command):
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 
+def sandbox(command, folder):
+    """Why `cejail bwrap` does not make this sandbox, for /bin/true."""
+    options = command.replace("\\\n", " ").partition(" -- ")[0].replace("cejail", CEJAIL, 1)
+    done = subprocess.run(["bash", "-c", options + " -- /bin/true"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.stderr.strip()
+
+
 def wrap(command, folder):
     """Why `cejail mcp wrap` would refuse these options, or ""."""
     words = shlex.split(command.replace("\\\n", " "), comments=True)
@@ -274,6 +281,10 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                 if re.search(r"\bcejail run ", command):
                     tried += 1
                     why = plan(command, folder)
+                    report(not why, f"{page}: {' '.join(command.split())}", why)
+                elif command.startswith("cejail bwrap "):
+                    tried += 1
+                    why = sandbox(command, folder)
                     report(not why, f"{page}: {' '.join(command.split())}", why)
                 elif command.startswith("cejail mcp wrap "):
                     tried += 1

@@ -358,6 +358,22 @@ same "$TOOLS names the events of calls" \
 	"$(sed -n '/^bool events_add_call/,/^}/p' runtime/run/report/events.c | grep -o 'EVENT_[A-Z]*' | sed 's/EVENT_//' | tr A-Z a-z | sort -u)" \
 	"$(MANUAL=$TOOLS chapter "RESULT AND EVENTS" | sed -n 's/^\.It Cm //p' | sort)"
 
+# --- bubblewrap's command line ------------------------------------------------------------
+
+BWRAP=man/cejail-bwrap.1
+bwrap=$(dirname "$CEJAIL")/../libexec/cejail/bwrap
+# "--option ARGUMENTS", and "refused" where it is; in the order of --help.
+if [ -x "$bwrap" ]; then
+	same "$BWRAP names every option with its arguments, and says which are refused" \
+		"$("$bwrap" --help | sed -n 's/^    \(--[a-z0-9-]*\( [A-Z][A-Z]*\)*\)  *\(refused\)\{0,1\}.*/\1 \3/p')" \
+		"$(MANUAL=$BWRAP chapter OPTIONS | awk '
+			/^\.It Fl / { if (name != "") print name " "; name = "-" $3 ($4 == "Ar" ? substr($0, index($0, " Ar ") + 3) : ""); next }
+			/^Refused: / { print name " refused"; name = "" }
+			END { if (name != "") print name " " }')"
+else
+	skip "$BWRAP names every option" "libexec/cejail/bwrap is not built"
+fi
+
 # --- the OCI runtime --------------------------------------------------------------------
 
 OCI=man/cejail-oci.8
@@ -404,7 +420,7 @@ same "$OCI names every variable that is read" "$(environment runtime/container)"
 	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
 if command -v mandoc >/dev/null; then
-	for page in "$MANUAL" "$SERVICE" "$MCP" "$SESSION" "$TOOLS"; do
+	for page in "$MANUAL" "$SERVICE" "$MCP" "$SESSION" "$TOOLS" "$BWRAP"; do
 		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
 		same "mandoc has no complaint about $page" none "${complaints:-none}"
 	done

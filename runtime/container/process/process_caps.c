@@ -3,9 +3,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <sys/capability.h>
-
-#define CAPS_MAX 64 /* as many as fit into the sets of capset(2) */
 
 /* libcap takes any case and numbers; config.json has the names of capabilities(7). */
 static bool is_spelled_right(const char *name)
@@ -20,11 +17,7 @@ static bool is_spelled_right(const char *name)
 
 uint64_t process_caps_bit(const char *name)
 {
-	cap_value_t value = 0;
-	if (!is_spelled_right(name) || cap_from_name(name, &value) < 0 || value < 0 ||
-	    value >= CAPS_MAX)
-		return 0;
-	return UINT64_C(1) << value;
+	return is_spelled_right(name) ? capabilities_bit(name) : 0;
 }
 
 /* What one set is resolved from. */

@@ -34,6 +34,7 @@ static const struct cli_verb {
 	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
 	{ "shell", run_verb, "run an interactive command in a jail", NULL, NULL },
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
+	{ "bwrap", program_verb, "run a command with the arguments of bubblewrap", NULL, NULL },
 	{ "image", program_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", program_verb, "run jails for other programs, over a socket", NULL, NULL },
 	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail serve`, `cejail mcp` and `cejail image`: each executes libexec/cejail/VERB
- * (runtime/service/, runtime/front/mcp/, runtime/front/image/).  In this program, their code
- * and libraries would slow down the start of every run.
+ * `cejail serve`, `mcp`, `image` and `bwrap`: each executes libexec/cejail/VERB (runtime/service/,
+ * runtime/front/mcp/, runtime/front/image/, runtime/front/bwrap/).  In this program, their code and
+ * libraries would slow down the start of every run.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -35,6 +35,8 @@ static int exec_program(const struct cli *cli, struct cj_error *err)
 	if (libexec_find(cli->verb, path, err) == 0) {
 		/* an ignored signal stays ignored across execve(2) */
 		(void)signal(SIGXFSZ, SIG_DFL);
+		if (strcmp(cli->verb, "bwrap") == 0) /* whose program would inherit it */
+			(void)signal(SIGPIPE, SIG_DFL);
 		(void)execv(path, (char *const *)args);
 		(void)!cj_fail(err, errno, "start '%s'", path);
 		cj_hint(err, "install it with 'make install'");

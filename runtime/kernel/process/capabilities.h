@@ -12,6 +12,9 @@ struct capabilities {
 	uint64_t bounding, effective, inheritable, permitted, ambient;
 };
 
+/* The bit of "cap_kill", in any case, or of a number; 0: no such capability is known. */
+uint64_t capabilities_bit(const char *name);
+
 /* The capabilities that this kernel has, or that this process may have: its bounding and permitted
  * sets. */
 int capabilities_of_kernel(uint64_t *out, struct cj_error *err);

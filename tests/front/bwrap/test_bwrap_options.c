@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of bubblewrap, and what excludes what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <string.h>
+
+#include "runtime/front/bwrap/bwrap.h"
+
+#define USER 1000
+
+struct parsed {
+	struct arena arena;
+	struct bwrap_config config;
+	struct cj_error err;
+};
+
+static int fake_read(int fd, struct arena *a, char **out_text, size_t *out_size,
+		     struct cj_error *err)
+{
+	static const char text[] = "--dir\0/from\0--args\0003";
+	if (fd == 9)
+		return cj_fail(err, EBADF, "read");
+	*out_text = arena_alloc(a, sizeof(text));
+	assert_non_null(*out_text);
+	memcpy(*out_text, text, sizeof(text));
+	*out_size = fd == 8 ? sizeof(text) : 12; /* 8: with another --args */
+	return 0;
+}
+
+/* Parses and checks as an ordinary user; returns 0 or -errno. */
+static int parse(struct parsed *p, const char *const *args, uid_t caller)
+{
+	p->err = (struct cj_error){ 0 };
+	if (bwrap_parse(args, fake_read, &p->arena, &p->config, &p->err) < 0)
+		return -p->err.code;
+	return p->config.request == BWRAP_RUN ? bwrap_check(&p->config, caller, &p->err) : 0;
+}
+
+#define PARSE(p, caller, ...) parse(p, (const char *const[]){ __VA_ARGS__, NULL }, caller)
+
+static void every_option_is_done_or_refused_with_a_reason(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < bwrap_option_count; i++) {
+		const struct bwrap_option *o = &bwrap_options[i];
+		assert_memory_equal(o->name, "--", 2);
+		assert_true(strlen(o->help) > 10);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(o->name, bwrap_options[k].name);
+		if (o->take)
+			continue;
+		struct parsed p = { 0 };
+		assert_true(PARSE(&p, USER, o->name, "5", "5", "5", "true") < 0);
+		assert_non_null(strstr(p.err.msg, o->name));
+		assert_non_null(strstr(p.err.msg, " is refused: "));
+		assert_non_null(strstr(o->help, "; ")); /* what to do instead */
+		arena_fini(&p.arena);
+	}
+	assert_int_equal(bwrap_option_count, 67 + 1); /* of 0.11, and --not-a-security-boundary */
+}
+
+static void operations_keep_the_order_of_the_arguments(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, USER, "--bind", "/a", "/b", "--perms", "0700", "--size", "5",
+			       "--tmpfs", "t", "--ro-bind-try", "/c", "/d", "--args", "7",
+			       "--symlink", "x", "/y", "--ro-bind-data", "4", "/z", "--chmod",
+			       "0755", "/q", "--", "cmd", "--dir"),
+			 0);
+	const struct bwrap_op *op = p.config.ops;
+	assert_int_equal(p.config.nops, 7);
+	assert_true(op[0].kind == BWRAP_BIND && !op[0].is_read_only && !op[0].has_devices);
+	assert_string_equal(op[0].source, "/a");
+	assert_true(op[1].kind == BWRAP_TMPFS && op[1].perms == 0700 && op[1].size == 5);
+	assert_string_equal(op[1].dest, "/t");
+	assert_true(op[2].is_read_only && op[2].may_be_missing && op[2].perms == -1);
+	assert_string_equal(op[3].dest, "/from"); /* of --args */
+	assert_string_equal(op[4].source, "x");
+	assert_true(op[5].kind == BWRAP_BIND_DATA && op[5].fd == 4 && op[5].is_read_only);
+	assert_true(op[6].kind == BWRAP_CHMOD && op[6].perms == 0755);
+	assert_string_equal(p.config.argv[1], "--dir");
+	arena_fini(&p.arena);
+}
+
+static void a_user_always_gets_a_user_namespace_and_root_only_if_asked(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, USER, "true"), 0);
+	assert_int_equal(p.config.namespaces, CLONE_NEWUSER);
+	assert_int_equal(PARSE(&p, 0, "true"), 0);
+	assert_int_equal(p.config.namespaces, 0);
+	assert_int_equal(PARSE(&p, USER, "--unshare-all", "--share-net", "true"), 0);
+	assert_int_equal(p.config.namespaces, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWPID |
+						  CLONE_NEWUTS | CLONE_NEWCGROUP);
+	assert_int_equal(p.config.optional, CLONE_NEWCGROUP);
+	assert_int_equal(PARSE(&p, 0, "--unshare-all", "--unshare-cgroup", "true"), 0);
+	assert_int_equal(p.config.optional, CLONE_NEWUSER);
+	arena_fini(&p.arena);
+}
+
+static void capabilities_change_in_the_order_of_the_arguments(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, USER, "--cap-add", "ALL", "--cap-drop", "CAP_KILL", "true"), 0);
+	assert_true(p.config.caps_added == ~(UINT64_C(1) << CAP_KILL) && p.config.caps_kept == 0);
+	assert_int_equal(PARSE(&p, USER, "--cap-add", "CAP_KILL", "--cap-drop", "ALL", "true"), 0);
+	assert_true(p.config.caps_added == 0 && p.config.caps_kept == 0 && p.config.sets_caps);
+	assert_int_equal(
+	    PARSE(&p, USER, "--cap-drop", "CAP_KILL", "--cap-add", "cap_chown", "true"), 0);
+	assert_int_equal(p.config.caps_added, UINT64_C(1) << CAP_CHOWN);
+	assert_true(!(p.config.caps_kept >> CAP_KILL & 1) && p.config.caps_kept >> CAP_SETUID & 1);
+	arena_fini(&p.arena);
+}
+
+static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *args[6], *message;
+	} rows[] = {
+		{ { "--foo", "x" }, "Unknown option --foo" },
+		{ { "--bind", "/a" }, "--bind takes two arguments" },
+		{ { "--dir" }, "--dir takes an argument" },
+		{ { "--file", "-1", "/x", "x" }, "Invalid fd: -1" },
+		{ { "--uid", "4294967295", "x" }, "Invalid uid: 4294967295" },
+		{ { "--gid", "1x", "x" }, "Invalid gid: 1x" },
+		{ { "--perms", "10000", "--dir", "/x", "x" },
+		  "--perms takes an octal argument <= 07777" },
+		{ { "--perms", "", "--dir", "/x", "x" },
+		  "--perms takes an octal argument <= 07777" },
+		{ { "--perms", "0700", "--bind", "/a", "/b" },
+		  "--perms must be followed by an option that creates a file" },
+		{ { "--perms", "0700", "x" },
+		  "--perms must be followed by an option that creates a file" },
+		{ { "--size", "1", "--dir", "/x", "x" }, "--size must be followed by --tmpfs" },
+		{ { "--size", "0", "--tmpfs", "/x", "x" },
+		  "--size takes a non-zero number of bytes" },
+		{ { "--dir", "", "x" }, "an empty text is not a path" },
+		{ { "--setenv", "A=B", "c", "x" }, "'A=B' is not the name of a variable" },
+		{ { "--cap-add", "CAP_X", "x" }, "unknown cap: CAP_X" },
+		{ { "--seccomp", "3", "--add-seccomp-fd", "4", "x" },
+		  "--seccomp cannot be combined with --add-seccomp-fd" },
+		{ { "--args", "8", "x" }, "--args not supported in arguments file" },
+		{ { "--hostname", "h", "x" }, "Specifying --hostname requires --unshare-uts" },
+		{ { "--as-pid-1", "x" }, "Specifying --as-pid-1 requires --unshare-pid" },
+		{ { "--dir", "/x" }, "no command; see bwrap --help" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct parsed p = { 0 };
+		assert_true(parse(&p, rows[i].args, USER) < 0);
+		assert_string_equal(p.err.msg, rows[i].message);
+		arena_fini(&p.arena);
+	}
+	struct parsed p = { 0 };
+	assert_true(PARSE(&p, 0, "--uid", "5", "x") < 0);
+	assert_string_equal(p.err.msg, "Specifying --uid requires --unshare-user or --userns");
+	assert_int_equal(PARSE(&p, USER, "--args", "9", "x"), -EBADF);
+	arena_fini(&p.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_option_is_done_or_refused_with_a_reason),
+		cmocka_unit_test(operations_keep_the_order_of_the_arguments),
+		cmocka_unit_test(a_user_always_gets_a_user_namespace_and_root_only_if_asked),
+		cmocka_unit_test(capabilities_change_in_the_order_of_the_arguments),
+		cmocka_unit_test(what_is_wrong_is_refused_with_bubblewraps_own_sentence),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,16 +3,27 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/front/mcp/mcp_far.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/client/service_calls.h"
 #include "runtime/run/mcp/calls/mcp_reply.h"
 #include "runtime/run/report/remote_result.h"
 
 #define CALLS_MAX 64
 
+/* The calls of a program to the tools of the broker. */
+struct far_calls {
+	struct broker_calls calls;
+	uint64_t last_id;
+	char url[2 * PLAN_ID_MAX + 64]; /* of the run or the exec */
+	struct call_answers answers;
+};
+
+/* One request for each call of the client. */
 struct far_call {
 	LIST_ENTRY(far_call) link;
 	struct mcp_remote *remote;
@@ -30,6 +41,76 @@ struct mcp_remote {
 	size_t count;
 	bool holds; /* answers wait in the service, which drops a reader that is too slow */
 };
+
+static void on_answer(struct broker_calls *calls, uint64_t id, const char *text, size_t size)
+{
+	struct far_calls *c = watch_owner(calls, struct far_calls, calls);
+	call_answers_add(&c->answers, id, text, size);
+}
+
+static int begin_call(struct far_calls *c, char *line, size_t size, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct call_event event;
+
+	if (call_event_read(line, size, c->last_id, &a, &event, err) < 0)
+		return -err->code;
+	/* one more: the call whose answer is under way may have ended */
+	if (c->calls.count + c->answers.count > CALLS_OUTSTANDING_MAX)
+		return cj_reject(err, "the service sent too many calls at a time");
+	c->last_id = event.id;
+	broker_call_begin(&c->calls, event.id, event.name, event.arguments);
+	return 0;
+}
+
+static int end_call(struct far_calls *c, const char *line, size_t size, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *event = NULL;
+	uint64_t id = 0;
+
+	if (json_parse("the service's event", line, size, &a, &event, err) < 0)
+		return -err->code;
+	const char *outcome = json_get_text(event, "outcome");
+	if (outcome && json_get_u64(event, "call", &id)) {
+		broker_call_end(&c->calls, id, outcome);
+		call_answers_drop(&c->answers, id);
+	}
+	return 0;
+}
+
+/* An event of the run that is about its calls.  Fails: it is none that a service sends. */
+static int far_calls_take(struct far_calls *c, char *line, size_t size, struct cj_error *err)
+{
+	return call_event_is(line, size) ? begin_call(c, line, size, err)
+					 : end_call(c, line, size, err);
+}
+
+/* The request of `run` has the tools of the broker. */
+static void far_calls_open(struct far_calls *c, struct loop *loop, const char *socket_path,
+			   struct broker *broker, const struct mcp_run *run)
+{
+	const char *session = run->request->session;
+
+	*c = (struct far_calls){ .calls = { .broker = broker, .answer = on_answer } };
+	TAILQ_INIT(&c->calls.list);
+	call_answers_open(&c->answers, loop, socket_path, c->url);
+	c->answers.agent = "cejail-mcp";
+	if (session[0])
+		(void)snprintf(c->url, sizeof(c->url), "/v1/sessions/%s/execs/%s", session,
+			       run->id);
+	else
+		(void)snprintf(c->url, sizeof(c->url), "/v1/runs/%s", run->id);
+}
+
+/* Cancels the calls.  Nothing happens if it was not opened. */
+static void far_calls_close(struct far_calls *c)
+{
+	if (!c->calls.broker)
+		return;
+	broker_calls_cancel(&c->calls);
+	call_answers_close(&c->answers);
+}
 
 static void destroy(struct far_call *c)
 {

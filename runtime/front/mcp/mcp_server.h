@@ -7,7 +7,7 @@
  *	mcp_server.c   one thread, one epoll loop over the client, the runs and signals
  *	mcp_broker.c   the tools of other MCP servers, which programs may call (upstream/)
  *	mcp_local.c    runs and sessions on this machine
- *	mcp_remote.c   runs and sessions at a service (mcp_far_calls.c)
+ *	mcp_remote.c   runs and sessions at a service
  *
  * A line of the client goes to mcp_protocol, and is answered at once or is a call.  mcp_request
  * makes a request of a call, and mcp_run carries it out: here, or at a service.  Its events become

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a program at a service: hostile events, and how the service takes the answers. */
-#include "runtime/front/mcp/mcp_far.h"
+#include "runtime/front/mcp/mcp_remote.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

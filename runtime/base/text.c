@@ -271,6 +271,14 @@ const char *text_take_u64(const char *at, uint64_t *out)
 	return end;
 }
 
+int text_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
 	size_t size = strlen(text), end_size = strlen(end);

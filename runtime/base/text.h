@@ -35,6 +35,9 @@ int parse_bool(const char *text, bool *out, struct cj_error *err);
 /* The decimal number at the beginning: where it ends, or NULL if there is none of 64 bits. */
 const char *text_take_u64(const char *at, uint64_t *out);
 
+/* Negative: it is no hexadecimal digit. */
+int text_hex_digit(char c);
+
 bool text_ends_with(const char *text, const char *end);
 
 /* `names` ends in a NULL. */
@@ -81,6 +84,14 @@ const char *text_format_duration(uint64_t ms, char *out, size_t out_size);
 
 /* The RFC 4648 base64 of bytes; `out` needs 4 * ((size + 2) / 3) + 1.  Returns its length. */
 size_t text_base64(const void *bytes, size_t size, char *out);
+
+/*
+ * text_put_url - a path as a part of a URL: unreserved characters (RFC 3986, 2.3) and '/'
+ * unchanged, all other bytes as %XX.
+ *
+ * `to` has room for 3 * strlen(path) + 1.  Returns where the NUL is.
+ */
+char *text_put_url(char *to, const char *path);
 
 /* Bytes that `size` characters of base64 stand for, at most. */
 #define TEXT_BASE64_ROOM(size) ((size) / 4 * 3)

@@ -246,3 +246,23 @@ bool text_unescape_octal(const char *text, size_t size, char *out, size_t room)
 	out[used] = '\0';
 	return true;
 }
+
+char *text_put_url(char *to, const char *path)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~/";
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (; *path; path++) {
+		unsigned byte = (unsigned char)*path;
+		if (strchr(plain, *path)) {
+			*to++ = *path;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = hex[byte >> 4];
+		*to++ = hex[byte & 0xf];
+	}
+	*to = '\0';
+	return to;
+}

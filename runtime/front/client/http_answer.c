@@ -8,7 +8,7 @@
 
 #include "runtime/base/text.h"
 
-#define CHUNK_MAX (1ull << 40) /* far below an overflow of sums */
+#define LENGTH_MAX (1ull << 40) /* far below an overflow of sums */
 
 void http_answer_init(struct http_answer *r)
 {
@@ -68,7 +68,7 @@ static int read_header(struct http_answer *r, struct cj_error *err)
 		for (char *at = r->type; *at; at++)
 			*at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 'a' - 'A') : *at;
 	} else if (strcasecmp(name, "Content-Length") == 0) {
-		if (r->has_length || parse_u64(value, 0, CHUNK_MAX, &r->left, &why) < 0)
+		if (r->has_length || parse_u64(value, 0, LENGTH_MAX, &r->left, &why) < 0)
 			return reject(err, "the Content-Length is not a number, or occurs twice");
 		r->has_length = true;
 	} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
@@ -94,51 +94,12 @@ static int end_head(struct http_answer *r, struct cj_error *err)
 	if (r->is_chunked && r->has_length)
 		return reject(err, "it has a Content-Length and chunks");
 	if (r->is_chunked)
-		r->part = HTTP_CHUNK_SIZE;
+		r->part = HTTP_BODY_CHUNKS;
 	else if (r->status == 204 || r->status == 304 || (r->has_length && r->left == 0))
 		r->part = HTTP_DONE;
 	else
 		r->part = r->has_length ? HTTP_BODY : HTTP_BODY_ALL;
 	return 0;
-}
-
-/* Hexadecimal digits.  Chunk extensions after ';' are ignored: RFC 9112, 7.1.1. */
-static int read_chunk_size(struct http_answer *r, struct cj_error *err)
-{
-	size_t size = strspn(r->line, "0123456789abcdefABCDEF");
-	uint64_t value = strtoull(r->line, NULL, 16); /* UINT64_MAX beyond its range */
-
-	if (size == 0 || !strchr("; \t", r->line[size]) || value > CHUNK_MAX)
-		return reject(err, "a chunk has no valid size");
-	r->left = value;
-	r->part = value > 0 ? HTTP_CHUNK : HTTP_TRAILER;
-	return 0;
-}
-
-static int read_line(struct http_answer *r, struct cj_error *err)
-{
-	bool is_empty = r->line[0] == '\0';
-
-	switch (r->part) {
-	case HTTP_STATUS_LINE:
-		return read_status(r, err);
-	case HTTP_HEADERS:
-		return is_empty ? end_head(r, err) : read_header(r, err);
-	case HTTP_CHUNK_SIZE:
-		return read_chunk_size(r, err);
-	case HTTP_CHUNK_END:
-		r->part = HTTP_CHUNK_SIZE;
-		return is_empty ? 0 : reject(err, "a chunk is longer than its size");
-	case HTTP_TRAILER:
-		r->part = is_empty ? HTTP_DONE : HTTP_TRAILER;
-		return 0;
-	case HTTP_BODY:
-	case HTTP_BODY_ALL:
-	case HTTP_CHUNK:
-	case HTTP_DONE:
-		break;
-	}
-	return reject(err, "there is data after its end");
 }
 
 /* Takes the bytes up to the end of a line, or all of them.  *out_used: how many. */
@@ -147,9 +108,8 @@ static int feed_line(struct http_answer *r, const char *bytes, size_t size, size
 {
 	const char *end = memchr(bytes, '\n', size);
 	size_t part = end ? (size_t)(end - bytes) : size;
-	bool is_between_chunks = r->part == HTTP_CHUNK_SIZE || r->part == HTTP_CHUNK_END;
 
-	r->head_size += is_between_chunks ? 0 : part + 1; /* the number of chunks is not limited */
+	r->head_size += part + 1;
 	if (r->line_size + part >= sizeof(r->line) || r->head_size > HTTP_HEAD_MAX)
 		return reject(err, "the header is too long");
 	if (memchr(bytes, '\0', part))
@@ -164,38 +124,46 @@ static int feed_line(struct http_answer *r, const char *bytes, size_t size, size
 		r->line_size--;
 	r->line[r->line_size] = '\0';
 	r->line_size = 0;
-	return read_line(r, err);
+	if (r->part == HTTP_STATUS_LINE)
+		return read_status(r, err);
+	return r->line[0] == '\0' ? end_head(r, err) : read_header(r, err);
 }
 
-/* How many of the `size` bytes belong to the body. */
-static size_t take_body(struct http_answer *r, size_t size)
+/* A piece of the body at the start of *in; a size of 0: none is there yet. */
+static int take_body(struct http_answer *r, struct blob *in, struct blob *out, struct cj_error *err)
 {
-	if (r->part == HTTP_BODY_ALL)
-		return size;
-	if (size > r->left)
-		size = (size_t)r->left;
-	r->left -= size;
-	if (r->left == 0)
-		r->part = r->part == HTTP_CHUNK ? HTTP_CHUNK_END : HTTP_DONE;
-	return size;
+	if (r->part == HTTP_BODY_CHUNKS) {
+		int rc = http_chunks_next(&r->chunks, in, out, err);
+		if (r->chunks.state == CHUNK_END)
+			r->part = HTTP_DONE;
+		return rc;
+	}
+	*out = *in;
+	if (r->part == HTTP_BODY) {
+		out->size = in->size < r->left ? in->size : (size_t)r->left;
+		r->left -= out->size;
+		r->part = r->left == 0 ? HTTP_DONE : HTTP_BODY;
+	}
+	*in = (struct blob){ in->bytes + out->size, in->size - out->size };
+	return 0;
 }
 
 int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http_sink sink,
 		     void *context, struct cj_error *err)
 {
-	while (size > 0 && r->part != HTTP_DONE) {
-		size_t used = 0;
-		int rc = 0;
-		if (r->part == HTTP_BODY || r->part == HTTP_BODY_ALL || r->part == HTTP_CHUNK) {
-			used = take_body(r, size);
-			rc = sink ? sink(context, bytes, used, err) : 0;
-		} else {
-			rc = feed_line(r, bytes, size, &used, err);
+	struct blob in = { bytes, size }, piece;
+
+	while (in.size > 0 && r->part != HTTP_DONE) {
+		if (r->part < HTTP_BODY) {
+			size_t used = 0;
+			if (feed_line(r, in.bytes, in.size, &used, err) < 0)
+				return -err->code;
+			in = (struct blob){ in.bytes + used, in.size - used };
+			continue;
 		}
-		if (rc < 0)
-			return rc;
-		bytes += used;
-		size -= used;
+		if (take_body(r, &in, &piece, err) < 0 ||
+		    (sink && piece.size > 0 && sink(context, piece.bytes, piece.size, err) < 0))
+			return -err->code;
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/error.h"
+#include "runtime/base/http_chunks.h"
 
 #define HTTP_HEAD_MAX (16u << 10) /* all header lines together */
 #define HTTP_LINE_MAX 4096
@@ -19,12 +19,9 @@
 enum http_part {
 	HTTP_STATUS_LINE,
 	HTTP_HEADERS,
-	HTTP_BODY,       /* `left` bytes of it */
-	HTTP_BODY_ALL,   /* up to the end of the connection */
-	HTTP_CHUNK_SIZE, /* the line before a chunk */
-	HTTP_CHUNK,      /* `left` bytes of it */
-	HTTP_CHUNK_END,  /* the line after it */
-	HTTP_TRAILER,
+	HTTP_BODY,     /* `left` bytes of it */
+	HTTP_BODY_ALL, /* up to the end of the connection */
+	HTTP_BODY_CHUNKS,
 	HTTP_DONE,
 };
 
@@ -36,6 +33,7 @@ struct http_answer {
 	enum http_part part;
 	bool is_chunked, has_length;
 	uint64_t left;
+	struct http_chunks chunks;
 	size_t head_size;         /* of header lines so far */
 	char line[HTTP_LINE_MAX]; /* the unfinished one */
 	size_t line_size;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/run/report/remote_result.h"
 #include "runtime/jail/record.h"
@@ -123,18 +124,11 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
 
 int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err)
 {
-	/* RFC 3986, 2.3 */
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789-._~/";
-	size_t used = strlen(url);
+	const size_t used = strlen(url);
 
-	for (; *part; part++) {
-		if (used + 4 > REMOTE_URL_MAX)
-			return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
-		used += (size_t)snprintf(url + used, REMOTE_URL_MAX - used,
-					 strchr(plain, *part) ? "%c" : "%%%02X",
-					 (unsigned char)*part);
-	}
+	if (3 * strlen(part) >= REMOTE_URL_MAX - used)
+		return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
+	(void)text_put_url(url + used, part);
 	return 0;
 }
 

@@ -51,10 +51,7 @@ int remote_link_connect(const char *socket_path, int flags, struct cj_error *err
 int remote_link_ask(const char *socket_path, const struct remote_message *message,
 		    struct cj_error *err);
 
-/*
- * remote_url - append a part of a URL's path: unreserved characters and '/' unchanged, all other
- * bytes as %XX.  Fails: the URL would exceed REMOTE_URL_MAX.
- */
+/* Appends a part of the path, as text_put_url() does.  Fails: REMOTE_URL_MAX may be too little. */
 int remote_url(char url[static REMOTE_URL_MAX], const char *part, struct cj_error *err);
 
 /* Bytes of an answer, with a NUL behind them. */

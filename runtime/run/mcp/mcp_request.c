@@ -468,8 +468,7 @@ const char *mcp_request_put_http(const struct mcp_request *r,
 	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s", rows[r->kind].before,
 					 r->session, rows[r->kind].behind);
 
-	to = mcp_uri_put_path(to, r->path);
-	*to = '\0';
+	to = text_put_url(to, r->path);
 	size_t room = MCP_TARGET_MAX - (size_t)(to - out_target);
 	if (r->kind == MCP_TOOL_SESSION_LIST_FILES)
 		(void)snprintf(to, room, "%s?list", to[-1] == '/' ? "" : "/");

@@ -21,25 +21,6 @@ void mcp_say(struct mcp_prose *p, const char *fmt, ...)
 		p->size = sizeof(p->text) - 1;
 }
 
-char *mcp_uri_put_path(char *to, const char *path)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789-._~/";
-	static const char hex[] = "0123456789ABCDEF";
-
-	for (; *path; path++) {
-		unsigned byte = (unsigned char)*path;
-		if (strchr(plain, *path)) {
-			*to++ = *path;
-			continue;
-		}
-		*to++ = '%';
-		*to++ = hex[byte >> 4];
-		*to++ = hex[byte & 0xf];
-	}
-	return to;
-}
-
 const char *mcp_uri_join(const char *before, const char *directory, const char *path,
 			 struct arena *a)
 {
@@ -49,10 +30,9 @@ const char *mcp_uri_join(const char *before, const char *directory, const char *
 	if (!uri)
 		return NULL;
 	memcpy(to, before, strlen(before));
-	to = mcp_uri_put_path(to + strlen(before), directory);
+	to = text_put_url(to + strlen(before), directory);
 	*to++ = '/';
-	to = mcp_uri_put_path(to, path);
-	*to = '\0';
+	(void)text_put_url(to, path);
 	return uri;
 }
 

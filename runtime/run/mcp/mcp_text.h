@@ -22,8 +22,6 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 /* Is the middle of a stream missing in the answer? */
 bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool *tool);
 
-/* Writes at most three bytes for each of the path, and no NUL.  Returns the end. */
-char *mcp_uri_put_path(char *to, const char *path);
 /* "BEFOREdirectory/path", in the arena; NULL: no memory. */
 const char *mcp_uri_join(const char *before, const char *directory, const char *path,
 			 struct arena *a);

@@ -51,35 +51,3 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 
 /* NULL: there is none. */
 const char *http_head_get(const struct http_head *head, const char *name);
-
-/* --- a body in chunks (RFC 9112, section 7.1), as its bytes arrive ------------------ */
-
-#define HTTP_CHUNKS_REST_MAX 4096 /* of all extensions and trailers, which are ignored */
-
-enum chunk_state {
-	CHUNK_SIZE, /* at first */
-	CHUNK_EXTENSION,
-	CHUNK_SIZE_LF,
-	CHUNK_DATA,
-	CHUNK_DATA_CR,
-	CHUNK_DATA_LF,
-	CHUNK_TRAILER, /* at the beginning of a line */
-	CHUNK_TRAILER_LINE,
-	CHUNK_TRAILER_LF,
-	CHUNK_LAST_LF,
-	CHUNK_END
-};
-
-struct http_chunks {
-	enum chunk_state state;
-	uint64_t left; /* of the chunk */
-	unsigned digits;
-	size_t rest;
-};
-
-/*
- * Consumes bytes of *in until there is a part of the body (*out), no bytes are left, or the body
- * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are not chunks.
- */
-int http_chunks_next(struct http_chunks *c, struct blob *in, struct blob *out,
-		     struct cj_error *err);

@@ -7,7 +7,7 @@
 
 #include <sys/queue.h>
 
-#include "runtime/base/byte_queue.h"
+#include "runtime/base/http_chunks.h"
 #include "runtime/run/request/rights.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/http/http_head.h"

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/base/http_chunks.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "runtime/service/http/http_head.h"
+#include "runtime/base/http_chunks.h"
 
 struct body {
 	char text[64];

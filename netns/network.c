@@ -363,9 +363,11 @@ static void stop_gateway(struct network *n)
 
 void network_give_up(struct network *n, const struct cj_error *why)
 {
+	char text[CJ_ERROR_TEXT_MAX];
+
 	network_close_jail(n);
-	network_set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s%s%s%s", why->msg,
-			   why->hint[0] ? " (" : "", why->hint, why->hint[0] ? ")" : "");
+	network_set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s",
+			   cj_error_text(why, text));
 	n->is_building = false;
 	n->is_filtered = false;
 	stop_uplink(n);

@@ -13,6 +13,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
@@ -31,12 +32,6 @@ static int next_step(const struct step_link *link, struct step_msg *out, struct 
 	(void)text_escape(theirs.msg, strlen(theirs.msg), false, err->msg, sizeof(err->msg));
 	(void)text_escape(theirs.hint, strlen(theirs.hint), false, err->hint, sizeof(err->hint));
 	return -err->code;
-}
-
-static bool is_readable(int fd)
-{
-	struct pollfd one = { .fd = fd, .events = POLLIN };
-	return poll(&one, 1, 0) > 0;
 }
 
 /* One more of what may happen `most` times in a second. */
@@ -138,7 +133,8 @@ int network_answer_ask(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_ask ask;
-	if (!is_readable(n->gateway.asks.sock_fd)) /* network_await_gateway() has served it */
+	if (!fd_await(n->gateway.asks.sock_fd, POLLIN,
+		      0)) /* network_await_gateway() has served it */
 		return 0;
 	if (next_step(&n->gateway.asks, &msg, err) < 0)
 		return -err->code;
@@ -184,7 +180,8 @@ int network_await_gateway(struct network *n, enum gateway_step answer, unsigned 
 
 int network_take_events(struct network *n, struct cj_error *err)
 {
-	for (unsigned i = 0; i < DENIALS_AT_ONCE && is_readable(n->gateway.link.sock_fd); i++) {
+	for (unsigned i = 0; i < DENIALS_AT_ONCE && fd_await(n->gateway.link.sock_fd, POLLIN, 0);
+	     i++) {
 		auto_step_msg struct step_msg msg = { 0 };
 		if (next_step(&n->gateway.link, &msg, err) < 0 || take_event(n, &msg, err) < 0)
 			return -err->code;

@@ -288,6 +288,7 @@ static int make_entry(struct arena *a, const char *name, struct profile_entry *o
 		      struct cj_error *err)
 {
 	struct cj_error problem = { 0 };
+	char text[CJ_ERROR_TEXT_MAX];
 	struct profile_source source = { .path = "" };
 	struct config c;
 	config_init(&c);
@@ -297,8 +298,7 @@ static int make_entry(struct arena *a, const char *name, struct profile_entry *o
 	if (rc == 0)
 		rc = profile_load(&c, name, &problem);
 	if (rc < 0)
-		out->problem = arena_printf(a, "%s%s%s%s", problem.msg, problem.hint[0] ? " (" : "",
-					    problem.hint, problem.hint[0] ? ")" : "");
+		out->problem = arena_strdup(a, cj_error_text(&problem, text));
 	else if (c.description)
 		out->description = arena_strdup(a, c.description);
 	out->path = arena_strdup(a, source.path);

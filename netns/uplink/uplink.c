@@ -14,6 +14,7 @@
 #include "netns/uplink/uplink_helper.h"
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 const char *const uplink_names[UPLINK_COUNT] = {
@@ -76,6 +77,7 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 	u->until_ms = 0;
 	for (enum uplink_kind kind = first; kind <= last && kind < UPLINK_NONE; kind++) {
 		struct cj_error refused = { 0 };
+		char text[CJ_ERROR_TEXT_MAX];
 		int rc = kind == UPLINK_HOST ? uplink_host_start(&u->spec, &u->host, &refused)
 					     : start_helper(u, kind, &refused);
 		if (rc == 0) {
@@ -91,7 +93,7 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 			return rc;
 		}
 		if (!strstr(u->why, refused.msg)) /* the device is the same for every helper */
-			add_why(u, refused.hint[0] ? "%s (%s)" : "%s", refused.msg, refused.hint);
+			add_why(u, "%s", cj_error_text(&refused, text));
 	}
 	return 0;
 }
@@ -116,8 +118,7 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out, struct cj_
 
 static bool has_died(const struct uplink *u, int wait_ms)
 {
-	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
-	return poll(&death, 1, wait_ms) > 0;
+	return fd_await(u->keeper.pidfd, POLLIN, wait_ms);
 }
 
 enum look { LOOK_WAIT, LOOK_READY, LOOK_LOST }; /* lost: the reason is added */
@@ -232,8 +233,7 @@ int uplink_fd(const struct uplink *u)
 /* The keeper reports on its link, or closes it, before it ends. */
 bool uplink_is_ending(const struct uplink *u)
 {
-	struct pollfd link = { .fd = u->keeper.link_fd, .events = POLLIN };
-	return poll(&link, 1, 0) > 0;
+	return fd_await(u->keeper.link_fd, POLLIN, 0);
 }
 
 const char *uplink_why(const struct uplink *u)

@@ -18,6 +18,7 @@
 
 #include "netns/address/addresses.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/files/os_release.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -207,9 +208,8 @@ static bool read_version(const char *path, char *out, size_t size)
 		_exit(127);
 	}
 	cj_close(&ends[1]);
-	struct pollfd ready = { .fd = in_fd, .events = POLLIN };
 	char text[512];
-	if (pid < 0 || poll(&ready, 1, VERSION_WAIT_MS) <= 0)
+	if (pid < 0 || !fd_await(in_fd, POLLIN, VERSION_WAIT_MS))
 		return false;
 	ssize_t got = sys_read(in_fd, text, sizeof(text) - 1);
 	if (got <= 0)

@@ -180,8 +180,7 @@ static void reap_helper(int helper_fd, int stderr_fd, const struct step_link *li
 		;
 	e->code = info.si_code;
 	e->status = info.si_status;
-	struct pollfd more = { .fd = stderr_fd, .events = POLLIN };
-	while (poll(&more, 1, 0) > 0 && read_stderr(stderr_fd, e) == 0)
+	while (fd_await(stderr_fd, POLLIN, 0) && read_stderr(stderr_fd, e) == 0)
 		;
 	struct cj_error ignored; /* fails if the supervisor has ended: then no report is needed */
 	(void)!step_tell(link, KEEPER_ENDED, e, sizeof(*e), NULL, 0, &ignored);

@@ -2,6 +2,7 @@
 #include "runtime/base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,6 +82,15 @@ int cj_hint(struct cj_error *err, const char *fmt, ...)
 int cj_hint_for(struct cj_error *err, int code, const char *hint)
 {
 	return err->code == code ? cj_hint(err, "%s", hint) : -err->code;
+}
+
+const char *cj_error_text(const struct cj_error *err, char out[static CJ_ERROR_TEXT_MAX])
+{
+	const bool has_hint = err->hint[0] != '\0';
+
+	(void)snprintf(out, CJ_ERROR_TEXT_MAX, "%s%s%s%s", err->msg, has_hint ? " (" : "",
+		       err->hint, has_hint ? ")" : "");
+	return out;
 }
 
 int cj_stage(struct cj_error *err, const char *stage)

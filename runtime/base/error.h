@@ -56,6 +56,10 @@ int cj_hint(struct cj_error *err, const char *fmt, ...) __attribute__((format(pr
 /* The same for one code: any other error in *err gets no hint by it. */
 int cj_hint_for(struct cj_error *err, int code, const char *hint);
 
+/* "MSG (HINT)", or "MSG" without a hint.  Returns `out`. */
+#define CJ_ERROR_TEXT_MAX (CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 3)
+const char *cj_error_text(const struct cj_error *err, char out[static CJ_ERROR_TEXT_MAX]);
+
 /*
  * cj_adopt - the error of another process, which may be anything: its strings are ended, and it has
  * a code and a text of ours ("PEER failed") where it had none.  Returns -err->code.

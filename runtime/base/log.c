@@ -65,13 +65,9 @@ __attribute__((format(printf, 2, 0))) static void put_formatted(const char *pref
 
 void log_error(const struct cj_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->hint) + 4];
+	char text[CJ_ERROR_TEXT_MAX];
 
-	if (err->hint[0] == '\0')
-		(void)snprintf(text, sizeof(text), "%s", err->msg);
-	else
-		(void)snprintf(text, sizeof(text), "%s (%s)", err->msg, err->hint);
-	put_line("", text);
+	put_line("", cj_error_text(err, text));
 }
 
 /* The caller is variadic and returns. */

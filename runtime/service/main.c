@@ -115,8 +115,9 @@ static void review_pools(const struct review *r)
 		if (!config)
 			continue;
 		struct cj_error err = { 0 };
+		char text[CJ_ERROR_TEXT_MAX];
 		if (r->c->pools[i].interpreters > 0 && zygote_keeper_check(profile, &err) < 0)
-			warn(err.hint[0] ? "pool: %s (%s)" : "pool: %s", err.msg, err.hint);
+			warn("pool: %s", cj_error_text(&err, text));
 		review_pool("default", &callers->standard, profile, config);
 		for (size_t k = 0; k < callers->count; k++)
 			review_pool(callers->rows[k].name, &callers->rows[k].rights, profile,

@@ -52,7 +52,13 @@ static void context_goes_before_and_keeps_the_rest(void **state)
 	assert_int_equal(cj_stage(&err, "root"), -EPERM);
 	assert_int_equal(cj_wrap(&err, "build the %s", "tree"), -EPERM);
 	assert_string_equal(err.msg, "build the tree: mount '/proc': Operation not permitted");
+	char text[CJ_ERROR_TEXT_MAX];
+	assert_string_equal(cj_error_text(&err, text),
+			    "build the tree: mount '/proc': Operation not permitted "
+			    "(see cejail doctor)");
 	assert_string_equal(err.hint, "see cejail doctor");
+	err.hint[0] = '\0';
+	assert_string_equal(cj_error_text(&err, text), err.msg);
 	assert_string_equal(err.stage, "root");
 }
 

@@ -13,23 +13,20 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-#define MESSAGE_MAX (CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4)
-#define TIME_MAX    32
-#define LOG_MODE    0644
+#define TIME_MAX 32
+#define LOG_MODE 0644
 
 static void write_line(int fd, bool is_json, const char *level, const struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	char message[MESSAGE_MAX], when[TIME_MAX], line[8 * MESSAGE_MAX];
-	bool has_hint = err->hint[0] != '\0';
+	char message[CJ_ERROR_TEXT_MAX], when[TIME_MAX], line[8 * CJ_ERROR_TEXT_MAX];
 	time_t now = time(NULL);
 	struct tm utc = { 0 };
 	struct cj_error ignored = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	(void)snprintf(message, sizeof(message), "%s%s%s%s", err->msg, has_hint ? " (" : "",
-		       err->hint, has_hint ? ")" : "");
+	(void)cj_error_text(err, message);
 	if (is_json && w) {
 		(void)gmtime_r(&now, &utc);
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);

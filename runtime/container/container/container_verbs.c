@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -209,8 +210,7 @@ static int end_init(const struct state *s, struct cj_error *err)
 	}
 	if (sys_pidfd_send_signal(pidfd, SIGKILL) < 0 && errno != ESRCH)
 		return cj_fail(err, errno, "kill the container '%s'", s->id);
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	if (poll(&end, 1, END_WAIT_MS) != 1)
+	if (!fd_await(pidfd, POLLIN, END_WAIT_MS))
 		return cj_fail(err, ETIMEDOUT, "wait for the end of the container '%s'", s->id);
 	return 0;
 }

@@ -89,9 +89,8 @@ void jail_init_ids_leave(struct jail *j)
 /* Prefers init's own error to the write of a map that failed because init had ended. */
 static int take_init_error(struct jail *j, struct cj_error *err)
 {
-	struct pollfd link = { .fd = j->link.sock_fd, .events = POLLIN };
 	struct cj_error why = { 0 };
-	while (why.code == 0 && poll(&link, 1, 0) > 0) {
+	while (why.code == 0 && fd_await(j->link.sock_fd, POLLIN, 0)) {
 		auto_step_msg struct step_msg msg = { 0 };
 		(void)step_next(&j->link, &msg, &why); /* steps before its error do not matter */
 	}

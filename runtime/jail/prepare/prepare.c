@@ -172,15 +172,15 @@ static int guard_records(struct jail *j, struct cj_error *err)
 /* Without it an ordinary caller's run is only not listed.  Root needs it to choose ids. */
 static int directory_enter(struct jail *j, struct cj_error *err)
 {
+	char text[CJ_ERROR_TEXT_MAX];
+
 	j->runtime_dir_fd = record_open_dir(err);
 	if (j->runtime_dir_fd < 0 && geteuid() == 0)
 		return -err->code;
-	if (j->runtime_dir_fd < 0) {
-		const bool has_hint = err->hint[0] != '\0';
+	if (j->runtime_dir_fd < 0)
 		jail_degrade(j, DEGRADED_RECORD,
-			     "'cejail ps', 'kill' and 'gc' won't see this run: %s%s%s%s", err->msg,
-			     has_hint ? " (" : "", err->hint, has_hint ? ")" : "");
-	}
+			     "'cejail ps', 'kill' and 'gc' won't see this run: %s",
+			     cj_error_text(err, text));
 	if (guard_records(j, err) == 0)
 		return 0;
 	cj_close(&j->runtime_dir_fd);

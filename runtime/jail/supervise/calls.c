@@ -11,6 +11,7 @@
 
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -550,9 +551,8 @@ static void leave_socket(struct calls *c, struct outcome *out)
 /* In brief the caller is the service, whose record of the run must have each line. */
 static void finish_record(struct calls *c)
 {
-	struct pollfd room = { .fd = c->caller_fd, .events = POLLOUT };
 	while (c->io->calls_brief && c->caller_fd >= 0 && byte_queue_size(&c->to_caller) > 0 &&
-	       poll(&room, 1, RECORD_MS) > 0)
+	       fd_await(c->caller_fd, POLLOUT, RECORD_MS))
 		send_to_caller(c);
 }
 

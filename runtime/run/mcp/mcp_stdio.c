@@ -40,13 +40,11 @@ static size_t waiting(const struct mcp_stdio *s)
 /* A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking: pipe(7). */
 static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
 {
-	struct pollfd p = { .fd = s->out_fd, .events = POLLOUT };
-
 	if (s->is_socket)
 		return send(s->out_fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (s->own_out_fd >= 0)
 		return sys_write(s->own_out_fd, bytes, size);
-	if (poll(&p, 1, 0) > 0)
+	if (fd_await(s->out_fd, POLLOUT, 0))
 		return sys_write(s->out_fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
 	errno = EAGAIN;
 	return -1;

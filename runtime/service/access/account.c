@@ -37,12 +37,13 @@ void callers_settle(struct callers *c, unsigned concurrency)
 		settle(&c->rows[i].rights, concurrency);
 }
 
-static const struct caller_row *find_row(const struct callers *c, const char *name)
+size_t callers_find(const struct callers *c, const char *name)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (strcmp(c->rows[i].name, name) == 0)
-			return &c->rows[i];
-	return NULL;
+	size_t i = 0;
+
+	while (i < c->count && strcmp(c->rows[i].name, name) != 0)
+		i++;
+	return i;
 }
 
 static void name_uid(char out[static CALLER_NAME_MAX], uid_t uid)
@@ -53,9 +54,9 @@ static void name_uid(char out[static CALLER_NAME_MAX], uid_t uid)
 static const struct rights *rights_of(const struct callers *c, const char *name, uid_t own_uid)
 {
 	char own[CALLER_NAME_MAX];
-	const struct caller_row *row = find_row(c, name);
-	if (row)
-		return &row->rights;
+	const size_t row = callers_find(c, name);
+	if (row < c->count)
+		return &c->rows[row].rights;
 	name_uid(own, own_uid);
 	bool is_own = strcmp(name, own) == 0 || strcmp(name, "uid:0") == 0;
 	return is_own ? &c->own : &c->standard;

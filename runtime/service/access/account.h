@@ -48,6 +48,8 @@ struct callers {
 void callers_init(struct callers *c);
 /* Call it when the concurrency is known. */
 void callers_settle(struct callers *c, unsigned concurrency);
+/* Which row has the name; c->count: none has. */
+size_t callers_find(const struct callers *c, const char *name);
 
 /* A caller with its counters. */
 struct account {

@@ -48,7 +48,6 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 	bool is_detached = p->request.detach;
 	struct exec_order order = { .run = posted_order(p, JOB_EXEC, id),
 				    .exchange = is_detached ? NULL : c->exchange,
-				    .is_detached = is_detached,
 				    .is_cell = e->is_repl && p->request.has_code,
 				    .has_stdin = p->request.open_stdin };
 	struct exec_entry *x = NULL;

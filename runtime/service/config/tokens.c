@@ -87,14 +87,6 @@ static int load(const char *path, char out_sha256[static SHA256_HEX_MAX], struct
 	return rc;
 }
 
-static struct caller_row *find_row(struct callers *c, const char *name)
-{
-	for (size_t i = 0; i < c->count; i++)
-		if (strcmp(c->rows[i].name, name) == 0)
-			return &c->rows[i];
-	return NULL;
-}
-
 /* The path of systemd's credential, or NULL without one. */
 static int find_credential(struct service_config *c, const char **out, struct cj_error *err)
 {
@@ -114,7 +106,8 @@ static int find_credential(struct service_config *c, const char **out, struct cj
 /* Sets the file of the row TOKEN_DEFAULT_NAME, and adds that row if the configuration has none. */
 static int name_default(struct service_config *c, struct cj_error *err)
 {
-	struct caller_row *row = find_row(&c->callers, TOKEN_DEFAULT_NAME);
+	const size_t at = callers_find(&c->callers, TOKEN_DEFAULT_NAME);
+	struct caller_row *row = at < c->callers.count ? &c->callers.rows[at] : NULL;
 	const char *path = c->token_file;
 
 	if (path && row && row->token_file)

@@ -279,21 +279,12 @@ static enum keeper_line_type type_of(const struct json_node *root)
 	return KEEPER_LINE_NONE;
 }
 
-static void set_message(struct keeper_line *line, const struct cj_error *why)
-{
-	if (why->hint[0])
-		(void)snprintf(line->message, sizeof(line->message), "%s (%s)", why->msg,
-			       why->hint);
-	else
-		(void)snprintf(line->message, sizeof(line->message), "%s", why->msg);
-}
-
 int keeper_line_send_network(int sock_fd, const struct cj_error *why, struct cj_error *err)
 {
 	struct keeper_line line = { .type = KEEPER_LINE_NETWORK,
 				    .is_callers_own = why->code == EINVAL ||
 						      why->code == EOPNOTSUPP };
-	set_message(&line, why);
+	(void)cj_error_text(why, line.message);
 	return keeper_line_send(sock_fd, &line, err);
 }
 
@@ -306,14 +297,13 @@ void keeper_line_send_end(int sock_fd, enum session_end reason, const struct cj_
 		.reason = reason,
 		.is_callers_own = is_callers_own,
 	};
-	struct pollfd server = { .fd = sock_fd, .events = POLLOUT };
 	struct cj_error ignored = { 0 };
 
 	(void)snprintf(line.stage, sizeof(line.stage), "%s", why->stage);
-	set_message(&line, why);
+	(void)cj_error_text(why, line.message);
 	if (keeper_line_send(sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
 		return;
-	if (poll(&server, 1, wait_ms) > 0)
+	if (fd_await(sock_fd, POLLOUT, wait_ms))
 		(void)!keeper_line_send(sock_fd, &line, &ignored);
 }
 

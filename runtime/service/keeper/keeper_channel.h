@@ -139,7 +139,7 @@ struct keeper_line {
 	enum session_end reason;
 	char stage[32];
 	/* Of "network", too.  Names the host: for the log. */
-	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
+	char message[CJ_ERROR_TEXT_MAX];
 	bool is_callers_own; /* the caller's mistake: it may see the message */
 };
 

@@ -68,7 +68,7 @@ int sessions_tick(struct sessions *s, uint64_t now_ms);
 struct exec_order {
 	struct run_order run;
 	struct exchange *exchange; /* NULL: it is detached */
-	bool is_detached, is_cell, has_stdin;
+	bool is_cell, has_stdin;
 };
 /*
  * sessions_exec - queue an exec; takes the run's body.

@@ -195,7 +195,7 @@ enum api_code sessions_exec(struct session_entry *e, const struct exec_order *or
 		(void)!cj_fail(err, ENOMEM, "queue an exec");
 		return API_INTERNAL;
 	}
-	x->is_detached = order->is_detached;
+	x->is_detached = order->exchange == NULL;
 	x->is_cell = order->is_cell;
 	x->has_stdin = order->has_stdin;
 	x->input = (struct sessions_pipe){ .loop = e->all->loop,
@@ -204,7 +204,7 @@ enum api_code sessions_exec(struct session_entry *e, const struct exec_order *or
 					   .is_open = order->has_stdin,
 					   .flushed = on_input_flushed };
 	/* nobody's connection counts for the request of a detached exec */
-	x->body_size = order->is_detached ? run.job.body_size : 0;
+	x->body_size = x->is_detached ? run.job.body_size : 0;
 	(void)snprintf(run.session, sizeof(run.session), "%s", e->id);
 	run.gate = x->is_cell ? &e->cell_gate : &e->exec_gate;
 	enum api_code why = sessions_hold(e->all, x, x->body_size);

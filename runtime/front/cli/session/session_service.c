@@ -146,8 +146,7 @@ static int await_service(struct session_call *c, int pid_fd, struct cj_error *er
 	uint64_t until_ms = clock_ms() + START_MS;
 
 	for (;;) {
-		struct pollfd end = { .fd = pid_fd, .events = POLLIN };
-		bool has_ended = poll(&end, 1, LOOK_MS) > 0;
+		bool has_ended = fd_await(pid_fd, POLLIN, LOOK_MS);
 		if (find_running(c, err) < 0 || c->socket)
 			return -err->code;
 		if (has_ended)

@@ -37,10 +37,10 @@ static void end_call(struct mcp_call *c)
 static void send_refusal(struct mcp_call *c, const struct cj_error *why)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 8];
-	const struct mcp_frame frame = { &c->id, c->era, .is_error = true, .text = text };
+	char text[CJ_ERROR_TEXT_MAX];
+	const struct mcp_frame frame = { &c->id, c->era, .is_error = true,
+					 .text = cj_error_text(why, text) };
 
-	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
 	if (w)
 		mcp_answer_put_frame(w, &frame);
 	send_answer(c, w);

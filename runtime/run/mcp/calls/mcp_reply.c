@@ -29,10 +29,9 @@ static void finish(struct mcp_reply *r, const char *result, size_t size, const c
 
 void mcp_reply_fail(struct mcp_reply *r, const struct cj_error *why)
 {
-	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
+	char text[CJ_ERROR_TEXT_MAX];
 
-	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
-	finish(r, NULL, 0, text);
+	finish(r, NULL, 0, cj_error_text(why, text));
 }
 
 /* What a model does next, where the hint of the API is for a program that sends requests. */

@@ -21,6 +21,8 @@ BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 APPARMORDIR ?= /etc/apparmor.d
+# BWRAP=yes: install also makes a link called bwrap, for programs that look for it in PATH.
+BWRAPDIR ?= $(PREFIX)/lib/cejail/bwrap
 $(if $(filter $(BINDIR:$(PREFIX)/%=%),$(notdir $(BINDIR))),,$(error BINDIR must be a folder in PREFIX, '$(PREFIX)': the programs look for ../libexec/cejail))
 # A developer's build: a warning is an error.  A release's tarball is no git checkout.
 WERROR  ?= $(if $(wildcard .git),-Werror)
@@ -90,7 +92,7 @@ OCI     := $(OUT)/bin/cejail-oci
 MCP     := $(OUT)/libexec/cejail/mcp
 IMAGE   := $(OUT)/libexec/cejail/image
 # Static like the launcher: a harness starts it for each command.
-BWRAP   := $(OUT)/libexec/cejail/bwrap
+SANDBOX := $(OUT)/libexec/cejail/bwrap
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c base/self_status.c base/unix.c \
@@ -114,7 +116,7 @@ is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE)
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(BWRAP) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW)
 	@rm -f $@
@@ -164,7 +166,7 @@ $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 
-$(BWRAP): $(OUT)/runtime/front/bwrap/main.o $(LIB)
+$(SANDBOX): $(OUT)/runtime/front/bwrap/main.o $(OUT)/runtime/front/cli/no_plugins.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 
@@ -267,7 +269,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 # below /usr/local.
 define FILES
 $(call put,755,$(BINDIR),$(CEJAIL) $(OCI))
-$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(BWRAP) $(SERVER) $(MCP))
+$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(SANDBOX) $(SERVER) $(MCP))
 $(call put,644,$(PREFIX)/libexec/cejail,$(ZYGOTE))
 $(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))
@@ -288,6 +290,7 @@ $(call put,644,$(SYSUSERSDIR),tools/systemd/sysusers.d/cejail.conf)
 $(call put,644,$(TMPFILESDIR),tools/systemd/tmpfiles.d/cejail.conf)
 $(call put_text,644,$(PREFIX)/share/cejail/apparmor,tools/apparmor/cejail)
 $(if $(APPARMOR),$(call put_text,644,$(APPARMORDIR),tools/apparmor/cejail))
+$(if $(filter yes,$(BWRAP)),$(call put_link,$(PREFIX)/libexec/cejail/bwrap,$(BWRAPDIR),bwrap))
 $(call put,644,$(BASHDIR),$(wildcard tools/completions/bash/*))
 $(call put,644,$(ZSHDIR),tools/completions/_cejail)
 $(call put,644,$(FISHDIR),tools/completions/cejail.fish)
@@ -306,6 +309,7 @@ AS_ABI3 = -e 's|<abi/4.0>|<abi/3.0>|' -e 's|attach_disconnected.path=/%|attach_d
 install: all                     ## into $(DESTDIR)$(PREFIX)
 install: put = install -Dm$1 -t $(DESTDIR)$2 $3
 install: put_text = $(put) && sed -i $(PATHS) $(addprefix $(DESTDIR)$2/,$(notdir $3))
+install: put_link = install -d $(DESTDIR)$2 && ln -sf $1 $(DESTDIR)$2/$3
 install:
 	$(FILES)
 
@@ -315,6 +319,7 @@ uninstall:                       ## what install put there, and the folders that
 uninstall: put = cd $(DESTDIR)$2 2>/dev/null || exit 0; rm -f $(notdir $3) && rm -rf $(if $(filter %.py,$3),__pycache__); dir=$2; \
 	until case "$$dir" in $(KEPT)) ;; *) ! rmdir "$(DESTDIR)$$dir" 2>/dev/null ;; esac; do dir=$${dir%/*}; done
 uninstall: put_text = $(put)
+uninstall: put_link = $(call put,,$2,$3)
 uninstall:
 	$(FILES)
 

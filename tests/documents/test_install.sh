@@ -49,6 +49,13 @@ check "each folder can be chosen" puts_elsewhere
 refuses_bindir() { ! make -n install BINDIR=/elsewhere/bin; }
 check "a BINDIR in which programs would not find their helpers is refused" refuses_bindir
 
+links_bwrap() {
+	[ ! -e "$work/usr/usr/lib/cejail/bwrap" ] && quiet_make install DESTDIR="$work/linked" PREFIX=/usr BWRAP=yes &&
+		[ "$(readlink "$work/linked/usr/lib/cejail/bwrap/bwrap")" = /usr/libexec/cejail/bwrap ] &&
+		quiet_make uninstall DESTDIR="$work/linked" PREFIX=/usr BWRAP=yes && ! find "$work/linked" -mindepth 1 2>/dev/null | grep .
+}
+check "make install BWRAP=yes makes a link in a folder of its own, and make uninstall BWRAP=yes removes it" links_bwrap
+
 touch "$work/usr/usr/share/cejail/profiles/mine.json"
 mkdir "$work/usr/usr/share/cejail/clients/python/cejail/__pycache__"
 uninstalls() {

@@ -54,14 +54,15 @@ struct calls {
 	bool has_ended;     /* calls_end() */
 	bool is_cut;        /* we have closed the program's socket */
 	const char *no_more; /* why the caller answers no call any more; NULL: it does */
-	struct open_call open[CALLS_OUTSTANDING_MAX];
-	size_t nopen;
+	size_t nopen, nslots;
 	uint64_t last_id, refused;
 	uint64_t second_at_ms, in_second; /* calls since then */
 	struct call_count *counts;        /* one for each tool, then `nunknown`, then the rest */
-	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
 	size_t nunknown;
 	char failure[128]; /* a warning: why a socket was lost, but by its peer */
+	/* The pages from here on are only touched when such a call comes. */
+	struct open_call open[CALLS_OUTSTANDING_MAX]; /* the first `nslots` have been used */
+	char unknown[UNKNOWN][TOOL_NAME_MAX + 1];
 };
 
 /* The row of a refused call. */
@@ -191,7 +192,7 @@ static void fail_call(struct calls *c, struct open_call *call, enum call_end end
 
 static void fail_all(struct calls *c, enum call_end end, const char *why)
 {
-	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+	for (size_t i = 0; i < c->nslots; i++)
 		if (c->open[i].id > 0)
 			fail_call(c, &c->open[i], end, why);
 }
@@ -231,7 +232,7 @@ static void refuse(struct calls *c, const char *id, const char *name, const char
 
 static bool has_id(const struct calls *c, const char *program_id)
 {
-	for (size_t i = 0; i < CALLS_OUTSTANDING_MAX; i++)
+	for (size_t i = 0; i < c->nslots; i++)
 		if (c->open[i].id > 0 && strcmp(c->open[i].program_id, program_id) == 0)
 			return true;
 	return false;
@@ -239,7 +240,7 @@ static bool has_id(const struct calls *c, const char *program_id)
 
 static struct open_call *find_call(struct calls *c, uint64_t id)
 {
-	for (size_t i = 0; id > 0 && i < CALLS_OUTSTANDING_MAX; i++)
+	for (size_t i = 0; id > 0 && i < c->nslots; i++)
 		if (c->open[i].id == id)
 			return &c->open[i];
 	return NULL;
@@ -247,9 +248,11 @@ static struct open_call *find_call(struct calls *c, uint64_t id)
 
 static void begin_call(struct calls *c, const struct written_call *w, size_t tool)
 {
-	struct open_call *call = c->open;
-	while (call->id > 0)
-		call++; /* calls_outstanding is at most CALLS_OUTSTANDING_MAX */
+	size_t slot = 0;
+	while (slot < c->nslots && c->open[slot].id > 0)
+		slot++; /* calls_outstanding is at most CALLS_OUTSTANDING_MAX */
+	c->nslots += slot == c->nslots ? 1 : 0;
+	struct open_call *call = &c->open[slot];
 	*call = (struct open_call){ .tool = tool, .began_ms = clock_ms() };
 	memcpy(call->program_id, w->id, sizeof(w->id));
 	call->id = ++c->last_id;
@@ -420,7 +423,7 @@ static void fail_late(struct calls *c)
 {
 	const uint64_t now = clock_ms(), limit = c->limits->call_ms;
 	char duration[32], why[96];
-	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++) {
+	for (size_t i = 0; limit > 0 && i < c->nslots; i++) {
 		if (c->open[i].id == 0 || now - c->open[i].began_ms < limit)
 			continue;
 		(void)snprintf(why, sizeof(why), "the call was not answered within %s",
@@ -435,7 +438,7 @@ int calls_create(int program_fd, const struct program *program, const struct jai
 	static const struct tool_list none;
 	const struct tool_list *tools = program->tools ? program->tools : &none;
 	const size_t ntools = tools->names.count;
-	struct calls *c = calloc(1, sizeof(*c));
+	struct calls *c = malloc(sizeof(*c));
 	struct call_count *counts = calloc(ntools + UNKNOWN + 1, sizeof(*counts));
 	if (!c || !counts) {
 		free(c);
@@ -443,7 +446,7 @@ int calls_create(int program_fd, const struct program *program, const struct jai
 		cj_close(&program_fd);
 		return cj_fail(err, ENOMEM, "watch the program's calls");
 	}
-	/* One by one: the pages of `open` are touched by the first call. */
+	memset(c, 0, offsetof(struct calls, open));
 	c->tools = tools;
 	c->limits = &program->limits;
 	c->io = io;
@@ -493,7 +496,7 @@ uint64_t calls_at_ms(const struct calls *c)
 		return 0;
 	uint64_t at_ms = c->has_more ? 1 : 0; /* at once */
 	const uint64_t limit = c->limits->call_ms;
-	for (size_t i = 0; limit > 0 && i < CALLS_OUTSTANDING_MAX; i++)
+	for (size_t i = 0; limit > 0 && i < c->nslots; i++)
 		if (c->open[i].id > 0)
 			at_ms = clock_earlier(at_ms, c->open[i].began_ms + limit);
 	/* Otherwise nobody would begin another second. */

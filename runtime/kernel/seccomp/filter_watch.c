@@ -193,7 +193,6 @@ struct filter_watch {
 	const struct sock_filter *insns; /* borrowed */
 	size_t ninsns;
 	enum network_calls network;
-	struct held held[HELD_MAX]; /* with NETWORK_CALLS_WAIT */
 	size_t nheld;
 	struct filter_groups groups; /* find NULL: all callers are one */
 	unsigned
@@ -201,9 +200,11 @@ struct filter_watch {
 	struct socket_count netlink;
 	int proc_fd; /* borrowed */
 	bool is_complete;
+	size_t ndenied;
+	/* The pages from here on are only touched when such a call comes. */
+	struct held held[HELD_MAX]; /* with NETWORK_CALLS_WAIT */
 	struct denied_syscall denied[FILTER_NAMES_MAX];
 	char names[FILTER_NAMES_MAX][FILTER_NAME_MAX];
-	size_t ndenied;
 };
 
 #define BYTES_MAX     (16L << 20) /* of all netlink sockets of a jail */
@@ -504,11 +505,12 @@ static int make_room(struct filter_watch *w, struct cj_error *err)
 int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
 			struct cj_error *err)
 {
-	struct filter_watch *w = calloc(1, sizeof(*w));
+	struct filter_watch *w = malloc(sizeof(*w));
 	if (!w) {
 		cj_close(&listener_fd);
 		return cj_fail(err, ENOMEM, "watch denied system calls");
 	}
+	memset(w, 0, offsetof(struct filter_watch, held));
 	w->listener_fd = listener_fd;
 	w->proc_fd = -1;
 	w->insns = f->insns;

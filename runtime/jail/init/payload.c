@@ -134,8 +134,10 @@ static const char *place_sockets(const struct payload *p)
 {
 	const bool has_channel = p->channel_fd >= 0, has_calls = p->calls_fd >= 0;
 	int calls_fd = p->calls_fd;
-	/* The channel's place may be that of the calls now. */
-	if (has_calls && (calls_fd = fcntl(calls_fd, F_DUPFD_CLOEXEC, CALLS_FD + 1)) < 0)
+	/* The channel's place may be that of the calls now, or they have their own: dup2(2) would
+	 * leave it as it is. */
+	if (has_calls && (has_channel || calls_fd == CALLS_FD) &&
+	    (calls_fd = fcntl(calls_fd, F_DUPFD_CLOEXEC, CALLS_FD + 1)) < 0)
 		return "keep the program's socket for calls";
 	if (has_channel && dup2(p->channel_fd, CHANNEL_FD) < 0)
 		return "give the interpreter its socket";

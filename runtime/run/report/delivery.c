@@ -57,8 +57,7 @@ static int check_calls(const struct config *c, struct cj_error *err)
 		if (others[i].fd == fd)
 			return cj_reject(err, "--calls-fd and %s are the same descriptor %d",
 					 others[i].option, fd);
-	if (fcntl(fd, F_GETFD) < 0 ||
-	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 && errno != ENOTSOCK))
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 && errno != ENOTSOCK)
 		(void)!cj_fail(err, errno, "--calls-fd %d", fd);
 	else if (type != SOCK_STREAM)
 		(void)!cj_reject(err, "--calls-fd %d: this descriptor is no stream socket", fd);

@@ -84,6 +84,7 @@ PAGE    := $(OUT)/gen/report_page.o
 OPENAPI := $(OUT)/gen/openapi.o
 MCPTOOL := $(OUT)/gen/mcp_tools.o
 OCISHOW := $(OUT)/gen/oci_show.o
+MODULES := $(OUT)/gen/tool_modules.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
@@ -118,7 +119,7 @@ say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
 all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
-$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW)
+$(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW) $(MODULES)
 	@rm -f $@
 	$(call say,AR  )$(AR) rcs $@ $^
 
@@ -133,13 +134,14 @@ $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
-# The bytes of a file; report_verb.c, mcp_tool.c and oci_show.c name where they begin and end.
+# The bytes of files; report_verb.c, mcp_tool.c, oci_show.c and own_file.c name where they begin and end.
 $(PAGE): runtime/front/cli/report.html
 $(MCPTOOL): runtime/run/mcp/tools.json
 $(OCISHOW): runtime/container/oci_show.json
-$(PAGE) $(MCPTOOL) $(OCISHOW):
+$(MODULES): profiles/tools/tools.py profiles/tools/tools.mjs
+$(PAGE) $(MCPTOOL) $(OCISHOW) $(MODULES):
 	@mkdir -p $(@D)
-	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
+	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $^
 
 # runtime/service/api/api.c names the bytes likewise.
 $(OPENAPI:.o=.json): tools/bundle-openapi profiles/schema/openapi.json $(wildcard profiles/schema/*.json)
@@ -275,7 +277,6 @@ $(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/seccomp,$(wildcard profiles/seccomp/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/launchers,$(wildcard profiles/launchers/*))
-$(call put,644,$(PREFIX)/share/cejail/profiles/tools,$(wildcard profiles/tools/*))
 $(call put,644,$(PREFIX)/share/cejail/prometheus,$(wildcard tools/prometheus/*))
 $(call put,644,$(PREFIX)/share/cejail/clients,tools/clients/README.md)
 $(call put,644,$(PREFIX)/share/cejail/clients/node,$(wildcard tools/clients/node/*))

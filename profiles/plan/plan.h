@@ -10,6 +10,7 @@
 
 #include "profiles/config.h"
 #include "runtime/kernel/seccomp/policy.h"
+#include "rootfs/files/own_file.h"
 #include "rootfs/image/image_store.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/json/json.h"
@@ -68,6 +69,7 @@ struct copy_spec {
 	const char *source; /* NULL: the bytes */
 	bool is_stdin;      /* standard input to its end; `source` is "-" */
 	const char *target;
+	enum own_file own; /* its bytes come first */
 	const void *bytes; /* borrowed */
 	size_t size;
 	bool is_executable; /* the bytes; a file of the host has its own mode */

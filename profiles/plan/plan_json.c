@@ -135,7 +135,9 @@ static void put_files(struct json_writer *w, const struct program *program)
 		json_member_text(w, "source", program->files[i].source);
 		json_member_text(w, "target", program->files[i].target);
 		if (!program->files[i].source)
-			json_member_u64(w, "bytes", program->files[i].size);
+			json_member_u64(w, "bytes",
+					own_file_bytes(program->files[i].own).size +
+					    program->files[i].size);
 		json_close_object(w);
 	}
 	json_close_array(w);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tools of a program: their names for the supervisor, their descriptions as files for the
- * program.  Reads the file of --tools and our modules.
+ * program.  Reads the file of --tools.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "profiles/plan/plan_parts.h"
-#include "profiles/profile.h"
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define TOOLS_MAX         1024
-#define TOOLS_MODULES_DIR "tools"
+#define TOOLS_MAX 1024
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
@@ -162,21 +160,19 @@ static int put_names(struct tool_list *tools, struct json_writer *w, struct aren
 	return 0;
 }
 
-/* The module with a line for each name behind it. */
-static int add_exports(const struct tool_list *tools, struct copy_spec *module, struct arena *a,
-		       struct cj_error *err)
+/* A line for each name, behind the module's own. */
+static int write_exports(const struct tool_list *tools, struct copy_spec *module, struct arena *a,
+			 struct cj_error *err)
 {
 	struct byte_queue text = { 0 };
-	int rc = byte_queue_add_text(&text, "", 0);
+	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < tools->exports.count; i++) {
 		const char *name = tools->exports.items[i];
 		const char *line = arena_printf(a, "export const %s = tools.%s;\n", name, name);
-		rc = line ? byte_queue_add_text(&text, line, strlen(line)) : -ENOMEM;
+		rc = line ? byte_queue_add(&text, line, strlen(line)) : -ENOMEM;
 	}
-	if (rc == 0) {
-		module->bytes = arena_printf(a, "%s%s", (const char *)module->bytes, text.bytes);
-		module->size += byte_queue_size(&text);
-	}
+	module->size = byte_queue_size(&text);
+	module->bytes = arena_strndup(a, text.bytes, module->size);
 	byte_queue_fini(&text);
 	return rc == 0 && module->bytes ? 0 : cj_fail(err, ENOMEM, "name the tools");
 }
@@ -226,22 +222,6 @@ int plan_read_tools(struct config *c, const char *text, struct tool_list *out, s
 	return 0;
 }
 
-static int read_module(struct planner *p, const char *name, struct copy_spec *out,
-		       struct cj_error *err)
-{
-	struct arena *a = &p->c->arena;
-	struct profile_source source;
-	const char *path =
-	    arena_printf(a, "%s/" TOOLS_MODULES_DIR "/%s", profile_shipped_dir(), name);
-	const char *target = arena_printf(a, PLACE_BOX "/%s", name);
-	if (!path || !target)
-		return cj_fail(err, ENOMEM, "plan the program's tools");
-	if (profile_source_read(path, 0, a, &source, err) < 0)
-		return cj_wrap(err, "the module of the program's tools");
-	*out = (struct copy_spec){ .target = target, .bytes = source.text, .size = source.size };
-	return 0;
-}
-
 int plan_tools(struct planner *p, struct cj_error *err)
 {
 	if (!p->c->tools && !p->inv->tools_json)
@@ -256,8 +236,8 @@ int plan_tools(struct planner *p, struct cj_error *err)
 	files[0] = (struct copy_spec){ .target = PLACE_BOX "/tools.json",
 				       .bytes = tools->catalogue,
 				       .size = tools->catalogue_size };
-	if (read_module(p, "tools.py", &files[1], err) < 0 ||
-	    read_module(p, "tools.mjs", &files[2], err) < 0)
-		return -err->code;
-	return add_exports(tools, &files[2], &p->c->arena, err);
+	files[1] = (struct copy_spec){ .target = PLACE_BOX "/tools.py", .own = OWN_FILE_TOOLS_PY };
+	files[2] =
+	    (struct copy_spec){ .target = PLACE_BOX "/tools.mjs", .own = OWN_FILE_TOOLS_MJS };
+	return write_exports(tools, &files[2], &p->c->arena, err);
 }

@@ -254,23 +254,51 @@ static bool is_plain_path(const char *path)
 	return path[0] == '/' && count > 0 && rest[strspn(rest, "/")] == '\0';
 }
 
-/* Opens the parent directory of in->path; makes missing directories. */
-static int open_parent(int root_fd, const struct input *in, char name[static NAME_MAX + 1],
-		       struct cj_error *err)
+/* The last name of a plain path into `name`.  Returns the length of what is before it. */
+static size_t split_path(const char *path, char name[static NAME_MAX + 1])
 {
-	auto_fd int dir_fd = open_dir(root_fd, ".");
-	if (dir_fd < 0)
-		return fail_write(in, errno, "open the root for", err);
+	const char *last = path, *rest = path;
+	while (rest += strspn(rest, "/"), *rest != '\0') {
+		last = rest;
+		(void)next_name(&rest, name);
+	}
+	return (size_t)(last - path);
+}
 
-	const char *rest = in->path;
-	while (next_name(&rest, name) && rest[strspn(rest, "/")] != '\0') {
-		int next_fd = enter_dir(dir_fd, name);
+/* Opens the directory of the first `length` bytes of in->path; makes missing ones. */
+static int open_parent(int root_fd, const struct input *in, size_t length, struct cj_error *err)
+{
+	char name[NAME_MAX + 1];
+	const char *rest = in->path, *end = in->path + length;
+	auto_fd int dir_fd = -1;
+	while (rest + strspn(rest, "/") < end && next_name(&rest, name)) {
+		int next_fd = enter_dir(dir_fd < 0 ? root_fd : dir_fd, name);
 		if (next_fd < 0)
 			return fail_write(in, errno, "make a directory for", err);
 		cj_close(&dir_fd);
 		dir_fd = next_fd;
 	}
-	return take_fd(&dir_fd);
+	if (dir_fd < 0)
+		dir_fd = open_dir(root_fd, ".");
+	return dir_fd < 0 ? fail_write(in, errno, "open the root for", err) : take_fd(&dir_fd);
+}
+
+/* Where the bytes of a new file come from. */
+struct source {
+	int fd;
+	struct blob pieces[2];
+	bool is_packed; /* the pieces, not the descriptor */
+};
+
+static int write_bytes(const struct input *in, struct blob bytes, int to_fd, struct cj_error *err)
+{
+	for (size_t done = 0; done < bytes.size;) {
+		ssize_t part = sys_write(to_fd, bytes.bytes + done, bytes.size - done);
+		if (part < 0)
+			return fail_write(in, errno, "write", err);
+		done += (size_t)part;
+	}
+	return 0;
 }
 
 /* pread: the descriptor may share its offset with others, and its bytes begin at 0. */
@@ -292,11 +320,8 @@ static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_
 		if (done > in->max_bytes)
 			return fail_too_big(in->path, in->max_bytes, err);
 
-		for (ssize_t put = 0, part; put < got; put += part) {
-			part = sys_write(to_fd, buf + put, (size_t)(got - put));
-			if (part < 0)
-				return fail_write(in, errno, "write", err);
-		}
+		if (write_bytes(in, (struct blob){ buf, (size_t)got }, to_fd, err) < 0)
+			return -err->code;
 	}
 }
 
@@ -311,26 +336,29 @@ static int finish(int fd, const struct input *in, struct cj_error *err)
 	return 0;
 }
 
-static int write_new_file(int dir_fd, const char *name, const struct input *in, int fd,
-			  struct cj_error *err)
+static int write_new_file(int dir_fd, const char *name, const struct input *in,
+			  const struct source *from, struct cj_error *err)
 {
 	auto_fd int out_fd =
 	    openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out_fd < 0)
 		return fail_write(in, errno, "create", err);
 
-	return copy_bytes(in, fd, out_fd, err) < 0 ? -err->code : finish(out_fd, in, err);
+	int rc = from->is_packed ? 0 : copy_bytes(in, from->fd, out_fd, err);
+	for (size_t i = 0; rc == 0 && from->is_packed && i < 2; i++)
+		rc = write_bytes(in, from->pieces[i], out_fd, err);
+	return rc < 0 ? rc : finish(out_fd, in, err);
 }
 
 /* Programs may run meanwhile: they see the old file or the new one.  Our pid makes the name ours
  * among all that write inputs. */
-static int write_over_file(int dir_fd, const char *name, const struct input *in, int fd,
-			   struct cj_error *err)
+static int write_over_file(int dir_fd, const char *name, const struct input *in,
+			   const struct source *from, struct cj_error *err)
 {
 	char fresh[40];
 	(void)snprintf(fresh, sizeof(fresh), ".cejail-input-%d", getpid());
 	(void)unlinkat(dir_fd, fresh, 0); /* left by a reaper that was killed; ENOENT else */
-	int rc = write_new_file(dir_fd, fresh, in, fd, err);
+	int rc = write_new_file(dir_fd, fresh, in, from, err);
 	if (rc == 0 && renameat(dir_fd, fresh, dir_fd, name) < 0)
 		rc = fail_write(in, errno, "replace", err);
 	if (rc < 0)
@@ -376,20 +404,98 @@ static int write_link(int dir_fd, const char *name, const struct input *in, stru
 	return 0;
 }
 
+static int write_file(int dir_fd, const char *name, const struct input *in,
+		      const struct source *from, struct cj_error *err)
+{
+	return in->replaces ? write_over_file(dir_fd, name, in, from, err)
+			    : write_new_file(dir_fd, name, in, from, err);
+}
+
+static int reject_path(const char *path, struct cj_error *err)
+{
+	return cj_reject(err, "'%s' is no absolute path without '.' and '..'", path);
+}
+
+bool input_pack_add(struct input_pack *pack, const struct packed_file *file, const char *path,
+		    const void *bytes)
+{
+	size_t path_size = strlen(path) + 1, size = sizeof(*file) + path_size + file->size;
+	if (pack->count == INPUT_PACK_FILES || path_size > INPUT_PATH_MAX ||
+	    size > INPUT_PACK_MAX - pack->size)
+		return false;
+	struct packed_file *kept = &pack->files[pack->count];
+	struct iovec *parts = &pack->parts[3 * pack->count++];
+	*kept = *file;
+	kept->path_size = (uint32_t)path_size;
+	parts[0] = (struct iovec){ kept, sizeof(*kept) };
+	parts[1] = (struct iovec){ (void *)path, path_size }; /* only read, as the next one */
+	parts[2] = (struct iovec){ (void *)bytes, file->size };
+	pack->size += size;
+	return true;
+}
+
+/* Takes the next file off a pack, whose bytes are from *at to `end`; false: this is none. */
+static bool next_packed(const char **at, const char *end, struct input *in, struct source *from)
+{
+	struct packed_file file;
+	size_t left = (size_t)(end - *at);
+	if (left < sizeof(file))
+		return false;
+	memcpy(&file, *at, sizeof(file));
+	const char *path = *at + sizeof(file);
+	left -= sizeof(file);
+	if (file.path_size == 0 || file.path_size > sizeof(in->path) || file.path_size > left ||
+	    path[file.path_size - 1] != '\0' || file.size > left - file.path_size)
+		return false;
+	memcpy(in->path, path, file.path_size);
+	in->mode = file.mode;
+	const struct blob rest = { path + file.path_size, file.size };
+	*from = (struct source){ -1, { own_file_bytes((enum own_file)file.own), rest }, true };
+	*at = rest.bytes + rest.size;
+	return true;
+}
+
+int input_pack_write(int root_fd, const char *bytes, size_t size, bool replaces,
+		     struct cj_error *err)
+{
+	struct input in = { .kind = INPUT_FILE, .replaces = replaces };
+	struct source from;
+	char parent[INPUT_PATH_MAX] = "", name[NAME_MAX + 1];
+	const char *at = bytes, *end = bytes + size;
+	auto_fd int dir_fd = -1; /* opened once for files that follow one another in it */
+	while (at < end) {
+		if (!next_packed(&at, end, &in, &from))
+			return cj_fail(err, EPROTO, "read the files");
+		if (!is_plain_path(in.path))
+			return reject_path(in.path, err);
+		size_t length = split_path(in.path, name);
+		if (dir_fd < 0 || parent[length] != '\0' || memcmp(parent, in.path, length) != 0) {
+			memcpy(parent, in.path, length);
+			parent[length] = '\0';
+			cj_close(&dir_fd);
+			dir_fd = open_parent(root_fd, &in, length, err);
+			if (dir_fd < 0)
+				return dir_fd;
+		}
+		if (write_file(dir_fd, name, &in, &from, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
 int input_write(int root_fd, const struct input *in, int fd, struct cj_error *err)
 {
 	if (!is_plain_path(in->path))
-		return cj_reject(err, "'%s' is no absolute path without '.' and '..'", in->path);
+		return reject_path(in->path, err);
 
 	char name[NAME_MAX + 1];
-	auto_fd int dir_fd = open_parent(root_fd, in, name, err);
+	size_t length = split_path(in->path, name);
+	auto_fd int dir_fd = open_parent(root_fd, in, length, err);
 	if (dir_fd < 0)
 		return dir_fd;
-
 	switch (in->kind) {
 	case INPUT_FILE:
-		return in->replaces ? write_over_file(dir_fd, name, in, fd, err)
-				    : write_new_file(dir_fd, name, in, fd, err);
+		return write_file(dir_fd, name, in, &(struct source){ .fd = fd }, err);
 	case INPUT_DIRECTORY:
 		return write_directory(dir_fd, name, in, err);
 	case INPUT_SYMLINK:

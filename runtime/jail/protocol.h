@@ -19,6 +19,7 @@ enum step {
 			 of enum zygote_namespace, and the Landlock ruleset, where there is one */
 	STEP_WARMED,      /* init -> supervisor: struct warmed; the launcher is ready */
 	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
+	STEP_FILES,       /* supervisor -> init: struct files_head and a pack of files: inputs.h */
 	STEP_SETUP,       /* supervisor -> init: as STEP_START, for the command of --setup.  When it
 			 has ended init kills what it left, and waits for the program */
 	STEP_START,       /* supervisor -> init: struct start, the program's strings, its stdio */
@@ -82,9 +83,14 @@ struct sealed {
 	int32_t hostname_errno; /* of sethostname(2); 0: the jail has its host name */
 };
 
+/* Of STEP_FILES.  The pack is step_bytes. */
+struct files_head {
+	uint32_t replaces; /* as in struct input */
+};
+
 /*
- * With STEP_START: the first descriptor is a sealed memfd of NUL-terminated strings: the working
- * directory, a launcher's script if it has one, argc arguments, envc variables, ownc arguments.
+ * With STEP_START NUL-terminated strings, as step_bytes: the working directory, a launcher's script
+ * if it has one, argc arguments, envc variables, ownc arguments.
  * Then stdin, stdout and stderr, unless the program gets a terminal; with has_calls the socket for
  * its calls, which becomes its descriptor 4; the channel of a REPL, which becomes its descriptor 3.
  */
@@ -98,7 +104,7 @@ struct start {
 #define START_SCRIPT_MAX  (64u << 10) /* a launcher reads it at once, so its socket must hold it */
 
 /*
- * With STEP_GO the descriptor is such a memfd, too: "1" if the program has an input, else "0"; the
+ * With STEP_GO such strings, too: "1" if the program has an input, else "0"; the
  * same for tools that it may call; the code's path; the arguments.  The launcher reads them to the
  * end of file.
  */

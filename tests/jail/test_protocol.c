@@ -12,7 +12,8 @@
 #include "runtime/base/step.h"
 #include "runtime/jail/protocol.h"
 
-enum how { SHORT, BARE, ONE_DESCRIPTOR, OTHER, MORE_WORDS, FEWER_WORDS, NO_WORDS };
+/* HEADLESS: less than the data of any step; ALONE: without the bytes behind it. */
+enum how { SHORT, HEADLESS, ALONE, BARE, ONE_DESCRIPTOR, OTHER, MORE_WORDS, FEWER_WORDS, NO_WORDS };
 
 static struct {
 	enum step step;
@@ -48,6 +49,12 @@ int __wrap_step_tell(const struct step_link *link, unsigned step, const void *da
 	switch (broken.how) {
 	case SHORT:
 		return __real_step_tell(link, step, data, size - 1, fds, nfds, err);
+	case HEADLESS:
+		return __real_step_tell(link, step, data, 3, fds, nfds, err);
+	case ALONE:
+		return __real_step_tell(link, step, data,
+					step == STEP_FILES ? sizeof(struct files_head) : 0, NULL, 0,
+					err);
 	case BARE:
 		return __real_step_tell(link, step, data, size, NULL, 0, err);
 	case ONE_DESCRIPTOR:
@@ -59,7 +66,7 @@ int __wrap_step_tell(const struct step_link *link, unsigned step, const void *da
 	}
 }
 
-enum with { PLAIN, TTY, LAUNCHER, SETUP };
+enum with { PLAIN, TTY, LAUNCHER, SETUP, LARGE, COPY };
 
 static const struct {
 	enum step step;
@@ -68,36 +75,42 @@ static const struct {
 	const char *said;
 } cases[] = {
 	{ STEP_NETWORK, SHORT, PLAIN, "receive the network" },
-	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 18" },
+	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 19" },
 	{ STEP_IDS_MAPPED, SHORT, PLAIN, "read which ids are ours" },
-	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 18" },
+	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 19" },
 	{ STEP_SEALED, SHORT, PLAIN, "receive the sealed jail" },
 	{ STEP_SEALED, BARE, PLAIN, "receive the sealed jail" },
-	{ STEP_SEALED, OTHER, PLAIN, "it sent step 18" },
-	{ STEP_INPUT, SHORT, PLAIN, "read an input" },
-	{ STEP_INPUT, OTHER, PLAIN, "take in the program: step 18" },
-	{ STEP_START, SHORT, PLAIN, "read the program" },
-	{ STEP_START, BARE, PLAIN, "read the program" },
+	{ STEP_SEALED, OTHER, PLAIN, "it sent step 19" },
+	{ STEP_INPUT, SHORT, COPY, "read an input" },
+	{ STEP_INPUT, OTHER, COPY, "take in the program: step 19" },
+	{ STEP_FILES, SHORT, PLAIN, "read the files" },
+	{ STEP_FILES, HEADLESS, PLAIN, "read the files" },
+	{ STEP_FILES, ALONE, PLAIN, "read 'the files'" },
+	{ STEP_FILES, BARE, LARGE, "read 'the files'" },
+	{ STEP_FILES, OTHER, PLAIN, "take in the program: step 19" },
+	{ STEP_START, SHORT, PLAIN, "read the program's arguments and environment" },
+	{ STEP_START, HEADLESS, PLAIN, "read the program" },
+	{ STEP_START, BARE, PLAIN, "take the program's standard streams" },
 	{ STEP_START, ONE_DESCRIPTOR, PLAIN, "take the program's standard streams" },
 	{ STEP_START, MORE_WORDS, PLAIN, "read the program's arguments and environment" },
 	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's arguments and environment" },
 	{ STEP_START, NO_WORDS, PLAIN, "read the program's arguments and environment" },
-	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 18" },
+	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 19" },
 	{ STEP_STARTED, SHORT, PLAIN, "start the program: init sent step" },
 	{ STEP_STARTED, BARE, TTY, "receive the program's terminal" },
-	{ STEP_ENDED, SHORT, PLAIN, "wait for the program's end: init sent step 13" },
-	{ STEP_SETUP, SHORT, SETUP, "read the program" },
-	{ STEP_SETUP, OTHER, SETUP, "take in the program: step 18" },
+	{ STEP_ENDED, SHORT, PLAIN, "wait for the program's end: init sent step 14" },
+	{ STEP_SETUP, SHORT, SETUP, "read the program's arguments and environment" },
+	{ STEP_SETUP, OTHER, SETUP, "take in the program: step 19" },
 	{ STEP_SETUP, NO_WORDS, SETUP, "read the program's arguments and environment" },
-	{ STEP_STARTED, OTHER, SETUP, "start the program: init sent step 18" },
-	{ STEP_ENDED, SHORT, SETUP, "wait for the program's end: init sent step 13" },
-	{ STEP_WARM, SHORT, LAUNCHER, "read the program" },
-	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 18" },
+	{ STEP_STARTED, OTHER, SETUP, "start the program: init sent step 19" },
+	{ STEP_ENDED, SHORT, SETUP, "wait for the program's end: init sent step 14" },
+	{ STEP_WARM, SHORT, LAUNCHER, "read the program's arguments and environment" },
+	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 19" },
 	{ STEP_WARMED, SHORT, LAUNCHER, "wait for the interpreter to be ready" },
-	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 18" },
-	{ STEP_GO, BARE, LAUNCHER, "read the program" },
-	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 18" },
-	{ STEP_STARTED, OTHER, LAUNCHER, "start the program: init sent step 18" },
+	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 19" },
+	{ STEP_GO, ALONE, LAUNCHER, "read 'the program's arguments and environment'" },
+	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 19" },
+	{ STEP_STARTED, OTHER, LAUNCHER, "start the program: init sent step 19" },
 };
 
 static int set_up(struct jail *jail, const struct program *program, const struct jail_io *io,
@@ -121,13 +134,18 @@ static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 	const struct jail_io io = {
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
+	static char large[STEP_DATA_MAX + 1] = "exit 0\n";
+	static const struct copy_spec copy = { .source = "/etc/passwd", .target = "/box/copy" };
+	memset(large + 7, '#', sizeof(large) - 7);
 	const struct program program = { .workdir = "/box",
 					 .argv = { words, 2 },
 					 .code_source = CODE_STRING,
 					 .code_name = "-c",
-					 .code_text = "exit 0",
-					 .code_size = 6,
-					 .code_path = "/box/main.sh" };
+					 .code_text = large,
+					 .code_size = with == LARGE ? sizeof(large) : 6,
+					 .code_path = "/box/main.sh",
+					 .files = &copy,
+					 .nfiles = with == COPY };
 	struct plan plan = simple_plan();
 	plan.network.mode = NETWORK_PUBLIC;
 	plan.network.uplink = UPLINK_NONE;

@@ -245,8 +245,25 @@ static int memfd_seal(int fd, const char *name, struct cj_error *err)
 {
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return cj_fail(err, errno, "seal memfd '%s'", name);
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return cj_fail(err, errno, "rewind memfd '%s'", name);
+	return 0;
+}
+
+/* All parts behind the first `at` bytes; the offset of the file stays at 0. */
+static int memfd_put(int fd, const struct iovec *parts, size_t count, off_t at, const char *what,
+		     struct cj_error *err)
+{
+	for (size_t i = 0, done = 0; i < count;) {
+		struct iovec rest = parts[i];
+		if (done > 0)
+			rest = (struct iovec){ (char *)rest.iov_base + done, rest.iov_len - done };
+		ssize_t put = done > 0 ? pwritev(fd, &rest, 1, at)
+				       : pwritev(fd, parts + i, (int)(count - i), at);
+		if (put < 0 && errno != EINTR)
+			return cj_fail(err, errno, "write '%s'", what);
+		at += put > 0 ? put : 0;
+		for (done += put > 0 ? (size_t)put : 0; i < count && done >= parts[i].iov_len; i++)
+			done -= parts[i].iov_len;
+	}
 	return 0;
 }
 
@@ -257,9 +274,7 @@ int fd_memfd_sealed_parts(const char *name, const struct iovec *parts, size_t co
 	if (fd < 0)
 		return fd;
 
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < count; i++)
-		rc = fd_write_all(fd, parts[i].iov_base, parts[i].iov_len, name, err);
+	int rc = memfd_put(fd, parts, count, 0, name, err);
 	if (rc == 0)
 		rc = memfd_seal(fd, name, err);
 	return rc < 0 ? rc : take_fd(&fd);
@@ -288,7 +303,8 @@ int fd_memfd_copy(const char *name, int in_fd, size_t max, const char *what, str
 			break;
 		if ((size_t)got > left)
 			return fail_too_large(what, max, err);
-		if (fd_write_all(fd, buf, (size_t)got, what, err) < 0)
+		const struct iovec part = { buf, (size_t)got };
+		if (memfd_put(fd, &part, 1, (off_t)(max - left), what, err) < 0)
 			return -err->code;
 		left -= (size_t)got;
 	}

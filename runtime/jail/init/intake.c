@@ -28,6 +28,13 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/step_bytes.h"
+
+static int open_root(struct cj_error *err)
+{
+	int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return root_fd < 0 ? cj_fail(err, errno, "open '/'") : root_fd;
+}
 
 static int write_input(const struct step_msg *msg, struct cj_error *err)
 {
@@ -35,11 +42,26 @@ static int write_input(const struct step_msg *msg, struct cj_error *err)
 	if (msg->size != sizeof(in))
 		return cj_fail(err, EPROTO, "read an input");
 	memcpy(&in, msg->data, sizeof(in));
+	auto_fd int root_fd = open_root(err);
+	return root_fd < 0 ? root_fd
+			   : input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
+}
 
-	auto_fd int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return cj_fail(err, errno, "open '/'");
-	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
+static int write_files(struct step_msg *msg, struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct files_head head;
+	char *bytes;
+	size_t size;
+	if (msg->size < sizeof(head))
+		return cj_fail(err, EPROTO, "read the files");
+	memcpy(&head, msg->data, sizeof(head));
+	if (step_take_bytes(msg, sizeof(head), INPUT_PACK_MAX, &arena, &bytes, &size, "the files",
+			    err) < 0)
+		return -err->code;
+	auto_fd int root_fd = open_root(err);
+	return root_fd < 0 ? root_fd
+			   : input_pack_write(root_fd, bytes, size, head.replaces != 0, err);
 }
 
 struct command {
@@ -48,7 +70,7 @@ struct command {
 	char **own_argv; /* by the interpreter of the code's "#!" line; NULL: there is none */
 };
 
-/* Splits NUL-terminated strings.  fd_read_all() put a NUL after `text`. */
+/* Splits NUL-terminated strings.  step_take_bytes() put a NUL after `text`. */
 static char *split_strings(char *text, const char *end, char **out, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -73,13 +95,13 @@ static char **join_own(const struct start *start, char **argv, char **own, struc
 	return joined;
 }
 
-static int read_command(int strings_fd, const struct start *start, struct arena *a,
+static int read_command(struct step_msg *msg, const struct start *start, struct arena *a,
 			struct command *out, struct cj_error *err)
 {
 	char *text, *workdir[2] = { NULL }, *script[2] = { NULL };
 	size_t size;
-	if (fd_read_all(strings_fd, START_STRINGS_MAX, a, &text, &size,
-			"the program's arguments and environment", err) < 0)
+	if (step_take_bytes(msg, sizeof(*start), START_STRINGS_MAX, a, &text, &size,
+			    "the program's arguments and environment", err) < 0)
 		return -err->code;
 	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
 	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
@@ -130,15 +152,15 @@ static int prepare_stdio(const struct start *start, struct step_msg *msg, struct
 			 int *out_master_fd, struct cj_error *err)
 {
 	const size_t streams = start->wants_tty ? 0 : 3, calls = start->has_calls != 0;
-	if (msg->nfds < 1 + streams + calls || msg->nfds > 1 + streams + calls + 1)
+	if (msg->nfds < streams + calls || msg->nfds > streams + calls + 1)
 		return cj_fail(err, EPROTO, "take the program's standard streams");
 	for (size_t i = 0; i < streams; i++)
-		p->stdio[i] = take_fd(&msg->fds[1 + i]);
+		p->stdio[i] = take_fd(&msg->fds[i]);
 	/* The message closes these. */
 	if (calls)
-		p->calls_fd = msg->fds[1 + streams];
-	if (msg->nfds > 1 + streams + calls && p->channel_fd < 0)
-		p->channel_fd = msg->fds[1 + streams + calls];
+		p->calls_fd = msg->fds[streams];
+	if (msg->nfds > streams + calls && p->channel_fd < 0)
+		p->channel_fd = msg->fds[streams + calls];
 	return start->wants_tty ? open_terminal(p, out_master_fd, err) : 0;
 }
 
@@ -180,10 +202,10 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 				   .channel_fd = ends->its_fd,
 				   .calls_fd = -1,
 				   .domain_fd = ends->domain_fd };
-	if (msg->size != sizeof(start) || msg->nfds < 1)
+	if (msg->size < sizeof(start))
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));
-	if (read_command(msg->fds[0], &start, &arena, &command, err) < 0)
+	if (read_command(msg, &start, &arena, &command, err) < 0)
 		return -err->code;
 	if (command.script && put_script(ends, command.script, err) < 0)
 		return -err->code;
@@ -416,10 +438,8 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 	auto_arena struct arena arena = { 0 };
 	char *strings;
 	size_t size;
-	if (msg->nfds != 1)
-		return cj_fail(err, EPROTO, "read the program");
-	if (fd_read_all(msg->fds[0], START_STRINGS_MAX, &arena, &strings, &size,
-			"the program's arguments and environment", err) < 0)
+	if (step_take_bytes(msg, 0, START_STRINGS_MAX, &arena, &strings, &size,
+			    "the program's arguments and environment", err) < 0)
 		return -err->code;
 
 	raise_oom_scores(j, l->pid);
@@ -463,6 +483,8 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 		int rc;
 		if (msg.step == STEP_INPUT)
 			rc = write_input(&msg, err);
+		else if (msg.step == STEP_FILES)
+			rc = write_files(&msg, err);
 		else if (msg.step == STEP_WARM && !is_warm)
 			rc = start_launcher(j, &msg, &launcher, err);
 		else if (msg.step == STEP_ADOPT && !is_warm)

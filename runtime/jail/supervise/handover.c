@@ -3,8 +3,8 @@
  * handover - the supervisor sends a sealed init its program.
  *
  * Each file is opened once, here, with the caller's rights; init writes it as the jail's user.  The
- * code is first copied to a sealed memfd and hashed there, so the hash in the result is of the
- * bytes that ran.
+ * code of a file is first copied to a sealed memfd and hashed there, so the hash in the result is
+ * of the bytes that ran.
  */
 #include "runtime/jail/supervise/start.h"
 
@@ -17,14 +17,38 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/step_bytes.h"
+
+/* The inputs of one program; those in the pack are sent before the next that is not. */
+struct handover {
+	struct jail *j;
+	struct input_pack pack;
+};
+
+/* An earlier program may have left a file of that name. */
+static bool may_exist(const struct jail *j)
+{
+	return j->is_shared || j->was_set_up;
+}
+
+static int send_pack(struct handover *h, struct cj_error *err)
+{
+	const struct files_head head = { .replaces = may_exist(h->j) };
+	const struct step_bytes bytes = { &head, sizeof(head), h->pack.parts, 3 * h->pack.count };
+	if (h->pack.count == 0)
+		return 0;
+	h->pack.count = h->pack.size = 0;
+	return step_tell_bytes(&h->j->link, STEP_FILES, &bytes, "files", NULL, 0, err);
+}
 
 static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
 {
-	const struct jail *j = context;
+	struct handover *h = context;
 	struct input sent = *in;
-	/* an earlier program may have left a file of that name */
-	sent.replaces = j->is_shared || j->was_set_up;
-	return step_tell(&j->link, STEP_INPUT, &sent, sizeof(sent), &fd, fd >= 0, err);
+	sent.replaces = may_exist(h->j);
+	if (send_pack(h, err) < 0)
+		return -err->code;
+	return step_tell(&h->j->link, STEP_INPUT, &sent, sizeof(sent), &fd, fd >= 0, err);
 }
 
 /* A regular file in the jail. */
@@ -34,22 +58,44 @@ struct sent_file {
 	uint64_t max_bytes;
 };
 
-static int send_file(struct jail *j, const struct sent_file *file, int fd, struct cj_error *err)
+static int send_file(struct handover *h, const struct sent_file *file, int fd, struct cj_error *err)
 {
 	struct input in = { .kind = INPUT_FILE, .mode = file->mode, .max_bytes = file->max_bytes };
 	if (strlen(file->path) >= sizeof(in.path))
 		return cj_reject(err, "path '%.64s...' is too long", file->path);
 	memcpy(in.path, file->path, strlen(file->path) + 1);
-	return send_input(j, &in, fd, err);
+	return send_input(h, &in, fd, err);
 }
 
-/* The code in a sealed memfd: from a string, standard input or a file. */
+/* Bytes of ours: a file of the program itself, or what a request carries, which has no other mode
+ * than whether it is executable. */
+static int send_bytes(struct handover *h, const struct copy_spec *copy, struct cj_error *err)
+{
+	const mode_t mode = copy->is_executable ? 0755 : 0644;
+	const struct packed_file packed = { .mode = mode,
+					    .own = copy->own,
+					    .size = (uint32_t)copy->size };
+	if (copy->size <= INPUT_PACK_MAX) {
+		if (input_pack_add(&h->pack, &packed, copy->target, copy->bytes))
+			return 0;
+		if (send_pack(h, err) < 0)
+			return -err->code;
+		if (input_pack_add(&h->pack, &packed, copy->target, copy->bytes))
+			return 0;
+	}
+	const struct blob own = own_file_bytes(copy->own);
+	const struct iovec parts[] = { { (void *)own.bytes, own.size },
+				       { (void *)copy->bytes, copy->size } };
+	auto_fd int fd = fd_memfd_sealed_parts("file", parts, 2, err);
+	const struct sent_file file = { copy->target, mode, own.size + copy->size };
+	return fd < 0 ? fd : send_file(h, &file, fd, err);
+}
+
+/* The code in a sealed memfd: from standard input or a file. */
 static int open_code(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->run.program;
 	char real[PATH_MAX];
-	if (p->code_source == CODE_STRING)
-		return fd_memfd_sealed("code", p->code_text, p->code_size, err);
 	if (p->code_source == CODE_STDIN)
 		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, "standard input", err);
 
@@ -93,12 +139,29 @@ static int read_script(struct jail *j, int code_fd, struct cj_error *err)
 	return 0;
 }
 
-static int send_code(struct jail *j, struct cj_error *err)
+static int send_code(struct handover *h, struct cj_error *err)
 {
+	struct jail *j = h->j;
 	const struct program *p = j->run.program;
 	if (p->code_source == CODE_NONE)
 		return 0;
 
+	bool is_command = strcmp(p->argv.items[0], p->code_path) == 0;
+	const struct sent_file file = { p->code_path, is_command ? 0755 : 0644, CODE_BYTES_MAX };
+	if (p->code_source == CODE_STRING) {
+		sha256_hex(p->code_text, p->code_size, j->run.code_sha256);
+		if (p->own_interpreter)
+			script_parse(p->code_text,
+				     p->code_size < SCRIPT_LINE_MAX ? p->code_size
+								    : SCRIPT_LINE_MAX,
+				     &j->run.script_line);
+		return send_bytes(h,
+				  &(struct copy_spec){ .target = p->code_path,
+						       .bytes = p->code_text,
+						       .size = p->code_size,
+						       .is_executable = is_command },
+				  err);
+	}
 	auto_fd int code_fd = open_code(j, err);
 	if (code_fd == -EFBIG)
 		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
@@ -106,54 +169,39 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (code_fd < 0 || hash_code(code_fd, j->run.code_sha256, err) < 0 ||
 	    read_script(j, code_fd, err) < 0)
 		return -err->code;
-	bool is_command = strcmp(p->argv.items[0], p->code_path) == 0;
-	const struct sent_file file = { p->code_path, is_command ? 0755 : 0644, CODE_BYTES_MAX };
-	return send_file(j, &file, code_fd, err);
+	return send_file(h, &file, code_fd, err);
 }
 
-static int send_args_json(struct jail *j, struct cj_error *err)
+static int send_args_json(struct handover *h, struct cj_error *err)
 {
-	const char *text = j->run.program->args_json;
+	const char *text = h->j->run.program->args_json;
 	if (!text)
 		return 0;
-
-	auto_fd int args_fd = fd_memfd_sealed("args", text, strlen(text), err);
-	if (args_fd < 0)
-		return args_fd;
-	const struct sent_file file = { "/box/args.json", 0644, ARGS_JSON_MAX };
-	return send_file(j, &file, args_fd, err);
-}
-
-/* A request carries a file's bytes and whether it is executable, no other mode. */
-static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
-{
-	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
-	if (fd < 0)
-		return fd;
-	const struct sent_file file = { copy->target, copy->is_executable ? 0755 : 0644,
-					copy->size };
-	return send_file(j, &file, fd, err);
+	const struct copy_spec file = { .target = "/box/args.json",
+					.bytes = text,
+					.size = strlen(text) };
+	return send_bytes(h, &file, err);
 }
 
 /* To its end, into a memfd: init can't wait for the process that writes it. */
-static int send_stdin(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+static int send_stdin(struct handover *h, const struct copy_spec *copy, struct cj_error *err)
 {
-	uint64_t most = j->plan->root.scratch_bytes;
+	uint64_t most = h->j->plan->root.scratch_bytes;
 	auto_fd int fd = fd_memfd_copy("file", STDIN_FILENO, most, "standard input", err);
 	if (fd < 0)
 		return fd;
 	const struct sent_file file = { copy->target, 0644, most };
-	return send_file(j, &file, fd, err);
+	return send_file(h, &file, fd, err);
 }
 
-static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+static int send_copy(struct handover *h, const struct copy_spec *copy, struct cj_error *err)
 {
 	if (!copy->source)
-		return send_bytes(j, copy, err);
+		return send_bytes(h, copy, err);
 
-	int rc = copy->is_stdin ? send_stdin(j, copy, err)
+	int rc = copy->is_stdin ? send_stdin(h, copy, err)
 				: inputs_walk(copy->source, copy->target,
-					      j->plan->root.scratch_bytes, send_input, j, err);
+					      h->j->plan->root.scratch_bytes, send_input, h, err);
 	if (rc == -EFBIG)
 		cj_hint(err, "copied files count in --disk; hand larger data in with --ro-bind");
 	return rc;
@@ -162,12 +210,13 @@ static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_err
 int handover_inputs(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->run.program;
-	if (send_code(j, err) < 0 || send_args_json(j, err) < 0)
+	struct handover h = { .j = j };
+	if (send_code(&h, err) < 0 || send_args_json(&h, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < p->nfiles; i++)
-		if (send_copy(j, &p->files[i], err) < 0)
+		if (send_copy(&h, &p->files[i], err) < 0)
 			return -err->code;
-	return 0;
+	return send_pack(&h, err);
 }
 
 /* The index of the code's file in argv; argv.count: it is not there. */
@@ -180,8 +229,10 @@ static size_t index_of_code(const struct program *p)
 	return at;
 }
 
-/* A sealed memfd with strings, each with its NUL, that init or its launcher splits again. */
-static int seal_strings(const char *const *strings, size_t count, struct cj_error *err)
+/* Strings, each with its NUL, behind the data of a step: init or its launcher splits them again. */
+static int tell_strings(const struct jail *j, enum step step, const struct step_bytes *data,
+			const char *const *strings, size_t count, const int *fds, size_t nfds,
+			struct cj_error *err)
 {
 	size_t size = 0, used = 0;
 	for (size_t i = 0; i < count; i++)
@@ -197,7 +248,9 @@ static int seal_strings(const char *const *strings, size_t count, struct cj_erro
 		memcpy(text + used, strings[i], more);
 		used += more;
 	}
-	return fd_memfd_sealed("arguments", text, size, err);
+	const struct iovec part = { text, size };
+	const struct step_bytes bytes = { data->head, data->head_size, &part, 1 };
+	return step_tell_bytes(&j->link, step, &bytes, "arguments", fds, nfds, err);
 }
 
 static size_t append(const char **out, const char *const *strings, size_t count)
@@ -210,7 +263,7 @@ static size_t append(const char **out, const char *const *strings, size_t count)
 /* Before a variable of the same name, which nobody finds then: getenv(3). */
 static const char *const calls_variable = "CEJAIL_CALLS_FD=4";
 
-/* Behind the strings: what struct start describes. */
+/* What struct start describes. */
 static size_t list_fds(const struct jail *j, const int stdio[3], int calls_fd, int out[5])
 {
 	size_t count = 0;
@@ -252,13 +305,10 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 	count += append(strings + count, &calls_variable, tells_calls ? 1 : 0);
 	count += append(strings + count, p->env.items, p->env.count);
 	count += append(strings + count, own.items, own.count);
-	auto_fd int strings_fd = seal_strings(strings, count, err);
-	if (strings_fd < 0)
-		return strings_fd;
-
-	int fds[6] = { strings_fd };
-	const size_t nfds = 1 + list_fds(j, stdio, calls_fd, fds + 1);
-	return step_tell(&j->link, step, &start, sizeof(start), fds, nfds, err);
+	int fds[5];
+	const size_t nfds = list_fds(j, stdio, calls_fd, fds);
+	const struct step_bytes data = { .head = &start, .head_size = sizeof(start) };
+	return tell_strings(j, step, &data, strings, count, fds, nfds, err);
 }
 
 static bool has_same_strings(const struct strings *a, const struct strings *b, size_t count)
@@ -298,8 +348,5 @@ int handover_go(struct jail *j, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
 	size_t count = append(strings, has, 2);
 	count += append(strings + count, p->argv.items + at, p->argv.count - at);
-	auto_fd int strings_fd = seal_strings(strings, count, err);
-	if (strings_fd < 0)
-		return strings_fd;
-	return step_tell(&j->link, STEP_GO, NULL, 0, &strings_fd, 1, err);
+	return tell_strings(j, STEP_GO, &(struct step_bytes){ 0 }, strings, count, NULL, 0, err);
 }

@@ -195,20 +195,27 @@ int repl_reader_take(struct repl_reader *r, const void *bytes, size_t size, stru
 	return REPL_GOES_ON;
 }
 
-/* One frame of two parts; out NULL: only its size is wanted.  Returns where the next one begins. */
-static size_t put_frame(uint8_t *out, size_t at, char kind, struct blob begin, struct blob rest)
+/* One frame of three parts; out NULL: only its size is wanted.  Returns where the next one begins.
+ */
+static size_t put_parts(uint8_t *out, size_t at, char kind, const struct blob parts[static 3])
 {
-	const size_t size = begin.size + rest.size;
+	const size_t size = parts[0].size + parts[1].size + parts[2].size;
 	if (!out || size > UINT32_MAX)
 		return at + HEAD_SIZE + size;
 	out[at] = (uint8_t)kind;
 	put_u32(out + at + 1, (uint32_t)size);
 	at += HEAD_SIZE;
-	if (begin.size > 0)
-		memcpy(out + at, begin.bytes, begin.size);
-	if (rest.size > 0)
-		memcpy(out + at + begin.size, rest.bytes, rest.size);
-	return at + size;
+	for (size_t i = 0; i < 3; i++) {
+		if (parts[i].size > 0)
+			memcpy(out + at, parts[i].bytes, parts[i].size);
+		at += parts[i].size;
+	}
+	return at;
+}
+
+static size_t put_frame(uint8_t *out, size_t at, char kind, struct blob begin, struct blob rest)
+{
+	return put_parts(out, at, kind, (const struct blob[3]){ begin, rest });
 }
 
 static struct blob blob_of(const char *text)
@@ -227,9 +234,10 @@ static size_t put_request(uint8_t *out, uint32_t number, const struct program *p
 		at = put_frame(out, at, 'a', none, blob_of(p->argv.items[arg]));
 	for (size_t i = 0; i < p->nfiles; i++) {
 		const struct copy_spec *f = &p->files[i];
-		at = put_frame(out, at, f->is_executable ? 'F' : 'f',
-			       (struct blob){ f->target, strlen(f->target) + 1 },
-			       (struct blob){ f->bytes, f->size });
+		at = put_parts(out, at, f->is_executable ? 'F' : 'f',
+			       (const struct blob[3]){ { f->target, strlen(f->target) + 1 },
+						       own_file_bytes(f->own),
+						       { f->bytes, f->size } });
 	}
 	if (p->args_json)
 		at = put_frame(out, at, 'f',

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fd: whole files, sealed memory, and sources that are not what they seem. */
-/* WRAP: write memfd_create */
+/* WRAP: write pwritev memfd_create */
 #include "runtime/base/files/fd.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,6 +49,24 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
 	if (fd > STDERR_FILENO && write_limit > 0 && size > write_limit)
 		size = write_limit;
 	return __real_write(fd, bytes, size);
+}
+
+/* To a memfd; write_limit cuts it within a part, too. */
+ssize_t __real_pwritev(int fd, const struct iovec *parts, int count, off_t at);
+ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t at);
+ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t at)
+{
+	if (write_errno != 0) {
+		errno = write_errno;
+		write_errno = 0;
+		return -1;
+	}
+	if (write_limit == 0)
+		return __real_pwritev(fd, parts, count, at);
+	struct iovec first = parts[0];
+	if (first.iov_len > write_limit)
+		first.iov_len = write_limit;
+	return __real_pwritev(fd, &first, 1, at);
 }
 
 int __real_memfd_create(const char *name, unsigned flags);
@@ -379,6 +398,25 @@ static void a_sealed_memfd_can_not_change(void **state)
 	expect_sealed(empty, "");
 	write_errno = ENOSPC;
 	assert_int_equal(fd_memfd_sealed("code", "x", 1, &err), -ENOSPC);
+	write_errno = EINTR;
+	auto_fd int interrupted = fd_memfd_sealed("code", "print(1)", 8, &err);
+	expect_sealed(interrupted, "print(1)");
+}
+
+static void a_memfd_of_parts_has_all_of_each_when_writes_are_short(void **state)
+{
+	struct cj_error err = { 0 };
+	char first[] = "first", second[] = "second", third[] = "3";
+	const struct iovec parts[] = {
+		{ first, 5 }, { NULL, 0 }, { second, 6 }, { third, 1 }, { NULL, 0 }
+	};
+	(void)state;
+
+	for (write_limit = 0; write_limit < 7; write_limit++) {
+		auto_fd int fd = fd_memfd_sealed_parts("code", parts, 5, &err);
+		expect_sealed(fd, "firstsecond3");
+	}
+	write_limit = 0;
 }
 
 static void a_kernel_before_6_3_gets_a_memfd_too(void **state)
@@ -612,6 +650,8 @@ int main(void)
 		cmocka_unit_test_setup(writing_goes_on_after_a_part_and_an_interruption, forget),
 		cmocka_unit_test_setup(a_kernel_file_takes_its_text_in_one_write, forget),
 		cmocka_unit_test_setup(a_sealed_memfd_can_not_change, forget),
+		cmocka_unit_test_setup(a_memfd_of_parts_has_all_of_each_when_writes_are_short,
+				       forget),
 		cmocka_unit_test_setup(a_kernel_before_6_3_gets_a_memfd_too, forget),
 		cmocka_unit_test_setup(a_copy_is_complete_or_refused, forget),
 		cmocka_unit_test_setup(a_copy_from_a_pipe_waits_for_its_end, forget),

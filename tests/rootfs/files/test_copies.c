@@ -97,6 +97,36 @@ static int copy_in(const char *source, int root_fd, struct cj_error *err)
 	return rc;
 }
 
+static void every_failing_call_fails_a_pack_of_files(void **state)
+{
+	(void)state;
+	/* two files: "/d/a" and "/d/b", of three bytes each */
+	struct {
+		struct packed_file file;
+		char path[5], bytes[3];
+	} pack[2] = { { .path = "/d/a", .bytes = "one" }, { .path = "/d/b", .bytes = "two" } };
+	for (size_t i = 0; i < 2; i++)
+		pack[i].file = (struct packed_file){ .mode = 0644, .size = 3, .path_size = 5 };
+	int rc = -1;
+	for (fail_at = 1; rc != 0 || *calls >= fail_at; fail_at++) {
+		struct cj_error err = { 0 };
+		char *root = make_place();
+		auto_fd int root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int before = open_count();
+		*calls = 0;
+		is_armed = true;
+		rc = input_pack_write(root_fd, (const char *)pack, sizeof(pack), true, &err);
+		is_armed = false;
+		assert_int_equal(open_count(), before);
+		if (*calls >= fail_at && (rc >= 0 || !says_why(err.msg)))
+			fail_msg("call %d went unnoticed: %d '%s'", fail_at, rc, err.msg);
+		assert_false(has_temp(at(root, "d")));
+		assert_true(rc < 0 || reads_as(at(root, "d/b"), "two"));
+		end_place(root);
+	}
+	assert_true(fail_at > 10);
+}
+
 static void every_failing_call_fails_a_copy_in(void **state)
 {
 	(void)state;
@@ -190,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_failing_call_fails_a_copy_in),
+		cmocka_unit_test(every_failing_call_fails_a_pack_of_files),
 		cmocka_unit_test(every_failing_call_of_a_copy_out_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

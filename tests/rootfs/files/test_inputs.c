@@ -281,6 +281,162 @@ static void a_file_arrives_complete_with_its_mode_and_its_parents(void **state)
 	end_root(&root);
 }
 
+/* A pack as init gets it. */
+struct packed {
+	char bytes[INPUT_PACK_MAX];
+	size_t size;
+};
+
+static void pack_files(const struct input_pack *pack, struct packed *out)
+{
+	out->size = 0;
+	for (size_t i = 0; i < 3 * pack->count; i++) {
+		assert_true(pack->parts[i].iov_len <= sizeof(out->bytes) - out->size);
+		if (pack->parts[i].iov_len > 0)
+			memcpy(out->bytes + out->size, pack->parts[i].iov_base,
+			       pack->parts[i].iov_len);
+		out->size += pack->parts[i].iov_len;
+	}
+	assert_int_equal(out->size, pack->size);
+}
+
+static bool add_file(struct input_pack *pack, const char *path, mode_t mode, const char *text)
+{
+	const struct packed_file file = { .mode = mode, .size = (uint32_t)strlen(text) };
+	return input_pack_add(pack, &file, path, text);
+}
+
+static int write_packed(const struct root *root, const struct packed *p, bool replaces,
+			struct cj_error *err)
+{
+	int before = open_count();
+	*err = (struct cj_error){ 0 };
+	int rc = input_pack_write(root->fd, p->bytes, p->size, replaces, err);
+	assert_int_equal(open_count(), before);
+	return rc;
+}
+
+static bool has_text(const char *path, const char *wanted)
+{
+	char text[64] = "";
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) >= 0 && strcmp(text, wanted) == 0;
+}
+
+static void each_file_of_a_pack_arrives_in_its_directory(void **state)
+{
+	(void)state;
+	static struct packed packed;
+	struct root root = make_root();
+	struct cj_error err;
+	struct input_pack pack = { 0 };
+	assert_true(add_file(&pack, "/box/a", 0644, "one"));
+	assert_true(add_file(&pack, "/box/b", 0755, ""));
+	assert_true(add_file(&pack, "/box/sub/c", 0644, "three"));
+	assert_true(add_file(&pack, "/bo", 0644, "four"));
+	assert_true(add_file(&pack, "//box//d", 0600, "five"));
+	pack_files(&pack, &packed);
+	mode_t saved = umask(077);
+	assert_int_equal(write_packed(&root, &packed, false, &err), 0);
+	umask(saved);
+	assert_true(has_text(at(root.place, "box/a"), "one"));
+	assert_true(has_text(at(root.place, "box/b"), ""));
+	assert_int_equal(mode_of(at(root.place, "box/b")), 0755);
+	assert_true(has_text(at(root.place, "box/sub/c"), "three"));
+	assert_int_equal(mode_of(at(root.place, "box/sub")), 0755);
+	assert_true(has_text(at(root.place, "bo"), "four"));
+	assert_true(has_text(at(root.place, "box/d"), "five"));
+	assert_int_equal(mode_of(at(root.place, "box/d")), 0600);
+
+	assert_int_equal(write_packed(&root, &packed, false, &err), -EEXIST);
+	assert_non_null(strstr(err.msg, "'/box/a'"));
+	assert_int_equal(write_packed(&root, &packed, true, &err), 0);
+	end_root(&root);
+}
+
+static void a_file_of_ours_comes_before_the_bytes_of_its_pack(void **state)
+{
+	(void)state;
+	static struct packed packed;
+	struct root root = make_root();
+	struct cj_error err;
+	struct input_pack pack = { 0 };
+	const struct blob ours = own_file_bytes(OWN_FILE_TOOLS_MJS);
+	const struct packed_file file = { .mode = 0644, .own = OWN_FILE_TOOLS_MJS, .size = 4 };
+	assert_true(input_pack_add(&pack, &file, "/m", "more"));
+	pack_files(&pack, &packed);
+	assert_true(packed.size < 100);
+	assert_int_equal(write_packed(&root, &packed, false, &err), 0);
+	auto_free char *text = calloc(1, ours.size + 5);
+	auto_fd int fd = open(at(root.place, "m"), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, ours.size + 5), ours.size + 4);
+	assert_memory_equal(text, ours.bytes, ours.size);
+	assert_string_equal(text + ours.size, "more");
+	end_root(&root);
+}
+
+static void a_pack_with_a_link_in_a_path_is_refused(void **state)
+{
+	(void)state;
+	static struct packed packed;
+	struct root root = make_root();
+	struct cj_error err;
+	static const char *const paths[] = { "/link/x", "/box/../x", "x" };
+	assert_int_equal(symlink("box", at(root.place, "link")), 0);
+	for (size_t i = 0; i < 3; i++) {
+		struct input_pack pack = { 0 };
+		assert_true(add_file(&pack, paths[i], 0644, "1"));
+		pack_files(&pack, &packed);
+		assert_true(write_packed(&root, &packed, true, &err) < 0);
+	}
+	assert_false(exists(at(root.place, "x")));
+	assert_false(exists(at(root.place, "box/x")));
+	end_root(&root);
+}
+
+static void a_pack_that_ends_within_a_file_is_refused(void **state)
+{
+	(void)state;
+	static struct packed packed;
+	struct root root = make_root();
+	struct cj_error err;
+	struct input_pack pack = { 0 };
+	assert_true(add_file(&pack, "/box/a", 0644, "one"));
+	pack_files(&pack, &packed);
+	const size_t whole = packed.size;
+	for (packed.size = 1; packed.size < whole; packed.size++)
+		assert_int_equal(write_packed(&root, &packed, true, &err), -EPROTO);
+	assert_false(exists(at(root.place, "box/a")));
+
+	/* each field of its head that says more than there is, and a path without its NUL */
+	static const struct packed_file wrong[] = {
+		{ .size = 4, .path_size = 7 },          { .size = UINT32_MAX, .path_size = 7 },
+		{ .size = 3, .path_size = 0 },          { .size = 3, .path_size = 6 },
+		{ .size = 3, .path_size = UINT32_MAX },
+	};
+	packed.size = whole;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		memcpy(packed.bytes, &wrong[i], sizeof(wrong[i]));
+		assert_int_equal(write_packed(&root, &packed, true, &err), -EPROTO);
+	}
+	end_root(&root);
+}
+
+static void a_full_pack_takes_no_file_more(void **state)
+{
+	(void)state;
+	static char large[INPUT_PACK_MAX + 1], path[INPUT_PATH_MAX + 1];
+	struct input_pack pack = { 0 };
+	memset(large, 'x', sizeof(large) - 1);
+	assert_false(add_file(&pack, "/large", 0644, large));
+	memset(path, 'y', sizeof(path) - 1);
+	assert_false(add_file(&pack, path, 0644, "1"));
+	assert_int_equal(pack.count, 0);
+	for (size_t i = 0; i < INPUT_PACK_FILES; i++)
+		assert_true(add_file(&pack, "/x", 0644, "1"));
+	assert_false(add_file(&pack, "/x", 0644, "1"));
+}
+
 static void an_existing_file_is_not_overwritten(void **state)
 {
 	(void)state;
@@ -508,6 +664,11 @@ int main(void)
 		cmocka_unit_test(a_path_too_long_is_refused),
 		cmocka_unit_test(the_sink_can_stop_the_walk),
 		cmocka_unit_test(a_file_arrives_complete_with_its_mode_and_its_parents),
+		cmocka_unit_test(each_file_of_a_pack_arrives_in_its_directory),
+		cmocka_unit_test(a_file_of_ours_comes_before_the_bytes_of_its_pack),
+		cmocka_unit_test(a_pack_with_a_link_in_a_path_is_refused),
+		cmocka_unit_test(a_pack_that_ends_within_a_file_is_refused),
+		cmocka_unit_test(a_full_pack_takes_no_file_more),
 		cmocka_unit_test(an_existing_file_is_not_overwritten),
 		cmocka_unit_test(no_link_in_a_path_is_followed),
 		cmocka_unit_test(paths_with_dots_or_without_a_name_are_refused),

@@ -39,17 +39,10 @@ def why(value):
 """
 
 
-def need_modules():
-    """Each run with tools copies them in."""
-    if not os.path.exists(f"{PREFIX}/share/cejail/profiles/tools/tools.py"):
-        raise Skip("the modules of the tools are not installed")
-
-
 class Caller:
     """The caller's end, in a thread: `answer` gets (caller, the call as an object) for each line."""
 
     def __init__(self, answer):
-        need_modules()
         self.answer, self.raw, self.calls, self.problem = answer, [], [], None
         self.sock, self.theirs = socket.socketpair()
         self.thread = threading.Thread(target=self._serve, daemon=True)
@@ -577,7 +570,6 @@ def _():
 
 @test("the Python program of the manual answers calls")
 def _():
-    need_modules()
     with Folder() as place:
         place.file("code.py", INSIDE + "print(ask({'id': 1, 'name': 'add', 'arguments': {'a': 1, 'b': 2}}))")
         path = f"{os.path.dirname(CEJAIL)}:/usr/bin:/bin"
@@ -591,7 +583,6 @@ def _():
 
 def refused_tools(text, *words, options=(), fd=None):
     """What the user reads of a tools.json, or of a descriptor, that is none."""
-    need_modules()
     ours, theirs = socket.socketpair()
     with Folder() as place, ours, theirs:
         path = place.file("tools.json", text)
@@ -638,7 +629,6 @@ def _():
 @test("--tools without --calls-fd is refused, and so is the reverse")
 def _():
     with Folder() as place:
-        need_modules()
         path = place.file("tools.json", "[]")
         refused(run("-p", "base", "--tools", path, "--", "/bin/true"), "nobody would answer", "add --calls-fd")
     ours, theirs = socket.socketpair()
@@ -670,7 +660,6 @@ def _():
 
 @test("--calls-fd has a descriptor of its own")
 def _():
-    need_modules()
     for option in ("--request-fd", "--result-fd", "--events-fd"):
         ours, theirs = socket.socketpair()
         number = str(theirs.fileno())
@@ -774,7 +763,6 @@ def _():
     def name_of(name):
         return lambda caller, call: caller.give(call, name)
 
-    need_modules()
     results = {}
 
     def one(name):

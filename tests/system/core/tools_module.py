@@ -5,6 +5,7 @@ Most programs run without a jail.  The test is their supervisor: it sends every 
 """
 
 import ast
+import functools
 import json
 import os
 import shutil
@@ -14,7 +15,6 @@ import threading
 
 from harness import *  # noqa: F403
 
-MODULES = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/profiles/tools")
 TOOLS = [
     {
         "name": "search",
@@ -57,11 +57,23 @@ class Caller:
             pass
 
 
+@functools.cache
+def module(name):
+    """The text of a module as a program without tools has it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write("[]")
+        file.flush()
+        near, far = socket.socketpair()
+        with near, far:
+            return run("-p", "base", "--network", "none", "--tools", file.name, "--calls-fd", str(far.fileno()), "--", "/bin/cat", f"/box/{name}", pass_fds=[far.fileno()]).exits(0).out
+
+
 def place(tools, names=None):
     """A directory like /box.  Without names, those of the tools are their names in code."""
     folder = tempfile.mkdtemp(prefix="cejail-tools-", dir="/var/tmp")
     for name in ("tools.py", "tools.mjs"):
-        shutil.copy(f"{MODULES}/{name}", folder)
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            file.write(module(name))
     with open(f"{folder}/tools.json", "w") as file:
         file.write(tools if isinstance(tools, str) else json.dumps({"tools": tools, "names": names or [tool["name"] for tool in tools]}))
     return folder

@@ -9,7 +9,6 @@ import tempfile
 
 from harness import *  # noqa: F403
 from mcp_client import Server, facts_of
-from mcp_tools_from import need_modules
 from mcp_upstream import BAD, fake, servers_file
 from service import Service
 
@@ -19,7 +18,6 @@ KINDS = ("stdio", "remote")
 @contextlib.contextmanager
 def client_of(kind, *options, config=None, **servers):
     """A client whose programs have the tools of these servers, and with "remote" the service behind it."""
-    need_modules()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         words = ["-p", "python", "--tools-from", servers_file(folder, **servers), *options]
         if kind == "remote":
@@ -128,7 +126,6 @@ for kind in KINDS:
 
 @contextlib.contextmanager
 def service_and_client(config=None, **servers):
-    need_modules()
     with tempfile.TemporaryDirectory() as folder, Service(config=config) as service:
         with Server("-p", "python", "--tools-from", servers_file(folder, **servers), f"--remote={service.socket}") as client:
             yield service, client

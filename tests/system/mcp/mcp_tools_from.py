@@ -17,11 +17,6 @@ PIDS = CALL + "for server in 'one', 'two': call(server + '.pid')\n"
 PYTHON = ("-p", "python", "--network", "none")
 
 
-def need_modules():
-    if not os.path.exists(f"{PREFIX}/share/cejail/profiles/tools/tools.py"):
-        raise Skip("the modules of a program's tools are not installed")
-
-
 def jailed(**more):
     """The fake server in a jail that has nothing but its file."""
     options = {"profile": "python", "cache": "none", "network": "none", "ro-bind": [f"{FAKE}:/srv/fake.py"], **more}
@@ -34,7 +29,6 @@ def alive(pids):
 
 @test("mcp_tools_from: a program of cejail run calls the tools of two servers, which end with it", limit=120)
 def _():
-    need_modules()
     with Folder() as f:
         path = servers_file(f.path, one=fake("good", allow=["delete*"]), two=fake("modern"))
         code = PIDS + "call('one.echo', x=[1, 'a'])\ncall('two.echo', y=2)\ncall('one.delete_it')\ntry: call('two.fail')\nexcept tools.ToolError as e: print(e)"
@@ -52,7 +46,6 @@ def _():
 
 @test("mcp_tools_from: a request of --request-fd uses the tools of the command line, and has none of its own", limit=120)
 def _():
-    need_modules()
     with Folder() as f:
         path = servers_file(f.path, one=fake("good"))
         request = {"profile": "python", "code": CALL + "call('one.echo', x=1)", "network": "none"}
@@ -64,7 +57,6 @@ def _():
 
 @test("mcp_tools_from: cejail shell is an interpreter that calls tools, on a terminal and on a pipe", limit=120)
 def _():
-    need_modules()
     lines = "import tools\ntools.call('one.echo', x=40 + 1)\nexit(7)\n"
     with Folder() as f:
         path = servers_file(f.path, one=fake("good"))
@@ -90,7 +82,6 @@ def _():
 
 @test("mcp_tools_from: the fake server of the Python library answers from a file", limit=120)
 def _():
-    need_modules()
     library = f"{PREFIX}/share/cejail/clients/python"
     if not os.path.exists(f"{library}/cejail/fake_tools.py"):
         raise Skip("the client libraries are not installed")
@@ -152,7 +143,6 @@ def _():
 
 @test("mcp_tools_from: a killed or cancelled cejail leaves no server behind, not even one that ignores signals", limit=180)
 def _():
-    need_modules()
     with Folder() as f:
         path = servers_file(f.path, one=fake("stubborn"), two=fake("good"))
         for number in (signal.SIGKILL, signal.SIGTERM):
@@ -186,7 +176,6 @@ def _():
 
 @test("mcp_tools_from: a server with \"jail\" runs in a jail of its own, which has only what its entry names", limit=120)
 def _():
-    need_modules()
     with Folder() as f:
         server = {**jailed(memory="100M"), "env": {"TOKEN": "t"}}
         path = servers_file(f.path, one=server)
@@ -203,7 +192,6 @@ def _():
 
 @test("mcp_tools_from: variables of a server with \"jail\" are those of the server, not of what makes its jail", limit=120)
 def _():
-    need_modules()
     with Folder() as f:
         f.file("config/cejail/profiles/mine.json", '{"extends": "python"}')
         variables = {"HOME": f / "home", "XDG_CONFIG_HOME": f / "config", "LINE": " a = 'b' # c "}

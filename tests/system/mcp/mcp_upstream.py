@@ -423,8 +423,6 @@ def servers_file(folder, **servers):
 
 @test("mcp_upstream: a program of run_python loops over the calls of two servers in one call of the model", limit=120)
 def _():
-    if not os.path.exists(f"{os.path.dirname(os.path.dirname(CEJAIL))}/share/cejail/profiles/tools/tools.py"):
-        raise Skip("the modules of a program's tools are not installed")
     with tempfile.TemporaryDirectory() as folder:
         path = servers_file(folder, one=fake("good", allow=["delete*"]), two=fake("modern"))
         with Server("-p", "python", "--network", "none", "--tools-from", path) as s:

@@ -8,14 +8,6 @@
 
 #define CAPS_MAX 64 /* as many as fit into the sets of capset(2) */
 
-uint64_t capabilities_bit(const char *name)
-{
-	cap_value_t value = 0;
-	if (cap_from_name(name, &value) < 0 || value < 0 || value >= CAPS_MAX)
-		return 0;
-	return UINT64_C(1) << value;
-}
-
 /* EINVAL comes at the first that this kernel does not know, and at all after it:
  * PR_CAPBSET_READ(2const).  An end in the middle would hide capabilities that are there. */
 static int read_bounding(uint64_t *out_known, uint64_t *out_bounding, struct cj_error *err)

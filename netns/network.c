@@ -178,7 +178,7 @@ static int make_names(struct network *n, struct cj_error *err)
 	n->names = calloc(1, sizeof(*n->names));
 	if (!n->names)
 		return cj_fail(err, ENOMEM, "make room for the addresses of names");
-	names_change(n->names, n->rules.allow, n->rules.nallow, n->rules.endpoints, 0);
+	names_change(n->names, &n->rules, 0);
 	return 0;
 }
 
@@ -191,8 +191,8 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 		return cj_fail(err, ENOMEM, "create a network");
 	}
 	n->spec = setup->spec;
-	n->rules = (struct network_rules){ n->spec->nallow > 0, n->spec->allow, n->spec->nallow,
-					   setup->endpoints };
+	n->rules = (struct names_rules){ n->spec->nallow > 0, n->spec->allow, n->spec->nallow,
+					 n->spec->deny,       n->spec->ndeny, setup->endpoints };
 	n->number = setup->number;
 	n->callbacks = setup->callbacks;
 	n->handles = *handles;
@@ -238,7 +238,7 @@ bool network_has_dns(const struct network_spec *spec)
  * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 
-struct firewall_spec network_firewall(const struct network *n, const struct network_rules *rules)
+struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules)
 {
 	struct firewall_spec spec = {
 		.addresses = addresses_make(n->handles.has_ipv6),
@@ -247,6 +247,8 @@ struct firewall_spec network_firewall(const struct network *n, const struct netw
 		.is_list = rules->is_list,
 		.allowed = rules->endpoints->items,
 		.nallowed = rules->endpoints->count,
+		.denied = rules->endpoints->denied,
+		.ndenied = rules->endpoints->ndenied,
 	};
 	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
 	return spec;
@@ -402,7 +404,7 @@ static int serve_names(struct network *n, struct cj_error *err)
 	    name_servers_read(RESOLV_CONF, &n->name_servers, err) < 0)
 		return -err->code;
 	const struct gateway_serve how = { .name_servers = n->name_servers.count,
-					   .are_filtered = n->rules.is_list };
+					   .are_filtered = names_are_filtered(&n->rules) };
 	if (step_tell(&n->gateway.link, GATEWAY_SERVE, &how, sizeof(how), NULL, 0, err) < 0)
 		return -err->code;
 	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);

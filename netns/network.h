@@ -48,14 +48,16 @@ struct network_spec {
 	bool starts_early; /* built before the program starts, not when it opens a socket */
 	const struct allowlist_entry *allow; /* --allow: only these */
 	size_t nallow;
-	bool is_live; /* the jail has a name server for the names of the list, which may change */
+	const struct allowlist_entry *deny; /* --deny: not these */
+	size_t ndeny;
+	bool is_live; /* the jail has a name server that filters, and its lists may change */
 	bool allow_private;
 	const uint16_t *ports; /* --connect tcp:127.0.0.1:PORT */
 	size_t nports;
 };
 
 /* With an allow list the jail has no DNS, because names in queries could carry data out.  With a
- * live one it has, for the names of the list alone. */
+ * live one it has, for the names of the list alone; without one, for all that are not denied. */
 bool network_has_dns(const struct network_spec *spec);
 
 /* Sockets that init and the gateway's process hand out, and its own; one that is not used is -1. */
@@ -154,18 +156,23 @@ int network_proceed(struct network *n, struct cj_error *err);
  * ports of --connect tcp: stay. */
 void network_give_up(struct network *n, const struct cj_error *why);
 
+/* As --allow and --deny.  is_list: only what is allowed is open, and nothing if there is none; else
+ * all that is public, as without a list. */
+struct network_lists {
+	bool is_list;
+	struct strings allow, deny;
+};
+
 /*
- * network_change - another list, in one transaction of each table.
+ * network_change - other lists, in one transaction of each table.
  *
- * targets: as --allow; is_list: only these are open, and nothing if there are none; else all that
- * is public, as without a list.  Connections to what is no longer open are reset by their next
- * packet.  Those to addresses that the new list's names have opened go on.  allow_private stays.
- * Needs is_live.
- * Fails: EINVAL for a target; else with the old list in force, or, if that can't be loaded again,
- * with all closed (network_state() says so).
+ * Looks up the names of --deny, as long as the host's resolver takes.  Connections to what is no
+ * longer open are reset by their next packet.  Those to addresses that the new list's names have
+ * opened go on.  allow_private stays.  Needs is_live.
+ * Fails: EINVAL for a target; EAGAIN or E2BIG for a name of --deny; else with the old list in
+ * force, or, if that can't be loaded again, with all closed (network_state() says so).
  */
-int network_change(struct network *n, const char *const *targets, size_t count, bool is_list,
-		   struct cj_error *err);
+int network_change(struct network *n, const struct network_lists *lists, struct cj_error *err);
 
 /* *out_why: the reason of NETWORK_FAILED, else NULL; valid until the next call for this network. */
 enum network_state network_state(const struct network *n, const char **out_why);

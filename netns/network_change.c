@@ -32,14 +32,14 @@ static int fail_change(struct network *n, const struct cj_error *err)
 	return -err->code;
 }
 
-static void use_names(struct network *n, const struct network_rules *rules)
+static void use_names(struct network *n, const struct names_rules *rules)
 {
-	names_change(n->names, rules->allow, rules->nallow, rules->endpoints, clock_ms());
+	names_change(n->names, rules, clock_ms());
 }
 
 /* One table after the other: what only one of them opens is closed. */
-static int replace_rules(struct network *n, const struct network_rules *from,
-			 const struct network_rules *to, struct cj_error *err)
+static int replace_rules(struct network *n, const struct names_rules *from,
+			 const struct names_rules *to, struct cj_error *err)
 {
 	const struct firewall_spec old = network_firewall(n, from), new = network_firewall(n, to);
 	const int jail_fd = n->handles.fds[SLOT_JAIL_RULES];
@@ -63,47 +63,69 @@ static int replace_rules(struct network *n, const struct network_rules *from,
 	return rc;
 }
 
-static int read_rules(const struct network *n, const char *const *targets, size_t count,
-		      bool is_list, struct arena *a, struct network_rules *out,
-		      struct cj_error *err)
+static int read_list(const struct strings *texts,
+		     int (*parse)(const char *text, struct arena *a, struct allowlist_entry *out,
+				  struct cj_error *err),
+		     struct arena *a, struct allowlist_entry **out, struct cj_error *err)
 {
-	struct allowlist_entry *allow = arena_array(a, count + 1, sizeof(*allow));
-	struct endpoints *endpoints = arena_array(a, 1, sizeof(*endpoints));
-	if (!allow || !endpoints)
+	struct allowlist_entry *list = arena_array(a, texts->count + 1, sizeof(*list));
+	if (!list)
 		return cj_fail(err, ENOMEM, "change the network");
-	if (count > ALLOWLIST_MAX)
+	if (texts->count > ALLOWLIST_MAX)
 		return cj_reject(err, "more than %d destinations", ALLOWLIST_MAX);
-	for (size_t i = 0; i < count; i++)
-		if (allowlist_parse(targets[i], a, &allow[i], err) < 0)
+	for (size_t i = 0; i < texts->count; i++)
+		if (parse(texts->items[i], a, &list[i], err) < 0)
 			return -err->code;
-	allowlist_make_live(allow, count);
-	if (allowlist_resolve(allow, count, n->spec->allow_private, a, endpoints, err) < 0)
-		return -err->code;
-	*out = (struct network_rules){ is_list, allow, count, endpoints };
+	*out = list;
 	return 0;
 }
 
-int network_change(struct network *n, const char *const *targets, size_t count, bool is_list,
-		   struct cj_error *err)
+static int read_rules(const struct network *n, const struct network_lists *lists, struct arena *a,
+		      struct names_rules *out, struct cj_error *err)
+{
+	struct allowlist_entry *allow = NULL, *deny = NULL;
+	struct endpoints *endpoints = arena_array(a, 1, sizeof(*endpoints));
+	if (!endpoints)
+		return cj_fail(err, ENOMEM, "change the network");
+	if (read_list(&lists->allow, allowlist_parse, a, &allow, err) < 0 ||
+	    read_list(&lists->deny, allowlist_parse_denied, a, &deny, err) < 0)
+		return -err->code;
+	allowlist_make_live(allow, lists->allow.count);
+	if (allowlist_resolve(allow, lists->allow.count, n->spec->allow_private, a, endpoints,
+			      err) < 0 ||
+	    allowlist_deny(deny, lists->deny.count, a, endpoints, err) < 0)
+		return -err->code;
+	*out = (struct names_rules){ .is_list = lists->is_list,
+				     .allow = allow,
+				     .nallow = lists->allow.count,
+				     .deny = deny,
+				     .ndeny = lists->deny.count,
+				     .endpoints = endpoints };
+	return 0;
+}
+
+int network_change(struct network *n, const struct network_lists *lists, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	struct network_rules rules;
+	struct names_rules rules;
 	struct cj_error ignored;
 	if (!n->names)
 		return cj_reject_as(err, EOPNOTSUPP, "the jail's network has a list for good");
-	if (read_rules(n, targets, count, is_list, &arena, &rules, err) < 0)
+	if (read_rules(n, lists, &arena, &rules, err) < 0)
 		return -err->code;
+	const bool were_filtered = names_are_filtered(&n->rules),
+		   are_filtered = names_are_filtered(&rules);
 	/* Before it is closed nothing more is looked up, and looked up only after it is open. */
-	if (is_list && filter_names(n, true, err) < 0)
+	if (are_filtered && filter_names(n, true, err) < 0)
 		return fail_change(n, err);
 	if (!n->is_filtered) {
 		use_names(n, &rules);
 	} else if (replace_rules(n, &n->rules, &rules, err) < 0) {
-		if (is_list && !n->rules.is_list && filter_names(n, false, &ignored) < 0)
+		if (are_filtered && !were_filtered && filter_names(n, false, &ignored) < 0)
 			(void)fail_change(n, &ignored);
 		return -err->code;
 	}
 	arena_move(&n->rules_arena, &arena);
 	n->rules = rules;
-	return is_list || filter_names(n, false, err) == 0 ? 0 : fail_change(n, err);
+	return are_filtered || filter_names(n, false, err) == 0 ? 0 : fail_change(n, err);
 }

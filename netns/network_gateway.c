@@ -79,7 +79,7 @@ static int take_event(struct network *n, const struct step_msg *msg, struct cj_e
 static uint32_t filter_name(struct network *n, const struct denial *denial,
 			    const struct gateway_name *name)
 {
-	if (names_has(n->names->entries, n->names->nentries, name->text))
+	if (names_may_ask(&n->names->rules, name->text))
 		return GATEWAY_NAME_LISTED;
 	n->denied_names++;
 	add_denial(n, denial);
@@ -93,7 +93,7 @@ static uint32_t open_name(struct network *n, const struct gateway_name *name)
 	uint32_t open = 0;
 	for (size_t i = 0; i < name->count; i++) {
 		enum names_end end =
-		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->nentries))
+		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow))
 			? names_take(n->names, name->text, &name->addresses[i], clock_ms())
 			: NAMES_FULL;
 		if (end == NAMES_FULL) {

@@ -15,17 +15,9 @@ struct network_rate {
 	unsigned count;
 };
 
-/* What is open; of a list: what it names. */
-struct network_rules {
-	bool is_list;
-	const struct allowlist_entry *allow;
-	size_t nallow;
-	const struct endpoints *endpoints; /* of its addresses, and of names that were looked up */
-};
-
 struct network {
 	const struct network_spec *spec; /* borrowed, as is what the first rules point to */
-	struct network_rules rules;
+	struct names_rules rules;
 	struct arena rules_arena; /* of rules that came later */
 	unsigned number;
 	struct network_callbacks callbacks;
@@ -50,7 +42,7 @@ struct network {
 /* --- network.c, for network_change.c --------------------------------------------------------- */
 
 /* The rules about destinations, of these and of the host's addresses. */
-struct firewall_spec network_firewall(const struct network *n, const struct network_rules *rules);
+struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules);
 
 /* Refuses every packet of the jail, as far as its rules can still be changed. */
 void network_close_jail(const struct network *n);

@@ -321,6 +321,14 @@ int add_target(struct config *c, const struct setting *s, const char *text, stru
 		   : list_add(c, field_of(c, s), text, err);
 }
 
+int add_denied(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	struct allowlist_entry target;
+	return allowlist_parse_denied(text, &c->arena, &target, err) < 0
+		   ? -err->code
+		   : list_add(c, field_of(c, s), text, err);
+}
+
 /* As add_target(): the plan reads it again, and compares SIZE with --disk. */
 int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {

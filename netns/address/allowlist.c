@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses the allow list, looks up its names, and checks each address.
+ * Parses --allow and --deny, looks up their names, and checks each address.
  *
  * What is looked up here is not looked up again, so a name that changes its address (DNS
  * rebinding) has no effect: the rules and the jail's hosts(5) have the addresses found here.
@@ -190,6 +190,21 @@ int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *o
 	if (split(text, copy, &parts, err) < 0 || parse_port(text, parts.port, &entry, err) < 0 ||
 	    parse_host(text, &parts, &entry, err) < 0)
 		return -err->code;
+	*out = entry;
+	return 0;
+}
+
+int allowlist_parse_denied(const char *text, struct arena *a, struct allowlist_entry *out,
+			   struct cj_error *err)
+{
+	struct allowlist_entry entry = { 0 };
+
+	if (allowlist_parse(text, a, &entry, err) < 0)
+		return -err->code;
+	if (entry.name && entry.first_port > 0)
+		return cj_reject(err,
+				 "'%.100s': a name is denied with all of its ports; write %s%s",
+				 text, entry.is_wildcard ? "*." : "", entry.name);
 	*out = entry;
 	return 0;
 }
@@ -410,5 +425,43 @@ int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_
 	if (r.hosts)
 		found.hosts = r.hosts;
 	*out = found;
+	return 0;
+}
+
+static int deny(struct resolving *r, const struct allowlist_entry *t, struct cj_error *err)
+{
+	struct endpoint e = { t->net.ip, ip_net_last(&t->net), t->first_port, t->last_port };
+	size_t count = 0;
+
+	if (!t->name)
+		return keep(r, &e, err);
+	auto_free struct ip *found = calloc(NAME_ADDRESSES_MAX, sizeof(*found));
+	if (!found)
+		return cj_fail(err, ENOMEM, "look up the name");
+	if (name_ask(t->name, found, &count, err) < 0)
+		return err->code == ENOENT ? 0 : -err->code;
+	for (size_t i = 0; i < count; i++) {
+		e.first = e.last = found[i];
+		if (keep(r, &e, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int allowlist_deny(const struct allowlist_entry *entries, size_t n, struct arena *a,
+		   struct endpoints *out, struct cj_error *err)
+{
+	struct endpoints found = { 0 };
+	struct resolving r = { .arena = a, .out = &found };
+
+	if (n > 0)
+		found.items = arena_array(a, ENDPOINTS_MAX, sizeof(*found.items));
+	if (n > 0 && !found.items)
+		return cj_fail(err, ENOMEM, "resolve --deny");
+	for (size_t i = 0; i < n; i++)
+		if (!entries[i].is_wildcard && deny(&r, &entries[i], err) < 0)
+			return cj_wrap(err, "'%.100s'", entries[i].text);
+	out->denied = found.items;
+	out->ndenied = found.count;
 	return 0;
 }

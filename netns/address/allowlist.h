@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allowlist - the allow list, --allow: text to entries, entries to addresses.
+ * allowlist - --allow and --deny: text to entries, entries to addresses.
  */
 #pragma once
 
@@ -8,16 +8,16 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
-#define ALLOWLIST_MAX       64    /* --allow options of one run */
+#define ALLOWLIST_MAX       64    /* --allow options of one run, and as many of --deny */
 #define ENDPOINTS_MAX       512   /* addresses they may resolve to, together */
 #define ALLOWLIST_HOSTS_MAX 65536 /* bytes of hosts(5) lines, with a NUL */
 
-/* One --allow.  Ports: 0..65535 when none is given. */
+/* One --allow or --deny.  Ports: 0..65535 when none is given. */
 struct allowlist_entry {
 	const char *text; /* as written; for messages */
 	const char *name; /* a host name to resolve, in lower case; NULL: `net` */
 	bool is_wildcard; /* every name below `name`, at any depth, and not that one itself */
-	bool is_live;     /* looked up only when the program asks for it, as every wildcard is */
+	bool is_live;     /* not looked up before the program asks for it, as every wildcard is */
 	struct ip_net net;
 	uint16_t first_port, last_port;
 };
@@ -28,7 +28,7 @@ struct endpoint {
 	uint16_t first_port, last_port;
 };
 
-/* Whether all that `e` opens is open by `wide`. */
+/* Whether all of `e` is in `wide`. */
 bool endpoint_covers(const struct endpoint *wide, const struct endpoint *e);
 
 /*
@@ -44,6 +44,13 @@ bool endpoint_covers(const struct endpoint *wide, const struct endpoint *e);
 int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
 		    struct cj_error *err);
 
+/*
+ * allowlist_parse_denied - the same for --deny.  A name is denied with all of its ports: its server
+ * refuses the name before anybody knows the port.
+ */
+int allowlist_parse_denied(const char *text, struct arena *a, struct allowlist_entry *out,
+			   struct cj_error *err);
+
 /* Then the jail needs a name server for the names of the list (names.h). */
 bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n);
 void allowlist_make_live(struct allowlist_entry *entries, size_t n);
@@ -55,6 +62,8 @@ struct endpoints {
 	const char *hosts;       /* lines "ADDRESS\tNAME\n" for /etc/hosts, "" without names */
 	struct strings warnings; /* one for each entry that opens a closed range */
 	bool opens_closed_range; /* there is such an entry */
+	struct endpoint *denied; /* closed, whatever else is open */
+	size_t ndenied;
 };
 
 /*
@@ -71,3 +80,12 @@ struct endpoints {
  */
 int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_be_private,
 		      struct arena *a, struct endpoints *out, struct cj_error *err);
+
+/*
+ * allowlist_deny - then what --deny closes: out->denied.
+ *
+ * Wildcards are left out.  A name that this host's resolver does not know has no address to close.
+ * Fails: as above, but no address is refused.
+ */
+int allowlist_deny(const struct allowlist_entry *entries, size_t n, struct arena *a,
+		   struct endpoints *out, struct cj_error *err);

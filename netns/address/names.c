@@ -25,6 +25,20 @@ bool names_has(const struct allowlist_entry *entries, size_t n, const char *name
 	return false;
 }
 
+bool names_may_ask(const struct names_rules *rules, const char *name)
+{
+	return !names_has(rules->deny, rules->ndeny, name) &&
+	       (!rules->is_list || names_has(rules->allow, rules->nallow, name));
+}
+
+static bool is_denied(const struct names_rules *rules, const struct endpoint *e)
+{
+	for (size_t i = 0; i < rules->endpoints->ndenied; i++)
+		if (endpoint_covers(&rules->endpoints->denied[i], e))
+			return true;
+	return false;
+}
+
 static bool is_listed(const struct endpoints *listed, const struct ip *ip)
 {
 	for (size_t i = 0; i < listed->count; i++) {
@@ -75,16 +89,21 @@ static bool open_one(struct names *n, const char *name, const struct endpoint *e
 
 enum names_end names_take(struct names *n, const char *name, const struct ip *ip, uint64_t now_ms)
 {
+	const struct names_rules *rules = &n->rules;
+	const struct endpoint all = { *ip, *ip, 0, UINT16_MAX };
 	enum net_class class;
 	enum names_end end = NAMES_CLOSED;
-	if (!names_has(n->entries, n->nentries, name) || (ip->family == 6 && !n->has_ipv6))
+	if (!names_may_ask(rules, name) || (ip->family == 6 && !n->has_ipv6) ||
+	    is_denied(rules, &all))
 		return NAMES_CLOSED;
 	if (ranges_find(ip, &class))
-		return is_listed(n->listed, ip) ? NAMES_OPEN : NAMES_CLOSED;
-	for (size_t i = 0; i < n->nentries; i++) {
-		const struct allowlist_entry *entry = &n->entries[i];
+		return is_listed(rules->endpoints, ip) ? NAMES_OPEN : NAMES_CLOSED;
+	if (!rules->is_list)
+		return NAMES_OPEN;
+	for (size_t i = 0; i < rules->nallow; i++) {
+		const struct allowlist_entry *entry = &rules->allow[i];
 		const struct endpoint e = { *ip, *ip, entry->first_port, entry->last_port };
-		if (!has_name(entry, name))
+		if (!has_name(entry, name) || is_denied(rules, &e))
 			continue;
 		if (!open_one(n, name, &e, now_ms))
 			return NAMES_FULL;
@@ -102,27 +121,26 @@ void names_loaded(struct names *n, bool are_open)
 	}
 }
 
-static bool is_still_open(const struct names *n, const struct names_open *o)
+static bool is_still_open(const struct names_rules *rules, const struct names_open *o)
 {
-	for (size_t i = 0; i < n->nentries; i++)
-		if (has_name(&n->entries[i], o->name) &&
-		    n->entries[i].first_port == o->endpoint.first_port &&
-		    n->entries[i].last_port == o->endpoint.last_port)
+	if (names_has(rules->deny, rules->ndeny, o->name) || is_denied(rules, &o->endpoint))
+		return false;
+	for (size_t i = 0; i < rules->nallow; i++)
+		if (has_name(&rules->allow[i], o->name) &&
+		    rules->allow[i].first_port == o->endpoint.first_port &&
+		    rules->allow[i].last_port == o->endpoint.last_port)
 			return true;
 	return false;
 }
 
-void names_change(struct names *n, const struct allowlist_entry *entries, size_t nentries,
-		  const struct endpoints *listed, uint64_t now_ms)
+void names_change(struct names *n, const struct names_rules *rules, uint64_t now_ms)
 {
 	const size_t count = n->count;
-	n->entries = entries;
-	n->nentries = nentries;
-	n->listed = listed;
+	n->rules = *rules;
 	n->count = 0;
 	for (size_t i = 0; i < count && n->count < NAMES_KEPT_MAX; i++) {
 		struct names_open *o = &n->open[i];
-		if (o->until_ms <= now_ms || !is_still_open(n, o))
+		if (o->until_ms <= now_ms || !is_still_open(rules, o))
 			continue;
 		o->is_new = true;
 		o->until_ms = now_ms + NAMES_OPEN_S * 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names - the names of a live allow list: which ones a program may ask for, and the addresses that
- * their answers open.  No system calls.
+ * names - which names a program with a live list may ask for, and the addresses that their answers
+ * open.  No system calls.
  *
  * An answer opens each of its addresses for the ports of every entry that has the name.  It stays
  * open for NAMES_OPEN_S after that, and after each packet to it, or in the gateway each connection:
@@ -17,8 +17,26 @@
 #define NAMES_OPEN_S   3600
 #define NAMES_ANSWER_S 60 /* the longest that a program may use an answer without a new one */
 
-/* May a program ask for this name?  In lower case, without a dot at the end. */
+/* What is open; of a list: what it names.  What is denied is closed whatever else is open. */
+struct names_rules {
+	bool is_list;
+	const struct allowlist_entry *allow;
+	size_t nallow;
+	const struct allowlist_entry *deny;
+	size_t ndeny;
+	const struct endpoints *endpoints; /* of both: addresses, and names that were looked up */
+};
+
+/* Is this name one of the entries?  In lower case, without a dot at the end. */
 bool names_has(const struct allowlist_entry *entries, size_t n, const char *name);
+/* May a program ask for this name? */
+bool names_may_ask(const struct names_rules *rules, const char *name);
+
+/* Else it may ask for every name, and every answer is passed on as it is. */
+static inline bool names_are_filtered(const struct names_rules *rules)
+{
+	return rules->is_list || rules->ndeny > 0;
+}
 
 #define NAMES_SIZE_MAX 256 /* bytes of a name, with its NUL */
 
@@ -30,16 +48,14 @@ struct names_open {
 };
 
 struct names {
-	const struct allowlist_entry *entries;
-	size_t nentries;
-	const struct endpoints *listed; /* what the list opens by address */
-	bool has_ipv6;                  /* false: no answer has an address of it */
+	struct names_rules rules;
+	bool has_ipv6; /* false: no answer has an address of it */
 	size_t count;
 	struct names_open open[NAMES_OPEN_MAX];
 };
 
 enum names_end {
-	NAMES_CLOSED, /* it is in a closed range, or the name is not on the list: not in the answer */
+	NAMES_CLOSED, /* it is in a closed range or denied, or the name is: not in the answer */
 	NAMES_OPEN,
 	NAMES_FULL
 };
@@ -47,7 +63,8 @@ enum names_end {
 /*
  * names_take - what an answer for `name` opens: marks it in open[] as is_new.
  *
- * No name opens an address in a closed range.  One that the list opens by itself is NAMES_OPEN.
+ * No name opens an address in a closed range.  One that the list opens by itself is NAMES_OPEN, and
+ * without a list each that is not denied.
  */
 enum names_end names_take(struct names *n, const char *name, const struct ip *ip, uint64_t now_ms);
 
@@ -55,9 +72,8 @@ enum names_end names_take(struct names *n, const char *name, const struct ip *ip
 void names_loaded(struct names *n, bool are_open);
 
 /*
- * names_change - another list.  What its names have opened for its ports is marked as is_new, at
+ * names_change - other rules.  What its names have opened for its ports is marked as is_new, at
  * most NAMES_KEPT_MAX of them; the rest is closed.
  */
 #define NAMES_KEPT_MAX 1024
-void names_change(struct names *n, const struct allowlist_entry *entries, size_t nentries,
-		  const struct endpoints *listed, uint64_t now_ms);
+void names_change(struct names *n, const struct names_rules *rules, uint64_t now_ms);

@@ -23,11 +23,11 @@ enum net_class {
 	NET_MAPPED,     /* IPv4-mapped IPv6 as a destination */
 	NET_HOST,       /* an address of the host's, or the gateway's own */
 	/* not a class of addresses */
-	NET_NOT_ALLOWED, /* not on the --allow list */
+	NET_NOT_ALLOWED, /* not on the --allow list, or on the --deny list */
 	NET_PROTOCOL,    /* neither TCP, UDP nor an echo request; IP options, extension headers */
 	NET_LIMIT,       /* too many connections, or UDP packets a second */
 	NET_SPOOFED,     /* the source address is not the jail's */
-	NET_NAME,        /* a query for a name that is not on the --allow list; not a packet */
+	NET_NAME,        /* likewise a query for a name; not a packet */
 	NET_CLASS_COUNT
 };
 #define NET_RANGE_CLASSES NET_NOT_ALLOWED /* those before it are classes of addresses */

@@ -50,6 +50,8 @@ struct firewall_spec {
 	const struct names *names; /* and what they have opened, or will; NULL: no names */
 	const struct endpoint *allowed;
 	size_t nallowed;
+	const struct endpoint *denied; /* closed, whatever else is open */
+	size_t ndenied;
 	const struct ip *host; /* the host's own addresses: closed, also when listed */
 	size_t nhost;
 };
@@ -116,7 +118,7 @@ void firewall_remove(int nft_fd, const char *table);
  * firewall_replace - other rules about destinations in a loaded jail or gateway table, in one
  * transaction.  Counters and limits go on.
  *
- * from: what is loaded.  Only the list may differ, and the host's addresses.
+ * from: what is loaded.  Only the lists may differ, and the host's addresses.
  * Fails: with the rules as they were.
  */
 int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct firewall_spec *to,

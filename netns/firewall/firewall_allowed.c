@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allow list in the filter of destinations: what it lists, and what its names have opened.
+ * The lists in the filter of destinations: what is allowed or denied, and what names have opened.
  *
  * The elements of the set are (address, port) rectangles, which must not overlap.  So an endpoint
  * within an earlier one is left out, and one that overlaps an earlier one gets rules of its own.
@@ -29,14 +29,14 @@ static bool do_meet(const struct endpoint *a, const struct endpoint *b)
 	       b->first_port <= a->last_port;
 }
 
-static enum place place_of(const struct endpoint *allowed, size_t at)
+static enum place place_of(const struct endpoint *list, size_t at)
 {
 	enum place place = PLACE_SET;
 
 	for (size_t i = 0; i < at; i++) {
-		if (endpoint_covers(&allowed[i], &allowed[at]))
+		if (endpoint_covers(&list[i], &list[at]))
 			return PLACE_NONE;
-		if (do_meet(&allowed[at], &allowed[i]))
+		if (do_meet(&list[at], &list[i]))
 			place = PLACE_RULES;
 	}
 	return place;
@@ -62,21 +62,33 @@ static void add_endpoint(struct nft_batch *b, const struct endpoint *e)
 					      .key_bytes = (uint32_t)ip_size(&e->first) + 4 });
 }
 
-void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
-			      const struct endpoint *allowed, size_t count)
+static void add_set(struct nft_batch *b, const struct firewall_family *f, const char *set,
+		    const struct endpoint *list, size_t count)
 {
 	nft_add_set(b,
-		    &(struct nft_set){ .name = f->allowed,
+		    &(struct nft_set){ .name = set,
 				       .flags = NFT_SET_INTERVAL | NFT_SET_CONCAT,
 				       .key_type = f->key_type << DATA_TYPE_BITS | DATA_TYPE_PORT,
 				       .key_bytes = f->ip_bytes + 4,
 				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES } });
-	nft_elements_begin(b, f->allowed);
+	nft_elements_begin(b, set);
 	for (size_t i = 0; i < count; i++) {
-		if (allowed[i].first.family == f->number && place_of(allowed, i) == PLACE_SET)
-			add_endpoint(b, &allowed[i]);
+		if (list[i].first.family == f->number && place_of(list, i) == PLACE_SET)
+			add_endpoint(b, &list[i]);
 	}
 	nft_elements_end(b);
+}
+
+void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
+			      const struct endpoint *allowed, size_t count)
+{
+	add_set(b, f, f->allowed, allowed, count);
+}
+
+void firewall_add_denied_set(struct nft_batch *b, const struct firewall_family *f,
+			     const struct endpoint *denied, size_t count)
+{
+	add_set(b, f, f->denied, denied, count);
 }
 
 /* Two sets of addresses that names have opened: for all ports, and for one. */
@@ -149,6 +161,7 @@ struct firewall_rule {
 	const char *chain;
 	const struct firewall_family *family;
 	uint8_t protocol;
+	bool is_denial; /* else it returns for what it matches */
 };
 
 static void begin_rule(struct nft_batch *b, const struct firewall_rule *r)
@@ -170,13 +183,21 @@ static void load_port(struct nft_batch *b, const struct firewall_rule *r, uint32
 		nft_load_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, PORT_BYTES, reg);
 }
 
+static void end_rule(struct nft_batch *b, const struct firewall_rule *r)
+{
+	if (r->is_denial)
+		firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
+	else
+		nft_rule_end_with(b, NFT_RETURN, NULL);
+}
+
 static void add_rule_of_set(struct nft_batch *b, const struct firewall_rule *r)
 {
 	begin_rule(b, r);
 	firewall_load_destination(b, r->family);
 	load_port(b, r, NFT_REG32_00 + r->family->ip_bytes / 4);
-	nft_match_set(b, r->family->allowed);
-	nft_rule_end_with(b, NFT_RETURN, NULL);
+	nft_match_set(b, r->is_denial ? r->family->denied : r->family->allowed);
+	end_rule(b, r);
 }
 
 static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule *r,
@@ -189,25 +210,40 @@ static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule
 	nft_match_range(b, e->first.bytes, e->last.bytes, r->family->ip_bytes);
 	load_port(b, r, NFT_REG32_00);
 	nft_match_range(b, &first, &last, PORT_BYTES);
-	nft_rule_end_with(b, NFT_RETURN, NULL);
+	end_rule(b, r);
+}
+
+static void add_rules(struct nft_batch *b, const struct firewall_rule *how,
+		      const struct endpoint *list, size_t count)
+{
+	const struct firewall_family *f = how->family;
+	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
+
+	for (size_t p = 0; p < sizeof(protocols); p++) {
+		struct firewall_rule rule = *how;
+
+		rule.protocol = protocols[p];
+		add_rule_of_set(b, &rule);
+		for (size_t i = 0; i < count; i++) {
+			if (list[i].first.family == f->number && place_of(list, i) == PLACE_RULES)
+				add_rule_of_endpoint(b, &rule, &list[i]);
+		}
+	}
 }
 
 void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 				const struct firewall_family *f, const struct endpoint *allowed,
 				size_t count)
 {
-	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
+	add_rules(b, &(struct firewall_rule){ .chain = chain, .family = f }, allowed, count);
+}
 
-	for (size_t p = 0; p < sizeof(protocols); p++) {
-		const struct firewall_rule rule = { chain, f, protocols[p] };
-
-		add_rule_of_set(b, &rule);
-		for (size_t i = 0; i < count; i++) {
-			if (allowed[i].first.family == f->number &&
-			    place_of(allowed, i) == PLACE_RULES)
-				add_rule_of_endpoint(b, &rule, &allowed[i]);
-		}
-	}
+void firewall_add_denied_rules(struct nft_batch *b, const char *chain,
+			       const struct firewall_family *f, const struct endpoint *denied,
+			       size_t count)
+{
+	const struct firewall_rule rule = { .chain = chain, .family = f, .is_denial = true };
+	add_rules(b, &rule, denied, count);
 }
 
 /* A packet to an address that a name has opened passes, and keeps it open. */

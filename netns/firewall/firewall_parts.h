@@ -43,9 +43,9 @@ struct firewall_family {
 	uint8_t nfproto;
 	uint8_t icmp, echo_request;
 	uint32_t ip_bytes, source_offset, destination_offset;
-	uint32_t key_type;                   /* nft(8)'s */
-	const char *host, *closed, *allowed; /* sets */
-	const char *named, *named_ports;     /* of names: all ports of an address, or one */
+	uint32_t key_type;                            /* nft(8)'s */
+	const char *host, *closed, *allowed, *denied; /* sets */
+	const char *named, *named_ports; /* of names: all ports of an address, or one */
 };
 #define FIREWALL_FAMILIES 2
 extern const struct firewall_family firewall_families[FIREWALL_FAMILIES];
@@ -107,12 +107,18 @@ void firewall_refuse_closed(struct nft_batch *b, const char *chain,
 
 /* --- firewall_allowed.c --- */
 
-/* The set for one family, and in `chain` the rules that return for packets that match it. */
+/* The set for one family, and in `chain` the rules that return for packets that match it; or, of a
+ * deny list, that refuse them. */
 void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
 			      const struct endpoint *allowed, size_t count);
+void firewall_add_denied_set(struct nft_batch *b, const struct firewall_family *f,
+			     const struct endpoint *denied, size_t count);
 void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 				const struct firewall_family *f, const struct endpoint *allowed,
 				size_t count);
+void firewall_add_denied_rules(struct nft_batch *b, const char *chain,
+			       const struct firewall_family *f, const struct endpoint *denied,
+			       size_t count);
 
 /* Likewise two sets of addresses that names have opened: for all ports, and for one. */
 void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *f);

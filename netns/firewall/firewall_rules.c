@@ -17,8 +17,8 @@
 /* Offsets: RFC 791 3.1, RFC 8200 3.  Types: RFC 792, RFC 4443 4.1. */
 /* clang-format off */
 const struct firewall_family firewall_families[FIREWALL_FAMILIES] = {
-	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4", "named4", "ports4" },
-	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6", "named6", "ports6" },
+	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4", "denied4", "named4", "ports4" },
+	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6", "denied6", "named6", "ports6" },
 };
 /* clang-format on */
 
@@ -336,12 +336,16 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		const struct firewall_family *f = &firewall_families[i];
 		add_host_set(b, f, spec);
 		firewall_add_closed_map(b, f);
+		if (spec->ndenied > 0)
+			firewall_add_denied_set(b, f, spec->denied, spec->ndenied);
 		if (spec->is_list)
 			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
 		if (spec->names)
 			firewall_add_named_sets(b, f);
 
 		refuse_host(b, f);
+		if (spec->ndenied > 0) /* before what opens any of it */
+			firewall_add_denied_rules(b, "filter", f, spec->denied, spec->ndenied);
 		if (spec->is_list)
 			firewall_add_allowed_rules(b, "filter", f, spec->allowed, spec->nallowed);
 		firewall_refuse_closed(b, "filter", f);
@@ -361,6 +365,8 @@ void firewall_delete_rules(struct nft_batch *b, const struct firewall_spec *spec
 		const struct firewall_family *f = &firewall_families[i];
 		nft_delete_set(b, f->host);
 		nft_delete_set(b, f->closed);
+		if (spec->ndenied > 0)
+			nft_delete_set(b, f->denied);
 		if (spec->is_list)
 			nft_delete_set(b, f->allowed);
 		if (spec->names) {

@@ -32,8 +32,7 @@ struct setup_spec {
 	uint64_t wall_ms;
 	/* The network of the plan is the command's own; then the program gets these. */
 	bool has_network;
-	bool is_list; /* false: all that is public */
-	struct strings allow;
+	struct network_lists lists;
 };
 
 struct plan {

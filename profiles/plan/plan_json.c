@@ -101,6 +101,10 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 	for (size_t i = 0; i < network->nallow; i++)
 		json_put_string(w, network->allow[i].text);
 	json_close_array(w);
+	json_member_array(w, "deny");
+	for (size_t i = 0; i < network->ndeny; i++)
+		json_put_string(w, network->deny[i].text);
+	json_close_array(w);
 	json_member_bool(w, "allow_private", network->allow_private);
 	json_member_array(w, "connect_ports");
 	for (size_t i = 0; i < network->nports; i++)
@@ -117,11 +121,11 @@ static void put_setup(struct json_writer *w, const struct setup_spec *setup)
 	json_member_text(w, "command", setup->command);
 	json_member_u64(w, "wall_ms", setup->wall_ms);
 	if (setup->has_network) { /* `network` is the command's */
-		const bool is_closed = setup->is_list && setup->allow.count == 0;
+		const bool is_closed = setup->lists.is_list && setup->lists.allow.count == 0;
 		json_member_object(w, "network_after");
 		json_member_text(w, "mode",
 				 network_mode_names[is_closed ? NETWORK_NONE : NETWORK_PUBLIC]);
-		json_member_texts(w, "allow", setup->allow.items, setup->allow.count);
+		json_member_texts(w, "allow", setup->lists.allow.items, setup->lists.allow.count);
 		json_close_object(w);
 	}
 	json_close_object(w);

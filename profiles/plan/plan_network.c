@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network a jail gets: what --network, --allow and --connect tcp: come to. */
+/* The network a jail gets: what --network, --allow, --deny and --connect tcp: come to. */
 #include <string.h>
 
+#include "netns/address/names.h"
 #include "profiles/plan/plan_parts.h"
 #include "runtime/base/text.h"
 
@@ -10,13 +11,16 @@
 static int parse_targets(struct planner *p, const struct strings *texts, const char *option,
 			 struct allowlist_entry **out, struct cj_error *err)
 {
+	int (*const parse)(const char *text, struct arena *a, struct allowlist_entry *out,
+			   struct cj_error *err) = texts == &p->c->deny ? allowlist_parse_denied
+									: allowlist_parse;
 	if (texts->count > ALLOWLIST_MAX)
 		return cj_reject(err, "%s: more than %d of them", option, ALLOWLIST_MAX);
 	*out = arena_array(&p->c->arena, texts->count + 1, sizeof(**out));
 	if (!*out)
 		return cj_fail(err, ENOMEM, "plan the network");
 	for (size_t i = 0; i < texts->count; i++)
-		if (allowlist_parse(texts->items[i], &p->c->arena, &(*out)[i], err) < 0)
+		if (parse(texts->items[i], &p->c->arena, &(*out)[i], err) < 0)
 			return cj_wrap(err, "%s", option);
 	return 0;
 }
@@ -41,9 +45,11 @@ static int plan_setup(struct planner *p, struct cj_error *err)
 	if (parse_targets(p, texts, "--setup-allow", &targets, err) < 0)
 		return -err->code;
 	setup->has_network = true;
-	setup->is_list = network->mode == NETWORK_NONE || network->nallow > 0;
+	setup->lists.is_list = network->mode == NETWORK_NONE || network->nallow > 0;
 	if (network->nallow > 0)
-		setup->allow = p->c->allow;
+		setup->lists.allow = p->c->allow;
+	if (network->mode == NETWORK_PUBLIC)
+		setup->lists.deny = p->c->deny;
 	allowlist_make_live(targets, texts->count);
 	network->mode = NETWORK_PUBLIC;
 	network->allow = targets;
@@ -52,9 +58,24 @@ static int plan_setup(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+/* It holds for the command of --setup, too. */
+static int plan_denied(struct planner *p, struct cj_error *err)
+{
+	const struct strings *texts = &p->c->deny;
+	struct allowlist_entry *denied;
+	if (p->c->network == NETWORK_NONE && p->c->setup_allow.count == 0)
+		return 0;
+	if (parse_targets(p, texts, "--deny", &denied, err) < 0)
+		return -err->code;
+	p->plan.network.deny = denied;
+	p->plan.network.ndeny = texts->count;
+	return 0;
+}
+
 static int plan_targets(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->allow;
+	struct network_spec *network = &p->plan.network;
 	struct allowlist_entry *targets;
 	/* --network none against a profile's list is that, none; beside --allow it is a mistake. */
 	if (p->c->network == NETWORK_NONE && texts->count == p->c->profile_allow)
@@ -66,9 +87,13 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 	}
 	if (parse_targets(p, texts, "--allow", &targets, err) < 0)
 		return -err->code;
-	p->plan.network.allow = targets;
-	p->plan.network.nallow = texts->count;
-	p->plan.network.is_live = allowlist_has_wildcard(targets, texts->count);
+	for (size_t i = 0; i < texts->count; i++) /* a denied name is not in hosts(5) either */
+		if (targets[i].name && names_has(network->deny, network->ndeny, targets[i].name))
+			targets[i].is_live = true;
+	network->allow = targets;
+	network->nallow = texts->count;
+	network->is_live = texts->count > 0 ? allowlist_has_wildcard(targets, texts->count)
+					    : network->ndeny > 0;
 	return 0;
 }
 
@@ -126,7 +151,7 @@ int plan_network(struct planner *p, struct cj_error *err)
 		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
 		.allow_private = c->allow_private,
 	};
-	if (plan_targets(p, err) < 0 || plan_setup(p, err) < 0)
+	if (plan_denied(p, err) < 0 || plan_targets(p, err) < 0 || plan_setup(p, err) < 0)
 		return -err->code;
 	return plan_ports(p, err);
 }

@@ -89,7 +89,7 @@ struct jail {
 	struct strings warnings;
 	struct filter filter;
 	struct rootfs_spec root;    /* the plan's, with this run's names */
-	struct endpoints endpoints; /* the addresses of --allow */
+	struct endpoints endpoints; /* the addresses of --allow and --deny */
 	struct limit_state limits[LIMIT_COUNT];
 	enum layer_state layers[LAYER_COUNT];
 	int hostname_errno;    /* of sethostname(2) in init; 0: the jail has its host name */

@@ -117,8 +117,8 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
  * session_change_network - network_change() of the session's jail, for all its execs.
  * Fails: as that; EOPNOTSUPP for a session without a public network.
  */
-int session_change_network(struct session *s, const char *const *targets, size_t count,
-			   bool is_list, struct cj_error *err);
+int session_change_network(struct session *s, const struct network_lists *lists,
+			   struct cj_error *err);
 
 /*
  * session_exec_reserve - ask init for a reaper, before the exec worker is forked.

@@ -322,13 +322,13 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 	return rc < 0 ? -ECANCELED : rc;
 }
 
-int session_change_network(struct session *s, const char *const *targets, size_t count,
-			   bool is_list, struct cj_error *err)
+int session_change_network(struct session *s, const struct network_lists *lists,
+			   struct cj_error *err)
 {
 	struct jail *j = s->jail;
 	if (!j->network || j->plan->network.mode != NETWORK_PUBLIC)
 		return cj_reject_as(err, EOPNOTSUPP, "the session was created without a network");
-	int rc = network_change(j->network, targets, count, is_list, err);
+	int rc = network_change(j->network, lists, err);
 	publish_network(s);
 	return rc;
 }

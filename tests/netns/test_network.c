@@ -781,22 +781,24 @@ static void each_name_of_a_gateway_is_checked(void **state)
 static const struct network_spec open_spec = {
 	.mode = NETWORK_PUBLIC, .uplink = UPLINK_NONE, .is_live = true, .ports = ports, .nports = 1
 };
-static const char *const some_targets[] = { "*.example.com:443", "8.8.8.8", "plain.example" };
+static const char *some_targets[] = { "*.example.com:443", "8.8.8.8", "plain.example" };
 
 static int change(struct network *n, size_t count, bool is_list)
 {
 	struct cj_error err = { 0 };
 	trace[0] = '\0';
 	replaced = 0;
-	return network_change(n, some_targets, count, is_list, &err);
+	const struct network_lists lists = { is_list,
+					     .allow = { .items = some_targets, .count = count } };
+	return network_change(n, &lists, &err);
 }
 
 static void expect_list(const struct network *n, size_t names, size_t endpoints, bool is_list)
 {
 	MUST(n->rules.is_list == is_list && n->rules.nallow == names);
 	MUST(n->rules.endpoints->count == endpoints);
-	MUST(n->names->entries == n->rules.allow && n->names->nentries == names);
-	MUST(n->names->listed == n->rules.endpoints);
+	MUST(n->names->rules.allow == n->rules.allow && n->names->rules.nallow == names);
+	MUST(n->names->rules.endpoints == n->rules.endpoints);
 }
 
 static struct network *built_open(void)
@@ -817,13 +819,44 @@ static void body_changed(void)
 	MUST(!applied.is_list && applied.has_dns && applied.has_names);
 	MUST(change(n, 3, true) == 0 && strcmp(trace, "judge1 list1 list1 ") == 0);
 	expect_list(n, 3, 1, true); /* plain.example is not looked up */
-	MUST(names_has(n->names->entries, n->names->nentries, "a.example.com"));
-	MUST(names_has(n->names->entries, n->names->nentries, "plain.example"));
+	MUST(names_may_ask(&n->names->rules, "a.example.com"));
+	MUST(names_may_ask(&n->names->rules, "plain.example"));
 	MUST(change(n, 0, true) == 0 && strcmp(trace, "judge1 list1 list1 ") == 0);
 	expect_list(n, 0, 0, true);
 	MUST(change(n, 0, false) == 0 && strcmp(trace, "list0 list0 judge0 ") == 0);
 	expect_list(n, 0, 0, false);
 	MUST(state_of(n) == NETWORK_READY && n->gateway.pidfd >= 0);
+	network_destroy(&n);
+}
+
+/* Also without a list, names are judged while one of them is denied. */
+static void body_denied(void)
+{
+	static const char *denied[] = { "*.evil.example", "9.9.9.9" };
+	const struct network_lists some = { false, .deny = { .items = denied, .count = 2 } },
+				   none = { false };
+	struct cj_error err = { 0 };
+	struct network *n = built_open();
+	trace[0] = '\0';
+	replaced = failing_replacements = 0;
+	MUST_DO(network_change(n, &some, &err), err);
+	MUST(strcmp(trace, "judge1 list0 list0 ") == 0);
+	MUST(n->names->rules.ndeny == 2 && n->rules.endpoints->ndenied == 1);
+	MUST(!names_may_ask(&n->names->rules, "a.evil.example"));
+	MUST(names_may_ask(&n->names->rules, "example.com"));
+	trace[0] = '\0';
+	replaced = 0;
+	failing_replacements = 1;
+	MUST(network_change(n, &none, &err) == -ENOBUFS && strcmp(trace, "list0 ") == 0);
+	MUST(!names_may_ask(&n->names->rules, "a.evil.example") && n->rules.ndeny == 2);
+	trace[0] = '\0';
+	replaced = failing_replacements = 0;
+	MUST(network_change(n, &none, &err) == 0 && strcmp(trace, "list0 list0 judge0 ") == 0);
+	failing_replacements = 1;
+	trace[0] = '\0';
+	replaced = 0;
+	MUST(network_change(n, &some, &err) == -ENOBUFS);
+	MUST(strcmp(trace, "judge1 list0 judge0 ") == 0 && n->rules.ndeny == 0);
 	network_destroy(&n);
 }
 
@@ -850,16 +883,22 @@ static void a_network_takes_another_list_at_any_time(void **state)
 	(void)state;
 	in_own_namespace(body_changed);
 	in_own_namespace(body_changed_early);
+	in_own_namespace(body_denied);
 }
 
 static void body_not_changed(void)
 {
-	static const char *const bad[] = { "8.8.8.8", "*.com" }, *const closed[] = { "10.0.0.1" };
+	static const char *bad[] = { "8.8.8.8", "*.com" }, *closed[] = { "10.0.0.1" };
+	const struct network_lists bad_allow = { true, .allow = { .items = bad, .count = 2 } },
+				   bad_deny = { false, .deny = { .items = bad, .count = 2 } },
+				   closed_allow = { true,
+						    .allow = { .items = closed, .count = 1 } };
 	struct cj_error err = { 0 };
 	struct network *n = built_open();
 	trace[0] = '\0';
-	MUST(network_change(n, bad, 2, true, &err) == -EINVAL);
-	MUST(network_change(n, closed, 1, true, &err) == -EINVAL); /* allow_private stays */
+	MUST(network_change(n, &bad_allow, &err) == -EINVAL);
+	MUST(network_change(n, &bad_deny, &err) == -EINVAL);
+	MUST(network_change(n, &closed_allow, &err) == -EINVAL); /* allow_private stays */
 	MUST(strcmp(trace, "") == 0);
 	expect_list(n, 0, 0, false);
 

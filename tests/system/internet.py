@@ -501,3 +501,13 @@ def is_way_out(value, uplink):
     """The result's own word on it."""
     harness.equal((value["network"]["mode"], value["network"]["uplink"]), ("public", uplink), "network")
     harness.equal(value["layers"]["network_filter"], "on", "layers.network_filter")
+
+
+def names_of(value):
+    """The names that were denied: how often."""
+    return {row["name"]: row["count"] for row in value["network"]["denied"] if row["class"] == "name"}
+
+
+def asked(net):
+    """The names that left the host."""
+    return {query[0] for query in net.world("queries")}

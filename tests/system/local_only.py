@@ -42,6 +42,7 @@ ROWS = (
     ("network_closed", "", OTHER_NET),
     ("network_allow", "", OTHER_NET),
     ("network_names", "", OTHER_NET),
+    ("network_deny", "", OTHER_NET),
     ("network_ends", "", OTHER_NET),
     ("first_use", "", OTHER_NET),
     ("first_use_ends", "", OTHER_NET),

@@ -128,8 +128,7 @@ static void note_denial(const struct denial *d)
 	if (count > 1)
 		(void)snprintf(times, sizeof(times), ", %llu times", count);
 	if (d->name[0] != '\0') {
-		log_report("network: denied the name %s (not on the --allow list)%s%s", d->name,
-			   times, others);
+		log_report("network: denied the name %s (not allowed)%s%s", d->name, times, others);
 		return;
 	}
 	if (d->address.family == 0) {

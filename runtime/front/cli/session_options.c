@@ -9,7 +9,7 @@
 #include "runtime/run/options/options.h"
 
 static const char *const verb_options[] = { "remote", "json", "verbose", "quiet", NULL };
-static const char *const network_options[] = { "allow", "network", NULL };
+static const char *const network_options[] = { "allow", "deny", "network", NULL };
 static const char *const create_options[] = { "profile", "env-file", NULL };
 static const char *const wait_options[] = { "artifacts", "result-fd", "no-report", NULL };
 static const char *const exec_options[] = {

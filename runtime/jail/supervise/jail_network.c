@@ -31,14 +31,17 @@ int jail_network_names_enter(struct jail *j, struct cj_error *err)
 	const struct network_spec *spec = &j->plan->network;
 	if (spec->mode == NETWORK_PUBLIC && network_has_dns(spec))
 		j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
-	if (spec->nallow == 0)
+	if (spec->nallow + spec->ndeny == 0)
 		return 0;
 	if (allowlist_resolve(spec->allow, spec->nallow, spec->allow_private, &j->arena,
 			      &j->endpoints, err) < 0)
 		return -err->code;
+	if (allowlist_deny(spec->deny, spec->ndeny, &j->arena, &j->endpoints, err) < 0)
+		return cj_wrap(err, "--deny");
 	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
 		jail_warn(j, "%s", j->endpoints.warnings.items[i]);
-	if (!spec->is_live) /* an address of a file would outlive a change of the list */
+	if (spec->nallow > 0 &&
+	    !spec->is_live) /* an address of a file would outlive a change of the list */
 		j->root.hosts = j->endpoints.hosts;
 	return 0;
 }

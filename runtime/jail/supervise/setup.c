@@ -88,8 +88,7 @@ int jail_set_up(struct jail *j, const struct program *setup, const struct jail_i
 	j->ops = run_ops;
 	j->is_setting_up = false;
 	if (rc == 0 && spec->has_network)
-		rc = network_change(j->network, spec->allow.items, spec->allow.count, spec->is_list,
-				    err);
+		rc = network_change(j->network, &spec->lists, err);
 	if (rc < 0) {
 		cj_stage(err, "setup");
 		(void)!cj_wrap(err, "--setup '%s'", spec->command);

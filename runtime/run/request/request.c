@@ -519,6 +519,14 @@ int request_check(const struct request *r, const struct config *c, struct arena 
 	return 0;
 }
 
+static bool has_text(const struct json_node *first, const char *text)
+{
+	for (const struct json_node *n = first; n; n = n->next)
+		if (n->type == JSON_STRING && strcmp(n->text, text) == 0)
+			return true;
+	return false;
+}
+
 bool request_names(const struct request *r, const char *text)
 {
 	const struct json_node *workdir = json_get(r->root, "workdir");
@@ -528,10 +536,8 @@ bool request_names(const struct request *r, const char *text)
 	for (size_t i = 0; i < r->nfiles; i++)
 		if (strcmp(r->files[i].target, text) == 0)
 			return true;
-	for (const struct json_node *n = list_of(r, "network", "allow"); n; n = n->next)
-		if (n->type == JSON_STRING && strcmp(n->text, text) == 0)
-			return true;
-	return false;
+	return has_text(list_of(r, "network", "allow"), text) ||
+	       has_text(list_of(r, "network", "deny"), text);
 }
 
 int request_invoke(const struct request *r, struct config *c, struct invocation *out,

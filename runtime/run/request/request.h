@@ -100,7 +100,8 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
  */
 int request_check(const struct request *r, const struct config *c, struct arena *a,
 		  struct cj_error *err);
-/* Does the request have this text as its workdir, a file's path or an entry of network.allow? */
+/* Does the request have this text as its workdir, a file's path or an entry of network.allow or
+ * network.deny? */
 bool request_names(const struct request *r, const char *text);
 
 /*

@@ -272,6 +272,7 @@ static const struct right_rule rules[] = {
 	{ "env", RIGHTS_NEUTRAL },
 	{ "file_name", RIGHTS_NEUTRAL },
 	{ "files", RIGHTS_NEUTRAL },
+	{ "network.deny", RIGHTS_NEUTRAL },  /* adds to what the profile denies */
 	{ "network.start", RIGHTS_NEUTRAL }, /* both load all rules before the first packet */
 	/* the program, its data and its results; request_caps and ARTIFACTS_* bound them */
 	{ "code", RIGHTS_NEUTRAL },

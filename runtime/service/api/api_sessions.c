@@ -178,9 +178,10 @@ void api_renew_session(struct api_call *c)
 	sessions_reply(e, c->exchange, 200);
 }
 
-/* The body is the "network" of a request, and nothing but its mode and its list may change. */
+/* The body is the "network" of a request, and nothing but its mode and its lists may change. */
 static bool check_network(struct posted *p)
 {
+	static const char *const changeable[] = { "mode", "allow", "deny", NULL };
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 
@@ -188,8 +189,7 @@ static bool check_network(struct posted *p)
 	    0)
 		return api_refuse(p->call, API_BAD_REQUEST, &err);
 	const struct json_node *n = root->child;
-	while (root->type == JSON_OBJECT && n &&
-	       (strcmp(n->key, "mode") == 0 || strcmp(n->key, "allow") == 0))
+	while (root->type == JSON_OBJECT && n && text_is_one_of(n->key, changeable))
 		n = n->next;
 	if (root->type == JSON_OBJECT && !n)
 		return true;

@@ -97,7 +97,7 @@ int keeper_send_signal(const struct worker *keeper, const char *id, int signo, s
 
 #define NETWORK_BYTES_MAX (64u << 10)
 
-int keeper_send_network(const struct worker *keeper, const struct keeper_network *network,
+int keeper_send_network(const struct worker *keeper, const struct network_lists *lists,
 			struct cj_error *err)
 {
 	struct keeper_request request = { .kind = KEEPER_NETWORK };
@@ -106,11 +106,9 @@ int keeper_send_network(const struct worker *keeper, const struct keeper_network
 	size_t size = 0;
 
 	json_open_object(w);
-	json_member_bool(w, "list", network->is_list);
-	json_member_array(w, "allow");
-	for (size_t i = 0; i < network->targets.count; i++)
-		json_put_string(w, network->targets.items[i]);
-	json_close_array(w);
+	json_member_bool(w, "list", lists->is_list);
+	json_member_texts(w, "allow", lists->allow.items, lists->allow.count);
+	json_member_texts(w, "deny", lists->deny.items, lists->deny.count);
 	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
@@ -118,23 +116,33 @@ int keeper_send_network(const struct worker *keeper, const struct keeper_network
 	return fd < 0 ? fd : send_request(keeper, &request, "", &fd, 1, err);
 }
 
-int keeper_read_network(const struct keeper_request *r, struct arena *a, struct keeper_network *out,
+static int read_texts(const struct json_node *root, const char *key, struct arena *a,
+		      struct strings *out)
+{
+	const struct json_node *list = json_get_typed(root, key, JSON_ARRAY);
+
+	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next)
+		if (n->type != JSON_STRING || strings_add(out, a, n->text) < 0)
+			return -EINVAL;
+	return 0;
+}
+
+int keeper_read_network(const struct keeper_request *r, struct arena *a, struct network_lists *out,
 			struct cj_error *err)
 {
-	const struct json_node *root = NULL, *list;
+	const struct json_node *root = NULL;
 	char *text = NULL;
 	size_t size = 0;
 
-	*out = (struct keeper_network){ 0 };
+	*out = (struct network_lists){ 0 };
 	if (fd_read_all(r->sock_fd, NETWORK_BYTES_MAX, a, &text, &size, "the network", err) < 0 ||
 	    json_parse("network", text, size, a, &root, err) < 0)
 		return -err->code;
-	list = json_get_typed(root, "allow", JSON_ARRAY);
 	const struct json_node *is_list = json_get_typed(root, "list", JSON_BOOL);
 	out->is_list = !is_list || is_list->boolean;
-	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next)
-		if (n->type != JSON_STRING || strings_add(&out->targets, a, n->text) < 0)
-			return cj_fail(err, EINVAL, "read the network");
+	if (read_texts(root, "allow", a, &out->allow) < 0 ||
+	    read_texts(root, "deny", a, &out->deny) < 0)
+		return cj_fail(err, EINVAL, "read the network");
 	return 0;
 }
 
@@ -283,7 +291,9 @@ int keeper_line_send_network(int sock_fd, const struct cj_error *why, struct cj_
 {
 	struct keeper_line line = { .type = KEEPER_LINE_NETWORK,
 				    .is_callers_own = why->code == EINVAL ||
-						      why->code == EOPNOTSUPP };
+						      why->code == EOPNOTSUPP ||
+						      why->code == EAGAIN || /* of a name */
+						      why->code == E2BIG };
 	(void)cj_error_text(why, line.message);
 	return keeper_line_send(sock_fd, &line, err);
 }

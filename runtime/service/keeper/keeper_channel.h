@@ -71,11 +71,7 @@ int keeper_send_signal(const struct worker *keeper, const char *id, int signo,
 		       struct cj_error *err);
 
 /* keeper_send_network - session_change_network(). */
-struct keeper_network {
-	bool is_list;
-	struct strings targets;
-};
-int keeper_send_network(const struct worker *keeper, const struct keeper_network *network,
+int keeper_send_network(const struct worker *keeper, const struct network_lists *lists,
 			struct cj_error *err);
 
 static inline uint64_t keeper_signal_bit(int signo)
@@ -113,7 +109,7 @@ struct keeper_request {
 int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err);
 void keeper_request_fini(struct keeper_request *r);
 /* What came with a KEEPER_NETWORK; texts live in the arena. */
-int keeper_read_network(const struct keeper_request *r, struct arena *a, struct keeper_network *out,
+int keeper_read_network(const struct keeper_request *r, struct arena *a, struct network_lists *out,
 			struct cj_error *err);
 
 /* --- lines of the keeper ----------------------------------------------------------- */

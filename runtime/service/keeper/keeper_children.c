@@ -326,14 +326,13 @@ void keeper_deliver_signals(struct keeper *k)
 static void change_network(struct keeper *k, struct keeper_request *r)
 {
 	auto_arena struct arena a = { 0 };
-	struct keeper_network network;
+	struct network_lists lists;
 	struct cj_error err = { 0 }, ignored;
 
 	if (!k->session)
 		cj_refuse_as(&err, ECANCELED, "the session has ended");
-	else if (keeper_read_network(r, &a, &network, &err) == 0)
-		(void)!session_change_network(k->session, network.targets.items,
-					      network.targets.count, network.is_list, &err);
+	else if (keeper_read_network(r, &a, &lists, &err) == 0)
+		(void)!session_change_network(k->session, &lists, &err);
 	keeper_request_fini(r);
 	(void)!keeper_line_send_network(k->work->sock_fd, &err, &ignored);
 }

@@ -125,17 +125,19 @@ static bool write_audit(struct session_entry *e, const char *network, const char
 	return audit_session(e->all->executions->audit, &line);
 }
 
-/* "none", "public", or the list with blanks between. */
+/* "none", "public", or the list with blanks between, and each that is denied with '!' before it. */
 static bool write_network_audit(struct session_entry *e, const struct session_network *n)
 {
-	const struct strings *list = &n->rules.targets;
+	const struct strings *allow = &n->rules.allow, *deny = &n->rules.deny;
 	char text[NETWORK_TEXT_MAX];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%s",
-				       list->count > 0 ? "" : network_mode_names[n->mode]);
+				       allow->count > 0 ? "" : network_mode_names[n->mode]);
 
-	for (size_t i = 0; i < list->count && used < sizeof(text); i++)
+	for (size_t i = 0; i < allow->count && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
-					 list->items[i]);
+					 allow->items[i]);
+	for (size_t i = 0; i < deny->count && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " !%s", deny->items[i]);
 	return write_audit(e, text, NULL);
 }
 

@@ -27,23 +27,32 @@ void sessions_init(struct sessions *s, struct executions *executions, struct loo
 	TAILQ_INIT(&s->entries);
 }
 
+static int copy_texts(const struct strings *from, size_t first, struct arena *a,
+		      struct strings *out)
+{
+	for (size_t i = first; i < from->count; i++) {
+		const char *text = arena_strdup(a, from->items[i]);
+		if (!text || strings_add(out, a, text) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 struct session_network *session_network_create(const struct config *c)
 {
 	struct session_network *n = calloc(1, sizeof(*n));
-	int rc = n ? 0 : -ENOMEM;
-	/* A list of its own is a part of the profile's. */
+	/* A list of its own is a part of the profile's; what it denies comes to the profile's. */
 	const size_t first = c->allow.count > c->profile_allow ? c->profile_allow : 0;
 
-	if (n)
-		n->mode = c->network;
-	for (size_t i = first; rc == 0 && n->mode == NETWORK_PUBLIC && i < c->allow.count; i++) {
-		const char *target = arena_strdup(&n->arena, c->allow.items[i]);
-		rc = target ? strings_add(&n->rules.targets, &n->arena, target) : -ENOMEM;
-	}
-	if (rc < 0)
+	if (!n)
+		return NULL;
+	n->mode = c->network;
+	if (n->mode == NETWORK_PUBLIC &&
+	    (copy_texts(&c->allow, first, &n->arena, &n->rules.allow) < 0 ||
+	     copy_texts(&c->deny, 0, &n->arena, &n->rules.deny) < 0))
 		session_network_destroy(&n);
 	else
-		n->rules.is_list = n->mode == NETWORK_NONE || n->rules.targets.count > 0;
+		n->rules.is_list = n->mode == NETWORK_NONE || n->rules.allow.count > 0;
 	return n;
 }
 

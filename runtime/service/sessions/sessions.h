@@ -89,9 +89,9 @@ TAILQ_HEAD(session_waiters, session_waiter);
 TAILQ_HEAD(file_operations, file_operation);
 
 struct session_network {
-	struct arena arena; /* of the targets */
+	struct arena arena; /* of the lists */
 	enum network_mode mode;
-	struct keeper_network rules;
+	struct network_lists rules;
 };
 /* Copies the settings.  NULL: no memory. */
 struct session_network *session_network_create(const struct config *c);

@@ -19,7 +19,8 @@ static void put_network(struct json_writer *w, const struct session_entry *e)
 {
 	const struct session_network *n = e->network;
 	const enum network_mode mode = n ? n->mode : e->config.network;
-	const struct strings *allow = n ? &n->rules.targets : &e->config.allow;
+	const struct strings *allow = n ? &n->rules.allow : &e->config.allow;
+	const struct strings *deny = n ? &n->rules.deny : &e->config.deny;
 
 	json_member_object(w, "network");
 	json_member_text(w, "mode", network_mode_names[mode]);
@@ -27,6 +28,8 @@ static void put_network(struct json_writer *w, const struct session_entry *e)
 	for (size_t i = 0; mode == NETWORK_PUBLIC && i < allow->count; i++)
 		json_put_string(w, allow->items[i]);
 	json_close_array(w);
+	if (mode == NETWORK_PUBLIC && deny->count > 0)
+		json_member_texts(w, "deny", deny->items, deny->count);
 	json_close_object(w);
 }
 

@@ -103,12 +103,11 @@ static void each_denied_name_is_a_line(void **state)
 	};
 	(void)state;
 	print_refusals(names, sizeof(names) / sizeof(names[0]));
-	assert_string_equal(captured(),
-			    "cejail: network: denied the name a.example.org (not on the --allow "
-			    "list)\n"
-			    "cejail: network: denied the name b.example.org (not on the --allow "
-			    "list), 3 times, perhaps sent by another exec\n"
-			    "cejail: network: denied 8 more (name)\n");
+	assert_string_equal(captured(), "cejail: network: denied the name a.example.org (not "
+					"allowed)\n"
+					"cejail: network: denied the name b.example.org (not "
+					"allowed), 3 times, perhaps sent by another exec\n"
+					"cejail: network: denied 8 more (name)\n");
 }
 
 static size_t count_lines(const char *text)

@@ -60,16 +60,17 @@ static void other_verbs_take_the_service_and_how_much_is_printed(void **state)
 	assert_true(session_options_of_verb(setting("remote")));
 }
 
-static void the_network_s_verb_takes_a_mode_and_a_list_and_nothing_else_of_a_jail(void **state)
+static void the_network_s_verb_takes_a_mode_and_lists_and_nothing_else_of_a_jail(void **state)
 {
 	(void)state;
 	size_t count = 0;
 
 	for (size_t i = 0; i < settings_count; i++)
 		count += settings[i].option && session_options_of_network(&settings[i]);
-	assert_int_equal(count, 4 + 2);
+	assert_int_equal(count, 4 + 3);
 	assert_true(session_options_of_network(setting("network")));
 	assert_true(session_options_of_network(setting("allow")));
+	assert_true(session_options_of_network(setting("deny")));
 }
 
 static int check(const char *const *words, enum remote_exec_kind kind, struct cj_error *err)
@@ -126,7 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_jail_belongs_to_create_and_the_program_to_exec),
 		cmocka_unit_test(
-		    the_network_s_verb_takes_a_mode_and_a_list_and_nothing_else_of_a_jail),
+		    the_network_s_verb_takes_a_mode_and_lists_and_nothing_else_of_a_jail),
 		cmocka_unit_test(other_verbs_take_the_service_and_how_much_is_printed),
 		cmocka_unit_test(an_option_of_the_jail_is_refused_with_the_verb_that_takes_it),
 		cmocka_unit_test(a_detached_exec_has_no_input_and_no_calls_to_forward),

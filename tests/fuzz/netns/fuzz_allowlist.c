@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_allowlist - any bytes as an --allow, an address, a prefix.
+ * fuzz_allowlist - any bytes as an --allow or a --deny, an address, a prefix.
  *
  * Asserted: a refusal has a message and writes nothing; a name has only what may stand in a
  * hosts(5) file, in lower case, and that of a wildcard has two parts; what was read is written and
- * read again as the same; and what a target opens, without a look at any name, is open by the table
- * at both ends and has no closed range within.
+ * read again as the same; what is denied is closed, also when all of it is allowed; and what a
+ * target opens, without a look at any name, is open by the table at both ends and has no closed
+ * range within.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -100,16 +101,41 @@ static void check_resolved(const struct allowlist_entry *t, struct arena *a)
 	check_is_open(&out.items[0]);
 }
 
+/* With --allow of the same: deny wins. */
+static void check_denied(const struct allowlist_entry *t, struct arena *a)
+{
+	struct endpoints out = { 0 };
+	struct cj_error err = { 0 };
+	static struct names names; /* its table is large */
+
+	assert(!t->name || t->last_port == UINT16_MAX);
+	if (!t->name) {
+		int rc = allowlist_deny(t, 1, a, &out, &err);
+		assert(rc == 0 && out.ndenied == 1);
+	}
+	names.has_ipv6 = true;
+	names.rules = (struct names_rules){ true, t, 1, t, 1, &out };
+	if (t->name)
+		assert(!names_may_ask(&names.rules, t->name));
+	else if (t->first_port == 0)
+		assert(names_take(&names, "a.example", &t->net.ip, 1) == NAMES_CLOSED);
+	assert(names.count == 0);
+}
+
 static void check_target(const char *text)
 {
 	struct arena arena auto_arena = { 0 };
-	struct allowlist_entry t = { 0 };
+	struct allowlist_entry t = { 0 }, denied = { 0 };
 	struct cj_error err = { 0 };
 
 	if (allowlist_parse(text, &arena, &t, &err) < 0) {
 		assert(err.code == EINVAL && err.msg[0] == '\'' && !t.text);
 		return;
 	}
+	if (allowlist_parse_denied(text, &arena, &denied, &err) == 0)
+		check_denied(&denied, &arena);
+	else
+		assert(t.name && t.first_port > 0 && err.msg[0] == '\'' && !denied.text);
 	assert(strcmp(t.text, text) == 0 && t.first_port <= t.last_port && t.last_port > 0);
 	if (t.name) {
 		check_name(t.name);

@@ -418,6 +418,52 @@ static void only_a_wildcard_is_live_until_the_whole_list_is_made_so(void **state
 	assert_false(allowlist_has_wildcard(list, 2)); /* a name of its own is none */
 }
 
+static int deny(const char *const *texts, size_t count, struct endpoints *out, struct cj_error *err)
+{
+	struct allowlist_entry list[4];
+
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(allowlist_parse_denied(texts[i], &arena, &list[i], err), 0);
+	return allowlist_deny(list, count, &arena, out, err);
+}
+
+static void what_is_denied_is_any_address_and_each_that_a_name_has(void **state)
+{
+	static const char *const some[] = { "10.0.0.0/8:80", "mixed.example", "second.example",
+					    "*.public.example" };
+	static const char *const unknown[] = { "no.example", "nodata.example", "0.0.0.0/0" };
+	struct endpoints out = RESOLVED(false, "9.9.9.9:853");
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(deny(some, 4, &out, &err), 0);
+	assert_int_equal(out.count, 1); /* it stays: deny wins in the rules */
+	assert_int_equal(out.ndenied, 4);
+	assert_true(out.denied[0].first_port == 80 && out.denied[0].last_port == 80);
+	for (size_t i = 1; i < 4; i++)
+		assert_true(ip_equal(&out.denied[i].first, &out.denied[i].last) &&
+			    out.denied[i].first_port == 0 && out.denied[i].last_port == 65535);
+	assert_int_equal(deny(unknown, 3, &out, &err), 0);
+	assert_int_equal(out.ndenied, 1);
+	assert_int_equal(deny(NULL, 0, &out, &err), 0);
+	assert_int_equal(out.ndenied, 0);
+}
+
+static void a_denied_name_that_nobody_answers_for_is_a_failure(void **state)
+{
+	static const char *const slow[] = { "8.8.8.8", "slow.example" }, *const many[] = {
+		"many.example"
+	};
+	struct endpoints out = { 0 };
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(deny(slow, 2, &out, &err), -EAGAIN);
+	assert_non_null(strstr(err.msg, "'slow.example': this host's name servers"));
+	assert_int_equal(deny(many, 1, &out, &err), -E2BIG);
+	assert_int_equal(out.ndenied, 0);
+}
+
 /* The name server of the jail answers for the wildcard, while it runs. */
 static void beside_a_wildcard_a_name_is_resolved_ahead_as_without_one(void **state)
 {
@@ -693,6 +739,10 @@ int main(void)
 					  forget),
 		cmocka_unit_test_teardown(a_name_has_253_bytes_and_its_labels_63, forget),
 		cmocka_unit_test_teardown(only_a_wildcard_is_live_until_the_whole_list_is_made_so,
+					  forget),
+		cmocka_unit_test_teardown(what_is_denied_is_any_address_and_each_that_a_name_has,
+					  forget),
+		cmocka_unit_test_teardown(a_denied_name_that_nobody_answers_for_is_a_failure,
 					  forget),
 		cmocka_unit_test_teardown(beside_a_wildcard_a_name_is_resolved_ahead_as_without_one,
 					  forget),

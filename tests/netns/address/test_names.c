@@ -37,9 +37,9 @@ static void use_list(const char *const *texts, size_t count)
 	listed = (struct endpoints){ .items = listed_items };
 	parse_list(texts, count, entries);
 	names.has_ipv6 = true;
-	names.entries = entries;
-	names.nentries = count;
-	names.listed = &listed;
+	names.rules = (struct names_rules){
+		.is_list = true, .allow = entries, .nallow = count, .endpoints = &listed
+	};
 }
 
 #define USE_LIST(...)                                                                              \
@@ -231,6 +231,115 @@ static void without_ipv6_no_address_of_it_is_open(void **state)
 	assert_true(take("a.example.com", "93.184.216.34", START_MS));
 }
 
+/* --- what is denied ----------------------------------------------------------------- */
+
+static struct allowlist_entry denied[4];
+static struct endpoint denied_items[4];
+
+static void deny(size_t count, const char *const *texts, size_t addresses)
+{
+	parse_list(texts, count, denied);
+	names.rules.deny = denied;
+	names.rules.ndeny = count;
+	listed.denied = denied_items;
+	listed.ndenied = addresses;
+}
+
+static void a_denied_name_may_not_be_asked_for_whatever_is_allowed(void **state)
+{
+	static const char *const texts[] = { "secret.example.com", "*.in.example.com" };
+	static const char *const closed[] = { "secret.example.com", "a.in.example.com",
+					      "a.b.in.example.com", "other.example.org" };
+	static const char *const open[] = { "a.secret.example.com", "in.example.com",
+					    "secrets.example.com", "not.in.exampl.example.com" };
+	(void)state;
+	USE_LIST("*.example.com", "secret.example.com");
+	deny(2, texts, 0);
+
+	for (size_t i = 0; i < COUNT(closed); i++)
+		if (names_may_ask(&names.rules, closed[i]) || take(closed[i], "8.8.8.8", START_MS))
+			fail_msg("'%s' is open", closed[i]);
+	assert_int_equal(names.count, 0);
+	for (size_t i = 0; i < COUNT(open); i++)
+		if (!names_may_ask(&names.rules, open[i]) || !take(open[i], "8.8.8.8", START_MS))
+			fail_msg("'%s' is closed", open[i]);
+
+	names.rules.is_list = false;
+	assert_true(names_may_ask(&names.rules, "other.example.org"));
+	assert_false(names_may_ask(&names.rules, "secret.example.com"));
+	assert_true(names_are_filtered(&names.rules));
+	names.rules.ndeny = 0;
+	assert_false(names_are_filtered(&names.rules));
+}
+
+static void no_answer_has_a_denied_address(void **state)
+{
+	(void)state;
+	USE_LIST("*.example.com:443", "*.example.com:80", "10.1.2.0/24");
+	listed_items[0] = (struct endpoint){ ip_of("10.1.2.0"), ip_of("10.1.2.255"), 0, 65535 };
+	listed.count = 1;
+	deny(0, NULL, 4);
+	denied_items[0] = (struct endpoint){ ip_of("8.8.0.0"), ip_of("8.8.255.255"), 0, 65535 };
+	denied_items[1] = (struct endpoint){ ip_of("9.9.9.9"), ip_of("9.9.9.9"), 80, 80 };
+	denied_items[2] =
+	    (struct endpoint){ ip_of("2606:4700::"), ip_of("2606:4700::f"), 0, 65535 };
+	denied_items[3] = (struct endpoint){ ip_of("10.1.2.7"), ip_of("10.1.2.7"), 0, 65535 };
+
+	assert_false(take("a.example.com", "8.8.0.0", START_MS));
+	assert_false(take("a.example.com", "8.8.255.255", START_MS));
+	assert_false(take("a.example.com", "2606:4700::f", START_MS));
+	assert_false(take("a.example.com", "10.1.2.7", START_MS));
+	assert_int_equal(names.count, 0);
+	assert_true(take("a.example.com", "10.1.2.8", START_MS));
+	assert_true(take("a.example.com", "9.9.9.9", START_MS)); /* its other port */
+	assert_int_equal(names.count, 1);
+	expect_open(0, "9.9.9.9 443-443");
+	assert_true(take("a.example.com", "2606:4700::10", START_MS));
+	assert_true(take("a.example.com", "8.9.0.0", START_MS));
+	assert_int_equal(names.count, 5);
+}
+
+static void without_a_list_an_answer_has_what_is_neither_closed_nor_denied(void **state)
+{
+	static const char *const texts[] = { "secret.example.com" };
+	(void)state;
+	USE_LIST("8.8.8.8");
+	deny(1, texts, 1);
+	denied_items[0] = (struct endpoint){ ip_of("8.8.0.0"), ip_of("8.8.255.255"), 0, 65535 };
+	names.rules.is_list = false;
+	names.rules.nallow = 0;
+
+	assert_true(take("any.example", "9.9.9.9", START_MS));
+	assert_false(take("any.example", "8.8.8.8", START_MS));
+	assert_false(take("any.example", "10.0.0.1", START_MS));
+	assert_false(take("secret.example.com", "9.9.9.9", START_MS));
+	assert_int_equal(names.count, 0); /* the rules have nothing to open */
+}
+
+static void other_rules_keep_nothing_that_they_deny(void **state)
+{
+	static const char *const texts[] = { "b.example.com" };
+	struct endpoints now = { .denied = denied_items, .ndenied = 1 };
+	const struct names_rules rules = { .is_list = true,
+					   .allow = entries,
+					   .nallow = 1,
+					   .deny = denied,
+					   .ndeny = 1,
+					   .endpoints = &now };
+	(void)state;
+	USE_LIST("*.example.com:443");
+	assert_true(take("a.example.com", "8.8.8.1", START_MS));
+	assert_true(take("b.example.com", "8.8.8.2", START_MS));
+	assert_true(take("c.example.com", "8.8.8.3", START_MS));
+	names_loaded(&names, true);
+	parse_list(texts, 1, denied);
+	denied_items[0] = (struct endpoint){ ip_of("8.8.8.3"), ip_of("8.8.8.3"), 443, 443 };
+
+	names_change(&names, &rules, START_MS);
+	assert_int_equal(names.count, 1);
+	expect_open(0, "8.8.8.1 443-443");
+}
+
 /* --- for how long ------------------------------------------------------------------- */
 
 static void an_address_is_loaded_again_when_its_time_is_nearly_over(void **state)
@@ -319,8 +428,12 @@ static const struct endpoints nothing;
 
 static void change(const char *const *texts, size_t count, uint64_t now_ms)
 {
+	const struct names_rules rules = {
+		.is_list = true, .allow = others, .nallow = count, .endpoints = &nothing
+	};
+
 	parse_list(texts, count, others);
-	names_change(&names, others, count, &nothing, now_ms);
+	names_change(&names, &rules, now_ms);
 }
 
 #define CHANGE(now_ms, ...)                                                                        \
@@ -342,9 +455,9 @@ static void another_list_keeps_what_its_names_have_opened_for_its_ports(void **s
 	/* one entry is narrower, one is wider, one has other ports, and one is gone */
 	CHANGE(later_ms, "b.example.com:443", "*.b.example.com:80", "*.example.org:443",
 	       "*.example.net:22");
-	assert_ptr_equal(names.entries, others);
-	assert_int_equal(names.nentries, 4);
-	assert_ptr_equal(names.listed, &nothing);
+	assert_ptr_equal(names.rules.allow, others);
+	assert_int_equal(names.rules.nallow, 4);
+	assert_ptr_equal(names.rules.endpoints, &nothing);
 	assert_int_equal(names.count, 2);
 	expect_open(0, "8.8.8.2 443-443");
 	expect_open(1, "8.8.8.4 22-22");
@@ -388,9 +501,10 @@ static void a_list_without_names_keeps_no_address(void **state)
 
 	USE_LIST("*.example.com:443");
 	assert_true(take("a.example.com", "8.8.8.1", START_MS));
-	names_change(&names, NULL, 0, &nothing, START_MS);
+	names_change(&names, &(struct names_rules){ .is_list = true, .endpoints = &nothing },
+		     START_MS);
 	assert_int_equal(names.count, 0);
-	assert_false(names_has(names.entries, names.nentries, "a.example.com"));
+	assert_false(names_may_ask(&names.rules, "a.example.com"));
 }
 
 static void an_address_whose_time_is_over_is_not_kept(void **state)
@@ -434,6 +548,10 @@ int main(void)
 		cmocka_unit_test(no_name_opens_an_address_in_a_closed_range),
 		cmocka_unit_test(an_answer_may_have_a_closed_address_that_the_list_opens_itself),
 		cmocka_unit_test(without_ipv6_no_address_of_it_is_open),
+		cmocka_unit_test(a_denied_name_may_not_be_asked_for_whatever_is_allowed),
+		cmocka_unit_test(no_answer_has_a_denied_address),
+		cmocka_unit_test(without_a_list_an_answer_has_what_is_neither_closed_nor_denied),
+		cmocka_unit_test(other_rules_keep_nothing_that_they_deny),
 		cmocka_unit_test(an_address_is_loaded_again_when_its_time_is_nearly_over),
 		cmocka_unit_test(a_full_table_takes_another_address_when_the_time_of_one_is_over),
 		cmocka_unit_test(what_could_not_be_loaded_is_not_open),

@@ -146,6 +146,28 @@ static void a_connection_lives_as_long_as_its_address_is_open(void **state)
 	lab_close(&lab);
 }
 
+/* The list stays, and one address of it is denied for a while. */
+static void a_connection_ends_when_its_address_is_denied(void **state)
+{
+	struct firewall_spec to = list_spec();
+	struct lab lab;
+	(void)state;
+	begin(&lab);
+	to.denied = &listed;
+	to.ndenied = 1;
+	replace(&lab, open_spec(), list_spec());
+	auto_fd int fd = connected(&lab, ADDRESS);
+	assert_int_equal(next_packet(fd), 0);
+	replace(&lab, list_spec(), to);
+	assert_int_equal(next_packet(fd), ECONNRESET);
+	assert_int_equal(connect_to(&lab, ADDRESS, LAB_PORT), ECONNREFUSED);
+	replace(&lab, to, to);
+	assert_int_equal(connect_to(&lab, ADDRESS, LAB_PORT), ECONNREFUSED);
+	replace(&lab, to, list_spec());
+	assert_int_equal(connect_to(&lab, ADDRESS, LAB_PORT), 0);
+	lab_close(&lab);
+}
+
 static void the_host_s_addresses_are_closed_in_each_list(void **state)
 {
 	const struct ip host = lab_address(ADDRESS);
@@ -202,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rules_of_both_tables_are_those_of_the_last_list),
 		cmocka_unit_test(a_connection_lives_as_long_as_its_address_is_open),
+		cmocka_unit_test(a_connection_ends_when_its_address_is_denied),
 		cmocka_unit_test(the_host_s_addresses_are_closed_in_each_list),
 		cmocka_unit_test(what_can_not_be_loaded_leaves_the_rules_as_they_were),
 		cmocka_unit_test(as_many_addresses_as_a_change_keeps_are_one_transaction),

@@ -99,6 +99,63 @@ static void the_most_targets_are_planned_and_one_more_is_not(void **state)
 	assert_refused(r, "--allow: more than 64 of them");
 }
 
+static void what_is_denied_is_planned_beside_a_list_and_without_one(void **state)
+{
+	struct request *r = anew(*state);
+	const struct network_spec *network = &r->plan.network;
+	set(r, "network", "public");
+	assert_made(r);
+	assert_false(network->is_live);
+	set(r, "deny", "*.example.org");
+	set(r, "deny", "192.0.2.0/24:443");
+	assert_made(r);
+	assert_int_equal(network->ndeny, 2);
+	assert_true(network->deny[0].is_wildcard && network->deny[1].first_port == 443);
+	assert_true(network->is_live); /* its name server filters */
+
+	set(r, "allow", "www.example.org");
+	set(r, "allow", "example.org");
+	assert_made(r);
+	assert_false(network->is_live);
+	assert_true(network->allow[0].is_live); /* it is denied, and not looked up */
+	assert_false(network->allow[1].is_live);
+	set(r, "allow", "*.example.net");
+	assert_made(r);
+	assert_true(network->is_live);
+	set(r, "network", "none");
+	r->c.profile_allow = 3;
+	assert_made(r);
+	assert_int_equal(network->ndeny, 0);
+}
+
+static void the_most_denied_targets_are_planned_and_one_more_is_not(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "network", "public");
+	for (unsigned i = 0; i < ALLOWLIST_MAX; i++)
+		set(r, "deny", "example.org");
+	assert_made(r);
+	set(r, "deny", "example.org");
+	assert_refused(r, "--deny: more than 64 of them");
+}
+
+static void what_is_denied_is_denied_to_the_command_of_setup_too(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "network", "public");
+	set(r, "deny", "example.org");
+	set(r, "setup", "true");
+	set(r, "setup-allow", "*.example.org");
+	assert_made(r);
+	assert_int_equal(r->plan.network.ndeny, 1);
+	assert_false(r->plan.setup.lists.is_list);
+	assert_int_equal(r->plan.setup.lists.deny.count, 1);
+	set(r, "network", "none");
+	assert_made(r);
+	assert_int_equal(r->plan.network.ndeny, 1);
+	assert_int_equal(r->plan.setup.lists.deny.count, 0); /* nothing is open */
+}
+
 /* --- targets that can't work --------------------------------------------------- */
 
 static void a_list_without_a_network_is_refused(void **state)
@@ -151,8 +208,11 @@ static void a_target_is_validated_when_it_is_read(void **state)
 	};
 	struct request *r = anew(*state);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_unset(r, "allow", rows[i][0], rows[i][1]);
-	assert_int_equal(r->c.allow.count, 0);
+		for (size_t k = 0; k < 2; k++)
+			assert_unset(r, k ? "allow" : "deny", rows[i][0], rows[i][1]);
+	assert_unset(r, "deny", "example.org:443", "write example.org");
+	assert_unset(r, "deny", "*.Example.org:443", "write *.example.org");
+	assert_int_equal(r->c.allow.count + r->c.deny.count, 0);
 }
 
 static void an_unknown_uplink_is_refused_with_the_list(void **state)
@@ -296,10 +356,10 @@ static void a_list_of_its_own_is_changed_to_the_programs(void **state)
 		assert_string_equal(r->plan.network.allow[0].text, "example.com");
 		assert_true(r->plan.network.is_live && r->plan.network.allow[0].is_live);
 		assert_true(r->plan.setup.has_network);
-		assert_int_equal(r->plan.setup.is_list, cases[i].is_list);
-		assert_int_equal(r->plan.setup.allow.count, cases[i].allow ? 1 : 0);
+		assert_int_equal(r->plan.setup.lists.is_list, cases[i].is_list);
+		assert_int_equal(r->plan.setup.lists.allow.count, cases[i].allow ? 1 : 0);
 		if (cases[i].allow)
-			assert_string_equal(r->plan.setup.allow.items[0], cases[i].allow);
+			assert_string_equal(r->plan.setup.lists.allow.items[0], cases[i].allow);
 	}
 }
 
@@ -313,8 +373,8 @@ static void a_profiles_list_does_not_come_back_after_a_setup_command(void **stat
 	set(r, "setup", "true");
 	set(r, "setup-allow", "example.com");
 	assert_made(r);
-	assert_true(r->plan.setup.is_list);
-	assert_int_equal(r->plan.setup.allow.count, 0);
+	assert_true(r->plan.setup.lists.is_list);
+	assert_int_equal(r->plan.setup.lists.allow.count, 0);
 }
 
 static void a_list_without_a_setup_command_is_refused(void **state)
@@ -368,6 +428,9 @@ int main(void)
 		REQUEST_TEST(strict_builds_the_network_early),
 		REQUEST_TEST(targets_arrive_with_their_ports),
 		REQUEST_TEST(the_most_targets_are_planned_and_one_more_is_not),
+		REQUEST_TEST(what_is_denied_is_planned_beside_a_list_and_without_one),
+		REQUEST_TEST(the_most_denied_targets_are_planned_and_one_more_is_not),
+		REQUEST_TEST(what_is_denied_is_denied_to_the_command_of_setup_too),
 		REQUEST_TEST(a_list_without_a_network_is_refused),
 		REQUEST_TEST(no_network_at_all_beats_a_profiles_list),
 		REQUEST_TEST(a_target_is_validated_when_it_is_read),

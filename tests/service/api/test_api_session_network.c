@@ -59,6 +59,8 @@ static void a_mode_and_a_list_are_the_network_of_a_request(void **state)
 		{ " {\"mode\":\"none\"}\n", "{\"network\": {\"mode\":\"none\"}\n}" },
 		{ "{\"mode\":\"public\",\"allow\":[\"*.example.com:443\"]}",
 		  "{\"network\":{\"mode\":\"public\",\"allow\":[\"*.example.com:443\"]}}" },
+		{ "{\"mode\":\"public\",\"deny\":[\"8.8.8.8\"]}",
+		  "{\"network\":{\"mode\":\"public\",\"deny\":[\"8.8.8.8\"]}}" },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -206,12 +206,14 @@ static void rules_arrive_as_they_were_sent(void **state)
 	for (size_t i = 3; i < ALLOWLIST_MAX; i++)
 		items[i] = longest;
 	for (size_t i = 0; i < 8; i++) {
-		const struct keeper_network sent = {
-			.is_list = i % 2, .targets = { .items = items, .count = counts[i / 2] }
+		const struct network_lists sent = {
+			.is_list = i % 2,
+			.allow = { .items = items, .count = counts[i / 2] },
+			.deny = { .items = items, .count = counts[3 - i / 2] },
 		};
 		struct channel c = opened();
 		auto_arena struct arena arena = { 0 };
-		struct keeper_network got;
+		struct network_lists got;
 		struct cj_error err = { 0 };
 		assert_int_equal(keeper_send_network(&c.keeper, &sent, &err), 0);
 		struct keeper_request r = received(&c);
@@ -219,9 +221,12 @@ static void rules_arrive_as_they_were_sent(void **state)
 		assert_true(r.sock_fd >= 0 && r.control_fd < 0 && r.stdin_fd < 0);
 		assert_int_equal(keeper_read_network(&r, &arena, &got, &err), 0);
 		assert_int_equal(got.is_list, sent.is_list);
-		assert_int_equal(got.targets.count, sent.targets.count);
-		for (size_t j = 0; j < got.targets.count; j++)
-			assert_string_equal(got.targets.items[j], items[j]);
+		assert_int_equal(got.allow.count, sent.allow.count);
+		assert_int_equal(got.deny.count, sent.deny.count);
+		for (size_t j = 0; j < got.allow.count; j++)
+			assert_string_equal(got.allow.items[j], items[j]);
+		for (size_t j = 0; j < got.deny.count; j++)
+			assert_string_equal(got.deny.items[j], items[j]);
 		keeper_request_fini(&r);
 		close_channel(&c);
 	}
@@ -229,10 +234,14 @@ static void rules_arrive_as_they_were_sent(void **state)
 
 static void rules_that_can_not_be_read_open_nothing(void **state)
 {
-	static const char *const bad[] = { "", "{", "[", "{\"list\":true,\"allow\":[1]}",
-					   "{\"list\":false,\"allow\":[null]}" };
+	static const char *const bad[] = { "",
+					   "{",
+					   "[",
+					   "{\"list\":true,\"allow\":[1]}",
+					   "{\"list\":false,\"allow\":[null]}",
+					   "{\"list\":false,\"deny\":[1]}" };
 	auto_arena struct arena arena = { 0 };
-	struct keeper_network got;
+	struct network_lists got;
 	struct cj_error err = { 0 };
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -243,7 +252,7 @@ static void rules_that_can_not_be_read_open_nothing(void **state)
 	auto_fd int fd = fd_memfd_sealed("network", "{}", 2, &err);
 	const struct keeper_request r = { .kind = KEEPER_NETWORK, .sock_fd = fd };
 	assert_int_equal(keeper_read_network(&r, &arena, &got, &err), 0);
-	assert_true(got.is_list && got.targets.count == 0);
+	assert_true(got.is_list && got.allow.count == 0);
 }
 
 static void rules_come_with_one_descriptor(void **state)

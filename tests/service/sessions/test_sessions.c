@@ -634,7 +634,7 @@ static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 	struct session_network *n = session_network_create(&c);
 	assert_non_null(n);
 	assert_false(n->rules.is_list);
-	assert_int_equal(n->rules.targets.count, 0);
+	assert_int_equal(n->rules.allow.count, 0);
 	session_network_destroy(&n);
 	assert_null(n);
 	session_network_destroy(&n);
@@ -643,18 +643,29 @@ static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 	n = session_network_create(&c);
 	assert_non_null(n);
 	assert_true(n->rules.is_list && n->mode == NETWORK_PUBLIC);
-	assert_int_equal(n->rules.targets.count, 2);
+	assert_int_equal(n->rules.allow.count, 2);
 	for (size_t i = 0; i < 2; i++) {
-		assert_string_equal(n->rules.targets.items[i], items[i]);
-		assert_ptr_not_equal(n->rules.targets.items[i], items[i]); /* a copy */
+		assert_string_equal(n->rules.allow.items[i], items[i]);
+		assert_ptr_not_equal(n->rules.allow.items[i], items[i]); /* a copy */
 	}
+	session_network_destroy(&n);
+
+	/* what the profile allows is replaced, and what it denies stays */
+	c.profile_allow = 1;
+	c.deny = (struct strings){ .items = items, .count = 2 };
+	n = session_network_create(&c);
+	assert_non_null(n);
+	assert_int_equal(n->rules.allow.count, 1);
+	assert_string_equal(n->rules.allow.items[0], items[1]);
+	assert_int_equal(n->rules.deny.count, 2);
+	assert_string_equal(n->rules.deny.items[0], items[0]);
 	session_network_destroy(&n);
 
 	c.network = NETWORK_NONE; /* a list that opens nothing, whatever the settings name */
 	n = session_network_create(&c);
 	assert_non_null(n);
 	assert_true(n->rules.is_list && n->mode == NETWORK_NONE);
-	assert_int_equal(n->rules.targets.count, 0);
+	assert_int_equal(n->rules.allow.count + n->rules.deny.count, 0);
 	session_network_destroy(&n);
 }
 

@@ -96,12 +96,17 @@ static void a_live_session_has_the_network_that_is_in_force(void **state)
 	e.config.allow = (struct strings){ .items = first, .count = 2 };
 	assert_network(&e, "\"network\":{\"mode\":\"public\","
 			   "\"allow\":[\"a.example\",\"*.b.example:443\"]}");
+	e.config.deny = (struct strings){ .items = second, .count = 1 };
+	assert_network(&e, "\"*.b.example:443\"],\"deny\":[\"8.8.8.8\"]}");
+	e.config.deny.count = 0;
 	e.next_network = &changed; /* its keeper has not loaded it */
 	assert_network(&e, "\"allow\":[\"a.example\",\"*.b.example:443\"]}");
 	e.network = &changed;
 	assert_network(&e, "\"network\":{\"mode\":\"public\",\"allow\":[]}");
-	changed.rules.targets = (struct strings){ .items = second, .count = 1 };
+	changed.rules.allow = (struct strings){ .items = second, .count = 1 };
 	assert_network(&e, "\"network\":{\"mode\":\"public\",\"allow\":[\"8.8.8.8\"]}");
+	changed.rules.deny = (struct strings){ .items = first, .count = 1 };
+	assert_network(&e, "\"allow\":[\"8.8.8.8\"],\"deny\":[\"a.example\"]}");
 	changed.mode = NETWORK_NONE;
 	assert_network(&e, "\"network\":{\"mode\":\"none\",\"allow\":[]}");
 }

@@ -260,6 +260,8 @@ SPECIAL = {
                                   (":443", ":80")),
     "Allow every name below one": in_network("Allow every name below one", ("example.com", "wild.test"), ("www.", "a."),
                                              ("pypi.org", "public.test"), (":443", ":80")),
+    "Deny one name below an allowed one": in_network("Deny one name below an allowed one", ("example.com", "wild.test"),
+                                                     ("www.", "a."), ("secret.", "deep.a."), (":443", ":80")),
     "Install with a network, then run without": installed,
     "Install and run in one command": installed_at_once,
     "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),

@@ -13,8 +13,8 @@ OPEN = {"mode": "public"}
 SHUT = {"mode": "none"}
 
 
-def only(*targets):
-    return {"mode": "public", "allow": list(targets)}
+def only(*targets, deny=()):
+    return {"mode": "public", "allow": list(targets), **({"deny": list(deny)} if deny else {})}
 
 
 def tries(session, *wanted):
@@ -27,7 +27,7 @@ def tries(session, *wanted):
 
 def change(session, body):
     answer = session.call("PUT", "/network", body).has(200).json
-    equal(answer["network"], {"mode": body["mode"], "allow": body.get("allow", [])}, "the answer")
+    equal(answer["network"], {"allow": [], **body}, "the answer")
     equal(session.show()["network"], answer["network"], "the session")
 
 
@@ -94,6 +94,57 @@ print(end(kept), end(closed), flush=True)
             equal((went[0], went[1] in ("ECONNRESET", "ECONNREFUSED", "EPIPE")), ("answered", True), f"{went}")
 
 
+@test("a change denies a name and addresses below what is open, resets their connections, and can be taken back")
+def _():
+    code = TRY + r"""
+s = socket.create_connection(("deep.a.wild.test", 80), 10)
+s.settimeout(10)
+s.sendall(b"GET / HTTP/1.0\r\n")
+print("begun", flush=True)
+sys.stdin.readline()
+try:
+    s.sendall(b"\r\n")
+    print("answered" if s.recv(100) else "closed")
+except OSError as problem:
+    print(errno.errorcode.get(problem.errno, str(problem)))
+"""
+    deep, shared = ["tcp", "deep.a.wild.test", 80], ["tcp", "a.wild.test", 80]
+    with Internet() as net, Service(**net.inside) as s, public_session(s, network=only("*.wild.test")) as session:
+        begun = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True}).has(202).json
+        wait_until(lambda: net.seen() and net.openings("20.30.40.51", 80) > 0, "the connection")
+        change(session, only("*.wild.test", deny=["deep.a.wild.test"]))
+        session.call("POST", f"/execs/{begun['id']}/stdin", {"text": "\n", "eof": True}).has(200)
+        went = session.call("GET", f"/execs/{begun['id']}?wait=30s").has(200).json["result"]["stdout"]["text"].split()
+        true(went[0] == "begun" and went[1] in ("ECONNRESET", "ECONNREFUSED", "EPIPE"), f"the old connection: {went}")
+        went = tries(session, deep, ["tcp", "20.30.40.51", 80], shared)
+        equal((went[0], went[1] in REFUSED, went[2]), ("no address", True, "answered"), f"one name denied: {went}")
+        change(session, {**OPEN, "deny": ["*.wild.test", OTHER4]})
+        went = tries(session, deep, UNLISTED, LISTED, ["tcp", "other.test", 80])
+        equal((went[0], went[1] in REFUSED, went[2]), ("no address", True, "answered"), f"all but some: {went}")
+        session.call("PUT", "/network", only("*.wild.test", deny=["a.test:80"])).has(400)
+        session.call("PUT", "/network", {**OPEN, "deny": ["20.0.0.1/8"]}).has(400)
+        contains(json.dumps(session.call("PUT", "/network", {**OPEN, "deny": ["a.test"] * 65}).has(400).json), "64")
+        equal(session.show()["network"], {"mode": "public", "allow": [], "deny": ["*.wild.test", OTHER4]}, "the rules")
+        change(session, only("*.wild.test"))
+        equal(tries(session, deep, shared), ["answered"] * 2, "nothing denied")
+
+
+@test("what a session's profile denies stays denied by every change, and by its first rules")
+def _():
+    with Internet() as net, Folder() as f:
+        f.file("config/cejail/profiles/shut.json", '{"extends": "python", "network": {"mode": "public", "deny": ["other.test"]}}')
+        with Service(env={"XDG_CONFIG_HOME": f / "config"}, **net.inside) as s, Session(s, profile="shut", network={"deny": ["20.30.40.51"]}) as session:
+            equal(session.show()["network"], {"mode": "public", "allow": [], "deny": ["other.test", "20.30.40.51"]}, "as created")
+            went = tries(session, LISTED, UNLISTED, ["tcp", "20.30.40.51", 80])
+            true(went[0] == "answered" and went[1] in REFUSED and went[2] in REFUSED, f"as created: {went}")
+            for body in (OPEN, only("other.test", OTHER4, "public.test", "20.30.40.51")):
+                answer = session.call("PUT", "/network", body).has(200).json
+                equal(answer["network"], {"allow": [], **body, "deny": ["other.test"]}, "the answer")
+                went = tries(session, LISTED, UNLISTED, ["tcp", "other.test", 80], ["tcp", "20.30.40.51", 80])
+                true(went[1] in REFUSED and went[2] in (*REFUSED, "no address"), f"denied by the profile: {went}")
+                equal([went[0], went[3]], ["answered"] * 2, f"open: {went}")
+
+
 @test("a change that is not valid, or that its caller may not ask for, leaves the rules as they were")
 def _():
     with Internet() as net, Service(**net.inside) as s, public_session(s, network=only("public.test:80")) as session:
@@ -127,6 +178,11 @@ def _():
         equal(cejail(*verb, "--allow", "*.wild.test:443", "--allow", "public.test").exits(0).out, "*.wild.test:443\npublic.test\n", "a list")
         equal(cejail(*verb).exits(0).out, "*.wild.test:443\npublic.test\n", "shown")
         equal(cejail(*verb, "--none").exits(0).out, "none\n", "nothing")
+        denied = cejail(*verb, "--network", "public", "--deny", "other.test", "--deny", OTHER4).exits(0).out
+        equal(denied, f"public\n!other.test\n!{OTHER4}\n", "all but some")
+        equal(cejail(*verb, "--allow", "*.wild.test", "--deny", "a.wild.test").exits(0).out, "*.wild.test\n!a.wild.test\n", "a list")
+        refused(cejail(*verb, "--deny", "a.wild.test"), "--deny", "--network public")
+        refused(cejail(*verb, "--none", "--deny", "a.wild.test"), "--deny", "--none")
         equal(json.loads(cejail(*verb, "--network", "public", "--json").exits(0).out)["network"], {"mode": "public", "allow": []}, "all")
         refused(cejail(*verb, "--none", "--allow", "public.test"), "--allow", "--none")
         refused(cejail(*verb, "--allow", "10.0.0.1"), "private")

@@ -254,7 +254,7 @@ export class Session {
   watch(path?: string, options?: { signal?: AbortSignal }): AsyncGenerator<Change, void, void>;
   remove(path: string): Promise<void>;
   lease(duration: string): Promise<Record<string, any>>;
-  network(allow?: string[], options?: { mode?: "none" | "public" }): Promise<Record<string, any>>;
+  network(allow?: string[], options?: { deny?: string[]; mode?: "none" | "public" }): Promise<Record<string, any>>;
   info(): Promise<Record<string, any>>;
   end(): Promise<void>;
 }

@@ -616,9 +616,10 @@ export class Session {
   /** Lets the session live this long from now: "10m". */
   async lease(duration) { return this.#service.ask("POST", `${this.#path}/lease`, { lease: duration }); }
 
-  /** Opens only these destinations from now on; without any, nothing.  { mode: "public" }: what the profile opens. */
-  async network(allow = [], { mode = allow.length ? "public" : "none" } = {}) {
-    const body = allow.length ? { mode, allow } : { mode };
+  /** Opens only these destinations from now on; without any, nothing.  { mode: "public" }: what the profile opens.
+   *  { deny }: these stay closed. */
+  async network(allow = [], { deny = [], mode = allow.length ? "public" : "none" } = {}) {
+    const body = { mode, ...(allow.length && { allow }), ...(deny.length && { deny }) };
     return this.#service.ask("PUT", `${this.#path}/network`, body);
   }
 

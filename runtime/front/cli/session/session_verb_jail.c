@@ -177,21 +177,26 @@ int cli_session_lease(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-static void write_network(const struct session_call *c, struct json_writer *w)
+static void write_network(const struct session_call *c, bool is_none, struct json_writer *w)
 {
-	const struct strings *allow = &c->config.allow;
-	const bool is_none =
-	    c->none || (options_has(&c->options, "network") && c->config.network == NETWORK_NONE);
+	const struct strings *allow = &c->config.allow, *deny = &c->config.deny;
 
 	json_open_object(w);
 	json_member_text(w, "mode", network_mode_names[is_none ? NETWORK_NONE : NETWORK_PUBLIC]);
-	if (allow->count > 0) {
-		json_member_array(w, "allow");
-		for (size_t i = 0; i < allow->count; i++)
-			json_put_string(w, allow->items[i]);
-		json_close_array(w);
-	}
+	if (allow->count > 0)
+		json_member_texts(w, "allow", allow->items, allow->count);
+	if (deny->count > 0)
+		json_member_texts(w, "deny", deny->items, deny->count);
 	json_close_object(w);
+}
+
+static void print_targets(const char *prefix, const struct json_node *list)
+{
+	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next) {
+		(void)printf("%s", prefix);
+		cli_session_print_text(n->text ? n->text : "-");
+		(void)printf("\n");
+	}
 }
 
 static int print_network(const struct json_node *session, struct cj_error *err)
@@ -205,10 +210,8 @@ static int print_network(const struct json_node *session, struct cj_error *err)
 		cli_session_print_text(text_of(network, "mode"));
 		(void)printf("\n");
 	}
-	for (const struct json_node *n = allow->child; n; n = n->next) {
-		cli_session_print_text(n->text ? n->text : "-");
-		(void)printf("\n");
-	}
+	print_targets("", allow);
+	print_targets("!", json_get_typed(network, "deny", JSON_ARRAY));
 	return 0;
 }
 
@@ -218,15 +221,21 @@ int cli_session_network(struct session_call *c, struct cj_error *err)
 	const struct json_node *session = NULL;
 	auto_json_writer struct json_writer *body = json_writer_create(false);
 	const bool has_mode = options_has(&c->options, "network");
+	const bool is_none = c->none || (has_mode && c->config.network == NETWORK_NONE);
+	const size_t allow = c->config.allow.count, deny = c->config.deny.count;
 	int rc;
 
 	if (!body)
 		return cj_fail(err, ENOMEM, "write the request");
-	if (c->config.allow.count > 0 &&
-	    (c->none || (has_mode && c->config.network == NETWORK_NONE)))
-		return cj_reject(err, "'--allow' and '--none' exclude each other");
-	if (c->none || has_mode || c->config.allow.count > 0) {
-		write_network(c, body);
+	if (is_none && allow + deny > 0)
+		return cj_reject(err, "'--%s' and '--none' exclude each other",
+				 allow > 0 ? "allow" : "deny");
+	if (!is_none && !has_mode && allow == 0 && deny > 0) {
+		cj_refuse(err, "'--deny' alone does not say what is open");
+		return cj_hint(err, "add --network public, or --allow as before");
+	}
+	if (is_none || has_mode || allow > 0) {
+		write_network(c, is_none, body);
 		rc = cli_session_ask(c, "PUT", parts, NULL, body, &session, err);
 	} else {
 		rc = cli_session_ask(c, "GET", SESSION_PARTS(c->operands[0]), NULL, NULL, &session,

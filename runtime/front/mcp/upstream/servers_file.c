@@ -269,6 +269,7 @@ static const struct json_key jail_keys[] = {
 	{ "connect", OPTIONS },
 	{ "network", JSON_TAKES_STRING, OPTION },
 	{ "allow", OPTIONS },
+	{ "deny", OPTIONS },
 	{ "memory", JSON_TAKES_STRING | JSON_TAKES_NUMBER, OPTION },
 	{ "cpus", JSON_TAKES_STRING | JSON_TAKES_NUMBER, OPTION },
 	{ "pids-limit", JSON_TAKES_NUMBER, OPTION },

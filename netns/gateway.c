@@ -28,6 +28,7 @@
 #include "netns/address/addresses.h"
 #include "netns/address/names.h"
 #include "netns/firewall/denials.h"
+#include "netns/gateway_parts.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/relay/resolver.h"
 #include "netns/uplink/uplink_parts.h"
@@ -41,7 +42,7 @@
 #define SERVE_MAX 8  /* events handled between two waits */
 #define DRAIN_MAX 64 /* reads of the remaining log */
 
-static const char *const steps[GATEWAY_STEPS] = {
+const char *const gateway_step_names[GATEWAY_STEPS] = {
 	[GATEWAY_OPENED] = "gateway is open",
 	[GATEWAY_READY] = "gateway is ready",
 	[GATEWAY_SERVE] = "serve names",
@@ -51,21 +52,35 @@ static const char *const steps[GATEWAY_STEPS] = {
 	[GATEWAY_SOCKET] = "socket",
 	[GATEWAY_NAME] = "name",
 	[GATEWAY_NAMED] = "answer about a name",
+	[GATEWAY_CHECK] = "check a connection",
+	[GATEWAY_CHECKED] = "answer about a connection",
+	[GATEWAY_AGAIN] = "check connections again",
+	[GATEWAY_DIAL] = "connect",
 	[GATEWAY_FILTER] = "filter names",
 	[GATEWAY_LOSE] = "uplink is lost",
 	[GATEWAY_DRAIN] = "drain",
 	[GATEWAY_DRAINED] = "drained",
 };
 
-enum gateway_source { SOURCE_LINK, SOURCE_JAIL_LOG, SOURCE_GATEWAY_LOG, SOURCE_RESOLVER };
+enum gateway_source {
+	SOURCE_LINK,
+	SOURCE_JAIL_LOG,
+	SOURCE_GATEWAY_LOG,
+	SOURCE_RESOLVER,
+	SOURCE_PROXY
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The process' own state. */
 struct gateway_process {
 	struct resolver_names filter; /* the supervisor, of names */
 	struct step_link link, asks;
+	struct step_link dialer; /* sock_fd -1: no name is checked */
 	struct network_handles handles;
 	int epoll_fd;
 	struct resolver *resolver;
+	struct name_proxy *proxy;
 	struct denials denials; /* since the last drain */
 };
 
@@ -143,114 +158,35 @@ static int watch_fd(const struct gateway_process *p, enum gateway_source source,
 	return 0;
 }
 
-/*
- * Descriptors that are never closed, so that no other one gets their numbers: the two links, and
- * the socket of port 53 for UDP.  A UDP socket to a name server is connected in the caller's
- * network, and with an address it would send anywhere there.  So only port 53 sends with an
- * address, and nothing by sendmsg(2), whose address a filter can't see and which passes on
- * descriptors.
- */
-enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
-
-/* Memory, time, and sockets that are there. */
-/* clang-format off */
-static const unsigned allowed[] = {
-	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_accept4,
-	SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_epoll_create1,
-	SYS_epoll_ctl, SYS_epoll_pwait, SYS_ppoll, SYS_timerfd_create, SYS_timerfd_settime,
-	SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_futex, SYS_getrandom, SYS_clock_gettime,
-	SYS_gettimeofday, SYS_getpid, SYS_gettid, SYS_sigaltstack, SYS_rt_sigprocmask,
-	SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit, SYS_exit_group,
-#ifdef SYS_poll
-	SYS_epoll_wait, SYS_poll,
-#endif
-};
-/* clang-format on */
-
-/* An argument is this int. */
-#define IS(argument, number)                                                                       \
-	{                                                                                          \
-		CALL_LOW(argument), UINT32_MAX, (uint32_t)(number), false                          \
-	}
-
-#define ABOVE(argument, number)                                                                    \
-	{                                                                                          \
-		CALL_LOW(argument), UINT32_MAX, (uint32_t)(number), true                           \
-	}
-
-/* Of sendto(2). */
-#define NO_FLAGS                                                                                   \
-	{                                                                                          \
-		CALL_LOW(3), ~(uint32_t)MSG_NOSIGNAL, 0, false                                     \
-	}
-
-static const struct call_rule rules[] = {
-	{ SYS_sendto, { NO_FLAGS, IS(4, 0), { CALL_HIGH(4), UINT32_MAX, 0, false } } },
-	{ SYS_sendto, { NO_FLAGS, IS(0, NAMES_FD) } },
-	{ SYS_shutdown, { ABOVE(0, NAMES_FD) } },
-	{ SYS_close, { ABOVE(0, NAMES_FD) } },
-	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
-	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
-	{ SYS_mmap, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
-	{ SYS_mprotect, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
-};
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
-/*
- * A session's keeper and its workers share memory without a file, which a fork has, too.  A
- * mapping of a file is left: only the tests have one, for coverage.
- */
-static int drop_shared_memory(struct cj_error *err)
+/* In the gateway's namespace.  IPv6 may be missing in the kernel. */
+static int open_proxy(struct gateway_process *p, struct cj_error *err)
 {
-	char line[256];
-	auto_file FILE *maps = fopen("/proc/self/maps", "re");
-	if (!maps)
-		return cj_fail(err, errno, "read '/proc/self/maps'");
-	while (fgets(line, sizeof(line), maps)) { /* "BEGIN-END rw-s ... /dev/zero (deleted)" */
-		char *at = line;
-		unsigned long begin = strtoul(at, &at, 16),
-			      end = *at == '-' ? strtoul(at + 1, &at, 16) : 0;
-		if (end > begin && strncmp(at, " rw-s", 5) == 0 && strstr(at, "/dev/zero") &&
-		    munmap((void *)begin, end - begin) < 0)
-			return cj_fail(err, errno, "unmap shared memory");
-	}
-	return 0;
-}
-
-/* For good.  The change of users comes first: it clears the request to die with the parent. */
-static int give_up(const struct gateway_process *p, struct cj_error *err)
-{
-	const struct call_list list = {
-		.allowed = allowed,
-		.nallowed = LENGTH(allowed),
-		.rules = rules,
-		.nrules = LENGTH(rules),
-	};
-	child_wipe_arguments();
-	if (drop_shared_memory(err) < 0 || uplink_become_mapped(err) < 0 ||
-	    child_die_with_parent(p->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
-	    privileges_keep_only(0, err) < 0)
+	int *fds = p->handles.fds;
+	fds[SLOT_PROXY4] = name_proxy_listen(4, err);
+	if (fds[SLOT_PROXY4] < 0)
 		return -err->code;
-	int rc = landlock_allow_only(NULL, 0, err);
-	if (rc < 0 && rc != -ENOSYS) /* the calls below open no file either */
-		return rc;
-	return call_list_load(&list, "the gateway", err);
+	if (p->handles.has_ipv6)
+		fds[SLOT_PROXY6] = name_proxy_listen(6, err);
+	if (p->handles.has_ipv6 && fds[SLOT_PROXY6] < 0)
+		return -err->code;
+	return gateway_start_dialer(&p->dialer, &fds[SLOT_DIALER], err);
 }
 
-static int open_both(struct gateway_process *p, bool has_dns, struct cj_error *err)
+static int open_both(struct gateway_process *p, const struct gateway_wants *wants,
+		     struct cj_error *err)
 {
 	int *names_fd = &p->handles.fds[SLOT_DNS_UDP];
 	auto_fd int netns_fd =
 	    uplink_join_owner(NAMES_FD, err); /* the jail's socket, until below */
 	/* After the join: a change of credentials clears the request. */
 	if (netns_fd < 0 || child_die_with_parent(LINK_FD, err) < 0 ||
-	    open_gateway(has_dns, &p->handles, err) < 0 ||
+	    open_gateway(wants->has_dns, &p->handles, err) < 0 ||
+	    (wants->has_proxy && open_proxy(p, err) < 0) ||
 	    open_jail(netns_fd, &p->handles, err) < 0)
 		return -err->code;
-	if (dup3(has_dns ? *names_fd : STDIN_FILENO, NAMES_FD, O_CLOEXEC) < 0)
+	if (dup3(wants->has_dns ? *names_fd : STDIN_FILENO, NAMES_FD, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "move the socket for names");
-	if (has_dns) {
+	if (wants->has_dns) {
 		cj_close(names_fd);
 		*names_fd = NAMES_FD;
 	}
@@ -275,7 +211,7 @@ static int watch_logs(struct gateway_process *p, struct cj_error *err)
 static int hand_over(struct gateway_process *p, struct cj_error *err)
 {
 	static const enum network_slot given[] = { SLOT_GATEWAY_ROUTE, SLOT_GATEWAY_RULES,
-						   SLOT_JAIL_ROUTE, SLOT_JAIL_RULES };
+						   SLOT_JAIL_ROUTE, SLOT_JAIL_RULES, SLOT_DIALER };
 	struct network_handles theirs;
 	int fds[SLOT_COUNT];
 	size_t count = 0;
@@ -354,6 +290,40 @@ static bool open_name(void *context, const char *text, struct resolver_address *
 	return true;
 }
 
+static bool may_reach(void *context, const char *name, const struct name_destination *to,
+		      bool is_again)
+{
+	const struct gateway_process *p = context;
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	struct gateway_check check = { .to = *to, .is_again = is_again };
+	bool may;
+	(void)snprintf(check.text, sizeof(check.text), "%s", name);
+	if (step_tell(&p->asks, GATEWAY_CHECK, &check, sizeof(check), NULL, 0, &err) < 0 ||
+	    step_await(&p->asks, GATEWAY_CHECKED, &msg, &err) < 0)
+		_exit(0);
+	memcpy(&may, msg.data, sizeof(may));
+	return may;
+}
+
+static int dial(void *context, const struct name_destination *to)
+{
+	const struct gateway_process *p = context;
+	return gateway_dial(&p->dialer, to);
+}
+
+static int serve_proxy(struct gateway_process *p, struct cj_error *err)
+{
+	int *ip4_fd = &p->handles.fds[SLOT_PROXY4], *ip6_fd = &p->handles.fds[SLOT_PROXY6];
+	const struct name_proxy_calls calls = { may_reach, dial, p };
+	if (*ip4_fd < 0)
+		return 0;
+	if (name_proxy_create(*ip4_fd, *ip6_fd, &calls, &p->proxy, err) < 0)
+		return -err->code;
+	*ip4_fd = *ip6_fd = -1; /* owned by the proxy */
+	return watch_fd(p, SOURCE_PROXY, name_proxy_fd(p->proxy), err);
+}
+
 static int filter_names(struct gateway_process *p, bool are_filtered, struct cj_error *err)
 {
 	if (p->resolver)
@@ -374,7 +344,7 @@ static int serve_names(struct gateway_process *p, const struct gateway_serve *ho
 		if (watch_fd(p, SOURCE_RESOLVER, resolver_fd(p->resolver), err) < 0)
 			return -err->code;
 	}
-	return filter_names(p, how->are_filtered, err);
+	return serve_proxy(p, err) < 0 ? -err->code : filter_names(p, how->are_filtered, err);
 }
 
 static void tell_denial(void *context, const struct denial *denial)
@@ -412,6 +382,10 @@ static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj
 	case GATEWAY_FILTER:
 		memcpy(&are_filtered, msg->data, sizeof(are_filtered));
 		return filter_names(p, are_filtered, err);
+	case GATEWAY_AGAIN:
+		if (p->proxy)
+			name_proxy_check_again(p->proxy);
+		return tell(p, GATEWAY_SERVED, NULL, 0, err);
 	case GATEWAY_LOSE:
 		if (p->resolver)
 			resolver_lose_servers(p->resolver);
@@ -443,6 +417,8 @@ static int serve_source(struct gateway_process *p, enum gateway_source source, s
 		return 0;
 	case SOURCE_RESOLVER:
 		return resolver_serve(p->resolver, err);
+	case SOURCE_PROXY:
+		return name_proxy_serve(p->proxy, err);
 	}
 	return 0;
 }
@@ -471,7 +447,8 @@ static int leave_signals(struct cj_error *err)
 	return child_start_session(err);
 }
 
-static int run(struct gateway_process *p, int jail_fd, bool has_dns, struct cj_error *err)
+static int run(struct gateway_process *p, int jail_fd, const struct gateway_wants *wants,
+	       struct cj_error *err)
 {
 	int kept[] = { p->link.sock_fd, p->asks.sock_fd, jail_fd };
 	if (child_reset(kept, LENGTH(kept), err) < 0)
@@ -479,19 +456,21 @@ static int run(struct gateway_process *p, int jail_fd, bool has_dns, struct cj_e
 	p->link.sock_fd = LINK_FD;
 	p->asks.sock_fd = ASKS_FD;
 	(void)prctl(PR_SET_NAME, "cejail-gateway", 0, 0, 0); /* only what ps(1) shows */
-	if (leave_signals(err) < 0 || open_both(p, has_dns, err) < 0 || watch_logs(p, err) < 0 ||
+	if (leave_signals(err) < 0 || open_both(p, wants, err) < 0 || watch_logs(p, err) < 0 ||
 	    hand_over(p, err) < 0)
 		return -err->code;
 	step_wait_forever(&p->link); /* the supervisor may be stopped for a while */
 	step_wait_forever(&p->asks);
-	if (give_up(p, err) < 0 || tell(p, GATEWAY_READY, NULL, 0, err) < 0)
+	if (gateway_give_up(LINK_FD, &gateway_calls, "the gateway", err) < 0 ||
+	    tell(p, GATEWAY_READY, NULL, 0, err) < 0)
 		return -err->code;
 	return serve(p, err);
 }
 
 /* --- the supervisor's side ----------------------------------------------------------------- */
 
-int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err)
+int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+		  struct cj_error *err)
 {
 	int ends[2], asks[2];
 	*out = GATEWAY_NONE;
@@ -505,20 +484,21 @@ int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_erro
 	pid_t pid = child_fork(&out->pidfd);
 	if (pid == 0) {
 		struct gateway_process p = {
-			.link = { ends[1], "the supervisor", steps },
-			.asks = { asks[1], "the supervisor", steps },
+			.link = { ends[1], "the supervisor", gateway_step_names },
+			.asks = { asks[1], "the supervisor", gateway_step_names },
+			.dialer = { .sock_fd = -1 },
 		};
 		struct cj_error why = { 0 };
 		network_handles_init(&p.handles);
-		if (run(&p, jail_fd, has_dns, &why) < 0)
+		if (run(&p, jail_fd, wants, &why) < 0)
 			step_abort(&p.link, &why);
 		_exit(0); /* closes the rest */
 	}
 	int code = errno;
 	cj_close(&ends[1]);
 	cj_close(&asks[1]);
-	out->link = (struct step_link){ ends[0], "the gateway", steps };
-	out->asks = (struct step_link){ asks[0], "the gateway", steps };
+	out->link = (struct step_link){ ends[0], "the gateway", gateway_step_names };
+	out->asks = (struct step_link){ asks[0], "the gateway", gateway_step_names };
 	if (pid < 0) {
 		gateway_stop(out);
 		return cj_fail(err, code, "create the gateway's process");
@@ -530,6 +510,7 @@ int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_erro
 void gateway_stop(struct gateway *g)
 {
 	cj_end_child(&g->pidfd);
+	cj_end_child(&g->dialer_pidfd);
 	cj_close(&g->link.sock_fd);
 	cj_close(&g->asks.sock_fd);
 }

@@ -21,6 +21,11 @@
  *	socket --------------->
  *	<--------------- name   likewise: a name that the program asks for; then its addresses
  *	named ----------------> whether the list has it; then those that the rules let pass now
+ *	<-------------- check   likewise: the name that a client states in TLS or HTTP
+ *	checked --------------> whether the list has it for this port; if it has:
+ *	                        dial, to the dialer: a socket that is connected there
+ *	again ----------------> the list has changed: asks once more about each connection
+ *	<-------------- served
  *	filter ---------------> from here on names are filtered, or any name is answered
  *	<-------------- served
  *	lose ----------------->  the uplink has ended: each query fails at once
@@ -31,11 +36,16 @@
  * The supervisor works through the sockets of "opened" and never enters a namespace of the jail.
  * From there it gets only the kernel's own words, and the gateway's, which it checks.
  *
+ * The dialer (gateway_dialer.c) is a second process, there if names can be checked: it can open TCP
+ * sockets of the gateway's namespace and connect them, and nothing else.  The rules filter them as
+ * they filter the jail's packets.
+ *
  * The process can open no file and no socket, copies and passes on no descriptor, signals nobody
  * and has no capability.  A program that takes it over can send any bytes to port 53 of the host's
  * name servers, answer with false names, report denials that were none (but hide none of those that
  * the kernel has counted), and read a copy of the supervisor's memory.  Of a live list it can open
- * any public address for the ports of a listed name: the supervisor does not see the answer.
+ * any public address for the ports of a listed name: the supervisor does not see the answer.  It
+ * can skip the check of names, and through the dialer reach what the jail may reach.
  */
 #pragma once
 
@@ -43,6 +53,8 @@
 
 #include "netns/address/names.h"
 #include "netns/network.h"
+#include "netns/relay/client_name.h"
+#include "netns/relay/name_proxy.h"
 #include "netns/relay/resolver_message.h"
 #include "runtime/base/step.h"
 
@@ -57,10 +69,14 @@ enum gateway_step {
 	GATEWAY_SERVED,
 	GATEWAY_DENIED, /* struct denial */
 	GATEWAY_ASK,
-	GATEWAY_SOCKET, /* one descriptor, or none */
-	GATEWAY_NAME,   /* struct gateway_name; in place of GATEWAY_ASK */
-	GATEWAY_NAMED,  /* uint32_t: a bit for each address that is open, or GATEWAY_NAME_* */
-	GATEWAY_FILTER, /* bool; the answer is GATEWAY_SERVED */
+	GATEWAY_SOCKET,  /* one descriptor, or none */
+	GATEWAY_NAME,    /* struct gateway_name; in place of GATEWAY_ASK */
+	GATEWAY_NAMED,   /* uint32_t: a bit for each address that is open, or GATEWAY_NAME_* */
+	GATEWAY_CHECK,   /* struct gateway_check */
+	GATEWAY_CHECKED, /* bool */
+	GATEWAY_AGAIN,   /* the list has changed; the answer is GATEWAY_SERVED */
+	GATEWAY_DIAL,    /* to the dialer: struct name_destination; the answer is GATEWAY_SOCKET */
+	GATEWAY_FILTER,  /* bool; the answer is GATEWAY_SERVED */
 	GATEWAY_LOSE,
 	GATEWAY_DRAIN,
 	GATEWAY_DRAINED,
@@ -92,6 +108,13 @@ struct gateway_name {
 	size_t count; /* 0: there is no answer yet; may it be asked? */
 };
 
+/* With GATEWAY_CHECK: may a client that states this name connect there? */
+struct gateway_check {
+	char text[CLIENT_NAME_MAX]; /* "": it has stated none */
+	struct name_destination to;
+	bool is_again; /* it was allowed before */
+};
+
 #define GATEWAY_NAME_LISTED (UINT32_C(1) << 30) /* it may be asked */
 /* None could be opened now: asked too often, or the rules can't be loaded. */
 #define GATEWAY_NAME_LATER (UINT32_C(1) << 31)
@@ -100,21 +123,29 @@ static_assert(RESOLVER_ADDRESSES_MAX <= 30 && RESOLVER_NAME_MAX == NAMES_SIZE_MA
 
 /* The supervisor's side. */
 struct gateway {
-	int pidfd; /* -1: there is none */
+	int pidfd, dialer_pidfd; /* -1: there is none */
 	struct step_link link, asks;
 };
 #define GATEWAY_NONE                                                                               \
-	((struct gateway){ .pidfd = -1, .link = { .sock_fd = -1 }, .asks = { .sock_fd = -1 } })
+	((struct gateway){ .pidfd = -1,                                                            \
+			   .dialer_pidfd = -1,                                                     \
+			   .link = { .sock_fd = -1 },                                              \
+			   .asks = { .sock_fd = -1 } })
+
+struct gateway_wants {
+	bool has_dns;   /* it listens on port 53 */
+	bool has_proxy; /* and for connections whose names are checked (name_proxy.h) */
+};
 
 /*
  * gateway_start - start the process; then await GATEWAY_OPENED and GATEWAY_READY.
  *
- * has_dns: whether the gateway listens on port 53.
  * jail_fd: a socket of the jail's network namespace; it stays the caller's.
  * Must not: be called before the id maps are written.
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), network_namespaces(7).
  */
-int gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err);
+int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+		  struct cj_error *err);
 
 /* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void gateway_stop(struct gateway *g);

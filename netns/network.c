@@ -191,8 +191,16 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 		return cj_fail(err, ENOMEM, "create a network");
 	}
 	n->spec = setup->spec;
-	n->rules = (struct names_rules){ n->spec->nallow > 0, n->spec->allow, n->spec->nallow,
-					 n->spec->deny,       n->spec->ndeny, setup->endpoints };
+	n->rules = (struct names_rules){
+		.is_list = n->spec->nallow > 0,
+		.allow = n->spec->allow,
+		.nallow = n->spec->nallow,
+		.deny = n->spec->deny,
+		.ndeny = n->spec->ndeny,
+		.checks_names =
+		    network_checks_names(n->spec->allow_by, n->spec->allow, n->spec->nallow),
+		.endpoints = setup->endpoints,
+	};
 	n->number = setup->number;
 	n->callbacks = setup->callbacks;
 	n->handles = *handles;
@@ -226,11 +234,6 @@ enum network_state network_state(const struct network *n, const char **out_why)
 	return n->state;
 }
 
-bool network_has_dns(const struct network_spec *spec)
-{
-	return spec->nallow == 0 || spec->is_live;
-}
-
 /* Building, up to the start of the uplink.
  *
  * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
@@ -238,30 +241,15 @@ bool network_has_dns(const struct network_spec *spec)
  * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 
-struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules)
-{
-	struct firewall_spec spec = {
-		.addresses = addresses_make(n->handles.has_ipv6),
-		.has_dns = network_has_dns(n->spec),
-		.names = n->names,
-		.is_list = rules->is_list,
-		.allowed = rules->endpoints->items,
-		.nallowed = rules->endpoints->count,
-		.denied = rules->endpoints->denied,
-		.ndenied = rules->endpoints->ndenied,
-	};
-	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
-	return spec;
-}
-
 static int load_rules(struct network *n, struct cj_error *err)
 {
-	const struct firewall_spec spec = network_firewall(n, &n->rules);
+	const struct firewall_spec spec = network_firewall(n, &n->rules),
+				   gateway = network_gateway_firewall(n, &n->rules);
 	if (n->names)
 		n->names->has_ipv6 = n->handles.has_ipv6;
 	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
 		return cj_wrap(err, "the jail's rules");
-	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
+	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &gateway, err) < 0)
 		return cj_wrap(err, "the gateway's rules");
 	return 0;
 }
@@ -299,7 +287,8 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_opened opened;
 	int *jail_fd = &n->handles.fds[SLOT_JAIL];
-	if (gateway_start(network_has_dns(n->spec), *jail_fd, &n->gateway, err) < 0 ||
+	const struct gateway_wants wants = { network_has_dns(n->spec), network_has_proxy(n->spec) };
+	if (gateway_start(&wants, *jail_fd, &n->gateway, err) < 0 ||
 	    network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(opened))
@@ -308,6 +297,7 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	network_handles_unpack(&n->handles, opened.slots & ((1u << SLOT_JAIL) - 1), msg.fds,
 			       msg.nfds);
 	step_msg_fini(&msg);
+	n->gateway.dialer_pidfd = take_fd(&n->handles.fds[SLOT_DIALER]);
 	n->handles.has_ipv6 = opened.has_ipv6;
 	cj_close(jail_fd);
 	return 0;

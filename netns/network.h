@@ -41,6 +41,15 @@ extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 #define NETWORK_WHY_MAX   (UPLINK_WHY_MAX + 128) /* bytes of a reason, with its NUL */
 #define NETWORK_PORTS_MAX 16                     /* --connect tcp: ports of one run */
 
+/* What a connection to an address that a name of the list has opened is filtered by. */
+enum network_allow_by {                           /* each is stricter than the one before it */
+			NETWORK_ALLOW_BY_ADDRESS, /* by its address alone */
+			NETWORK_ALLOW_BY_AUTO,    /* as the next one, if the list has a wildcard */
+			NETWORK_ALLOW_BY_NAME, /* also, on ports 443 and 80, by the name that the program sends */
+			NETWORK_ALLOW_BY_COUNT
+};
+extern const char *const network_allow_by_names[NETWORK_ALLOW_BY_COUNT];
+
 /* The network of a plan. */
 struct network_spec {
 	enum network_mode mode;
@@ -51,10 +60,15 @@ struct network_spec {
 	const struct allowlist_entry *deny; /* --deny: not these */
 	size_t ndeny;
 	bool is_live; /* the jail has a name server that filters, and its lists may change */
+	enum network_allow_by allow_by;
 	bool allow_private;
 	const uint16_t *ports; /* --connect tcp:127.0.0.1:PORT */
 	size_t nports;
 };
+
+/* Whether names are checked with this list.  Then the program itself looks all of them up. */
+bool network_checks_names(enum network_allow_by by, const struct allowlist_entry *allow,
+			  size_t nallow);
 
 /* With an allow list the jail has no DNS, because names in queries could carry data out.  With a
  * live one it has, for the names of the list alone; without one, for all that are not denied. */
@@ -67,6 +81,9 @@ enum network_slot {
 	SLOT_GATEWAY_LOG,
 	SLOT_DNS_UDP,
 	SLOT_DNS_TCP,
+	SLOT_PROXY4, /* listeners for connections whose names are checked */
+	SLOT_PROXY6,
+	SLOT_DIALER, /* a pidfd */
 	SLOT_JAIL_ROUTE,
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,

@@ -24,6 +24,17 @@ static int filter_names(struct network *n, bool are_filtered, struct cj_error *e
 	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
 }
 
+/* Of connections whose names are checked. */
+static int check_again(struct network *n, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (n->gateway.dialer_pidfd < 0 || n->is_building)
+		return 0;
+	if (step_tell(&n->gateway.link, GATEWAY_AGAIN, NULL, 0, NULL, 0, err) < 0)
+		return -err->code;
+	return network_await_gateway(n, GATEWAY_SERVED, GATEWAY_ANSWER_MS, &msg, err);
+}
+
 /* Without the gateway, nothing leaves the jail. */
 static int fail_change(struct network *n, const struct cj_error *err)
 {
@@ -42,12 +53,15 @@ static int replace_rules(struct network *n, const struct names_rules *from,
 			 const struct names_rules *to, struct cj_error *err)
 {
 	const struct firewall_spec old = network_firewall(n, from), new = network_firewall(n, to);
+	const struct firewall_spec from_gateway = network_gateway_firewall(n, from),
+				   to_gateway = network_gateway_firewall(n, to);
 	const int jail_fd = n->handles.fds[SLOT_JAIL_RULES];
 	struct cj_error ignored;
 	use_names(n, to);
 	int rc = firewall_replace(jail_fd, &old, &new, err);
 	if (rc == 0) {
-		rc = firewall_replace(n->handles.fds[SLOT_GATEWAY_RULES], &old, &new, err);
+		rc = firewall_replace(n->handles.fds[SLOT_GATEWAY_RULES], &from_gateway,
+				      &to_gateway, err);
 		if (rc < 0)
 			use_names(n, from); /* for the first table, as it was */
 		if (rc < 0 && firewall_replace(jail_fd, &new, &old, &ignored) < 0) {
@@ -100,6 +114,8 @@ static int read_rules(const struct network *n, const struct network_lists *lists
 				     .nallow = lists->allow.count,
 				     .deny = deny,
 				     .ndeny = lists->deny.count,
+				     .checks_names = network_checks_names(n->spec->allow_by, allow,
+									  lists->allow.count),
 				     .endpoints = endpoints };
 	return 0;
 }
@@ -127,5 +143,7 @@ int network_change(struct network *n, const struct network_lists *lists, struct 
 	}
 	arena_move(&n->rules_arena, &arena);
 	n->rules = rules;
-	return are_filtered || filter_names(n, false, err) == 0 ? 0 : fail_change(n, err);
+	if (check_again(n, err) < 0 || (!are_filtered && filter_names(n, false, err) < 0))
+		return fail_change(n, err);
+	return 0;
 }

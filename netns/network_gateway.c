@@ -129,6 +129,36 @@ static int answer_name(struct network *n, const struct step_msg *msg, struct cj_
 	return step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err);
 }
 
+/* Of a name, or of a destination whose client states none. */
+static bool may_reach(struct network *n, const struct gateway_check *check,
+		      const struct denial *denial)
+{
+	if (names_may_reach(&n->names->rules, check->text, check->to.port))
+		return true;
+	if (check->is_again)
+		return false;
+	n->denied_names++;
+	add_denial(n, denial);
+	return false;
+}
+
+static int answer_check(struct network *n, const struct step_msg *msg, struct cj_error *err)
+{
+	struct gateway_check check;
+	if (msg->size != sizeof(check) || !n->names)
+		return cj_fail(err, EPROTO, "receive a connection of the gateway");
+	memcpy(&check, msg->data, sizeof(check));
+	if (!memchr(check.text, '\0', sizeof(check.text)))
+		return cj_fail(err, EPROTO, "receive a connection of the gateway");
+	const struct denial denial = check.text[0]
+					 ? denial_of_name(check.text)
+					 : denial_of_nameless(&check.to.address, check.to.port);
+	if (!denial_is_valid(&denial))
+		return cj_fail(err, EPROTO, "receive a connection of the gateway");
+	const bool may = may_reach(n, &check, &denial);
+	return step_tell(&n->gateway.asks, GATEWAY_CHECKED, &may, sizeof(may), NULL, 0, err);
+}
+
 int network_answer_ask(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
@@ -140,6 +170,8 @@ int network_answer_ask(struct network *n, struct cj_error *err)
 		return -err->code;
 	if (msg.step == GATEWAY_NAME)
 		return answer_name(n, &msg, err);
+	if (msg.step == GATEWAY_CHECK)
+		return answer_check(n, &msg, err);
 	if (msg.step != GATEWAY_ASK || msg.size != sizeof(ask))
 		return cj_fail(err, EPROTO, "receive what the gateway asks for");
 	memcpy(&ask, msg.data, sizeof(ask));

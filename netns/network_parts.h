@@ -39,10 +39,18 @@ struct network {
 	uint64_t denied_names; /* all; the kernel counts packets */
 };
 
-/* --- network.c, for network_change.c --------------------------------------------------------- */
+/* --- network_rules.c ------------------------------------------------------------------------- */
 
-/* The rules about destinations, of these and of the host's addresses. */
+/* Names can be checked: the list of a session may get some later. */
+bool network_has_proxy(const struct network_spec *spec);
+
+/* The rules about destinations in the jail, of these and of the host's addresses. */
 struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules);
+/* Likewise in the gateway. */
+struct firewall_spec network_gateway_firewall(const struct network *n,
+					      const struct names_rules *rules);
+
+/* --- network.c, for network_change.c --------------------------------------------------------- */
 
 /* Refuses every packet of the jail, as far as its rules can still be changed. */
 void network_close_jail(const struct network *n);

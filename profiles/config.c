@@ -30,6 +30,7 @@ void config_init(struct config *c)
 		.network = NETWORK_NONE,
 		.uplink = UPLINK_AUTO,
 		.network_start = NETWORK_START_FIRST_USE,
+		.allow_by = NETWORK_ALLOW_BY_AUTO,
 		.seccomp = "default",
 		.request_fd = -1,
 		.result_fd = -1,

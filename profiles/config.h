@@ -102,6 +102,7 @@ struct config {
 	struct strings allow; /* "HOST[:PORT]" as written */
 	size_t profile_allow; /* how many of them are the profile's: they go with its network */
 	struct strings deny;  /* likewise */
+	enum network_allow_by allow_by;
 	bool allow_private;
 	const char *setup;          /* the shell command of --setup; NULL: none */
 	struct strings setup_allow; /* what its network allows, as written */

@@ -31,6 +31,17 @@ bool names_may_ask(const struct names_rules *rules, const char *name)
 	       (!rules->is_list || names_has(rules->allow, rules->nallow, name));
 }
 
+bool names_may_reach(const struct names_rules *rules, const char *name, uint16_t port)
+{
+	if (names_has(rules->deny, rules->ndeny, name))
+		return false;
+	for (size_t i = 0; i < rules->nallow; i++)
+		if (has_name(&rules->allow[i], name) && rules->allow[i].first_port <= port &&
+		    port <= rules->allow[i].last_port)
+			return true;
+	return !rules->is_list;
+}
+
 static bool is_denied(const struct names_rules *rules, const struct endpoint *e)
 {
 	for (size_t i = 0; i < rules->endpoints->ndenied; i++)

@@ -24,6 +24,7 @@ struct names_rules {
 	size_t nallow;
 	const struct allowlist_entry *deny;
 	size_t ndeny;
+	bool checks_names; /* the connections to what names have opened must state them */
 	const struct endpoints *endpoints; /* of both: addresses, and names that were looked up */
 };
 
@@ -31,6 +32,8 @@ struct names_rules {
 bool names_has(const struct allowlist_entry *entries, size_t n, const char *name);
 /* May a program ask for this name? */
 bool names_may_ask(const struct names_rules *rules, const char *name);
+/* May a connection that states this name go to this port? */
+bool names_may_reach(const struct names_rules *rules, const char *name, uint16_t port);
 
 /* Else it may ask for every name, and every answer is passed on as it is. */
 static inline bool names_are_filtered(const struct names_rules *rules)

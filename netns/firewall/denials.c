@@ -231,11 +231,20 @@ struct denial denial_of_name(const char *name)
 	return d;
 }
 
+struct denial denial_of_nameless(const struct ip *address, uint16_t port)
+{
+	return (struct denial){ .class = NET_NAME,
+				.protocol = IPPROTO_TCP,
+				.address = *address,
+				.port = port,
+				.count = 1 };
+}
+
 bool denial_is_valid(const struct denial *d)
 {
 	if (d->class >= NET_CLASS_COUNT || !memchr(d->name, '\0', sizeof(d->name)))
 		return false;
-	if (d->class != NET_NAME)
+	if (d->class != NET_NAME || (d->name[0] == '\0' && d->protocol == IPPROTO_TCP))
 		return d->name[0] == '\0' && (d->address.family == 4 || d->address.family == 6);
 	return d->name[0] != '\0' && d->address.family == 0 && d->port == 0 && d->protocol == 0 &&
 	       strspn(d->name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == strlen(d->name);

@@ -32,13 +32,17 @@ struct denial {
 	uint16_t port; /* 0: the protocol has none, or the packet was too short */
 	uint64_t count;
 	bool is_shared; /* several programs lived in the jail: each of them could have sent these */
-	char name[DENIAL_NAME_MAX]; /* of NET_NAME, else empty */
+	char name
+	    [DENIAL_NAME_MAX]; /* of NET_NAME, but not of a connection without one; else empty */
 };
 
 /* A query for a name, in lower case. */
 struct denial denial_of_name(const char *name);
 
-/* Is it one that denial_parse() or denial_of_name() may have made? */
+/* A connection there that states no name (name_proxy.h). */
+struct denial denial_of_nameless(const struct ip *address, uint16_t port);
+
+/* Is it one that one of these functions may have made? */
 bool denial_is_valid(const struct denial *d);
 
 /* "tcp", "udp", "icmp", "icmpv6", "sctp", ...; "ip" for the rest. */

@@ -226,8 +226,12 @@ int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct 
 {
 	auto_nft_batch struct nft_batch b = { 0 };
 	nft_batch_begin(&b, FIREWALL_TABLE);
+	if (from->has_proxy)
+		firewall_empty_checks(&b);
 	firewall_delete_rules(&b, from);
 	firewall_add_rules(&b, to);
+	if (to->has_proxy)
+		firewall_add_checks(&b, to);
 	nft_batch_end(&b);
 	return firewall_load(nft_fd, &b, err);
 }

@@ -48,6 +48,8 @@ struct firewall_spec {
 	bool has_dns;               /* but port 53 of gateway4 is open */
 	bool is_list; /* --allow: only `allowed` is open; else all that ranges[] does not close */
 	const struct names *names; /* and what they have opened, or will; NULL: no names */
+	bool has_proxy;            /* in the gateway: names can be checked (firewall_checked.c) */
+	bool checks_names;         /* and are: on ports 443 and 80 of what they have opened */
 	const struct endpoint *allowed;
 	size_t nallowed;
 	const struct endpoint *denied; /* closed, whatever else is open */

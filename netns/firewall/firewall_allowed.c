@@ -246,16 +246,29 @@ void firewall_add_denied_rules(struct nft_batch *b, const char *chain,
 	add_rules(b, &rule, denied, count);
 }
 
+/* The ClientHello of QUIC, which is TLS over UDP, is not read. */
+static void match_unchecked_ports(struct nft_batch *b)
+{
+	for (size_t i = 0; i < FIREWALL_CHECKED_PORTS; i++) {
+		const uint16_t port = htons(firewall_checked_ports[i]);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, NFT_CMP_NEQ, &port,
+				  sizeof(port));
+	}
+}
+
 /* A packet to an address that a name has opened passes, and keeps it open. */
 void firewall_add_named_rules(struct nft_batch *b, const char *chain,
-			      const struct firewall_family *f)
+			      const struct firewall_family *f, bool is_checked)
 {
 	const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP, f->icmp };
 
 	for (size_t p = 0; p < sizeof(protocols); p++) {
 		const struct firewall_rule rule = { chain, f, protocols[p] };
+		const bool is_udp = is_checked && protocols[p] == IPPROTO_UDP;
 
 		begin_rule(b, &rule);
+		if (is_udp)
+			match_unchecked_ports(b);
 		firewall_load_destination(b, f);
 		nft_match_set(b, f->named);
 		nft_refresh(b, f->named);
@@ -263,6 +276,8 @@ void firewall_add_named_rules(struct nft_batch *b, const char *chain,
 		if (protocols[p] == f->icmp)
 			continue;
 		begin_rule(b, &rule);
+		if (is_udp)
+			match_unchecked_ports(b);
 		firewall_load_destination(b, f);
 		load_port(b, &rule, NFT_REG32_00 + f->ip_bytes / 4);
 		nft_match_set(b, f->named_ports);

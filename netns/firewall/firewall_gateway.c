@@ -91,6 +91,8 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
 	firewall_end_refused(b, "discard", NET_LIMIT);
 
+	if (spec->has_proxy)
+		nft_add_verdict(b, "from_jail", NFT_JUMP, "unchecked");
 	firewall_add_states(b, "from_jail", CT_STATES_ANSWERS, NF_ACCEPT);
 	/* by address and port, not as "untracked": neighbour discovery is untracked, too */
 	if (spec->has_dns)
@@ -127,7 +129,7 @@ static void accept_neighbours(struct nft_batch *b)
 	}
 }
 
-/* The gateway has one service, DNS, and only for the jail. */
+/* The gateway has one service, DNS, and only for the jail; and what is redirected to its proxy. */
 static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };
@@ -137,10 +139,14 @@ static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 		accept_neighbours(b);
 	if (!spec->has_dns)
 		return;
+	if (spec->has_proxy)
+		firewall_accept_answers(b);
 	nft_rule_begin(b, "input");
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
 	nft_rule_end_with(b, NF_DROP, NULL);
 	firewall_add_dns(b, "input", &spec->addresses.gateway4, true);
+	if (spec->has_proxy)
+		firewall_accept_redirected(b);
 }
 
 /*
@@ -177,6 +183,8 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
 	firewall_match_protocol(b, IPPROTO_UDP);
 	nft_rule_end_with(b, NF_DROP, NULL);
+	if (spec->has_proxy)
+		firewall_filter_proxy(b);
 	/* the answers to name queries, which are not tracked */
 	nft_rule_begin(b, "output");
 	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_GATEWAY);
@@ -221,6 +229,12 @@ void firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spe
 	nft_add_table(b, 0);
 	firewall_add_refusal(b);
 	firewall_add_rules(b, spec);
+	if (spec->has_proxy) {
+		nft_add_chain(b, "redirect");
+		nft_add_chain(b, "unchecked");
+		firewall_add_checks(b, spec);
+		firewall_add_redirected(b);
+	}
 	add_raw(b, spec);
 	add_from_jail(b, spec);
 	add_input(b, spec);

@@ -122,9 +122,24 @@ void firewall_add_denied_rules(struct nft_batch *b, const char *chain,
 
 /* Likewise two sets of addresses that names have opened: for all ports, and for one. */
 void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *f);
+/* is_checked: but for UDP to the ports where the names of TCP are checked. */
 void firewall_add_named_rules(struct nft_batch *b, const char *chain,
-			      const struct firewall_family *f);
+			      const struct firewall_family *f, bool is_checked);
 
 /* The new ones of open[]. */
 void firewall_add_named(struct nft_batch *b, const struct names *names);
 void firewall_delete_named(struct nft_batch *b, const struct names *names);
+
+/* --- firewall_checked.c: for a gateway with a proxy --- */
+
+#define FIREWALL_CHECKED_PORTS 2
+extern const uint16_t firewall_checked_ports[FIREWALL_CHECKED_PORTS];
+
+/* The rules of the chains "redirect" and "unchecked", and none if names are not checked. */
+void firewall_add_checks(struct nft_batch *b, const struct firewall_spec *spec);
+void firewall_empty_checks(struct nft_batch *b);
+
+void firewall_add_redirected(struct nft_batch *b);    /* the base chain */
+void firewall_accept_answers(struct nft_batch *b);    /* in "input" */
+void firewall_accept_redirected(struct nft_batch *b); /* the same */
+void firewall_filter_proxy(struct nft_batch *b);      /* in "output" */

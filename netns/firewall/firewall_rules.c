@@ -350,7 +350,7 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 			firewall_add_allowed_rules(b, "filter", f, spec->allowed, spec->nallowed);
 		firewall_refuse_closed(b, "filter", f);
 		if (spec->names)
-			firewall_add_named_rules(b, "filter", f);
+			firewall_add_named_rules(b, "filter", f, spec->checks_names);
 	}
 	refuse_families_from(b, families);
 	filter_protocol(b, families, spec->is_list);

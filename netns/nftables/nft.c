@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -467,6 +468,14 @@ void nft_match_ct_reply(struct nft_batch *b)
 	nft_compare(b, NFT_CMP_EQ, &reply, sizeof(reply));
 }
 
+void nft_match_ct_redirected(struct nft_batch *b)
+{
+	const uint32_t bits = IPS_DST_NAT, none = 0;
+	load_ct(b, NFT_CT_STATUS);
+	mask(b, &bits, &none, sizeof(bits));
+	nft_compare(b, NFT_CMP_NEQ, &none, sizeof(none));
+}
+
 static void look_up(struct nft_batch *b, const char *set, const uint32_t *to_reg)
 {
 	struct expression e = begin(b, "lookup");
@@ -537,6 +546,14 @@ void nft_reject(struct nft_batch *b, enum nft_reject_types type, uint8_t code)
 void nft_masquerade(struct nft_batch *b)
 {
 	end(b, begin(b, "masq"));
+}
+
+void nft_redirect(struct nft_batch *b, uint16_t port)
+{
+	nft_load_value(b, &port, sizeof(port), SCRATCH);
+	struct expression e = begin(b, "redir");
+	put_u32(b, NFTA_REDIR_REG_PROTO_MIN, SCRATCH);
+	end(b, e);
 }
 
 void nft_notrack(struct nft_batch *b)

@@ -126,6 +126,8 @@ void nft_match_payload_bits(struct nft_batch *b, enum nft_payload_bases base, ui
 void nft_match_ct_state(struct nft_batch *b, uint32_t states); /* any of them */
 /* Matches a packet of a known connection that goes to the side which opened it. */
 void nft_match_ct_reply(struct nft_batch *b);
+/* Matches a packet of a connection whose destination was replaced. */
+void nft_match_ct_redirected(struct nft_batch *b);
 
 void nft_match_range(struct nft_batch *b, const void *first, const void *last, uint32_t bytes);
 
@@ -150,6 +152,9 @@ struct nft_log {
 void nft_log(struct nft_batch *b, const struct nft_log *log);
 
 void nft_reject(struct nft_batch *b, enum nft_reject_types type, uint8_t code);
+/* To this port of this host, on the link that the packet came in by; in network order.  It ends the
+ * rule.  Uses NFT_REG32_00. */
+void nft_redirect(struct nft_batch *b, uint16_t port);
 void nft_masquerade(struct nft_batch *b);
 void nft_notrack(struct nft_batch *b); /* before priority -200: the packet is not tracked */
 void nft_verdict(struct nft_batch *b, int code,

@@ -267,6 +267,14 @@ static bool move(struct tcp_proxy *p, struct side *from, const struct side *to)
 	return true;
 }
 
+enum tcp_proxy_state tcp_proxy_hear(struct tcp_proxy *p)
+{
+	struct side *jail = &p->sides[TCP_PROXY_JAIL];
+	if (jail->is_watched && (!fill(p, jail) || jail->has_ended))
+		return TCP_PROXY_CLOSED;
+	return watch_side(p, TCP_PROXY_JAIL) ? TCP_PROXY_OPEN : TCP_PROXY_CLOSED;
+}
+
 enum tcp_proxy_state tcp_proxy_serve(struct tcp_proxy *p, enum tcp_proxy_side side, uint32_t events)
 {
 	const uint32_t broken = EPOLLERR | EPOLLHUP;

@@ -49,6 +49,13 @@ void tcp_proxy_destroy(struct tcp_proxy **p);
 void tcp_proxy_filter(struct tcp_proxy *p,
 		      ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size), void *arg);
 
+/*
+ * tcp_proxy_hear - read what the client sends before there is a host side: call it at once, and for
+ * each event.  The filter gets the bytes, and holds them back until it says where they go.  When it
+ * has let some pass, call tcp_proxy_join().  CLOSED also when the client ends first.
+ */
+enum tcp_proxy_state tcp_proxy_hear(struct tcp_proxy *p);
+
 /* A new non-blocking socket in this process' namespace that is connected or, for SOCK_STREAM, will
  * be.  Returns the descriptor or -errno. */
 int tcp_proxy_dial(const struct sockaddr *address, socklen_t size, int type);

@@ -94,6 +94,10 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 	network->nallow = texts->count;
 	network->is_live = texts->count > 0 ? allowlist_has_wildcard(targets, texts->count)
 					    : network->ndeny > 0;
+	if (network_checks_names(p->c->allow_by, targets, texts->count)) {
+		allowlist_make_live(targets, texts->count);
+		network->is_live = true;
+	}
 	return 0;
 }
 
@@ -149,6 +153,7 @@ int plan_network(struct planner *p, struct cj_error *err)
 		.mode = c->network,
 		.uplink = c->uplink,
 		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
+		.allow_by = c->allow_by,
 		.allow_private = c->allow_private,
 	};
 	if (plan_denied(p, err) < 0 || plan_targets(p, err) < 0 || plan_setup(p, err) < 0)

@@ -24,6 +24,16 @@ pid_t child_fork(int *out_pidfd)
 	return sys_clone3(&args);
 }
 
+/* The kernel sends the parent the signal that it gets for the caller. */
+pid_t child_fork_sibling(int *out_pidfd)
+{
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_PARENT,
+		.pidfd = (uintptr_t)out_pidfd,
+	};
+	return sys_clone3(&args);
+}
+
 int child_keep_only(int *fds, size_t count, struct cj_error *err)
 {
 	const int end_fd = CHILD_FIRST_FD + (int)count;

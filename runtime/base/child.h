@@ -25,6 +25,9 @@
  */
 pid_t child_fork(int *out_pidfd);
 
+/* The same for a process that the caller's parent has to end and reap. */
+pid_t child_fork_sibling(int *out_pidfd);
+
 /*
  * child_keep_only - move fds[] to 3, 4, ... with O_CLOEXEC, and close all other descriptors.
  *

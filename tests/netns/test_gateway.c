@@ -22,6 +22,7 @@
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/taken_over.h"
+#include "tests/patience.h"
 
 /* WRAP: unshare denials_receive */
 
@@ -84,11 +85,14 @@ static ino_t namespace_of(int sock_fd, ino_t *out_owner)
 	return inode_of(netns_fd);
 }
 
+static bool has_proxy; /* and so a dialer */
+
 /* The jail's socket stays the caller's. */
 static int start(const struct network_handles *h, struct gateway *g, struct step_msg *out,
 		 struct cj_error *err)
 {
-	MUST_DO(gateway_start(true, h->fds[SLOT_JAIL], g, err), *err);
+	const struct gateway_wants wants = { true, has_proxy };
+	MUST_DO(gateway_start(&wants, h->fds[SLOT_JAIL], g, err), *err);
 	int rc = step_await(&g->link, GATEWAY_OPENED, out, err);
 	if (rc == 0)
 		rc = step_await(&g->link, GATEWAY_READY, NULL, err);
@@ -112,6 +116,8 @@ static void expect_opened(void)
 	memcpy(&opened, msg.data, sizeof(opened));
 	network_handles_unpack(&h, opened.slots, msg.fds, msg.nfds);
 	step_msg_fini(&msg);
+	g.dialer_pidfd = take_fd(&h.fds[SLOT_DIALER]);
+	MUST((g.dialer_pidfd >= 0) == has_proxy);
 	MUST(namespace_of(h.fds[SLOT_JAIL_RULES], &owners[1]) == jail);
 	MUST(namespace_of(h.fds[SLOT_GATEWAY_RULES], &owners[2]) != jail);
 	MUST(owners[0] == owners[1] && owners[0] == owners[2]);
@@ -131,6 +137,15 @@ static void sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner(void 
 	(void)state;
 	how = GOES_ON;
 	in_own_namespace(expect_opened);
+}
+
+static void with_a_proxy_there_is_one_more_process_that_ends_with_it(void **state)
+{
+	(void)state;
+	how = GOES_ON;
+	has_proxy = true;
+	in_own_namespace(expect_opened);
+	has_proxy = false;
 }
 
 static void expect_failure(int code, const char *text)
@@ -262,12 +277,12 @@ static void report_attempts(const struct step_link *to_supervisor)
 		step_abort(to_supervisor, &err);
 }
 
-static unsigned long long status_of(const struct gateway *g, const char *field, int base)
+static unsigned long long status_of(int pidfd, const char *field, int base)
 {
 	char path[64], text[4096];
 	int pid = -1;
 	unsigned long long value = 0;
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", g->pidfd);
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
 	for (unsigned i = 0; i < 2; i++) { /* the pid, then what is asked */
 		FILE *file = fopen(path, "re");
 		MUST(file != NULL);
@@ -285,8 +300,26 @@ static unsigned long long status_of(const struct gateway *g, const char *field, 
 	return value;
 }
 
+static void owns_nothing(int pidfd)
+{
+	MUST(status_of(pidfd, "\nCapEff:", 16) == 0);
+	MUST(status_of(pidfd, "\nCapPrm:", 16) == 0);
+	MUST(status_of(pidfd, "\nCapInh:", 16) == 0);
+	MUST(status_of(pidfd, "\nNoNewPrivs:", 10) == 1);
+	MUST(status_of(pidfd, "\nSeccomp:", 10) == 2);
+}
+
+/* It gives up its rights while the gateway does. */
+static void await_dialer(int pidfd)
+{
+	for (int ms = patience_ms(20000); ms > 0 && status_of(pidfd, "\nSeccomp:", 10) != 2; ms--)
+		usleep(1000);
+	owns_nothing(pidfd);
+}
+
 static void body_taken_over(void)
 {
+	struct gateway_opened opened;
 	struct network_handles h;
 	struct gateway g;
 	struct step_msg msg = { 0 };
@@ -296,12 +329,13 @@ static void body_taken_over(void)
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(shared != MAP_FAILED);
 	MUST_DO(start(&h, &g, &msg, &err), err);
+	memcpy(&opened, msg.data, sizeof(opened));
+	network_handles_unpack(&h, opened.slots, msg.fds, msg.nfds);
 	step_msg_fini(&msg);
-	MUST(status_of(&g, "\nCapEff:", 16) == 0);
-	MUST(status_of(&g, "\nCapPrm:", 16) == 0);
-	MUST(status_of(&g, "\nCapInh:", 16) == 0);
-	MUST(status_of(&g, "\nNoNewPrivs:", 10) == 1);
-	MUST(status_of(&g, "\nSeccomp:", 10) == 2);
+	g.dialer_pidfd = take_fd(&h.fds[SLOT_DIALER]);
+	owns_nothing(g.pidfd);
+	if (has_proxy)
+		await_dialer(g.dialer_pidfd);
 	MUST_DO(step_tell(&g.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
 	MUST_DO(step_await(&g.link, GATEWAY_DRAINED, NULL, &err), err);
 	gateway_stop(&g);
@@ -313,6 +347,9 @@ static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **sta
 	(void)state;
 	how = GOES_ON;
 	in_own_namespace(body_taken_over);
+	has_proxy = true;
+	in_own_namespace(body_taken_over);
+	has_proxy = false;
 }
 
 static void body_here(void)
@@ -361,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sockets_of_the_jail_and_of_a_new_namespace_with_the_same_owner),
+		cmocka_unit_test(with_a_proxy_there_is_one_more_process_that_ends_with_it),
 		cmocka_unit_test(a_process_that_fails_says_why_and_leaves_nothing),
 		cmocka_unit_test(a_process_that_is_killed_is_reaped),
 		cmocka_unit_test(

@@ -60,8 +60,9 @@ static const struct firewall_spec *keep_applied(const struct firewall_spec *spec
 	return spec;
 }
 
-FAILS(gateway_start, (bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err),
-      (has_dns, jail_fd, out, err))
+FAILS(gateway_start,
+      (const struct gateway_wants *wants, int jail_fd, struct gateway *out, struct cj_error *err),
+      (wants, jail_fd, out, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
 FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_error *err),
       (fd, keep_applied(spec), err))

@@ -88,17 +88,17 @@ def attempt(protocol, address, port):
     except socket.gaierror as problem:
         return f"no address: {problem}"
     for info in found:
-        word = attempt_one(info[0], kind, info[4])
+        word = attempt_one(info[0], kind, info[4], address)
         if word == "answered":
             break
     return word
-def attempt_one(family, kind, address):
+def attempt_one(family, kind, address, host):
     with socket.socket(family, kind) as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         s.settimeout(TIMEOUT)
         try:
             s.connect(address)
-            s.send(b"GET / HTTP/1.0\\r\\n\\r\\n")
+            s.send(b"GET / HTTP/1.0\\r\\nHost: " + host.encode() + b"\\r\\n\\r\\n")
             s.recv(1000)
             return "answered"
         except TimeoutError:

@@ -43,6 +43,7 @@ ROWS = (
     ("network_allow", "", OTHER_NET),
     ("network_names", "", OTHER_NET),
     ("network_deny", "", OTHER_NET),
+    ("network_checked", "", OTHER_NET),
     ("network_ends", "", OTHER_NET),
     ("first_use", "", OTHER_NET),
     ("first_use_ends", "", OTHER_NET),

@@ -10,9 +10,11 @@ import mmap
 import os
 import select
 import socket
+import ssl
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -138,6 +140,46 @@ def serve_http(client, here, peer):
         client.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
+# --- TLS ----------------------------------------------------------------------
+
+# Self-signed, for *.wild.test, until 2126.
+CERTIFICATE = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvYjmXKqh83vZRjiL
+RWjAIrXkh/KRFnXgqcOqszVbc+yhRANCAASnhmaXa6nlIvqdL+01kXSFVtWuZQJr
+4vzZEps0djojGuvzt/aIzw4htutsoxh2Z4aI4nY07ApyKP5SrRnVW0FM
+-----END PRIVATE KEY-----
+-----BEGIN CERTIFICATE-----
+MIIBojCCAUigAwIBAgIUKLFWayyhPZZOlr4xu/ByFRPAcj0wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJd2lsZC50ZXN0MCAXDTI2MTEyOTExMjYwMloYDzIxMjYxMTA1
+MTEyNjAyWjAUMRIwEAYDVQQDDAl3aWxkLnRlc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAASnhmaXa6nlIvqdL+01kXSFVtWuZQJr4vzZEps0djojGuvzt/aIzw4h
+tutsoxh2Z4aI4nY07ApyKP5SrRnVW0FMo3YwdDAdBgNVHQ4EFgQUZt+cAF6zVtno
+1oPwAZuJAzOEsq4wHwYDVR0jBBgwFoAUZt+cAF6zVtno1oPwAZuJAzOEsq4wDwYD
+VR0TAQH/BAUwAwEB/zAhBgNVHREEGjAYggsqLndpbGQudGVzdIIJd2lsZC50ZXN0
+MAoGCCqGSM49BAMCA0gAMEUCIBlt1cewxfZ2M4PGeN85WTkGhJ2hsaD5lKwVZ1s8
+6esSAiEAjaoPJHSyKiGl6e45cBPPs3ESZ3U+7LBEn6mg94HzmEM=
+-----END CERTIFICATE-----
+"""
+
+
+def tls_context():
+    """Remembers the name that the client has sent, for serve_tls()."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile("w", dir="/dev/shm") as file:
+        file.write(CERTIFICATE)
+        file.flush()
+        context.load_cert_chain(file.name)
+    context.sni_callback = lambda client, name, _: setattr(client, "name", name)
+    return context
+
+
+def serve_tls(context, client, here):
+    with context.wrap_socket(client, server_side=True) as tls:
+        tls.recv(65536)
+        tls.sendall(f"tls {tls.name} at {here}\n".encode())
+
+
 # --- stations -----------------------------------------------------------------
 
 
@@ -251,6 +293,8 @@ class World(Station):
         self.tap.bind(("wire", ETH_P_ALL))
         in_background(self.sniff)
         self.listen(serve_http)
+        context = tls_context()
+        in_background(self.accept, listener(socket.SOCK_STREAM, "::", 443), lambda c, here, _: serve_tls(context, c, here))
         self.do_dns("::")
 
     def sniff(self):

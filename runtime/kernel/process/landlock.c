@@ -45,7 +45,8 @@ struct ruleset_attr {
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
 #define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* the only rights for a rule on a file */
 #define FS_READ      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define NET_TCP      (3ULL << 0) /* ABI 4, 6.7: bind and connect */
+#define NET_BIND_TCP (1ULL << 0) /* ABI 4, 6.7 */
+#define NET_TCP      (3ULL << 0) /* also connect */
 
 /* The writable places of every jail. */
 static const struct landlock_place {
@@ -205,7 +206,8 @@ int landlock_apply_tree(struct cj_error *err)
 	return 1;
 }
 
-int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err)
+static int keep_only(const struct landlock_rule *rules, size_t count, uint64_t refused_net,
+		     struct cj_error *err)
 {
 	int abi = landlock_abi();
 	if (abi == 0)
@@ -214,7 +216,7 @@ int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct 
 	const uint64_t change = FS_CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR;
 	uint64_t handled =
 	    known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_READ | FS_CHANGE | FS_MAKE_DEVICES, abi);
-	auto_fd int ruleset_fd = create_ruleset(handled, NET_TCP, true, abi, err);
+	auto_fd int ruleset_fd = create_ruleset(handled, refused_net, true, abi, err);
 	if (ruleset_fd < 0)
 		return -err->code;
 	for (size_t i = 0; i < count; i++) {
@@ -223,4 +225,14 @@ int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct 
 			return -err->code;
 	}
 	return restrict_self(ruleset_fd, abi, err);
+}
+
+int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err)
+{
+	return keep_only(rules, count, NET_TCP, err);
+}
+
+int landlock_allow_connecting(struct cj_error *err)
+{
+	return keep_only(NULL, 0, NET_BIND_TCP, err);
 }

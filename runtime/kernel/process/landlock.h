@@ -70,3 +70,6 @@ struct landlock_rule {
  * Fails:    ENOSYS when landlock_abi() is 0.
  */
 int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err);
+
+/* The same without any directory, for a helper that may connect to TCP ports. */
+int landlock_allow_connecting(struct cj_error *err);

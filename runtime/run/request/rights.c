@@ -209,6 +209,20 @@ static int validate_allow(const struct validation *v, const struct right_rule *r
 		   : 0;
 }
 
+static int validate_allow_by(const struct validation *v, const struct right_rule *rule,
+			     struct cj_error *err)
+{
+	enum network_allow_by asked = v->asked->allow_by, given = v->profile->allow_by;
+
+	if (asked >= given || v->asked->network == NETWORK_NONE ||
+	    v->rights->network == NETWORK_ANY)
+		return 0;
+	if (v->rights->network == NETWORK_NEVER)
+		return rights_refuse_network(err);
+	return refuse_more(rule->key, network_allow_by_names[asked], network_allow_by_names[given],
+			   network_allow_by_names[NETWORK_ALLOW_BY_NAME], err);
+}
+
 static bool keeps_strict(const struct config *asked, const struct config *before)
 {
 	return asked->strict || !before->strict;
@@ -250,6 +264,7 @@ static const struct right_rule rules[] = {
 	{ LOWERS("network.mode"), .validate = validate_mode },
 	{ LOWERS("network.uplink"), .validate = validate_uplink },
 	{ LOWERS("network.allow"), .validate = validate_allow },
+	{ LOWERS("network.allow_by"), .validate = validate_allow_by },
 	{ LOWERS("strict"), .is_kept = keeps_strict },
 	{ LOWERS("noexec"), .is_kept = keeps_noexec },
 	{ LOWERS("writable"), .is_kept = keeps_root },

@@ -18,13 +18,16 @@
 static enum { NOTHING, GATEWAY_FAILS, UPLINK_FAILS, UPLINK_HANGS, OUTER_LISTENER } wrong;
 static unsigned gateways; /* how many were opened */
 
-int __real_gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err);
-int __wrap_gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err);
-int __wrap_gateway_start(bool has_dns, int jail_fd, struct gateway *out, struct cj_error *err)
+int __real_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+			 struct cj_error *err);
+int __wrap_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+			 struct cj_error *err);
+int __wrap_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+			 struct cj_error *err)
 {
 	gateways++;
 	return wrong == GATEWAY_FAILS ? cj_fail(err, EIO, "make a trial")
-				      : __real_gateway_start(has_dns, jail_fd, out, err);
+				      : __real_gateway_start(wants, jail_fd, out, err);
 }
 
 int __real_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err);

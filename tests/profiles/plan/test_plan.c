@@ -163,6 +163,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "network", "uplink" },
 		{ "network", "start" },
 		{ "network", "allow" },
+		{ "network", "allow_by" },
 		{ "network", "allow_private" },
 		{ "network", "connect_ports" },
 		{ "seccomp", "profile" },

@@ -33,7 +33,7 @@ for one in (("tcp", "%s", 80), ("tcp", "a.wild.test", 80), ("tcp", "%s", 80), ("
     sys.stdin.readline()
     print(attempt(*one), flush=True)
 """ % ((PUBLIC4,) * 4)
-    with Internet() as net, net.talk(code, "--allow", "*.wild.test:80") as jail:
+    with Internet() as net, net.talk(code, "--allow", "*.wild.test:80", "--allow-by", "address") as jail:
         went = [jail.ask() for _ in range(5)]
         equal([went[1], went[2]], ["answered"] * 2, f"the name, and then its address: {went}")
         true(all(went[i] in REFUSED for i in (0, 3, 4)), f"before, another port, another protocol: {went}")
@@ -61,7 +61,7 @@ def _():
               ["tcp", "mixed.wild.test", 80], ["tcp", "169.254.169.254", 80], ["tcp", "20.30.40.52", 80],
               ["tcp", "rebind.wild.test", 80], ["tcp", "rebind.wild.test", 80], ["tcp", HOST4, 80]]  # fmt: skip
     with Internet() as net:
-        went, value = net.attempts(wanted, *WILD)
+        went, value = net.attempts(wanted, *WILD, "--allow-by", "address")
         equal(went[0].split(":")[0], "no address", "a private name")
         equal([went[3], went[5]], ["answered"] * 2, f"the open address of a name with others: {went}")
         equal(went[7].split(":")[0], "no address", f"a name that changed to the metadata service: {went}")

@@ -69,7 +69,7 @@ def _():
 def _():
     code = TRY + r"""
 def begin(name):
-    s = socket.create_connection((name, 80), 10)
+    s = socket.create_connection((name, 8080), 10)
     s.settimeout(10)
     s.sendall(b"GET / HTTP/1.0\r\n")
     return s
@@ -87,7 +87,7 @@ print(end(kept), end(closed), flush=True)
         with public_session(s, network=only("*.wild.test", "deep.a.wild.test")) as session:
             begun = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True}).has(202).json
             path = f"/execs/{begun['id']}"
-            wait_until(lambda: net.seen() and net.openings("20.30.40.51", 80) > 0, "both connections")
+            wait_until(lambda: net.seen() and net.openings("20.30.40.51", 8080) > 0, "both connections")
             change(session, only("a.wild.test"))
             session.call("POST", f"{path}/stdin", {"text": "\n", "eof": True}).has(200)
             went = session.call("GET", f"{path}?wait=30s").has(200).json["result"]["stdout"]["text"].split()
@@ -109,7 +109,7 @@ except OSError as problem:
     print(errno.errorcode.get(problem.errno, str(problem)))
 """
     deep, shared = ["tcp", "deep.a.wild.test", 80], ["tcp", "a.wild.test", 80]
-    with Internet() as net, Service(**net.inside) as s, public_session(s, network=only("*.wild.test")) as session:
+    with Internet() as net, Service(**net.inside) as s, public_session(s, network={"allow_by": "address", **only("*.wild.test")}) as session:
         begun = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True}).has(202).json
         wait_until(lambda: net.seen() and net.openings("20.30.40.51", 80) > 0, "the connection")
         change(session, only("*.wild.test", deny=["deep.a.wild.test"]))
@@ -143,6 +143,44 @@ def _():
                 went = tries(session, LISTED, UNLISTED, ["tcp", "other.test", 80], ["tcp", "20.30.40.51", 80])
                 true(went[1] in REFUSED and went[2] in (*REFUSED, "no address"), f"denied by the profile: {went}")
                 equal([went[0], went[3]], ["answered"] * 2, f"open: {went}")
+
+
+@test("a change resets the connections whose names the new list lacks, though it opens their address")
+def _():
+    code = r"""
+import socket, ssl, sys
+def begin(name, port):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(socket.create_connection(("a.wild.test", port), 10), server_hostname=name)
+def end(s):
+    try:
+        s.sendall(b"hello")
+        return s.recv(100).decode().split()[0]
+    except OSError as problem:
+        return type(problem).__name__
+kept, closed = begin("a.wild.test", 443), begin("b.wild.test", 443)
+print("begun", flush=True)
+sys.stdin.readline()
+print(end(kept), end(closed))
+for name in ("a.wild.test", "b.wild.test"):
+    try:
+        print(end(begin(name, 443)))
+    except OSError as problem:
+        print(type(problem).__name__)
+"""
+    with Internet() as net, Service(**net.inside) as s:
+        network = {"allow_by": "name", **only("*.wild.test")}
+        with public_session(s, network=network) as session:
+            begun = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True}).has(202).json
+            path = f"/execs/{begun['id']}"
+            wait_until(lambda: net.seen() and net.openings(PUBLIC4, 443) == 2, "both connections")
+            change(session, only("a.wild.test"))
+            session.call("POST", f"{path}/stdin", {"text": "\n", "eof": True}).has(200)
+            result = session.call("GET", f"{path}?wait=30s").has(200).json["result"]
+            went = result["stdout"]["text"].split()
+            equal((went[1], went[3], "tls" in (went[2], went[4])), ("tls", "tls", False), f"{went} {result['stderr']}")
+            equal([row["name"] for row in result["network"]["denied"]], ["b.wild.test"], "denied")
 
 
 @test("a change that is not valid, or that its caller may not ask for, leaves the rules as they were")

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gateway_parts - what the files of the gateway's process share; for netns/gateway*.c only. */
+#pragma once
+
+#include "netns/gateway.h"
+#include "netns/relay/name_proxy.h"
+#include "runtime/base/child.h"
+#include "runtime/kernel/seccomp/call_list.h"
+
+extern const char *const gateway_step_names[GATEWAY_STEPS];
+
+/*
+ * Descriptors that are never closed, so that no other one gets their numbers: the two links, and
+ * the socket of port 53 for UDP.  A UDP socket to a name server is connected in the caller's
+ * network, and with an address it would send anywhere there.  So only port 53 sends with an
+ * address, and nothing by sendmsg(2), whose address a filter can't see and which passes on
+ * descriptors.
+ */
+enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
+
+/* --- gateway_confine.c --- */
+
+extern const struct call_list gateway_calls, gateway_dialer_calls;
+
+/* For good: memory, files, capabilities, and all calls but those of the list. */
+int gateway_give_up(int link_fd, const struct call_list *list, const char *whose,
+		    struct cj_error *err);
+
+/* --- gateway_dialer.c --- */
+
+/*
+ * gateway_start_dialer - a process that connects sockets of the calling process' network namespace,
+ * and hands them out.  It is a child of the caller's parent, who ends and reaps it.
+ */
+int gateway_start_dialer(struct step_link *out, int *out_pidfd, struct cj_error *err);
+
+/* A TCP socket that is or will be connected; -1: there is none. */
+int gateway_dial(const struct step_link *dialer, const struct name_destination *to);

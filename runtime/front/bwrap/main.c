@@ -22,7 +22,7 @@ static int read_args(int fd, struct arena *a, char **out_text, size_t *out_size,
 
 static void print_help(FILE *to)
 {
-	(void)fprintf(to, "usage: bwrap [OPTIONS...] [--] COMMAND [ARGS...]\n\n");
+	(void)fprintf(to, "Usage: cejail bwrap [OPTION...] [--] COMMAND [ARG...]\n\n");
 	for (size_t i = 0; i < bwrap_option_count; i++) {
 		const struct bwrap_option *o = &bwrap_options[i];
 		int used = fprintf(to, "    %s%s%s", o->name, o->args[0] ? " " : "", o->args);

@@ -173,8 +173,14 @@ def differences(a, b, path=""):
         yield f"{path}: {a!r} and {b!r}"
 
 
+BUSY = ("/tmp/", "/var/", "/run/", "/dev/pts/", "/dev/shm/")  # what other programs of the host change meanwhile
+
+
 def known(answers, line):
     """Bubblewrap 0.8 makes some directories above a DEST 0700, its manual says 0755: their mode is left out."""
+    if " ".join(HOST) in " ".join(line):
+        for answer in answers:
+            answer["tree"] = {path: entry for path, entry in answer["tree"].items() if not path.startswith(BUSY)}
     named = {part.rstrip("/") for part in line if part.startswith("/")}
     for answer in answers:
         for path, entry in answer["tree"].items():
@@ -183,17 +189,20 @@ def known(answers, line):
     return answers
 
 
-@test("cejail bwrap makes the same sandbox as bubblewrap of 40 command lines", limit=240)
+def compare(line):
+    answers = []
+    for program in (bubblewrap(), OURS):
+        with Folder() as folder:
+            done = call(program, line, [PYTHON, "-c", LOOK], filled(folder))
+            true(done.returncode == 0, f"{program} {line}: {done.returncode} {done.stderr}")
+            answers.append(json.loads(done.stdout.decode().replace(folder.path, "FOLDER").replace(os.path.basename(folder.path), "NAME")))
+    return list(differences(*known(answers, line)))
+
+
+@test("cejail bwrap makes the same sandbox as bubblewrap of 38 command lines", limit=240)
 def _():
-    theirs = bubblewrap()
     for line in lines():
-        answers = []
-        for program in (theirs, OURS):
-            with Folder() as folder:
-                done = call(program, line, [PYTHON, "-c", LOOK], filled(folder))
-                true(done.returncode == 0, f"{program} {line}: {done.returncode} {done.stderr}")
-                answers.append(json.loads(done.stdout.decode().replace(folder.path, "FOLDER").replace(os.path.basename(folder.path), "NAME")))
-        found = list(differences(*known(answers, line)))
+        found = compare(line) and compare(line)  # the host may have changed between the two
         true(not found, f"bwrap and cejail differ in {line}: " + "\n".join(found[:20]))
         tried()
 

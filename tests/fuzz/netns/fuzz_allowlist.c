@@ -114,9 +114,12 @@ static void check_denied(const struct allowlist_entry *t, struct arena *a)
 		assert(rc == 0 && out.ndenied == 1);
 	}
 	names.has_ipv6 = true;
-	names.rules = (struct names_rules){ true, t, 1, t, 1, &out };
+	names.rules = (struct names_rules){
+		.is_list = true, .allow = t, .nallow = 1, .deny = t, .ndeny = 1, .endpoints = &out
+	};
 	if (t->name)
-		assert(!names_may_ask(&names.rules, t->name));
+		assert(!names_may_ask(&names.rules, t->name) &&
+		       !names_may_reach(&names.rules, t->name, 443));
 	else if (t->first_port == 0)
 		assert(names_take(&names, "a.example", &t->net.ip, 1) == NAMES_CLOSED);
 	assert(names.count == 0);

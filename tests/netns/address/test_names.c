@@ -538,6 +538,30 @@ static void another_list_keeps_so_many_addresses_and_no_more(void **state)
 	assert_int_equal(names.count, NAMES_KEPT_MAX + 1);
 }
 
+static void
+a_connection_states_a_name_of_the_list_for_its_port_and_none_that_is_denied(void **state)
+{
+	struct allowlist_entry secret[1];
+	(void)state;
+	USE_LIST("*.example.com:443", "b.example.org", "8.8.8.8");
+	assert_true(names_may_reach(&names.rules, "a.example.com", 443));
+	assert_false(names_may_reach(&names.rules, "a.example.com", 80));
+	assert_false(names_may_reach(&names.rules, "example.com", 443));
+	assert_true(names_may_reach(&names.rules, "b.example.org", 80));
+	assert_false(names_may_reach(&names.rules, "a.b.example.org", 80));
+	assert_false(names_may_reach(&names.rules, "", 443)); /* it states none */
+
+	parse_list((const char *const[]){ "secret.example.com" }, 1, secret);
+	names.rules.deny = secret;
+	names.rules.ndeny = 1;
+	assert_false(names_may_reach(&names.rules, "secret.example.com", 443));
+	assert_true(names_may_reach(&names.rules, "a.example.com", 443));
+	names.rules.is_list = false;
+	names.rules.nallow = 0;
+	assert_true(names_may_reach(&names.rules, "example.net", 443));
+	assert_false(names_may_reach(&names.rules, "secret.example.com", 443));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +584,8 @@ int main(void)
 		cmocka_unit_test(a_list_without_names_keeps_no_address),
 		cmocka_unit_test(an_address_whose_time_is_over_is_not_kept),
 		cmocka_unit_test(another_list_keeps_so_many_addresses_and_no_more),
+		cmocka_unit_test(
+		    a_connection_states_a_name_of_the_list_for_its_port_and_none_that_is_denied),
 	};
 	return cmocka_run_group_tests(tests, NULL, forget);
 }

@@ -172,7 +172,7 @@ static void an_unknown_option_names_the_nearest(void **state)
 	auto_fixture struct fixture prefix = SCAN("--memor=1G");
 	assert_int_equal(prefix.rc, -EINVAL);
 	assert_string_equal(prefix.err.hint, "did you mean '--memory'?");
-	auto_fixture struct fixture two = SCAN("--allow-=x");
+	auto_fixture struct fixture two = SCAN("--allow-p=x");
 	assert_string_equal(two.err.hint, "did you mean '--allow-private'?");
 }
 

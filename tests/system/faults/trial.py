@@ -117,6 +117,7 @@ ERRORS = {
     "pread64": ("EINTR", "EIO"),
     "prlimit64": ("EPERM",),
     "pwrite64": ("ENOSPC", "EIO"),
+    "pwritev": ("ENOSPC", "EIO"),
     "read": ("EINTR", "EIO", "EAGAIN"),
     "readlink": ("EACCES", "ENOENT", "ENOMEM"),
     "readlinkat": ("EACCES", "ENOENT", "ENOMEM"),

@@ -235,28 +235,32 @@ static int tell(const struct gateway_process *p, enum gateway_step step, const v
 	return step_tell(&p->link, step, data, size, NULL, 0, err);
 }
 
-/* After a failure the two ends may be out of step: then there is no answer to trust. */
+void gateway_ask(const struct step_link *link, const struct gateway_question *q,
+		 struct step_msg *out_answer)
+{
+	struct cj_error err = { 0 };
+	if (step_tell(link, q->step, q->data, q->size, NULL, 0, &err) < 0 ||
+	    step_await(link, q->answer, out_answer, &err) < 0)
+		_exit(0);
+}
+
 static int ask_for_socket(void *context, size_t server, int type)
 {
 	const struct gateway_process *p = context;
 	const struct gateway_ask ask = { .server = server, .type = type };
+	const struct gateway_question q = { GATEWAY_ASK, &ask, sizeof(ask), GATEWAY_SOCKET };
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
-	if (step_tell(&p->asks, GATEWAY_ASK, &ask, sizeof(ask), NULL, 0, &err) < 0 ||
-	    step_await(&p->asks, GATEWAY_SOCKET, &msg, &err) < 0)
-		_exit(0);
+	gateway_ask(&p->asks, &q, &msg);
 	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;
 }
 
 /* The supervisor's answer about a name, and the addresses that it has. */
 static uint32_t ask_about(const struct gateway_process *p, const struct gateway_name *name)
 {
+	const struct gateway_question q = { GATEWAY_NAME, name, sizeof(*name), GATEWAY_NAMED };
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
 	uint32_t open = 0;
-	if (step_tell(&p->asks, GATEWAY_NAME, name, sizeof(*name), NULL, 0, &err) < 0 ||
-	    step_await(&p->asks, GATEWAY_NAMED, &msg, &err) < 0)
-		_exit(0);
+	gateway_ask(&p->asks, &q, &msg);
 	memcpy(&open, msg.data, sizeof(open));
 	return open;
 }
@@ -295,13 +299,11 @@ static bool may_reach(void *context, const char *name, const struct name_destina
 {
 	const struct gateway_process *p = context;
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
 	struct gateway_check check = { .to = *to, .is_again = is_again };
+	const struct gateway_question q = { GATEWAY_CHECK, &check, sizeof(check), GATEWAY_CHECKED };
 	bool may;
 	(void)snprintf(check.text, sizeof(check.text), "%s", name);
-	if (step_tell(&p->asks, GATEWAY_CHECK, &check, sizeof(check), NULL, 0, &err) < 0 ||
-	    step_await(&p->asks, GATEWAY_CHECKED, &msg, &err) < 0)
-		_exit(0);
+	gateway_ask(&p->asks, &q, &msg);
 	memcpy(&may, msg.data, sizeof(may));
 	return may;
 }

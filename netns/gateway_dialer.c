@@ -79,10 +79,8 @@ int gateway_start_dialer(struct step_link *out, int *out_pidfd, struct cj_error 
 
 int gateway_dial(const struct step_link *dialer, const struct name_destination *to)
 {
+	const struct gateway_question q = { GATEWAY_DIAL, to, sizeof(*to), GATEWAY_SOCKET };
 	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
-	if (step_tell(dialer, GATEWAY_DIAL, to, sizeof(*to), NULL, 0, &err) < 0 ||
-	    step_await(dialer, GATEWAY_SOCKET, &msg, &err) < 0)
-		_exit(0); /* the two ends may be out of step: there is no answer to trust */
+	gateway_ask(dialer, &q, &msg);
 	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;
 }

@@ -18,6 +18,19 @@ extern const char *const gateway_step_names[GATEWAY_STEPS];
  */
 enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
 
+/* One question of the gateway's process, to the supervisor or to the dialer. */
+struct gateway_question {
+	enum gateway_step step;
+	const void *data;
+	size_t size;
+	enum gateway_step answer;
+};
+
+/* Ends this process without an answer: the two ends may be out of step then, and no later answer
+ * could be trusted. */
+void gateway_ask(const struct step_link *link, const struct gateway_question *q,
+		 struct step_msg *out_answer);
+
 /* --- gateway_confine.c --- */
 
 extern const struct call_list gateway_calls, gateway_dialer_calls;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -137,6 +138,11 @@ void child_wipe_arguments(void)
 
 	static char *nothing[] = { NULL };
 	environ = nothing;
+}
+
+int child_exit_status(int wait_status)
+{
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
 int child_reset(int *fds, size_t count, struct cj_error *err)

@@ -82,6 +82,9 @@ int child_become_undumpable(struct cj_error *err);
  */
 void child_wipe_arguments(void);
 
+/* As a shell has it: what the process exited with, or 128 and the signal.  wait(2) */
+int child_exit_status(int wait_status);
+
 /*
  * child_reset - four of them at once: the child keeps fds[] as child_keep_only() does, has
  * /dev/null as its streams, default signal actions and no blocked signal.

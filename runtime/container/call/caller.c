@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -86,6 +87,6 @@ int caller_wait(pid_t pid, const struct caller_wait_calls *calls, int *out_statu
 		calls->before_reap(calls->context);
 	if (sys_waitpid(pid, &status, 0) < 0)
 		return cj_fail(err, errno, "wait for the program");
-	*out_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	*out_status = child_exit_status(status);
 	return 0;
 }

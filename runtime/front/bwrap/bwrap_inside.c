@@ -204,7 +204,7 @@ static int reap(const struct bwrap_start *s, pid_t program, struct cj_error *err
 		int status = 0;
 		pid_t pid = sys_waitpid(-1, &status, 0);
 		if (pid < 0)
-			_exit(WIFEXITED(last) ? WEXITSTATUS(last) : 128 + WTERMSIG(last));
+			_exit(child_exit_status(last));
 		if (pid != program)
 			continue;
 		const struct bwrap_report report = { .status = status };

@@ -157,11 +157,6 @@ static int write_document(int fd, pid_t pid, uint64_t namespaces, bool has_lines
 		   : 0;
 }
 
-static int exit_code(int status)
-{
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* The program's end comes by the pipe, or is the child's own. */
 static int await_end(const struct bwrap_config *c, pid_t pid, int report_fd, struct cj_error *err)
 {
@@ -175,11 +170,12 @@ static int await_end(const struct bwrap_config *c, pid_t pid, int report_fd, str
 		return cj_fail(err, errno, "wait for the child");
 	if (report.has_failed)
 		return BWRAP_FAILED;
-	int length = snprintf(text, sizeof(text), "{ \"exit-code\": %d }\n", exit_code(status));
+	int length =
+	    snprintf(text, sizeof(text), "{ \"exit-code\": %d }\n", child_exit_status(status));
 	if (c->status_fd >= 0 &&
 	    fd_write_all(c->status_fd, text, (size_t)length, "json-status-fd", err) < 0)
 		return cj_fail(err, err->code, "Write to json_status_fd");
-	return exit_code(status);
+	return child_exit_status(status);
 }
 
 /* The child; once more without what may be missing. */

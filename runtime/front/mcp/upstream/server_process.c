@@ -175,7 +175,7 @@ static int status_of(pid_t server)
 
 	if (sys_waitpid(server, &status, WNOHANG) != server)
 		return 128 + SIGKILL;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return child_exit_status(status);
 }
 
 static _Noreturn void keep(const struct server_spec *spec, int *fds)
@@ -258,7 +258,7 @@ bool server_process_has_ended(struct server_process *p, int *out_status)
 	if (sys_waitpid(p->pid, &status, WNOHANG) != p->pid)
 		return false;
 	p->pid = 0;
-	*out_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	*out_status = child_exit_status(status);
 	return true;
 }
 

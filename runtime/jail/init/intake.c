@@ -388,8 +388,36 @@ static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *e
 	return report_warmed(j, l, err);
 }
 
-static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err);
-static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err);
+static uint64_t microseconds(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err)
+{
+	struct rusage all = { 0 };
+	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
+	const struct ended ended = {
+		.wait_status = wait_status,
+		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
+		.cpu_user_us = microseconds(all.ru_utime),
+		.cpu_system_us = microseconds(all.ru_stime),
+		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
+	};
+	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+}
+
+static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err)
+{
+	for (;;) {
+		pid_t pid = waitpid(-1, out_status, __WALL);
+		if (pid < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
+		if (pid == main_pid && !WIFSTOPPED(*out_status))
+			return 0;
+	}
+}
 
 /* All that the command leaves behind ends with it: the program is alone when it starts, and no
  * process has a socket of the command's network. */
@@ -502,37 +530,6 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 			rc = cj_fail(err, EPROTO, "take in the program: step %u", msg.step);
 		if (rc < 0)
 			return rc;
-	}
-}
-
-static uint64_t microseconds(struct timeval t)
-{
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
-static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err)
-{
-	struct rusage all = { 0 };
-	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
-	const struct ended ended = {
-		.wait_status = wait_status,
-		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
-		.cpu_user_us = microseconds(all.ru_utime),
-		.cpu_system_us = microseconds(all.ru_stime),
-		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
-	};
-	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
-}
-
-static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err)
-{
-	for (;;) {
-		pid_t pid = waitpid(-1, out_status, __WALL);
-		if (pid < 0 && errno != EINTR)
-			return cj_fail(err, errno, "wait for the program");
-		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
-		if (pid == main_pid && !WIFSTOPPED(*out_status))
-			return 0;
 	}
 }
 

@@ -8,12 +8,12 @@
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
 
+typedef int target_parser(const char *text, struct arena *a, struct allowlist_entry *out,
+			  struct cj_error *err);
+
 static int parse_targets(struct planner *p, const struct strings *texts, const char *option,
-			 struct allowlist_entry **out, struct cj_error *err)
+			 target_parser *parse, struct allowlist_entry **out, struct cj_error *err)
 {
-	int (*const parse)(const char *text, struct arena *a, struct allowlist_entry *out,
-			   struct cj_error *err) = texts == &p->c->deny ? allowlist_parse_denied
-									: allowlist_parse;
 	if (texts->count > ALLOWLIST_MAX)
 		return cj_reject(err, "%s: more than %d of them", option, ALLOWLIST_MAX);
 	*out = arena_array(&p->c->arena, texts->count + 1, sizeof(**out));
@@ -42,7 +42,7 @@ static int plan_setup(struct planner *p, struct cj_error *err)
 	*setup = (struct setup_spec){ .command = p->c->setup, .wall_ms = p->c->setup_ms };
 	if (texts->count == 0)
 		return 0;
-	if (parse_targets(p, texts, "--setup-allow", &targets, err) < 0)
+	if (parse_targets(p, texts, "--setup-allow", allowlist_parse, &targets, err) < 0)
 		return -err->code;
 	setup->has_network = true;
 	setup->lists.is_list = network->mode == NETWORK_NONE || network->nallow > 0;
@@ -65,7 +65,7 @@ static int plan_denied(struct planner *p, struct cj_error *err)
 	struct allowlist_entry *denied;
 	if (p->c->network == NETWORK_NONE && p->c->setup_allow.count == 0)
 		return 0;
-	if (parse_targets(p, texts, "--deny", &denied, err) < 0)
+	if (parse_targets(p, texts, "--deny", allowlist_parse_denied, &denied, err) < 0)
 		return -err->code;
 	p->plan.network.deny = denied;
 	p->plan.network.ndeny = texts->count;
@@ -85,7 +85,7 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 			  texts->items[p->c->profile_allow]);
 		return cj_hint(err, "add --network public");
 	}
-	if (parse_targets(p, texts, "--allow", &targets, err) < 0)
+	if (parse_targets(p, texts, "--allow", allowlist_parse, &targets, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < texts->count; i++) /* a denied name is not in hosts(5) either */
 		if (targets[i].name && names_has(network->deny, network->ndeny, targets[i].name))

@@ -238,7 +238,8 @@ static inline struct exec_result run_shell_after_kill(struct whole_session *w, c
 	return r;
 }
 
-/* Serves until the slot is free: nothing of the exec lives.  False: the session has ended. */
+/* Serves until the slot is free: nothing of the exec lives.  False: the session has ended, and
+ * what the test prints says why. */
 static inline bool serve_until_gone(struct whole_session *w, unsigned slot)
 {
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
@@ -246,6 +247,9 @@ static inline bool serve_until_gone(struct whole_session *w, unsigned slot)
 		(void)session_serve(w->session, NULL, 0, 100, &w->end, &w->err);
 		assert_true(clock_ms() < deadline);
 	}
+	if (w->end != SESSION_LIVES)
+		print_message("the session has ended: %s: %s\n", session_ends[w->end].name,
+			      w->err.msg);
 	return w->end == SESSION_LIVES;
 }
 

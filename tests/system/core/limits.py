@@ -82,12 +82,15 @@ import os, time
 memory = bytearray(os.urandom(1 << 20) * {mib})
 for i in range({children}):
     idle, child = os.pipe()
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         os.close(idle)
         {do}
         os.write(child, b"x")
         time.sleep(1000)
     os.read(idle, 1)
+    while " S " not in open(f"/proc/{{pid}}/stat").read():  # it sleeps before the next one is made
+        time.sleep(0.01)
 time.sleep(0.5)
 print("fine")
 """

@@ -59,9 +59,7 @@ static int scan_long(struct option_scan *s, const char *arg, struct cj_error *er
 
 	const struct setting *setting = setting_by_option(named + 2);
 	if (!setting) {
-		const char *habit = strcmp(s->verb, "mcp") == 0 ? habit_of_mcp(named) : NULL;
-		if (!habit)
-			habit = habit_for_option(named);
+		const char *habit = habit_for_option(named);
 		if (habit)
 			return cj_reject(err, "unknown option '%s': %s", named, habit);
 		return option_reject_unknown(named, setting_suggest_option(named + 2), s->verb,
@@ -78,33 +76,13 @@ static int scan_long(struct option_scan *s, const char *arg, struct cj_error *er
 	return add_given(s, setting, named, value, err);
 }
 
-static int reject_letter(const char *verb, const char *arg, const char *at, const char *named,
-			 struct cj_error *err)
+static int reject_letter(const char *verb, const char *arg, const char *named, struct cj_error *err)
 {
 	const char *habit = habit_for_option(named);
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", named, habit);
-	if (at > arg + 1 && at[-1] == 'v' && habit_is_volume(at)) {
-		cj_refuse(err, "'%s': -v is --verbose here", arg);
-		return cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at,
-			       at);
-	}
 	cj_refuse(err, "unknown option '%s' in '%s'", named, arg);
 	return cj_hint(err, "see 'cejail %s --help'", verb);
-}
-
-/* -it of docker asks for a terminal; our -t takes a duration. */
-static int check_terminal_habit(const char *arg, const char *value, struct cj_error *err)
-{
-	uint64_t ms;
-	struct cj_error ignored;
-
-	if (strcmp(arg, "-it") != 0 && strcmp(arg, "-ti") != 0)
-		return 0;
-	if (value && parse_duration(value, &ms, &ignored) == 0)
-		return 0;
-	cj_refuse(err, "'%s': -t is --timeout here, and takes a duration", arg);
-	return cj_hint(err, "write --tty -i for a terminal");
 }
 
 static int scan_letters(struct option_scan *s, const char *arg, struct cj_error *err)
@@ -121,14 +99,12 @@ static int scan_letters(struct option_scan *s, const char *arg, struct cj_error 
 		if (!named)
 			return cj_fail(err, ENOMEM, "read the options");
 		if (!setting)
-			return reject_letter(s->verb, arg, at, named, err);
+			return reject_letter(s->verb, arg, named, err);
 		if (setting->kind == SETTING_FLAG) {
 			if (add_given(s, setting, named, NULL, err) < 0)
 				return -err->code;
 			continue;
 		}
-		if (*at == 't' && check_terminal_habit(arg, at[1] ? at + 1 : *s->next, err) < 0)
-			return -err->code;
 		if (at[1])
 			value = at + 1;
 		if (setting_needs_value(setting) &&

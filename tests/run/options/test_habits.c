@@ -12,20 +12,11 @@
 #include "profiles/settings.h"
 #include "runtime/run/options/habits.c"
 
-/* Calls `check` with each word of a table. */
-static void for_each_word(const struct habit *table, size_t n,
-			  void (*check)(const char *word, const char *answer))
+static void for_each_habit(const struct habit *table, size_t n,
+			   void (*check)(const char *name, const char *answer))
 {
-	for (size_t i = 0; i < n; i++) {
-		for (const char *at = table[i].names; *at != '\0';) {
-			char word[64];
-			size_t size = strcspn(at, " ");
-			assert_true(size > 0 && size < sizeof(word));
-			(void)snprintf(word, sizeof(word), "%.*s", (int)size, at);
-			check(word, table[i].answer);
-			at += size + (at[size] == ' ');
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		check(table[i].name, table[i].answer);
 }
 
 static void check_is_found(const char *word, const char *answer)
@@ -39,8 +30,8 @@ static void check_is_found(const char *word, const char *answer)
 static void every_word_has_one_answer(void **state)
 {
 	(void)state;
-	for_each_word(option_habits, LENGTH(option_habits), check_is_found);
-	for_each_word(verb_habits, LENGTH(verb_habits), check_is_found);
+	for_each_habit(option_habits, LENGTH(option_habits), check_is_found);
+	for_each_habit(verb_habits, LENGTH(verb_habits), check_is_found);
 }
 
 static void check_is_foreign(const char *word, const char *answer)
@@ -55,7 +46,7 @@ static void check_is_foreign(const char *word, const char *answer)
 static void no_option_of_ours_is_a_habit(void **state)
 {
 	(void)state;
-	for_each_word(option_habits, LENGTH(option_habits), check_is_foreign);
+	for_each_habit(option_habits, LENGTH(option_habits), check_is_foreign);
 }
 
 /* Every "--word" of an answer can be written. */
@@ -77,8 +68,8 @@ static void check_answer(const char *word, const char *answer)
 static void every_answer_names_existing_options(void **state)
 {
 	(void)state;
-	for_each_word(option_habits, LENGTH(option_habits), check_answer);
-	for_each_word(verb_habits, LENGTH(verb_habits), check_answer);
+	for_each_habit(option_habits, LENGTH(option_habits), check_answer);
+	for_each_habit(verb_habits, LENGTH(verb_habits), check_answer);
 }
 
 static void every_answer_has_one_of_three_beginnings(void **state)
@@ -99,24 +90,18 @@ static void a_part_of_a_name_is_not_found(void **state)
 	assert_null(habit_for_option("--vol"));
 	assert_null(habit_for_option("--volumes"));
 	assert_null(habit_for_option("--"));
-	assert_null(habit_for_option("--rm --remove"));
 	assert_null(habit_for_option(""));
 	assert_null(habit_for_verb("exe"));
-	assert_null(habit_for_verb("exec attach"));
 }
 
 static void values_of_other_programs_are_recognised(void **state)
 {
-	static const char *const ports[] = { "8080:80", "127.0.0.1:8080:80", "53:53/udp" };
-	static const char *const profiles[] = { "python", "./a:80x/p.json", "a:80", "x:", ":80" };
+	static const char *const profiles[] = { "python", "80:x", "a:80", "80:", ":80", "80" };
 	(void)state;
 
-	for (size_t i = 0; i < LENGTH(ports); i++)
-		assert_non_null(habit_for_value("profile", ports[i]));
+	assert_non_null(habit_for_value("profile", "8080:80"));
 	for (size_t i = 0; i < LENGTH(profiles); i++)
 		assert_null(habit_for_value("profile", profiles[i]));
-	assert_non_null(habit_for_value("profile", "MemoryMax=1G"));
-	assert_null(habit_for_value("profile", "./A=B.json"));
 	assert_non_null(habit_for_value("network", "host"));
 	assert_non_null(habit_for_value("network", "bridge"));
 	assert_null(habit_for_value("network", "none"));
@@ -137,12 +122,11 @@ static void volumes_are_recognised_by_their_form(void **state)
 	assert_false(habit_is_volume("https://example.org"));
 }
 
-static void images_are_recognised_by_name_tag_or_registry(void **state)
+static void images_are_recognised_by_name_or_tag(void **state)
 {
 	(void)state;
 	assert_true(habit_is_image("ubuntu"));
 	assert_true(habit_is_image("python:3.12"));
-	assert_true(habit_is_image("docker.io/library/alpine"));
 	assert_true(habit_is_image("registry.example/team/image:v1"));
 	assert_false(habit_is_image("job.py"));
 	assert_false(habit_is_image("/a:b"));
@@ -161,7 +145,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_a_name_is_not_found),
 		cmocka_unit_test(values_of_other_programs_are_recognised),
 		cmocka_unit_test(volumes_are_recognised_by_their_form),
-		cmocka_unit_test(images_are_recognised_by_name_tag_or_registry),
+		cmocka_unit_test(images_are_recognised_by_name_or_tag),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

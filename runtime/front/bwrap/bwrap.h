@@ -32,7 +32,8 @@
 
 /* What an operation makes at `dest`. */
 enum bwrap_kind {
-	BWRAP_BIND, /* a clone of the host's `source`, with what is mounted below it */
+	BWRAP_BIND,    /* a clone of the host's `source`, with what is mounted below it */
+	BWRAP_OVERLAY, /* of the host's `layers`, below `source`; without one, below a new tmpfs */
 	BWRAP_PROC,
 	BWRAP_DEV,
 	BWRAP_TMPFS,
@@ -48,13 +49,15 @@ enum bwrap_kind {
 struct bwrap_op {
 	enum bwrap_kind kind;
 	const char *source;
-	const char *dest;    /* absolute, in the root */
-	int fd;              /* -1: none; of a bind: the source */
-	bool is_read_only;   /* a bind */
-	bool has_devices;    /* a bind: no nodev */
-	bool may_be_missing; /* a bind: without `source`, nothing is done */
-	int perms;           /* -1: the default of its kind */
-	uint64_t size;       /* a tmpfs; 0: the kernel's default */
+	const char *dest;      /* absolute, in the root */
+	const char *work;      /* of an overlay with a `source` */
+	struct strings layers; /* of an overlay: the last one is on top */
+	int fd;                /* -1: none; of a bind: the source */
+	bool is_read_only;     /* a bind or an overlay */
+	bool has_devices;      /* a bind: no nodev */
+	bool may_be_missing;   /* a bind: without `source`, nothing is done */
+	int perms;             /* -1: the default of its kind */
+	uint64_t size;         /* a tmpfs; 0: the kernel's default */
 };
 
 /* A change of the environment; without a value the variable goes, without a name all go. */

@@ -45,24 +45,43 @@ void bwrap_close_others(const struct bwrap_fds *kept)
 }
 
 /* Links are resolved now, with the caller's rights; the child finds the result on the host. */
+static int find_source(const char *path, struct arena *a, const char **out, struct cj_error *err)
+{
+	char real[PATH_MAX];
+	if (!realpath(path, real))
+		return cj_fail(err, errno, "Can't find source path %s", path);
+	*out = arena_strdup(a, real);
+	return *out ? 0 : cj_fail(err, ENOMEM, "copy a path");
+}
+
+static int find_layers(struct bwrap_op *op, struct arena *a, struct cj_error *err)
+{
+	for (size_t i = 0; i < op->layers.count; i++)
+		if (find_source(op->layers.items[i], a, &op->layers.items[i], err) < 0)
+			return -err->code;
+	if (!op->source)
+		return 0;
+	int rc = find_source(op->source, a, &op->source, err);
+	return rc < 0 ? rc : find_source(op->work, a, &op->work, err);
+}
+
 static int find_sources(struct bwrap_config *c, struct arena *a, struct cj_error *err)
 {
-	char by_fd[32], real[PATH_MAX];
+	char by_fd[32];
 	for (size_t i = 0; i < c->nops; i++) {
 		struct bwrap_op *op = &c->ops[i];
+		if (op->kind == BWRAP_OVERLAY && find_layers(op, a, err) < 0)
+			return -err->code;
 		if (op->kind != BWRAP_BIND)
 			continue;
 		(void)snprintf(by_fd, sizeof(by_fd), "/proc/self/fd/%d", op->fd);
-		const char *source = op->fd >= 0 ? by_fd : op->source;
-		if (realpath(source, real))
-			op->source = arena_strdup(a, real);
-		else if (errno == ENOENT && op->may_be_missing)
+		int rc = find_source(op->fd >= 0 ? by_fd : op->source, a, &op->source, err);
+		if (rc == -ENOENT && op->may_be_missing)
 			op->source = NULL;
-		else
-			return cj_fail(err, errno, "Can't find source path %s", source);
-		if (!op->source && !op->may_be_missing)
-			return cj_fail(err, ENOMEM, "copy a path");
+		else if (rc < 0)
+			return rc;
 	}
+	*err = (struct cj_error){ 0 };
 	return 0;
 }
 

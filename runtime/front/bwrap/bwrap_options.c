@@ -16,8 +16,9 @@ struct bwrap_parser {
 	int perms; /* of the next operation; -1: none is given */
 	uint64_t size;
 	bool has_size;
-	bool is_in_file; /* --args */
-	size_t taken;    /* arguments so far */
+	struct strings layers; /* of the next overlay */
+	bool is_in_file;       /* --args */
+	size_t taken;          /* arguments so far */
 };
 
 static int parse(struct bwrap_parser *p, const char *const *args, struct cj_error *err);
@@ -221,6 +222,7 @@ static int take_lock(struct bwrap_parser *p, const struct bwrap_option *o, const
 #define FROM_FD     (UINT64_C(1) << 11)
 #define TAKES_PERMS (UINT64_C(1) << 12)
 #define TAKES_SIZE  (UINT64_C(1) << 13)
+#define LAYERS(min) ((uint64_t)(min) << 14) /* an overlay, and how many sources it needs */
 
 static int check_pending(const struct bwrap_parser *p, uint64_t takes, struct cj_error *err)
 {
@@ -228,7 +230,28 @@ static int check_pending(const struct bwrap_parser *p, uint64_t takes, struct cj
 		return cj_reject(err, "--perms must be followed by an option that creates a file");
 	if (p->has_size && !(takes & TAKES_SIZE))
 		return cj_reject(err, "--size must be followed by --tmpfs");
+	if (p->layers.count > 0 && !(takes & LAYERS(3)))
+		return cj_reject(err, "--overlay-src must be followed by another --overlay-src or "
+				      "one of --overlay, --tmp-overlay, or --ro-overlay");
 	return 0;
+}
+
+static size_t count_args(const struct bwrap_option *o)
+{
+	size_t count = o->args[0] != '\0';
+	for (const char *at = o->args; (at = strchr(at, ' ')); at++)
+		count++;
+	return count;
+}
+
+static int take_layer(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
+		      struct cj_error *err)
+{
+	if (check_pending(p, o->value, err) < 0)
+		return -err->code;
+	return strings_add(&p->layers, p->arena, args[0]) < 0
+		   ? cj_fail(err, ENOMEM, "list the sources of an overlay")
+		   : 0;
 }
 
 static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
@@ -243,16 +266,21 @@ static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
 		.may_be_missing = o->value & TRY,
 		.perms = p->perms,
 		.size = p->size,
+		.layers = p->layers,
 	};
-	const bool has_two = strchr(o->args, ' ');
+	const size_t count = count_args(o), least = o->value / LAYERS(1);
 	if (check_pending(p, o->value, err) < 0)
 		return -err->code;
+	if (p->layers.count < least)
+		return cj_reject(err, "%s requires at least %s --overlay-src", o->name,
+				 least > 1 ? "two" : "one");
 	if (o->value & FROM_FD && parse_fd(args[0], &op.fd, err) < 0)
 		return -err->code;
 	if (op.kind == BWRAP_CHMOD && parse_octal(o->name, args[0], &op.perms, err) < 0)
 		return -err->code;
-	op.source = has_two ? args[0] : NULL;
-	op.dest = absolute(p, args[has_two], err);
+	op.source = count > 1 ? args[0] : NULL;
+	op.work = count > 2 ? args[1] : NULL;
+	op.dest = absolute(p, args[count - 1], err);
 	if (!op.dest)
 		return -err->code;
 	struct bwrap_op *all = arena_grow(p->arena, c->ops, c->nops, sizeof(*all));
@@ -263,6 +291,7 @@ static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
 	p->perms = -1;
 	p->size = 0;
 	p->has_size = false;
+	p->layers = (struct strings){ 0 };
 	return 0;
 }
 
@@ -344,10 +373,10 @@ const struct bwrap_option bwrap_options[] = {
 	OP("--bind-fd", "FD DEST", KIND(BWRAP_BIND) | FROM_FD, "bind the directory or file that FD has open"),
 	OP("--ro-bind-fd", "FD DEST", KIND(BWRAP_BIND) | FROM_FD | READ_ONLY, "the same, read-only"),
 	OP("--remount-ro", "DEST", KIND(BWRAP_REMOUNT_RO), "make the mount at DEST read-only, but none below it"),
-	REFUSED("--overlay-src", "SRC", "overlays are not carried out; bind SRC with --ro-bind"),
-	REFUSED("--overlay", "RWSRC WORKDIR DEST", "overlays are not carried out; bind a copy with --bind"),
-	REFUSED("--tmp-overlay", "DEST", "overlays are not carried out; bind a copy with --bind"),
-	REFUSED("--ro-overlay", "DEST", "overlays are not carried out; bind each source with --ro-bind"),
+	{ "--overlay-src", "SRC", "a layer of the next overlay, above those before it", take_layer, 0, LAYERS(1) },
+	OP("--overlay", "RWSRC WORKDIR DEST", KIND(BWRAP_OVERLAY) | LAYERS(1), "an overlay; writes go to the host's RWSRC, WORKDIR is empty"),
+	OP("--tmp-overlay", "DEST", KIND(BWRAP_OVERLAY) | LAYERS(1), "an overlay; what is written vanishes with the sandbox"),
+	OP("--ro-overlay", "DEST", KIND(BWRAP_OVERLAY) | LAYERS(2) | READ_ONLY, "a read-only overlay; it needs two --overlay-src"),
 	REFUSED("--exec-label", "LABEL", "SELinux labels are not set; set one with runcon(1)"),
 	REFUSED("--file-label", "LABEL", "SELinux labels are not set; files have the default label"),
 	OP("--proc", "DEST", KIND(BWRAP_PROC), "a procfs; without --unshare-pid the host's"),
@@ -386,14 +415,6 @@ static const struct bwrap_option *find(const char *name)
 	return NULL;
 }
 
-static size_t count_args(const struct bwrap_option *o)
-{
-	size_t count = o->args[0] != '\0';
-	for (const char *at = o->args; (at = strchr(at, ' ')); at++)
-		count++;
-	return count;
-}
-
 static int parse(struct bwrap_parser *p, const char *const *args, struct cj_error *err)
 {
 	static const char *const counts[] = { "no", "an", "two", "three" };
@@ -415,6 +436,9 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 		if (p->taken > BWRAP_ARGS_MAX)
 			return cj_reject(err, "Exceeded maximum number of arguments %d",
 					 BWRAP_ARGS_MAX);
+		bool is_overlay = o->take == take_layer || o->take == take_operation;
+		if (!is_overlay && p->layers.count > 0)
+			return check_pending(p, TAKES_PERMS | TAKES_SIZE, err);
 		if (o->take(p, o, args, err) < 0)
 			return -err->code;
 		args += count;

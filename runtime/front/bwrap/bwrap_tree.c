@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rootfs/layers.h"
 #include "rootfs/mounts.h"
 #include "rootfs/tree_place.h"
 #include "runtime/base/files/fd.h"
@@ -120,14 +121,19 @@ static int add_file_system(struct bwrap_tree *t, const struct bwrap_op *op, cons
 	return take_fd(&tree_fd);
 }
 
+static int open_host(const struct bwrap_tree *t, const char *source, int flags,
+		     struct cj_error *err)
+{
+	int fd = sys_openat2(t->host_fd, source, O_PATH | flags, 0, IN_ROOT);
+	return fd < 0 ? cj_fail(err, errno, "Can't find source path %s", source) : fd;
+}
+
 /* A clone of the host's `source` and of all below it. */
 static int clone_host(const struct bwrap_tree *t, const char *source, uint64_t attrs,
 		      struct cj_error *err)
 {
-	auto_fd int fd = sys_openat2(t->host_fd, source, O_PATH, 0, IN_ROOT);
-	if (fd < 0)
-		return cj_fail(err, errno, "Can't find source path %s", source);
-	return mounts_clone(fd, "", attrs, source, err);
+	auto_fd int fd = open_host(t, source, 0, err);
+	return fd < 0 ? fd : mounts_clone(fd, "", attrs, source, err);
 }
 
 /* The clone that a descriptor of the caller stands for is made by its path, and compared. */
@@ -158,6 +164,64 @@ static int do_bind(struct bwrap_tree *t, const struct bwrap_op *op, struct cj_er
 		return cj_wrap(err, "Can't bind mount /" HOST_ROOT "%s on /" NEW_ROOT "%s",
 			       op->source, op->dest);
 	return 0;
+}
+
+/* A directory of the base, where nothing else reaches it. */
+static int make_layer(const struct bwrap_tree *t, const struct bwrap_op *op, const char *use,
+		      struct cj_error *err)
+{
+	char name[NUMBER_MAX];
+	(void)snprintf(name, sizeof(name), "%s%zu", use, (size_t)(op - t->config->ops));
+	int fd = mkdirat(t->base_fd, name, 0755) < 0
+		     ? -1
+		     : openat(t->base_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "Can't make directory %s of the base", name) : fd;
+}
+
+/* Opens all layers of the overlay; the caller closes what is open even if one is not. */
+static int open_layers(const struct bwrap_tree *t, const struct bwrap_op *op, struct overlay *o,
+		       struct cj_error *err)
+{
+	const struct strings *all = &op->layers;
+	if (all->count > LAYERS_MAX)
+		return cj_reject(err, "%zu --overlay-src are more than %d", all->count, LAYERS_MAX);
+	for (; o->below.count < all->count; o->below.count++) {
+		const char *source = all->items[all->count - 1 - o->below.count];
+		int fd = open_host(t, source, O_DIRECTORY, err);
+		if (fd < 0)
+			return fd;
+		o->below.fds[o->below.count] = fd;
+	}
+	if (op->is_read_only)
+		return 0;
+	o->upper_fd = op->source ? open_host(t, op->source, O_DIRECTORY, err)
+				 : make_layer(t, op, "upper", err);
+	if (o->upper_fd < 0)
+		return -err->code;
+	o->work_fd = op->source ? open_host(t, op->work, O_DIRECTORY, err)
+				: make_layer(t, op, "work", err);
+	return o->work_fd < 0 ? -err->code : 0;
+}
+
+static int do_overlay(struct bwrap_tree *t, const struct bwrap_op *op, struct cj_error *err)
+{
+	const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			       (op->is_read_only ? MOUNT_ATTR_RDONLY : 0);
+	int fds[LAYERS_MAX];
+	struct overlay overlay = {
+		.name = op->dest, .top_fd = -1, .below = { fds, 0 }, .upper_fd = -1, .work_fd = -1
+	};
+	int rc = open_layers(t, op, &overlay, err);
+	/* The names of descriptors are in "/proc", which is a link of the base to the host's. */
+	if (rc == 0 && symlinkat(HOST_ROOT "/proc", t->base_fd, "proc") < 0 && errno != EEXIST)
+		rc = cj_fail(err, errno, "Can't make symlink proc of the base");
+	auto_fd int tree_fd = rc < 0 ? -1 : layers_join(&overlay, attrs, err);
+	layers_close(&overlay.below);
+	cj_close(&overlay.upper_fd);
+	cj_close(&overlay.work_fd);
+	if (tree_fd < 0 || attach(t, op, tree_fd, err) < 0)
+		return cj_wrap(err, "Can't make overlay mount on /" NEW_ROOT "%s", op->dest);
+	return chdir("/") < 0 ? cj_fail(err, errno, "chdir / (base path)") : 0;
 }
 
 /* What root could change of the machine by a procfs becomes read-only. */
@@ -389,6 +453,8 @@ static int do_operation(struct bwrap_tree *t, const struct bwrap_op *op, struct 
 	switch (op->kind) {
 	case BWRAP_BIND:
 		return do_bind(t, op, err);
+	case BWRAP_OVERLAY:
+		return do_overlay(t, op, err);
 	case BWRAP_PROC:
 		return do_proc(t, op, err);
 	case BWRAP_DEV:

@@ -89,6 +89,26 @@ static void operations_keep_the_order_of_the_arguments(void **state)
 	arena_fini(&p.arena);
 }
 
+static void an_overlay_has_the_sources_before_it(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, USER, "--overlay-src", "/a", "--overlay-src", "/b", "--overlay",
+			       "/rw", "/work", "m", "--overlay-src", "/c", "--tmp-overlay", "/n",
+			       "true"),
+			 0);
+	const struct bwrap_op *op = p.config.ops;
+	assert_int_equal(p.config.nops, 2);
+	assert_true(op[0].kind == BWRAP_OVERLAY && op[0].layers.count == 2);
+	assert_string_equal(op[0].layers.items[1], "/b");
+	assert_string_equal(op[0].source, "/rw");
+	assert_string_equal(op[0].work, "/work");
+	assert_string_equal(op[0].dest, "/m");
+	assert_true(op[1].layers.count == 1 && !op[1].source && !op[1].is_read_only);
+	assert_string_equal(op[1].layers.items[0], "/c");
+	arena_fini(&p.arena);
+}
+
 static void a_user_always_gets_a_user_namespace_and_root_only_if_asked(void **state)
 {
 	(void)state;
@@ -121,6 +141,9 @@ static void capabilities_change_in_the_order_of_the_arguments(void **state)
 	arena_fini(&p.arena);
 }
 
+#define LATE                                                                                       \
+	"--overlay-src must be followed by another --overlay-src or one of --overlay, "            \
+	"--tmp-overlay, or --ro-overlay"
 static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
 {
 	(void)state;
@@ -144,6 +167,14 @@ static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
 		{ { "--size", "1", "--dir", "/x", "x" }, "--size must be followed by --tmpfs" },
 		{ { "--size", "0", "--tmpfs", "/x", "x" },
 		  "--size takes a non-zero number of bytes" },
+		{ { "--tmp-overlay", "/x", "x" },
+		  "--tmp-overlay requires at least one --overlay-src" },
+		{ { "--overlay-src", "/a", "--ro-overlay", "/x", "x" },
+		  "--ro-overlay requires at least two --overlay-src" },
+		{ { "--overlay-src", "/a", "--dir", "/x", "x" }, LATE },
+		{ { "--overlay-src", "/a", "--unshare-pid", "x" }, LATE },
+		{ { "--overlay-src", "/a", "x" }, LATE },
+		{ { "--overlay", "/a", "/b" }, "--overlay takes three arguments" },
 		{ { "--dir", "", "x" }, "an empty text is not a path" },
 		{ { "--setenv", "A=B", "c", "x" }, "'A=B' is not the name of a variable" },
 		{ { "--cap-add", "CAP_X", "x" }, "unknown cap: CAP_X" },
@@ -172,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_option_is_done_or_refused_with_a_reason),
 		cmocka_unit_test(operations_keep_the_order_of_the_arguments),
+		cmocka_unit_test(an_overlay_has_the_sources_before_it),
 		cmocka_unit_test(a_user_always_gets_a_user_namespace_and_root_only_if_asked),
 		cmocka_unit_test(capabilities_change_in_the_order_of_the_arguments),
 		cmocka_unit_test(what_is_wrong_is_refused_with_bubblewraps_own_sentence),

@@ -36,6 +36,8 @@ static void check(const struct bwrap_config *c)
 		assert(op->dest[0] == '/' && op->perms >= -1 && op->perms <= 07777 && op->fd >= -1);
 		assert(op->size == 0 || op->kind == BWRAP_TMPFS);
 		assert(op->source || (op->kind != BWRAP_BIND && op->kind != BWRAP_SYMLINK));
+		assert((op->layers.count > 0) == (op->kind == BWRAP_OVERLAY));
+		assert(!op->work || op->source);
 	}
 	for (size_t i = 0; i < c->nvariables; i++)
 		assert(!c->variables[i].name || c->variables[i].name[0]);

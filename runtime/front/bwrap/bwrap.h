@@ -122,7 +122,7 @@ int bwrap_parse(const char *const *args, bwrap_reader *read, struct arena *a,
 		struct bwrap_config *out, struct cj_error *err);
 
 /* Checks what the options say together.  A caller that is not root always has a user namespace. */
-int bwrap_check(struct bwrap_config *c, uid_t caller, struct cj_error *err);
+int bwrap_check(struct bwrap_config *c, uid_t caller, gid_t group, struct cj_error *err);
 
 /* --- bwrap_tree.c ----------------------------------------------------------------------------- */
 

@@ -122,7 +122,8 @@ static int change_environment(const struct bwrap_config *c, struct cj_error *err
 /* The program inherits the caller's descriptors, but none that an option has named. */
 static void keep_from_program(const struct bwrap_config *c)
 {
-	const int fds[] = { c->sync_fd, c->info_fd, c->status_fd, c->block_fd };
+	/* Only pid 1 can keep sync_fd open for as long as the sandbox. */
+	const int fds[] = { c->is_pid_1 ? -1 : c->sync_fd, c->info_fd, c->status_fd, c->block_fd };
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] > STDERR_FILENO)
 			(void)fcntl(fds[i], F_SETFD, FD_CLOEXEC); /* a wrong one fails in its use */

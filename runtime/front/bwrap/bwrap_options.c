@@ -75,7 +75,7 @@ static int take_id(struct bwrap_parser *p, const struct bwrap_option *o, const c
 {
 	uint64_t id = 0;
 	struct cj_error ignored = { 0 };
-	if (parse_u64(args[0], 0, UINT32_MAX - 1, &id, &ignored) < 0)
+	if (parse_u64(args[0], 0, INT32_MAX, &id, &ignored) < 0)
 		return cj_reject(err, "Invalid %s: %s", o->name + 2, args[0]);
 	*(int64_t *)field(p, o) = (int64_t)id;
 	return 0;
@@ -471,7 +471,7 @@ int bwrap_parse(const char *const *args, bwrap_reader *read, struct arena *a,
 	return out->request == BWRAP_RUN ? check_pending(&p, 0, err) : 0;
 }
 
-int bwrap_check(struct bwrap_config *c, uid_t caller, struct cj_error *err)
+int bwrap_check(struct bwrap_config *c, uid_t caller, gid_t group, struct cj_error *err)
 {
 	if (!c->argv[0])
 		return cj_reject(err, "no command; see bwrap --help");
@@ -480,9 +480,9 @@ int bwrap_check(struct bwrap_config *c, uid_t caller, struct cj_error *err)
 		c->optional &= ~(uint64_t)CLONE_NEWUSER;
 	}
 	const bool has_user = c->namespaces & CLONE_NEWUSER;
-	if (c->uid >= 0 && !has_user)
+	if (c->uid >= 0 && c->uid != caller && !has_user)
 		return cj_reject(err, "Specifying --uid requires --unshare-user or --userns");
-	if (c->gid >= 0 && !has_user)
+	if (c->gid >= 0 && c->gid != group && !has_user)
 		return cj_reject(err, "Specifying --gid requires --unshare-user or --userns");
 	if (c->hostname && !(c->namespaces & CLONE_NEWUTS))
 		return cj_reject(err, "Specifying --hostname requires --unshare-uts");

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 		return fflush(stdout) == 0 ? 0 : BWRAP_FAILED;
 	}
 	if (rc == 0)
-		rc = bwrap_check(&config, getuid(), &err);
+		rc = bwrap_check(&config, getuid(), getgid(), &err);
 	if (rc == 0)
 		rc = bwrap_run(&config, &err);
 	if (rc >= 0)

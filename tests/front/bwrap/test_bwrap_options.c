@@ -39,7 +39,8 @@ static int parse(struct parsed *p, const char *const *args, uid_t caller)
 	p->err = (struct cj_error){ 0 };
 	if (bwrap_parse(args, fake_read, &p->arena, &p->config, &p->err) < 0)
 		return -p->err.code;
-	return p->config.request == BWRAP_RUN ? bwrap_check(&p->config, caller, &p->err) : 0;
+	return p->config.request == BWRAP_RUN ? bwrap_check(&p->config, caller, caller, &p->err)
+					      : 0;
 }
 
 #define PARSE(p, caller, ...) parse(p, (const char *const[]){ __VA_ARGS__, NULL }, caller)
@@ -154,7 +155,7 @@ static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
 		{ { "--bind", "/a" }, "--bind takes two arguments" },
 		{ { "--dir" }, "--dir takes an argument" },
 		{ { "--file", "-1", "/x", "x" }, "Invalid fd: -1" },
-		{ { "--uid", "4294967295", "x" }, "Invalid uid: 4294967295" },
+		{ { "--uid", "2147483648", "x" }, "Invalid uid: 2147483648" },
 		{ { "--gid", "1x", "x" }, "Invalid gid: 1x" },
 		{ { "--perms", "10000", "--dir", "/x", "x" },
 		  "--perms takes an octal argument <= 07777" },
@@ -194,6 +195,9 @@ static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
 	struct parsed p = { 0 };
 	assert_true(PARSE(&p, 0, "--uid", "5", "x") < 0);
 	assert_string_equal(p.err.msg, "Specifying --uid requires --unshare-user or --userns");
+	assert_true(PARSE(&p, 0, "--gid", "5", "x") < 0);
+	assert_string_equal(p.err.msg, "Specifying --gid requires --unshare-user or --userns");
+	assert_int_equal(PARSE(&p, 0, "--uid", "0", "--gid", "0", "x"), 0); /* its own */
 	assert_int_equal(PARSE(&p, USER, "--args", "9", "x"), -EBADF);
 	arena_fini(&p.arena);
 }

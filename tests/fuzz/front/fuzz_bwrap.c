@@ -41,7 +41,7 @@ static void check(const struct bwrap_config *c)
 	}
 	for (size_t i = 0; i < c->nvariables; i++)
 		assert(!c->variables[i].name || c->variables[i].name[0]);
-	assert(c->uid >= -1 && c->uid < UINT32_MAX && c->gid >= -1 && c->gid < UINT32_MAX);
+	assert(c->uid >= -1 && c->uid <= INT32_MAX && c->gid >= -1 && c->gid <= INT32_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	static const char *const none[] = { NULL };
 	int rc = bwrap_parse(args.items ? args.items : none, read_again, &a, &config, &err);
 	if (rc == 0 && config.request == BWRAP_RUN) {
-		rc = bwrap_check(&config, USER, &err);
+		rc = bwrap_check(&config, USER, USER, &err);
 		if (rc == 0)
 			check(&config);
 	}

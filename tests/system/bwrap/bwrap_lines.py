@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -134,8 +135,8 @@ def bubblewrap():
 
 
 def call(program, options, command, folder, **more):
-    """One of the two programs, with what FD: stands for behind descriptors of the same numbers."""
-    held, args = [], []
+    """One of the two programs, with what FD: stands for behind descriptors of the same numbers, and those of `held`."""
+    held, args = [*more.pop("held", ())], []
     for option in options:
         if option.startswith("FD:"):
             fd = os.memfd_create("data")
@@ -181,10 +182,11 @@ def known(answers, line):
     if " ".join(HOST) in " ".join(line):
         for answer in answers:
             answer["tree"] = {path: entry for path, entry in answer["tree"].items() if not path.startswith(BUSY)}
-    named = {part.rstrip("/") for part in line if part.startswith("/")}
+    named = {os.path.normpath(part) for part in line if part.startswith("/")}
+    above = {os.path.normpath("/" + part[: end.start()].lstrip("/")) for part in line for end in re.finditer("/+", part)}
     for answer in answers:
         for path, entry in answer["tree"].items():
-            if isinstance(entry, list) and path not in named and any(n.startswith(path + "/") for n in named):
+            if isinstance(entry, list) and path not in named and path in above:
                 entry[0] = entry[0][0]
     return answers
 

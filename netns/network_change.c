@@ -77,23 +77,6 @@ static int replace_rules(struct network *n, const struct names_rules *from,
 	return rc;
 }
 
-static int read_list(const struct strings *texts,
-		     int (*parse)(const char *text, struct arena *a, struct allowlist_entry *out,
-				  struct cj_error *err),
-		     struct arena *a, struct allowlist_entry **out, struct cj_error *err)
-{
-	struct allowlist_entry *list = arena_array(a, texts->count + 1, sizeof(*list));
-	if (!list)
-		return cj_fail(err, ENOMEM, "change the network");
-	if (texts->count > ALLOWLIST_MAX)
-		return cj_reject(err, "more than %d destinations", ALLOWLIST_MAX);
-	for (size_t i = 0; i < texts->count; i++)
-		if (parse(texts->items[i], a, &list[i], err) < 0)
-			return -err->code;
-	*out = list;
-	return 0;
-}
-
 static int read_rules(const struct network *n, const struct network_lists *lists, struct arena *a,
 		      struct names_rules *out, struct cj_error *err)
 {
@@ -101,8 +84,8 @@ static int read_rules(const struct network *n, const struct network_lists *lists
 	struct endpoints *endpoints = arena_array(a, 1, sizeof(*endpoints));
 	if (!endpoints)
 		return cj_fail(err, ENOMEM, "change the network");
-	if (read_list(&lists->allow, allowlist_parse, a, &allow, err) < 0 ||
-	    read_list(&lists->deny, allowlist_parse_denied, a, &deny, err) < 0)
+	if (allowlist_parse_all(&lists->allow, allowlist_parse, a, &allow, err) < 0 ||
+	    allowlist_parse_all(&lists->deny, allowlist_parse_denied, a, &deny, err) < 0)
 		return -err->code;
 	allowlist_make_live(allow, lists->allow.count);
 	if (allowlist_resolve(allow, lists->allow.count, n->spec->allow_private, a, endpoints,

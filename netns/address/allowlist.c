@@ -209,6 +209,21 @@ int allowlist_parse_denied(const char *text, struct arena *a, struct allowlist_e
 	return 0;
 }
 
+int allowlist_parse_all(const struct strings *texts, allowlist_parser *parse, struct arena *a,
+			struct allowlist_entry **out, struct cj_error *err)
+{
+	if (texts->count > ALLOWLIST_MAX)
+		return cj_reject(err, "more than %d destinations", ALLOWLIST_MAX);
+	struct allowlist_entry *list = arena_array(a, texts->count + 1, sizeof(*list));
+	if (!list)
+		return cj_fail(err, ENOMEM, "read the destinations");
+	for (size_t i = 0; i < texts->count; i++)
+		if (parse(texts->items[i], a, &list[i], err) < 0)
+			return -err->code;
+	*out = list;
+	return 0;
+}
+
 bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -51,6 +51,13 @@ int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *o
 int allowlist_parse_denied(const char *text, struct arena *a, struct allowlist_entry *out,
 			   struct cj_error *err);
 
+typedef int allowlist_parser(const char *text, struct arena *a, struct allowlist_entry *out,
+			     struct cj_error *err);
+
+/* One of the two for each text.  Fails: as it does; EINVAL more than ALLOWLIST_MAX. */
+int allowlist_parse_all(const struct strings *texts, allowlist_parser *parse, struct arena *a,
+			struct allowlist_entry **out, struct cj_error *err);
+
 /* Then the jail needs a name server for the names of the list (names.h). */
 bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n);
 void allowlist_make_live(struct allowlist_entry *entries, size_t n);

@@ -8,21 +8,12 @@
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
 
-typedef int target_parser(const char *text, struct arena *a, struct allowlist_entry *out,
-			  struct cj_error *err);
-
 static int parse_targets(struct planner *p, const struct strings *texts, const char *option,
-			 target_parser *parse, struct allowlist_entry **out, struct cj_error *err)
+			 allowlist_parser *parse, struct allowlist_entry **out,
+			 struct cj_error *err)
 {
-	if (texts->count > ALLOWLIST_MAX)
-		return cj_reject(err, "%s: more than %d of them", option, ALLOWLIST_MAX);
-	*out = arena_array(&p->c->arena, texts->count + 1, sizeof(**out));
-	if (!*out)
-		return cj_fail(err, ENOMEM, "plan the network");
-	for (size_t i = 0; i < texts->count; i++)
-		if (parse(texts->items[i], &p->c->arena, &(*out)[i], err) < 0)
-			return cj_wrap(err, "%s", option);
-	return 0;
+	int rc = allowlist_parse_all(texts, parse, &p->c->arena, out, err);
+	return rc < 0 ? cj_wrap(err, "%s", option) : 0;
 }
 
 /* The list of the command that runs before the program.  Names are looked up when they are asked

@@ -50,15 +50,11 @@ static int read_allow(const char *list, struct arena *a, struct annotations *out
 		      struct cj_error *err)
 {
 	struct strings parts = { 0 };
+	struct allowlist_entry *entries;
 
-	if (split(list, ALLOWLIST_MAX, "hosts", a, &parts, err) < 0)
+	if (split(list, ALLOWLIST_MAX, "hosts", a, &parts, err) < 0 ||
+	    allowlist_parse_all(&parts, allowlist_parse, a, &entries, err) < 0)
 		return -err->code;
-	struct allowlist_entry *entries = arena_array(a, parts.count, sizeof(*entries));
-	if (!entries)
-		return cj_fail(err, ENOMEM, "read a list");
-	for (size_t i = 0; i < parts.count; i++)
-		if (allowlist_parse(parts.items[i], a, &entries[i], err) < 0)
-			return -err->code;
 	if (allowlist_has_wildcard(entries, parts.count)) /* which needs a name server of ours */
 		return cj_reject(err, "a name with '*' works only in cejail run and its service; "
 				      "name each host");

@@ -96,7 +96,7 @@ static void the_most_targets_are_planned_and_one_more_is_not(void **state)
 		set(r, "allow", "example.org");
 	assert_made(r);
 	set(r, "allow", "example.org");
-	assert_refused(r, "--allow: more than 64 of them");
+	assert_refused(r, "--allow: more than 64 destinations");
 }
 
 static void what_is_denied_is_planned_beside_a_list_and_without_one(void **state)
@@ -136,7 +136,7 @@ static void the_most_denied_targets_are_planned_and_one_more_is_not(void **state
 		set(r, "deny", "example.org");
 	assert_made(r);
 	set(r, "deny", "example.org");
-	assert_refused(r, "--deny: more than 64 of them");
+	assert_refused(r, "--deny: more than 64 destinations");
 }
 
 static void what_is_denied_is_denied_to_the_command_of_setup_too(void **state)

@@ -13,6 +13,7 @@
 #include "netns/firewall/firewall.h"
 #include "netns/network_parts.h"
 #include "netns/relay/forward.h"
+#include "netns/relay/tcp_pool.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -158,6 +159,8 @@ int network_allow_ping(unsigned gid, struct cj_error *err)
 	(void)snprintf(range, sizeof(range), "%u %u", gid, gid);
 	return fd_put_file(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", range, err);
 }
+
+_Static_assert(NETWORK_PORTS_MAX <= TCP_POOL_LISTENERS_MAX, "forward_create() takes all ports");
 
 static int build_forward(struct network *n, struct cj_error *err)
 {

@@ -9,19 +9,12 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "netns/relay/resolver_message.h"
-#include "netns/relay/tcp_proxy.h"
-#include "runtime/base/clock.h"
+#include "netns/relay/tcp_pool.h"
 #include "runtime/base/scope.h"
-
-#define EVENTS_MAX 16 /* handled by one call */
 
 #define TICK_MS        250  /* resolution of the time limits */
 #define QUERIES_SECOND 1000 /* to the host's name server; the burst is as large */
@@ -37,9 +30,8 @@
 #define SESSIONS_MAX 16 /* of TCP, out of RESOLVER_QUERIES_MAX */
 #define UDP_MAX      (RESOLVER_QUERIES_MAX - SESSIONS_MAX)
 
-/* An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a session, then come the
- * queries, then the three below. */
-enum resolver_event { FIRST_QUERY = 2 * SESSIONS_MAX, UDP = FIRST_QUERY + UDP_MAX, TCP, TIMER };
+/* Our own sockets in the pool: those of the queries, then the one for all queries. */
+#define UDP UDP_MAX
 
 /* A query that waits for its answer. */
 struct resolver_query {
@@ -53,22 +45,21 @@ struct resolver_query {
 	uint16_t id; /* of its own, for the server; in the byte order of the network */
 };
 
-/* A client's TCP connection, and the resolver's connection to the server. */
+/* Which servers a client's TCP connection is for. */
 struct resolver_session {
-	struct tcp_proxy *proxy;  /* NULL: free */
-	size_t server, tried;     /* first server asked; how many were tried */
-	uint64_t moved, since_ms; /* bytes so far, and when they last grew */
+	size_t server, tried; /* first server asked; how many were tried */
 };
 
 struct resolver {
-	int epoll_fd, timer_fd, udp_fd, tcp_fd;
-	bool is_ticking, is_paused; /* the timer runs; the TCP listener is not watched */
+	struct tcp_pool pool;
+	int udp_fd;
 	struct resolver_upstream upstream;
 	const struct resolver_names *names; /* NULL: any name */
 	size_t current;                     /* the server that new queries go to */
-	uint64_t now_ms, filled_ms;
+	uint64_t filled_ms;
 	unsigned budget; /* thousandths of a query */
 	struct resolver_query queries[UDP_MAX];
+	struct tcp_pool_slot slots[SESSIONS_MAX];
 	struct resolver_session sessions[SESSIONS_MAX];
 	uint8_t scratch[RESOLVER_ANSWER_MAX];
 };
@@ -83,25 +74,13 @@ static void skip_server(struct resolver *r, size_t server)
 /* Takes `cost` queries from the budget.  False: it has too few, and none is taken. */
 static bool spend(struct resolver *r, unsigned cost)
 {
-	uint64_t fresh = (r->now_ms - r->filled_ms) * QUERIES_SECOND;
-	r->filled_ms = r->now_ms;
+	uint64_t fresh = (r->pool.now_ms - r->filled_ms) * QUERIES_SECOND;
+	r->filled_ms = r->pool.now_ms;
 	r->budget = fresh > BUDGET_MAX - r->budget ? BUDGET_MAX : r->budget + (unsigned)fresh;
 	if (r->budget < cost * 1000)
 		return false;
 	r->budget -= cost * 1000;
 	return true;
-}
-
-/* The timer runs while a query or a session waits. */
-static void set_timer(struct resolver *r, bool is_on)
-{
-	struct itimerspec when = { 0 };
-	if (is_on == r->is_ticking)
-		return;
-	if (is_on)
-		when.it_value.tv_nsec = when.it_interval.tv_nsec = TICK_MS * 1000000L;
-	(void)timerfd_settime(r->timer_fd, 0, &when, NULL); /* fails for bad arguments only */
-	r->is_ticking = is_on;
 }
 
 static int bind_socket(const struct ip *address, int type, struct cj_error *err)
@@ -179,8 +158,7 @@ static int connect_server(const struct resolver *r, size_t server, int type)
 
 static bool ask_server(struct resolver *r, struct resolver_query *q)
 {
-	struct epoll_event event = { .events = EPOLLIN,
-				     .data.u32 = FIRST_QUERY + (uint32_t)(q - r->queries) };
+	struct cj_error ignored;
 	uint8_t bytes[RESOLVER_QUESTION_MAX];
 
 	if (getrandom(&q->id, sizeof(q->id), GRND_NONBLOCK) != sizeof(q->id))
@@ -190,7 +168,7 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 	const size_t size = r->names ? resolver_add_opt(bytes, q->size) : q->size;
 	q->fd = connect_server(r, q->server, SOCK_DGRAM);
 	if (q->fd >= 0 && send(q->fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size &&
-	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, q->fd, &event) == 0)
+	    tcp_pool_watch(&r->pool, q->fd, (size_t)(q - r->queries), &ignored) == 0)
 		return true;
 	cj_close(&q->fd);
 	return false;
@@ -262,7 +240,7 @@ static void answer_open(struct resolver *r, const struct resolver_query *q, size
 static bool receive_query(struct resolver *r)
 {
 	struct resolver_query query = { .fd = -1,
-					.since_ms = r->now_ms,
+					.since_ms = r->pool.now_ms,
 					.server = r->current,
 					.peer_size = sizeof(query.peer) };
 	ssize_t size = recvfrom(r->udp_fd, r->scratch, sizeof(r->scratch), 0,
@@ -282,14 +260,8 @@ static bool receive_query(struct resolver *r)
 	*q = query;
 	memcpy(q->bytes, r->scratch, q->size);
 	ask(r, q);
-	set_timer(r, true);
+	tcp_pool_start_ticks(&r->pool);
 	return true;
-}
-
-static void receive_queries(struct resolver *r)
-{
-	for (int i = 0; i < RECEIVE_MAX && receive_query(r); i++)
-		;
 }
 
 static void take_answer(struct resolver *r, size_t slot)
@@ -326,7 +298,7 @@ static bool sweep_queries(struct resolver *r)
 		struct resolver_query *q = &r->queries[i];
 		if (q->fd < 0)
 			continue;
-		uint64_t waited_ms = r->now_ms - q->since_ms;
+		uint64_t waited_ms = r->pool.now_ms - q->since_ms;
 		if (waited_ms >= SKIP_MS)
 			skip_server(r, q->server);
 		if (waited_ms >= EXPIRE_MS)
@@ -344,22 +316,6 @@ static bool sweep_queries(struct resolver *r)
  * backlog.
  */
 
-static void set_listening(struct resolver *r, bool is_on)
-{
-	if (r->is_paused != is_on)
-		return;
-	struct epoll_event event = { .events = is_on ? EPOLLIN : 0, .data.u32 = TCP };
-	/* Can't fail: the listener has been there since resolver_create(). */
-	(void)epoll_ctl(r->epoll_fd, EPOLL_CTL_MOD, r->tcp_fd, &event);
-	r->is_paused = !is_on;
-}
-
-static void drop_session(struct resolver *r, size_t slot)
-{
-	tcp_proxy_destroy(&r->sessions[slot].proxy);
-	set_listening(r, true);
-}
-
 static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
 {
 	struct resolver *r = arg;
@@ -370,120 +326,70 @@ static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
 	return (ssize_t)passed;
 }
 
+static bool is_client_wanted(void *owner)
+{
+	return spend(owner, SESSION_COST);
+}
+
 /* Connects to the current server, or to a later one if that fails at once. */
-static void connect_session(struct resolver *r, size_t slot)
+static enum tcp_proxy_state connect_session(struct resolver *r, size_t slot)
 {
 	struct resolver_session *s = &r->sessions[slot];
 	while (s->tried < r->upstream.count) {
 		size_t server = (s->server + s->tried++) % r->upstream.count;
-		if (tcp_proxy_join(s->proxy, connect_server(r, server, SOCK_STREAM)) ==
+		if (tcp_proxy_join(r->slots[slot].proxy, connect_server(r, server, SOCK_STREAM)) ==
 		    TCP_PROXY_OPEN)
-			return;
+			return TCP_PROXY_OPEN;
 	}
-	drop_session(r, slot);
+	return TCP_PROXY_CLOSED;
 }
 
-static void open_session(struct resolver *r, size_t slot, int jail_fd)
+static enum tcp_proxy_state open_session(void *owner, size_t slot, int jail_fd, size_t listener)
 {
-	struct tcp_proxy *p = tcp_proxy_create(r->epoll_fd, 2 * (uint32_t)slot, jail_fd);
-	if (!p) {
-		cj_close(&jail_fd);
-		return;
-	}
-	tcp_proxy_filter(p, filter_queries, r);
-	r->sessions[slot] =
-	    (struct resolver_session){ .proxy = p, .server = r->current, .since_ms = r->now_ms };
-	connect_session(r, slot);
+	struct resolver *r = owner;
+	(void)jail_fd;
+	(void)listener;
+	if (r->names)
+		return TCP_PROXY_CLOSED; /* its answers would not be read */
+	tcp_proxy_filter(r->slots[slot].proxy, filter_queries, r);
+	r->sessions[slot] = (struct resolver_session){ .server = r->current };
+	return connect_session(r, slot);
 }
 
-static size_t free_slot(const struct resolver *r)
+static enum tcp_proxy_state serve_session(void *owner, size_t slot, enum tcp_proxy_side side,
+					  uint32_t events)
 {
-	size_t slot = 0;
-	while (slot < SESSIONS_MAX && r->sessions[slot].proxy)
-		slot++;
-	return slot;
+	struct resolver *r = owner;
+	enum tcp_proxy_state state = tcp_proxy_serve(r->slots[slot].proxy, side, events);
+	return state == TCP_PROXY_UNREACHABLE ? connect_session(r, slot) : state;
 }
 
-static void accept_session(struct resolver *r)
+static bool sweep(void *owner)
 {
-	size_t slot = free_slot(r);
-	set_timer(r, true);
-	if (slot == SESSIONS_MAX || !spend(r, SESSION_COST)) {
-		set_listening(r, false); /* until a session ends, or the next tick */
-		return;
-	}
-	int fd = tcp_proxy_accept(r->tcp_fd);
-	if (fd >= 0 && r->names)
-		cj_close(&fd); /* its answers would not be read */
-	else if (fd >= 0)
-		open_session(r, slot, fd);
-	else if (fd != -EAGAIN)
-		set_listening(r, false); /* epoll would report it again at once */
+	struct resolver *r = owner;
+	for (size_t i = 0; i < SESSIONS_MAX; i++)
+		if (r->slots[i].proxy && tcp_pool_idle_ms(&r->pool, i) >= IDLE_MS)
+			tcp_pool_drop(&r->pool, i);
+	return sweep_queries(r) || r->pool.count > 0;
 }
 
-static void serve_session(struct resolver *r, size_t slot, enum tcp_proxy_side side,
-			  uint32_t events)
+/* A stale event, of a query whose slot has another one by now, only reads EAGAIN. */
+static void serve_own(void *owner, size_t n)
 {
-	struct resolver_session *s = &r->sessions[slot];
-	if (!s->proxy)
-		return;
-	switch (tcp_proxy_serve(s->proxy, side, events)) {
-	case TCP_PROXY_OPEN:
-		break;
-	case TCP_PROXY_UNREACHABLE:
-		connect_session(r, slot);
-		break;
-	case TCP_PROXY_CLOSED:
-		drop_session(r, slot);
-		break;
-	}
+	struct resolver *r = owner;
+	if (n < UDP)
+		take_answer(r, n);
+	for (int i = 0; n == UDP && i < RECEIVE_MAX && receive_query(r); i++)
+		;
 }
 
-static bool is_idle(const struct resolver *r, struct resolver_session *s)
-{
-	uint64_t moved = tcp_proxy_moved(s->proxy);
-	if (moved != s->moved) {
-		s->moved = moved;
-		s->since_ms = r->now_ms;
-	}
-	return r->now_ms - s->since_ms >= IDLE_MS;
-}
-
-static bool sweep_sessions(struct resolver *r)
-{
-	bool some_wait = r->is_paused;
-	for (size_t i = 0; i < SESSIONS_MAX; i++) {
-		struct resolver_session *s = &r->sessions[i];
-		if (s->proxy && is_idle(r, s))
-			drop_session(r, i);
-		some_wait |= s->proxy != NULL;
-	}
-	set_listening(r, true);
-	return some_wait;
-}
-
-static int watch_fd(struct resolver *r, int fd, uint32_t id, struct cj_error *err)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = id };
-	if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return cj_fail(err, errno, "watch a socket of the resolver");
-	return 0;
-}
-
-static int set_up(struct resolver *r, int udp_fd, int tcp_fd, struct cj_error *err)
-{
-	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll_fd < 0)
-		return cj_fail(err, errno, "create an epoll for the resolver");
-	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (r->timer_fd < 0)
-		return cj_fail(err, errno, "create a timer for the resolver");
-
-	int rc = watch_fd(r, udp_fd, UDP, err);
-	if (rc == 0)
-		rc = watch_fd(r, tcp_fd, TCP, err);
-	return rc == 0 ? watch_fd(r, r->timer_fd, TIMER, err) : rc;
-}
+static const struct tcp_pool_calls pool_calls = {
+	.is_wanted = is_client_wanted,
+	.open = open_session,
+	.serve = serve_session,
+	.tick = sweep,
+	.serve_own = serve_own,
+};
 
 int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upstream,
 		    struct resolver **out, struct cj_error *err)
@@ -491,20 +397,28 @@ int resolver_create(int udp_fd, int tcp_fd, const struct resolver_upstream *upst
 	struct resolver *r = calloc(1, sizeof(*r));
 	if (!r)
 		return cj_fail(err, ENOMEM, "make room for the resolver");
-	r->epoll_fd = r->timer_fd = r->udp_fd = r->tcp_fd = -1;
+	r->udp_fd = -1;
 	for (size_t i = 0; i < UDP_MAX; i++)
 		r->queries[i].fd = -1;
 	r->upstream = *upstream;
 	r->budget = BUDGET_MAX;
-	r->now_ms = r->filled_ms = clock_ms();
-
-	int rc = set_up(r, udp_fd, tcp_fd, err);
+	r->pool = (struct tcp_pool){ .what = "the resolver",
+				     .calls = &pool_calls,
+				     .owner = r,
+				     .slots = r->slots,
+				     .nslots = SESSIONS_MAX,
+				     .tick_ms = TICK_MS };
+	int rc = tcp_pool_open(&r->pool, &tcp_fd, 1, err);
+	if (rc == 0 && tcp_pool_watch(&r->pool, udp_fd, UDP, err) < 0) {
+		r->pool.nlisteners = 0; /* the socket stays the caller's */
+		rc = -err->code;
+	}
 	if (rc < 0) {
-		resolver_destroy(&r); /* it does not own the two sockets yet */
+		resolver_destroy(&r);
 		return rc;
 	}
+	r->filled_ms = r->pool.now_ms;
 	r->udp_fd = udp_fd;
-	r->tcp_fd = tcp_fd;
 	*out = r;
 	return 0;
 }
@@ -516,20 +430,16 @@ void resolver_destroy(struct resolver **rr)
 		return;
 	for (size_t i = 0; i < UDP_MAX; i++)
 		cj_close(&r->queries[i].fd);
-	for (size_t i = 0; i < SESSIONS_MAX; i++)
-		tcp_proxy_destroy(&r->sessions[i].proxy);
 	cj_close(&r->udp_fd);
-	cj_close(&r->tcp_fd);
-	cj_close(&r->timer_fd);
-	cj_close(&r->epoll_fd);
+	tcp_pool_close(&r->pool);
 	cj_free(rr);
 }
 
 static void drop_sessions(struct resolver *r)
 {
 	for (size_t i = 0; i < SESSIONS_MAX; i++)
-		if (r->sessions[i].proxy)
-			drop_session(r, i);
+		if (r->slots[i].proxy)
+			tcp_pool_drop(&r->pool, i);
 }
 
 void resolver_filter(struct resolver *r, const struct resolver_names *names)
@@ -552,47 +462,10 @@ void resolver_lose_servers(struct resolver *r)
 
 int resolver_fd(const struct resolver *r)
 {
-	return r->epoll_fd;
-}
-
-static void serve_timer(struct resolver *r)
-{
-	uint64_t times;
-	(void)!read(r->timer_fd, &times, sizeof(times)); /* only resets the descriptor */
-	bool queries_wait = sweep_queries(r), sessions_wait = sweep_sessions(r);
-	set_timer(r, queries_wait || sessions_wait);
-}
-
-static void serve_event(struct resolver *r, const struct epoll_event *event)
-{
-	uint32_t id = event->data.u32;
-	if (id < FIRST_QUERY)
-		serve_session(r, id / 2, id % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL, event->events);
-	else if (id < UDP)
-		take_answer(r, id - FIRST_QUERY);
-	else if (id == UDP)
-		receive_queries(r);
-	else if (id == TCP)
-		accept_session(r);
-	else
-		serve_timer(r);
+	return r->pool.epoll_fd;
 }
 
 int resolver_serve(struct resolver *r, struct cj_error *err)
 {
-	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(r->epoll_fd, events, EVENTS_MAX, 0);
-	if (n < 0 && errno != EINTR)
-		return cj_fail(err, errno, "wait for the resolver");
-	r->now_ms = clock_ms();
-
-	/* Sessions first: a slot that is freed may still have an event in this batch, and must not
-	 * be in use by another session by then.  A stale event of a query only reads EAGAIN. */
-	for (int i = 0; i < n; i++)
-		if (events[i].data.u32 < FIRST_QUERY)
-			serve_event(r, &events[i]);
-	for (int i = 0; i < n; i++)
-		if (events[i].data.u32 >= FIRST_QUERY)
-			serve_event(r, &events[i]);
-	return 0;
+	return tcp_pool_serve(&r->pool, err);
 }

@@ -76,7 +76,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 LIB     := $(OUT)/libcejail.a
 # The sources below folders, without the programs' own main.c.
 below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
-LIBSRC  := $(call below,runtime/base runtime/kernel rootfs netns profiles runtime/jail runtime/session runtime/run runtime/container runtime/service runtime/front/client runtime/front/bwrap runtime/front/image runtime/front/mcp)
+LIBSRC  := $(call below,runtime/base runtime/kernel rootfs netns profiles runtime/jail runtime/session runtime/run runtime/container runtime/service runtime/front/client runtime/front/bwrap runtime/front/image runtime/front/helpers/upstream runtime/front/mcp)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
@@ -92,6 +92,7 @@ SERVER  := $(OUT)/libexec/cejail/serve
 OCI     := $(OUT)/bin/cejail-oci
 MCP     := $(OUT)/libexec/cejail/mcp
 IMAGE   := $(OUT)/libexec/cejail/image
+ORIGIN  := $(OUT)/libexec/cejail/upstream
 # Static like the launcher: a harness starts it for each command.
 SANDBOX := $(OUT)/libexec/cejail/bwrap
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
@@ -117,7 +118,7 @@ is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE)
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW) $(MODULES)
 	@rm -f $@
@@ -167,6 +168,11 @@ $(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS)
 $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
+
+# So is libcurl, which loads a library for TLS.
+$(ORIGIN): $(OUT)/runtime/front/helpers/upstream/main.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) -lcurl
 
 $(SANDBOX): $(OUT)/runtime/front/bwrap/main.o $(OUT)/runtime/front/cli/no_plugins.o $(LIB)
 	@mkdir -p $(@D)
@@ -271,7 +277,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 # below /usr/local.
 define FILES
 $(call put,755,$(BINDIR),$(CEJAIL) $(OCI))
-$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(SANDBOX) $(SERVER) $(MCP))
+$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP))
 $(call put,644,$(PREFIX)/libexec/cejail,$(ZYGOTE))
 $(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))
@@ -345,7 +351,7 @@ rpm:                             ## RPM packages of the commit, below build/rpm;
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STAMPS   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/bwrap/main.c runtime/front/image/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/helpers/*.c runtime/front/bwrap/main.c runtime/front/image/main.c runtime/front/helpers/upstream/main.c runtime/service/main.c runtime/container/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer.

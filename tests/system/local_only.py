@@ -47,6 +47,7 @@ ROWS = (
     ("network_ends", "", OTHER_NET),
     ("first_use", "", OTHER_NET),
     ("first_use_ends", "", OTHER_NET),
+    ("upstream_program", "", "it is about a program that cejail starts, started alone"),
     ("tools_module", "", "it is about the modules: a service gives a program the same ones"),
     ("lifecycle", "a program that passes its output descriptor", TERMINAL),
     ("lifecycle", "ps lists a run", OWN_NAMES),

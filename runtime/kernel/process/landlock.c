@@ -30,6 +30,11 @@
 #define RESTRICT_LOG_SELF_OFF   (1U << 0)    /* ABI 7, 6.15 */
 #define RESTRICT_LOG_NESTED_OFF (1U << 2)    /* ABI 7, 6.15 */
 
+struct port_attr {
+	uint64_t allowed_access;
+	uint64_t port;
+};
+
 struct ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net; /* ABI 4, 6.7; the jail's network has its own rules */
@@ -43,10 +48,13 @@ struct ruleset_attr {
 	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
-#define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* the only rights for a rule on a file */
+/* the only rights for a rule on a file */
+#define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV | LANDLOCK_ACCESS_FS_READ_FILE)
 #define FS_READ      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define NET_BIND_TCP (1ULL << 0) /* ABI 4, 6.7 */
-#define NET_TCP      (3ULL << 0) /* also connect */
+#define NET_CONNECT  (1ULL << 1)
+#define NET_TCP      (NET_BIND_TCP | NET_CONNECT)
+#define RULE_PORT    ((enum landlock_rule_type)2) /* ABI 4 */
 
 /* The writable places of every jail. */
 static const struct landlock_place {
@@ -206,8 +214,24 @@ int landlock_apply_tree(struct cj_error *err)
 	return 1;
 }
 
-static int keep_only(const struct landlock_rule *rules, size_t count, uint64_t refused_net,
-		     struct cj_error *err)
+static int allow_ports(int ruleset_fd, const uint16_t *ports, size_t count, struct cj_error *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct port_attr rule = { NET_CONNECT, ports[i] };
+		if (syscall(SYS_landlock_add_rule, ruleset_fd, RULE_PORT, &rule, 0) < 0)
+			return cj_fail(err, errno, "landlock_add_rule(2) TCP port %u", ports[i]);
+	}
+	return 0;
+}
+
+struct kept_rights {
+	const struct landlock_rule *rules;
+	size_t count;
+	const uint16_t *ports;
+	size_t nports;
+};
+
+static int keep_only(const struct kept_rights *k, uint64_t refused_net, struct cj_error *err)
 {
 	int abi = landlock_abi();
 	if (abi == 0)
@@ -219,20 +243,28 @@ static int keep_only(const struct landlock_rule *rules, size_t count, uint64_t r
 	auto_fd int ruleset_fd = create_ruleset(handled, refused_net, true, abi, err);
 	if (ruleset_fd < 0)
 		return -err->code;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t access = (FS_READ | (rules[i].may_change ? change : 0)) & handled;
-		if (add_rule(ruleset_fd, rules[i].fd, access, "a directory", err) < 0)
+	for (size_t i = 0; i < k->count; i++) {
+		uint64_t access = (FS_READ | (k->rules[i].may_change ? change : 0)) & handled;
+		if (add_rule(ruleset_fd, k->rules[i].fd, access, "a directory", err) < 0)
 			return -err->code;
 	}
+	if (abi >= 4 && allow_ports(ruleset_fd, k->ports, k->nports, err) < 0)
+		return -err->code;
 	return restrict_self(ruleset_fd, abi, err);
 }
 
 int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err)
 {
-	return keep_only(rules, count, NET_TCP, err);
+	return keep_only(&(struct kept_rights){ .rules = rules, .count = count }, NET_TCP, err);
 }
 
 int landlock_allow_connecting(struct cj_error *err)
 {
-	return keep_only(NULL, 0, NET_BIND_TCP, err);
+	return keep_only(&(struct kept_rights){ 0 }, NET_BIND_TCP, err);
+}
+
+int landlock_allow_client(const struct landlock_rule *rules, size_t count, const uint16_t *ports,
+			  size_t nports, struct cj_error *err)
+{
+	return keep_only(&(struct kept_rights){ rules, count, ports, nports }, NET_TCP, err);
 }

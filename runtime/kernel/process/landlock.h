@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/error.h"
 
@@ -54,8 +55,8 @@ int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
  */
 int landlock_apply_tree(struct cj_error *err);
 
-/* A directory whose files may be read; or also created, changed and removed, overlayfs's whiteouts
- * included (character device 0:0). */
+/* A file that may be read, or a directory whose files may be read; or also created, changed and
+ * removed, overlayfs's whiteouts included (character device 0:0). */
 struct landlock_rule {
 	int fd;
 	bool may_change;
@@ -73,3 +74,7 @@ int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct 
 
 /* The same without any directory, for a helper that may connect to TCP ports. */
 int landlock_allow_connecting(struct cj_error *err);
+
+/* The same with directories, for a helper that may connect to these TCP ports. */
+int landlock_allow_client(const struct landlock_rule *rules, size_t count, const uint16_t *ports,
+			  size_t nports, struct cj_error *err);

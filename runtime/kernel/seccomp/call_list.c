@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <sys/syscall.h>
 
 #include "runtime/base/sys.h"
 
@@ -63,7 +64,7 @@ static struct sock_filter *add_rule(struct sock_filter *at, const struct call_ru
 
 int call_list_load(const struct call_list *list, const char *whose, struct cj_error *err)
 {
-	struct sock_filter program[HEAD + 1 + 2 * ALLOWED_MAX + RULES_MAX * RULE_LENGTH + 1] = {
+	struct sock_filter program[HEAD + 3 + 2 * ALLOWED_MAX + RULES_MAX * RULE_LENGTH + 1] = {
 		load(offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0),
 		end(SECCOMP_RET_KILL_PROCESS),
@@ -72,6 +73,8 @@ int call_list_load(const struct call_list *list, const char *whose, struct cj_er
 
 	assert(list->nallowed <= ALLOWED_MAX && list->nrules <= RULES_MAX);
 	*at++ = load(offsetof(struct seccomp_data, nr));
+	*at++ = need(BPF_JEQ, SYS_clone3, 1); /* its flags can't be seen: libc uses clone(2) then */
+	*at++ = end(SECCOMP_RET_ERRNO | ENOSYS);
 	for (size_t i = 0; i < list->nallowed; i++) { /* an x32 number equals none of these */
 		*at++ = need(BPF_JEQ, list->allowed[i], 1);
 		*at++ = end(SECCOMP_RET_ALLOW);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/front/helpers/upstream/origin.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/kernel/process/landlock.h"
+#include "runtime/kernel/process/privileges.h"
+#include "runtime/kernel/seccomp/call_list.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define DNS_PORT      53
+
+/* Memory, time, threads of the resolver, files that are only read, and sockets. */
+/* clang-format off */
+static const unsigned allowed[] = {
+	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_lseek, SYS_close, SYS_fstat,
+	SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_readlinkat, SYS_fcntl, SYS_pipe2, SYS_eventfd2,
+	SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_connect,
+	SYS_accept4, SYS_shutdown, SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_epoll_ctl,
+	SYS_epoll_pwait, SYS_ppoll, SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_futex,
+	SYS_getrandom, SYS_clock_gettime, SYS_clock_nanosleep, SYS_gettimeofday, SYS_uname,
+	SYS_sysinfo, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
+	SYS_sched_yield, SYS_sched_getaffinity, SYS_set_robust_list, SYS_rseq, SYS_sigaltstack,
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,
+	SYS_exit_group,
+#ifdef SYS_poll
+	SYS_epoll_wait, SYS_poll, SYS_stat, SYS_access, SYS_readlink,
+#endif
+};
+/* clang-format on */
+
+/* (argument & mask) is this number. */
+#define MASKED(argument, mask, number)                                                             \
+	{                                                                                          \
+		CALL_LOW(argument), (uint32_t)(mask), (uint32_t)(number), false                    \
+	}
+#define IS(argument, number) MASKED(argument, UINT32_MAX, number)
+
+/* TCP and UDP; a raw socket needs a capability. */
+#define STREAM_OR_DATAGRAMS MASKED(1, ~(SOCK_STREAM | SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC), 0)
+#define FOR_WRITING         (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+#define NAMESPACES                                                                                 \
+	(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | \
+	 CLONE_NEWCGROUP)
+
+/*
+ * Code comes from files alone, as a plug-in of the resolver does: nothing here can write to a file.
+ */
+static const struct call_rule rules[] = {
+	{ SYS_openat, { MASKED(2, FOR_WRITING, 0) } },
+	{ SYS_socket, { IS(0, AF_INET), STREAM_OR_DATAGRAMS } },
+	{ SYS_socket, { IS(0, AF_INET6), STREAM_OR_DATAGRAMS } },
+	{ SYS_socketpair, { IS(0, AF_UNIX) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
+	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_IP), IS(2, IP_RECVERR) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_IPV6), IS(2, IPV6_RECVERR) } },
+	{ SYS_ioctl, { IS(1, FIONBIO) } },
+	{ SYS_ioctl, { IS(1, FIONREAD) } },
+	{ SYS_mmap, { MASKED(2, PROT_EXEC, 0) } },
+	{ SYS_mmap, { MASKED(3, MAP_ANONYMOUS, 0) } },
+	{ SYS_mprotect, { MASKED(2, PROT_EXEC, 0) } },
+	{ SYS_clone, { MASKED(0, CLONE_THREAD | NAMESPACES, CLONE_THREAD) } },
+};
+
+static const struct call_list calls = {
+	.allowed = allowed,
+	.nallowed = LENGTH(allowed),
+	.rules = rules,
+	.nrules = LENGTH(rules),
+};
+
+#define READABLE_MAX 64
+
+struct readable {
+	struct landlock_rule rules[READABLE_MAX];
+	struct fd_bag opened;
+	size_t count;
+};
+
+/* A file or folder that exists, with all below it. */
+static void add_place(struct readable *r, const char *path)
+{
+	const int fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 || r->count == READABLE_MAX) {
+		if (fd >= 0)
+			(void)close(fd);
+		return; /* what is not added can't be read */
+	}
+	fd_bag_add(&r->opened, fd);
+	r->rules[r->count++] = (struct landlock_rule){ .fd = fd };
+}
+
+/* The folder of a file: another file may take its place.  /etc and "/" have too much in them. */
+static void add_folder_of(struct readable *r, const char *file)
+{
+	char path[PATH_MAX];
+	add_place(r, file);
+	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path) || !strrchr(path, '/'))
+		return;
+	*strrchr(path, '/') = '\0';
+	if (path[0] != '\0' && strcmp(path, "/etc") != 0)
+		add_place(r, path);
+}
+
+/* Also where a link leads. */
+static void add_file(struct readable *r, const char *file)
+{
+	auto_free char *real = realpath(file, NULL);
+	add_folder_of(r, file);
+	if (real && strcmp(real, file) != 0)
+		add_folder_of(r, real);
+}
+
+static int restrict_files(const struct origin_set *set, struct cj_error *err)
+{
+	static const char *const places[] = {
+		"/etc/hosts",
+		"/etc/nsswitch.conf",
+		"/etc/gai.conf",
+		"/etc/host.conf",
+		"/etc/ld.so.cache",
+		"/lib",
+		"/lib64",
+		"/usr/lib",
+		"/usr/lib64",
+		"/usr/local/lib",
+		"/usr/share/ca-certificates",
+	};
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	uint16_t ports[UPSTREAMS_MAX + 1] = { DNS_PORT };
+	struct readable r = { 0 };
+	for (size_t i = 0; i < LENGTH(places); i++)
+		add_place(&r, places[i]);
+	add_file(&r, "/etc/resolv.conf");
+	if (set->ca_file)
+		add_place(&r, set->ca_file);
+	else if (curl->cainfo)
+		add_file(&r, curl->cainfo);
+	if (set->ca_dir || curl->capath)
+		add_place(&r, set->ca_dir ? set->ca_dir : curl->capath);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct origin *o = &set->origins[i];
+		ports[i + 1] = o->port;
+		for (size_t j = 0; j < o->nheaders; j++)
+			add_file(&r, o->headers[j].file);
+	}
+	int rc = landlock_allow_client(r.rules, r.count, ports, set->count + 1, err);
+	fd_bag_close(&r.opened);
+	return rc == -ENOSYS ? 0 : rc; /* the calls below write no file either */
+}
+
+/* Loads the plug-ins of the resolver that come before files(5), without a question to a server. */
+static void warm_resolver(void)
+{
+	struct addrinfo *found = NULL;
+	if (getaddrinfo("localhost", NULL, NULL, &found) == 0)
+		freeaddrinfo(found);
+}
+
+int origin_confine(const struct origin_set *set, struct cj_error *err)
+{
+	warm_resolver();
+	if (privileges_keep_only(0, err) < 0 || child_die_with_parent(-1, err) < 0 ||
+	    restrict_files(set, err) < 0)
+		return -err->code;
+	return call_list_load(&calls, "the helper for upstreams", err);
+}

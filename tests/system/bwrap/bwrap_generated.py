@@ -15,7 +15,8 @@ from bwrap_lines import HOST, LOOK, OURS, PROC, USR, bubblewrap, call, differenc
 
 FROM, TO = map(int, os.environ.get("CEJAIL_TEST_BWRAP", f"0-{20000 if LONG else max(1, 300 // STEP)}").split("-"))
 ALLOW = "FD:\x06\0\0\0\0\0\xff\x7f"
-DOCUMENT = 58  # a descriptor for --json-status-fd and --info-fd
+# Descriptors for both documents, which bubblewrap does not write to one, and of a directory.
+STATUS, INFO, BOUND = 57, 58, 59
 
 NUMBER = re.compile(r'("(?:child-pid|\w+-namespace)":) \d+')
 PROCESS = re.compile(r"/proc2?/(\d+|self|thread-self)(/|$)")
@@ -111,13 +112,13 @@ ROWS = (
     lambda g: ["--block-fd", g.one("FD:x", "FD:")],
     lambda g: [g.one("--seccomp", "--add-seccomp-fd"), g.one(ALLOW, ALLOW, ALLOW, "FD:123", "FD:")],
     lambda g: ["--add-seccomp-fd", ALLOW, "--add-seccomp-fd", ALLOW],
-    lambda g: [g.one("--json-status-fd", "--info-fd"), str(DOCUMENT)],
+    lambda g: g.one(["--json-status-fd", str(STATUS)], ["--info-fd", str(INFO)]),
     lambda g: ["--new-session"],
     lambda g: ["--die-with-parent"],
     lambda g: [*g.one([], ["--unshare-pid"], ["--unshare-pid"]), "--as-pid-1"],
     *[lambda g: [g.one("--cap-add", "--cap-drop"), g.one(*CAPABILITIES)]] * 2,
     lambda g: ["--unshare-user", "--cap-add", g.one(*CAPABILITIES), "--cap-drop", g.one(*CAPABILITIES)],
-    lambda g: g.one(["--ro-bind-fd", "57", g.place()], ["--bind-fd", "57", g.place()]),
+    lambda g: g.one(["--ro-bind-fd", str(BOUND), g.place()], ["--bind-fd", str(BOUND), g.place()]),
     lambda g: g.one(["--perms", "0700"], ["--size", "5"], ["--perms", "8"], ["--uid", "-1"], ["--size", "0"], ["--never"], ["--bind", "/usr"],
                     ["--cap-add", "CAP_NEVER"], ["--sync-fd", "x"]) if g.random.random() < 0.15 else ["--dir", "/d"],  # fmt: skip
 )
@@ -130,13 +131,12 @@ def answer(program, line):
         end = f"\nsys.stdout.flush(); os.kill(os.getpid(), {9 if line.ending == 'KILL' else 15})" if isinstance(line.ending, str) else f"\nsys.exit({line.ending})"
         if "--as-pid-1" in line.options and isinstance(line.ending, str):
             end = ""  # the kernel discards a signal of pid 1 to itself
-        document, bound = os.memfd_create("document"), os.open(folder / "sub", os.O_PATH | os.O_DIRECTORY)
-        held = [os.dup2(document, DOCUMENT), os.dup2(bound, 57)]
-        os.close(bound)
+        opened = [os.memfd_create("status"), os.memfd_create("info"), os.open(folder / "sub", os.O_PATH | os.O_DIRECTORY)]
+        held = [os.dup2(fd, number) for fd, number in zip(opened, (STATUS, INFO, BOUND))]
         done = call(program, line.options, [PYTHON, "-ISc", LOOK + end], folder, held=held)
-        os.lseek(document, 0, os.SEEK_SET)
-        wrote = os.read(document, 4096).decode()
-        os.close(document)
+        wrote = b"".join(os.pread(fd, 4096, 0) for fd in opened[:2]).decode()
+        for fd in opened:
+            os.close(fd)
         out = done.stdout.decode().replace(folder.path, "FOLDER").replace(os.path.basename(folder.path), "NAME")
         try:
             seen = json.loads(out) if out else {"tree": {}}

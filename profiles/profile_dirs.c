@@ -127,7 +127,7 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 		return -err->code;
 	if (dir_fd < 0)
 		return 0;
-	auto_dir DIR *dir = fd_take_dir(dir_fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(dir_fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", where->path);
 

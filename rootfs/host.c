@@ -280,7 +280,7 @@ static void note_name(struct host *h, const struct dirent *e)
 }
 
 /* Also opens the rows of the families. */
-static int list_etc(struct host *h, DIR *dir, struct cj_error *err)
+static int list_etc(struct host *h, struct fd_dir *dir, struct cj_error *err)
 {
 	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
 		note_name(h, entry);
@@ -337,7 +337,7 @@ static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 	int rc = usr_is_lower ? 0 : take_dir(h, h->root_fd, usr + 1, usr, err);
 	if (rc < 0 || (rc == 0 && open_row(h, usr, usr_is_lower, err) < 0))
 		return -err->code;
-	auto_dir DIR *dir = fd_open_dir(h->root_fd, "etc");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(h->root_fd, "etc");
 	if (!dir && !is_absent(errno) && errno != EACCES)
 		return cj_fail(err, errno, "list '/etc'");
 	if (dir && list_etc(h, dir, err) < 0)
@@ -352,9 +352,9 @@ static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 		if (!strchr(path + 1, '/'))
 			rc = take_link(h, h->root_fd, path + 1, path, err);
 		else if (h->is_link[i])
-			rc = take_link(h, dirfd(dir), path + 5, path, err);
+			rc = take_link(h, dir->fd, path + 5, path, err);
 		else if (h->is_dir[i])
-			rc = take_dir(h, dirfd(dir), path + 5, path, err);
+			rc = take_dir(h, dir->fd, path + 5, path, err);
 		if (rc < 0 || (rc == 0 && open_row(h, path, false, err) < 0))
 			return -err->code;
 	}

@@ -332,7 +332,7 @@ static void path_push(struct collector *c, const char *name)
 static int collect_directory(struct collector *c, int fd, struct collected_place *place,
 			     unsigned depth, struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_take_dir(fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '/box/out/%s'", c->path);
 	size_t length = strlen(c->path);
@@ -340,8 +340,7 @@ static int collect_directory(struct collector *c, int fd, struct collected_place
 		path_push(c, entry->d_name);
 		bool is_one_more = ++c->entries > ENTRIES_MAX;
 		c->unnamed += is_one_more;
-		if (!is_one_more &&
-		    collect_entry(c, dirfd(dir), entry->d_name, place, depth, err) < 0)
+		if (!is_one_more && collect_entry(c, dir->fd, entry->d_name, place, depth, err) < 0)
 			return -err->code;
 		c->path[length] = '\0';
 	}

@@ -103,7 +103,7 @@ static bool is_dot(const char *name)
 static int walk_children(struct input_walk *w, int fd, unsigned depth, struct cj_error *err)
 {
 	size_t source_length = strlen(w->source), path_length = strlen(w->in.path);
-	auto_dir DIR *dir = fd_take_dir(fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", w->source);
 	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;) {
@@ -111,7 +111,7 @@ static int walk_children(struct input_walk *w, int fd, unsigned depth, struct cj
 		    !path_push(w->in.path, sizeof(w->in.path), entry->d_name))
 			return cj_fail(err, ENAMETOOLONG, "copy '%s' of '%s'", entry->d_name,
 				       w->source);
-		int rc = walk_entry(w, dirfd(dir), entry->d_name, depth, err);
+		int rc = walk_entry(w, dir->fd, entry->d_name, depth, err);
 		w->source[source_length] = '\0';
 		w->in.path[path_length] = '\0';
 		if (rc != 0)

@@ -253,7 +253,7 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 		     struct cj_error *err)
 {
 	*out = (struct strings){ 0 };
-	auto_dir DIR *dir =
+	auto_fd_dir struct fd_dir *dir =
 	    fd_take_dir(openat(store->fd, "images", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/images'", store->path);

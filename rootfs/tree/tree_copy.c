@@ -118,11 +118,11 @@ static int remove_links(struct copier *c, struct cj_error *err)
 {
 	if (c->links_fd < 0)
 		return 0;
-	auto_dir DIR *dir = fd_take_dir(take_fd(&c->links_fd));
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(take_fd(&c->links_fd));
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", c->links_name);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
-		if (unlinkat(dirfd(dir), e->d_name, 0) < 0)
+		if (unlinkat(dir->fd, e->d_name, 0) < 0)
 			return cj_fail(err, errno, "remove a link in '%s'", c->links_name);
 	if (unlinkat(c->to_fd, c->links_name, AT_REMOVEDIR) < 0)
 		return cj_fail(err, errno, "remove '%s'", c->links_name);
@@ -269,11 +269,11 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 			  struct cj_error *err)
 {
 	struct stat st;
-	auto_dir DIR *dir = fd_open_dir(from_fd, ".");
-	if (!dir || fstat(dirfd(dir), &st) < 0)
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(from_fd, ".");
+	if (!dir || fstat(dir->fd, &st) < 0)
 		return cj_fail(err, errno, "list '%s'", c->name);
 	for (const struct dirent *entry; (entry = fd_next_entry(dir)) != NULL;)
-		if (copy_entry(c, dirfd(dir), to_fd, entry->d_name, depth, err) < 0)
+		if (copy_entry(c, dir->fd, to_fd, entry->d_name, depth, err) < 0)
 			return -err->code;
 	if (errno != 0)
 		return cj_fail(err, errno, "list '%s'", c->name);

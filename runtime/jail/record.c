@@ -278,13 +278,13 @@ static bool read_entry(int dir_fd, const char *file, struct arena *a, struct rec
 int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
 		struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
 		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 
 	struct record_entry *items = NULL;
 	size_t count = 0;
-	for (struct dirent *e; count < RECORDS_MAX && (e = readdir(dir)) != NULL;) {
+	for (const struct dirent *e; count < RECORDS_MAX && (e = fd_next_entry(dir)) != NULL;) {
 		struct record_entry entry = { 0 };
 		if (!read_entry(dir_fd, e->d_name, a, &entry))
 			continue;
@@ -333,12 +333,12 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err)
 
 int record_sweep(int dir_fd, struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
 		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 
 	int swept = 0;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
 		char id[ID_MAX + 1];
 		swept += id_of(e->d_name, id) && sweep_one(dir_fd, id);
 	}
@@ -351,10 +351,10 @@ struct batch {
 };
 
 /* The ids that follow in the directory.  False: there may be more. */
-static bool read_last_batch(DIR *dir, struct batch *out)
+static bool read_last_batch(struct fd_dir *dir, struct batch *out)
 {
 	for (out->count = 0; out->count < BATCH_IDS;) {
-		struct dirent *e = readdir(dir);
+		const struct dirent *e = fd_next_entry(dir);
 		if (!e)
 			return true;
 		out->count += id_of(e->d_name, out->ids[out->count]);
@@ -366,24 +366,24 @@ static bool read_last_batch(DIR *dir, struct batch *out)
  * The batch at the cursor, or the first one; *out_next is where the one behind it begins.  Sweeps
  * at the same time may look at the same batch.
  */
-static void read_batch(int cursor_fd, DIR *dir, struct batch *batch, long *out_next)
+static void read_batch(int cursor_fd, struct fd_dir *dir, struct batch *batch, long *out_next)
 {
 	long cursor = 0;
-	rewinddir(dir);
+	fd_seek_dir(dir, 0);
 	if (cursor_fd >= 0 &&
 	    pread(cursor_fd, &cursor, sizeof(cursor), 0) == (ssize_t)sizeof(cursor) && cursor > 0)
-		seekdir(dir, cursor);
+		fd_seek_dir(dir, cursor);
 	bool is_last = read_last_batch(dir, batch);
 	if (batch->count == 0) {
-		rewinddir(dir);
+		fd_seek_dir(dir, 0);
 		is_last = read_last_batch(dir, batch);
 	}
-	*out_next = is_last ? 0 : telldir(dir);
+	*out_next = is_last ? 0 : dir->place;
 }
 
 int record_sweep_batch(int dir_fd, const char *own, struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_open_dir(dir_fd, "runs");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, "runs");
 	if (!dir)
 		return cj_fail(err, errno, "open 'runs' in the runtime directory");
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/files/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,15 +396,39 @@ int fd_open_linked(const char *path, struct cj_error *err)
 	return open_looked_at(path_fd, path, err);
 }
 
-const struct dirent *fd_next_entry(DIR *dir)
+/* struct dirent is the kernel's struct linux_dirent64: getdents(2). */
+static_assert(sizeof(off_t) == 8 && offsetof(struct dirent, d_name) == 19, "getdents64(2)");
+
+static const struct dirent *next_of_all(struct fd_dir *dir)
+{
+	if (dir->at == dir->size) {
+		ssize_t size = getdents64(dir->fd, dir->buffer, sizeof(dir->buffer));
+		if (size == 0 || (size < 0 && errno == ENOENT)) /* it was removed */
+			errno = 0;
+		if (size <= 0)
+			return NULL;
+		dir->at = 0;
+		dir->size = (size_t)size;
+	}
+	const struct dirent *e = (const void *)(dir->buffer + dir->at);
+	dir->at += e->d_reclen;
+	dir->place = e->d_off;
+	return e;
+}
+
+const struct dirent *fd_next_entry(struct fd_dir *dir)
 {
 	const struct dirent *e;
-
-	do {
-		errno = 0;
-		e = readdir(dir);
-	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+	do
+		e = next_of_all(dir);
+	while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
 	return e;
+}
+
+void fd_seek_dir(struct fd_dir *dir, off_t place)
+{
+	(void)lseek(dir->fd, place, SEEK_SET); /* else the next entries are those that follow */
+	dir->at = dir->size = 0;
 }
 
 static int by_number(const void *one, const void *other)
@@ -440,18 +466,27 @@ void fd_bag_add(struct fd_bag *bag, int fd)
 	bag->fds[bag->count++] = fd;
 }
 
-DIR *fd_take_dir(int fd)
+struct fd_dir *fd_take_dir(int fd)
 {
 	auto_fd int taken = fd;
-	DIR *dir = taken < 0 ? NULL : fdopendir(taken);
-	if (dir)
-		(void)take_fd(&taken); /* closedir(3) closes it */
+	struct fd_dir *dir = taken < 0 ? NULL : malloc(sizeof(*dir));
+	if (!dir)
+		return NULL;
+	dir->fd = take_fd(&taken);
+	dir->at = dir->size = 0;
 	return dir;
 }
 
-DIR *fd_open_dir(int dir_fd, const char *name)
+struct fd_dir *fd_open_dir(int dir_fd, const char *name)
 {
 	return fd_take_dir(openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+void fd_close_dir(struct fd_dir **dir)
+{
+	if (*dir)
+		cj_close(&(*dir)->fd);
+	cj_free(dir);
 }
 
 const char *fd_real_path(int fd, char out[static PATH_MAX])

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,17 +95,30 @@ const char *fd_real_path(int fd, char out[static PATH_MAX]);
  */
 bool fd_await(int fd, short events, int timeout_ms);
 
+/* A directory that is listed; fdopendir(3) would make three system calls for each. */
+struct fd_dir {
+	int fd;
+	size_t at, size; /* in the buffer: the next entry, and the end of the last one */
+	off_t place;     /* behind the entry that was read last */
+	alignas(struct dirent) char buffer[32768];
+};
+#define auto_fd_dir __attribute__((cleanup(fd_close_dir)))
+
 /*
  * fd_open_dir - the directory dir_fd/name, or dir_fd itself by ".", to be listed: a new open file,
  * because the offset of dir_fd is shared.  Follows no link at the end.  NULL: errno says why.
  */
-DIR *fd_open_dir(int dir_fd, const char *name);
+struct fd_dir *fd_open_dir(int dir_fd, const char *name);
 
-/* The next entry of a directory but "." and ".."; NULL: errno is 0 at the end, or says why. */
-const struct dirent *fd_next_entry(DIR *dir);
+/* The same of an open directory: takes the descriptor, also on failure. */
+struct fd_dir *fd_take_dir(int fd);
+void fd_close_dir(struct fd_dir **dir);
 
-/* fdopendir(3) that takes the descriptor also on failure. */
-DIR *fd_take_dir(int fd);
+/* The next entry but "." and ".."; NULL: errno is 0 at the end, or says why. */
+const struct dirent *fd_next_entry(struct fd_dir *dir);
+
+/* Goes on at a `place`; 0: from the start. */
+void fd_seek_dir(struct fd_dir *dir, off_t place);
 
 /* Descriptors that are closed together: one call for each run of neighbouring numbers. */
 #define FD_BAG_MAX 64

@@ -224,9 +224,9 @@ static void write_page_size(struct json_writer *w, int dir_fd, const char *size,
 
 static void write_huge_pages(struct json_writer *w, int dir_fd)
 {
-	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, ".");
 	bool is_open = false;
-	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+	for (const struct dirent *e; dir && (e = fd_next_entry(dir)) != NULL;) {
 		const char *size = e->d_name + strlen("hugetlb.");
 		const char *end = strncmp(e->d_name, "hugetlb.", 8) == 0 ? strchr(size, '.') : NULL;
 		if (!end || strcmp(end, ".current") != 0)

@@ -359,7 +359,7 @@ int state_remove(struct state *s, struct cj_error *err)
 	if (s->dir_fd < 0)
 		return 0;
 
-	auto_dir DIR *dir = fd_open_dir(s->dir_fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(s->dir_fd, ".");
 	if (!dir)
 		return cj_fail(err, errno, "read the state of '%s'", s->id);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
@@ -467,10 +467,10 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 	}
 	if (fd < 0)
 		return fd;
-	auto_dir DIR *dir = fd_take_dir(fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list the containers");
-	for (struct dirent *e; (e = readdir(dir));) {
+	for (const struct dirent *e; (e = fd_next_entry(dir));) {
 		struct cj_error not_ours = { 0 };
 		if (state_check_id(e->d_name, &not_ours) < 0)
 			continue;

@@ -78,13 +78,13 @@ static int remove_tree(int dir_fd, const char *name, bool keeps_top, unsigned de
 		return 0;
 	if (!keeps_top && errno != EISDIR)
 		return cj_fail(err, errno, "remove '%s'", name);
-	auto_dir DIR *dir = fd_open_dir(dir_fd, name);
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, name);
 	if (!dir)
 		return cj_fail(err, errno, "open '%s' to remove it", name);
 	if (depth >= DEPTH_MAX)
 		return cj_fail(err, ELOOP, "remove '%s'", name);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
-		if (remove_tree(dirfd(dir), e->d_name, false, depth + 1, err) < 0)
+		if (remove_tree(dir->fd, e->d_name, false, depth + 1, err) < 0)
 			return -err->code;
 	return keeps_top || unlinkat(dir_fd, name, AT_REMOVEDIR) == 0
 		   ? 0
@@ -119,7 +119,7 @@ static int list_used(const struct image_store *store, struct arena *a, struct st
 static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
 			 struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_open_dir(store->fd, "layers");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(store->fd, "layers");
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/layers'", store->path);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
@@ -127,14 +127,14 @@ static int retire_unused(const struct image_store *store, const struct strings *
 		auto_fd int claimed_fd = -1;
 		if (!image_is_sha256(e->d_name) || strings_has(used, e->d_name))
 			continue;
-		if (image_use_claim(dirfd(dir), e->d_name, &claimed_fd, err) < 0)
+		if (image_use_claim(dir->fd, e->d_name, &claimed_fd, err) < 0)
 			return -err->code;
 		if (claimed_fd < 0) {
 			++*kept;
 			continue;
 		}
 		(void)snprintf(to, sizeof(to), "tmp/%s", e->d_name);
-		if (renameat(dirfd(dir), e->d_name, store->fd, to) < 0)
+		if (renameat(dir->fd, e->d_name, store->fd, to) < 0)
 			return cj_fail(err, errno, "remove the layer '%s'", e->d_name);
 	}
 	return 0;

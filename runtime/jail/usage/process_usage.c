@@ -67,9 +67,9 @@ static bool read_file(struct usage_walk *w, int dir_fd, const char *task, const 
 }
 
 /* The next process or thread in the directory, of at most `max`; NULL: there is none. */
-static const char *next_task(DIR *dir, unsigned *seen, unsigned max)
+static const char *next_task(struct fd_dir *dir, unsigned *seen, unsigned max)
 {
-	for (struct dirent *e; *seen < max && (e = readdir(dir)) != NULL;)
+	for (const struct dirent *e; *seen < max && (e = fd_next_entry(dir)) != NULL;)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
 		    e->d_name[strspn(e->d_name, "0123456789")] == '\0') {
 			++*seen;
@@ -91,7 +91,7 @@ static uint64_t read_memory_of_threads(struct usage_walk *w, int proc_fd, const 
 {
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
-	auto_dir DIR *dir = fd_open_dir(proc_fd, name);
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, name);
 	if (!dir) {
 		w->is_blind |= errno != ENOENT && errno != ESRCH;
 		return 0;
@@ -100,7 +100,7 @@ static uint64_t read_memory_of_threads(struct usage_walk *w, int proc_fd, const 
 	uint64_t bytes = 0;
 	unsigned seen = 0;
 	for (const char *id; bytes == 0 && (id = next_task(dir, &seen, THREADS_MAX)) != NULL;)
-		bytes = read_memory(w, dirfd(dir), id);
+		bytes = read_memory(w, dir->fd, id);
 	return bytes;
 }
 
@@ -253,7 +253,7 @@ static bool conclude(struct usage_walk *w, struct sampler *s, bool is_all,
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out)
 {
 	*out = (struct process_usage){ 0 };
-	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return false;
 
@@ -281,7 +281,7 @@ bool process_usage_take_of(int proc_fd, const struct process_group *group, struc
 
 void process_usage_kill(int proc_fd)
 {
-	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return;
 

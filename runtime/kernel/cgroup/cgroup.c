@@ -413,8 +413,8 @@ int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 /* A session's leaf has children.  Another program's cgroup may have the name of a leaf. */
 static bool has_only_our_children(int dir_fd)
 {
-	auto_dir DIR *dir = fd_open_dir(dir_fd, ".");
-	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, ".");
+	for (const struct dirent *e; dir && (e = fd_next_entry(dir)) != NULL;)
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !cgroup_text_is_child(e->d_name))
 			return false;
 	return dir != NULL;
@@ -423,8 +423,8 @@ static bool has_only_our_children(int dir_fd)
 unsigned cgroup_sweep_in(int parent_fd)
 {
 	unsigned removed = 0;
-	auto_dir DIR *dir = fd_open_dir(parent_fd, ".");
-	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(parent_fd, ".");
+	for (const struct dirent *e; dir && (e = fd_next_entry(dir)) != NULL;) {
 		struct stat st;
 		if (!cgroup_text_leaf_id(e->d_name))
 			continue;

@@ -64,7 +64,7 @@ static void walk_fini(struct cgroup_walk *w)
 /* A cgroup contains files and cgroups only. */
 static int list_children(struct cgroup_walk *w, struct level *level, struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_open_dir(w->fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(w->fd, ".");
 	if (!dir)
 		return is_gone(errno) ? 0 : cj_fail(err, errno, "list the cgroups in a cgroup");
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {

@@ -140,10 +140,10 @@ static bool list_all(int proc_fd, struct snapshot *s)
 {
 	s->count = 0;
 	s->is_whole = true;
-	auto_dir DIR *dir = fd_open_dir(proc_fd, ".");
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return false;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;)
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9') /* no other name begins so */
 			add(s, proc_fd, (pid_t)strtol(e->d_name, NULL, 10));
 	return true;

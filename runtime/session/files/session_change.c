@@ -216,11 +216,11 @@ static int for_each(struct removal *r, int fd,
 		    struct cj_error *err)
 {
 	int count = 0;
-	auto_dir DIR *dir = fd_take_dir(fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(fd);
 	if (!dir)
 		return fail(r, errno, err);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
-		if (act(r, dirfd(dir), e->d_name, err) < 0)
+		if (act(r, dir->fd, e->d_name, err) < 0)
 			return -err->code;
 		count += count < INT_MAX;
 	}

@@ -236,11 +236,11 @@ static int list_entry(struct lister *l, int dir_fd, const char *path, const char
 static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
 			  struct cj_error *err)
 {
-	auto_dir DIR *dir = fd_take_dir(fd);
+	auto_fd_dir struct fd_dir *dir = fd_take_dir(fd);
 	if (!dir)
 		return cj_fail(err, errno, "list '%s'", path);
 	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
-		int rc = list_entry(l, dirfd(dir), path, e->d_name, depth, err);
+		int rc = list_entry(l, dir->fd, path, e->d_name, depth, err);
 		if (rc != 0)
 			return rc;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: openat fstat fstatat mkdirat symlinkat readlinkat fchmod fdopendir readdir pread close */
+/* WRAP: openat fstat fstatat mkdirat symlinkat readlinkat fchmod getdents64 pread close */
 /* WRAP: futimens utimensat */
 /* WRAP: sys_read sys_write sys_openat2 renameat getrandom malloc calloc */
 /*
@@ -28,8 +28,7 @@ FAILS(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, EIO)
 FAILS(int, futimens, (int fd, const struct timespec times[2]), (fd, times), -1, EIO)
 FAILS(int, utimensat, (int fd, const char *path, const struct timespec times[2], int flags),
       (fd, path, times, flags), -1, EIO)
-FAILS(DIR *, fdopendir, (int fd), (fd), NULL, EIO)
-FAILS(struct dirent *, readdir, (DIR * dir), (dir), NULL, EIO)
+FAILS(ssize_t, getdents64, (int fd, void *bytes, size_t size), (fd, bytes, size), -1, EIO)
 FAILS(ssize_t, pread, (int fd, void *bytes, size_t size, off_t at), (fd, bytes, size, at), -1, EIO)
 FAILS(ssize_t, sys_read, (int fd, void *bytes, size_t size), (fd, bytes, size), -1, EIO)
 FAILS(ssize_t, sys_write, (int fd, const void *bytes, size_t size), (fd, bytes, size), -1, EIO)

@@ -280,9 +280,9 @@ int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources
 {
 	auto_sources struct rootfs_sources *s = take_ptr(*sources);
 
-	mode_t saved = umask(0); /* modes here are exact */
+	(void)umask(0); /* modes here are exact */
 	int root_fd = build(spec, s, err);
-	(void)umask(saved);
+	(void)umask(022);
 	return root_fd;
 }
 

@@ -109,6 +109,7 @@ int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec
  *
  * Must not: run before init has the jail's ids (tmpfs files need a mapped owner).
  * Must not: be followed by anything but rootfs_enter(); the old /dev is covered.
+ * Leaves:   the usual umask, 022.
  * Returns:  the root's descriptor, the caller's to close; consumes *sources, also on failure.
  * Follows:  fsopen(2), open_tree(2), move_mount(2), mount_setattr(2).
  */

@@ -76,7 +76,7 @@ int child_null_streams(struct cj_error *err)
 uint64_t child_changed_signals(void)
 {
 	struct self_mask changed[] = { { .name = "SigIgn" }, { .name = "SigCgt" } };
-	return self_status_masks(changed, 2) ? changed[0].value | changed[1].value : UINT64_MAX;
+	return self_status_masks(-1, changed, 2) ? changed[0].value | changed[1].value : UINT64_MAX;
 }
 
 void child_default_signals(void)

@@ -27,15 +27,20 @@ static bool read_mask(const char *text, struct self_mask *out)
 	return errno == 0 && end == at + 16 && *end == '\n';
 }
 
-bool self_status_masks(struct self_mask *masks, size_t count)
+/* An image may have put anything there: a device, or the status of another process. */
+static int open_proc(void)
+{
+	struct statfs fs;
+	auto_fd int fd = open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC ? take_fd(&fd)
+										 : -1;
+}
+
+bool self_status_masks(int proc_fd, struct self_mask *masks, size_t count)
 {
 	char text[4096];
-	struct statfs fs;
-	/* An image may have put anything there: a device, or the status of another process. */
-	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (proc_fd < 0 || fstatfs(proc_fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return false;
-	auto_fd int fd = sys_openat2(proc_fd, "self/status", O_RDONLY, 0,
+	auto_fd int opened_fd = proc_fd < 0 ? open_proc() : -1;
+	auto_fd int fd = sys_openat2(proc_fd < 0 ? opened_fd : proc_fd, "self/status", O_RDONLY, 0,
 				     RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0)
 		return false;

@@ -11,5 +11,6 @@ struct self_mask {
 	uint64_t value;
 };
 
-/* Reads /proc/self/status.  False: it lacks one of them, or /proc is not the kernel's. */
-bool self_status_masks(struct self_mask *masks, size_t count);
+/* Reads self/status of a procfs; -1: that at /proc.  False: it lacks one of them, or /proc is not
+ * the kernel's. */
+bool self_status_masks(int proc_fd, struct self_mask *masks, size_t count);

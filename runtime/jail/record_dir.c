@@ -109,6 +109,12 @@ static int distrust(const char *path, const struct stat *st, const struct record
 	return PLACE_IS_UNTRUSTED;
 }
 
+static bool is_private(const struct stat *st, const struct record_place *place, mode_t mode)
+{
+	return S_ISDIR(st->st_mode) && st->st_uid == place->uid &&
+	       (st->st_mode & S_IRWXU) == S_IRWXU && (st->st_mode & 07777 & ~mode) == 0;
+}
+
 /* dir_fd/name of a place, only if it is ours and private.  `path` is for messages. */
 static int open_private(int dir_fd, const char *name, const char *path,
 			const struct record_place *place, mode_t mode, struct cj_error *err)
@@ -121,8 +127,7 @@ static int open_private(int dir_fd, const char *name, const char *path,
 	/* A link, a file, or a directory of another user: what it is says more than the errno. */
 	if ((fd < 0 ? fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st)) < 0)
 		return cj_fail(err, code ? code : errno, "open directory '%s'", path);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != place->uid || (st.st_mode & S_IRWXU) != S_IRWXU ||
-	    (st.st_mode & 07777 & ~mode) != 0)
+	if (!is_private(&st, place, mode))
 		return distrust(path, &st, place, mode, err);
 	return fd < 0 ? cj_fail(err, code, "open directory '%s'", path) : take_fd(&fd);
 }
@@ -143,6 +148,7 @@ static int make_private(int dir_fd, const char *name, const char *path,
 static int make_place(const struct record_place *place, struct cj_error *err)
 {
 	char path[PATH_ROOM];
+	struct stat st;
 	auto_fd int parent_fd = open_parent(place, S_IWGRP | S_IWOTH, err);
 	if (parent_fd < 0)
 		return parent_fd;
@@ -152,6 +158,9 @@ static int make_place(const struct record_place *place, struct cj_error *err)
 	if (dir_fd < 0)
 		return dir_fd;
 
+	/* By its name: nobody else can put another one there. */
+	if (fstatat(dir_fd, "runs", &st, AT_SYMLINK_NOFOLLOW) == 0 && is_private(&st, place, 0700))
+		return take_fd(&dir_fd);
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
 	auto_fd int runs_fd = make_private(dir_fd, "runs", path, place, 0700, err);
 	/* Only if the directory was removed meanwhile: another place would have other locks. */

@@ -146,11 +146,11 @@ static void a_closed_stream_is_open_afterwards(void **state)
 
 static bool has_no_proc;
 
-bool __real_self_status_masks(struct self_mask *masks, size_t count);
-bool __wrap_self_status_masks(struct self_mask *masks, size_t count);
-bool __wrap_self_status_masks(struct self_mask *masks, size_t count)
+bool __real_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
+bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
+bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count)
 {
-	return !has_no_proc && __real_self_status_masks(masks, count);
+	return !has_no_proc && __real_self_status_masks(proc_fd, masks, count);
 }
 
 static void handle(int signal)

@@ -93,7 +93,7 @@ FAILS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err),
 FAILS(privileges_no_new, (struct cj_error * err), (err))
 FAILS(landlock_apply, (const struct landlock_jail *jail, int *out_fd, struct cj_error *err),
       (jail, out_fd, err))
-FAILS(privileges_drop, (struct cj_error * err), (err))
+FAILS(privileges_drop, (int proc_fd, struct cj_error *err), (proc_fd, err))
 FAILS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
 
 pid_t __real_sys_clone3(const struct clone_args *args);

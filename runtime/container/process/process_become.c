@@ -181,7 +181,7 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 	if (set_memory_policy(&on_linux->memory_policy, err) < 0)
 		return -err->code;
 	(void)umask(mask->is_set ? (mode_t)mask->value : DEFAULT_UMASK); /* returns the old one */
-	if (capabilities_bound(p->caps.bounding, err) < 0)
+	if (capabilities_bound(p->caps.bounding, -1, err) < 0)
 		return -err->code;
 	bool has_entered = chdir(wanted->cwd) == 0;
 	if (set_groups(p, err) < 0 || set_ids(p, err) < 0 ||

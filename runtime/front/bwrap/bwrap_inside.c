@@ -116,7 +116,7 @@ static int limit_capabilities(const struct bwrap_start *s, struct cj_error *err)
 	const struct bwrap_config *c = s->config;
 	uint64_t own = 0;
 	if (s->uid == 0 && !c->sets_caps) /* execve(2) of root takes the bounding set */
-		return capabilities_bound(s->caps, err);
+		return capabilities_bound(s->caps, -1, err);
 	if (capabilities_of_self(&own, err) < 0)
 		return -err->code;
 	uint64_t wanted = (s->uid == 0 ? s->caps & c->caps_kept : 0) | c->caps_added;
@@ -127,7 +127,8 @@ static int limit_capabilities(const struct bwrap_start *s, struct cj_error *err)
 	const struct capabilities caps = {
 		.effective = wanted, .permitted = wanted, .inheritable = wanted, .ambient = wanted
 	};
-	return capabilities_bound(wanted, err) < 0 ? -err->code : capabilities_apply(&caps, 0, err);
+	return capabilities_bound(wanted, -1, err) < 0 ? -err->code
+						       : capabilities_apply(&caps, 0, err);
 }
 
 /* As bubblewrap: the caller's directory if it is inside, else the home directory, else "/". */

@@ -158,7 +158,7 @@ void notes_follow_output(const struct outcome *o)
 	const struct capture *last = &o->output[1];
 	struct stat out, err;
 
-	if (last->total == 0 && fstat(STDOUT_FILENO, &out) == 0 &&
+	if (last->total == 0 && o->output[0].total > 0 && fstat(STDOUT_FILENO, &out) == 0 &&
 	    fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev && out.st_ino == err.st_ino)
 		last = &o->output[0];
 	if (!capture_ends_line(last))

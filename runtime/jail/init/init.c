@@ -43,7 +43,6 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	if (child_start_session(err) < 0)
 		return -err->code;
-	umask(022);
 	return privileges_join_keyring(err);
 }
 
@@ -153,9 +152,14 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 	auto_free const char **places = calloc(root->nbinds + 1, sizeof(*places));
 	if (!places)
 		return cj_fail(err, ENOMEM, "list the writable places");
+	const struct landlock_place opened[] = { { "/box", j->handles.box_fd },
+						 { "/proc", j->handles.proc_fd },
+						 { "/", j->handles.root_fd } };
 	const struct landlock_jail jail = { .is_writable = root->writable,
 					    .places = places,
-					    .nplaces = rootfs_list_writable(root, places) };
+					    .nplaces = rootfs_list_writable(root, places),
+					    .opened = opened,
+					    .nopened = sizeof(opened) / sizeof(opened[0]) };
 	/* The result of this call, not of another landlock_abi(): that may fail for lack of
 	 * memory. */
 	int rc =
@@ -166,8 +170,7 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 
 static int drop_enter(struct jail *j, struct cj_error *err)
 {
-	(void)j;
-	return privileges_drop(err);
+	return privileges_drop(j->handles.proc_fd, err);
 }
 
 /* The listener travels with STEP_SEALED, and init keeps no copy. */

@@ -102,7 +102,7 @@ static int drop_rights(struct sealing *s, const char **step, struct cj_error *er
 	 * user namespace of the zygote, so no process inside gains a right over it by capabilities.
 	 */
 	*step = "capabilities"; /* no step below needs one */
-	if (privileges_drop(err) < 0)
+	if (privileges_drop(-1, err) < 0)
 		return -err->code;
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "become dumpable");

@@ -94,7 +94,7 @@ static int drop_bounding(unsigned long cap, struct cj_error *err)
 	return cj_fail(err, code, "drop capability %lu from the bounding set", cap);
 }
 
-int capabilities_bound(uint64_t bounding, struct cj_error *err)
+int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err)
 {
 	struct self_mask now = { .name = "CapBnd" };
 	uint64_t known = 0;
@@ -102,7 +102,8 @@ int capabilities_bound(uint64_t bounding, struct cj_error *err)
 	for (unsigned long cap = 0; rc == 0 && cap < CAPS_MAX; cap++)
 		if (!(bounding >> cap & 1))
 			rc = drop_bounding(cap, err);
-	if (rc < 0 || (!self_status_masks(&now, 1) && read_bounding(&known, &now.value, err) < 0))
+	if (rc < 0 ||
+	    (!self_status_masks(proc_fd, &now, 1) && read_bounding(&known, &now.value, err) < 0))
 		return -err->code;
 	if (now.value & ~bounding)
 		return cj_fail(err, EPERM, "verify the bounding set of capabilities");

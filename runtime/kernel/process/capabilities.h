@@ -25,9 +25,9 @@ bool capabilities_is_effective(unsigned cap);
 
 /*
  * Removes all others from the bounding set, which is read back.  Needs CAP_SETPCAP, so before the
- * user changes.
+ * user changes.  proc_fd: as of self_status_masks().
  */
-int capabilities_bound(uint64_t bounding, struct cj_error *err);
+int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err);
 
 /*
  * capabilities_apply - the other four sets, read back and compared.

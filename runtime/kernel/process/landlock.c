@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ struct ruleset_attr {
 #define RULE_PORT    ((enum landlock_rule_type)2) /* ABI 4 */
 
 /* The writable places of every jail. */
-static const struct landlock_place {
+static const struct {
 	const char *path;
 	uint64_t access;
 } places[] = {
@@ -151,16 +152,26 @@ int landlock_restrict(int ruleset_fd, struct cj_error *err)
 	return restrict_self(ruleset_fd, landlock_abi(), err);
 }
 
+static int allow_of(struct ruleset *set, const struct landlock_jail *jail, const char *path,
+		    uint64_t access, struct cj_error *err)
+{
+	for (size_t i = 0; i < jail->nopened; i++)
+		if (strcmp(jail->opened[i].path, path) == 0)
+			return add_rule(set->fd, jail->opened[i].fd, access & set->handled, path,
+					err);
+	return allow(set, path, access, err);
+}
+
 static int allow_places(struct ruleset *set, const struct landlock_jail *jail, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (allow(set, places[i].path, places[i].access, err) < 0)
+		if (allow_of(set, jail, places[i].path, places[i].access, err) < 0)
 			return -err->code;
 	for (size_t i = 0; i < jail->nplaces; i++)
 		if (allow(set, jail->places[i], FS_CHANGE, err) < 0)
 			return -err->code;
 	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (jail->is_writable ? FS_CHANGE : 0);
-	return allow(set, "/", everywhere, err);
+	return allow_of(set, jail, "/", everywhere, err);
 }
 
 int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct cj_error *err)

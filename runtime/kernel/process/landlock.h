@@ -16,11 +16,19 @@
 /* The kernel's Landlock ABI; 0: absent, or too old to be of use. */
 int landlock_abi(void);
 
+/* A place that is open already. */
+struct landlock_place {
+	const char *path;
+	int fd;
+};
+
 /* What a jail may change, besides the places that every jail has. */
 struct landlock_jail {
 	bool is_writable; /* all of it */
 	const char *const *places;
 	size_t nplaces;
+	const struct landlock_place *opened; /* "/" and places that need not be opened again */
+	size_t nopened;
 };
 
 /*

@@ -84,10 +84,10 @@ int privileges_no_new(struct cj_error *err)
 	return 0;
 }
 
-int privileges_drop(struct cj_error *err)
+int privileges_drop(int proc_fd, struct cj_error *err)
 {
 	const struct capabilities none = { 0 };
-	if (capabilities_bound(0, err) < 0)
+	if (capabilities_bound(0, proc_fd, err) < 0)
 		return -err->code;
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "lock the securebits");

@@ -40,8 +40,9 @@ int privileges_no_new(struct cj_error *err); /* prctl(2) PR_SET_NO_NEW_PRIVS */
 /*
  * No capability in any set (bounding, inheritable, permitted, effective, ambient), securebits
  * locked, not dumpable; read back and compared: an error if anything is left.  capabilities(7)
+ * proc_fd: a procfs that is known to be one; -1: that at /proc, if it is.
  */
-int privileges_drop(struct cj_error *err);
+int privileges_drop(int proc_fd, struct cj_error *err);
 
 /* Sets no_new_privs, keeps those of these capabilities (a bit each: 1 << CAP_KILL) that the process
  * has, and gives up all others: a process of ours that executes nothing.  capabilities(7) */

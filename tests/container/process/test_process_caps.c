@@ -136,7 +136,7 @@ static bool has(uint64_t set, int cap)
 static int get_them(void)
 {
 	struct cj_error err = { 0 };
-	if (capabilities_bound(wanted_caps.bounding, &err) < 0 ||
+	if (capabilities_bound(wanted_caps.bounding, -1, &err) < 0 ||
 	    capabilities_apply(&wanted_caps, BIT(CAP_SYS_ADMIN), &err) < 0)
 		return 1;
 
@@ -176,7 +176,7 @@ static int fail_one(void)
 	struct cj_error err = { 0 };
 	calls_here = 0;
 	is_armed = true;
-	int rc = capabilities_bound(wanted_caps.bounding, &err);
+	int rc = capabilities_bound(wanted_caps.bounding, -1, &err);
 	if (rc == 0)
 		rc = capabilities_apply(&wanted_caps, 0, &err);
 	is_armed = false;

@@ -40,7 +40,7 @@ BREAKS(privileges_join_keyring, (struct cj_error * err), (err))
 BREAKS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
 BREAKS(privileges_no_new, (struct cj_error * err), (err))
 BREAKS(landlock_restrict, (int fd, struct cj_error *err), (fd, err))
-BREAKS(privileges_drop, (struct cj_error * err), (err))
+BREAKS(privileges_drop, (int proc_fd, struct cj_error *err), (proc_fd, err))
 BREAKS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
 
 int __real_setns(int fd, int type);

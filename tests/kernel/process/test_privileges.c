@@ -73,11 +73,11 @@ int __wrap_prctl(int option, ...)
 
 static bool has_no_proc;
 
-bool __real_self_status_masks(struct self_mask *masks, size_t count);
-bool __wrap_self_status_masks(struct self_mask *masks, size_t count);
-bool __wrap_self_status_masks(struct self_mask *masks, size_t count)
+bool __real_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
+bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
+bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count)
 {
-	return !has_no_proc && __real_self_status_masks(masks, count);
+	return !has_no_proc && __real_self_status_masks(proc_fd, masks, count);
 }
 
 static int keyring_code; /* the errno of a session keyring; 0: there is one */
@@ -131,12 +131,17 @@ static void every_call_that_fails_is_noticed(int (*give_up)(struct cj_error *err
 	fail_at = 0;
 }
 
+static int drop(struct cj_error *err)
+{
+	return privileges_drop(-1, err);
+}
+
 static void each_failure_to_give_up_a_privilege_is_an_error(void **state)
 {
 	(void)state;
-	every_call_that_fails_is_noticed(privileges_drop, 40);
+	every_call_that_fails_is_noticed(drop, 40);
 	has_no_proc = true; /* then the bounding set is asked for bit by bit */
-	every_call_that_fails_is_noticed(privileges_drop, 80);
+	every_call_that_fails_is_noticed(drop, 80);
 	has_no_proc = false;
 }
 
@@ -160,7 +165,7 @@ static void a_privilege_that_is_still_there_after_a_successful_call_is_an_error(
 		const size_t row = i / 2;
 		lies = rows[row].call;
 		has_no_proc = i % 2 == 1;
-		try_in_child(privileges_drop);
+		try_in_child(drop);
 		has_no_proc = false;
 		lies = NULL;
 		assert_int_equal(tried->rc, -EPERM);

@@ -31,7 +31,7 @@ static const struct {
 int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		struct rootfs_entry entry = { .path = devices[i].path };
+		struct rootfs_entry entry = { .path = devices[i].path, .is_detached = true };
 		if (devices[i].is_tty && !with_tty)
 			continue;
 		/* The clone itself is checked: nothing can be put in its place any more. */

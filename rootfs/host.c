@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/mounts.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -187,13 +186,13 @@ static int open_path(const struct host *h, const char *path)
 	return fd;
 }
 
-/* Fills an entry from `fd`: a link, a file to copy, or a detached tree.  keeps_fd: the directory
- * itself. */
-static int take_row(struct host *h, int *fd, const struct stat *st, bool keeps_fd,
-		    struct rootfs_entry *out, struct cj_error *err)
+/* Fills an entry from `fd`: a link, a file to copy, or what is mounted. */
+static int take_row(struct host *h, int *fd, const struct stat *st, struct rootfs_entry *out,
+		    struct cj_error *err)
 {
 	if (S_ISLNK(st->st_mode)) {
 		out->link = read_link(*fd, "", h->list->arena);
+		fd_bag_add(&h->list->opened, take_fd(fd));
 		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
 	}
 	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
@@ -201,13 +200,12 @@ static int take_row(struct host *h, int *fd, const struct stat *st, bool keeps_f
 	out->is_dir = S_ISDIR(st->st_mode);
 	out->is_copied = is_copied(h, st);
 	out->size = out->is_copied ? (size_t)st->st_size : 0;
-	out->fd = out->is_copied || keeps_fd ? take_fd(fd)
-					     : mounts_clone(*fd, "", 0, out->path, err);
-	return out->fd < 0 ? out->fd : 0;
+	out->fd = take_fd(fd);
+	return 0;
 }
 
 /* One path, if this host has it and it is public: an entry of the list. */
-static int open_row(struct host *h, const char *path, bool is_lower, struct cj_error *err)
+static int open_row(struct host *h, const char *path, struct cj_error *err)
 {
 	bool is_usr = strcmp(path, host_paths[0]) == 0;
 	struct stat st;
@@ -228,9 +226,8 @@ static int open_row(struct host *h, const char *path, bool is_lower, struct cj_e
 		return rc;
 
 	struct rootfs_entry entry = { .path = path, .fd = -1 };
-	if (take_row(h, &fd, &st, is_lower, &entry, err) < 0)
+	if (take_row(h, &fd, &st, &entry, err) < 0)
 		return -err->code;
-	fd_bag_add(&h->list->opened, take_fd(&fd));
 	return rootfs_entries_add(h->list, &entry, err);
 }
 
@@ -255,7 +252,7 @@ static int open_member(struct host *h, const struct host_family *family, const c
 		/* "/usr" and theirs; the others follow */
 		if (h->list->count - h->first > FAMILY_ROWS_MAX)
 			return 0;
-		int rc = open_row(h, path, false, err);
+		int rc = open_row(h, path, err);
 		if (rc < 0 || !below)
 			return rc;
 	}
@@ -310,32 +307,27 @@ static int take_link(struct host *h, int dir_fd, const char *name, const char *p
 }
 
 /*
- * Clones a directory in two calls, where open_row() makes four.  Returns as take_link(); 0: it is
- * no directory, or not public, or can't be cloned by this name, and open_row() says why.
+ * Opens a directory in two calls, where open_row() makes three.  Returns as take_link(); 0: it is
+ * no directory, or not public, or can't be opened by this name, and open_row() says why.
  */
 static int take_dir(struct host *h, int dir_fd, const char *name, const char *path,
 		    struct cj_error *err)
 {
 	struct rootfs_entry entry = { .path = path, .is_dir = true };
 	struct stat st;
-	auto_fd int fd = mounts_clone(dir_fd, name, 0, path, err);
-	if (fd < 0)
-		return is_absent(-fd) || fd == -EACCES ? 0 : fd;
-	/* The clone itself is checked: nothing can be put in its place any more. */
-	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "look at '%s'", path);
-	if (!S_ISDIR(st.st_mode) || !is_public(st.st_mode))
+	auto_fd int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_public(st.st_mode))
 		return 0;
 	entry.fd = take_fd(&fd);
 	return rootfs_entries_add(h->list, &entry, err) < 0 ? -err->code : 1;
 }
 
 /* "/usr" first, which must exist.  Rows beside it, such as "/bin", are likely links. */
-static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
+static int open_rows(struct host *h, struct cj_error *err)
 {
 	const char *usr = host_paths[0];
-	int rc = usr_is_lower ? 0 : take_dir(h, h->root_fd, usr + 1, usr, err);
-	if (rc < 0 || (rc == 0 && open_row(h, usr, usr_is_lower, err) < 0))
+	int rc = take_dir(h, h->root_fd, usr + 1, usr, err);
+	if (rc < 0 || (rc == 0 && open_row(h, usr, err) < 0))
 		return -err->code;
 	auto_fd_dir struct fd_dir *dir = fd_open_dir(h->root_fd, "etc");
 	if (!dir && !is_absent(errno) && errno != EACCES)
@@ -355,13 +347,13 @@ static int open_rows(struct host *h, bool usr_is_lower, struct cj_error *err)
 			rc = take_link(h, dir->fd, path + 5, path, err);
 		else if (h->is_dir[i])
 			rc = take_dir(h, dir->fd, path + 5, path, err);
-		if (rc < 0 || (rc == 0 && open_row(h, path, false, err) < 0))
+		if (rc < 0 || (rc == 0 && open_row(h, path, err) < 0))
 			return -err->code;
 	}
 	return 0;
 }
 
-int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err)
+int host_open(struct rootfs_entries *list, struct cj_error *err)
 {
 	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
@@ -376,7 +368,7 @@ int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *e
 			  .first = list->count,
 			  .copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX,
 			  .root_fd = root_fd };
-	if (open_rows(&h, usr_is_lower, err) < 0)
+	if (open_rows(&h, err) < 0)
 		return -err->code;
 	fd_bag_add(&list->opened, take_fd(&root_fd));
 	return 0;

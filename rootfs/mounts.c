@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -160,14 +161,22 @@ int mounts_attach_in(int tree_fd, int dir_fd, const char *entry, const char *nam
 	return 0;
 }
 
-int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err)
+int mounts_attach_at(int tree_fd, const char *place, const char *name, struct cj_error *err)
 {
-	if (path[0] == '/' && !strchr(path + 1, '/'))
-		return mounts_attach_in(tree_fd, root_fd, path + 1, path, err);
-	auto_fd int place_fd = mounts_resolve(root_fd, path, err);
-	if (place_fd < 0)
-		return place_fd;
-	return mounts_attach(tree_fd, place_fd, path, err);
+	if (move_mount(tree_fd, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return cj_fail(err, errno, "attach a mount at '%s'", name);
+	return 0;
+}
+
+int mounts_bind(int fd, const char *below, const char *place, const char *name,
+		struct cj_error *err)
+{
+	char source[64];
+	int size = snprintf(source, sizeof(source), "/proc/self/fd/%d%s", fd, below);
+	assert(size > 0 && (size_t)size < sizeof(source));
+	if (mount(source, place, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return cj_fail(err, errno, "mount '%s'", name);
+	return 0;
 }
 
 static int swap_roots(int root_fd, struct cj_error *err)

@@ -76,13 +76,22 @@ int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *
 
 /*
  * mounts_attach at an entry of the directory dir_fd: one component, never followed if it is a link.
- * Half the price of a path.
  */
 int mounts_attach_in(int tree_fd, int dir_fd, const char *entry, const char *name,
 		     struct cj_error *err);
 
-/* mounts_attach at `path` (absolute) beneath root_fd, without crossing any link. */
-int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err);
+/* mounts_attach at a path, which is resolved as usual: only where nobody can replace what it leads
+ * through. */
+int mounts_attach_at(int tree_fd, const char *place, const char *name, struct cj_error *err);
+
+/*
+ * mounts_bind - mount the open file or directory fd, or fd/below, at `place`, with what is mounted
+ * below it: mount(2), one call where mounts_clone() and mounts_attach() are two.
+ *
+ * `below` is "" or "/NAME".  `place` is a path as that of mounts_attach_at().
+ */
+int mounts_bind(int fd, const char *below, const char *place, const char *name,
+		struct cj_error *err);
 
 /*
  * mounts_pivot - root_fd, the root of an attached mount, becomes "/"; the old root is detached.

@@ -9,9 +9,9 @@
  * the root, and the old root is detached with all that is parked.  Any directory would
  * do; /dev always exists.
  *
- * New file systems are mounted by path and mount(2), which is one call where the calls by
- * descriptor are eight: no process but init can reach these places, and a path leads through
- * nothing but directories of the skeleton.
+ * New file systems, and what is open, are mounted by path and mount(2), which is one call where the
+ * calls by descriptor are eight, or two: no process but init can reach these places, and a path
+ * leads through nothing but directories of the skeleton.
  */
 #include "rootfs/rootfs.h"
 
@@ -84,30 +84,19 @@ static int add_places(const struct rootfs_entries *list, struct skeleton *skelet
 	return rc;
 }
 
-/* Most entries lie in /dev or /etc: a directory is resolved once for those that follow another. */
-static int attach_entries(struct rootfs_entries *list, size_t first, size_t end, int root_fd,
+static int attach_entries(const struct rootfs_entries *list, size_t first, size_t end,
 			  struct cj_error *err)
 {
-	char parent[PATH_MAX] = "";
-	int parent_fd = -1;
 	for (size_t i = first; i < end; i++) {
 		const struct rootfs_entry *e = &list->items[i];
-		const char *name = strrchr(e->path, '/') + 1;
-		size_t size = (size_t)(name - e->path) - 1;
+		char place[sizeof(ROOTFS_PARK) + PATH_MAX];
 		if (e->fd < 0 || e->is_copied)
 			continue;
-		if (size >= sizeof(parent))
-			return cj_fail(err, ENAMETOOLONG, "attach a mount at '%s'", e->path);
-		if (size > 0 && (size != strlen(parent) || memcmp(parent, e->path, size) != 0)) {
-			memcpy(parent, e->path, size);
-			parent[size] = '\0';
-			parent_fd = mounts_resolve(root_fd, parent, err);
-			if (parent_fd < 0)
-				return parent_fd;
-			fd_bag_add(&list->opened, parent_fd);
-		}
-		if (mounts_attach_in(e->fd, size > 0 ? parent_fd : root_fd, name, e->path, err) < 0)
-			return -err->code;
+		(void)snprintf(place, sizeof(place), ROOTFS_PARK "%s", e->path);
+		int rc = e->is_detached ? mounts_attach_at(e->fd, place, e->path, err)
+					: mounts_bind(e->fd, "", place, e->path, err);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }
@@ -147,7 +136,7 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 	int rc = devices_open(&s->common, s->park_fd, spec->tty, err);
 	s->usr = s->common.count;
 	if (rc == 0 && spec->kind == ROOT_HOST)
-		rc = host_open(&s->common, spec->writable, err);
+		rc = host_open(&s->common, err);
 	else if (rc == 0)
 		rc = layers_open(&s->layers, &spec->layers, &s->arena, err);
 	if (rc < 0 || binds_open(&s->binds, spec, &s->layers, err) < 0)
@@ -219,6 +208,7 @@ static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error
 		return fd;
 	cj_close(&usr->fd);
 	usr->fd = fd;
+	usr->is_detached = true;
 	return 0;
 }
 
@@ -246,13 +236,13 @@ static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, 
 		return -err->code;
 	/* The host's files and the root get their attributes in one call.  What is attached later
 	 * has its own. */
-	if (attach_entries(&s->common, public, s->common.count, root_fd, err) < 0 ||
+	if (attach_entries(&s->common, public, s->common.count, err) < 0 ||
 	    mounts_restrict_all(root_fd, HOST_ATTRS, "/", err) < 0 ||
 	    (spec->writable && mounts_open_for_writing(root_fd, "/", err) < 0) ||
-	    attach_entries(&s->common, 0, public, root_fd, err) < 0)
+	    attach_entries(&s->common, 0, public, err) < 0)
 		return -err->code;
 	if (attach_proc(err) < 0 || devices_attach_terminals(err) < 0 ||
-	    scratch_attach(scratch_fd, root_fd, err) < 0)
+	    scratch_attach(scratch_fd, err) < 0)
 		return -err->code;
 	/* Last: a bind below /box or /tmp must lie on the scratch, not under it. */
 	return binds_attach(&s->binds, spec, scratch_fd, root_fd, err);

@@ -19,11 +19,11 @@
 struct rootfs_entry {
 	const char *path; /* absolute, in the jail */
 	const char *link; /* the target, if the host has a link there; else NULL */
-	int fd;           /* a detached tree, or the directory that an overlay will lie over */
+	int fd;           /* of a bind a detached tree; else what is mounted, or copied */
 	bool is_dir;
 	bool is_copied;   /* fd is a small file, copied in place of a mount */
 	size_t size;      /* of that file, bytes */
-	bool is_detached; /* of --overlay: fd is a detached tree already */
+	bool is_detached; /* fd is a detached tree already */
 };
 
 /* Whoever opens entries leaves it to the owner of the list to close them, also after a failure. */
@@ -54,8 +54,8 @@ int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *e
 /* The tmpfs and its directories, parked.  Runs as the jail's user, who owns them, umask 0. */
 int scratch_create(const struct rootfs_spec *spec, struct cj_error *err);
 
-/* Attaches /box, /tmp and /dev/shm. */
-int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err);
+/* Mounts /box, /tmp and /dev/shm of the tree that is parked last. */
+int scratch_attach(int scratch_fd, struct cj_error *err);
 
 /* Makes the directory of each BIND_TMPFS in the scratch, and a detached mount of it. */
 int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *spec, int scratch_fd,
@@ -102,14 +102,12 @@ extern const struct host_family host_families[];
 extern const size_t host_families_count;
 
 /*
- * host_open - resolve and clone, or copy, every row that this host has and all users may read;
- * "/usr" first.
+ * host_open - resolve and open every row that this host has and all users may read; "/usr" first.
  *
- * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
  * Whoever attaches them sets HOST_ATTRS for all of them at once.
  * Runs with the caller's ids.
  */
-int host_open(struct rootfs_entries *list, bool usr_is_lower, struct cj_error *err);
+int host_open(struct rootfs_entries *list, struct cj_error *err);
 
 /*
  * binds.c: host paths that the caller shows in the jail: --ro-bind, --bind, --overlay,

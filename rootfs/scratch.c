@@ -87,18 +87,16 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	return take_fd(&scratch_fd);
 }
 
-int scratch_attach(int scratch_fd, int root_fd, struct cj_error *err)
+int scratch_attach(int scratch_fd, struct cj_error *err)
 {
-	auto_fd_bag struct fd_bag attached = { 0 };
 	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
-		if (!scratch_dirs[i].target)
+		const char *target = scratch_dirs[i].target;
+		char below[16], place[32];
+		if (!target)
 			continue;
-		int dir_fd =
-		    mounts_clone(scratch_fd, scratch_dirs[i].name, 0, scratch_dirs[i].target, err);
-		if (dir_fd < 0)
-			return dir_fd;
-		fd_bag_add(&attached, dir_fd);
-		if (mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err) < 0)
+		(void)snprintf(below, sizeof(below), "/%s", scratch_dirs[i].name);
+		(void)snprintf(place, sizeof(place), ROOTFS_PARK "%s", target);
+		if (mounts_bind(scratch_fd, below, place, target, err) < 0)
 			return -err->code;
 	}
 	return 0;

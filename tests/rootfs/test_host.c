@@ -80,7 +80,7 @@ static void look_at_view(void)
 	struct rootfs_entries view = { .arena = &arena };
 	struct cj_error err = { 0 };
 	int before = open_count();
-	check(host_open(&view, false, &err) == 0);
+	check(host_open(&view, &err) == 0);
 	check(strcmp(view.items[0].path, "/usr") == 0);
 	check(is_shown(&view, "/etc/matplotlibrc") && is_shown(&view, "/etc/fonts"));
 	check(is_shown(&view, "/etc/fpc.cfg") && is_shown(&view, "/etc/fpc-3.2.2.cfg"));
@@ -108,7 +108,7 @@ static void look_at_many(void)
 	auto_arena struct arena arena = { 0 };
 	struct rootfs_entries view = { .arena = &arena };
 	struct cj_error err = { 0 };
-	check(host_open(&view, false, &err) == 0);
+	check(host_open(&view, &err) == 0);
 	size_t count = count_below(&view, "/etc/fpc-");
 	check(count > 20 && count < 200);
 	close_all(&view);
@@ -142,7 +142,7 @@ static void look_at_copies(void)
 	struct rootfs_entries view = { .arena = &arena };
 	struct cj_error err = { 0 };
 	int before = open_count();
-	check(host_open(&view, false, &err) == 0);
+	check(host_open(&view, &err) == 0);
 	const struct rootfs_entry *large = entry_at(&view, "/etc/fpc-3.2.2.cfg");
 	check(large && !large->is_copied && large->fd >= 0);
 	const size_t page = (size_t)getpagesize();

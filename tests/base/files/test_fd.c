@@ -636,6 +636,63 @@ static void an_unreadable_source_is_named(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Enough names for several calls of getdents64(2). */
+#define LISTED 3000
+
+static unsigned count_entries(struct fd_dir *dir, off_t *out_middle, unsigned middle)
+{
+	unsigned count = 0;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		assert_int_equal(strncmp(e->d_name, "entry-", 6), 0);
+		if (++count == middle)
+			*out_middle = dir->place;
+	}
+	assert_int_equal(errno, 0);
+	return count;
+}
+
+static void a_large_directory_is_listed_whole_and_from_any_place(void **state)
+{
+	(void)state;
+	char name[64];
+	off_t middle = 0;
+	assert_int_equal(mkdirat(temp_dir_fd, "listed", 0700), 0);
+	int dir_fd = openat(temp_dir_fd, "listed", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; i < LISTED; i++) {
+		(void)snprintf(name, sizeof(name), "entry-%020u", i);
+		assert_int_equal(symlinkat("x", dir_fd, name), 0);
+	}
+	{
+		auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, ".");
+		assert_non_null(dir);
+		assert_int_equal(count_entries(dir, &middle, 1000), LISTED);
+		assert_null(fd_next_entry(dir));
+		fd_seek_dir(dir, middle);
+		assert_int_equal(count_entries(dir, &middle, 0), LISTED - 1000);
+		fd_seek_dir(dir, 0);
+		assert_int_equal(count_entries(dir, &middle, 0), LISTED);
+	}
+	for (unsigned i = 0; i < LISTED; i++) {
+		(void)snprintf(name, sizeof(name), "entry-%020u", i);
+		assert_int_equal(unlinkat(dir_fd, name, 0), 0);
+	}
+	/* Removed meanwhile: an end, not an error. */
+	auto_fd_dir struct fd_dir *removed = fd_take_dir(dir_fd);
+	assert_int_equal(unlinkat(temp_dir_fd, "listed", AT_REMOVEDIR), 0);
+	assert_null(fd_next_entry(removed));
+	assert_int_equal(errno, 0);
+}
+
+static void what_is_no_directory_is_not_listed(void **state)
+{
+	(void)state;
+	assert_null(fd_open_dir(AT_FDCWD, "/dev/null"));
+	assert_int_equal(errno, ENOTDIR);
+	auto_fd_dir struct fd_dir *file = fd_take_dir(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	assert_null(fd_next_entry(file));
+	assert_int_equal(errno, ENOTDIR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -663,6 +720,8 @@ int main(void)
 		cmocka_unit_test_setup(standard_input_by_its_path_gets_the_hint, forget),
 		cmocka_unit_test_setup(too_few_descriptors_get_the_hint, forget),
 		cmocka_unit_test_setup(an_unreadable_source_is_named, forget),
+		cmocka_unit_test(a_large_directory_is_listed_whole_and_from_any_place),
+		cmocka_unit_test(what_is_no_directory_is_not_listed),
 	};
 
 	return cmocka_run_group_tests_name("fd", tests, temp_dir_make, temp_dir_remove);

@@ -174,7 +174,7 @@ $(ORIGIN): $(OUT)/runtime/front/helpers/upstream/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) -lcurl
 
-$(SANDBOX): $(OUT)/runtime/front/bwrap/main.o $(OUT)/runtime/front/cli/no_plugins.o $(LIB)
+$(SANDBOX): $(OUT)/runtime/front/bwrap/main.o $(OUT)/runtime/front/cli/no_plugins.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 

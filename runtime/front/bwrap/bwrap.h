@@ -5,8 +5,10 @@
  * Theory of operation.  The caller decides the policy; this front carries it out like bubblewrap.
  *
  *	bwrap_parse()    bwrap_options.c   arguments -> struct bwrap_config; no system calls
+ *	bwrap_limits_*() bwrap_limits.c    --cejail-*: what can only tighten, from three sources
  *	bwrap_check()    bwrap_options.c   what excludes or requires what
  *	bwrap_run()      bwrap_monitor.c   clones the child, writes the status documents, waits
+ *	bwrap_watch_*()  bwrap_watch.c     with limits: enforces them, and says how it ended
  *	bwrap_inside()   bwrap_inside.c    the child: namespaces, tree, privileges, execve(2)
  *	bwrap_tree_*()   bwrap_tree.c      the root, one operation after the other
  *
@@ -26,6 +28,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/front/bwrap/bwrap_limits.h"
 
 #define BWRAP_FAILED   1    /* the exit status of each failure of bwrap itself */
 #define BWRAP_ARGS_MAX 9000 /* as bubblewrap */
@@ -93,6 +96,7 @@ struct bwrap_config {
 
 	bool dies_with_parent, starts_session, is_pid_1, has_level_prefix;
 	bool disables_userns, asserts_userns;
+	struct bwrap_limits limits;
 };
 
 /* One row is one option: of the command line, of --help, of the table in cejail-bwrap(1). */
@@ -120,6 +124,10 @@ typedef int bwrap_reader(int fd, struct arena *a, char **out_text, size_t *out_s
  */
 int bwrap_parse(const char *const *args, bwrap_reader *read, struct arena *a,
 		struct bwrap_config *out, struct cj_error *err);
+
+/* More options of --cejail-*: words that blanks divide, of BWRAP_VARIABLE.  Copies them. */
+int bwrap_parse_variable(const char *text, struct arena *a, struct bwrap_config *out,
+			 struct cj_error *err);
 
 /* Checks what the options say together.  A caller that is not root always has a user namespace. */
 int bwrap_check(struct bwrap_config *c, uid_t caller, gid_t group, struct cj_error *err);
@@ -159,8 +167,9 @@ int bwrap_tree_enter(struct bwrap_tree *t, struct cj_error *err);
 
 /* By the pipe to the monitor. */
 struct bwrap_report {
-	bool has_failed; /* the program was not executed */
-	int status;      /* else how it ended: wait(2) */
+	bool has_failed;       /* the program was not executed */
+	int status;            /* else how it ended: wait(2) */
+	struct cj_error error; /* why it was not */
 };
 
 /* What the child takes over from the monitor. */
@@ -172,9 +181,14 @@ struct bwrap_start {
 	uint64_t caps;         /* the caller's, permitted and in its bounding set */
 	const char *directory; /* of the caller; NULL: unknown */
 	struct bwrap_tree tree;
-	struct sock_fprog *filters; /* as many as config->nseccomp */
-	int go_fd;                  /* one byte: the monitor has written who we are */
-	int report_fd;              /* struct bwrap_report */
+	struct sock_fprog *filters; /* those of the options, then ours */
+	size_t nfilters;
+	int go_fd;     /* one byte: the monitor has written who we are */
+	int report_fd; /* struct bwrap_report; with limits one byte before it: we run */
+	/* With limits: it dies with the monitor, and nothing inside can undo them. */
+	bool is_limited;
+	bool locks_mounts;    /* the program will have CAP_SYS_ADMIN over its user namespace */
+	uint64_t pids_rlimit; /* 0: a cgroup limits them, or nothing does */
 };
 
 /* The life of the child; it never returns. */

@@ -87,9 +87,11 @@ static int nest(const struct bwrap_start *s, struct cj_error *err)
 {
 	const struct ids now = ids_of_setup(s), last = final_ids(s);
 	bool is_final = now.uid == last.uid && now.gid == last.gid;
-	if (!(s->namespaces & CLONE_NEWUSER) || (is_final && !s->config->disables_userns))
+	if (!(s->namespaces & CLONE_NEWUSER) ||
+	    (is_final && !s->config->disables_userns && !s->locks_mounts))
 		return 0;
-	if (unshare(CLONE_NEWUSER) < 0)
+	/* In a mount namespace below this one no mount can become writable or go. */
+	if (unshare(CLONE_NEWUSER | (s->locks_mounts ? CLONE_NEWNS : 0)) < 0)
 		return cj_fail(err, errno, "unshare user ns");
 	return map_ids(s->tree.proc_fd, &last, &now, err);
 }
@@ -150,7 +152,7 @@ static int enter_directory(const struct bwrap_start *s, struct cj_error *err)
 
 static int load_filters(const struct bwrap_start *s, struct cj_error *err)
 {
-	for (size_t i = 0; i < s->config->nseccomp; i++)
+	for (size_t i = 0; i < s->nfilters; i++)
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &s->filters[i]) < 0)
 			return cj_fail(err, errno, "prctl(PR_SET_SECCOMP)");
 	return 0;
@@ -218,6 +220,11 @@ static int start_program(const struct bwrap_start *s, struct cj_error *err)
 {
 	const struct bwrap_config *c = s->config;
 	char byte;
+	/* A change of credentials has cleared the request: prctl(2). */
+	if ((s->is_limited || c->dies_with_parent) && child_die_with_parent(s->report_fd, err) < 0)
+		return -err->code;
+	if (s->pids_rlimit > 0 && bwrap_limits_rlimit(s->pids_rlimit, err) < 0)
+		return -err->code;
 	if (c->starts_session && setsid() < 0)
 		return cj_fail(err, errno, "setsid");
 	if (c->block_fd >= 0) {
@@ -237,7 +244,7 @@ static int live(struct bwrap_start *s, struct cj_error *err)
 {
 	const struct bwrap_config *c = s->config;
 	char byte;
-	if (c->dies_with_parent && child_die_with_parent(-1, err) < 0)
+	if ((s->is_limited || c->dies_with_parent) && child_die_with_parent(-1, err) < 0)
 		return -err->code;
 	if (sys_read(s->go_fd, &byte, 1) != 1)
 		_exit(BWRAP_FAILED); /* the monitor has ended */
@@ -251,7 +258,7 @@ static int live(struct bwrap_start *s, struct cj_error *err)
 	s->tree.config = c;
 	s->tree.has_new_proc = s->namespaces & CLONE_NEWPID;
 	if (bwrap_tree_build(&s->tree, err) < 0 || bwrap_tree_enter(&s->tree, err) < 0 ||
-	    nest(s, err) < 0)
+	    (s->is_limited && bwrap_limits_protect(s->tree.proc_fd, err) < 0) || nest(s, err) < 0)
 		return -err->code;
 	cj_close(&s->tree.proc_fd);
 	if (check_userns(s, err) < 0 || limit_capabilities(s, err) < 0 ||
@@ -262,9 +269,10 @@ static int live(struct bwrap_start *s, struct cj_error *err)
 
 _Noreturn void bwrap_inside(struct bwrap_start *s)
 {
-	const struct bwrap_report report = { .has_failed = true };
+	struct bwrap_report report = { .has_failed = true };
 	struct cj_error err = { 0 };
 	(void)live(s, &err);
+	report.error = err;
 	bwrap_print_error(s->config, &err);
 	(void)!write(s->report_fd, &report, sizeof(report)); /* the monitor may be gone */
 	_exit(BWRAP_FAILED);

@@ -17,6 +17,7 @@
 #include "runtime/front/bwrap/bwrap.h"
 #include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/spawn.h"
+#include "runtime/kernel/seccomp/filter.h"
 
 #define FILTER_BYTES_MAX (UINT16_MAX * sizeof(struct sock_filter))
 #define DOCUMENT_MAX     512
@@ -89,6 +90,7 @@ static int read_filters(const struct bwrap_config *c, struct bwrap_start *s, str
 			struct cj_error *err)
 {
 	s->filters = arena_array(a, c->nseccomp + 1, sizeof(*s->filters));
+	s->nfilters = c->nseccomp;
 	if (!s->filters)
 		return cj_fail(err, ENOMEM, "list the seccomp programs");
 	for (size_t i = 0; i < c->nseccomp; i++) {
@@ -106,8 +108,24 @@ static int read_filters(const struct bwrap_config *c, struct bwrap_start *s, str
 	return 0;
 }
 
+/* Ours is the last: it permits no other one. */
+static int add_filter(struct bwrap_start *s, struct arena *a, struct cj_error *err)
+{
+	struct filter filter;
+	if (!s->config->limits.has_filter)
+		return 0;
+	filter_builtin(&filter);
+	struct sock_filter *insns = arena_array(a, filter.ninsns, sizeof(*insns));
+	if (!insns)
+		return cj_fail(err, ENOMEM, "prepare the default filter");
+	filter_settle(&filter, insns);
+	s->filters[s->nfilters++] = (struct sock_fprog){ filter.ninsns, insns };
+	return 0;
+}
+
 static int change_environment(const struct bwrap_config *c, struct cj_error *err)
 {
+	(void)unsetenv(BWRAP_VARIABLE); /* an inner bwrap is in our limits */
 	for (size_t i = 0; i < c->nvariables; i++) {
 		const struct bwrap_variable *v = &c->variables[i];
 		int rc = !v->name   ? clearenv()
@@ -199,33 +217,52 @@ static int await_end(const struct bwrap_config *c, pid_t pid, int report_fd, str
 }
 
 /* The child; once more without what may be missing. */
-static pid_t spawn(const struct bwrap_config *c, struct bwrap_start *s)
+static pid_t spawn_once(const struct bwrap_start *s, struct bwrap_watch *w)
 {
 	const struct spawn_place place = { .cgroup_fd = -1 };
-	pid_t pid = spawn_process(&place, s->namespaces, SIGCHLD, NULL);
+	return w ? bwrap_watch_spawn(w, s->namespaces)
+		 : spawn_process(&place, s->namespaces, SIGCHLD, NULL);
+}
+
+static pid_t spawn(const struct bwrap_config *c, struct bwrap_start *s, struct bwrap_watch *w)
+{
+	pid_t pid = spawn_once(s, w);
 	if (pid >= 0 || !(c->namespaces & c->optional))
 		return pid;
 	s->namespaces &= ~c->optional;
-	return spawn_process(&place, s->namespaces, SIGCHLD, NULL);
+	return spawn_once(s, w);
 }
 
-static int start(struct bwrap_config *c, struct bwrap_start *s, struct cj_error *err)
+static int start(struct bwrap_config *c, struct bwrap_start *s, struct bwrap_watch *w,
+		 struct cj_error *err)
 {
 	int go[2], report[2];
 	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "pipe2");
 	s->go_fd = go[0];
 	s->report_fd = report[1];
-	pid_t pid = spawn(c, s);
-	if (pid < 0)
-		return reject_spawn(errno, s->uid, err);
-	if (pid == 0) {
-		(void)close(go[1]);
-		(void)close(report[0]);
-		bwrap_inside(s);
+	pid_t pid = -1;
+	for (bool again = true; again;) {
+		pid = spawn(c, s, w);
+		if (pid < 0)
+			return reject_spawn(errno, s->uid, err);
+		if (pid == 0) {
+			(void)close(go[1]);
+			(void)close(report[0]);
+			if (w)
+				bwrap_watch_born(w, s->report_fd);
+			bwrap_inside(s);
+		}
+		again = false;
+		if (w && bwrap_watch_adopt(w, report[0], &again, err) < 0)
+			return -err->code;
 	}
 	/* What this process kept open, a reader outside would wait for. */
-	const struct bwrap_fds kept = { { go[1], report[0], c->info_fd, c->status_fd }, 4 };
+	struct bwrap_fds kept = {
+		{ go[1], report[0], c->info_fd, c->status_fd, c->limits.result_fd }, 5
+	};
+	if (w)
+		bwrap_watch_keep(w, &kept);
 	bwrap_close_others(&kept);
 	if (write_document(c->info_fd, pid, s->namespaces, true, err) < 0 ||
 	    write_document(c->status_fd, pid, s->namespaces, false, err) < 0)
@@ -235,7 +272,21 @@ static int start(struct bwrap_config *c, struct bwrap_start *s, struct cj_error 
 	if (fd_write_all(go[1], "", 1, "the child", err) < 0)
 		return -err->code;
 	(void)close(go[1]);
-	return await_end(c, pid, report[0], err);
+	return w ? bwrap_watch_end(w, s, report[0], err) : await_end(c, pid, report[0], err);
+}
+
+static int run(struct bwrap_config *c, struct bwrap_start *s, struct cj_error *err)
+{
+	struct bwrap_watch w;
+	if (!bwrap_limits_watch(&c->limits))
+		return start(c, s, NULL, err);
+	int rc = bwrap_watch_begin(&w, s, err);
+	if (rc == 0)
+		rc = start(c, s, &w, err);
+	if (rc < 0)
+		bwrap_watch_fail(&w, s, err);
+	bwrap_watch_fini(&w);
+	return rc;
 }
 
 int bwrap_run(struct bwrap_config *c, struct cj_error *err)
@@ -257,8 +308,9 @@ int bwrap_run(struct bwrap_config *c, struct cj_error *err)
 	if (isatty(STDOUT_FILENO) && ttyname_r(STDOUT_FILENO, terminal, sizeof(terminal)) == 0)
 		s.tree.terminal = terminal;
 	if (capabilities_of_self(&s.caps, err) < 0 || find_sources(c, &a, err) < 0 ||
-	    read_filters(c, &s, &a, err) < 0 || change_environment(c, err) < 0)
+	    read_filters(c, &s, &a, err) < 0 || add_filter(&s, &a, err) < 0 ||
+	    change_environment(c, err) < 0)
 		return -err->code;
 	keep_from_program(c);
-	return start(c, &s, err);
+	return run(c, &s, err);
 }

@@ -18,6 +18,7 @@ struct bwrap_parser {
 	bool has_size;
 	struct strings layers; /* of the next overlay */
 	bool is_in_file;       /* --args */
+	bool is_in_variable;   /* BWRAP_VARIABLE */
 	size_t taken;          /* arguments so far */
 };
 
@@ -319,6 +320,13 @@ static int take_args(struct bwrap_parser *p, const struct bwrap_option *o, const
 	return rc;
 }
 
+static int take_limit(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
+		      struct cj_error *err)
+{
+	return bwrap_limits_take(&p->out->limits, o->name, args[0],
+				 p->is_in_variable ? BWRAP_FROM_VARIABLE : BWRAP_FROM_LINE, err);
+}
+
 #define MEMBER(name) offsetof(struct bwrap_config, name)
 #define MAY_FAIL     1 /* an offset of take_namespaces() */
 #define ALL                                                                                        \
@@ -403,6 +411,13 @@ const struct bwrap_option bwrap_options[] = {
 	{ "--size", "BYTES", "the size of the next --tmpfs", take_size, 0, 0 },
 	OP("--chmod", "OCTAL PATH", KIND(BWRAP_CHMOD), "change the mode of PATH, which must exist"),
 	REFUSED("--not-a-security-boundary", "", "cejail never continues after a step that failed; leave the option out"),
+	{ "--cejail-memory", "SIZE", "memory limit of all processes together: 64M, 1G; no swap", take_limit, 0, 0 },
+	{ "--cejail-pids", "N", "maximum number of processes and threads together", take_limit, 0, 0 },
+	{ "--cejail-cpu-time", "DUR", "CPU time limit of all processes together: 500ms, 10s, 2m", take_limit, 0, 0 },
+	{ "--cejail-timeout", "DUR", "wall-clock limit", take_limit, 0, 0 },
+	{ "--cejail-result-fd", "FD", "write the result as JSON to FD, as 'cejail run --json' does", take_limit, 0, 0 },
+	{ "--cejail-seccomp", "NAME", "load the filter of 'cejail run': default", take_limit, 0, 0 },
+	{ "--cejail-network", "NAME", "none: a new network namespace, whatever --share-net says", take_limit, 0, 0 },
 };
 /* clang-format on */
 const size_t bwrap_option_count = sizeof(bwrap_options) / sizeof(bwrap_options[0]);
@@ -423,6 +438,9 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 		if (strcmp(name, "--") == 0)
 			break;
 		const struct bwrap_option *o = find(name);
+		if (p->is_in_variable && strncmp(name, BWRAP_PREFIX, strlen(BWRAP_PREFIX)) != 0)
+			return cj_reject(
+			    err, "'%s' of " BWRAP_VARIABLE " is no " BWRAP_PREFIX " option", name);
 		if (!o)
 			return cj_reject(err, "Unknown option %s", name);
 		size_t count = count_args(o);
@@ -443,12 +461,12 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 			return -err->code;
 		args += count;
 	}
-	if (p->is_in_file && *args)
+	if ((p->is_in_file || p->is_in_variable) && *args)
 		return cj_reject(err,
-				 "'%s' of --args is no option; the command follows the options "
+				 "'%s' of %s is no option; the command follows the options "
 				 "of bwrap itself",
-				 *args);
-	if (!p->is_in_file)
+				 *args, p->is_in_file ? "--args" : BWRAP_VARIABLE);
+	if (!p->is_in_file && !p->is_in_variable)
 		p->out->argv = args;
 	return 0;
 }
@@ -465,10 +483,25 @@ int bwrap_parse(const char *const *args, bwrap_reader *read, struct arena *a,
 		.info_fd = -1,
 		.status_fd = -1,
 		.caps_kept = UINT64_MAX,
+		.limits = BWRAP_LIMITS_NULL,
 	};
 	if (parse(&p, args, err) < 0)
 		return -err->code;
 	return out->request == BWRAP_RUN ? check_pending(&p, 0, err) : 0;
+}
+
+int bwrap_parse_variable(const char *text, struct arena *a, struct bwrap_config *out,
+			 struct cj_error *err)
+{
+	struct bwrap_parser p = { .out = out, .arena = a, .perms = -1, .is_in_variable = true };
+	struct strings words = { 0 };
+	for (size_t size; text += strspn(text, " \t\n"), size = strcspn(text, " \t\n"), size > 0;
+	     text += size) {
+		const char *word = arena_strndup(a, text, size);
+		if (!word || strings_add(&words, a, word) < 0)
+			return cj_fail(err, ENOMEM, "list the arguments");
+	}
+	return words.count > 0 ? parse(&p, words.items, err) : 0;
 }
 
 int bwrap_check(struct bwrap_config *c, uid_t caller, gid_t group, struct cj_error *err)
@@ -492,5 +525,5 @@ int bwrap_check(struct bwrap_config *c, uid_t caller, gid_t group, struct cj_err
 		return cj_reject(err, "Specifying --as-pid-1 and --lock-file is not permitted");
 	if (c->disables_userns && !has_user)
 		return cj_reject(err, "--disable-userns requires --unshare-user");
-	return 0;
+	return bwrap_limits_check(c, caller, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libexec/cejail/bwrap: `cejail bwrap`, and what a link called "bwrap" leads to. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
@@ -52,6 +53,11 @@ int main(int argc, char **argv)
 			(void)printf("bubblewrap %s (cejail %s)\n", LIKE_VERSION, CJ_VERSION);
 		return fflush(stdout) == 0 ? 0 : BWRAP_FAILED;
 	}
+	const char *more = getenv(BWRAP_VARIABLE);
+	if (rc == 0 && more)
+		rc = bwrap_parse_variable(more, &a, &config, &err);
+	if (rc == 0)
+		rc = bwrap_limits_read(&config.limits, &err);
 	if (rc == 0)
 		rc = bwrap_check(&config, getuid(), getgid(), &err);
 	if (rc == 0)

@@ -10,6 +10,18 @@
 #include "runtime/kernel/ids/idmap.h"
 
 struct jail;
+struct plan;
+
+/*
+ * jail_hold - the limits, the cgroup, the record and the signals of a run, for a front that makes
+ * init itself: runtime/front/bwrap.
+ *
+ * The caller creates init in cgroup_birth_fd(), sets j->init_pid and j->init_pidfd, and calls
+ * jail_hold_init(), which completes the record.  jail_destroy() releases all.
+ * Fails: with nothing held.
+ */
+int jail_hold(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
+int jail_hold_init(struct jail *j, struct cj_error *err);
 
 /* Creates init with clone3(2), in all of its namespaces and in the jail's cgroup. */
 int jail_init_enter(struct jail *j, struct cj_error *err);

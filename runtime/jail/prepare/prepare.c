@@ -169,18 +169,27 @@ static int guard_records(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-/* Without it an ordinary caller's run is only not listed.  Root needs it to choose ids. */
-static int directory_enter(struct jail *j, struct cj_error *err)
+/* By jail_hold(). */
+static bool is_held(const struct jail *j)
+{
+	return j->ops != &jail_run_ops;
+}
+
+static void degrade_record(struct jail *j, const struct cj_error *why)
 {
 	char text[CJ_ERROR_TEXT_MAX];
+	jail_degrade(j, DEGRADED_RECORD, "'cejail ps', 'kill' and 'gc' won't see this run: %s",
+		     cj_error_text(why, text));
+}
 
+/* Without it an ordinary caller's run is only not listed.  Root's run needs it to choose ids. */
+static int directory_enter(struct jail *j, struct cj_error *err)
+{
 	j->runtime_dir_fd = record_open_dir(err);
-	if (j->runtime_dir_fd < 0 && geteuid() == 0)
+	if (j->runtime_dir_fd < 0 && geteuid() == 0 && !is_held(j))
 		return -err->code;
 	if (j->runtime_dir_fd < 0)
-		jail_degrade(j, DEGRADED_RECORD,
-			     "'cejail ps', 'kill' and 'gc' won't see this run: %s",
-			     cj_error_text(err, text));
+		degrade_record(j, err);
 	if (guard_records(j, err) == 0)
 		return 0;
 	cj_close(&j->runtime_dir_fd);
@@ -208,7 +217,11 @@ static int record_enter(struct jail *j, struct cj_error *err)
 		.is_ready = j->plan->is_ahead,
 	};
 	j->record_fd = record_create(j->runtime_dir_fd, &j->record, err);
-	return j->record_fd < 0 ? j->record_fd : 0;
+	if (j->record_fd >= 0 || !is_held(j))
+		return j->record_fd < 0 ? j->record_fd : 0;
+	degrade_record(j, err); /* the sandbox of another one: its root may be read-only */
+	cj_close(&j->runtime_dir_fd);
+	return 0;
 }
 
 static void record_leave(struct jail *j)
@@ -432,6 +445,65 @@ const struct jail_ops jail_run_ops = {
 	.report = verdict_report_run,
 	.destroy = destroy_run,
 };
+
+/* clang-format off */
+/* The rows of supervisor_stages[] that limit and record, for jail_hold(). */
+static const struct stage holder_stages[] = {
+	{ "runtime directory", NULL, directory_enter, directory_leave },
+	{ "cgroup", NULL, leaf_find, leaf_remove },
+	{ "signals", NULL, signals_enter, signals_leave },
+	{ "record", is_recorded, record_enter, record_leave },
+	{ "cgroup", NULL, leaf_make, leaf_remove },
+};
+/* clang-format on */
+#define HOLDER_STAGES (sizeof(holder_stages) / sizeof(holder_stages[0]))
+
+static void destroy_held(struct jail **j)
+{
+	stages_leave(*j, holder_stages, HOLDER_STAGES);
+	jail_state_free(j);
+}
+
+/* It has no network and no filter of ours that could report. */
+static int report_nothing(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	(void)j;
+	(void)out;
+	(void)err;
+	return 0;
+}
+
+static const struct jail_ops held_ops = {
+	.was_oom_killed = verdict_was_oom_killed,
+	.lose = verdict_without_init,
+	.end = end_run,
+	.count = count_run,
+	.report = report_nothing,
+	.destroy = destroy_held,
+};
+
+int jail_hold(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+{
+	struct jail *j = jail_state_create(plan, id);
+	if (!j)
+		return cj_fail(err, ENOMEM, "create a jail");
+	j->ops = &held_ops;
+	if (stages_enter(j, holder_stages, HOLDER_STAGES, err) < 0) {
+		jail_state_free(&j);
+		return -err->code;
+	}
+	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
+	note_limits(j);
+	*out = j;
+	return 0;
+}
+
+int jail_hold_init(struct jail *j, struct cj_error *err)
+{
+	if (!is_recorded(j))
+		return 0;
+	return record_complete_enter(j, err) < 0 ? -err->code : record_sweep_enter(j, err);
+}
 
 /* *out_again: it may succeed with an init that is moved into its cgroup. */
 static int prepare(const struct plan *plan, const char *id, jail_serve *serve, bool moves_init,

@@ -106,8 +106,8 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 			enum network_mode mode)
 {
 	json_member_object(w, "network");
-	json_member_filled(w, "mode", network_mode_names[mode]);
-	if (mode == NETWORK_NONE) {
+	json_member_text(w, "mode", mode < NETWORK_MODE_COUNT ? network_mode_names[mode] : NULL);
+	if (mode != NETWORK_PUBLIC) {
 		json_member_text(w, "state", NULL);
 		json_member_text(w, "reason", NULL);
 		json_member_text(w, "uplink", NULL);

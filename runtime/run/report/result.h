@@ -17,7 +17,7 @@
 struct result_about {
 	const char *profile_name;   /* "": no profile was read */
 	const char *profile_sha256; /* "": likewise */
-	enum network_mode network;
+	enum network_mode network;  /* NETWORK_MODE_COUNT: it is the caller's */
 	/* For a run over the API of the service; otherwise NULL. */
 	const char *request_id, *traceparent;
 	const char *session; /* of an exec: its session; else NULL */

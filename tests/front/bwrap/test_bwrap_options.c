@@ -63,7 +63,7 @@ static void every_option_is_done_or_refused_with_a_reason(void **state)
 		assert_non_null(strstr(o->help, "; ")); /* what to do instead */
 		arena_fini(&p.arena);
 	}
-	assert_int_equal(bwrap_option_count, 67 + 1); /* of 0.11, and --not-a-security-boundary */
+	assert_int_equal(bwrap_option_count, 67 + 1 + 7); /* of 0.11, --not-..., ours */
 }
 
 static void operations_keep_the_order_of_the_arguments(void **state)
@@ -202,6 +202,71 @@ static void what_is_wrong_is_refused_with_bubblewraps_own_sentence(void **state)
 	arena_fini(&p.arena);
 }
 
+static void the_lowest_limit_is_in_force_whoever_sets_it(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	const struct bwrap_limits *l = &p.config.limits;
+	assert_int_equal(PARSE(&p, USER, "true"), 0);
+	assert_false(bwrap_limits_watch(l));
+	assert_int_equal(PARSE(&p, USER, "--cejail-memory", "1G", "--cejail-memory", "64M",
+			       "--cejail-memory", "2G", "--cejail-pids", "7", "--cejail-timeout",
+			       "1500ms", "true"),
+			 0);
+	assert_int_equal(l->values[LIMIT_MEMORY], 64 << 20);
+	assert_int_equal(l->values[LIMIT_PIDS], 7);
+	assert_int_equal(l->values[LIMIT_WALL], 1500);
+	assert_int_equal(l->values[LIMIT_CPU_TIME], 0);
+	assert_true(bwrap_limits_watch(l) && p.config.namespaces & CLONE_NEWPID);
+
+	assert_int_equal(bwrap_parse_variable("\t--cejail-pids 5  --cejail-timeout 2s\n", &p.arena,
+					      &p.config, &p.err),
+			 0);
+	assert_int_equal(l->values[LIMIT_PIDS], 5);
+	assert_int_equal(l->sources[LIMIT_PIDS], BWRAP_FROM_VARIABLE);
+	assert_int_equal(l->values[LIMIT_WALL], 1500);
+	assert_int_equal(l->sources[LIMIT_WALL], BWRAP_FROM_LINE);
+	assert_string_equal(p.config.argv[0], "true");
+	assert_int_equal(bwrap_parse_variable("", &p.arena, &p.config, &p.err), 0);
+	static const char *const wrong[] = { "true", "--dir /", "--cejail-pids",
+					     "--cejail-pids 5 x", "--cejail-pids 0" };
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_true(bwrap_parse_variable(wrong[i], &p.arena, &p.config, &p.err) < 0);
+	arena_fini(&p.arena);
+}
+
+static void what_is_not_shared_stays_so(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, 0, "--cejail-network", "none", "--share-net", "true"), 0);
+	assert_true(p.config.namespaces & CLONE_NEWNET && !(p.config.optional & CLONE_NEWNET));
+	assert_false(bwrap_limits_watch(&p.config.limits));
+	assert_true(PARSE(&p, 0, "--cejail-network", "allow:a", "true") < 0);
+	assert_non_null(strstr(p.err.hint, "cejail run --network public"));
+	assert_true(PARSE(&p, 0, "--cejail-seccomp", "file", "true") < 0);
+	assert_int_equal(PARSE(&p, 0, "--cejail-seccomp", "default", "true"), 0);
+	assert_true(p.config.limits.has_filter);
+	arena_fini(&p.arena);
+}
+
+static void a_limit_of_the_file_needs_a_command_that_cannot_undo_it(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(PARSE(&p, 0, "--cejail-pids", "5", "true"), 0);
+	p.config.limits.is_ordered = true;
+	assert_true(bwrap_check(&p.config, 0, 0, &p.err) < 0);
+	assert_int_equal(PARSE(&p, 0, "--cejail-pids", "5", "--cap-drop", "ALL", "true"), 0);
+	p.config.limits.is_ordered = true;
+	assert_int_equal(bwrap_check(&p.config, 0, 0, &p.err), 0);
+	assert_int_equal(PARSE(&p, 0, "--cejail-pids", "5", "--unshare-user-try", "true"), 0);
+	p.config.limits.is_ordered = true;
+	assert_int_equal(bwrap_check(&p.config, 0, 0, &p.err), 0);
+	assert_int_equal(p.config.optional & CLONE_NEWUSER, 0);
+	arena_fini(&p.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +275,9 @@ int main(void)
 		cmocka_unit_test(an_overlay_has_the_sources_before_it),
 		cmocka_unit_test(a_user_always_gets_a_user_namespace_and_root_only_if_asked),
 		cmocka_unit_test(capabilities_change_in_the_order_of_the_arguments),
+		cmocka_unit_test(the_lowest_limit_is_in_force_whoever_sets_it),
+		cmocka_unit_test(what_is_not_shared_stays_so),
+		cmocka_unit_test(a_limit_of_the_file_needs_a_command_that_cannot_undo_it),
 		cmocka_unit_test(what_is_wrong_is_refused_with_bubblewraps_own_sentence),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	}
 	static const char *const none[] = { NULL };
 	int rc = bwrap_parse(args.items ? args.items : none, read_again, &a, &config, &err);
+	if (rc == 0 && config.argv && config.argv[0]) {
+		rc = bwrap_parse_variable(config.argv[0], &a, &config, &err);
+		assert(rc == 0 || (err.code == -rc && err.msg[0]));
+		rc = 0;
+	}
 	if (rc == 0 && config.request == BWRAP_RUN) {
 		rc = bwrap_check(&config, USER, USER, &err);
 		if (rc == 0)

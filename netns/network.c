@@ -15,6 +15,7 @@
 #include "netns/relay/forward.h"
 #include "netns/relay/tcp_pool.h"
 #include "netns/rtnetlink/links.h"
+#include "netns/upstream/http_upstream.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
@@ -39,7 +40,8 @@ enum network_source {
 	SOURCE_ASKS,      /* the gateway wants a socket */
 	SOURCE_HOSTADDRS, /* an interface of the host got an address */
 	SOURCE_UPLINK,    /* the helper died */
-	SOURCE_FORWARD
+	SOURCE_FORWARD,
+	SOURCE_UPSTREAM
 };
 
 __attribute__((format(printf, 2, 3))) static void warn(const struct network *n, const char *fmt,
@@ -89,77 +91,6 @@ static int reject_unreachable(struct network *n, struct cj_error *err)
 	return n->uplink && uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
 }
 
-void network_handles_init(struct network_handles *h)
-{
-	for (size_t i = 0; i < SLOT_COUNT; i++)
-		h->fds[i] = -1;
-	h->has_ipv6 = false;
-}
-
-void network_handles_fini(struct network_handles *h)
-{
-	for (size_t i = 0; i < SLOT_COUNT; i++)
-		cj_close(&h->fds[i]);
-}
-
-uint32_t network_handles_pack(const struct network_handles *h, int fds[SLOT_COUNT], size_t *out_n)
-{
-	uint32_t slots = 0;
-	*out_n = 0;
-	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
-		if (h->fds[slot] < 0)
-			continue;
-		slots |= 1u << slot;
-		fds[(*out_n)++] = h->fds[slot];
-	}
-	return slots;
-}
-
-void network_handles_unpack(struct network_handles *h, uint32_t slots, int *fds, size_t n)
-{
-	size_t taken = 0;
-	for (size_t slot = 0; slot < SLOT_COUNT; slot++)
-		if ((slots & (1u << slot)) && taken < n) {
-			cj_close(&h->fds[slot]);
-			h->fds[slot] = take_fd(&fds[taken++]);
-		}
-}
-
-static int open_all(const struct network_spec *spec, struct network_handles *h,
-		    struct cj_error *err)
-{
-	if (links_raise_loopback(err) < 0)
-		return -err->code;
-	if (spec->mode == NETWORK_PUBLIC) {
-		/* Any socket tells the gateway which namespace is the jail's. */
-		h->fds[SLOT_JAIL] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (h->fds[SLOT_JAIL] < 0)
-			return cj_fail(err, errno, "open a socket of the jail's");
-	}
-	for (size_t i = 0; i < spec->nports; i++) {
-		h->fds[SLOT_LISTENERS + i] = forward_listen(spec->ports[i], err);
-		if (h->fds[SLOT_LISTENERS + i] < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-int network_open(const struct network_spec *spec, struct network_handles *out, struct cj_error *err)
-{
-	network_handles_init(out);
-	if (open_all(spec, out, err) == 0)
-		return 0;
-	network_handles_fini(out);
-	return -err->code;
-}
-
-int network_allow_ping(unsigned gid, struct cj_error *err)
-{
-	char range[32];
-	(void)snprintf(range, sizeof(range), "%u %u", gid, gid);
-	return fd_put_file(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", range, err);
-}
-
 _Static_assert(NETWORK_PORTS_MAX <= TCP_POOL_LISTENERS_MAX, "forward_create() takes all ports");
 
 static int build_forward(struct network *n, struct cj_error *err)
@@ -172,6 +103,22 @@ static int build_forward(struct network *n, struct cj_error *err)
 	for (size_t i = 0; i < n->spec->nports; i++)
 		n->handles.fds[SLOT_LISTENERS + i] = -1; /* owned by the forward */
 	return watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
+}
+
+static int build_upstream(struct network *n, struct cj_error *err)
+{
+	int *listeners = &n->handles.fds[SLOT_LISTENERS + n->spec->nports];
+	if (n->spec->nupstreams == 0)
+		return 0;
+	if (http_upstream_create(n->spec->upstreams, n->spec->nupstreams, listeners, &n->upstream,
+				 err) < 0)
+		return -err->code;
+	return watch_fd(n, SOURCE_UPSTREAM, http_upstream_fd(n->upstream), err);
+}
+
+const struct http_upstream *network_upstream(const struct network *n)
+{
+	return n->upstream;
 }
 
 static int make_names(struct network *n, struct cj_error *err)
@@ -210,7 +157,7 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 	network_handles_init(handles);
 	n->gateway = GATEWAY_NONE;
 	n->epoll_fd = -1;
-	if (make_names(n, err) < 0 || build_forward(n, err) < 0) {
+	if (make_names(n, err) < 0 || build_forward(n, err) < 0 || build_upstream(n, err) < 0) {
 		network_destroy(&n);
 		return -err->code;
 	}
@@ -503,6 +450,11 @@ static int serve_source(struct network *n, enum network_source source, struct cj
 	struct cj_error why = { 0 };
 	if (source == SOURCE_FORWARD)
 		return forward_serve(n->forward, err);
+	if (source == SOURCE_UPSTREAM) {
+		if (http_upstream_serve(n->upstream, &why) < 0)
+			warn(n, "%s", why.msg);
+		return 0;
+	}
 	if (source == SOURCE_HOSTADDRS)
 		return on_hostaddrs(n, err);
 	if (n->gateway.pidfd < 0) /* lost by an earlier event of the same call */
@@ -581,6 +533,7 @@ void network_destroy(struct network **n)
 	if (!*n)
 		return;
 	forward_destroy(&(*n)->forward);
+	http_upstream_destroy(&(*n)->upstream);
 	stop_uplink(*n);
 	stop_gateway(*n);
 	hostaddrs_close(&(*n)->hostaddrs);

@@ -8,7 +8,7 @@
  * interface, route or rule exists that could let a packet out.
  *
  *	init        network_open     brings `lo` up; a socket of the jail's namespace, and the
- *	                             listeners of --connect tcp:
+ *	                             listeners of --connect tcp: and --upstream
  *	supervisor  network_create   takes them; serves the listeners
  *	            network_build    starts the gateway's process, loads rules, starts the uplink,
  *	                             then makes links
@@ -27,9 +27,12 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "netns/address/allowlist.h"
 #include "netns/firewall/denials.h"
 #include "netns/uplink/uplink.h"
+#include "netns/upstream/http_upstream.h"
 #include "runtime/base/error.h"
 
 enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
@@ -39,7 +42,8 @@ extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 #define NETWORK_DEGRADED "network: "
 
 #define NETWORK_WHY_MAX   (UPLINK_WHY_MAX + 128) /* bytes of a reason, with its NUL */
-#define NETWORK_PORTS_MAX 16                     /* --connect tcp: ports of one run */
+#define NETWORK_PORTS_MAX 16 /* --connect tcp: ports and --upstream servers of one run */
+static_assert(UPSTREAMS_MAX == NETWORK_PORTS_MAX, "each has a listener");
 
 /* What a connection to an address that a name of the list has opened is filtered by. */
 enum network_allow_by {                           /* each is stricter than the one before it */
@@ -64,6 +68,8 @@ struct network_spec {
 	bool allow_private;
 	const uint16_t *ports; /* --connect tcp:127.0.0.1:PORT */
 	size_t nports;
+	const struct http_upstream_spec *upstreams; /* --upstream */
+	size_t nupstreams;                          /* and nports: at most NETWORK_PORTS_MAX */
 };
 
 /* Whether names are checked with this list.  Then the program itself looks all of them up. */
@@ -88,7 +94,7 @@ enum network_slot {
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
 	SLOT_JAIL,      /* tells which namespace is the jail's; init opens it and these: */
-	SLOT_LISTENERS, /* one for each port */
+	SLOT_LISTENERS, /* one for each port, then one for each upstream */
 	SLOT_COUNT = SLOT_LISTENERS + NETWORK_PORTS_MAX
 };
 
@@ -214,6 +220,9 @@ const struct denials *network_report(struct network *n);
  * Fails: the counters can't be read; then *out has what was logged.
  */
 int network_take_denials(struct network *n, struct denials *out, struct cj_error *err);
+
+/* NULL: the plan has none. */
+const struct http_upstream *network_upstream(const struct network *n);
 
 /* The packets that were refused so far, as far as the kernel has logged them. */
 uint64_t network_denied_so_far(const struct network *n);

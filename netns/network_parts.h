@@ -35,6 +35,7 @@ struct network {
 	struct names *names; /* NULL: it is not is_live */
 	struct uplink *uplink;
 	struct forward *forward;
+	struct http_upstream *upstream; /* NULL: the plan has none */
 	struct denials denials;
 	uint64_t denied_names; /* all; the kernel counts packets */
 };

@@ -52,7 +52,7 @@ static const size_t lists[] = {
 	AT(ro_binds),      AT(binds),       AT(connects),   AT(files),          AT(file_texts),
 	AT(command),       AT(shell),       AT(extensions), AT(preload),        AT(env),
 	AT(allow),         AT(overlays),    AT(tmpfs),      AT(artifact_paths), AT(base_env),
-	AT(accept_weaker), AT(setup_allow), AT(deny),
+	AT(accept_weaker), AT(setup_allow), AT(deny),       AT(upstreams),
 #undef AT
 };
 

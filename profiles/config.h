@@ -71,6 +71,7 @@ struct config {
 	bool writable;
 	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
+	struct strings upstreams;                 /* "NAME=URL[,...]" as written */
 	struct strings overlays;
 	struct strings kept;  /* "SRC:DST", of `cejail mcp wrap` alone */
 	struct strings tmpfs; /* "DST[:SIZE]" as written */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "netns/upstream/http_upstream.h"
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"
 #include "runtime/base/text.h"
@@ -358,6 +359,15 @@ int add_connect(struct config *c, const struct setting *s, const char *text, str
 	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "tcp:", 4) != 0)
 		return cj_reject(err, "'%s' is neither 'unix:/PATH[:DST]' nor 'tcp:127.0.0.1:PORT'",
 				 text);
+	return list_add(c, field_of(c, s), text, err);
+}
+
+/* The plan takes it apart again, and opens the files. */
+int add_upstream(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	struct http_upstream_spec spec;
+	if (http_upstream_parse(text, &c->arena, &spec, err) < 0)
+		return -err->code;
 	return list_add(c, field_of(c, s), text, err);
 }
 

@@ -27,7 +27,7 @@ setting_reader set_extends;    /* checks the name; profile.c follows it */
 
 /* One item of a list. */
 setting_reader add_text, add_extension, add_module, add_degraded, add_target, add_denied, add_tmpfs;
-setting_reader add_file_text, add_connect;
+setting_reader add_file_text, add_connect, add_upstream;
 setting_reader add_env;      /* a later value takes the place of an earlier one */
 setting_reader add_argument; /* of a command: {file} and {args} are arguments of their own */
 

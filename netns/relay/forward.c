@@ -20,28 +20,28 @@ struct forward {
 	uint16_t ports[TCP_POOL_LISTENERS_MAX];
 };
 
-static struct sockaddr_in own_loopback(uint16_t port)
+static struct sockaddr_in loopback(uint32_t address, uint16_t port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return address;
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(address) };
 }
 
-int forward_listen(uint16_t port, struct cj_error *err)
+int forward_listen(uint32_t address, uint16_t port, struct cj_error *err)
 {
 	int on = 1;
-	struct sockaddr_in address = own_loopback(port);
+	struct sockaddr_in at = loopback(address, port);
 	auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return cj_fail(err, errno, "open a socket for port %u of the jail", port);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return cj_fail(err, errno, "set SO_REUSEADDR for port %u of the jail", port);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int rc = cj_fail(err, errno, "bind port %u of the jail's 127.0.0.1", port);
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+		int rc = cj_fail(err, errno, "bind port %u of the jail's loopback", port);
 		return rc == -EADDRINUSE ? cj_hint(err, "name each port once") : rc;
 	}
 	if (listen(fd, FORWARD_CONNECTIONS_MAX) < 0)
-		return cj_fail(err, errno, "listen on port %u of the jail's 127.0.0.1", port);
+		return cj_fail(err, errno, "listen on port %u of the jail's loopback", port);
 	return take_fd(&fd);
 }
 
@@ -58,7 +58,7 @@ static bool has_descriptors_to_spare(void *owner)
 static enum tcp_proxy_state open_client(void *owner, size_t slot, int jail_fd, size_t listener)
 {
 	struct forward *f = owner;
-	const struct sockaddr_in address = own_loopback(f->ports[listener]);
+	const struct sockaddr_in address = loopback(INADDR_LOOPBACK, f->ports[listener]);
 	(void)jail_fd;
 	return tcp_proxy_join(
 	    f->slots[slot].proxy,

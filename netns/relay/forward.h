@@ -18,8 +18,11 @@
 
 struct forward;
 
-/* Runs in init, in the jail's network namespace, `lo` up: a listening socket, non-blocking. */
-int forward_listen(uint16_t port, struct cj_error *err);
+/*
+ * Runs in init, in the jail's network namespace, `lo` up: a listening socket, non-blocking, at an
+ * address of its loopback (in the byte order of the host).
+ */
+int forward_listen(uint32_t address, uint16_t port, struct cj_error *err);
 
 /* Takes the listening sockets on success; on failure they stay the caller's. */
 int forward_create(const int *listen_fds, const uint16_t *ports, size_t n, struct forward **out,

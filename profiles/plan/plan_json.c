@@ -89,6 +89,19 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 	json_close_object(w);
 }
 
+static void put_upstreams(struct json_writer *w, const struct network_spec *network)
+{
+	json_member_array(w, "upstreams");
+	for (size_t i = 0; i < network->nupstreams; i++) {
+		json_open_object(w);
+		json_member_text(w, "name", network->upstreams[i].name);
+		json_member_text(w, "url", network->upstreams[i].url);
+		json_member_text(w, "path", network->upstreams[i].path);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
 static void put_plan_network(struct json_writer *w, const struct network_spec *network)
 {
 	json_member_object(w, "network");
@@ -111,6 +124,7 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 	for (size_t i = 0; i < network->nports; i++)
 		json_put_u64(w, network->ports[i]);
 	json_close_array(w);
+	put_upstreams(w, network);
 	json_close_object(w);
 }
 

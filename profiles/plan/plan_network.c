@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network a jail gets: what --network, --allow, --deny and --connect tcp: come to. */
+/*
+ * The network a jail gets: what --network, --allow, --deny, --connect tcp: and --upstream come to.
+ */
 #include <string.h>
 
 #include "netns/address/names.h"
+#include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
@@ -137,6 +142,42 @@ static int plan_ports(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+/* The file has to be there now; what it has is read when it is used. */
+static int plan_header(struct planner *p, struct http_upstream_header *header, struct cj_error *err)
+{
+	if (paths_absolute(header->file, &p->c->arena, &header->file, err) < 0)
+		return -err->code;
+	auto_fd int fd = fd_open_linked(header->file, err);
+	return fd < 0 ? -err->code : 0;
+}
+
+static int plan_upstreams(struct planner *p, struct cj_error *err)
+{
+	const struct strings *texts = &p->c->upstreams;
+	struct network_spec *network = &p->plan.network;
+	struct http_upstream_spec *specs =
+	    arena_array(&p->c->arena, texts->count + 1, sizeof(*specs));
+	if (!specs)
+		return cj_fail(err, ENOMEM, "plan the network");
+	if (network->nports + texts->count > NETWORK_PORTS_MAX)
+		return cj_reject(err, "--upstream: more than %d with the ports of --connect",
+				 NETWORK_PORTS_MAX);
+	for (size_t i = 0; i < texts->count; i++) {
+		if (http_upstream_parse(texts->items[i], &p->c->arena, &specs[i], err) < 0)
+			return cj_wrap(err, "--upstream");
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(specs[k].name, specs[i].name) == 0)
+				return cj_reject(err, "--upstream: two have the name '%s'",
+						 specs[i].name);
+		for (size_t k = 0; k < specs[i].nheaders; k++)
+			if (plan_header(p, &specs[i].headers[k], err) < 0)
+				return cj_wrap(err, "--upstream");
+	}
+	network->upstreams = specs;
+	network->nupstreams = texts->count;
+	return 0;
+}
+
 int plan_network(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;
@@ -149,5 +190,5 @@ int plan_network(struct planner *p, struct cj_error *err)
 	};
 	if (plan_denied(p, err) < 0 || plan_targets(p, err) < 0 || plan_setup(p, err) < 0)
 		return -err->code;
-	return plan_ports(p, err);
+	return plan_ports(p, err) < 0 ? -err->code : plan_upstreams(p, err);
 }

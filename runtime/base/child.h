@@ -15,7 +15,7 @@
 #include "runtime/base/error.h"
 
 #define CHILD_FIRST_FD 3 /* behind the standard streams */
-#define CHILD_FDS_MAX  8
+#define CHILD_FDS_MAX  24
 
 /*
  * child_fork - fork(2), and the parent's pidfd of the child in the same call: clone3(2).

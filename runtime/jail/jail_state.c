@@ -80,7 +80,8 @@ void jail_record_started(struct jail *j)
 
 bool jail_network_is_wanted(const struct jail *j)
 {
-	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
+	return j->plan->network.mode != NETWORK_NONE ||
+	       j->plan->network.nports + j->plan->network.nupstreams > 0;
 }
 
 bool jail_network_starts_late(const struct jail *j)

@@ -138,6 +138,8 @@ struct network_outcome {
 	const char *why; /* NETWORK_FAILED: the reason, one line for the user; else NULL */
 	const struct denial *denied;
 	size_t ndenied;
+	const struct http_upstream_use *upstreams; /* --upstream */
+	size_t nupstreams;
 };
 
 /* The calls of a program to one tool. */

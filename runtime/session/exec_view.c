@@ -21,6 +21,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/kernel/process/process_tree.h"
 #include "runtime/kernel/process/spawn.h"
@@ -100,6 +101,18 @@ static bool end(struct jail *view, const struct ended *ended, bool has_ended_its
 	return state == EXEC_LEFT || state == EXEC_EMPTY;
 }
 
+/* The counters are shared with the helper.  A cell's end is the beginning of the next one. */
+static int report_upstreams(struct jail *view, struct outcome *out, struct cj_error *err)
+{
+	const struct http_upstream *all = view->exec->session->upstream;
+	int rc = jail_network_read_upstreams(all, view->exec->upstreams, out, err);
+	const struct http_upstream_use *now =
+	    all && rc == 0 ? http_upstream_read(all, NULL, &out->arena) : NULL;
+	if (now && view->exec->upstreams)
+		memcpy(view->exec->upstreams, now, out->network.nupstreams * sizeof(*now));
+	return rc;
+}
+
 static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 {
 	const struct session_shared *shared = view->exec->session->shared;
@@ -109,7 +122,8 @@ static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 		out->network.why = arena_strdup(&out->arena, shared->network_why);
 	if (out->network.state != NETWORK_UNUSED)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
-	if (session_packets_read(row_of(view), out, err) < 0)
+	if (session_packets_read(row_of(view), out, err) < 0 ||
+	    report_upstreams(view, out, err) < 0)
 		return -err->code;
 	/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
 	const struct jail_io *io = &view->run.io;
@@ -222,6 +236,9 @@ static struct jail *create_view(struct session *s, unsigned slot, const char *id
 	*view->exec = (struct session_exec){ .session = s, .slot = slot };
 	borrow(view, s->jail);
 	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
+	if (s->jail->network && network_upstream(s->jail->network))
+		view->exec->upstreams =
+		    http_upstream_read(network_upstream(s->jail->network), NULL, &view->arena);
 	view->cgroup = s->slots[slot].leaf;
 	view->link = (struct step_link){ s->slots[slot].link_fd, "the reaper", step_names };
 	return view;

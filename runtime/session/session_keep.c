@@ -166,6 +166,7 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 		release(&s);
 		return -err->code;
 	}
+	s->upstream = j->network ? network_upstream(j->network) : NULL;
 	session_cgroup_begin(s);
 	s->tidy_at_ms =
 	    clock_ms(); /* a spare is made in the first round: the begin does not wait */

@@ -141,6 +141,7 @@ struct session {
 	int packets_fds[2];    /* a pipe: a worker wakes the keeper for PACKETS_ASKED */
 	int init_cgroup_fd;    /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;      /* /proc of the keeper's pid namespace; -1: none */
+	const struct http_upstream *upstream; /* the network's, also in its forks; NULL: none */
 	struct session_memory memory;
 	uint64_t began_ms;
 };
@@ -286,7 +287,8 @@ int session_packets_read(const struct session_row *row, struct outcome *out, str
 struct session_exec {
 	struct session *session; /* borrowed */
 	unsigned slot;
-	struct cgroup_usage before; /* of the whole session, when this exec began */
+	struct cgroup_usage before;          /* of the whole session, when this exec began */
+	struct http_upstream_use *upstreams; /* likewise, when it or its last cell began */
 };
 
 /* --- session_init.c -------------------------------------------------------------------------- */

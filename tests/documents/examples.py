@@ -87,6 +87,10 @@ def plan(command, folder):
         if "--network" not in words:
             return "it opens one port and, by the shipped profiles, the Internet: say --network none"
         words = [word.replace("unix:/run/tools/api.sock", f"unix:{folder}/api.sock") for word in words]
+    if any(word == "--upstream" for word in words):
+        with open(os.path.join(folder, "api.key"), "w"):
+            pass
+        words = [word.replace("@/etc/keys/model", "@api.key") for word in words]
     done = subprocess.run([CEJAIL, "run", "--dry-run", *words[2:]], cwd=folder, capture_output=True, text=True,
                           env={**os.environ, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"

@@ -207,7 +207,7 @@ static int do_overlay(struct bwrap_tree *t, const struct bwrap_op *op, struct cj
 {
 	const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 			       (op->is_read_only ? MOUNT_ATTR_RDONLY : 0);
-	int fds[LAYERS_MAX];
+	int fds[LAYERS_MAX] = { 0 };
 	struct overlay overlay = {
 		.name = op->dest, .top_fd = -1, .below = { fds, 0 }, .upper_fd = -1, .work_fd = -1
 	};

@@ -83,7 +83,7 @@ static void note_layers(struct jail *j, const struct bwrap_start *s)
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		j->layers[i] = LAYER_OFF;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		j->layers[rows[i].layer] = s->namespaces & rows[i].flag ? LAYER_ON : LAYER_OFF;
+		j->layers[rows[i].layer] = (s->namespaces & rows[i].flag) ? LAYER_ON : LAYER_OFF;
 	j->layers[LAYER_CGROUP] = cgroup;
 	j->layers[LAYER_NO_NEW_PRIVS] = LAYER_ON;
 	j->layers[LAYER_CAPABILITIES] = has_caps ? LAYER_OFF : LAYER_ON;
@@ -360,7 +360,7 @@ static int write_result(const struct bwrap_start *s, const struct outcome *o, st
 	const struct result_about about = {
 		.profile_name = "",
 		.profile_sha256 = "",
-		.network = s->namespaces & CLONE_NEWNET ? NETWORK_NONE : NETWORK_MODE_COUNT,
+		.network = (s->namespaces & CLONE_NEWNET) ? NETWORK_NONE : NETWORK_MODE_COUNT,
 	};
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	size_t size = 0;

@@ -31,6 +31,11 @@ int jail_network_names_enter(struct jail *j, struct cj_error *err)
 	const struct network_spec *spec = &j->plan->network;
 	if (spec->mode == NETWORK_PUBLIC && network_has_dns(spec))
 		j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
+	if (spec->nupstreams > 0) {
+		j->root.hosts = http_upstream_hosts(spec->upstreams, spec->nupstreams, &j->arena);
+		if (!j->root.hosts)
+			return cj_fail(err, ENOMEM, "write /etc/hosts");
+	}
 	if (spec->nallow + spec->ndeny == 0)
 		return 0;
 	if (allowlist_resolve(spec->allow, spec->nallow, spec->allow_private, &j->arena,
@@ -40,10 +45,11 @@ int jail_network_names_enter(struct jail *j, struct cj_error *err)
 		return cj_wrap(err, "--deny");
 	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
 		jail_warn(j, "%s", j->endpoints.warnings.items[i]);
-	if (spec->nallow > 0 &&
-	    !spec->is_live) /* an address of a file would outlive a change of the list */
-		j->root.hosts = j->endpoints.hosts;
-	return 0;
+	if (spec->nallow == 0 || spec->is_live)
+		return 0; /* an address of a file would outlive a change of the list */
+	j->root.hosts =
+	    arena_printf(&j->arena, "%s%s", j->root.hosts ? j->root.hosts : "", j->endpoints.hosts);
+	return j->root.hosts ? 0 : cj_fail(err, ENOMEM, "write /etc/hosts");
 }
 
 int jail_network_enter(struct jail *j, struct cj_error *err)
@@ -122,4 +128,17 @@ void jail_network_report(struct jail *j)
 	now.uplink = network_uplink(j->network);
 	j->run.network_reported = now.state;
 	j->run.io.network(j->run.io.context, &now);
+}
+
+int jail_network_read_upstreams(const struct http_upstream *all,
+				const struct http_upstream_use *before, struct outcome *out,
+				struct cj_error *err)
+{
+	if (!all)
+		return 0;
+	out->network.upstreams = http_upstream_read(all, before, &out->arena);
+	if (!out->network.upstreams)
+		return cj_fail(err, ENOMEM, "keep what the upstreams were used for");
+	out->network.nupstreams = http_upstream_count(all);
+	return 0;
 }

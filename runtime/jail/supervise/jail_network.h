@@ -12,7 +12,10 @@
 
 #include "runtime/base/error.h"
 
+struct http_upstream;
+struct http_upstream_use;
 struct jail;
+struct outcome;
 
 int jail_network_names_enter(struct jail *j, struct cj_error *err);
 int jail_network_enter(struct jail *j, struct cj_error *err);
@@ -32,6 +35,11 @@ void jail_network_assess(struct jail *j);
  * the loopback alone.
  */
 bool jail_network_advance(struct jail *j);
+
+/* What the upstreams were used for since `before` (NULL: since the start).  NULL `all`: none. */
+int jail_network_read_upstreams(const struct http_upstream *all,
+				const struct http_upstream_use *before, struct outcome *out,
+				struct cj_error *err);
 
 /* Calls jail_io.network if the network became ready, or failed, since the last call. */
 void jail_network_report(struct jail *j);

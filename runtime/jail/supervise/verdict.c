@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/bind_watch.h"
 
 bool verdict_was_oom_killed(const struct jail *j)
@@ -243,7 +244,7 @@ static int read_network(const struct jail *j, struct outcome *out, struct cj_err
 	memcpy(copy, denials->items, denials->count * sizeof(*copy));
 	out->network.denied = copy;
 	out->network.ndenied = denials->count;
-	return 0;
+	return jail_network_read_upstreams(network_upstream(j->network), NULL, out, err);
 }
 
 int verdict_report_run(struct jail *j, struct outcome *out, struct cj_error *err)

@@ -121,6 +121,27 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 	json_close_object(w);
 }
 
+static void put_upstreams(struct json_writer *w, const struct network_outcome *n)
+{
+	json_member_array(w, "upstreams");
+	for (size_t i = 0; i < n->nupstreams; i++) {
+		const struct http_upstream_use *u = &n->upstreams[i];
+		json_open_object(w);
+		json_member_filled(w, "name", u->name);
+		json_member_u64(w, "requests", u->requests);
+		json_member_u64(w, "failed", u->failed);
+		json_member_u64(w, "refused", u->refused);
+		json_member_u64(w, "sent_bytes", u->sent_bytes);
+		json_member_u64(w, "received_bytes", u->received_bytes);
+		json_member_array(w, "status"); /* 2xx is [2] */
+		for (size_t k = 0; k < UPSTREAM_CLASSES; k++)
+			json_put_u64(w, u->status[k]);
+		json_close_array(w);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
 static void put_denied(struct json_writer *w, const struct outcome *o)
 {
 	json_member_array(w, "denied_syscalls");
@@ -269,6 +290,8 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
 	json_close_object(w);
 	put_network(w, &o->network, about->network);
+	if (o->network.nupstreams > 0)
+		put_upstreams(w, &o->network);
 	if (o->setup && put_setup(w, o->setup, err) < 0)
 		return -err->code;
 	put_denied(w, o);

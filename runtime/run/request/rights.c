@@ -275,6 +275,7 @@ static const struct right_rule rules[] = {
 	{ "bind", RIGHTS_RAISES },
 	{ "overlay", RIGHTS_RAISES },
 	{ "connect", RIGHTS_RAISES },
+	{ "upstream", RIGHTS_RAISES },
 	{ "rootfs", RIGHTS_RAISES },
 	{ "seccomp", RIGHTS_RAISES },
 	{ "cgroup_parent", RIGHTS_RAISES },

@@ -89,12 +89,13 @@ static const struct part {
 	const char *name;
 	size_t offset, size;
 } shape[] = {
-	SHAPE(limits),        SHAPE(rootfs),   SHAPE(writable),      SHAPE(noexec),
-	SHAPE(ro_binds),      SHAPE(binds),    SHAPE(connects),      SHAPE(overlays),
-	SHAPE(tmpfs),         SHAPE(hostname), SHAPE(network),       SHAPE(uplink),
-	SHAPE(network_start), SHAPE(allow),    SHAPE(allow_private), SHAPE(seccomp),
-	SHAPE(allow_by),      SHAPE(deny),     SHAPE(strict),        SHAPE(tty),
-	SHAPE(cgroup_parent), SHAPE(env),      SHAPE(workdir),       SHAPE(command),
+	SHAPE(limits),        SHAPE(rootfs),    SHAPE(writable),      SHAPE(noexec),
+	SHAPE(ro_binds),      SHAPE(binds),     SHAPE(connects),      SHAPE(overlays),
+	SHAPE(tmpfs),         SHAPE(hostname),  SHAPE(network),       SHAPE(uplink),
+	SHAPE(network_start), SHAPE(allow),     SHAPE(allow_private), SHAPE(seccomp),
+	SHAPE(allow_by),      SHAPE(deny),      SHAPE(strict),        SHAPE(tty),
+	SHAPE(cgroup_parent), SHAPE(upstreams), SHAPE(env),           SHAPE(workdir),
+	SHAPE(command),
 };
 #define PARTS             (sizeof(shape) / sizeof(shape[0]))
 #define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */

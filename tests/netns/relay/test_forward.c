@@ -107,7 +107,7 @@ struct world {
 static int listen_on_host(uint16_t port)
 {
 	struct cj_error err = { 0 };
-	int fd = forward_listen(port, &err);
+	int fd = forward_listen(INADDR_LOOPBACK, port, &err);
 	if (fd < 0)
 		fail_msg("%s", err.msg);
 	return fd;
@@ -126,7 +126,8 @@ static int set_up(void **state)
 	world.descriptors = open_descriptors();
 	world.server_fd = listen_on_host(PORT);
 	enter(jail_fd);
-	int fds[] = { forward_listen(ports[0], &err), forward_listen(ports[1], &err) };
+	int fds[] = { forward_listen(INADDR_LOOPBACK, ports[0], &err),
+		      forward_listen(INADDR_LOOPBACK, ports[1], &err) };
 	enter(host_fd);
 	if (fds[0] < 0 || fds[1] < 0 || forward_create(fds, ports, 2, &world.forward, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -456,7 +457,7 @@ static void destroying_it_resets_connections_and_frees_the_port(void **state)
 	assert_int_equal(errno, ECONNRESET);
 
 	enter(jail_fd);
-	int fd = forward_listen(PORT, &err);
+	int fd = forward_listen(INADDR_LOOPBACK, PORT, &err);
 	enter(host_fd);
 	assert_true(fd >= 0);
 	cj_close(&fd);
@@ -467,11 +468,10 @@ static void a_port_that_is_in_use_is_named(void **state)
 	(void)world_of(state);
 	struct cj_error err = { 0 };
 	enter(jail_fd);
-	int rc = forward_listen(PORT, &err);
+	int rc = forward_listen(INADDR_LOOPBACK, PORT, &err);
 	enter(host_fd);
 	assert_int_equal(rc, -EADDRINUSE);
-	assert_string_equal(err.msg,
-			    "bind port 80 of the jail's 127.0.0.1: Address already in use");
+	assert_string_equal(err.msg, "bind port 80 of the jail's loopback: Address already in use");
 	assert_string_equal(err.hint, "name each port once");
 }
 

@@ -318,6 +318,48 @@ static void an_end_point_of_another_kind_is_refused(void **state)
 	assert_int_equal(r->c.connects.count, 0);
 }
 
+/* --- servers with keys ------------------------------------------------------------ */
+
+static void an_upstream_is_planned_with_the_absolute_path_of_its_file(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "upstream",
+	    "model=https://api.example.com,header=Authorization:Bearer @/etc/passwd");
+	set(r, "upstream", "other=http://127.0.0.1:8080,path=/v1/");
+	assert_made(r);
+	assert_int_equal(r->plan.network.nupstreams, 2);
+	assert_string_equal(r->plan.network.upstreams[0].headers[0].file, "/etc/passwd");
+	assert_string_equal(r->plan.network.upstreams[1].path, "/v1/");
+	assert_int_equal(r->plan.network.mode, NETWORK_NONE);
+}
+
+static void an_upstream_without_its_file_or_with_a_name_twice_is_refused(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "upstream", "model=https://h,header=Authorization:@/nowhere/key");
+	assert_refused(r, "'/nowhere/key': No such file or directory");
+	assert_memory_equal(r->err.msg, "--upstream: ", 12);
+	anew(r);
+	set(r, "upstream", "model=https://h");
+	set(r, "upstream", "model=https://g");
+	assert_refused(r, "--upstream: two have the name 'model'");
+}
+
+static void ports_and_upstreams_share_their_number(void **state)
+{
+	struct request *r = anew(*state);
+	char text[64];
+	for (unsigned i = 0; i < 8; i++) {
+		(void)snprintf(text, sizeof(text), "tcp:127.0.0.1:%u", 8000 + i);
+		set(r, "connect", text);
+		(void)snprintf(text, sizeof(text), "u%u=https://h", i);
+		set(r, "upstream", text);
+	}
+	assert_made(r);
+	set(r, "upstream", "last=https://h");
+	assert_refused(r, "--upstream: more than 16 with the ports of --connect");
+}
+
 /* --- the command that runs before the program ------------------------------------ */
 
 static void without_a_list_of_its_own_a_setup_command_has_the_programs_network(void **state)
@@ -441,6 +483,9 @@ int main(void)
 		REQUEST_TEST(the_most_ports_are_planned_and_one_more_is_not),
 		REQUEST_TEST(an_end_point_that_is_no_port_of_the_hosts_loopback_is_refused),
 		REQUEST_TEST(an_end_point_of_another_kind_is_refused),
+		REQUEST_TEST(an_upstream_is_planned_with_the_absolute_path_of_its_file),
+		REQUEST_TEST(an_upstream_without_its_file_or_with_a_name_twice_is_refused),
+		REQUEST_TEST(ports_and_upstreams_share_their_number),
 		REQUEST_TEST(without_a_list_of_its_own_a_setup_command_has_the_programs_network),
 		REQUEST_TEST(a_list_of_its_own_is_changed_to_the_programs),
 		REQUEST_TEST(a_profiles_list_does_not_come_back_after_a_setup_command),

@@ -197,6 +197,13 @@ RICH = (
 )  # fmt: skip
 CODE = Way("code", "-p", "python", "--network", "none", program=("-c", "print('complete'); raise SystemExit(7)"))
 
+# The server is down: how the request ends is not what is compared.
+ASKS = "import urllib.request as u\ntry: u.urlopen('http://m.upstream.internal/', timeout=20)\nexcept OSError: pass\n"
+UPSTREAM = Way(
+    "an upstream", "-p", "python", "--network", "none", "--upstream", "m=http://127.0.0.1:9,header=X-Key:@/etc/hostname",
+    program=("-c", ASKS + "print('complete'); raise SystemExit(7)"),
+)  # fmt: skip
+
 # Open ones, closed ones, the host's own: how each connection ends is part of the program's output.
 ADDRESSES = (internet.PUBLIC4, internet.PUBLIC6, "10.1.2.3", "169.254.169.254", "fd00:ec2::254", internet.HOST4)
 # How long posture waits for an answer.
@@ -221,6 +228,11 @@ def a_tree(f, stack):
     f.file("lower/bin/busybox", b"", 0o755)
     shutil.copy(harness.need_root_tree(), f / "lower/bin/busybox")
     f.file("upper/etc/name", "upper\n")
+
+
+@test("each call of a run that uses a server by --upstream fails once, and nothing is lost or left", limit=900)
+def upstream():
+    try_all(UPSTREAM)
 
 
 SHOW = """

@@ -98,7 +98,7 @@ def _():
 
 @test("settings that name something of the host need the right to")
 def _():
-    rows = ({"ro_bind": ["/etc:/x"]}, {"bind": ["/tmp:/x"]}, {"overlay": ["/srv:/x"]}, {"connect": ["tcp:127.0.0.1:1"]}, {"connect": ["unix:/run/x"]}, {"rootfs": "/"}, {"seccomp": "/etc/passwd"}, {"cgroup_parent": "/"}, {"file": ["/etc/shadow"]}, {"network": {"mode": "public", "allow": ["10.0.0.1"], "allow_private": True}})
+    rows = ({"ro_bind": ["/etc:/x"]}, {"bind": ["/tmp:/x"]}, {"overlay": ["/srv:/x"]}, {"connect": ["tcp:127.0.0.1:1"]}, {"connect": ["unix:/run/x"]}, {"upstream": ["m=https://h"]}, {"rootfs": "/"}, {"seccomp": "/etc/passwd"}, {"cgroup_parent": "/"}, {"file": ["/etc/shadow"]}, {"network": {"mode": "public", "allow": ["10.0.0.1"], "allow_private": True}})
     with Service(config=callers(host_paths=False)) as s:
         for row in rows:
             s.post({**BODY, **row}).has(403, "forbidden_host_path")

@@ -93,6 +93,27 @@ def server(answer=None):
         listener.shutdown()
 
 
+def with_key():
+    """The recipe's service: it knows the key of the page's file."""
+    title = "Use an API key that the program cannot read"
+
+    class Keyed(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802
+            is_right = self.headers.get("Authorization") == "Bearer the-key"
+            self.send_response(200 if is_right else 401)
+            self.end_headers()
+            self.wfile.write(b"the key was right" if is_right else b"")
+
+        def log_message(self, *unused):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keyed) as listener, Folder() as place:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        place.file("api.key", "the-key\n")
+        type_it(title, place, [("8080", str(listener.server_port))])
+        listener.shutdown()
+
+
 def plain(title):
     def perform():
         with Folder() as place:
@@ -266,6 +287,7 @@ SPECIAL = {
     "Install and run in one command": installed_at_once,
     "Reach a database of the local network": in_network("Reach a database of the local network", ("5432", "9000")),
     "Reach a service on this host": on_loopback("Reach a service on this host", "8080"),
+    "Use an API key that the program cannot read": with_key,
     "Use an HTTP proxy as the only way out": on_loopback("Use an HTTP proxy as the only way out", "3128", 200),
     "Trace system calls, or use a debugger": traced,
     "Use a virtual environment": virtual,
@@ -283,7 +305,7 @@ for name in RECIPES:
     test(f"recipe: {name[0].lower()}{name[1:]}")(SPECIAL.get(name) or plain(name))
 
 
-@test("there are 26 recipes or more, and each special case is one of them")
+@test("there are 27 recipes or more, and each special case is one of them")
 def _():
-    true(len(RECIPES) >= 26, f"only {len(RECIPES)} recipes")
+    true(len(RECIPES) >= 27, f"only {len(RECIPES)} recipes")
     equal(set(SPECIAL) - set(RECIPES), set(), "special cases without a recipe")

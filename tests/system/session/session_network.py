@@ -8,6 +8,7 @@ from harness import *  # noqa: F403
 from internet import *  # noqa: F403
 from service import Service
 from sessions import PYTHON, Session
+from upstreams import ask, use, with_key
 
 OPEN = {"mode": "public"}
 SHUT = {"mode": "none"}
@@ -225,3 +226,20 @@ def _():
         equal(json.loads(cejail(*verb, "--network", "public", "--json").exits(0).out)["network"], {"mode": "public", "allow": []}, "all")
         refused(cejail(*verb, "--none", "--allow", "public.test"), "--allow", "--none")
         refused(cejail(*verb, "--allow", "10.0.0.1"), "private")
+
+
+@test("in a session each exec counts its own requests, and a caller without host_paths may name no server", limit=180)
+def _():
+    def counted(count):
+        return "import urllib.request as u\nfor i in range(%d): print(u.urlopen('http://model.upstream.internal/').read().decode())\n" % count
+
+    with with_key() as (_, _, text), Service() as s:
+        with Session(s, profile="python", network="none", upstream=[text]) as session:
+            for count in (1, 2):
+                value = session.call("POST", "/execs", {"command": [PYTHON, "-c", counted(count)]}).result
+                equal(value["stdout"]["text"], "right \n" * count, f"answers ({value['stderr']['text']})")
+                equal(use(value)["requests"], count, "requests of this exec")
+        value = s.post({"profile": "python", "network": {"mode": "none"}, "upstream": [text], "code": counted(1)}).result
+        equal((value["stdout"]["text"], use(value)["requests"]), ("right \n", 1), "a run of the service")
+    with with_key() as (_, _, text), Service(config={"callers": {f"uid:{os.geteuid()}": {"host_paths": False}}}) as s:
+        s.post({"profile": "python", "upstream": [text], "code": "1"}).has(403)

@@ -93,6 +93,7 @@ interface Jail {
   overlay?: string[];
   tmpfs?: string[];
   connect?: string[];
+  upstream?: string[];
   artifact_path?: string[];
   value_path?: string;
   network?: "public" | "none" | Record<string, unknown>;

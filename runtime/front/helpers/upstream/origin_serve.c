@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netns/relay/tcp_proxy.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
@@ -99,7 +100,7 @@ static void accept_client(struct watch *w, uint32_t events)
 		loop_rewatch(&s->loop, &l->watch, 0);
 		return;
 	}
-	auto_fd int fd = accept4(l->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	auto_fd int fd = tcp_proxy_accept(l->watch.fd);
 	if (fd < 0)
 		return;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,

@@ -267,6 +267,7 @@ static const struct json_key jail_keys[] = {
 	{ "ro-bind", OPTIONS },
 	{ "bind", OPTIONS },
 	{ "connect", OPTIONS },
+	{ "upstream", OPTIONS },
 	{ "network", JSON_TAKES_STRING, OPTION },
 	{ "allow", OPTIONS },
 	{ "deny", OPTIONS },

@@ -123,6 +123,7 @@ class _Jail(_Common, total=False):
     overlay: Optional[Sequence[str]]
     tmpfs: Optional[Sequence[str]]
     connect: Optional[Sequence[str]]
+    upstream: Optional[Sequence[str]]
     network: Union[str, Mapping[str, Any], None]
     hostname: Optional[str]
     rootfs: Optional[str]

@@ -53,7 +53,7 @@ LAYERS = (
 )  # fmt: skip
 REQUEST_KEYS = frozenset(
     "profile id code command args args_json tools calls stdin files artifacts file_name timeout cpu_time memory cpus pids nofile disk max_output "
-    "on_output_limit env workdir file ro_bind bind overlay tmpfs connect artifact_path value_path network hostname rootfs writable "
+    "on_output_limit env workdir file ro_bind bind overlay tmpfs connect upstream artifact_path value_path network hostname rootfs writable "
     "noexec seccomp accept_weaker strict cgroup_parent".split()
 )
 BODY_MAX = 64 << 20

@@ -77,7 +77,11 @@ def with_key(context=None):
 
 
 def helpers_of(process):
-    return [pid for pid in children_of(process.pid) if os.readlink(f"/proc/{pid}/exe").endswith("/upstream")]
+    def name_of(pid):
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+
+    return [pid for pid in children_of(process.pid) if name_of(pid) == "upstream"]
 
 
 def has_ended(pid):

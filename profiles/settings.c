@@ -251,8 +251,7 @@ const struct setting settings[] = {
 	  .help = "allow connections to this host endpoint: unix:PATH[:DST], tcp:127.0.0.1:PORT" },
 	{ "upstream", "upstream", 0, LIST(upstreams, add_upstream), .value = "NAME=URL",
 	  .scope = SCOPE_HOST,
-	  .help = "make a server available as http://NAME.upstream.internal; ,header=NAME:@FILE "
-		  "adds a key that the program can't read" },
+	  .help = "make a server available inside, with a key that the program can't read" },
 	{ "artifact-path", "artifact_path", 0, LIST(artifact_paths, add_text), .value = "PATH",
 	  .scope = SCOPE_RUN,
 	  .help = "with --artifacts: also copy this path out, from below /box or an overlay" },

@@ -236,9 +236,8 @@ static struct jail *create_view(struct session *s, unsigned slot, const char *id
 	*view->exec = (struct session_exec){ .session = s, .slot = slot };
 	borrow(view, s->jail);
 	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
-	if (s->jail->network && network_upstream(s->jail->network))
-		view->exec->upstreams =
-		    http_upstream_read(network_upstream(s->jail->network), NULL, &view->arena);
+	if (s->upstream)
+		view->exec->upstreams = http_upstream_read(s->upstream, NULL, &view->arena);
 	view->cgroup = s->slots[slot].leaf;
 	view->link = (struct step_link){ s->slots[slot].link_fd, "the reaper", step_names };
 	return view;

@@ -80,9 +80,10 @@ static void requests_reach_no_further_than_they_may(void **state)
 		"shell",   "interactive", "tty",         "audit",
 	};
 	static const char *const host[] = {
-		"file",    "ro_bind",       "bind",
-		"connect", "overlay",       "rootfs",
-		"seccomp", "cgroup_parent", "network.allow_private",
+		"file",     "ro_bind",       "bind",
+		"connect",  "overlay",       "rootfs",
+		"seccomp",  "cgroup_parent", "network.allow_private",
+		"upstream",
 	};
 	(void)state;
 	size_t nhost = 0;

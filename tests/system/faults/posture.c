@@ -67,6 +67,16 @@ static void hide_number(char *line, const char *key)
 			*c = '*';
 }
 
+/* Likewise the layers of an overlay, which are numbers of descriptors. */
+static void drop_value(char *line, const char *key)
+{
+	char *at = strstr(line, key);
+	if (!at)
+		return;
+	at += strlen(key);
+	memmove(at, at + strcspn(at, ",\n"), strlen(at + strcspn(at, ",\n")) + 1);
+}
+
 /* From the root of each mount on: its numbers differ, and so do the options that name ids. */
 static void show_mounts(void)
 {
@@ -78,6 +88,9 @@ static void show_mounts(void)
 			continue;
 		hide_number(line, "uid=");
 		hide_number(line, "gid=");
+		drop_value(line, "lowerdir=");
+		drop_value(line, "upperdir=");
+		drop_value(line, "workdir=");
 		printf("mount: %s", line + at);
 	}
 	if (file)

@@ -103,7 +103,8 @@ static void check_applied(const struct request *r)
 		check_told(&err);
 	assert(rc < 0 || more == 0);
 	assert(without.files.count + without.ro_binds.count + without.binds.count == 0);
-	assert(without.connects.count == 0 && !without.allow_private && !without.cgroup_parent);
+	assert(without.connects.count == 0 && without.upstreams.count == 0 &&
+	       !without.allow_private && !without.cgroup_parent);
 	assert(strcmp(without.rootfs, "host") == 0 && strcmp(without.seccomp, "default") == 0);
 	assert(with.profile_name[0] == '\0' && !with.tty && !with.audit_required && !with.json);
 	if (rc == 0)

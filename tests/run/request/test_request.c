@@ -313,6 +313,7 @@ static void host_paths_need_the_right_to_name_them(void **state)
 		{ "bind", "[\"/etc\"]" },
 		{ "overlay", "[\"/etc\"]" },
 		{ "connect", "[\"unix:/run/x\"]" },
+		{ "upstream", "[\"model=https://example.com\"]" },
 		{ "network.allow_private", "{\"allow_private\": true}" },
 		{ "rootfs", "\"/\"" },
 		{ "seccomp", "\"default\"" },

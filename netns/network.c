@@ -91,7 +91,7 @@ static int reject_unreachable(struct network *n, struct cj_error *err)
 	return n->uplink && uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
 }
 
-_Static_assert(NETWORK_PORTS_MAX <= TCP_POOL_LISTENERS_MAX, "forward_create() takes all ports");
+static_assert(NETWORK_PORTS_MAX <= TCP_POOL_LISTENERS_MAX, "forward_create() takes all ports");
 
 static int build_forward(struct network *n, struct cj_error *err)
 {

@@ -157,13 +157,11 @@ int guard_check_mounts(const struct guard *g, int fd, struct cj_error *err)
 		return cj_fail(err, errno, "list the mounts below it");
 	const size_t size = strlen(top);
 	while (getline(&line, &room, file) > 0) {
-		int from = 0, to = 0;
-		(void)sscanf(line, "%*s %*s %*s %*s %n%*s%n", &from, &to);
-		const size_t place_size = (size_t)(to - from);
-		if (!text_unescape_octal(line + from, place_size, line + from, place_size + 1))
+		const char *place = text_mount_place(line);
+		if (!place)
 			return cj_fail(err, EPROTO, "read the place of a mount");
-		if (strncmp(line + from, top, size) == 0 && line[from + (int)size] == '/' &&
-		    check_mount(g, line + from, err) < 0)
+		if (strncmp(place, top, size) == 0 && place[size] == '/' &&
+		    check_mount(g, place, err) < 0)
 			return -err->code;
 	}
 	return ferror(file) ? cj_fail(err, errno, "list the mounts below it") : 0;

@@ -196,24 +196,44 @@ int http_upstream_serve(struct http_upstream *u, struct cj_error *err)
 	return rc < 0 ? cj_wrap(err, "--upstream") : 0;
 }
 
+static struct http_upstream_use load(const struct http_upstream *u, size_t i)
+{
+	const struct upstream_counters *c = &u->counters[i];
+	struct http_upstream_use use = {
+		.name = u->specs[i].name,
+		.requests = c->requests,
+		.failed = c->failed,
+		.refused = c->refused,
+		.sent_bytes = c->sent_bytes,
+		.received_bytes = c->received_bytes,
+	};
+	for (size_t k = 0; k < UPSTREAM_CLASSES; k++)
+		use.status[k] = c->status[k];
+	return use;
+}
+
+static void subtract(struct http_upstream_use *use, const struct http_upstream_use *before)
+{
+	use->requests -= before->requests;
+	use->failed -= before->failed;
+	use->refused -= before->refused;
+	use->sent_bytes -= before->sent_bytes;
+	use->received_bytes -= before->received_bytes;
+	for (size_t k = 0; k < UPSTREAM_CLASSES; k++)
+		use->status[k] -= before->status[k];
+}
+
 struct http_upstream_use *http_upstream_read(const struct http_upstream *u,
-					     const struct http_upstream_use *before,
-					     struct arena *a)
+					     struct http_upstream_use *before, struct arena *a)
 {
 	struct http_upstream_use *uses = arena_array(a, u->count, sizeof(*uses));
 	for (size_t i = 0; uses && i < u->count; i++) {
-		const struct upstream_counters *c = &u->counters[i];
-		const struct http_upstream_use zero = { 0 }, *old = before ? &before[i] : &zero;
-		uses[i] = (struct http_upstream_use){
-			.name = u->specs[i].name,
-			.requests = c->requests - old->requests,
-			.failed = c->failed - old->failed,
-			.refused = c->refused - old->refused,
-			.sent_bytes = c->sent_bytes - old->sent_bytes,
-			.received_bytes = c->received_bytes - old->received_bytes,
-		};
-		for (size_t k = 0; k < UPSTREAM_CLASSES; k++)
-			uses[i].status[k] = c->status[k] - old->status[k];
+		const struct http_upstream_use now = load(u, i);
+		uses[i] = now;
+		if (!before)
+			continue;
+		subtract(&uses[i], &before[i]);
+		before[i] = now;
 	}
 	return uses;
 }

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,11 @@ struct http_upstream_spec {
 int http_upstream_parse(const char *text, struct arena *a, struct http_upstream_spec *out,
 			struct cj_error *err);
 
+/* The header is for one connection only: RFC 9110, 7.6.1. */
+bool http_upstream_is_hop(const char *header);
+/* The helper writes this header itself, whatever the program and the option say. */
+bool http_upstream_is_own(const char *header);
+
 /* The last byte of the address, 127.0.80.X, on which the jail has the upstream `i`. */
 uint32_t http_upstream_address(size_t i);
 
@@ -88,10 +94,12 @@ int http_upstream_fd(const struct http_upstream *u);
  */
 int http_upstream_serve(struct http_upstream *u, struct cj_error *err);
 
-/* What each was used for since `before` (NULL: since the start), in `a`.  NULL: no memory. */
+/*
+ * What each was used for since `before`, which is moved on to now; NULL: since the start.
+ * The array is in `a`.  NULL: no memory.
+ */
 struct http_upstream_use *http_upstream_read(const struct http_upstream *u,
-					     const struct http_upstream_use *before,
-					     struct arena *a);
+					     struct http_upstream_use *before, struct arena *a);
 
 /* Kills and reaps the helper. */
 void http_upstream_destroy(struct http_upstream **u);

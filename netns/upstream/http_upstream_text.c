@@ -67,17 +67,26 @@ static int take_url(char *url, struct http_upstream_spec *out, struct cj_error *
 	return 0;
 }
 
-/* What the helper itself writes, or leaves out. */
-static bool is_own_header(const char *name)
+static bool is_one_of(const char *header, const char *const *headers, size_t count)
 {
-	static const char *const own[] = {
-		"host",    "content-length", "transfer-encoding", "connection", "te", "trailer",
-		"upgrade", "expect",         "accept-encoding",   NULL
-	};
-	for (size_t i = 0; own[i]; i++)
-		if (strcasecmp(name, own[i]) == 0)
+	for (size_t i = 0; i < count; i++)
+		if (strcasecmp(header, headers[i]) == 0)
 			return true;
 	return false;
+}
+
+bool http_upstream_is_hop(const char *header)
+{
+	static const char *const hops[] = { "Connection",        "Keep-Alive", "TE",      "Trailer",
+					    "Transfer-Encoding", "Upgrade",    "Trailers" };
+	return strncasecmp(header, "Proxy-", 6) == 0 ||
+	       is_one_of(header, hops, sizeof(hops) / sizeof(hops[0]));
+}
+
+bool http_upstream_is_own(const char *header)
+{
+	static const char *const own[] = { "Host", "Content-Length", "Expect", "Accept-Encoding" };
+	return is_one_of(header, own, sizeof(own) / sizeof(own[0]));
 }
 
 static int take_header(char *text, struct http_upstream_spec *out, struct cj_error *err)
@@ -90,7 +99,7 @@ static int take_header(char *text, struct http_upstream_spec *out, struct cj_err
 	*colon = *at = '\0';
 	if (!consists_of(text, LETTERS DIGITS "-_"))
 		return cj_reject(err, "'%.64s' is no name of a header", text);
-	if (is_own_header(text))
+	if (http_upstream_is_hop(text) || http_upstream_is_own(text))
 		return cj_reject(err, "'%.64s' is cejail's own header", text);
 	for (const char *byte = colon + 1; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 0x7f)

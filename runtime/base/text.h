@@ -77,6 +77,10 @@ size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, 
  */
 bool text_unescape_octal(const char *text, size_t size, char *out, size_t room);
 
+/* The place of a mount in a line of /proc/PID/mountinfo, unescaped in the line itself; NULL: it
+ * can't be read.  proc_pid_mountinfo(5) */
+char *text_mount_place(char *line);
+
 /* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
  * decimal). */
 const char *text_format_size(uint64_t bytes, char *out, size_t out_size);

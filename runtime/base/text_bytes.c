@@ -3,6 +3,7 @@
 #include "runtime/base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes of a character that begins with `lead`, beyond ASCII; 0: none does. */
@@ -265,4 +266,13 @@ char *text_put_url(char *to, const char *path)
 	}
 	*to = '\0';
 	return to;
+}
+
+char *text_mount_place(char *line)
+{
+	int from = 0, to = 0;
+	(void)sscanf(line, "%*s %*s %*s %*s %n%*s%n", &from, &to);
+	const size_t size = (size_t)(to - from);
+	char *place = line + from;
+	return text_unescape_octal(place, size, place, size + 1) ? place : NULL;
 }

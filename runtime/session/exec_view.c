@@ -101,18 +101,6 @@ static bool end(struct jail *view, const struct ended *ended, bool has_ended_its
 	return state == EXEC_LEFT || state == EXEC_EMPTY;
 }
 
-/* The counters are shared with the helper.  A cell's end is the beginning of the next one. */
-static int report_upstreams(struct jail *view, struct outcome *out, struct cj_error *err)
-{
-	const struct http_upstream *all = view->exec->session->upstream;
-	int rc = jail_network_read_upstreams(all, view->exec->upstreams, out, err);
-	const struct http_upstream_use *now =
-	    all && rc == 0 ? http_upstream_read(all, NULL, &out->arena) : NULL;
-	if (now && view->exec->upstreams)
-		memcpy(view->exec->upstreams, now, out->network.nupstreams * sizeof(*now));
-	return rc;
-}
-
 static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 {
 	const struct session_shared *shared = view->exec->session->shared;
@@ -123,7 +111,8 @@ static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 	if (out->network.state != NETWORK_UNUSED)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
 	if (session_packets_read(row_of(view), out, err) < 0 ||
-	    report_upstreams(view, out, err) < 0)
+	    jail_network_read_upstreams(view->exec->session->upstream, view->exec->upstreams, out,
+					err) < 0)
 		return -err->code;
 	/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
 	const struct jail_io *io = &view->run.io;

@@ -560,6 +560,20 @@ static void the_nearest_name_is_suggested(void **state)
 	assert_null(text_nearest(long_word, names));
 }
 
+static void the_place_of_a_mount_is_unescaped(void **state)
+{
+	(void)state;
+	char plain[] = "36 35 98:0 / /mnt rw - ext4 /dev/a rw";
+	char escaped[] = "36 35 98:0 /a\\040b /mnt\\040two\\134 rw - ext4 /dev/a rw";
+	char cut[] = "36 35 98:0", empty[] = "";
+	assert_string_equal(text_mount_place(plain), "/mnt");
+	assert_string_equal(text_mount_place(escaped), "/mnt two\\");
+	const char *place = text_mount_place(cut);
+	assert_true(!place || place[0] == '\0');
+	place = text_mount_place(empty);
+	assert_true(!place || place[0] == '\0');
+}
+
 static void an_unfinished_character_at_the_end_is_counted(void **state)
 {
 	(void)state;
@@ -599,6 +613,7 @@ int main(void)
 		cmocka_unit_test(base64_is_rfc_4648),
 		cmocka_unit_test(base64_that_could_mean_two_things_is_refused),
 		cmocka_unit_test(the_nearest_name_is_suggested),
+		cmocka_unit_test(the_place_of_a_mount_is_unescaped),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -200,17 +200,6 @@ int bwrap_limits_check(struct bwrap_config *c, uid_t caller, struct cj_error *er
 
 /* --- in the child --- */
 
-/* The place of a mount of a cgroup file system, in `line` itself; NULL: it is another one. */
-static const char *cgroup_place(char *line)
-{
-	int from = 0, to = 0;
-	const char *type = strstr(line, " - cgroup");
-	(void)sscanf(line, "%*s %*s %*s %*s %n%*s%n", &from, &to);
-	const size_t size = (size_t)(to - from);
-	return type && text_unescape_octal(line + from, size, line + from, size + 1) ? line + from
-										     : NULL;
-}
-
 /* A mount that another one covers is out of reach: whoever could uncover it has a namespace below
  * this one, in which mounts are locked (mount_namespaces(7)). */
 static int restrict_place(const char *place, struct cj_error *err)
@@ -235,8 +224,12 @@ int bwrap_limits_protect(int proc_fd, struct cj_error *err)
 		return -err->code;
 	char *rest = text;
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
-		const char *place = cgroup_place(line);
-		if (place && restrict_place(place, err) < 0)
+		if (!strstr(line, " - cgroup"))
+			continue;
+		const char *place = text_mount_place(line);
+		if (!place)
+			return cj_fail(err, EPROTO, "read the place of a cgroup mount");
+		if (restrict_place(place, err) < 0)
 			return cj_wrap(err, "protect the limits");
 	}
 	return 0;

@@ -130,9 +130,8 @@ void jail_network_report(struct jail *j)
 	j->run.io.network(j->run.io.context, &now);
 }
 
-int jail_network_read_upstreams(const struct http_upstream *all,
-				const struct http_upstream_use *before, struct outcome *out,
-				struct cj_error *err)
+int jail_network_read_upstreams(const struct http_upstream *all, struct http_upstream_use *before,
+				struct outcome *out, struct cj_error *err)
 {
 	if (!all)
 		return 0;

@@ -36,10 +36,9 @@ void jail_network_assess(struct jail *j);
  */
 bool jail_network_advance(struct jail *j);
 
-/* What the upstreams were used for since `before` (NULL: since the start).  NULL `all`: none. */
-int jail_network_read_upstreams(const struct http_upstream *all,
-				const struct http_upstream_use *before, struct outcome *out,
-				struct cj_error *err);
+/* As http_upstream_read(), for the result.  `all`: NULL without upstreams. */
+int jail_network_read_upstreams(const struct http_upstream *all, struct http_upstream_use *before,
+				struct outcome *out, struct cj_error *err);
 
 /* Calls jail_io.network if the network became ready, or failed, since the last call. */
 void jail_network_report(struct jail *j);

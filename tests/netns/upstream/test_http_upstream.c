@@ -91,6 +91,8 @@ static void a_wrong_text_is_refused_with_the_word_that_is_wrong(void **state)
 		{ "a=https://h,header=A B:@f", "is no name of a header" },
 		{ "a=https://h,header=Host:@f", "'Host' is cejail's own header" },
 		{ "a=https://h,header=content-length:@f", "is cejail's own header" },
+		{ "a=https://h,header=Keep-Alive:@f", "is cejail's own header" },
+		{ "a=https://h,header=Proxy-Authorization:@f", "is cejail's own header" },
 		{ "a=https://h,header=X:a\nb@f", "has a control character" },
 		{ "a=https://h,path=v1", "is no prefix of a path" },
 		{ "a=https://h,path=/a//b", "is no prefix of a path" },

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "netns/upstream/http_upstream.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -57,8 +57,6 @@ static int read_url(CURLU *url, struct origin *o, struct cj_error *err)
 
 static int read_header(const struct json_node *n, struct origin *o, struct cj_error *err)
 {
-	static const char *const framing[] = { "Host",   "Content-Length",  "Connection", "Upgrade",
-					       "Expect", "Accept-Encoding", "Trailer",    NULL };
 	struct origin_header *h = &o->headers[o->nheaders];
 	h->name = json_get_text(n, "name");
 	h->file = json_get_text(n, "file");
@@ -69,9 +67,7 @@ static int read_header(const struct json_node *n, struct origin *o, struct cj_er
 		is_right = *c > ' ' && *c < 0x7f && !strchr("()<>@,;:\\\"/[]?={}", *c);
 	for (const char *c = h->prefix; is_right && *c; c++)
 		is_right = (unsigned char)*c >= ' ' && *c != 0x7f;
-	for (size_t i = 0; is_right && framing[i]; i++)
-		is_right = strcasecmp(h->name, framing[i]) != 0;
-	if (!is_right || origin_is_hop(h->name, NULL))
+	if (!is_right || http_upstream_is_hop(h->name) || http_upstream_is_own(h->name))
 		return cj_reject(err, "a header of '%s' has no fit name, prefix or absolute file",
 				 o->name);
 	o->nheaders++;

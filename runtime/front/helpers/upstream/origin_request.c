@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "netns/upstream/http_upstream.h"
 #include "runtime/base/text.h"
 
 #define DOMAIN ".upstream.internal"
@@ -22,23 +23,15 @@ static bool names(const char *list, const char *token)
 	return false;
 }
 
-/* RFC 9110, 7.6.1 */
 bool origin_is_hop(const char *name, const char *named)
 {
-	static const char *const hops[] = { "Connection",        "Keep-Alive", "TE",      "Trailer",
-					    "Transfer-Encoding", "Upgrade",    "Trailers" };
-	for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
-		if (strcasecmp(name, hops[i]) == 0)
-			return true;
-	return strncasecmp(name, "Proxy-", 6) == 0 || (named && names(named, name));
+	return http_upstream_is_hop(name) || (named && names(named, name));
 }
 
 bool origin_sends(const struct origin *o, const struct http_head *head, const char *name)
 {
-	static const char *const ours[] = { "Host", "Content-Length", "Expect", "Accept-Encoding" };
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (strcasecmp(name, ours[i]) == 0)
-			return false;
+	if (http_upstream_is_own(name))
+		return false;
 	for (size_t i = 0; i < o->nheaders; i++)
 		if (strcasecmp(name, o->headers[i].name) == 0)
 			return false;

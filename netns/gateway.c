@@ -272,17 +272,23 @@ static bool may_ask(void *context, const char *text)
 	return ask_about(context, &name) == GATEWAY_NAME_LISTED;
 }
 
-static bool open_name(void *context, const char *text, struct resolver_address *addresses,
-		      size_t *count)
+static enum resolver_end open_name(void *context, const char *text,
+				   const struct resolver_aliases *aliases,
+				   struct resolver_address *addresses, size_t *count)
 {
-	struct gateway_name name = { .count = *count };
+	struct gateway_name name = { .count = *count, .aliases.count = aliases->count };
 	size_t kept = 0;
 	(void)snprintf(name.text, sizeof(name.text), "%s", text);
 	for (size_t i = 0; i < *count; i++)
 		name.addresses[i] = addresses[i].ip;
+	for (size_t i = 0; i < aliases->count; i++) /* and no byte behind a name */
+		(void)snprintf(name.aliases.names[i], sizeof(name.aliases.names[i]), "%s",
+			       aliases->names[i]);
 	const uint32_t open = ask_about(context, &name);
 	if (open == GATEWAY_NAME_LATER)
-		return false;
+		return RESOLVER_LATER;
+	if (open == GATEWAY_NAME_DENIED)
+		return RESOLVER_DENIED;
 	for (size_t i = 0; i < *count; i++) {
 		if (!(open >> i & 1))
 			continue;
@@ -291,7 +297,7 @@ static bool open_name(void *context, const char *text, struct resolver_address *
 		addresses[kept++] = addresses[i];
 	}
 	*count = kept;
-	return true;
+	return RESOLVER_OPEN;
 }
 
 static bool may_reach(void *context, const char *name, const struct name_destination *to,

@@ -104,7 +104,8 @@ struct gateway_ask {
 /* With GATEWAY_NAME. */
 struct gateway_name {
 	char text[RESOLVER_NAME_MAX];
-	struct ip addresses[RESOLVER_ADDRESSES_MAX]; /* that an answer has for it */
+	struct resolver_aliases aliases; /* that an answer has for it, and */
+	struct ip addresses[RESOLVER_ADDRESSES_MAX];
 	size_t count; /* 0: there is no answer yet; may it be asked? */
 };
 
@@ -115,11 +116,13 @@ struct gateway_check {
 	bool is_again; /* it was allowed before */
 };
 
+#define GATEWAY_NAME_DENIED (UINT32_C(1) << 29) /* an alias is */
 #define GATEWAY_NAME_LISTED (UINT32_C(1) << 30) /* it may be asked */
 /* None could be opened now: asked too often, or the rules can't be loaded. */
 #define GATEWAY_NAME_LATER (UINT32_C(1) << 31)
-static_assert(RESOLVER_ADDRESSES_MAX <= 30 && RESOLVER_NAME_MAX == NAMES_SIZE_MAX,
+static_assert(RESOLVER_ADDRESSES_MAX <= 29 && RESOLVER_NAME_MAX == NAMES_SIZE_MAX,
 	      "each address has a bit, and each name fits");
+static_assert(sizeof(struct gateway_name) <= STEP_PLAIN_MAX, "the gateway has no sendmsg(2)");
 
 /* The supervisor's side. */
 struct gateway {

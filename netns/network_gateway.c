@@ -86,11 +86,28 @@ static uint32_t filter_name(struct network *n, const struct denial *denial,
 	return 0;
 }
 
+/* Whoever answers for a listed name chooses its aliases: none of them is a denied one. */
+static bool has_denied_alias(struct network *n, const struct gateway_name *name)
+{
+	const struct names_rules *rules = &n->names->rules;
+	for (size_t i = 0; i < name->aliases.count; i++) {
+		const struct denial denial = denial_of_name(name->aliases.names[i]);
+		if (!names_has(rules->deny, rules->ndeny, name->aliases.names[i]))
+			continue;
+		n->denied_names++;
+		add_denial(n, &denial);
+		return true;
+	}
+	return false;
+}
+
 /* What is new is open only if both tables take it. */
 static uint32_t open_name(struct network *n, const struct gateway_name *name)
 {
 	struct cj_error ignored; /* the program gets a failure of its name server */
 	uint32_t open = 0;
+	if (has_denied_alias(n, name))
+		return GATEWAY_NAME_DENIED;
 	for (size_t i = 0; i < name->count; i++) {
 		enum names_end end =
 		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow))
@@ -110,20 +127,35 @@ static uint32_t open_name(struct network *n, const struct gateway_name *name)
 	return are_open ? open : GATEWAY_NAME_LATER;
 }
 
+static bool is_text(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		return false;
+	const struct denial denial = denial_of_name(text);
+	return denial_is_valid(&denial);
+}
+
+static bool is_name_valid(const struct gateway_name *name)
+{
+	bool is_valid = name->count <= RESOLVER_ADDRESSES_MAX &&
+			name->aliases.count <= RESOLVER_ALIASES_MAX &&
+			is_text(name->text, sizeof(name->text));
+	for (size_t i = 0; is_valid && i < name->count; i++)
+		is_valid = name->addresses[i].family == 4 || name->addresses[i].family == 6;
+	for (size_t i = 0; is_valid && i < name->aliases.count; i++)
+		is_valid = is_text(name->aliases.names[i], sizeof(name->aliases.names[i]));
+	return is_valid;
+}
+
 static int answer_name(struct network *n, const struct step_msg *msg, struct cj_error *err)
 {
 	struct gateway_name name;
 	if (msg->size != sizeof(name) || !n->names)
 		return cj_fail(err, EPROTO, "receive a name of the gateway");
 	memcpy(&name, msg->data, sizeof(name));
-	if (name.count > RESOLVER_ADDRESSES_MAX || !memchr(name.text, '\0', sizeof(name.text)))
+	if (!is_name_valid(&name))
 		return cj_fail(err, EPROTO, "receive a name of the gateway");
 	const struct denial denial = denial_of_name(name.text);
-	if (!denial_is_valid(&denial))
-		return cj_fail(err, EPROTO, "receive a name of the gateway");
-	for (size_t i = 0; i < name.count; i++)
-		if (name.addresses[i].family != 4 && name.addresses[i].family != 6)
-			return cj_fail(err, EPROTO, "receive an address of a name");
 	const uint32_t open = name.count == 0 ? filter_name(n, &denial, &name)
 					      : open_name(n, &name);
 	return step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err);

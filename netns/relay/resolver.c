@@ -224,17 +224,24 @@ static void answer_open(struct resolver *r, const struct resolver_query *q, size
 {
 	const struct resolver_names *names = r->names;
 	struct resolver_address addresses[RESOLVER_ADDRESSES_MAX];
+	struct resolver_aliases aliases;
 	char name[RESOLVER_NAME_MAX];
 	uint8_t out[RESOLVER_QUESTION_MAX];
 	size_t count = resolver_addresses(q->bytes, r->scratch, size, addresses);
+	enum resolver_end end = resolver_is_cut_off(r->scratch) ? RESOLVER_LATER : RESOLVER_OPEN;
 	(void)resolver_question(q->bytes, q->size, name); /* receive_query() has looked */
-	if (count > 0 ? !names->open(names->context, name, addresses, &count)
-		      : resolver_is_cut_off(r->scratch))
-		answer_failure(r, q);
-	else
+	if (count > 0)
+		end = resolver_aliases(q->bytes, r->scratch, size, &aliases)
+			  ? names->open(names->context, name, &aliases, addresses, &count)
+			  : RESOLVER_LATER;
+	if (end == RESOLVER_OPEN)
 		answer_client(
 		    r, q, out,
 		    resolver_answer(q->bytes, q->size, r->scratch, addresses, count, out));
+	else if (end == RESOLVER_DENIED)
+		answer_client(r, q, out, resolver_refusal(q->bytes, q->size, out));
+	else
+		answer_failure(r, q);
 }
 
 static bool receive_query(struct resolver *r)

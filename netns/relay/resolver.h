@@ -30,12 +30,18 @@ struct resolver;
  * one for something else than an address has an empty answer.  An answer has the addresses that
  * open() leaves, once it has opened them.
  */
+enum resolver_end {
+	RESOLVER_LATER,  /* the client gets a failure, and may ask again */
+	RESOLVER_DENIED, /* an alias in the answer is: it gets a refusal */
+	RESOLVER_OPEN
+};
+
 struct resolver_names {
 	bool (*may_ask)(void *context, const char *name);
-	/* Leaves the first *count of addresses[], which are open now.  False: the client gets a
-	 * failure, and may ask again. */
-	bool (*open)(void *context, const char *name, struct resolver_address *addresses,
-		     size_t *count);
+	/* Leaves the first *count of addresses[], which are open now. */
+	enum resolver_end (*open)(void *context, const char *name,
+				  const struct resolver_aliases *aliases,
+				  struct resolver_address *addresses, size_t *count);
 	void *context;
 };
 

@@ -25,9 +25,10 @@
 #define LABEL_MAX_BYTES 63
 #define POINTER         0xc0 /* RFC 1035 4.1.4 */
 #define CLASS_IN        1    /* CH and ANY ask the server about itself: version.bind */
-#define TYPE_OPT        41   /* RFC 6891 */
-#define TYPE_FIRST_META 128  /* RFC 6895 3.1: keys, signatures, whole zones */
-#define TYPE_LAST_META  254  /* 255 is "all types" */
+#define TYPE_CNAME      5
+#define TYPE_OPT        41  /* RFC 6891 */
+#define TYPE_FIRST_META 128 /* RFC 6895 3.1: keys, signatures, whole zones */
+#define TYPE_LAST_META  254 /* 255 is "all types" */
 
 /* An OPT record without options: RFC 6891 6.1.2. */
 #define OPT_BYTES      11
@@ -216,22 +217,49 @@ size_t resolver_refusal(const uint8_t *message, size_t size,
 	return is_query ? answer_with(message, size, RCODE_REFUSED, out) : 0;
 }
 
+/* Appends a label and a dot. */
+static bool put_label(const uint8_t *label, char out[static RESOLVER_NAME_MAX], size_t *used)
+{
+	if (*used + label[0] + 1 >= RESOLVER_NAME_MAX)
+		return false;
+	for (size_t i = 1; i <= label[0]; i++) {
+		const uint8_t byte = label[i];
+		const bool is_upper = byte >= 'A' && byte <= 'Z';
+		if (!is_upper && !(byte >= 'a' && byte <= 'z') && !(byte >= '0' && byte <= '9') &&
+		    byte != '-' && byte != '_')
+			return false;
+		out[(*used)++] = (char)(is_upper ? byte - 'A' + 'a' : byte);
+	}
+	out[(*used)++] = '.';
+	return true;
+}
+
+/* The name at `at`.  Each pointer in it leads further to the front: RFC 1035 4.1.4. */
+static bool read_name(const uint8_t *message, size_t size, size_t at,
+		      char out[static RESOLVER_NAME_MAX])
+{
+	size_t used = 0, before = at;
+	while (at < size && message[at] != 0) {
+		if (message[at] >= POINTER && size - at >= 2) {
+			at = get16(message + at) & 0x3fff;
+			if (at >= before)
+				return false;
+			before = at;
+			continue;
+		}
+		if (message[at] > LABEL_MAX_BYTES || size - at <= message[at] ||
+		    !put_label(message + at, out, &used))
+			return false;
+		at += 1 + (size_t)message[at];
+	}
+	out[used > 0 ? used - 1 : 0] = '\0';
+	return at < size;
+}
+
 unsigned resolver_question(const uint8_t *query, size_t size, char out[static RESOLVER_NAME_MAX])
 {
-	size_t end = skip_question(query, size), used = 0;
-	for (size_t at = HEADER_BYTES; end > 0 && query[at] != 0; at += 1 + (size_t)query[at]) {
-		for (size_t i = 1; i <= query[at]; i++) {
-			uint8_t byte = query[at + i];
-			bool is_upper = byte >= 'A' && byte <= 'Z';
-			if (!is_upper && !(byte >= 'a' && byte <= 'z') &&
-			    !(byte >= '0' && byte <= '9') && byte != '-' && byte != '_')
-				return 0;
-			out[used++] = (char)(is_upper ? byte - 'A' + 'a' : byte);
-		}
-		out[used++] = '.';
-	}
-	out[used > 0 ? used - 1 : 0] = '\0'; /* a name has at most 255 bytes: skip_name() */
-	return end > 0 ? get16(query + end - 4) : 0;
+	const size_t end = skip_question(query, size);
+	return end > 0 && read_name(query, size, HEADER_BYTES, out) ? get16(query + end - 4) : 0;
 }
 
 /* Behind a name that may end with a pointer; 0: cut off. */
@@ -252,23 +280,29 @@ static size_t skip_any_name(const uint8_t *message, size_t size, size_t at)
 #define RECORD_LENGTH 8
 #define RECORD_BYTES  10
 
+/* The record at *at, which is moved behind its data; NULL: it is cut off. */
+static const uint8_t *next_record(const uint8_t *answer, size_t size, size_t *at,
+				  size_t *out_length)
+{
+	const size_t begin = skip_any_name(answer, size, *at);
+	if (begin == 0 || size - begin < RECORD_BYTES)
+		return NULL;
+	*out_length = get16(answer + begin + RECORD_LENGTH);
+	*at = begin + RECORD_BYTES + *out_length;
+	return *at > size ? NULL : answer + begin;
+}
+
 size_t resolver_addresses(const uint8_t *query, const uint8_t *answer, size_t size,
 			  struct resolver_address out[static RESOLVER_ADDRESSES_MAX])
 {
-	size_t end = skip_question(query, RESOLVER_QUESTION_MAX), count = 0;
+	size_t end = skip_question(query, RESOLVER_QUESTION_MAX), count = 0, length = 0;
 	unsigned type = get16(query + end - 4), left = count_at(answer, 1);
 	const size_t bytes = type == RESOLVER_TYPE_A ? 4 : 16;
 
 	for (size_t at = end; count_at(answer, 0) == 1 && left > 0; left--) {
-		at = skip_any_name(answer, size, at);
-		if (at == 0 || size - at < RECORD_BYTES)
+		const uint8_t *record = next_record(answer, size, &at, &length);
+		if (!record)
 			break;
-		const uint8_t *record = answer + at;
-		size_t length = get16(record + RECORD_LENGTH);
-		at += RECORD_BYTES;
-		if (size - at < length)
-			break;
-		at += length;
 		if (get16(record + RECORD_TYPE) != type || length != bytes ||
 		    get16(record + RECORD_CLASS) != CLASS_IN || count == RESOLVER_ADDRESSES_MAX)
 			continue;
@@ -279,6 +313,25 @@ size_t resolver_addresses(const uint8_t *query, const uint8_t *answer, size_t si
 			 get16(record + RECORD_TTL + 2);
 	}
 	return count;
+}
+
+bool resolver_aliases(const uint8_t *query, const uint8_t *answer, size_t size,
+		      struct resolver_aliases *out)
+{
+	size_t at = skip_question(query, RESOLVER_QUESTION_MAX), length = 0;
+	out->count = 0;
+	for (unsigned left = count_at(answer, 1); count_at(answer, 0) == 1 && left > 0; left--) {
+		const uint8_t *record = next_record(answer, size, &at, &length);
+		if (!record)
+			return false;
+		if (get16(record + RECORD_TYPE) != TYPE_CNAME)
+			continue;
+		if (out->count == RESOLVER_ALIASES_MAX ||
+		    !read_name(answer, at, at - length, out->names[out->count]))
+			return false;
+		out->count++;
+	}
+	return true;
 }
 
 size_t resolver_answer(const uint8_t *query, size_t query_size, const uint8_t *answer,

@@ -75,6 +75,18 @@ struct resolver_address {
 size_t resolver_addresses(const uint8_t *query, const uint8_t *answer, size_t size,
 			  struct resolver_address out[static RESOLVER_ADDRESSES_MAX]);
 
+#define RESOLVER_ALIASES_MAX 12 /* of one answer; a resolver follows no longer chain */
+
+/* The names that the CNAMEs of an answer lead to, as resolver_question() has them. */
+struct resolver_aliases {
+	char names[RESOLVER_ALIASES_MAX][RESOLVER_NAME_MAX];
+	size_t count;
+};
+
+/* False: more than RESOLVER_ALIASES_MAX, or one, or a record before it, that can't be read. */
+bool resolver_aliases(const uint8_t *query, const uint8_t *answer, size_t size,
+		      struct resolver_aliases *out);
+
 /*
  * An answer to `query` of our own bytes: its question, and these addresses as those of its name; as
  * many as a client takes over UDP.  Without addresses it has the answer's code, "no such name", or

@@ -88,9 +88,11 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 			targets[i].is_live = true;
 	network->allow = targets;
 	network->nallow = texts->count;
+	/* Whether a name leads to a denied wildcard only the answers for it show. */
 	network->is_live = texts->count > 0 ? allowlist_has_wildcard(targets, texts->count)
 					    : network->ndeny > 0;
-	if (network_checks_names(p->c->allow_by, targets, texts->count)) {
+	if (network_checks_names(p->c->allow_by, targets, texts->count) ||
+	    (texts->count > 0 && allowlist_has_wildcard(network->deny, network->ndeny))) {
 		allowlist_make_live(targets, texts->count);
 		network->is_live = true;
 	}

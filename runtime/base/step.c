@@ -19,10 +19,9 @@
 #include "runtime/base/scope.h"
 
 #define STEP_FAILED UINT32_MAX
-#define PLAIN_MAX   1024 /* a struct cj_error, and all steps of a gateway */
-#define UNREAD_MAX  64   /* steps of a peer that has ended, or says so */
+#define UNREAD_MAX  64 /* steps of a peer that has ended, or says so */
 
-static_assert(sizeof(struct cj_error) <= PLAIN_MAX, "an error needs no sendmsg(2)");
+static_assert(sizeof(struct cj_error) <= STEP_PLAIN_MAX, "an error needs no sendmsg(2)");
 static_assert(STEP_FDS_MAX <= UNIX_FDS_MAX, "a message has room for the descriptors of a step");
 
 struct step_header {
@@ -67,7 +66,7 @@ void step_wait_forever(const struct step_link *link)
 /* Without an address: a process that may pass on no descriptor has no sendmsg(2). */
 static int send_plain(int sock_fd, const struct step_header *header, const void *data, size_t size)
 {
-	uint8_t whole[sizeof(*header) + PLAIN_MAX];
+	uint8_t whole[sizeof(*header) + STEP_PLAIN_MAX];
 	memcpy(whole, header, sizeof(*header));
 	if (size > 0)
 		memcpy(whole + sizeof(*header), data, size);
@@ -80,7 +79,7 @@ static int send_message(int sock_fd, uint32_t step, const void *data, size_t siz
 			size_t nfds)
 {
 	struct step_header header = { .step = step, .size = (uint32_t)size };
-	if (nfds == 0 && size <= PLAIN_MAX)
+	if (nfds == 0 && size <= STEP_PLAIN_MAX)
 		return send_plain(sock_fd, &header, data, size);
 	struct iovec parts[] = {
 		{ .iov_base = &header, .iov_len = sizeof(header) },

@@ -17,8 +17,9 @@
 
 #include "runtime/base/error.h"
 
-#define STEP_DATA_MAX 8192 /* a path and its attributes; more travels as a memfd */
-#define STEP_FDS_MAX  32
+#define STEP_DATA_MAX  8192 /* a path and its attributes; more travels as a memfd */
+#define STEP_PLAIN_MAX 4096 /* without descriptors these need no sendmsg(2) */
+#define STEP_FDS_MAX   32
 
 struct step_link {
 	int sock_fd;

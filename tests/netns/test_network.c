@@ -530,8 +530,12 @@ static const struct allowlist_entry live_entries[] = {
 	{ .name = "example.com", .is_wildcard = true, .first_port = 443, .last_port = 443 },
 	{ .name = "other.example", .last_port = 65535 },
 };
+static const struct allowlist_entry denied_entry = { .name = "denied.example",
+						     .is_wildcard = true };
 static const struct network_spec live_spec = { .mode = NETWORK_PUBLIC,
 					       .uplink = UPLINK_NONE,
+					       .deny = &denied_entry,
+					       .ndeny = 1,
 					       .allow = live_entries,
 					       .nallow = 2,
 					       .is_live = true,
@@ -575,6 +579,11 @@ static void ask_for_names(const struct step_link *to_supervisor)
 	const struct gateway_name empty = name_with("", some_addresses, 1);
 	const struct gateway_name no_address = name_with("a.example.com", NULL, 0);
 	const struct gateway_name not_listed = name_with("example.com", NULL, 0);
+	struct gateway_name aliased = name_with("b.example.com", some_addresses + 4, 1);
+	aliased.aliases.count = 2;
+	(void)snprintf(aliased.aliases.names[0], sizeof(aliased.aliases.names[0]), "any.example");
+	(void)snprintf(aliased.aliases.names[1], sizeof(aliased.aliases.names[1]),
+		       "a.denied.example");
 	(void)to_supervisor;
 	MUST(ask_for_name(&listed, sizeof(listed)) == 5); /* the first and the third */
 	MUST(ask_for_name(&listed, sizeof(listed)) == 5);
@@ -583,6 +592,9 @@ static void ask_for_names(const struct step_link *to_supervisor)
 	MUST(ask_for_name(&no_address, sizeof(no_address)) == GATEWAY_NAME_LISTED);
 	MUST(ask_for_name(&not_listed, sizeof(not_listed)) == 0);
 	MUST(ask_for_name(&other, sizeof(other)) == 1);
+	MUST(ask_for_name(&aliased, sizeof(aliased)) == GATEWAY_NAME_DENIED);
+	aliased.aliases.count = 1;
+	MUST(ask_for_name(&aliased, sizeof(aliased)) == 0); /* a closed address */
 }
 
 static struct network *drained_live(void)
@@ -768,6 +780,14 @@ static void each_name_of_a_gateway_is_checked(void **state)
 	with_bad_name(&live_spec, &bad, sizeof(bad));
 	bad = good;
 	memset(bad.text, 'a', sizeof(bad.text));
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad = good;
+	bad.aliases.count = RESOLVER_ALIASES_MAX + 1;
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	bad.aliases.count = 2;
+	memcpy(bad.aliases.names[1], "a", 3);
+	with_bad_name(&live_spec, &bad, sizeof(bad));
+	memset(bad.aliases.names[1], 'a', sizeof(bad.aliases.names[1]));
 	with_bad_name(&live_spec, &bad, sizeof(bad));
 	for (size_t count = 0; count <= 2; count += 2) {
 		bad = name_with("A.example.com", some_addresses, count);

@@ -64,6 +64,9 @@ NAMES = {
     "mixed.wild.test": ["10.1.2.3", "20.30.40.52", "169.254.169.254", "127.0.0.1", HOST4, "fd00:ec2::254"],
     "rebind.wild.test": [["20.30.40.53"], ["169.254.169.254"]],
     "host.wild.test": [HOST4, HOST6],
+    "one.alias.test": ["=two.alias.test"],
+    "two.alias.test": ["=a.wild.test"],
+    "open.alias.test": ["=deep.a.wild.test"],
 }
 
 # Where /etc/resolv.conf points to: a server in the world at a public or a closed address, or one of

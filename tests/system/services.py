@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-A, AAAA = 1, 28
+A, CNAME, AAAA = 1, 5, 28
 TCP_PORTS = (7, 22, 80, 8080, 9000, 9001)
 UDP_PORTS = (7, 80, 9000)
 MARK_PORT = 9  # a datagram to it is a mark in the sniffer's record, not traffic
@@ -62,13 +62,13 @@ def listener(kind, address, port):
 
 
 class Zone:
-    """Names and their addresses; a name whose addresses are a list of lists answers in turns."""
+    """Names and their addresses, or "=NAME" for an alias; a name whose addresses are a list of lists answers in turns."""
 
     def __init__(self, names):
         self.names, self.turns, self.queries, self.messages = names, collections.Counter(), [], []
 
     def addresses(self, name, kind):
-        found = self.names[name]
+        found = self.names.get(name, [])
         if found and isinstance(found[0], list):
             found = found[self.turns[name, kind] % len(found)]
             self.turns[name, kind] += 1
@@ -86,7 +86,13 @@ class Zone:
         kind = struct.unpack_from("!H", query, at + 1)[0]
         self.queries.append([name, kind, transport])
         known = name in self.names
-        records = [self.record(one, kind) for one in self.addresses(name, kind)] if known else []
+        records, owner = [], b"\xc0\x0c"
+        while (first := next(iter(self.names.get(name, ())), "")) and first[0] == "=":
+            name = first[1:]
+            target = b"".join(bytes([len(one)]) + one.encode() for one in name.split(".")) + b"\0"
+            records.append(owner + struct.pack("!HHIH", CNAME, 1, 0, len(target)) + target)
+            owner = target
+        records += [self.record(owner, one, kind) for one in self.addresses(name, kind)]
         flags = 0x8180 | (flags & 0x0100) | (0 if known else 3)
         body = question + b"".join(records)
         if transport == "udp" and len(body) > 500:
@@ -94,9 +100,9 @@ class Zone:
         return struct.pack("!HHHHHH", number, flags, 1, len(records), 0, 0) + body
 
     @staticmethod
-    def record(address, kind):
+    def record(owner, address, kind):
         data = socket.inet_pton(socket.AF_INET6 if kind == AAAA else socket.AF_INET, address)
-        return struct.pack("!HHHIH", 0xC00C, kind, 1, 0, len(data)) + data
+        return owner + struct.pack("!HHIH", kind, 1, 0, len(data)) + data
 
     def serve_udp(self, server):
         while True:

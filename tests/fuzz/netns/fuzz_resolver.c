@@ -101,6 +101,18 @@ static bool is_same_address(const struct resolver_address *a, const struct resol
 	return ip_equal(&a->ip, &b->ip) && a->ttl == b->ttl;
 }
 
+static void check_aliases(const uint8_t *sent, const uint8_t *bytes, size_t size)
+{
+	static struct resolver_aliases aliases;
+	(void)resolver_aliases(sent, bytes, size, &aliases);
+	assert(aliases.count <= RESOLVER_ALIASES_MAX);
+	for (size_t i = 0; i < aliases.count; i++) {
+		const char *name = aliases.names[i];
+		assert(memchr(name, '\0', RESOLVER_NAME_MAX) && name[0] != '.');
+		assert(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == strlen(name));
+	}
+}
+
 /* `query` is as a client of a live list sends it, and has room for more. */
 static void check_live(const uint8_t *query, size_t query_size, const uint8_t *bytes, size_t size)
 {
@@ -121,6 +133,7 @@ static void check_live(const uint8_t *query, size_t query_size, const uint8_t *b
 	for (size_t i = 0; i < count; i++)
 		assert(found[i].ip.family == family);
 
+	check_aliases(sent, bytes, size);
 	size_t used = resolver_answer(query, query_size, bytes, found, count, out);
 	assert(used >= question && used <= sizeof(out) && used <= limit);
 	assert(resolver_answers(sent, out, used) && !resolver_is_cut_off(out));

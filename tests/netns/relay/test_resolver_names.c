@@ -204,7 +204,7 @@ static void read_answer(const struct message *query, const struct message *m, un
 
 /* --- the world of a test --------------------------------------------------------- */
 
-#define QUERIES 8
+#define QUERIES 16
 
 struct world {
 	struct resolver *resolver;
@@ -216,8 +216,9 @@ struct world {
 	size_t nservers, nstreams;
 	char asked[512]; /* names */
 	char opened[2048];
-	unsigned kept; /* which addresses open() leaves, as bits */
-	bool fails;
+	char aliases[4096];    /* of the last answer that was opened */
+	unsigned kept;         /* which addresses open() leaves, as bits */
+	enum resolver_end end; /* of open() */
 };
 
 static bool may_ask(void *context, const char *name)
@@ -229,8 +230,9 @@ static bool may_ask(void *context, const char *name)
 	return size > end && strcmp(name + size - end, ".example.com") == 0;
 }
 
-static bool open_addresses(void *context, const char *name, struct resolver_address *addresses,
-			   size_t *count)
+static enum resolver_end open_addresses(void *context, const char *name,
+					const struct resolver_aliases *aliases,
+					struct resolver_address *addresses, size_t *count)
 {
 	struct world *w = context;
 	size_t used = strlen(w->opened), kept = 0;
@@ -245,7 +247,13 @@ static bool open_addresses(void *context, const char *name, struct resolver_addr
 		}
 	}
 	*count = kept;
-	return !w->fails;
+	w->aliases[0] = '\0';
+	for (size_t i = 0; i < aliases->count; i++) {
+		used = strlen(w->aliases);
+		(void)snprintf(w->aliases + used, sizeof(w->aliases) - used, "%s ",
+			       aliases->names[i]);
+	}
+	return w->end;
 }
 
 static int connect_server(void *context, size_t server, int type)
@@ -278,7 +286,7 @@ static int set_up(void **state)
 	static struct world world;
 	struct world *w = &world;
 	struct cj_error err = { 0 };
-	*w = (struct world){ .kept = ~0U };
+	*w = (struct world){ .kept = ~0U, .end = RESOLVER_OPEN };
 	w->names = (struct resolver_names){ may_ask, open_addresses, w };
 	const struct resolver_upstream upstream = { .count = 1,
 						    .connect = connect_server,
@@ -543,10 +551,88 @@ static void an_address_that_can_not_be_opened_is_a_failure(void **state)
 	const struct message query = query_for("a.example.com", A, 1232);
 	struct message m = answer_to(&query, 0);
 	add_address(&m, ANSWER, NULL, "8.0.0.1");
-	w->fails = true;
+	w->end = RESOLVER_LATER;
 	ask(w, &query);
 	answer(w, &m);
 	expect_answer(w, &query, FAILED, "");
+}
+
+/* Each target of `m`, as open() gets them; NULL: it gets no answer, and the client a failure. */
+static void expect_aliases(struct world *w, const struct message *query, const struct message *m,
+			   const char *wanted)
+{
+	w->opened[0] = w->aliases[0] = '\0';
+	ask(w, query);
+	answer(w, m);
+	expect_answer(w, query, wanted ? 0 : FAILED, wanted ? "8.0.0.1/60" : "");
+	assert_string_equal(w->aliases, wanted ? wanted : "");
+	assert_int_equal(w->opened[0] != '\0', wanted != NULL);
+}
+
+static void each_alias_of_an_answer_is_checked_and_one_that_is_unreadable_fails_it(void **state)
+{
+	static const struct {
+		const char *data; /* of the second CNAME; the first is "CDN.net" at offset 43 */
+		size_t size;
+		const char *wanted;
+	} rows[] = {
+		{ "\1b\xc0\x2b", 4, "cdn.net b.cdn.net " },
+		{ "\xc0\x2f", 2, "cdn.net net " },
+		{ "\xc0\x0e", 2, "cdn.net example.com " }, /* into the question */
+		{ "\0", 1, "cdn.net  " },                  /* the root */
+		{ "\1b", 2, NULL },                        /* its end is behind the record's */
+		{ "\xc0", 1, NULL },                       /* half a pointer */
+		{ "\xc0\x41", 2, NULL },                   /* to itself */
+		{ "\xc0\x43", 2, NULL },                   /* to what follows */
+		{ "\1*\0", 3, NULL },
+		{ "\1/\0", 3, NULL },
+		{ "\2a.\0", 4, NULL }, /* a dot in a label */
+		{ "\x40z\0", 3, NULL },
+	};
+	static const char cdn[] = "\3CDN\3net";
+	struct world *w = *state;
+	const struct message query = query_for("a.example.com", A, 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct message m = answer_to(&query, 0);
+		add_record(&m, ANSWER, NULL, CNAME, cdn, sizeof(cdn));
+		assert_int_equal(m.bytes[43], 3);
+		add_record(&m, ANSWER, "x", CNAME, rows[i].data, rows[i].size);
+		add_address(&m, ANSWER, NULL, "8.0.0.1");
+		expect_aliases(w, &query, &m, rows[i].wanted);
+	}
+}
+
+static void a_chain_of_aliases_has_a_limit(void **state)
+{
+	struct world *w = *state;
+	const struct message query = query_for("a.example.com", A, 0);
+	struct message m = answer_to(&query, 0);
+	char wanted[64] = "";
+	for (size_t i = 0; i <= RESOLVER_ALIASES_MAX; i++) {
+		const char target[] = { 1, (char)('a' + i), 0 };
+		struct message whole = m;
+		add_address(&whole, ANSWER, NULL, "8.0.0.1");
+		expect_aliases(w, &query, &whole, wanted);
+		(void)snprintf(wanted + 2 * i, sizeof(wanted) - 2 * i, "%c ", target[1]);
+		add_record(&m, ANSWER, NULL, CNAME, target, sizeof(target));
+	}
+	add_address(&m, ANSWER, NULL, "8.0.0.1");
+	expect_aliases(w, &query, &m, NULL);
+}
+
+static void an_answer_with_a_denied_alias_is_refused(void **state)
+{
+	static const char target[] = "\6secret";
+	struct world *w = *state;
+	const struct message query = query_for("a.example.com", A, 1232);
+	struct message m = answer_to(&query, 0);
+	add_record(&m, ANSWER, NULL, CNAME, target, sizeof(target));
+	add_address(&m, ANSWER, NULL, "8.0.0.1");
+	w->end = RESOLVER_DENIED;
+	ask(w, &query);
+	answer(w, &m);
+	expect_answer(w, &query, REFUSED, "");
+	assert_string_equal(w->aliases, "secret ");
 }
 
 static void an_answer_without_an_address_keeps_its_code(void **state)
@@ -818,6 +904,9 @@ int main(void)
 		TEST(ipv6_addresses_are_opened_likewise),
 		TEST(an_answer_has_only_the_addresses_that_are_open),
 		TEST(an_address_that_can_not_be_opened_is_a_failure),
+		TEST(each_alias_of_an_answer_is_checked_and_one_that_is_unreadable_fails_it),
+		TEST(a_chain_of_aliases_has_a_limit),
+		TEST(an_answer_with_a_denied_alias_is_refused),
 		TEST(an_answer_without_an_address_keeps_its_code),
 		TEST(a_truncated_answer_without_an_address_is_a_failure),
 		TEST(an_answer_is_no_longer_than_the_client_takes),

@@ -64,6 +64,21 @@ def _():
             closed(net, reached + others, went, len(reached))
 
 
+@each_uplink("through {} a name that is an alias of a denied one opens nothing, however long its chain")
+def _(*uplink):
+    for allowed, denied in ((["*.alias.test"], ["two.alias.test"]), (["*.alias.test"], ["*.wild.test", DEEP4]),
+                            (["one.alias.test", "open.alias.test"], ["*.wild.test"]), ([], ["*.wild.test"])):  # fmt: skip
+        wanted = [["tcp", "one.alias.test", 80]] + ([["tcp", "open.alias.test", 80]] if "*.wild.test" in denied else [])
+        with Internet() as net:
+            went, value = net.attempts(wanted, *[word for one in allowed for word in ("--allow", one)], *deny(*denied), *uplink)
+            closed(net, wanted, went, 0)
+            told = {"two.alias.test"} if denied[0] == "two.alias.test" else {"a.wild.test", "deep.a.wild.test"}
+            equal(set(names_of(value)), told, f"denied names of {allowed} without {denied}")
+    with Internet() as net:
+        went, _ = net.attempts([["tcp", "one.alias.test", 80]], "--allow", "*.alias.test", "--deny", "deep.a.wild.test", *uplink)
+        equal(went, ["answered"], "an alias of what is not denied")
+
+
 @test("an address that an allowed name shares with a denied one is closed, and is in no answer")
 def _():
     wanted = [["tcp", "deep.a.wild.test", 80], ["tcp", "a.wild.test", 80], ["tcp", PUBLIC4, 80]]

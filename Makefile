@@ -215,6 +215,7 @@ $(TESTS:%=%.o): FLAGS.$(VARIANT) += -O0 -U_FORTIFY_SOURCE
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
+$(filter $(OUT)/tests/front/helpers/%,$(TESTS)): LIBS += -lcurl
 $(filter $(OUT)/tests/jail/zygote/%,$(TESTS)): | $(ZYGOTE)
 $(PROBES): $(OUT)/%: %.c tests/patience.h $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)

@@ -13,9 +13,12 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
 import urllib.request
 
+import services
 from harness import *  # noqa: F403
+from internet import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUSER, MS_PRIVATE, MS_REC, check, libc, map_ids, mount
 
 PROGRAM = os.path.join(os.path.dirname(os.path.realpath(CEJAIL)), "../libexec/cejail/upstream")
 SECRET_VALUE = "s3cr3t-value-of-the-upstream"
@@ -760,6 +763,59 @@ def _():
         equal(others, {}, "descriptors")
         with open(f"/proc/{pid}/environ", "rb") as file:
             lacks(file.read().decode(), "SSL_CERT_FILE", "environment")
+
+
+def with_own_names(body):
+    """body(file) in namespaces of their own, where 127.0.0.1 answers for names and `file` can be replaced as /etc/resolv.conf."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ids = (0, os.geteuid()), (0, os.getegid())
+            check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "unshare")
+            map_ids(*ids)
+            true(subprocess.run(["ip", "link", "set", "lo", "up"], check=False).returncode == 0, "ip link set lo up")
+            mount(None, "/", flags=MS_REC | MS_PRIVATE)
+            mount("none", "/mnt", "tmpfs")
+            os.mkdir("/mnt/upper")
+            os.mkdir("/mnt/work")
+            mount("none", "/etc", "overlay", data="lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work,userxattr")
+            zone = services.Zone({"up.test": ["127.0.0.1"]})
+            threading.Thread(target=zone.serve_udp, args=(services.listener(socket.SOCK_DGRAM, "127.0.0.1", 53),), daemon=True).start()
+            body()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+        os._exit(1)
+    equal(os.waitpid(pid, 0)[1], 0, "its exit status")
+
+
+@test("a name is looked up by the resolv.conf of the moment, also where another file has its place, and by no process that reads requests")
+def _():
+    def answer(server):
+        while True:
+            client = server.accept()[0]
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nup")
+            client.close()
+
+    def replace(text):
+        services.write("/etc/resolv.next", text)
+        os.rename("/etc/resolv.next", "/etc/resolv.conf")
+
+    def body():
+        server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        replace("nameserver 127.0.0.9\n")  # nobody is there
+        with Folder("/var/tmp") as f, Program(f, {"name": "model", "url": f"http://up.test:{server.getsockname()[1]}"}) as program:
+            sentence(program.ask("/"), 502, "resolve")
+            replace("nameserver 127.0.0.1\n")
+            wait_until(lambda: program.ask("/")[0] == 200, "the name server of the new file")
+            names = children_of(program.process.pid)
+            equal((len(names), len(os.listdir(f"/proc/{program.process.pid}/task"))), (1, 1), "the process for names, and threads")
+            os.kill(names[0], signal.SIGKILL)
+            equal(program.ask("/")[0], 200, "the addresses that it has")
+
+    with_own_names(body)
 
 
 @test("the upstream program exits with 0 at SIGTERM, and dies with its parent")

@@ -24,10 +24,16 @@ struct origin_header {
 	char value[UPSTREAM_VALUE_MAX + 1];
 };
 
+#define ORIGIN_ADDRESSES_MAX 1024 /* bytes of them as text; more are left out */
+
 struct origin {
 	const char *name, *url; /* the URL has no path */
 	const char *path;       /* the prefix of every path */
 	uint16_t port;
+	char host[256];                       /* to be looked up; "": it is an address */
+	char addresses[ORIGIN_ADDRESSES_MAX]; /* with commas between; "": there is none */
+	uint64_t fresh_until_ms;
+	bool is_asked; /* the resolver is about to answer */
 	uint64_t requests_max, bytes_max;
 	uint64_t requests, bytes; /* so far */
 	struct origin_header headers[UPSTREAM_HEADERS_MAX];
@@ -40,6 +46,7 @@ struct origin_set {
 	size_t count;
 	uint64_t head_ms, stall_ms;
 	const char *ca_file, *ca_dir; /* NULL: libcurl's own */
+	int resolver_fd;
 };
 
 /* origin_config.c: reads the configuration.  Makes no system calls. */
@@ -92,5 +99,18 @@ bool origin_is_hop(const char *name, const char *named);
 /* origin_serve.c: serves the listening sockets until SIGTERM. */
 int origin_serve(struct origin_set *set, struct cj_error *err);
 
-/* origin_confine.c: what the process gives up before the first byte of a client. */
+/* --- origin_resolve.c: the process that looks up names -------------------------------------- */
+
+/* Before origin_confine().  The process ends with this one. */
+int origin_start_resolver(struct origin_set *set, struct cj_error *err);
+/* False: it is being looked up; ask again after origin_take_addresses(). */
+bool origin_is_resolved(const struct origin_set *set, struct origin *o);
+/* When resolver_fd is readable.  False: there is no resolver any more. */
+bool origin_take_addresses(struct origin_set *set);
+
+/* --- origin_confine.c ----------------------------------------------------------------------- */
+
+/* What the process gives up before the first byte of a client. */
 int origin_confine(const struct origin_set *set, struct cj_error *err);
+/* The same before a name is looked up; it needs no_new_privs already. */
+int origin_confine_lookup(struct cj_error *err);

@@ -34,8 +34,8 @@ struct client {
 	struct http_chunks chunks;
 
 	/* its transfer */
-	CURL *easy; /* NULL: there is none */
-	struct curl_slist *headers;
+	CURL *easy;                             /* NULL: there is none */
+	struct curl_slist *headers, *addresses; /* for libcurl */
 	struct origin_mask mask;
 	bool send_paused, recv_paused;
 	bool has_given; /* some of the request's body */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/helpers/upstream/origin.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +38,8 @@ static bool has_part(CURLU *url, CURLUPart part)
 /* Scheme, host and port, and nothing else. */
 static int read_url(CURLU *url, struct origin *o, struct cj_error *err)
 {
-	char *port = NULL, *path = NULL;
+	char *port = NULL, *path = NULL, *host = NULL;
+	struct in_addr ip;
 	uint64_t number = 0;
 	const bool is_web = strncmp(o->url, "https://", 8) == 0 ||
 			    strncmp(o->url, "http://", 7) == 0;
@@ -44,10 +47,15 @@ static int read_url(CURLU *url, struct origin *o, struct cj_error *err)
 			curl_url_set(url, CURLUPART_URL, o->url, 0) == CURLUE_OK &&
 			curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
 			curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK &&
-			strcmp(path, "/") == 0 && !has_part(url, CURLUPART_USER) &&
+			curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+			strlen(host) < sizeof(o->host) && strcmp(path, "/") == 0 &&
+			!has_part(url, CURLUPART_USER) &&
 			parse_u64(port, 1, UINT16_MAX, &number, err) == 0;
 	curl_free(port);
 	curl_free(path);
+	if (is_right && host[0] != '[' && inet_pton(AF_INET, host, &ip) != 1)
+		(void)snprintf(o->host, sizeof(o->host), "%s", host);
+	curl_free(host);
 	o->port = (uint16_t)number;
 	return is_right
 		   ? 0

@@ -3,10 +3,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,7 +22,7 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define DNS_PORT      53
 
-/* Memory, time, threads of the resolver, files that are only read, and sockets. */
+/* Memory, time, files that are only read, and sockets that are open. */
 /* clang-format off */
 static const unsigned allowed[] = {
 	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_lseek, SYS_close, SYS_fstat,
@@ -34,7 +32,7 @@ static const unsigned allowed[] = {
 	SYS_epoll_pwait, SYS_ppoll, SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_futex,
 	SYS_getrandom, SYS_clock_gettime, SYS_clock_nanosleep, SYS_gettimeofday, SYS_uname,
 	SYS_sysinfo, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
-	SYS_sched_yield, SYS_sched_getaffinity, SYS_set_robust_list, SYS_rseq, SYS_sigaltstack,
+	SYS_sched_yield, SYS_sigaltstack,
 	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,
 	SYS_exit_group,
 #ifdef SYS_poll
@@ -50,39 +48,27 @@ static const unsigned allowed[] = {
 	}
 #define IS(argument, number) MASKED(argument, UINT32_MAX, number)
 
-/* TCP and UDP; a raw socket needs a capability. */
-#define STREAM_OR_DATAGRAMS MASKED(1, ~(SOCK_STREAM | SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC), 0)
-#define FOR_WRITING         (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
-#define NAMESPACES                                                                                 \
-	(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | \
-	 CLONE_NEWCGROUP)
-
-/*
- * Code comes from files alone, as a plug-in of the resolver does: nothing here can write to a file.
- */
+#define OF_TYPE(type) MASKED(1, ~(SOCK_NONBLOCK | SOCK_CLOEXEC), type)
+#define FOR_WRITING   (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+/* Nothing here writes to a file, and the helper gets no new code. */
 static const struct call_rule rules[] = {
 	{ SYS_openat, { MASKED(2, FOR_WRITING, 0) } },
-	{ SYS_socket, { IS(0, AF_INET), STREAM_OR_DATAGRAMS } },
-	{ SYS_socket, { IS(0, AF_INET6), STREAM_OR_DATAGRAMS } },
-	{ SYS_socketpair, { IS(0, AF_UNIX) } },
-	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
-	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
-	{ SYS_setsockopt, { IS(1, IPPROTO_IP), IS(2, IP_RECVERR) } },
-	{ SYS_setsockopt, { IS(1, IPPROTO_IPV6), IS(2, IPV6_RECVERR) } },
 	{ SYS_ioctl, { IS(1, FIONBIO) } },
 	{ SYS_ioctl, { IS(1, FIONREAD) } },
-	{ SYS_mmap, { MASKED(2, PROT_EXEC, 0) } },
-	{ SYS_mmap, { MASKED(3, MAP_ANONYMOUS, 0) } },
 	{ SYS_mprotect, { MASKED(2, PROT_EXEC, 0) } },
-	{ SYS_clone, { MASKED(0, CLONE_THREAD | NAMESPACES, CLONE_THREAD) } },
+	{ SYS_mmap, { MASKED(2, PROT_EXEC, 0) } },
+	{ SYS_socket, { IS(0, AF_INET), OF_TYPE(SOCK_STREAM) } },
+	{ SYS_socket, { IS(0, AF_INET6), OF_TYPE(SOCK_STREAM) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
+	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
+	/* OF_LOOKUPS: these are a lookup's alone.  A plug-in of the resolver is code, from a file. */
+	{ SYS_mmap, { MASKED(3, MAP_ANONYMOUS, 0) } },
+	{ SYS_socket, { IS(0, AF_INET), OF_TYPE(SOCK_DGRAM) } },
+	{ SYS_socket, { IS(0, AF_INET6), OF_TYPE(SOCK_DGRAM) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_IP), IS(2, IP_RECVERR) } },
+	{ SYS_setsockopt, { IS(1, IPPROTO_IPV6), IS(2, IPV6_RECVERR) } },
 };
-
-static const struct call_list calls = {
-	.allowed = allowed,
-	.nallowed = LENGTH(allowed),
-	.rules = rules,
-	.nrules = LENGTH(rules),
-};
+#define OF_LOOKUPS 5
 
 #define READABLE_MAX 64
 
@@ -126,27 +112,27 @@ static void add_file(struct readable *r, const char *file)
 		add_folder_of(r, real);
 }
 
+/* Without Landlock the calls below write no file either. */
+static int restrict_to(struct readable *r, const uint16_t *ports, size_t count,
+		       struct cj_error *err)
+{
+	int rc = landlock_allow_client(r->rules, r->count, ports, count, err);
+	fd_bag_close(&r->opened);
+	return rc == -ENOSYS ? 0 : rc;
+}
+
+static int load_rules(size_t count, const char *whose, struct cj_error *err)
+{
+	const struct call_list calls = { allowed, LENGTH(allowed), rules, count };
+	return call_list_load(&calls, whose, err);
+}
+
 static int restrict_files(const struct origin_set *set, struct cj_error *err)
 {
-	static const char *const places[] = {
-		"/etc/hosts",
-		"/etc/nsswitch.conf",
-		"/etc/gai.conf",
-		"/etc/host.conf",
-		"/etc/ld.so.cache",
-		"/lib",
-		"/lib64",
-		"/usr/lib",
-		"/usr/lib64",
-		"/usr/local/lib",
-		"/usr/share/ca-certificates",
-	};
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	uint16_t ports[UPSTREAMS_MAX + 1] = { DNS_PORT };
+	uint16_t ports[UPSTREAMS_MAX];
 	struct readable r = { 0 };
-	for (size_t i = 0; i < LENGTH(places); i++)
-		add_place(&r, places[i]);
-	add_file(&r, "/etc/resolv.conf");
+	add_place(&r, "/usr/share/ca-certificates"); /* where links of /etc/ssl/certs lead */
 	if (set->ca_file)
 		add_place(&r, set->ca_file);
 	else if (curl->cainfo)
@@ -155,28 +141,34 @@ static int restrict_files(const struct origin_set *set, struct cj_error *err)
 		add_place(&r, set->ca_dir ? set->ca_dir : curl->capath);
 	for (size_t i = 0; i < set->count; i++) {
 		const struct origin *o = &set->origins[i];
-		ports[i + 1] = o->port;
+		ports[i] = o->port;
 		for (size_t j = 0; j < o->nheaders; j++)
 			add_file(&r, o->headers[j].file);
 	}
-	int rc = landlock_allow_client(r.rules, r.count, ports, set->count + 1, err);
-	fd_bag_close(&r.opened);
-	return rc == -ENOSYS ? 0 : rc; /* the calls below write no file either */
-}
-
-/* Loads the plug-ins of the resolver that come before files(5), without a question to a server. */
-static void warm_resolver(void)
-{
-	struct addrinfo *found = NULL;
-	if (getaddrinfo("localhost", NULL, NULL, &found) == 0)
-		freeaddrinfo(found);
+	return restrict_to(&r, ports, set->count, err);
 }
 
 int origin_confine(const struct origin_set *set, struct cj_error *err)
 {
-	warm_resolver();
 	if (privileges_keep_only(0, err) < 0 || child_die_with_parent(-1, err) < 0 ||
 	    restrict_files(set, err) < 0)
 		return -err->code;
-	return call_list_load(&calls, "the helper for upstreams", err);
+	return load_rules(LENGTH(rules) - OF_LOOKUPS, "the helper for upstreams", err);
+}
+
+int origin_confine_lookup(struct cj_error *err)
+{
+	static const char *const places[] = {
+		"/etc/hosts",    "/etc/resolv.conf", "/etc/nsswitch.conf",
+		"/etc/gai.conf", "/etc/host.conf",   "/etc/ld.so.cache",
+		"/lib",          "/lib64",           "/usr/lib",
+		"/usr/lib64",    "/usr/local/lib",
+	};
+	static const uint16_t port = DNS_PORT;
+	struct readable r = { 0 };
+	for (size_t i = 0; i < LENGTH(places); i++)
+		add_place(&r, places[i]);
+	if (restrict_to(&r, &port, 1, err) < 0)
+		return -err->code;
+	return load_rules(LENGTH(rules), "a lookup for upstreams", err);
 }

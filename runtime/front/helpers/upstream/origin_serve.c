@@ -34,7 +34,7 @@ struct origin_server {
 	CURLM *multi;
 	struct origin_listener listeners[UPSTREAMS_MAX];
 	struct client clients[UPSTREAM_CLIENTS_MAX];
-	struct watch signals;
+	struct watch signals, names;
 	bool has_ended;
 };
 
@@ -182,6 +182,10 @@ static bool read_head(struct origin_server *s, struct client *c)
 				     UPSTREAM_HEAD_MAX);
 	if (found == 0)
 		return false;
+	if (found > 0 && !origin_is_resolved(s->set, c->origin)) {
+		c->scanned = 0; /* it is looked for again */
+		return false;
+	}
 	if (found > 0) {
 		begin_request(s, c, (size_t)found);
 		return true;
@@ -248,9 +252,8 @@ static bool advance(struct origin_server *s, struct client *c)
 
 static bool wants_input(const struct client *c)
 {
-	if (c->phase == CLIENT_TRANSFER)
-		return !client_body_ended(c) && byte_queue_size(&c->in) < CLIENT_QUEUE_MAX;
-	return c->phase != CLIENT_REPLY;
+	return c->phase != CLIENT_REPLY && byte_queue_size(&c->in) < CLIENT_QUEUE_MAX &&
+	       (c->phase != CLIENT_TRANSFER || !client_body_ended(c));
 }
 
 /* False: the client has disconnected. */
@@ -356,9 +359,18 @@ static void note_end(struct watch *w, uint32_t events)
 	watch_owner(w, struct origin_server, signals)->has_ended = true;
 }
 
+static void take_addresses(struct watch *w, uint32_t events)
+{
+	struct origin_server *s = watch_owner(w, struct origin_server, names);
+	(void)events;
+	if (!origin_take_addresses(s->set))
+		loop_unwatch(&s->loop, w);
+}
+
 static int begin(struct origin_server *s, struct cj_error *err)
 {
-	if (loop_open(&s->loop, err) < 0 ||
+	if (origin_start_resolver(s->set, err) < 0 || loop_open(&s->loop, err) < 0 ||
+	    loop_watch(&s->loop, &s->names, s->set->resolver_fd, take_addresses, err) < 0 ||
 	    loop_watch_signals(&s->loop, &s->signals, note_end, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < UPSTREAM_CLIENTS_MAX; i++)

@@ -343,6 +343,17 @@ static int add_headers(struct client *c, const struct http_head *head, struct cj
 		   : 0;
 }
 
+/* As libcurl is to have them; without one it has none, because it can't look up names. */
+static int add_addresses(struct client *c)
+{
+	const struct origin *o = c->origin;
+	char line[sizeof(o->host) + sizeof(o->addresses) + 16];
+	(void)snprintf(line, sizeof(line), o->addresses[0] ? "%s:%u:%s" : "-%s:%u%s", o->host,
+		       o->port, o->addresses);
+	c->addresses = curl_slist_append(NULL, line);
+	return c->addresses ? 0 : -ENOMEM;
+}
+
 /* No proxy, netrc, cookie, redirect or other protocol, whatever libcurl would take by itself. */
 static bool set_options(struct client *c, const struct origin_set *set,
 			const struct origin_request *r)
@@ -366,8 +377,9 @@ static bool set_options(struct client *c, const struct origin_set *set,
 	       (!set->ca_dir || SET(CAPATH, set->ca_dir)) && (!has_body || SET(UPLOAD, 1L)) &&
 	       (!has_body || SET(INFILESIZE_LARGE, size)) && (!c->is_head || SET(NOBODY, 1L)) &&
 	       SET(CUSTOMREQUEST, r->head.method) && SET(HTTPHEADER, c->headers) &&
-	       SET(READFUNCTION, give_body) && SET(READDATA, c) && SET(SEEKFUNCTION, rewind_body) &&
-	       SET(SEEKDATA, c) && SET(WRITEFUNCTION, take_body) && SET(WRITEDATA, c) &&
+	       (!c->addresses || SET(RESOLVE, c->addresses)) && SET(READFUNCTION, give_body) &&
+	       SET(READDATA, c) && SET(SEEKFUNCTION, rewind_body) && SET(SEEKDATA, c) &&
+	       SET(WRITEFUNCTION, take_body) && SET(WRITEDATA, c) &&
 	       SET(HEADERFUNCTION, take_line) && SET(HEADERDATA, c) && SET(PRIVATE, c);
 #undef SET
 }
@@ -381,6 +393,8 @@ int client_begin_transfer(struct client *c, const struct origin_set *set, CURLM 
 	c->status = 0;
 	if (add_headers(c, &r->head, err) < 0)
 		return -err->code;
+	if (c->origin->host[0] && add_addresses(c) < 0)
+		return cj_fail(err, ENOMEM, "prepare a request");
 	c->easy = curl_easy_init();
 	if (!c->easy || !set_options(c, set, r) || curl_multi_add_handle(multi, c->easy))
 		return cj_fail(err, ENOMEM, "prepare a request");
@@ -397,7 +411,8 @@ void client_end_transfer(struct client *c, CURLM *multi)
 	for (struct curl_slist *line = c->headers; line; line = line->next)
 		explicit_bzero(line->data, strlen(line->data));
 	curl_slist_free_all(c->headers);
-	c->headers = NULL;
+	curl_slist_free_all(c->addresses);
+	c->headers = c->addresses = NULL;
 	origin_mask_fini(&c->mask);
 	byte_queue_fini(&c->lines);
 }

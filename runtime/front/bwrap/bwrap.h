@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/bwrap/bwrap_limits.h"
@@ -187,8 +188,8 @@ struct bwrap_start {
 	int report_fd; /* struct bwrap_report; with limits one byte before it: we run */
 	/* With limits: it dies with the monitor, and nothing inside can undo them. */
 	bool is_limited;
-	bool locks_mounts;    /* the program will have CAP_SYS_ADMIN over its user namespace */
-	uint64_t pids_rlimit; /* 0: a cgroup limits them, or nothing does */
+	bool locks_mounts; /* the program will have CAP_SYS_ADMIN over its user namespace */
+	struct limits_spec rlimits; /* CPU time; processes, if no cgroup limits them */
 };
 
 /* The life of the child; it never returns. */

@@ -24,6 +24,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/bwrap/bwrap.h"
+#include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/privileges.h"
 
@@ -100,16 +101,13 @@ static int check_userns(const struct bwrap_start *s, struct cj_error *err)
 {
 	if (!s->config->asserts_userns)
 		return 0;
-	pid_t pid = fork();
-	if (pid == 0)
-		_exit(unshare(CLONE_NEWUSER) == 0 ? 1 : 0);
-	int status = 0;
-	if (pid < 0 || sys_waitpid(pid, &status, 0) < 0)
-		return cj_fail(err, errno, "fork for --assert-userns-disabled");
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0
+	if (unshare(CLONE_NEWUSER) == 0)
+		return cj_reject(err,
+				 "creation of new user namespaces was not disabled as requested");
+	/* ENOSPC, EUSERS: the limit; EPERM: this process may not; EINVAL: the kernel has none. */
+	return errno == ENOSPC || errno == EUSERS || errno == EPERM || errno == EINVAL
 		   ? 0
-		   : cj_reject(err,
-			       "creation of new user namespaces was not disabled as requested");
+		   : cj_fail(err, errno, "unshare for --assert-userns-disabled");
 }
 
 /* Root keeps what it had outside, a user keeps nothing; but what the options say counts. */
@@ -194,15 +192,19 @@ static int take_locks(const struct bwrap_start *s, struct bwrap_fds *kept, struc
  * Reaps until no process is left.  It has the filters of the program, which else could make it act
  * (ptrace(2) by the same user), and is not dumpable.
  */
-static int reap(const struct bwrap_start *s, pid_t program, struct cj_error *err)
+static int reap(const struct bwrap_start *s, pid_t program, int go_fd, struct cj_error *err)
 {
-	struct bwrap_fds kept = { .fds = { s->report_fd, s->config->sync_fd }, .count = 2 };
+	struct bwrap_fds kept = { .fds = { s->report_fd, s->config->sync_fd, go_fd }, .count = 3 };
 	int last = 0;
-	if (take_locks(s, &kept, err) < 0 || child_become_undumpable(err) < 0)
+	if (take_locks(s, &kept, err) < 0)
 		return -err->code;
 	bwrap_close_others(&kept);
 	if (load_filters(s, err) < 0)
 		return -err->code;
+	/* EPIPE: it has ended meanwhile, and has said why. */
+	if (go_fd >= 0 && fd_write_all(go_fd, "", 1, "the command", err) < 0 && err->code != EPIPE)
+		return -err->code;
+	cj_close(&go_fd);
 	for (;;) {
 		int status = 0;
 		pid_t pid = sys_waitpid(-1, &status, 0);
@@ -216,6 +218,38 @@ static int reap(const struct bwrap_start *s, pid_t program, struct cj_error *err
 	}
 }
 
+/* One byte of another process of ours; if that has ended, it has said why, and so do we end. */
+static int await_go(int *fd, const char *whose, struct cj_error *err)
+{
+	char byte;
+	ssize_t got = sys_read(*fd, &byte, 1);
+	if (got == 0)
+		_exit(BWRAP_FAILED);
+	if (got < 0)
+		return cj_fail(err, errno, "wait for %s", whose);
+	cj_close(fd);
+	return 0;
+}
+
+/* A command with CAP_SYS_PTRACE could use an init that has no filters yet: it waits for them. */
+static int start_beside_init(const struct bwrap_start *s, struct cj_error *err)
+{
+	int go[2] = { -1, -1 };
+	if (s->nfilters > 0 && pipe2(go, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "pipe2");
+	if (child_become_undumpable(err) < 0) /* until execve(2) the command is, too */
+		return -err->code;
+	pid_t pid = fork();
+	if (pid < 0)
+		return cj_fail(err, errno, "Can't fork for child");
+	if (pid > 0)
+		return reap(s, pid, go[1], err);
+	cj_close(&go[1]);
+	if (go[0] >= 0 && await_go(&go[0], "init", err) < 0)
+		return -err->code;
+	return execute(s, err);
+}
+
 static int start_program(const struct bwrap_start *s, struct cj_error *err)
 {
 	const struct bwrap_config *c = s->config;
@@ -223,7 +257,7 @@ static int start_program(const struct bwrap_start *s, struct cj_error *err)
 	/* A change of credentials has cleared the request: prctl(2). */
 	if ((s->is_limited || c->dies_with_parent) && child_die_with_parent(s->report_fd, err) < 0)
 		return -err->code;
-	if (s->pids_rlimit > 0 && bwrap_limits_rlimit(s->pids_rlimit, err) < 0)
+	if (limits_apply_asked(&s->rlimits, true, err) < 0)
 		return -err->code;
 	if (c->starts_session && setsid() < 0)
 		return cj_fail(err, errno, "setsid");
@@ -234,21 +268,16 @@ static int start_program(const struct bwrap_start *s, struct cj_error *err)
 	if (c->is_pid_1 ||
 	    (!(s->namespaces & CLONE_NEWPID) && c->lock_files.count == 0 && c->sync_fd < 0))
 		return execute(s, err);
-	pid_t pid = fork();
-	if (pid < 0)
-		return cj_fail(err, errno, "Can't fork for child");
-	return pid > 0 ? reap(s, pid, err) : execute(s, err);
+	return start_beside_init(s, err);
 }
 
 static int live(struct bwrap_start *s, struct cj_error *err)
 {
 	const struct bwrap_config *c = s->config;
-	char byte;
 	if ((s->is_limited || c->dies_with_parent) && child_die_with_parent(-1, err) < 0)
 		return -err->code;
-	if (sys_read(s->go_fd, &byte, 1) != 1)
-		_exit(BWRAP_FAILED); /* the monitor has ended */
-	cj_close(&s->go_fd);
+	if (await_go(&s->go_fd, "the monitor", err) < 0)
+		return -err->code;
 	if (privileges_no_new(err) < 0 || enter_ids(s, err) < 0)
 		return -err->code;
 	if (c->hostname && sethostname(c->hostname, strlen(c->hostname)) < 0)

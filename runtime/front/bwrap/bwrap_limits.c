@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -233,16 +232,4 @@ int bwrap_limits_protect(int proc_fd, struct cj_error *err)
 			return cj_wrap(err, "protect the limits");
 	}
 	return 0;
-}
-
-/* One more: init has the same user and is counted.  A lower limit of the caller's stays. */
-int bwrap_limits_rlimit(uint64_t pids, struct cj_error *err)
-{
-	struct rlimit now;
-	if (getrlimit(RLIMIT_NPROC, &now) < 0)
-		return cj_fail(err, errno, "read the limit of processes");
-	if (now.rlim_max > pids + 1)
-		now.rlim_max = pids + 1;
-	now.rlim_cur = now.rlim_max;
-	return setrlimit(RLIMIT_NPROC, &now) < 0 ? cj_fail(err, errno, "limit processes") : 0;
 }

@@ -86,7 +86,10 @@ void bwrap_watch_keep(const struct bwrap_watch *w, struct bwrap_fds *kept);
 int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int report_fd,
 		    struct cj_error *err);
 
-/* The same where the sandbox could not be made: there is a result in any case. */
+/*
+ * The same where nothing ran: with --cejail-result-fd there is a result in any case.  `w`: NULL, or
+ * nothing is held yet; `s`: with the config alone.
+ */
 void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 		      const struct cj_error *why);
 
@@ -97,4 +100,3 @@ void bwrap_watch_fini(struct bwrap_watch *w);
 
 /* Makes each cgroup file system in the root read-only: the files of its own limits are there. */
 int bwrap_limits_protect(int proc_fd, struct cj_error *err);
-int bwrap_limits_rlimit(uint64_t pids, struct cj_error *err);

@@ -138,16 +138,18 @@ static int change_environment(const struct bwrap_config *c, struct cj_error *err
 }
 
 /* The program inherits the caller's descriptors, but none that an option has named. */
-static void keep_from_program(const struct bwrap_config *c)
+static int keep_from_program(const struct bwrap_config *c, struct cj_error *err)
 {
 	/* Only pid 1 can keep sync_fd open for as long as the sandbox. */
 	const int fds[] = { c->is_pid_1 ? -1 : c->sync_fd, c->info_fd, c->status_fd, c->block_fd };
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] > STDERR_FILENO)
-			(void)fcntl(fds[i], F_SETFD, FD_CLOEXEC); /* a wrong one fails in its use */
-	for (size_t i = 0; i < c->nops; i++)
-		if (c->ops[i].fd > STDERR_FILENO)
-			(void)fcntl(c->ops[i].fd, F_SETFD, FD_CLOEXEC); /* as above */
+	const size_t nfds = sizeof(fds) / sizeof(fds[0]);
+	for (size_t i = 0; i < nfds + c->nops; i++) {
+		int fd = i < nfds ? fds[i] : c->ops[i - nfds].fd;
+		/* EBADF: it fails in its use, with bubblewrap's sentence. */
+		if (fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && errno != EBADF)
+			return cj_fail(err, errno, "keep fd %d from the command", fd);
+	}
+	return 0;
 }
 
 static int reject_spawn(int code, uid_t caller, struct cj_error *err)
@@ -216,7 +218,6 @@ static int await_end(const struct bwrap_config *c, pid_t pid, int report_fd, str
 	return child_exit_status(status);
 }
 
-/* The child; once more without what may be missing. */
 static pid_t spawn_once(const struct bwrap_start *s, struct bwrap_watch *w)
 {
 	const struct spawn_place place = { .cgroup_fd = -1 };
@@ -224,10 +225,12 @@ static pid_t spawn_once(const struct bwrap_start *s, struct bwrap_watch *w)
 		 : spawn_process(&place, s->namespaces, SIGCHLD, NULL);
 }
 
+/* The child; once more without what the kernel may lack or forbid, but not for want of memory. */
 static pid_t spawn(const struct bwrap_config *c, struct bwrap_start *s, struct bwrap_watch *w)
 {
 	pid_t pid = spawn_once(s, w);
-	if (pid >= 0 || !(c->namespaces & c->optional))
+	if (pid >= 0 || !(c->namespaces & c->optional) ||
+	    (errno != EINVAL && errno != EPERM && errno != ENOSPC))
 		return pid;
 	s->namespaces &= ~c->optional;
 	return spawn_once(s, w);
@@ -257,6 +260,7 @@ static int start(struct bwrap_config *c, struct bwrap_start *s, struct bwrap_wat
 		if (w && bwrap_watch_adopt(w, report[0], &again, err) < 0)
 			return -err->code;
 	}
+	(void)signal(SIGPIPE, SIG_IGN); /* of this process alone: its writes fail with a message */
 	/* What this process kept open, a reader outside would wait for. */
 	struct bwrap_fds kept = {
 		{ go[1], report[0], c->info_fd, c->status_fd, c->limits.result_fd }, 5
@@ -269,24 +273,25 @@ static int start(struct bwrap_config *c, struct bwrap_start *s, struct bwrap_wat
 		return -err->code;
 	if (c->info_fd > STDERR_FILENO && c->info_fd != c->status_fd)
 		(void)close(c->info_fd); /* its reader waits for the end */
-	if (fd_write_all(go[1], "", 1, "the child", err) < 0)
+	/* EPIPE: it has ended meanwhile, and has said why. */
+	if (fd_write_all(go[1], "", 1, "the child", err) < 0 && err->code != EPIPE)
 		return -err->code;
 	(void)close(go[1]);
 	return w ? bwrap_watch_end(w, s, report[0], err) : await_end(c, pid, report[0], err);
 }
 
-static int run(struct bwrap_config *c, struct bwrap_start *s, struct cj_error *err)
+static int prepare(struct bwrap_config *c, struct bwrap_start *s, struct arena *a,
+		   struct cj_error *err)
 {
-	struct bwrap_watch w;
-	if (!bwrap_limits_watch(&c->limits))
-		return start(c, s, NULL, err);
-	int rc = bwrap_watch_begin(&w, s, err);
-	if (rc == 0)
-		rc = start(c, s, &w, err);
-	if (rc < 0)
-		bwrap_watch_fail(&w, s, err);
-	bwrap_watch_fini(&w);
-	return rc;
+	/* A caller that ignores SIGCHLD would take the exit status from us: wait(2). */
+	(void)signal(SIGCHLD, SIG_DFL);
+	if (c->dies_with_parent && child_die_with_parent(-1, err) < 0)
+		return -err->code;
+	if (capabilities_of_self(&s->caps, err) < 0 || find_sources(c, a, err) < 0 ||
+	    read_filters(c, s, a, err) < 0 || add_filter(s, a, err) < 0 ||
+	    change_environment(c, err) < 0)
+		return -err->code;
+	return keep_from_program(c, err);
 }
 
 int bwrap_run(struct bwrap_config *c, struct cj_error *err)
@@ -301,16 +306,17 @@ int bwrap_run(struct bwrap_config *c, struct cj_error *err)
 		.directory = getcwd(directory, sizeof(directory)),
 		.tree = BWRAP_TREE_NULL,
 	};
-	/* A caller that ignores SIGCHLD would take the exit status from us: wait(2). */
-	(void)signal(SIGCHLD, SIG_DFL);
-	if (c->dies_with_parent && child_die_with_parent(-1, err) < 0)
-		return -err->code;
+	struct bwrap_watch w = { 0 };
+	const bool is_watched = bwrap_limits_watch(&c->limits);
 	if (isatty(STDOUT_FILENO) && ttyname_r(STDOUT_FILENO, terminal, sizeof(terminal)) == 0)
 		s.tree.terminal = terminal;
-	if (capabilities_of_self(&s.caps, err) < 0 || find_sources(c, &a, err) < 0 ||
-	    read_filters(c, &s, &a, err) < 0 || add_filter(&s, &a, err) < 0 ||
-	    change_environment(c, err) < 0)
-		return -err->code;
-	keep_from_program(c);
-	return run(c, &s, err);
+	int rc = prepare(c, &s, &a, err);
+	if (rc == 0 && is_watched)
+		rc = bwrap_watch_begin(&w, &s, err);
+	if (rc == 0)
+		rc = start(c, &s, is_watched ? &w : NULL, err);
+	if (rc < 0)
+		bwrap_watch_fail(&w, &s, err);
+	bwrap_watch_fini(&w);
+	return rc;
 }

@@ -160,8 +160,9 @@ int bwrap_watch_begin(struct bwrap_watch *w, struct bwrap_start *s, struct cj_er
 	s->is_limited = true;
 	s->locks_mounts = s->namespaces & CLONE_NEWUSER &&
 			  bwrap_limits_caps(s->config, s->uid) >> CAP_SYS_ADMIN & 1;
-	s->pids_rlimit =
-	    j->limits[LIMIT_PIDS].enforced_by == ENFORCED_BY_RLIMIT ? l->values[LIMIT_PIDS] : 0;
+	s->rlimits.cpu_ms = l->values[LIMIT_CPU_TIME];
+	if (j->limits[LIMIT_PIDS].enforced_by == ENFORCED_BY_RLIMIT)
+		s->rlimits.pids = l->values[LIMIT_PIDS];
 	return 0;
 }
 
@@ -175,9 +176,10 @@ pid_t bwrap_watch_spawn(struct bwrap_watch *w, uint64_t namespaces)
 
 void bwrap_watch_born(struct bwrap_watch *w, int report_fd)
 {
-	/* Neither can fail: the mask was in force, and the monitor lives or ends us. */
-	(void)sigprocmask(SIG_SETMASK, &w->jail->old_signals, NULL);
-	(void)!write(report_fd, "", 1);
+	struct cj_error ignored; /* the monitor sees that this process has ended */
+	(void)sigprocmask(SIG_SETMASK, &w->jail->old_signals, NULL); /* it was in force */
+	if (fd_write_all(report_fd, "", 1, "the monitor", &ignored) < 0)
+		_exit(BWRAP_FAILED);
 }
 
 int bwrap_watch_adopt(struct bwrap_watch *w, int report_fd, bool *out_again, struct cj_error *err)
@@ -480,11 +482,23 @@ int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int repo
 void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 		      const struct cj_error *why)
 {
-	struct cj_error ignored;
-	if (!w->jail || w->is_over)
+	struct cj_error ignored; /* `why` is the one to report */
+	struct bwrap_watch none = { 0 };
+	char id[PLAN_ID_MAX];
+	if (!w)
+		w = &none;
+	if (w->is_over || s->config->limits.result_fd < 0)
 		return;
+	(void)signal(SIGPIPE, SIG_IGN); /* the error is still to be printed */
+	if (!w->jail) {
+		if (plan_mint_id(id, &ignored) < 0)
+			return;
+		outcome_init(&w->outcome, id, 0);
+	}
 	outcome_fail(&w->outcome, why);
-	(void)write_result(s, &w->outcome, &ignored); /* the first error is the one to report */
+	(void)write_result(s, &w->outcome, &ignored);
+	if (!w->jail)
+		outcome_fini(&w->outcome);
 }
 
 void bwrap_watch_fini(struct bwrap_watch *w)

@@ -35,7 +35,7 @@ static void print_help(FILE *to)
 int main(int argc, char **argv)
 {
 	auto_arena struct arena a = { 0 };
-	struct bwrap_config config = { 0 };
+	struct bwrap_config config = { .limits = BWRAP_LIMITS_NULL };
 	struct cj_error err = { 0 };
 	int rc = 0;
 	if (getuid() != geteuid() || getgid() != getegid())
@@ -62,6 +62,8 @@ int main(int argc, char **argv)
 		rc = bwrap_check(&config, getuid(), getgid(), &err);
 	if (rc == 0)
 		rc = bwrap_run(&config, &err);
+	else
+		bwrap_watch_fail(NULL, &(struct bwrap_start){ .config = &config }, &err);
 	if (rc >= 0)
 		return rc;
 	bwrap_print_error(&config, &err);

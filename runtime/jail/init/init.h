@@ -62,6 +62,9 @@ void init_reap_all(void);
  */
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err);
 
+/* The part of it that the caller has asked for: a setting of 0 leaves the limit as it is. */
+int limits_apply_asked(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err);
+
 /* --- net_namespace.c: the jail's network namespace, which a child makes meanwhile --------- */
 
 /* Starts the child.  Runs in: init, with all capabilities over its user namespace. */

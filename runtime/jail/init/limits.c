@@ -72,7 +72,15 @@ static int apply_row(const struct limit_row *row, struct cj_error *err)
 	return cj_fail(err, is_lower ? errno : code, "limit %s to %ju", row->name, (uintmax_t)want);
 }
 
-int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
+static int apply_rows(const struct limit_row *rows, size_t count, struct cj_error *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (apply_row(&rows[i], err) < 0)
+			return -err->code;
+	return 0;
+}
+
+int limits_apply_asked(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
 {
 	const uint64_t cpu_s = limits->cpu_ms / 1000 + (limits->cpu_ms % 1000 > 0);
 	const struct limit_row rows[] = {
@@ -87,6 +95,13 @@ int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct c
 		/* Init has the same uid and is counted too. */
 		{ RLIMIT_NPROC, "processes",
 		  pids_by_rlimit && limits->pids > 0 ? limits->pids + 1 : LEAVE },
+	};
+	return apply_rows(rows, sizeof(rows) / sizeof(rows[0]), err);
+}
+
+int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
+{
+	static const struct limit_row rows[] = {
 		{ RLIMIT_CORE, "core file", 1 },
 		/* Room for a few keys in memory that is not swapped, for gpg and ssh. */
 		{ RLIMIT_MEMLOCK, "locked memory", 64 << 10 },
@@ -103,8 +118,7 @@ int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct c
 		 * not, and AddressSanitizer reserves 14 TiB as private and writable.
 		 */
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (apply_row(&rows[i], err) < 0)
-			return -err->code;
-	return 0;
+	if (limits_apply_asked(limits, pids_by_rlimit, err) < 0)
+		return -err->code;
+	return apply_rows(rows, sizeof(rows) / sizeof(rows[0]), err);
 }

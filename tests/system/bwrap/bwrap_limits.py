@@ -105,6 +105,13 @@ print(n, flush=True)
 """
 
 
+@test("--cejail-cpu-time is also each process' own limit, as in a run, and a lower one of the caller's stays")
+def _():
+    for before, soft, hard in (((), "202", "202"), (("prlimit", "--cpu=150:150"), "150", "150")):
+        done = limited("--cejail-cpu-time", "200500ms", script="grep 'cpu time' /proc/self/limits", before=before)
+        equal((done.code, done.out.split()[3:5]), (0, [soft, hard]), f"{before}: {done.out} {done.err}")
+
+
 @test("--cejail-pids limits the processes of cejail bwrap, by whatever the result says")
 def _():
     done = python("--cejail-pids", "20", code=COUNT)
@@ -115,6 +122,8 @@ def _():
         contains(done.err, "bwrap: processes: the limit was reached: 20 (raise --cejail-pids)", "standard error")
     else:
         equal((done.code, done.out), (0, "20\n"), f"processes, limited by {pids}")
+    if EXPECTED == "cgroup":
+        equal((pids["by"], pids["hit"], done.err), ("cgroup", True, "bwrap: processes: the limit was reached: 20 (raise --cejail-pids)\n"), "pids.max")
     if pids["by"] != "cgroup":
         true(any("processes are enforced by" in warning for warning in done.result["warnings"]), "no warning says what enforces it")
         contains(done.err, "bwrap: warning: limits: ", "standard error")
@@ -131,6 +140,11 @@ def _():
     )):  # fmt: skip
         done = python(*options, code=bomb.format(code), args=[mark(number)])
         equal((done.code, is_there(mark(number))), (137, False), f"{options}: {done.err}")
+        if EXPECTED == "cgroup":
+            status, ended, limit = (("timeout", "wall", "pids"), ("oom", "memory", "memory"))[number]
+            limit = done.result["limits"][limit]
+            seen = done.result["status"], done.documents[-1]["cejail-limit"], limit["by"], limit["hit"], done.result["layers"]["cgroup"]
+            equal(seen, (status, ended, "cgroup", True, "on"), f"{options}: {done.err}")
         tried()
 
 
@@ -191,8 +205,9 @@ def _():
         *([('{"timeout": "1m"}', {"owner": 7}, "must be a file of root")] if WHO == "root" else []),
     ):  # fmt: skip
         done = with_file(text, script="echo ran", **more)
-        equal((done.code, done.out, done.result), (1, "", None), f"{text} {more}: {done.err}")
+        equal((done.code, done.out, done.result["status"]), (1, "", "setup_error"), f"{text} {more}: {done.err}")
         contains(done.err, words, f"the message for {text}")
+        contains(done.err, done.result["error"]["message"], f"the message of the result for {text}")
         tried()
 
 
@@ -318,8 +333,13 @@ def _():
     done = end(begin(command=["/missing"]))
     equal((done.code, done.err, len(done.documents)), (1, "bwrap: execvp /missing: No such file or directory\n", 1), "a missing program")
     equal((done.result["status"], done.result["error"]["message"]), ("setup_error", "execvp /missing: No such file or directory"), "its result")
-    done = limited("--info-fd", "99", script="true")
-    equal((done.code, done.result["status"], len(done.documents)), (1, "setup_error", 0), f"a sandbox that could not be made: {done.err}")
+    for options in (("--info-fd", "99"), ("--ro-bind", "/missing", "/x"), ("--seccomp", "99"), ("--hostname", "x"), ("--never",), ("--cejail-pids", "0"),
+                    ("--cejail-network", "public"), ("--ro-bind", "/usr/bin", "/etc/passwd"), ("--chdir", "/missing")):  # fmt: skip
+        done = limited(*options, script="true")
+        equal((done.code, done.result["status"], done.out), (1, "setup_error", ""), f"a sandbox that could not be made: {options}: {done.err}")
+        lines = done.err.splitlines()
+        true(len(lines) == 1 and lines[0].startswith(f"bwrap: {done.result['error']['message']}"), f"{options}: {lines} and {done.result['error']}")
+        tried()
 
 
 @test("a signal to cejail bwrap with limits ends its program, and the result says so")

@@ -19,6 +19,7 @@
  *	              "exec" (of a keeper); reaper (of any init), payload
  *	              Of `mcp broker`, which is the supervisor: keeper, keeper2, ... (of a
  *	              server), and payload, payload2, ... (the server, until it is executed)
+ *	              Of bwrap, which is the supervisor: init, payload (until it is executed)
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'.
@@ -114,6 +115,7 @@ static struct {
 	bool is_session;        /* the program is tests/system/pressure/keeper.c */
 	bool is_mcp;            /* the program is `cejail mcp` */
 	bool is_broker;         /* it is `mcp broker` */
+	bool is_bwrap;          /* it is `cejail bwrap`, by its own name */
 	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
@@ -196,12 +198,22 @@ static const char *role_in_mcp(const struct task *parent, pid_t pid, int event)
 	return pid_depth(pid) > pid_depth(parent->pid) ? "init" : "exec";
 }
 
+/* Of bwrap, whose init may have no pid namespace. */
+static const char *role_in_bwrap(const struct task *parent, int event)
+{
+	if (strcmp(parent->role, "supervisor") == 0)
+		return event == PTRACE_EVENT_VFORK ? "scope-helper" : "init";
+	return strcmp(parent->role, "scope-helper") == 0 ? "holder" : "payload";
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
 	if (the.is_session)
 		return role_in_session(parent, pid, event);
 	if (the.is_mcp)
 		return role_in_mcp(parent, pid, event);
+	if (the.is_bwrap)
+		return role_in_bwrap(parent, event);
 	if (the.is_broker)
 		return strcmp(parent->role, "supervisor") == 0 ? "keeper" : "payload";
 	if (strcmp(parent->role, "init") == 0)
@@ -805,6 +817,7 @@ int main(int argc, char **argv)
 
 	const char *slash = strrchr(argv[at], '/');
 	the.is_session = strcmp(slash ? slash + 1 : argv[at], "keeper") == 0;
+	the.is_bwrap = strcmp(slash ? slash + 1 : argv[at], "bwrap") == 0;
 	the.is_broker = argv[at + 1] && strcmp(argv[at + 1], "broker") == 0;
 	the.is_mcp = argv[at + 1] && strcmp(argv[at + 1], "mcp") == 0;
 	stay_on_one_processor();

@@ -4,14 +4,13 @@
 One line is one number: CEJAIL_TEST_BWRAP=FROM-TO tries those alone.
 """
 
-import json
 import os
 import random
 import re
 
-from harness import LONG, PYTHON, STEP, Failure, Folder, test, tried, true
+from harness import LONG, STEP, Failure, Folder, test, tried, true
 from bwrap_attacks import snapshot
-from bwrap_lines import HOST, LOOK, OURS, PROC, USR, bubblewrap, call, differences, filled, known
+from bwrap_lines import HOST, OURS, PROC, USR, bubblewrap, differences, filled, known, look
 
 FROM, TO = map(int, os.environ.get("CEJAIL_TEST_BWRAP", f"0-{20000 if LONG else max(1, 300 // STEP)}").split("-"))
 ALLOW = "FD:\x06\0\0\0\0\0\xff\x7f"
@@ -128,24 +127,17 @@ def answer(program, line):
     """What the line makes with one program, and what it leaves in the caller's directory."""
     with Folder() as folder:
         filled(folder)
-        end = f"\nsys.stdout.flush(); os.kill(os.getpid(), {9 if line.ending == 'KILL' else 15})" if isinstance(line.ending, str) else f"\nsys.exit({line.ending})"
-        if "--as-pid-1" in line.options and isinstance(line.ending, str):
-            end = ""  # the kernel discards a signal of pid 1 to itself
         opened = [os.memfd_create("status"), os.memfd_create("info"), os.open(folder / "sub", os.O_PATH | os.O_DIRECTORY)]
         held = [os.dup2(fd, number) for fd, number in zip(opened, (STATUS, INFO, BOUND))]
-        done = call(program, line.options, [PYTHON, "-ISc", LOOK + end], folder, held=held)
+        done, seen = look(program, line.options, folder, line.ending, held=held)
         wrote = b"".join(os.pread(fd, 4096, 0) for fd in opened[:2]).decode()
         for fd in opened:
             os.close(fd)
-        out = done.stdout.decode().replace(folder.path, "FOLDER").replace(os.path.basename(folder.path), "NAME")
-        try:
-            seen = json.loads(out) if out else {"tree": {}}
-        except ValueError:
-            seen = {"tree": {}, "out": out}
-        seen["tree"] = {path: entry for path, entry in seen["tree"].items() if not PROCESS.search(path)}
+        is_refused = not seen
+        seen["tree"] = {path: entry for path, entry in seen.get("tree", {}).items() if not PROCESS.search(path)}
         seen["fds"] = {fd: re.sub("cejail-system-[^/]*", "NAME", name) for fd, name in seen.get("fds", {}).items()}
         left = [(base.replace(folder.path, "FOLDER"), *rest) for base, *rest in snapshot(folder.path)]
-        return {**seen, "status": done.returncode, "is refused": not out, "left": left, "document": NUMBER.sub(r"\1 N", wrote), "message": done.stderr.decode().replace(folder.path, "FOLDER")}
+        return {**seen, "status": done.returncode, "is refused": is_refused, "left": left, "document": NUMBER.sub(r"\1 N", wrote), "message": done.stderr.decode().replace(folder.path, "FOLDER")}
 
 
 def is_deliberate(line, theirs, ours, their_message, our_message):
@@ -153,7 +145,13 @@ def is_deliberate(line, theirs, ours, their_message, our_message):
     if theirs["is refused"] and not ours["is refused"]:
         if "Can't set hostname" in their_message:
             return line.options.count("--hostname") > 1  # only the last one has an effect, as bubblewrap itself warns
+        if "Can't stat fd" in their_message:
+            return line.words().count(str(BOUND)) > 1  # they close it after its first use
+        if "No such file or directory" in their_message and "--symlink" in line.words():
+            return True  # a link of the root whose target is missing: ours makes the target, inside
         return "Can't make symlink at" in their_message and "File exists" in their_message  # an equal link may exist since 0.9
+    if ours["is refused"] and "Can't mkdir" in our_message and "File exists" in our_message:
+        return "--symlink" in line.words() and "--dir" in line.words()  # there is a link to nothing, and no directory
     return ours["is refused"] and "/a/../z: Invalid cross-device link" in our_message
 
 

@@ -54,7 +54,7 @@ measure() {
 	timeout 600 "${alone[@]}" "$work/tree/tools/bench" --rounds 1 --largest 10 --cejail "$program" --output "$work/json" \
 		--publish --tree "$work/tree" "$@"
 }
-cold=(true python stages options oci) served=(request call tools tool-list)
+cold=(true python bwrap stages options oci) served=(request call tools tool-list)
 if [ "${CEJAIL_TEST_LONG:-}" = 1 ]; then
 	cold+=(two-workers network throughput) served+=(network-two-workers refill burst session scale memory)
 fi

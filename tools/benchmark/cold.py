@@ -42,6 +42,26 @@ def start_python(bench):
     return start(bench, "python", 0.5)
 
 
+def bwrap(bench):
+    """The lines of programs that start bwrap: the distribution's, ours, and ours with limits and a result."""
+    table, workspace = Table(), f"{bench.work}/workspace"
+    os.makedirs(f"{workspace}/.git", exist_ok=True)
+    with open(f"{workspace}/.git/config", "w", encoding="ascii"):
+        pass
+    for who in bench.callers:
+        for caller in commands.CALLERS:
+            racers = {"bwrap": commands.of_caller("bwrap", caller, workspace)}
+            for name, path in bench.binaries:
+                ours = commands.sandbox(path)
+                racers[name] = commands.of_caller(ours, caller, workspace)
+                racers[f"{name}, limits"] = commands.of_caller(ours, caller, workspace, *commands.LIMITS.split())
+            found = {f"{caller}, {name}": argv for name, argv in racers.items() if commands.resolve(argv)}
+            if len(found) < len(racers):
+                table.skip(f"{caller}, bwrap", "not installed", who.name)
+            compare(bench.turns(table, who, found), "wall_ms", f"{caller}, bwrap", "over_bwrap")
+    return table
+
+
 def two_workers(bench):
     """Two at a time: what the kernel still does after an answer counts here, too."""
     table = Table()

@@ -21,6 +21,25 @@ def bwrap(_work, _who, argv):
             "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--", *argv]
 
 
+# The options with which codex and srt start bwrap, as tests/system/bwrap/bwrap_lines.py has them; {0} is a workspace.
+CALLERS = {
+    "codex": "--new-session --die-with-parent --ro-bind / / --dev /dev --bind {0} {0} --ro-bind {0}/.git {0}/.git"
+             " --unshare-user --unshare-pid --unshare-net --proc /proc",
+    "srt": "--new-session --die-with-parent --unshare-net --ro-bind / / --bind {0} {0} --ro-bind /dev/null {0}/.git/config"
+           " --tmpfs /mnt --dev /dev --unshare-pid --proc /proc --setenv SANDBOX_RUNTIME 1 --unsetenv USER",
+}
+LIMITS = "--cejail-memory 1G --cejail-pids 500 --cejail-timeout 60s --cejail-cpu-time 60s --cejail-result-fd 2"
+
+
+def of_caller(program, caller, workspace, *more):
+    return [program, *CALLERS[caller].format(workspace).split(), *more, "--", *BARE["true"]]
+
+
+def sandbox(binary):
+    """What `cejail bwrap` executes, and a link called bwrap leads to."""
+    return os.path.join(os.path.dirname(os.path.realpath(binary)), "../libexec/cejail/bwrap")
+
+
 def mount(path, kind, source, *options):
     return {"destination": path, "type": kind, "source": source, "options": ["nosuid", *options]}
 

@@ -123,6 +123,12 @@ ROWS = (
 )
 
 
+def left_row(base, name, mode, *rest):
+    """Of what was made as the place of a mount the manual has the mode of ours."""
+    is_made = (os.path.basename(base) if name == "." else name) not in ("FOLDER", ".git", "config", "file", "link", "sub")
+    return base, name, mode[0] if is_made else mode, *rest
+
+
 def answer(program, line):
     """What the line makes with one program, and what it leaves in the caller's directory."""
     with Folder() as folder:
@@ -136,22 +142,29 @@ def answer(program, line):
         is_refused = not seen
         seen["tree"] = {path: entry for path, entry in seen.get("tree", {}).items() if not PROCESS.search(path)}
         seen["fds"] = {fd: re.sub("cejail-system-[^/]*", "NAME", name) for fd, name in seen.get("fds", {}).items()}
-        left = [(base.replace(folder.path, "FOLDER"), *rest) for base, *rest in snapshot(folder.path)]
+        left = [left_row(base.replace(folder.path, "FOLDER"), *rest) for base, *rest in snapshot(folder.path)]
         return {**seen, "status": done.returncode, "is refused": is_refused, "left": left, "document": NUMBER.sub(r"\1 N", wrote), "message": done.stderr.decode().replace(folder.path, "FOLDER")}
 
 
 def is_deliberate(line, theirs, ours, their_message, our_message):
     """A difference that cejail-bwrap(1) lists, or one that bubblewrap 0.9 and later have, too."""
+    words = " ".join(line.words()) + " "
+    if "--symlink .. /l " in words and "/l/below" in words:
+        return True  # theirs leaves the root by the link, while it builds it
     if theirs["is refused"] and not ours["is refused"]:
+        if "Can't mount mqueue" in their_message:
+            return words.count("--mqueue ") > 1  # a file system twice at a place
+        if "(deleted)" in their_message:
+            return True  # of --bind-data, which they unlink before they look for it
         if "Can't set hostname" in their_message:
             return line.options.count("--hostname") > 1  # only the last one has an effect, as bubblewrap itself warns
         if "Can't stat fd" in their_message:
-            return line.words().count(str(BOUND)) > 1  # they close it after its first use
-        if "No such file or directory" in their_message and "--symlink" in line.words():
+            return words.count(f"-fd {BOUND} ") > 1  # they close it after its first use
+        if "No such file or directory" in their_message and "--symlink " in words:
             return True  # a link of the root whose target is missing: ours makes the target, inside
         return "Can't make symlink at" in their_message and "File exists" in their_message  # an equal link may exist since 0.9
     if ours["is refused"] and "Can't mkdir" in our_message and "File exists" in our_message:
-        return "--symlink" in line.words() and "--dir" in line.words()  # there is a link to nothing, and no directory
+        return "--symlink " in words and "--dir " in words  # there is a link to nothing, and no directory
     return ours["is refused"] and "/a/../z: Invalid cross-device link" in our_message
 
 

@@ -166,11 +166,10 @@ def known(answers, line):
     if " ".join(HOST) in " ".join(line):
         for answer in answers:
             answer["tree"] = {path: entry for path, entry in answer["tree"].items() if not path.startswith(BUSY)}
-    named = {os.path.normpath(part) for part in line if part.startswith("/")} - {"/etc"}  # only a source
     above = {os.path.normpath("/" + part[: end.start()].lstrip("/")) for part in line for end in re.finditer("/+", part)}
     for answer in answers:
         for path, entry in answer["tree"].items():
-            if isinstance(entry, list) and path not in named and path in above:
+            if isinstance(entry, list) and path in above:
                 entry[0] = entry[0][0]
     return answers
 

@@ -495,7 +495,9 @@ void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 			return;
 		outcome_init(&w->outcome, id, 0);
 	}
-	outcome_fail(&w->outcome, why);
+	struct cj_error staged = *why;
+	(void)cj_stage(&staged, "sandbox");
+	outcome_fail(&w->outcome, &staged);
 	(void)write_result(s, &w->outcome, &ignored);
 	if (!w->jail)
 		outcome_fini(&w->outcome);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that start bwrap, with `cejail bwrap` first in PATH under that name: codex and srt, as npm has them.
+"""Programs that start bwrap, with `cejail bwrap` first in PATH under that name: codex and srt, as npm has them, and mat2.
 
 tests/packages fetches them, where npm is installed and its registry answers."""
 
@@ -141,3 +141,29 @@ def _():
     with Here() as f:
         equal(srt(f, fetch.format(port=f.port), ["localhost"]), "page", "an allowed host")
         lacks(srt(f, fetch.format(port=f.port) + "; true", ["example.com"]), "page", "another host")
+
+
+# An image with a comment, which exiftool reads and mat2 removes, each in a sandbox.
+CLEAN = r"""
+import struct, zlib
+from libmat2 import parser_factory
+def chunk(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+with open("x.png", "wb") as file:
+    file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"tEXt", b"Comment\0canary")
+               + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b""))
+parser, _ = parser_factory.get_parser("x.png")
+parser.sandbox = True
+print(parser.get_meta(), parser.remove_all(), b"canary" in open(parser.output_filename, "rb").read())
+"""
+
+
+@test("mat2 removes metadata in a sandbox of cejail bwrap", limit=120)
+def _():
+    if not shutil.which("mat2") or not shutil.which("exiftool"):
+        raise Skip("mat2 and exiftool are not installed (apt-get install --no-install-recommends mat2)")
+    with Here() as f:
+        env = environment(PATH=f"{f / 'bin'}:{os.environ['PATH']}", HOME=f / "home")
+        done = subprocess.run(["/usr/bin/python3", "-c", CLEAN], cwd=f / "work", env=env, capture_output=True, text=True, timeout=60 * SLOW, check=False)
+        equal((done.stdout, done.returncode), ("{'Comment': 'canary'} True False\n", 0), f"what mat2 says; {done.stderr}")
+        with open(f / "log", encoding="utf-8") as file:
+            true("exiftool" in file.read(), "mat2 did not start bwrap")

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_parts - what the files of api.h share: api.c (access, routes), api_runs.c, api_posted.c,
- * api_sessions.c, api_session_execs.c, api_session_files.c, api_target.c, api_mcp.c,
- * api_mcp_call.c.
+ * api_sessions.c (and their files), api_session_execs.c, api_target.c, api_mcp.c.
  */
 #pragma once
 
@@ -206,7 +205,6 @@ void api_begin_stdin(struct api_call *c);
 void api_put_stdin(struct api_call *c);
 void api_answer_exec_call(struct api_call *c);
 
-/* api_session_files.c */
 void api_get_file(struct api_call *c);
 void api_begin_put(struct api_call *c);
 void api_put_file(struct api_call *c);
@@ -232,15 +230,5 @@ void api_post_mcp(struct api_call *c);
 /* The type of an answer that begins late, or has several messages. */
 #define API_MCP_EVENTS "text/event-stream"
 
-/* The whole reply with a message; its exchange is answered. */
-void api_mcp_reply(struct exchange *x, unsigned status, struct json_writer *w);
-/* One message as an event of the stream.  False: the client is too slow. */
-bool api_mcp_put_event(struct exchange *x, struct json_writer *w, bool must);
-
 /* Time has passed.  Returns the time in ms until there is more to do, or -1. */
 int api_mcp_tick(struct api *a, uint64_t now_ms);
-
-/* The call that the message asks for; the exchange of `c` is answered later. */
-void api_mcp_call_begin(struct api_call *c, const struct mcp_asked *asked);
-/* Cancels the calls of this caller with this label and id. */
-void api_mcp_call_cancel(struct api_call *c, const struct mcp_id *id);

@@ -2,7 +2,7 @@
 /*
  * mcp_run - a request to the API of the service as the server sees it, wherever it is answered.
  *
- * mcp_local.c runs a program here, mcp_remote.c asks a service, api_mcp_call.c is part of one.  All
+ * mcp_local.c runs a program here, mcp_remote.c asks a service, api_mcp.c is part of one.  All
  * take the same request, and call back from the event loop.
  */
 #pragma once

@@ -2,6 +2,7 @@
 #include "runtime/front/client/remote_link.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
-#include "runtime/run/report/remote_result.h"
 #include "runtime/jail/record.h"
+#include "runtime/run/report/remote_result.h"
 
 #define TRACEPARENT_MAX 128
 #define CHUNK           65536
@@ -162,25 +164,26 @@ static int take_bytes(void *context, const char *bytes, size_t size, struct cj_e
 }
 
 /* Reads once.  Returns: 1 when the answer is whole, 0 when more is to come. */
-static int read_answer(int fd, struct link_reading *r, struct cj_error *err)
+static int receive(int fd, struct http_answer *answer, http_sink sink, void *context,
+		   struct cj_error *err)
 {
 	char buf[CHUNK];
 	ssize_t got = sys_read(fd, buf, sizeof(buf));
 
 	if (got < 0 && errno == EAGAIN)
-		return cj_reject_as(err, ETIMEDOUT, "--remote: the service does not answer");
+		return 0;
 	if (got < 0 && errno != ECONNRESET)
 		return cj_fail(err, errno, "--remote: read the answer of the service");
 	if (got <= 0)
-		return http_answer_end(&r->answer, err) < 0 ? -err->code : 1;
-	if (http_answer_feed(&r->answer, buf, (size_t)got, take_bytes, r, err) < 0)
+		return http_answer_end(answer, err) < 0 ? -err->code : 1;
+	if (http_answer_feed(answer, buf, (size_t)got, sink, context, err) < 0)
 		return -err->code;
-	return r->answer.part == HTTP_DONE;
+	return answer->part == HTTP_DONE;
 }
 
 int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, struct cj_error *err)
 {
-	const struct timeval patience = { .tv_sec = f->patience_s };
+	const int patience_ms = f->patience_s > 0 ? (int)f->patience_s * 1000 : -1;
 	struct link_reading r = { .sink = sink,
 				  .context = context,
 				  .refusal = { .max = REFUSAL_MAX } };
@@ -188,12 +191,12 @@ int remote_fetch(const struct remote_fetch *f, http_sink sink, void *context, st
 
 	if (fd < 0)
 		return fd;
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
-		return cj_fail(err, errno, "--remote: set the timeout of the socket");
 	http_answer_init(&r.answer);
 	int rc = 0;
 	while (rc == 0)
-		rc = read_answer(fd, &r, err);
+		rc = fd_await(fd, POLLIN, patience_ms)
+			 ? receive(fd, &r.answer, take_bytes, &r, err)
+			 : cj_reject_as(err, ETIMEDOUT, "--remote: the service does not answer");
 	if (rc > 0)
 		rc = 0;
 	if (rc == 0 && !http_answer_is_success(&r.answer))
@@ -221,4 +224,83 @@ int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struc
 		return cj_reject(err, "%s is not a JSON object", name);
 	*out = root;
 	return 0;
+}
+
+static int take_piece(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct remote_exchange *q = context;
+	return q->keep ? q->keep(q, bytes, size, err) : 0;
+}
+
+/* False: the service closed the connection; its answer may say why. */
+static bool send_request(struct remote_exchange *q)
+{
+	while (q->sent < q->head_size + q->size) {
+		bool is_head = q->sent < q->head_size;
+		const char *from = is_head ? q->head + q->sent : q->body + (q->sent - q->head_size);
+		size_t size = is_head ? q->head_size - q->sent : q->size - (q->sent - q->head_size);
+		ssize_t put = send(q->fd, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return errno == EAGAIN;
+		q->sent += (size_t)put;
+	}
+	return true;
+}
+
+static void watch_for_more(struct remote_exchange *q)
+{
+	bool is_sent = q->sent == q->head_size + q->size;
+	loop_rewatch(q->loop, &q->watch, (is_sent ? 0 : EPOLLOUT) | (q->holds ? 0 : EPOLLIN));
+}
+
+/* Sends what the socket takes now, and waits for room only if it did not take all. */
+static void continue_sending(struct remote_exchange *q)
+{
+	if (!send_request(q))
+		q->sent = q->head_size + q->size;
+	watch_for_more(q);
+}
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	struct remote_exchange *q = watch_owner(w, struct remote_exchange, watch);
+	struct cj_error err = { 0 };
+
+	if (events & EPOLLOUT)
+		continue_sending(q);
+	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) &&
+	    (receive(q->fd, &q->answer, take_piece, q, &err) != 0 || q->is_over))
+		q->end(q, &err);
+}
+
+int remote_exchange_start(struct remote_exchange *q, int fd, const struct remote_message *message,
+			  struct cj_error *err)
+{
+	http_answer_init(&q->answer);
+	q->is_over = false;
+	q->head_size = message ? remote_link_write_head(message, q->head) : 0;
+	q->body = message ? message->body : NULL;
+	q->size = message ? message->size : 0;
+	q->sent = 0;
+	q->fd = fd;
+	if (loop_watch(q->loop, &q->watch, fd, on_ready, err) < 0) {
+		cj_close(&q->fd);
+		return -err->code;
+	}
+	continue_sending(q);
+	return 0;
+}
+
+void remote_exchange_hold(struct remote_exchange *q, bool holds)
+{
+	q->holds = holds;
+	watch_for_more(q);
+}
+
+void remote_exchange_close(struct remote_exchange *q)
+{
+	loop_unwatch(q->loop, &q->watch);
+	cj_close(&q->fd);
 }

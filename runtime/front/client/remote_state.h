@@ -7,7 +7,7 @@
 #pragma once
 
 #include "runtime/front/client/remote.h"
-#include "runtime/front/client/remote_exchange.h"
+#include "runtime/front/client/remote_link.h"
 #include "runtime/front/client/service_calls.h"
 
 /* stdout or stderr of the program, written to ours. */

@@ -13,7 +13,7 @@
 #include <sys/queue.h>
 
 #include "runtime/base/json/json_record.h"
-#include "runtime/front/client/remote_exchange.h"
+#include "runtime/front/client/remote_link.h"
 
 /* {"type":"call",...,"arguments":OBJECT}: the arguments are parsed apart from the rest, as together
  * they may be more values than json.h reads. */

@@ -7,20 +7,12 @@
 #define UPSTREAM_LEGACY "2025-11-25" /* the newest of those with a handshake */
 #define UPSTREAM_MODERN "2026-07-28"
 
-/* --- requests to the server: upstream_write.c ---------------------------------------------- */
-
 /* They set step_id. */
 void upstream_write_initialize(struct upstream *u);
-void upstream_write_discover(struct upstream *u);
 void upstream_write_list(struct upstream *u, const char *cursor); /* NULL: the first page */
 
-void upstream_write_initialized(struct upstream *u);
 void upstream_write_call(struct upstream *u, struct upstream_call *c);
 void upstream_write_cancelled(struct upstream *u, uint64_t id, const char *reason);
-/* The answer to a request of the server: ping has one, all others are refused. */
-void upstream_write_answer(struct upstream *u, const struct mcp_message *m);
-
-/* --- upstream_take.c, upstream.c ----------------------------------------------------------- */
 
 /* Empties the list that is being read. */
 void upstream_list_begin(struct upstream *u);

@@ -10,7 +10,6 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
 #define DEPTH_MAX 512 /* directories above one */

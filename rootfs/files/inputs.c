@@ -38,13 +38,6 @@ struct input_walk {
 static int walk_entry(struct input_walk *w, int dir_fd, const char *name, unsigned depth,
 		      struct cj_error *err);
 
-static int refuse_type(const struct input_walk *w, mode_t mode, struct cj_error *err)
-{
-	const char *what = S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
-	cj_refuse(err, "'%s' is %s", w->source, what);
-	return cj_hint(err, "directories, regular files and the links in them can be copied in");
-}
-
 static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *err)
 {
 	return cj_fail(err, EFBIG, "'%s' has more than %" PRIu64 " bytes", path, max_bytes);
@@ -158,8 +151,14 @@ static int walk_entry(struct input_walk *w, int dir_fd, const char *name, unsign
 		return cj_fail(err, errno, "look at '%s'", w->source);
 	if (S_ISLNK(st.st_mode))
 		return walk_link(w, dir_fd, name, &st, err);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return refuse_type(w, st.st_mode, err);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		const char *what = S_ISFIFO(st.st_mode)   ? "a fifo"
+				   : S_ISSOCK(st.st_mode) ? "a socket"
+							  : "a device";
+		cj_refuse(err, "'%s' is %s", w->source, what);
+		return cj_hint(err,
+			       "directories, regular files and the links in them can be copied in");
+	}
 
 	auto_fd int fd = open_entry(w, dir_fd, name, st.st_mode & S_IFMT, &st, err);
 	if (fd < 0)

@@ -154,16 +154,6 @@ static int link_again(struct copier *c, int to_dir_fd, const char *entry, const 
 	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
 }
 
-static int keep_link(struct copier *c, int to_dir_fd, const char *entry, const struct stat *st,
-		     struct cj_error *err)
-{
-	char name[LINK_NAME_MAX];
-	name_link(st, name);
-	if (st->st_nlink == 1 || linkat(to_dir_fd, entry, c->links_fd, name, 0) == 0)
-		return 0;
-	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
-}
-
 static int copy_bytes(struct copier *c, int from_fd, int to_fd, struct cj_error *err)
 {
 	for (;;) {
@@ -202,7 +192,11 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
 	if (copy_bytes(c, from_fd, to_fd, err) < 0 || copy_owner(c, from_fd, to_fd, st, err) < 0)
 		return -err->code;
-	return keep_link(c, to_dir_fd, entry, st, err);
+	char name[LINK_NAME_MAX];
+	name_link(st, name);
+	if (st->st_nlink == 1 || linkat(to_dir_fd, entry, c->links_fd, name, 0) == 0)
+		return 0;
+	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
 }
 
 static int copy_link(struct copier *c, int path_fd, int to_dir_fd, const char *entry,

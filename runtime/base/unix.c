@@ -98,14 +98,6 @@ static void take_fds(struct unix_message *m, size_t room, const struct cmsghdr *
 	}
 }
 
-static void take_sender(struct unix_message *m, const struct cmsghdr *c)
-{
-	struct ucred sender;
-	memcpy(&sender, CMSG_DATA(c), sizeof(sender));
-	m->pid = sender.pid;
-	m->uid = sender.uid;
-}
-
 ssize_t unix_receive_message(int sock_fd, struct unix_message *m)
 {
 	const size_t room = m->nfds;
@@ -127,8 +119,12 @@ ssize_t unix_receive_message(int sock_fd, struct unix_message *m)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			take_fds(m, room, c);
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
-			take_sender(m, c);
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+			struct ucred sender;
+			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+			m->pid = sender.pid;
+			m->uid = sender.uid;
+		}
 	}
 	return got;
 }

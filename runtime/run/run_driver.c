@@ -150,15 +150,6 @@ static void take_cell(struct run_driver *d, struct outcome *out)
 
 #define NODE_BAD_OPTION 9 /* "Invalid Argument": nodejs.org/api/process.html, Exit codes */
 
-/* Only a Node.js that runs can say what it knows. */
-static void explain_typescript(const struct run_driver *d, struct outcome *out)
-{
-	if (d->program && d->program->strips_types && out->status == STATUS_EXITED &&
-	    out->exit_code == NODE_BAD_OPTION)
-		outcome_warn(out, "Node.js before 22.6 can't run TypeScript: use the profile "
-				  "deno (-p deno), or a newer Node.js");
-}
-
 int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,
 		      struct cj_error *err)
 {
@@ -166,7 +157,11 @@ int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_colle
 		return -err->code;
 	if (d->interpreter)
 		take_cell(d, out);
-	explain_typescript(d, out);
+	/* Only a Node.js that runs can say what it knows. */
+	if (d->program && d->program->strips_types && out->status == STATUS_EXITED &&
+	    out->exit_code == NODE_BAD_OPTION)
+		outcome_warn(out, "Node.js before 22.6 can't run TypeScript: use the profile "
+				  "deno (-p deno), or a newer Node.js");
 	*out_collected = collect(d, out);
 	if (d->wants_value && out->exec_errno == 0)
 		jail_read_value(d->jail, out);

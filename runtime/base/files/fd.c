@@ -331,20 +331,6 @@ static const char *kind_name(mode_t mode)
 	}
 }
 
-static int refuse_link(int path_fd, const char *path, struct cj_error *err)
-{
-	char target[256];
-	ssize_t size = readlinkat(path_fd, "", target, sizeof(target) - 1);
-
-	target[size > 0 ? size : 0] = '\0';
-	int rc =
-	    cj_reject(err, "'%s' is a symbolic link to '%s'; name the file itself", path, target);
-	/* "/dev/stdin", "<(command)" of a shell */
-	if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
-		(void)cj_hint(err, "'-' stands for standard input");
-	return rc;
-}
-
 static int check_regular(int path_fd, const char *path, struct cj_error *err)
 {
 	struct stat st;
@@ -353,8 +339,18 @@ static int check_regular(int path_fd, const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "fstat '%s'", path);
 	if (S_ISREG(st.st_mode))
 		return 0;
-	if (S_ISLNK(st.st_mode))
-		return refuse_link(path_fd, path, err);
+	if (S_ISLNK(st.st_mode)) {
+		char target[256];
+		ssize_t size = readlinkat(path_fd, "", target, sizeof(target) - 1);
+
+		target[size > 0 ? size : 0] = '\0';
+		int rc = cj_reject(err, "'%s' is a symbolic link to '%s'; name the file itself",
+				   path, target);
+		/* "/dev/stdin", "<(command)" of a shell */
+		if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+			(void)cj_hint(err, "'-' stands for standard input");
+		return rc;
+	}
 	return cj_reject(err, "'%s' is %s, not a regular file", path, kind_name(st.st_mode));
 }
 

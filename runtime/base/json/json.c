@@ -334,15 +334,6 @@ static int refuse_syntax(struct reader *r)
 	return json_refuse(r->name, r->cursor.line, r->cursor.column, r->err, "%s", why);
 }
 
-/* yajl takes an unfinished string behind the value for the end of the text. */
-static int check_nothing_follows(struct reader *r)
-{
-	skip_between(r);
-	return r->cursor.at < r->size ? json_refuse(r->name, r->cursor.line, r->cursor.column,
-						    r->err, "trailing garbage")
-				      : 0;
-}
-
 static int read_text(struct reader *r)
 {
 	yajl_status status = yajl_parse(r->yajl, (const unsigned char *)r->text, r->size);
@@ -351,8 +342,14 @@ static int read_text(struct reader *r)
 		r->at_end = true;
 		status = yajl_complete_parse(r->yajl);
 	}
-	if (status == yajl_status_ok && r->root)
-		return check_nothing_follows(r);
+	if (status == yajl_status_ok && r->root) {
+		/* yajl takes an unfinished string behind the value for the end of the text. */
+		skip_between(r);
+		return r->cursor.at < r->size
+			   ? json_refuse(r->name, r->cursor.line, r->cursor.column, r->err,
+					 "trailing garbage")
+			   : 0;
+	}
 	if (status == yajl_status_client_canceled)
 		return -r->err->code;
 	return refuse_syntax(r);

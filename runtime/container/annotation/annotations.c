@@ -142,19 +142,6 @@ static const struct annotation_row {
 	{ ANNOTATION_PROFILE, read_profile },
 };
 
-static int reject_unknown(const char *name, struct cj_error *err)
-{
-	const char *names[LENGTH(rows) + 1] = { NULL };
-
-	for (size_t i = 0; i < LENGTH(rows); i++)
-		names[i] = rows[i].name;
-	const char *nearest = text_nearest(name, names);
-	cj_refuse(err, "unknown annotation '%.128s'", name);
-	if (nearest)
-		return cj_hint(err, "did you mean '%s'?", nearest);
-	return cj_hint(err, "see cejail-oci(8), ANNOTATIONS");
-}
-
 static int read_pair(const struct oci_pair *pair, struct arena *a, struct annotations *out,
 		     struct cj_error *err)
 {
@@ -167,7 +154,15 @@ static int read_pair(const struct oci_pair *pair, struct arena *a, struct annota
 			   ? cj_wrap(err, "annotation '%s'", pair->name)
 			   : 0;
 	}
-	return reject_unknown(pair->name, err);
+	const char *names[LENGTH(rows) + 1] = { NULL };
+
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		names[i] = rows[i].name;
+	const char *nearest = text_nearest(pair->name, names);
+	cj_refuse(err, "unknown annotation '%.128s'", pair->name);
+	if (nearest)
+		return cj_hint(err, "did you mean '%s'?", nearest);
+	return cj_hint(err, "see cejail-oci(8), ANNOTATIONS");
 }
 
 /* containerd and CRI-O mark the container that only keeps a pod's namespaces. */

@@ -78,8 +78,6 @@ int container_ps(struct oci_call *call, struct cj_error *err)
 	if (rc < 0)
 		return rc;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "print the processes");
 	if (!call->options->is_json)
 		(void)printf("PID\n");
 	json_open_array(w);
@@ -145,8 +143,6 @@ static int print_line(const struct events_watch *watch, const char *type, bool h
 		      struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	if (!w)
-		return cj_fail(err, ENOMEM, "print an event");
 	json_open_object(w);
 	json_member_text(w, "type", type);
 	json_member_text(w, "id", watch->id);

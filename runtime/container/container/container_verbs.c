@@ -43,8 +43,6 @@ int container_state(struct oci_call *call, struct cj_error *err)
 	auto_state struct state s = STATE_NULL;
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "print the state");
 	if (state_open(call->options, false, call->arena, &s, err) < 0)
 		return -err->code;
 	write_state(w, &s, call->arena, false);
@@ -83,8 +81,6 @@ int container_list(struct oci_call *call, struct cj_error *err)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct strings ids = { 0 };
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "list the containers");
 	if (state_list(o, call->arena, &ids, err) < 0)
 		return -err->code;
 	if (!o->is_json && !o->is_quiet)

@@ -18,8 +18,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
-#include "runtime/base/text.h"
 #include "runtime/front/client/remote_link.h"
 #include "runtime/front/client/remote_request.h"
 #include "runtime/run/report/remote_result.h"
@@ -193,8 +191,6 @@ static int make_message(const struct remote_call *call, struct remote_request *r
 			struct cj_error *err)
 {
 	request->profile = call->profile;
-	if (!w)
-		return cj_fail(err, ENOMEM, "prepare the request");
 	if (remote_request_gather(call, request, warnings, err) < 0 ||
 	    write_list_url(call, url, err) < 0)
 		return -err->code;

@@ -89,17 +89,6 @@ static const struct call_rule whiteouts[] = {
 	{ SYS_mknodat, { { CALL_LOW(2), S_IFMT, S_IFCHR }, { CALL_LOW(3), UINT32_MAX, 0 } } },
 };
 
-static int load_filter(struct cj_error *err)
-{
-	const struct call_list list = {
-		.allowed = allowed,
-		.nallowed = LENGTH(allowed),
-		.rules = whiteouts,
-		.nrules = LENGTH(whiteouts),
-	};
-	return call_list_load(&list, "the unpacker", err);
-}
-
 static int restrict_files(const struct image_confinement *c, struct cj_error *err)
 {
 	const struct landlock_rule rules[] = {
@@ -122,5 +111,11 @@ int image_confine(const struct image_confinement *c, struct cj_error *err)
 	    privileges_keep_only(kept, err) < 0 || child_become_undumpable(err) < 0 ||
 	    set_limits(c, err) < 0)
 		return -err->code;
-	return load_filter(err);
+	const struct call_list list = {
+		.allowed = allowed,
+		.nallowed = LENGTH(allowed),
+		.rules = whiteouts,
+		.nrules = LENGTH(whiteouts),
+	};
+	return call_list_load(&list, "the unpacker", err);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "profiles/profile.h"
-#include "profiles/setting_types.h"
 #include "profiles/settings.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
@@ -338,18 +337,6 @@ static const struct mcp_host {
 };
 #define HOSTS (sizeof(hosts) / sizeof(hosts[0]))
 
-static int reject_host(const char *name, struct cj_error *err)
-{
-	char names[256] = "";
-	size_t size = 0;
-
-	for (size_t i = 0; i < HOSTS && size < sizeof(names); i++)
-		size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
-					 i > 0 ? ", " : "", hosts[i].name);
-	cj_refuse(err, "--print-config: '%s' is not known", name);
-	return cj_hint(err, "known are %s", names);
-}
-
 static void put_program(struct json_writer *w, const struct mcp_host *h, const char *program,
 			const char *const *args)
 {
@@ -384,8 +371,16 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 	for (size_t i = 0; i < HOSTS && !h; i++)
 		if (strcmp(hosts[i].name, o->host) == 0)
 			h = &hosts[i];
-	if (!h)
-		return reject_host(o->host, err);
+	if (!h) {
+		char names[256] = "";
+		size_t size = 0;
+
+		for (size_t i = 0; i < HOSTS && size < sizeof(names); i++)
+			size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
+						 i > 0 ? ", " : "", hosts[i].name);
+		cj_refuse(err, "--print-config: '%s' is not known", o->host);
+		return cj_hint(err, "known are %s", names);
+	}
 	if (o->url && strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)
 		return cj_reject(err, "--url: '%s' does not begin with http:// or https://",
 				 o->url);

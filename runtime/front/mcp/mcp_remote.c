@@ -11,7 +11,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/client/service_calls.h"
 #include "runtime/run/mcp/calls/mcp_reply.h"
-#include "runtime/run/report/remote_result.h"
 
 #define CALLS_MAX 64
 

@@ -14,7 +14,6 @@
 #include "profiles/settings.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/run/mcp/calls/mcp_call.h"
 #include "runtime/run/mcp/mcp_answer.h"
 #include "runtime/run/mcp/mcp_protocol.h"

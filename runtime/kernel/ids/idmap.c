@@ -208,23 +208,6 @@ static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, st
 	return 0;
 }
 
-/*
- * A root without spare ids may map itself only if it is an ordinary user in the namespace above.
- * "0 0 1" would make the payload uid 0 of that namespace.
- */
-static int choose_for_lone_root(const struct idmap_ranges *uids, struct idmap *out,
-				struct cj_error *err)
-{
-	uint32_t outside = 0;
-	if (!idmap_outside(uids, geteuid(), &outside) || outside == 0) {
-		(void)!cj_fail(err, EPERM, "there is no id for the jail but uid 0");
-		return cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
-				    "more ids in its uid_map and gid_map");
-	}
-	choose_own(out);
-	return 0;
-}
-
 int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 {
 	if (geteuid() != 0) {
@@ -240,7 +223,18 @@ int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 	struct idmap_block block;
 	if (idmap_pick(&uids, &gids, &block))
 		return choose_unused(runtime_dir_fd, &block, out, err);
-	return choose_for_lone_root(&uids, out, err);
+	/*
+	 * A root without spare ids may map itself only if it is an ordinary user in the namespace
+	 * above.  "0 0 1" would make the payload uid 0 of that namespace.
+	 */
+	uint32_t outside = 0;
+	if (!idmap_outside(&uids, geteuid(), &outside) || outside == 0) {
+		(void)!cj_fail(err, EPERM, "there is no id for the jail but uid 0");
+		return cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
+				    "more ids in its uid_map and gid_map");
+	}
+	choose_own(out);
+	return 0;
 }
 
 void idmap_release(struct idmap *map)

@@ -94,14 +94,6 @@ static bool equals(struct blob text, const char *name)
 	return text.size == strlen(name) && memcmp(text.bytes, name, text.size) == 0;
 }
 
-/* A key of the message, without its quotes. */
-static void note_key(struct message_scan *s, struct blob key)
-{
-	if (memchr(key.bytes, '\\', key.size) || equals(key, "result") || equals(key, "error") ||
-	    (equals(key, "id") && s->id.size > 0))
-		s->is_doubtful = true;
-}
-
 static void skip_space(struct message_scan *s)
 {
 	while (s->at < s->limit && is_space(*s->at))
@@ -157,7 +149,10 @@ static bool scan_members(struct message_scan *s, char before)
 	struct blob key, value;
 
 	while (take_byte(s, before) && take_byte(s, '"') && take_string(s, &key)) {
-		note_key(s, key);
+		/* A key of the message, without its quotes. */
+		if (memchr(key.bytes, '\\', key.size) || equals(key, "result") ||
+		    equals(key, "error") || (equals(key, "id") && s->id.size > 0))
+			s->is_doubtful = true;
 		if (!take_byte(s, ':') || !take_value(s, &value))
 			return false;
 		if (equals(key, "id"))

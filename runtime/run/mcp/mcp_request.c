@@ -241,20 +241,6 @@ static const struct argument {
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
-static int refuse_unknown(const struct mcp_tool *tool, const char *name, struct cj_error *err)
-{
-	const char *names[KNOWN + 1] = { NULL };
-	size_t count = 0;
-
-	for (size_t i = 0; i < KNOWN; i++)
-		if (known[i].kinds & 1u << tool->kind)
-			names[count++] = known[i].name;
-	const char *near = has_settings(tool) ? text_nearest(name, names) : NULL;
-	if (near)
-		return cj_reject(err, "unknown argument '%.64s'; did you mean '%s'?", name, near);
-	return cj_reject(err, "unknown argument '%.64s'; see the input schema of the tool", name);
-}
-
 static int take_argument(struct call *c, const struct json_node *node, struct cj_error *err)
 {
 	const struct argument *a = NULL;
@@ -262,8 +248,20 @@ static int take_argument(struct call *c, const struct json_node *node, struct cj
 	for (size_t i = 0; i < KNOWN && !a; i++)
 		if ((known[i].kinds & 1u << c->tool->kind) && strcmp(known[i].name, node->key) == 0)
 			a = &known[i];
-	if (!a)
-		return refuse_unknown(c->tool, node->key, err);
+	if (!a) {
+		const char *names[KNOWN + 1] = { NULL };
+		size_t count = 0;
+
+		for (size_t i = 0; i < KNOWN; i++)
+			if (known[i].kinds & 1u << c->tool->kind)
+				names[count++] = known[i].name;
+		const char *near = has_settings(c->tool) ? text_nearest(node->key, names) : NULL;
+		if (near)
+			return cj_reject(err, "unknown argument '%.64s'; did you mean '%s'?",
+					 node->key, near);
+		return cj_reject(err, "unknown argument '%.64s'; see the input schema of the tool",
+				 node->key);
+	}
 	if (a->type != ANY && a->type != node->type && !(a->kinds & (RUN | CREATE | EXEC)))
 		return cj_reject(err, "'%s' must be %s", a->name, json_type_name(a->type));
 	if ((a->type != ANY && need_type(node, a->name, a->type, err) < 0) ||

@@ -76,15 +76,6 @@ static int scan_long(struct option_scan *s, const char *arg, struct cj_error *er
 	return add_given(s, setting, named, value, err);
 }
 
-static int reject_letter(const char *verb, const char *arg, const char *named, struct cj_error *err)
-{
-	const char *habit = habit_for_option(named);
-	if (habit)
-		return cj_reject(err, "unknown option '%s': %s", named, habit);
-	cj_refuse(err, "unknown option '%s' in '%s'", named, arg);
-	return cj_hint(err, "see 'cejail %s --help'", verb);
-}
-
 static int scan_letters(struct option_scan *s, const char *arg, struct cj_error *err)
 {
 	for (const char *at = arg + 1; *at; at++) {
@@ -98,8 +89,13 @@ static int scan_letters(struct option_scan *s, const char *arg, struct cj_error 
 		}
 		if (!named)
 			return cj_fail(err, ENOMEM, "read the options");
-		if (!setting)
-			return reject_letter(s->verb, arg, named, err);
+		if (!setting) {
+			const char *habit = habit_for_option(named);
+			if (habit)
+				return cj_reject(err, "unknown option '%s': %s", named, habit);
+			cj_refuse(err, "unknown option '%s' in '%s'", named, arg);
+			return cj_hint(err, "see 'cejail %s --help'", s->verb);
+		}
 		if (setting->kind == SETTING_FLAG) {
 			if (add_given(s, setting, named, NULL, err) < 0)
 				return -err->code;
@@ -222,18 +218,6 @@ bool options_has(const struct options *o, const char *option)
 	return find_given(o, option) != NULL;
 }
 
-/* A value that looks like an option: the option before it probably lacks its value. */
-static int hint_value(const struct given *g, struct cj_error *err)
-{
-	const char *habit = g->value ? habit_for_value(g->setting->option, g->value) : NULL;
-
-	if (habit)
-		return cj_hint(err, "%s", habit);
-	if (g->value && g->value[0] == '-' && g->value[1] != '\0')
-		return cj_hint(err, "'%s' takes the next argument as its value", g->named);
-	return -err->code;
-}
-
 static int apply(const struct options *o, bool delivery, struct config *c, struct cj_error *err)
 {
 	for (size_t i = 0; i < o->count; i++) {
@@ -241,8 +225,20 @@ static int apply(const struct options *o, bool delivery, struct config *c, struc
 		if (text_is_one_of(g->setting->option, delivery_options) != delivery ||
 		    strcmp(g->setting->option, "profile") == 0)
 			continue;
-		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
-			return hint_value(g, err);
+		if (setting_set(c, g->setting, g->named, g->value, err) < 0) {
+			/*
+			 * A value that looks like an option: probably the option lacks its value.
+			 */
+			const char *habit = g->value ? habit_for_value(g->setting->option, g->value)
+						     : NULL;
+
+			if (habit)
+				return cj_hint(err, "%s", habit);
+			if (g->value && g->value[0] == '-' && g->value[1] != '\0')
+				return cj_hint(err, "'%s' takes the next argument as its value",
+					       g->named);
+			return -err->code;
+		}
 	}
 	return 0;
 }

@@ -79,18 +79,6 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 	return 0;
 }
 
-static void read_limits(const struct json_node *result, struct outcome *o)
-{
-	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
-
-	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
-		const struct json_node *limit = json_get_typed(limits, limit_names[i], JSON_OBJECT);
-		const struct json_node *hit = json_get_typed(limit, "hit", JSON_BOOL);
-		o->limits[i].value = number_of(limit, "value");
-		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
-	}
-}
-
 static int read_denied(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
 	const struct json_node *list = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
@@ -185,7 +173,14 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 
 	if (!schema || strcmp(schema, RESULT_SCHEMA) != 0)
 		return cj_reject(err, BODY " is not a result of the schema '%s'", RESULT_SCHEMA);
-	read_limits(result, o);
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
+
+	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
+		const struct json_node *limit = json_get_typed(limits, limit_names[i], JSON_OBJECT);
+		const struct json_node *hit = json_get_typed(limit, "hit", JSON_BOOL);
+		o->limits[i].value = number_of(limit, "value");
+		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
+	}
 	if (read_denied(result, o, err) < 0 || read_network(result, o, err) < 0 ||
 	    read_warnings(result, o, err) < 0)
 		return -err->code;

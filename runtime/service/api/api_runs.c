@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "profiles/profile.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

@@ -6,7 +6,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"

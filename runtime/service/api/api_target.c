@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/base/text.h"
 
 #define SEGMENT_MAX   255 /* NAME_MAX of Linux */
 #define PARAMETER_MAX 64

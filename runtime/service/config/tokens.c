@@ -129,15 +129,6 @@ static int name_default(struct service_config *c, struct cj_error *err)
 	return 0;
 }
 
-static int check_unique(const struct callers *c, const struct caller_row *row, struct cj_error *err)
-{
-	for (const struct caller_row *other = c->rows; other < row; other++)
-		if (other->has_token && strcmp(other->token_sha256, row->token_sha256) == 0)
-			return cj_reject(err, "callers.%s has the same token as callers.%s",
-					 row->name, other->name);
-	return 0;
-}
-
 static int load_row(const struct callers *c, struct caller_row *row, struct cj_error *err)
 {
 	if (!row->token_file) {
@@ -148,7 +139,11 @@ static int load_row(const struct callers *c, struct caller_row *row, struct cj_e
 	if (rc < 0)
 		return cj_wrap(err, "callers.%s: token_file", row->name);
 	row->has_token = true;
-	return check_unique(c, row, err);
+	for (const struct caller_row *other = c->rows; other < row; other++)
+		if (other->has_token && strcmp(other->token_sha256, row->token_sha256) == 0)
+			return cj_reject(err, "callers.%s has the same token as callers.%s",
+					 row->name, other->name);
+	return 0;
 }
 
 int tokens_load(struct service_config *c, struct cj_error *err)

@@ -137,15 +137,6 @@ static void read_requests(struct keeper *k)
 	}
 }
 
-static void on_sigterm(struct keeper *k)
-{
-	struct signalfd_siginfo info;
-
-	(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
-	cj_refuse_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
-	cancel(k, SESSION_KILLED);
-}
-
 /* The next reason to wake up without an event; -1: none. */
 static int timeout_ms(const struct keeper *k)
 {
@@ -233,8 +224,13 @@ static void handle(struct keeper *k)
 	keeper_end_children(k);
 	if (k->fds[SOURCE_SERVER].revents)
 		read_requests(k);
-	if (k->fds[SOURCE_SIGNALS].revents)
-		on_sigterm(k);
+	if (k->fds[SOURCE_SIGNALS].revents) {
+		struct signalfd_siginfo info;
+
+		(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
+		cj_refuse_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
+		cancel(k, SESSION_KILLED);
+	}
 	if (k->fds[SOURCE_CONTROL].revents)
 		cancel(k, SESSION_CLOSED);
 	keeper_serve_interpreter(k);

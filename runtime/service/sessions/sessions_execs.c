@@ -7,7 +7,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/sessions/sessions_parts.h"

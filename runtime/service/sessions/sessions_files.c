@@ -7,7 +7,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/log/slog.h"

@@ -21,7 +21,6 @@
 #include "runtime/base/unix.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/text.h"
 #include "runtime/run/report/result.h"
 
 #define JOB_SEALS     (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)

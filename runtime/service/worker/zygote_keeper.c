@@ -16,7 +16,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/text.h"
 #include "runtime/jail/zygote/zygote.h"
 #include "runtime/run/request/request.h"
 

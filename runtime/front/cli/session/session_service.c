@@ -259,8 +259,6 @@ int cli_session_print_json(const struct json_node *node, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the answer");
 	json_put_node(w, node);
 	return json_print(w, err);
 }

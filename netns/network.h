@@ -54,6 +54,15 @@ enum network_allow_by {                           /* each is stricter than the o
 };
 extern const char *const network_allow_by_names[NETWORK_ALLOW_BY_COUNT];
 
+/* When the names of --allow are looked up. */
+enum network_names {                     /* each is stricter than the one before it */
+		     NETWORK_NAMES_LIVE, /* when the program asks for them */
+		     NETWORK_NAMES_AUTO, /* likewise, if the list has a wildcard or names are checked, else: */
+		     NETWORK_NAMES_START, /* before the program starts, and the jail has no name server */
+		     NETWORK_NAMES_COUNT
+};
+extern const char *const network_names_names[NETWORK_NAMES_COUNT];
+
 /* The network of a plan. */
 struct network_spec {
 	enum network_mode mode;
@@ -65,6 +74,7 @@ struct network_spec {
 	size_t ndeny;
 	bool is_live; /* the jail has a name server that filters, and its lists may change */
 	enum network_allow_by allow_by;
+	enum network_names names;
 	bool allow_private;
 	const uint16_t *ports; /* --connect tcp:127.0.0.1:PORT */
 	size_t nports;

@@ -8,6 +8,12 @@ const char *const network_allow_by_names[NETWORK_ALLOW_BY_COUNT] = {
 	[NETWORK_ALLOW_BY_NAME] = "name",
 };
 
+const char *const network_names_names[NETWORK_NAMES_COUNT] = {
+	[NETWORK_NAMES_LIVE] = "live",
+	[NETWORK_NAMES_AUTO] = "auto",
+	[NETWORK_NAMES_START] = "start",
+};
+
 bool network_checks_names(enum network_allow_by by, const struct allowlist_entry *allow,
 			  size_t nallow)
 {

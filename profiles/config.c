@@ -31,6 +31,7 @@ void config_init(struct config *c)
 		.uplink = UPLINK_AUTO,
 		.network_start = NETWORK_START_FIRST_USE,
 		.allow_by = NETWORK_ALLOW_BY_AUTO,
+		.network_names = NETWORK_NAMES_AUTO,
 		.seccomp = "default",
 		.request_fd = -1,
 		.result_fd = -1,

@@ -104,6 +104,7 @@ struct config {
 	size_t profile_allow; /* how many of them are the profile's: they go with its network */
 	struct strings deny;  /* likewise */
 	enum network_allow_by allow_by;
+	enum network_names network_names;
 	bool allow_private;
 	const char *setup;          /* the shell command of --setup; NULL: none */
 	struct strings setup_allow; /* what its network allows, as written */

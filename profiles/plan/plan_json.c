@@ -119,6 +119,7 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 		json_put_string(w, network->deny[i].text);
 	json_close_array(w);
 	json_member_text(w, "allow_by", network_allow_by_names[network->allow_by]);
+	json_member_text(w, "names", network_names_names[network->names]);
 	json_member_bool(w, "allow_private", network->allow_private);
 	json_member_array(w, "connect_ports");
 	for (size_t i = 0; i < network->nports; i++)

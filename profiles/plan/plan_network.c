@@ -68,6 +68,28 @@ static int plan_denied(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+/* What has no answer before the start. */
+static int check_names_at_start(const struct planner *p, struct cj_error *err)
+{
+	const struct network_spec *n = &p->plan.network;
+	const struct allowlist_entry *wildcard = NULL;
+	for (size_t i = 0; i < n->nallow + n->ndeny && !wildcard; i++) {
+		const struct allowlist_entry *e = i < n->nallow ? &n->allow[i]
+								: &n->deny[i - n->nallow];
+		wildcard = e->is_wildcard ? e : NULL;
+	}
+	if (wildcard) {
+		cj_refuse(err, "--network-names start: '%s' can't be looked up before the start",
+			  wildcard->text);
+		return cj_hint(err, "write each name in full, or use --network-names auto");
+	}
+	if (!network_checks_names(p->c->allow_by, n->allow, n->nallow))
+		return 0;
+	cj_refuse(err, "--network-names start: the names that --allow-by name checks are looked up "
+		       "by the program");
+	return cj_hint(err, "use --allow-by address, or --network-names auto");
+}
+
 static int plan_targets(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->allow;
@@ -88,11 +110,16 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 			targets[i].is_live = true;
 	network->allow = targets;
 	network->nallow = texts->count;
-	/* Whether a name leads to a denied wildcard only the answers for it show. */
 	network->is_live = texts->count > 0 ? allowlist_has_wildcard(targets, texts->count)
 					    : network->ndeny > 0;
+	if (texts->count == 0)
+		return 0;
+	if (p->c->network_names == NETWORK_NAMES_START)
+		return check_names_at_start(p, err);
+	/* Whether a name leads to a denied wildcard only the answers for it show. */
 	if (network_checks_names(p->c->allow_by, targets, texts->count) ||
-	    (texts->count > 0 && allowlist_has_wildcard(network->deny, network->ndeny))) {
+	    allowlist_has_wildcard(network->deny, network->ndeny) ||
+	    p->c->network_names == NETWORK_NAMES_LIVE) {
 		allowlist_make_live(targets, texts->count);
 		network->is_live = true;
 	}
@@ -188,6 +215,7 @@ int plan_network(struct planner *p, struct cj_error *err)
 		.uplink = c->uplink,
 		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
 		.allow_by = c->allow_by,
+		.names = c->network_names,
 		.allow_private = c->allow_private,
 	};
 	if (plan_denied(p, err) < 0 || plan_targets(p, err) < 0 || plan_setup(p, err) < 0)

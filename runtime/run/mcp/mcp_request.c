@@ -141,9 +141,10 @@ static int lower_memory(struct call *c, const struct json_node *node, struct cj_
 
 static int lower_network(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	static const char *const with_network[] = { "network.uplink", "network.start",
-						    "network.allow",  "network.allow_by",
-						    "network.deny",   "network.allow_private" };
+	static const char *const with_network[] = { "network.uplink",       "network.start",
+						    "network.allow",        "network.allow_by",
+						    "network.names",        "network.deny",
+						    "network.allow_private" };
 
 	if (strcmp(node->text, "none") != 0)
 		return cj_reject(err, "'network' can only be \"none\"");

@@ -223,6 +223,20 @@ static int validate_allow_by(const struct validation *v, const struct right_rule
 			   network_allow_by_names[NETWORK_ALLOW_BY_NAME], err);
 }
 
+static int validate_names(const struct validation *v, const struct right_rule *rule,
+			  struct cj_error *err)
+{
+	enum network_names asked = v->asked->network_names, given = v->profile->network_names;
+
+	if (asked >= given || v->asked->network == NETWORK_NONE ||
+	    v->rights->network == NETWORK_ANY)
+		return 0;
+	if (v->rights->network == NETWORK_NEVER)
+		return rights_refuse_network(err);
+	return refuse_more(rule->key, network_names_names[asked], network_names_names[given],
+			   network_names_names[NETWORK_NAMES_START], err);
+}
+
 static bool keeps_strict(const struct config *asked, const struct config *before)
 {
 	return asked->strict || !before->strict;
@@ -265,6 +279,7 @@ static const struct right_rule rules[] = {
 	{ LOWERS("network.uplink"), .validate = validate_uplink },
 	{ LOWERS("network.allow"), .validate = validate_allow },
 	{ LOWERS("network.allow_by"), .validate = validate_allow_by },
+	{ LOWERS("network.names"), .validate = validate_names },
 	{ LOWERS("strict"), .is_kept = keeps_strict },
 	{ LOWERS("noexec"), .is_kept = keeps_noexec },
 	{ LOWERS("writable"), .is_kept = keeps_root },

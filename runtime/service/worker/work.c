@@ -94,8 +94,8 @@ static const struct part {
 	SHAPE(tmpfs),         SHAPE(hostname),  SHAPE(network),       SHAPE(uplink),
 	SHAPE(network_start), SHAPE(allow),     SHAPE(allow_private), SHAPE(seccomp),
 	SHAPE(allow_by),      SHAPE(deny),      SHAPE(strict),        SHAPE(tty),
-	SHAPE(cgroup_parent), SHAPE(upstreams), SHAPE(env),           SHAPE(workdir),
-	SHAPE(command),
+	SHAPE(cgroup_parent), SHAPE(upstreams), SHAPE(network_names), SHAPE(env),
+	SHAPE(workdir),       SHAPE(command),
 };
 #define PARTS             (sizeof(shape) / sizeof(shape[0]))
 #define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */

@@ -164,6 +164,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "network", "start" },
 		{ "network", "allow" },
 		{ "network", "allow_by" },
+		{ "network", "names" },
 		{ "network", "allow_private" },
 		{ "network", "connect_ports" },
 		{ "seccomp", "profile" },

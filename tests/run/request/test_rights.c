@@ -338,6 +338,8 @@ static const struct step {
 	  "\"network\":{\"allow\":[\"b.example\"]}", "\"network\":{\"allow\":[\"a.example\"]}" },
 	{ "network.allow_by", "\"network\":{\"mode\":\"public\",\"allow_by\":\"name\"}",
 	  "\"network\":{\"allow_by\":\"auto\"}", "\"network\":{\"allow_by\":\"name\"}" },
+	{ "network.names", "\"network\":{\"mode\":\"public\",\"names\":\"start\"}",
+	  "\"network\":{\"names\":\"auto\"}", "\"network\":{\"names\":\"start\"}" },
 	{ "calls.max", "\"calls\":{\"max\":5}", "\"calls\":{\"max\":6}", "\"calls\":{\"max\":5}" },
 	{ "calls.outstanding", "\"calls\":{\"outstanding\":5}", "\"calls\":{\"outstanding\":6}",
 	  "\"calls\":{\"outstanding\":5}" },

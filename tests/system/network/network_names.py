@@ -128,6 +128,22 @@ def _():
         contains(done.err, "network: denied the name evil.test (not allowed)", "standard error")
 
 
+@test("names are looked up at the start or by the program, as --network-names says, and what has no answer before the start is refused")
+def _():
+    code = TRY + 'print(attempt("tcp", "public.test", 80), "public.test" in open("/etc/hosts").read(), attempt("tcp", "four.test", 80).split(":")[0])'
+    with Internet() as net:
+        for how, in_hosts in (("auto", True), ("start", True), ("live", False)):
+            value = net.run(code, "--allow", "public.test:80", "--network-names", how)
+            equal(value["stdout"]["text"].strip(), f"answered {in_hosts} no address", f"{how}: {value['stderr']['text'][-300:]}")
+            equal(list(names_of(value)), [] if in_hosts else ["four.test"], f"{how}: denied names")
+    for options, words in ((("--allow", "*.wild.test"), ("*.wild.test", "--network-names auto")),
+                           (("--allow", "public.test", "--deny", "*.wild.test"), ("*.wild.test", "--network-names auto")),
+                           (("--allow", "public.test", "--allow-by", "name"), ("--allow-by name", "--allow-by address"))):  # fmt: skip
+        for word in words:
+            refused(python("print('ran')", "--network", "public", "--network-names", "start", *options), word)
+    refused(python("print('ran')", "--network", "public", "--network-names", "later"), "'later'")
+
+
 @test("a wildcard that is no whole first label, or all of a public suffix, is refused with the form that works")
 def _():
     for target, word in (("*", "*"), ("*.com", "*.example.com"), ("a*.wild.test", "*.example.com"), ("*wild.test", "*.example.com"),

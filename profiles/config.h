@@ -111,6 +111,7 @@ struct config {
 	uint64_t setup_ms;          /* its time */
 	const char *seccomp;        /* "default", or a file in OCI / Docker JSON */
 	bool strict;
+	bool reduced;                 /* no namespaces */
 	struct strings accept_weaker; /* of degraded_names: no warning on the terminal */
 	enum audit_need audit_required;
 

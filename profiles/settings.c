@@ -316,6 +316,8 @@ const struct setting settings[] = {
 	  .help = "system call filter: built-in, or a file in OCI or Docker format" },
 	{ "strict", "strict", 0, FLAG(strict), .scope = SCOPE_JAIL,
 	  .help = "refuse to run if a layer is absent or cgroup v2 does not enforce a limit" },
+	{ "reduced", "reduced", 0, FLAG(reduced),
+	  .help = "run without namespaces, where the host refuses them: a weaker jail" },
 	{ "accept-weaker", "accept_weaker", 0, LIST(accept_weaker, add_degraded), .value = "NAME",
 	  .scope = SCOPE_RUN,
 	  .help = "do not warn that this host lacks this: limits, landlock, network, ..." },

@@ -81,6 +81,10 @@ struct rootfs_spec {
 	gid_t gid;
 };
 
+/* What ROOT_HOST shows of the host, where it is public.  Absolute; the first one is "/usr". */
+extern const char *const host_paths[];
+extern const size_t host_paths_count;
+
 /* Descriptors of detached trees, one per host path; -1 where not used.  Lives in init only. */
 struct rootfs_sources;
 

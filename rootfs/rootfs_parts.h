@@ -87,10 +87,6 @@ int devices_attach_terminals(struct cj_error *err);
  * resolve inside the jail, so they can lead only to files in it. */
 #define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* Absolute; the first one is "/usr". */
-extern const char *const host_paths[];
-extern const size_t host_paths_count;
-
 #define HOST_NAMES_MAX 12
 
 /* Paths below /etc with a version in the name: "/etc/PREFIX*SUFFIX", or each NAME below it. */

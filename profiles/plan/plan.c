@@ -47,6 +47,8 @@ enum wish {
 	CALLS_SOCKET,
 	TRACE_FILE,
 	SETUP,
+	STRICT,
+	REDUCED,
 	WISH_COUNT
 };
 
@@ -80,6 +82,12 @@ static const struct exclusion {
 	{ REMOTE, TRACE_FILE, "the service writes its own: trace_file in cejail-serve(8)" },
 	{ DRY_RUN, TRACE_FILE, "nothing runs" },
 	{ SETUP, TTY, "the terminal is the program's; use a session and its network" },
+	{ REDUCED, STRICT, "without namespaces a jail lacks most layers" },
+	{ REDUCED, TTY, "a terminal needs a file system of the jail's own; use pipes" },
+	{ REDUCED, VENV, "no other directory of the host is shown; copy it in with --file" },
+	{ REDUCED, PROJECT, "no other directory of the host is shown; copy it in with --file" },
+	{ REDUCED, SETUP, "run the command as a program of its own" },
+	{ REDUCED, REMOTE, "set 'reduced' in a profile of the service" },
 	{ SETUP, REMOTE, "at a service, use a session and its network: cejail-session(1)" },
 };
 
@@ -113,6 +121,8 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[CALLS_SOCKET] = { "--calls-fd", c->calls_fd >= 0 },
 		[TRACE_FILE] = { "--trace-file", c->trace_file },
 		[SETUP] = { "--setup", c->setup },
+		[STRICT] = { "--strict", c->strict },
+		[REDUCED] = { "--reduced", c->reduced },
 	};
 
 	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
@@ -120,6 +130,37 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		if (wishes[e->one].is_given && wishes[e->other].is_given)
 			return cj_reject(err, "'%s' and '%s' exclude each other: %s",
 					 wishes[e->one].name, wishes[e->other].name, e->why);
+	}
+	return 0;
+}
+
+/* What a jail without namespaces can't keep; each is refused, nothing is left out silently. */
+static int plan_reduced(struct planner *p, struct cj_error *err)
+{
+	const struct config *c = p->c;
+	const struct {
+		bool is_given;
+		const char *what, *instead;
+	} refusals[] = {
+		{ c->network != NETWORK_NONE, "--network public", "add --network none" },
+		{ c->connects.count > 0, "--connect", "use --tools for what the program may ask" },
+		{ c->upstreams.count > 0, "--upstream",
+		  "use --tools for what the program may ask" },
+		{ c->ro_binds.count > 0, "--ro-bind", "copy it in with --file" },
+		{ c->binds.count > 0, "--bind", "copy in with --file and out with --artifacts" },
+		{ c->kept.count > 0, "--cache", "copy in with --file and out with --artifacts" },
+		{ c->overlays.count > 0, "--overlay", "copy it in with --file" },
+		{ c->tmpfs.count > 0, "--tmpfs", "use a directory in /box" },
+		{ c->writable, "--writable", "use a directory in /box" },
+		{ c->noexec, "--noexec", "leave it out: the directory has no mount of its own" },
+		{ strcmp(c->rootfs, "host") != 0, "--rootfs", "use --rootfs host" },
+		{ strcmp(c->seccomp, "default") != 0, "--seccomp", "use --seccomp default" },
+	};
+	for (size_t i = 0; c->reduced && i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (!refusals[i].is_given)
+			continue;
+		cj_refuse(err, "'--reduced' has no '%s': it needs namespaces", refusals[i].what);
+		return cj_hint(err, "%s", refusals[i].instead);
 	}
 	return 0;
 }
@@ -163,6 +204,7 @@ static int plan_identity(struct planner *p, struct cj_error *err)
 	p->plan.profile_sha256 = c->profile_sha256;
 	p->plan.cgroup_parent = c->cgroup_parent;
 	p->plan.strict = c->strict;
+	p->plan.reduced = c->reduced;
 	p->plan.tty = c->tty;
 	p->program.interactive = c->interactive;
 	p->program.collect_artifacts = c->artifacts || c->artifacts_inline_bytes > 0 ||
@@ -182,10 +224,10 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 	      struct program *out_program, struct cj_error *err)
 {
 	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
-		plan_network,   plan_root,   plan_identity, plan_code,
-		plan_args_json, plan_argv,   plan_env,      plan_venv,
-		plan_tools,     plan_places, /* knows where the code lands */
-		plan_artifacts, plan_value,  plan_policy,   plan_python_home,
+		plan_reduced,   plan_network,   plan_root,   plan_identity,
+		plan_code,      plan_args_json, plan_argv,   plan_env,
+		plan_venv,      plan_tools,     plan_places, /* knows where the code lands */
+		plan_artifacts, plan_value,     plan_policy, plan_python_home,
 	};
 
 	if (inv->use_shell)

@@ -47,6 +47,7 @@ struct plan {
 	struct strings warnings;     /* what the binds hand the program, a sentence each */
 	const char *cgroup_parent;   /* NULL: found */
 	bool strict;
+	bool reduced; /* no namespaces: cejail(1), REDUCED JAILS */
 	bool tty;
 	bool is_ahead;    /* of a pool: built before there is a program for it */
 	bool is_divided;  /* init has a child of the jail's cgroup: plan_divide() */

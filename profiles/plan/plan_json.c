@@ -234,6 +234,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	json_member_texts(w, "warnings", plan->warnings.items, plan->warnings.count);
 	json_member_text(w, "cgroup_parent", plan->cgroup_parent);
 	json_member_bool(w, "strict", plan->strict);
+	json_member_bool(w, "reduced", plan->reduced);
 	json_member_bool(w, "tty", plan->tty);
 	put_program(w, program);
 	json_close_object(w);

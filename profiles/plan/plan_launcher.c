@@ -36,7 +36,7 @@ static const struct {
 static size_t arguments_before_file(const struct config *c)
 {
 	const char *const *argv = (const char *const *)c->command.items;
-	if (!profile_runs(c, launchers[c->launcher].interpreter))
+	if (c->reduced || !profile_runs(c, launchers[c->launcher].interpreter))
 		return 0;
 
 	size_t at = 0;

@@ -398,7 +398,9 @@ static int write_link(int dir_fd, const char *name, const struct input *in, stru
 		(void)unlinkat(dir_fd, name, 0); /* a directory stays: EEXIST below */
 	if (symlinkat(in->target, dir_fd, name) < 0)
 		return fail_write(in, errno, "make the link", err);
-	if (in->has_time && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+	/* EPERM: without namespaces the filter refuses it, and the link has another time. */
+	if (in->has_time && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno != EPERM)
 		return fail_write(in, errno, "set the time of", err);
 	return 0;
 }

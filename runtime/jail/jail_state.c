@@ -24,7 +24,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->handles.box_fd = j->handles.root_fd = j->handles.proc_fd = -1;
 	j->init.oom_fd = j->run.master_fd = j->warm.calls_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
-	j->init.root_fd = j->init.domain_fd = -1;
+	j->init.root_fd = j->init.domain_fd = j->init.files_fd = -1;
 	j->parent_pid = INIT_PID;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->run.relays[i]);

@@ -20,6 +20,7 @@
 #include "runtime/jail/jail_ops.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/outcome.h"
+#include "runtime/jail/private_dir.h"
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/jail/relay.h"
@@ -50,7 +51,9 @@ struct jail_init {
 	struct net_namespace_maker netns;
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
 	struct adoption adoption;
-	int domain_fd;     /* of a session: the ruleset of each exec's domain; -1: none */
+	/* The ruleset of a program's own domain: in a session, and with plan->reduced; -1: none */
+	int domain_fd;
+	int files_fd;      /* with plan->reduced: where inputs are written, as "/" of a full jail */
 	jail_serve *serve; /* after STEP_SESSION; NULL: the jail can't become a session */
 };
 
@@ -102,7 +105,8 @@ struct jail {
 	bool discards_signals;    /* jail_discard_signals() */
 	int signal_fd;
 	int runtime_dir_fd;
-	struct image_use image; /* the layers of --rootfs NAME */
+	char private_dir[PRIVATE_DIR_MAX]; /* with plan->reduced: it has /box and /tmp; else "" */
+	struct image_use image;            /* the layers of --rootfs NAME */
 	struct idmap ids;
 	struct cgroup cgroup;
 	bool moves_init;    /* into its cgroup, instead of making it there */
@@ -123,8 +127,10 @@ struct jail {
 	struct session_exec *exec; /* of its ops; NULL: this is no exec */
 	/* The command of --setup runs; or it has run, and may have left files. */
 	bool is_setting_up, was_set_up;
-	bool is_shared;   /* with the other execs of a session, each with its own view */
-	pid_t parent_pid; /* init or the reaper, in the jail: all processes of the program descend
+	/* Its /proc shows other processes, too: those of a session's other execs, each with its own
+	 * view; the host's, with plan->reduced. */
+	bool is_shared;
+	pid_t parent_pid; /* init or the reaper, in that /proc: all processes of the program descend
 			     from it */
 };
 

@@ -58,6 +58,7 @@ struct opened {
 
 struct ids_mapped {
 	uint32_t may_setgroups; /* else the kernel denies it: user_namespaces(7) */
+	uint32_t uid, gid;      /* outside: init's own without a user namespace */
 };
 
 /* The namespaces of a jail, in the order in which a fork of a zygote enters them. */

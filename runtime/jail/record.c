@@ -22,6 +22,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/private_dir.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/process/process_tree.h"
 
@@ -79,6 +80,13 @@ static void write_is_ready(struct json_writer *w, const struct json_key *k, cons
 	json_put_u64(w, r->is_ready);
 }
 
+static void write_private_dir(struct json_writer *w, const struct json_key *k, const void *record)
+{
+	const struct record *r = record;
+	(void)k;
+	json_put_string(w, r->private_dir ? r->private_dir : "");
+}
+
 #define TEXT         JSON_TAKES_STRING, .set = json_set_string, .write = json_write_string
 #define U64          JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64
 #define PID          JSON_TAKES_NUMBER, .set = json_set_int, .write = json_write_int
@@ -93,7 +101,9 @@ static const struct json_key record_keys[] = {
 	{ "supervisor_start", U64, NEEDS(supervisor_start) },
 	{ "init_pid", PID, NEEDS(init_pid) },
 	{ "started_ms", U64, NEEDS(started_ms) },
-	/* a record of an older cejail has none */
+	/* a record of an older cejail has neither */
+	{ "private_dir", JSON_TAKES_STRING, .set = json_set_string, .write = write_private_dir,
+	  AT(private_dir) },
 	{ "is_ready", JSON_TAKES_NUMBER, .set = json_set_bool, .write = write_is_ready,
 	  AT(is_ready) },
 };
@@ -205,6 +215,10 @@ static int sweep_one(int dir_fd, const char *id)
 	if (read_record(fd, id, &a, &record) && is_own_leaf(&record) &&
 	    cgroup_remove_path(record.cgroup_path, record.cgroup_inode, &ignored) < 0 &&
 	    ignored.code != EINVAL) /* EINVAL: not a leaf of ours */
+		return 0;
+	if (record.private_dir && record.private_dir[0] &&
+	    private_dir_remove(record.private_dir, id, &ignored) < 0 &&
+	    ignored.code != EINVAL) /* EINVAL: not one of ours */
 		return 0;
 	return unlinkat(dir_fd, name.text, 0) == 0;
 }

@@ -24,6 +24,7 @@
 
 struct record {
 	const char *id, *profile, *cgroup_path; /* cgroup_path may be "" */
+	const char *private_dir;                /* of private_dir.h; NULL: there is none */
 	uint64_t started_ms;                    /* since the epoch */
 	bool is_ready;                          /* built ahead, and has no program yet */
 	/* 0 until record_complete */

@@ -30,20 +30,32 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/base/stage.h"
 
+/* It has namespaces. */
+static bool is_full(const struct jail *j)
+{
+	return !j->plan->reduced;
+}
+
+static bool is_reduced(const struct jail *j)
+{
+	return j->plan->reduced;
+}
+
 static int detach_enter(struct jail *j, struct cj_error *err)
 {
 	if (child_keep_only(&j->link.sock_fd, 1, err) < 0 || child_null_streams(err) < 0 ||
 	    child_die_with_parent(j->link.sock_fd, err) < 0)
 		return -err->code;
 	child_wipe_arguments();
-	if (net_namespace_begin(&j->init.netns, err) < 0)
+	if (is_full(j) && net_namespace_begin(&j->init.netns, err) < 0)
 		return -err->code;
 	/* the payload must not inherit what our caller ignores */
 	child_reset_signals(j->changed_signals);
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	if (child_start_session(err) < 0)
 		return -err->code;
-	return privileges_join_keyring(err);
+	/* The filter refuses all calls about keys. */
+	return is_full(j) ? privileges_join_keyring(err) : init_reduced_detach(j, err);
 }
 
 static int network_open_enter(struct jail *j, struct cj_error *err)
@@ -79,6 +91,8 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 	if (msg.size != sizeof(mapped))
 		return cj_fail(err, EPROTO, "read which ids are ours");
 	memcpy(&mapped, msg.data, sizeof(mapped));
+	if (is_reduced(j))
+		return init_reduced_become(j, &mapped, err);
 	if (rootfs_adopt_lowers(j->init.sources, &j->root, msg.fds, msg.nfds, err) < 0)
 		return -err->code;
 	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
@@ -137,6 +151,8 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 
 static int limits_enter(struct jail *j, struct cj_error *err)
 {
+	if (is_reduced(j))
+		return init_reduced_limits(j, err);
 	return limits_apply(&j->plan->limits, !j->cgroup.enforced[CGROUP_PIDS], err);
 }
 
@@ -148,6 +164,8 @@ static int no_new_enter(struct jail *j, struct cj_error *err)
 
 static int landlock_enter(struct jail *j, struct cj_error *err)
 {
+	if (is_reduced(j))
+		return init_reduced_landlock(j, err);
 	const struct rootfs_spec *root = &j->plan->root;
 	auto_free const char **places = calloc(root->nbinds + 1, sizeof(*places));
 	if (!places)
@@ -170,7 +188,8 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 
 static int drop_enter(struct jail *j, struct cj_error *err)
 {
-	return privileges_drop(j->handles.proc_fd, err);
+	/* Without namespaces init has none since it became the jail's user. */
+	return is_full(j) ? privileges_drop(j->handles.proc_fd, err) : child_become_undumpable(err);
 }
 
 /* The listener travels with STEP_SEALED, and init keeps no copy. */
@@ -178,6 +197,9 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 {
 	auto_fd int listener_fd = -1;
 	j->filter.closes_uncounted = !j->cgroup.enforced[CGROUP_MEMORY];
+	/* First: the other one asks the supervisor about further filters. */
+	if (is_reduced(j) && filter_load_reduced(err) < 0)
+		return -err->code;
 	if (filter_load(&j->filter, &listener_fd, err) < 0)
 		return -err->code;
 
@@ -204,21 +226,23 @@ static const struct stage init_stages[] = {
 	/* name, is_wanted, enter, leave, and why it stands here */
 	{ "init", NULL, detach_enter, NULL },
 		/* gives up the caller's descriptors, signals, session and keyring */
-	{ "sources", NULL, sources_enter, NULL },
+	{ "sources", is_full, sources_enter, NULL },
 		/* with the caller's ids, while the supervisor writes the maps */
 	{ "id map", NULL, mapped_enter, NULL },
 		/* becomes the jail's user: user_namespaces(7) */
-	{ "root", NULL, root_enter, NULL },
+	{ "private directory", is_reduced, init_reduced_handles, NULL },
+		/* in the place of the root; the supervisor has made it for the jail's user */
+	{ "root", is_full, root_enter, NULL },
 		/* after the map: new files need a mapped owner */
-	{ "network", NULL, network_open_enter, NULL },
+	{ "network", is_full, network_open_enter, NULL },
 		/* its namespace was made meanwhile; "lo" needs a capability */
-	{ "hostname", NULL, hostname_enter, NULL },
+	{ "hostname", is_full, hostname_enter, NULL },
 		/* needs CAP_SYS_ADMIN in the uts namespace */
-	{ "handles", NULL, handles_enter, NULL },
+	{ "handles", is_full, handles_enter, NULL },
 		/* before Landlock restricts what may be opened */
-	{ "proc", NULL, kernel_enter, NULL },
+	{ "proc", is_full, kernel_enter, NULL },
 		/* the last writes to /proc/sys, which then becomes read-only */
-	{ "user namespace", NULL, nested_enter, NULL },
+	{ "user namespace", is_full, nested_enter, NULL },
 		/* no row below needs a capability over the namespaces */
 	{ "rlimits", NULL, limits_enter, NULL },
 		/* hard limits can only be lowered: setrlimit(2) */
@@ -228,6 +252,8 @@ static const struct stage init_stages[] = {
 		/* a second layer, after the mounts */
 	{ "capabilities", NULL, drop_enter, NULL },
 		/* no row below needs one */
+	{ "guard", is_reduced, init_reduced_guard, NULL },
+		/* in init's Landlock domain, before the program is in one below */
 	{ "filter", NULL, filter_enter, NULL },
 		/* last: the rows above use calls that it refuses */
 };
@@ -256,5 +282,6 @@ _Noreturn void init_main(struct jail *j)
 	struct cj_error err = { 0 };
 	if (live(j, &err) < 0)
 		step_abort(&j->link, &err);
+	init_end_all();      /* in a full jail the kernel does it */
 	_exit(EXIT_SUCCESS); /* the error is sent; without it the supervisor sees the link close */
 }

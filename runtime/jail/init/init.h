@@ -6,6 +6,7 @@
 #pragma once
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -64,6 +65,22 @@ int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct c
 
 /* The part of it that the caller has asked for: a setting of 0 leaves the limit as it is. */
 int limits_apply_asked(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err);
+
+/* --- reduced.c: init without namespaces (plan->reduced) ------------------------------------ */
+
+#define INIT_END_SIGNAL SIGUSR1 /* init kills all processes of the jail, waits for them and ends */
+
+/* Kills every other process of the jail, and waits until there is none.  Does nothing in a full
+ * jail, and before init is in its Landlock domain. */
+void init_end_all(void);
+
+/* Its stages, in their order. */
+int init_reduced_detach(struct jail *j, struct cj_error *err);
+int init_reduced_become(struct jail *j, const struct ids_mapped *ids, struct cj_error *err);
+int init_reduced_handles(struct jail *j, struct cj_error *err);
+int init_reduced_limits(struct jail *j, struct cj_error *err);
+int init_reduced_landlock(struct jail *j, struct cj_error *err);
+int init_reduced_guard(struct jail *j, struct cj_error *err);
 
 /* --- net_namespace.c: the jail's network namespace, which a child makes meanwhile --------- */
 

@@ -30,24 +30,28 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/step_bytes.h"
 
-static int open_root(struct cj_error *err)
+static int open_root(const struct jail *j, struct cj_error *err)
 {
+	if (j->plan->reduced) {
+		int fd = fcntl(j->init.files_fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? cj_fail(err, errno, "open the private directory") : fd;
+	}
 	int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return root_fd < 0 ? cj_fail(err, errno, "open '/'") : root_fd;
 }
 
-static int write_input(const struct step_msg *msg, struct cj_error *err)
+static int write_input(const struct jail *j, const struct step_msg *msg, struct cj_error *err)
 {
 	struct input in;
 	if (msg->size != sizeof(in))
 		return cj_fail(err, EPROTO, "read an input");
 	memcpy(&in, msg->data, sizeof(in));
-	auto_fd int root_fd = open_root(err);
+	auto_fd int root_fd = open_root(j, err);
 	return root_fd < 0 ? root_fd
 			   : input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
 }
 
-static int write_files(struct step_msg *msg, struct cj_error *err)
+static int write_files(const struct jail *j, struct step_msg *msg, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct files_head head;
@@ -59,7 +63,7 @@ static int write_files(struct step_msg *msg, struct cj_error *err)
 	if (step_take_bytes(msg, sizeof(head), INPUT_PACK_MAX, &arena, &bytes, &size, "the files",
 			    err) < 0)
 		return -err->code;
-	auto_fd int root_fd = open_root(err);
+	auto_fd int root_fd = open_root(j, err);
 	return root_fd < 0 ? root_fd
 			   : input_pack_write(root_fd, bytes, size, head.replaces != 0, err);
 }
@@ -510,9 +514,9 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 		bool is_warm = launcher.fd >= 0;
 		int rc;
 		if (msg.step == STEP_INPUT)
-			rc = write_input(&msg, err);
+			rc = write_input(j, &msg, err);
 		else if (msg.step == STEP_FILES)
-			rc = write_files(&msg, err);
+			rc = write_files(j, &msg, err);
 		else if (msg.step == STEP_WARM && !is_warm)
 			rc = start_launcher(j, &msg, &launcher, err);
 		else if (msg.step == STEP_ADOPT && !is_warm)

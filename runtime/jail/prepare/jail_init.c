@@ -2,6 +2,7 @@
 #include "runtime/jail/prepare/jail_init.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/refusal.h"
+#include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/spawn.h"
 #include "runtime/jail/init/init.h"
 #include "runtime/jail/jail_state.h"
@@ -27,7 +29,8 @@ static struct spawn_place place_of(const struct jail *j)
 {
 	return (struct spawn_place){ .cgroup_fd = cgroup_birth_fd(&j->cgroup),
 				     .path = j->cgroup.path,
-				     .moves = j->moves_init };
+				     /* clone3(2) is often refused where namespaces are */
+				     .moves = j->moves_init || j->plan->reduced };
 }
 
 int jail_init_enter(struct jail *j, struct cj_error *err)
@@ -38,7 +41,8 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	step_limit_wait(ends[0], STEP_TIMEOUT_MS);
 
 	const struct spawn_place place = place_of(j);
-	pid_t pid = spawn_process(&place, JAIL_NAMESPACES | CLONE_PIDFD, SIGCHLD, &j->init_pidfd);
+	const uint64_t namespaces = j->plan->reduced ? 0 : JAIL_NAMESPACES;
+	pid_t pid = spawn_process(&place, namespaces | CLONE_PIDFD, SIGCHLD, &j->init_pidfd);
 	if (pid == 0) {
 		/* From here: init. */
 		j->link = (struct step_link){ ends[1], "the supervisor", step_names };
@@ -56,6 +60,10 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 		return rc;
 	}
 	j->init_pid = pid;
+	if (j->plan->reduced) {
+		j->is_shared = true;
+		j->parent_pid = pid;
+	}
 	j->link = (struct step_link){ ends[0], "init", step_names };
 	int rc = spawn_move(&place, pid, err); /* it does nothing before it has its id map */
 	if (rc < 0)
@@ -160,13 +168,13 @@ int jail_init_shift(const struct rootfs_spec *root, const struct idmap *ids,
 
 int jail_init_map_enter(struct jail *j, struct cj_error *err)
 {
-	if (idmap_write(&j->ids, j->init_pid, err) < 0)
+	if (!j->plan->reduced && idmap_write(&j->ids, j->init_pid, err) < 0)
 		return take_init_error(j, err);
 	int fds[OVERLAYS_MAX];
 	size_t count;
 	if (jail_init_shift(&j->root, &j->ids, fds, &count, err) < 0)
 		return -err->code;
-	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
+	const struct ids_mapped mapped = { j->ids.may_setgroups, j->ids.uid, j->ids.gid };
 	int rc = step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), fds, count, err);
 	while (count > 0)
 		cj_close(&fds[--count]);
@@ -217,8 +225,49 @@ static bool wait_for_init(int pidfd)
 	return pidfd < 0 || fd_await(pidfd, POLLIN, KILL_WAIT_MS);
 }
 
+/* Root's jail has a user of its own, as with namespaces: root's files are readable to uid 0 even
+ * without capabilities. */
+int jail_init_private_name(struct jail *j, struct cj_error *err)
+{
+	static const unsigned needed[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,
+					   CAP_SETUID, CAP_SETGID,       CAP_KILL };
+	bool may = true;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		may &= geteuid() != 0 || capabilities_is_effective(needed[i]);
+	if (!may) {
+		cj_refuse_as(err, EPERM,
+			     "root needs CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, "
+			     "CAP_SETUID, CAP_SETGID and CAP_KILL");
+		return cj_hint(err, "start cejail as an ordinary user");
+	}
+	return private_dir_name(j->id, j->private_dir, err);
+}
+
+int jail_init_private_enter(struct jail *j, struct cj_error *err)
+{
+	return private_dir_make(j->private_dir, j->ids.uid, j->ids.gid, err);
+}
+
+void jail_init_private_leave(struct jail *j)
+{
+	struct cj_error why = { 0 };
+	if (j->private_dir[0] == '\0')
+		return;
+	if (j->init_pidfd >= 0 && !jail_init_kill(j, false))
+		j->leaf_stays = true; /* a living process can still write: a sweep removes it */
+	else if (private_dir_remove(j->private_dir, j->id, &why) < 0)
+		j->leaf_stays = true;
+}
+
 bool jail_init_kill(struct jail *j, bool is_alone)
 {
+	/* Without a pid namespace init kills them and ends last; if it can't, its guard does. */
+	if (j->plan->reduced && j->init_pidfd >= 0) {
+		(void)sys_pidfd_send_signal(j->init_pidfd,
+					    INIT_END_SIGNAL); /* ESRCH: dead already */
+		if (wait_for_init(j->init_pidfd))
+			return true;
+	}
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
 	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */

@@ -31,6 +31,12 @@ void jail_init_leave(struct jail *j);
 int jail_init_ids_enter(struct jail *j, struct cj_error *err);
 void jail_init_ids_leave(struct jail *j);
 
+/* With plan->reduced: the private directory's name; the directory, and its end when no process is
+ * left. */
+int jail_init_private_name(struct jail *j, struct cj_error *err);
+int jail_init_private_enter(struct jail *j, struct cj_error *err);
+void jail_init_private_leave(struct jail *j);
+
 /* Writes the id maps and sends STEP_IDS_MAPPED. */
 int jail_init_map_enter(struct jail *j, struct cj_error *err);
 

@@ -60,6 +60,10 @@
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
  * socket is closed before the launcher has a byte of the program.
  *
+ * With --reduced there are no namespaces, and rows of the same tables that need one are left out.
+ * Init is an ordinary child, the root is the host's, and what is /box in all steps is in a private
+ * directory (private_dir.h).  init/reduced.c says how the processes of such a jail end.
+ *
  * Silence is a failure: a closed link or a step out of order ends the run on both sides, and the
  * supervisor waits no longer than STEP_TIMEOUT_MS for a step of init.  Init waits as long as the
  * supervisor lives.
@@ -90,6 +94,7 @@
 #include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/kernel/ids/refusal.h"
+#include "runtime/kernel/process/landlock.h"
 
 /*
  * A signal that would end this process cancels the run instead.  A signal that our caller ignores
@@ -207,12 +212,18 @@ static bool is_recorded(const struct jail *j)
 	return j->runtime_dir_fd >= 0;
 }
 
+static bool is_reduced(const struct jail *j)
+{
+	return j->plan->reduced;
+}
+
 static int record_enter(struct jail *j, struct cj_error *err)
 {
 	j->record = (struct record){
 		.id = j->id,
 		.profile = j->plan->profile_name,
 		.cgroup_path = j->cgroup.path,
+		.private_dir = j->private_dir[0] ? j->private_dir : NULL,
 		.started_ms = clock_epoch_ms(),
 		.is_ready = j->plan->is_ahead,
 	};
@@ -325,7 +336,10 @@ static void note_limits(struct jail *j)
 				 enforced[CGROUP_PIDS] ? ENFORCED_BY_CGROUP : ENFORCED_BY_RLIMIT,
 				 HIT_NO },
 		[LIMIT_CPU_TIME] = { l->cpu_ms, ENFORCED_BY_SUPERVISOR, HIT_NO },
-		[LIMIT_DISK] = { j->plan->root.scratch_bytes, ENFORCED_BY_TMPFS, HIT_NO },
+		/* without a tmpfs of its own: of each file */
+		[LIMIT_DISK] = { j->plan->root.scratch_bytes,
+				 j->plan->reduced ? ENFORCED_BY_RLIMIT : ENFORCED_BY_TMPFS,
+				 HIT_NO },
 		[LIMIT_NOFILE] = { l->nofile, ENFORCED_BY_RLIMIT, HIT_NO },
 	};
 	memcpy(j->limits, states, sizeof(states));
@@ -361,12 +375,18 @@ static void warn_of_degraded(struct jail *j)
 static int assess_enter(struct jail *j, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
-		j->layers[sealed_layers[i]] = LAYER_ON;
+		j->layers[sealed_layers[i]] =
+		    is_reduced(j) && sealed_layers[i] <= LAYER_CGROUP_NS ? LAYER_OFF : LAYER_ON;
 	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
-	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
+	j->layers[LAYER_ROOT] = j->plan->root.writable || is_reduced(j) ? LAYER_OFF : LAYER_ON;
 	jail_network_assess(j);
 	note_limits(j);
 	size_t before = j->warnings.count;
+	if (is_reduced(j))
+		jail_warn(j,
+			  "reduced: no namespaces: Landlock (ABI %d), the filter and rlimits alone "
+			  "keep the program in '%s'",
+			  landlock_abi(), j->private_dir);
 	warn_of_degraded(j);
 	if (j->plan->strict && j->warnings.count > before) {
 		cj_refuse(err, "--strict: %s", j->warnings.items[before]);
@@ -387,6 +407,8 @@ static const struct stage supervisor_stages[] = {
 		 * too */
 	{ "signals", NULL, signals_enter, signals_leave },
 		/* from here a signal cancels the run in jail_wait() */
+	{ "private directory", is_reduced, jail_init_private_name, NULL },
+		/* only chooses the name, which the record has */
 	{ "record", is_recorded, record_enter, record_leave },
 		/* before the cgroup exists and until it is removed: a kill leaves none unnamed */
 	{ "cgroup", NULL, leaf_make, leaf_remove },
@@ -400,6 +422,8 @@ static const struct stage supervisor_stages[] = {
 		/* created in the cgroup: clone3(2) CLONE_INTO_CGROUP */
 	{ "ids", NULL, jail_init_ids_enter, jail_init_ids_leave },
 		/* while init opens its sources */
+	{ "private directory", is_reduced, jail_init_private_enter, jail_init_private_leave },
+		/* of the jail's user, who has an id now; left before the id is free again */
 	{ "id map", NULL, jail_init_map_enter, NULL },
 		/* ends with init's user namespace */
 	{ "record", is_recorded, record_complete_enter, NULL },
@@ -509,6 +533,8 @@ int jail_hold_init(struct jail *j, struct cj_error *err)
 static int prepare(const struct plan *plan, const char *id, jail_serve *serve, bool moves_init,
 		   struct jail **out, bool *out_again, struct cj_error *err)
 {
+	if (plan->reduced && serve)
+		return cj_reject(err, "a session needs namespaces: --reduced is for one run");
 	struct jail *j = jail_state_create(plan, id);
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "profiles/paths.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -260,6 +261,32 @@ static size_t append(const char **out, const char *const *strings, size_t count)
 	return count;
 }
 
+/*
+ * With plan->reduced: a path in /box or /tmp of the jail, as it is called outside; any other text
+ * stays.  `value` is the text, or its end.  NULL: no memory.
+ */
+static const char *shown(struct jail *j, const char *text, const char *value)
+{
+	bool is_place = paths_is_below(value, "/box") || paths_is_below(value, "/tmp");
+	return is_place ? arena_printf(&j->arena, "%.*s%s%s", (int)(value - text), text,
+				       j->private_dir, value)
+			: text;
+}
+
+/* The strings of struct start that are paths, or an option or a variable with one. */
+static int show_private(struct jail *j, const char **strings, size_t count,
+			const struct strings *env, struct cj_error *err)
+{
+	for (size_t i = 0; j->plan->reduced && i < count; i++) {
+		bool has_name = strings[i][0] == '-' || strings_has(env, strings[i]);
+		const char *equals = has_name ? strchr(strings[i], '=') : NULL;
+		strings[i] = shown(j, strings[i], equals ? equals + 1 : strings[i]);
+		if (!strings[i])
+			return cj_fail(err, ENOMEM, "name the private directory");
+	}
+	return 0;
+}
+
 /* Before a variable of the same name, which nobody finds then: getenv(3). */
 static const char *const calls_variable = "CEJAIL_CALLS_FD=4";
 
@@ -305,6 +332,8 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 	count += append(strings + count, &calls_variable, tells_calls ? 1 : 0);
 	count += append(strings + count, p->env.items, p->env.count);
 	count += append(strings + count, own.items, own.count);
+	if (show_private(j, strings, count, &p->env, err) < 0)
+		return -err->code;
 	int fds[5];
 	const size_t nfds = list_fds(j, stdio, calls_fd, fds);
 	const struct step_bytes data = { .head = &start, .head_size = sizeof(start) };

@@ -185,7 +185,9 @@ static void read_hits(struct jail *j, const struct watched *seen, const struct c
 	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
 	limits[LIMIT_WALL].hit = hit_if(out->status == STATUS_TIMEOUT);
 	limits[LIMIT_CPU_TIME].hit = hit_if(out->status == STATUS_CPU_LIMIT);
-	limits[LIMIT_DISK].hit = hit_if(is_disk_full(j->handles.box_fd));
+	limits[LIMIT_DISK].hit = limits[LIMIT_DISK].enforced_by == ENFORCED_BY_RLIMIT
+				     ? hit_uncounted(&limits[LIMIT_DISK])
+				     : hit_if(is_disk_full(j->handles.box_fd));
 	limits[LIMIT_OUTPUT].hit =
 	    hit_if(capture_is_truncated(&out->output[0]) || capture_is_truncated(&out->output[1]));
 }

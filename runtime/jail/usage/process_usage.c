@@ -279,8 +279,17 @@ bool process_usage_take_of(int proc_fd, const struct process_group *group, struc
 	return conclude(&w, s, group->is_whole, out);
 }
 
+/* Our own /proc shows the host's processes, not a jail's. */
+static bool is_our_own(int proc_fd)
+{
+	char text[32];
+	return readlinkat(proc_fd, "self", text, sizeof(text)) > 0;
+}
+
 void process_usage_kill(int proc_fd)
 {
+	if (is_our_own(proc_fd))
+		return;
 	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return;

@@ -51,7 +51,7 @@ static inline uint64_t process_usage_cpu_us(const struct process_usage *s)
 /*
  * SIGKILL to each process that is found, init included.  For a jail whose memory still grows: the
  * kernel kills the others only once init gets a CPU.  An open directory of /proc names its process
- * and no later one with the same number.
+ * and no later one with the same number.  Kills nothing where this process itself is in `proc_fd`.
  */
 void process_usage_kill(int proc_fd);
 

@@ -105,6 +105,8 @@ static bool sum_up(const struct jail *j, struct sampler *s, struct process_usage
 		return process_usage_take(proc_fd, j->handles.box_fd, s, out);
 	if (!process_tree_list(proc_fd, j->parent_pid, &tree))
 		return false;
+	if (tree.is_cut && j->plan->reduced) /* the program's may be among those not looked at */
+		return false;
 	/* Its own processes; the scratch belongs to all of the session. */
 	const struct process_group group = { j->parent_pid, tree.pids, tree.count, tree.is_whole };
 	return process_usage_take_of(proc_fd, &group, s, out);

@@ -193,6 +193,56 @@ int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct
 	return 1;
 }
 
+static bool is_public(const struct stat *st)
+{
+	const mode_t wanted = S_ISDIR(st->st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+	return !S_ISLNK(st->st_mode) && (st->st_mode & wanted) == wanted;
+}
+
+static int allow_view(const struct ruleset *set, const struct landlock_view *view,
+		      struct cj_error *err)
+{
+	static const uint64_t access[] = {
+		[LANDLOCK_READ] = FS_READ | LANDLOCK_ACCESS_FS_EXECUTE,
+		[LANDLOCK_DEVICE] = FS_OF_A_FILE,
+		[LANDLOCK_CHANGE] = FS_READ | LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE,
+	};
+	struct stat st;
+	auto_fd int fd = open(view->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && view->use != LANDLOCK_CHANGE)
+		return 0; /* a distribution without it, or the caller may not reach it */
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open '%s'", view->path);
+	if (view->use == LANDLOCK_READ && !is_public(&st))
+		return 0;
+	if (view->use == LANDLOCK_DEVICE && !S_ISCHR(st.st_mode))
+		return 0;
+	if (add_rule(set->fd, fd, access[view->use] & set->handled, view->path, err) < 0)
+		return -err->code;
+	if (strncmp(view->path, "/proc/", 6) == 0)
+		(void)take_fd(&fd); /* until init ends */
+	return 0;
+}
+
+int landlock_apply_views(const struct landlock_view *views, size_t count, struct cj_error *err)
+{
+	int abi = landlock_abi();
+	if (abi < LANDLOCK_ABI_SCOPES) {
+		(void)!cj_fail(err, ENOSYS, "this kernel's Landlock has ABI %d, and %d is needed",
+			       abi, LANDLOCK_ABI_SCOPES);
+		return cj_hint(err, "Linux 6.12 keeps signals in a jail without namespaces");
+	}
+	const uint64_t handled = LANDLOCK_ACCESS_FS_EXECUTE | FS_READ | FS_CHANGE | FS_MAKE_DEVICES;
+	auto_ruleset struct ruleset set = { .fd = create_ruleset(handled, NET_TCP, true, abi, err),
+					    .handled = handled };
+	if (set.fd < 0)
+		return -err->code;
+	for (size_t i = 0; i < count; i++)
+		if (allow_view(&set, &views[i], err) < 0)
+			return -err->code;
+	return restrict_self(set.fd, abi, err);
+}
+
 /*
  * A ruleset must handle a right.  Each layer refuses to move files to another directory unless it
  * allows that, so "/" does.  Handling no other right costs no time when files are opened.

@@ -42,6 +42,27 @@ struct landlock_jail {
  */
 int landlock_apply(const struct landlock_jail *jail, int *out_ruleset_fd, struct cj_error *err);
 
+/* The kernel's Landlock keeps signals and abstract sockets in a domain: ABI 6, Linux 6.12. */
+#define LANDLOCK_ABI_SCOPES 6
+
+/* A path of the host that a jail without a mount namespace shows. */
+struct landlock_view {
+	const char *path;
+	enum landlock_use { LANDLOCK_READ, LANDLOCK_DEVICE, LANDLOCK_CHANGE } use;
+};
+
+/*
+ * landlock_apply_views - the same for a jail without a mount namespace: only these paths can be
+ * opened, and what is below them.
+ *
+ * READ also executes, for what all users may read; a view that is missing, a symbolic link or not
+ * public is left out.  CHANGE must be there.  A file of /proc is opened and stays open: the rule is
+ * about its inode, which the kernel could forget.
+ * Runs in:  init, after no_new_privs.
+ * Fails:    ENOSYS below LANDLOCK_ABI_SCOPES.
+ */
+int landlock_apply_views(const struct landlock_view *views, size_t count, struct cj_error *err);
+
 /* Restricts the calling process with a ruleset of landlock_apply() or landlock_domain_ruleset(). */
 int landlock_restrict(int ruleset_fd, struct cj_error *err);
 

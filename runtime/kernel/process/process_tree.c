@@ -36,7 +36,7 @@ struct tree_entry {
 struct snapshot {
 	struct tree_entry items[PROCESS_TREE_MAX]; /* by pid */
 	size_t count;
-	bool is_whole;
+	bool is_whole, is_cut;
 };
 
 static bool read_stat(int dir_fd, const char *name, struct sample_stat *out)
@@ -124,6 +124,7 @@ static void add(struct snapshot *s, int proc_fd, pid_t pid)
 	if (!read_stat_of(proc_fd, pid, &stat))
 		return; /* it has ended; if it can't be read for another reason, its children are
 			   without a parent */
+	s->is_cut |= s->count == PROCESS_TREE_MAX;
 	if (s->count == PROCESS_TREE_MAX || (s->count > 0 && s->items[s->count - 1].pid >= pid)) {
 		s->is_whole = false;
 		return;
@@ -140,6 +141,7 @@ static bool list_all(int proc_fd, struct snapshot *s)
 {
 	s->count = 0;
 	s->is_whole = true;
+	s->is_cut = false;
 	auto_fd_dir struct fd_dir *dir = fd_open_dir(proc_fd, ".");
 	if (!dir)
 		return false;
@@ -208,6 +210,7 @@ bool process_tree_list(int proc_fd, pid_t root_pid, struct process_tree *out)
 	auto_free struct snapshot *s = take_below(proc_fd, root_pid);
 	out->count = 0;
 	out->is_whole = s && s->is_whole;
+	out->is_cut = s && s->is_cut;
 	for (size_t i = 0; s && i < s->count; i++)
 		out->pids[out->count++] = s->items[i].pid;
 	return s != NULL;

@@ -19,6 +19,7 @@ struct process_tree {
 	pid_t pids[PROCESS_TREE_MAX]; /* the descendants, zombies included; not the root itself */
 	size_t count;
 	bool is_whole; /* every process could be read, and so could its parents */
+	bool is_cut;   /* /proc shows more than PROCESS_TREE_MAX: some were not looked at */
 };
 
 /* The descendants of root_pid.  False: /proc can't be read. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/kernel/process/spawn.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +23,12 @@ pid_t spawn_process(const struct spawn_place *place, uint64_t flags, int signal_
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)place->cgroup_fd;
 	}
-	return sys_clone3(&args);
+	pid_t pid = sys_clone3(&args);
+	/* Filters of container engines refuse clone3(2) as a whole: they can't see its flags. */
+	if (pid < 0 && errno == ENOSYS && (args.flags & ~(uint64_t)CLONE_PIDFD) == 0)
+		pid = (pid_t)syscall(SYS_clone, args.flags | args.exit_signal, NULL, out_pidfd,
+				     NULL, NULL);
+	return pid;
 }
 
 int spawn_move(const struct spawn_place *place, pid_t pid, struct cj_error *err)

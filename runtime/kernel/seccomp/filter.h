@@ -74,6 +74,14 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
 
 /*
+ * filter_load_reduced - before filter_load(): also refuse what only namespaces make harmless.
+ *
+ * Sockets, System V IPC and POSIX queues, inotify, changes of attributes by path, and limits and
+ * scheduling of other processes.  Not reported.  Verifies the filter, too.
+ */
+int filter_load_reduced(struct cj_error *err);
+
+/*
  * filter_settle - the program as filter_load() loads it, into `insns`, which has room for it: the
  * calls that the supervisor does not watch are allowed or refused by the kernel.
  */

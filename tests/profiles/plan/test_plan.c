@@ -172,6 +172,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "warnings", NULL },
 		{ "cgroup_parent", NULL },
 		{ "strict", NULL },
+		{ "reduced", NULL },
 		{ "tty", NULL },
 		{ "program", "id" },
 		{ "program", "argv" },
@@ -218,10 +219,49 @@ static void the_shown_plan_says_what_was_planned(void **state)
 	assert_string_equal(at(root, "program", "argv")->child->next->next->text, "/box/main.py");
 }
 
+static void a_reduced_jail_has_nothing_that_needs_namespaces(void **state)
+{
+	static const struct {
+		const char *setting, *value, *words;
+	} rows[] = {
+		{ "network", "public", "'--reduced' has no '--network public'" },
+		{ "connect", "tcp:127.0.0.1:1", "no '--connect'" },
+		{ "upstream", "a=https://example.org", "no '--upstream'" },
+		{ "ro-bind", "/usr/share:/s", "no '--ro-bind'" },
+		{ "bind", "/usr/share:/s", "no '--bind'" },
+		{ "overlay", "/usr/share:/s", "no '--overlay'" },
+		{ "tmpfs", "/s", "no '--tmpfs'" },
+		{ "writable", NULL, "no '--writable'" },
+		{ "noexec", NULL, "no '--noexec'" },
+		{ "rootfs", "/usr", "no '--rootfs'" },
+		{ "seccomp", "absent.json", "no '--seccomp'" },
+		{ "strict", NULL, "'--reduced' and '--strict' exclude each other" },
+		{ "tty", NULL, "'--reduced' and '--tty' exclude each other" },
+		{ "setup", "true", "exclude each other" },
+		{ "venv", "x", "exclude each other" },
+		{ "project", "x", "exclude each other" },
+		{ "remote", "/x.sock", "exclude each other" },
+	};
+	struct request *r = *state;
+	use_command(r);
+	assert_made(r);
+	assert_false(r->plan.reduced);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		config_fini(&r->c);
+		config_init(&r->c);
+		set(r, "reduced", NULL);
+		assert_made(r);
+		assert_true(r->plan.reduced);
+		set(r, rows[i].setting, rows[i].value);
+		assert_refused(r, rows[i].words);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		REQUEST_TEST(limits_are_taken_over_in_their_units),
+		REQUEST_TEST(a_reduced_jail_has_nothing_that_needs_namespaces),
 		REQUEST_TEST(files_are_counted_between_two_bounds),
 		REQUEST_TEST(a_root_is_the_host_or_directories),
 		REQUEST_TEST(a_root_that_is_no_directory_is_refused),

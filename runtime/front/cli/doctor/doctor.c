@@ -86,6 +86,7 @@ static const struct check {
 	{ "pasta",              NULL, check_helper, &helper_pasta },
 	{ "slirp4netns",        NULL, check_helper, &helper_slirp4netns },
 	{ "AppArmor",           check_apparmor },
+	{ "a reduced jail",     check_reduced_jail },
 	{ "a whole jail",       check_whole_jail }, /* last: the other checks explain a failure */
 	{ "a public network",   check_public_network },
 };

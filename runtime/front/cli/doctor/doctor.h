@@ -149,7 +149,8 @@ bool check_refusal(struct finding *f, const char *what, int code);
 void finding_remedy_apparmor(struct finding *f, const struct doctor_place *place);
 
 /* doctor_host.c */
-doctor_check check_cgroup_parent, check_dev_null, check_runtime_dir, check_whole_jail;
+doctor_check check_cgroup_parent, check_dev_null, check_runtime_dir, check_whole_jail,
+    check_reduced_jail;
 doctor_check_of check_controller;  /* what: enum cgroup_controller */
 doctor_check_of check_interpreter; /* what: const char *const [2]: its name, its package */
 

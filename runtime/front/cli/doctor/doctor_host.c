@@ -138,6 +138,25 @@ int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 	return rc;
 }
 
+/* For a host that keeps refusing namespaces.  What it lacks makes no other jail weaker. */
+void check_reduced_jail(struct finding *f)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+	__attribute__((cleanup(outcome_fini))) struct outcome out;
+	struct cj_error err = { 0 };
+
+	config_init(&c);
+	outcome_init(&out, "", 0);
+	c.reduced = true;
+	if (doctor_try_jail(&c, &out, &err) < 0) {
+		finding_set(f, FINDING_NOTE, "is not possible: %s", err.msg);
+		return;
+	}
+	finding_set(f, FINDING_OK,
+		    "without namespaces, --reduced ran a program: far weaker, cejail(1), REDUCED "
+		    "JAILS");
+}
+
 void check_whole_jail(struct finding *f)
 {
 	__attribute__((cleanup(config_fini))) struct config c;

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/jail/private_dir.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+
+#define PREFIX "cejail-"
+#define DIGITS 16 /* random, in hexadecimal */
+
+#define PASSES_MAX (1u << 17) /* one for each level of the tree; what is left waits for a sweep */
+
+/* Nobody else can make this name before us, so a directory that is there is not ours. */
+int private_dir_name(const char *id, char out[static PRIVATE_DIR_MAX], struct cj_error *err)
+{
+	const char *parent = geteuid() == 0 ? NULL : getenv("TMPDIR");
+	uint64_t random;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return cj_fail(err, errno, "get random bytes");
+	if (!parent || parent[0] != '/')
+		parent = "/tmp";
+	int size =
+	    snprintf(out, PRIVATE_DIR_MAX, "%s/" PREFIX "%s-%016" PRIx64, parent, id, random);
+	return size < PRIVATE_DIR_MAX ? 0 : cj_reject(err, "TMPDIR '%.64s...' is too long", parent);
+}
+
+static int make_below(int dir_fd, const char *name, uid_t uid, gid_t gid, struct cj_error *err)
+{
+	if (mkdirat(dir_fd, name, 0700) < 0 ||
+	    (uid != geteuid() && fchownat(dir_fd, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0))
+		return cj_fail(err, errno, "make '%s' in it", name);
+	return 0;
+}
+
+/* The owner changes last: until then no process of the jail can enter. */
+static int fill(int dir_fd, uid_t uid, gid_t gid, struct cj_error *err)
+{
+	static const char *const names[] = { "box", "box/out", "tmp" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (make_below(dir_fd, names[i], uid, gid, err) < 0)
+			return -err->code;
+	if (uid != geteuid() && fchown(dir_fd, uid, gid) < 0)
+		return cj_fail(err, errno, "give it to the jail's user");
+	return 0;
+}
+
+static void remove_new(const char *path)
+{
+	auto_fd int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	(void)unlinkat(dir_fd, "box/out", AT_REMOVEDIR); /* what is not there is not there */
+	(void)unlinkat(dir_fd, "box", AT_REMOVEDIR);
+	(void)unlinkat(dir_fd, "tmp", AT_REMOVEDIR);
+	(void)rmdir(path);
+}
+
+int private_dir_make(const char *path, uid_t uid, gid_t gid, struct cj_error *err)
+{
+	if (mkdir(path, 0700) < 0) {
+		int rc = cj_fail(err, errno, "make the private directory '%s'", path);
+		cj_hint(err, "set TMPDIR to a directory in which you may make others");
+		return rc;
+	}
+	auto_fd int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd < 0)
+		(void)!cj_fail(err, errno, "open it");
+	else if (fill(dir_fd, uid, gid, err) == 0)
+		return 0;
+	remove_new(path);
+	return cj_wrap(err, "the private directory '%s'", path);
+}
+
+/* The last component, which only private_dir_name() gives to the run of this id. */
+static const char *own_name(const char *path, const char *id)
+{
+	char begin[64];
+	const char *slash = strrchr(path, '/');
+	int size = snprintf(begin, sizeof(begin), PREFIX "%s-", id);
+	bool is_own = path[0] == '/' && slash != path && size > 0 && (size_t)size < sizeof(begin) &&
+		      strncmp(slash + 1, begin, (size_t)size) == 0 &&
+		      strlen(slash + 1) == (size_t)size + DIGITS &&
+		      strspn(slash + 1 + size, "0123456789abcdef") == DIGITS;
+	return is_own ? slash + 1 : NULL;
+}
+
+struct private_removal {
+	int top_fd;
+	uint64_t moved; /* numbers the directories that were moved up */
+};
+
+/* Its programs may have taken every right from a directory. */
+static int open_any_mode(int dir_fd, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir_fd, name, flags);
+	if (fd >= 0 && fchmod(fd, 0700) == 0) /* else what is in it can't be removed */
+		return fd;
+	cj_close(&fd);
+	/* By descriptor: after a name could come a link, if a process of the jail were left. */
+	auto_fd int path_fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char path[32];
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	if (path_fd < 0 || chmod(path, 0700) < 0)
+		return -1;
+	return openat(path_fd, ".", flags);
+}
+
+/* Removes a file or an empty directory; any other goes up to the top, and is emptied from there.
+ * So no tree is too deep. */
+static int remove_entry(struct private_removal *r, int dir_fd, const char *name)
+{
+	char up[32];
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES && errno != EPERM)
+		return -errno;
+	auto_fd int fd = open_any_mode(dir_fd, name); /* moving it writes its ".." */
+	if (fd < 0)
+		return -errno;
+	do
+		(void)snprintf(up, sizeof(up), ".up-%" PRIu64, r->moved++);
+	while (faccessat(r->top_fd, up, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	return renameat(dir_fd, name, r->top_fd, up) == 0 ? 0 : -errno;
+}
+
+static int empty_one(struct private_removal *r, int dir_fd, const char *name)
+{
+	auto_fd int fd = open_any_mode(dir_fd, name);
+	if (fd < 0)
+		return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(fd, ".");
+	if (!dir)
+		return -errno;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		int rc = remove_entry(r, dir->fd, e->d_name);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* One pass over the top: each directory in it is emptied and removed.  1: there may be more. */
+static int pass(struct private_removal *r)
+{
+	int left = 0;
+	auto_fd_dir struct fd_dir *dir = fd_open_dir(r->top_fd, ".");
+	if (!dir)
+		return -errno;
+	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
+		left = 1;
+		if (unlinkat(r->top_fd, e->d_name, 0) == 0 || errno == ENOENT)
+			continue;
+		int rc = empty_one(r, r->top_fd, e->d_name);
+		if (rc < 0)
+			return rc;
+		if (unlinkat(r->top_fd, e->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT &&
+		    errno != ENOTEMPTY)
+			return -errno;
+	}
+	return left;
+}
+
+int private_dir_remove(const char *path, const char *id, struct cj_error *err)
+{
+	const char *name = own_name(path, id);
+	if (!name)
+		return cj_reject(err, "'%s' is no private directory of run '%s'", path, id);
+	char parent[PRIVATE_DIR_MAX];
+	(void)snprintf(parent, sizeof(parent), "%.*s", (int)(name - path), path);
+	auto_fd int parent_fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int top_fd = parent_fd < 0 ? -1 : open_any_mode(parent_fd, name);
+	if (top_fd < 0 && errno == ENOENT)
+		return 0;
+	struct private_removal r = { .top_fd = top_fd };
+	int rc = top_fd < 0 ? -errno : pass(&r);
+	for (unsigned i = 0; rc > 0 && i < PASSES_MAX; i++)
+		rc = pass(&r);
+	rc = rc > 0 ? -ELOOP : rc;
+	if (rc == 0 && unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
+		rc = -errno;
+	return rc < 0 ? cj_fail(err, -rc, "remove the private directory '%s'", path) : 0;
+}

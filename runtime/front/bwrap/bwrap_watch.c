@@ -196,7 +196,8 @@ int bwrap_watch_adopt(struct bwrap_watch *w, int report_fd, bool *out_again, str
 		cj_end_child(&j->init_pidfd);
 		return 0;
 	}
-	if (sys_read(report_fd, &byte, 1) != 1)
+	/* This process has the other end, too: without a byte a read would wait. */
+	if (!(fds[0].revents & POLLIN) || sys_read(report_fd, &byte, 1) != 1)
 		return cj_fail(err, ESRCH, "start the first process of the sandbox");
 	return spawn_move(&place, j->init_pid, err);
 }

@@ -46,7 +46,6 @@ ROWS = (
     ("network_checked", "", OTHER_NET),
     ("network_ends", "", OTHER_NET),
     ("upstreams", "", "the service reads the file and connects: the last test of the subject"),
-    ("upstream_program", "", "the helper is started alone"),
     ("first_use", "", OTHER_NET),
     ("first_use_ends", "", OTHER_NET),
     ("upstream_program", "", "it is about a program that cejail starts, started alone"),

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/idmap.h"
+#include "runtime/kernel/process/capabilities.h"
 
 const char *const refusal_texts[] = {
 	[REFUSAL_UNKNOWN] = "a security module, missing capabilities or a chroot may be the cause",
@@ -27,6 +29,7 @@ const char *const refusal_texts[] = {
 	[REFUSAL_SANDBOX] = ("a sandbox around cejail allows no more user namespaces, as bwrap "
 			     "--disable-userns does"),
 	[REFUSAL_CHROOT] = "this is a chroot, in which user namespaces cannot be created",
+	[REFUSAL_IDS] = "root lacks the capability SETUID or SETGID, which chooses the jail's user",
 	[REFUSAL_FILTER] = "an outer seccomp filter forbids it, as those of container engines do",
 	[REFUSAL_KERNEL] = "this kernel lacks the call",
 };
@@ -51,6 +54,8 @@ enum refusal refusal_classify(const struct refusal_facts *f)
 		return REFUSAL_APPARMOR;
 	if (f->is_chroot)
 		return REFUSAL_CHROOT;
+	if (f->lacks_ids && f->is_root)
+		return REFUSAL_IDS;
 	return f->is_filtered ? REFUSAL_FILTER : REFUSAL_UNKNOWN;
 }
 
@@ -142,6 +147,8 @@ enum refusal refusal_find(int code)
 		.is_filtered = refusal_is_filtered(),
 		.is_chroot = (code == EPERM || code == EACCES) &&
 			     (is_root_without_mount() || is_root_below_another()),
+		.lacks_ids = !capabilities_is_effective(CAP_SETUID) ||
+			     !capabilities_is_effective(CAP_SETGID),
 	};
 	return refusal_classify(&facts);
 }

@@ -20,6 +20,7 @@ enum refusal {
 	REFUSAL_TOO_MANY,
 	REFUSAL_SANDBOX, /* a user namespace above this one allows no more */
 	REFUSAL_CHROOT,
+	REFUSAL_IDS,    /* root may not choose the jail's user: a container without capabilities */
 	REFUSAL_FILTER, /* an outer seccomp filter */
 	REFUSAL_KERNEL, /* older than KERNEL_MINIMUM */
 	REFUSAL_COUNT
@@ -30,7 +31,7 @@ struct refusal_facts {
 	int code; /* the errno of the refused call */
 	bool is_root, is_off, is_off_for_users, has_apparmor_restriction;
 	bool is_nested; /* in a user namespace below the host's */
-	bool is_filtered, is_chroot;
+	bool is_filtered, is_chroot, lacks_ids;
 };
 
 enum refusal refusal_classify(const struct refusal_facts *facts);

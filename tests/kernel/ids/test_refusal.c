@@ -39,6 +39,9 @@ static void each_host_has_the_cause_that_refuses_there(void **state)
 		  REFUSAL_UNKNOWN },
 		{ { .code = EPERM, .is_chroot = true, .is_root = true }, REFUSAL_CHROOT },
 		{ { .code = EPERM, .is_chroot = true, .is_filtered = true }, REFUSAL_CHROOT },
+		{ { .code = EPERM, .lacks_ids = true, .is_root = true, .is_filtered = true },
+		  REFUSAL_IDS },
+		{ { .code = EPERM, .lacks_ids = true }, REFUSAL_UNKNOWN },
 		{ { .code = EPERM }, REFUSAL_UNKNOWN },
 		{ { .code = EAGAIN, .is_filtered = true, .is_chroot = true }, REFUSAL_UNKNOWN },
 	};

@@ -204,12 +204,16 @@ NETWORK = {
 class Cri(Containerd):
     """`with Cri() as c: pod = c.pod("one")`: a containerd in network and mount namespaces of its own."""
 
+    def __init__(self, runtime=OCI):
+        super().__init__()
+        self.runtime = runtime
+
     def begin(self):
         if not os.path.exists("/usr/lib/cni/ptp"):
             raise Skip("containernetworking-plugins is not installed")
         need("ip")
         no_cgroup = "false" if has_cgroups() else "true"
-        self.file("config.toml", CONFIG.format(path=self.path, image=IMAGE, no_cgroup=no_cgroup, oci=OCI))
+        self.file("config.toml", CONFIG.format(path=self.path, image=IMAGE, no_cgroup=no_cgroup, oci=self.runtime))
         os.mkdir(self / "cni")
         self.file("cni/10-pods.conflist", json.dumps(NETWORK))
         return ["unshare", "-n", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
@@ -267,10 +271,16 @@ class Cri(Containerd):
         self.config_of[id.decode()] = config
         return id.decode()
 
-    def container_request(self, pod, name, *command, memory=0, drop=("ALL",)):
+    def container_request(self, pod, name, *command, memory=0, drop=("ALL",), uid=None, seccomp=None, mounts=(), devices=()):
         security = {1: {2: list(drop)}, 3: {1: 0, 2: 1, 3: 0}, 11: 1}
+        if uid:
+            security[5] = {1: uid}
+        if seccomp:
+            security[15] = {1: 2, 2: f"localhost/{seccomp}"}
         linux = {1: {4: memory} if memory else {}, 2: security}
         config = {1: {1: name}, 2: {1: IMAGE}, 3: list(command), 11: f"{name}.log", 15: linux}
+        config[7] = [{1: place, 2: place, 3: 1} for place in mounts]
+        config[8] = [{1: device, 2: device, 3: "rwm"} for device in devices]
         return {1: pod, 2: config, 3: self.config_of[pod]}
 
     def container(self, pod, name, *command, **more):

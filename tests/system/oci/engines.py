@@ -21,9 +21,9 @@ netns = "none"
 cgroup_manager = "cgroupfs"
 events_logger = "none"
 lock_type = "file"
-runtime = "cejail-oci"
-runtime_supports_json = ["cejail-oci"]
-runtime_supports_nocgroup = ["cejail-oci"]
+runtime = "{runtime}"
+runtime_supports_json = ["cejail-oci", "crun", "runc"]
+runtime_supports_nocgroup = ["cejail-oci", "crun"]
 [engine.runtimes]
 cejail-oci = ["{oci}"]
 """
@@ -94,6 +94,10 @@ def need_subordinate_ids():
 class Podman(Engine):
     """`with Podman() as p: p.run("echo", "hi").says("hi\\n")`"""
 
+    def __init__(self, runtime="cejail-oci"):
+        super().__init__()
+        self.runtime = runtime
+
     def __enter__(self):
         need("podman")
         need("conmon")
@@ -102,7 +106,7 @@ class Podman(Engine):
         super().__enter__()
         os.mkdir(f"{self.rootfs}/run")
         self.cgroups = "enabled" if has_cgroups() else "disabled"
-        conf = self.file("containers.conf", CONF.format(cgroups=self.cgroups, oci=OCI))
+        conf = self.file("containers.conf", CONF.format(cgroups=self.cgroups, oci=OCI, runtime=self.runtime))
         places = f'runroot = "{self.path}/runroot"\ngraphroot = "{self.path}/store"\n'
         storage = self.file("storage.conf", f'[storage]\ndriver = "vfs"\n{places}')
         self.env = environment(HOME=self.folder("home"), CONTAINERS_CONF=conf, CONTAINERS_STORAGE_CONF=storage)

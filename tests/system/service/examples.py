@@ -44,7 +44,7 @@ def _():
         "session.py", "session.mjs", "deepagents_backend.py", "inspect_sandbox.py",
         "code_mode.py", "code_mode.mjs", "langchain_code_mode.py", "agents_code_mode.py",
         # of engines: tests/system/oci
-        "containerd.toml", "kubernetes.yml", "nomad.hcl", "slurm.conf", "slurm-cgroup.conf", "slurm-oci.conf", "slurm-prolog.sh", "slurm-epilog.sh",
+        "containerd.toml", "container-seccomp.json", "kubernetes.yml", "nomad.hcl", "slurm.conf", "slurm-cgroup.conf", "slurm-oci.conf", "slurm-prolog.sh", "slurm-epilog.sh",
     }  # fmt: skip
     equal(set(os.listdir(EXAMPLES)), tested, "the examples")
 

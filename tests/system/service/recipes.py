@@ -266,13 +266,14 @@ def unit():
 
 
 def container():
-    """Docker is not here: its options are those that doctor names."""
-    (command, _), = RECIPES["Run in a container"]
+    """Docker is not here: its options are those that doctor names.  oci/inside_containers.py runs Podman's."""
     with open(f"{PREFIX}/bin/cejail", "rb") as file:
         program = file.read()
-    for option in ("seccomp=unconfined", "systempaths=unconfined"):
-        contains(command, option, "the command")
-        true(f"docker run --security-opt {option}".encode() in program, f"doctor does not name {option}")
+    for (command, _), option in zip(RECIPES["Run in a container"], ("systempaths=unconfined", "unmask=ALL"), strict=True):
+        engine = command.split()[0]
+        for one in (option, "seccomp="):
+            contains(command, one, "the command")
+            true(f"{engine} run --security-opt {one}".encode() in program, f"doctor does not name {one} of {engine}")
 
 
 RECIPES = recipes()

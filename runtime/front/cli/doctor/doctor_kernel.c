@@ -85,10 +85,15 @@ void finding_remedy_apparmor(struct finding *f, const struct doctor_place *place
 static void remedy_refusal(struct finding *f, enum refusal why, const struct doctor_place *place)
 {
 	static const enum remedy remedies_of[REFUSAL_COUNT] = {
-		[REFUSAL_UNKNOWN] = REMEDY_UNKNOWN,        [REFUSAL_OFF] = REMEDY_USERNS_OFF,
-		[REFUSAL_FOR_USERS] = REMEDY_USERNS_USERS, [REFUSAL_TOO_MANY] = REMEDY_USERNS_MANY,
-		[REFUSAL_SANDBOX] = REMEDY_SANDBOX,        [REFUSAL_CHROOT] = REMEDY_CHROOT,
-		[REFUSAL_FILTER] = REMEDY_FILTER,          [REFUSAL_KERNEL] = REMEDY_KERNEL,
+		[REFUSAL_UNKNOWN] = REMEDY_UNKNOWN,
+		[REFUSAL_OFF] = REMEDY_USERNS_OFF,
+		[REFUSAL_FOR_USERS] = REMEDY_USERNS_USERS,
+		[REFUSAL_TOO_MANY] = REMEDY_USERNS_MANY,
+		[REFUSAL_SANDBOX] = REMEDY_SANDBOX,
+		[REFUSAL_CHROOT] = REMEDY_CHROOT,
+		[REFUSAL_IDS] = REMEDY_IDS,
+		[REFUSAL_FILTER] = REMEDY_FILTER,
+		[REFUSAL_KERNEL] = REMEDY_KERNEL,
 	};
 
 	if (why == REFUSAL_APPARMOR)

@@ -118,7 +118,7 @@ const char *place_where_kernel(const struct doctor_place *p)
 	"ID --features nesting=1; LXC: lxc.include = /usr/share/lxc/config/nesting.conf), and "    \
 	"restart the container"
 #define KEEP_SYSCTL    " | sudo tee /etc/sysctl.d/60-cejail.conf && sudo sysctl --system"
-#define FILTER_CALLS   "allows clone, clone3, unshare, mount and the new mount calls"
+#define FILTER_FILE    "container-seccomp.json, which cejail-recipes(7) describes"
 #define ASK_CONTAINERS "ask the administrator of the container's host to allow them"
 #define BOOT_LANDLOCK  "boot a kernel with CONFIG_SECURITY_LANDLOCK and "
 #define LANDLOCK_THERE                                                                             \
@@ -140,20 +140,27 @@ static const struct {
 	[REMEDY_USERNS_MANY] = { "sudo sysctl user.max_user_namespaces=15000", true },
 	[REMEDY_SANDBOX] = { "run cejail outside of that sandbox" },
 	[REMEDY_CHROOT] = { "run cejail outside of the chroot, or in a container instead" },
+	[REMEDY_IDS] = { "run cejail as an ordinary user, or with the capabilities SETUID and SETGID",
+	  .at = {
+		[PLACE_SERVICE] =
+		    ("set User= in the unit, or leave CAP_SETUID and CAP_SETGID in "
+		     "CapabilityBoundingSet="),
+		[PLACE_DOCKER] = "docker run --user 1000 ..., or --cap-add SETUID --cap-add SETGID",
+		[PLACE_PODMAN] = "podman run --user 1000 ..., or --cap-add SETUID --cap-add SETGID",
+		[PLACE_KUBERNETES] =
+		    "securityContext: runAsUser: 1000, or capabilities: add: [SETUID, SETGID]",
+	  } },
 	[REMEDY_FILTER] = { "run cejail outside of the sandbox whose seccomp filter forbids it",
 	  .at = {
 		[PLACE_SERVICE] =
 		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
 		     "let them allow namespaces and mounts"),
-		[PLACE_DOCKER] = ("docker run --security-opt seccomp=unconfined ..., or "
-				  "seccomp=FILE that " FILTER_CALLS),
-		[PLACE_PODMAN] = ("podman run --security-opt seccomp=unconfined ..., or "
-				  "seccomp=FILE that " FILTER_CALLS),
+		[PLACE_DOCKER] = "docker run --security-opt seccomp=FILE ..., with " FILTER_FILE,
+		[PLACE_PODMAN] = "podman run --security-opt seccomp=FILE ..., with " FILTER_FILE,
 		[PLACE_KUBERNETES] =
-		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
-		     "with a profile that allows namespaces and mounts"),
+		    "securityContext: seccompProfile: type: Localhost, with " FILTER_FILE,
 		[PLACE_LXC] = LXC_NESTING,
-		[PLACE_CONTAINER] = "start the container with a seccomp filter that " FILTER_CALLS,
+		[PLACE_CONTAINER] = "start the container with the seccomp filter " FILTER_FILE,
 	  } },
 	[REMEDY_KERNEL] = { "boot Linux " KERNEL_MINIMUM " or later", true, .at = {
 		[PLACE_WSL] =

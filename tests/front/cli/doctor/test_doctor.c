@@ -385,6 +385,7 @@ static void a_cause_has_its_remedy(void **state)
 		{ REFUSAL_TOO_MANY, PLACE_HOST, "sysctl user.max_user_namespaces", "outside" },
 		{ REFUSAL_SANDBOX, PLACE_HOST, "outside of that sandbox", "sysctl" },
 		{ REFUSAL_CHROOT, PLACE_HOST, "outside of the chroot", "administrator" },
+		{ REFUSAL_IDS, PLACE_KUBERNETES, "runAsUser: 1000", "docker" },
 		{ REFUSAL_FILTER, PLACE_PODMAN, "podman run --security-opt seccomp", "docker" },
 		{ REFUSAL_FILTER, PLACE_LXC, "security.nesting=true", "docker" },
 		{ REFUSAL_KERNEL, PLACE_HOST, "boot Linux 5.14 or later", "5.12" },

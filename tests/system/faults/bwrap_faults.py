@@ -179,6 +179,7 @@ def judge_same(seen, base, call, name):
 MEANINGS = {
     "init E.* (openat2|open_tree) .*": "Can't find source path|Can't bind mount|Can't mkdir",
     ".* E.* (clone3|clone) .*": "Creating new namespace failed|No permissions to create a new namespace",
+    "init E.* write .*": "start the first process of the sandbox",  # the byte that says it is born
     "supervisor E.* poll .*": "start the first process of the sandbox",
 }
 

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "runtime/kernel/process/privileges.h"
+#include "tests/forked.h"
 
 static bool opens_socket(int family, int type)
 {
@@ -57,7 +58,7 @@ static void expect_abilities(bool is_lookup, int wanted)
 	const struct origin_set set = { .count = 0 };
 	struct cj_error err = { 0 };
 	int status;
-	const pid_t pid = fork();
+	const pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		int rc = is_lookup ? privileges_keep_only(0, &err) : 0;

@@ -116,9 +116,9 @@ static void what_is_denied_is_planned_beside_a_list_and_without_one(void **state
 	set(r, "allow", "www.example.org");
 	set(r, "allow", "example.org");
 	assert_made(r);
-	assert_false(network->is_live);
-	assert_true(network->allow[0].is_live); /* it is denied, and not looked up */
-	assert_false(network->allow[1].is_live);
+	/* an answer for either may have an alias below example.org */
+	assert_true(network->is_live);
+	assert_true(network->allow[0].is_live && network->allow[1].is_live);
 	set(r, "allow", "*.example.net");
 	assert_made(r);
 	assert_true(network->is_live);

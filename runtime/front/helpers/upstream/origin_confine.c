@@ -61,7 +61,7 @@ static const struct call_rule rules[] = {
 	{ SYS_socket, { IS(0, AF_INET6), OF_TYPE(SOCK_STREAM) } },
 	{ SYS_setsockopt, { IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY) } },
 	{ SYS_setsockopt, { IS(1, SOL_SOCKET), IS(2, SO_LINGER) } },
-	/* OF_LOOKUPS: these are a lookup's alone.  A plug-in of the resolver is code, from a file. */
+	/* OF_LOOKUPS: a lookup's alone.  A plug-in of the resolver is code, from a file. */
 	{ SYS_mmap, { MASKED(3, MAP_ANONYMOUS, 0) } },
 	{ SYS_socket, { IS(0, AF_INET), OF_TYPE(SOCK_DGRAM) } },
 	{ SYS_socket, { IS(0, AF_INET6), OF_TYPE(SOCK_DGRAM) } },

@@ -255,7 +255,8 @@ static void on_child(struct bwrap_waiting *g)
 	(void)waitid(P_PIDFD, (id_t)j->init_pidfd, &info, WEXITED | WNOWAIT); /* it has ended */
 	int status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
 	g->status = child_exit_status(status);
-	if (g->is_pid_1)
+	/* Init ends as the program has ended: its report may be lost. */
+	if (g->is_pid_1 || info.si_code == CLD_EXITED)
 		verdict_decide(j, &g->seen.ended, status, &g->w->outcome);
 	else
 		j->ops->lose(j, &g->seen.ended, &g->w->outcome);

@@ -53,6 +53,10 @@ static int prepare(struct keeper *k, struct cj_error *err)
 		return 0;
 	if (request_plan_jail(&w->config, &w->plan, err) < 0)
 		return cj_stage(err, "plan");
+	if (w->plan.reduced) {
+		cj_refuse(err, "a session needs namespaces: a reduced profile is for one run");
+		return cj_stage(err, "options");
+	}
 	plan_divide(&w->plan);
 	return session_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
 }

@@ -170,9 +170,12 @@ def private_directories(pid):
     """Those that the records of this supervisor name."""
     found = []
     for place in ("/run/cejail/runs", f"{os.environ.get('XDG_RUNTIME_DIR', '/nowhere')}/cejail/runs", f"/dev/shm/cejail-{os.getuid()}/runs"):
-        for name in os.listdir(place) if os.path.isdir(place) else ():
-            with open(f"{place}/{name}", encoding="ascii") as file:
-                record = json.load(file)
+        for name in os.listdir(place) if os.access(place, os.R_OK) else ():
+            try:
+                with open(f"{place}/{name}", encoding="ascii") as file:
+                    record = json.load(file)
+            except (OSError, ValueError):
+                continue  # another's, which has just begun or ended
             if record["supervisor_pid"] == pid:
                 found.append(record["private_dir"])
     return found
@@ -209,7 +212,7 @@ def _():
     lacks(run("-p", "base", "--network", "none", "--dry-run", "--", "true").exits(0).out, '"reduced":true')
 
 
-@test("a profile can be reduced, and then has no session", who="accounts")
+@test("a profile can be reduced", who="accounts")
 def _():
     with Folder() as f:
         path = f.file("p.json", '{"extends": "python", "network": {"mode": "none"}, "reduced": true}')

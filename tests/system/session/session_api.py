@@ -872,6 +872,16 @@ def _():
             Session(s)  # another profile does not mind
 
 
+@test("a reduced profile runs a program at a service, and a session of it is refused", who="accounts")
+def _():
+    with Folder() as f:
+        f.file("config/cejail/profiles/x.json", '{"extends": "shell", "network": {"mode": "none"}, "reduced": true}')
+        with serving(env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            value = s.call("POST", "/v1/runs", {"profile": "x", "code": "echo ran"}).has(200).json
+            equal((value["status"], value["stdout"]["text"], value["layers"]["pid_ns"]), ("exited", "ran\n", "off"), "the run")
+            s.call("POST", "/v1/sessions", {"profile": "x"}).has(400)
+
+
 @test("the metrics count sessions and their execs")
 def _():
     with serving() as s:

@@ -267,6 +267,20 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 	return 0;
 }
 
+/* Keeps the mount's descriptor when it is an anchor. */
+static int keep_anchor(struct tree_sources *s, const char *path, int tree_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < ANCHORS; i++) {
+		if (strcmp(path, anchor_rows[i].path) != 0)
+			continue;
+		cj_close(&s->anchor_fds[i]);
+		s->anchor_fds[i] = fcntl(tree_fd, F_DUPFD_CLOEXEC, 0);
+		if (s->anchor_fds[i] < 0)
+			return cj_fail(err, errno, "keep the mount at '%s'", path);
+	}
+	return 0;
+}
+
 static bool has_option(const struct tree_op *op, const char *key)
 {
 	for (size_t i = 0; i < op->noptions; i++)
@@ -317,16 +331,7 @@ static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd,
 	    (covered_fd >= 0 && imitate(op, place_fd, tree_fd, err) < 0) ||
 	    mounts_attach(tree_fd, place_fd, op->path, err) < 0)
 		return -err->code;
-	/* Keeps the mount's descriptor when it is an anchor. */
-	for (size_t i = 0; i < ANCHORS; i++) {
-		if (strcmp(op->path, anchor_rows[i].path) != 0)
-			continue;
-		cj_close(&s->anchor_fds[i]);
-		s->anchor_fds[i] = fcntl(tree_fd, F_DUPFD_CLOEXEC, 0);
-		if (s->anchor_fds[i] < 0)
-			return cj_fail(err, errno, "keep the mount at '%s'", op->path);
-	}
-	return 0;
+	return keep_anchor(s, op->path, tree_fd, err);
 }
 
 static int do_operation(const struct tree_op *op, struct tree_sources *s, int *mount_fd,

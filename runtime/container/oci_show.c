@@ -77,6 +77,22 @@ int oci_show_features(struct oci_call *call, struct cj_error *err)
 	return oci_show_write(w, "features", &nobody, err) < 0 ? -err->code : json_print(w, err);
 }
 
+static int write_new(int dir_fd, const char *text, size_t size, struct cj_error *err)
+{
+	auto_fd int fd = openat(dir_fd, SPEC_NAME,
+				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SPEC_MODE);
+	if (fd < 0) {
+		(void)!cj_fail(err, errno, "create '%s'", SPEC_NAME);
+		return cj_hint_for(err, EEXIST, "remove it first, or choose another --bundle");
+	}
+	int rc = fd_write_all(fd, text, size, SPEC_NAME, err);
+	if (rc == 0)
+		rc = fd_write_all(fd, "\n", 1, SPEC_NAME, err);
+	if (rc < 0)
+		(void)unlinkat(dir_fd, SPEC_NAME, 0); /* half a file is worse than none */
+	return rc;
+}
+
 int oci_show_spec(struct oci_call *call, struct cj_error *err)
 {
 	const struct oci_show_caller caller = { call->options->rootless, geteuid(), getegid() };
@@ -93,16 +109,5 @@ int oci_show_spec(struct oci_call *call, struct cj_error *err)
 	auto_fd int dir_fd = open(bundle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return cj_fail(err, errno, "open the bundle '%s'", bundle);
-	auto_fd int fd = openat(dir_fd, SPEC_NAME,
-				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SPEC_MODE);
-	if (fd < 0) {
-		(void)!cj_fail(err, errno, "create '%s'", SPEC_NAME);
-		return cj_hint_for(err, EEXIST, "remove it first, or choose another --bundle");
-	}
-	int rc = fd_write_all(fd, text, size, SPEC_NAME, err);
-	if (rc == 0)
-		rc = fd_write_all(fd, "\n", 1, SPEC_NAME, err);
-	if (rc < 0)
-		(void)unlinkat(dir_fd, SPEC_NAME, 0); /* half a file is worse than none */
-	return rc;
+	return write_new(dir_fd, text, size, err);
 }

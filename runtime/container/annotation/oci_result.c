@@ -333,6 +333,19 @@ static int receive(struct watcher *w)
 	return denials_receive(w->fds[HELD_LOG], &w->denials, NULL, NULL, &lost);
 }
 
+static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
+{
+	const struct oci_result_place file = { w->fds[HELD_DIR], w->watch->file->name };
+	auto_json_writer struct json_writer *writer = json_writer_create(false);
+	const char *text;
+	size_t size;
+
+	oci_result_text(writer, f);
+	if (json_writer_take(writer, &text, &size, err) < 0)
+		return -err->code;
+	return publish(&file, text, size, err);
+}
+
 static int report(struct watcher *w, struct cj_error *err)
 {
 	const int cgroup_fd = w->fds[HELD_CGROUP], log_fd = w->fds[HELD_LOG];
@@ -362,15 +375,7 @@ static int report(struct watcher *w, struct cj_error *err)
 			denials_settle(&w->denials, counts);
 		f.denials = &w->denials;
 	}
-	const struct oci_result_place file = { w->fds[HELD_DIR], w->watch->file->name };
-	auto_json_writer struct json_writer *writer = json_writer_create(false);
-	const char *text;
-	size_t size;
-
-	oci_result_text(writer, &f);
-	if (json_writer_take(writer, &text, &size, err) < 0)
-		return -err->code;
-	return publish(&file, text, size, err);
+	return write_result(w, &f, err);
 }
 
 /* poll(2) skips negative numbers. */

@@ -116,6 +116,19 @@ static void read_tail(int output_fd, char *out, size_t out_size)
 		(void)text_escape(raw, (size_t)got, false, out, out_size);
 }
 
+static int reject_status(const struct hook_call *call, int status, struct cj_error *err)
+{
+	char tail[4 * OUTPUT_TAIL + 16] = "", how[64];
+
+	if (WIFSIGNALED(status))
+		(void)snprintf(how, sizeof(how), "ended by signal %d", WTERMSIG(status));
+	else
+		(void)snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
+	read_tail(call->output_fd, tail, sizeof(tail));
+	return cj_reject_as(err, EPROTO, "hook %s '%s': %s%s%s", call->run->kind, call->hook->path,
+			    how, tail[0] ? ": " : "", tail);
+}
+
 static int run_hook(const struct hook_call *call, struct cj_error *err)
 {
 	const char *kind = call->run->kind;
@@ -144,17 +157,8 @@ static int run_hook(const struct hook_call *call, struct cj_error *err)
 		*err = failed;
 		return cj_wrap(err, "hook %s", kind);
 	}
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		char tail[4 * OUTPUT_TAIL + 16] = "", how[64];
-
-		if (WIFSIGNALED(status))
-			(void)snprintf(how, sizeof(how), "ended by signal %d", WTERMSIG(status));
-		else
-			(void)snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
-		read_tail(call->output_fd, tail, sizeof(tail));
-		return cj_reject_as(err, EPROTO, "hook %s '%s': %s%s%s", call->run->kind,
-				    call->hook->path, how, tail[0] ? ": " : "", tail);
-	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return reject_status(call, status, err);
 	return 0;
 }
 
@@ -173,17 +177,8 @@ static int state_memfd(const struct oci_config *config, const struct state *s,
 	return fd_memfd_sealed("state", text, size, err);
 }
 
-static int run_kind(struct hook_run *run, const struct oci_config *config, enum oci_hook_kind kind,
-		    const struct state *s, enum state_status status, struct cj_error *err)
+static int run_all(const struct hook_run *run, struct cj_error *err)
 {
-	run->hooks = &config->hooks[kind];
-	run->kind = oci_hook_names[kind];
-	if (run->hooks->count == 0)
-		return 0;
-	auto_fd int state_fd = state_memfd(config, s, status, err);
-	if (state_fd < 0)
-		return state_fd;
-	run->state_fd = state_fd;
 	for (size_t i = 0; i < run->hooks->count; i++) {
 		struct cj_error failed = { 0 };
 		auto_fd int output_fd = memfd_create("hook-output", MFD_CLOEXEC);
@@ -200,6 +195,20 @@ static int run_kind(struct hook_run *run, const struct oci_config *config, enum 
 		oci_log_warning(run->options, &failed);
 	}
 	return 0;
+}
+
+static int run_kind(struct hook_run *run, const struct oci_config *config, enum oci_hook_kind kind,
+		    const struct state *s, enum state_status status, struct cj_error *err)
+{
+	run->hooks = &config->hooks[kind];
+	run->kind = oci_hook_names[kind];
+	if (run->hooks->count == 0)
+		return 0;
+	auto_fd int state_fd = state_memfd(config, s, status, err);
+	if (state_fd < 0)
+		return state_fd;
+	run->state_fd = state_fd;
+	return run_all(run, err);
 }
 
 /* In the bundle: hooks of the runtime. */

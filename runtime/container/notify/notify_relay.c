@@ -109,6 +109,16 @@ static bool receive_one(struct notify_relay *r)
 	return true;
 }
 
+/* A manager whose queue is full gets it later.  One that has closed its socket never does. */
+static void send_ready(struct notify_relay *r)
+{
+	char text[NOTIFY_RELAY_SENT_MAX];
+	size_t size = notify_relay_format(r->main_pid, text);
+
+	if (send(r->manager_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
+		r->progress = NOTIFY_SENT;
+}
+
 void notify_relay_wait(struct notify_relay *r, int fd)
 {
 	bool pauses = false;
@@ -128,18 +138,8 @@ void notify_relay_wait(struct notify_relay *r, int fd)
 		bool receives = r->program_fd >= 0 && count > 0;
 		for (int i = 0; receives && i < BATCH && receive_one(r); i++)
 			;
-		if (r->progress == NOTIFY_READY) {
-			/*
-			 * A manager whose queue is full gets it later.  One that has closed its
-			 * socket never does.
-			 */
-			char text[NOTIFY_RELAY_SENT_MAX];
-			size_t size = notify_relay_format(r->main_pid, text);
-
-			if (send(r->manager_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
-			    errno != EAGAIN)
-				r->progress = NOTIFY_SENT;
-		}
+		if (r->progress == NOTIFY_READY)
+			send_ready(r);
 		if (polled[0].revents != 0)
 			return;
 	}

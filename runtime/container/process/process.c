@@ -210,19 +210,14 @@ int process_label(const struct process *p, struct cj_error *err)
 	return rc < 0 ? cj_wrap(err, "process.apparmorProfile") : 0;
 }
 
-int process_find(struct process *p, struct cj_error *err)
+/*
+ * The usual mistake and the usual attack get a clear message.  This is no barrier: a "#!" line of
+ * the image may lead to /proc/self/exe, or the file be exchanged before execve(2).  Then the sealed
+ * copy runs as the container's program.  It has no right and no descriptor that this one would not
+ * have, and can't be written to.  execveat(2) of a checked descriptor would take "$0" from scripts.
+ */
+static int refuse_ourselves(const struct process *p, struct cj_error *err)
 {
-	if (process_program_find(p->argv[0], &p->wanted->env, p->executable, err) < 0)
-		return -err->code;
-	if (p->home[0])
-		process_program_home(p->wanted->user.uid, p->home + sizeof(PROCESS_HOME) - 1);
-	/*
-	 * The usual mistake and the usual attack get a clear message.  This is no barrier: a "#!"
-	 * line of the image may lead to /proc/self/exe, or the file be exchanged before execve(2).
-	 * Then the sealed copy runs as the container's program.  It has no right and no descriptor
-	 * that this one would not have, and can't be written to.  execveat(2) of a checked
-	 * descriptor would take "$0" from scripts.
-	 */
 	struct stat st;
 	if (stat(p->executable, &st) == 0 && st.st_dev == p->own_program.device &&
 	    st.st_ino == p->own_program.inode)
@@ -231,6 +226,15 @@ int process_find(struct process *p, struct cj_error *err)
 				    "cejail-oci itself",
 				    p->executable);
 	return 0;
+}
+
+int process_find(struct process *p, struct cj_error *err)
+{
+	if (process_program_find(p->argv[0], &p->wanted->env, p->executable, err) < 0)
+		return -err->code;
+	if (p->home[0])
+		process_program_home(p->wanted->user.uid, p->home + sizeof(PROCESS_HOME) - 1);
+	return refuse_ourselves(p, err);
 }
 
 static int confine(const struct process *p, bool is_hook, struct cj_error *err)

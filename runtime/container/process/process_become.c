@@ -111,6 +111,24 @@ static int set_ids(const struct process *p, struct cj_error *err)
 	return 0;
 }
 
+/*
+ * Directories may be open to root or to the user only.  What was entered must be in the container:
+ * by /proc/self/fd/N or a link it might be one of the host, for which the kernel has no path here
+ * (CVE-2024-21626).  Not getcwd(3), which hides that; and before the filter, which may refuse it.
+ */
+static int enter_cwd(const char *cwd, bool is_entered, struct cj_error *err)
+{
+	char path[PATH_MAX];
+	if (!is_entered && chdir(cwd) < 0)
+		return cj_fail(err, errno, "process.cwd: change to '%s'", cwd);
+	if (syscall(SYS_getcwd, path, sizeof(path)) < 0)
+		return cj_fail(err, errno, "process.cwd: find the path of '%s'", cwd);
+	if (path[0] != '/')
+		return cj_reject_as(err, EPERM, "process.cwd: '%s' is outside the container's root",
+				    cwd);
+	return 0;
+}
+
 /* Executed programs keep it.  set_mempolicy(2) */
 static int set_memory_policy(const struct oci_memory_policy *policy, struct cj_error *err)
 {
@@ -170,21 +188,7 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 	    capabilities_apply(&p->caps, p->kept_caps, err) < 0 ||
 	    (p->no_new_privileges && privileges_no_new(err) < 0))
 		return -err->code;
-	/*
-	 * Directories may be open to root or to the user only.  What was entered must be in the
-	 * container: by /proc/self/fd/N or a link it might be one of the host, for which the kernel
-	 * has no path here (CVE-2024-21626).  Not getcwd(3), which hides that; and before the
-	 * filter, which may refuse it.
-	 */
-	char path[PATH_MAX];
-	if (!has_entered && chdir(wanted->cwd) < 0)
-		return cj_fail(err, errno, "process.cwd: change to '%s'", wanted->cwd);
-	if (syscall(SYS_getcwd, path, sizeof(path)) < 0)
-		return cj_fail(err, errno, "process.cwd: find the path of '%s'", wanted->cwd);
-	if (path[0] != '/')
-		return cj_reject_as(err, EPERM, "process.cwd: '%s' is outside the container's root",
-				    wanted->cwd);
-	return 0;
+	return enter_cwd(wanted->cwd, has_entered, err);
 }
 
 /*
@@ -254,17 +258,8 @@ int process_adjust_self(const struct oci_process *wanted, struct cj_error *err)
 	return rc;
 }
 
-int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
+static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
 {
-	const struct oci_process *wanted = p->wanted;
-	const struct oci_io_priority *io = &wanted->io_priority;
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	if (wanted->oom_score_adj.is_set && geteuid() == 0 && put_oom_score(wanted, path, err) < 0)
-		return -err->code;
-	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
-				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
-		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
 	const struct oci_scheduler *s = &wanted->scheduler;
 	const struct sched_attr attr = {
 		.size = sizeof(attr),
@@ -278,5 +273,21 @@ int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
 	};
 	if (s->is_given && syscall(SYS_sched_setattr, pid, &attr, 0) < 0)
 		return cj_fail(err, errno, "process.scheduler: set the scheduling policy");
+	return 0;
+}
+
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
+{
+	const struct oci_process *wanted = p->wanted;
+	const struct oci_io_priority *io = &wanted->io_priority;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	if (wanted->oom_score_adj.is_set && geteuid() == 0 && put_oom_score(wanted, path, err) < 0)
+		return -err->code;
+	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
+				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
+		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
+	if (set_scheduler(wanted, pid, err) < 0)
+		return -err->code;
 	return set_rlimits(wanted, pid, err); /* last: they may bind the other calls */
 }

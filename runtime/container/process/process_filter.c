@@ -278,6 +278,21 @@ struct agent_message {
 	char text[MESSAGE_MAX];
 };
 
+static int connect_agent(const char *socket_path, struct seccomp_agent *out, struct cj_error *err)
+{
+	auto_fd int sock_fd = unix_connect(socket_path, err);
+	if (sock_fd < 0)
+		return cj_wrap(err, "seccomp agent");
+	struct agent_message *message =
+	    mmap(NULL, sizeof(*message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (message == MAP_FAILED)
+		return cj_fail(err, errno, "get memory for the message to the seccomp agent");
+
+	out->sock_fd = take_fd(&sock_fd);
+	out->message = message;
+	return 0;
+}
+
 void seccomp_agent_close(struct seccomp_agent *agent)
 {
 	cj_close(&agent->sock_fd);
@@ -302,17 +317,7 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 	if (!seccomp->notifies)
 		return 0;
 	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	auto_fd int sock_fd = unix_connect(seccomp->listener_path, err);
-	if (sock_fd < 0)
-		return cj_wrap(err, "seccomp agent");
-	struct agent_message *message =
-	    mmap(NULL, sizeof(*message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (message == MAP_FAILED)
-		return cj_fail(err, errno, "get memory for the message to the seccomp agent");
-
-	p->agent.sock_fd = take_fd(&sock_fd);
-	p->agent.message = message;
-	return 0;
+	return connect_agent(seccomp->listener_path, &p->agent, err);
 }
 
 /* The "container process state" of config-linux.md. */

@@ -229,6 +229,18 @@ static int make_cache(const char *home, const char *name, struct arena *a, const
 	return 0;
 }
 
+/* "SRC:DST" of `path`: see paths_split(). */
+static int add_kept(struct config *c, const char *path, struct cj_error *err)
+{
+	char *text = arena_alloc(&c->arena, 2 * strlen(path) + sizeof(":" CACHE_PLACE));
+
+	if (!text)
+		return cj_fail(err, ENOMEM, "read the options");
+	memcpy(text + paths_escape(path, text), ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
+	return strings_add(&c->kept, &c->arena, text) < 0 ? cj_fail(err, ENOMEM, "read the options")
+							  : 0;
+}
+
 static int keep_packages(const struct wrap *w, const struct invocation *inv, struct config *c,
 			 struct cj_error *err)
 {
@@ -253,14 +265,7 @@ static int keep_packages(const struct wrap *w, const struct invocation *inv, str
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (strings_add(&c->env, &c->arena, variables[i]) < 0)
 			return cj_fail(err, ENOMEM, "read the options");
-	/* "SRC:DST" of `path`: see paths_split(). */
-	char *text = arena_alloc(&c->arena, 2 * strlen(path) + sizeof(":" CACHE_PLACE));
-
-	if (!text)
-		return cj_fail(err, ENOMEM, "read the options");
-	memcpy(text + paths_escape(path, text), ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
-	return strings_add(&c->kept, &c->arena, text) < 0 ? cj_fail(err, ENOMEM, "read the options")
-							  : 0;
+	return add_kept(c, path, err);
 }
 
 int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config *c,

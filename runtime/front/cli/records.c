@@ -35,6 +35,18 @@ static const char *state_of(const struct record_entry *e)
 	return e->record.is_ready ? "ready" : "running";
 }
 
+static void print_table(const struct record_entry *entries, size_t count)
+{
+	(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE", "STATE");
+	for (size_t i = 0; i < count; i++) {
+		const struct record *r = &entries[i].record;
+		char age[32];
+		(void)printf("%-26s  %-10s  %7d  %-8s  %s%s\n", r->id, r->profile,
+			     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
+			     state_of(&entries[i]), entries[i].is_alive ? "" : " (cejail gc)");
+	}
+}
+
 static void put_entry(struct json_writer *w, const struct record_entry *e)
 {
 	const struct record *r = &e->record;
@@ -77,18 +89,8 @@ int ps_verb(const struct cli *cli)
 		return cli_fail(&err);
 	if (as_json && print_entries(entries, count, &err) < 0)
 		return cli_fail(&err);
-	if (!as_json) {
-		(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE",
-			     "STATE");
-		for (size_t i = 0; i < count; i++) {
-			const struct record *r = &entries[i].record;
-			char age[32];
-			(void)printf("%-26s  %-10s  %7d  %-8s  %s%s\n", r->id, r->profile,
-				     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
-				     state_of(&entries[i]),
-				     entries[i].is_alive ? "" : " (cejail gc)");
-		}
-	}
+	if (!as_json)
+		print_table(entries, count);
 	return cli_finish(0);
 }
 

@@ -99,6 +99,19 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
+static int print_plan(const struct cli_run *r, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	const char *text = NULL;
+	size_t size = 0;
+
+	plan_write(w, &r->plan, &r->program);
+	if (json_writer_take(w, &text, &size, err) < 0 ||
+	    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
+		return -err->code;
+	return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
+}
+
 /* Before the jail is built.  Creates the last directory of the path if it is missing. */
 static int open_artifacts(struct cli_run *r, struct cj_error *err)
 {
@@ -344,15 +357,7 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		return cj_stage(err, "service");
 	if (r->config.dry_run) {
 		r->is_answered = true;
-		auto_json_writer struct json_writer *w = json_writer_create(true);
-		const char *text = NULL;
-		size_t size = 0;
-
-		plan_write(w, &r->plan, &r->program);
-		if (json_writer_take(w, &text, &size, err) < 0 ||
-		    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
-			return -err->code;
-		return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
+		return print_plan(r, err);
 	}
 	if (open_artifacts(r, err) < 0)
 		return cj_stage(err, "artifacts");

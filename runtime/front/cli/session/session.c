@@ -98,6 +98,30 @@ static const struct session_verb {
 
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
+static int print_verbs(void)
+{
+	(void)printf(
+	    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
+	    "A session is a jail that runs several programs. Its files and background processes\n"
+	    "stay until it ends.\n\n");
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
+	(void)printf("\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
+		     "cejail-session(1).\n");
+	return cli_finish(0);
+}
+
+static int print_help(const struct session_verb *v)
+{
+	(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
+		     toupper((unsigned char)v->help[0]), v->help + 1);
+	own_options_print_help(v->rows, v->nrows);
+	(void)printf("\nOptions of 'cejail run' that are valid here:\n");
+	options_print_help(v->takes);
+	(void)printf("\nThe manual is cejail-session(1).\n");
+	return cli_finish(0);
+}
+
 static int take_options(const struct session_verb *v, struct session_call *c,
 			const char *const **next, struct cj_error *err)
 {
@@ -106,6 +130,17 @@ static int take_options(const struct session_verb *v, struct session_call *c,
 	};
 
 	return own_options_take(&own, next, &c->rest, err);
+}
+
+/* A program's arguments begin after the session: they are left for the options of `run`. */
+static int take_program(const struct session_verb *v, struct session_call *c,
+			const char *const *next, struct cj_error *err)
+{
+	if (take_options(v, c, &next, err) < 0)
+		return -err->code;
+	while (*next)
+		c->rest.args[c->rest.count++] = *next++;
+	return 0;
 }
 
 /* Options may stand between the operands. */
@@ -126,17 +161,8 @@ static int take_arguments(const struct session_verb *v, struct session_call *c,
 		}
 		if (*next)
 			c->operands[c->count++] = *next++;
-		if (v->report == cli_session_exec && c->count == 1) {
-			/*
-			 * A program's arguments begin after the session: they are left for the
-			 * options of `run`.
-			 */
-			if (take_options(v, c, &next, err) < 0)
-				return -err->code;
-			while (*next)
-				c->rest.args[c->rest.count++] = *next++;
-			return 0;
-		}
+		if (v->report == cli_session_exec && c->count == 1)
+			return take_program(v, c, next, err);
 	}
 	return 0;
 }
@@ -195,15 +221,8 @@ static int call(const struct session_verb *v, struct session_call *c)
 	c->operands = operands.args;
 	if (take_arguments(v, c, args, &err) < 0)
 		return cli_fail(&err);
-	if (c->help) {
-		(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
-			     toupper((unsigned char)v->help[0]), v->help + 1);
-		own_options_print_help(v->rows, v->nrows);
-		(void)printf("\nOptions of 'cejail run' that are valid here:\n");
-		options_print_help(v->takes);
-		(void)printf("\nThe manual is cejail-session(1).\n");
-		return cli_finish(0);
-	}
+	if (c->help)
+		return print_help(v);
 	if (check_count(v, c, &err) < 0)
 		return cli_fail(&err);
 	if (v->report)
@@ -241,18 +260,8 @@ int cli_session(const struct cli *cli)
 		cj_hint(&err, "see 'cejail session --help'");
 		return cli_fail(&err);
 	}
-	if (cli_is_help(name)) {
-		(void)printf(
-		    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
-		    "A session is a jail that runs several programs. Its files and background processes\n"
-		    "stay until it ends.\n\n");
-		for (size_t i = 0; i < VERB_COUNT; i++)
-			(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
-		(void)printf(
-		    "\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
-		    "cejail-session(1).\n");
-		return cli_finish(0);
-	}
+	if (cli_is_help(name))
+		return print_verbs();
 	for (size_t i = 0; i < VERB_COUNT; i++) {
 		if (strcmp(verbs[i].name, name) != 0)
 			continue;

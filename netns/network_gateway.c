@@ -91,9 +91,9 @@ static bool has_denied_alias(struct network *n, const struct gateway_name *name)
 {
 	const struct names_rules *rules = &n->names->rules;
 	for (size_t i = 0; i < name->aliases.count; i++) {
-		const struct denial denial = denial_of_name(name->aliases.names[i]);
 		if (!names_has(rules->deny, rules->ndeny, name->aliases.names[i]))
 			continue;
+		const struct denial denial = denial_of_name(name->aliases.names[i]);
 		n->denied_names++;
 		add_denial(n, &denial);
 		return true;

@@ -224,12 +224,17 @@ int allowlist_parse_all(const struct strings *texts, allowlist_parser *parse, st
 	return 0;
 }
 
-bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n)
+const struct allowlist_entry *allowlist_wildcard(const struct allowlist_entry *entries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (entries[i].is_wildcard)
-			return true;
-	return false;
+			return &entries[i];
+	return NULL;
+}
+
+bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n)
+{
+	return allowlist_wildcard(entries, n) != NULL;
 }
 
 void allowlist_make_live(struct allowlist_entry *entries, size_t n)

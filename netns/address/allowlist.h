@@ -58,6 +58,8 @@ typedef int allowlist_parser(const char *text, struct arena *a, struct allowlist
 int allowlist_parse_all(const struct strings *texts, allowlist_parser *parse, struct arena *a,
 			struct allowlist_entry **out, struct cj_error *err);
 
+/* The first wildcard of the list; NULL: it has none. */
+const struct allowlist_entry *allowlist_wildcard(const struct allowlist_entry *entries, size_t n);
 /* Then the jail needs a name server for the names of the list (names.h). */
 bool allowlist_has_wildcard(const struct allowlist_entry *entries, size_t n);
 void allowlist_make_live(struct allowlist_entry *entries, size_t n);

@@ -72,12 +72,9 @@ static int plan_denied(struct planner *p, struct cj_error *err)
 static int check_names_at_start(const struct planner *p, struct cj_error *err)
 {
 	const struct network_spec *n = &p->plan.network;
-	const struct allowlist_entry *wildcard = NULL;
-	for (size_t i = 0; i < n->nallow + n->ndeny && !wildcard; i++) {
-		const struct allowlist_entry *e = i < n->nallow ? &n->allow[i]
-								: &n->deny[i - n->nallow];
-		wildcard = e->is_wildcard ? e : NULL;
-	}
+	const struct allowlist_entry *wildcard = allowlist_wildcard(n->allow, n->nallow);
+	if (!wildcard)
+		wildcard = allowlist_wildcard(n->deny, n->ndeny);
 	if (wildcard) {
 		cj_refuse(err, "--network-names start: '%s' can't be looked up before the start",
 			  wildcard->text);

@@ -87,8 +87,8 @@ int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int repo
 		    struct cj_error *err);
 
 /*
- * The same where nothing ran: with --cejail-result-fd there is a result in any case.  `w`: NULL, or
- * nothing is held yet; `s`: with the config alone.
+ * The same where nothing ran: with --cejail-result-fd there is a result in any case.  `w` may be
+ * zeroed, where nothing is held yet, and `s` have the config alone.
  */
 void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 		      const struct cj_error *why);

@@ -485,10 +485,7 @@ void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 		      const struct cj_error *why)
 {
 	struct cj_error ignored; /* `why` is the one to report */
-	struct bwrap_watch none = { 0 };
 	char id[PLAN_ID_MAX];
-	if (!w)
-		w = &none;
 	if (w->is_over || s->config->limits.result_fd < 0)
 		return;
 	(void)signal(SIGPIPE, SIG_IGN); /* the error is still to be printed */

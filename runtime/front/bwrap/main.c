@@ -63,7 +63,8 @@ int main(int argc, char **argv)
 	if (rc == 0)
 		rc = bwrap_run(&config, &err);
 	else
-		bwrap_watch_fail(NULL, &(struct bwrap_start){ .config = &config }, &err);
+		bwrap_watch_fail(&(struct bwrap_watch){ 0 },
+				 &(struct bwrap_start){ .config = &config }, &err);
 	if (rc >= 0)
 		return rc;
 	bwrap_print_error(&config, &err);

@@ -209,32 +209,31 @@ static int validate_allow(const struct validation *v, const struct right_rule *r
 		   : 0;
 }
 
-static int validate_allow_by(const struct validation *v, const struct right_rule *rule,
-			     struct cj_error *err)
+/* A choice about the network whose values are in the order of their strictness. */
+static int validate_choice(const struct validation *v, const char *key, unsigned asked,
+			   unsigned given, const char *const *names, unsigned strictest,
+			   struct cj_error *err)
 {
-	enum network_allow_by asked = v->asked->allow_by, given = v->profile->allow_by;
-
 	if (asked >= given || v->asked->network == NETWORK_NONE ||
 	    v->rights->network == NETWORK_ANY)
 		return 0;
 	if (v->rights->network == NETWORK_NEVER)
 		return rights_refuse_network(err);
-	return refuse_more(rule->key, network_allow_by_names[asked], network_allow_by_names[given],
-			   network_allow_by_names[NETWORK_ALLOW_BY_NAME], err);
+	return refuse_more(key, names[asked], names[given], names[strictest], err);
+}
+
+static int validate_allow_by(const struct validation *v, const struct right_rule *rule,
+			     struct cj_error *err)
+{
+	return validate_choice(v, rule->key, v->asked->allow_by, v->profile->allow_by,
+			       network_allow_by_names, NETWORK_ALLOW_BY_NAME, err);
 }
 
 static int validate_names(const struct validation *v, const struct right_rule *rule,
 			  struct cj_error *err)
 {
-	enum network_names asked = v->asked->network_names, given = v->profile->network_names;
-
-	if (asked >= given || v->asked->network == NETWORK_NONE ||
-	    v->rights->network == NETWORK_ANY)
-		return 0;
-	if (v->rights->network == NETWORK_NEVER)
-		return rights_refuse_network(err);
-	return refuse_more(rule->key, network_names_names[asked], network_names_names[given],
-			   network_names_names[NETWORK_NAMES_START], err);
+	return validate_choice(v, rule->key, v->asked->network_names, v->profile->network_names,
+			       network_names_names, NETWORK_NAMES_START, err);
 }
 
 static bool keeps_strict(const struct config *asked, const struct config *before)

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
@@ -74,8 +73,7 @@ static void answer_one(const struct origin_set *set, size_t origin)
 		_exit(send(RESOLVER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? 1 : 0);
 	}
 	if (pid > 0)
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+		(void)sys_waitpid(pid, &status, 0); /* our child */
 	if (status != 0 && send(RESOLVER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
 		_exit(0);
 }

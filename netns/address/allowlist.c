@@ -458,8 +458,9 @@ static int deny(struct resolving *r, const struct allowlist_entry *t, struct cj_
 	auto_free struct ip *found = calloc(NAME_ADDRESSES_MAX, sizeof(*found));
 	if (!found)
 		return cj_fail(err, ENOMEM, "look up the name");
-	if (name_ask(t->name, found, &count, err) < 0)
-		return err->code == ENOENT ? 0 : -err->code;
+	if (name_ask(t->name, found, &count, err) < 0 && err->code != ENOENT)
+		return -err->code;
+	*err = (struct cj_error){ 0 }; /* the caller may look at it alone */
 	for (size_t i = 0; i < count; i++) {
 		e.first = e.last = found[i];
 		if (keep(r, &e, err) < 0)

@@ -132,6 +132,12 @@ struct usage {
 	bool has_memory_peak, has_pids_peak;
 };
 
+/* Of a session: what its network opens since it was changed. */
+struct network_rules {
+	struct network_lists lists;
+	bool has_changed; /* since the result before */
+};
+
 struct network_outcome {
 	enum uplink_kind uplink; /* UPLINK_AUTO: the run ended before one was chosen */
 	enum network_state state;
@@ -140,6 +146,7 @@ struct network_outcome {
 	size_t ndenied;
 	const struct http_upstream_use *upstreams; /* --upstream */
 	size_t nupstreams;
+	const struct network_rules *rules; /* NULL: they were never changed */
 };
 
 /* The calls of a program to one tool. */

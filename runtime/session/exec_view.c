@@ -111,6 +111,7 @@ static int report(struct jail *view, struct outcome *out, struct cj_error *err)
 	if (out->network.state != NETWORK_UNUSED)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
 	if (session_packets_read(row_of(view), out, err) < 0 ||
+	    session_read_rules(view->exec->session, out, err) < 0 ||
 	    jail_network_read_upstreams(view->exec->session->upstream, view->exec->upstreams, out,
 					err) < 0)
 		return -err->code;

@@ -134,7 +134,7 @@ static int assess(struct session *s, struct cj_error *err)
 	return 0;
 }
 
-static void publish_network(struct session *s)
+void session_publish_network(struct session *s)
 {
 	const char *why;
 	if (!s->jail->network)
@@ -172,7 +172,7 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 	    clock_ms(); /* a spare is made in the first round: the begin does not wait */
 	session_memory_init(s);
 	session_denied_begin(s);
-	publish_network(s);
+	session_publish_network(s);
 	*out = s;
 	return 0;
 }
@@ -275,7 +275,7 @@ static enum session_end handle(struct session *s, const struct pollfd *fds, stru
 		filter_watch_answer(s->jail->watch, &name);
 	if (end == SESSION_LIVES && fds[SOURCE_NETWORK].revents != 0) {
 		end = network_serve(s->jail->network, err) < 0 ? SESSION_FAILED : SESSION_LIVES;
-		publish_network(s);
+		session_publish_network(s);
 	}
 	if (end != SESSION_LIVES)
 		return end;
@@ -283,7 +283,7 @@ static enum session_end handle(struct session *s, const struct pollfd *fds, stru
 		session_packets_answer(s);
 	if (is_network_wanted(s)) { /* all that asks until it is there goes on together */
 		(void)jail_network_advance(s->jail);
-		publish_network(s);
+		session_publish_network(s);
 	}
 	end = session_slots_turn(s, err);
 	return end == SESSION_STUCK ? look_at_init(s, err) : end;
@@ -321,17 +321,6 @@ int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeou
 	if (rc < 0)
 		atomic_store(&s->shared->end, *end);
 	return rc < 0 ? -ECANCELED : rc;
-}
-
-int session_change_network(struct session *s, const struct network_lists *lists,
-			   struct cj_error *err)
-{
-	struct jail *j = s->jail;
-	if (!j->network || j->plan->network.mode != NETWORK_PUBLIC)
-		return cj_reject_as(err, EOPNOTSUPP, "the session was created without a network");
-	int rc = network_change(j->network, lists, err);
-	publish_network(s);
-	return rc;
 }
 
 void session_status(struct session *s, struct session_status *out)

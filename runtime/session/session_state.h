@@ -27,6 +27,7 @@ struct jail;
 struct outcome;
 struct session;
 
+#define SESSION_RULES_MAX  (64u << 10)
 #define SESSION_DENIED_MAX 32 /* of different refused calls that are counted for one exec */
 
 /* How far an exec has come.  Written by its worker; EXEC_RESERVED by the keeper. */
@@ -82,6 +83,10 @@ struct session_shared {
 	 */
 	char network_why[NETWORK_WHY_MAX];
 	_Atomic unsigned uplink; /* enum uplink_kind */
+	/* session_network.c: the rules since the last change.  Also a worker writes rules_said. */
+	_Atomic unsigned rules_changes;
+	_Atomic unsigned rules_said; /* those that a result has */
+	char rules[SESSION_RULES_MAX];
 	struct session_row rows[SESSION_EXECS_MAX];
 };
 
@@ -169,6 +174,12 @@ static inline bool session_slot_has_exec(const struct session_slot *slot)
 {
 	return slot->state >= SLOT_RUNNING && slot->state < SLOT_OVER;
 }
+
+/* --- session_network.c, session_keep.c ----------------------------------------------------- */
+
+void session_publish_network(struct session *s);
+/* Runs in: an exec's worker.  The rules since a change, and whether an earlier result has them. */
+int session_read_rules(const struct session *s, struct outcome *out, struct cj_error *err);
 
 /* --- session_slots.c --------------------------------------------------------------------- */
 

@@ -139,6 +139,14 @@ static int lower_memory(struct call *c, const struct json_node *node, struct cj_
 	return want(c, "memory", node->text, err);
 }
 
+static int check_none(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	(void)c;
+	return strcmp(node->text, "none") == 0
+		   ? 0
+		   : cj_reject(err, "'network' can only be \"none\"; only the user can open more");
+}
+
 static int lower_network(struct call *c, const struct json_node *node, struct cj_error *err)
 {
 	static const char *const with_network[] = { "network.uplink",       "network.start",
@@ -146,8 +154,8 @@ static int lower_network(struct call *c, const struct json_node *node, struct cj
 						    "network.names",        "network.deny",
 						    "network.allow_private" };
 
-	if (strcmp(node->text, "none") != 0)
-		return cj_reject(err, "'network' can only be \"none\"");
+	if (check_none(c, node, err) < 0)
+		return -err->code;
 	for (size_t i = 0; i < sizeof(with_network) / sizeof(with_network[0]); i++)
 		c->wanted[setting_by_key(with_network[i]) - settings] = false;
 	return want(c, "network.mode", "none", err);
@@ -204,7 +212,8 @@ static int take_length(struct call *c, const struct json_node *node, struct cj_e
 #define GET    (1u << MCP_TOOL_SESSION_GET_FILE)
 #define LIST   (1u << MCP_TOOL_SESSION_LIST_FILES)
 #define END    (1u << MCP_TOOL_SESSION_END)
-#define FILES  (PUT | GET | LIST | END)
+#define NET    (1u << MCP_TOOL_SESSION_NETWORK)
+#define FILES  (PUT | GET | LIST | END | NET)
 #define ANY    JSON_TYPE_COUNT
 
 static const struct argument {
@@ -227,6 +236,9 @@ static const struct argument {
 	{ "timeout_seconds", RUN | EXEC, 0, JSON_NUMBER, lower_timeout, .setting = "timeout" },
 	{ "memory", RUN | CREATE, 0, JSON_STRING, lower_memory, .setting = "memory" },
 	{ "network", RUN | CREATE, 0, JSON_STRING, lower_network },
+	{ "network", NET, 0, JSON_STRING, check_none, "mode" },
+	{ "allow", NET, 0, JSON_ARRAY, check_texts, "allow" },
+	{ "deny", NET, 0, JSON_ARRAY, check_texts, "deny" },
 	{ "profile", CREATE, CREATE, JSON_STRING, check_profile, "profile",
 	  .why = ": it says what runs" },
 	{ "context", CREATE, 0, JSON_STRING, check_context, "context" },
@@ -309,14 +321,12 @@ static int take_arguments(struct call *c, const struct json_node *arguments, str
 /* The jail of a session has its settings already. */
 static int check_session(const struct json_node *arguments, struct cj_error *err)
 {
-	static const char *const fixed[] = { "memory", "network" };
-
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (mcp_member(arguments, fixed[i]))
-			return cj_reject(err,
-					 "'%s' cannot change in a session; give it to "
-					 "session_create",
-					 fixed[i]);
+	if (mcp_member(arguments, "memory"))
+		return cj_reject(err, "'memory' cannot change in a session; give it to "
+				      "session_create");
+	if (mcp_member(arguments, "network"))
+		return cj_reject(err, "'network' of a session changes by session_network, or give "
+				      "it to session_create");
 	return 0;
 }
 
@@ -437,6 +447,29 @@ static int write_file(struct call *c, const struct json_node *arguments, struct 
 	return out->kind == MCP_TOOL_SESSION_PUT_FILE ? keep_content(out, c, err) : 0;
 }
 
+/* A call closes the network or narrows it: the request says so (mcp_request_put_http()). */
+static int write_network(struct call *c, const struct json_node *arguments, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const bool closes = mcp_member(arguments, "network");
+	const bool narrows = mcp_member(arguments, "allow") || mcp_member(arguments, "deny");
+	const char *text = NULL;
+
+	c->w = w;
+	json_open_object(w);
+	if (!closes)
+		json_member_text(w, "mode", "public");
+	if (take_arguments(c, arguments, err) < 0)
+		return -err->code;
+	if (closes == narrows)
+		return cj_reject(err, "give either 'network', or 'allow', 'deny' or both");
+	json_close_object(w);
+	if (json_writer_take(w, &text, &c->out->size, err) < 0)
+		return -err->code;
+	c->out->body = strndup(text, c->out->size);
+	return c->out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+}
+
 int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 		      const struct mcp_given *given, const struct json_node *arguments,
 		      const char *run_id, struct cj_error *err)
@@ -444,6 +477,8 @@ int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 	struct call c = { .tool = tool, .out = out };
 
 	*out = (struct mcp_request){ .kind = tool->kind };
+	if (tool->kind == MCP_TOOL_SESSION_NETWORK)
+		return write_network(&c, arguments, err);
 	return has_settings(tool) ? write_with_settings(&c, given, arguments, run_id, err)
 				  : write_file(&c, arguments, err);
 }
@@ -463,6 +498,8 @@ const char *mcp_request_put_http(const struct mcp_request *r,
 						"/files/" },
 		[MCP_TOOL_SESSION_GET_FILE] = { "GET", NULL, "/v1/sessions/", "/files/" },
 		[MCP_TOOL_SESSION_LIST_FILES] = { "GET", NULL, "/v1/sessions/", "/files/" },
+		[MCP_TOOL_SESSION_NETWORK] = { "PUT", "application/json", "/v1/sessions/",
+					       "/network?narrow" },
 		[MCP_TOOL_SESSION_END] = { "DELETE", NULL, "/v1/sessions/", "" },
 	};
 	char *to = out_target + snprintf(out_target, MCP_TARGET_MAX, "%s%s%s", rows[r->kind].before,

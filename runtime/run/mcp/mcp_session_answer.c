@@ -64,6 +64,21 @@ static void put_end(struct json_writer *w, const struct reply *r)
 	json_member_text(w, "state", mcp_text(r->root, "state"));
 }
 
+/* What is open now, and that no call opens it again. */
+static void put_network(struct json_writer *w, const struct reply *r)
+{
+	const struct json_node *network = json_get_typed(r->root, "network", JSON_OBJECT);
+	struct mcp_prose s = { .size = 0 };
+
+	mcp_say_rules(&s, network);
+	mcp_say(&s, " No call can open it again: do not retry what is refused.");
+	json_member_text(w, "message", s.text);
+	json_member_text(w, "session", mcp_text(r->root, "id"));
+	put_member_of(w, network, "mode");
+	put_member_of(w, network, "allow");
+	put_member_of(w, network, "deny");
+}
+
 static void put_written(struct json_writer *w, const struct reply *r)
 {
 	json_member_text(w, "message", "The file is written.");
@@ -119,8 +134,11 @@ static void put_read(struct json_writer *w, const struct reply *r)
 static void put_facts(struct json_writer *w, const void *context)
 {
 	static void (*const puts[])(struct json_writer * w, const struct reply *r) = {
-		[MCP_TOOL_SESSION_CREATE] = put_create, [MCP_TOOL_SESSION_PUT_FILE] = put_written,
-		[MCP_TOOL_SESSION_GET_FILE] = put_read, [MCP_TOOL_SESSION_LIST_FILES] = put_entries,
+		[MCP_TOOL_SESSION_CREATE] = put_create,
+		[MCP_TOOL_SESSION_PUT_FILE] = put_written,
+		[MCP_TOOL_SESSION_GET_FILE] = put_read,
+		[MCP_TOOL_SESSION_LIST_FILES] = put_entries,
+		[MCP_TOOL_SESSION_NETWORK] = put_network,
 		[MCP_TOOL_SESSION_END] = put_end,
 	};
 	const struct reply *r = context;

@@ -136,11 +136,41 @@ static bool says_no_network(const struct json_node *stream)
 	return false;
 }
 
+#define TARGETS_SAID 8
+
+static void say_targets(struct mcp_prose *s, const char *before, const struct json_node *list)
+{
+	size_t said = 0;
+
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next, said++)
+		if (said < TARGETS_SAID)
+			mcp_say(s, "%s%.64s", said == 0 ? before : ", ",
+				m->type == JSON_STRING ? m->text : "");
+	if (said > TARGETS_SAID)
+		mcp_say(s, " and %zu more", said - TARGETS_SAID);
+}
+
+void mcp_say_rules(struct mcp_prose *s, const struct json_node *network)
+{
+	const struct json_node *allow = json_get_typed(network, "allow", JSON_ARRAY);
+
+	if (strcmp(mcp_text(network, "mode"), "none") == 0) {
+		mcp_say(s, "The session's network is closed: nothing leaves it.");
+		return;
+	}
+	mcp_say(s, "The session's network reaches %s",
+		allow && allow->count > 0 ? "only " : "the public Internet");
+	say_targets(s, "", allow);
+	say_targets(s, ", but not ", json_get_typed(network, "deny", JSON_ARRAY));
+	mcp_say(s, ".");
+}
+
 /* A program that failed without a network would fail again. */
 static void say_network(struct mcp_prose *s, const struct json_node *result)
 {
 	const struct json_node *network = mcp_member(result, "network");
-	bool is_off = strcmp(mcp_text(network, "mode"), "none") == 0;
+	const struct json_node *rules = mcp_member(network, "rules");
+	bool is_off = strcmp(mcp_text(rules ? rules : network, "mode"), "none") == 0;
 	bool is_lost = strcmp(mcp_text(network, "state"), "failed") == 0 ||
 		       strcmp(mcp_text(network, "uplink"), "none") == 0;
 
@@ -189,4 +219,9 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 	if ((calls && calls->count > 0) || (packets && packets->count > 0))
 		mcp_say(s, "; 'denied' lists what the sandbox refused");
 	mcp_say(s, ".");
+	const struct json_node *rules = mcp_member(mcp_member(result, "network"), "rules");
+	if (mcp_is_true(rules, "changed")) {
+		mcp_say(s, " Since the last call the network has changed. ");
+		mcp_say_rules(s, rules);
+	}
 }

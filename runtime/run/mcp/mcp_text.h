@@ -19,6 +19,9 @@ void mcp_say(struct mcp_prose *p, const char *fmt, ...) __attribute__((format(pr
 void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		    const struct mcp_tool *tool);
 
+/* What a session's network opens: the members "mode", "allow" and "deny" of `network`. */
+void mcp_say_rules(struct mcp_prose *s, const struct json_node *network);
+
 /* Is the middle of a stream missing in the answer? */
 bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool *tool);
 

@@ -27,6 +27,7 @@ static const char *const kind_names[MCP_TOOL_KIND_COUNT] = {
 	[MCP_TOOL_SESSION_PUT_FILE] = "session_put_file",
 	[MCP_TOOL_SESSION_GET_FILE] = "session_get_file",
 	[MCP_TOOL_SESSION_LIST_FILES] = "session_list_files",
+	[MCP_TOOL_SESSION_NETWORK] = "session_network",
 	[MCP_TOOL_SESSION_END] = "session_end",
 };
 
@@ -203,10 +204,14 @@ int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *pr
 void mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix)
 {
 	size_t nruns = *count;
+	bool has_network = false;
 
-	for (size_t i = 0; i < nruns; i++)
+	for (size_t i = 0; i < nruns; i++) {
 		tools[i].has_sessions = true;
+		has_network |= tools[i].has_network;
+	}
 	for (size_t i = MCP_TOOL_SESSION_CREATE; i < MCP_TOOL_KIND_COUNT; i++)
-		mcp_tool_init_session(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, tools,
-				      nruns);
+		if (has_network || i != MCP_TOOL_SESSION_NETWORK)
+			mcp_tool_init_session(&tools[(*count)++], (enum mcp_tool_kind)i, prefix,
+					      tools, nruns);
 }

@@ -32,6 +32,7 @@ enum mcp_tool_kind {
 	MCP_TOOL_SESSION_PUT_FILE,
 	MCP_TOOL_SESSION_GET_FILE,
 	MCP_TOOL_SESSION_LIST_FILES,
+	MCP_TOOL_SESSION_NETWORK,
 	MCP_TOOL_SESSION_END,
 	MCP_TOOL_KIND_COUNT
 };
@@ -96,6 +97,7 @@ bool mcp_profiles_has_uplink(const struct config *c);
  *
  * `tools` has room for MCP_SESSION_TOOLS more; *count goes on from those of the profiles, which can
  * then run in a session, too.  Those of sessions have their limits, so the array must not move.
+ * Where no profile has a network, there is no tool that closes one.
  */
 void mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix);
 

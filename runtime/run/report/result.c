@@ -102,6 +102,24 @@ void result_put_network_state(struct json_writer *w, const struct network_outcom
 	json_member_filled(w, "uplink", n->uplink != UPLINK_AUTO ? uplink_names[n->uplink] : NULL);
 }
 
+void result_put_lists(struct json_writer *w, const struct network_lists *n)
+{
+	const bool is_closed = n->is_list && n->allow.count == 0;
+
+	json_member_text(w, "mode", network_mode_names[is_closed ? NETWORK_NONE : NETWORK_PUBLIC]);
+	json_member_texts(w, "allow", n->allow.items, n->allow.count);
+	if (!is_closed && n->deny.count > 0)
+		json_member_texts(w, "deny", n->deny.items, n->deny.count);
+}
+
+void result_put_rules(struct json_writer *w, const struct network_rules *rules)
+{
+	json_member_object(w, "rules");
+	json_member_bool(w, "changed", rules->has_changed);
+	result_put_lists(w, &rules->lists);
+	json_close_object(w);
+}
+
 static void put_network(struct json_writer *w, const struct network_outcome *n,
 			enum network_mode mode)
 {
@@ -118,6 +136,8 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 	for (size_t i = 0; i < n->ndenied; i++)
 		result_put_denial(w, &n->denied[i]);
 	json_close_array(w);
+	if (n->rules)
+		result_put_rules(w, n->rules);
 	json_close_object(w);
 }
 

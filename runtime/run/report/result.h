@@ -33,6 +33,11 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 /* The members "state", "reason" and "uplink" of a public network. */
 void result_put_network_state(struct json_writer *w, const struct network_outcome *n);
 
+/* The members "mode", "allow" and "deny" of a session's network. */
+void result_put_lists(struct json_writer *w, const struct network_lists *n);
+/* The member "rules": these, and whether they have changed. */
+void result_put_rules(struct json_writer *w, const struct network_rules *rules);
+
 /* A row of network.denied; without an address if the packets were only counted. */
 void result_put_denial(struct json_writer *w, const struct denial *d);
 

@@ -106,6 +106,7 @@ static const struct operation {
 	[MCP_TOOL_SESSION_PUT_FILE] = { api_put_file, 0 },
 	[MCP_TOOL_SESSION_GET_FILE] = { api_get_file, PARAMETER_OFFSET | PARAMETER_LENGTH },
 	[MCP_TOOL_SESSION_LIST_FILES] = { api_get_file, PARAMETER_LIST },
+	[MCP_TOOL_SESSION_NETWORK] = { api_change_network, PARAMETER_NARROW },
 	[MCP_TOOL_SESSION_END] = { api_end_session, 0 },
 };
 

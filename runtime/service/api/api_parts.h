@@ -55,7 +55,8 @@ enum api_parameter {
 	PARAMETER_WATCH = 16,
 	PARAMETER_DEPTH = 32, /* with PARAMETER_LIST */
 	PARAMETER_OFFSET = 64,
-	PARAMETER_LENGTH = 128
+	PARAMETER_LENGTH = 128,
+	PARAMETER_NARROW = 256
 };
 struct api_query {
 	unsigned given;                          /* enum api_parameter */

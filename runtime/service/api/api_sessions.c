@@ -179,27 +179,16 @@ void api_renew_session(struct api_call *c)
 	sessions_reply(e, c->exchange, 200);
 }
 
-/* The body is the "network" of a request, and nothing but its mode and its lists may change. */
-static bool check_network(struct posted *p)
+/* Of a call inside the process, they are there already.  False: it was refused. */
+static bool read_query(struct api_call *c, unsigned parameters, struct api_query *out)
 {
-	static const char *const changeable[] = { "mode", "allow", "deny", NULL };
-	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 
-	if (json_parse_capped("request", p->body ? p->body : "", p->size, &p->arena, &root, &err) <
-	    0)
-		return api_refuse(p->call, API_BAD_REQUEST, &err);
-	const struct json_node *n = root->child;
-	while (root->type == JSON_OBJECT && n && text_is_one_of(n->key, changeable))
-		n = n->next;
-	if (root->type == JSON_OBJECT && !n)
-		return true;
-	if (root->type == JSON_OBJECT)
-		cj_refuse(&err, "'%.64s' of a session's network can't be changed", n->key);
-	else
-		cj_refuse(&err, "a session's network is an object");
-	cj_hint(&err, "send {\"mode\": \"none\"} or {\"mode\": \"public\", \"allow\": [...]}");
-	return api_refuse(p->call, API_BAD_REQUEST, &err);
+	if (c->query)
+		*out = *c->query;
+	else if (api_query_parse(exchange_query(c->exchange), parameters, out, &err) < 0)
+		return api_refuse(c, API_BAD_REQUEST, &err);
+	return true;
 }
 
 /* Validated as a part of the request that would create the session. */
@@ -211,38 +200,63 @@ static bool wrap_network(struct posted *p)
 
 	if (!whole)
 		return api_refuse(p->call, API_INTERNAL, NULL);
-	(void)snprintf(whole, size + 1, "%s%.*s%s", before, (int)p->size, p->body, after);
+	(void)snprintf(whole, size + 1, "%s%.*s%s", before, (int)p->size, p->body ? p->body : "",
+		       after);
 	free(p->body);
 	p->body = whole;
 	p->size = size;
 	return true;
 }
 
-static void change_network(struct posted *p, struct session_entry *e)
+/* The body was that member, and nothing but its mode and its lists may change. */
+static bool check_network(struct posted *p)
+{
+	static const char *const changeable[] = { "mode", "allow", "deny", NULL };
+	const struct json_node *network = p->request.root->child;
+	struct cj_error err = { 0 };
+
+	const struct json_node *n = network->child;
+	while (network->type == JSON_OBJECT && n && text_is_one_of(n->key, changeable))
+		n = n->next;
+	if (network->type == JSON_OBJECT && !n && !network->next)
+		return true;
+	if (network->type == JSON_OBJECT && n)
+		cj_refuse(&err, "'%.64s' of a session's network can't be changed", n->key);
+	else
+		cj_refuse(&err, "a session's network is an object");
+	cj_hint(&err, "send {\"mode\": \"none\"} or {\"mode\": \"public\", \"allow\": [...]}");
+	return api_refuse(p->call, API_BAD_REQUEST, &err);
+}
+
+static void change_network(struct posted *p, struct session_entry *e, bool narrows)
 {
 	struct cj_error err = { 0 };
 
 	if (e->config.network == NETWORK_NONE) {
 		cj_refuse(&err, "the session was created without a network");
-		cj_hint(&err, "create it with \"network\": \"public\", and close that at once with "
-			      "{\"mode\": \"none\"}");
+		cj_hint(&err, "%s",
+			narrows ? "there is nothing to close"
+				: "create it with \"network\": \"public\", and close that at "
+				  "once with {\"mode\": \"none\"}");
 		(void)api_refuse(p->call, API_BAD_REQUEST, &err);
 		return;
 	}
-	enum api_code why = sessions_change_network(e, &p->asked, p->call->exchange, &err);
+	enum api_code why = sessions_change_network(e, &p->asked, narrows, p->call->exchange, &err);
 	if (why != API_OK)
-		(void)api_refuse(p->call, why, why == API_INTERNAL ? &err : NULL);
+		(void)api_refuse(p->call, why, err.code ? &err : NULL);
 }
 
 void api_change_network(struct api_call *c)
 {
 	struct posted p;
+	struct api_query query = { 0 };
 
 	posted_init(&p, c);
 	struct session_entry *e = api_find_live_session(c);
-	if (e && posted_is_accepted(&p) && check_network(&p) && wrap_network(&p) &&
-	    posted_parse(&p, REQUEST_SESSION, e) && posted_validate(&p, &e->base))
-		change_network(&p, e);
+	if (e && read_query(c, PARAMETER_NARROW, &query) && posted_is_accepted(&p) &&
+	    wrap_network(&p) && posted_parse(&p, REQUEST_SESSION, e) && check_network(&p) &&
+	    posted_validate(&p, &e->base))
+		change_network(&p, e, (query.given & PARAMETER_NARROW) != 0);
 	posted_fini(&p);
 }
 
@@ -251,16 +265,12 @@ static bool read_target(struct api_call *c, unsigned parameters, struct api_quer
 			char path[static INPUT_PATH_MAX])
 {
 	struct cj_error err = { 0 };
-	int rc = 0;
 
-	if (c->query)
-		*out_query = *c->query;
-	else
-		rc = api_query_parse(exchange_query(c->exchange), parameters, out_query, &err);
-	if (rc == 0 && api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0,
-				     path, &err) == 0)
-		return true;
-	return api_refuse(c, API_BAD_REQUEST, &err);
+	if (!read_query(c, parameters, out_query))
+		return false;
+	return api_file_path(c->names.rest, (out_query->given & ~PARAMETER_EXECUTABLE) != 0, path,
+			     &err) == 0 ||
+	       api_refuse(c, API_BAD_REQUEST, &err);
 }
 
 static enum file_op op_of(unsigned given)

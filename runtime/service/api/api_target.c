@@ -109,6 +109,7 @@ static int read_parameter(char *text, unsigned allowed, struct api_query *out, s
 		{ PARAMETER_LIST, { "list" } },
 		{ PARAMETER_EXECUTABLE, { "executable" } },
 		{ PARAMETER_STAT, { "stat" } },
+		{ PARAMETER_NARROW, { "narrow" } },
 		{ PARAMETER_WATCH, { "watch" } },
 		{ PARAMETER_WAIT, VALUE("wait", duration, wait_ms, 0, API_WAIT_MAX_MS) },
 		{ PARAMETER_DEPTH, VALUE("depth", u64, depth, 1, API_DEPTH_MAX) },

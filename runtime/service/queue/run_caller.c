@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"
 #include "runtime/service/http/http.h"
@@ -73,6 +74,8 @@ void run_caller_tell(struct run *run, const char *text, size_t size)
 
 	if (!run->order.job.wants_events)
 		return;
+	if (run->first_event_ms == 0)
+		run->first_event_ms = clock_ms();
 	worker_conn_line_type(text, type);
 	const bool must = strcmp(type, event_type_names[EVENT_CALL]) == 0;
 	if (x) {

@@ -98,6 +98,7 @@ struct run {
 	bool has_tier, has_summary;
 	enum tier tier;
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
+	uint64_t first_event_ms;                   /* of those for the caller, monotonic */
 	uint64_t queued_until_ms;                  /* monotonic */
 	struct summary summary;
 

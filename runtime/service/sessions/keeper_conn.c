@@ -10,10 +10,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/run/report/events.h"
+#include "runtime/run/report/result.h"
 #include "runtime/service/operations/audit.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
+#include "runtime/service/queue/run_caller.h"
 #include "runtime/service/sessions/sessions_parts.h"
 #include "runtime/service/sessions/sessions.h"
 
@@ -131,7 +134,9 @@ static bool write_network_audit(struct session_entry *e, const struct session_ne
 	const struct strings *allow = &n->rules.allow, *deny = &n->rules.deny;
 	char text[NETWORK_TEXT_MAX];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%s",
-				       allow->count > 0 ? "" : network_mode_names[n->mode]);
+				       allow->count > 0   ? ""
+				       : n->rules.is_list ? network_mode_names[NETWORK_NONE]
+							  : network_mode_names[NETWORK_PUBLIC]);
 
 	for (size_t i = 0; i < allow->count && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
@@ -142,19 +147,18 @@ static bool write_network_audit(struct session_entry *e, const struct session_ne
 }
 
 enum api_code sessions_change_network(struct session_entry *e, const struct config *asked,
-				      struct exchange *x, struct cj_error *err)
+				      bool narrows, struct exchange *x, struct cj_error *err)
 {
 	const struct session_waiter waiter = { .session = e, .exchange = x, .has_network = true };
+	const struct session_network *now = narrows ? e->network : NULL;
 
 	if (!sessions_is_live(e))
 		return API_NOT_RUNNING;
 	if (e->next_network)
 		return API_TOO_MANY_WAITING;
-	e->next_network = session_network_create(asked);
-	if (!e->next_network) {
-		(void)!cj_fail(err, ENOMEM, "change the network");
-		return API_INTERNAL;
-	}
+	int rc = session_network_create(asked, now, &e->next_network, err);
+	if (rc < 0)
+		return rc == -EPERM ? API_BAD_REQUEST : API_INTERNAL;
 	if (!write_network_audit(e, e->next_network)) {
 		session_network_destroy(&e->next_network);
 		return API_AUDIT_UNAVAILABLE;
@@ -168,6 +172,31 @@ enum api_code sessions_change_network(struct session_entry *e, const struct conf
 	return API_OK;
 }
 
+/* Programs that have begun: the result of a later one says it. */
+static void tell_execs(const struct session_entry *e)
+{
+	const struct network_rules rules = { e->network->rules, true };
+	struct exec_entry *x;
+
+	TAILQ_FOREACH(x, &e->execs, link) {
+		auto_json_writer struct json_writer *w = NULL;
+		struct cj_error ignored;
+		const char *text;
+		size_t size;
+
+		if (!x->run || !x->run->conn || x->run->first_event_ms == 0)
+			continue;
+		w = json_writer_create(false);
+		json_open_object(w);
+		json_member_text(w, "type", event_type_names[EVENT_NETWORK]);
+		json_member_u64(w, "at_ms", clock_ms() - x->run->first_event_ms);
+		result_put_rules(w, &rules);
+		json_close_object(w);
+		if (json_writer_take(w, &text, &size, &ignored) == 0)
+			run_caller_tell(x->run, text, size);
+	}
+}
+
 /* They are in force, or those before still are. */
 static void on_network(struct session_entry *e, const struct keeper_line *line)
 {
@@ -178,6 +207,7 @@ static void on_network(struct session_entry *e, const struct keeper_line *line)
 	if (line->message[0] == '\0') {
 		session_network_destroy(&e->network);
 		e->network = next;
+		tell_execs(e);
 		(void)sessions_answer(e, clock_ms());
 		return;
 	}
@@ -301,6 +331,12 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 	const struct session_waiter creator = { .session = e,
 						.exchange = o->exchange,
 						.is_creator = true };
+	struct config whole = *o->config;
+	whole.profile_allow = whole.allow.count; /* a list of its own comes to the profile's */
+	if (session_network_create(&whole, NULL, &e->network, err) < 0) {
+		sessions_drop(s, e);
+		return cj_wrap(err, "create a session");
+	}
 	e->order = o->run;
 	e->order.job.body = NULL;
 	e->begun_ms = o->session.now_ms;

@@ -45,11 +45,12 @@ int sessions_begin(struct sessions *s, const struct sessions_order *o, struct cj
 /*
  * sessions_change_network - other rules for its network, from these settings, which were validated.
  *
+ * narrows: they only close more of what the rules in force open.
  * API_OK: the exchange is answered when they are in force, with the session, or when they could not
- * be loaded; API_INTERNAL: *err says why not.
+ * be loaded; API_INTERNAL and API_BAD_REQUEST: *err says why not.
  */
 enum api_code sessions_change_network(struct session_entry *e, const struct config *asked,
-				      struct exchange *x, struct cj_error *err);
+				      bool narrows, struct exchange *x, struct cj_error *err);
 
 /* Ends it; the exchange, if there is one, is answered when it has ended. */
 void sessions_close(struct session_entry *e, enum session_end reason, struct exchange *x);

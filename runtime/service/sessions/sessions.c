@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netns/address/allowlist.h"
 #include "runtime/run/report/result.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -38,22 +39,82 @@ static int copy_texts(const struct strings *from, size_t first, struct arena *a,
 	return 0;
 }
 
-struct session_network *session_network_create(const struct config *c)
+/* Of lists: those that are open are named as far as the message has room. */
+static int refuse_wider(const struct network_lists *now, const char *target, struct cj_error *err)
+{
+	char open[256];
+	size_t used = 0;
+
+	for (size_t i = 0; i < now->allow.count && used < sizeof(open); i++)
+		used += (size_t)snprintf(open + used, sizeof(open) - used, "%s'%s'",
+					 i > 0 ? ", " : "", now->allow.items[i]);
+	if (used == 0) {
+		cj_refuse_as(err, EPERM,
+			     "the network of this session is closed, and this call "
+			     "can't open it again");
+		return cj_hint(err, "work without a network, or ask the user to open it");
+	}
+	cj_refuse_as(err, EPERM,
+		     "'%.128s' is not one of the destinations that are open, and this "
+		     "call can't open more",
+		     target);
+	return cj_hint(err, "choose from these: %s%s", open, used < sizeof(open) ? "" : "...");
+}
+
+static int check_narrower(const struct config *c, size_t first, const struct network_lists *now,
+			  struct cj_error *err)
+{
+	size_t ndeny = c->deny.count;
+
+	if (now->is_list && now->allow.count == 0)
+		return refuse_wider(now, "", err);
+	for (size_t i = first; i < c->allow.count && now->is_list; i++)
+		if (!strings_has(&now->allow, c->allow.items[i]))
+			return refuse_wider(now, c->allow.items[i], err);
+	for (size_t i = 0; i < now->deny.count; i++)
+		ndeny += !strings_has(&c->deny, now->deny.items[i]);
+	if (ndeny <= ALLOWLIST_MAX)
+		return 0;
+	cj_refuse_as(err, EPERM, "more than %d destinations would be denied", ALLOWLIST_MAX);
+	return cj_hint(err, "allow a list of destinations, or close the network");
+}
+
+/* What is denied comes to what the profile denies, and to what is denied now. */
+static int copy_lists(const struct config *c, const struct network_lists *now,
+		      struct session_network *n, struct cj_error *err)
+{
+	const bool has_own = c->allow.count > c->profile_allow; /* a part of the profile's */
+	const size_t first = has_own ? c->profile_allow : 0;
+	const bool keeps = now && !has_own;
+
+	if (now && check_narrower(c, has_own ? first : c->allow.count, now, err) < 0)
+		return -err->code;
+	if (copy_texts(keeps ? &now->allow : &c->allow, first, &n->arena, &n->rules.allow) < 0 ||
+	    copy_texts(&c->deny, 0, &n->arena, &n->rules.deny) < 0)
+		return cj_fail(err, ENOMEM, "change the network");
+	for (size_t i = 0; now && i < now->deny.count; i++) {
+		const char *text = arena_strdup(&n->arena, now->deny.items[i]);
+		if (!text || (!strings_has(&n->rules.deny, text) &&
+			      strings_add(&n->rules.deny, &n->arena, text) < 0))
+			return cj_fail(err, ENOMEM, "change the network");
+	}
+	return 0;
+}
+
+int session_network_create(const struct config *c, const struct session_network *now,
+			   struct session_network **out, struct cj_error *err)
 {
 	struct session_network *n = calloc(1, sizeof(*n));
-	/* A list of its own is a part of the profile's; what it denies comes to the profile's. */
-	const size_t first = c->allow.count > c->profile_allow ? c->profile_allow : 0;
 
 	if (!n)
-		return NULL;
-	n->mode = c->network;
-	if (n->mode == NETWORK_PUBLIC &&
-	    (copy_texts(&c->allow, first, &n->arena, &n->rules.allow) < 0 ||
-	     copy_texts(&c->deny, 0, &n->arena, &n->rules.deny) < 0))
+		return cj_fail(err, ENOMEM, "change the network");
+	if (c->network == NETWORK_PUBLIC && copy_lists(c, now ? &now->rules : NULL, n, err) < 0) {
 		session_network_destroy(&n);
-	else
-		n->rules.is_list = n->mode == NETWORK_NONE || n->rules.allow.count > 0;
-	return n;
+		return -err->code;
+	}
+	n->rules.is_list = c->network == NETWORK_NONE || n->rules.allow.count > 0;
+	*out = n;
+	return 0;
 }
 
 void session_network_destroy(struct session_network **n)

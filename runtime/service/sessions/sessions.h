@@ -90,11 +90,16 @@ TAILQ_HEAD(file_operations, file_operation);
 
 struct session_network {
 	struct arena arena; /* of the lists */
-	enum network_mode mode;
 	struct network_lists rules;
 };
-/* Copies the settings.  NULL: no memory. */
-struct session_network *session_network_create(const struct config *c);
+/*
+ * session_network_create - copies the settings.
+ *
+ * `now`: the rules in force, which the settings narrow; NULL: they replace them.
+ * Fails: ENOMEM; EPERM they would open what is closed now.  The message is also for a model.
+ */
+int session_network_create(const struct config *c, const struct session_network *now,
+			   struct session_network **out, struct cj_error *err);
 void session_network_destroy(struct session_network **n);
 
 struct session_entry {
@@ -119,8 +124,7 @@ struct session_entry {
 	struct run_gate exec_gate, cell_gate;   /* how many may run at once */
 	bool is_isolated, has_usage;
 	struct keeper_line usage; /* the last status */
-	/* The rules of its network since they were changed, and those that its keeper loads now;
-	 * NULL: none.  malloc'ed. */
+	/* The rules of its network, and those that its keeper loads now; NULL: none.  malloc'ed. */
 	struct session_network *network, *next_network;
 
 	/* Of one that has not ended, on which keeper_conn.h acts. */

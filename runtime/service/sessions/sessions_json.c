@@ -14,25 +14,6 @@ static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,
 	result_put_ms(w, key, now->epoch_ms + left_ms);
 }
 
-/* As it was created, or as it was changed. */
-static void put_network(struct json_writer *w, const struct session_entry *e)
-{
-	const struct session_network *n = e->network;
-	const enum network_mode mode = n ? n->mode : e->config.network;
-	const struct strings *allow = n ? &n->rules.allow : &e->config.allow;
-	const struct strings *deny = n ? &n->rules.deny : &e->config.deny;
-
-	json_member_object(w, "network");
-	json_member_text(w, "mode", network_mode_names[mode]);
-	json_member_array(w, "allow");
-	for (size_t i = 0; mode == NETWORK_PUBLIC && i < allow->count; i++)
-		json_put_string(w, allow->items[i]);
-	json_close_array(w);
-	if (mode == NETWORK_PUBLIC && deny->count > 0)
-		json_member_texts(w, "deny", deny->items, deny->count);
-	json_close_object(w);
-}
-
 void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 		       const struct sessions_now *now)
 {
@@ -57,8 +38,11 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 	json_member_u64(w, "memory_limit_bytes", e->memory_bytes);
 	if (e->state != ENTRY_ENDED)
 		json_member_u64(w, "memory_reserved_bytes", e->memory.bytes);
-	if (e->state <= ENTRY_LIVE)
-		put_network(w, e);
+	if (e->state <= ENTRY_LIVE && e->network) {
+		json_member_object(w, "network");
+		result_put_lists(w, &e->network->rules);
+		json_close_object(w);
+	}
 	json_member_u64(w, "execs", e->unfinished);
 	if (e->state != ENTRY_STARTING)
 		json_member_bool(w, "isolated", e->is_isolated);

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "netns/address/allowlist.h"
+
 #define MIB (1u << 20)
 
 struct world {
@@ -625,14 +627,23 @@ static void what_waits_for_programs_is_bounded(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static struct session_network *rules_of(const struct config *c, const struct session_network *now)
+{
+	struct session_network *n = NULL;
+	struct cj_error err = { 0 };
+
+	if (session_network_create(c, now, &n, &err) < 0)
+		fail_msg("%s", err.msg);
+	return n;
+}
+
 static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 {
 	const char *items[] = { "*.example.com", "8.8.8.8:53" };
 	struct config c = { .network = NETWORK_PUBLIC };
 	(void)state;
 
-	struct session_network *n = session_network_create(&c);
-	assert_non_null(n);
+	struct session_network *n = rules_of(&c, NULL);
 	assert_false(n->rules.is_list);
 	assert_int_equal(n->rules.allow.count, 0);
 	session_network_destroy(&n);
@@ -640,9 +651,8 @@ static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 	session_network_destroy(&n);
 
 	c.allow = (struct strings){ .items = items, .count = 2 };
-	n = session_network_create(&c);
-	assert_non_null(n);
-	assert_true(n->rules.is_list && n->mode == NETWORK_PUBLIC);
+	n = rules_of(&c, NULL);
+	assert_true(n->rules.is_list);
 	assert_int_equal(n->rules.allow.count, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_string_equal(n->rules.allow.items[i], items[i]);
@@ -653,8 +663,7 @@ static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 	/* what the profile allows is replaced, and what it denies stays */
 	c.profile_allow = 1;
 	c.deny = (struct strings){ .items = items, .count = 2 };
-	n = session_network_create(&c);
-	assert_non_null(n);
+	n = rules_of(&c, NULL);
 	assert_int_equal(n->rules.allow.count, 1);
 	assert_string_equal(n->rules.allow.items[0], items[1]);
 	assert_int_equal(n->rules.deny.count, 2);
@@ -662,10 +671,83 @@ static void the_rules_of_a_network_are_a_list_or_everything(void **state)
 	session_network_destroy(&n);
 
 	c.network = NETWORK_NONE; /* a list that opens nothing, whatever the settings name */
-	n = session_network_create(&c);
-	assert_non_null(n);
-	assert_true(n->rules.is_list && n->mode == NETWORK_NONE);
+	n = rules_of(&c, NULL);
+	assert_true(n->rules.is_list);
 	assert_int_equal(n->rules.allow.count + n->rules.deny.count, 0);
+	session_network_destroy(&n);
+}
+
+/* `now` is narrowed by the settings, and is the result afterwards. */
+static void narrow(struct session_network **now, const struct config *c)
+{
+	struct session_network *next = rules_of(c, *now);
+
+	session_network_destroy(now);
+	*now = next;
+}
+
+static void assert_refused(const struct session_network *now, const struct config *c,
+			   const char *message, const char *hint)
+{
+	struct session_network *n = NULL;
+	struct cj_error err = { 0 };
+
+	assert_int_equal(session_network_create(c, now, &n, &err), -EPERM);
+	assert_null(n);
+	assert_non_null(strstr(err.msg, message));
+	assert_non_null(strstr(err.hint, hint));
+}
+
+static void a_network_that_is_narrowed_opens_nothing_more(void **state)
+{
+	const char *lists[] = { "a.example", "b.example", "c.example" };
+	const char *many[ALLOWLIST_MAX];
+	struct config c = { .network = NETWORK_PUBLIC };
+	struct session_network *n = rules_of(&c, NULL);
+	(void)state;
+
+	/* everything: a list narrows it, and so does what is denied */
+	c.deny = (struct strings){ .items = lists, .count = 1 };
+	narrow(&n, &c);
+	assert_false(n->rules.is_list);
+	assert_int_equal(n->rules.deny.count, 1);
+	c.deny.count = 0;
+	c.allow = (struct strings){ .items = lists, .count = 2 };
+	narrow(&n, &c);
+	assert_true(n->rules.is_list);
+	assert_int_equal(n->rules.allow.count, 2);
+	assert_int_equal(n->rules.deny.count, 1); /* it stays */
+
+	/* a part of the list; one that is not in it is refused, and the list is named */
+	c.allow.count = 3;
+	assert_refused(n, &c, "'c.example' is not one of the destinations that are open",
+		       "'a.example', 'b.example'");
+	c.allow.items = lists + 1;
+	c.allow.count = 1;
+	narrow(&n, &c);
+	assert_int_equal(n->rules.allow.count, 1);
+	assert_string_equal(n->rules.allow.items[0], "b.example");
+
+	/* without a list of its own, the one in force stays, and not the profile's */
+	c.allow = (struct strings){ .items = lists, .count = 2 };
+	c.profile_allow = 2;
+	c.deny = (struct strings){ .items = lists, .count = 2 }; /* one is denied already */
+	narrow(&n, &c);
+	assert_int_equal(n->rules.allow.count, 1);
+	assert_int_equal(n->rules.deny.count, 2);
+	for (size_t i = 0; i < ALLOWLIST_MAX; i++)
+		many[i] = i == 0 ? "a.example" : "z.example";
+	c.deny = (struct strings){ .items = many, .count = ALLOWLIST_MAX };
+	assert_refused(n, &c, "more than 64 destinations would be denied", "close the network");
+
+	/* closed: it stays so */
+	c.deny.count = 0;
+	c.network = NETWORK_NONE;
+	narrow(&n, &c);
+	assert_true(n->rules.is_list && n->rules.allow.count == 0);
+	narrow(&n, &c);
+	c.network = NETWORK_PUBLIC;
+	assert_refused(n, &c, "is closed, and this call can't open it", "ask the user");
 	session_network_destroy(&n);
 }
 
@@ -700,6 +782,7 @@ int main(void)
 		TEST(a_result_is_dropped_after_a_while),
 		TEST(what_waits_for_programs_is_bounded),
 		cmocka_unit_test(the_rules_of_a_network_are_a_list_or_everything),
+		TEST(a_network_that_is_narrowed_opens_nothing_more),
 	};
 	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ from service import TOKEN, Background, Service, one_token_config, tcp_call
 LEGACY = "2025-11-25"
 BOTH = "application/json, text/event-stream"
 SHELL = {"mcp": {"profiles": ["shell"]}}
-SESSION_TOOLS = ["session_create", "session_exec", "session_put_file", "session_get_file", "session_list_files", "session_end"]
+SESSION_TOOLS = ["session_create", "session_exec", "session_put_file", "session_get_file", "session_list_files", "session_network", "session_end"]
 
 
 def message(method, number=1, version=None, progress=None, **params):

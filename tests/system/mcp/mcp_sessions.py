@@ -253,6 +253,47 @@ for kind in KINDS:
             equal((image["type"], image["mimeType"]), ("image", "image/png"), "the figure")
             true(base64.b64decode(image["data"]).startswith(b"\x89PNG\r\n"), "no PNG")
 
+    @test(f"mcp sessions ({kind}): a model closes and narrows the network of its session, and can't open it again", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            def narrow(said, **arguments):
+                facts = facts_of(client.call("session_network", session=session, **arguments))
+                contains(facts["message"], said, f"the message of {arguments}")
+                contains(facts["message"], "No call can open it again", f"the message of {arguments}")
+                return {key: facts.get(key) for key in ("session", "mode", "allow", "deny")}
+
+            def message(code="true"):
+                return client.call("session_exec", session=session, code=code)["structuredContent"]["message"]
+
+            session = facts_of(client.call("session_create", profile="shell"))["session"]
+            now = {"session": session, "mode": "public", "allow": [], "deny": ["a.test"]}
+            equal(narrow("reaches the public Internet, but not a.test.", deny=["a.test"]), now, "one denied")
+            now["allow"] = ["*.b.test:443", "c.test"]
+            equal(narrow("reaches only *.b.test:443, c.test, but not a.test.", allow=now["allow"]), now, "a list")
+            contains(message(), "Since the last call the network has changed. The session's network reaches only *.b.test:443", "a result")
+            lacks(message(), "network", "the result after that")
+            for arguments, words in (
+                ({"allow": ["d.test"]}, ("'d.test' is not one of the destinations that are open", "'*.b.test:443', 'c.test'")),
+                ({"allow": ["https://c.test/"]}, ("'https://c.test/' is a URL", "example.com:443")),
+                ({"deny": ["*.com"]}, ("*.com", "*.example.com")),
+                ({"allow": "c.test"}, ("'allow' must be an array",)),
+                ({"deny": [1]}, ("'each item of deny' must be a string",)),
+                ({"network": "public"}, ("can only be \"none\"", "user")),
+                ({"network": "none", "allow": ["c.test"]}, ("either 'network', or 'allow'",)),
+                ({}, ("give either 'network', or 'allow'",)),
+                ({"mode": "public"}, ("unknown argument 'mode'",)),
+            ):  # fmt: skip
+                refused(client.call("session_network", session=session, **arguments), *words)
+            now["allow"] = ["c.test"]
+            equal(narrow("reaches only c.test", allow=["c.test"]), now, "a part of the list")
+            now.update(mode="none", allow=[], deny=None)
+            equal(narrow("network is closed: nothing leaves it.", network="none"), now, "nothing")
+            for arguments in ({"allow": ["c.test"]}, {"deny": ["c.test"]}):
+                refused(client.call("session_network", session=session, **arguments), "closed, and this call can't open it again", "ask the user")
+            contains(message("echo 'Network is unreachable'; exit 1"), "do not retry what needs one", "a failure without a network")
+            refused(client.call("run_shell", session=session, code="true", network="none"), "changes by session_network")
+            refused(client.call("session_network", session=create(client), network="none"), "created without a network", "nothing to close")
+
     @test(f"mcp sessions ({kind}): what cannot be is refused, and the reason says what to change", limit=120)
     def _(kind=kind):
         with client_of(kind) as client:
@@ -300,7 +341,9 @@ def _():
     for option, words in (("--network=none", "There is no network;"), ("--uplink=none", "There is no network here")):
         with Server("-p", "python", option) as server:
             client = OnStdio(server)
-            contains(client.answer("tools/list")["tools"][0]["description"], words, f"the description with {option}")
+            tools = client.answer("tools/list")["tools"]
+            contains(tools[0]["description"], words, f"the description with {option}")
+            equal("session_network" in [tool["name"] for tool in tools], option == "--uplink=none", f"the tool that closes it, with {option}")
             session = facts_of(client.call("session_create", profile="python"))["session"]
             for more in ({}, {"session": session}):
                 said = client.call("run_python", code=code, **more)["structuredContent"]

@@ -6,8 +6,8 @@ import os
 
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
-from service import Service
-from sessions import PYTHON, Session
+from service import Background, Service
+from sessions import NDJSON, PYTHON, Session
 from upstreams import ask, use, with_key
 
 OPEN = {"mode": "public"}
@@ -208,6 +208,69 @@ def _():
         contains(json.dumps(session.call("PUT", "/network", OPEN).has(400).json), "without a network", "a session without one")
     with Service() as s:
         s.call("PUT", "/v1/sessions/nobody/network", OPEN).has(404)
+
+
+@test("with ?narrow a change closes more of what is open, and each that would open more leaves the rules and says what is open")
+def _():
+    with Internet() as net, Service(**net.inside) as s, public_session(s) as session:
+        def narrow(body, **now):
+            equal(session.call("PUT", "/network?narrow", body).has(200).json["network"], {"allow": [], "mode": "public", **now}, "the answer")
+
+        def stays(body, *words):
+            before = session.show()["network"]
+            error = session.call("PUT", "/network?narrow", body).has(400, "bad_request").json["error"]
+            for word in words:
+                contains(error["message"] + " " + error["hint"], word, f"{body}")
+            equal(session.show()["network"], before, "the rules")
+
+        narrow({**OPEN, "deny": [OTHER4]}, deny=[OTHER4])
+        went = tries(session, LISTED, UNLISTED)
+        equal((went[0], went[1] in REFUSED), ("answered", True), f"all but one: {went}")
+        narrow(only("public.test:80", "a.wild.test"), allow=["public.test:80", "a.wild.test"], deny=[OTHER4])
+        stays(only("other.test"), "'other.test' is not one of", "'public.test:80', 'a.wild.test'")
+        stays(only("*.wild.test"), "'*.wild.test' is not one of")
+        narrow(only("public.test:80"), allow=["public.test:80"], deny=[OTHER4])
+        stays(only("a.wild.test"), "'a.wild.test' is not one of")
+        narrow(OPEN, allow=["public.test:80"], deny=[OTHER4])
+        went = tries(session, LISTED, ["tcp", "a.wild.test", 80], UNLISTED)
+        equal((went[0], went[1], went[2] in REFUSED), ("answered", "no address", True), f"one: {went}")
+        narrow(SHUT, mode="none")
+        narrow(SHUT, mode="none")
+        for body in (OPEN, only("public.test:80"), {**OPEN, "deny": [OTHER4]}):
+            stays(body, "closed", "can't open it again")
+        session.call("PUT", "/network?narrow=1", SHUT).has(400)
+        session.call("PUT", "/network?wait=1s", SHUT).has(400)
+        equal(tries(session, LISTED)[0], "no address", "nothing")
+
+
+@test("a change is an event of the programs that run, and the next result has it and the rules in force")
+def _():
+    def rules(value):
+        return value["network"].get("rules")
+
+    with Internet() as net, Service(**net.inside) as s, public_session(s) as session:
+        equal(rules(session.post("true").result), None, "of a session that was not changed")
+        sleeper = Background(session.post, "until [ -e /box/go ]; do sleep 0.05; done", NDJSON)
+        wait_until(lambda: [x["state"] for x in session.call("GET", "/execs").has(200).json["execs"]][-1] == "running", "the exec")
+        wait_until(lambda: session.show()["usage"]["pids"] > 0, "its shell")
+        while_it_runs = only("public.test:80", deny=["other.test"])
+        change(session, while_it_runs)
+        session.says("touch /box/go", "")  # its result is the first with the change
+        lines = sleeper.finish().has(200).lines
+        events = [line for line in lines if line["type"] == "network"]
+        equal([event["rules"] for event in events], [{"changed": True, **while_it_runs}], "the event")
+        true(0 <= events[0]["at_ms"] <= lines[-1]["result"]["usage"]["wall_ms"] + 1000 * SLOW, f"when: {events}")
+        equal(rules(lines[-1]["result"]), {"changed": False, **while_it_runs}, "of the exec that ran meanwhile")
+        change(session, SHUT)
+        equal(rules(session.post("true").result), {"changed": True, "allow": [], **SHUT}, "of the next exec")
+        equal(rules(session.post("true").result), {"changed": False, "allow": [], **SHUT}, "of the one after that")
+        session.call("PUT", "/network", only("10.0.0.1")).has(400)
+        equal(rules(session.post("true").result)["changed"], False, "after a change that failed")
+        change(session, OPEN)
+        equal(rules(session.post("true").result), {"changed": True, "allow": [], **OPEN}, "open again")
+        many = [f"{'x' * 60}.{'y' * 60}.{'z' * 60}.n{i}.example:443" for i in range(64)]
+        change(session, only(*many, deny=[name[:-4] for name in many]))
+        equal(rules(session.post("true").result), {"changed": True, **only(*many, deny=[name[:-4] for name in many])}, "as many as there may be")
 
 
 @test("cejail session network shows and changes what a session opens")

@@ -255,7 +255,8 @@ export class Session {
   watch(path?: string, options?: { signal?: AbortSignal }): AsyncGenerator<Change, void, void>;
   remove(path: string): Promise<void>;
   lease(duration: string): Promise<Record<string, any>>;
-  network(allow?: string[], options?: { deny?: string[]; mode?: "none" | "public" }): Promise<Record<string, any>>;
+  /** With `narrow`, a change that would open more is refused. */
+  network(allow?: string[], options?: { deny?: string[]; mode?: "none" | "public"; narrow?: boolean }): Promise<Record<string, any>>;
   info(): Promise<Record<string, any>>;
   end(): Promise<void>;
 }

@@ -617,10 +617,10 @@ export class Session {
   async lease(duration) { return this.#service.ask("POST", `${this.#path}/lease`, { lease: duration }); }
 
   /** Opens only these destinations from now on; without any, nothing.  { mode: "public" }: what the profile opens.
-   *  { deny }: these stay closed. */
-  async network(allow = [], { deny = [], mode = allow.length ? "public" : "none" } = {}) {
+   *  { deny }: these stay closed.  { narrow: true }: a change that would open more is refused. */
+  async network(allow = [], { deny = [], mode = allow.length ? "public" : "none", narrow = false } = {}) {
     const body = { mode, ...(allow.length && { allow }), ...(deny.length && { deny }) };
-    return this.#service.ask("PUT", `${this.#path}/network`, body);
+    return this.#service.ask("PUT", `${this.#path}/network${narrow ? "?narrow" : ""}`, body);
   }
 
   /** The session as the service describes it: state, reason, lease_until, usage, ... */

@@ -882,14 +882,14 @@ class _Session:
     def _lease(self, duration: str) -> dict[str, Any]:
         return cast("dict[str, Any]", self._service.ask("POST", f"{self._path}/lease", {"lease": duration}))
 
-    def _network(self, mode: Optional[str], allow: Iterable[str], deny: Iterable[str]) -> dict[str, Any]:
+    def _network(self, mode: Optional[str], allow: Iterable[str], deny: Iterable[str], narrow: bool) -> dict[str, Any]:
         targets, denied = list(allow), list(deny)
         body: dict[str, Any] = {"mode": mode or ("public" if targets else "none")}
         if targets:
             body["allow"] = targets
         if denied:
             body["deny"] = denied
-        return cast("dict[str, Any]", self._service.ask("PUT", f"{self._path}/network", body))
+        return cast("dict[str, Any]", self._service.ask("PUT", f"{self._path}/network{'?narrow' if narrow else ''}", body))
 
     def _end(self) -> None:
         try:
@@ -971,10 +971,10 @@ class Session(_Session):
         """Let the session live this long from now: "10m"."""
         return self._lease(duration)
 
-    def network(self, allow: Iterable[str] = (), *, deny: Iterable[str] = (), mode: Optional[str] = None) -> dict[str, Any]:
+    def network(self, allow: Iterable[str] = (), *, deny: Iterable[str] = (), mode: Optional[str] = None, narrow: bool = False) -> dict[str, Any]:
         """Open only these destinations from now on; without any, nothing.  mode="public": what the profile opens.  deny:
-        these stay closed."""
-        return self._network(mode, allow, deny)
+        these stay closed.  narrow: a change that would open more is refused."""
+        return self._network(mode, allow, deny, narrow)
 
     def info(self) -> dict[str, Any]:
         """The session as the service describes it: state, reason, lease_until, usage, ..."""
@@ -1095,8 +1095,8 @@ class AsyncSession(_Session):
     async def lease(self, duration: str) -> dict[str, Any]:
         return await _in_thread(lambda: self._lease(duration))
 
-    async def network(self, allow: Iterable[str] = (), *, deny: Iterable[str] = (), mode: Optional[str] = None) -> dict[str, Any]:
-        return await _in_thread(lambda: self._network(mode, allow, deny))
+    async def network(self, allow: Iterable[str] = (), *, deny: Iterable[str] = (), mode: Optional[str] = None, narrow: bool = False) -> dict[str, Any]:
+        return await _in_thread(lambda: self._network(mode, allow, deny, narrow))
 
     async def info(self) -> dict[str, Any]:
         return await _in_thread(self._info)

@@ -18,7 +18,7 @@
 #define CALL_LOW(argument)  offsetof(struct seccomp_data, args[argument])
 #define CALL_HIGH(argument) (CALL_LOW(argument) + sizeof(uint32_t))
 
-/* (half & mask) is `value`, or above it. */
+/* (half & mask) is `value`; or a low half is above it, and then the mask has all bits. */
 struct call_check {
 	size_t half; /* CALL_LOW(), CALL_HIGH(); 0: no check */
 	uint32_t mask, value;

@@ -157,6 +157,20 @@ static int load_best(struct sock_fprog *program, int *out_listener_fd, struct cj
 	return 0;
 }
 
+int filter_plan_load(const struct filter_plan *plan, const char *whose, struct cj_error *err)
+{
+	auto_arena struct arena scratch = { 0 };
+	const struct sock_filter *insns;
+	struct sock_fprog program;
+	int unused;
+	if (filter_emit(plan, &scratch, &insns, &program.len, err) < 0)
+		return cj_wrap(err, "the seccomp filter of %s", whose);
+	program.filter = (struct sock_filter *)insns;
+	if (!load(&program, 0, &unused))
+		return cj_fail(err, errno, "load the seccomp filter of %s", whose);
+	return 0;
+}
+
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err)
 {
 	auto_fd int listener_fd = -1;

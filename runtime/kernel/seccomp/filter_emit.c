@@ -12,6 +12,7 @@
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,13 @@ static unsigned put_above(struct assembler *e, const struct policy_arg *arg, uns
 	return put_load(e, high_half(arg->index));
 }
 
+static unsigned put_low_above(struct assembler *e, const struct policy_arg *arg, unsigned yes,
+			      unsigned no)
+{
+	put_jump(e, BPF_JGT, (uint32_t)arg->value, yes, no);
+	return put_load(e, low_half(arg->index));
+}
+
 /* Does the condition hold?  Loads what it needs. */
 static unsigned put_arg(struct assembler *e, const struct policy_arg *arg, unsigned yes,
 			unsigned no)
@@ -168,6 +176,8 @@ static unsigned put_arg(struct assembler *e, const struct policy_arg *arg, unsig
 		return put_above(e, arg, BPF_JGT, yes, no);
 	case POLICY_MASKED_EQ:
 		return put_equal(e, arg, yes, no);
+	case POLICY_LOW_GT:
+		return put_low_above(e, arg, yes, no);
 	}
 	assert(!"an operator of enum policy_op");
 	return no;
@@ -380,6 +390,33 @@ static void put_program(struct assembler *e, const struct span *spans, size_t n)
 	unsigned start = put_load(e, offsetof(struct seccomp_data, nr));
 	put_jump(e, BPF_JEQ, ARCH_NATIVE, start, killed);
 	put_load(e, offsetof(struct seccomp_data, arch));
+}
+
+struct filter_plan *filter_plan_new(struct arena *a, uint32_t ret)
+{
+	struct filter_plan *plan = arena_alloc(a, sizeof(*plan));
+	if (!plan)
+		return NULL;
+	plan->otherwise = ret;
+	for (size_t nr = 0; nr < CALLS_MAX; nr++)
+		plan->calls[nr].otherwise = ret;
+	return plan;
+}
+
+int filter_plan_add(struct filter_plan *plan, struct arena *a, unsigned nr,
+		    const struct filter_branch *branch)
+{
+	assert(nr < CALLS_MAX);
+	struct filter_call *call = &plan->calls[nr];
+	struct policy_arg *args = arena_array(a, branch->nargs, sizeof(*args));
+	struct filter_branch *branches =
+	    arena_grow(a, call->branches, call->nbranches, sizeof(*branches));
+	if (!args || !branches)
+		return -ENOMEM;
+	memcpy(args, branch->args, branch->nargs * sizeof(*args));
+	branches[call->nbranches++] = (struct filter_branch){ args, branch->nargs, branch->ret };
+	call->branches = branches;
+	return 0;
 }
 
 int filter_emit(const struct filter_plan *plan, struct arena *a, const struct sock_filter **out,

@@ -110,6 +110,13 @@ struct filter_plan {
 	uint32_t otherwise; /* for every number above */
 };
 
+/* A plan with one answer for every number; NULL: no memory. */
+struct filter_plan *filter_plan_new(struct arena *a, uint32_t ret);
+
+/* Adds a copy of the branch behind those of the call.  -ENOMEM. */
+int filter_plan_add(struct filter_plan *plan, struct arena *a, unsigned nr,
+		    const struct filter_branch *branch);
+
 /*
  * filter_emit - plan to program, in `a`.
  *
@@ -119,7 +126,10 @@ struct filter_plan {
 int filter_emit(const struct filter_plan *plan, struct arena *a, const struct sock_filter **out,
 		unsigned short *out_count, struct cj_error *err);
 
-/* --- answers of a program: filter.c ----------------------------------------------------------- */
+/* --- loading, and answers of a program: filter.c ---------------------------------------------- */
+
+/* Loads the plan's program, without a listener, into this process.  `whose`: for messages. */
+int filter_plan_load(const struct filter_plan *plan, const char *whose, struct cj_error *err);
 
 /*
  * SECCOMP_RET_USER_NOTIF has data that the kernel ignores.  The supervisor runs the program again

@@ -8,11 +8,10 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#include "runtime/base/sys.h"
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 #define NR_fchmodat2     452
@@ -25,7 +24,7 @@ static const struct {
 	int nr, errno_value;
 } refused[] = {
 	/* Landlock does not restrict connect(2) to the path of a socket, and there is no network
-	 * namespace.  Connected pairs stay: refuse_other_pairs(). */
+	 * namespace.  Connected pairs stay: pairs[]. */
 	{ SYS_socket, EACCES },
 	/* It restricts no change of a file's mode, owner, times and extended attributes by its
 	 * path, and the caller's files have the program's user.  By descriptor they stay: only
@@ -51,94 +50,59 @@ static const struct {
 /* clang-format on */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define REFUSE(code)    (SECCOMP_RET_ERRNO | (uint32_t)(code))
 
-struct reduced_program {
-	struct sock_filter insns[512];
-	unsigned short count;
-};
-
-static void put(struct reduced_program *p, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
-{
-	if (p->count < COUNT_OF(p->insns))
-		p->insns[p->count] = (struct sock_filter){ code, jt, jf, k };
-	p->count++; /* more than there is room for: filter_load_reduced() sees it */
-}
-
-static void load_word(struct reduced_program *p, size_t offset)
-{
-	put(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
-}
-
-static void refuse(struct reduced_program *p, int errno_value)
-{
-	put(p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)errno_value, 0, 0);
-}
-
-/* If this half of the argument is not 0, or is `value`. */
-static void refuse_half(struct reduced_program *p, const struct call_bounded *row, unsigned half,
-			int errno_value)
-{
-	const uint32_t value = row->is_nonzero ? 0 : row->value;
-	const uint8_t skips_equal = row->is_nonzero ? 1 : 0;
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)row->nr, 0, 4);
-	load_word(p, offsetof(struct seccomp_data, args) + 8 * row->index + 4 * half);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, value, skips_equal, !skips_equal);
-	refuse(p, errno_value);
-	load_word(p, offsetof(struct seccomp_data, nr));
-}
-
-#define TYPE_MASK 0xfu /* SOCK_TYPE_MASK: the rest are flags */
+#define TYPE_MASK 0xf /* SOCK_TYPE_MASK: the rest are flags */
 
 /*
  * Sockets of a pair that are connected for good.  A datagram socket could be connected, and send,
  * to the path of any socket of the caller.
  */
-static void refuse_other_pairs(struct reduced_program *p)
+static const struct policy_arg streams[] = {
+	{ 0, POLICY_MASKED_EQ, UINT32_MAX, AF_UNIX },
+	{ 1, POLICY_MASKED_EQ, TYPE_MASK, SOCK_STREAM },
+};
+static const struct policy_arg packets[] = {
+	{ 0, POLICY_MASKED_EQ, UINT32_MAX, AF_UNIX },
+	{ 1, POLICY_MASKED_EQ, TYPE_MASK, SOCK_SEQPACKET },
+};
+static const struct filter_branch pairs[] = {
+	{ streams, COUNT_OF(streams), SECCOMP_RET_ALLOW },
+	{ packets, COUNT_OF(packets), SECCOMP_RET_ALLOW },
+};
+
+/* utimensat(2) of a path; without one, it changes the times of a descriptor. */
+static const struct policy_arg has_path[] = { { 1, POLICY_NE, 0, 0 } };
+static const struct filter_branch times[] = { { has_path, COUNT_OF(has_path), REFUSE(EPERM) } };
+
+/* Limits and scheduling of the caller's other processes: Landlock has no rule for them. */
+static int refuse_others(struct filter_plan *plan, const struct call_bounded *row, struct arena *a)
 {
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 8);
-	load_word(p, offsetof(struct seccomp_data, args));
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 4);
-	load_word(p, offsetof(struct seccomp_data, args) + 8);
-	put(p, BPF_ALU | BPF_AND | BPF_K, TYPE_MASK, 0, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0);
-	refuse(p, EACCES);
-	load_word(p, offsetof(struct seccomp_data, nr));
+	struct policy_arg arg = { row->index, POLICY_MASKED_EQ, UINT32_MAX, row->value };
+	if (row->is_nonzero)
+		arg = (struct policy_arg){ row->index, POLICY_LOW_GT, 0, 0 };
+	const struct filter_branch branch = { &arg, 1, REFUSE(EPERM) };
+	return filter_plan_add(plan, a, (unsigned)row->nr, &branch);
 }
 
 int filter_load_reduced(struct cj_error *err)
 {
-	/* Both architectures are little-endian: the low half comes first. */
-	const struct call_bounded times_of_path = { .nr = SYS_utimensat,
-						    .index = 1,
-						    .is_nonzero = true };
-	struct reduced_program p = { .count = 0 };
-	load_word(&p, offsetof(struct seccomp_data, arch));
-	put(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0);
-	put(&p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-	load_word(&p, offsetof(struct seccomp_data, nr));
-#ifdef __x86_64__
-	put(&p, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
-	put(&p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-#endif
-	for (size_t i = 0; i < COUNT_OF(refused); i++) {
-		put(&p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)refused[i].nr, 0, 1);
-		refuse(&p, refused[i].errno_value);
-	}
-	refuse_other_pairs(&p);
-	refuse_half(&p, &times_of_path, 0, EPERM);
-	refuse_half(&p, &times_of_path, 1, EPERM);
-	/* Limits and scheduling of the caller's other processes: Landlock has no rule for them. */
-	for (size_t i = 0; i < calls_bounded_count; i++)
+	auto_arena struct arena a = { 0 };
+	struct filter_plan *plan = filter_plan_new(&a, SECCOMP_RET_ALLOW);
+	int rc = plan ? 0 : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < calls_bounded_count; i++)
 		if (calls_bounded[i].bound == CALL_BOUND_OTHERS)
-			refuse_half(&p, &calls_bounded[i], 0, EPERM);
-	put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-
-	struct sock_fprog program = { .len = p.count, .filter = p.insns };
-	if (p.count > COUNT_OF(p.insns))
-		return cj_fail(err, E2BIG, "make the filter of --reduced");
-	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-		return cj_fail(err, errno, "seccomp(2): load the filter of --reduced");
+			rc = refuse_others(plan, &calls_bounded[i], &a);
+	if (rc < 0)
+		return cj_fail(err, -rc, "make the filter of --reduced");
+	for (size_t i = 0; i < COUNT_OF(refused); i++)
+		plan->calls[refused[i].nr].otherwise = REFUSE(refused[i].errno_value);
+	plan->calls[SYS_socketpair] =
+	    (struct filter_call){ pairs, COUNT_OF(pairs), REFUSE(EACCES) };
+	plan->calls[SYS_utimensat] =
+	    (struct filter_call){ times, COUNT_OF(times), SECCOMP_RET_ALLOW };
+	if (filter_plan_load(plan, "--reduced", err) < 0)
+		return -err->code;
 	/* Verified with a call that is EAFNOSUPPORT or EINVAL without it. */
 	if (syscall(SYS_socket, -1, 0, 0) != -1 || errno != EACCES)
 		return cj_reject(err,

@@ -36,9 +36,10 @@ enum policy_op {
 	POLICY_EQ,
 	POLICY_GE,
 	POLICY_GT,
-	POLICY_MASKED_EQ
+	POLICY_MASKED_EQ,
+	POLICY_LOW_GT /* the low half is above the value: only in lists of our own, call_list.h */
 };
-#define POLICY_OP_COUNT (POLICY_MASKED_EQ + 1)
+#define POLICY_OP_COUNT (POLICY_MASKED_EQ + 1)             /* in files */
 extern const char *const policy_op_names[POLICY_OP_COUNT]; /* "SCMP_CMP_EQ" */
 
 struct policy_arg {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/private_dir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -12,13 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/files/fd.h"
+#include "runtime/base/files/empty_dir.h"
 #include "runtime/base/scope.h"
 
 #define PREFIX "cejail-"
 #define DIGITS 16 /* random, in hexadecimal */
-
-#define PASSES_MAX (1u << 17) /* one for each level of the tree; what is left waits for a sweep */
 
 /* Nobody else can make this name before us, so a directory that is there is not ours. */
 int private_dir_name(const char *id, char out[static PRIVATE_DIR_MAX], struct cj_error *err)
@@ -92,85 +89,6 @@ static const char *own_name(const char *path, const char *id)
 	return is_own ? slash + 1 : NULL;
 }
 
-struct private_removal {
-	int top_fd;
-	uint64_t moved; /* numbers the directories that were moved up */
-};
-
-/* Its programs may have taken every right from a directory. */
-static int open_any_mode(int dir_fd, const char *name)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(dir_fd, name, flags);
-	if (fd >= 0 && fchmod(fd, 0700) == 0) /* else what is in it can't be removed */
-		return fd;
-	cj_close(&fd);
-	/* By descriptor: after a name could come a link, if a process of the jail were left. */
-	auto_fd int path_fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char path[32];
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	if (path_fd < 0 || chmod(path, 0700) < 0)
-		return -1;
-	return openat(path_fd, ".", flags);
-}
-
-/* Removes a file or an empty directory; any other goes up to the top, and is emptied from there.
- * So no tree is too deep. */
-static int remove_entry(struct private_removal *r, int dir_fd, const char *name)
-{
-	char up[32];
-	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
-		return 0;
-	if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES && errno != EPERM)
-		return -errno;
-	auto_fd int fd = open_any_mode(dir_fd, name); /* moving it writes its ".." */
-	if (fd < 0)
-		return -errno;
-	do
-		(void)snprintf(up, sizeof(up), ".up-%" PRIu64, r->moved++);
-	while (faccessat(r->top_fd, up, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
-	return renameat(dir_fd, name, r->top_fd, up) == 0 ? 0 : -errno;
-}
-
-static int empty_one(struct private_removal *r, int dir_fd, const char *name)
-{
-	auto_fd int fd = open_any_mode(dir_fd, name);
-	if (fd < 0)
-		return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-	auto_fd_dir struct fd_dir *dir = fd_open_dir(fd, ".");
-	if (!dir)
-		return -errno;
-	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
-		int rc = remove_entry(r, dir->fd, e->d_name);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* One pass over the top: each directory in it is emptied and removed.  1: there may be more. */
-static int pass(struct private_removal *r)
-{
-	int left = 0;
-	auto_fd_dir struct fd_dir *dir = fd_open_dir(r->top_fd, ".");
-	if (!dir)
-		return -errno;
-	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;) {
-		left = 1;
-		if (unlinkat(r->top_fd, e->d_name, 0) == 0 || errno == ENOENT)
-			continue;
-		int rc = empty_one(r, r->top_fd, e->d_name);
-		if (rc < 0)
-			return rc;
-		if (unlinkat(r->top_fd, e->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT &&
-		    errno != ENOTEMPTY)
-			return -errno;
-	}
-	return left;
-}
-
 int private_dir_remove(const char *path, const char *id, struct cj_error *err)
 {
 	const char *name = own_name(path, id);
@@ -179,15 +97,10 @@ int private_dir_remove(const char *path, const char *id, struct cj_error *err)
 	char parent[PRIVATE_DIR_MAX];
 	(void)snprintf(parent, sizeof(parent), "%.*s", (int)(name - path), path);
 	auto_fd int parent_fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_fd int top_fd = parent_fd < 0 ? -1 : open_any_mode(parent_fd, name);
-	if (top_fd < 0 && errno == ENOENT)
-		return 0;
-	struct private_removal r = { .top_fd = top_fd };
-	int rc = top_fd < 0 ? -errno : pass(&r);
-	for (unsigned i = 0; rc > 0 && i < PASSES_MAX; i++)
-		rc = pass(&r);
-	rc = rc > 0 ? -ELOOP : rc;
+	int rc = parent_fd < 0 ? -errno : empty_dir(parent_fd, name);
 	if (rc == 0 && unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
 		rc = -errno;
-	return rc < 0 ? cj_fail(err, -rc, "remove the private directory '%s'", path) : 0;
+	return rc < 0 && rc != -ENOENT
+		   ? cj_fail(err, -rc, "remove the private directory '%s'", path)
+		   : 0;
 }

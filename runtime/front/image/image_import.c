@@ -14,6 +14,7 @@
 
 #include "rootfs/image/image_store.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/empty_dir.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
@@ -67,35 +68,6 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 	return 0;
 }
 
-/* A layer's tree, and tmp/WORK/LAYER above it. */
-#define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
-
-/* keeps_top: only what is in the directory goes.  NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
-static int remove_tree(int dir_fd, const char *name, bool keeps_top, unsigned depth,
-		       struct cj_error *err)
-{
-	if (!keeps_top && (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT))
-		return 0;
-	if (!keeps_top && errno != EISDIR)
-		return cj_fail(err, errno, "remove '%s'", name);
-	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, name);
-	if (!dir)
-		return cj_fail(err, errno, "open '%s' to remove it", name);
-	if (depth >= DEPTH_MAX)
-		return cj_fail(err, ELOOP, "remove '%s'", name);
-	for (const struct dirent *e; (e = fd_next_entry(dir)) != NULL;)
-		if (remove_tree(dir->fd, e->d_name, false, depth + 1, err) < 0)
-			return -err->code;
-	return keeps_top || unlinkat(dir_fd, name, AT_REMOVEDIR) == 0
-		   ? 0
-		   : cj_fail(err, errno, "remove '%s'", name);
-}
-
-int image_remove_tree(int dir_fd, const char *name, struct cj_error *err)
-{
-	return remove_tree(dir_fd, name, false, 0, err);
-}
-
 /* The layers of all records.  One that can't be read is an error: its layers are not known. */
 static int list_used(const struct image_store *store, struct arena *a, struct strings *out,
 		     struct cj_error *err)
@@ -140,6 +112,12 @@ static int retire_unused(const struct image_store *store, const struct strings *
 	return 0;
 }
 
+static int empty_tmp(const struct image_store *store, struct cj_error *err)
+{
+	int rc = empty_dir(store->fd, "tmp");
+	return rc < 0 ? cj_fail(err, -rc, "empty '%s/tmp'", store->path) : 0;
+}
+
 /* Empties tmp/, and removes each layer that is in no record.  A layer that a jail uses stays:
  * *out_kept counts these.  Must not run without the store's lock. */
 static int remove_unused(const struct image_store *store, size_t *out_kept, struct cj_error *err)
@@ -147,11 +125,10 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
 	*out_kept = 0;
-	if (list_used(store, &a, &used, err) < 0 ||
-	    remove_tree(store->fd, "tmp", true, 0, err) < 0 ||
+	if (list_used(store, &a, &used, err) < 0 || empty_tmp(store, err) < 0 ||
 	    retire_unused(store, &used, out_kept, err) < 0)
 		return -err->code;
-	return remove_tree(store->fd, "tmp", true, 0, err);
+	return empty_tmp(store, err);
 }
 
 /* Gives up everything but the descriptors of the job, whose numbers change. */

@@ -82,9 +82,6 @@ int image_import(const struct image_import *what, struct arena *a, struct image_
  * with the next import or removal after the end of its jails. */
 int image_import_undo(const char *name, struct cj_error *err);
 
-/* Removes the tree dir_fd/name.  Follows no link.  Succeeds when there is none. */
-int image_remove_tree(int dir_fd, const char *name, struct cj_error *err);
-
 /*
  * image_confine.c: what the unpacker gives up before it reads the first byte of an image.
  *

@@ -209,8 +209,10 @@ static int allow_view(const struct ruleset *set, const struct landlock_view *vie
 	};
 	struct stat st;
 	auto_fd int fd = open(view->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && view->use != LANDLOCK_CHANGE)
-		return 0; /* a distribution without it, or the caller may not reach it */
+	/* A distribution without it, or the caller may not reach it. */
+	if (fd < 0 && view->use != LANDLOCK_CHANGE &&
+	    (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", view->path);
 	if (view->use == LANDLOCK_READ && !is_public(&st))

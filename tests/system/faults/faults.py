@@ -252,6 +252,10 @@ POLICY = Way(
     "a policy", "-p", "base", "--network", "none", "--seccomp",
     os.path.join(os.path.dirname(harness.CEJAIL), "../share/cejail/profiles/seccomp/default.json"),
 )  # fmt: skip
+REDUCED_SHOW = """
+grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status; ulimit -a; cat /etc/shadow /proc/1/environ; ls -a
+echo x > /tmp/x; mkdir -p out; echo whole > out/one; echo told >&2; echo complete; exit 7
+"""
 # Other ends than the program's own: a limit, a signal, and a command that isn't there.
 LATE = Way("too long", "-p", "base", "--network", "none", "-t", "0.1", program=("--", "/bin/sleep", "6000"), status=124)
 KILLED = Way("killed", "-p", "base", "--network", "none", program=("--", "/bin/sh", "-c", "kill -9 $$"), status=137)
@@ -334,6 +338,18 @@ SETUP = Way(
 @test("each call of a run with a setup command fails once, and nothing is lost or left", limit=900)
 def setup():
     try_all(SETUP)
+
+
+REDUCED = Way(
+    "a reduced jail", "-p", "base", "--reduced", "--network", "none", "--artifacts", "@ARTIFACTS", "-t", harness.scaled(20),
+    program=("--", "/bin/sh", "-c", REDUCED_SHOW),
+)  # fmt: skip
+
+
+@test("each call of a reduced run fails once, and nothing is lost or left", limit=900)
+def reduced():
+    harness.need_reduced()
+    try_all(REDUCED)
 
 
 @test("each call of a run of code fails once, and nothing is lost or left", limit=900)

@@ -116,6 +116,7 @@ static struct {
 	bool is_mcp;            /* the program is `cejail mcp` */
 	bool is_broker;         /* it is `mcp broker` */
 	bool is_bwrap;          /* it is `cejail bwrap`, by its own name */
+	bool is_reduced;        /* it is `cejail run --reduced` */
 	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
@@ -206,6 +207,18 @@ static const char *role_in_bwrap(const struct task *parent, int event)
 	return strcmp(parent->role, "scope-helper") == 0 ? "holder" : "payload";
 }
 
+/* Of a reduced run: its init has no pid namespace, and forks a guard before the program. */
+static const char *role_in_reduced(const struct task *parent, int event)
+{
+	if (strcmp(parent->role, "supervisor") == 0)
+		return event == PTRACE_EVENT_VFORK ? "scope-helper" : "init";
+	if (strcmp(parent->role, "scope-helper") == 0)
+		return "holder";
+	return event == PTRACE_EVENT_VFORK         ? "payload"
+	       : strcmp(parent->role, "init") == 0 ? "guard"
+						   : "other";
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
 	if (the.is_session)
@@ -214,6 +227,8 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return role_in_mcp(parent, pid, event);
 	if (the.is_bwrap)
 		return role_in_bwrap(parent, event);
+	if (the.is_reduced)
+		return role_in_reduced(parent, event);
 	if (the.is_broker)
 		return strcmp(parent->role, "supervisor") == 0 ? "keeper" : "payload";
 	if (strcmp(parent->role, "init") == 0)
@@ -818,6 +833,8 @@ int main(int argc, char **argv)
 	const char *slash = strrchr(argv[at], '/');
 	the.is_session = strcmp(slash ? slash + 1 : argv[at], "keeper") == 0;
 	the.is_bwrap = strcmp(slash ? slash + 1 : argv[at], "bwrap") == 0;
+	for (int i = at; i < argc; i++)
+		the.is_reduced |= strcmp(argv[i], "--reduced") == 0;
 	the.is_broker = argv[at + 1] && strcmp(argv[at + 1], "broker") == 0;
 	the.is_mcp = argv[at + 1] && strcmp(argv[at + 1], "mcp") == 0;
 	stay_on_one_processor();

@@ -110,10 +110,10 @@ class Run:
                 sh("true", "--network", "none").exits(0)
             else:
                 cejail("gc").exits(0)
-            if not self.records() or time.monotonic() > end:
+            if not (self.records() or private_dirs(self.id)) or time.monotonic() > end:
                 break
             time.sleep(0.05)
-        equal(self.records(), [], "records left")
+        equal(self.records() + private_dirs(self.id), [], "records and directories left")
 
     def is_one_result(self, goes_on=False):
         """It ended in one of the documented ways, its result says the same, and its supervisor left nothing."""
@@ -131,7 +131,7 @@ class Run:
         if code == EXIT_CODE:
             equal(self.done.out, "hello\n", "output")
             equal([one["path"] for one in value["artifacts"]], ["artifact"], "artefacts")
-        equal(self.records(), [], "records left")
+        equal(self.records() + private_dirs(self.id), [], "records and directories left")
 
 
 class CallingRun(Run):
@@ -251,6 +251,12 @@ for victim in ("supervisor", "init"):
     @test(f"when the {victim} of a run with a setup command is killed at any system call, nothing is left", limit=600)
     def _(victim=victim):
         kill_at_each(victim, ("supervisor", "init", "payload", "payload2"), (*NONE, "--setup", "echo made > made"), 40)
+
+
+    @test(f"when the {victim} of a reduced run is killed at any system call, nothing is left", limit=600)
+    def _(victim=victim):
+        need_reduced()
+        kill_at_each(victim, ("supervisor", "init", "payload"), (*NONE, "--reduced"), 40)
 
 
 if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to be there

@@ -56,6 +56,7 @@ ERRORS = {
     "fchmod": ("EPERM", "EROFS", "EIO"),
     "fchmodat": ("EPERM", "EROFS"),
     "fchown": ("EPERM", "EIO"),
+    "fchownat": ("EPERM", "EROFS"),
     "fcntl": ("EMFILE", "EPERM", "EBUSY"),
     "flock": ("EINTR", "ENOLCK"),
     "fsconfig": ("EPERM", "ENOMEM", "EBUSY"),
@@ -384,12 +385,12 @@ class Terminal:
 
 
 def of_run(run_id, before):
-    """Records and cgroups of this run, and processes of ours that were not there before."""
+    """Records, cgroups and private directories of this run, and processes of ours that were not there before."""
     found = [f"process {words}" for pid, words in harness.descendants().items() if pid not in before]
     found += [f"cgroup {path}" for path in harness.our_cgroups() if os.path.basename(path) == f"cejail-{run_id}"]
     for place in harness.runtime_dirs():
         found += [f"record {path}" for path in glob.glob(f"{place}/runs/{run_id}*")]
-    return found
+    return found + [f"directory {path}" for path in harness.private_dirs(run_id)]
 
 
 def what_is_left(run_id, before):
@@ -413,7 +414,7 @@ HARMLESS = {
     "init E.* prctl 47",
     "init EINVAL prctl 23",  # a capability that the kernel says it does not have is in no set
     "[a-z0-9-]+ E.* close_range [0-9]+-[0-9]+",  # descriptors of ours: then each is closed by itself
-    "(init|gateway) E.* prctl 15",  # the name that ps(1) shows
+    "(init|gateway|guard) E.* prctl 15",  # the name that ps(1) shows
     "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
     "supervisor E.* sendto getlink",  # asks again and again whether a helper is ready
     "supervisor E.* sendto get-table",  # a table of the host that can't be identified is not shared: it loads its own
@@ -460,6 +461,11 @@ PROTECTIVE = {
 }  # fmt: skip
 
 
+def may_die_of(role, signal):
+    """SIGKILL ends a jail, and SIGUSR1 a reduced one's init that does not handle it yet."""
+    return role != "supervisor" and signal == "9" or role == "init" and signal == "10"
+
+
 def judge(seen, base, call, name):
     """None when the run ended as promised, else what is wrong with it."""
     if not isinstance(seen.code, int):
@@ -467,7 +473,7 @@ def judge(seen, base, call, name):
     left = [line for line in seen.lines("left") if line[1] != "holder"]  # it stays while runs of the other worker use its table
     if left:
         return f"roles outlived the supervisor: {left}"
-    bad = [line for line in seen.lines("end") if line[2] == "killed" and (line[3] != "9" or line[1] == "supervisor")]
+    bad = [line for line in seen.lines("end") if line[2] == "killed" and not may_die_of(line[1], line[3])]
     is_by_libc = is_abort_of_libc(seen, call)
     if bad and not is_by_libc:
         return f"died of a signal: {bad}"
@@ -490,11 +496,11 @@ def is_abort_of_libc(seen, call):
 
 
 def is_release(seen, call):
-    """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
+    """A record, a cgroup or a private directory that can't be removed, or that can't be seen to be ours still, is left to the next
     run, or to gc: prepare.c says so.  A run may end before its program starts: on a busy machine, or if it can't start."""
     is_record = call.name == "flock" or (call.name == "unlinkat" and call.argument.startswith("runs/"))
     is_end = call.phase == "after" or seen.code in (124, 127) or is_record
-    return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
+    return is_end and call.name in ("unlinkat", "renameat", "rmdir", "flock", "newfstatat", "fstat")
 
 
 def releases_session(call):
@@ -622,6 +628,9 @@ MEANINGS = {
     "init E.* clone3 .*": "does not refuse clone3",  # the filter's own test
     "init E.* newfstatat ''": "is not the device",
     "supervisor EACCES openat /.*": "there is no place for a runtime directory|trust '/dev/shm/",
+    "init E.* socket -1": "does not refuse socket",
+    "init EOPNOTSUPP landlock_create_ruleset .*": "Landlock has ABI 0",
+    "supervisor EPERM capget .*": "root needs CAP_",
     "init E.* prctl 2[347]": "verify that no capability is left",
     "supervisor E.* fcntl [012]": "is closed",  # the one error of F_GETFD
     "supervisor E.* readlink /proc/self/exe": "there is no profile",  # no /proc: the compiled-in place
@@ -638,7 +647,7 @@ def is_told(call, name, line):
 
 STEPS = ("signals", "cgroup", "seccomp", "init", "runtime directory", "ids", "id map", "record", "network", "jail",
          "uplink", "assess", "sweep", "names", "program", "supervisor", "exec", "artifacts",
-         "--json")  # fmt: skip
+         "private directory", "--json")  # fmt: skip
 
 
 def names_step(line):

@@ -248,8 +248,7 @@ static size_t count_args(const struct bwrap_option *o)
 static int take_layer(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
 		      struct cj_error *err)
 {
-	if (check_pending(p, o->value, err) < 0)
-		return -err->code;
+	(void)o;
 	return strings_add(&p->layers, p->arena, args[0]) < 0
 		   ? cj_fail(err, ENOMEM, "list the sources of an overlay")
 		   : 0;
@@ -270,8 +269,6 @@ static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
 		.layers = p->layers,
 	};
 	const size_t count = count_args(o), least = o->value / LAYERS(1);
-	if (check_pending(p, o->value, err) < 0)
-		return -err->code;
 	if (p->layers.count < least)
 		return cj_reject(err, "%s requires at least %s --overlay-src", o->name,
 				 least > 1 ? "two" : "one");
@@ -430,6 +427,14 @@ static const struct bwrap_option *find(const char *name)
 	return NULL;
 }
 
+/* What may stand before it and wait for it, or for the option behind it. */
+static uint64_t goes_before(const struct bwrap_option *o)
+{
+	if (o->take == take_perms || o->take == take_size || o->take == take_args)
+		return TAKES_PERMS | TAKES_SIZE;
+	return o->take == take_layer || o->take == take_operation ? o->value : 0;
+}
+
 static int parse(struct bwrap_parser *p, const char *const *args, struct cj_error *err)
 {
 	static const char *const counts[] = { "no", "an", "two", "three" };
@@ -443,6 +448,8 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 			    err, "'%s' of " BWRAP_VARIABLE " is no " BWRAP_PREFIX " option", name);
 		if (!o)
 			return cj_reject(err, "Unknown option %s", name);
+		if (check_pending(p, goes_before(o), err) < 0)
+			return -err->code;
 		size_t count = count_args(o);
 		for (size_t i = 0; i < count; i++)
 			if (!args[i])
@@ -454,9 +461,6 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 		if (p->taken > BWRAP_ARGS_MAX)
 			return cj_reject(err, "Exceeded maximum number of arguments %d",
 					 BWRAP_ARGS_MAX);
-		bool is_overlay = o->take == take_layer || o->take == take_operation;
-		if (!is_overlay && p->layers.count > 0)
-			return check_pending(p, TAKES_PERMS | TAKES_SIZE, err);
 		if (o->take(p, o, args, err) < 0)
 			return -err->code;
 		args += count;

@@ -146,11 +146,37 @@ def answer(program, line):
         return {**seen, "status": done.returncode, "is refused": is_refused, "left": left, "document": NUMBER.sub(r"\1 N", wrote), "message": done.stderr.decode().replace(folder.path, "FOLDER")}
 
 
+def leaves_root(words):
+    """Bubblewrap leaves the root by the link to "..", while it builds it: where an option has it as its DEST, or goes through it."""
+    for i in range(len(words) - 2):
+        if words[i : i + 3] == ["--symlink", "..", "/l"]:
+            return any(words[k] == "/l/below" or (words[k] == "/l" and words[k - 2] != "--symlink") for k in range(i + 3, len(words)))
+    return False
+
+
+def links_of(words):
+    """Where the line makes links, and what they lead to."""
+    return [(os.path.normpath("/" + words[i + 2].lstrip("/")), words[i + 1]) for i in range(len(words) - 2) if words[i] == "--symlink"]
+
+
+def is_through(links, message):
+    """Whether the place that a message names is one of these links, or lies behind it."""
+    places = [os.path.normpath("/" + word.removeprefix("/newroot").lstrip("/")) for word in re.findall(r"(/[^\s:']*)", message)]
+    return any(place == link or place.startswith(link + "/") for place in places for link, _ in links)
+
+
+def has_twice(words):
+    links = links_of(words)
+    return len(set(links)) < len(links)
+
+
 def is_deliberate(line, theirs, ours, their_message, our_message):
     """A difference that cejail-bwrap(1) lists, or one that bubblewrap 0.9 and later have, too."""
     words = " ".join(line.words()) + " "
-    if "--symlink .. /l " in words and "/l/below" in words:
-        return True  # theirs leaves the root by the link, while it builds it
+    if leaves_root(line.words()):
+        return True
+    if ours["is refused"] and not theirs["is refused"] and "must be followed by" in our_message:
+        return line.options[-2] in ("--perms", "--size")  # without an option that it applies to
     if theirs["is refused"] and not ours["is refused"]:
         if "Can't mount mqueue" in their_message:
             return words.count("--mqueue ") > 1  # a file system twice at a place
@@ -160,11 +186,13 @@ def is_deliberate(line, theirs, ours, their_message, our_message):
             return line.options.count("--hostname") > 1  # only the last one has an effect, as bubblewrap itself warns
         if "Can't stat fd" in their_message:
             return words.count(f"-fd {BOUND} ") > 1  # they close it after its first use
-        if "No such file or directory" in their_message and "--symlink " in words:
-            return True  # a link of the root whose target is missing: ours makes the target, inside
-        return "Can't make symlink at" in their_message and "File exists" in their_message  # an equal link may exist since 0.9
+        if "No such file or directory" in their_message:
+            return is_through(links_of(line.words()), their_message)  # its target is missing: ours makes the target, inside
+        if "Can't make symlink at" in their_message and "File exists" in their_message:
+            return has_twice(line.words())  # an equal link may exist since 0.9
+        return False
     if ours["is refused"] and "Can't mkdir" in our_message and "File exists" in our_message:
-        return "--symlink " in words and "--dir " in words  # there is a link to nothing, and no directory
+        return is_through(links_of(line.words()), our_message) and "--dir " in words  # there is a link to nothing, and no directory
     return ours["is refused"] and "/a/../z: Invalid cross-device link" in our_message
 
 

@@ -91,6 +91,7 @@ def lines():
     yield [*USR, *PROC, "--file", "FD:text", "/etc/motd", "--perms", "0444", "--file", "FD:b", "/c"]
     yield [*USR, *PROC, "--bind-data", "FD:text", "/etc/x", "--perms", "0640", "--ro-bind-data", "FD:y", "/d/e/f"]
     yield [*USR, *PROC, "--args", "FD:--dir\0/from/args\0--setenv\0B\0c\0"]
+    yield [*USR, *PROC, "--perms", "0711", "--args", "FD:--tmpfs\0/t\0"]
     yield [*USR, *PROC, "--sync-fd", "FD:", "--new-session"]
     yield [*USR, *PROC, "--block-fd", "FD:x", "--lock-file", "/usr/bin/env", "--unshare-pid"]
     yield [*USR, *PROC, "--seccomp", "FD:\x06\0\0\0\0\0\xff\x7f"]
@@ -106,6 +107,8 @@ WRONG = [
     [*HOST, "--chmod", "9", "/"], [*HOST, "never-there-either"], ["--cap-add", "CAP_NEVER"],
     [*HOST, "--seccomp", "FD:123"], ["--size", "x", "--tmpfs", "/"], [*HOST, "--as-pid-1"],
     [*HOST, "--as-pid-1", "--unshare-pid", "--lock-file", "/etc/passwd"],
+    [*HOST, "--size", "5", "--unshare-user", "--tmpfs", "/tmp"], [*HOST, "--perms", "0700", "--new-session", "--tmpfs", "/tmp"],
+    [*HOST, "--perms", "0700", "--args", "FD:--new-session\0--tmpfs\0/tmp\0"],
 ]  # fmt: skip
 # The same without a command.
 CUT = [["--args"], ["--symlink", "/"], [*HOST, "--setenv", "A"], ["--bind", "/"], ["--dev"], ["--uid"], ["--seccomp"]]
@@ -184,7 +187,7 @@ def compare(line):
     return list(differences(*known(answers, line)))
 
 
-@test("cejail bwrap makes the same sandbox as bubblewrap of 38 command lines", limit=240)
+@test("cejail bwrap makes the same sandbox as bubblewrap of 39 command lines", limit=240)
 def _():
     for line in lines():
         found = compare(line) and compare(line)  # the host may have changed between the two

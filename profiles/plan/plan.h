@@ -130,6 +130,9 @@ struct invocation {
 int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
 	      struct program *out_program, struct cj_error *err);
 
+/* The network alone, as plan_make() makes it, for a front that makes the rest itself. */
+int plan_network_alone(struct config *c, struct network_spec *out, struct cj_error *err);
+
 /*
  * plan_launcher - the profile's own interpreter with a launcher of ours, for jail_warm().
  * Where it has none, or its command is for something else, *out has no arguments (argv.count 0).

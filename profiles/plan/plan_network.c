@@ -204,6 +204,15 @@ static int plan_upstreams(struct planner *p, struct cj_error *err)
 	return 0;
 }
 
+int plan_network_alone(struct config *c, struct network_spec *out, struct cj_error *err)
+{
+	struct planner p = { .c = c };
+	if (plan_network(&p, err) < 0)
+		return -err->code;
+	*out = p.plan.network;
+	return 0;
+}
+
 int plan_network(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;

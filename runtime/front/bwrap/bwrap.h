@@ -9,6 +9,7 @@
  *	bwrap_check()    bwrap_options.c   what excludes or requires what
  *	bwrap_run()      bwrap_monitor.c   clones the child, writes the status documents, waits
  *	bwrap_watch_*()  bwrap_watch.c     with limits: enforces them, and says how it ended
+ *	bwrap_network_*() bwrap_network.c  with --cejail-network: the network of a run
  *	bwrap_inside()   bwrap_inside.c    the child: namespaces, tree, privileges, execve(2)
  *	bwrap_tree_*()   bwrap_tree.c      the root, one operation after the other
  *
@@ -29,6 +30,7 @@
 #include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/step.h"
 #include "runtime/front/bwrap/bwrap_limits.h"
 
 #define BWRAP_FAILED   1    /* the exit status of each failure of bwrap itself */
@@ -149,6 +151,8 @@ struct bwrap_tree {
 	int host_fd; /* the host's root */
 	int root_fd; /* the root, or what is mounted on it last */
 	size_t ndata;
+	/* With a network of cejail's: all of these files of /etc; NULL: what the options show. */
+	const char *resolv_conf, *hosts;
 };
 #define BWRAP_TREE_NULL                                                                            \
 	((struct bwrap_tree){ .proc_fd = -1, .base_fd = -1, .host_fd = -1, .root_fd = -1 })
@@ -189,7 +193,9 @@ struct bwrap_start {
 	/* With limits: it dies with the monitor, and nothing inside can undo them. */
 	bool is_limited;
 	bool locks_mounts; /* the program will have CAP_SYS_ADMIN over its user namespace */
-	struct limits_spec rlimits; /* CPU time; processes, if no cgroup limits them */
+	struct limits_spec rlimits;         /* CPU time; processes, if no cgroup limits them */
+	const struct network_spec *network; /* that the monitor builds; NULL: none */
+	struct step_link link;              /* then to the monitor */
 };
 
 /* The life of the child; it never returns. */

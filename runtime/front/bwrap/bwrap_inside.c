@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netns/network.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
@@ -89,12 +90,26 @@ static int nest(const struct bwrap_start *s, struct cj_error *err)
 	const struct ids now = ids_of_setup(s), last = final_ids(s);
 	bool is_final = now.uid == last.uid && now.gid == last.gid;
 	if (!(s->namespaces & CLONE_NEWUSER) ||
-	    (is_final && !s->config->disables_userns && !s->locks_mounts))
+	    (is_final && !s->config->disables_userns && !s->locks_mounts && !s->network))
 		return 0;
-	/* In a mount namespace below this one no mount can become writable or go. */
+	/* No capability of the program applies to what the user namespace above owns: the network.
+	 * In a mount namespace below this one no mount can become writable or go. */
 	if (unshare(CLONE_NEWUSER | (s->locks_mounts ? CLONE_NEWNS : 0)) < 0)
 		return cj_fail(err, errno, "unshare user ns");
 	return map_ids(s->tree.proc_fd, &last, &now, err);
+}
+
+/* The monitor builds it while the tree is built here. */
+static int begin_network(const struct bwrap_start *s, struct cj_error *err)
+{
+	struct cj_error ignored;
+	if (s->network && init_network_open(s->network, &s->link, err) < 0)
+		return cj_wrap(err, "network");
+	if (s->network) /* in a container /proc/sys may be read-only: then without ping */
+		(void)!network_allow_ping(ids_of_setup(s).gid, &ignored);
+	if (!s->network && s->namespaces & CLONE_NEWNET && links_raise_loopback(err) < 0)
+		return cj_fail(err, err->code, "loopback: Failed RTM_NEWADDR");
+	return 0;
 }
 
 static int check_userns(const struct bwrap_start *s, struct cj_error *err)
@@ -282,12 +297,13 @@ static int live(struct bwrap_start *s, struct cj_error *err)
 		return -err->code;
 	if (c->hostname && sethostname(c->hostname, strlen(c->hostname)) < 0)
 		return cj_fail(err, errno, "Can't set hostname to %s", c->hostname);
-	if (s->namespaces & CLONE_NEWNET && links_raise_loopback(err) < 0)
-		return cj_fail(err, err->code, "loopback: Failed RTM_NEWADDR");
+	if (begin_network(s, err) < 0)
+		return -err->code;
 	s->tree.config = c;
 	s->tree.has_new_proc = s->namespaces & CLONE_NEWPID;
 	if (bwrap_tree_build(&s->tree, err) < 0 || bwrap_tree_enter(&s->tree, err) < 0 ||
-	    (s->is_limited && bwrap_limits_protect(s->tree.proc_fd, err) < 0) || nest(s, err) < 0)
+	    (s->is_limited && bwrap_limits_protect(s->tree.proc_fd, err) < 0) ||
+	    (s->network && await_go(&s->link.sock_fd, "the network", err) < 0) || nest(s, err) < 0)
 		return -err->code;
 	cj_close(&s->tree.proc_fd);
 	if (check_userns(s, err) < 0 || limit_capabilities(s, err) < 0 ||

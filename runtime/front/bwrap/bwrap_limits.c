@@ -23,10 +23,11 @@
 
 #define OVERFLOW_UID  65534 /* who has no id in a user namespace: user_namespaces(7) */
 #define MOUNTINFO_MAX (16u << 20)
+#define ALLOW_PREFIX  "allow:"
 
 bool bwrap_limits_watch(const struct bwrap_limits *l)
 {
-	bool has_limit = l->result_fd >= 0;
+	bool has_limit = l->result_fd >= 0 || l->network == NETWORK_PUBLIC;
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		has_limit |= l->values[i] > 0;
 	return has_limit;
@@ -35,8 +36,9 @@ bool bwrap_limits_watch(const struct bwrap_limits *l)
 /* The settings of `cejail run` that are an option here, with the name that it has there. */
 static const struct setting *setting_of(const char *name)
 {
-	static const char *const names[] = { "memory",  "pids-limit", "cpu-time",  "timeout",
-					     "seccomp", "network",    "result-fd", NULL };
+	static const char *const names[] = { "memory",  "pids-limit", "cpu-time",
+					     "timeout", "seccomp",    "network",
+					     "allow",   "result-fd",  NULL };
 	const char *option = strcmp(name, "pids") == 0 ? "pids-limit" : name;
 	return text_is_one_of(option, names) ? setting_by_option(option) : NULL;
 }
@@ -63,39 +65,97 @@ static void lower(struct bwrap_limits *l, enum limit which, uint64_t value,
 	l->sources[which] = source;
 }
 
-static int tighten(struct bwrap_limits *l, const struct config *c, enum bwrap_source source,
-		   struct cj_error *err)
+/* The first of `list` that `other` has not; NULL: it has all. */
+static const char *find_other(const struct strings *list, const struct strings *other)
 {
-	if (c->network == NETWORK_PUBLIC) {
-		cj_refuse(err, "a public network is refused: cejail builds one for its own jails");
-		return cj_hint(err, "use 'cejail run --network public', or --share-net");
+	for (size_t i = 0; i < list->count; i++) {
+		size_t k = 0;
+		while (k < other->count && strcmp(list->items[i], other->items[k]) != 0)
+			k++;
+		if (k == other->count)
+			return list->items[i];
 	}
+	return NULL;
+}
+
+static int copy_list(struct bwrap_limits *l, const struct strings *from, struct arena *a,
+		     struct cj_error *err)
+{
+	l->allow = (struct strings){ 0 };
+	for (size_t i = 0; i < from->count; i++) {
+		const char *copy = arena_strdup(a, from->items[i]);
+		if (!copy || strings_add(&l->allow, a, copy) < 0)
+			return cj_fail(err, ENOMEM, "keep the allow list");
+	}
+	return 0;
+}
+
+/* None is less than a list, and a list less than all.  Of two lists the one that is in the other is
+ * what both allow; what two other ones allow no list says, because a name may have any address. */
+static int tighten_network(struct bwrap_limits *l, const struct config *c, struct arena *a,
+			   struct cj_error *err)
+{
+	if (c->network == NETWORK_NONE || l->network == NETWORK_NONE) {
+		l->network = NETWORK_NONE;
+		return 0;
+	}
+	if (c->network == NETWORK_PUBLIC || c->allow.count > 0)
+		l->network = NETWORK_PUBLIC;
+	const char *other = find_other(&c->allow, &l->allow);
+	if (c->allow.count == 0 || (l->allow.count > 0 && !find_other(&l->allow, &c->allow)))
+		return 0;
+	if (l->allow.count == 0 || !other)
+		return copy_list(l, &c->allow, a, err);
+	cj_refuse(err, "two allow lists, and '%s' is in one of them alone", other);
+	return cj_hint(err, "let one list have all of the other: cejail-bwrap(1), LIMITS");
+}
+
+static int tighten(struct bwrap_limits *l, const struct config *c, enum bwrap_source source,
+		   struct arena *a, struct cj_error *err)
+{
 	if (c->seccomp && strcmp(c->seccomp, "default") != 0) {
 		cj_refuse(err, "the filter '%s' is refused: only 'default' is here", c->seccomp);
 		return cj_hint(err, "load another one with --seccomp FD");
 	}
-	l->is_offline |= c->network == NETWORK_NONE;
 	l->has_filter |= c->seccomp != NULL;
 	l->result_fd = c->result_fd >= 0 ? c->result_fd : l->result_fd;
 	lower(l, LIMIT_MEMORY, c->limits.memory_bytes, source);
 	lower(l, LIMIT_PIDS, c->limits.pids, source);
 	lower(l, LIMIT_CPU_TIME, c->limits.cpu_ms, source);
 	lower(l, LIMIT_WALL, c->run_limits.wall_ms, source);
-	return 0;
+	return tighten_network(l, c, a, err);
+}
+
+/* HOST[:PORT],... */
+static int take_list(struct config *c, const char *option, const char *text, struct cj_error *err)
+{
+	const struct setting *s = setting_by_option("allow");
+	for (;; text++) {
+		size_t size = strcspn(text, ",");
+		const char *one = arena_strndup(&c->arena, text, size);
+		if (!one)
+			return cj_fail(err, ENOMEM, "list what %s allows", option);
+		if (setting_set(c, s, option, one, err) < 0)
+			return -err->code;
+		text += size;
+		if (*text == '\0')
+			return 0;
+	}
 }
 
 int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *text,
-		      enum bwrap_source source, struct cj_error *err)
+		      enum bwrap_source source, struct arena *a, struct cj_error *err)
 {
 	const struct setting *s = setting_of(option + strlen(BWRAP_PREFIX));
 	struct config c;
 	if (!s)
 		return cj_reject(err, "Unknown option %s", option);
-	if (strcmp(s->option, "network") == 0 && strncmp(text, "allow:", 6) == 0)
-		text = network_mode_names[NETWORK_PUBLIC]; /* it is refused as that one is */
+	const bool is_list = strcmp(s->option, "network") == 0 &&
+			     strncmp(text, ALLOW_PREFIX, strlen(ALLOW_PREFIX)) == 0;
 	begin(&c);
-	int rc = setting_set(&c, s, option, text, err);
-	if (rc == 0 && tighten(l, &c, source, err) < 0)
+	int rc = is_list ? take_list(&c, option, text + strlen(ALLOW_PREFIX), err)
+			 : setting_set(&c, s, option, text, err);
+	if (rc == 0 && tighten(l, &c, source, a, err) < 0)
 		rc = cj_wrap(err, "%s", option);
 	config_fini(&c);
 	return rc;
@@ -152,12 +212,12 @@ static int read_file(struct config *c, struct cj_error *err)
 	return profile_walk(BWRAP_ADMIN_FILE, root, apply, c, err);
 }
 
-int bwrap_limits_read(struct bwrap_limits *l, struct cj_error *err)
+int bwrap_limits_read(struct bwrap_limits *l, struct arena *a, struct cj_error *err)
 {
 	struct config c;
 	begin(&c);
 	int rc = read_file(&c, err);
-	if (rc == 0 && tighten(l, &c, BWRAP_FROM_FILE, err) < 0)
+	if (rc == 0 && tighten(l, &c, BWRAP_FROM_FILE, a, err) < 0)
 		rc = cj_wrap(err, "%s", BWRAP_ADMIN_FILE);
 	config_fini(&c);
 	return rc;
@@ -178,9 +238,24 @@ uint64_t bwrap_limits_caps(const struct bwrap_config *c, uid_t caller)
 int bwrap_limits_check(struct bwrap_config *c, uid_t caller, struct cj_error *err)
 {
 	const struct bwrap_limits *l = &c->limits;
-	if (l->is_offline) {
+	if (l->network != NETWORK_MODE_COUNT) {
 		c->namespaces |= CLONE_NEWNET;
 		c->optional &= ~(uint64_t)CLONE_NEWNET;
+	}
+	/* Whoever is root of the host could enter its network: with capabilities at once, and
+	 * without them the network namespace would belong to the user namespace of the host. */
+	if (l->network == NETWORK_PUBLIC && !(c->namespaces & CLONE_NEWUSER)) {
+		cj_refuse(err, BWRAP_PREFIX "network public and allow: need a user namespace, so "
+					    "that the command can't change the rules");
+		return cj_hint(err, "add --unshare-user; or use none");
+	}
+	if (l->network == NETWORK_PUBLIC)
+		c->optional &= ~(uint64_t)CLONE_NEWUSER;
+	/* Without a cgroup those of the network would count as the command's. */
+	if (l->network == NETWORK_PUBLIC && c->is_pid_1) {
+		cj_refuse(err, "--as-pid-1 and " BWRAP_PREFIX "network public or allow: exclude "
+			       "each other");
+		return cj_hint(err, "leave --as-pid-1 out");
 	}
 	if (!bwrap_limits_watch(l))
 		return 0;

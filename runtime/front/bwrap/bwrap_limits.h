@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "profiles/config.h"
 #include "profiles/plan/plan.h"
+#include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/jail/outcome.h"
 
@@ -24,19 +26,20 @@ enum bwrap_source { BWRAP_FROM_LINE, BWRAP_FROM_VARIABLE, BWRAP_FROM_FILE };
 struct bwrap_limits {
 	uint64_t values[LIMIT_COUNT]; /* memory, pids, wall, cpu_time; 0: none */
 	enum bwrap_source sources[LIMIT_COUNT];
-	int result_fd;   /* -1: none */
-	bool has_filter; /* --cejail-seccomp default */
-	bool is_offline; /* --cejail-network none */
-	bool is_ordered; /* the administrator's file has a limit */
+	int result_fd;             /* -1: none */
+	bool has_filter;           /* --cejail-seccomp default */
+	enum network_mode network; /* NETWORK_MODE_COUNT: what the other options say */
+	struct strings allow;      /* of NETWORK_PUBLIC: only these, as written; none: all */
+	bool is_ordered;           /* the administrator's file has a limit */
 };
-#define BWRAP_LIMITS_NULL ((struct bwrap_limits){ .result_fd = -1 })
+#define BWRAP_LIMITS_NULL ((struct bwrap_limits){ .result_fd = -1, .network = NETWORK_MODE_COUNT })
 
 /* Is there anything that the monitor has to watch? */
 bool bwrap_limits_watch(const struct bwrap_limits *l);
 
-/* One option, with its name and its value.  No system calls. */
+/* One option, with its name and its value.  Copies what it keeps into `a`.  No system calls. */
 int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *text,
-		      enum bwrap_source source, struct cj_error *err);
+		      enum bwrap_source source, struct arena *a, struct cj_error *err);
 
 /*
  * bwrap_limits_read - the administrator's file, an object with the keys of cejail.json(5).
@@ -44,9 +47,9 @@ int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *te
  * Without the file nothing changes.  Fails: it can't be read, is not root's, others may write it,
  * it is no such object.
  */
-int bwrap_limits_read(struct bwrap_limits *l, struct cj_error *err);
+int bwrap_limits_read(struct bwrap_limits *l, struct arena *a, struct cj_error *err);
 
-/* What limits require of the sandbox: a pid namespace, and a program that can't undo them. */
+/* What limits require of the sandbox: namespaces, and a program that can't undo them. */
 struct bwrap_config;
 int bwrap_limits_check(struct bwrap_config *c, uid_t caller, struct cj_error *err);
 
@@ -56,10 +59,12 @@ uint64_t bwrap_limits_caps(const struct bwrap_config *c, uid_t caller);
 /* --- bwrap_watch.c: the limits while the sandbox exists --- */
 
 struct bwrap_watch {
+	struct config config; /* of the network alone; the plan points into it */
 	struct plan plan;
 	struct jail *jail; /* jail_hold(): the cgroup, the record */
 	struct outcome outcome;
-	bool is_over; /* its result was written */
+	size_t printed; /* of the jail's warnings */
+	bool is_over;   /* its result was written */
 };
 
 struct bwrap_start;
@@ -95,6 +100,23 @@ void bwrap_watch_fail(struct bwrap_watch *w, const struct bwrap_start *s,
 
 /* Releases all.  A signal that has cancelled the run then acts on this process. */
 void bwrap_watch_fini(struct bwrap_watch *w);
+
+/* --- bwrap_network.c: a public network --- */
+
+/* As of a run that starts early.  Without one it does nothing, as the next two. */
+int bwrap_network_plan(struct bwrap_watch *w, const struct bwrap_limits *l, struct cj_error *err);
+
+/* The link to the child, and the files of the root. */
+int bwrap_network_offer(struct bwrap_watch *w, struct bwrap_start *s, struct cj_error *err);
+
+/* Builds it, and tells the child.  If the child has ended with a report, that is no failure. */
+int bwrap_network_build(struct bwrap_watch *w, const struct bwrap_start *s, int report_fd,
+			struct cj_error *err);
+
+/* The members of the last status document. */
+struct json_writer;
+void bwrap_network_put(struct json_writer *w, const struct bwrap_limits *l,
+		       const struct network_outcome *n);
 
 /* --- in the child --- */
 

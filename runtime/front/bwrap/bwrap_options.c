@@ -321,7 +321,8 @@ static int take_limit(struct bwrap_parser *p, const struct bwrap_option *o, cons
 		      struct cj_error *err)
 {
 	return bwrap_limits_take(&p->out->limits, o->name, args[0],
-				 p->is_in_variable ? BWRAP_FROM_VARIABLE : BWRAP_FROM_LINE, err);
+				 p->is_in_variable ? BWRAP_FROM_VARIABLE : BWRAP_FROM_LINE,
+				 p->arena, err);
 }
 
 #define MEMBER(name) offsetof(struct bwrap_config, name)
@@ -414,7 +415,7 @@ const struct bwrap_option bwrap_options[] = {
 	{ "--cejail-timeout", "DUR", "wall-clock limit", take_limit, 0, 0 },
 	{ "--cejail-result-fd", "FD", "write the result as JSON to FD, as 'cejail run --json' does", take_limit, 0, 0 },
 	{ "--cejail-seccomp", "NAME", "load the filter of 'cejail run': default", take_limit, 0, 0 },
-	{ "--cejail-network", "NAME", "none: a new network namespace, whatever --share-net says", take_limit, 0, 0 },
+	{ "--cejail-network", "NAME", "none, public or allow:HOST[:PORT],...: a network as that of 'cejail run'", take_limit, 0, 0 },
 };
 /* clang-format on */
 const size_t bwrap_option_count = sizeof(bwrap_options) / sizeof(bwrap_options[0]);

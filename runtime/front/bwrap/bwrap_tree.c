@@ -395,8 +395,10 @@ static int do_bind_data(struct bwrap_tree *t, const struct bwrap_op *op, struct 
 				     op->perms >= 0 ? (mode_t)op->perms : 0600);
 	if (file_fd < 0)
 		return cj_fail(err, errno, "Can't create tmpfile for %s", op->dest);
-	if (copy_data(op, file_fd, err) < 0)
-		return -err->code;
+	int rc = op->fd >= 0 ? copy_data(op, file_fd, err)
+			     : fd_write_all(file_fd, op->source, strlen(op->source), op->dest, err);
+	if (rc < 0)
+		return rc;
 	auto_fd int tree_fd = mounts_clone(t->base_fd, name,
 					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					       (op->is_read_only ? MOUNT_ATTR_RDONLY : 0),
@@ -480,6 +482,38 @@ static int do_operation(struct bwrap_tree *t, const struct bwrap_op *op, struct 
 	return cj_reject(err, "'%s': no such operation", op->dest);
 }
 
+/*
+ * Puts a file of cejail's network over that of the root.  A missing one is made where the directory
+ * is the sandbox's own: nothing is made on the host, and then what the options show stays.
+ */
+static int cover_file(struct bwrap_tree *t, const char *path, const char *text,
+		      struct cj_error *err)
+{
+	struct stat base;
+	const struct bwrap_op op = { .kind = BWRAP_BIND_DATA,
+				     .source = text,
+				     .dest = path,
+				     .fd = -1,
+				     .is_read_only = true,
+				     .perms = 0644 };
+	if (!text)
+		return 0;
+	if (fstat(t->base_fd, &base) < 0)
+		return cj_fail(err, errno, "look at the base");
+	const struct tree_path at = { t->root_fd, path, path, true, &base.st_dev };
+	auto_fd int fd = tree_place_open(&at, TREE_PLACE_FILE, err);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EISDIR || fd == -ELOOP || fd == -EBUSY ||
+	    fd == -EROFS || fd == -EACCES) {
+		*err = (struct cj_error){ 0 };
+		return 0;
+	}
+	int rc = fd < 0 ? fd : do_bind_data(t, &op, err);
+	if (rc != -ENOENT)
+		return rc;
+	*err = (struct cj_error){ 0 }; /* nothing can be mounted on a file that has no name left */
+	return 0;
+}
+
 static int make_base(struct bwrap_tree *t, struct cj_error *err)
 {
 	static const struct mounts_option options[] = { { "source", "tmpfs" } };
@@ -515,6 +549,10 @@ int bwrap_tree_build(struct bwrap_tree *t, struct cj_error *err)
 	}
 	for (size_t i = 0; rc == 0 && i < t->config->nops; i++)
 		rc = do_operation(t, &t->config->ops[i], err);
+	if (rc == 0)
+		rc = cover_file(t, "/etc/resolv.conf", t->resolv_conf, err);
+	if (rc == 0)
+		rc = cover_file(t, "/etc/hosts", t->hosts, err);
 	(void)umask(saved);
 	return rc;
 }

@@ -27,6 +27,7 @@
 #include "runtime/front/bwrap/bwrap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"
+#include "runtime/jail/supervise/jail_network.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
 #include "runtime/kernel/process/process_tree.h"
@@ -88,6 +89,7 @@ static void note_layers(struct jail *j, const struct bwrap_start *s)
 	j->layers[LAYER_NO_NEW_PRIVS] = LAYER_ON;
 	j->layers[LAYER_CAPABILITIES] = has_caps ? LAYER_OFF : LAYER_ON;
 	j->layers[LAYER_SECCOMP] = s->config->limits.has_filter ? LAYER_ON : LAYER_OFF;
+	jail_network_assess(j);
 }
 
 /* Root has no limit by setrlimit(2), which fork(2) says under EAGAIN: its processes are sampled. */
@@ -114,14 +116,16 @@ static void assess(struct jail *j, const struct bwrap_start *s)
 			     "be able to change its limits");
 }
 
-static void print_warnings(const struct bwrap_config *c, const struct strings *warnings,
-			   size_t from)
+/* Those that are new. */
+static void print_warnings(const struct bwrap_config *c, struct bwrap_watch *w)
 {
 	/* What only 'cejail ps' lacks is in the result. */
-	for (size_t i = from; i < warnings->count; i++)
-		if (degraded_of(warnings->items[i]) != DEGRADED_RECORD)
+	for (; w->printed < w->jail->warnings.count; w->printed++) {
+		const char *warning = w->jail->warnings.items[w->printed];
+		if (degraded_of(warning) != DEGRADED_RECORD)
 			(void)fprintf(stderr, "%sbwrap: warning: %s\n",
-				      c->has_level_prefix ? "<4>" : "", warnings->items[i]);
+				      c->has_level_prefix ? "<4>" : "", warning);
+	}
 }
 
 static int check_result_fd(int fd, struct cj_error *err)
@@ -148,22 +152,22 @@ int bwrap_watch_begin(struct bwrap_watch *w, struct bwrap_start *s, struct cj_er
 				      .cpu_ms = l->values[LIMIT_CPU_TIME] },
 			  .is_divided = true }, /* from inside its files are out of reach */
 	};
-	if (check_result_fd(l->result_fd, err) < 0 || plan_mint_id(id, err) < 0 ||
-	    jail_hold(&w->plan, id, &w->jail, err) < 0)
+	if (check_result_fd(l->result_fd, err) < 0 || bwrap_network_plan(w, l, err) < 0 ||
+	    plan_mint_id(id, err) < 0 || jail_hold(&w->plan, id, &w->jail, err) < 0)
 		return -err->code;
 	struct jail *j = w->jail;
 	outcome_init(&w->outcome, id, 0);
 	j->limits[LIMIT_WALL] =
 	    (struct limit_state){ l->values[LIMIT_WALL], ENFORCED_BY_SUPERVISOR, HIT_NO };
 	assess(j, s);
-	print_warnings(s->config, &j->warnings, 0);
+	print_warnings(s->config, w);
 	s->is_limited = true;
 	s->locks_mounts = s->namespaces & CLONE_NEWUSER &&
 			  bwrap_limits_caps(s->config, s->uid) >> CAP_SYS_ADMIN & 1;
 	s->rlimits.cpu_ms = l->values[LIMIT_CPU_TIME];
 	if (j->limits[LIMIT_PIDS].enforced_by == ENFORCED_BY_RLIMIT)
 		s->rlimits.pids = l->values[LIMIT_PIDS];
-	return 0;
+	return bwrap_network_offer(w, s, err);
 }
 
 pid_t bwrap_watch_spawn(struct bwrap_watch *w, uint64_t namespaces)
@@ -177,6 +181,7 @@ pid_t bwrap_watch_spawn(struct bwrap_watch *w, uint64_t namespaces)
 void bwrap_watch_born(struct bwrap_watch *w, int report_fd)
 {
 	struct cj_error ignored; /* the monitor sees that this process has ended */
+	cj_close(&w->jail->link.sock_fd);
 	(void)sigprocmask(SIG_SETMASK, &w->jail->old_signals, NULL); /* it was in force */
 	if (fd_write_all(report_fd, "", 1, "the monitor", &ignored) < 0)
 		_exit(BWRAP_FAILED);
@@ -207,7 +212,8 @@ void bwrap_watch_keep(const struct bwrap_watch *w, struct bwrap_fds *kept)
 	const struct jail *j = w->jail;
 	const int fds[] = { j->init_pidfd,    j->signal_fd,        j->runtime_dir_fd,
 			    j->record_fd,     j->cgroup.dir_fd,    j->cgroup.init_fd,
-			    j->cgroup.cpu_fd, j->cgroup.parent_fd, j->handles.proc_fd };
+			    j->cgroup.cpu_fd, j->cgroup.parent_fd, j->handles.proc_fd,
+			    j->link.sock_fd };
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		kept->fds[kept->count++] = fds[i];
 }
@@ -221,7 +227,7 @@ struct bwrap_waiting {
 	uint64_t wall_at_ms; /* 0: never */
 	bool is_pid_1;
 	bool is_over_pids;    /* sampled, and more than the limit */
-	struct pollfd fds[3]; /* the report, the child, signals */
+	struct pollfd fds[4]; /* the report, the child, signals, the network */
 	int status;           /* the program's, as bubblewrap has it */
 };
 
@@ -281,7 +287,7 @@ static bool samples_pids(const struct jail *j)
 static int wait_once(struct bwrap_waiting *g, struct cj_error *err)
 {
 	struct bwrap_watch *w = g->w;
-	int n = poll(g->fds, 3, clock_ms_until(clock_earlier(g->usage.next_at_ms, g->wall_at_ms)));
+	int n = poll(g->fds, 4, clock_ms_until(clock_earlier(g->usage.next_at_ms, g->wall_at_ms)));
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
 	if (n > 0 && g->fds[0].revents)
@@ -290,6 +296,8 @@ static int wait_once(struct bwrap_waiting *g, struct cj_error *err)
 		on_child(g);
 	if (n > 0 && g->fds[2].revents)
 		on_signal(g);
+	if (n > 0 && g->fds[3].revents && network_serve(w->jail->network, err) < 0)
+		return cj_wrap(err, "network");
 	const uint64_t now_ms = clock_ms();
 	if (g->wall_at_ms > 0 && now_ms >= g->wall_at_ms)
 		outcome_decide(&w->outcome, STATUS_TIMEOUT);
@@ -364,7 +372,9 @@ static int write_result(const struct bwrap_start *s, const struct outcome *o, st
 	const struct result_about about = {
 		.profile_name = "",
 		.profile_sha256 = "",
-		.network = (s->namespaces & CLONE_NEWNET) ? NETWORK_NONE : NETWORK_MODE_COUNT,
+		.network = s->config->limits.network == NETWORK_PUBLIC ? NETWORK_PUBLIC
+			   : (s->namespaces & CLONE_NEWNET)            ? NETWORK_NONE
+								       : NETWORK_MODE_COUNT,
 	};
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	size_t size = 0;
@@ -403,6 +413,7 @@ static int write_status(const struct bwrap_config *c, int status, const struct o
 	json_member_u64(w, "cejail-wall-ms", u->wall_ms);
 	json_member_u64(w, "cejail-cpu-ms", u->cpu_user_ms + u->cpu_system_ms);
 	json_member_known(w, "cejail-memory-peak-bytes", u->has_memory_peak, u->memory_peak_bytes);
+	bwrap_network_put(w, &c->limits, &o->network);
 	json_close_object(w);
 	size_t size = 0;
 	auto_free char *line = json_writer_line(w, &size);
@@ -417,7 +428,6 @@ static int conclude(struct bwrap_waiting *g, const struct bwrap_start *s, struct
 {
 	struct outcome *out = &g->w->outcome;
 	struct jail *j = g->w->jail;
-	const size_t printed = j->warnings.count;
 	note_layers(j, s);
 	if (verdict_read(j, &g->seen, out, err) < 0)
 		return -err->code;
@@ -425,7 +435,7 @@ static int conclude(struct bwrap_waiting *g, const struct bwrap_start *s, struct
 		out->limits[LIMIT_PIDS].hit = HIT_YES;
 		g->status = KILLED;
 	}
-	print_warnings(s->config, &j->warnings, printed);
+	print_warnings(s->config, g->w);
 	for (size_t i = 0; i < j->warnings.count; i++)
 		outcome_warn(out, "%s", j->warnings.items[i]);
 	print_end(s->config, out);
@@ -455,11 +465,14 @@ int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int repo
 				   .is_pid_1 = s->config->is_pid_1,
 				   .status = BWRAP_FAILED };
 	struct cj_error why = { 0 };
-	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
-	j->run.started_ms = clock_ms();
 	int rc = find_processes(j, g.is_pid_1, &why);
 	if (rc == 0)
 		rc = jail_hold_init(j, &why);
+	if (rc == 0)
+		rc = bwrap_network_build(w, s, report_fd, &why);
+	print_warnings(s->config, w);
+	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
+	j->run.started_ms = clock_ms();
 	if (s->config->limits.values[LIMIT_WALL] > 0)
 		g.wall_at_ms = j->run.started_ms + s->config->limits.values[LIMIT_WALL];
 	usage_watch_init(&g.usage, j);
@@ -470,6 +483,7 @@ int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int repo
 	g.fds[0] = (struct pollfd){ report_fd, POLLIN, 0 };
 	g.fds[1] = (struct pollfd){ j->init_pidfd, POLLIN, 0 };
 	g.fds[2] = (struct pollfd){ j->signal_fd, POLLIN, 0 };
+	g.fds[3] = (struct pollfd){ j->network ? network_fd(j->network) : -1, POLLIN, 0 };
 	while (rc == 0 && !w->outcome.has_status)
 		rc = wait_once(&g, &why);
 	end_all(&g);
@@ -511,6 +525,7 @@ void bwrap_watch_fini(struct bwrap_watch *w)
 		jail_destroy(&w->jail);
 		outcome_fini(&w->outcome);
 	}
+	arena_fini(&w->config.arena);
 	if (signal)
 		(void)raise(signal);
 }

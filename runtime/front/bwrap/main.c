@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	if (rc == 0 && more)
 		rc = bwrap_parse_variable(more, &a, &config, &err);
 	if (rc == 0)
-		rc = bwrap_limits_read(&config.limits, &err);
+		rc = bwrap_limits_read(&config.limits, &a, &err);
 	if (rc == 0)
 		rc = bwrap_check(&config, getuid(), getgid(), &err);
 	if (rc == 0)

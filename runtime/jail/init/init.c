@@ -58,23 +58,30 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return is_full(j) ? privileges_join_keyring(err) : init_reduced_detach(j, err);
 }
 
-static int network_open_enter(struct jail *j, struct cj_error *err)
+int init_network_open(const struct network_spec *spec, const struct step_link *link,
+		      struct cj_error *err)
 {
 	struct network_handles handles;
-	if (net_namespace_enter(&j->init.netns, err) < 0)
-		return -err->code;
-	if (network_open(&j->plan->network, &handles, err) < 0)
+	if (network_open(spec, &handles, err) < 0)
 		return -err->code;
 	int rc = 0;
-	if (jail_network_is_wanted(j)) {
+	if (link) {
 		int fds[SLOT_COUNT];
 		size_t nfds;
 		const struct opened opened = { .slots =
 						   network_handles_pack(&handles, fds, &nfds) };
-		rc = step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
+		rc = step_tell(link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
 	}
 	network_handles_fini(&handles);
 	return rc;
+}
+
+static int network_open_enter(struct jail *j, struct cj_error *err)
+{
+	if (net_namespace_enter(&j->init.netns, err) < 0)
+		return -err->code;
+	return init_network_open(&j->plan->network, jail_network_is_wanted(j) ? &j->link : NULL,
+				 err);
 }
 
 static int sources_enter(struct jail *j, struct cj_error *err)

@@ -18,6 +18,7 @@ struct adoption;
 struct jail;
 struct limits_spec;
 struct net_namespace_maker;
+struct network_spec;
 
 /* The whole life of init; never returns. */
 _Noreturn void init_main(struct jail *j);
@@ -102,6 +103,14 @@ int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err);
  * init's errno, so init's own failure may have been a consequence.
  */
 void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err);
+
+/*
+ * init_network_open - network_open(), and with a link its step for jail_network_enter().
+ *
+ * Runs in: the jail's network namespace, with capabilities over its owner.
+ */
+int init_network_open(const struct network_spec *spec, const struct step_link *link,
+		      struct cj_error *err);
 
 /* --- payload.c: the last steps before the untrusted program, from vfork(2) to execve(2) --- */
 

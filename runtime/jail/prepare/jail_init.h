@@ -23,6 +23,16 @@ struct plan;
 int jail_hold(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
 int jail_hold_init(struct jail *j, struct cj_error *err);
 
+/*
+ * jail_hold_network - the network of the plan, in the network namespace of init, before the program
+ * starts: jail_hold() has looked up its names.
+ *
+ * j->link leads to init, which calls init_network_open() when its id maps are written; the
+ * caller sets both ends.
+ * Fails: jail_destroy() releases what was built.
+ */
+int jail_hold_network(struct jail *j, struct cj_error *err);
+
 /* Creates init with clone3(2), in all of its namespaces and in the jail's cgroup. */
 int jail_init_enter(struct jail *j, struct cj_error *err);
 void jail_init_leave(struct jail *j);

@@ -473,6 +473,7 @@ const struct jail_ops jail_run_ops = {
 /* clang-format off */
 /* The rows of supervisor_stages[] that limit and record, for jail_hold(). */
 static const struct stage holder_stages[] = {
+	{ "names", NULL, jail_network_names_enter, NULL },
 	{ "runtime directory", NULL, directory_enter, directory_leave },
 	{ "cgroup", NULL, leaf_find, leaf_remove },
 	{ "signals", NULL, signals_enter, signals_leave },
@@ -484,17 +485,10 @@ static const struct stage holder_stages[] = {
 
 static void destroy_held(struct jail **j)
 {
+	jail_network_leave(*j);
+	cj_close(&(*j)->link.sock_fd);
 	stages_leave(*j, holder_stages, HOLDER_STAGES);
 	jail_state_free(j);
-}
-
-/* It has no network and no filter of ours that could report. */
-static int report_nothing(struct jail *j, struct outcome *out, struct cj_error *err)
-{
-	(void)j;
-	(void)out;
-	(void)err;
-	return 0;
 }
 
 static const struct jail_ops held_ops = {
@@ -502,7 +496,7 @@ static const struct jail_ops held_ops = {
 	.lose = verdict_without_init,
 	.end = end_run,
 	.count = count_run,
-	.report = report_nothing,
+	.report = verdict_report_run,
 	.destroy = destroy_held,
 };
 
@@ -527,6 +521,13 @@ int jail_hold_init(struct jail *j, struct cj_error *err)
 	if (!is_recorded(j))
 		return 0;
 	return record_complete_enter(j, err) < 0 ? -err->code : record_sweep_enter(j, err);
+}
+
+int jail_hold_network(struct jail *j, struct cj_error *err)
+{
+	if (jail_network_enter(j, err) < 0 || jail_network_uplink_enter(j, err) < 0)
+		return cj_wrap(err, "network");
+	return 0;
 }
 
 /* *out_again: it may succeed with an init that is moved into its cgroup. */

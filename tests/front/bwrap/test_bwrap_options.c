@@ -246,11 +246,69 @@ static void what_is_not_shared_stays_so(void **state)
 	assert_int_equal(PARSE(&p, 0, "--cejail-network", "none", "--share-net", "true"), 0);
 	assert_true(p.config.namespaces & CLONE_NEWNET && !(p.config.optional & CLONE_NEWNET));
 	assert_false(bwrap_limits_watch(&p.config.limits));
-	assert_true(PARSE(&p, 0, "--cejail-network", "allow:a", "true") < 0);
-	assert_non_null(strstr(p.err.hint, "cejail run --network public"));
 	assert_true(PARSE(&p, 0, "--cejail-seccomp", "file", "true") < 0);
 	assert_int_equal(PARSE(&p, 0, "--cejail-seccomp", "default", "true"), 0);
 	assert_true(p.config.limits.has_filter);
+	arena_fini(&p.arena);
+}
+
+static void the_tightest_network_is_in_force_in_any_order(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *one, *other;
+		enum network_mode mode; /* NETWORK_MODE_COUNT: refused */
+		const char *allow;      /* the first of the list */
+		size_t count;
+	} rows[] = {
+		{ "public", "none", NETWORK_NONE, NULL, 0 },
+		{ "allow:a.b", "none", NETWORK_NONE, NULL, 0 },
+		{ "public", "public", NETWORK_PUBLIC, NULL, 0 },
+		{ "public", "allow:a.b:80,c.d", NETWORK_PUBLIC, "a.b:80", 2 },
+		{ "allow:c.d", "allow:a.b,c.d", NETWORK_PUBLIC, "c.d", 1 },
+		{ "allow:c.d,a.b", "allow:a.b,c.d", NETWORK_PUBLIC, NULL, 2 },
+		{ "allow:a.b,c.d", "allow:a.b,e.f", NETWORK_MODE_COUNT, NULL, 0 },
+		{ "allow:a.b:80", "allow:a.b", NETWORK_MODE_COUNT, NULL, 0 },
+	};
+	for (size_t i = 0; i < 2 * (sizeof(rows) / sizeof(rows[0])); i++) {
+		const char *const values[] = { rows[i / 2].one, rows[i / 2].other };
+		struct parsed p = { 0 };
+		const struct bwrap_limits *l = &p.config.limits;
+		int rc = PARSE(&p, USER, "--cejail-network", values[i % 2], "--cejail-network",
+			       values[1 - i % 2], "true");
+		assert_int_equal(rc < 0, rows[i / 2].mode == NETWORK_MODE_COUNT);
+		if (rc == 0) {
+			assert_int_equal(l->network, rows[i / 2].mode);
+			assert_int_equal(l->network == NETWORK_NONE ? 0 : l->allow.count,
+					 rows[i / 2].count);
+		} else {
+			assert_non_null(strstr(p.err.msg, "two allow lists"));
+		}
+		if (rows[i / 2].allow)
+			assert_string_equal(l->allow.items[0], rows[i / 2].allow);
+		arena_fini(&p.arena);
+	}
+}
+
+static void a_public_network_needs_namespaces_that_the_command_does_not_own(void **state)
+{
+	(void)state;
+	struct parsed p = { 0 };
+	assert_int_equal(
+	    PARSE(&p, 0, "--cejail-network", "public", "--unshare-user-try", "--share-net", "true"),
+	    0);
+	assert_true(bwrap_limits_watch(&p.config.limits));
+	const uint64_t all = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID;
+	assert_true((p.config.namespaces & all) == all);
+	assert_int_equal(p.config.optional & all, 0);
+	assert_true(PARSE(&p, 0, "--cejail-network", "public", "true") < 0);
+	assert_string_equal(p.err.hint, "add --unshare-user; or use none");
+	assert_true(PARSE(&p, 0, "--cejail-network", "allow:a.b", "--cap-drop", "ALL", "true") < 0);
+	assert_int_equal(PARSE(&p, USER, "--cejail-network", "allow:a.b", "true"), 0);
+	assert_true(PARSE(&p, USER, "--cejail-network", "public", "--unshare-pid", "--as-pid-1",
+			  "true") < 0);
+	assert_true(PARSE(&p, USER, "--cejail-network", "allow:", "true") < 0);
+	assert_true(PARSE(&p, USER, "--cejail-network", "allow:a.b,,c.d", "true") < 0);
 	arena_fini(&p.arena);
 }
 
@@ -281,6 +339,8 @@ int main(void)
 		cmocka_unit_test(capabilities_change_in_the_order_of_the_arguments),
 		cmocka_unit_test(the_lowest_limit_is_in_force_whoever_sets_it),
 		cmocka_unit_test(what_is_not_shared_stays_so),
+		cmocka_unit_test(the_tightest_network_is_in_force_in_any_order),
+		cmocka_unit_test(a_public_network_needs_namespaces_that_the_command_does_not_own),
 		cmocka_unit_test(a_limit_of_the_file_needs_a_command_that_cannot_undo_it),
 		cmocka_unit_test(what_is_wrong_is_refused_with_bubblewraps_own_sentence),
 	};

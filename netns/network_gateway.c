@@ -7,6 +7,7 @@
  */
 #include "netns/network_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -101,17 +102,21 @@ static bool has_denied_alias(struct network *n, const struct gateway_name *name)
 	return false;
 }
 
+static_assert(RESOLVER_NAME_MAX == NAMES_SIZE_MAX, "aliases stand as in struct names_answer");
+
 /* What is new is open only if both tables take it. */
 static uint32_t open_name(struct network *n, const struct gateway_name *name)
 {
 	struct cj_error ignored; /* the program gets a failure of its name server */
+	const struct names_answer answer = { name->text, name->aliases.names[0],
+					     name->aliases.count };
 	uint32_t open = 0;
 	if (has_denied_alias(n, name))
 		return GATEWAY_NAME_DENIED;
 	for (size_t i = 0; i < name->count; i++) {
 		enum names_end end =
 		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow))
-			? names_take(n->names, name->text, &name->addresses[i], clock_ms())
+			? names_take(n->names, &answer, &name->addresses[i], clock_ms())
 			: NAMES_FULL;
 		if (end == NAMES_FULL) {
 			names_loaded(n->names, false);

@@ -84,13 +84,30 @@ static struct names_open *place_of(struct names *n, const struct endpoint *e, ui
 	return over;
 }
 
-static bool open_one(struct names *n, const char *name, const struct endpoint *e, uint64_t now_ms)
+static void note_answer(struct names_open *o, const struct names_answer *answer)
+{
+	size_t used = 0;
+	(void)snprintf(o->name, sizeof(o->name), "%s", answer->name);
+	o->has_more = false;
+	for (size_t i = 0; i < answer->naliases && !o->has_more; i++) {
+		const char *alias = answer->aliases + i * NAMES_SIZE_MAX;
+		const size_t size = strlen(alias) + 1;
+		o->has_more = size >= sizeof(o->aliases) - used;
+		if (!o->has_more)
+			memcpy(o->aliases + used, alias, size);
+		used += o->has_more ? 0 : size;
+	}
+	o->aliases[used] = '\0';
+}
+
+static bool open_one(struct names *n, const struct names_answer *answer, const struct endpoint *e,
+		     uint64_t now_ms)
 {
 	const uint64_t soon_ms = now_ms + 2 * NAMES_ANSWER_S * 1000;
 	struct names_open *o = place_of(n, e, now_ms);
 	if (!o)
 		return false;
-	(void)snprintf(o->name, sizeof(o->name), "%s", name);
+	note_answer(o, answer);
 	if (o->until_ms > soon_ms)
 		return true;
 	o->is_new = true;
@@ -98,8 +115,10 @@ static bool open_one(struct names *n, const char *name, const struct endpoint *e
 	return true;
 }
 
-enum names_end names_take(struct names *n, const char *name, const struct ip *ip, uint64_t now_ms)
+enum names_end names_take(struct names *n, const struct names_answer *answer, const struct ip *ip,
+			  uint64_t now_ms)
 {
+	const char *name = answer->name;
 	const struct names_rules *rules = &n->rules;
 	const struct endpoint all = { *ip, *ip, 0, UINT16_MAX };
 	enum net_class class;
@@ -116,7 +135,7 @@ enum names_end names_take(struct names *n, const char *name, const struct ip *ip
 		const struct endpoint e = { *ip, *ip, entry->first_port, entry->last_port };
 		if (!has_name(entry, name) || is_denied(rules, &e))
 			continue;
-		if (!open_one(n, name, &e, now_ms))
+		if (!open_one(n, answer, &e, now_ms))
 			return NAMES_FULL;
 		end = NAMES_OPEN;
 	}
@@ -132,9 +151,19 @@ void names_loaded(struct names *n, bool are_open)
 	}
 }
 
+/* Aliases that are not known any more could be denied. */
+static bool has_denied_name(const struct names_rules *rules, const struct names_open *o)
+{
+	bool is_denied = names_has(rules->deny, rules->ndeny, o->name) ||
+			 (o->has_more && rules->ndeny > 0);
+	for (const char *alias = o->aliases; *alias && !is_denied; alias += strlen(alias) + 1)
+		is_denied = names_has(rules->deny, rules->ndeny, alias);
+	return is_denied;
+}
+
 static bool is_still_open(const struct names_rules *rules, const struct names_open *o)
 {
-	if (names_has(rules->deny, rules->ndeny, o->name) || is_denied(rules, &o->endpoint))
+	if (has_denied_name(rules, o) || is_denied(rules, &o->endpoint))
 		return false;
 	for (size_t i = 0; i < rules->nallow; i++)
 		if (has_name(&rules->allow[i], o->name) &&

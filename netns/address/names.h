@@ -46,8 +46,11 @@ static inline bool names_are_filtered(const struct names_rules *rules)
 struct names_open {
 	struct endpoint endpoint;  /* one address; one port, or all */
 	char name[NAMES_SIZE_MAX]; /* that opened it */
-	uint64_t until_ms;         /* on clock_ms(); in use it stays open for longer */
-	bool is_new;               /* to be loaded, also where the kernel has it already */
+	/* Of the answer, each with its NUL, and one NUL more; has_more: some had no room. */
+	char aliases[2 * NAMES_SIZE_MAX];
+	bool has_more;
+	uint64_t until_ms; /* on clock_ms(); in use it stays open for longer */
+	bool is_new;       /* to be loaded, also where the kernel has it already */
 };
 
 struct names {
@@ -63,20 +66,28 @@ enum names_end {
 	NAMES_FULL
 };
 
+/* A name and the aliases that an answer has for it: NAMES_SIZE_MAX bytes for each. */
+struct names_answer {
+	const char *name, *aliases;
+	size_t naliases;
+};
+
 /*
- * names_take - what an answer for `name` opens: marks it in open[] as is_new.
+ * names_take - what an answer opens: marks it in open[] as is_new.
  *
  * No name opens an address in a closed range.  One that the list opens by itself is NAMES_OPEN, and
  * without a list each that is not denied.
  */
-enum names_end names_take(struct names *n, const char *name, const struct ip *ip, uint64_t now_ms);
+enum names_end names_take(struct names *n, const struct names_answer *answer, const struct ip *ip,
+			  uint64_t now_ms);
 
 /* The new ones are loaded now; or not, and then they are not open. */
 void names_loaded(struct names *n, bool are_open);
 
 /*
  * names_change - other rules.  What its names have opened for its ports is marked as is_new, at
- * most NAMES_KEPT_MAX of them; the rest is closed.
+ * most NAMES_KEPT_MAX of them; the rest is closed, and so is what a name has opened whose answer
+ * had an alias that is denied now.
  */
 #define NAMES_KEPT_MAX 1024
 void names_change(struct names *n, const struct names_rules *rules, uint64_t now_ms);

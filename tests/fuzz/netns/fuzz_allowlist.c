@@ -121,7 +121,8 @@ static void check_denied(const struct allowlist_entry *t, struct arena *a)
 		assert(!names_may_ask(&names.rules, t->name) &&
 		       !names_may_reach(&names.rules, t->name, 443));
 	else if (t->first_port == 0)
-		assert(names_take(&names, "a.example", &t->net.ip, 1) == NAMES_CLOSED);
+		assert(names_take(&names, &(struct names_answer){ .name = "a.example" }, &t->net.ip,
+				  1) == NAMES_CLOSED);
 	assert(names.count == 0);
 }
 

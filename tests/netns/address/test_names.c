@@ -21,6 +21,7 @@ static struct names names; /* its table is large */
 static struct allowlist_entry entries[ALLOWLIST_MAX];
 static struct endpoint listed_items[4];
 static struct endpoints listed;
+static const struct endpoints nothing;
 
 static void parse_list(const char *const *texts, size_t count, struct allowlist_entry *out)
 {
@@ -65,7 +66,7 @@ static struct ip ip_of(const char *text)
 static enum names_end take_end(const char *name, const char *address, uint64_t now_ms)
 {
 	const struct ip ip = ip_of(address);
-	return names_take(&names, name, &ip, now_ms);
+	return names_take(&names, &(struct names_answer){ .name = name }, &ip, now_ms);
 }
 
 static bool take(const char *name, const char *address, uint64_t now_ms)
@@ -340,6 +341,40 @@ static void other_rules_keep_nothing_that_they_deny(void **state)
 	expect_open(0, "8.8.8.1 443-443");
 }
 
+/* What the address of a name was looked up through is denied later. */
+static void other_rules_keep_no_address_whose_alias_they_deny(void **state)
+{
+	static const char *const texts[] = { "*.edge.example" };
+	static char aliases[3][NAMES_SIZE_MAX] = { "x.example.net", "a.edge.example", "" };
+	struct names_rules rules = {
+		.is_list = true, .allow = entries, .nallow = 1, .endpoints = &nothing
+	};
+	const struct ip ips[] = { ip_of("8.8.8.1"), ip_of("8.8.8.2"), ip_of("8.8.8.3") };
+	(void)state;
+	USE_LIST("*.example.com:443");
+	parse_list(texts, 1, denied);
+	memset(aliases[2], 'z', NAMES_SIZE_MAX - 1);
+	const struct names_answer answers[] = { { "a.example.com", aliases[0], 1 },
+						{ "b.example.com", aliases[0], 2 },
+						{ "c.example.com", aliases[0], 3 } };
+
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(names_take(&names, &answers[i], &ips[i], START_MS), NAMES_OPEN);
+	assert_true(!names.open[1].has_more && !names.open[2].has_more);
+	memset(aliases[0], 'y', NAMES_SIZE_MAX - 1); /* now they have no room together */
+	assert_int_equal(names_take(&names, &answers[2], &ips[2], START_MS), NAMES_OPEN);
+	assert_true(names.open[2].has_more);
+	names_loaded(&names, true);
+
+	names_change(&names, &rules, START_MS);
+	assert_int_equal(names.count, 3); /* nothing is denied */
+	rules.deny = denied;
+	rules.ndeny = 1;
+	names_change(&names, &rules, START_MS);
+	assert_int_equal(names.count, 1);
+	expect_open(0, "8.8.8.1 443-443");
+}
+
 /* --- for how long ------------------------------------------------------------------- */
 
 static void an_address_is_loaded_again_when_its_time_is_nearly_over(void **state)
@@ -424,7 +459,6 @@ static void what_could_not_be_loaded_is_not_open(void **state)
 /* --- another list ------------------------------------------------------------------- */
 
 static struct allowlist_entry others[ALLOWLIST_MAX];
-static const struct endpoints nothing;
 
 static void change(const char *const *texts, size_t count, uint64_t now_ms)
 {
@@ -576,6 +610,7 @@ int main(void)
 		cmocka_unit_test(no_answer_has_a_denied_address),
 		cmocka_unit_test(without_a_list_an_answer_has_what_is_neither_closed_nor_denied),
 		cmocka_unit_test(other_rules_keep_nothing_that_they_deny),
+		cmocka_unit_test(other_rules_keep_no_address_whose_alias_they_deny),
 		cmocka_unit_test(an_address_is_loaded_again_when_its_time_is_nearly_over),
 		cmocka_unit_test(a_full_table_takes_another_address_when_the_time_of_one_is_over),
 		cmocka_unit_test(what_could_not_be_loaded_is_not_open),

@@ -130,6 +130,18 @@ except OSError as problem:
         equal(tries(session, deep, shared), ["answered"] * 2, "nothing denied")
 
 
+@test("a change that denies an alias closes the addresses that were opened through it")
+def _():
+    opened = ["tcp", "20.30.40.51", 80]
+    with Internet() as net, Service(**net.inside) as s, public_session(s, network={"allow_by": "address", **only("*.alias.test")}) as session:
+        equal(tries(session, ["tcp", "open.alias.test", 80], opened), ["answered"] * 2, "through an alias")
+        change(session, only("*.alias.test", deny=["*.other.test"]))
+        equal(tries(session, opened), ["answered"], "of another name")
+        change(session, only("*.alias.test", deny=["*.wild.test"]))
+        went = tries(session, opened, ["tcp", "open.alias.test", 80])
+        true(went[0] in REFUSED and went[1] == "no address", f"the alias denied: {went}")
+
+
 @test("what a session's profile denies stays denied by every change, and by its first rules")
 def _():
     with Internet() as net, Folder() as f:

@@ -36,7 +36,10 @@ static int split_brackets(const char *text, char *copy, struct parts *out, struc
 	char *end = strchr(copy, ']');
 
 	if (!end)
-		return cj_reject(err, "'%.100s' has no closing bracket", text);
+		return cj_reject(err,
+				 "'%.100s' has no closing bracket; write it as in "
+				 "[2001:db8::1]:443",
+				 text);
 	*end++ = '\0';
 	if (*end != '\0' && *end != ':')
 		return cj_reject(err, "'%.100s': only ':PORT' may follow ']'", text);
@@ -50,10 +53,16 @@ static int split_brackets(const char *text, char *copy, struct parts *out, struc
 static int split(const char *text, char *copy, struct parts *out, struct cj_error *err)
 {
 	char *colon = strchr(copy, ':');
+	const size_t address = strspn(text, DIGITS "abcdefABCDEF:.[]*");
 
 	if (strstr(text, "://"))
 		return cj_reject(
 		    err, "'%.100s' is a URL; write its host alone, as in example.com:443", text);
+	if (strchr(text, '/') && (address == 0 || text[address] != '/'))
+		return cj_reject(err,
+				 "'%.100s': only an address has a '/' behind it; write a host "
+				 "alone, as in example.com:443",
+				 text);
 	if (copy[0] == '[')
 		return split_brackets(text, copy, out, err);
 	out->host = copy;
@@ -75,7 +84,9 @@ static int parse_port(const char *text, const char *port, struct allowlist_entry
 		return 0;
 	}
 	if (parse_u64(port, 1, UINT16_MAX, &number, &ignored) < 0)
-		return cj_reject(err, "'%.100s': a port is a number from 1 to 65535", text);
+		return cj_reject(
+		    err, "'%.100s': a port is a number from 1 to 65535, as in example.com:443",
+		    text);
 	out->first_port = out->last_port = (uint16_t)number;
 	return 0;
 }
@@ -124,10 +135,18 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 				 "'%.100s': a '*' stands for whole names only at the beginning, "
 				 "as in *.example.com",
 				 text);
+	if (strchr(name, ','))
+		return cj_reject(err,
+				 "'%.100s' has a comma; name one destination, and each other one "
+				 "by itself",
+				 text);
 	if (is_legacy_address(name))
 		return cj_reject(err,
 				 "'%.100s' is no address in the accepted form; write four decimal "
 				 "numbers, as in 192.0.2.1",
+				 text);
+	if (name[strlen(name) - 1] == '.')
+		return cj_reject(err, "'%.100s' is no host name here; leave out the dot at its end",
 				 text);
 	if (!is_host_name(name))
 		return cj_reject(err,

@@ -98,9 +98,14 @@ static int take_header(char *text, struct http_upstream_spec *out, struct cj_err
 		return cj_reject(err, "'header=%.64s' is not header=NAME:[PREFIX]@FILE", text);
 	*colon = *at = '\0';
 	if (!consists_of(text, LETTERS DIGITS "-_"))
-		return cj_reject(err, "'%.64s' is no name of a header", text);
+		return cj_reject(err,
+				 "'%.64s' is no name of a header, such as Authorization: letters, "
+				 "digits, '-' and '_'",
+				 text);
 	if (http_upstream_is_hop(text) || http_upstream_is_own(text))
-		return cj_reject(err, "'%.64s' is cejail's own header", text);
+		return cj_reject(
+		    err, "'%.64s' is cejail's own header; name another, such as Authorization",
+		    text);
 	for (const char *byte = colon + 1; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 0x7f)
 			return cj_reject(err, "the value of '%.64s' has a control character", text);
@@ -116,6 +121,8 @@ static int take_path(const char *path, struct http_upstream_spec *out, struct cj
 				 "'path=%.64s' is no prefix of a path, such as path=/v1/: letters, "
 				 "digits, '-', '_', '~' and '.' between slashes",
 				 path);
+	if (strcmp(out->path, "/") != 0)
+		return cj_reject(err, "'path=%.64s' is a second prefix; write one path=", path);
 	out->path = path;
 	return 0;
 }
@@ -131,9 +138,11 @@ static int take_part(char *part, struct http_upstream_spec *out, struct cj_error
 	if (strcmp(part, "path") == 0)
 		return take_path(value, out, err);
 	if (strcmp(part, "requests") == 0)
-		return parse_u64(value, 1, UINT32_MAX, &out->requests_max, err);
+		return parse_u64(value, 1, UINT32_MAX, &out->requests_max, err) < 0
+			   ? cj_wrap(err, "requests=")
+			   : 0;
 	if (strcmp(part, "bytes") == 0)
-		return parse_size(value, &out->bytes_max, err);
+		return parse_size(value, &out->bytes_max, err) < 0 ? cj_wrap(err, "bytes=") : 0;
 	return cj_reject(err, "'%.64s=' is none of header=, path=, requests= and bytes=", part);
 }
 

@@ -9,16 +9,17 @@ from .bench import Table, compare
 from .turns import percentile
 from .world import ADDRESS, PORT, SEND_PORT
 
-SEND_MS = 250
+SEND_MS = 500
+PROXIED = "proxied.world.test"
 
 
 def uplinks(bench, who):
     return ["host"] if who is bench.root else ["pasta", "slirp4netns"]
 
 
-def public(bench, binary, uplink, *argv, profile="base"):
+def public(bench, binary, uplink, *argv, profile="base", options=()):
     return commands.run(
-        binary, "--uplink", uplink, "-p", profile, "--ro-bind", f"{bench.tool('tcp')}:/tcp", "--", *argv,
+        binary, "--uplink", uplink, *options, "-p", profile, "--ro-bind", f"{bench.tool('tcp')}:/tcp", "--", *argv,
         network="public")
 
 
@@ -91,17 +92,20 @@ def send_rate(who, argv):
 
 
 def throughput(bench):
-    """TCP from a jail into the world, over TCP from the host: all rules and links of ours between."""
+    """TCP from a jail into the world, over TCP from the host: all rules and links of ours between, and the proxy."""
     table = Table()
     if not bench.world:
         table.skip("throughput", bench.no_world)
         return table
     words = ("send", ADDRESS, str(SEND_PORT), str(SEND_MS))
+    by_name = ("/tcp", "send", PROXIED, "80", str(SEND_MS))
     for who in bench.callers:
         argvs = {"bare": [bench.tool("tcp"), *words]}
         for name, path in bench.binaries:
             for uplink in uplinks(bench, who):
                 argvs[f"{name}, {uplink}"] = public(bench, path, uplink, "/tcp", *words)
+                argvs[f"{name}, {uplink}, names checked"] = public(
+                    bench, path, uplink, *by_name, options=("--allow", "*.world.test", "--allow-by", "name"))
         add_rates(table, who, argvs, bench.count(0.1))
     return table
 
@@ -113,7 +117,7 @@ def add_rates(table, who, argvs, rounds):
             try:
                 rates[name].append(send_rate(who, argv))
             except (subprocess.SubprocessError, OSError, ValueError) as error:
-                table.skip(name, str(error), who.name)
+                table.skip(name, (getattr(error, "stderr", None) or str(error)).strip(), who.name)
                 del rates[name]
     rows = {name: table.add(name, who.name, mb_s=percentile(values, 50)) for name, values in rates.items()}
     compare(rows, "mb_s", "bare", "over_bare")

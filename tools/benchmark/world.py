@@ -45,16 +45,26 @@ def open_tun():
         os.chmod("/dev/net/tun", 0o666)
 
 
+def use_name_server(folder):
+    """The world's, for all that starts in our own mount namespace."""
+    path = f"{folder}/resolv.conf"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"nameserver {ADDRESS}\n")
+    os.chmod(path, 0o644)
+    subprocess.run(["mount", "--bind", path, os.path.realpath("/etc/resolv.conf")], check=True)
+
+
 class World:
     def __init__(self, tool):
         self.server = subprocess.Popen(
-            ["unshare", "--net", tool, "world", str(PORT)], stdout=subprocess.PIPE, text=True)
+            ["unshare", "--net", tool, "world", ADDRESS, str(PORT)], stdout=subprocess.PIPE, text=True)
         if self.server.stdout.readline() != "ready\n":
             raise RuntimeError("the server of the world does not start")
         batch(HOST.format(pid=self.server.pid))
         batch(WORLD.format(address=ADDRESS), "nsenter", f"--net=/proc/{self.server.pid}/ns/net")
         forward()
         open_tun()
+        use_name_server(os.path.dirname(tool))
 
     def close(self):
         self.server.kill()

@@ -12,6 +12,7 @@ from harness import *  # noqa: F403
 from mcp_client import MODERN, Server, check_schema
 from mcp_http import SESSION_TOOLS, ask, message
 from service import OTHER_UID, Service, as_uid
+from sessions import Session
 
 PROFILES = ["python", "shell"]
 
@@ -450,3 +451,30 @@ def _():
         for tool, arguments in (("session_exec", {"code": "true"}), ("session_put_file", {"path": "a", "text": "b"}), ("session_list_files", {})):
             wait_until(lambda: lease_after(tool, arguments) > until, f"a lease that {tool} renews")  # noqa: B023
             until = lease()
+
+
+@test("mcp sessions: each door refuses a wrong destination with the same sentence, which has its text and a form that works")
+def _():
+    wrong = (
+        ("https://a.test/x", "example.com:443"), ("a.test/path", "example.com:443"), ("a.test:80-90", "example.com:443"), ("a.test:", "example.com:443"),
+        ("a.test,b.test", "by itself"), ("a.test.", "leave out the dot"), ("a..test", "Punycode"), ("b\u00fc.test", "Punycode"), ("a b.test", "Punycode"),
+        ("*.test", "*.example.test"), ("a.*.test", "*.example.com"), ("*", "*.example.com"), ("10.1.1.1/8", "10.0.0.0/8"), ("0x7f.1", "192.0.2.1"),
+        ("010.0.0.1", "192.0.2.1"), ("[2001:db8::1", "[2001:db8::1]:443"), ("2001:db8::x", "[2001:db8::1]:443"), ("", "HOST, ADDRESS or CIDR"),
+    )  # fmt: skip
+    config = {"mcp": {"profiles": ["shell"]}}
+    with Folder() as f, Service(config=config) as s, Session(s, network="public") as session:
+        for text, form in thinned(wrong):
+            for key in ("allow", "deny"):
+                network = {"mode": "public", key: [text]}
+                f.file("wrong.json", json.dumps({"extends": "shell", "network": network}))
+                arguments = {"session": session.id, key: [text]}
+                said = (
+                    cejail("run", "--network", "public", f"--{key}={text}", "-p", "shell", "-c", "true").exits(125).err,
+                    cejail("run", "-p", f / "wrong.json", "-c", "true").exits(125).err,
+                    s.post({"profile": "shell", "network": network, "code": "true"}).has(400).json["error"]["message"],
+                    session.call("PUT", "/network", network).has(400).json["error"]["message"],
+                    ask(s, message("tools/call", version=MODERN, name="session_network", arguments=arguments)).json["result"]["content"][0]["text"],
+                )
+                sentences = {re.sub(r"^.*?(?='" + re.escape(text) + "')", "", one.replace('\\"', '"')).split("\n")[0] for one in said}
+                equal(len(sentences), 1, f"{key} {text!r}: {said}")
+                contains(min(sentences), form, f"{key} {text!r}")

@@ -72,6 +72,7 @@ ROWS = (
     ("habits", "a file after -- that is on the host", "the message is the service's, which has no such file"),
     ("requests", "", "a service takes the same request itself: service/api.py"),
     *((subject, "", "its runs are of the MCP server, which has --remote: mcp/mcp_tools.py") for subject in ("mcp_protocol", "mcp_tools", "mcp_ends", "mcp_sdk", "mcp_traces")),
+    ("mcp_sessions", "each door", "a door is the command line of this host"),
     ("programs", "a virtual environment", "a service uses none: the test itself tries --remote"),
     ("programs", "what stands above a file", "a service uses no environment"),
     ("programs", "--project shows", "the files are not the service's"),

@@ -200,8 +200,11 @@ static bool wrap_network(struct posted *p)
 
 	if (!whole)
 		return api_refuse(p->call, API_INTERNAL, NULL);
-	(void)snprintf(whole, size + 1, "%s%.*s%s", before, (int)p->size, p->body ? p->body : "",
-		       after);
+	/* with each NUL of the body, which is no JSON then */
+	memcpy(whole, before, sizeof(before) - 1);
+	if (p->size > 0)
+		memcpy(whole + sizeof(before) - 1, p->body, p->size);
+	memcpy(whole + size - 1, after, sizeof(after));
 	free(p->body);
 	p->body = whole;
 	p->size = size;

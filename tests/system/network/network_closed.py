@@ -3,11 +3,13 @@
 names, spellings or sources.  Zero packets come into the world, and no service of the host's hears."""
 
 import collections
+import contextlib
 import ipaddress
 import json
 
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
+from upstreams import with_key
 
 LOCAL = [ipaddress.ip_network(text) for text in ("127.0.0.0/8", "0.0.0.0/32", "::/128", "::1/128")]
 
@@ -29,14 +31,15 @@ def sample(net, table):
     return min(own, key=is_local)
 
 
-def spelled(address):
+def spelled(address, on="eth0"):
     """Link-local addresses need to say on which link."""
     link = address.version == 6 and (address.is_link_local or (address.is_multicast and address.packed[1] & 15 == 2))
-    return f"{address}%eth0" if link else str(address)
+    return f"{address}%{on}" if link else str(address)
 
 
-def nothing_came(net):
-    equal(net.seen(), {}, "packets that came into the world")
+def nothing_came(net, but=()):
+    """Not even cejail's own, except to these ports."""
+    equal({key: count for key, count in net.seen().items() if key[2] not in but}, {}, "packets that came into the world")
     equal(net.world("hits") + net.host("hits"), [], "services that were reached")
 
 
@@ -92,6 +95,47 @@ def _(*uplink):
 @each_uplink("through {} UDP to each row of the range table is refused at once, and denied by its class")
 def _(*uplink):
     each_row(uplink, "udp", 7)
+
+
+def closed_attempts(link="eth0"):
+    """TCP and UDP to an address of each row."""
+    table = ranges()
+    addresses = [spelled(sample(row[0], table), link) for row in thinned(table, lambda row: (row[0].version, row[1]))]
+    return [[protocol, address, port] for address in addresses for protocol, port in (("tcp", 80), ("udp", 7))]
+
+
+@contextlib.contextmanager
+def no_upstream():
+    yield ()
+
+
+@contextlib.contextmanager
+def an_upstream():
+    with with_key() as (_, _, text):
+        yield ("--upstream", text)
+
+
+# A public network without a list is above, and a list that changes is in session_network.
+MODES = {  # options, what it reaches, and more options for as long as the test runs
+    "no network": (("--network", "none"), None, no_upstream),
+    "a list of addresses": (("--allow", f"{PUBLIC4}:80"), ["tcp", PUBLIC4, 80], no_upstream),
+    "a list of names": (("--allow", "*.wild.test"), ["tcp", "a.wild.test", 8080], no_upstream),
+    "names that are looked up at the start": (("--allow", "public.test"), ["tcp", "public.test", 80], no_upstream),
+    "all but what is denied": (("--deny", "*.wild.test", "--deny", OTHER4), ["tcp", PUBLIC4, 80], no_upstream),
+    "an upstream": ((), ["tcp", PUBLIC4, 80], an_upstream),
+}
+for mode, (options, reached, more) in MODES.items():
+
+    @test(f"with {mode} each row of the range table is refused at once, and no packet comes through", limit=120)
+    def _(options=options, reached=reached, more=more):
+        wanted = closed_attempts("eth0" if reached else "lo")
+        with Internet() as net, more() as others:
+            went, _ = net.attempts(wanted, *options, *others)
+            all_refused(wanted, went)
+            nothing_came(net, but=(53,))
+            if reached:  # this network is open for something
+                equal(net.attempts([reached], *options, *others)[0], ["answered"], f"{reached}")
+        tried(len(wanted))
 
 
 @each_uplink("through {} the first and the last address of each row are closed, their open neighbours are not")

@@ -6,6 +6,7 @@ import os
 
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
+from network_closed import all_refused, closed_attempts, nothing_came
 from service import Background, Service
 from sessions import NDJSON, PYTHON, Session
 from upstreams import ask, use, with_key
@@ -140,6 +141,27 @@ def _():
         change(session, only("*.alias.test", deny=["*.wild.test"]))
         went = tries(session, opened, ["tcp", "open.alias.test", 80])
         true(went[0] in REFUSED and went[1] == "no address", f"the alias denied: {went}")
+
+
+@test("through each change each row of the range table is refused to a program that goes on, and no packet comes through", limit=180)
+def _():
+    wanted = closed_attempts()
+    code = TRY + f"""
+for _ in range(6):
+    print([attempt(*one).split(':')[0] for one in {wanted!r}], flush=True)
+    sys.stdin.readline()
+"""
+    with Internet() as net, Service(**net.inside) as s, public_session(s) as session:
+        name = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True, "timeout": "150s"}).has(202).json["id"]
+        for body in (only("public.test:80"), SHUT, only("*.wild.test", deny=["a.wild.test"]), OPEN, {**OPEN, "deny": ["*.wild.test"]}, SHUT):
+            change(session, body)
+            session.call("POST", f"/execs/{name}/stdin", {"text": "\n"}).has(200)
+        lines = session.finished(name)["stdout"]["text"].splitlines()
+        equal(len(lines), 6, "rounds")
+        for line in lines:
+            all_refused(wanted, json.loads(line.replace("'", '"')))
+        nothing_came(net, but=(53,))
+    tried(6 * len(wanted))
 
 
 @test("what a session's profile denies stays denied by every change, and by its first rules")

@@ -38,8 +38,7 @@ static int take_rest(struct http_chunks *c, char byte, enum chunk_state at_end,
 		return 0;
 	}
 	c->state = meanwhile;
-	const bool is_control = ((unsigned char)byte < 0x20 && byte != '\t') || byte == 0x7f;
-	return is_control || ++c->rest > HTTP_CHUNKS_REST_MAX ? -EINVAL : 0;
+	return text_has_control(&byte, 1) || ++c->rest > HTTP_CHUNKS_REST_MAX ? -EINVAL : 0;
 }
 
 static int take_byte(struct http_chunks *c, char byte)

@@ -279,6 +279,14 @@ int text_hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+bool text_has_control(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+			return true;
+	return false;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
 	size_t size = strlen(text), end_size = strlen(end);

@@ -37,6 +37,8 @@ const char *text_take_u64(const char *at, uint64_t *out);
 
 /* Negative: it is no hexadecimal digit. */
 int text_hex_digit(char c);
+/* Has it a control character other than a tab?  No header's value may: RFC 9110, 5.5. */
+bool text_has_control(const char *text, size_t size);
 
 bool text_ends_with(const char *text, const char *end);
 

@@ -12,14 +12,23 @@
  */
 #include "runtime/base/json/json.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
-#include "runtime/base/json/json_text.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+
+/* --- places in a text, and our own look at it before yajl's --- */
+
+struct json_cursor {
+	size_t at;
+	unsigned line, column; /* of `at`, from 1; columns are characters */
+};
+
+#define JSON_CURSOR_BEGIN ((struct json_cursor){ .line = 1, .column = 1 })
 
 /* A container whose end has not come yet. */
 struct open_node {
@@ -40,6 +49,149 @@ struct reader {
 	struct json_node key; /* the next member's key and where it is */
 };
 
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/*
+ * Eight characters of ASCII, none of them a control character or a backslash: most of a long text,
+ * and nothing in it to look at.  A byte below n is one whose subtraction borrows.
+ */
+static bool are_plain_bytes(const char *text)
+{
+	uint64_t bytes, backslash;
+
+	memcpy(&bytes, text, sizeof(bytes));
+	backslash = bytes ^ EACH_BYTE('\\');
+	uint64_t controls = (bytes - EACH_BYTE(0x20)) & ~bytes;
+	uint64_t backslashes = (backslash - EACH_BYTE(1)) & ~backslash;
+	return ((bytes | controls | backslashes) & EACH_BYTE(0x80)) == 0;
+}
+
+/* Forward to offset `to`; every byte on the way is looked at once. */
+static void cursor_move(struct json_cursor *c, const char *text, size_t to)
+{
+	while (c->at < to) {
+		if (to - c->at >= 8 && are_plain_bytes(text + c->at)) {
+			c->at += 8;
+			c->column += 8;
+			continue;
+		}
+		uint8_t byte = (uint8_t)text[c->at++];
+
+		if (byte == '\n') {
+			c->line++;
+			c->column = 1;
+		} else if ((byte & 0xc0) != 0x80) {
+			c->column++;
+		}
+	}
+}
+
+int json_refuse(const char *name, unsigned line, unsigned column, struct cj_error *err,
+		const char *fmt, ...)
+{
+	char msg[CJ_ERROR_MSG_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	return cj_reject(err, "%s:%u:%u: %s", name, line, column, msg);
+}
+
+/* The message with the place of the byte `at`. */
+#define REFUSE_AT(r, at, ...)                                                                      \
+	({                                                                                         \
+		struct json_cursor place = JSON_CURSOR_BEGIN;                                      \
+		cursor_move(&place, (r)->text, at);                                                \
+		json_refuse((r)->name, place.line, place.column, (r)->err, __VA_ARGS__);           \
+	})
+
+/* The value of four hexadecimal digits, -1 when they are none. */
+static int hex4(const char *digits, size_t left)
+{
+	int value = 0;
+
+	if (left < 4)
+		return -1;
+	for (size_t i = 0; i < 4; i++) {
+		const int digit = text_hex_digit(digits[i]);
+		if (digit < 0)
+			return -1;
+		value = value * 16 + digit;
+	}
+	return value;
+}
+
+static bool is_low_surrogate(int unit)
+{
+	return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/* The size of the escape that begins at `at` (2, 6 or 12 bytes), or an error. */
+static int check_escape(const struct reader *r, size_t at)
+{
+	const char *p = r->text + at;
+	size_t left = r->size - at;
+
+	if (left < 2 || p[1] != 'u')
+		return 2;
+	int unit = hex4(p + 2, left - 2);
+	if (unit < 0)
+		return 2; /* the parser says what is wrong with it */
+	if (unit == 0)
+		return REFUSE_AT(r, at, "'\\u0000' is not allowed in a string");
+	if (unit < 0xd800 || unit > 0xdfff)
+		return 6;
+	if (!is_low_surrogate(unit) && left >= 12 && p[6] == '\\' && p[7] == 'u' &&
+	    is_low_surrogate(hex4(p + 8, left - 8)))
+		return 12;
+	return REFUSE_AT(r, at, "'%.6s' is half of a surrogate pair", p);
+}
+
+static bool is_bad_control(uint8_t byte)
+{
+	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+}
+
+/* The parser refuses a backslash outside of a string, so this does not look where strings are. */
+static int check_characters(const struct reader *r)
+{
+	size_t at = 0;
+
+	while (at < r->size) {
+		if (r->size - at >= 8 && are_plain_bytes(r->text + at)) {
+			at += 8;
+			continue;
+		}
+		uint8_t byte = (uint8_t)r->text[at];
+
+		if (is_bad_control(byte))
+			return REFUSE_AT(r, at, "control character 0x%02x is not allowed", byte);
+		int step = byte == '\\' ? check_escape(r, at) : 1;
+		if (step < 0)
+			return step;
+		at += (size_t)step;
+	}
+	return 0;
+}
+
+/*
+ * Strict UTF-8, no control characters but blanks, no byte order mark, no \u escape that means NUL
+ * or half of a surrogate pair.  Says nothing about the grammar.
+ */
+static int json_text_check(const struct reader *r)
+{
+	if (r->size >= 3 && memcmp(r->text, "\xef\xbb\xbf", 3) == 0)
+		return REFUSE_AT(r, 0, "a byte order mark; write the file as UTF-8 without it");
+
+	size_t whole = utf8_prefix(r->text, r->size);
+	if (whole < r->size)
+		return REFUSE_AT(r, whole, "byte 0x%02x is not UTF-8", (uint8_t)r->text[whole]);
+	return check_characters(r);
+}
+
+/* --- the parser --- */
+
 static bool is_between(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':';
@@ -52,7 +204,7 @@ static void skip_between(struct reader *r)
 
 	while (to < r->size && is_between(r->text[to]))
 		to++;
-	json_cursor_move(&r->cursor, r->text, to);
+	cursor_move(&r->cursor, r->text, to);
 }
 
 /* Behind the token that a callback is about. */
@@ -60,7 +212,7 @@ static void skip_token(struct reader *r)
 {
 	size_t to = r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl);
 
-	json_cursor_move(&r->cursor, r->text, to);
+	cursor_move(&r->cursor, r->text, to);
 }
 
 /* For a callback: 0 ends the parse, *err says why. */
@@ -323,8 +475,7 @@ static int refuse_syntax(struct reader *r)
 
 	yajl_explain(r, why, sizeof(why));
 	if (!r->at_end && consumed > last_good && is_single(r->text[consumed - 1]))
-		json_cursor_move(&r->cursor, r->text,
-				 consumed - 1); /* itself one that is skipped */
+		cursor_move(&r->cursor, r->text, consumed - 1); /* itself one that is skipped */
 	else
 		skip_between(r);
 	if (strcmp(why, "premature EOF") == 0)
@@ -375,7 +526,7 @@ int json_parse_capped(const char *name, const char *text, size_t size, struct ar
 		.err = err,
 		.cursor = JSON_CURSOR_BEGIN,
 	};
-	int rc = json_text_check(name, text, size, err);
+	int rc = json_text_check(&r);
 	if (rc < 0)
 		return rc;
 

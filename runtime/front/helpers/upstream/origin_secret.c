@@ -8,21 +8,13 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 static bool is_same(const struct stat *one, const struct stat *other)
 {
 	return one->st_dev == other->st_dev && one->st_ino == other->st_ino &&
 	       one->st_size == other->st_size && one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
 	       one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
-}
-
-/* A line of visible text, which has lost its newline. */
-static bool is_value(const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
-			return false;
-	return size > 0;
 }
 
 static int read_value(int fd, struct origin_header *h, struct cj_error *err)
@@ -44,7 +36,7 @@ static int read_value(int fd, struct origin_header *h, struct cj_error *err)
 	if (size > 0 && h->value[size - 1] == '\r')
 		size--;
 	h->value[size] = '\0';
-	if (!is_value(h->value, size))
+	if (size == 0 || text_has_control(h->value, size))
 		return cj_reject(err,
 				 "the value of the header '%s' is empty or has a control character",
 				 h->name);

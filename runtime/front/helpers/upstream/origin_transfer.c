@@ -8,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 #define CONNECT_S        30L
 #define IDLE_S           30L         /* of a connection to the upstream */
@@ -177,9 +178,8 @@ static int begin_answer(struct client *c)
 /* Keeps "NAME: VALUE", masked, as two texts. */
 static int keep_line(struct client *c, const char *bytes, size_t length)
 {
-	for (size_t i = 0; i < length; i++)
-		if (((unsigned char)bytes[i] < ' ' && bytes[i] != '\t') || bytes[i] == 0x7f)
-			return -EINVAL;
+	if (text_has_control(bytes, length))
+		return -EINVAL;
 	if (byte_queue_size(&c->lines) + length > ANSWER_LINES_MAX)
 		return -EFBIG;
 	if (byte_queue_add(&c->lines, bytes, length) < 0 || byte_queue_add(&c->lines, "", 1) < 0)

@@ -171,6 +171,8 @@ def known(answers, line):
             answer["tree"] = {path: entry for path, entry in answer["tree"].items() if not path.startswith(BUSY)}
     above = {os.path.normpath("/" + part[: end.start()].lstrip("/")) for part in line for end in re.finditer("/+", part)}
     for answer in answers:
+        for path in above:
+            answer["tree"].pop(f"{path}/", None)  # that the command can't list it: with --perms and a DEST that ends with "/"
         for path, entry in answer["tree"].items():
             if isinstance(entry, list) and path in above:
                 entry[0] = entry[0][0]

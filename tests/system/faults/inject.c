@@ -199,12 +199,17 @@ static const char *role_in_mcp(const struct task *parent, pid_t pid, int event)
 	return pid_depth(pid) > pid_depth(parent->pid) ? "init" : "exec";
 }
 
-/* Of bwrap, whose init may have no pid namespace. */
-static const char *role_in_bwrap(const struct task *parent, int event)
+/* Of bwrap, whose init may have no pid namespace; with a network it has. */
+static const char *role_in_bwrap(const struct task *parent, pid_t pid, int event)
 {
-	if (strcmp(parent->role, "supervisor") == 0)
-		return event == PTRACE_EVENT_VFORK ? "scope-helper" : "init";
-	return strcmp(parent->role, "scope-helper") == 0 ? "holder" : "payload";
+	static bool has_init;
+	if (strcmp(parent->role, "supervisor") != 0)
+		return strcmp(parent->role, "scope-helper") == 0 ? "holder" : "payload";
+	if (event == PTRACE_EVENT_VFORK)
+		return "scope-helper";
+	const bool is_init = !has_init || pid_depth(pid) > pid_depth(parent->pid);
+	has_init = true;
+	return is_init ? "init" : "gateway";
 }
 
 /* Of a reduced run: its init has no pid namespace, and forks a guard before the program. */
@@ -226,7 +231,7 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 	if (the.is_mcp)
 		return role_in_mcp(parent, pid, event);
 	if (the.is_bwrap)
-		return role_in_bwrap(parent, event);
+		return role_in_bwrap(parent, pid, event);
 	if (the.is_reduced)
 		return role_in_reduced(parent, event);
 	if (the.is_broker)

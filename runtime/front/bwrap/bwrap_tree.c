@@ -503,7 +503,7 @@ static int cover_file(struct bwrap_tree *t, const char *path, const char *text,
 	const struct tree_path at = { t->root_fd, path, path, true, &base.st_dev };
 	auto_fd int fd = tree_place_open(&at, TREE_PLACE_FILE, err);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EISDIR || fd == -ELOOP || fd == -EBUSY ||
-	    fd == -EROFS || fd == -EACCES) {
+	    fd == -EROFS) {
 		*err = (struct cj_error){ 0 };
 		return 0;
 	}

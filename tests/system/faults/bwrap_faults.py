@@ -136,6 +136,8 @@ HARMLESS = {
 UNSURE = {
     "supervisor E.* newfstatat /proc/[0-9]+/ns/[a-z]+": "documents",
     "init E(ACCES|NOENT) faccessat2? (sys|sysrq-trigger|irq|bus)": "out",
+    # A root that has no such file, and in which none can be made, stays as it is.
+    "init E(NOENT|ROFS) (openat2?|mkdirat) (/?etc|(/etc/)?(resolv.conf|hosts))": "out",
 }
 RELEASES = ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "getdents64", "read", "close")
 DELIVERIES = ("info_fd", "json_status_fd", "json-status-fd", "the result")

@@ -189,7 +189,8 @@ def is_deliberate(line, theirs, ours, their_message, our_message):
         if "No such file or directory" in their_message:
             return is_through(links_of(line.words()), their_message)  # its target is missing: ours makes the target, inside
         if "Can't make symlink at" in their_message and "File exists" in their_message:
-            return has_twice(line.words())  # an equal link may exist since 0.9
+            # an equal link may exist since 0.9; a DEST that ends with "/" they make as a directory first
+            return has_twice(line.words()) or "/: File exists" in their_message
         return False
     if ours["is refused"] and "Can't mkdir" in our_message and "File exists" in our_message:
         return is_through(links_of(line.words()), our_message) and "--dir " in words  # there is a link to nothing, and no directory

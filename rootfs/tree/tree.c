@@ -129,6 +129,7 @@ int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, stru
 	auto_fd int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dev_fd < 0)
 		return cj_fail(err, errno, "open '/dev'");
+	s->masks.label = spec->mount_label;
 	if (tree_mask_open(&s->masks, dev_fd, err) < 0)
 		return -err->code;
 	s->root_fd =

@@ -81,7 +81,11 @@ struct tree_op {
 	struct tree_device device;
 	const struct mounts_option *options; /* of the file system */
 	size_t noptions;
+	const char *label; /* SELinux: of its root, where it has no TREE_LABEL_OPTION; NULL: none */
 };
+
+/* The option of a file system that gives all of its files one label of SELinux. */
+#define TREE_LABEL_OPTION "context"
 
 /* The plan of a tree: an ordered list of operations on a root that somebody else made, from which
  * nothing but its files is taken. */
@@ -91,6 +95,7 @@ struct tree_spec {
 	size_t nops;
 	struct strings masked;     /* absolute paths in the tree: replaced by nothing */
 	struct strings read_only;  /* absolute paths in the tree */
+	const char *mount_label;   /* of SELinux, for the masks; NULL: none */
 	bool is_read_only;         /* the root itself */
 	unsigned long propagation; /* of the root: MS_PRIVATE, MS_SLAVE, MS_SHARED, MS_UNBINDABLE */
 	/* Mounts stay peers of the host's: a bind is shared with it, or the root is. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "rootfs/id_namespace.h"
@@ -245,6 +246,16 @@ static int create(const struct tree_op *op, struct cj_error *err)
 				   : mounts_create(op->type, op->options, op->noptions, attrs, err);
 }
 
+/* Through procfs, because no call takes an attribute of an O_PATH descriptor: setxattr(2). */
+static int label_root(int tree_fd, const char *label, const char *name, struct cj_error *err)
+{
+	char path[32];
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", tree_fd);
+	if (setxattr(path, "security.selinux", label, strlen(label) + 1, 0) < 0)
+		return cj_fail(err, errno, "give '%s' the label '%s'", name, label);
+	return 0;
+}
+
 int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 {
 	unsigned long propagation = op->attrs.propagation;
@@ -256,8 +267,8 @@ int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 	for (size_t i = 0; tree_fd == -EPERM && i < sizeof(hints) / sizeof(hints[0]); i++)
 		if (strcmp(op->type, hints[i].type) == 0)
 			cj_hint(err, "%s", hints[i].hint);
-	if (tree_fd < 0)
-		return tree_fd;
+	if (tree_fd < 0 || (op->label && label_root(tree_fd, op->label, op->path, err) < 0))
+		return -err->code;
 	/* It is private, and has no mounts below it. */
 	if (propagation != 0 && propagation != MS_PRIVATE &&
 	    set(tree_fd, 0, 0, 0, propagation, op->path, err) < 0)

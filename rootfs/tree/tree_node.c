@@ -144,21 +144,23 @@ static int attach_copy(int tree_fd, bool *is_attached, int place_fd, const char 
 
 int tree_mask_cover(struct tree_masks *masks, int place_fd, const char *name, struct cj_error *err)
 {
-	static const struct mounts_option options[] = {
+	const struct mounts_option options[] = {
 		{ "mode", "0555" },
 		{ "size", "4k" },
 		{ "nr_inodes", "2" },
+		{ TREE_LABEL_OPTION, masks->label },
 	};
+	const size_t count = sizeof(options) / sizeof(options[0]) - (masks->label ? 0 : 1);
 	struct stat st;
 	if (fstat(place_fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", name);
 	if (!S_ISDIR(st.st_mode))
 		return attach_copy(masks->null_fd, &masks->null_is_attached, place_fd, name, err);
 	if (masks->empty_fd < 0)
-		masks->empty_fd = mounts_create(
-		    "tmpfs", options, sizeof(options) / sizeof(options[0]),
-		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-		    err);
+		masks->empty_fd = mounts_create("tmpfs", options, count,
+						MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+						    MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+						err);
 	if (masks->empty_fd < 0)
 		return masks->empty_fd;
 	return attach_copy(masks->empty_fd, &masks->empty_is_attached, place_fd, name, err);

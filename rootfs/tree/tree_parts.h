@@ -63,8 +63,9 @@ int tree_node_add_link(const struct tree_path *at, const char *target, struct cj
 
 /* What masks are made of: both are attached where they are used first, and cloned from there. */
 struct tree_masks {
-	int null_fd;  /* a clone of the host's /dev/null; -1: none */
-	int empty_fd; /* an empty, read-only tmpfs; -1: none yet */
+	int null_fd;       /* a clone of the host's /dev/null; -1: none */
+	int empty_fd;      /* an empty, read-only tmpfs; -1: none yet */
+	const char *label; /* its label of SELinux; NULL: none */
 	bool null_is_attached, empty_is_attached;
 };
 

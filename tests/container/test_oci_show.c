@@ -101,7 +101,7 @@ static void features_have_what_containerd_reads(void **state)
 	node = json_get(json_get(json_get(on_linux, "mountExtensions"), "idmap"), "enabled");
 	enabled = node->boolean;
 	assert_true(enabled);
-	assert_false(json_get(json_get(on_linux, "selinux"), "enabled")->boolean);
+	assert_true(json_get(json_get(on_linux, "selinux"), "enabled")->boolean);
 	node = json_get(on_linux, "memoryPolicy");
 	assert_string_equal(json_get(node, "modes")->child->text, "MPOL_DEFAULT");
 	assert_int_equal(json_get(node, "flags")->count, 3);

@@ -39,6 +39,8 @@ SECRET = "canary-5f1d7c"
 LONG = os.environ.get("CEJAIL_TEST_LONG") == "1"
 # Who runs the tests: the machine's "root", an ordinary "user", or a "container" root with one id.
 WHO = os.environ.get("CEJAIL_TEST_WHO", "root" if os.geteuid() == 0 else "user")
+# Is there a kernel with SELinux and its policy, as in the machine of tests/machine/selinux?
+HAS_SELINUX = os.path.exists("/sys/fs/selinux/enforce")
 # Sweeps of a slow machine's short form try so many times fewer cases.
 THIN = 1 if LONG else int(os.environ.get("CEJAIL_TEST_THIN", "1"))
 # In the short form root tries the whole sample of a sweep, and others, whose runs make nearly the same calls,
@@ -64,7 +66,8 @@ class Skip(Exception):
 
 def test(sentence, who="anybody", limit=60):
     """Register a test. who: "root" or "user" when the sentence is only about them, "accounts" for both, "roots" for
-    root and the root of a container; "machine root" only on the test machine, whose systemd may be asked."""
+    root and the root of a container; "machine root" only on the test machine, whose systemd may be asked, "selinux
+    root" only on one with SELinux."""
 
     def register(function):
         tests.append((sentence, who, limit, function))

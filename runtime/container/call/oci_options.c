@@ -116,7 +116,7 @@ static const struct option_row rows[] = {
 	  "add a supplementary group" },
 	{ "no-new-privs", 0, NULL, BIT(OCI_EXEC), FLAG(no_new_privs), "set no_new_privs" },
 	{ "apparmor", 0, "PROFILE", BIT(OCI_EXEC), TEXT(apparmor), "the AppArmor profile" },
-	{ "process-label", 0, "LABEL", BIT(OCI_EXEC), TEXT(process_label), "refused" },
+	{ "process-label", 0, "LABEL", BIT(OCI_EXEC), TEXT(process_label), "the SELinux label" },
 	{ "cgroup", 0, "PATH", BIT(OCI_EXEC), TEXT(cgroup),
 	  "an existing cgroup below the container's" },
 	{ "ignore-paused", 0, NULL, BIT(OCI_EXEC), FLAG(ignore_paused),

@@ -360,8 +360,6 @@ static JSON_SETTER(propagation)
 	return text[0] != '\0' ? json_set_oci_name(in, k, text, record, err) : 0;
 }
 
-static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
-
 static const struct json_key linux_keys[] = {
 	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
 	  .read = json_read_namespace },
@@ -378,7 +376,7 @@ static const struct json_key linux_keys[] = {
 	{ "maskedPaths", OCI_PATHS, AT(oci_linux, masked_paths) },
 	{ "readonlyPaths", OCI_PATHS, AT(oci_linux, readonly_paths) },
 	{ "personality", OCI_RECORD(personality_record), AT(oci_linux, personality) },
-	{ "mountLabel", OCI_REFUSED(no_label) },
+	{ "mountLabel", OCI_TEXT, AT(oci_linux, mount_label) },
 	{ "intelRdt", OCI_RECORD(rdt_record), AT(oci_linux, rdt) },
 	{ "netDevices", OCI_NAMED(net_device_record), ITEMS(oci_linux, net_devices, nnet_devices) },
 	{ "memoryPolicy", OCI_RECORD(memory_policy_record), AT(oci_linux, memory_policy) },

@@ -116,6 +116,7 @@ struct oci_linux {
 	const struct oci_device *devices;
 	size_t ndevices;
 	struct oci_seccomp seccomp;
+	const char *mount_label;                     /* of SELinux; NULL: none */
 	uint32_t rootfs_propagation;                 /* MS_SLAVE | MS_REC; 0: not given */
 	struct strings masked_paths, readonly_paths; /* absolute, in the container */
 	struct oci_personality personality;

@@ -183,7 +183,6 @@ static JSON_SETTER(env)
 	return json_set_strings(in, k, text, record, err);
 }
 
-static const char no_selinux[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
 static const struct json_key affinity_keys[] = {
 	{ "initial", OCI_STRING, .set = json_set_oci_set, AT(oci_affinity, initial) },
 	{ "final", OCI_STRING, .set = json_set_oci_set, AT(oci_affinity, final) },
@@ -205,7 +204,7 @@ static const struct json_key process_keys[] = {
 	{ "apparmorProfile", OCI_TEXT, AT(oci_process, apparmor_profile) },
 	{ "scheduler", OCI_RECORD(scheduler_record), AT(oci_process, scheduler) },
 	{ "ioPriority", OCI_RECORD(io_priority_record), AT(oci_process, io_priority) },
-	{ "selinuxLabel", OCI_REFUSED(no_selinux) },
+	{ "selinuxLabel", OCI_TEXT, AT(oci_process, selinux_label) },
 	{ "execCPUAffinity", OCI_RECORD(affinity_record), AT(oci_process, exec_affinity) },
 };
 

@@ -66,6 +66,7 @@ struct oci_process {
 	bool no_new_privileges;
 	struct oci_i64 oom_score_adj; /* -1000..1000 */
 	const char *apparmor_profile; /* NULL: none */
+	const char *selinux_label;    /* NULL: none */
 	struct oci_scheduler scheduler;
 	struct oci_io_priority io_priority;
 	struct oci_affinity exec_affinity;

@@ -38,8 +38,7 @@ oci_verb exec_run;
 /*
  * exec_process_file - reads the file of --process; without one it does nothing.
  *
- * Fails: EINVAL for a flag that --process has in itself; for --process-label, which is not
- *        supported.
+ * Fails: EINVAL for a flag that --process has in itself.
  */
 int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
 		      struct cj_error *err);

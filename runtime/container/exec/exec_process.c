@@ -123,7 +123,8 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	if (merge_groups(&o->additional_gids, a, &p.user, err) < 0 ||
 	    merge_caps(&o->caps, a, &p.capabilities, err) < 0 ||
 	    merge_text(o->cwd, a, &p.cwd, err) < 0 ||
-	    merge_text(o->apparmor, a, &p.apparmor_profile, err) < 0)
+	    merge_text(o->apparmor, a, &p.apparmor_profile, err) < 0 ||
+	    merge_text(o->process_label, a, &p.selinux_label, err) < 0)
 		return -err->code;
 	if (p.cwd[0] != '/')
 		return cj_reject(err, "--cwd '%s' is not absolute", p.cwd);
@@ -143,6 +144,7 @@ static int refuse_flags(const struct oci_options *o, struct cj_error *err)
 		{ o->env.count > 0, "--env" },
 		{ o->caps.count > 0, "--cap" },
 		{ o->apparmor, "--apparmor" },
+		{ o->process_label, "--process-label" },
 		{ o->no_new_privs, "--no-new-privs" },
 		{ o->additional_gids.count > 0, "--additional-gids" },
 	};
@@ -160,8 +162,6 @@ int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_p
 	char *text;
 	size_t size;
 
-	if (o->process_label)
-		return cj_reject(err, "--process-label: SELinux is not supported");
 	if (!o->process)
 		return 0;
 	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -188,6 +188,33 @@ static int check_data(const char *type, const struct mount_options *options, str
 	return 0;
 }
 
+/*
+ * Files of a new file system have the label that the container may use.  The kernel labels those
+ * of procfs, sysfs and cgroup2, and a "context" of the mount's own stays.  The mqueue of an ipc
+ * namespace exists before it is mounted, so its root alone can be labelled.
+ */
+static int plan_label(const struct tree_planner *p, struct tree_op *op, struct cj_error *err)
+{
+	static const char *const types[] = { "tmpfs", "ramfs", "devpts", NULL };
+	const char *label = p->config->on_linux.mount_label;
+	if (!label || op->kind != TREE_FS)
+		return 0;
+	if (strcmp(op->type, "mqueue") == 0)
+		op->label = label;
+	if (!text_is_one_of(op->type, types))
+		return 0;
+	for (size_t i = 0; i < op->noptions; i++)
+		if (strcmp(op->options[i].key, TREE_LABEL_OPTION) == 0)
+			return 0;
+	struct mounts_option *all = arena_array(p->arena, op->noptions + 1, sizeof(*all));
+	if (!all)
+		return cj_fail(err, ENOMEM, "list the mounts");
+	memcpy(all, op->options, op->noptions * sizeof(*all));
+	all[op->noptions++] = (struct mounts_option){ TREE_LABEL_OPTION, label };
+	op->options = all;
+	return 0;
+}
+
 static int plan_file_system(const struct oci_mount *mount, struct mount_options *options,
 			    struct tree_op *op, struct cj_error *err)
 {
@@ -266,6 +293,8 @@ static int plan_mount(struct tree_planner *p, const struct oci_mount *mount, str
 		rc = plan_ids(p, mount, &options, op, err);
 	if (rc == 0)
 		rc = limit_cgroups(p, op, err);
+	if (rc == 0)
+		rc = plan_label(p, op, err);
 	if (rc < 0)
 		return rc;
 	if (strcmp(op->path, "/dev") == 0)
@@ -481,6 +510,8 @@ static int plan_ops(struct tree_planner *p, struct cj_error *err)
 	if (!all)
 		return cj_fail(err, ENOMEM, "list the mounts");
 	all[0] = dev_tmpfs;
+	if (plan_label(p, &all[0], err) < 0)
+		return -err->code;
 	p->ops = all + 1;
 	for (size_t i = 0; i < config->nmounts; i++) {
 		const struct oci_mount *mount = &config->mounts[i];
@@ -522,6 +553,8 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 	struct tree_planner planner = { .config = config, .arena = a };
 	struct oci_tree plan = { 0 };
 	int rc = check_namespace(on_linux, err);
+	if (rc == 0 && on_linux->mount_label && strlen(on_linux->mount_label) > MOUNTS_OPTION_MAX)
+		rc = cj_reject(err, "linux.mountLabel is longer than %d bytes", MOUNTS_OPTION_MAX);
 	if (rc == 0)
 		rc = plan_ops(&planner, err);
 	if (rc == 0)
@@ -535,6 +568,7 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 	plan.tree.root = config->root_path;
 	plan.tree.ops = planner.ops;
 	plan.tree.nops = planner.nops;
+	plan.tree.mount_label = on_linux->mount_label;
 	plan.tree.is_read_only = config->root_is_readonly;
 	plan.tree.propagation = on_linux->rootfs_propagation & ~(unsigned long)MS_REC;
 	plan.tree.keeps_peers = planner.keeps_peers;

@@ -80,20 +80,37 @@ static int prepare_profile(struct process *p, const struct oci_config *config, s
 					   err);
 }
 
-static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
+/* Does the file of the security module say that it is enabled here? */
+static bool is_enabled(const char *file, const char *yes)
 {
-	char enabled[SYSTEM_FILE_SMALL];
-	if (!wanted->apparmor_profile)
-		return 0;
-	ssize_t size = system_file_read(AT_FDCWD, "/sys/module/apparmor/parameters/enabled",
-					enabled, sizeof(enabled));
-	if (size > 0 && enabled[0] == 'Y')
-		return 0;
-	cj_refuse_as(err, ENOTSUP,
-		     "process.apparmorProfile: '%s' can't be applied: AppArmor is "
-		     "not enabled on this host",
-		     wanted->apparmor_profile);
-	return cj_hint(err, "boot with apparmor=1, or remove the profile from the configuration");
+	char text[SYSTEM_FILE_SMALL];
+	ssize_t size = system_file_read(AT_FDCWD, file, text, sizeof(text));
+	return size > 0 && strchr(yes, text[0]);
+}
+
+/* A container that asks for a security module's confinement never starts without it. */
+static int check_labels(const struct process *p, struct cj_error *err)
+{
+	const struct {
+		const char *key, *label, *module, *file, *yes, *parameter;
+	} labels[] = {
+		{ "process.apparmorProfile", p->wanted->apparmor_profile, "AppArmor",
+		  "/sys/module/apparmor/parameters/enabled", "Y", "apparmor=1" },
+		{ "process.selinuxLabel", p->wanted->selinux_label, "SELinux",
+		  "/sys/fs/selinux/enforce", "01", "security=selinux" },
+		{ "linux.mountLabel", p->config->on_linux.mount_label, "SELinux",
+		  "/sys/fs/selinux/enforce", "01", "security=selinux" },
+	};
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		if (!labels[i].label || is_enabled(labels[i].file, labels[i].yes))
+			continue;
+		cj_refuse_as(err, ENOTSUP,
+			     "%s: '%s' can't be applied: %s is not enabled on this host",
+			     labels[i].key, labels[i].label, labels[i].module);
+		return cj_hint(err, "boot with %s, or remove %s from the configuration",
+			       labels[i].parameter, labels[i].key);
+	}
+	return 0;
 }
 
 static int look_at_own_program(struct process *p, struct cj_error *err)
@@ -155,7 +172,7 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	};
 	if (process->args.count == 0)
 		return cj_reject(err, "process.args is empty: there is no program to execute");
-	if (check_preserved(context->preserved_fds, err) < 0 || check_apparmor(process, err) < 0 ||
+	if (check_preserved(context->preserved_fds, err) < 0 || check_labels(p, err) < 0 ||
 	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
 	    prepare_env(p, a, err) < 0 || prepare_caps(p, a, err) < 0 ||
 	    prepare_profile(p, config, a, err) < 0 ||
@@ -193,10 +210,21 @@ int process_await(const struct step_link *link, const char *what, struct cj_erro
 	return 0;
 }
 
+static int label_by_selinux(const char *label, struct cj_error *err)
+{
+	int rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/exec", label, err);
+	if (rc == -EINVAL)
+		(void)cj_hint(
+		    err, "the policy of this host has no such label: seinfo(1) lists its types");
+	return rc < 0 ? cj_wrap(err, "process.selinuxLabel '%s'", label) : 0;
+}
+
 /* Kernels before 5.8 have only the second, which all security modules share. */
 int process_label(const struct process *p, struct cj_error *err)
 {
 	char text[512];
+	if (p->wanted->selinux_label && label_by_selinux(p->wanted->selinux_label, err) < 0)
+		return -err->code;
 	if (!p->wanted->apparmor_profile)
 		return 0;
 	int size = snprintf(text, sizeof(text), "exec %s", p->wanted->apparmor_profile);

@@ -6,7 +6,8 @@
  *
  *	process_prepare    outside   everything that needs no container: the filter, the sets
  *	process_describe   outside   the pid is known: the message for a seccomp agent
- *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile
+ *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile, the
+ *	                             SELinux label
  *	process_make_cwd   inside    with create: the working directory, if it is missing
  *	process_become     inside    streams, session, user, capabilities, working directory
  *	process_find       inside    the executable and HOME, as that user
@@ -75,8 +76,8 @@ int process_check_dumpable(struct cj_error *err);
  *
  * Borrows: config and process for as long as *out is used.  Connects to the seccomp agent if the
  *          filter has one.  The result lives in the arena, its descriptors until process_close().
- * Fails:   AppArmor is not enabled; a capability set or a filter that can't be made; no
- *          descriptor where one is to be preserved; no agent at listenerPath.
+ * Fails:   a label whose security module is not enabled; a capability set or a filter that can't be
+ *          made; no descriptor where one is to be preserved; no agent at listenerPath.
  */
 int process_prepare(const struct oci_config *config, const struct oci_process *process,
 		    const struct process_context *context, struct arena *a, struct process **out,
@@ -109,10 +110,10 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 		     struct cj_error *err);
 
 /*
- * process_label - the AppArmor profile of the next execve(2).
+ * process_label - the AppArmor profile and the SELinux label of the next execve(2).
  *
  * Must not: run when "/proc" is the container's, which something inside can replace.
- * A fork inherits the request.  Without a profile it does nothing.
+ * A fork inherits the request.  Without either it does nothing.
  */
 int process_label(const struct process *p, struct cj_error *err);
 

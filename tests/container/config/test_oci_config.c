@@ -111,7 +111,7 @@ static void every_field_of_the_process_is_read(void **state)
 		" \"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"hard\": 18446744073709551615,"
 		" \"soft\": 1024}, {\"type\": \"RLIMIT_CORE\", \"hard\": 0, \"soft\": 0}],"
 		" \"noNewPrivileges\": true, \"oomScoreAdj\": -1000,"
-		" \"apparmorProfile\": \"unconfined\", \"selinuxLabel\": \"\","
+		" \"apparmorProfile\": \"unconfined\", \"selinuxLabel\": \"a:b:c:s0\","
 		" \"scheduler\": {\"policy\": \"SCHED_DEADLINE\", \"nice\": -20, \"priority\": 3,"
 		" \"flags\": [\"SCHED_FLAG_RECLAIM\", \"SCHED_FLAG_DL_OVERRUN\"],"
 		" \"runtime\": 1, \"deadline\": 2, \"period\": 3},"
@@ -138,6 +138,7 @@ static void every_field_of_the_process_is_read(void **state)
 	assert_true(p->no_new_privileges);
 	assert_true(p->oom_score_adj.is_set && p->oom_score_adj.value == -1000);
 	assert_string_equal(p->apparmor_profile, "unconfined");
+	assert_string_equal(p->selinux_label, "a:b:c:s0");
 	assert_true(p->scheduler.is_given && p->scheduler.policy == SCHED_DEADLINE &&
 		    p->scheduler.nice == -20 && p->scheduler.flags == 6 &&
 		    p->scheduler.period_ns == 3);
@@ -156,7 +157,8 @@ static void what_the_process_leaves_out_is_not_set(void **state)
 	assert_false(p->has_terminal || p->user.umask.is_set || p->capabilities.is_given ||
 		     p->no_new_privileges || p->oom_score_adj.is_set || p->scheduler.is_given ||
 		     p->io_priority.is_given);
-	assert_true(p->env.count == 0 && p->nrlimits == 0 && !p->apparmor_profile);
+	assert_true(p->env.count == 0 && p->nrlimits == 0 && !p->apparmor_profile &&
+		    !p->selinux_label);
 	take(&(struct sample){ .process = "null" });
 	assert_false(config.has_process);
 }
@@ -204,8 +206,6 @@ static void mistakes_in_the_process_are_refused(void **state)
 		  "too large" },
 		{ WITH("\"ioPriority\": {\"class\": \"IOPRIO_CLASS_BE\", \"priority\": 8}"),
 		  "too large" },
-		{ WITH("\"selinuxLabel\": \"system_u:system_r:container_t:s0\""),
-		  "process.selinuxLabel: cejail-oci has no SELinux labels" },
 		{ WITH("\"execCPUAffinity\": {\"initial\": \"x\"}"),
 		  "process.execCPUAffinity.initial: 'x' is no list" },
 		{ WITH("\"execCPUAffinity\": {\"final\": \"8192\"}"), "is no list" },
@@ -385,8 +385,6 @@ static void mistakes_in_linux_are_refused(void **state)
 		{ BESIDE("\"personality\": {\"domain\": \"BSD\"}"), "has no 'BSD'" },
 		{ BESIDE("\"personality\": {\"domain\": \"LINUX\", \"flags\": [\"X\"]}"),
 		  "no flags" },
-		{ BESIDE("\"mountLabel\": \"system_u:object_r:container_file_t:s0\""),
-		  "linux.mountLabel: cejail-oci has no SELinux labels" },
 	};
 	(void)state;
 

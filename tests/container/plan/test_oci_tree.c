@@ -364,6 +364,36 @@ static void ids_come_from_the_mount_or_the_container(void **state)
 	arena_fini(&a);
 }
 
+static void new_file_systems_have_the_label_of_their_mounts(void **state)
+{
+	(void)state;
+	struct arena a = { 0 };
+	const struct oci_mount mounts[] = {
+		{ .destination = "/proc", .type = "proc" },
+		{ .destination = "/dev/pts", .type = "devpts", .options = OPTIONS("mode=0620") },
+		{ .destination = "/dev/mqueue", .type = "mqueue" },
+		{ .destination = "/own", .type = "tmpfs", .options = OPTIONS("context=own") },
+		{ .destination = "/bind", .source = "/src", .options = OPTIONS("bind") },
+	};
+	const struct oci_config config = {
+		.on_linux = { .namespaces = { [OCI_NS_MOUNT] = { .is_wanted = true } },
+			      .mount_label = "u:r:t:s0:c1,c2" },
+		MOUNTS(mounts)
+	};
+	struct oci_tree tree = plan(&config, &a);
+	assert_string_equal(option(find(&tree, "/dev"), "context"), "u:r:t:s0:c1,c2");
+	assert_string_equal(option(find(&tree, "/dev"), "size"), "65536k");
+	assert_string_equal(option(find(&tree, "/dev/pts"), "context"), "u:r:t:s0:c1,c2");
+	assert_string_equal(option(find(&tree, "/own"), "context"), "own");
+	assert_null(option(find(&tree, "/proc"), "context"));
+	assert_null(option(find(&tree, "/dev/mqueue"), "context"));
+	assert_string_equal(find(&tree, "/dev/mqueue")->label, "u:r:t:s0:c1,c2");
+	assert_null(find(&tree, "/dev/pts")->label);
+	assert_int_equal(find(&tree, "/bind")->noptions, 0);
+	assert_string_equal(tree.tree.mount_label, "u:r:t:s0:c1,c2");
+	arena_fini(&a);
+}
+
 /* --- /dev ---------------------------------------------------------------------------------- */
 
 static const char *const default_nodes[] = { "/dev/null",   "/dev/zero",    "/dev/full",
@@ -564,6 +594,7 @@ int main(void)
 		cmocka_unit_test(a_read_only_bind_of_sys_is_so_as_a_whole),
 		cmocka_unit_test(mounts_that_mean_nothing_are_refused),
 		cmocka_unit_test(ids_come_from_the_mount_or_the_container),
+		cmocka_unit_test(new_file_systems_have_the_label_of_their_mounts),
 		cmocka_unit_test(the_default_devices_and_links_follow_the_mounts),
 		cmocka_unit_test(listed_devices_replace_the_default_ones),
 		cmocka_unit_test(nothing_is_made_in_a_dev_of_the_host),

@@ -415,6 +415,24 @@ static void apparmor_where_there_is_none_is_an_error(void **state)
 	    strstr(err.msg, "'some-profile' can't be applied: AppArmor is not enabled"));
 }
 
+static void selinux_where_there_is_none_is_an_error(void **state)
+{
+	struct trial t = begin();
+	struct cj_error err;
+	(void)state;
+	if (access("/sys/fs/selinux/enforce", F_OK) == 0)
+		skip();
+	t.process.args = (struct strings)TEXTS(shell_args);
+	t.process.selinux_label = "a:b:c:s0";
+	assert_int_equal(run(&t, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "process.selinuxLabel: 'a:b:c:s0' can't be applied: "
+					"SELinux is not enabled"));
+	t.process.selinux_label = NULL;
+	t.config.on_linux.mount_label = "a:b:c:s0";
+	assert_int_equal(run(&t, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "linux.mountLabel: 'a:b:c:s0' can't be applied"));
+}
+
 /* --- the filter -------------------------------------------------------------------- */
 
 static const char *uname_name[] = { "uname", NULL };
@@ -554,6 +572,7 @@ int main(void)
 		cmocka_unit_test(a_missing_program_is_an_error_before_execve),
 		cmocka_unit_test(our_own_program_is_not_executed),
 		cmocka_unit_test(apparmor_where_there_is_none_is_an_error),
+		cmocka_unit_test(selinux_where_there_is_none_is_an_error),
 		cmocka_unit_test(the_filter_applies_with_and_without_no_new_privs),
 		cmocka_unit_test(an_agent_receives_the_listener_and_answers),
 	};

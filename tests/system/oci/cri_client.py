@@ -181,6 +181,7 @@ state = "/run/containerd"
   sandbox_image = "{image}"
   disable_cgroup = {no_cgroup}
   disable_apparmor = true
+  enable_selinux = {has_labels}
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
@@ -204,8 +205,9 @@ NETWORK = {
 class Cri(Containerd):
     """`with Cri() as c: pod = c.pod("one")`: a containerd in network and mount namespaces of its own."""
 
-    def __init__(self, runtime=OCI):
+    def __init__(self, runtime=OCI, has_labels=False):
         super().__init__()
+        self.has_labels = has_labels
         self.runtime = runtime
 
     def begin(self):
@@ -213,7 +215,7 @@ class Cri(Containerd):
             raise Skip("containernetworking-plugins is not installed")
         need("ip")
         no_cgroup = "false" if has_cgroups() else "true"
-        self.file("config.toml", CONFIG.format(path=self.path, image=IMAGE, no_cgroup=no_cgroup, oci=self.runtime))
+        self.file("config.toml", CONFIG.format(path=self.path, image=IMAGE, no_cgroup=no_cgroup, has_labels=str(self.has_labels).lower(), oci=self.runtime))
         os.mkdir(self / "cni")
         self.file("cni/10-pods.conflist", json.dumps(NETWORK))
         return ["unshare", "-n", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]

@@ -105,7 +105,7 @@ def _():
         ({"args": []}, "args"),
     )
     for change, word in rows:
-        if not word or ("apparmorProfile" in change and os.path.exists("/sys/module/apparmor")):
+        if not word or ("apparmorProfile" in change and os.path.exists("/sys/module/apparmor")) or ("selinuxLabel" in change and HAS_SELINUX):
             continue
         with Bundle("true") as b:
             b.process.update(change)

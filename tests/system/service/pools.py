@@ -178,6 +178,18 @@ def _():
                 equal(s.post(body).result["stdout"]["text"], "newer\n", "after")
 
 
+@test("nothing of a reduced profile is prepared ahead: the service says so, and its runs are reduced")
+def _():
+    with Folder() as f:
+        f.file("config/cejail/profiles/small.json", '{"extends": "python", "reduced": true, "network": "none"}')
+        with Service(config={"pool": {"small": {"jails": 1, "interpreters": 1}}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            for name in ("a", "b"):
+                value = s.post({"profile": "small", "code": "print(6 * 7)", "id": name}).result
+                equal((value["stdout"]["text"], value["layers"]["user_ns"], tier_of(s, name)), ("42\n", "off", "cold"), "a run")
+            for tier in ("jail", "interpreter"):
+                wait_until(lambda: f"no {tier} of profile 'small' can be prepared ahead" in s.get("/readyz").json["reasons"], "the reason", 20)
+
+
 @test("a prepared jail that is too old is not used")
 def _():
     with Service(config={**WARM, "pool_age": "1s"}) as s:

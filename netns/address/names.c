@@ -154,11 +154,12 @@ void names_loaded(struct names *n, bool are_open)
 /* Aliases that are not known any more could be denied. */
 static bool has_denied_name(const struct names_rules *rules, const struct names_open *o)
 {
-	bool is_denied = names_has(rules->deny, rules->ndeny, o->name) ||
-			 (o->has_more && rules->ndeny > 0);
-	for (const char *alias = o->aliases; *alias && !is_denied; alias += strlen(alias) + 1)
-		is_denied = names_has(rules->deny, rules->ndeny, alias);
-	return is_denied;
+	if (names_has(rules->deny, rules->ndeny, o->name) || (o->has_more && rules->ndeny > 0))
+		return true;
+	for (const char *alias = o->aliases; *alias; alias += strlen(alias) + 1)
+		if (names_has(rules->deny, rules->ndeny, alias))
+			return true;
+	return false;
 }
 
 static bool is_still_open(const struct names_rules *rules, const struct names_open *o)

@@ -143,8 +143,7 @@ static int dial(const char *host, uint16_t port)
 {
 	struct addrinfo wanted = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM },
 			*found = NULL;
-	if (getaddrinfo(host, NULL, &wanted, &found) != 0 || !found)
-		must(-1, "tcp: look up the host");
+	must(getaddrinfo(host, NULL, &wanted, &found) == 0 ? 0 : -1, "tcp: look up the host");
 	struct sockaddr_in to = *(struct sockaddr_in *)found->ai_addr;
 	int fd = must(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "tcp: socket");
 	to.sin_port = htons(port);

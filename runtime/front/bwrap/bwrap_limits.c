@@ -118,6 +118,8 @@ static int tighten(struct bwrap_limits *l, const struct config *c, enum bwrap_so
 		return cj_hint(err, "load another one with --seccomp FD");
 	}
 	l->has_filter |= c->seccomp != NULL;
+	l->asks_network |= source == BWRAP_FROM_LINE &&
+			   (c->network != NETWORK_MODE_COUNT || c->allow.count > 0);
 	l->result_fd = c->result_fd >= 0 ? c->result_fd : l->result_fd;
 	lower(l, LIMIT_MEMORY, c->limits.memory_bytes, source);
 	lower(l, LIMIT_PIDS, c->limits.pids, source);
@@ -237,7 +239,10 @@ uint64_t bwrap_limits_caps(const struct bwrap_config *c, uid_t caller)
  */
 int bwrap_limits_check(struct bwrap_config *c, uid_t caller, struct cj_error *err)
 {
-	const struct bwrap_limits *l = &c->limits;
+	struct bwrap_limits *l = &c->limits;
+	/* What --unshare-net has closed, neither the variable nor the file opens. */
+	if (l->network == NETWORK_PUBLIC && !l->asks_network && c->namespaces & CLONE_NEWNET)
+		l->network = NETWORK_NONE;
 	if (l->network != NETWORK_MODE_COUNT) {
 		c->namespaces |= CLONE_NEWNET;
 		c->optional &= ~(uint64_t)CLONE_NEWNET;

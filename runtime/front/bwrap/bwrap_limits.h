@@ -28,6 +28,7 @@ struct bwrap_limits {
 	enum bwrap_source sources[LIMIT_COUNT];
 	int result_fd;             /* -1: none */
 	bool has_filter;           /* --cejail-seccomp default */
+	bool asks_network;         /* the command line itself has --cejail-network */
 	enum network_mode network; /* NETWORK_MODE_COUNT: what the other options say */
 	struct strings allow;      /* of NETWORK_PUBLIC: only these, as written; none: all */
 	bool is_ordered;           /* the administrator's file has a limit */

@@ -290,6 +290,25 @@ static void the_tightest_network_is_in_force_in_any_order(void **state)
 	}
 }
 
+static void only_the_line_itself_opens_what_it_has_unshared(void **state)
+{
+	(void)state;
+	static const char variable[] = "--cejail-network allow:a.b";
+	struct parsed p = { 0 };
+	const struct bwrap_limits *l = &p.config.limits;
+	assert_int_equal(PARSE(&p, USER, "--unshare-net", "--cejail-network", "public", "true"), 0);
+	assert_int_equal(l->network, NETWORK_PUBLIC);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(
+		    PARSE(&p, USER, i == 0 ? "--unshare-net" : "--unshare-user", "true"), 0);
+		assert_int_equal(bwrap_parse_variable(variable, &p.arena, &p.config, &p.err), 0);
+		assert_int_equal(bwrap_check(&p.config, USER, USER, &p.err), 0);
+		assert_int_equal(l->network, i == 0 ? NETWORK_NONE : NETWORK_PUBLIC);
+		assert_true(p.config.namespaces & CLONE_NEWNET);
+	}
+	arena_fini(&p.arena);
+}
+
 static void a_public_network_needs_namespaces_that_the_command_does_not_own(void **state)
 {
 	(void)state;
@@ -340,6 +359,7 @@ int main(void)
 		cmocka_unit_test(the_lowest_limit_is_in_force_whoever_sets_it),
 		cmocka_unit_test(what_is_not_shared_stays_so),
 		cmocka_unit_test(the_tightest_network_is_in_force_in_any_order),
+		cmocka_unit_test(only_the_line_itself_opens_what_it_has_unshared),
 		cmocka_unit_test(a_public_network_needs_namespaces_that_the_command_does_not_own),
 		cmocka_unit_test(a_limit_of_the_file_needs_a_command_that_cannot_undo_it),
 		cmocka_unit_test(what_is_wrong_is_refused_with_bubblewraps_own_sentence),

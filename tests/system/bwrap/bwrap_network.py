@@ -281,6 +281,9 @@ def _():
             ({"network": {"allow": four}}, ("--cejail-network", "none"), "none"),
             ({"network": {"mode": "none", "allow": four}}, ("--cejail-network", "public"), "none"),
             ({"network": "public"}, ("--unshare-all", "--share-net"), "both"),
+            ({"network": "public"}, ("--unshare-net",), "none"),
+            ({"network": {"allow": four}}, ("--unshare-all",), "none"),
+            ({"network": "public"}, ("--unshare-net", "--cejail-network", "public"), "both"),
         ):
             before = ["unshare", "-m", "/bin/sh", "-c", WITH_FILE, "sh", json.dumps(file)]
             went, done = attempts(net, [["tcp", PUBLIC4, 80], ["tcp", OTHER4, 80], *CLOSED], *options, program=[*before, OURS])

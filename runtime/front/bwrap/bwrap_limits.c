@@ -165,7 +165,7 @@ int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *te
 
 /* --- the administrator's file --- */
 
-/* The keys of cejail.json(5) of the same settings; a descriptor has none. */
+/* The keys of cejail-profile(5) of the same settings; a descriptor has none. */
 static int apply(void *context, const char *key, const struct setting *s,
 		 const struct json_node *node, struct cj_error *err)
 {

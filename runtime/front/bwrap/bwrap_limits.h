@@ -43,7 +43,7 @@ int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *te
 		      enum bwrap_source source, struct arena *a, struct cj_error *err);
 
 /*
- * bwrap_limits_read - the administrator's file, an object with the keys of cejail.json(5).
+ * bwrap_limits_read - the administrator's file, an object with the keys of cejail-profile(5).
  *
  * Without the file nothing changes.  Fails: it can't be read, is not root's, others may write it,
  * it is no such object.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,11 @@ int http_upstream_serve(struct http_upstream *u, struct cj_error *err)
 	if (rc == 0)
 		rc = watch_fd(u, u->pidfd, err);
 	return rc < 0 ? cj_wrap(err, "--upstream") : 0;
+}
+
+bool http_upstream_is_ending(const struct http_upstream *u)
+{
+	return u->pidfd >= 0 && fd_await(u->epoll_fd, POLLIN, 0);
 }
 
 static struct http_upstream_use load(const struct http_upstream *u, size_t i)

@@ -94,6 +94,9 @@ int http_upstream_fd(const struct http_upstream *u);
  */
 int http_upstream_serve(struct http_upstream *u, struct cj_error *err);
 
+/* Has the helper ended, and http_upstream_serve() has not said so yet? */
+bool http_upstream_is_ending(const struct http_upstream *u);
+
 /*
  * What each was used for since `before`, which is moved on to now; NULL: since the start.
  * The array is in `a`.  NULL: no memory.

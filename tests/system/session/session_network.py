@@ -7,8 +7,9 @@ import os
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
 from network_closed import all_refused, closed_attempts, nothing_came
-from service import Background, Service
-from sessions import NDJSON, PYTHON, Session
+from libraries import lib
+from service import Service
+from sessions import PYTHON, Session
 from upstreams import ask, use, with_key
 
 OPEN = {"mode": "public"}
@@ -284,13 +285,12 @@ def _():
 
     with Internet() as net, Service(**net.inside) as s, public_session(s) as session:
         equal(rules(session.post("true").result), None, "of a session that was not changed")
-        sleeper = Background(session.post, "until [ -e /box/go ]; do sleep 0.05; done", NDJSON)
-        wait_until(lambda: [x["state"] for x in session.call("GET", "/execs").has(200).json["execs"]][-1] == "running", "the exec")
-        wait_until(lambda: session.show()["usage"]["pids"] > 0, "its shell")
+        sleeper = lib.Client(s.socket).attach(session.id).stream(command=["/bin/sh", "-c", "until [ -e /box/go ]; do sleep 0.05; done"])
+        first = next(sleeper)  # from then on it is told
         while_it_runs = only("public.test:80", deny=["other.test"])
         change(session, while_it_runs)
         session.says("touch /box/go", "")  # its result is the first with the change
-        lines = sleeper.finish().has(200).lines
+        lines = [first.data, *(event.data for event in sleeper)]
         events = [line for line in lines if line["type"] == "network"]
         equal([event["rules"] for event in events], [{"changed": True, **while_it_runs}], "the event")
         true(0 <= events[0]["at_ms"] <= lines[-1]["result"]["usage"]["wall_ms"] + 1000 * SLOW, f"when: {events}")

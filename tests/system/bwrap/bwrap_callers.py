@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that start bwrap, with `cejail bwrap` first in PATH under that name: codex and srt, as npm has them, and mat2.
+"""Programs that start bwrap, with `cejail bwrap` first in PATH under that name: codex and srt, as npm has them, mat2, and GNOME's thumbnails.
 
 tests/packages fetches them, where npm is installed and its registry answers."""
 
@@ -143,18 +143,44 @@ def _():
         lacks(srt(f, fetch.format(port=f.port) + "; true", ["example.com"]), "page", "another host")
 
 
-# An image with a comment, which exiftool reads and mat2 removes, each in a sandbox.
-CLEAN = r"""
+# A grey image with a comment.
+IMAGE = r"""
 import struct, zlib
-from libmat2 import parser_factory
 def chunk(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 with open("x.png", "wb") as file:
-    file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"tEXt", b"Comment\0canary")
-               + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b""))
+    file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 300, 300, 8, 0, 0, 0, 0)) + chunk(b"tEXt", b"Comment\0canary")
+               + chunk(b"IDAT", zlib.compress(bytes(301) * 300)) + chunk(b"IEND", b""))
+"""
+# exiftool reads the comment and mat2 removes it, each in a sandbox.
+CLEAN = rf"""{IMAGE}
+from libmat2 import parser_factory
 parser, _ = parser_factory.get_parser("x.png")
 parser.sandbox = True
 print(parser.get_meta(), parser.remove_all(), b"canary" in open(parser.output_filename, "rb").read())
 """
+
+
+THUMBNAIL = rf"""{IMAGE}
+import os, gi
+gi.require_version("GnomeDesktop", "3.0")
+from gi.repository import GnomeDesktop
+factory = GnomeDesktop.DesktopThumbnailFactory.new(GnomeDesktop.DesktopThumbnailSize.NORMAL)
+image = factory.generate_thumbnail("file://" + os.path.abspath("x.png"), "image/png")
+print(image.get_width(), image.get_height())
+"""
+
+
+def python_beside(f, code):
+    """Python of the distribution, with our bwrap first in PATH; what it printed."""
+    env = environment(PATH=f"{f / 'bin'}:{os.environ['PATH']}", HOME=f / "home")
+    done = subprocess.run(["/usr/bin/python3", "-c", code], cwd=f / "work", env=env, capture_output=True, text=True, timeout=60 * SLOW, check=False)
+    equal(done.returncode, 0, f"the status; {done.stderr}")
+    return done.stdout
+
+
+def bwrap_started(f, program):
+    with open(f / "log", encoding="utf-8") as file:
+        true(program in file.read(), f"bwrap did not start {program}")
 
 
 @test("mat2 removes metadata in a sandbox of cejail bwrap", limit=120)
@@ -162,8 +188,14 @@ def _():
     if not shutil.which("mat2") or not shutil.which("exiftool"):
         raise Skip("mat2 and exiftool are not installed (apt-get install --no-install-recommends mat2)")
     with Here() as f:
-        env = environment(PATH=f"{f / 'bin'}:{os.environ['PATH']}", HOME=f / "home")
-        done = subprocess.run(["/usr/bin/python3", "-c", CLEAN], cwd=f / "work", env=env, capture_output=True, text=True, timeout=60 * SLOW, check=False)
-        equal((done.stdout, done.returncode), ("{'Comment': 'canary'} True False\n", 0), f"what mat2 says; {done.stderr}")
-        with open(f / "log", encoding="utf-8") as file:
-            true("exiftool" in file.read(), "mat2 did not start bwrap")
+        equal(python_beside(f, CLEAN), "{'Comment': 'canary'} True False\n", "what mat2 says")
+        bwrap_started(f, "exiftool")
+
+
+@test("GNOME makes a thumbnail in a sandbox of cejail bwrap", limit=120)
+def _():
+    if not glob.glob("/usr/lib/*/girepository-1.0/GnomeDesktop-3.0.typelib") or not shutil.which("gdk-pixbuf-thumbnailer"):
+        raise Skip("gir1.2-gnomedesktop-3.0 and libgdk-pixbuf2.0-bin are not installed")
+    with Here() as f:
+        equal(python_beside(f, THUMBNAIL), "128 128\n", "the size of the thumbnail")
+        bwrap_started(f, "gdk-pixbuf-thumbnailer")

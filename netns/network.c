@@ -445,12 +445,11 @@ static int on_uplink(struct network *n, struct cj_error *err)
 	return reject_unreachable(n, err);
 }
 
-static int serve_upstream(struct network *n)
+static void serve_upstream(struct network *n)
 {
 	struct cj_error why = { 0 };
 	if (http_upstream_serve(n->upstream, &why) < 0)
 		warn(n, "%s", why.msg);
-	return 0;
 }
 
 static int serve_source(struct network *n, enum network_source source, struct cj_error *err)
@@ -458,8 +457,10 @@ static int serve_source(struct network *n, enum network_source source, struct cj
 	struct cj_error why = { 0 };
 	if (source == SOURCE_FORWARD)
 		return forward_serve(n->forward, err);
-	if (source == SOURCE_UPSTREAM)
-		return serve_upstream(n);
+	if (source == SOURCE_UPSTREAM) {
+		serve_upstream(n);
+		return 0;
+	}
 	if (source == SOURCE_HOSTADDRS)
 		return on_hostaddrs(n, err);
 	if (n->gateway.pidfd < 0) /* lost by an earlier event of the same call */
@@ -521,7 +522,7 @@ const struct denials *network_report(struct network *n)
 	if (n->uplink && !n->is_building && uplink_is_ending(n->uplink))
 		lose_uplink(n);
 	if (n->upstream && http_upstream_is_ending(n->upstream))
-		(void)serve_upstream(n);
+		serve_upstream(n);
 	if (count_denials(n, &err) < 0)
 		warn(n, "the count of denied packets may be too low: %s", err.msg);
 	return &n->denials;

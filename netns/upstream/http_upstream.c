@@ -179,14 +179,32 @@ static void close_listeners(struct http_upstream *u)
 	}
 }
 
+/* Ends the helper, if there is one. */
+static void stop_helper(struct http_upstream *u)
+{
+	if (u->pidfd < 0)
+		return;
+	(void)epoll_ctl(u->epoll_fd, EPOLL_CTL_DEL, u->pidfd, NULL);
+	(void)sys_pidfd_send_signal(u->pidfd, SIGKILL);
+	(void)sys_waitpid(u->pid, NULL, 0);
+	cj_close(&u->pidfd);
+}
+
+bool http_upstream_is_ending(const struct http_upstream *u)
+{
+	return u->pidfd >= 0 && fd_await(u->pidfd, POLLIN, 0);
+}
+
 int http_upstream_serve(struct http_upstream *u, struct cj_error *err)
 {
-	if (u->pidfd >= 0) {
-		(void)epoll_ctl(u->epoll_fd, EPOLL_CTL_DEL, u->pidfd, NULL);
+	if (http_upstream_is_ending(u)) {
+		stop_helper(u);
 		return cj_reject_as(err, EPIPE,
 				    "the helper of --upstream has ended, so its "
 				    "servers can't be reached any more");
 	}
+	if (u->fds[FIXED_FDS] < 0) /* the helper was started before */
+		return 0;
 	auto_fd int config_fd = make_config(u->specs, u->count, err);
 	u->fds[0] = config_fd;
 	u->fds[1] = u->counters_fd;
@@ -195,11 +213,6 @@ int http_upstream_serve(struct http_upstream *u, struct cj_error *err)
 	if (rc == 0)
 		rc = watch_fd(u, u->pidfd, err);
 	return rc < 0 ? cj_wrap(err, "--upstream") : 0;
-}
-
-bool http_upstream_is_ending(const struct http_upstream *u)
-{
-	return u->pidfd >= 0 && fd_await(u->epoll_fd, POLLIN, 0);
 }
 
 static struct http_upstream_use load(const struct http_upstream *u, size_t i)
@@ -249,11 +262,7 @@ void http_upstream_destroy(struct http_upstream **slot)
 	struct http_upstream *u = *slot;
 	if (!u)
 		return;
-	if (u->pidfd >= 0) {
-		(void)sys_pidfd_send_signal(u->pidfd, SIGKILL);
-		(void)sys_waitpid(u->pid, NULL, 0);
-		cj_close(&u->pidfd);
-	}
+	stop_helper(u);
 	if (u->counters)
 		(void)munmap((void *)u->counters, COUNTERS_SIZE);
 	close_listeners(u);

@@ -401,36 +401,36 @@ static void our_own_program_is_not_executed(void **state)
 	says(&t, "leads to cejail-oci itself");
 }
 
+static void expect_no_module(struct trial *t, const char *message)
+{
+	struct cj_error err;
+	t->process.args = (struct strings)TEXTS(shell_args);
+	assert_int_equal(run(t, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, message));
+}
+
 static void apparmor_where_there_is_none_is_an_error(void **state)
 {
 	struct trial t = begin();
-	struct cj_error err;
 	(void)state;
 	if (access("/sys/module/apparmor/parameters/enabled", F_OK) == 0)
 		skip();
-	t.process.args = (struct strings)TEXTS(shell_args);
 	t.process.apparmor_profile = "some-profile";
-	assert_int_equal(run(&t, &err), -ENOTSUP);
-	assert_non_null(
-	    strstr(err.msg, "'some-profile' can't be applied: AppArmor is not enabled"));
+	expect_no_module(&t, "'some-profile' can't be applied: AppArmor is not enabled");
 }
 
 static void selinux_where_there_is_none_is_an_error(void **state)
 {
 	struct trial t = begin();
-	struct cj_error err;
 	(void)state;
 	if (access("/sys/fs/selinux/enforce", F_OK) == 0)
 		skip();
-	t.process.args = (struct strings)TEXTS(shell_args);
 	t.process.selinux_label = "a:b:c:s0";
-	assert_int_equal(run(&t, &err), -ENOTSUP);
-	assert_non_null(strstr(err.msg, "process.selinuxLabel: 'a:b:c:s0' can't be applied: "
-					"SELinux is not enabled"));
+	expect_no_module(&t, "process.selinuxLabel: 'a:b:c:s0' can't be applied: "
+			     "SELinux is not enabled");
 	t.process.selinux_label = NULL;
 	t.config.on_linux.mount_label = "a:b:c:s0";
-	assert_int_equal(run(&t, &err), -ENOTSUP);
-	assert_non_null(strstr(err.msg, "linux.mountLabel: 'a:b:c:s0' can't be applied"));
+	expect_no_module(&t, "linux.mountLabel: 'a:b:c:s0' can't be applied");
 }
 
 /* --- the filter -------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ static int refused(const struct nft_batch *b, const struct verdict *v, struct cj
 	int rc = cj_fail(err, v->code, "load table '%s' into nf_tables: %s", b->table, what);
 	if (v->code == EOPNOTSUPP || v->code == ENOENT || v->code == EPROTONOSUPPORT)
 		cj_hint(err, "the kernel needs nf_tables with inet, ct, log, reject, limit, "
-			     "connlimit, fib, masq and sets (CONFIG_NF_TABLES and NFT_*)");
+			     "connlimit, fib, masq, redir and sets (CONFIG_NF_TABLES and NFT_*)");
 	if (v->code == EPERM)
 		cj_hint(err, "CAP_NET_ADMIN over the network namespace is needed");
 	return rc;

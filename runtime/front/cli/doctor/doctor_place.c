@@ -127,7 +127,7 @@ const char *place_where_kernel(const struct doctor_place *p)
 #define TUN_DEVICE "--device /dev/net/tun ..."
 #define MODULES                                                                                    \
 	"nf_tables nf_conntrack nft_ct nft_log nft_limit nft_connlimit nft_fib_inet "              \
-	"nft_reject_inet nft_masq nfnetlink_log"
+	"nft_reject_inet nft_chain_nat nft_masq nft_redir nfnetlink_log"
 
 static const struct {
 	const char *text;

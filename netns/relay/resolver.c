@@ -123,9 +123,10 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
  *
  * Each query has a socket of its own, connected to the server: so the port is random, and the
  * kernel accepts answers of this server only (RFC 5452 9.2).  The id is random, too: an answer can
- * open an address, and the program knows its own ids.  When a server refuses, the next one is
- * asked at once; after the last one the client gets a failure.  When a server is silent, the
- * client asks again (resolv.conf(5) "timeout", 5 s), and the query goes to another server.
+ * open an address, and the program knows its own ids.  When a server can't be reached, or answers
+ * that it has failed, the next one is asked at once, as the C library does; after the last one the
+ * client gets a failure.  When a server is silent, the client asks again (resolv.conf(5) "timeout",
+ * 5 s), and the query goes to another server.
  */
 
 static void answer_client(struct resolver *r, const struct resolver_query *q, const uint8_t *bytes,
@@ -184,6 +185,13 @@ static void ask(struct resolver *r, struct resolver_query *q)
 		skip_server(r, q->server);
 	}
 	answer_failure(r, q);
+}
+
+static void ask_next(struct resolver *r, struct resolver_query *q)
+{
+	cj_close(&q->fd);
+	q->server = (q->server + 1) % r->upstream.count;
+	ask(r, q);
 }
 
 /* A free slot, or else the slot of the oldest query.  New queries must reach a server that answers,
@@ -280,10 +288,8 @@ static void take_answer(struct resolver *r, size_t slot)
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (size < 0) { /* an ICMP error, udp(7) */
-		cj_close(&q->fd);
 		skip_server(r, q->server);
-		q->server = (q->server + 1) % r->upstream.count;
-		ask(r, q);
+		ask_next(r, q);
 		return;
 	}
 	if (size < (ssize_t)sizeof(q->id) || memcmp(r->scratch, &q->id, sizeof(q->id)) != 0)
@@ -291,6 +297,10 @@ static void take_answer(struct resolver *r, size_t slot)
 	memcpy(r->scratch, q->bytes, sizeof(q->id));
 	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
 		return;
+	if (resolver_has_failed(r->scratch) && q->tried < r->upstream.count) {
+		ask_next(r, q);
+		return;
+	}
 	if (r->names)
 		answer_open(r, q, (size_t)size);
 	else

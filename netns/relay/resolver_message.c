@@ -19,6 +19,7 @@
 #define BITS_RCODE    0x0f
 #define BIT_RA        0x80
 #define RCODE_FAILED  2
+#define RCODE_UNKNOWN 4 /* not implemented */
 #define RCODE_REFUSED 5
 
 #define NAME_MAX_BYTES  255 /* RFC 1035 2.3.4 */
@@ -188,6 +189,12 @@ bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size)
 	return count_at(answer, 0) == 1 && size >= end &&
 	       is_same_text(query + HEADER_BYTES, answer + HEADER_BYTES, end - 4 - HEADER_BYTES) &&
 	       memcmp(query + end - 4, answer + end - 4, 4) == 0;
+}
+
+bool resolver_has_failed(const uint8_t *answer)
+{
+	const uint8_t code = answer[FLAGS + 1] & BITS_RCODE;
+	return code == RCODE_FAILED || code == RCODE_UNKNOWN || code == RCODE_REFUSED;
 }
 
 /* The question again, and a code.  0: there is no question to answer. */

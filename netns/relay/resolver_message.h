@@ -36,6 +36,10 @@ int resolver_stream(uint8_t *bytes, size_t *size, size_t *out_passed);
  * 5452 9.1); an error may lack the question. */
 bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size);
 
+/* Does it say that another server may know more (RFC 1035 4.1.1: server failure, not implemented,
+ * refused)? */
+bool resolver_has_failed(const uint8_t *answer);
+
 /* "The server failed" (RFC 1035 4.1.1 RCODE 2) as the answer to `query` (which passed).  Returns
  * its size. */
 size_t resolver_failure(const uint8_t *query, size_t size,

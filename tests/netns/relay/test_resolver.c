@@ -800,6 +800,35 @@ static void after_a_refusal_the_next_server_is_asked_at_once(void **state)
 	expect_query(w, 1, &from);
 }
 
+/* As the C library does, which knows one server alone in the jail. */
+static void after_a_failure_the_next_server_is_asked_at_once(void **state)
+{
+	static const uint8_t codes[] = { 2, 4, 5 };
+	struct world *w = world_of(state);
+	struct asker from;
+	uint8_t failure[sizeof(plain)], answer[sizeof(plain)], got[64];
+	auto_fd int client = udp_client();
+	make_answer(answer, 7);
+	make_answer(failure, 7);
+	for (size_t i = 0; i < sizeof(codes); i++) {
+		failure[3] = 0x80 | codes[i];
+		ask(client, 7); /* the first one may know the next name */
+		expect_query(w, 0, &from);
+		answer_from(w->udp_fds[0], &from, failure, sizeof(failure));
+		expect_query(w, 1, &from);
+		answer_from(w->udp_fds[1], &from, i == 0 ? answer : failure, sizeof(answer));
+		assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(answer));
+		assert_memory_equal(got, i == 0 ? answer : failure, sizeof(answer));
+		expect_silence(w);
+	}
+
+	ask(client, 7); /* "no such name" is an answer */
+	expect_query(w, 0, &from);
+	answer_from(w->udp_fds[0], &from, answer, sizeof(answer));
+	assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(answer));
+	expect_silence(w);
+}
+
 static void without_any_server_the_client_gets_a_failure(void **state)
 {
 	struct world *w = world_of(state);
@@ -1242,6 +1271,7 @@ int main(void)
 		TEST(an_answer_must_have_the_id_and_the_question),
 		TEST(an_error_needs_no_question),
 		TEST(after_a_refusal_the_next_server_is_asked_at_once),
+		TEST(after_a_failure_the_next_server_is_asked_at_once),
 		TEST(without_any_server_the_client_gets_a_failure),
 		TEST(a_silent_server_gets_no_new_queries),
 		TEST(a_query_without_an_answer_expires),

@@ -104,32 +104,46 @@ static bool has_denied_alias(struct network *n, const struct gateway_name *name)
 
 static_assert(RESOLVER_NAME_MAX == NAMES_SIZE_MAX, "aliases stand as in struct names_answer");
 
+/* The program gets a failure of its name server, and its caller a warning: once, because the
+ * program may ask again and again. */
+static uint32_t refuse_addresses(struct network *n, const char *name, struct cj_error *why)
+{
+	(void)!cj_wrap(why, "the addresses of '%s' stay closed", name);
+	if (!n->has_refused_address)
+		n->callbacks.warn(n->callbacks.context, why->msg);
+	n->has_refused_address = true;
+	return GATEWAY_NAME_LATER;
+}
+
 /* What is new is open only if both tables take it. */
 static uint32_t open_name(struct network *n, const struct gateway_name *name)
 {
-	struct cj_error ignored; /* the program gets a failure of its name server */
+	struct cj_error err = { 0 };
 	const struct names_answer answer = { name->text, name->aliases.names[0],
 					     name->aliases.count };
 	uint32_t open = 0;
 	if (has_denied_alias(n, name))
 		return GATEWAY_NAME_DENIED;
 	for (size_t i = 0; i < name->count; i++) {
+		const bool is_slow =
+		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow));
 		enum names_end end =
-		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow))
-			? names_take(n->names, &answer, &name->addresses[i], clock_ms())
-			: NAMES_FULL;
+		    is_slow ? names_take(n->names, &answer, &name->addresses[i], clock_ms())
+			    : NAMES_FULL;
 		if (end == NAMES_FULL) {
 			names_loaded(n->names, false);
-			return GATEWAY_NAME_LATER;
+			cj_refuse_as(&err, ENFILE, "a jail has at most %d open ones",
+				     NAMES_OPEN_MAX);
+			return is_slow ? refuse_addresses(n, name->text, &err) : GATEWAY_NAME_LATER;
 		}
 		if (end == NAMES_OPEN)
 			open |= UINT32_C(1) << i;
 	}
-	bool are_open =
-	    firewall_open_names(n->handles.fds[SLOT_GATEWAY_RULES], n->names, &ignored) == 0 &&
-	    firewall_open_names(n->handles.fds[SLOT_JAIL_RULES], n->names, &ignored) == 0;
+	bool are_open = firewall_open_names(n->handles.fds[SLOT_GATEWAY_RULES], n->names, &err) ==
+			    0 &&
+			firewall_open_names(n->handles.fds[SLOT_JAIL_RULES], n->names, &err) == 0;
 	names_loaded(n->names, are_open);
-	return are_open ? open : GATEWAY_NAME_LATER;
+	return are_open ? open : refuse_addresses(n, name->text, &err);
 }
 
 static bool is_text(const char *text, size_t size)

@@ -32,7 +32,8 @@ struct network {
 	char why[NETWORK_WHY_MAX];
 	struct hostaddrs *hostaddrs;
 	struct name_servers name_servers;
-	struct names *names; /* NULL: it is not is_live */
+	struct names *names;      /* NULL: it is not is_live */
+	bool has_refused_address; /* the warning of it has been given */
 	struct uplink *uplink;
 	struct forward *forward;
 	struct http_upstream *upstream; /* NULL: the plan has none */

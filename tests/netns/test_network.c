@@ -631,7 +631,52 @@ static void body_names_not_loaded(void)
 	MUST(state_of(n) == NETWORK_READY && n->names->count == 2);
 	for (size_t i = 0; i < 2; i++)
 		MUST(!n->names->open[i].is_new && n->names->open[i].until_ms == 0);
+	MUST(warnings == 1 && strstr(warned, "'a.example.com' stay closed: "));
 	network_destroy(&n);
+}
+
+/* The one that is too much is closed; what is open already is in the answer. */
+static void ask_for_one_too_many(const struct step_link *to_supervisor)
+{
+	static const char *const known[] = { "93.184.216.34" }, *const more[] = { "93.184.216.35" };
+	const struct gateway_name full = name_with("a.example.com", more, 1);
+	const struct gateway_name open = name_with("a.example.com", known, 1);
+	(void)to_supervisor;
+	MUST(ask_for_name(&full, sizeof(full)) == GATEWAY_NAME_LATER);
+	MUST(ask_for_name(&full, sizeof(full)) == GATEWAY_NAME_LATER);
+	MUST(ask_for_name(&open, sizeof(open)) == 1);
+}
+
+static void body_names_full(void)
+{
+	struct denials denials;
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&live_spec, &n, &err), err);
+	MUST_DO(network_await(n, &err), err);
+	for (uint32_t i = 0; i < NAMES_OPEN_MAX; i++) {
+		struct names_open *o = &n->names->open[n->names->count++];
+		*o = (struct names_open){ .endpoint = { .first_port = 443, .last_port = 443 },
+					  .until_ms = UINT64_MAX };
+		MUST(ip_parse("93.184.216.34", &o->endpoint.first));
+		o->endpoint.first.bytes[0] = (uint8_t)(i / 256 + 93);
+		o->endpoint.first.bytes[2] ^= (uint8_t)i;
+		o->endpoint.last = o->endpoint.first;
+	}
+	MUST_DO(network_take_denials(n, &denials, &err), err);
+	MUST(state_of(n) == NETWORK_READY && n->names->count == NAMES_OPEN_MAX);
+	MUST(warnings == 1);
+	MUST(strcmp(warned, "the addresses of 'a.example.com' stay closed: a jail has at most 4096 "
+			    "open ones") == 0);
+	network_destroy(&n);
+}
+
+static void an_address_too_many_stays_closed_and_is_warned_of_once(void **state)
+{
+	(void)state;
+	taken_over = ask_for_one_too_many;
+	in_own_namespace(body_names_full);
+	taken_over = NULL;
 }
 
 static void ask_for_a_name_that_can_not_be_loaded(const struct step_link *to_supervisor)
@@ -992,6 +1037,7 @@ int main(void)
 		cmocka_unit_test(each_message_of_a_gateway_is_checked),
 		cmocka_unit_test(what_a_gateway_reports_is_in_the_result),
 		cmocka_unit_test(a_gateway_opens_public_addresses_of_listed_names_only),
+		cmocka_unit_test(an_address_too_many_stays_closed_and_is_warned_of_once),
 		cmocka_unit_test(denied_names_that_are_in_no_row_are_counted),
 		cmocka_unit_test(the_addresses_that_a_gateway_opens_in_a_second_are_bounded),
 		cmocka_unit_test(each_name_of_a_gateway_is_checked),

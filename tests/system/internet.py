@@ -67,6 +67,7 @@ NAMES = {
     "one.alias.test": ["=two.alias.test"],
     "two.alias.test": ["=a.wild.test"],
     "open.alias.test": ["=deep.a.wild.test"],
+    **{f"n{i}.full.test": [f"20.32.{i}.{n}" for n in range(24)] for i in range(4096 // 24 + 2)},
 }
 
 # Where /etc/resolv.conf points to: a server in the world at a public or a closed address, or one of
@@ -194,13 +195,14 @@ class Internet:
     forwarding IP forwarding of the host is on
     without    programs the host lacks
     helpers    {name: script} that cejail finds before the host's own
+    search     the domain that the host's own resolver appends to names
     mtu        of the link between host and world
     ways       families the host has a way into the world for
     """
 
-    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500, ways=(4, 6), helpers=None):
+    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500, ways=(4, 6), helpers=None, search=None):
         self.resolver, self.forwarding, self.without, self.mtu, self.ways = resolver, forwarding, without, mtu, ways
-        self.helpers = helpers or {}
+        self.helpers, self.search = helpers or {}, search
         self.is_nested = harness.WHO == "user"
         self.stations, self.doors = {}, []
         self.inside = {"preexec_fn": self.enter}
@@ -306,7 +308,8 @@ class Internet:
         if self.is_nested:
             map_ids((0, uid), (0, gid))
         mount(None, "/", flags=MS_REC | MS_PRIVATE)
-        self.replace("/etc/resolv.conf", f"nameserver {RESOLVERS[self.resolver]}\noptions timeout:2\n")
+        search = f"search {self.search}\n" if self.search else ""
+        self.replace("/etc/resolv.conf", f"{search}nameserver {RESOLVERS[self.resolver]}\noptions timeout:2\n")
         if HELPERS:
             mount(HELPERS, "/usr/local/bin", flags=MS_BIND)
         if self.helpers:

@@ -443,6 +443,24 @@ static void the_list_sees_a_name_in_lower_case_and_without_its_last_dot(void **s
 	assert_memory_equal(at_server(w).bytes + HEADER, query.bytes + HEADER, query.size - HEADER);
 }
 
+/* A client may tell a forged answer by the case of its letters; this server does not keep it. */
+static void an_answer_has_the_letters_of_its_question(void **state)
+{
+	struct world *w = *state;
+	const struct message query = query_for("aPI.Sub-2.eXAMPLE.cOM", A, 1232);
+	const struct message lower = query_for("api.sub-2.example.com", A, 0);
+	struct message m = answer_to(&lower, 0);
+	add_address(&m, ANSWER, NULL, "8.0.0.1");
+	ask(w, &query);
+	answer(w, &m);
+	expect_answer(w, &query, 0, "8.0.0.1/60");
+	assert_string_equal(w->opened, "api.sub-2.example.com: 8.0.0.1/300");
+
+	const struct message other = query_for("aPI.Sub-2.eXAMPLE.oRG", A, 0);
+	ask(w, &other);
+	expect_answer(w, &other, REFUSED, "");
+}
+
 static void a_name_of_other_bytes_is_refused_and_not_asked_for(void **state)
 {
 	static const uint8_t bytes[] = { 0,   '.', '*', ' ', '\n', 0x1b, '/',
@@ -897,6 +915,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_query_for_another_name_is_refused_at_once_and_reported),
 		TEST(the_list_sees_a_name_in_lower_case_and_without_its_last_dot),
+		TEST(an_answer_has_the_letters_of_its_question),
 		TEST(a_name_of_other_bytes_is_refused_and_not_asked_for),
 		TEST(another_type_than_an_address_has_an_empty_answer),
 		TEST(a_server_may_answer_as_long_as_any_path_carries),

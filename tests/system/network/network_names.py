@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """--allow '*.NAME': the jail has a name server for the names of the list alone, and its answers open addresses."""
 
+import json
+
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
 from states import events
@@ -116,6 +118,77 @@ print(query(b"l" * 60 + b"." + b"m" * 60 + b".evil.test", A))
         long = [name for name in denied if name.startswith("...")]
         equal([(len(one), one.endswith("m.evil.test")) for one in long], [(63, True)], f"a long name: {denied}")
         equal(asked(net) - {"public.test", "a.wild.test", "nothing.wild.test", "big.wild.test"}, set(), "names that left")
+
+
+@test("a name with a search domain appended is filtered like any other, and the jail has none of the host's")
+def _():
+    code = TRY + 'print([line.split()[0] for line in open("/etc/resolv.conf")], *[attempt("tcp", name, 80).split(":")[0].replace(" ", "-") for name in json.load(open("/box/args.json"))])'
+    with Internet(search="wild.test") as net:
+        value = net.run(code, *WILD, "--args-json", json.dumps(["a", "deep.a", "a.wild.test"]))
+        equal(value["stdout"]["text"], "['nameserver'] no-address no-address answered\n", f"without one: {value['stderr']['text'][-300:]}")
+        equal((set(names_of(value)), asked(net)), ({"a", "deep.a"}, {"a.wild.test"}), "names that were denied, and that left")
+        net.forget()
+        value = net.run(code, *WILD, "--allow-by", "address", "-e", "LOCALDOMAIN=wild.test", "--args-json", json.dumps(["a", "deep.a", "other.test"]))
+        equal(value["stdout"]["text"].split("] ")[1], "answered answered no-address\n", f"one that is allowed: {value['stderr']['text'][-300:]}")
+        equal(asked(net) - {"a.wild.test", "deep.a.wild.test", "other.test.wild.test"}, set(), "names that left")
+        contains(names_of(value), "other.test", "denied names")
+        net.forget()
+        value = net.run(code, *WILD, "-e", "LOCALDOMAIN=evil.test", "--args-json", json.dumps(["a", "secret"]))
+        equal(value["stdout"]["text"].split("] ")[1], "no-address no-address\n", f"one that is not: {value['stderr']['text'][-300:]}")
+        equal(({"a.evil.test", "secret.evil.test"} - set(names_of(value)), asked(net)), (set(), set()), "names that were not denied, and that left")
+
+
+@test("a question in letters of both cases has an answer in the same ones, and opens the address of its name")
+def _():
+    code = TRY + r"""
+question = b"\x01A\x04wILd\x04tEsT\x00\x00\x01\x00\x01"
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.settimeout(TIMEOUT)
+    s.connect((open("/etc/resolv.conf").read().split()[1], 53))
+    s.send(b"\x12\x34\1\0\0\1\0\0\0\0\0\0" + question)
+    answer = s.recv(1000)
+print(answer[3] & 15, answer[12:12 + len(question)] == question, attempt("tcp", "PUBLIC", 8080))
+print(*[attempt("tcp", name, 80).split(":")[0] for name in ("DEEP.a.Wild.Test", "Wild.TEST")])
+""".replace("TIMEOUT", str(9 * SLOW)).replace("PUBLIC", PUBLIC4)
+    with Internet() as net:
+        value = net.run(code, "--allow", "*.WILD.test", "--deny", "deep.A.wild.TEST", "--allow-by", "address")
+        equal(value["stdout"]["text"], "0 True answered\nno address no address\n", f"{value['stderr']['text'][-300:]}")
+        equal(set(names_of(value)), {"deep.a.wild.test", "wild.test"}, "denied names")
+
+
+@test("the address that is one too many for a jail stays closed with a warning, and those that are open stay open", limit=120)
+def _():
+    code = TRY + r"""
+import time
+server = open("/etc/resolv.conf").read().split()[1], 53
+def query(name):
+    labels = b"".join(bytes([len(one)]) + one.encode() for one in name.split(".")) + b"\0"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(9)
+        s.connect(server)
+        s.send(b"\x12\x34\1\0\0\1\0\0\0\0\0\0" + labels + b"\0\1\0\1")
+        answer = s.recv(2000)
+    return answer[3] & 15, answer[7]
+def answered(name):
+    while (got := query(name)) == (2, 0):  # so many addresses a second are opened
+        time.sleep(0.1)
+    return got
+print({answered(f"n{i}.full.test") for i in range(4096 // 24)})
+last = 4096 // 24
+begin = time.monotonic()
+seen = set()
+while time.monotonic() - begin < 2:
+    seen.add(query(f"n{last}.full.test"))
+    time.sleep(0.2)
+print(seen, answered("n0.full.test"))
+print(attempt("tcp", "20.32.0.0", 80), attempt("tcp", f"20.32.{last - 1}.23", 80), attempt("tcp", f"20.32.{last}.23", 80))
+"""
+    with Internet() as net:
+        value = net.run(code, "--allow", "*.full.test", "--allow-by", "address")
+        lines = value["stdout"]["text"].splitlines()
+        equal(lines, ["{(0, 24)}", "{(2, 0)} (0, 24)", "answered answered ECONNREFUSED"], f"{value['stderr']['text'][-300:]}")
+        warning = "the addresses of 'n170.full.test' stay closed: a jail has at most 4096 open ones"
+        equal([one for one in value["warnings"] if "stay closed" in one], [warning], "warnings")
 
 
 @test("a refused name is told as an event, and in one line")

@@ -197,7 +197,8 @@ static int plan_upstreams(struct planner *p, struct cj_error *err)
 						 specs[i].name);
 		for (size_t k = 0; k < specs[i].nheaders; k++)
 			if (plan_header(p, &specs[i].headers[k], err) < 0)
-				return cj_wrap(err, "--upstream");
+				return cj_wrap(err, "--upstream: the file of 'header=%s:@'",
+					       specs[i].headers[k].name);
 	}
 	network->upstreams = specs;
 	network->nupstreams = texts->count;

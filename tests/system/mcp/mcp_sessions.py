@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 
+import harness
 from harness import *  # noqa: F403
 from mcp_client import MODERN, Server, check_schema
 from mcp_http import SESSION_TOOLS, ask, message
@@ -453,28 +454,72 @@ def _():
             until = lease()
 
 
-@test("mcp sessions: each door refuses a wrong destination with the same sentence, which has its text and a form that works")
+def at_doors_of_destinations(f, s, key, text):
+    """What an option, a profile, a run and a change of a session of the service, and a tool say of a wrong one."""
+    network = {"mode": "public", key: [text]}
+    f.file("wrong.json", json.dumps({"extends": "shell", "network": network}))
+    with Session(s, network="public") as session:
+        arguments = {"session": session.id, key: [text]}
+        return (
+            harness.refused(cejail("run", "--network", "public", f"--{key}={text}", "-p", "shell", "-c", "true")).err,
+            harness.refused(cejail("run", "-p", f / "wrong.json", "-c", "true")).err,
+            s.post({"profile": "shell", "network": network, "code": "true"}).has(400).json["error"]["message"],
+            session.call("PUT", "/network", network).has(400).json["error"]["message"],
+            ask(s, message("tools/call", version=MODERN, name="session_network", arguments=arguments)).json["result"]["content"][0]["text"],
+        )
+
+
+def at_doors_of_upstreams(f, s, key, text):
+    """What an option, a profile, a run and a new session of the service, and an MCP server with the option say of a wrong one."""
+    f.file("wrong.json", json.dumps({"extends": "shell", key: [text]}))
+    request = {"profile": "shell", key: [text]}
+    server = cejail("mcp", "-p", "shell", f"--{key}={text}", given="")
+    if server.code != 0:
+        harness.refused(server)
+    else:  # a file is opened for each call
+        with Server("-p", "shell", f"--{key}={text}") as client:
+            server.err = json.loads(client.call("run_shell", code="true")["content"][0]["text"])["message"].rstrip(".")
+    return (
+        harness.refused(cejail("run", f"--{key}={text}", "-p", "shell", "-c", "true")).err,
+        harness.refused(cejail("run", "-p", f / "wrong.json", "-c", "true")).err,
+        s.post({**request, "code": "true"}).json["error"]["message"],
+        s.call("POST", "/v1/sessions", request).has(400).json["error"]["message"],
+        server.err,
+    )
+
+
+WRONG_DESTINATIONS = (
+    ("https://a.test/x", "example.com:443"), ("a.test/path", "example.com:443"), ("a.test:80-90", "example.com:443"), ("a.test:", "example.com:443"),
+    ("a.test,b.test", "by itself"), ("a.test.", "leave out the dot"), ("a..test", "Punycode"), ("b\u00fc.test", "Punycode"), ("a b.test", "Punycode"),
+    ("*.test", "*.example.test"), ("a.*.test", "*.example.com"), ("*", "*.example.com"), ("10.1.1.1/8", "10.0.0.0/8"), ("0x7f.1", "192.0.2.1"),
+    ("010.0.0.1", "192.0.2.1"), ("[2001:db8::1", "[2001:db8::1]:443"), ("2001:db8::x", "[2001:db8::1]:443"), ("", "HOST, ADDRESS or CIDR"),
+)  # fmt: skip
+# What is wrong in it, and the form that works or what to mend.
+WRONG_UPSTREAMS = (
+    ("", "", "NAME=URL"), ("model", "model", "NAME=URL"), ("Model=https://h", "Model", "small letters"), ("m=ftp://h", "ftp://h", "https://"),
+    ("m=https://h/v1", "https://h/v1", "'https://h,path=/v1'"), ("m=https://u:w@h", "https://u:w@h", "https://HOST:PORT"), ("m=https://", "https://", "https://HOST"),
+    ("m=https://h,header=Authorization", "header=Authorization", "header=NAME:[PREFIX]@FILE"), ("m=https://h,header=A:@/no/such/file", "header=A:@", "'/no/such/file': No such file"),
+    ("m=https://h,header=Host:@/f", "Host", "such as Authorization"), ("m=https://h,header=A:@/etc", "header=A:@", "'/etc' is a directory"),
+    ("m=https://h,header=A:@LOCKED", "header=A:@", "locked': Permission denied"),
+    ("m=https://h,path=v1", "path=v1", "path=/v1/"), ("m=https://h,path=/a/../b", "path=/a/../b", "path=/v1/"), ("m=https://h,color=red", "color=", "header=, path="),
+    ("m=https://h,requests=0", "0", "at least 1"), ("m=https://h,bytes=1Q", "1Q", "64M"), ("m=https://h,", "", "NAME=URL"),
+)  # fmt: skip
+# A key, what is wrong with it, and what stands at the doors.
+WRONG = (
+    *((key, text, text, form, at_doors_of_destinations) for key in ("allow", "deny") for text, form in WRONG_DESTINATIONS),
+    *(("upstream", *row, at_doors_of_upstreams) for row in WRONG_UPSTREAMS if WHO != "root" or "LOCKED" not in row[0]),
+)
+
+
+@test("mcp sessions: each door refuses a wrong destination or upstream with the same sentence, which has its text and a form that works", limit=180)
 def _():
-    wrong = (
-        ("https://a.test/x", "example.com:443"), ("a.test/path", "example.com:443"), ("a.test:80-90", "example.com:443"), ("a.test:", "example.com:443"),
-        ("a.test,b.test", "by itself"), ("a.test.", "leave out the dot"), ("a..test", "Punycode"), ("b\u00fc.test", "Punycode"), ("a b.test", "Punycode"),
-        ("*.test", "*.example.test"), ("a.*.test", "*.example.com"), ("*", "*.example.com"), ("10.1.1.1/8", "10.0.0.0/8"), ("0x7f.1", "192.0.2.1"),
-        ("010.0.0.1", "192.0.2.1"), ("[2001:db8::1", "[2001:db8::1]:443"), ("2001:db8::x", "[2001:db8::1]:443"), ("", "HOST, ADDRESS or CIDR"),
-    )  # fmt: skip
-    config = {"mcp": {"profiles": ["shell"]}}
-    with Folder() as f, Service(config=config) as s, Session(s, network="public") as session:
-        for text, form in thinned(wrong):
-            for key in ("allow", "deny"):
-                network = {"mode": "public", key: [text]}
-                f.file("wrong.json", json.dumps({"extends": "shell", "network": network}))
-                arguments = {"session": session.id, key: [text]}
-                said = (
-                    cejail("run", "--network", "public", f"--{key}={text}", "-p", "shell", "-c", "true").exits(125).err,
-                    cejail("run", "-p", f / "wrong.json", "-c", "true").exits(125).err,
-                    s.post({"profile": "shell", "network": network, "code": "true"}).has(400).json["error"]["message"],
-                    session.call("PUT", "/network", network).has(400).json["error"]["message"],
-                    ask(s, message("tools/call", version=MODERN, name="session_network", arguments=arguments)).json["result"]["content"][0]["text"],
-                )
-                sentences = {re.sub(r"^.*?(?='" + re.escape(text) + "')", "", one.replace('\\"', '"')).split("\n")[0] for one in said}
-                equal(len(sentences), 1, f"{key} {text!r}: {said}")
-                contains(min(sentences), form, f"{key} {text!r}")
+    cases = thinned(WRONG, lambda row: row[0])
+    with Folder() as f, Service(config={"mcp": {"profiles": ["shell"]}}) as s:
+        f.file("locked", mode=0)
+        for key, text, word, form, at_doors in cases:
+            said = at_doors(f, s, key, text.replace("LOCKED", f / "locked"))
+            sentences = {re.sub(r"^.*?(?='" + re.escape(word) + "')", "", one.replace('\\"', '"')).split("\n")[0] for one in said}
+            equal(len(sentences), 1, f"{key} {text!r}: {said}")
+            contains(min(sentences), form, f"{key} {text!r}")
+            true(min(sentences).startswith(f"'{word}'"), f"{key} {text!r} is not said: {said}")
+    tried(len(cases))

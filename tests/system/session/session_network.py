@@ -339,4 +339,6 @@ def _():
         value = s.post({"profile": "python", "network": {"mode": "none"}, "upstream": [text], "code": counted(1)}).result
         equal((value["stdout"]["text"], use(value)["requests"]), ("right \n", 1), "a run of the service")
     with with_key() as (_, _, text), Service(config={"callers": {f"uid:{os.geteuid()}": {"host_paths": False}}}) as s:
-        s.post({"profile": "python", "upstream": [text], "code": "1"}).has(403)
+        for path, more in (("runs", {"code": "1"}), ("sessions", {})):
+            error = s.call("POST", f"/v1/{path}", {"profile": "python", "upstream": [text], **more}).has(403).json["error"]
+            contains(error["message"], "upstream", f"{path}: the message")

@@ -350,6 +350,8 @@ static int open_rows(struct host *h, struct cj_error *err)
 		if (rc < 0 || (rc == 0 && open_row(h, path, err) < 0))
 			return -err->code;
 	}
+	if (dir)
+		fd_bag_add(&h->list->opened, take_fd(&dir->fd));
 	return 0;
 }
 

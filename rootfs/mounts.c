@@ -16,12 +16,10 @@
 
 #define LEVEL_BYTES 2 /* "e ", "w " or "i " before a message: fsopen(2) */
 
-int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
-			struct cj_error *err)
+int mounts_check_device(const struct stat *st, const char *path, unsigned major_number,
+			unsigned minor_number, struct cj_error *err)
 {
-	struct stat st;
-	if (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
-	    st.st_rdev == makedev(major_number, minor_number))
+	if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(major_number, minor_number))
 		return 0;
 	return cj_reject(err, "'%s' is not the device %u:%u", path, major_number, minor_number);
 }
@@ -29,11 +27,12 @@ int mounts_check_device(int fd, const char *path, unsigned major_number, unsigne
 int mounts_open_device(int dev_fd, const char *path, unsigned major_number, unsigned minor_number,
 		       struct cj_error *err)
 {
+	struct stat st;
 	auto_fd int fd = sys_openat2(dev_fd, path + strlen("/dev/"), O_PATH | O_NOFOLLOW, 0,
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "open '%s'", path);
-	if (mounts_check_device(fd, path, major_number, minor_number, err) < 0)
+	if (mounts_check_device(&st, path, major_number, minor_number, err) < 0)
 		return -err->code;
 	return take_fd(&fd);
 }
@@ -195,15 +194,12 @@ static int swap_roots(int root_fd, struct cj_error *err)
 
 static int detach_old_root(struct cj_error *err)
 {
-	if (umount2(".", MNT_DETACH) < 0)
-		return cj_fail(err, errno, "detach the old root");
-	if (chdir("/") < 0)
-		return cj_fail(err, errno, "enter '/'");
-	return 0;
+	return umount2(".", MNT_DETACH) < 0 ? cj_fail(err, errno, "detach the old root") : 0;
 }
 
 int mounts_pivot(int root_fd, struct cj_error *err)
 {
+	/* The working directory is the new root since swap_roots(). */
 	return swap_roots(root_fd, err) < 0 ? -err->code : detach_old_root(err);
 }
 
@@ -217,5 +213,7 @@ int mounts_pivot_from_peers(int root_fd, struct cj_error *err)
 	/* mount(2) takes "." for the working directory itself, not for what lies on it. */
 	if (fchdir(old_fd) < 0 || mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return cj_fail(err, errno, "make the mounts of the old root private");
-	return detach_old_root(err);
+	if (detach_old_root(err) < 0)
+		return -err->code;
+	return chdir("/") < 0 ? cj_fail(err, errno, "enter '/'") : 0;
 }

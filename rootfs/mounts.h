@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "runtime/base/error.h"
 
@@ -23,9 +24,9 @@ struct mounts_option {
 	const char *key, *value;
 };
 
-/* Whether fd (O_PATH is enough) is the character device of that number; an error names `path`. */
-int mounts_check_device(int fd, const char *path, unsigned major_number, unsigned minor_number,
-			struct cj_error *err);
+/* Refuses what is not the character device of that number; an error names `path`. */
+int mounts_check_device(const struct stat *st, const char *path, unsigned major_number,
+			unsigned minor_number, struct cj_error *err);
 
 /* Opens (O_PATH) the device `path` ("/dev/null") below dev_fd, the host's /dev, and checks its
  * number.  Follows no link. */

@@ -66,8 +66,12 @@ int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *s
  * terminals of its own (devpts).  No node is created: all other mounts have nodev.
  */
 
-/* Clones the nodes below dev_fd, the host's /dev; with_tty: /dev/tty too. */
-int devices_open(struct rootfs_entries *list, int dev_fd, bool with_tty, struct cj_error *err);
+/* Parks a clone of the host's /dev, which gives all its nodes their attributes in one call, and
+ * lists the mount points of the nodes; with_tty: /dev/tty too. */
+int devices_open(struct rootfs_entries *list, bool with_tty, int *out_dev_fd, struct cj_error *err);
+
+/* Mounts the nodes of dev_fd, that clone, in the tree root_fd that is parked last. */
+int devices_attach(int dev_fd, bool with_tty, int root_fd, struct cj_error *err);
 
 /* Mounts a new devpts at /dev/pts of the tree that is parked last. */
 int devices_attach_terminals(struct cj_error *err);

@@ -26,17 +26,22 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3, not in glibc 2.36 */
 #endif
 
-void cj_end_child(int *pidfd)
+void fd_await_killed(int pidfd)
 {
 	int saved = errno;
 	siginfo_t info;
 
-	if (*pidfd >= 0) {
-		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
-		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED));
+	if (pidfd >= 0) {
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* ESRCH: it has ended already */
+		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED));
 	}
-	cj_close(pidfd);
 	errno = saved;
+}
+
+void cj_end_child(int *pidfd)
+{
+	fd_await_killed(*pidfd);
+	cj_close(pidfd);
 }
 
 int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err)

@@ -62,14 +62,13 @@ int child_keep_only(int *fds, size_t count, struct cj_error *err)
 
 int child_null_streams(struct cj_error *err)
 {
-	auto_fd int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null_fd < 0)
+	if (sys_close_range(0, CHILD_FIRST_FD - 1, 0) < 0)
+		return cj_fail(err, errno, "close the standard streams");
+	if (open("/dev/null", O_RDWR) < 0) /* the lowest free number: open(2) */
 		return cj_fail(err, errno, "open '/dev/null'");
-	for (int fd = 0; fd < CHILD_FIRST_FD; fd++)
-		if (dup2(null_fd, fd) < 0)
+	for (int fd = 1; fd < CHILD_FIRST_FD; fd++)
+		if (dup2(0, fd) < 0)
 			return cj_fail(err, errno, "put '/dev/null' on descriptor %d", fd);
-	if (null_fd < CHILD_FIRST_FD)
-		(void)take_fd(&null_fd); /* that stream was closed: now it is one of the three */
 	return 0;
 }
 

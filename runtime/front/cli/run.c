@@ -74,6 +74,8 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 
 	if (r->config.tools_from && run_tools_start(r, err) < 0)
 		return cj_stage(err, "tools");
+	if (!r->config.id)
+		r->config.id = r->outcome.id; /* else the plan would have another one */
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0 ||
 	    check_tools(r->program.tools, calls_fd_of(r), err) < 0)
 		return cj_stage(err, "plan");

@@ -181,6 +181,7 @@ static int report_started(struct jail *j, const struct executed *how, int master
 struct launcher_ends {
 	int our_fd, its_fd;
 	int domain_fd; /* of a program of a session; -1: none */
+	int oom_fd;    /* closed with the program's streams; -1: none */
 };
 
 /* The whole script is in the socket before the launcher starts. */
@@ -206,6 +207,8 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 				   .channel_fd = ends->its_fd,
 				   .calls_fd = -1,
 				   .domain_fd = ends->domain_fd };
+	auto_fd_bag struct fd_bag done = { 0 };
+	fd_bag_add(&done, ends->oom_fd);
 	if (msg->size < sizeof(start))
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));
@@ -225,9 +228,8 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	payload.own_argv = command.own_argv;
 	pid_t pid = payload_start(&payload, out_how, err);
 	out_how->main_pid = pid > 0 ? pid : 0;
-	auto_fd_bag struct fd_bag streams = { 0 }; /* or end of file would wait for us */
 	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
-		fd_bag_add(&streams, payload.stdio[i]);
+		fd_bag_add(&done, payload.stdio[i]); /* or end of file would wait for us */
 	return pid;
 }
 
@@ -249,7 +251,6 @@ static void raise_oom_score(int fd)
 static void raise_oom_scores(struct jail *j, pid_t launcher)
 {
 	raise_oom_score(j->init.oom_fd); /* init's; its later children inherit it */
-	cj_close(&j->init.oom_fd);
 	if (launcher == 0)
 		return;
 	char path[64];
@@ -263,7 +264,7 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 	raise_oom_scores(j, 0);
 	auto_fd int master_fd = -1;
 	struct executed how = { 0 };
-	const struct launcher_ends none = { -1, -1, j->init.domain_fd };
+	const struct launcher_ends none = { -1, -1, j->init.domain_fd, take_fd(&j->init.oom_fd) };
 	pid_t pid = start_payload(msg, &none, &how, &master_fd, err);
 	if (pid < 0 || report_started(j, &how, master_fd, err) < 0)
 		return -err->code;
@@ -451,7 +452,7 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 
 	l->fd = ends[0];
 	auto_fd int far_fd = ends[1];
-	const struct launcher_ends both = { l->fd, far_fd, -1 };
+	const struct launcher_ends both = { l->fd, far_fd, -1, -1 };
 	l->pid = start_payload(msg, &both, &how, &master_fd, err);
 	cj_close(&far_fd); /* else we would not see the launcher end */
 	if (l->pid < 0)
@@ -475,6 +476,7 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 		return -err->code;
 
 	raise_oom_scores(j, l->pid);
+	cj_close(&j->init.oom_fd);
 	for (size_t at = 0; at < size;) {
 		ssize_t put = send(l->fd, strings + at, size - at, MSG_NOSIGNAL);
 		if (put < 0 && errno == EPIPE)
@@ -523,6 +525,7 @@ pid_t init_take_program(struct jail *j, struct cj_error *err)
 			rc = adopt_launcher(j, &launcher, err);
 		else if (msg.step == STEP_SESSION && !is_warm && j->init.serve) {
 			raise_oom_scores(j, 0); /* reapers and programs inherit the score */
+			cj_close(&j->init.oom_fd);
 			return INIT_BECOMES_SESSION;
 		} else if (msg.step == STEP_SETUP && !is_warm)
 			rc = run_setup(j, &msg, err);

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdint.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
@@ -64,13 +65,14 @@ int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err)
 	return m->pid < 0 ? cj_fail(err, code, WHAT) : 0;
 }
 
-/* Waits for the child's end.  Returns the namespace, the caller's to close. */
-static int await_namespace(struct net_namespace_maker *m, struct cj_error *err)
+/* Waits for the child's end.  Returns the namespace; the bag closes it with the link. */
+static int await_namespace(struct net_namespace_maker *m, struct fd_bag *opened,
+			   struct cj_error *err)
 {
 	const struct step_link link = { m->link_fd, "the child that makes it", maker_steps };
 	auto_step_msg struct step_msg msg = { 0 };
 	int rc = step_await(&link, MAKER_MADE, &msg, err);
-	cj_close(&m->link_fd);
+	fd_bag_add(opened, take_fd(&m->link_fd));
 	pid_t pid = m->pid;
 	m->pid = 0;
 	if (rc < 0)
@@ -78,12 +80,15 @@ static int await_namespace(struct net_namespace_maker *m, struct cj_error *err)
 	if (msg.nfds != 1)
 		return cj_fail(err, EPROTO, WHAT);
 	(void)sys_waitpid(pid, NULL, 0); /* our child */
-	return take_fd(&msg.fds[0]);
+	int fd = take_fd(&msg.fds[0]);
+	fd_bag_add(opened, fd);
+	return fd;
 }
 
 int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err)
 {
-	auto_fd int fd = await_namespace(m, err);
+	auto_fd_bag struct fd_bag opened = { 0 };
+	int fd = await_namespace(m, &opened, err);
 	if (fd < 0)
 		return fd;
 	return setns(fd, CLONE_NEWNET) < 0 ? cj_fail(err, errno, WHAT) : 0;
@@ -94,8 +99,8 @@ void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err)
 	if (m->pid <= 0)
 		return;
 	struct cj_error theirs = { 0 };
-	auto_fd int fd = await_namespace(m, &theirs);
-	if (fd < 0) {
+	auto_fd_bag struct fd_bag opened = { 0 };
+	if (await_namespace(m, &opened, &theirs) < 0) {
 		*err = theirs;
 		cj_stage(err, "network");
 	}

@@ -95,8 +95,9 @@ static void find_mount(struct cgroup_mount *out)
 	char *text;
 	size_t size;
 	*out = (struct cgroup_mount){ 0 };
-	if (fd_read_file(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &a, &text, &size,
-			 &ignored) == 0)
+	auto_fd int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 &&
+	    fd_read_sized(fd, 0, MOUNTINFO_MAX, &a, &text, &size, "mountinfo", &ignored) == 0)
 		cgroup_text_mount(text, out);
 }
 

@@ -14,6 +14,9 @@
 
 #define ID_MAP_BYTES_MAX 16384 /* 340 lines of at most 33 bytes: user_namespaces(7) */
 
+/* Of the host's user namespace: USER_NS_INIT_INO in <linux/nsfs.h>. */
+#define INITIAL_INODE 0xEFFFFFFDu
+
 #define PREFERRED_FIRST 0x70000000u
 #define PREFERRED_COUNT 0x10000u
 #define SYSTEM_END      1000u  /* below: system accounts */
@@ -155,6 +158,20 @@ static int read_map(const char *path, struct idmap_ranges *out, struct cj_error 
 	return idmap_parse(path, text, out, err);
 }
 
+/* In the host's user namespace every id stands for itself, and one call tells that. */
+static int read_own_maps(struct idmap_ranges *uids, struct idmap_ranges *gids, struct cj_error *err)
+{
+	struct stat own;
+	if (stat("/proc/self/ns/user", &own) == 0 && own.st_ino == INITIAL_INODE) {
+		uids->items[0] = gids->items[0] = (struct idrange){ .count = UINT32_MAX };
+		uids->count = gids->count = 1;
+		return 0;
+	}
+	return read_map("/proc/self/uid_map", uids, err) < 0
+		   ? -err->code
+		   : read_map("/proc/self/gid_map", gids, err);
+}
+
 /* The caller maps itself: the only map that needs no capability outside. */
 static void choose_own(struct idmap *out)
 {
@@ -216,8 +233,7 @@ int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 	}
 
 	struct idmap_ranges uids, gids;
-	if (read_map("/proc/self/uid_map", &uids, err) < 0 ||
-	    read_map("/proc/self/gid_map", &gids, err) < 0)
+	if (read_own_maps(&uids, &gids, err) < 0)
 		return -err->code;
 
 	struct idmap_block block;

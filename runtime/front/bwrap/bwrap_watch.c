@@ -153,8 +153,18 @@ int bwrap_watch_begin(struct bwrap_watch *w, struct bwrap_start *s, struct cj_er
 			  .is_divided = true }, /* from inside its files are out of reach */
 	};
 	if (check_result_fd(l->result_fd, err) < 0 || bwrap_network_plan(w, l, err) < 0 ||
-	    plan_mint_id(id, err) < 0 || jail_hold(&w->plan, id, &w->jail, err) < 0)
+	    plan_mint_id(id, err) < 0)
 		return -err->code;
+	if (jail_hold(&w->plan, id, &w->jail, err) < 0) {
+		/* An address that stays closed: the hint of 'cejail run' names its own options. */
+		if (err->code == EINVAL && strcmp(err->stage, "names") == 0) {
+			err->hint[0] = '\0';
+			return cj_hint(err,
+				       "this command opens no such address; for what 'cejail run' "
+				       "can do, see cejail-network(7)");
+		}
+		return -err->code;
+	}
 	struct jail *j = w->jail;
 	outcome_init(&w->outcome, id, 0);
 	j->limits[LIMIT_WALL] =

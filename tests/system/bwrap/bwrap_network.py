@@ -303,6 +303,17 @@ def _():
         contains(done.err, "need a user namespace, so that the command can't change the rules (add --unshare-user", "the message")
 
 
+@test("a closed address in the list is refused with its class, and no option is named that cejail bwrap does not have")
+def _():
+    for word, why in (("10.1.2.3", "the address is private"), ("127.0.0.1", "the address is loopback"), ("localhost", "which is loopback")):
+        done = cejail("bwrap", *LINE, "--cejail-network", f"allow:{word}", "true")
+        equal(done.code, 1, f"{word}: {done.err}")
+        contains(done.err, f"'{word}': ", "the message")
+        contains(done.err, why, "the message")
+        contains(done.err, "this command opens no such address", "the message")
+        true("--allow-private" not in done.err and "--connect" not in done.err, f"options: {done.err}")
+
+
 @test("without a way out cejail bwrap --cejail-network public says so, and the command has its loopback alone")
 def _():
     without = ("pasta", "pasta.avx2", "slirp4netns")

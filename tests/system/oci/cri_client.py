@@ -205,9 +205,11 @@ NETWORK = {
 class Cri(Containerd):
     """`with Cri() as c: pod = c.pod("one")`: a containerd in network and mount namespaces of its own."""
 
-    def __init__(self, runtime=OCI, has_labels=False):
+    def __init__(self, runtime=OCI, has_labels=False, usr=False):
+        """usr: the image has an empty /usr, and the links into it of a root whose /usr is the host's."""
         super().__init__()
         self.has_labels = has_labels
+        self.usr = usr
         self.runtime = runtime
 
     def begin(self):
@@ -224,6 +226,10 @@ class Cri(Containerd):
         super().__enter__()
         self.socket = f"{self.inside}/run/containerd/containerd.sock"
         self.pods = []
+        if self.usr:
+            os.mkdir(f"{self.rootfs}/usr")
+            for name in ("lib", "lib64"):
+                os.symlink(f"usr/{name}", f"{self.rootfs}/{name}")
         write_image(self / "image.tar", self.rootfs)
         self.ctr("-n", "k8s.io", "image", "import", "--snapshotter", "native", self / "image.tar").exits(0)
         wait_until(lambda: self.call_maybe("Version", {}) is not None, "the CRI plugin", 20)

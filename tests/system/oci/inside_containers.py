@@ -107,12 +107,9 @@ def _():
         equal([warning.partition(":")[0] for warning in value["warnings"]], ["limits"], "the warnings")
 
 
-@test("in a pod of containerd by the recipe, without capabilities, a jail has all its layers, and doctor tells root what it needs", who="root", limit=240)
+@test("in a pod of containerd by the recipe, without capabilities, a jail has all its layers and a network, and doctor tells root what it needs", who="root", limit=240)
 def _():
-    with Cri(need("runc")) as c:
-        os.mkdir(f"{c.rootfs}/usr")
-        for name in ("lib", "lib64"):
-            os.symlink(f"usr/{name}", f"{c.rootfs}/{name}")
+    with Cri(need("runc"), usr=True) as c:
         pod = c.pod("judge")
 
         def execute(name, uid, *words):
@@ -125,6 +122,9 @@ def _():
         equal((value["status"], value["stdout"]["text"]), ("exited", "42\n"), f"a run: {err}")
         equal({name for name, state in value["layers"].items() if state != "on"} - {"cgroup"}, {"network_filter"}, "layers that are off")
         equal([warning.partition(":")[0] for warning in value["warnings"]], ["limits"], "the warnings")
+        value, err, _code = execute("network", 1000, "run", "--json", "-p", "python", "--network", "public", "-c", REFUSED)
+        equal((value["network"]["state"], value["layers"]["network_filter"]), ("ready", "on"), f"the network: {value} {err}")
+        equal([one["address"] for one in value["network"]["denied"]], ["10.9.9.9"], "denials")
         value, _err, code = execute("root", None, "doctor", "--json")
         check = {one["name"]: one for one in value["checks"]}["user namespaces"]
         equal((code, check["level"]), (125, "missing"), "for root")

@@ -245,8 +245,8 @@ check:                           ## the tests in their short form: lint, unit te
 	tools/setup check
 	tests/check
 
-check-all:                       ## all tests: also sanitizers, static tools, a container, a service, a virtual machine
-	tools/setup test
+check-all:                       ## all tests: also sanitizers, static tools, a container, a service, virtual machines
+	tools/setup machines
 	tests/check all
 
 budget-update:                   ## count the system calls and page faults of plain runs anew (as root): budget.txt

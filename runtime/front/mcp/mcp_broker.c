@@ -197,28 +197,23 @@ static struct broker_child *create(struct cj_error *err)
 	return c;
 }
 
-/* A server that failed does not hide the others. */
-static int print_all(struct broker_child *c, struct cj_error *err)
-{
-	const char *text = NULL;
-	size_t size = 0;
-
-	if (list_all(c, err) < 0 || broker_catalogue(&c->broker, &text, &size, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < c->broker.ntools; i++)
-		(void)printf("%s\n", c->broker.tools[i].full_name);
-	return check_all(&c->broker, err);
-}
-
 int mcp_broker_print(const char *path, struct cj_error *err)
 {
 	struct broker_child *c = create(err);
 
 	if (!c)
 		return -err->code;
+	const char *text = NULL;
+	size_t size = 0;
 	int rc = open_all(c, path, -1, err);
 	if (rc == 0)
-		rc = print_all(c, err);
+		rc = list_all(c, err);
+	if (rc == 0)
+		rc = broker_catalogue(&c->broker, &text, &size, err);
+	for (size_t i = 0; rc == 0 && i < c->broker.ntools; i++)
+		(void)printf("%s\n", c->broker.tools[i].full_name);
+	if (rc == 0) /* a server that failed does not hide the others */
+		rc = check_all(&c->broker, err);
 	destroy(c);
 	return rc;
 }

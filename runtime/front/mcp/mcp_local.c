@@ -91,19 +91,6 @@ static void keep_warm(struct local *l, const char *profile)
 	add_to_pool(l, row);
 }
 
-/* From the first result of a session with an interpreter on, one such session of its profile
- * waits. */
-static void keep_repl_warm(struct local *l, const struct session_entry *e)
-{
-	bool is_used = e->is_repl && e->finished > 0 && l->fit == FIT_INTERPRETER;
-	struct pool_config *row = is_used ? row_of(&l->config, e->profile) : NULL;
-
-	if (!row || row->repls > 0)
-		return;
-	row->repls = 1;
-	add_to_pool(l, row);
-}
-
 static void destroy_request(struct asked_run *q)
 {
 	LIST_REMOVE(q, link);
@@ -219,8 +206,16 @@ static int tick(void *context)
 		wait_ms = loop_sooner(wait_ms, broker_tick(l->broker));
 	const struct session_entry *e;
 
-	TAILQ_FOREACH(e, &l->api.sessions.entries, link)
-		keep_repl_warm(l, e);
+	TAILQ_FOREACH(e, &l->api.sessions.entries, link) {
+		/* From the first result of a session with an interpreter on, one such session of
+		 * its profile waits. */
+		bool is_used = e->is_repl && e->finished > 0 && l->fit == FIT_INTERPRETER;
+		struct pool_config *row = is_used ? row_of(&l->config, e->profile) : NULL;
+		if (row && row->repls == 0) {
+			row->repls = 1;
+			add_to_pool(l, row);
+		}
+	}
 	if (l->api.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
 		return loop_sooner(wait_ms, (int)(quiet_ms - now));
 	return loop_sooner(wait_ms, api_prepare(&l->api));
@@ -234,24 +229,6 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 	(void)events;
 	l->has_spawner = false;
 	loop_unwatch(l->loop, &l->spawner_end);
-}
-
-/* What the client sends is limited by the length of its messages. */
-static void configure(struct service_config *c)
-{
-	service_config_init(c);
-	c->npools = 0; /* keep_warm() adds some */
-	c->pool_age_ms = c->zygote_age_ms = POOL_AGE_MS;
-	c->concurrency = RUNS_PER_CPU * sys_cpus();
-	c->queue = QUEUE_MAX;
-	c->queue_ms = QUEUE_MS;
-	c->session_idle_ms = c->session_lease_ms; /* a user may think for longer than a program */
-	c->caps = (struct request_caps){ .body_bytes = 2 * MCP_LINE_MAX,
-					 .code_bytes = MCP_LINE_MAX,
-					 .file_bytes = MCP_LINE_MAX,
-					 .stdin_bytes = MCP_LINE_MAX };
-	c->callers.own.concurrent = c->concurrency;
-	c->callers.own.queued = QUEUE_MAX;
 }
 
 /* Cancelled workers kill their jails; the spawner waits for them. */
@@ -273,7 +250,21 @@ static void close_local(void *context)
 
 static int open_parts(struct local *l, const char *trace_file, struct cj_error *err)
 {
-	configure(&l->config);
+	/* What the client sends is limited by the length of its messages. */
+	service_config_init(&l->config);
+	l->config.npools = 0; /* keep_warm() adds some */
+	l->config.pool_age_ms = l->config.zygote_age_ms = POOL_AGE_MS;
+	l->config.concurrency = RUNS_PER_CPU * sys_cpus();
+	l->config.queue = QUEUE_MAX;
+	l->config.queue_ms = QUEUE_MS;
+	l->config.session_idle_ms =
+	    l->config.session_lease_ms; /* a user may think for longer than a program */
+	l->config.caps = (struct request_caps){ .body_bytes = 2 * MCP_LINE_MAX,
+						.code_bytes = MCP_LINE_MAX,
+						.file_bytes = MCP_LINE_MAX,
+						.stdin_bytes = MCP_LINE_MAX };
+	l->config.callers.own.concurrent = l->config.concurrency;
+	l->config.callers.own.queued = QUEUE_MAX;
 	l->config.trace_file = trace_file;
 	if (api_open(&l->api, l->loop, &l->spawner, err) < 0 ||
 	    api_adopt(&l->api, &l->config, err) < 0)

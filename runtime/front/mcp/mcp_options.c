@@ -94,10 +94,15 @@ static int take_profiles(struct mcp_options *o, struct cj_error *err)
 	return 0;
 }
 
-static int check_usable(const struct mcp_options *o, struct cj_error *err)
+static int read_run_options(struct mcp_options *o, const char *const *rest,
+			    const char *const *caller_env, struct cj_error *err)
 {
-	const struct options *run = &o->run;
+	struct config *c = &o->config;
 
+	if (options_scan("mcp", rest, &c->arena, &o->run, err) < 0)
+		return -err->code;
+	o->wants_help = o->run.wants_help;
+	const struct options *run = &o->run;
 	if (*run->operands || run->has_separator) {
 		cj_refuse(err, "'cejail mcp' takes no program: its client sends it");
 		return cj_hint(err, "see 'cejail mcp --help'");
@@ -107,15 +112,15 @@ static int check_usable(const struct mcp_options *o, struct cj_error *err)
 			cj_refuse(err, "option '%s' is not for 'cejail mcp'", run->items[i].named);
 			return cj_hint(err, "see 'cejail mcp --help'");
 		}
-	return 0;
-}
-
-/* Files are read anew for each call, by the process that runs it. */
-static int want_files(struct mcp_options *o, struct cj_error *err)
-{
-	struct config *c = &o->config;
+	if (options_expand(&o->run, caller_env, &c->arena, err) < 0 || take_profiles(o, err) < 0)
+		return -err->code;
+	if (options_apply_delivery(&o->run, c, err) < 0 || options_apply_rest(&o->run, c, err) < 0)
+		return -err->code;
+	if (remote_request_gather_settings(c, &o->run, &o->given.wanted, err) < 0)
+		return -err->code;
+	o->given.config = c;
+	/* Files are read anew for each call, by the process that runs it. */
 	bool *wanted = arena_array(&c->arena, settings_count, sizeof(*wanted));
-
 	if (!wanted)
 		return cj_fail(err, ENOMEM, "read the options");
 	memcpy(wanted, o->given.wanted, settings_count * sizeof(*wanted));
@@ -125,25 +130,6 @@ static int want_files(struct mcp_options *o, struct cj_error *err)
 		if (remote_request_make_absolute(&c->files.items[i], 0, false, &c->arena, err) < 0)
 			return -err->code;
 	return 0;
-}
-
-static int read_run_options(struct mcp_options *o, const char *const *rest,
-			    const char *const *caller_env, struct cj_error *err)
-{
-	struct config *c = &o->config;
-
-	if (options_scan("mcp", rest, &c->arena, &o->run, err) < 0)
-		return -err->code;
-	o->wants_help = o->run.wants_help;
-	if (check_usable(o, err) < 0 || options_expand(&o->run, caller_env, &c->arena, err) < 0 ||
-	    take_profiles(o, err) < 0)
-		return -err->code;
-	if (options_apply_delivery(&o->run, c, err) < 0 || options_apply_rest(&o->run, c, err) < 0)
-		return -err->code;
-	if (remote_request_gather_settings(c, &o->run, &o->given.wanted, err) < 0)
-		return -err->code;
-	o->given.config = c;
-	return want_files(o, err);
 }
 
 int mcp_options_parse(const char *const *args, const char *const *caller_env, struct mcp_options *o,

@@ -160,22 +160,11 @@ static void on_end(struct remote_exchange *q, const struct cj_error *err)
 	destroy(c);
 }
 
-/* The message is for a model: it names no option of a command line. */
-static int connect_to(const char *path, struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-	int fd = remote_link_connect(path, SOCK_NONBLOCK, &why);
-
-	if (fd >= 0)
-		return fd;
-	(void)!cj_fail(err, why.code, "connect to the service at '%s'", path);
-	return cj_hint(err, "ask the user to start 'cejail serve'");
-}
-
 static int send_request(struct far_call *c, size_t size, struct cj_error *err)
 {
 	const struct mcp_run *run = c->reply.run;
 	char target[MCP_TARGET_MAX];
+	struct cj_error why = { 0 };
 	struct remote_message message = {
 		.path = target,
 		.accept = mcp_reply_has_lines(&c->reply) ? "application/x-ndjson" : "*/*",
@@ -189,8 +178,12 @@ static int send_request(struct far_call *c, size_t size, struct cj_error *err)
 	if (c->remote->count > CALLS_MAX)
 		return cj_reject(err, "%d calls are waiting already; wait for their answers",
 				 CALLS_MAX);
-	int fd = connect_to(c->remote->path, err);
-	return fd < 0 ? fd : remote_exchange_start(&c->request, fd, &message, err);
+	int fd = remote_link_connect(c->remote->path, SOCK_NONBLOCK, &why);
+	if (fd >= 0)
+		return remote_exchange_start(&c->request, fd, &message, err);
+	/* The message is for a model: it names no option of a command line. */
+	(void)!cj_fail(err, why.code, "connect to the service at '%s'", c->remote->path);
+	return cj_hint(err, "ask the user to start 'cejail serve'");
 }
 
 static int start(void *context, struct mcp_run *r, char *body, size_t size, struct cj_error *err)

@@ -54,16 +54,6 @@ static void fail_answer(struct mcp_server *v)
 	(void)!cj_fail(&v->failure, ENOMEM, "answer");
 }
 
-static int open_files(struct mcp_server *v, const char *path, struct cj_error *err)
-{
-	if (paths_absolute(path, &v->arena, &v->files_path, err) < 0)
-		return -err->code;
-	if (mkdir(v->files_path, 0700) < 0 && errno != EEXIST)
-		return cj_fail(err, errno, "--files: create '%s'", v->files_path);
-	v->files_fd = open(v->files_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return v->files_fd < 0 ? cj_fail(err, errno, "--files: open '%s'", v->files_path) : 0;
-}
-
 /* A new directory: an id is used once. */
 static int open_run_dir(const struct mcp_server *v, const char *id, struct cj_error *err)
 {
@@ -139,11 +129,13 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 		fail_answer(v);
 }
 
-/* Warns the user about this host: once for each kind, on standard error. */
-static void warn_user(struct mcp_server *v, const struct json_node *result)
+static void on_result(struct mcp_call *c, const struct json_node *result, struct arena *a,
+		      struct mcp_stored *stored)
 {
-	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
+	struct mcp_server *v = call_of(c)->server;
 
+	/* Warns the user about this host: once for each kind, on standard error. */
+	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		if (m->type != JSON_STRING || !mcp_answer_is_for_user(m->text) ||
 		    v->has_warned[degraded_of(m->text)])
@@ -151,14 +143,6 @@ static void warn_user(struct mcp_server *v, const struct json_node *result)
 		v->has_warned[degraded_of(m->text)] = true;
 		log_warning("%s", m->text);
 	}
-}
-
-static void on_result(struct mcp_call *c, const struct json_node *result, struct arena *a,
-		      struct mcp_stored *stored)
-{
-	struct mcp_server *v = call_of(c)->server;
-
-	warn_user(v, result);
 	store_files(v, result, a, stored);
 }
 
@@ -300,28 +284,32 @@ static int take_tools(struct mcp_server *v, struct cj_error *err)
 	return 0;
 }
 
-static int open_tools(struct mcp_server *v, const char *path, struct cj_error *err)
-{
-	v->broker = calloc(1, sizeof(*v->broker));
-	if (!v->broker)
-		return cj_fail(err, ENOMEM, "read the list of servers");
-	v->protocol.tools = NULL;
-	v->protocol.load = want_tools;
-	return broker_open(v->broker, &v->loop, path, err);
-}
-
 static int open_server(struct mcp_server *v, const struct mcp_options *o, struct mcp_setup *setup,
 		       struct spawner *spawner, struct cj_error *err)
 {
-	if (o->files && open_files(v, o->files, err) < 0)
-		return -err->code;
+	if (o->files) {
+		if (paths_absolute(o->files, &v->arena, &v->files_path, err) < 0)
+			return -err->code;
+		if (mkdir(v->files_path, 0700) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "--files: create '%s'", v->files_path);
+		v->files_fd = open(v->files_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (v->files_fd < 0)
+			return cj_fail(err, errno, "--files: open '%s'", v->files_path);
+	}
 	if (loop_open(&v->loop, err) < 0)
 		return -err->code;
 	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
 	if (v->signal_fd < 0)
 		return v->signal_fd;
-	if (o->tools_from && open_tools(v, o->tools_from, err) < 0)
-		return -err->code;
+	if (o->tools_from) {
+		v->broker = calloc(1, sizeof(*v->broker));
+		if (!v->broker)
+			return cj_fail(err, ENOMEM, "read the list of servers");
+		v->protocol.tools = NULL;
+		v->protocol.load = want_tools;
+		if (broker_open(v->broker, &v->loop, o->tools_from, err) < 0)
+			return -err->code;
+	}
 	const struct mcp_local_options local = { &v->loop, spawner, fit_of(&v->given), v->broker,
 						 o->config.trace_file };
 	if ((setup->socket ? mcp_remote_open(&v->loop, setup->socket, v->broker, &v->place, err)

@@ -111,18 +111,6 @@ static void put_tool(struct json_writer *w, const char *full_name, const struct 
 	json_close_object(w);
 }
 
-static int add_tool(struct broker *b, struct upstream *u, const struct upstream_tool *t,
-		    struct json_writer *w, struct cj_error *err)
-{
-	struct broker_tool tool = { .server = u, .name = arena_strdup(&b->arena, t->name) };
-	tool.full_name = tool_choice_name(u->spec->name, t->name, &b->arena, is_taken, b);
-	if (!tool.name || !tool.full_name)
-		return cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);
-	b->tools[b->ntools++] = tool;
-	put_tool(w, tool.full_name, t->node);
-	return 0;
-}
-
 /* What the list has room for. */
 struct room {
 	size_t tools, values, bytes;
@@ -152,9 +140,17 @@ static int write_server(struct broker *b, struct upstream *u, struct json_writer
 			const char **out_text, size_t *out_size, struct cj_error *err)
 {
 	json_open_array(w);
-	for (size_t i = 0; i < u->ntools; i++)
-		if (u->tools[i].is_offered && add_tool(b, u, &u->tools[i], w, err) < 0)
-			return -err->code;
+	for (size_t i = 0; i < u->ntools; i++) {
+		const struct upstream_tool *t = &u->tools[i];
+		if (!t->is_offered)
+			continue;
+		struct broker_tool tool = { .server = u, .name = arena_strdup(&b->arena, t->name) };
+		tool.full_name = tool_choice_name(u->spec->name, t->name, &b->arena, is_taken, b);
+		if (!tool.name || !tool.full_name)
+			return cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);
+		b->tools[b->ntools++] = tool;
+		put_tool(w, tool.full_name, t->node);
+	}
 	json_close_array(w);
 	return w ? json_writer_take(w, out_text, out_size, err)
 		 : cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);

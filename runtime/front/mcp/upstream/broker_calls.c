@@ -142,19 +142,6 @@ static void put_answer(struct broker_calls *c, uint64_t id, const char *text, si
 		s->stdio.is_over = true; /* else the program would wait */
 }
 
-static void take_call(struct broker_stream *s, struct blob line, const struct json_node *root,
-		      uint64_t id)
-{
-	const struct json_node *arguments = json_get(root, "arguments");
-	struct blob raw = { "{}", 2 };
-
-	if (arguments)
-		raw = json_written(arguments, line.bytes);
-	if (arguments && arguments->type != JSON_OBJECT)
-		raw.bytes = NULL;
-	broker_call_begin(&s->calls, id, json_get_text(root, "name"), raw);
-}
-
 /* Only the engine writes here: a line that is no call of its protocol ends the stream. */
 static void on_line(struct mcp_stdio *stdio, const char *text, size_t size)
 {
@@ -171,10 +158,17 @@ static void on_line(struct mcp_stdio *stdio, const char *text, size_t size)
 		return;
 	}
 	const char *why = json_get_text(root, "ended");
-	if (why)
+	if (why) {
 		broker_call_end(&s->calls, id, why);
-	else
-		take_call(s, (struct blob){ text, size }, root, id);
+		return;
+	}
+	const struct json_node *arguments = json_get(root, "arguments");
+	struct blob raw = { "{}", 2 };
+	if (arguments)
+		raw = json_written(arguments, text);
+	if (arguments && arguments->type != JSON_OBJECT)
+		raw.bytes = NULL;
+	broker_call_begin(&s->calls, id, json_get_text(root, "name"), raw);
 }
 
 static void on_cut(struct mcp_stdio *stdio, struct blob head, struct blob tail)

@@ -169,15 +169,6 @@ static bool await_server(int server_pidfd, int stop_fd, int timeout_ms)
 	return (both[0].revents & POLLIN) != 0;
 }
 
-static int status_of(pid_t server)
-{
-	int status = 0;
-
-	if (sys_waitpid(server, &status, WNOHANG) != server)
-		return 128 + SIGKILL;
-	return child_exit_status(status);
-}
-
 static _Noreturn void keep(const struct server_spec *spec, int *fds)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -203,9 +194,10 @@ static _Noreturn void keep(const struct server_spec *spec, int *fds)
 		(void)await_server(pidfd, -1, spec->is_jailed ? SERVER_JAIL_MS : SERVER_TERM_MS);
 	}
 	(void)kill(-server, SIGKILL); /* after it is reaped, its number may be another process's */
-	int status = status_of(server);
+	int raw = 0;
+	bool has_status = sys_waitpid(server, &raw, WNOHANG) == server;
 	kill_all();
-	_exit(status);
+	_exit(has_status ? child_exit_status(raw) : 128 + SIGKILL);
 }
 
 /* The ends for the child are new; those for cejail are in *p. */

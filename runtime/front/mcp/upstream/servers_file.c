@@ -194,27 +194,6 @@ static bool are_lines(const struct strings *env)
 	return are;
 }
 
-/* Patterns of which one names a tool that the other matches are wrong, whether the server has that
- * tool or not. */
-static int check_patterns(const struct json_reader *in, const struct json_node *node,
-			  const struct server_spec *s, struct cj_error *err)
-{
-	for (size_t i = 0; i < s->allow.count; i++)
-		for (size_t k = 0; k < s->deny.count; k++) {
-			const char *allow = s->allow.items[i], *deny = s->deny.items[k];
-			bool is_wrong =
-			    strcmp(allow, deny) == 0 ||
-			    (!strpbrk(allow, "*?") && tool_choice_matches(deny, allow)) ||
-			    (!strpbrk(deny, "*?") && tool_choice_matches(allow, deny));
-			if (is_wrong)
-				return json_reject(in->file, node, err,
-						   "the server '%.64s' allows '%s' and denies "
-						   "'%s': change one of the two patterns",
-						   s->name, allow, deny);
-		}
-	return 0;
-}
-
 static int check_server(const struct json_reader *in, const struct json_node *node, void *record,
 			struct cj_error *err)
 {
@@ -240,7 +219,22 @@ static int check_server(const struct json_reader *in, const struct json_node *no
 		wrong = "has another \"type\" than \"command\" or \"url\" say";
 	if (wrong)
 		return json_reject(in->file, node, err, "the server '%.64s' %s", s->name, wrong);
-	return check_patterns(in, node, s, err);
+	/* Patterns of which one names a tool that the other matches are wrong, whether the server
+	 * has that tool or not. */
+	for (size_t i = 0; i < s->allow.count; i++)
+		for (size_t k = 0; k < s->deny.count; k++) {
+			const char *allow = s->allow.items[i], *deny = s->deny.items[k];
+			bool is_wrong =
+			    strcmp(allow, deny) == 0 ||
+			    (!strpbrk(allow, "*?") && tool_choice_matches(deny, allow)) ||
+			    (!strpbrk(deny, "*?") && tool_choice_matches(allow, deny));
+			if (is_wrong)
+				return json_reject(in->file, node, err,
+						   "the server '%.64s' allows '%s' and denies "
+						   "'%s': change one of the two patterns",
+						   s->name, allow, deny);
+		}
+	return 0;
 }
 
 static int set_url(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -339,24 +333,6 @@ static const struct json_key file_keys[] = {
 };
 static const struct json_record file_table = JSON_RECORD(file_keys, "the list of servers");
 
-static int check_names(const struct servers_file *f, const struct json_node *root,
-		       struct cj_error *err)
-{
-	const struct json_node *all = json_get(root, "mcpServers");
-
-	if (f->count == 0)
-		return json_reject(f->path, all, err, "\"mcpServers\" names no server");
-	if (f->count > SERVERS_MAX)
-		return json_reject(f->path, all, err, "there are %zu servers, the maximum is %d",
-				   f->count, SERVERS_MAX);
-	for (const struct json_node *n = all->child; n; n = n->next)
-		if (!*n->key || strlen(n->key) > SERVERS_NAME_MAX)
-			return json_reject_key(f->path, n, err,
-					       "the name of a server has 1 to %d bytes",
-					       SERVERS_NAME_MAX);
-	return 0;
-}
-
 int servers_file_parse(struct servers_file *f, const char *path, const char *text, size_t size,
 		       struct cj_error *err)
 {
@@ -370,7 +346,18 @@ int servers_file_parse(struct servers_file *f, const char *path, const char *tex
 		return json_reject(path, root, err, "the list of servers must be an object");
 	if (json_record_read(&in, root, &file_table, f, err) < 0)
 		return -err->code;
-	return check_names(f, root, err);
+	const struct json_node *all = json_get(root, "mcpServers");
+	if (f->count == 0)
+		return json_reject(f->path, all, err, "\"mcpServers\" names no server");
+	if (f->count > SERVERS_MAX)
+		return json_reject(f->path, all, err, "there are %zu servers, the maximum is %d",
+				   f->count, SERVERS_MAX);
+	for (const struct json_node *n = all->child; n; n = n->next)
+		if (!*n->key || strlen(n->key) > SERVERS_NAME_MAX)
+			return json_reject_key(f->path, n, err,
+					       "the name of a server has 1 to %d bytes",
+					       SERVERS_NAME_MAX);
+	return 0;
 }
 
 int servers_file_read(struct servers_file *f, const char *path, struct cj_error *err)

@@ -60,26 +60,20 @@ static void fail_call(struct upstream_call *c, const struct upstream *u, uint64_
 	upstream_end_call(c, NULL, text);
 }
 
-/* After the first failure the server may be opened at once. */
-static void delay_retry(struct upstream *u, uint64_t now_ms)
-{
-	uint64_t wait_ms = UPSTREAM_RETRY_MS;
-
-	u->failures++;
-	for (unsigned i = 2; i < u->failures && wait_ms < UPSTREAM_RETRY_MS_MAX; i++)
-		wait_ms *= 2;
-	if (wait_ms > UPSTREAM_RETRY_MS_MAX)
-		wait_ms = UPSTREAM_RETRY_MS_MAX;
-	u->retry_ms = u->failures > 1 ? now_ms + wait_ms : 0;
-}
-
 static void carry_out_failure(struct upstream *u, uint64_t now_ms)
 {
 	struct upstream_call *c;
 
 	u->has_failed = false;
 	u->is_wanted = false;
-	delay_retry(u, now_ms);
+	/* After the first failure the server may be opened at once. */
+	uint64_t wait_ms = UPSTREAM_RETRY_MS;
+	u->failures++;
+	for (unsigned i = 2; i < u->failures && wait_ms < UPSTREAM_RETRY_MS_MAX; i++)
+		wait_ms *= 2;
+	if (wait_ms > UPSTREAM_RETRY_MS_MAX)
+		wait_ms = UPSTREAM_RETRY_MS_MAX;
+	u->retry_ms = u->failures > 1 ? now_ms + wait_ms : 0;
 	if (u->state != UPSTREAM_OFF) {
 		u->state = UPSTREAM_CLOSING;
 		u->link->close(u);

@@ -63,18 +63,6 @@ static void destroy(struct http_exchange *x)
 	free(x);
 }
 
-static bool is_waited_for(const struct upstream *u, uint64_t id)
-{
-	const struct upstream_call *c;
-
-	if (u->step_id == id)
-		return true;
-	TAILQ_FOREACH(c, &u->calls, link)
-		if (c->id == id)
-			return true;
-	return false;
-}
-
 /* With a NUL behind it. */
 static void take(struct http_exchange *x, char *text, size_t size)
 {
@@ -153,18 +141,6 @@ static int keep(void *context, const char *bytes, size_t size, struct cj_error *
 	return is_kept ? 0 : cj_fail(err, ENOMEM, "read it");
 }
 
-/* An error of HTTP becomes one of JSON-RPC, which ends its request only. */
-static void put_status(struct http_exchange *x)
-{
-	char line[128];
-
-	(void)snprintf(
-	    line, sizeof(line),
-	    "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":{\"message\":\"HTTP status %u\"}}",
-	    (unsigned long long)x->id, x->answer.status);
-	upstream_take(x->of->owner, line, strlen(line));
-}
-
 static bool has_response(const struct http_exchange *x)
 {
 	auto_arena struct arena a = { 0 };
@@ -195,12 +171,23 @@ static void end_answer(struct http_exchange *x)
 		take_events(x);
 	else if (is_success ? byte_queue_size(&x->body) > 0 : has_response(x))
 		take(x, x->body.bytes + x->body.start, byte_queue_size(&x->body));
-	if (!is_waited_for(u, x->id))
+	const struct upstream_call *c;
+	TAILQ_FOREACH(c, &u->calls, link)
+		if (c->id == x->id)
+			break;
+	if (u->step_id != x->id && !c) /* nothing waits for it */
 		return;
-	if (is_success)
+	if (is_success) {
 		upstream_fail(u, "ended an answer before its result");
-	else
-		put_status(x);
+		return;
+	}
+	/* An error of HTTP becomes one of JSON-RPC, which ends its request only. */
+	char line[128];
+	(void)snprintf(
+	    line, sizeof(line),
+	    "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":{\"message\":\"HTTP status %u\"}}",
+	    (unsigned long long)x->id, x->answer.status);
+	upstream_take(u, line, strlen(line));
 }
 
 static void read_answer(struct http_exchange *x)
@@ -425,18 +412,6 @@ static int tick_http(struct upstream *u, uint64_t now_ms)
 	return clock_ms_until(at_ms);
 }
 
-/* Nobody waits for the answer. */
-static void end_session(struct http_link *l)
-{
-	static const struct upstream_message nothing = { .line = "" };
-	struct byte_queue q = { 0 };
-	auto_fd int fd = connect_to(&l->address);
-
-	if (fd >= 0 && add_head(&q, l, "DELETE ", &nothing) == 0)
-		(void)byte_queue_send(&q, fd);
-	byte_queue_fini(&q);
-}
-
 static void close_http(struct upstream *u)
 {
 	struct http_link *l = link_of(u);
@@ -446,8 +421,14 @@ static void close_http(struct upstream *u)
 		return;
 	while ((x = LIST_FIRST(&l->exchanges)) != NULL)
 		destroy(x);
-	if (l->session[0])
-		end_session(l);
+	if (l->session[0]) { /* ends it; nobody waits for the answer */
+		static const struct upstream_message nothing = { .line = "" };
+		struct byte_queue q = { 0 };
+		auto_fd int fd = connect_to(&l->address);
+		if (fd >= 0 && add_head(&q, l, "DELETE ", &nothing) == 0)
+			(void)byte_queue_send(&q, fd);
+		byte_queue_fini(&q);
+	}
 	free(l);
 	u->link_state = NULL;
 }

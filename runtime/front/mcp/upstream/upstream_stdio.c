@@ -105,10 +105,19 @@ static void on_end(struct watch *w, uint32_t events)
 	loop_unwatch(l->owner->loop, &l->end);
 }
 
-static int open_streams(struct stdio_link *l, struct cj_error *err)
+static int open_stdio(struct upstream *u, struct cj_error *err)
 {
-	struct loop *loop = l->owner->loop;
+	struct stdio_link *l = u->link_state ? u->link_state : calloc(1, sizeof(*l));
 
+	if (!l)
+		return cj_fail(err, ENOMEM, "start it");
+	*l = (struct stdio_link){
+		.owner = u, .log = WATCH_NULL, .end = WATCH_NULL, .process = SERVER_PROCESS_NULL
+	};
+	u->link_state = l;
+	if (server_process_start(u->spec, &l->process, err) < 0)
+		return -err->code;
+	struct loop *loop = l->owner->loop;
 	l->stdio = (struct mcp_stdio){
 		.loop = loop, .owner = l->owner, .line = on_line, .cut = on_cut, .reads_on = true
 	}; /* it may write before it reads on */
@@ -122,21 +131,6 @@ static int open_streams(struct stdio_link *l, struct cj_error *err)
 	return loop_watch(loop, &l->end, l->process.pidfd, on_end, err);
 }
 
-static int open_stdio(struct upstream *u, struct cj_error *err)
-{
-	struct stdio_link *l = u->link_state ? u->link_state : calloc(1, sizeof(*l));
-
-	if (!l)
-		return cj_fail(err, ENOMEM, "start it");
-	*l = (struct stdio_link){
-		.owner = u, .log = WATCH_NULL, .end = WATCH_NULL, .process = SERVER_PROCESS_NULL
-	};
-	u->link_state = l;
-	if (server_process_start(u->spec, &l->process, err) < 0)
-		return -err->code;
-	return open_streams(l, err);
-}
-
 static void send_stdio(struct upstream *u, const struct upstream_message *m)
 {
 	mcp_stdio_put(&link_of(u)->stdio, m->line, m->size, false);
@@ -145,15 +139,6 @@ static void send_stdio(struct upstream *u, const struct upstream_message *m)
 static bool is_busy(const struct upstream *u)
 {
 	return link_of(u)->stdio.is_paused;
-}
-
-/* What it wrote before it ended. */
-static void read_rest_of_log(struct stdio_link *l)
-{
-	for (unsigned i = 0;
-	     i < REST_READS && l->log.fd >= 0 && fd_await(l->process.stderr_fd, POLLIN, 0); i++)
-		on_log(&l->log, 0);
-	end_line(l);
 }
 
 /* The keeper reports the status some time after the end of the output. */
@@ -176,7 +161,11 @@ static int tick_stdio(struct upstream *u, uint64_t now_ms)
 
 	if (!server_process_has_ended(&l->process, &status))
 		return l->stdio.is_over ? tick_over(l, now_ms) : -1;
-	read_rest_of_log(l);
+	/* What it wrote before it ended. */
+	for (unsigned i = 0;
+	     i < REST_READS && l->log.fd >= 0 && fd_await(l->process.stderr_fd, POLLIN, 0); i++)
+		on_log(&l->log, 0);
+	end_line(l);
 	upstream_fail(u, "has ended with status %d", status);
 	u->has_ended = true;
 	return -1;

@@ -64,25 +64,6 @@ void upstream_write_initialize(struct upstream *u)
 	end_request(u, w, (struct upstream_message){ .id = u->step_id, .method = method });
 }
 
-static void upstream_write_initialized(struct upstream *u)
-{
-	static const char method[] = "notifications/initialized";
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	mcp_begin_notification(w, method);
-	end_request(u, w, (struct upstream_message){ .method = method });
-}
-
-static void upstream_write_discover(struct upstream *u)
-{
-	static const char method[] = "server/discover";
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	u->step_id = begin(u, w, method);
-	put_meta(w);
-	end_request(u, w, (struct upstream_message){ .id = u->step_id, .method = method });
-}
-
 void upstream_write_list(struct upstream *u, const char *cursor)
 {
 	static const char method[] = "tools/list";
@@ -294,7 +275,11 @@ static void take_initialized(struct upstream *u, const struct mcp_message *m)
 		u->state = UPSTREAM_ASKING;
 		u->era = MCP_ERA_MODERN;
 		(void)snprintf(u->version, sizeof(u->version), "%s", UPSTREAM_MODERN);
-		upstream_write_discover(u);
+		static const char method[] = "server/discover";
+		auto_json_writer struct json_writer *w = json_writer_create(false);
+		u->step_id = begin(u, w, method);
+		put_meta(w);
+		end_request(u, w, (struct upstream_message){ .id = u->step_id, .method = method });
 		return;
 	}
 	while (*at && strcmp(*at, version) != 0)
@@ -307,7 +292,10 @@ static void take_initialized(struct upstream *u, const struct mcp_message *m)
 		return;
 	}
 	(void)snprintf(u->version, sizeof(u->version), "%s", *at);
-	upstream_write_initialized(u);
+	static const char method[] = "notifications/initialized";
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	mcp_begin_notification(w, method);
+	end_request(u, w, (struct upstream_message){ .method = method });
 	list_or_skip(u, m->result);
 }
 
@@ -418,27 +406,6 @@ static void take_result(struct upstream_call *c, struct received *r)
 	upstream_end_call(c, value, error);
 }
 
-static void take_step(struct upstream *u, struct received *r)
-{
-	u->step_id = 0;
-	if (u->state == UPSTREAM_OPENING)
-		take_initialized(u, &r->message);
-	else if (u->state == UPSTREAM_ASKING)
-		take_discovered(u, &r->message);
-	else if (u->state == UPSTREAM_LISTING)
-		take_page(u, r);
-}
-
-static struct upstream_call *find_call(struct upstream *u, uint64_t id)
-{
-	struct upstream_call *c;
-
-	TAILQ_FOREACH(c, &u->calls, link)
-		if (c->id == id)
-			return c;
-	return NULL;
-}
-
 /* An answer may come after its call has ended: then nobody waits for it. */
 static void take_response(struct upstream *u, struct received *r)
 {
@@ -455,13 +422,23 @@ static void take_response(struct upstream *u, struct received *r)
 		upstream_fail(u, "answered the request '%.32s', which was never sent", id->text);
 		return;
 	}
-	struct upstream_call *c = find_call(u, number);
-	if (number == u->step_id)
-		take_step(u, r);
-	else if (c)
-		take_result(c, r);
-	else
-		count_unasked(u);
+	if (number == u->step_id) {
+		u->step_id = 0;
+		if (u->state == UPSTREAM_OPENING)
+			take_initialized(u, &r->message);
+		else if (u->state == UPSTREAM_ASKING)
+			take_discovered(u, &r->message);
+		else if (u->state == UPSTREAM_LISTING)
+			take_page(u, r);
+		return;
+	}
+	struct upstream_call *c;
+	TAILQ_FOREACH(c, &u->calls, link)
+		if (c->id == number) {
+			take_result(c, r);
+			return;
+		}
+	count_unasked(u);
 }
 
 void upstream_take(struct upstream *u, const char *text, size_t size)

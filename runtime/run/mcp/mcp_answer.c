@@ -88,33 +88,6 @@ static void put_stream(struct json_writer *w, const struct mcp_answer *a, const 
 		      mcp_number(stream, "bytes"));
 }
 
-static void put_limits_hit(struct json_writer *w, const struct json_node *result)
-{
-	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
-
-	json_member_array(w, "limits_hit");
-	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
-		if (mcp_is_true(m, "hit"))
-			json_put_string(w, m->key);
-	json_close_array(w);
-}
-
-static void put_denied_packet(struct json_writer *w, const struct json_node *row)
-{
-	const char *address = json_get_text(row, "address");
-	uint64_t port = mcp_number(row, "port");
-	struct mcp_prose s = { .size = 0 };
-
-	mcp_say(&s, "network: %.32s", mcp_text(row, "class"));
-	if (address)
-		mcp_say(&s, ", %.16s to %.64s", mcp_text(row, "protocol"), address);
-	if (address && port > 0)
-		mcp_say(&s, " port %u", (unsigned)port);
-	if (mcp_is_true(row, "shared"))
-		mcp_say(&s, ", perhaps sent by another exec");
-	json_put_string(w, s.text);
-}
-
 static void put_denied(struct json_writer *w, const struct json_node *result)
 {
 	const struct json_node *packets = list_of(mcp_member(result, "network"), "denied");
@@ -125,23 +98,20 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
 		json_put_string(w, s.text);
 	}
-	for (const struct json_node *m = packets; m; m = m->next)
-		put_denied_packet(w, m);
+	for (const struct json_node *m = packets; m; m = m->next) {
+		const char *address = json_get_text(m, "address");
+		uint64_t port = mcp_number(m, "port");
+		struct mcp_prose s = { .size = 0 };
+		mcp_say(&s, "network: %.32s", mcp_text(m, "class"));
+		if (address)
+			mcp_say(&s, ", %.16s to %.64s", mcp_text(m, "protocol"), address);
+		if (address && port > 0)
+			mcp_say(&s, " port %u", (unsigned)port);
+		if (mcp_is_true(m, "shared"))
+			mcp_say(&s, ", perhaps sent by another exec");
+		json_put_string(w, s.text);
+	}
 	json_close_array(w);
-}
-
-static void put_usage(struct json_writer *w, const struct json_node *result)
-{
-	const struct json_node *usage = mcp_member(result, "usage");
-	uint64_t peak = 0;
-
-	json_member_object(w, "usage");
-	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
-	json_member_u64(w, "cpu_ms",
-			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
-	if (json_get_u64(usage, "memory_peak_bytes", &peak))
-		json_member_u64(w, "memory_peak_bytes", peak);
-	json_close_object(w);
 }
 
 /* A model's API may refuse a whole conversation for an image that is none. */
@@ -289,22 +259,6 @@ static void put_display(struct json_writer *w, const struct json_node *display, 
 	json_close_object(w);
 }
 
-static void put_displays(struct json_writer *w, const struct json_node *result, struct arena *arena)
-{
-	uint64_t room = MCP_FILES_MAX;
-	size_t number = 0;
-	char name[24];
-
-	for (const struct json_node *m = list_of(mcp_member(result, "cell"), "displays"); m;
-	     m = m->next) {
-		(void)snprintf(name, sizeof(name), "%zu", ++number);
-		const char *uri =
-		    mcp_uri_join("cejail://cell/", mcp_text(result, "id"), name, arena);
-		if (uri)
-			put_display(w, m, uri, &room);
-	}
-}
-
 static const char *way_for_large_files(const struct mcp_answer *a)
 {
 	if (json_get_text(a->result, "session"))
@@ -370,8 +324,21 @@ static void put_facts(struct json_writer *w, const void *context)
 	if (last)
 		json_member_text(w, "last_value", last);
 	list_files(w, facts);
-	put_usage(w, result);
-	put_limits_hit(w, result);
+	const struct json_node *usage = mcp_member(result, "usage");
+	uint64_t peak = 0;
+	json_member_object(w, "usage");
+	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
+	json_member_u64(w, "cpu_ms",
+			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
+	if (json_get_u64(usage, "memory_peak_bytes", &peak))
+		json_member_u64(w, "memory_peak_bytes", peak);
+	json_close_object(w);
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
+	json_member_array(w, "limits_hit");
+	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
+		if (mcp_is_true(m, "hit"))
+			json_put_string(w, m->key);
+	json_close_array(w);
 	put_denied(w, result);
 	put_warnings(w, facts);
 	json_member_text(w, "run_id", mcp_text(result, "id"));
@@ -381,18 +348,30 @@ static void put_blocks(struct json_writer *w, const void *context)
 {
 	const struct facts *facts = context;
 
-	put_displays(w, facts->answer->result, facts->arena);
+	uint64_t room = MCP_FILES_MAX;
+	size_t number = 0;
+	char name[24];
+	for (const struct json_node *m =
+		 list_of(mcp_member(facts->answer->result, "cell"), "displays");
+	     m; m = m->next) {
+		(void)snprintf(name, sizeof(name), "%zu", ++number);
+		const char *uri = mcp_uri_join(
+		    "cejail://cell/", mcp_text(facts->answer->result, "id"), name, facts->arena);
+		if (uri)
+			put_display(w, m, uri, &room);
+	}
 	for (size_t i = 0; i < facts->nfiles; i++)
 		put_file(w, &facts->files[i], facts->answer->era);
 }
 
-static void put_text(struct json_writer *w, const struct mcp_frame *f)
+void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f)
 {
+	mcp_begin_result(w, f->id, f->era);
+	json_member_array(w, "content");
 	auto_json_writer struct json_writer *facts = json_writer_create(false);
 	struct cj_error err = { 0 };
 	const char *text = f->text;
 	size_t size = 0;
-
 	if (f->put_facts && facts) {
 		json_open_object(facts);
 		f->put_facts(facts, f->context);
@@ -404,13 +383,6 @@ static void put_text(struct json_writer *w, const struct mcp_frame *f)
 	json_member_text(w, "type", "text");
 	json_member_text(w, "text", text);
 	json_close_object(w);
-}
-
-void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f)
-{
-	mcp_begin_result(w, f->id, f->era);
-	json_member_array(w, "content");
-	put_text(w, f);
 	if (f->put_blocks)
 		f->put_blocks(w, f->context);
 	json_close_array(w);

@@ -64,7 +64,7 @@ bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b)
 	return a->kind == b->kind && strcmp(a->text, b->text) == 0;
 }
 
-void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
+static void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
 {
 	const struct json_node number = { .type = JSON_NUMBER, .text = id->text };
 
@@ -218,48 +218,6 @@ int mcp_refuse_size(struct mcp_fault *fault)
 			  MCP_LINE_MAX);
 }
 
-static int read_params(const struct json_node *root, struct mcp_message *out,
-		       struct mcp_fault *fault)
-{
-	const struct json_node *params = mcp_member(root, "params");
-	const struct json_node *meta = mcp_member(params, "_meta");
-
-	if (params && params->type != JSON_OBJECT)
-		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"params\" must be an object");
-	if (meta && meta->type != JSON_OBJECT)
-		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"_meta\" must be an object");
-	out->params = params;
-	out->meta = meta;
-	return 0;
-}
-
-static int read_object(const struct json_node *root, struct mcp_message *out,
-		       struct mcp_fault *fault)
-{
-	const char *version = json_get_text(root, "jsonrpc");
-	const struct json_node *id = mcp_member(root, "id");
-
-	out->result = mcp_member(root, "result");
-	out->error = mcp_member(root, "error");
-	bool is_unknown = id && id->type == JSON_NULL && out->error; /* JSON-RPC 2.0, 5 */
-	if (id && !is_unknown && !mcp_id_read(id, &out->id))
-		return mcp_refuse(fault, MCP_INVALID_REQUEST,
-				  "\"id\" must be an integer, or a string of at most %d bytes",
-				  MCP_ID_MAX);
-	if (!version || strcmp(version, "2.0") != 0)
-		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
-	const struct json_node *method = mcp_member(root, "method");
-	if (!method && (out->result || out->error)) {
-		out->kind = MCP_RESPONSE;
-		return 0;
-	}
-	if (!method || method->type != JSON_STRING)
-		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"method\" must be a string");
-	out->method = method->text;
-	out->kind = out->id.kind == MCP_ID_NONE ? MCP_NOTIFICATION : MCP_REQUEST;
-	return read_params(root, out, fault);
-}
-
 static int parse(const char *line, size_t size, struct arena *a, const struct json_node **root,
 		 struct mcp_fault *fault)
 {
@@ -291,7 +249,35 @@ int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_
 				  "batches are not supported: send one message at a time");
 	if (root->type != JSON_OBJECT)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST, "a message is an object");
-	return read_object(root, out, fault);
+	const char *version = json_get_text(root, "jsonrpc");
+	const struct json_node *id = mcp_member(root, "id");
+	out->result = mcp_member(root, "result");
+	out->error = mcp_member(root, "error");
+	bool is_unknown = id && id->type == JSON_NULL && out->error; /* JSON-RPC 2.0, 5 */
+	if (id && !is_unknown && !mcp_id_read(id, &out->id))
+		return mcp_refuse(fault, MCP_INVALID_REQUEST,
+				  "\"id\" must be an integer, or a string of at most %d bytes",
+				  MCP_ID_MAX);
+	if (!version || strcmp(version, "2.0") != 0)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
+	const struct json_node *method = mcp_member(root, "method");
+	if (!method && (out->result || out->error)) {
+		out->kind = MCP_RESPONSE;
+		return 0;
+	}
+	if (!method || method->type != JSON_STRING)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"method\" must be a string");
+	out->method = method->text;
+	out->kind = out->id.kind == MCP_ID_NONE ? MCP_NOTIFICATION : MCP_REQUEST;
+	const struct json_node *params = mcp_member(root, "params");
+	const struct json_node *meta = mcp_member(params, "_meta");
+	if (params && params->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"params\" must be an object");
+	if (meta && meta->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"_meta\" must be an object");
+	out->params = params;
+	out->meta = meta;
+	return 0;
 }
 
 static void begin(struct json_writer *w)

@@ -48,7 +48,6 @@ struct mcp_id {
 /* False: the node is neither, or too long. */
 bool mcp_id_read(const struct json_node *node, struct mcp_id *out);
 bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b);
-void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id);
 
 /*
  * mcp_id_find - the id of a message that cannot be parsed, so that its sender receives the error.

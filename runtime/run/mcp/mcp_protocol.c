@@ -357,14 +357,16 @@ static bool equals_encoded(const char *base64, size_t size, const char *body)
 	       count == strlen(body) && memcmp(bytes, body, count) == 0;
 }
 
-static int check_name(const struct mcp_headers *h, const struct mcp_message *m,
+int mcp_headers_check(const struct mcp_headers *h, const struct mcp_message *m, const char *version,
 		      struct mcp_fault *fault)
 {
+	if (check_header("MCP-Protocol-Version", h->version, version, fault) < 0 ||
+	    check_header("Mcp-Method", h->method, m->method, fault) < 0)
+		return -EINVAL;
 	static const char name[] = "Mcp-Name";
 	const struct method *method = find_method(m->method);
 	const char *base64 = NULL;
 	const char *body = method && method->named ? json_get_text(m->params, method->named) : NULL;
-
 	if (!body)
 		return 0;
 	size_t size = h->name ? find_encoded(h->name, &base64) : 0;
@@ -373,15 +375,6 @@ static int check_name(const struct mcp_headers *h, const struct mcp_message *m,
 	return equals_encoded(base64, size, body)
 		   ? 0
 		   : refuse_header(fault, name, "does not match the body");
-}
-
-int mcp_headers_check(const struct mcp_headers *h, const struct mcp_message *m, const char *version,
-		      struct mcp_fault *fault)
-{
-	if (check_header("MCP-Protocol-Version", h->version, version, fault) < 0 ||
-	    check_header("Mcp-Method", h->method, m->method, fault) < 0)
-		return -EINVAL;
-	return check_name(h, m, fault);
 }
 
 /* One item without its parameters; a part of it may be a star. */

@@ -287,60 +287,25 @@ static int take_argument(struct call *c, const struct json_node *node, struct cj
 	return 0;
 }
 
-static int check_required(const struct mcp_tool *tool, const struct json_node *arguments,
-			  struct cj_error *err)
+static int take_arguments(struct call *c, const struct json_node *arguments, struct cj_error *err)
 {
 	static const struct {
 		enum mcp_tool_kind kind;
 		const char *one, *other;
 	} pairs[] = { { MCP_TOOL_SESSION_EXEC, "code", "command" },
 		      { MCP_TOOL_SESSION_PUT_FILE, "text", "base64" } };
-
 	for (size_t i = 0; i < KNOWN; i++)
-		if ((known[i].required & 1u << tool->kind) && !mcp_member(arguments, known[i].name))
+		if ((known[i].required & 1u << c->tool->kind) &&
+		    !mcp_member(arguments, known[i].name))
 			return cj_reject(err, "'%s' is missing%s", known[i].name,
-					 has_settings(tool) ? known[i].why : "");
+					 has_settings(c->tool) ? known[i].why : "");
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		if (pairs[i].kind == tool->kind &&
+		if (pairs[i].kind == c->tool->kind &&
 		    !mcp_member(arguments, pairs[i].one) == !mcp_member(arguments, pairs[i].other))
 			return cj_reject(err, "give either '%s' or '%s'", pairs[i].one,
 					 pairs[i].other);
-	return 0;
-}
-
-static int take_arguments(struct call *c, const struct json_node *arguments, struct cj_error *err)
-{
-	if (check_required(c->tool, arguments, err) < 0)
-		return -err->code;
 	for (const struct json_node *m = arguments ? arguments->child : NULL; m; m = m->next)
 		if (take_argument(c, m, err) < 0)
-			return -err->code;
-	return 0;
-}
-
-/* The jail of a session has its settings already. */
-static int check_session(const struct json_node *arguments, struct cj_error *err)
-{
-	if (mcp_member(arguments, "memory"))
-		return cj_reject(err, "'memory' cannot change in a session; give it to "
-				      "session_create");
-	if (mcp_member(arguments, "network"))
-		return cj_reject(err, "'network' of a session changes by session_network, or give "
-				      "it to session_create");
-	return 0;
-}
-
-/* After the arguments: the profile of the session is known then. */
-static int check_limits(const struct call *c, const struct json_node *arguments,
-			struct cj_error *err)
-{
-	struct ceilings most;
-
-	mcp_tool_limits(c->tool, c->profile, &most);
-	for (size_t i = 0; i < KNOWN; i++)
-		if (known[i].setting && mcp_member(arguments, known[i].name) &&
-		    rights_validate_within(&most, &c->config, known[i].setting, known[i].name,
-					   err) < 0)
 			return -err->code;
 	return 0;
 }
@@ -377,15 +342,27 @@ static int write_settings(struct call *c, const struct json_node *arguments, con
 			  struct cj_error *err)
 {
 	struct mcp_request *out = c->out;
+	struct ceilings most;
 	const char *text = NULL;
-
 	json_open_object(c->w);
-	if (take_arguments(c, arguments, err) < 0 || check_limits(c, arguments, err) < 0)
+	if (take_arguments(c, arguments, err) < 0)
 		return -err->code;
+	/* After the arguments: the profile of the session is known then. */
+	mcp_tool_limits(c->tool, c->profile, &most);
+	for (size_t i = 0; i < KNOWN; i++)
+		if (known[i].setting && mcp_member(arguments, known[i].name) &&
+		    rights_validate_within(&most, &c->config, known[i].setting, known[i].name,
+					   err) < 0)
+			return -err->code;
 	if (out->kind == MCP_TOOL_RUN && out->session[0])
 		out->kind = MCP_TOOL_SESSION_EXEC;
-	if (out->kind == MCP_TOOL_SESSION_EXEC && check_session(arguments, err) < 0)
-		return -err->code;
+	/* The jail of a session has its settings already. */
+	if (out->kind == MCP_TOOL_SESSION_EXEC && mcp_member(arguments, "memory"))
+		return cj_reject(err, "'memory' cannot change in a session; give it to "
+				      "session_create");
+	if (out->kind == MCP_TOOL_SESSION_EXEC && mcp_member(arguments, "network"))
+		return cj_reject(err, "'network' of a session changes by session_network, or give "
+				      "it to session_create");
 	put_rest(c, run_id);
 	json_close_object(c->w);
 	if (json_writer_take(c->w, &text, &out->size, err) < 0)
@@ -415,21 +392,6 @@ static int write_with_settings(struct call *c, const struct mcp_given *given,
 	return rc;
 }
 
-static int keep_content(struct mcp_request *out, const struct call *c, struct cj_error *err)
-{
-	size_t room = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
-
-	out->body = malloc(room + 1);
-	if (!out->body)
-		return cj_fail(err, ENOMEM, "read the arguments");
-	out->size = room;
-	if (c->text)
-		memcpy(out->body, c->text, room);
-	else if (text_base64_decode(c->base64, strlen(c->base64), out->body, &out->size) < 0)
-		return cj_reject(err, "'base64' is not valid base64");
-	return 0;
-}
-
 static int write_file(struct call *c, const struct json_node *arguments, struct cj_error *err)
 {
 	struct mcp_request *out = c->out;
@@ -444,7 +406,17 @@ static int write_file(struct call *c, const struct json_node *arguments, struct 
 	if (out->kind != MCP_TOOL_SESSION_END)
 		(void)snprintf(out->path, sizeof(out->path), "%s%s",
 			       c->path[0] == '/' ? "" : "box/", c->path + (c->path[0] == '/'));
-	return out->kind == MCP_TOOL_SESSION_PUT_FILE ? keep_content(out, c, err) : 0;
+	if (out->kind != MCP_TOOL_SESSION_PUT_FILE)
+		return 0;
+	out->size = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
+	out->body = malloc(out->size + 1);
+	if (!out->body)
+		return cj_fail(err, ENOMEM, "read the arguments");
+	if (c->text)
+		memcpy(out->body, c->text, out->size);
+	else if (text_base64_decode(c->base64, strlen(c->base64), out->body, &out->size) < 0)
+		return cj_reject(err, "'base64' is not valid base64");
+	return 0;
 }
 
 /* A call closes the network or narrows it: the request says so (mcp_request_put_http()). */

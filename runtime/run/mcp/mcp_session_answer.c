@@ -161,25 +161,6 @@ static void put_file(struct json_writer *w, const void *context)
 	json_close_object(w);
 }
 
-/* How much of the part the answer has: of an image all; of a text no part of a character. */
-static void cut_part(struct reply *r)
-{
-	bool is_whole = r->offset == 0 && r->size >= r->whole;
-	const char *found = r->offset == 0 ? type_of_signature(r->bytes, r->size) : NULL;
-
-	r->is_image = is_whole && found && strncmp(found, "image/", 6) == 0;
-	if (!r->is_image && !r->answer->has_length && r->size > MCP_FILE_MAX)
-		r->size = MCP_FILE_MAX;
-	size_t unfinished = r->offset + r->size < r->whole ? utf8_unfinished(r->bytes, r->size) : 0;
-	size_t text = unfinished < r->size ? r->size - unfinished : r->size;
-	r->is_text = !r->is_image && utf8_prefix(r->bytes, text) == text &&
-		     !memchr(r->bytes, '\0', text);
-	if (r->is_text)
-		r->size = text;
-	r->bytes[r->size] = '\0';
-	r->type = r->is_text ? "text/plain" : found ? found : "application/octet-stream";
-}
-
 static int read_part(struct reply *r, struct arena *a, struct cj_error *err)
 {
 	const char *base64 = json_get_text(r->root, "base64");
@@ -194,7 +175,21 @@ static int read_part(struct reply *r, struct arena *a, struct cj_error *err)
 	if (text_base64_decode(base64, strlen(base64), r->bytes, &r->size) < 0 ||
 	    r->offset > UINT64_MAX - r->size)
 		return cj_reject(err, "the service's answer has no valid base64");
-	cut_part(r);
+	/* How much of the part the answer has: of an image all; of a text no part of a
+	 * character. */
+	bool is_whole = r->offset == 0 && r->size >= r->whole;
+	const char *found = r->offset == 0 ? type_of_signature(r->bytes, r->size) : NULL;
+	r->is_image = is_whole && found && strncmp(found, "image/", 6) == 0;
+	if (!r->is_image && !r->answer->has_length && r->size > MCP_FILE_MAX)
+		r->size = MCP_FILE_MAX;
+	size_t unfinished = r->offset + r->size < r->whole ? utf8_unfinished(r->bytes, r->size) : 0;
+	size_t text = unfinished < r->size ? r->size - unfinished : r->size;
+	r->is_text = !r->is_image && utf8_prefix(r->bytes, text) == text &&
+		     !memchr(r->bytes, '\0', text);
+	if (r->is_text)
+		r->size = text;
+	r->bytes[r->size] = '\0';
+	r->type = r->is_text ? "text/plain" : found ? found : "application/octet-stream";
 	if (r->is_text)
 		return 0;
 	r->base64 = arena_alloc(a, 4 * ((r->size + 2) / 3) + 1);

@@ -68,18 +68,6 @@ static void flush(struct mcp_stdio *s)
 	loop_rewatch(s->loop, &s->out, waiting(s) > 0 ? EPOLLOUT : 0);
 }
 
-static bool grow_buffer(struct mcp_stdio *s, size_t needed)
-{
-	if (s->room >= needed)
-		return true;
-	char *grown = realloc(s->buffer, needed + needed / 2 + CHUNK);
-	if (!grown)
-		return false;
-	s->buffer = grown;
-	s->room = needed + needed / 2 + CHUNK;
-	return true;
-}
-
 static bool is_reading(const struct mcp_stdio *s)
 {
 	return !s->is_held && (!s->is_paused || s->reads_on);
@@ -152,9 +140,15 @@ void mcp_stdio_hold(struct mcp_stdio *s, bool is_held)
 
 static void read_input(struct mcp_stdio *s)
 {
-	if (!grow_buffer(s, s->size + CHUNK)) {
-		fail_stream(s, ENOMEM, reading(s));
-		return;
+	size_t needed = s->size + CHUNK;
+	if (s->room < needed) {
+		char *grown = realloc(s->buffer, needed + needed / 2 + CHUNK);
+		if (!grown) {
+			fail_stream(s, ENOMEM, reading(s));
+			return;
+		}
+		s->buffer = grown;
+		s->room = needed + needed / 2 + CHUNK;
 	}
 	ssize_t got = sys_read(s->in_fd, s->buffer + s->size, CHUNK);
 	if (got < 0 && errno == EAGAIN)

@@ -184,25 +184,20 @@ void mcp_call_cancel(struct mcp_call *c)
 	c->place->cancel(c->place->context, &c->run);
 }
 
-static void become_task(struct mcp_call *c)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	c->task_at_ms = 0;
-	c->task = w ? mcp_tasks_add(c->tasks, c->caller, c->run.id, c) : NULL;
-	if (!c->task) /* the client waits on */
-		return;
-	mcp_task_put_created(w, &c->id, c->task);
-	c->ops->send(c, w, false);
-}
-
 int mcp_call_beat(struct mcp_call *c)
 {
 	uint64_t now = clock_ms();
 	int wait_ms = -1;
 
-	if (c->task_at_ms > 0 && now >= c->task_at_ms && !c->is_cancelled)
-		become_task(c);
+	if (c->task_at_ms > 0 && now >= c->task_at_ms && !c->is_cancelled) {
+		auto_json_writer struct json_writer *w = json_writer_create(false);
+		c->task_at_ms = 0;
+		c->task = w ? mcp_tasks_add(c->tasks, c->caller, c->run.id, c) : NULL;
+		if (c->task) { /* else the client waits on */
+			mcp_task_put_created(w, &c->id, c->task);
+			c->ops->send(c, w, false);
+		}
+	}
 	if (c->is_cancelled || c->task)
 		return -1;
 	if (c->task_at_ms > 0)

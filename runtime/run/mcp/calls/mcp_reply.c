@@ -109,23 +109,6 @@ bool mcp_reply_has_lines(const struct mcp_reply *r)
 	return r->call_event || r->run->wants_events;
 }
 
-static void take_line(struct mcp_reply *r, char *line, size_t size)
-{
-	size_t before = sizeof(RESULT_BEFORE) - 1;
-
-	if (r->is_done)
-		return;
-	if (begins_with(line, RESULT_BEFORE) && size > before + 1)
-		finish(r, line + before, size - before - 1, NULL);
-	else if (begins_with(line, ERROR_BEFORE))
-		fail_refused(r, 200, 0, line, size);
-	else if (r->call_event &&
-		 (begins_with(line, CALL_BEFORE) || begins_with(line, ANSWER_BEFORE)))
-		r->call_event(r, line, size);
-	else if (r->run->wants_events)
-		r->run->event(r->run, line, size);
-}
-
 static void take_lines(struct mcp_reply *r)
 {
 	size_t size, searched = 0;
@@ -133,7 +116,18 @@ static void take_lines(struct mcp_reply *r)
 	while ((size = byte_queue_find_line(&r->kept, &searched)) != SIZE_MAX) {
 		char *line = r->kept.bytes + r->kept.start;
 		line[size] = '\0';
-		take_line(r, line, size);
+		size_t before = sizeof(RESULT_BEFORE) - 1;
+		if (!r->is_done) {
+			if (begins_with(line, RESULT_BEFORE) && size > before + 1)
+				finish(r, line + before, size - before - 1, NULL);
+			else if (begins_with(line, ERROR_BEFORE))
+				fail_refused(r, 200, 0, line, size);
+			else if (r->call_event && (begins_with(line, CALL_BEFORE) ||
+						   begins_with(line, ANSWER_BEFORE)))
+				r->call_event(r, line, size);
+			else if (r->run->wants_events)
+				r->run->event(r->run, line, size);
+		}
 		byte_queue_take(&r->kept, size + 1);
 	}
 }

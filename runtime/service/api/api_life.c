@@ -49,20 +49,30 @@ int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct c
 	return http_open(loop, &ops, &a->http, err);
 }
 
-/* What sessions may reserve, unless the configuration says. */
-static uint64_t half_of_memory(void)
+int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
 {
-	struct sysinfo host;
+	const struct executions_limits limits = {
+		/* with over a thousand CPUs the configuration must say */
+		.concurrency = c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus(),
+		.queue = c->queue,
+		.queue_ms = c->queue_ms,
+	};
+	struct sysinfo host = { .mem_unit = 0 }; /* 0: it could not be read */
+	if (!c->session_memory)
+		(void)sysinfo(&host);
+	const struct sessions_limits sessions = {
+		.count = c->sessions,
+		.memory_bytes = c->session_memory ? c->session_memory
+						  : (uint64_t)host.totalram * host.mem_unit / 2,
+		.reserves_limits = c->session_reserves_limits,
+		.lease_ms = c->session_lease_ms,
+		.idle_ms = c->session_idle_ms,
+	};
+	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
 
-	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
-}
-
-/* All of them, or none. */
-static int adopt_files(struct api *a, const struct service_config *c, struct cj_error *err)
-{
+	/* All of them, or none. */
 	struct audit audit = AUDIT_NULL;
 	struct line_file spans = LINE_FILE_NULL;
-
 	if (c->trace_file && line_file_open(c->trace_file, SPANS_FILE_MODE, &spans, err) < 0)
 		return cj_wrap(err, "trace file");
 	if (audit_open(&c->audit, &audit, err) < 0) {
@@ -74,28 +84,6 @@ static int adopt_files(struct api *a, const struct service_config *c, struct cj_
 	line_file_close(&a->trace_file);
 	a->audit = audit;
 	a->trace_file = spans;
-	return 0;
-}
-
-int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
-{
-	const struct executions_limits limits = {
-		/* with over a thousand CPUs the configuration must say */
-		.concurrency = c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus(),
-		.queue = c->queue,
-		.queue_ms = c->queue_ms,
-	};
-	const struct sessions_limits sessions = {
-		.count = c->sessions,
-		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
-		.reserves_limits = c->session_reserves_limits,
-		.lease_ms = c->session_lease_ms,
-		.idle_ms = c->session_idle_ms,
-	};
-	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
-
-	if (adopt_files(a, c, err) < 0)
-		return -err->code;
 	callers_settle(&c->callers, limits.concurrency);
 	accounts_adopt(&a->accounts, &c->callers, a->own_uid);
 	sessions_set_limits(&a->sessions, &sessions);

@@ -179,27 +179,6 @@ static void begin_stream(struct api_mcp_call *call)
 	exchange_begin_stream(call->outer, API_MCP_EVENTS, NULL);
 }
 
-static void put_progress(struct api_mcp_call *call, struct json_writer *w)
-{
-	if (!call->takes_events || exchange_is_behind(call->outer))
-		return;
-	begin_stream(call);
-	(void)put_event(call->outer, w, false);
-	call->quiet_until_ms = clock_ms() + STREAM_MS;
-}
-
-/* The answer does not fit, as the client has not read others: this one does. */
-static void put_failure(const struct mcp_call *c, struct exchange *x)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct mcp_fault fault;
-
-	(void)!mcp_refuse(&fault, MCP_INTERNAL_ERROR,
-			  "there is no room for the answer; read earlier answers first");
-	mcp_put_fault(w, &c->id, &fault);
-	(void)put_event(x, w, true);
-}
-
 static void put_answer(struct api_mcp_call *call, struct json_writer *w)
 {
 	struct exchange *x = take_ptr(call->outer);
@@ -208,8 +187,15 @@ static void put_answer(struct api_mcp_call *call, struct json_writer *w)
 		reply_message(x, 200, w);
 		return;
 	}
-	if (!put_event(x, w, true))
-		put_failure(&call->of, x);
+	if (!put_event(x, w, true)) {
+		/* The answer does not fit, as the client has not read others: this one does. */
+		auto_json_writer struct json_writer *refusal = json_writer_create(false);
+		struct mcp_fault fault;
+		(void)!mcp_refuse(&fault, MCP_INTERNAL_ERROR,
+				  "there is no room for the answer; read earlier answers first");
+		mcp_put_fault(refusal, &call->of.id, &fault);
+		(void)put_event(x, refusal, true);
+	}
 	exchange_end_stream(x);
 }
 
@@ -219,10 +205,13 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 
 	if (!call->outer)
 		return;
-	if (may_drop)
-		put_progress(call, w);
-	else
+	if (!may_drop) {
 		put_answer(call, w);
+	} else if (call->takes_events && !exchange_is_behind(call->outer)) {
+		begin_stream(call);
+		(void)put_event(call->outer, w, false);
+		call->quiet_until_ms = clock_ms() + STREAM_MS;
+	}
 }
 
 static void destroy(struct api_mcp_call *call)
@@ -410,34 +399,25 @@ struct message {
 	struct mcp_tool tools[API_MCP_TOOLS_MAX + MCP_SESSION_TOOLS];
 };
 
-/* What the profile gives, within the ceilings of the caller. */
-static int clamp(const struct rights *rights, const struct config *profile, struct config *out,
-		 struct cj_error *err)
-{
-	struct rights_clamp ceilings;
-
-	if (config_copy(out, profile, err) < 0 ||
-	    rights_validate(rights, out, profile, &ceilings, err) < 0)
-		return -err->code;
-	rights_clamp_apply(&ceilings, out);
-	return 0;
-}
-
 /* A profile that cannot be read has no tool; the service's log says why when it is listed. */
 static int add_tool(struct message *p, const char *name, bool is_standard, struct cj_error *err)
 {
 	struct api_call *c = p->call;
 	const struct config *profile = NULL;
 	struct cj_error ignored = { 0 };
+	struct rights_clamp ceilings;
 	struct config config;
-
 	if (p->protocol.ntools == API_MCP_TOOLS_MAX ||
 	    !rights_has_profile(c->account->rights, name) ||
 	    profile_cache_get(c->api->profiles, name, &profile, &ignored) < 0 ||
 	    (is_standard && !mcp_profiles_has_interpreter(profile)))
 		return 0;
 	config_init(&config);
-	int rc = clamp(c->account->rights, profile, &config, err);
+	int rc = config_copy(&config, profile, err);
+	if (rc == 0)
+		rc = rights_validate(c->account->rights, &config, profile, &ceilings, err);
+	if (rc == 0)
+		rights_clamp_apply(&ceilings, &config);
 	p->tools[p->protocol.ntools].text_max = c->api->config->mcp.text_max;
 	p->tools[p->protocol.ntools].lacks_uplink = !mcp_profiles_has_uplink(&config);
 	if (rc == 0)
@@ -481,26 +461,18 @@ static bool is_acceptable(struct exchange *x)
 	return false;
 }
 
-/* The label of the client's calls: nobody else can guess it. */
-static bool open_session(struct exchange *x, char label[static PLAN_ID_MAX])
-{
-	struct cj_error ignored = { 0 };
-
-	if (plan_mint_id(label, &ignored) < 0)
-		return false;
-	exchange_add_header(x, "Mcp-Session-Id", label);
-	return true;
-}
-
 static void answer(struct message *p, const struct mcp_asked *asked, struct json_writer *w)
 {
 	struct exchange *x = p->call->exchange;
-	char label[PLAN_ID_MAX];
-
-	if (p->protocol.was_opened && !open_session(x, label))
+	char label[PLAN_ID_MAX]; /* of the client's calls: nobody else can guess it */
+	struct cj_error ignored = { 0 };
+	if (p->protocol.was_opened && plan_mint_id(label, &ignored) < 0) {
 		exchange_refuse(x, API_INTERNAL, NULL, NULL);
-	else
-		reply_message(x, asked->http_status, w);
+		return;
+	}
+	if (p->protocol.was_opened)
+		exchange_add_header(x, "Mcp-Session-Id", label);
+	reply_message(x, asked->http_status, w);
 }
 
 static void act(struct message *p, const char *body, size_t size, struct json_writer *w)

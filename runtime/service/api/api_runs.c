@@ -43,21 +43,6 @@ static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 		json_member_text(w, key, NULL);
 }
 
-/* How it ended; null before, and for a run without a summary. */
-static void put_ending(struct json_writer *w, const struct run *run)
-{
-	const struct summary *s = &run->summary;
-	bool has = run->state == RUN_FINISHED && run->has_summary;
-
-	json_member_text(w, "status", has ? status_names[s->totals.status] : NULL);
-	json_member_known(w, "exit_code", has && s->totals.status == STATUS_EXITED,
-			  (uint64_t)s->totals.exit_code);
-	if (has)
-		result_put_usage(w, &s->totals.usage);
-	else
-		json_member_text(w, "usage", NULL);
-}
-
 static void put_run(struct json_writer *w, const struct run *run)
 {
 	json_open_object(w);
@@ -71,7 +56,16 @@ static void put_run(struct json_writer *w, const struct run *run)
 	put_time(w, "created_at", run->created_ms);
 	put_time(w, "started_at", run->started_ms);
 	put_time(w, "ended_at", run->ended_ms);
-	put_ending(w, run);
+	/* How it ended; null before, and for a run without a summary. */
+	const struct summary *s = &run->summary;
+	bool has = run->state == RUN_FINISHED && run->has_summary;
+	json_member_text(w, "status", has ? status_names[s->totals.status] : NULL);
+	json_member_known(w, "exit_code", has && s->totals.status == STATUS_EXITED,
+			  (uint64_t)s->totals.exit_code);
+	if (has)
+		result_put_usage(w, &s->totals.usage);
+	else
+		json_member_text(w, "usage", NULL);
 	json_close_object(w);
 }
 
@@ -165,18 +159,6 @@ void api_answer_call(struct api_call *c)
 		(void)api_refuse(c, API_NOT_FOUND, NULL);
 }
 
-static void put_limits(struct json_writer *w, const struct config *c)
-{
-	json_member_object(w, "limits");
-	json_member_u64(w, "memory_bytes", c->limits.memory_bytes);
-	json_member_milli(w, "cpus", c->limits.millicpus);
-	json_member_u64(w, "pids", c->limits.pids);
-	json_member_u64(w, "timeout_ms", c->run_limits.wall_ms);
-	json_member_u64(w, "disk_bytes", c->limits.disk_bytes);
-	json_member_u64(w, "max_output_bytes", c->run_limits.output_bytes);
-	json_close_object(w);
-}
-
 /* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
 static void put_profile(struct json_writer *w, struct api_call *c, const struct profile_entry *e)
 {
@@ -193,7 +175,14 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	json_member_bool(w, "warm",
 			 pool_wanted_tier(&c->api->pool, e->name, FIT_INTERPRETER) > TIER_COLD);
 	if (is_good) {
-		put_limits(w, config);
+		json_member_object(w, "limits");
+		json_member_u64(w, "memory_bytes", config->limits.memory_bytes);
+		json_member_milli(w, "cpus", config->limits.millicpus);
+		json_member_u64(w, "pids", config->limits.pids);
+		json_member_u64(w, "timeout_ms", config->run_limits.wall_ms);
+		json_member_u64(w, "disk_bytes", config->limits.disk_bytes);
+		json_member_u64(w, "max_output_bytes", config->run_limits.output_bytes);
+		json_close_object(w);
 		json_member_text(w, "network", network_mode_names[config->network]);
 		/* what a session of the profile may have */
 		json_member_texts(w, "contexts", contexts, plan_has_repl(config) ? 2 : 1);

@@ -69,16 +69,6 @@ static bool has_context(struct posted *p)
 	return api_refuse(p->call, API_BAD_REQUEST, &err);
 }
 
-static bool has_room(struct posted *p, const struct sessions_request *o)
-{
-	struct sessions *sessions = &p->call->api->sessions;
-	struct cj_error err = { 0 };
-
-	if (sessions_check_ceilings(sessions, o, &err) < 0)
-		return api_refuse(p->call, API_ABOVE_CEILING, &err);
-	return api_is_admitted(p->call, sessions_admit(sessions, o->account, o->memory_bytes));
-}
-
 static void create(struct posted *p, struct config *own)
 {
 	struct api_call *c = p->call;
@@ -100,7 +90,12 @@ static void create(struct posted *p, struct config *own)
 	};
 	char id[PLAN_ID_MAX];
 
-	if (!has_room(p, &order.session))
+	if (sessions_check_ceilings(&c->api->sessions, &order.session, &err) < 0) {
+		(void)api_refuse(c, API_ABOVE_CEILING, &err);
+		return;
+	}
+	if (!api_is_admitted(
+		c, sessions_admit(&c->api->sessions, c->account, order.session.memory_bytes)))
 		return;
 	int rc = plan_mint_id(id, &err);
 	if (rc == 0) {

@@ -86,20 +86,6 @@ int api_file_path(const char *rest, bool may_be_directory, char out[static INPUT
 			  .min = (least), .max = (most)                                            \
 	}
 
-/* What a GET answers is one thing. */
-static int check_together(const struct api_query *q, struct cj_error *err)
-{
-	unsigned what = q->given & (PARAMETER_LIST | PARAMETER_STAT | PARAMETER_WATCH);
-	bool is_part = (q->given & (PARAMETER_OFFSET | PARAMETER_LENGTH)) != 0;
-
-	if ((what & (what - 1)) != 0 || (what && is_part))
-		return cj_reject(err,
-				 "list, stat, watch and the part of a file exclude each other");
-	if ((q->given & PARAMETER_DEPTH) && !(q->given & PARAMETER_LIST))
-		return cj_reject(err, "the parameter 'depth' belongs to 'list'");
-	return 0;
-}
-
 static int read_parameter(char *text, unsigned allowed, struct api_query *out, struct cj_error *err)
 {
 	static const struct {
@@ -152,7 +138,15 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 			return -err->code;
 		query += size + (query[size] == '&');
 	}
-	return check_together(out, err);
+	/* What a GET answers is one thing. */
+	unsigned what = out->given & (PARAMETER_LIST | PARAMETER_STAT | PARAMETER_WATCH);
+	bool is_part = (out->given & (PARAMETER_OFFSET | PARAMETER_LENGTH)) != 0;
+	if ((what & (what - 1)) != 0 || (what && is_part))
+		return cj_reject(err,
+				 "list, stat, watch and the part of a file exclude each other");
+	if ((out->given & PARAMETER_DEPTH) && !(out->given & PARAMETER_LIST))
+		return cj_reject(err, "the parameter 'depth' belongs to 'list'");
+	return 0;
 }
 
 #define NAME       "request"
@@ -229,18 +223,6 @@ static const struct json_record records[] = {
 	[API_BODY_ANSWER] = JSON_RECORD(answer_keys, NAME),
 };
 
-static int check_answer(struct blob body, struct api_body *out, struct cj_error *err)
-{
-	const struct json_node *node = out->result ? out->result : out->error;
-
-	if (!out->result == !out->error)
-		return cj_reject(err, NAME ": either result or error must be there");
-	if (out->error && !json_get_typed(out->error, "message", JSON_STRING))
-		return cj_reject(err, NAME ": error must have a message, which is a string");
-	out->value = json_written(node, body.bytes);
-	return 0;
-}
-
 int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, struct api_body *out,
 		  struct cj_error *err)
 {
@@ -252,8 +234,14 @@ int api_body_read(enum api_body_kind kind, struct blob body, struct arena *a, st
 		return -err->code;
 	if (kind == API_BODY_CHANGE && out->is_mkdir == (out->to != NULL))
 		return cj_reject(err, NAME ": either \"mkdir\": true or rename must be there");
-	if (kind == API_BODY_ANSWER)
-		return check_answer(body, out, err);
+	if (kind == API_BODY_ANSWER) {
+		if (!out->result == !out->error)
+			return cj_reject(err, NAME ": either result or error must be there");
+		if (out->error && !json_get_typed(out->error, "message", JSON_STRING))
+			return cj_reject(err,
+					 NAME ": error must have a message, which is a string");
+		out->value = json_written(out->result ? out->result : out->error, body.bytes);
+	}
 	if (kind != API_BODY_STDIN)
 		return 0;
 	if (out->text.bytes && out->base64.bytes)

@@ -227,20 +227,6 @@ static void put_two(struct json_writer *w, const char *key, const char *first, u
 	json_close_object(w);
 }
 
-static void put_pool(struct json_writer *w, const struct pool *p)
-{
-	json_member_array(w, "pool");
-	for (size_t i = 0; i < p->count; i++) {
-		json_open_object(w);
-		json_member_text(w, "profile", p->buckets[i].profile);
-		json_member_text(w, "tier", tier_names[p->buckets[i].tier]);
-		json_member_u64(w, "ready", p->buckets[i].ready);
-		json_member_u64(w, "wanted", p->buckets[i].wanted);
-		json_close_object(w);
-	}
-	json_close_array(w);
-}
-
 enum readiness health_write(const struct api *a, struct json_writer *w)
 {
 	static const char *const names[] = { "ready", "degraded", "unready" };
@@ -260,7 +246,16 @@ enum readiness health_write(const struct api *a, struct json_writer *w)
 	put_two(w, "queue", "depth", a->runs.counts[RUN_QUEUED], a->executions.limits.queue);
 	put_two(w, "runs", "in_flight", a->runs.counts[RUN_RUNNING],
 		a->executions.limits.concurrency);
-	put_pool(w, &a->pool);
+	json_member_array(w, "pool");
+	for (size_t i = 0; i < a->pool.count; i++) {
+		json_open_object(w);
+		json_member_text(w, "profile", a->pool.buckets[i].profile);
+		json_member_text(w, "tier", tier_names[a->pool.buckets[i].tier]);
+		json_member_u64(w, "ready", a->pool.buckets[i].ready);
+		json_member_u64(w, "wanted", a->pool.buckets[i].wanted);
+		json_close_object(w);
+	}
+	json_close_array(w);
 	json_member_array(w, "pool_bypassed");
 	metrics_write_bypassed(a->metrics, w);
 	json_close_array(w);

@@ -73,28 +73,24 @@ int wrap_take(struct wrap *w, const char *const *args, struct arena *a, struct c
 	return cj_hint(err, "at most 32 of a-z 0-9 - _, or 'none'");
 }
 
-static int check_one(const struct given *g, struct cj_error *err)
-{
-	const char *option = g->setting->option, *value = g->value;
-
-	if (!is_usable(g->setting)) {
-		cj_refuse(err, "option '%s' is not for 'cejail mcp wrap'", g->named);
-		return cj_hint(err, "see 'cejail mcp wrap --help'");
-	}
-	if (strcmp(option, "json") == 0 && !value) {
-		cj_refuse(err, "'%s': standard output is the server's", g->named);
-		return cj_hint(err, "write the result to a file: --json=FILE");
-	}
-	if (strcmp(option, "file") == 0 && value[0] == '-' && (value[1] == '\0' || value[1] == ':'))
-		return cj_reject(err, "'%s %s': standard input is the server's", g->named, value);
-	return 0;
-}
-
 int wrap_check(const struct options *o, struct cj_error *err)
 {
-	for (size_t i = 0; i < o->count; i++)
-		if (check_one(&o->items[i], err) < 0)
-			return -err->code;
+	for (size_t i = 0; i < o->count; i++) {
+		const struct given *g = &o->items[i];
+		const char *option = g->setting->option, *value = g->value;
+		if (!is_usable(g->setting)) {
+			cj_refuse(err, "option '%s' is not for 'cejail mcp wrap'", g->named);
+			return cj_hint(err, "see 'cejail mcp wrap --help'");
+		}
+		if (strcmp(option, "json") == 0 && !value) {
+			cj_refuse(err, "'%s': standard output is the server's", g->named);
+			return cj_hint(err, "write the result to a file: --json=FILE");
+		}
+		if (strcmp(option, "file") == 0 && value[0] == '-' &&
+		    (value[1] == '\0' || value[1] == ':'))
+			return cj_reject(err, "'%s %s': standard input is the server's", g->named,
+					 value);
+	}
 	return 0;
 }
 
@@ -229,21 +225,14 @@ static int make_cache(const char *home, const char *name, struct arena *a, const
 	return 0;
 }
 
-/* "SRC:DST" of `path`: see paths_split(). */
-static int add_kept(struct config *c, const char *path, struct cj_error *err)
+int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config *c,
+	       struct cj_error *err)
 {
-	char *text = arena_alloc(&c->arena, 2 * strlen(path) + sizeof(":" CACHE_PLACE));
-
-	if (!text)
-		return cj_fail(err, ENOMEM, "read the options");
-	memcpy(text + paths_escape(path, text), ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
-	return strings_add(&c->kept, &c->arena, text) < 0 ? cj_fail(err, ENOMEM, "read the options")
-							  : 0;
-}
-
-static int keep_packages(const struct wrap *w, const struct invocation *inv, struct config *c,
-			 struct cj_error *err)
-{
+	c->run_limits.wall_ms = 0;
+	c->run_limits.on_output_limit = OUTPUT_TRUNCATE;
+	c->tty = false;
+	if (w->cache && strcmp(w->cache, CACHE_NONE) == 0)
+		return 0;
 	static const char *const variables[] = {
 		"XDG_CACHE_HOME=" CACHE_PLACE,
 		"npm_config_cache=" CACHE_PLACE "/npm",
@@ -252,7 +241,6 @@ static int keep_packages(const struct wrap *w, const struct invocation *inv, str
 	};
 	const char *name = w->cache ? w->cache : make_name(w, inv, c), *path = NULL;
 	char home[PATH_MAX];
-
 	if (!name)
 		return cj_fail(err, ENOMEM, "find the cache");
 	if (find_cache_home(inv->environ, &c->arena, home, err) < 0)
@@ -265,18 +253,13 @@ static int keep_packages(const struct wrap *w, const struct invocation *inv, str
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (strings_add(&c->env, &c->arena, variables[i]) < 0)
 			return cj_fail(err, ENOMEM, "read the options");
-	return add_kept(c, path, err);
-}
-
-int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config *c,
-	       struct cj_error *err)
-{
-	c->run_limits.wall_ms = 0;
-	c->run_limits.on_output_limit = OUTPUT_TRUNCATE;
-	c->tty = false;
-	if (w->cache && strcmp(w->cache, CACHE_NONE) == 0)
-		return 0;
-	return keep_packages(w, inv, c, err);
+	/* "SRC:DST" of `path`: see paths_split(). */
+	char *text = arena_alloc(&c->arena, 2 * strlen(path) + sizeof(":" CACHE_PLACE));
+	if (!text)
+		return cj_fail(err, ENOMEM, "read the options");
+	memcpy(text + paths_escape(path, text), ":" CACHE_PLACE, sizeof(":" CACHE_PLACE));
+	return strings_add(&c->kept, &c->arena, text) < 0 ? cj_fail(err, ENOMEM, "read the options")
+							  : 0;
 }
 
 /* As a shell would find it, without links. */

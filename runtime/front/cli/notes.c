@@ -73,19 +73,6 @@ static void note_status(const struct outcome *o)
 	}
 }
 
-/* Limits that slow a run down or make its calls fail, but do not end it. */
-static void note_limits(const struct outcome *o)
-{
-	char text[FORMAT_MAX];
-
-	if (o->limits[LIMIT_PIDS].hit == HIT_YES)
-		log_report("the limit of %llu processes was reached (--pids-limit)",
-			   (unsigned long long)o->limits[LIMIT_PIDS].value);
-	if (o->limits[LIMIT_DISK].hit == HIT_YES)
-		log_report("the writable space of %s was full (--disk)",
-			   text_format_size(o->limits[LIMIT_DISK].value, text, sizeof(text)));
-}
-
 /* "mount (2 times), ptrace" */
 static void note_denied(const struct outcome *o)
 {
@@ -140,18 +127,6 @@ static void note_denial(const struct denial *d)
 		   net_class_names[d->class], times, others);
 }
 
-static void note_network(const struct network_outcome *n)
-{
-	if (n->state == NETWORK_READY)
-		log_debug("network: ready, uplink '%s'", uplink_names[n->uplink]);
-	else if (n->state == NETWORK_FAILED)
-		log_debug("network: failed: %s", n->why ? n->why : "no reason is known");
-	for (size_t i = 0; i < n->ndenied && i < DENIED_MAX; i++)
-		note_denial(&n->denied[i]);
-	if (n->ndenied > DENIED_MAX)
-		log_report("network: ... and %zu more (--json lists all)", n->ndenied - DENIED_MAX);
-}
-
 /* The order of stdout and stderr is unknown, so stdout counts only if stderr is empty. */
 void notes_follow_output(const struct outcome *o)
 {
@@ -202,9 +177,25 @@ void notes_print(const struct outcome *o, const struct strings *accepted)
 	for (size_t i = 0; i < o->artifacts.count; i++)
 		log_debug("artifact: %s (%llu bytes)", o->artifacts.items[i].path,
 			  (unsigned long long)o->artifacts.items[i].bytes);
-	note_limits(o);
+	/* Limits that slow a run down or make its calls fail, but do not end it. */
+	char text[FORMAT_MAX];
+	if (o->limits[LIMIT_PIDS].hit == HIT_YES)
+		log_report("the limit of %llu processes was reached (--pids-limit)",
+			   (unsigned long long)o->limits[LIMIT_PIDS].value);
+	if (o->limits[LIMIT_DISK].hit == HIT_YES)
+		log_report("the writable space of %s was full (--disk)",
+			   text_format_size(o->limits[LIMIT_DISK].value, text, sizeof(text)));
 	note_denied(o);
-	note_network(&o->network);
+	if (o->network.state == NETWORK_READY)
+		log_debug("network: ready, uplink '%s'", uplink_names[o->network.uplink]);
+	else if (o->network.state == NETWORK_FAILED)
+		log_debug("network: failed: %s",
+			  o->network.why ? o->network.why : "no reason is known");
+	for (size_t i = 0; i < o->network.ndenied && i < DENIED_MAX; i++)
+		note_denial(&o->network.denied[i]);
+	if (o->network.ndenied > DENIED_MAX)
+		log_report("network: ... and %zu more (--json lists all)",
+			   o->network.ndenied - DENIED_MAX);
 	if (is_error || o->exec_errno != 0)
 		log_error(&o->error);
 	note_status(o);

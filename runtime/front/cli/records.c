@@ -35,31 +35,6 @@ static const char *state_of(const struct record_entry *e)
 	return e->record.is_ready ? "ready" : "running";
 }
 
-static void print_table(const struct record_entry *entries, size_t count)
-{
-	(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE", "STATE");
-	for (size_t i = 0; i < count; i++) {
-		const struct record *r = &entries[i].record;
-		char age[32];
-		(void)printf("%-26s  %-10s  %7d  %-8s  %s%s\n", r->id, r->profile,
-			     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
-			     state_of(&entries[i]), entries[i].is_alive ? "" : " (cejail gc)");
-	}
-}
-
-static void put_entry(struct json_writer *w, const struct record_entry *e)
-{
-	const struct record *r = &e->record;
-
-	json_open_object(w);
-	json_member_filled(w, "id", r->id);
-	json_member_filled(w, "profile", r->profile);
-	json_member_u64(w, "pid", (uint64_t)r->supervisor_pid);
-	result_put_ms(w, "started_at", r->started_ms);
-	json_member_filled(w, "state", state_of(e));
-	json_close_object(w);
-}
-
 static int print_entries(const struct record_entry *entries, size_t count, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -67,8 +42,16 @@ static int print_entries(const struct record_entry *entries, size_t count, struc
 	json_open_object(w);
 	json_member_filled(w, "schema", PS_SCHEMA);
 	json_member_array(w, "runs");
-	for (size_t i = 0; i < count; i++)
-		put_entry(w, &entries[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct record *r = &entries[i].record;
+		json_open_object(w);
+		json_member_filled(w, "id", r->id);
+		json_member_filled(w, "profile", r->profile);
+		json_member_u64(w, "pid", (uint64_t)r->supervisor_pid);
+		result_put_ms(w, "started_at", r->started_ms);
+		json_member_filled(w, "state", state_of(&entries[i]));
+		json_close_object(w);
+	}
 	json_close_array(w);
 	json_close_object(w);
 	return json_print(w, err);
@@ -89,8 +72,18 @@ int ps_verb(const struct cli *cli)
 		return cli_fail(&err);
 	if (as_json && print_entries(entries, count, &err) < 0)
 		return cli_fail(&err);
-	if (!as_json)
-		print_table(entries, count);
+	if (!as_json) {
+		(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE",
+			     "STATE");
+		for (size_t i = 0; i < count; i++) {
+			const struct record *r = &entries[i].record;
+			char age[32];
+			(void)printf("%-26s  %-10s  %7d  %-8s  %s%s\n", r->id, r->profile,
+				     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
+				     state_of(&entries[i]),
+				     entries[i].is_alive ? "" : " (cejail gc)");
+		}
+	}
 	return cli_finish(0);
 }
 

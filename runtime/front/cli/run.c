@@ -101,19 +101,6 @@ static int plan_here(struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
-static int print_plan(const struct cli_run *r, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const char *text = NULL;
-	size_t size = 0;
-
-	plan_write(w, &r->plan, &r->program);
-	if (json_writer_take(w, &text, &size, err) < 0 ||
-	    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
-		return -err->code;
-	return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
-}
-
 /* Before the jail is built.  Creates the last directory of the path if it is missing. */
 static int open_artifacts(struct cli_run *r, struct cj_error *err)
 {
@@ -168,24 +155,6 @@ static int run_here(struct cli_run *r, bool *out_complete, struct cj_error *err)
 	return rc;
 }
 
-/* Prints the exec's id, or with --json what the service says of it. */
-static int start_detached(struct cli_run *r, const struct remote_call *call, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct json_node *exec = NULL;
-
-	if (!w)
-		return cj_fail(err, ENOMEM, "write the answer");
-	if (remote_start_detached(call, r->outcome.id, &exec, err) < 0)
-		return cj_stage(err, "service");
-	r->is_answered = true;
-	json_put_node(w, exec);
-	if (r->delivery.to_stdout)
-		return json_print(w, err);
-	(void)printf("%s\n", r->outcome.id);
-	return 0;
-}
-
 static int run_remotely(struct cli_run *r, bool *out_complete, struct cj_error *err)
 {
 	const struct remote_call call = {
@@ -198,8 +167,21 @@ static int run_remotely(struct cli_run *r, bool *out_complete, struct cj_error *
 		.artifacts_fd = r->artifacts_fd,
 	};
 
-	if (r->exec && r->exec->kind == REMOTE_EXEC_DETACHED)
-		return start_detached(r, &call, err);
+	if (r->exec && r->exec->kind == REMOTE_EXEC_DETACHED) {
+		/* Prints the exec's id, or with --json what the service says of it. */
+		auto_json_writer struct json_writer *w = json_writer_create(false);
+		const struct json_node *exec = NULL;
+		if (!w)
+			return cj_fail(err, ENOMEM, "write the answer");
+		if (remote_start_detached(&call, r->outcome.id, &exec, err) < 0)
+			return cj_stage(err, "service");
+		r->is_answered = true;
+		json_put_node(w, exec);
+		if (r->delivery.to_stdout)
+			return json_print(w, err);
+		(void)printf("%s\n", r->outcome.id);
+		return 0;
+	}
 	if (r->exec && r->exec->kind == REMOTE_EXEC_AWAITED)
 		return remote_await(&call, &r->outcome, &r->remote_result, out_complete, err);
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
@@ -359,7 +341,14 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		return cj_stage(err, "service");
 	if (r->config.dry_run) {
 		r->is_answered = true;
-		return print_plan(r, err);
+		auto_json_writer struct json_writer *w = json_writer_create(true);
+		const char *text = NULL;
+		size_t size = 0;
+		plan_write(w, &r->plan, &r->program);
+		if (json_writer_take(w, &text, &size, err) < 0 ||
+		    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
+			return -err->code;
+		return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
 	}
 	if (open_artifacts(r, err) < 0)
 		return cj_stage(err, "artifacts");

@@ -201,14 +201,6 @@ static int read_settings(struct cli_run *r, struct cj_error *err)
 	return 0;
 }
 
-/* The streams are the server's: nothing of ours is written there unless it fails to start. */
-static void own_streams(struct config *c)
-{
-	c->interactive = true;
-	c->quiet = c->no_report = !c->verbose;
-	c->json = c->json && c->json_file;
-}
-
 /*
  * The options of delivery are applied first, even when a later option is unknown: they decide
  * where the error is reported.
@@ -230,8 +222,13 @@ static int read_options(struct cli_run *r, struct cj_error *err)
 	if (taken == 0 && r->wrap && !r->options.wants_help)
 		(void)wrap_check(&r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, c, err);
-	if (r->wrap)
-		own_streams(c);
+	if (r->wrap) {
+		/* The streams are the server's: nothing of ours is written there unless it fails
+		 * to start. */
+		c->interactive = true;
+		c->quiet = c->no_report = !c->verbose;
+		c->json = c->json && c->json_file;
+	}
 	if (r->exec && r->exec->id)
 		c->id = r->exec->id;
 	log_set_level(c->quiet ? LOG_QUIET : c->verbose ? LOG_VERBOSE : LOG_NORMAL);

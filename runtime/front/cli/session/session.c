@@ -98,30 +98,6 @@ static const struct session_verb {
 
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
-static int print_verbs(void)
-{
-	(void)printf(
-	    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
-	    "A session is a jail that runs several programs. Its files and background processes\n"
-	    "stay until it ends.\n\n");
-	for (size_t i = 0; i < VERB_COUNT; i++)
-		(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
-	(void)printf("\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
-		     "cejail-session(1).\n");
-	return cli_finish(0);
-}
-
-static int print_help(const struct session_verb *v)
-{
-	(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
-		     toupper((unsigned char)v->help[0]), v->help + 1);
-	own_options_print_help(v->rows, v->nrows);
-	(void)printf("\nOptions of 'cejail run' that are valid here:\n");
-	options_print_help(v->takes);
-	(void)printf("\nThe manual is cejail-session(1).\n");
-	return cli_finish(0);
-}
-
 static int take_options(const struct session_verb *v, struct session_call *c,
 			const char *const **next, struct cj_error *err)
 {
@@ -167,21 +143,12 @@ static int take_arguments(const struct session_verb *v, struct session_call *c,
 	return 0;
 }
 
-static int check_count(const struct session_verb *v, const struct session_call *c,
-		       struct cj_error *err)
+static int read_options(const struct session_verb *v, struct session_call *c, struct cj_error *err)
 {
-	if (c->count < v->least)
-		cj_refuse(err, "arguments are missing: cejail %s %s", c->verb, v->usage);
-	else if (c->count > v->most)
-		cj_refuse(err, "unexpected argument '%s'", c->operands[v->most]);
-	else
-		return 0;
-	return cj_hint(err, "see 'cejail %s --help'", c->verb);
-}
+	struct config *config = &c->config;
 
-static int check_options(const struct session_verb *v, const struct session_call *c,
-			 struct cj_error *err)
-{
+	if (options_scan(c->verb, c->rest.args, &config->arena, &c->options, err) < 0)
+		return -err->code;
 	for (size_t i = 0; i < c->options.count; i++) {
 		const struct given *g = &c->options.items[i];
 		if (v->takes(g->setting))
@@ -189,16 +156,7 @@ static int check_options(const struct session_verb *v, const struct session_call
 		cj_refuse(err, "option '%s' is not for 'cejail %s'", g->named, c->verb);
 		return cj_hint(err, "see 'cejail %s --help'", c->verb);
 	}
-	return 0;
-}
-
-static int read_options(const struct session_verb *v, struct session_call *c, struct cj_error *err)
-{
-	struct config *config = &c->config;
-
-	if (options_scan(c->verb, c->rest.args, &config->arena, &c->options, err) < 0 ||
-	    check_options(v, c, err) < 0 ||
-	    options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
+	if (options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
 	    options_apply_delivery(&c->options, config, err) < 0 ||
 	    options_apply_rest(&c->options, config, err) < 0)
 		return -err->code;
@@ -221,10 +179,23 @@ static int call(const struct session_verb *v, struct session_call *c)
 	c->operands = operands.args;
 	if (take_arguments(v, c, args, &err) < 0)
 		return cli_fail(&err);
-	if (c->help)
-		return print_help(v);
-	if (check_count(v, c, &err) < 0)
+	if (c->help) {
+		(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
+			     toupper((unsigned char)v->help[0]), v->help + 1);
+		own_options_print_help(v->rows, v->nrows);
+		(void)printf("\nOptions of 'cejail run' that are valid here:\n");
+		options_print_help(v->takes);
+		(void)printf("\nThe manual is cejail-session(1).\n");
+		return cli_finish(0);
+	}
+	if (c->count < v->least)
+		cj_refuse(&err, "arguments are missing: cejail %s %s", c->verb, v->usage);
+	else if (c->count > v->most)
+		cj_refuse(&err, "unexpected argument '%s'", c->operands[v->most]);
+	if (err.code != 0) {
+		cj_hint(&err, "see 'cejail %s --help'", c->verb);
 		return cli_fail(&err);
+	}
 	if (v->report)
 		return v->report(c);
 	if (read_options(v, c, &err) < 0 || (v->service && v->service(c, &err) < 0) ||
@@ -260,8 +231,18 @@ int cli_session(const struct cli *cli)
 		cj_hint(&err, "see 'cejail session --help'");
 		return cli_fail(&err);
 	}
-	if (cli_is_help(name))
-		return print_verbs();
+	if (cli_is_help(name)) {
+		(void)printf(
+		    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
+		    "A session is a jail that runs several programs. Its files and background processes\n"
+		    "stay until it ends.\n\n");
+		for (size_t i = 0; i < VERB_COUNT; i++)
+			(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
+		(void)printf(
+		    "\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
+		    "cejail-session(1).\n");
+		return cli_finish(0);
+	}
 	for (size_t i = 0; i < VERB_COUNT; i++) {
 		if (strcmp(verbs[i].name, name) != 0)
 			continue;

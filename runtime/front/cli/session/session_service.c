@@ -53,19 +53,6 @@ static int find_running(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-static void exec_systemctl(void)
-{
-	static const char *const args[] = { "systemctl", "--user",        "--quiet",
-					    "start",     "cejail.socket", NULL };
-	struct cj_error ignored = { 0 };
-
-	if (child_null_streams(&ignored) < 0)
-		_exit(1);
-	for (size_t i = 0; i < sizeof(systemctls) / sizeof(systemctls[0]); i++)
-		(void)execv(systemctls[i], (char *const *)args);
-	_exit(1);
-}
-
 /* Only where systemd manages this user's units.  Root's own units are the administrator's. */
 static bool has_user_systemd(void)
 {
@@ -86,28 +73,22 @@ static bool start_unit(void)
 	if (!has_user_systemd())
 		return false;
 	pid_t pid = fork();
-	if (pid == 0)
-		exec_systemctl();
+	if (pid == 0) {
+		static const char *const args[] = { "systemctl", "--user",        "--quiet",
+						    "start",     "cejail.socket", NULL };
+		struct cj_error ignored = { 0 };
+		if (child_null_streams(&ignored) < 0)
+			_exit(1);
+		for (size_t i = 0; i < sizeof(systemctls) / sizeof(systemctls[0]); i++)
+			(void)execv(systemctls[i], (char *const *)args);
+		_exit(1);
+	}
 	if (pid < 0)
 		return false;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return false;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* In the new process.  It keeps the environment, which the profiles of this user depend on. */
-static void become_service(const char *path, int log_fd)
-{
-	static const char *const args[] = { "cejail-serve", "--until-idle", NULL };
-	struct cj_error ignored = { 0 };
-	int fds[] = { log_fd };
-
-	if (child_reset(fds, 1, &ignored) < 0 || child_start_session(&ignored) < 0 ||
-	    chdir("/") < 0 || dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[0], STDERR_FILENO) < 0)
-		_exit(CLI_FAILED);
-	(void)execv(path, (char *const *)args);
-	_exit(CLI_FAILED);
 }
 
 /* The service's messages.  A service that could not start leaves its reason there. */
@@ -167,8 +148,18 @@ static int start_process(struct session_call *c, struct cj_error *err)
 		return -err->code;
 	off_t from = lseek(log_fd, 0, SEEK_END);
 	pid_t pid = fork();
-	if (pid == 0)
-		become_service(path, log_fd);
+	if (pid == 0) {
+		/* It keeps the environment, which the profiles of this user depend on. */
+		static const char *const args[] = { "cejail-serve", "--until-idle", NULL };
+		struct cj_error ignored = { 0 };
+		int fds[] = { log_fd };
+		if (child_reset(fds, 1, &ignored) < 0 || child_start_session(&ignored) < 0 ||
+		    chdir("/") < 0 || dup2(fds[0], STDOUT_FILENO) < 0 ||
+		    dup2(fds[0], STDERR_FILENO) < 0)
+			_exit(CLI_FAILED);
+		(void)execv(path, (char *const *)args);
+		_exit(CLI_FAILED);
+	}
 	if (pid < 0)
 		return cj_fail(err, errno, "start a service");
 	auto_fd int pid_fd = sys_pidfd_open(pid);

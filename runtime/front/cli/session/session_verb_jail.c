@@ -15,33 +15,24 @@
 #define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */
 #define RETRY_STEP_MS 50
 
-static int check_profile(const struct session_call *c, const char **out, struct cj_error *err)
+static int write_request(struct session_call *c, struct json_writer *w, struct cj_error *err)
 {
-	const char *name = options_find(&c->options, "profile");
+	const char *profile = options_find(&c->options, "profile");
+	const bool *wanted = NULL;
 
-	*out = name;
-	if (!name) {
+	if (!profile) {
 		cj_refuse(err, "a session needs a profile");
 		return cj_hint(err,
 			       "add --profile python, or another one of 'cejail profile list'");
 	}
-	if (strchr(name, '/')) {
+	if (strchr(profile, '/')) {
 		cj_refuse(err,
 			  "--profile: '%s' is a file, but a service uses only its own "
 			  "profiles",
-			  name);
+			  profile);
 		return cj_hint(err, "write the name of a profile of the service");
 	}
-	return 0;
-}
-
-static int write_request(struct session_call *c, struct json_writer *w, struct cj_error *err)
-{
-	const char *profile = NULL;
-	const bool *wanted = NULL;
-
-	if (check_profile(c, &profile, err) < 0 ||
-	    remote_request_gather_settings(&c->config, &c->options, &wanted, err) < 0)
+	if (remote_request_gather_settings(&c->config, &c->options, &wanted, err) < 0)
 		return -err->code;
 	json_open_object(w);
 	json_member_text(w, "profile", profile);
@@ -56,13 +47,6 @@ static int write_request(struct session_call *c, struct json_writer *w, struct c
 	return 0;
 }
 
-/* A service that ends when it is idle may be about to end: then the next attempt starts another. */
-static bool may_retry(const struct session_call *c, const struct cj_error *err)
-{
-	return !c->config.remote && (err->code == ESHUTDOWN || err->code == ECONNREFUSED ||
-				     err->code == ENOENT || err->code == ECONNRESET);
-}
-
 static int ask_for_session(struct session_call *c, struct json_writer *body,
 			   const struct json_node **out, struct cj_error *err)
 {
@@ -74,7 +58,12 @@ static int ask_for_session(struct session_call *c, struct json_writer *body,
 			return -err->code;
 		if (cli_session_ask(c, "POST", SESSION_PARTS(NULL), NULL, body, out, err) == 0)
 			return 0;
-		if (!may_retry(c, err) || clock_ms() > until_ms)
+		/* A service that ends when it is idle may be about to end: the next attempt then
+		 * starts another. */
+		bool may_retry = !c->config.remote &&
+				 (err->code == ESHUTDOWN || err->code == ECONNREFUSED ||
+				  err->code == ENOENT || err->code == ECONNRESET);
+		if (!may_retry || clock_ms() > until_ms)
 			return -err->code;
 		(void)poll(NULL, 0, RETRY_STEP_MS);
 	}
@@ -177,19 +166,6 @@ int cli_session_lease(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-static void write_network(const struct session_call *c, bool is_none, struct json_writer *w)
-{
-	const struct strings *allow = &c->config.allow, *deny = &c->config.deny;
-
-	json_open_object(w);
-	json_member_text(w, "mode", network_mode_names[is_none ? NETWORK_NONE : NETWORK_PUBLIC]);
-	if (allow->count > 0)
-		json_member_texts(w, "allow", allow->items, allow->count);
-	if (deny->count > 0)
-		json_member_texts(w, "deny", deny->items, deny->count);
-	json_close_object(w);
-}
-
 static void print_targets(const char *prefix, const struct json_node *list)
 {
 	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next) {
@@ -235,7 +211,14 @@ int cli_session_network(struct session_call *c, struct cj_error *err)
 		return cj_hint(err, "add --network public, or --allow as before");
 	}
 	if (is_none || has_mode || allow > 0) {
-		write_network(c, is_none, body);
+		json_open_object(body);
+		json_member_text(body, "mode",
+				 network_mode_names[is_none ? NETWORK_NONE : NETWORK_PUBLIC]);
+		if (allow > 0)
+			json_member_texts(body, "allow", c->config.allow.items, allow);
+		if (deny > 0)
+			json_member_texts(body, "deny", c->config.deny.items, deny);
+		json_close_object(body);
 		rc = cli_session_ask(c, "PUT", parts, NULL, body, &session, err);
 	} else {
 		rc = cli_session_ask(c, "GET", SESSION_PARTS(c->operands[0]), NULL, NULL, &session,

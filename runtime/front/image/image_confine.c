@@ -43,17 +43,6 @@ static int limit(int resource, uint64_t soft, uint64_t hard, const char *name, s
 	return 0;
 }
 
-/* SIGXCPU at the soft limit says why; SIGKILL at the hard one ends a process that ignores it. */
-static int set_limits(const struct image_confinement *c, struct cj_error *err)
-{
-	uint64_t files = c->source_fd >= 0 ? FILES_OF_DIR : FILES_MAX;
-	if (limit(RLIMIT_FSIZE, c->file_bytes, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
-	    limit(RLIMIT_NOFILE, files, files, "RLIMIT_NOFILE", err) < 0 ||
-	    limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + CPU_GRACE_S, "RLIMIT_CPU", err) < 0)
-		return -err->code;
-	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES, "RLIMIT_AS", err);
-}
-
 /*
  * Memory, time, its own descriptors and signals, and files by descriptor.  AddressSanitizer asks
  * for the signal stack before a function that does not return.
@@ -89,8 +78,12 @@ static const struct call_rule whiteouts[] = {
 	{ SYS_mknodat, { { CALL_LOW(2), S_IFMT, S_IFCHR }, { CALL_LOW(3), UINT32_MAX, 0 } } },
 };
 
-static int restrict_files(const struct image_confinement *c, struct cj_error *err)
+int image_confine(const struct image_confinement *c, struct cj_error *err)
 {
+	/* A directory that root imports may have files of other users; the store's are root's. */
+	uint64_t kept = c->source_fd >= 0 ? UINT64_C(1) << CAP_DAC_READ_SEARCH : 0;
+	if (privileges_no_new(err) < 0)
+		return -err->code;
 	const struct landlock_rule rules[] = {
 		{ .fd = c->work_fd, .may_change = true },
 		{ .fd = c->layers_fd },
@@ -100,16 +93,17 @@ static int restrict_files(const struct image_confinement *c, struct cj_error *er
 	if (rc == -ENOSYS)
 		cj_hint(err, "the unpacker of images needs Landlock: Linux 5.19, with 'landlock' "
 			     "in /sys/kernel/security/lsm");
-	return rc;
-}
-
-int image_confine(const struct image_confinement *c, struct cj_error *err)
-{
-	/* A directory that root imports may have files of other users; the store's are root's. */
-	uint64_t kept = c->source_fd >= 0 ? UINT64_C(1) << CAP_DAC_READ_SEARCH : 0;
-	if (privileges_no_new(err) < 0 || restrict_files(c, err) < 0 ||
-	    privileges_keep_only(kept, err) < 0 || child_become_undumpable(err) < 0 ||
-	    set_limits(c, err) < 0)
+	if (rc < 0)
+		return -err->code;
+	if (privileges_keep_only(kept, err) < 0 || child_become_undumpable(err) < 0)
+		return -err->code;
+	/* SIGXCPU at the soft limit says why; SIGKILL at the hard one ends a process that ignores
+	 * it. */
+	uint64_t files = c->source_fd >= 0 ? FILES_OF_DIR : FILES_MAX;
+	if (limit(RLIMIT_FSIZE, c->file_bytes, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
+	    limit(RLIMIT_NOFILE, files, files, "RLIMIT_NOFILE", err) < 0 ||
+	    limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + CPU_GRACE_S, "RLIMIT_CPU", err) < 0 ||
+	    (!HAS_SHADOW && limit(RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES, "RLIMIT_AS", err) < 0))
 		return -err->code;
 	const struct call_list list = {
 		.allowed = allowed,

@@ -68,24 +68,6 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 	return 0;
 }
 
-/* The layers of all records.  One that can't be read is an error: its layers are not known. */
-static int list_used(const struct image_store *store, struct arena *a, struct strings *out,
-		     struct cj_error *err)
-{
-	struct strings names;
-	if (image_store_list(store, a, &names, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < names.count; i++) {
-		struct image_record r;
-		if (image_store_read(store, names.items[i], a, &r, err) < 0)
-			return -err->code;
-		for (size_t k = 0; k < r.layers.count; k++)
-			if (strings_add(out, a, r.layers.items[k]) < 0)
-				return cj_fail(err, ENOMEM, "list the layers");
-	}
-	return 0;
-}
-
 /* Moves each layer into tmp/ before its first file goes, unless a jail uses it.  So a directory in
  * layers/ is always complete, whenever cejail is killed. */
 static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
@@ -125,8 +107,18 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
 	*out_kept = 0;
-	if (list_used(store, &a, &used, err) < 0 || empty_tmp(store, err) < 0 ||
-	    retire_unused(store, &used, out_kept, err) < 0)
+	struct strings names;
+	if (image_store_list(store, &a, &names, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < names.count; i++) {
+		struct image_record r;
+		if (image_store_read(store, names.items[i], &a, &r, err) < 0)
+			return -err->code;
+		for (size_t k = 0; k < r.layers.count; k++)
+			if (strings_add(&used, &a, r.layers.items[k]) < 0)
+				return cj_fail(err, ENOMEM, "list the layers");
+	}
+	if (empty_tmp(store, err) < 0 || retire_unused(store, &used, out_kept, err) < 0)
 		return -err->code;
 	return empty_tmp(store, err);
 }
@@ -214,20 +206,6 @@ static int unpack(struct image_job *job, struct cj_error *err)
 	return read_end(job->what, in_fd, pid, err);
 }
 
-/* What the child wrote is checked like any other file: it read hostile data. */
-static int read_record(int work_fd, const char *name, struct arena *a, struct image_record *out,
-		       struct cj_error *err)
-{
-	char *text;
-	size_t size;
-	if (fd_read_file(work_fd, IMAGE_JOB_RECORD, IMAGE_RECORD_MAX, a, &text, &size, err) < 0 ||
-	    image_record_parse(IMAGE_JOB_RECORD, text, size, a, out, err) < 0)
-		return -err->code;
-	return strcmp(out->name, name) == 0
-		   ? 0
-		   : cj_reject_as(err, EPROTO, "the record is of '%s'", out->name);
-}
-
 static int publish_layer(const struct image_store *store, int work_fd, const char *name,
 			 size_t *added, struct cj_error *err)
 {
@@ -243,24 +221,6 @@ static int publish_layer(const struct image_store *store, int work_fd, const cha
 	if (fd < 0 || fchmod(fd, 0755) < 0 || renameat(work_fd, name, store->fd, to) < 0)
 		return cj_fail(err, errno, "keep the layer '%s'", name);
 	++*added;
-	return 0;
-}
-
-/* The record comes last, and after the files are on the disk. */
-static int publish(const struct image_store *store, int work_fd, const struct image_record *r,
-		   size_t *added, struct cj_error *err)
-{
-	char to[NAME_MAX];
-	*added = 0;
-	for (size_t i = 0; i < r->layers.count; i++)
-		if (publish_layer(store, work_fd, r->layers.items[i], added, err) < 0)
-			return -err->code;
-	if (syncfs(store->fd) < 0)
-		return cj_fail(err, errno, "sync '%s'", store->path);
-	if (record_name(r->name, to, err) < 0)
-		return -err->code;
-	if (renameat(work_fd, IMAGE_JOB_RECORD, store->fd, to) < 0)
-		return cj_fail(err, errno, "keep the record '%s'", to);
 	return 0;
 }
 
@@ -302,9 +262,27 @@ static int unpack_and_publish(const struct image_store *store, const struct imag
 				 .answer_fd = -1 };
 	if (unpack(&job, err) < 0)
 		return cj_wrap(err, "import '%s'", what->path);
-	if (read_record(work_fd, what->name, a, out, err) < 0)
+	/* What the child wrote is checked like any other file: it read hostile data. */
+	char *text;
+	size_t size;
+	if (fd_read_file(work_fd, IMAGE_JOB_RECORD, IMAGE_RECORD_MAX, a, &text, &size, err) < 0 ||
+	    image_record_parse(IMAGE_JOB_RECORD, text, size, a, out, err) < 0)
 		return -err->code;
-	return publish(store, work_fd, out, added, err);
+	if (!(strcmp(out->name, what->name) == 0))
+		return cj_reject_as(err, EPROTO, "the record is of '%s'", out->name);
+	/* The record comes last, and after the files are on the disk. */
+	char to[NAME_MAX];
+	*added = 0;
+	for (size_t i = 0; i < out->layers.count; i++)
+		if (publish_layer(store, work_fd, out->layers.items[i], added, err) < 0)
+			return -err->code;
+	if (syncfs(store->fd) < 0)
+		return cj_fail(err, errno, "sync '%s'", store->path);
+	if (record_name(out->name, to, err) < 0)
+		return -err->code;
+	if (renameat(work_fd, IMAGE_JOB_RECORD, store->fd, to) < 0)
+		return cj_fail(err, errno, "keep the record '%s'", to);
+	return 0;
 }
 
 int image_import(const struct image_import *what, struct arena *a, struct image_record *out_record,

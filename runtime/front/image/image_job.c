@@ -226,17 +226,6 @@ static int read_docker(struct import *j, struct cj_error *err)
 	return pair_layers(j, image->layers.count, err);
 }
 
-static int read_root(struct import *j, struct cj_error *err)
-{
-	if (j->asked->what->ref)
-		return cj_reject(err, "a root file system has no image '%s'", j->asked->what->ref);
-	j->config =
-	    (struct image_config){ .architecture = "", .os = "", .user = "", .workdir = "" };
-	j->layers[0] = (struct layer){ 0 };
-	j->nlayers = 1;
-	return 0;
-}
-
 static int open_layer(struct import *j, const struct layer *l, struct image_stream **out,
 		      struct cj_error *err)
 {
@@ -365,22 +354,6 @@ static int open_passwd(const struct import *j)
 	return -1;
 }
 
-static int find_user(struct import *j, struct cj_error *err)
-{
-	const char *user = j->config.user;
-	auto_fd int fd = user[0] ? open_passwd(j) : -1;
-	char *text = NULL;
-	size_t size;
-	uint32_t uid;
-	if (fd >= 0 &&
-	    fd_read_all(fd, IMAGE_PASSWD_MAX, &j->arena, &text, &size, "/etc/passwd", err) < 0)
-		return cj_wrap(err, "the image");
-	if (image_passwd_find(user, text, &uid, err) < 0)
-		return -err->code;
-	j->record.uid = uid;
-	return 0;
-}
-
 static int write_record(struct import *j, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
@@ -417,7 +390,18 @@ static int fill_record(struct import *j, struct cj_error *err)
 		for (size_t k = 0; k < lists[i]->count; k++)
 			if (strings_add(&r->command, &j->arena, lists[i]->items[k]) < 0)
 				return cj_fail(err, ENOMEM, "import the image");
-	return find_user(j, err) < 0 ? -err->code : write_record(j, err);
+	const char *user = j->config.user;
+	auto_fd int fd = user[0] ? open_passwd(j) : -1;
+	char *text = NULL;
+	size_t size;
+	uint32_t uid;
+	if (fd >= 0 &&
+	    fd_read_all(fd, IMAGE_PASSWD_MAX, &j->arena, &text, &size, "/etc/passwd", err) < 0)
+		return cj_wrap(err, "the image");
+	if (image_passwd_find(user, text, &uid, err) < 0)
+		return -err->code;
+	r->uid = uid;
+	return write_record(j, err);
 }
 
 static int read_source(struct import *j, struct cj_error *err)
@@ -431,7 +415,15 @@ static int read_source(struct import *j, struct cj_error *err)
 	case IMAGE_SOURCE_DOCKER:
 		return read_docker(j, err);
 	default:
-		return read_root(j, err);
+		if (j->asked->what->ref)
+			return cj_reject(err, "a root file system has no image '%s'",
+					 j->asked->what->ref);
+		j->config = (struct image_config){
+			.architecture = "", .os = "", .user = "", .workdir = ""
+		};
+		j->layers[0] = (struct layer){ 0 };
+		j->nlayers = 1;
+		return 0;
 	}
 }
 

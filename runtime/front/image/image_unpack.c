@@ -374,18 +374,6 @@ static int unpack_hard_link(struct unpacker *u, const struct image_file *f, cons
 	return tree_make_hard_link(&u->tree, f, dir, name, err);
 }
 
-static int note_time(struct unpacker *u, const char *path, struct timespec mtime,
-		     struct cj_error *err)
-{
-	struct dir_time *times = arena_grow(&u->arena, u->times, u->ntimes, sizeof(*times));
-	const char *kept = arena_strdup(&u->arena, path);
-	if (!times || !kept)
-		return cj_fail(err, ENOMEM, "keep the directory's time");
-	u->times = times;
-	times[u->ntimes++] = (struct dir_time){ kept, mtime };
-	return 0;
-}
-
 static int unpack_plain(struct unpacker *u, const struct image_file *f, struct archive_entry *e,
 			struct cj_error *err)
 {
@@ -423,8 +411,14 @@ static int unpack_at(struct unpacker *u, char *path, struct archive_entry *e, st
 		f.mtime.tv_sec = archive_entry_mtime(e);
 		f.mtime.tv_nsec = nsec >= 0 && nsec < 1000000000 ? nsec : 0;
 	}
-	if (archive_entry_filetype(e) == AE_IFDIR && note_time(u, path, f.mtime, err) < 0)
-		return -err->code;
+	if (archive_entry_filetype(e) == AE_IFDIR) {
+		struct dir_time *times = arena_grow(&u->arena, u->times, u->ntimes, sizeof(*times));
+		const char *kept = arena_strdup(&u->arena, path);
+		if (!times || !kept)
+			return cj_fail(err, ENOMEM, "keep the directory's time");
+		u->times = times;
+		times[u->ntimes++] = (struct dir_time){ kept, f.mtime };
+	}
 	if (path[0] == '\0') /* the layer's own directory: its permissions are the store's */
 		return archive_entry_filetype(e) == AE_IFDIR
 			   ? 0

@@ -162,31 +162,6 @@ static int import_action(const char *const *args)
 	return finish(0);
 }
 
-static void print_line(const struct image_record *r)
-{
-	char size[32], when[32] = "-";
-	time_t imported = (time_t)r->imported_s;
-	struct tm tm;
-	text_format_size(r->bytes, size, sizeof(size));
-	if (gmtime_r(&imported, &tm))
-		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	(void)printf("%-32s  %.12s  %6zu  %7s  %s\n", r->name, r->digest, r->layers.count,
-		     r->bytes > 0 ? size : "0", when);
-}
-
-static int print_json(const struct image_record *records, size_t count, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	json_open_object(w);
-	json_member_text(w, "schema", LIST_SCHEMA);
-	json_member_array(w, "images");
-	for (size_t i = 0; i < count; i++)
-		image_record_write(w, &records[i]);
-	json_close_array(w);
-	json_close_object(w);
-	return json_print(w, err);
-}
-
 /* One that can't be read is reported; the others are listed. */
 static int read_records(const struct image_store *store, struct arena *a, struct image_record **out,
 			size_t *out_count, int *out_status, struct cj_error *err)
@@ -231,14 +206,28 @@ static int list_action(const char *const *args)
 	    read_records(&store, &a, &records, &count, &status, &err) < 0)
 		return fail(&err);
 	if (as_json) {
-		if (print_json(records, count, &err) < 0)
-			return fail(&err);
-		return finish(status);
+		auto_json_writer struct json_writer *w = json_writer_create(false);
+		json_open_object(w);
+		json_member_text(w, "schema", LIST_SCHEMA);
+		json_member_array(w, "images");
+		for (size_t i = 0; i < count; i++)
+			image_record_write(w, &records[i]);
+		json_close_array(w);
+		json_close_object(w);
+		return json_print(w, &err) < 0 ? fail(&err) : finish(status);
 	}
 	(void)printf("%-32s  %-12s  %6s  %7s  %s\n", "NAME", "DIGEST", "LAYERS", "SIZE",
 		     "IMPORTED");
-	for (size_t i = 0; i < count; i++)
-		print_line(&records[i]);
+	for (size_t i = 0; i < count; i++) {
+		char size[32], when[32] = "-";
+		time_t imported = (time_t)records[i].imported_s;
+		struct tm tm;
+		text_format_size(records[i].bytes, size, sizeof(size));
+		if (gmtime_r(&imported, &tm))
+			(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+		(void)printf("%-32s  %.12s  %6zu  %7s  %s\n", records[i].name, records[i].digest,
+			     records[i].layers.count, records[i].bytes > 0 ? size : "0", when);
+	}
 	return finish(status);
 }
 

@@ -200,29 +200,6 @@ static void wait_round(struct keeper *k)
 	start_end(k, end);
 }
 
-static void send_status(struct keeper *k)
-{
-	struct session_status now = { 0 };
-	struct cj_error ignored = { 0 }; /* the server does not read: the next line says it */
-
-	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
-		return;
-	session_status(k->session, &now);
-	struct keeper_line line = {
-		.type = KEEPER_LINE_STATUS,
-		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
-		.memory_bytes = now.usage.memory_peak_bytes,
-		.pids = now.usage.pids_peak,
-		.used_bytes = keeper_has_children(k, false) ? UINT64_MAX : now.memory_bytes,
-		.denied_packets = now.denied_packets,
-	};
-	for (size_t i = 0; i < now.ndenied; i++)
-		line.denied_syscalls += now.denied[i].count;
-	bool is_sent = keeper_line_send(k->work->sock_fd, &line, &ignored) == 0;
-	k->status_ms = clock_ms() + KEEPER_STATUS_MS;
-	k->is_quiet = is_sent && now.execs == 0;
-}
-
 static void handle(struct keeper *k)
 {
 	keeper_end_children(k);
@@ -239,18 +216,24 @@ static void handle(struct keeper *k)
 		cancel(k, SESSION_CLOSED);
 	keeper_serve_interpreter(k);
 	keeper_deliver_signals(k);
-	send_status(k);
-}
-
-static void serve(struct keeper *k)
-{
-	while (!k->is_ending || (keeper_has_children(k, true) && clock_ms() < k->end_ms)) {
-		wait_round(k);
-		handle(k);
-	}
-	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		cj_end_child(&k->children[i].pidfd);
-	end_session(k);
+	struct session_status now = { 0 };
+	struct cj_error ignored = { 0 }; /* the server does not read: the next line says it */
+	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
+		return;
+	session_status(k->session, &now);
+	struct keeper_line line = {
+		.type = KEEPER_LINE_STATUS,
+		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
+		.memory_bytes = now.usage.memory_peak_bytes,
+		.pids = now.usage.pids_peak,
+		.used_bytes = keeper_has_children(k, false) ? UINT64_MAX : now.memory_bytes,
+		.denied_packets = now.denied_packets,
+	};
+	for (size_t i = 0; i < now.ndenied; i++)
+		line.denied_syscalls += now.denied[i].count;
+	bool is_sent = keeper_line_send(k->work->sock_fd, &line, &ignored) == 0;
+	k->status_ms = clock_ms() + KEEPER_STATUS_MS;
+	k->is_quiet = is_sent && now.execs == 0;
 }
 
 /* TIER_REPL: the session begins before its job comes. */
@@ -337,10 +320,15 @@ void keeper_main(struct work *w, int signal_fd, const struct cj_error *early)
 	(void)prctl(PR_SET_NAME, "cejail-session", 0, 0, 0); /* only what ps(1) shows */
 	fd_set_nonblocking(w->sock_fd);
 	if (begin(&k, &late, &k.why) == 0) {
-		serve(&k);
+		while (!k.is_ending || (keeper_has_children(&k, true) && clock_ms() < k.end_ms)) {
+			wait_round(&k);
+			handle(&k);
+		}
+		for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
+			cj_end_child(&k.children[i].pidfd);
 	} else {
 		is_callers_own = work_is_callers_own(w, &k.why);
-		end_session(&k);
 	}
+	end_session(&k);
 	keeper_line_send_end(w->sock_fd, k.reason, &k.why, is_callers_own, KEEPER_END_MS);
 }

@@ -102,18 +102,6 @@ static bool has_number(const struct keeper *k, unsigned number)
 	return false;
 }
 
-static int start_exec(struct keeper *k, struct keeper_child *c, struct cj_error *err)
-{
-	for (c->number = 0; has_number(k, c->number);)
-		c->number++;
-	if (session_exec_reserve(k->session, c->request.id, &c->slot, err) < 0)
-		return -err->code;
-	int rc = fork_worker(k, c, err);
-	if (rc < 0)
-		session_exec_done(k->session, c->slot);
-	return rc;
-}
-
 /* The code of a cell that nobody waits for any more does not run. */
 static void drop_cancelled(struct keeper *k)
 {
@@ -155,8 +143,16 @@ static int add_worker(struct keeper *k, struct keeper_request *r, struct cj_erro
 	};
 	if (has_cell)
 		k->waiting = c;
-	if (r->kind == KEEPER_WORKER_EXEC && start_exec(k, c, err) < 0)
-		return -err->code;
+	if (r->kind == KEEPER_WORKER_EXEC) {
+		for (c->number = 0; has_number(k, c->number);)
+			c->number++;
+		if (session_exec_reserve(k->session, c->request.id, &c->slot, err) < 0)
+			return -err->code;
+		if (fork_worker(k, c, err) < 0) {
+			session_exec_done(k->session, c->slot);
+			return -err->code;
+		}
+	}
 	if ((r->kind == KEEPER_WORKER_FILE || r->kind == KEEPER_WORKER_WRITE) &&
 	    fork_worker(k, c, err) < 0)
 		return -err->code;
@@ -199,14 +195,6 @@ static void look_at_interpreter(struct keeper *k)
 	k->is_wanted = true;
 }
 
-static bool runs_cell(const struct keeper *k)
-{
-	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		if (k->children[i].pidfd >= 0 && is_cell(&k->children[i]))
-			return true;
-	return false;
-}
-
 static void end_cell(struct keeper *k, bool is_kept)
 {
 	k->no_start.code = 0;
@@ -247,8 +235,9 @@ void keeper_serve_interpreter(struct keeper *k)
 	if (!k->has_repl || k->is_ending)
 		return;
 	look_at_interpreter(k);
-	if (runs_cell(k))
-		return;
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0 && is_cell(&k->children[i]))
+			return;
 	drop_cancelled(k);
 	if (!k->interpreter && k->no_start.code == 0 && (k->is_wanted || k->waiting) &&
 	    session_interpreter_start(k->session, &k->launcher, k->had_cell, &k->interpreter,
@@ -259,25 +248,20 @@ void keeper_serve_interpreter(struct keeper *k)
 		start_cell(k);
 }
 
-/* Its last line is in its socket; only the kernel still knows it. */
-static void end_child(struct keeper *k, struct keeper_child *c)
-{
-	siginfo_t how = { 0 }; /* a worker that died sends no result, and the server sees that */
-
-	(void)waitid(P_PIDFD, (id_t)c->pidfd, &how, WEXITED | WNOHANG);
-	cj_close(&c->pidfd);
-	if (is_cell(c))
-		end_cell(k, how.si_code == CLD_EXITED && how.si_status == EXIT_SUCCESS);
-	else if (c->slot != SESSION_NO_SLOT && k->session)
-		session_exec_done(k->session, c->slot);
-}
-
 void keeper_end_children(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++) {
 		if (k->children[i].pidfd < 0 || k->fds[SOURCE_CHILDREN + i].revents == 0)
 			continue;
-		end_child(k, &k->children[i]);
+		/* Its last line is in its socket; only the kernel still knows it. */
+		struct keeper_child *c = &k->children[i];
+		siginfo_t how = { 0 }; /* the server sees a worker that died: it sends no result */
+		(void)waitid(P_PIDFD, (id_t)c->pidfd, &how, WEXITED | WNOHANG);
+		cj_close(&c->pidfd);
+		if (is_cell(c))
+			end_cell(k, how.si_code == CLD_EXITED && how.si_status == EXIT_SUCCESS);
+		else if (c->slot != SESSION_NO_SLOT && k->session)
+			session_exec_done(k->session, c->slot);
 		k->is_quiet = false;
 		if (!keeper_has_children(k, false))
 			k->status_ms = clock_earlier(k->status_ms, clock_ms() + KEEPER_SETTLE_MS);

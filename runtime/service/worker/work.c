@@ -100,40 +100,28 @@ static const struct part {
 #define PARTS             (sizeof(shape) / sizeof(shape[0]))
 #define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */
 
-/* The server chooses the tier; this fails only if it chose wrongly. */
-static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
-{
-	size_t parts = w->tier >= TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
-
-	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
-		if (memcmp((const char *)before + shape[i].offset,
-			   (const char *)&w->config + shape[i].offset, shape[i].size) != 0)
-			return cj_reject(err, "the jail was prepared with another '%s'",
-					 shape[i].name);
-	return 0;
-}
-
-/* The server has validated the request against the profile with this hash. */
-static int check_profile(const struct work *w, struct cj_error *err)
-{
-	const char *validated = w->job.profile_sha256;
-
-	if (validated[0] == '\0' || strcmp(validated, w->config.profile_sha256) == 0)
-		return 0;
-	cj_refuse_as(err, ESTALE, "profile '%s' has changed since the request was validated",
-		     w->profile);
-	cj_hint(err, "send the request again");
-	return cj_stage(err, "profile");
-}
-
 int work_configure(struct work *w, struct cj_error *err)
 {
 	const struct config before = w->config;
-
-	if (check_profile(w, err) < 0 || apply(w, err) < 0)
+	const char *validated = w->job.profile_sha256;
+	size_t parts = w->tier >= TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
+	/* The server has validated the request against the profile with this hash. */
+	if (validated[0] != '\0' && strcmp(validated, w->config.profile_sha256) != 0) {
+		cj_refuse_as(err, ESTALE,
+			     "profile '%s' has changed since the request was validated",
+			     w->profile);
+		cj_hint(err, "send the request again");
+		return cj_stage(err, "profile");
+	}
+	if (apply(w, err) < 0)
 		return -err->code;
-	if (check_shape(w, &before, err) < 0)
-		return cj_stage(err, "worker");
+	/* The server chooses the tier; this fails only if it chose wrongly. */
+	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
+		if (memcmp((const char *)&before + shape[i].offset,
+			   (const char *)&w->config + shape[i].offset, shape[i].size) != 0) {
+			cj_refuse(err, "the jail was prepared with another '%s'", shape[i].name);
+			return cj_stage(err, "worker");
+		}
 	return 0;
 }
 
@@ -187,30 +175,6 @@ int work_limit_life(uint64_t wall_ms, struct cj_error *err)
 	return 0;
 }
 
-static void set_driver(struct work *w)
-{
-	struct jail *prepared = w->driver.jail;
-
-	w->program.collects_changed = w->request.wants_changed;
-	w->driver = (struct run_driver){
-		.plan = &w->asked,
-		.program = &w->program,
-		.run_id = w->job.id,
-		.jail_name = w->jail_name,
-		.jail = prepared,
-		.events = w->job.wants_events ? &w->events : NULL,
-		/* The server stops reading when its caller does. */
-		.waits_for_events = true,
-		.wants_value = true,
-		.artifacts_fd = -1,
-		.artifacts_memory_bytes = w->request.artifacts_bytes,
-		.interpreter = w->interpreter,
-		.cell = SESSION_CELL_NULL,
-	};
-	if (w->program.interactive)
-		w->driver.cell_input = w->request.stdin_bytes;
-}
-
 static int run(struct work *w, struct cj_error *err)
 {
 	struct outcome *o = &w->outcome;
@@ -246,24 +210,6 @@ static int run(struct work *w, struct cj_error *err)
 	if (o->exec_errno != 0)
 		result_explain_exec(o, w->program.argv.items[0]);
 	return 0;
-}
-
-static struct summary summarize(const struct work *w)
-{
-	const struct outcome *o = &w->outcome;
-	struct summary s = {
-		.totals = outcome_totals(o),
-		.has_network = w->asked.network.mode == NETWORK_PUBLIC,
-		.network_state = o->network.state,
-		.setup_us = w->setup_us,
-		.is_callers_own = w->is_callers_own,
-	};
-
-	(void)snprintf(s.error_stage, sizeof(s.error_stage), "%s", o->error.stage);
-	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", o->error.msg);
-	memcpy(s.profile_sha256, w->config.profile_sha256, sizeof(s.profile_sha256));
-	memcpy(s.code_sha256, o->code_sha256, sizeof(s.code_sha256));
-	return s;
 }
 
 /* The text has the host path of something that the jail shows. */
@@ -358,7 +304,18 @@ static int deliver(struct work *w, struct cj_error *err)
 		.traceparent = w->job.trace.traceparent,
 		.session = w->session_id,
 	};
-	const struct summary summary = summarize(w);
+	const struct outcome *o = &w->outcome;
+	struct summary summary = {
+		.totals = outcome_totals(o),
+		.has_network = w->asked.network.mode == NETWORK_PUBLIC,
+		.network_state = o->network.state,
+		.setup_us = w->setup_us,
+		.is_callers_own = w->is_callers_own,
+	};
+	(void)snprintf(summary.error_stage, sizeof(summary.error_stage), "%s", o->error.stage);
+	(void)snprintf(summary.error_message, sizeof(summary.error_message), "%s", o->error.msg);
+	memcpy(summary.profile_sha256, w->config.profile_sha256, sizeof(summary.profile_sha256));
+	memcpy(summary.code_sha256, o->code_sha256, sizeof(summary.code_sha256));
 	auto_json_writer struct json_writer *line = json_writer_create(false);
 	auto_json_writer struct json_writer *result = json_writer_create(false);
 	const char *text = NULL;
@@ -388,7 +345,25 @@ void work_serve(struct work *w, const struct cj_error *early)
 		err = *early;
 	int rc = err.code != 0 ? -err.code : plan_job(w, &err);
 	if (rc == 0) {
-		set_driver(w);
+		struct jail *prepared = w->driver.jail;
+		w->program.collects_changed = w->request.wants_changed;
+		w->driver = (struct run_driver){
+			.plan = &w->asked,
+			.program = &w->program,
+			.run_id = w->job.id,
+			.jail_name = w->jail_name,
+			.jail = prepared,
+			.events = w->job.wants_events ? &w->events : NULL,
+			/* The server stops reading when its caller does. */
+			.waits_for_events = true,
+			.wants_value = true,
+			.artifacts_fd = -1,
+			.artifacts_memory_bytes = w->request.artifacts_bytes,
+			.interpreter = w->interpreter,
+			.cell = SESSION_CELL_NULL,
+		};
+		if (w->program.interactive)
+			w->driver.cell_input = w->request.stdin_bytes;
 		run_driver_begin(&w->driver, &w->outcome);
 		rc = run(w, &err);
 	}

@@ -61,8 +61,16 @@ static int warm_from_zygote(struct waiting *w, struct cj_error *err)
 	return rc;
 }
 
-static int prepare_ahead(struct waiting *w, struct cj_error *err)
+static int get_ready(struct waiting *w, struct cj_error *err)
 {
+	if (watch_signals(w, err) < 0)
+		return cj_stage(err, "worker");
+	if (plan_mint_id(w->work.jail_name, err) < 0)
+		return -err->code;
+	if (profile_load(&w->work.config, w->work.profile, err) < 0)
+		return cj_stage(err, "profile");
+	if (w->work.tier == TIER_COLD)
+		return 0;
 	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
 		return cj_stage(err, "plan");
 	w->work.plan.is_ahead = true;
@@ -86,17 +94,6 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 		return cj_stage(err, "plan");
 	}
 	return jail_warm(w->work.driver.jail, JAIL_NO_ZYGOTE, &w->launcher, err);
-}
-
-static int get_ready(struct waiting *w, struct cj_error *err)
-{
-	if (watch_signals(w, err) < 0)
-		return cj_stage(err, "worker");
-	if (plan_mint_id(w->work.jail_name, err) < 0)
-		return -err->code;
-	if (profile_load(&w->work.config, w->work.profile, err) < 0)
-		return cj_stage(err, "profile");
-	return w->work.tier == TIER_COLD ? 0 : prepare_ahead(w, err);
 }
 
 static void await_job(struct waiting *w, const struct worker_life *life)

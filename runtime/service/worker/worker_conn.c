@@ -17,19 +17,6 @@ static void end(struct worker_conn *w, const char *why)
 	w->ended(w, why);
 }
 
-/* Calls back for every whole line and keeps the rest. */
-static void handle_lines(struct worker_conn *w)
-{
-	size_t size;
-
-	while (!w->broken && (size = byte_queue_find_line(&w->in, &w->searched)) != SIZE_MAX) {
-		char *line = w->in.bytes + w->in.start;
-		line[size] = '\0';
-		w->line(w, line, size);
-		byte_queue_take(&w->in, size + 1);
-	}
-}
-
 static void on_ready(struct watch *watch, uint32_t events)
 {
 	struct worker_conn *w = watch_owner(watch, struct worker_conn, watch);
@@ -46,7 +33,14 @@ static void on_ready(struct watch *watch, uint32_t events)
 							: strerror((int)-got));
 		return;
 	}
-	handle_lines(w);
+	/* Calls back for every whole line and keeps the rest. */
+	size_t size;
+	while (!w->broken && (size = byte_queue_find_line(&w->in, &w->searched)) != SIZE_MAX) {
+		char *line = w->in.bytes + w->in.start;
+		line[size] = '\0';
+		w->line(w, line, size);
+		byte_queue_take(&w->in, size + 1);
+	}
 	if (w->broken)
 		end(w, w->broken);
 	else if (byte_queue_size(&w->in) > w->line_max)

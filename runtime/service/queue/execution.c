@@ -50,9 +50,11 @@ static void on_call_ended(void *context, const struct call_record *call)
 	execution_cancel(run);
 }
 
-/* The key trace_file.  A failure is logged, and the run's result does not change. */
-static void write_spans(struct run *run)
+/* Before the audit line of the run's end is written, and with its summary. */
+static void end_calls(struct run *run)
 {
+	run_calls_end(&run->calls, &run->last_call);
+	/* The key trace_file.  A failure is logged, and the run's result does not change. */
 	const struct run_order *order = &run->order;
 	const struct run_span span = {
 		.kind = order->session[0] != '\0' ? "exec" : "run",
@@ -66,18 +68,10 @@ static void write_spans(struct run *run)
 	};
 	struct line_file *file = run->all->trace_file;
 	struct cj_error err = { 0 };
-
 	if (file->fd >= 0 && run->spans.began_us > 0 &&
 	    spans_write(&run->spans, &span, file, &err) < 0)
 		slog_failure(SLOG_WARNING, order->job.trace.request_id, &err,
 			     "write the spans of a run");
-}
-
-/* Before the audit line of the run's end is written, and with its summary. */
-static void end_calls(struct run *run)
-{
-	run_calls_end(&run->calls, &run->last_call);
-	write_spans(run);
 	spans_fini(&run->spans);
 }
 
@@ -260,16 +254,6 @@ static void close_control(struct run *run, uint64_t deadline_ms)
 	run->deadline_ms = deadline_ms;
 }
 
-static int find_worker(struct run *run, struct cj_error *err)
-{
-	run->tier = TIER_COLD;
-	run->has_tier = !run->ops.spawn;
-	if (run->ops.spawn)
-		return run->ops.spawn(run->ops.context, &run->conn, err);
-	return pool_find(run->all->pool, run->order.profile, pool_best_tier(run->order.fit),
-			 &run->conn, &run->tier, err);
-}
-
 static void fail_start(struct run *run, const struct cj_error *err)
 {
 	char why[CJ_ERROR_MSG_MAX + 64];
@@ -325,7 +309,11 @@ static void start(struct run *run, uint64_t now_ms)
 	const struct run_order *o = &run->order;
 	struct cj_error err = { 0 };
 
-	int rc = find_worker(run, &err);
+	run->tier = TIER_COLD;
+	run->has_tier = !run->ops.spawn;
+	int rc = run->ops.spawn ? run->ops.spawn(run->ops.context, &run->conn, &err)
+				: pool_find(c->pool, o->profile, pool_best_tier(o->fit), &run->conn,
+					    &run->tier, &err);
 	if (rc == 0 && !audit_run(run->all->audit, &run->order, run->tier, NULL)) {
 		refuse(run, API_AUDIT_UNAVAILABLE);
 		return;

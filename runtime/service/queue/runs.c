@@ -75,44 +75,19 @@ static void await_turn(struct runs *r, struct account *a)
 		TAILQ_INSERT_HEAD(&r->waiting, a, turn_link);
 }
 
-static void enqueue(struct runs *r, struct run *run)
-{
-	struct account *a = run->order.account;
-	struct run *before;
-
-	/* a new configuration may let later ones wait for less */
-	TAILQ_FOREACH_REVERSE(before, &r->lists[RUN_QUEUED], run_list, link)
-		if (before->queued_until_ms <= run->queued_until_ms)
-			break;
-	if (before)
-		TAILQ_INSERT_AFTER(&r->lists[RUN_QUEUED], before, run, link);
-	else
-		TAILQ_INSERT_HEAD(&r->lists[RUN_QUEUED], run, link);
-	if (a->queued++ == 0) {
-		TAILQ_INIT(&a->queue);
-		await_turn(r, a);
-	}
-	TAILQ_INSERT_TAIL(&a->queue, run, turn_link);
-}
-
-static void dequeue(struct runs *r, struct run *run)
-{
-	struct account *a = run->order.account;
-
-	TAILQ_REMOVE(&r->lists[RUN_QUEUED], run, link);
-	TAILQ_REMOVE(&a->queue, run, turn_link);
-	if (--a->queued == 0)
-		TAILQ_REMOVE(&r->waiting, a, turn_link);
-}
-
 /* Removes the run from its list and from the counts of its caller. */
 static void take_out(struct runs *r, struct run *run)
 {
 	r->counts[run->state]--;
-	if (run->state == RUN_QUEUED)
-		dequeue(r, run);
-	else
+	if (run->state == RUN_QUEUED) {
+		struct account *a = run->order.account;
+		TAILQ_REMOVE(&r->lists[RUN_QUEUED], run, link);
+		TAILQ_REMOVE(&a->queue, run, turn_link);
+		if (--a->queued == 0)
+			TAILQ_REMOVE(&r->waiting, a, turn_link);
+	} else {
 		TAILQ_REMOVE(&r->lists[run->state], run, link);
+	}
 	if (run->state == RUN_RUNNING)
 		run->order.account->running--;
 	struct run_gate *gate = run->order.gate;
@@ -127,10 +102,25 @@ static void put_into(struct runs *r, struct run *run, enum run_state state)
 {
 	run->state = state;
 	r->counts[state]++;
-	if (state == RUN_QUEUED)
-		enqueue(r, run);
-	else
+	if (state == RUN_QUEUED) {
+		struct account *a = run->order.account;
+		struct run *before;
+		/* a new configuration may let later ones wait for less */
+		TAILQ_FOREACH_REVERSE(before, &r->lists[RUN_QUEUED], run_list, link)
+			if (before->queued_until_ms <= run->queued_until_ms)
+				break;
+		if (before)
+			TAILQ_INSERT_AFTER(&r->lists[RUN_QUEUED], before, run, link);
+		else
+			TAILQ_INSERT_HEAD(&r->lists[RUN_QUEUED], run, link);
+		if (a->queued++ == 0) {
+			TAILQ_INIT(&a->queue);
+			await_turn(r, a);
+		}
+		TAILQ_INSERT_TAIL(&a->queue, run, turn_link);
+	} else {
 		TAILQ_INSERT_TAIL(&r->lists[state], run, link);
+	}
 	if (state == RUN_RUNNING)
 		run->order.account->running++;
 	struct run_gate *gate = run->order.gate;

@@ -417,18 +417,6 @@ static void enforce_deadline(struct session_entry *e)
 	worker_conn_destroy(&e->conn);
 }
 
-static void tick_session(struct session_entry *e, uint64_t now_ms, int *wait_ms)
-{
-	if (e->all->executions->is_draining && e->unfinished == 0 && e->files == 0)
-		sessions_close(e, SESSION_DRAIN, NULL);
-	if (e->conn && e->deadline_ms > 0 && e->deadline_ms <= now_ms)
-		enforce_deadline(e);
-	else if (e->conn && e->deadline_ms > 0)
-		*wait_ms = loop_sooner(*wait_ms, (int)(e->deadline_ms - now_ms));
-	*wait_ms = loop_sooner(*wait_ms, sessions_answer(e, now_ms));
-	sessions_tick_files(e, now_ms, wait_ms);
-}
-
 /* A session without a keeper and execs, whose end forgets others. */
 static struct session_entry *next_to_settle(const struct sessions *s)
 {
@@ -452,9 +440,18 @@ int sessions_tick(struct sessions *s, uint64_t now_ms)
 		sessions_close(e, reason, NULL);
 	sessions_expire_results(s, now_ms, &due_ms);
 	int wait_ms = (int)due_ms;
-	TAILQ_FOREACH(e, &s->entries, link)
-		if (e->state != ENTRY_ENDED)
-			tick_session(e, now_ms, &wait_ms);
+	TAILQ_FOREACH(e, &s->entries, link) {
+		if (e->state == ENTRY_ENDED)
+			continue;
+		if (s->executions->is_draining && e->unfinished == 0 && e->files == 0)
+			sessions_close(e, SESSION_DRAIN, NULL);
+		if (e->conn && e->deadline_ms > 0 && e->deadline_ms <= now_ms)
+			enforce_deadline(e);
+		else if (e->conn && e->deadline_ms > 0)
+			wait_ms = loop_sooner(wait_ms, (int)(e->deadline_ms - now_ms));
+		wait_ms = loop_sooner(wait_ms, sessions_answer(e, now_ms));
+		sessions_tick_files(e, now_ms, &wait_ms);
+	}
 	while ((e = next_to_settle(s)) != NULL) {
 		settle(e);
 		wait_ms = 0; /* an exec of another session may wait for its memory */

@@ -340,18 +340,6 @@ static void on_caller_gone(void *holder)
 	destroy(f);
 }
 
-static int send_job(struct file_operation *f, const struct file_job *job, struct cj_error *err)
-{
-	auto_free char *body = NULL;
-	struct job whole = { .kind = JOB_FILE, .trace = *exchange_trace(f->exchange) };
-
-	if (file_job_write(job, &body, &whole.body_size, err) < 0)
-		return -err->code;
-	whole.body = body;
-	(void)snprintf(whole.id, sizeof(whole.id), "%s", f->session->id);
-	return worker_send_job(&f->conn->worker, &whole, err);
-}
-
 static int begin(struct file_operation *f, const struct file_job *job, struct cj_error *err)
 {
 	struct session_entry *e = f->session;
@@ -372,7 +360,13 @@ static int begin(struct file_operation *f, const struct file_job *job, struct cj
 	f->conn->ended = on_ended;
 	f->conn->line_max = job->op == FILE_LIST || job->op == FILE_PART ? LONG_LINE_MAX
 									 : LINE_MAX_BYTES;
-	if (send_job(f, job, err) < 0)
+	auto_free char *body = NULL;
+	struct job whole = { .kind = JOB_FILE, .trace = *exchange_trace(f->exchange) };
+	if (file_job_write(job, &body, &whole.body_size, err) < 0)
+		return -err->code;
+	whole.body = body;
+	(void)snprintf(whole.id, sizeof(whole.id), "%s", f->session->id);
+	if (worker_send_job(&f->conn->worker, &whole, err) < 0)
 		return -err->code;
 	return is_put ? sessions_pipe_adopt(&f->pipe, &pipe_fd, err) : 0;
 }

@@ -58,38 +58,6 @@ void sessions_json_put(struct json_writer *w, const struct session_entry *e,
 	json_close_object(w);
 }
 
-static void put_exec_times(struct json_writer *w, const struct exec_entry *x)
-{
-	uint64_t created_ms = x->is_finished ? x->created_ms : x->run->created_ms;
-	uint64_t started_ms = x->is_finished ? x->started_ms : x->run->started_ms;
-
-	result_put_ms(w, "created_at", created_ms);
-	if (started_ms > 0)
-		result_put_ms(w, "started_at", started_ms);
-	if (x->is_finished)
-		result_put_ms(w, "ended_at", x->ended_ms);
-}
-
-static void put_exec_end(struct json_writer *w, const struct exec_entry *x)
-{
-	if (x->has_summary) {
-		json_member_text(w, "status", status_names[x->status]);
-		if (x->status == STATUS_EXITED)
-			json_member_u64(w, "exit_code", (uint64_t)x->exit_code);
-	}
-	if (x->error != API_OK) {
-		json_member_object(w, "error");
-		json_member_text(w, "code", api_rows[x->error].code);
-		json_member_text(w, "message",
-				 x->error == API_SESSION_ENDED && x->session->message
-				     ? x->session->message
-				     : api_rows[x->error].message);
-		json_close_object(w);
-	} else if (x->is_detached && !x->result) {
-		json_member_bool(w, "result_dropped", true);
-	}
-}
-
 void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x)
 {
 	enum run_state state = x->is_finished ? RUN_FINISHED : x->run ? x->run->state : RUN_QUEUED;
@@ -99,9 +67,30 @@ void sessions_json_put_exec(struct json_writer *w, const struct exec_entry *x)
 	json_member_text(w, "session", x->session->id);
 	json_member_text(w, "state", run_state_names[state]);
 	json_member_bool(w, "detached", x->is_detached);
-	put_exec_times(w, x);
-	if (x->is_finished)
-		put_exec_end(w, x);
+	uint64_t created_ms = x->is_finished ? x->created_ms : x->run->created_ms;
+	uint64_t started_ms = x->is_finished ? x->started_ms : x->run->started_ms;
+	result_put_ms(w, "created_at", created_ms);
+	if (started_ms > 0)
+		result_put_ms(w, "started_at", started_ms);
+	if (x->is_finished) {
+		result_put_ms(w, "ended_at", x->ended_ms);
+		if (x->has_summary) {
+			json_member_text(w, "status", status_names[x->status]);
+			if (x->status == STATUS_EXITED)
+				json_member_u64(w, "exit_code", (uint64_t)x->exit_code);
+		}
+		if (x->error != API_OK) {
+			json_member_object(w, "error");
+			json_member_text(w, "code", api_rows[x->error].code);
+			json_member_text(w, "message",
+					 x->error == API_SESSION_ENDED && x->session->message
+					     ? x->session->message
+					     : api_rows[x->error].message);
+			json_close_object(w);
+		} else if (x->is_detached && !x->result) {
+			json_member_bool(w, "result_dropped", true);
+		}
+	}
 	json_close_object(w);
 }
 

@@ -93,16 +93,16 @@ static int add_places(struct strings *paths, const struct profile_dirs *dirs, st
 	return rc;
 }
 
-/* The files of a profile and of its parents. */
-static int find_paths(struct cached_profile *e, struct cj_error *err)
+/* If files change while they are read, the stamp is 0, so the next call reads them again. */
+static int fill(struct cached_profile *e, struct cj_error *err)
 {
+	/* The files of a profile and of its parents. */
 	struct arena *a = &e->config.arena;
 	const char *name = arena_strdup(a, e->name);
 	struct profile_dirs dirs = { 0 };
 	struct config scratch;
 	size_t first_dir = 0;
 	int rc = name ? profile_dirs_find(a, &dirs, err) : cj_fail(err, ENOMEM, "keep a profile");
-
 	config_init(&scratch);
 	for (size_t i = 0; rc == 0 && name && i <= PROFILE_EXTENDS_MAX; i++) {
 		struct profile_source source = { 0 };
@@ -117,13 +117,7 @@ static int find_paths(struct cached_profile *e, struct cj_error *err)
 		name = rc == 0 && parent ? arena_strdup(a, parent) : NULL;
 	}
 	config_fini(&scratch);
-	return rc;
-}
-
-/* If files change while they are read, the stamp is 0, so the next call reads them again. */
-static int fill(struct cached_profile *e, struct cj_error *err)
-{
-	if (find_paths(e, err) < 0)
+	if (rc < 0)
 		return -err->code;
 	uint64_t before = stamp_of(&e->paths);
 	if (profile_load(&e->config, e->name, err) < 0)

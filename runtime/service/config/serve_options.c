@@ -66,21 +66,6 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
 }
 
-static int take_key(const struct service_key *k, const struct long_option *o,
-		    const char *const **next, struct serve_options *out, struct cj_error *err)
-{
-	const char *value = NULL;
-	char named[64];
-
-	(void)snprintf(named, sizeof(named), "--%s", k->option);
-	if (option_take_value(o->value, next, named, k->value, "serve", &value, err) < 0)
-		return -err->code;
-	if (out->count == SERVE_OPTIONS_MAX)
-		return cj_reject(err, "more than %d options", SERVE_OPTIONS_MAX);
-	out->given[out->count++] = (struct serve_option){ k, value };
-	return 0;
-}
-
 static int take_argument(const char *const **next, struct serve_options *out, struct cj_error *err)
 {
 	const struct own_options own = {
@@ -97,7 +82,17 @@ static int take_argument(const char *const **next, struct serve_options *out, st
 		return cj_hint(err, "see 'cejail serve --help'");
 	}
 	const struct service_key *key = find_key(&o);
-	return key ? take_key(key, &o, next, out, err) : reject_option(&o, err);
+	if (!key)
+		return reject_option(&o, err);
+	const char *value = NULL;
+	char named[64];
+	(void)snprintf(named, sizeof(named), "--%s", key->option);
+	if (option_take_value(o.value, next, named, key->value, "serve", &value, err) < 0)
+		return -err->code;
+	if (out->count == SERVE_OPTIONS_MAX)
+		return cj_reject(err, "more than %d options", SERVE_OPTIONS_MAX);
+	out->given[out->count++] = (struct serve_option){ key, value };
+	return 0;
 }
 
 int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err)
@@ -212,18 +207,6 @@ static void print_entry(const char *before, const char *name, const char *value,
 	help_print(width, help);
 }
 
-static void print_keys(const struct service_table *t)
-{
-	if (t->name[0] != '\0')
-		(void)printf("\nIn each \"%s\":\n", t->name);
-	for (size_t i = 0; i < t->count; i++) {
-		const struct service_key *k = &t->keys[i];
-		char help[256];
-		(void)snprintf(help, sizeof(help), "%s [%s]", k->help, k->standard);
-		print_entry("", k->json.name, k->value, help);
-	}
-}
-
 void serve_options_print_help(void)
 {
 	(void)printf("Usage: cejail serve [OPTION...]\n"
@@ -235,6 +218,15 @@ void serve_options_print_help(void)
 			print_entry("    --", k->option, k->value, k->help);
 	}
 	(void)printf("\nKeys of the configuration file (JSON), [default]:\n");
-	for (size_t i = 0; i < service_tables_count; i++)
-		print_keys(&service_tables[i]);
+	for (size_t i = 0; i < service_tables_count; i++) {
+		const struct service_table *t = &service_tables[i];
+		if (t->name[0] != '\0')
+			(void)printf("\nIn each \"%s\":\n", t->name);
+		for (size_t n = 0; n < t->count; n++) {
+			const struct service_key *k = &t->keys[n];
+			char help[256];
+			(void)snprintf(help, sizeof(help), "%s [%s]", k->help, k->standard);
+			print_entry("", k->json.name, k->value, help);
+		}
+	}
 }

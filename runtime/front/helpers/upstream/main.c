@@ -22,35 +22,6 @@
 /* Open files: each client and its transfer, a resolver's sockets, and what begins with them. */
 #define FILES_MAX 512
 
-/* No secret is in a core file, and no process of the same user reads one from memory. */
-static int hide_memory(struct cj_error *err)
-{
-	const struct rlimit none = { 0, 0 }, files = { FILES_MAX, FILES_MAX };
-	struct rlimit now;
-	if (child_become_undumpable(err) < 0)
-		return -err->code;
-	if (setrlimit(RLIMIT_CORE, &none) < 0 || getrlimit(RLIMIT_NOFILE, &now) < 0 ||
-	    (now.rlim_max > FILES_MAX && setrlimit(RLIMIT_NOFILE, &files) < 0))
-		return cj_fail(err, errno, "set a limit of a resource");
-	return 0;
-}
-
-/*
- * The environment may have proxies, a log of TLS keys and secrets of the caller: libcurl gets to
- * see two variables of it.
- */
-static int take_environment(struct origin_set *set, struct arena *a, struct cj_error *err)
-{
-	const char *file = getenv("SSL_CERT_FILE"), *dir = getenv("SSL_CERT_DIR");
-	set->ca_file = file && file[0] ? arena_strdup(a, file) : NULL;
-	set->ca_dir = dir && dir[0] ? arena_strdup(a, dir) : NULL;
-	if ((file && file[0] && !set->ca_file) || (dir && dir[0] && !set->ca_dir))
-		return cj_fail(err, ENOMEM, "copy the environment");
-	child_wipe_arguments();
-	(void)prctl(PR_SET_NAME, "upstream", 0, 0, 0); /* only what ps(1) shows */
-	return 0;
-}
-
 static int take_counters(struct origin_set *set, struct cj_error *err)
 {
 	const size_t size = UPSTREAMS_MAX * sizeof(struct upstream_counters);
@@ -88,8 +59,26 @@ static int take_descriptors(struct origin_set *set, struct arena *a, struct cj_e
 static int begin(struct origin_set *set, struct arena *a, struct cj_error *err)
 {
 	unsigned were_open;
-	if (fd_claim_stdio(&were_open, err) < 0 || hide_memory(err) < 0 ||
-	    take_environment(set, a, err) < 0 || take_descriptors(set, a, err) < 0)
+	if (fd_claim_stdio(&were_open, err) < 0)
+		return -err->code;
+	/* No secret is in a core file, and no process of the same user reads one from memory. */
+	const struct rlimit none = { 0, 0 }, files = { FILES_MAX, FILES_MAX };
+	struct rlimit now;
+	if (child_become_undumpable(err) < 0)
+		return -err->code;
+	if (setrlimit(RLIMIT_CORE, &none) < 0 || getrlimit(RLIMIT_NOFILE, &now) < 0 ||
+	    (now.rlim_max > FILES_MAX && setrlimit(RLIMIT_NOFILE, &files) < 0))
+		return cj_fail(err, errno, "set a limit of a resource");
+	/* The environment may have proxies, a log of TLS keys and secrets of the caller: libcurl
+	 * gets to see two variables of it. */
+	const char *file = getenv("SSL_CERT_FILE"), *dir = getenv("SSL_CERT_DIR");
+	set->ca_file = file && file[0] ? arena_strdup(a, file) : NULL;
+	set->ca_dir = dir && dir[0] ? arena_strdup(a, dir) : NULL;
+	if ((file && file[0] && !set->ca_file) || (dir && dir[0] && !set->ca_dir))
+		return cj_fail(err, ENOMEM, "copy the environment");
+	child_wipe_arguments();
+	(void)prctl(PR_SET_NAME, "upstream", 0, 0, 0); /* only what ps(1) shows */
+	if (take_descriptors(set, a, err) < 0)
 		return -err->code;
 	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed connection then fails with EPIPE */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))

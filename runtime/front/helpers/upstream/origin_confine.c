@@ -127,8 +127,10 @@ static int load_rules(size_t count, const char *whose, struct cj_error *err)
 	return call_list_load(&calls, whose, err);
 }
 
-static int restrict_files(const struct origin_set *set, struct cj_error *err)
+int origin_confine(const struct origin_set *set, struct cj_error *err)
 {
+	if (privileges_keep_only(0, err) < 0 || child_die_with_parent(-1, err) < 0)
+		return -err->code;
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	uint16_t ports[UPSTREAMS_MAX];
 	struct readable r = { 0 };
@@ -145,13 +147,7 @@ static int restrict_files(const struct origin_set *set, struct cj_error *err)
 		for (size_t j = 0; j < o->nheaders; j++)
 			add_file(&r, o->headers[j].file);
 	}
-	return restrict_to(&r, ports, set->count, err);
-}
-
-int origin_confine(const struct origin_set *set, struct cj_error *err)
-{
-	if (privileges_keep_only(0, err) < 0 || child_die_with_parent(-1, err) < 0 ||
-	    restrict_files(set, err) < 0)
+	if (restrict_to(&r, ports, set->count, err) < 0)
 		return -err->code;
 	return load_rules(LENGTH(rules) - OF_LOOKUPS, "the helper for upstreams", err);
 }

@@ -134,21 +134,6 @@ static int check_host(const struct origin *o, struct origin_request *r, struct c
 	return cj_hint(err, "write http://%s%s/ in the URL", o->name, DOMAIN);
 }
 
-static int check_method(struct origin_request *r, struct cj_error *err)
-{
-	const char *upgrade = http_head_get(&r->head, "Upgrade");
-	r->refusal = 405;
-	if (strcmp(r->head.method, "CONNECT") == 0 || strcmp(r->head.method, "TRACE") == 0)
-		return cj_reject(err, "an upstream has no method %s", r->head.method);
-	r->refusal = 400;
-	if (upgrade && strcasecmp(upgrade, "h2c") != 0) /* which a client offers to any server */
-		return cj_reject(err, "an upstream speaks HTTP/1.1 only: no Upgrade");
-	r->refusal = 417;
-	if (http_head_get(&r->head, "Expect") && !r->head.expects_continue)
-		return cj_reject(err, "the header Expect is not '100-continue'");
-	return 0;
-}
-
 int origin_check(const struct origin *o, char *bytes, size_t size, struct origin_request *out,
 		 struct cj_error *err)
 {
@@ -171,8 +156,19 @@ int origin_check(const struct origin *o, char *bytes, size_t size, struct origin
 		out->refusal = 413;
 		return cj_reject(err, "the body of the request is too large");
 	}
-	if (rc < 0 || check_method(out, err) < 0 || check_path(o, out, err) < 0 ||
-	    check_host(o, out, err) < 0)
+	if (rc < 0)
+		return -err->code;
+	const char *upgrade = http_head_get(&out->head, "Upgrade");
+	out->refusal = 405;
+	if (strcmp(out->head.method, "CONNECT") == 0 || strcmp(out->head.method, "TRACE") == 0)
+		return cj_reject(err, "an upstream has no method %s", out->head.method);
+	out->refusal = 400;
+	if (upgrade && strcasecmp(upgrade, "h2c") != 0) /* which a client offers to any server */
+		return cj_reject(err, "an upstream speaks HTTP/1.1 only: no Upgrade");
+	out->refusal = 417;
+	if (http_head_get(&out->head, "Expect") && !out->head.expects_continue)
+		return cj_reject(err, "the header Expect is not '100-continue'");
+	if (check_path(o, out, err) < 0 || check_host(o, out, err) < 0)
 		return -err->code;
 	return 0;
 }

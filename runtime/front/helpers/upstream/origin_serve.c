@@ -367,34 +367,29 @@ static void take_addresses(struct watch *w, uint32_t events)
 		loop_unwatch(&s->loop, w);
 }
 
-static int begin(struct origin_server *s, struct cj_error *err)
-{
-	if (origin_start_resolver(s->set, err) < 0 || loop_open(&s->loop, err) < 0 ||
-	    loop_watch(&s->loop, &s->names, s->set->resolver_fd, take_addresses, err) < 0 ||
-	    loop_watch_signals(&s->loop, &s->signals, note_end, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < UPSTREAM_CLIENTS_MAX; i++)
-		s->clients[i].fd = -1;
-	for (size_t i = 0; i < s->set->count; i++) {
-		struct origin_listener *l = &s->listeners[i];
-		*l = (struct origin_listener){ .server = s, .origin = &s->set->origins[i] };
-		if (loop_watch(&s->loop, &l->watch, UPSTREAM_LISTEN_FD + (int)i, accept_client,
-			       err) < 0)
-			return -err->code;
-	}
-	s->multi = curl_multi_init();
-	/* One transfer on a connection: a client that reads slowly holds up no other. */
-	if (!s->multi || curl_multi_setopt(s->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) ||
-	    curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, (long)UPSTREAM_CLIENTS_MAX))
-		return cj_fail(err, ENOMEM, "prepare libcurl");
-	return origin_confine(s->set, err);
-}
-
 int origin_serve(struct origin_set *set, struct cj_error *err)
 {
 	static struct origin_server s;
 	s = (struct origin_server){ .loop = LOOP_NULL, .set = set };
-	if (begin(&s, err) < 0)
+	if (origin_start_resolver(set, err) < 0 || loop_open(&s.loop, err) < 0 ||
+	    loop_watch(&s.loop, &s.names, set->resolver_fd, take_addresses, err) < 0 ||
+	    loop_watch_signals(&s.loop, &s.signals, note_end, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < UPSTREAM_CLIENTS_MAX; i++)
+		s.clients[i].fd = -1;
+	for (size_t i = 0; i < set->count; i++) {
+		struct origin_listener *l = &s.listeners[i];
+		*l = (struct origin_listener){ .server = &s, .origin = &set->origins[i] };
+		if (loop_watch(&s.loop, &l->watch, UPSTREAM_LISTEN_FD + (int)i, accept_client,
+			       err) < 0)
+			return -err->code;
+	}
+	s.multi = curl_multi_init();
+	/* One transfer on a connection: a client that reads slowly holds up no other. */
+	if (!s.multi || curl_multi_setopt(s.multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) ||
+	    curl_multi_setopt(s.multi, CURLMOPT_MAXCONNECTS, (long)UPSTREAM_CLIENTS_MAX))
+		return cj_fail(err, ENOMEM, "prepare libcurl");
+	if (origin_confine(set, err) < 0)
 		return -err->code;
 	while (!s.has_ended) {
 		struct curl_waitfd ours = { .fd = s.loop.epoll_fd, .events = CURL_WAIT_POLLIN };

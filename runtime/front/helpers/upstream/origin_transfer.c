@@ -120,13 +120,6 @@ static const char *next_text(const char *text)
 	return text + strlen(text) + 1;
 }
 
-/* A compressed body could hide a secret. */
-static bool is_readable(const struct client *c, const char *name, const char *value)
-{
-	return strcasecmp(name, "Content-Encoding") != 0 || c->mask.count == 0 ||
-	       strcasecmp(value, "identity") == 0 || value[0] == '\0' || c->is_head;
-}
-
 /* The header is for the upstream's connection. */
 static bool is_hop(const struct client *c, const char *name)
 {
@@ -142,7 +135,9 @@ static int put_lines(struct client *c)
 	const char *end = c->lines.bytes + c->lines.end;
 	for (const char *n = c->lines.bytes, *value; n < end; n = next_text(value)) {
 		value = next_text(n);
-		if (!is_readable(c, n, value))
+		/* A compressed body could hide a secret. */
+		if (!(strcasecmp(n, "Content-Encoding") != 0 || c->mask.count == 0 ||
+		      strcasecmp(value, "identity") == 0 || value[0] == '\0' || c->is_head))
 			return -EOPNOTSUPP;
 		if (!is_hop(c, n) && put(c, "%s: %s\r\n", n, value) < 0)
 			return -ENOMEM;
@@ -343,17 +338,6 @@ static int add_headers(struct client *c, const struct http_head *head, struct cj
 		   : 0;
 }
 
-/* As libcurl is to have them; without one it has none, because it can't look up names. */
-static int add_addresses(struct client *c)
-{
-	const struct origin *o = c->origin;
-	char line[sizeof(o->host) + sizeof(o->addresses) + 16];
-	(void)snprintf(line, sizeof(line), o->addresses[0] ? "%s:%u:%s" : "-%s:%u%s", o->host,
-		       o->port, o->addresses);
-	c->addresses = curl_slist_append(NULL, line);
-	return c->addresses ? 0 : -ENOMEM;
-}
-
 /* No proxy, netrc, cookie, redirect or other protocol, whatever libcurl would take by itself. */
 static bool set_options(struct client *c, const struct origin_set *set,
 			const struct origin_request *r)
@@ -387,14 +371,23 @@ static bool set_options(struct client *c, const struct origin_set *set,
 int client_begin_transfer(struct client *c, const struct origin_set *set, CURLM *multi,
 			  const struct origin_request *r, struct cj_error *err)
 {
+	const struct origin *o = c->origin;
 	c->broken = 0;
 	c->is_refused = c->has_given = c->has_status_line = false;
 	c->received = 0;
 	c->status = 0;
 	if (add_headers(c, &r->head, err) < 0)
 		return -err->code;
-	if (c->origin->host[0] && add_addresses(c) < 0)
-		return cj_fail(err, ENOMEM, "prepare a request");
+	if (o->host[0]) {
+		/* As libcurl is to have them; without one it has none, because it can't look up
+		 * names. */
+		char line[sizeof(o->host) + sizeof(o->addresses) + 16];
+		(void)snprintf(line, sizeof(line), o->addresses[0] ? "%s:%u:%s" : "-%s:%u%s",
+			       o->host, o->port, o->addresses);
+		c->addresses = curl_slist_append(NULL, line);
+		if (!c->addresses)
+			return cj_fail(err, ENOMEM, "prepare a request");
+	}
 	c->easy = curl_easy_init();
 	if (!c->easy || !set_options(c, set, r) || curl_multi_add_handle(multi, c->easy))
 		return cj_fail(err, ENOMEM, "prepare a request");

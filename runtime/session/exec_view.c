@@ -164,20 +164,6 @@ static const struct jail_ops exec_ops = {
 	.destroy = destroy,
 };
 
-/* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
- * number was still its own. */
-static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
-{
-	struct pollfd link = { .fd = view->link.sock_fd };
-	view->init_pid = host_pid;
-	view->init_pidfd = host_pid > 0 ? sys_pidfd_open(host_pid) : -1;
-	if (host_pid <= 0 || view->init_pidfd < 0)
-		return cj_fail(err, host_pid > 0 ? errno : ESRCH, "find the reaper");
-	if (poll(&link, 1, 0) > 0 && (link.revents & POLLHUP))
-		return cj_reject_as(err, ECHILD, "the reaper was killed");
-	return 0;
-}
-
 static int meet_reaper(struct jail *view, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
@@ -187,8 +173,15 @@ static int meet_reaper(struct jail *view, struct cj_error *err)
 	if (msg.size != sizeof(reaper))
 		return cj_fail(err, EPROTO, "meet the reaper");
 	memcpy(&reaper, msg.data, sizeof(reaper));
-	if (open_reaper(view, msg.sender.pid, err) < 0)
-		return -err->code;
+	/* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived,
+	 * and the number was still its own. */
+	struct pollfd link = { .fd = view->link.sock_fd };
+	view->init_pid = msg.sender.pid;
+	view->init_pidfd = msg.sender.pid > 0 ? sys_pidfd_open(msg.sender.pid) : -1;
+	if (msg.sender.pid <= 0 || view->init_pidfd < 0)
+		return cj_fail(err, msg.sender.pid > 0 ? errno : ESRCH, "find the reaper");
+	if (poll(&link, 1, 0) > 0 && (link.revents & POLLHUP))
+		return cj_reject_as(err, ECHILD, "the reaper was killed");
 	view->parent_pid = reaper.pid;
 	atomic_store(&row_of(view)->reaper_pid, reaper.pid);
 	atomic_store(&row_of(view)->reaper_host_pid, msg.sender.pid);
@@ -196,19 +189,6 @@ static int meet_reaper(struct jail *view, struct cj_error *err)
 	/* Before it has a child: each process that it starts is born there. */
 	int rc = view->cgroup.dir_fd >= 0 ? session_cgroup_join(&view->cgroup, msg.sender.pid) : 0;
 	return rc < 0 ? cj_fail(err, -rc, "move the reaper into its cgroup") : 0;
-}
-
-static void borrow(struct jail *view, const struct jail *j)
-{
-	view->root = j->root;
-	view->endpoints = j->endpoints;
-	view->handles = j->handles;
-	view->signal_fd = j->signal_fd; /* signalfd(2) reads the signals of the reading process */
-	view->old_signals = j->old_signals;
-	memcpy(view->limits, j->limits, sizeof(view->limits));
-	memcpy(view->layers, j->layers, sizeof(view->layers));
-	for (size_t i = 0; i < j->warnings.count; i++)
-		jail_warn(view, "%s", j->warnings.items[i]);
 }
 
 static struct jail *create_view(struct session *s, unsigned slot, const char *id)
@@ -224,8 +204,17 @@ static struct jail *create_view(struct session *s, unsigned slot, const char *id
 	view->ops = &exec_ops;
 	view->is_shared = true;
 	*view->exec = (struct session_exec){ .session = s, .slot = slot };
-	borrow(view, s->jail);
-	cgroup_read_usage(&s->jail->cgroup, &view->exec->before);
+	const struct jail *j = s->jail;
+	view->root = j->root;
+	view->endpoints = j->endpoints;
+	view->handles = j->handles;
+	view->signal_fd = j->signal_fd; /* signalfd(2) reads the signals of the reading process */
+	view->old_signals = j->old_signals;
+	memcpy(view->limits, j->limits, sizeof(view->limits));
+	memcpy(view->layers, j->layers, sizeof(view->layers));
+	for (size_t i = 0; i < j->warnings.count; i++)
+		jail_warn(view, "%s", j->warnings.items[i]);
+	cgroup_read_usage(&j->cgroup, &view->exec->before);
 	if (s->upstream)
 		view->exec->upstreams = http_upstream_read(s->upstream, NULL, &view->arena);
 	view->cgroup = s->slots[slot].leaf;
@@ -270,54 +259,9 @@ static void keep_cgroup(struct kept *k, const struct cgroup *cgroup)
 	keep(k, cgroup->parent_fd);
 }
 
-static void keep_jail(struct kept *k, const struct session *s)
-{
-	const struct rootfs_handles *h = &s->jail->handles;
-
-	keep(k, h->box_fd);
-	keep(k, h->root_fd);
-	keep(k, h->proc_fd);
-	for (size_t i = 0; i < h->noverlays; i++)
-		keep(k, h->overlay_fds[i]);
-	keep(k, s->jail->signal_fd);
-	keep(k, s->packets_fds[1]);
-	keep_cgroup(k, &s->jail->cgroup);
-}
-
 static int by_number(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
-}
-
-static int close_gaps(struct kept *k, struct cj_error *err)
-{
-	unsigned next = CHILD_FIRST_FD;
-
-	qsort(k->fds, k->count, sizeof(k->fds[0]), by_number);
-	for (size_t i = 0; i < k->count; i++) {
-		unsigned fd = (unsigned)k->fds[i];
-		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
-			return cj_fail(err, errno, "close the keeper's descriptors");
-		next = fd + 1;
-	}
-	if (sys_close_range(next, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close the keeper's descriptors");
-	return 0;
-}
-
-/* So that no later clean-up closes a number that means something else by then. */
-static void forget(struct session *s, unsigned slot)
-{
-	struct jail *j = s->jail;
-
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (i != slot)
-			cj_close(&s->slots[i].link_fd);
-	cj_close(&j->link.sock_fd);
-	cj_close(&j->init_pidfd);
-	cj_close(&s->packets_fds[0]);
-	filter_watch_destroy(&j->watch);
-	j->network = NULL; /* its memory stays: to release it would change the host */
 }
 
 int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
@@ -326,15 +270,42 @@ int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t n
 	struct kept kept = { .count = 0 };
 
 	assert(nfds <= SESSION_FORK_FDS_MAX);
-	forget(s, slot);
+	/* So that no later clean-up closes a number that means something else by then. */
+	struct jail *j = s->jail;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (i != slot)
+			cj_close(&s->slots[i].link_fd);
+	cj_close(&j->link.sock_fd);
+	cj_close(&j->init_pidfd);
+	cj_close(&s->packets_fds[0]);
+	filter_watch_destroy(&j->watch);
+	j->network = NULL; /* its memory stays: to release it would change the host */
 	for (size_t i = 0; i < nfds; i++)
 		keep(&kept, fds[i]);
-	keep_jail(&kept, s);
+	const struct rootfs_handles *h = &j->handles;
+	keep(&kept, h->box_fd);
+	keep(&kept, h->root_fd);
+	keep(&kept, h->proc_fd);
+	for (size_t i = 0; i < h->noverlays; i++)
+		keep(&kept, h->overlay_fds[i]);
+	keep(&kept, j->signal_fd);
+	keep(&kept, s->packets_fds[1]);
+	keep_cgroup(&kept, &j->cgroup);
 	if (slot != SESSION_NO_SLOT) {
 		keep(&kept, s->slots[slot].link_fd);
 		keep_cgroup(&kept, &s->slots[slot].leaf);
 	}
-	return close_gaps(&kept, err);
+	unsigned next = CHILD_FIRST_FD;
+	qsort(kept.fds, kept.count, sizeof(kept.fds[0]), by_number);
+	for (size_t i = 0; i < kept.count; i++) {
+		unsigned fd = (unsigned)kept.fds[i];
+		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
+			return cj_fail(err, errno, "close the keeper's descriptors");
+		next = fd + 1;
+	}
+	if (sys_close_range(next, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close the keeper's descriptors");
+	return 0;
 }
 
 /* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */

@@ -230,14 +230,6 @@ static uint64_t bytes_of(const struct session *s, unsigned slot)
 	return now.memory_bytes;
 }
 
-/* What was seen above the limit may have ended since; what is left is not the cause. */
-static bool is_still_over(const struct jail *j)
-{
-	struct process_usage now;
-	(void)process_usage_take(j->handles.proc_fd, j->handles.box_fd, NULL, &now);
-	return now.memory_bytes > j->plan->limits.memory_bytes;
-}
-
 /*
  * An exec that was killed still has memory until its last process has ended.  If its reaper was
  * killed with it, its part is not known; the others are not the cause.
@@ -278,8 +270,13 @@ static enum session_end end_largest(struct session *s, struct cj_error *err)
 	}
 	/* In this order: an exec whose reaper ended before it was counted is dying, or gone.
 	 * What the others use has its limit meanwhile. */
-	bool waits = may_wait(s) && all_bytes <= s->jail->plan->limits.memory_bytes;
-	if (waits || !is_still_over(s->jail))
+	const struct jail *j = s->jail;
+	if (may_wait(s) && all_bytes <= j->plan->limits.memory_bytes)
+		return SESSION_LIVES;
+	/* What was seen above the limit may have ended since; what is left is not the cause. */
+	struct process_usage now;
+	(void)process_usage_take(j->handles.proc_fd, j->handles.box_fd, NULL, &now);
+	if (now.memory_bytes <= j->plan->limits.memory_bytes)
 		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
 		return session_memory_fail(err);
@@ -288,7 +285,7 @@ static enum session_end end_largest(struct session *s, struct cj_error *err)
 	if (s->slots[largest].leaf.dir_fd >= 0)
 		cgroup_kill(&s->slots[largest].leaf);
 	else
-		(void)process_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
+		(void)process_tree_kill(j->handles.proc_fd, atomic_load(&row->reaper_pid));
 	return SESSION_LIVES;
 }
 

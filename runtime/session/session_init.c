@@ -68,8 +68,10 @@ static enum session_isolation open_domain(struct jail *j)
 
 /* From here: the reaper. */
 
-static int keep_only_own(struct jail *j, int link_fd, struct cj_error *err)
+static int live(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
 {
+	if (door_fd >= 0)
+		(void)!sys_write(door_fd, "0", 1); /* the exec worker sees whether it has moved */
 	int kept[] = { link_fd, j->init.domain_fd };
 	j->link = (struct step_link){ link_fd, "the exec worker", step_names };
 	if (child_keep_only(kept, j->init.domain_fd >= 0 ? 2 : 1, err) < 0)
@@ -78,26 +80,12 @@ static int keep_only_own(struct jail *j, int link_fd, struct cj_error *err)
 	j->init.domain_fd = kept[1];
 	j->init.adoption = ADOPTION_NULL; /* its descriptors are closed */
 	j->init.serve = NULL;             /* no session in a session */
-	return 0;
-}
-
-static int begin_reaper(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
-{
-	if (door_fd >= 0)
-		(void)!sys_write(door_fd, "0", 1); /* the exec worker sees whether it has moved */
-	if (keep_only_own(j, link_fd, err) < 0)
-		return -err->code;
-	child_default_signals(); /* SIGCHLD: a reaper waits for its children */
+	child_default_signals();          /* SIGCHLD: a reaper waits for its children */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "become a subreaper");
 	(void)prctl(PR_SET_NAME, "cejail-reaper", 0, 0, 0); /* only what ps(1) shows */
 	const struct reaper self = { .pid = getpid() };
-	return step_tell(&j->link, STEP_REAPER, &self, sizeof(self), NULL, 0, err);
-}
-
-static int live(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
-{
-	if (begin_reaper(j, link_fd, door_fd, err) < 0)
+	if (step_tell(&j->link, STEP_REAPER, &self, sizeof(self), NULL, 0, err) < 0)
 		return -err->code;
 	step_wait_forever(&j->link);
 	pid_t main_pid = init_take_program(j, err);

@@ -205,19 +205,6 @@ void session_finish(struct session **slot)
 	release(slot);
 }
 
-static void watch_own(struct session *s, struct pollfd fds[static SOURCE_CALLER])
-{
-	struct jail *j = s->jail;
-	const int calls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
-	const int network_events_fd = j->network ? network_fd(j->network) : -1;
-	fds[SOURCE_MEMORY] = (struct pollfd){ s->memory.events_fd, POLLPRI, 0 };
-	fds[SOURCE_INIT] = (struct pollfd){ j->init_pidfd, POLLIN, 0 };
-	fds[SOURCE_SYSCALLS] = (struct pollfd){ calls_fd, POLLIN, 0 };
-	fds[SOURCE_NETWORK] = (struct pollfd){ network_events_fd, POLLIN, 0 };
-	fds[SOURCE_PACKETS] = (struct pollfd){ s->packets_fds[0], POLLIN, 0 };
-	session_slots_watch(s, fds + SOURCE_SLOTS);
-}
-
 static bool is_network_wanted(const struct session *s)
 {
 	return s->jail->watch && filter_watch_wants_network(s->jail->watch);
@@ -255,16 +242,6 @@ static enum session_end on_init(struct session *s, struct cj_error *err)
 	return SESSION_KILLED;
 }
 
-/* When init dies, the kernel kills all reapers before it reports init's end. */
-static enum session_end look_at_init(struct session *s, struct cj_error *err)
-{
-	struct pollfd init = { .fd = s->jail->init_pidfd, .events = POLLIN };
-	int ready = poll(&init, 1, INIT_LOOK_MS);
-	if (ready == 0 && process_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
-		ready = poll(&init, 1, SESSION_KILL_MS);
-	return ready > 0 ? on_init(s, err) : SESSION_STUCK;
-}
-
 static enum session_end handle(struct session *s, const struct pollfd *fds, struct cj_error *err)
 {
 	const char *name;
@@ -286,7 +263,14 @@ static enum session_end handle(struct session *s, const struct pollfd *fds, stru
 		session_publish_network(s);
 	}
 	end = session_slots_turn(s, err);
-	return end == SESSION_STUCK ? look_at_init(s, err) : end;
+	if (end != SESSION_STUCK)
+		return end;
+	/* When init dies, the kernel kills all reapers before it reports init's end. */
+	struct pollfd init = { .fd = s->jail->init_pidfd, .events = POLLIN };
+	int ready = poll(&init, 1, INIT_LOOK_MS);
+	if (ready == 0 && process_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
+		ready = poll(&init, 1, SESSION_KILL_MS);
+	return ready > 0 ? on_init(s, err) : SESSION_STUCK;
 }
 
 static int serve_once(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
@@ -297,7 +281,15 @@ static int serve_once(struct session *s, struct pollfd *fds, size_t nfds, int ti
 	*end = SESSION_FAILED;
 	if (nfds > CALLERS_MAX)
 		return cj_fail(err, EINVAL, "watch %zu descriptors", nfds);
-	watch_own(s, polled);
+	struct jail *j = s->jail;
+	const int calls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
+	const int network_events_fd = j->network ? network_fd(j->network) : -1;
+	polled[SOURCE_MEMORY] = (struct pollfd){ s->memory.events_fd, POLLPRI, 0 };
+	polled[SOURCE_INIT] = (struct pollfd){ j->init_pidfd, POLLIN, 0 };
+	polled[SOURCE_SYSCALLS] = (struct pollfd){ calls_fd, POLLIN, 0 };
+	polled[SOURCE_NETWORK] = (struct pollfd){ network_events_fd, POLLIN, 0 };
+	polled[SOURCE_PACKETS] = (struct pollfd){ s->packets_fds[0], POLLIN, 0 };
+	session_slots_watch(s, polled + SOURCE_SLOTS);
 	if (nfds > 0)
 		memcpy(polled + SOURCE_CALLER, fds, nfds * sizeof(*fds));
 	if (poll(polled, SOURCE_CALLER + nfds, poll_timeout(s, timeout_ms)) < 0) {

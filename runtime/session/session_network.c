@@ -26,17 +26,6 @@ static char *add(char *to, const char *end, char sign, const struct strings *tex
 	return to;
 }
 
-/* A text without room for all of them has none: it says nothing then. */
-static void write_rules(char text[static SESSION_RULES_MAX], const struct network_lists *lists)
-{
-	const char *end = text + SESSION_RULES_MAX - 1; /* the last NUL stays */
-	char *to = add(text + 1, end, '+', &lists->allow);
-	to = to ? add(to, end, '-', &lists->deny) : NULL;
-	text[0] = to ? (char)('0' + lists->is_list) : '\0';
-	if (to)
-		*to = '\0';
-}
-
 int session_change_network(struct session *s, const struct network_lists *lists,
 			   struct cj_error *err)
 {
@@ -48,7 +37,13 @@ int session_change_network(struct session *s, const struct network_lists *lists,
 	if (rc < 0)
 		return rc;
 	atomic_fetch_add(&s->shared->rules_changes, 1);
-	write_rules(s->shared->rules, lists);
+	/* A text without room for all of them has none: it says nothing then. */
+	const char *end = s->shared->rules + SESSION_RULES_MAX - 1; /* the last NUL stays */
+	char *to = add(s->shared->rules + 1, end, '+', &lists->allow);
+	to = to ? add(to, end, '-', &lists->deny) : NULL;
+	s->shared->rules[0] = to ? (char)('0' + lists->is_list) : '\0';
+	if (to)
+		*to = '\0';
 	atomic_fetch_add(&s->shared->rules_changes, 1);
 	return 0;
 }

@@ -410,23 +410,6 @@ static enum session_end fail_stuck(struct cj_error *err)
 	return SESSION_STUCK;
 }
 
-/* SOME: they are killed, or stay; then a killed reaper is noticed by its cgroup, without events. */
-static enum session_end go_on(struct session *s, unsigned i, struct cj_error *err)
-{
-	struct session_slot *slot = &s->slots[i];
-	if (slot->state == SLOT_LEFT) {
-		bool is_closed = look_at_link(slot->link_fd) == LINK_CLOSED;
-		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
-		return SESSION_LIVES;
-	}
-	const uint64_t now_ms = clock_ms();
-	if (now_ms >= slot->deadline_ms)
-		return fail_stuck(err);
-	kill_round(s, i, now_ms + SESSION_KILL_MS - slot->deadline_ms);
-	slot->next_ms = clock_ms() + ROUND_MS;
-	return SESSION_LIVES;
-}
-
 static enum session_end turn(struct session *s, unsigned i, struct cj_error *err)
 {
 	const unsigned state = atomic_load(&s->shared->rows[i].state);
@@ -441,9 +424,22 @@ static enum session_end turn(struct session *s, unsigned i, struct cj_error *err
 			     "it left can't be told apart from others");
 		return SESSION_STUCK;
 	}
-	if (left == LEFT_SOME)
-		return go_on(s, i, err);
-
+	if (left == LEFT_SOME) {
+		/* They are killed, or stay; then a killed reaper is noticed by its cgroup, without
+		 * events. */
+		struct session_slot *slot = &s->slots[i];
+		if (slot->state == SLOT_LEFT) {
+			bool is_closed = look_at_link(slot->link_fd) == LINK_CLOSED;
+			slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
+			return SESSION_LIVES;
+		}
+		const uint64_t now_ms = clock_ms();
+		if (now_ms >= slot->deadline_ms)
+			return fail_stuck(err);
+		kill_round(s, i, now_ms + SESSION_KILL_MS - slot->deadline_ms);
+		slot->next_ms = clock_ms() + ROUND_MS;
+		return SESSION_LIVES;
+	}
 	session_packets_sync(s);
 	cj_close(&s->slots[i].link_fd);
 	s->slots[i].state = SLOT_OVER;

@@ -79,17 +79,12 @@ void session_put_fini(struct session_put *put)
 	cj_close(&put->dir_fd);
 }
 
-static bool is_directory(int dir_fd, const char *name)
-{
-	struct stat st;
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
 int session_file_mkdir(const struct jail *j, const char *path, bool *out_is_new,
 		       struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	struct session_path at;
+	struct stat st;
 	const char *name;
 	*out_is_new = false;
 	if (session_path_parse(j, path, &a, &at, err) < 0)
@@ -101,7 +96,9 @@ int session_file_mkdir(const struct jail *j, const char *path, bool *out_is_new,
 		return dir_fd;
 	*out_is_new = mkdirat(dir_fd, name, NEW_DIRECTORY) == 0;
 	int code = errno;
-	if (*out_is_new || (code == EEXIST && is_directory(dir_fd, name)))
+	if (*out_is_new ||
+	    (code == EEXIST && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	     S_ISDIR(st.st_mode)))
 		return 0;
 	return session_path_fail(at.path, code, "make the directory", err);
 }
@@ -260,23 +257,6 @@ static int empty_top(struct removal *r, struct cj_error *err)
 	return refuse_more(r, err);
 }
 
-static int remove_tree(const char *path, int parent_fd, const char *name, struct cj_error *err)
-{
-	auto_fd int top_fd = jail_file_open(parent_fd, name, O_DIRECTORY);
-	if (top_fd < 0)
-		return session_path_fail(path, errno, "open", err);
-	struct removal r = { .path = path, .top_fd = top_fd };
-	int rc;
-	do {
-		if (empty_top(&r, err) < 0)
-			return -err->code;
-		if (++r.entries > SESSION_REMOVE_MAX)
-			return refuse_more(&r, err);
-		rc = remove_one(parent_fd, name);
-	} while (rc == NOT_EMPTY);
-	return rc < 0 ? session_path_fail(path, -rc, "remove", err) : 0;
-}
-
 int session_file_remove(const struct jail *j, const char *path, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
@@ -292,7 +272,18 @@ int session_file_remove(const struct jail *j, const char *path, struct cj_error 
 	if (faccessat(parent_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return session_path_fail(at.path, errno, "remove", err);
 	int rc = remove_one(parent_fd, name);
-	if (rc == NOT_EMPTY)
-		return remove_tree(at.path, parent_fd, name, err);
+	if (rc == NOT_EMPTY) {
+		auto_fd int top_fd = jail_file_open(parent_fd, name, O_DIRECTORY);
+		if (top_fd < 0)
+			return session_path_fail(at.path, errno, "open", err);
+		struct removal r = { .path = at.path, .top_fd = top_fd };
+		do {
+			if (empty_top(&r, err) < 0)
+				return -err->code;
+			if (++r.entries > SESSION_REMOVE_MAX)
+				return refuse_more(&r, err);
+			rc = remove_one(parent_fd, name);
+		} while (rc == NOT_EMPTY);
+	}
 	return rc < 0 ? session_path_fail(at.path, -rc, "remove", err) : 0;
 }

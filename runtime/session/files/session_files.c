@@ -180,26 +180,6 @@ struct lister {
 	bool is_truncated;
 };
 
-/* False: no room is left, and the listing ends. */
-static bool has_room(struct lister *l, const char *path)
-{
-	l->path_bytes += strlen(path);
-	bool is_full = l->count >= l->max_entries || l->path_bytes > SESSION_LIST_BYTES_MAX;
-	l->is_truncated |= is_full;
-	return !is_full;
-}
-
-static int add_entry(struct lister *l, const char *path, const struct stat *st,
-		     struct cj_error *err)
-{
-	struct session_file *items = arena_grow(l->arena, l->items, l->count, sizeof(*items));
-	if (!items || !describe(st, path, l->arena, &items[l->count]))
-		return cj_fail(err, ENOMEM, "list the directory");
-	l->items = items;
-	l->count++;
-	return 0;
-}
-
 static int list_directory(struct lister *l, int fd, const char *path, unsigned depth,
 			  struct cj_error *err);
 
@@ -217,10 +197,16 @@ static int list_entry(struct lister *l, int dir_fd, const char *path, const char
 	const char *full = arena_printf(&a, "%s/%s", path, name);
 	if (!full)
 		return cj_fail(err, ENOMEM, "list '%s'", path);
-	if (!has_room(l, full))
+	l->path_bytes += strlen(full);
+	if (l->count >= l->max_entries || l->path_bytes > SESSION_LIST_BYTES_MAX) {
+		l->is_truncated = true;
 		return 1;
-	if (add_entry(l, full, &st, err) < 0)
-		return -err->code;
+	}
+	struct session_file *items = arena_grow(l->arena, l->items, l->count, sizeof(*items));
+	if (!items || !describe(&st, full, l->arena, &items[l->count]))
+		return cj_fail(err, ENOMEM, "list the directory");
+	l->items = items;
+	l->count++;
 	if (!S_ISDIR(st.st_mode) || depth + 1 >= l->depth)
 		return 0;
 	int fd = session_path_enter(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);

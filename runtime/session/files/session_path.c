@@ -69,25 +69,15 @@ int session_path_fail(const char *path, int code, const char *doing, struct cj_e
 	return rc;
 }
 
-/*
- * A bind of the host may contain a procfs.  We are no member of the jail's Landlock domain, so more
- * of it is open to us than to a program.
- */
-static int check_place(int fd)
-{
-	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return -errno;
-	return fs.f_type == PROC_SUPER_MAGIC ? -EXDEV : 0;
-}
-
 int session_path_enter(int dir_fd, const char *inside, int flags)
 {
 	auto_fd int fd = sys_openat2(dir_fd, inside, flags | O_NOFOLLOW, 0, RESOLVE_INSIDE);
-	if (fd < 0)
+	struct statfs fs;
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
-	int rc = check_place(fd);
-	return rc < 0 ? rc : take_fd(&fd);
+	/* A bind of the host may contain a procfs.  We are no member of the jail's Landlock domain,
+	 * so more of it is open to us than to a program. */
+	return fs.f_type == PROC_SUPER_MAGIC ? -EXDEV : take_fd(&fd);
 }
 
 int session_path_open(const struct session_path *at, int flags, struct cj_error *err)
@@ -110,19 +100,6 @@ static int enter(int dir_fd, const char *name, mode_t mode)
 	return fd;
 }
 
-/* One component after the other, so that a missing one can be made. */
-static int walk(const struct session_path *at, char *parent, mode_t mode)
-{
-	char *rest = parent, *name;
-	auto_fd int fd = session_path_enter(at->root_fd, ".", O_PATH | O_DIRECTORY);
-	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL) {
-		int next_fd = enter(fd, name, mode);
-		cj_close(&fd);
-		fd = next_fd;
-	}
-	return take_fd(&fd);
-}
-
 int session_path_open_parent(const struct session_path *at, mode_t mode, struct arena *a,
 			     const char **out_name, struct cj_error *err)
 {
@@ -134,8 +111,16 @@ int session_path_open_parent(const struct session_path *at, mode_t mode, struct 
 		return cj_reject_as(err, EACCES, "'%s' itself can't be changed", at->path);
 	*slash = '\0';
 	*out_name = slash + 1;
-	int fd = walk(at, parent, mode);
-	return fd < 0 ? session_path_fail(at->path, -fd, "open the directory of", err) : fd;
+	/* One component after the other, so that a missing one can be made. */
+	char *rest = parent, *name;
+	auto_fd int fd = session_path_enter(at->root_fd, ".", O_PATH | O_DIRECTORY);
+	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL) {
+		int next_fd = enter(fd, name, mode);
+		cj_close(&fd);
+		fd = next_fd;
+	}
+	return fd < 0 ? session_path_fail(at->path, -fd, "open the directory of", err)
+		      : take_fd(&fd);
 }
 
 bool session_path_is_mount(int dir_fd, const char *name)

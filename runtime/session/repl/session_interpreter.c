@@ -112,43 +112,28 @@ static void change_state(struct session_interpreter *i, enum interpreter_state s
 								      : SLOT_RUNNING;
 }
 
-static int fail_to_start(struct session_interpreter *i, struct cj_error *err)
-{
-	i->state = INTERPRETER_ENDED;
-	if (i->view)
-		start_take_last_line(i->view, err);
-	const struct cj_error why = *err;
-	if (why.hint[0]) /* the log of the service has no hints */
-		cj_refuse_as(err, why.code, "%.300s; %s", why.msg, why.hint);
-	return cj_wrap(err, "the session's interpreter");
-}
-
 /* Its reaper's message, or its end. */
 static bool has_message(const struct session_interpreter *i)
 {
 	return fd_await(link_of(i), POLLIN, 0);
 }
 
-/* Reads 'R', which is the first that a REPL of ours sends. */
-static int read_ready(struct session_interpreter *i, struct cj_error *err)
-{
-	uint8_t bytes[16];
-	ssize_t got = recv(i->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return has_message(i) ? cj_reject_as(err, ECHILD, "it ended") : 0;
-	if (got <= 0)
-		return cj_reject_as(err, ECHILD, "it ended before it was ready");
-	int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
-	if (rc == REPL_READY)
-		change_state(i, INTERPRETER_WAITS);
-	return rc < 0 ? rc : 0;
-}
-
 /* Takes what has come.  A message of the reaper is whole, so to read it does not block. */
 static int go_on(struct session_interpreter *i, struct cj_error *err)
 {
-	if (i->step == START_READY)
-		return read_ready(i, err);
+	if (i->step == START_READY) {
+		/* Reads 'R', which is the first that a REPL of ours sends. */
+		uint8_t bytes[16];
+		ssize_t got = recv(i->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return has_message(i) ? cj_reject_as(err, ECHILD, "it ended") : 0;
+		if (got <= 0)
+			return cj_reject_as(err, ECHILD, "it ended before it was ready");
+		int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
+		if (rc == REPL_READY)
+			change_state(i, INTERPRETER_WAITS);
+		return rc < 0 ? rc : 0;
+	}
 	if (!has_message(i))
 		return 0;
 	int rc = i->step == START_REAPER ? send_program(i, err) : take_started(i, err);
@@ -156,21 +141,23 @@ static int go_on(struct session_interpreter *i, struct cj_error *err)
 	return rc;
 }
 
-static int turn_start(struct session_interpreter *i, struct cj_error *err)
-{
-	if (go_on(i, err) < 0)
-		return -err->code;
-	if (i->state == INTERPRETER_STARTS && clock_ms() >= i->at_ms)
-		return cj_fail(err, ETIMEDOUT, "wait until it is ready");
-	return 0;
-}
-
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err)
 {
-	if (i->state == INTERPRETER_STARTS && turn_start(i, err) < 0)
-		(void)!fail_to_start(i, err);
-	else if (i->state == INTERPRETER_WAITS && (has_message(i) || fd_await(i->channel_fd, 0, 0)))
+	int rc = i->state == INTERPRETER_STARTS ? go_on(i, err) : 0;
+	if (rc == 0 && i->state == INTERPRETER_STARTS && clock_ms() >= i->at_ms)
+		rc = cj_fail(err, ETIMEDOUT, "wait until it is ready");
+	if (rc < 0) {
+		i->state = INTERPRETER_ENDED;
+		if (i->view)
+			start_take_last_line(i->view, err);
+		const struct cj_error why = *err;
+		if (why.hint[0]) /* the log of the service has no hints */
+			cj_refuse_as(err, why.code, "%.300s; %s", why.msg, why.hint);
+		(void)!cj_wrap(err, "the session's interpreter");
+	} else if (i->state == INTERPRETER_WAITS &&
+		   (has_message(i) || fd_await(i->channel_fd, 0, 0))) {
 		i->state = INTERPRETER_ENDED; /* its reaper may not have said so yet */
+	}
 }
 
 size_t session_interpreter_own(const struct session_interpreter *i, int out[INTERPRETER_OWN])

@@ -57,44 +57,20 @@ static int explain_last_option(const struct options *o, const char *file, struct
 	return 0;
 }
 
-/* "-f job.py" and no FILE: the option took FILE as its value. */
-static int explain_nothing(const struct options *o, struct cj_error *err)
-{
-	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
-	if (!last || !last->value || !operands_is_file(last->value))
-		return 0;
-	cj_refuse(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
-	return cj_hint(err, "write FILE after the options: see 'cejail run --help'");
-}
-
-static int reject_command(const char *command, const char *next, struct cj_error *err)
-{
-	cj_refuse(err, "'%s' is a command, not a file", command);
-	if (next && operands_is_file(next))
-		return cj_hint(err, "write 'cejail run %s', or 'cejail run -f %s -- %s %s'", next,
-			       next, command, next);
-	return cj_hint(err, "write 'cejail run -- %s'", command);
-}
-
-static int reject_image(const char *image, const char *next, struct cj_error *err)
-{
-	cj_refuse(err, "'%s' is not a file; an image is named with --rootfs", image);
-	if (next)
-		return cj_hint(err,
-			       "write 'cejail run -- %s' for the programs of this host, or add "
-			       "--rootfs NAME for an image: cejail-image(1)",
-			       next);
-	return cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
-			    "NAME for an image: cejail-image(1)");
-}
-
 int operands_explain(const struct options *o, struct cj_error *err)
 {
 	const char *file = o->operands[0], *next = file ? o->operands[1] : NULL;
 	struct stat st;
 
-	if (!file)
-		return explain_nothing(o, err);
+	if (!file) {
+		/* "-f job.py" and no FILE: the option took FILE as its value. */
+		const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
+		if (!last || !last->value || !operands_is_file(last->value))
+			return 0;
+		cj_refuse(err, "nothing to run: '%s' is the value of '%s'", last->value,
+			  last->named);
+		return cj_hint(err, "write FILE after the options: see 'cejail run --help'");
+	}
 	if (o->has_separator || strcmp(file, "-") == 0)
 		return 0;
 	int rc = explain_last_option(o, file, err);
@@ -102,10 +78,25 @@ int operands_explain(const struct options *o, struct cj_error *err)
 		return rc;
 	if (stat(file, &st) == 0 || errno != ENOENT)
 		return 0;
-	if (operands_is_command(file))
-		return reject_command(file, next, err);
-	if (habit_is_image(file) || (!strchr(file, '/') && next && operands_is_command(next)))
-		return reject_image(file, next, err);
+	if (operands_is_command(file)) {
+		cj_refuse(err, "'%s' is a command, not a file", file);
+		if (next && operands_is_file(next))
+			return cj_hint(err, "write 'cejail run %s', or 'cejail run -f %s -- %s %s'",
+				       next, next, file, next);
+		return cj_hint(err, "write 'cejail run -- %s'", file);
+	}
+	if (habit_is_image(file) || (!strchr(file, '/') && next && operands_is_command(next))) {
+		cj_refuse(err, "'%s' is not a file; an image is named with --rootfs", file);
+		if (next)
+			return cj_hint(
+			    err,
+			    "write 'cejail run -- %s' for the programs of this host, or add "
+			    "--rootfs NAME for an image: cejail-image(1)",
+			    next);
+		return cj_hint(
+		    err, "write 'cejail shell' for the programs of this host, or add --rootfs "
+			 "NAME for an image: cejail-image(1)");
+	}
 	if (strrchr(file, '.'))
 		return 0;
 	(void)!cj_fail(err, ENOENT, "find the file '%s'", file);

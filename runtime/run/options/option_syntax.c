@@ -81,21 +81,6 @@ static const struct own_option *find(const struct own_options *own, const char *
 	return NULL;
 }
 
-static int set(const struct own_options *own, const struct own_option *row, const char *attached,
-	       const char *const **next, struct cj_error *err)
-{
-	void *field = (char *)own->out + row->offset;
-	char named[NAMED_MAX];
-
-	(void)snprintf(named, sizeof(named), "--%s", row->name);
-	if (row->value)
-		return option_take_value(attached, next, named, row->value, own->verb, field, err);
-	if (attached)
-		return cj_reject(err, "option '%s' takes no value", named);
-	*(bool *)field = true;
-	return 0;
-}
-
 /* Is the next argument the value of this option of `run`? */
 static bool takes_next(const char *arg, const char *next)
 {
@@ -112,11 +97,6 @@ static bool takes_next(const char *arg, const char *next)
 	return false;
 }
 
-static bool is_option(const char *arg)
-{
-	return arg && arg[0] == '-' && arg[1] != '\0' && strcmp(arg, "--") != 0;
-}
-
 /* *out_row: NULL if the next argument is no option of these. */
 static int take_own(const struct own_options *own, const char *const **next,
 		    const struct own_option **out_row, struct cj_error *err)
@@ -127,7 +107,16 @@ static int take_own(const struct own_options *own, const char *const **next,
 	if (!*out_row)
 		return 0;
 	++*next;
-	return set(own, *out_row, value, next, err);
+	void *field = (char *)own->out + (*out_row)->offset;
+	char named[NAMED_MAX];
+	(void)snprintf(named, sizeof(named), "--%s", (*out_row)->name);
+	if ((*out_row)->value)
+		return option_take_value(value, next, named, (*out_row)->value, own->verb, field,
+					 err);
+	if (value)
+		return cj_reject(err, "option '%s' takes no value", named);
+	*(bool *)field = true;
+	return 0;
 }
 
 int own_options_take_one(const struct own_options *own, const char *const **next, bool *out_is_own,
@@ -143,14 +132,14 @@ int own_options_take_one(const struct own_options *own, const char *const **next
 int own_options_take(const struct own_options *own, const char *const **next, struct own_rest *rest,
 		     struct cj_error *err)
 {
-	while (is_option(**next)) {
+	for (const char *arg;
+	     (arg = **next) && arg[0] == '-' && arg[1] && strcmp(arg, "--") != 0;) {
 		const char *const *begin = *next;
 		const struct own_option *row = NULL;
 		if (take_own(own, next, &row, err) < 0)
 			return -err->code;
 		if (!row) {
-			const char *arg = *(*next)++;
-			rest->args[rest->count++] = arg;
+			rest->args[rest->count++] = *(*next)++;
 			if (**next && takes_next(arg, **next))
 				rest->args[rest->count++] = *(*next)++;
 		}

@@ -148,33 +148,6 @@ static int check_escape(const struct reader *r, size_t at)
 	return REFUSE_AT(r, at, "'%.6s' is half of a surrogate pair", p);
 }
 
-static bool is_bad_control(uint8_t byte)
-{
-	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
-}
-
-/* The parser refuses a backslash outside of a string, so this does not look where strings are. */
-static int check_characters(const struct reader *r)
-{
-	size_t at = 0;
-
-	while (at < r->size) {
-		if (r->size - at >= 8 && are_plain_bytes(r->text + at)) {
-			at += 8;
-			continue;
-		}
-		uint8_t byte = (uint8_t)r->text[at];
-
-		if (is_bad_control(byte))
-			return REFUSE_AT(r, at, "control character 0x%02x is not allowed", byte);
-		int step = byte == '\\' ? check_escape(r, at) : 1;
-		if (step < 0)
-			return step;
-		at += (size_t)step;
-	}
-	return 0;
-}
-
 /*
  * Strict UTF-8, no control characters but blanks, no byte order mark, no \u escape that means NUL
  * or half of a surrogate pair.  Says nothing about the grammar.
@@ -187,7 +160,23 @@ static int json_text_check(const struct reader *r)
 	size_t whole = utf8_prefix(r->text, r->size);
 	if (whole < r->size)
 		return REFUSE_AT(r, whole, "byte 0x%02x is not UTF-8", (uint8_t)r->text[whole]);
-	return check_characters(r);
+	/* The parser refuses a backslash outside of a string, so this does not look where strings
+	 * are. */
+	size_t at = 0;
+	while (at < r->size) {
+		if (r->size - at >= 8 && are_plain_bytes(r->text + at)) {
+			at += 8;
+			continue;
+		}
+		uint8_t byte = (uint8_t)r->text[at];
+		if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r')
+			return REFUSE_AT(r, at, "control character 0x%02x is not allowed", byte);
+		int step = byte == '\\' ? check_escape(r, at) : 1;
+		if (step < 0)
+			return step;
+		at += (size_t)step;
+	}
+	return 0;
 }
 
 /* --- the parser --- */
@@ -315,12 +304,6 @@ static int compare_members(const void *a, const void *b)
 	return x->key_column < y->key_column ? -1 : 1;
 }
 
-static int refuse_duplicate(struct reader *r, const struct json_node *member)
-{
-	(void)!json_reject_key(r->name, member, r->err, "duplicate key '%s'", member->key);
-	return 0;
-}
-
 /*
  * Sorted, equal keys are neighbours: n log n whatever the keys are, where a hash table would
  * want a secret to be safe from chosen ones.
@@ -340,8 +323,11 @@ static int check_members(struct reader *r, const struct json_node *object)
 	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	qsort(members, n, sizeof(*members), compare_members);
 	for (size_t i = 1; i < n; i++) {
-		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
-			return refuse_duplicate(r, members[i]);
+		if (strcmp(members[i - 1]->key, members[i]->key) == 0) {
+			(void)!json_reject_key(r->name, members[i], r->err, "duplicate key '%s'",
+					       members[i]->key);
+			return 0;
+		}
 	}
 	return 1;
 }
@@ -447,25 +433,6 @@ static void yajl_release(void *context, void *memory)
 	free(memory);
 }
 
-/* yajl's message without its prefix and newline: "parse error: unallowed token ...\n". */
-static void yajl_explain(struct reader *r, char *out, size_t out_size)
-{
-	unsigned char *text = yajl_get_error(r->yajl, 0, NULL, 0);
-	const char *message = text ? (const char *)text : "";
-	const char *colon = strstr(message, ": ");
-
-	if (colon)
-		message = colon + 2;
-	(void)snprintf(out, out_size, "%.*s", (int)strcspn(message, "\n"), message);
-	if (text)
-		yajl_free_error(r->yajl, text);
-}
-
-static bool is_single(char c)
-{
-	return c != '\0' && strchr(",:[]{}", c);
-}
-
 /* The grammar is broken by a token after the last good one, or by the end of the text. */
 static int refuse_syntax(struct reader *r)
 {
@@ -473,8 +440,17 @@ static int refuse_syntax(struct reader *r)
 	size_t consumed = r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl);
 	size_t last_good = r->cursor.at;
 
-	yajl_explain(r, why, sizeof(why));
-	if (!r->at_end && consumed > last_good && is_single(r->text[consumed - 1]))
+	/* yajl's message without its prefix and newline: "parse error: unallowed token ...\n". */
+	unsigned char *text = yajl_get_error(r->yajl, 0, NULL, 0);
+	const char *message = text ? (const char *)text : "";
+	const char *colon = strstr(message, ": ");
+	if (colon)
+		message = colon + 2;
+	(void)snprintf(why, sizeof(why), "%.*s", (int)strcspn(message, "\n"), message);
+	if (text)
+		yajl_free_error(r->yajl, text);
+	if (!r->at_end && consumed > last_good && r->text[consumed - 1] != '\0' &&
+	    strchr(",:[]{}", r->text[consumed - 1]))
 		cursor_move(&r->cursor, r->text, consumed - 1); /* itself one that is skipped */
 	else
 		skip_between(r);

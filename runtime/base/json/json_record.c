@@ -77,11 +77,6 @@ static int no_memory(const struct json_reader *in, struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read '%s'", in->file);
 }
 
-static const char *text_of(const struct json_node *node)
-{
-	return node->type == JSON_BOOL ? (node->boolean ? "true" : "false") : node->text;
-}
-
 static int read_value(const struct json_reader *in, const struct json_key *k,
 		      const struct json_node *node, void *record, struct cj_error *err)
 {
@@ -89,27 +84,13 @@ static int read_value(const struct json_reader *in, const struct json_key *k,
 		return reject_type(in, k, node, err);
 	if (k->read)
 		return k->read(in, k, node, record, err);
-	if (k->set(in, k, text_of(node), record, err) < 0)
+	const char *text = node->text;
+	if (node->type == JSON_BOOL)
+		text = node->boolean ? "true" : "false";
+	if (k->set(in, k, text, record, err) < 0)
 		return cj_wrap(err, "%s:%u:%u: %s", in->file, node->line, node->column,
 			       path_of(in, k->name).text);
 	return 0;
-}
-
-static int read_list(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
-{
-	if (node->type != JSON_ARRAY)
-		return reject_type(in, k, node, err);
-	if (!node->child && k->if_empty)
-		return json_reject(in->file, node, err, "%s must not be empty: %s",
-				   path_of(in, k->name).text, k->if_empty);
-	if (k->replaces)
-		*(struct strings *)json_field(k, record) = (struct strings){ 0 };
-
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		rc = read_value(in, k, n, record, err);
-	return rc;
 }
 
 int json_key_read(const struct json_reader *in, const struct json_key *k,
@@ -117,8 +98,19 @@ int json_key_read(const struct json_reader *in, const struct json_key *k,
 {
 	if (node->type == JSON_NULL && (k->types & JSON_NULL_IS_ABSENT))
 		return 0;
-	return k->is_list ? read_list(in, k, node, record, err)
-			  : read_value(in, k, node, record, err);
+	if (!k->is_list)
+		return read_value(in, k, node, record, err);
+	if (node->type != JSON_ARRAY)
+		return reject_type(in, k, node, err);
+	if (!node->child && k->if_empty)
+		return json_reject(in->file, node, err, "%s must not be empty: %s",
+				   path_of(in, k->name).text, k->if_empty);
+	if (k->replaces)
+		*(struct strings *)json_field(k, record) = (struct strings){ 0 };
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
+		rc = read_value(in, k, n, record, err);
+	return rc;
 }
 
 static const struct json_key *key_at(const struct json_record *table, size_t i)

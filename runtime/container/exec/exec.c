@@ -351,18 +351,6 @@ static int open_container(struct execution *e, struct cj_error *err)
 	return 0;
 }
 
-static int connect_console(struct execution *e, struct cj_error *err)
-{
-	if (!e->wanted.has_terminal)
-		return 0;
-	if (!e->options->console_socket) {
-		cj_refuse(err, "a terminal needs a console socket");
-		return cj_hint(err, "give one with --console-socket, or leave --tty away");
-	}
-	e->console_fd = console_connect(e->options->console_socket, err);
-	return e->console_fd < 0 ? e->console_fd : 0;
-}
-
 static int prepare(struct execution *e, struct cj_error *err)
 {
 	const struct process_context context = {
@@ -373,7 +361,14 @@ static int prepare(struct execution *e, struct cj_error *err)
 	if (process_prepare(&e->config, &e->wanted, &context, e->arena, &e->process, err) < 0)
 		return -err->code;
 	oci_log_warnings(e->options, process_warnings(e->process));
-	return connect_console(e, err);
+	if (!e->wanted.has_terminal)
+		return 0;
+	if (!e->options->console_socket) {
+		cj_refuse(err, "a terminal needs a console socket");
+		return cj_hint(err, "give one with --console-socket, or leave --tty away");
+	}
+	e->console_fd = console_connect(e->options->console_socket, err);
+	return e->console_fd < 0 ? e->console_fd : 0;
 }
 
 static int let_go(struct execution *e, struct cj_error *err)

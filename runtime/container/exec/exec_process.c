@@ -132,8 +132,18 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	return 0;
 }
 
-static int refuse_flags(const struct oci_options *o, struct cj_error *err)
+/* It may be a pipe, /dev/fd/N or a file that the engine has just written. */
+int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
+		      struct cj_error *err)
 {
+	char *text;
+	size_t size;
+
+	if (!o->process)
+		return 0;
+	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return cj_fail(err, errno, "--process: open '%s'", o->process);
 	const struct {
 		bool is_given;
 		const char *name;
@@ -152,23 +162,7 @@ static int refuse_flags(const struct oci_options *o, struct cj_error *err)
 		if (flags[i].is_given)
 			return cj_reject(err, "exec: --process and %s exclude each other",
 					 flags[i].name);
-	return 0;
-}
-
-/* It may be a pipe, /dev/fd/N or a file that the engine has just written. */
-int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_process *out,
-		      struct cj_error *err)
-{
-	char *text;
-	size_t size;
-
-	if (!o->process)
-		return 0;
-	auto_fd int fd = open(o->process, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return cj_fail(err, errno, "--process: open '%s'", o->process);
-	if (refuse_flags(o, err) < 0 ||
-	    fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &size, o->process, err) < 0 ||
+	if (fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &size, o->process, err) < 0 ||
 	    oci_process_read(o->process, text, size, a, out, err) < 0)
 		return -err->code;
 	out->has_terminal = out->has_terminal || o->wants_tty;

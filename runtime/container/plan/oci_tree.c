@@ -124,25 +124,22 @@ static int warn(struct tree_planner *p, const char *text, struct cj_error *err)
 		   : cj_fail(err, ENOMEM, "list the mounts");
 }
 
-/* It may be a misspelled "nosuid": to ignore it would weaken the mount. */
-static int reject_unknown(const struct mounts_option *option, struct cj_error *err)
-{
-	const char *nearest = mount_options_nearest(option->key);
-	int rc = cj_reject(err, "unknown option '%.64s%s%.64s' of a bind mount", option->key,
-			   option->value ? "=" : "", option->value ? option->value : "");
-	if (nearest)
-		cj_hint(err, "did you mean '%s'?", nearest);
-	return rc;
-}
-
 /* The options of a file system have no effect in a bind. */
 static int check_bind_data(struct tree_planner *p, const struct mount_options *options,
 			   const char *path, struct cj_error *err)
 {
 	for (size_t i = 0; i < options->ndata; i++) {
 		const char *key = options->data[i].key;
-		if (!mount_options_is_data(key))
-			return reject_unknown(&options->data[i], err);
+		if (!mount_options_is_data(key)) {
+			/* It may be a misspelled "nosuid": to ignore it would weaken the mount. */
+			const char *nearest = mount_options_nearest(key),
+				   *value = options->data[i].value;
+			int rc = cj_reject(err, "unknown option '%.64s%s%.64s' of a bind mount",
+					   key, value ? "=" : "", value ? value : "");
+			if (nearest)
+				cj_hint(err, "did you mean '%s'?", nearest);
+			return rc;
+		}
 		const char *text = arena_printf(p->arena,
 						"mount '%s': option '%s' is no option of a bind "
 						"mount, and has no effect",
@@ -170,21 +167,6 @@ static int plan_bind(struct tree_planner *p, const struct oci_mount *mount,
 	 * (CVE-2023-25809). */
 	if (strcmp(op->path, "/sys") == 0 && options->is_read_only)
 		op->attrs.set_below |= MOUNT_ATTR_RDONLY;
-	return 0;
-}
-
-/* The kernel takes no more, but for the paths of an overlay there is another form. */
-static int check_data(const char *type, const struct mount_options *options, struct cj_error *err)
-{
-	static const char *const paths[] = { "lowerdir", "upperdir", "workdir", NULL };
-	for (size_t i = 0; i < options->ndata; i++) {
-		const struct mounts_option *item = &options->data[i];
-		bool may_be_long = strcmp(type, "overlay") == 0 && text_is_one_of(item->key, paths);
-		if (strlen(item->key) > MOUNTS_OPTION_MAX ||
-		    (item->value && strlen(item->value) > MOUNTS_OPTION_MAX && !may_be_long))
-			return cj_reject(err, "option '%.32s' is longer than %d bytes", item->key,
-					 MOUNTS_OPTION_MAX);
-	}
 	return 0;
 }
 
@@ -221,15 +203,23 @@ static int plan_file_system(const struct oci_mount *mount, struct mount_options 
 	/* Their superblock is shared or always writable: "ro" is the mount's. */
 	static const char *const pseudo[] = { "proc",    "sysfs",  "tmpfs", "devpts",
 					      "cgroup2", "mqueue", NULL };
+	static const char *const paths[] = { "lowerdir", "upperdir", "workdir", NULL };
 	if (!mount->type)
 		return cj_reject(err, "it has no type and is no bind");
 	op->kind = TREE_FS;
 	op->type = strcmp(mount->type, "cgroup") == 0 ? "cgroup2" : mount->type;
 	if (options->copies_up && strcmp(op->type, "tmpfs") != 0)
 		return cj_reject(err, "'tmpcopyup' is for tmpfs, and this is '%s'", mount->type);
-	int rc = check_data(op->type, options, err);
-	if (rc < 0)
-		return rc;
+	/* The kernel takes no more, but for the paths of an overlay there is another form. */
+	for (size_t i = 0; i < options->ndata; i++) {
+		const struct mounts_option *item = &options->data[i];
+		bool may_be_long = strcmp(op->type, "overlay") == 0 &&
+				   text_is_one_of(item->key, paths);
+		if (strlen(item->key) > MOUNTS_OPTION_MAX ||
+		    (item->value && strlen(item->value) > MOUNTS_OPTION_MAX && !may_be_long))
+			return cj_reject(err, "option '%.32s' is longer than %d bytes", item->key,
+					 MOUNTS_OPTION_MAX);
+	}
 	if (strcmp(op->type, "cgroup2") == 0 && !options->is_writable)
 		op->attrs.set |= MOUNT_ATTR_RDONLY;
 	if (!text_is_one_of(op->type, pseudo) && options->is_read_only)
@@ -538,21 +528,16 @@ static int clean_all(const struct strings *paths, struct arena *a, struct string
 	return 0;
 }
 
-static int check_namespace(const struct oci_linux *on_linux, struct cj_error *err)
-{
-	const struct oci_namespace *space = &on_linux->namespaces[OCI_NS_MOUNT];
-	if (space->is_wanted && !space->path)
-		return 0;
-	return cj_reject(err, "linux.namespaces: a new mount namespace is needed");
-}
-
 int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_tree *out,
 		  struct cj_error *err)
 {
 	const struct oci_linux *on_linux = &config->on_linux;
 	struct tree_planner planner = { .config = config, .arena = a };
 	struct oci_tree plan = { 0 };
-	int rc = check_namespace(on_linux, err);
+	const struct oci_namespace *space = &on_linux->namespaces[OCI_NS_MOUNT];
+	int rc = 0;
+	if (!space->is_wanted || space->path)
+		rc = cj_reject(err, "linux.namespaces: a new mount namespace is needed");
 	if (rc == 0 && on_linux->mount_label && strlen(on_linux->mount_label) > MOUNTS_OPTION_MAX)
 		rc = cj_reject(err, "linux.mountLabel is longer than %d bytes", MOUNTS_OPTION_MAX);
 	if (rc == 0)

@@ -92,8 +92,15 @@ static int open_slave(int master_fd, struct cj_error *err)
 	return take_fd(&slave_fd);
 }
 
-static int set_size_and_owner(int slave_fd, const struct oci_process *process, struct cj_error *err)
+int console_open(int root_fd, const struct oci_process *process, struct console *out,
+		 struct cj_error *err)
 {
+	auto_fd int master_fd = open_master(root_fd, err);
+	if (master_fd < 0)
+		return -err->code;
+	auto_fd int slave_fd = open_slave(master_fd, err);
+	if (slave_fd < 0)
+		return -err->code;
 	const struct winsize size = { .ws_row = (unsigned short)process->console_height,
 				      .ws_col = (unsigned short)process->console_width };
 	if ((size.ws_row || size.ws_col) && ioctl(slave_fd, TIOCSWINSZ, &size) < 0)
@@ -102,18 +109,6 @@ static int set_size_and_owner(int slave_fd, const struct oci_process *process, s
 	if (fchown(slave_fd, process->user.uid, (gid_t)-1) < 0)
 		return cj_fail(err, errno, "give the container's pty to user %u",
 			       process->user.uid);
-	return 0;
-}
-
-int console_open(int root_fd, const struct oci_process *process, struct console *out,
-		 struct cj_error *err)
-{
-	auto_fd int master_fd = open_master(root_fd, err);
-	if (master_fd < 0)
-		return -err->code;
-	auto_fd int slave_fd = open_slave(master_fd, err);
-	if (slave_fd < 0 || set_size_and_owner(slave_fd, process, err) < 0)
-		return -err->code;
 	*out = (struct console){ .master_fd = take_fd(&master_fd), .slave_fd = take_fd(&slave_fd) };
 	return 0;
 }

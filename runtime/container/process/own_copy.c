@@ -25,13 +25,6 @@
 #define NAME_MAX_LEN 249 /* memfd_create(2) */
 #define PHDRS_MAX    32  /* a program of ours has a dozen */
 
-/* Other files have no seals, and a tmpfs file has only F_SEAL_SEAL: fcntl(2). */
-static bool is_sealed(int fd)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	return seals >= 0 && (seals & SEALS) == SEALS;
-}
-
 /*
  * The bytes that execve(2) maps: up to the end of the last segment.  Debug information behind it is
  * three quarters of the file.  Whatever is not understood is copied whole.
@@ -95,7 +88,9 @@ int own_copy_enter(char *const argv[], struct cj_error *err)
 	auto_fd int exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (exe_fd < 0)
 		return cj_fail(err, errno, "open '/proc/self/exe'");
-	if (is_sealed(exe_fd)) {
+	/* Other files have no seals, and a tmpfs file has only F_SEAL_SEAL: fcntl(2). */
+	int seals = fcntl(exe_fd, F_GET_SEALS);
+	if (seals >= 0 && (seals & SEALS) == SEALS) {
 		/* execve(2) of a descriptor made its number the name. */
 		(void)prctl(PR_SET_NAME, "cejail-oci", 0, 0, 0);
 		return child_become_undumpable(err);

@@ -54,32 +54,6 @@ int process_check_dumpable(struct cj_error *err)
 	return cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
 }
 
-static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
-{
-	uint64_t available;
-	int rc = p->context.has_user_namespace ? capabilities_of_kernel(&available, err)
-					       : capabilities_of_self(&available, err);
-	if (rc < 0)
-		return rc;
-	if (process_caps_resolve(&p->wanted->capabilities, available, a, &p->caps, &p->warnings) <
-	    0)
-		return cj_fail(err, ENOMEM, "resolve the capabilities");
-	return 0;
-}
-
-/* With an agent no call of ours can follow its filter: process_parts.h. */
-static int prepare_profile(struct process *p, const struct oci_config *config, struct arena *a,
-			   struct cj_error *err)
-{
-	if (!p->context.profile)
-		return 0;
-	if (config->on_linux.seccomp.notifies)
-		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
-				      "each other");
-	return annotations_prepare_profile(p->context.profile, a, &p->tight_filter, &p->warnings,
-					   err);
-}
-
 /* Does the file of the security module say that it is enabled here? */
 static bool is_enabled(const char *file, const char *yes)
 {
@@ -110,16 +84,6 @@ static int check_labels(const struct process *p, struct cj_error *err)
 		return cj_hint(err, "boot with %s, or remove %s from the configuration",
 			       labels[i].parameter, labels[i].key);
 	}
-	return 0;
-}
-
-static int look_at_own_program(struct process *p, struct cj_error *err)
-{
-	struct stat st;
-	if (stat("/proc/self/exe", &st) < 0)
-		return cj_fail(err, errno, "look at '/proc/self/exe'");
-	p->own_program.device = st.st_dev;
-	p->own_program.inode = st.st_ino;
 	return 0;
 }
 
@@ -173,9 +137,29 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	if (process->args.count == 0)
 		return cj_reject(err, "process.args is empty: there is no program to execute");
 	if (check_preserved(context->preserved_fds, err) < 0 || check_labels(p, err) < 0 ||
-	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
-	    prepare_env(p, a, err) < 0 || prepare_caps(p, a, err) < 0 ||
-	    prepare_profile(p, config, a, err) < 0 ||
+	    process_adjust_self(process, err) < 0)
+		return -err->code;
+	struct stat st;
+	if (stat("/proc/self/exe", &st) < 0)
+		return cj_fail(err, errno, "look at '/proc/self/exe'");
+	p->own_program.device = st.st_dev;
+	p->own_program.inode = st.st_ino;
+	if (prepare_env(p, a, err) < 0)
+		return -err->code;
+	uint64_t available;
+	int rc = p->context.has_user_namespace ? capabilities_of_kernel(&available, err)
+					       : capabilities_of_self(&available, err);
+	if (rc < 0)
+		return rc;
+	if (process_caps_resolve(&p->wanted->capabilities, available, a, &p->caps, &p->warnings) <
+	    0)
+		return cj_fail(err, ENOMEM, "resolve the capabilities");
+	/* With an agent no call of ours can follow its filter: process_parts.h. */
+	if (context->profile && config->on_linux.seccomp.notifies)
+		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
+				      "each other");
+	if ((context->profile && annotations_prepare_profile(context->profile, a, &p->tight_filter,
+							     &p->warnings, err) < 0) ||
 	    process_filter_prepare(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;
 	*out = take_ptr(p);
@@ -210,21 +194,20 @@ int process_await(const struct step_link *link, const char *what, struct cj_erro
 	return 0;
 }
 
-static int label_by_selinux(const char *label, struct cj_error *err)
-{
-	int rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/exec", label, err);
-	if (rc == -EINVAL)
-		(void)cj_hint(
-		    err, "the policy of this host has no such label: seinfo(1) lists its types");
-	return rc < 0 ? cj_wrap(err, "process.selinuxLabel '%s'", label) : 0;
-}
-
 /* Kernels before 5.8 have only the second, which all security modules share. */
 int process_label(const struct process *p, struct cj_error *err)
 {
 	char text[512];
-	if (p->wanted->selinux_label && label_by_selinux(p->wanted->selinux_label, err) < 0)
-		return -err->code;
+	if (p->wanted->selinux_label) {
+		int rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/exec",
+				     p->wanted->selinux_label, err);
+		if (rc == -EINVAL)
+			(void)cj_hint(
+			    err,
+			    "the policy of this host has no such label: seinfo(1) lists its types");
+		if (rc < 0)
+			return cj_wrap(err, "process.selinuxLabel '%s'", p->wanted->selinux_label);
+	}
 	if (!p->wanted->apparmor_profile)
 		return 0;
 	int size = snprintf(text, sizeof(text), "exec %s", p->wanted->apparmor_profile);

@@ -41,35 +41,6 @@
 
 #define DEFAULT_UMASK 0022
 
-static int start_session(const struct console *console, struct cj_error *err)
-{
-	child_default_signals();
-	if (child_unblock_signals(err) < 0)
-		return -err->code;
-	if (console)
-		return console_enter(console, err);
-	/* A member of the caller's session could push input into its terminal: TIOCSTI. */
-	return child_start_session(err);
-}
-
-/* Engines open the streams as root, and programs open them again by /dev/stderr. */
-static int give_streams(const struct process *p, struct cj_error *err)
-{
-	const struct oci_user *user = &p->wanted->user;
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		struct stat st;
-		if (fstat(fd, &st) < 0)
-			return cj_fail(err, errno, "look at descriptor %d", fd);
-		/* Not a device or a file of the host: nobody made /dev/null for this container. */
-		if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
-			continue;
-		/* Best effort: the owner may not be mapped.  The open descriptor works anyway. */
-		int rc = st.st_uid != user->uid ? fchown(fd, user->uid, (gid_t)-1) : 0;
-		(void)rc;
-	}
-	return 0;
-}
-
 static int set_groups(const struct process *p, struct cj_error *err)
 {
 	const struct oci_user *user = &p->wanted->user;
@@ -168,8 +139,25 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 	const struct oci_process *wanted = p->wanted;
 	const struct oci_linux *on_linux = &p->config->on_linux;
 	const struct oci_u64 *mask = &wanted->user.umask;
-	if (start_session(console, err) < 0 || give_streams(p, err) < 0)
+	child_default_signals();
+	if (child_unblock_signals(err) < 0)
 		return -err->code;
+	/* A member of the caller's session could push input into its terminal: TIOCSTI. */
+	if ((console ? console_enter(console, err) : child_start_session(err)) < 0)
+		return -err->code;
+	/* Engines open the streams as root, and programs open them again by /dev/stderr. */
+	const struct oci_user *user = &p->wanted->user;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		struct stat st;
+		if (fstat(fd, &st) < 0)
+			return cj_fail(err, errno, "look at descriptor %d", fd);
+		/* Not a device or a file of the host: nobody made /dev/null for this container. */
+		if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+			continue;
+		/* Best effort: the owner may not be mapped.  The open descriptor works anyway. */
+		int rc = st.st_uid != user->uid ? fchown(fd, user->uid, (gid_t)-1) : 0;
+		(void)rc;
+	}
 	if (sys_close_range(CHILD_FIRST_FD + p->context.preserved_fds, ~0u, CLOSE_RANGE_CLOEXEC) <
 	    0)
 		return cj_fail(err, errno, "close all other descriptors at execve(2)");
@@ -258,8 +246,17 @@ int process_adjust_self(const struct oci_process *wanted, struct cj_error *err)
 	return rc;
 }
 
-static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
 {
+	const struct oci_process *wanted = p->wanted;
+	const struct oci_io_priority *io = &wanted->io_priority;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	if (wanted->oom_score_adj.is_set && geteuid() == 0 && put_oom_score(wanted, path, err) < 0)
+		return -err->code;
+	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
+				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
+		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
 	const struct oci_scheduler *s = &wanted->scheduler;
 	const struct sched_attr attr = {
 		.size = sizeof(attr),
@@ -273,21 +270,5 @@ static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_
 	};
 	if (s->is_given && syscall(SYS_sched_setattr, pid, &attr, 0) < 0)
 		return cj_fail(err, errno, "process.scheduler: set the scheduling policy");
-	return 0;
-}
-
-int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
-{
-	const struct oci_process *wanted = p->wanted;
-	const struct oci_io_priority *io = &wanted->io_priority;
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	if (wanted->oom_score_adj.is_set && geteuid() == 0 && put_oom_score(wanted, path, err) < 0)
-		return -err->code;
-	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
-				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
-		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
-	if (set_scheduler(wanted, pid, err) < 0)
-		return -err->code;
 	return set_rlimits(wanted, pid, err); /* last: they may bind the other calls */
 }

@@ -278,21 +278,6 @@ struct agent_message {
 	char text[MESSAGE_MAX];
 };
 
-static int connect_agent(const char *socket_path, struct seccomp_agent *out, struct cj_error *err)
-{
-	auto_fd int sock_fd = unix_connect(socket_path, err);
-	if (sock_fd < 0)
-		return cj_wrap(err, "seccomp agent");
-	struct agent_message *message =
-	    mmap(NULL, sizeof(*message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (message == MAP_FAILED)
-		return cj_fail(err, errno, "get memory for the message to the seccomp agent");
-
-	out->sock_fd = take_fd(&sock_fd);
-	out->message = message;
-	return 0;
-}
-
 void seccomp_agent_close(struct seccomp_agent *agent)
 {
 	cj_close(&agent->sock_fd);
@@ -317,16 +302,29 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 	if (!seccomp->notifies)
 		return 0;
 	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	return connect_agent(seccomp->listener_path, &p->agent, err);
+	auto_fd int sock_fd = unix_connect(seccomp->listener_path, err);
+	if (sock_fd < 0)
+		return cj_wrap(err, "seccomp agent");
+	struct agent_message *message =
+	    mmap(NULL, sizeof(*message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (message == MAP_FAILED)
+		return cj_fail(err, errno, "get memory for the message to the seccomp agent");
+	p->agent.sock_fd = take_fd(&sock_fd);
+	p->agent.message = message;
+	return 0;
 }
 
-/* The "container process state" of config-linux.md. */
-static void write_state(struct json_writer *w, const struct process *p,
-			const struct process_state *state, pid_t pid)
+int process_describe(struct process *p, const struct process_state *state, pid_t pid,
+		     struct cj_error *err)
 {
+	const char *text;
+	size_t size;
+	if (p->agent.sock_fd < 0)
+		return 0;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	/* The "container process state" of config-linux.md. */
 	const char *version = p->config->oci_version;
 	const char *metadata = p->config->on_linux.seccomp.listener_metadata;
-
 	json_open_object(w);
 	json_member_text(w, "ociVersion", version);
 	json_member_array(w, "fds");
@@ -350,17 +348,6 @@ static void write_state(struct json_writer *w, const struct process *p,
 	}
 	json_close_object(w);
 	json_close_object(w);
-}
-
-int process_describe(struct process *p, const struct process_state *state, pid_t pid,
-		     struct cj_error *err)
-{
-	const char *text;
-	size_t size;
-	if (p->agent.sock_fd < 0)
-		return 0;
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	write_state(w, p, state, pid);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	if (size > MESSAGE_MAX)

@@ -89,22 +89,17 @@ int process_program_find(const char *name, const struct strings *env,
 	return 0;
 }
 
-/* A file of procfs has the size 0: none is read. */
-static bool is_file(int fd)
-{
-	struct stat st;
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-}
-
 void process_program_home(uint32_t uid, char out_path[static PATH_MAX])
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error unread = { 0 };
+	struct stat st;
 	char *text = NULL;
 	size_t size = 0;
 	auto_fd int fd = sys_openat2(AT_FDCWD, "/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
 				     RESOLVE_NO_MAGICLINKS);
-	if (!is_file(fd) ||
+	/* A file of procfs has the size 0: none is read. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
 	    fd_read_all(fd, IMAGE_PASSWD_MAX, &a, &text, &size, "/etc/passwd", &unread) < 0)
 		text = NULL;
 	image_passwd_home(text ? text : "", uid, out_path);

@@ -90,17 +90,6 @@ static int check_place(int rules_fd, int own_fd, struct cj_error *err)
 	return 0;
 }
 
-static int ask_table(int own_fd, const char *name, struct cj_error *err)
-{
-	auto_nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-								.message = NFT_MSG_GETTABLE,
-								.family = NFPROTO_INET });
-	if (!request || nla_put_string(request, NFTA_TABLE_NAME, name) < 0)
-		return cj_fail(err, ENOMEM, "look at the table '%s'", name);
-	int rc = nfnl_send(own_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len);
-	return rc < 0 ? cj_fail(err, -rc, "look at the table '%s'", name) : 0;
-}
-
 /* The kernel answers within nfnl_send(). */
 static int receive_owner(int own_fd, const char *name, uint32_t *out, struct cj_error *err)
 {
@@ -137,8 +126,17 @@ static int check_owner(int rules_fd, const char *name, struct cj_error *err)
 	auto_fd int own_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (own_fd < 0)
 		return own_fd;
-	if (check_place(rules_fd, own_fd, err) < 0 || ask_table(own_fd, name, err) < 0 ||
-	    receive_owner(own_fd, name, &owner, err) < 0)
+	if (check_place(rules_fd, own_fd, err) < 0)
+		return -err->code;
+	auto_nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+								.message = NFT_MSG_GETTABLE,
+								.family = NFPROTO_INET });
+	if (!request || nla_put_string(request, NFTA_TABLE_NAME, name) < 0)
+		return cj_fail(err, ENOMEM, "look at the table '%s'", name);
+	int rc = nfnl_send(own_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len);
+	if (rc < 0)
+		return cj_fail(err, -rc, "look at the table '%s'", name);
+	if (receive_owner(own_fd, name, &owner, err) < 0)
 		return -err->code;
 	if (getsockname(rules_fd, (struct sockaddr *)&port, &size) < 0)
 		return cj_fail(err, errno, "getsockname of the holder's socket");
@@ -260,15 +258,6 @@ static int load(struct host_table *table, uint32_t number, bool has_ipv6, struct
 	return firewall_apply_host(table->rules_fd, &rules, err);
 }
 
-/* Another socket's table of that name is EPERM, a table without an owner EEXIST. */
-static int load_any(struct host_table *table, bool has_ipv6, struct cj_error *err)
-{
-	int rc = -EEXIST;
-	for (uint32_t n = 1; (rc == -EEXIST || rc == -EPERM) && n <= NUMBERS; n++)
-		rc = load(table, n, has_ipv6, err);
-	return rc;
-}
-
 /* From here: the holder. */
 
 /* True: the client has the table. */
@@ -324,7 +313,11 @@ int host_table_hold(bool has_ipv6, unsigned idle_ms, struct cj_error *err)
 	if (rules_fd < 0)
 		return rules_fd;
 	struct host_table table = { .rules_fd = rules_fd };
-	if (load_any(&table, has_ipv6, err) < 0)
+	int rc = -EEXIST;
+	/* Another socket's table of that name is EPERM, a table without an owner EEXIST. */
+	for (uint32_t n = 1; (rc == -EEXIST || rc == -EPERM) && n <= NUMBERS; n++)
+		rc = load(&table, n, has_ipv6, err);
+	if (rc < 0)
 		return -err->code;
 
 	pid_t pid = fork();

@@ -179,15 +179,6 @@ static enum look plug_helper(struct uplink *u)
 								: wait_for(u, "read no packet");
 }
 
-/* The next helper attaches to the same tap device, unless that has addresses already. */
-static void leave_helper(struct uplink *u)
-{
-	uplink_keeper_stop(&u->keeper);
-	if (u->is_configured)
-		links_remove(u->spec.gateway_fd, LINK_UPLINK);
-	u->is_configured = false;
-}
-
 int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 {
 	while (u->kind != UPLINK_NONE && !u->is_plugged) {
@@ -195,7 +186,12 @@ int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 		u->is_plugged = look == LOOK_READY;
 		if (look != LOOK_LOST)
 			break;
-		leave_helper(u);
+		/* The next helper attaches to the same tap device, unless that has addresses
+		 * already. */
+		uplink_keeper_stop(&u->keeper);
+		if (u->is_configured)
+			links_remove(u->spec.gateway_fd, LINK_UPLINK);
+		u->is_configured = false;
 		if (start_from(u, u->kind + 1, err) < 0)
 			return -err->code;
 	}

@@ -98,18 +98,6 @@ static int make_parents(const char *path, struct cj_error *err)
 	return 0;
 }
 
-static int copy_link(const char *from, const char *to, struct cj_error *err)
-{
-	char target[PATH_MAX];
-	ssize_t size = readlink(from, target, sizeof(target) - 1);
-	if (size < 0)
-		return cj_fail(err, errno, "read the link '%s'", from);
-	target[size] = '\0';
-	if (symlink(target, to) < 0)
-		return cj_fail(err, errno, "create the link '%s'", to);
-	return 0;
-}
-
 static int make_mount_point(const char *to, mode_t mode, struct cj_error *err)
 {
 	if (S_ISDIR(mode)) {
@@ -134,8 +122,16 @@ static int show(const char *from, struct cj_error *err)
 	(void)snprintf(to, sizeof(to), ROOT "%s", from);
 	if (make_parents(to, err) < 0)
 		return -err->code;
-	if (S_ISLNK(st.st_mode))
-		return copy_link(from, to, err);
+	if (S_ISLNK(st.st_mode)) {
+		char target[PATH_MAX];
+		ssize_t size = readlink(from, target, sizeof(target) - 1);
+		if (size < 0)
+			return cj_fail(err, errno, "read the link '%s'", from);
+		target[size] = '\0';
+		if (symlink(target, to) < 0)
+			return cj_fail(err, errno, "create the link '%s'", to);
+		return 0;
+	}
 	if (make_mount_point(to, st.st_mode, err) < 0)
 		return -err->code;
 	/* MS_REC: mounts below came with our namespace and are locked together */
@@ -188,23 +184,6 @@ static int show_own(int own_fd, const char *own, struct cj_error *err)
 	return 0;
 }
 
-static int fill(int own_fd, const char *own, struct cj_error *err)
-{
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (show(places[i], err) < 0)
-			return -err->code;
-	/* pasta mounts its own empty root on /tmp */
-	if (show_own(own_fd, own, err) < 0 || show_proc(err) < 0)
-		return -err->code;
-	if (mkdir(ROOT "/tmp", 0755) < 0 && errno != EEXIST)
-		return cj_fail(err, errno, "create '" ROOT "/tmp'");
-
-	struct mount_attr wanted = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID };
-	if (sys_mount_setattr(AT_FDCWD, ROOT, AT_RECURSIVE, &wanted) < 0)
-		return cj_fail(err, errno, "make the helper's root read-only");
-	return 0;
-}
-
 int uplink_enter_root(const char *path, struct cj_error *err)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -216,8 +195,17 @@ int uplink_enter_root(const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "open '%s'", own);
 	if (mount("tmpfs", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
 		return cj_fail(err, errno, "mount a tmpfs on '" ROOT "'");
-	if (fill(own_fd, own, err) < 0)
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (show(places[i], err) < 0)
+			return -err->code;
+	/* pasta mounts its own empty root on /tmp */
+	if (show_own(own_fd, own, err) < 0 || show_proc(err) < 0)
 		return -err->code;
+	if (mkdir(ROOT "/tmp", 0755) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "create '" ROOT "/tmp'");
+	struct mount_attr wanted = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID };
+	if (sys_mount_setattr(AT_FDCWD, ROOT, AT_RECURSIVE, &wanted) < 0)
+		return cj_fail(err, errno, "make the helper's root read-only");
 	/* Twice ".": the old root is stacked on the new one, and umount2(2) removes it:
 	 * pivot_root(2). */
 	if (chdir(ROOT) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||

@@ -176,19 +176,6 @@ static int load_own(const struct firewall_host_spec *rules, struct cj_error *err
 	return -err->code;
 }
 
-/* Takes rules_fd and the mark of *a. */
-static void keep_own(struct attempt *a, int rules_fd, const char *table, struct uplink_host *out)
-{
-	(void)snprintf(out->table, sizeof(out->table), "%s", table);
-	out->rules_fd = rules_fd;
-	out->mark_fd = take_fd(&a->mark_fd);
-	/* The mark stays until the kernel closes the socket of the table. */
-	const int fds[] = { rules_fd, out->mark_fd };
-	out->ring_fd = defer_close(fds, out->mark_fd < 0 ? 1 : 2);
-	if (out->ring_fd >= 0)
-		cj_close(&out->mark_fd);
-}
-
 /* Fills *out only on success. */
 static int try_number(struct attempt *a, unsigned number, struct uplink_host *out,
 		      struct cj_error *err)
@@ -222,7 +209,14 @@ static int try_number(struct attempt *a, unsigned number, struct uplink_host *ou
 	memcpy(out->name, name, sizeof(name));
 	out->has_ipv6 = a->has_ipv6;
 	if (!is_shared) {
-		keep_own(a, take_fd(&own_fd), table, out);
+		(void)snprintf(out->table, sizeof(out->table), "%s", table);
+		out->rules_fd = take_fd(&own_fd);
+		out->mark_fd = take_fd(&a->mark_fd);
+		/* The mark stays until the kernel closes the socket of the table. */
+		const int fds[] = { out->rules_fd, out->mark_fd };
+		out->ring_fd = defer_close(fds, out->mark_fd < 0 ? 1 : 2);
+		if (out->ring_fd >= 0)
+			cj_close(&out->mark_fd);
 		return 0;
 	}
 	out->rules_fd = take_fd(&a->shared.rules_fd);

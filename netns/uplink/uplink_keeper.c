@@ -134,15 +134,6 @@ void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size)
 
 /* From here: the helper, until it is executed. */
 
-static void await_start(int hold[2])
-{
-	char byte;
-	cj_close(&hold[1]); /* otherwise the end of the two others would not be seen */
-	for (int i = 0; i < HOLD_BYTES; i++)
-		if (sys_read(hold[0], &byte, 1) != 1)
-			_exit(EXIT_NO_HELPER);
-}
-
 /* All other descriptors are O_CLOEXEC. */
 static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 {
@@ -151,7 +142,11 @@ static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
-	await_start(o->hold);
+	char byte;
+	cj_close(&o->hold[1]); /* otherwise the end of the two others would not be seen */
+	for (int i = 0; i < HOLD_BYTES; i++)
+		if (sys_read(o->hold[0], &byte, 1) != 1)
+			_exit(EXIT_NO_HELPER);
 	if (uplink_keep_capabilities(o->spec->is_net_admin, &err) == 0) {
 		(void)execve(o->spec->path, (char *const *)o->spec->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->spec->path);
@@ -332,14 +327,6 @@ static int await_keeper(struct uplink_keeper *k, struct cj_error *err)
 	return 0;
 }
 
-/* It ends by itself: killed at once, it could not let the helper go on. */
-static void await_intermediate(int intermediate_fd)
-{
-	struct pollfd end = { .fd = intermediate_fd, .events = POLLIN };
-	while (poll(&end, 1, START_TIMEOUT_MS) < 0 && errno == EINTR)
-		;
-}
-
 int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_keeper *out,
 			struct cj_error *err)
 {
@@ -371,7 +358,10 @@ int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_kee
 		uplink_keeper_stop(&k);
 		return rc;
 	}
-	await_intermediate(intermediate_fd);
+	/* It ends by itself: killed at once, it could not let the helper go on. */
+	struct pollfd end = { .fd = intermediate_fd, .events = POLLIN };
+	while (poll(&end, 1, START_TIMEOUT_MS) < 0 && errno == EINTR)
+		;
 	*out = k;
 	return 0;
 }

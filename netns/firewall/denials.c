@@ -130,11 +130,6 @@ static size_t extension_size(const struct view *packet, size_t offset, uint8_t h
 	}
 }
 
-static bool is_later_fragment(const struct view *packet, size_t offset, uint8_t header)
-{
-	return header == IPPROTO_FRAGMENT && (view_u16(packet, offset + 2) & IPV6_FRAGMENT) != 0;
-}
-
 static bool read_ipv6(const struct view *packet, struct denial *out)
 {
 	if (!view_has(packet, 0, IPV6_HEADER))
@@ -148,7 +143,8 @@ static bool read_ipv6(const struct view *packet, struct denial *out)
 		size_t size = extension_size(packet, offset, out->protocol);
 		if (size == 0)
 			break;
-		bool has_no_ports = is_later_fragment(packet, offset, out->protocol);
+		bool has_no_ports = out->protocol == IPPROTO_FRAGMENT &&
+				    (view_u16(packet, offset + 2) & IPV6_FRAGMENT) != 0;
 		out->protocol = packet->bytes[offset];
 		if (has_no_ports)
 			return true;
@@ -383,29 +379,20 @@ static int read_answer(int fd)
 	return -ENODATA;
 }
 
-/*
- * Messages may be lost when a jail is faster than this reader; that is no error.  Without
- * NETLINK_NO_ENOBUFS the kernel would stop logging after the first loss until the queue is empty.
- */
-static int bound_queue(int fd, struct cj_error *err)
-{
-	const int bytes = WAITING_MAX, on = 1;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
-		return cj_fail(err, errno, "limit the queue of the log of denied packets");
-	if (setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) < 0)
-		return cj_fail(err, errno, "let the log of denied packets lose messages");
-	return 0;
-}
-
 int denials_listen(int log_fd, struct cj_error *err)
 {
 	auto_nl_msg *request = make_request();
 
 	if (!request)
 		return cj_fail(err, ENOMEM, "ask for the log of denied packets");
-	if (bound_queue(log_fd, err) < 0)
-		return -err->code;
+	/* Messages may be lost when a jail is faster than this reader; that is no error.  Without
+	 * NETLINK_NO_ENOBUFS the kernel would stop logging after the first loss until the queue is
+	 * empty. */
+	const int bytes = WAITING_MAX, on = 1;
+	if (setsockopt(log_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
+		return cj_fail(err, errno, "limit the queue of the log of denied packets");
+	if (setsockopt(log_fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) < 0)
+		return cj_fail(err, errno, "let the log of denied packets lose messages");
 	int rc = nfnl_send(log_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len);
 	if (rc == 0)
 		rc = read_answer(log_fd);

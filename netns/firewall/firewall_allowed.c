@@ -51,17 +51,6 @@ static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_
 	memcpy(out + ip_size(ip), &big, sizeof(big));
 }
 
-static void add_endpoint(struct nft_batch *b, const struct endpoint *e)
-{
-	uint8_t first[KEY_MAX], last[KEY_MAX];
-	make_key(&e->first, e->first_port, first);
-	make_key(&e->last, e->last_port, last);
-
-	nft_element(b, &(struct nft_element){ .key = first,
-					      .key_end = last,
-					      .key_bytes = (uint32_t)ip_size(&e->first) + 4 });
-}
-
 static void add_set(struct nft_batch *b, const struct firewall_family *f, const char *set,
 		    const struct endpoint *list, size_t count)
 {
@@ -73,8 +62,15 @@ static void add_set(struct nft_batch *b, const struct firewall_family *f, const 
 				       .fields = { (uint8_t)f->ip_bytes, PORT_BYTES } });
 	nft_elements_begin(b, set);
 	for (size_t i = 0; i < count; i++) {
-		if (list[i].first.family == f->number && place_of(list, i) == PLACE_SET)
-			add_endpoint(b, &list[i]);
+		if (list[i].first.family == f->number && place_of(list, i) == PLACE_SET) {
+			uint8_t first[KEY_MAX], last[KEY_MAX];
+			make_key(&list[i].first, list[i].first_port, first);
+			make_key(&list[i].last, list[i].last_port, last);
+			nft_element(b, &(struct nft_element){
+					   .key = first,
+					   .key_end = last,
+					   .key_bytes = (uint32_t)ip_size(&list[i].first) + 4 });
+		}
 	}
 	nft_elements_end(b);
 }
@@ -191,15 +187,6 @@ static void end_rule(struct nft_batch *b, const struct firewall_rule *r)
 		nft_rule_end_with(b, NFT_RETURN, NULL);
 }
 
-static void add_rule_of_set(struct nft_batch *b, const struct firewall_rule *r)
-{
-	begin_rule(b, r);
-	firewall_load_destination(b, r->family);
-	load_port(b, r, NFT_REG32_00 + r->family->ip_bytes / 4);
-	nft_match_set(b, r->is_denial ? r->family->denied : r->family->allowed);
-	end_rule(b, r);
-}
-
 static void add_rule_of_endpoint(struct nft_batch *b, const struct firewall_rule *r,
 				 const struct endpoint *e)
 {
@@ -223,7 +210,11 @@ static void add_rules(struct nft_batch *b, const struct firewall_rule *how,
 		struct firewall_rule rule = *how;
 
 		rule.protocol = protocols[p];
-		add_rule_of_set(b, &rule);
+		begin_rule(b, &rule);
+		firewall_load_destination(b, rule.family);
+		load_port(b, &rule, NFT_REG32_00 + rule.family->ip_bytes / 4);
+		nft_match_set(b, rule.is_denial ? rule.family->denied : rule.family->allowed);
+		end_rule(b, &rule);
 		for (size_t i = 0; i < count; i++) {
 			if (list[i].first.family == f->number && place_of(list, i) == PLACE_RULES)
 				add_rule_of_endpoint(b, &rule, &list[i]);

@@ -48,14 +48,6 @@ static void redirect(struct nft_batch *b, const struct firewall_family *f, uint1
 	nft_rule_end(b);
 }
 
-static void refuse_unchecked(struct nft_batch *b, const struct firewall_family *f, uint16_t port,
-			     bool has_port)
-{
-	begin_rule(b, "unchecked", f, port);
-	match_named(b, f, has_port);
-	firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
-}
-
 void firewall_add_checks(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	if (!spec->checks_names)
@@ -72,7 +64,9 @@ void firewall_add_checks(struct nft_batch *b, const struct firewall_spec *spec)
 		firewall_add_allowed_rules(b, "unchecked", f, spec->allowed, spec->nallowed);
 		for (size_t k = 0; k < 2 * FIREWALL_CHECKED_PORTS; k++) {
 			redirect(b, f, firewall_checked_ports[k / 2], k % 2);
-			refuse_unchecked(b, f, firewall_checked_ports[k / 2], k % 2);
+			begin_rule(b, "unchecked", f, firewall_checked_ports[k / 2]);
+			match_named(b, f, k % 2);
+			firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
 		}
 	}
 }

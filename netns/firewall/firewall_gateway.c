@@ -20,31 +20,6 @@
 #define NEIGHBOUR_SOLICIT 135    /* RFC 4861 4.3, 4.4 */
 #define NEIGHBOUR_ADVERT  136
 
-static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
-{
-	const uint8_t first_byte = IPV4_NO_OPTIONS;
-
-	nft_rule_begin(b, "raw");
-	firewall_match_source(b, &spec->addresses.jail4);
-	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
-			  sizeof(first_byte));
-	nft_rule_end_with(b, NF_ACCEPT, NULL);
-}
-
-/* No extension header of any kind stands between the IPv6 header and these. */
-static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
-{
-	static const uint8_t next[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
-
-	for (size_t i = 0; i < sizeof(next); i++) {
-		nft_rule_begin(b, "raw");
-		firewall_match_source(b, &spec->addresses.jail6);
-		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
-				  &next[i], sizeof(next[i]));
-		nft_rule_end_with(b, NF_ACCEPT, NULL);
-	}
-}
-
 static void refuse_odd_headers(struct nft_batch *b, const struct ip *jail)
 {
 	nft_rule_begin(b, "raw");
@@ -68,10 +43,23 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	if (spec->has_dns)
 		firewall_add_dns(b, "raw", &spec->addresses.gateway4, false);
 
-	take_ipv4(b, spec);
+	const uint8_t first_byte = IPV4_NO_OPTIONS;
+	nft_rule_begin(b, "raw");
+	firewall_match_source(b, &spec->addresses.jail4);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
+			  sizeof(first_byte));
+	nft_rule_end_with(b, NF_ACCEPT, NULL);
 	refuse_odd_headers(b, &spec->addresses.jail4);
 	if (spec->addresses.jail6.family == 6) {
-		take_ipv6(b, spec);
+		/* No extension header of any kind stands between the IPv6 header and these. */
+		static const uint8_t next[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
+		for (size_t i = 0; i < sizeof(next); i++) {
+			nft_rule_begin(b, "raw");
+			firewall_match_source(b, &spec->addresses.jail6);
+			nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER,
+					  NFT_CMP_EQ, &next[i], sizeof(next[i]));
+			nft_rule_end_with(b, NF_ACCEPT, NULL);
+		}
 		refuse_odd_headers(b, &spec->addresses.jail6);
 	}
 	nft_rule_begin(b, "raw");
@@ -114,29 +102,24 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_verdict(b, "from_jail", NF_ACCEPT, NULL);
 }
 
-/* On a helper's tap device the gateway must find its neighbour. */
-static void accept_neighbours(struct nft_batch *b)
-{
-	static const uint8_t types[] = { NEIGHBOUR_SOLICIT, NEIGHBOUR_ADVERT };
-
-	for (size_t i = 0; i < sizeof(types); i++) {
-		nft_rule_begin(b, "input");
-		firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, LINK_UPLINK);
-		firewall_match_protocol(b, IPPROTO_ICMPV6);
-		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &types[i],
-				  sizeof(types[i]));
-		nft_rule_end_with(b, NF_ACCEPT, NULL);
-	}
-}
-
 /* The gateway has one service, DNS, and only for the jail; and what is redirected to its proxy. */
 static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };
 
 	nft_add_base_chain(b, &hook);
-	if (spec->addresses.jail6.family == 6)
-		accept_neighbours(b);
+	if (spec->addresses.jail6.family == 6) {
+		/* On a helper's tap device the gateway must find its neighbour. */
+		static const uint8_t types[] = { NEIGHBOUR_SOLICIT, NEIGHBOUR_ADVERT };
+		for (size_t i = 0; i < sizeof(types); i++) {
+			nft_rule_begin(b, "input");
+			firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+			firewall_match_protocol(b, IPPROTO_ICMPV6);
+			nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &types[i],
+					  sizeof(types[i]));
+			nft_rule_end_with(b, NF_ACCEPT, NULL);
+		}
+	}
 	if (!spec->has_dns)
 		return;
 	if (spec->has_proxy)

@@ -45,20 +45,6 @@ static void match_source(struct nft_batch *b, const struct firewall_host_spec *s
 	nft_match_reverse_path(b);
 }
 
-/* Type unicast excludes addresses of the host (local, broadcast, multicast, anycast) and routes
- * that the administrator has blocked. */
-static void accept_routed(struct nft_batch *b, const struct firewall_host_spec *spec,
-			  const struct ip *source)
-{
-	const uint32_t unicast = RTN_UNICAST;
-
-	nft_rule_begin(b, "prerouting");
-	match_source(b, spec, source);
-	nft_load_address_type(b, NFTA_FIB_F_DADDR);
-	nft_compare(b, NFT_CMP_EQ, &unicast, sizeof(unicast));
-	nft_rule_end_with(b, NF_ACCEPT, NULL);
-}
-
 static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec *spec)
 {
 	static const struct nft_hook hook = { "prerouting", "filter", NF_INET_PRE_ROUTING,
@@ -71,8 +57,16 @@ static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec 
 	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_NEQ);
 	nft_rule_end_with(b, NF_ACCEPT, NULL);
 
-	for (size_t i = 0; i < count; i++)
-		accept_routed(b, spec, sources[i]);
+	for (size_t i = 0; i < count; i++) {
+		/* Type unicast excludes addresses of the host (local, broadcast, multicast,
+		 * anycast) and routes that the administrator has blocked. */
+		const uint32_t unicast = RTN_UNICAST;
+		nft_rule_begin(b, "prerouting");
+		match_source(b, spec, sources[i]);
+		nft_load_address_type(b, NFTA_FIB_F_DADDR);
+		nft_compare(b, NFT_CMP_EQ, &unicast, sizeof(unicast));
+		nft_rule_end_with(b, NF_ACCEPT, NULL);
+	}
 	for (size_t i = 0; i < count; i++) {
 		nft_rule_begin(b, "prerouting");
 		match_source(b, spec, sources[i]);

@@ -104,17 +104,6 @@ static void refuse_foreign_sources(struct nft_batch *b)
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
 }
 
-static void accept_neighbours(struct nft_batch *b)
-{
-	for (size_t i = 0; i < sizeof(neighbour_types); i++) {
-		nft_rule_begin(b, "output");
-		firewall_match_protocol(b, IPPROTO_ICMPV6);
-		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ,
-				  &neighbour_types[i], sizeof(neighbour_types[i]));
-		nft_rule_end_with(b, NF_ACCEPT, NULL);
-	}
-}
-
 /*
  * A source route in the options of IPv4, or in an extension header of IPv6, leads to another
  * destination than the one that is filtered.  RFC 791 3.1, RFC 8200 4.4
@@ -149,7 +138,13 @@ static void add_container_output(struct nft_batch *b, const struct firewall_cont
 	nft_match_ct_reply(b);
 	nft_rule_end_with(b, NF_ACCEPT, NULL);
 
-	accept_neighbours(b);
+	for (size_t i = 0; i < sizeof(neighbour_types); i++) {
+		nft_rule_begin(b, "output");
+		firewall_match_protocol(b, IPPROTO_ICMPV6);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ,
+				  &neighbour_types[i], sizeof(neighbour_types[i]));
+		nft_rule_end_with(b, NF_ACCEPT, NULL);
+	}
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
 		firewall_drop_kernel_icmp(b, &firewall_families[i]);
 	refuse_odd_headers(b);

@@ -268,15 +268,6 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 	nft_elements_end(b);
 }
 
-static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_rule_begin(b, "filter");
-	firewall_match_family(b, f);
-	firewall_load_destination(b, f);
-	nft_match_set(b, f->host);
-	firewall_end_refused(b, "refuse", NET_HOST);
-}
-
 void firewall_refuse_closed(struct nft_batch *b, const char *chain, const struct firewall_family *f)
 {
 	nft_rule_begin(b, chain);
@@ -293,16 +284,6 @@ static void end_open(struct nft_batch *b, bool is_list)
 		firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
 	else
 		nft_rule_end_with(b, NFT_RETURN, NULL);
-}
-
-/* The families that the jail has no addresses of: no rule above checked their destinations. */
-static void refuse_families_from(struct nft_batch *b, size_t first)
-{
-	for (size_t i = first; i < FIREWALL_FAMILIES; i++) {
-		nft_rule_begin(b, "filter");
-		firewall_match_family(b, &firewall_families[i]);
-		firewall_end_refused(b, "refuse", NET_PROTOCOL);
-	}
 }
 
 /* The remaining packets go to open destinations, or, with an allow list, to ones that are not on
@@ -343,7 +324,11 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		if (spec->names)
 			firewall_add_named_sets(b, f);
 
-		refuse_host(b, f);
+		nft_rule_begin(b, "filter");
+		firewall_match_family(b, f);
+		firewall_load_destination(b, f);
+		nft_match_set(b, f->host);
+		firewall_end_refused(b, "refuse", NET_HOST);
 		if (spec->ndenied > 0) /* before what opens any of it */
 			firewall_add_denied_rules(b, "filter", f, spec->denied, spec->ndenied);
 		if (spec->is_list)
@@ -352,7 +337,13 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		if (spec->names)
 			firewall_add_named_rules(b, "filter", f, spec->checks_names);
 	}
-	refuse_families_from(b, families);
+	/* The families that the jail has no addresses of: no rule above checked their
+	 * destinations. */
+	for (size_t i = families; i < FIREWALL_FAMILIES; i++) {
+		nft_rule_begin(b, "filter");
+		firewall_match_family(b, &firewall_families[i]);
+		firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	}
 	filter_protocol(b, families, spec->is_list);
 	if (spec->names)
 		firewall_add_named(b, spec->names);

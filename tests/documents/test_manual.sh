@@ -273,8 +273,8 @@ same "$MCP names every tool of sessions" \
 same "$MCP names every argument of a tool" "$(mcp_arguments RUN)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed '/^The answer has/,$d' | sed -n 's/^\.It Va //p' | sort)"
 same "$MCP names every member of an answer" \
-	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p; /^static void put_session(/,/^}/p' runtime/run/mcp/mcp_answer.c |
-		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (a, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
+	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p; /^static void put_session(/,/^}/p' runtime/run/mcp/mcp_answer.c | sed '/json_member_object(/,/json_close_object(/{/json_member_object(/!d}' |
+		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (a, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files denied warnings) | sort)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 
 # --- sessions -------------------------------------------------------------------------

@@ -27,25 +27,25 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->init.root_fd = j->init.domain_fd = j->init.files_fd = -1;
 	j->parent_pid = INIT_PID;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
-		relay_init(&j->run.relays[i], &j->released);
+		relay_init(&j->run.relays[i]);
 	return j;
 }
 
 void jail_state_free(struct jail **j)
 {
-	fd_bag_close(&(*j)->released);
 	arena_fini(&(*j)->arena);
 	free(*j);
 	*j = NULL;
 }
 
-void jail_release_handles(struct jail *j)
+void jail_close_handles(struct jail *j)
 {
-	fd_bag_add(&j->released, take_fd(&j->handles.box_fd));
-	fd_bag_add(&j->released, take_fd(&j->handles.root_fd));
-	fd_bag_add(&j->released, take_fd(&j->handles.proc_fd));
+	auto_fd_bag struct fd_bag all = { 0 };
+	fd_bag_add(&all, take_fd(&j->handles.box_fd));
+	fd_bag_add(&all, take_fd(&j->handles.root_fd));
+	fd_bag_add(&all, take_fd(&j->handles.proc_fd));
 	while (j->handles.noverlays > 0)
-		fd_bag_add(&j->released, j->handles.overlay_fds[--j->handles.noverlays]);
+		fd_bag_add(&all, j->handles.overlay_fds[--j->handles.noverlays]);
 }
 
 void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)

@@ -12,7 +12,6 @@
 
 #include "netns/network.h"
 #include "rootfs/image/image_store.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/step.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/ids/idmap.h"
@@ -117,8 +116,7 @@ struct jail {
 	bool is_sealed;       /* init has said so */
 	struct record record; /* its strings are the plan's and our own */
 	int record_fd;
-	bool leaf_stays;        /* the cgroup could not be removed: its record stays for a sweep */
-	struct fd_bag released; /* by stages that have been left, closed by jail_state_free() */
+	bool leaf_stays; /* the cgroup could not be removed: its record stays for a sweep */
 	struct filter_watch *watch;
 	struct network *network; /* NULL: never more than the loopback */
 
@@ -139,7 +137,7 @@ struct jail {
 /* A jail in which nothing is held, for a run.  NULL: no memory. */
 struct jail *jail_state_create(const struct plan *plan, const char *id);
 void jail_state_free(struct jail **j);
-void jail_release_handles(struct jail *j);
+void jail_close_handles(struct jail *j);
 
 /* A warning for the outcome: a sentence, lower case, no full stop. */
 void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -259,11 +259,12 @@ int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
 	return 0;
 }
 
-void record_remove(int dir_fd, const char *id, int lock_fd)
+void record_remove(int dir_fd, const char *id, int *lock_fd)
 {
 	struct file_name name;
-	if (lock_fd >= 0 && is_linked(lock_fd) && name_of(id, &name))
+	if (*lock_fd >= 0 && is_linked(*lock_fd) && name_of(id, &name))
 		(void)unlinkat(dir_fd, name.text, 0); /* on failure a sweep removes it later */
+	cj_close(lock_fd);
 }
 
 static int open_record(int dir_fd, const char *id)

@@ -68,8 +68,8 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err);
  * changes.  Called by the supervisor.
  */
 int record_complete(int lock_fd, const struct record *r, struct cj_error *err);
-/* Removes the file, before the caller releases the lock by closing lock_fd; -1: there is none. */
-void record_remove(int dir_fd, const char *id, int lock_fd);
+/* Removes the file, then releases the lock. */
+void record_remove(int dir_fd, const char *id, int *lock_fd);
 
 struct record_entry {
 	struct record record;

@@ -24,9 +24,8 @@ const char *const relay_names[RELAY_COUNT] = {
 	[RELAY_STDERR] = "standard error",
 };
 
-void relay_init(struct relay *r, struct fd_bag *released)
+void relay_init(struct relay *r)
 {
-	r->released = released;
 	r->in_fd = r->out_fd = -1;
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = false;
 	r->is_paused = r->is_complete = r->escape = false;
@@ -36,22 +35,13 @@ void relay_init(struct relay *r, struct fd_bag *released)
 	r->carried = r->fresh = r->start = r->end = 0;
 }
 
-/* The program sees at once that its input ends; the ends of outputs are closed together. */
-static void release(const struct relay *r, int *fd)
-{
-	if (r->owns_in && r->released)
-		fd_bag_add(r->released, take_fd(fd));
-	else
-		cj_close(fd);
-}
-
 void relay_fini(struct relay *r)
 {
-	if (r->owns_out)
-		release(r, &r->out_fd);
 	if (r->owns_in)
-		release(r, &r->in_fd);
-	relay_init(r, r->released);
+		cj_close(&r->in_fd);
+	if (r->owns_out)
+		cj_close(&r->out_fd);
+	relay_init(r);
 }
 
 /*
@@ -197,23 +187,23 @@ enum relay_result relay_flush(struct relay *r)
 		result = RELAY_MOVED;
 	}
 	if (r->in_fd < 0 && r->owns_out)
-		release(r, &r->out_fd); /* all that ever came has been passed on */
+		cj_close(&r->out_fd); /* all that ever came has been passed on */
 	return result;
 }
 
 void relay_end_in(struct relay *r)
 {
 	if (r->owns_in)
-		release(r, &r->in_fd);
+		cj_close(&r->in_fd);
 	r->in_fd = -1;
 	if (r->owns_out && !relay_has_pending(r))
-		release(r, &r->out_fd);
+		cj_close(&r->out_fd);
 }
 
 void relay_end_out(struct relay *r)
 {
 	r->start = r->end = 0;
 	if (r->owns_out)
-		release(r, &r->out_fd);
+		cj_close(&r->out_fd);
 	r->out_fd = -1;
 }

@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/files/fd.h"
-
 enum relay_name { RELAY_STDIN, RELAY_STDOUT, RELAY_STDERR, RELAY_COUNT };
 
 extern const char *const relay_names[RELAY_COUNT]; /* for messages */
@@ -26,7 +24,6 @@ struct relay {
 	int in_fd;            /* -1: the end was reached */
 	int out_fd;           /* -1: nobody to pass bytes on to */
 	bool owns_in, owns_out;
-	struct fd_bag *released; /* takes what an output owned, to be closed later; NULL: nothing */
 	bool is_caller_in, is_caller_out; /* poll before touching it */
 	bool is_paused;                   /* nothing is read: the receiver of events has no room */
 	bool is_complete;                 /* relay_complete() */
@@ -41,8 +38,8 @@ struct relay {
 	size_t start, end;
 };
 
-void relay_init(struct relay *r, struct fd_bag *released); /* the null value */
-void relay_fini(struct relay *r);                          /* closes what it owns */
+void relay_init(struct relay *r); /* the null value */
+void relay_fini(struct relay *r); /* closes what it owns */
 
 enum relay_result {
 	RELAY_AGAIN, /* nothing to read, or no room, for now */

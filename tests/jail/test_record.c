@@ -226,8 +226,7 @@ static void a_jail_that_waits_is_listed_as_ready_until_it_starts(void **state)
 		assert_int_equal(list(&a, &entries), 1);
 		assert_int_equal(entries[0].record.is_ready, i == 1);
 	}
-	record_remove(dir_fd, "ready", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "ready", &fd);
 }
 
 static void a_record_without_the_mark_is_a_running_one(void **state)
@@ -260,12 +259,10 @@ static void a_record_is_listed_as_it_was_written(void **state)
 	assert_true(entries[0].record.started_ms == 1767323045678u);
 	assert_true(entries[0].is_alive);
 
-	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", &fd);
 	assert_int_equal(fd, -1);
 	assert_int_equal(list(&a, &entries), 0);
-	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", &fd);
 }
 
 static void a_record_is_private(void **state)
@@ -276,8 +273,7 @@ static void a_record_is_private(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	record_remove(dir_fd, "a", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "a", &fd);
 }
 
 static void many_records_are_all_listed(void **state)
@@ -310,8 +306,7 @@ static void an_id_in_use_is_refused_and_a_dead_one_taken_over(void **state)
 
 	fd = create("a");
 	assert_true(fd >= 0);
-	record_remove(dir_fd, "a", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "a", &fd);
 }
 
 static void a_dead_run_s_name_is_free_when_its_cgroup_is_gone(void **state)
@@ -328,8 +323,7 @@ static void a_dead_run_s_name_is_free_when_its_cgroup_is_gone(void **state)
 	int fd = create("a");
 	assert_true(fd >= 0);
 	assert_int_equal(removed.calls, 1);
-	record_remove(dir_fd, "a", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "a", &fd);
 }
 
 static void a_name_that_leads_elsewhere_is_refused(void **state)
@@ -518,8 +512,7 @@ static void a_file_that_is_swept_before_its_maker_locks_it_is_made_again(void **
 	assert_null(before_flock);
 	assert_true(exists("runs/a.json"));
 	assert_int_equal(sweep(), 0);
-	record_remove(dir_fd, "a", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "a", &fd);
 }
 
 static void a_record_names_its_cgroup_before_it_is_complete(void **state)
@@ -539,8 +532,7 @@ static void a_record_names_its_cgroup_before_it_is_complete(void **state)
 	assert_int_equal(record_complete(fd, &r, &err), 0);
 	assert_int_equal(list(&a, &entries), 1);
 	assert_true(entries[0].record.cgroup_inode == UINT64_MAX);
-	record_remove(dir_fd, "a", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "a", &fd);
 
 	leave_dead("a", r.cgroup_path, 0); /* killed before it could complete it */
 	removed.calls = 0;
@@ -601,8 +593,7 @@ static void a_locked_record_signals_only_the_process_that_wrote_it(void **state)
 	int fd = create_for("swept", bystander, start_of(bystander) - 1);
 	assert_true(fd >= 0);
 	assert_int_equal(record_cancel(dir_fd, "swept", &err), -ENOENT);
-	record_remove(dir_fd, "swept", fd);
-	cj_close(&fd);
+	record_remove(dir_fd, "swept", &fd);
 	assert_unharmed(bystander);
 }
 
@@ -639,8 +630,7 @@ static void a_name_that_passes_to_a_new_run_is_not_swept(void **state)
 	assert_true(owner_fd >= 0);
 	assert_true(exists("runs/reused.json"));
 	assert_int_equal(removed.calls, 0);
-	record_remove(dir_fd, "reused", owner_fd);
-	cj_close(&owner_fd);
+	record_remove(dir_fd, "reused", &owner_fd);
 	assert_false(exists("runs/reused.json"));
 }
 
@@ -654,8 +644,7 @@ static void a_record_of_pid_0_or_1_signals_no_process(void **state)
 		int fd = record_create(dir_fd, &r, &err);
 		assert_true(fd >= 0);
 		assert_int_equal(record_cancel(dir_fd, "odd", &err), -EAGAIN);
-		record_remove(dir_fd, "odd", fd);
-		cj_close(&fd);
+		record_remove(dir_fd, "odd", &fd);
 	}
 }
 
@@ -712,10 +701,8 @@ static void a_run_does_not_look_at_its_own_record(void **state)
 	flocks = 0;
 	assert_int_equal(record_sweep_batch(dir_fd, "own", &err), 0);
 	assert_int_equal(flocks, 1);
-	record_remove(dir_fd, "own", own);
-	cj_close(&own);
-	record_remove(dir_fd, "other", other);
-	cj_close(&other);
+	record_remove(dir_fd, "own", &own);
+	record_remove(dir_fd, "other", &other);
 }
 
 static void runs_look_at_a_bounded_number_of_records_and_together_at_all(void **state)
@@ -738,8 +725,7 @@ static void runs_look_at_a_bounded_number_of_records_and_together_at_all(void **
 	for (int i = 0; i < 400; i++) {
 		char id[24];
 		(void)snprintf(id, sizeof(id), "alive-%d", i);
-		record_remove(dir_fd, id, lock_fds[i]);
-		cj_close(&lock_fds[i]);
+		record_remove(dir_fd, id, &lock_fds[i]);
 	}
 }
 
@@ -786,8 +772,7 @@ static void concurrent_runs_never_lose_a_record(void **state)
 		int fd = create(id);
 		assert_true(fd >= 0);
 		assert_true(exists(name));
-		record_remove(dir_fd, id, fd);
-		cj_close(&fd);
+		record_remove(dir_fd, id, &fd);
 		assert_false(exists(name));
 	}
 	assert_int_equal(kill(sweeper, SIGKILL), 0);

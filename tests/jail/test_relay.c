@@ -27,7 +27,7 @@ static struct ends open_relay(bool escape)
 	assert_non_null(r);
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	relay_init(r, NULL);
+	relay_init(r);
 	fd_set_nonblocking(in[0]);
 	fd_set_nonblocking(out[0]);
 	r->in_fd = in[0];

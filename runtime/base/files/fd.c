@@ -26,22 +26,17 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3, not in glibc 2.36 */
 #endif
 
-void fd_await_killed(int pidfd)
+void cj_end_child(int *pidfd)
 {
 	int saved = errno;
 	siginfo_t info;
 
-	if (pidfd >= 0) {
-		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* ESRCH: it has ended already */
-		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED));
+	if (*pidfd >= 0) {
+		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
+		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED));
 	}
-	errno = saved;
-}
-
-void cj_end_child(int *pidfd)
-{
-	fd_await_killed(*pidfd);
 	cj_close(pidfd);
+	errno = saved;
 }
 
 int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err)

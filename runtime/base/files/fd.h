@@ -120,9 +120,6 @@ const struct dirent *fd_next_entry(struct fd_dir *dir);
 /* Goes on at a `place`; 0: from the start. */
 void fd_seek_dir(struct fd_dir *dir, off_t place);
 
-/* Kills a child and reaps it; -1 is none.  Keeps errno. */
-void fd_await_killed(int pidfd);
-
 /* Descriptors that are closed together: one call for each run of neighbouring numbers. */
 #define FD_BAG_MAX 64
 struct fd_bag {

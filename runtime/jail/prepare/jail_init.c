@@ -71,20 +71,14 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	return rc;
 }
 
-static void end_init(struct jail *j)
-{
-	fd_await_killed(j->init_pidfd);
-	fd_bag_add(&j->released, take_fd(&j->init_pidfd));
-}
-
 /* Until init has sealed itself, its end may be the kernel's doing. */
 void jail_init_leave(struct jail *j)
 {
 	const struct spawn_place place = place_of(j);
 	if (!j->is_sealed)
 		j->dies_at_birth = spawn_kills(&place);
-	fd_bag_add(&j->released, take_fd(&j->link.sock_fd));
-	end_init(j);
+	cj_close(&j->link.sock_fd);
+	cj_end_child(&j->init_pidfd);
 	j->init_pid = 0;
 }
 
@@ -96,8 +90,8 @@ int jail_init_ids_enter(struct jail *j, struct cj_error *err)
 /* The id is free for another jail only when no process has it: the jail's processes end first. */
 void jail_init_ids_leave(struct jail *j)
 {
-	end_init(j);
-	fd_bag_add(&j->released, take_fd(&j->ids.lock_fd));
+	cj_end_child(&j->init_pidfd);
+	idmap_release(&j->ids);
 }
 
 /* Prefers init's own error to the write of a map that failed because init had ended. */
@@ -220,9 +214,8 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 
 void jail_init_seal_leave(struct jail *j)
 {
-	fd_bag_add(&j->released, filter_watch_take_fd(j->watch));
 	filter_watch_destroy(&j->watch);
-	jail_release_handles(j);
+	jail_close_handles(j);
 }
 
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
@@ -275,13 +268,10 @@ bool jail_init_kill(struct jail *j, bool is_alone)
 		if (wait_for_init(j->init_pidfd))
 			return true;
 	}
-	/* No process is left that could write, so there is no need to wait 0.25 ms for init:
-	 * jail_init_leave() kills it, should it not end by itself. */
-	if (is_alone)
-		return true;
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
-	if (wait_for_init(j->init_pidfd))
+	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */
+	if (is_alone || wait_for_init(j->init_pidfd))
 		return true;
 	cgroup_kill(&j->cgroup);
 	if (wait_for_init(j->init_pidfd))

@@ -161,7 +161,7 @@ static void signals_leave(struct jail *j)
 	const struct timespec now = { 0 };
 	while (sigtimedwait(&ours, NULL, &now) > 0)
 		;
-	fd_bag_add(&j->released, take_fd(&j->signal_fd));
+	cj_close(&j->signal_fd);
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
 }
 
@@ -203,7 +203,7 @@ static int directory_enter(struct jail *j, struct cj_error *err)
 
 static void directory_leave(struct jail *j)
 {
-	fd_bag_add(&j->released, take_fd(&j->runtime_dir_fd));
+	cj_close(&j->runtime_dir_fd);
 }
 
 /* Without a runtime directory there is no record: directory_enter() has warned. */
@@ -237,9 +237,10 @@ static int record_enter(struct jail *j, struct cj_error *err)
 
 static void record_leave(struct jail *j)
 {
-	if (!j->leaf_stays) /* else the record stays: unlocked, it marks a dead run */
-		record_remove(j->runtime_dir_fd, j->id, j->record_fd);
-	fd_bag_add(&j->released, take_fd(&j->record_fd));
+	if (j->leaf_stays)
+		cj_close(&j->record_fd); /* the record stays: unlocked, it marks a dead run */
+	else if (j->record_fd >= 0)
+		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
 }
 
 static int record_complete_enter(struct jail *j, struct cj_error *err)

@@ -30,7 +30,7 @@ static void begin_anew(struct jail *j, const struct outcome *setup)
 				    .network_reported = j->run.network_reported,
 				    .master_fd = -1 };
 	for (size_t i = 0; i < RELAY_COUNT; i++)
-		relay_init(&j->run.relays[i], &j->released);
+		relay_init(&j->run.relays[i]);
 	cgroup_read_usage(&j->cgroup, &j->warm.before);
 	j->warm.cpu_us = 1000 * (setup->usage.cpu_user_ms + setup->usage.cpu_system_ms);
 	j->was_set_up = true;

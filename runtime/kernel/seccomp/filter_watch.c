@@ -526,11 +526,6 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	return 0;
 }
 
-int filter_watch_take_fd(struct filter_watch *w)
-{
-	return w ? take_fd(&w->listener_fd) : -1;
-}
-
 void filter_watch_destroy(struct filter_watch **slot)
 {
 	struct filter_watch *w = *slot;

@@ -105,7 +105,7 @@ static void check_terminal(struct bytes all, size_t piece)
 		in_fd = open_memory(), out_fd = open_memory();
 	empty(in_fd);
 	empty(out_fd);
-	relay_init(&r, NULL);
+	relay_init(&r);
 	r.in_fd = in_fd;
 	r.out_fd = out_fd;
 	r.escape = true;

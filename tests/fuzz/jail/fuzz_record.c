@@ -92,8 +92,7 @@ static void check_round_trip(const struct record *r)
 	assert(again->is_alive && again->record.started_ms == r->started_ms);
 	assert(strcmp(again->record.profile, r->profile) == 0);
 	assert(strcmp(again->record.cgroup_path, r->cgroup_path) == 0);
-	record_remove(dir_fd, ID, lock_fd);
-	cj_close(&lock_fd);
+	record_remove(dir_fd, ID, &lock_fd);
 	assert(list(&a, &again) == 0);
 }
 

@@ -15,7 +15,6 @@
 #include "rootfs/rootfs.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -36,7 +35,7 @@
 
 struct rootfs_sources {
 	struct arena arena;
-	int park_fd;                  /* a clone of the old root's /dev, mounted on it */
+	int park_fd; /* a clone of the old root's /dev, attached on it by build() */
 	struct rootfs_entries common; /* devices, and of ROOT_HOST the host's files */
 	size_t usr;                   /* of `common`, of ROOT_HOST */
 	struct layers layers;         /* ROOT_LAYERS */
@@ -236,8 +235,7 @@ static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, 
 	if (attach_entries(&s->common, public, s->common.count, err) < 0 ||
 	    mounts_restrict_all(root_fd, HOST_ATTRS, "/", err) < 0 ||
 	    (spec->writable && mounts_open_for_writing(root_fd, "/", err) < 0) ||
-	    attach_entries(&s->common, s->usr, public, err) < 0 ||
-	    devices_attach(s->park_fd, spec->tty, root_fd, err) < 0)
+	    attach_entries(&s->common, 0, public, err) < 0)
 		return -err->code;
 	if (attach_proc(err) < 0 || devices_attach_terminals(err) < 0 ||
 	    scratch_attach(scratch_fd, err) < 0)
@@ -248,6 +246,9 @@ static int attach_all(const struct rootfs_spec *spec, struct rootfs_sources *s, 
 
 static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struct cj_error *err)
 {
+	/* All sources have been opened: one below /dev must not get the attributes of the clone. */
+	if (mounts_attach_at(s->park_fd, ROOTFS_PARK, ROOTFS_PARK, err) < 0)
+		return -err->code;
 	auto_fd int scratch_fd = scratch_create(spec, err);
 	if (scratch_fd < 0)
 		return scratch_fd;
@@ -295,47 +296,48 @@ static const char *const read_only_names[] = { "bus", "fs", "irq", "sys" };
 
 enum masked_kind {
 	MASKED_FILE,
-	/* Looked at first: most kernels let only the host's root open it.  That user does not exist
-	 * in the jail. */
-	MASKED_FILE_OF_ROOT,
+	/* Looked at first: most kernels do not have it, or let only the host's root open it.  That
+	 * user does not exist in the jail. */
+	MASKED_RARE_FILE,
 	MASKED_DIR,
+	MASKED_RARE_DIR,
 };
 
 /* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes choose
- * sizes by them. */
+ * sizes by them.  A path that this kernel does not have is skipped. */
 static const struct masked {
 	const char *name;
 	enum masked_kind kind;
 } masked[] = {
 	/* where the kernel lies in memory: the first step of most exploits */
 	{ "kallsyms", MASKED_FILE },
-	{ "kcore", MASKED_FILE_OF_ROOT },
+	{ "kcore", MASKED_RARE_FILE },
 	{ "iomem", MASKED_FILE },
 	{ "ioports", MASKED_FILE },
-	{ "modules", MASKED_FILE },
-	{ "slabinfo", MASKED_FILE_OF_ROOT },
-	{ "vmallocinfo", MASKED_FILE_OF_ROOT },
-	{ "timer_list", MASKED_FILE_OF_ROOT },
-	{ "latency_stats", MASKED_FILE },
+	{ "modules", MASKED_RARE_FILE },
+	{ "slabinfo", MASKED_RARE_FILE },
+	{ "vmallocinfo", MASKED_RARE_FILE },
+	{ "timer_list", MASKED_RARE_FILE },
+	{ "latency_stats", MASKED_RARE_FILE },
 	/* the kernel's log, build and command line: these have contained passwords */
-	{ "kmsg", MASKED_FILE_OF_ROOT },
+	{ "kmsg", MASKED_RARE_FILE },
 	{ "cmdline", MASKED_FILE },
-	{ "bootconfig", MASKED_FILE },
+	{ "bootconfig", MASKED_RARE_FILE },
 	{ "config.gz", MASKED_FILE },
 	/* other users' keys, by name and number: keyrings(7) */
 	{ "keys", MASKED_FILE },
 	{ "key-users", MASKED_FILE },
 	/* the machine's hardware and its use by others */
 	{ "acpi", MASKED_DIR },
-	{ "asound", MASKED_DIR },
-	{ "scsi", MASKED_DIR },
+	{ "asound", MASKED_RARE_DIR },
+	{ "scsi", MASKED_RARE_DIR },
 	{ "diskstats", MASKED_FILE },
 	{ "partitions", MASKED_FILE },
 	{ "interrupts", MASKED_FILE },
 	/* pressure stall information; since Linux 6.6 a write makes the kernel monitor it */
 	{ "pressure", MASKED_DIR },
 	/* commands to the kernel */
-	{ "sysrq-trigger", MASKED_FILE_OF_ROOT },
+	{ "sysrq-trigger", MASKED_RARE_FILE },
 };
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
@@ -380,50 +382,38 @@ static int make_settings_read_only(int proc_fd, struct cj_error *err)
 	return mounts_open_for_writing(proc_fd, "/proc", err);
 }
 
-/* Which of the masked names this kernel has. */
-static int list_proc(int proc_fd, bool out_has[static LENGTH(masked)], struct cj_error *err)
-{
-	struct fd_dir dir; /* borrows proc_fd: nobody else uses its offset */
-	dir.fd = proc_fd;
-	dir.at = dir.size = 0;
-	for (const struct dirent *entry; (entry = fd_next_entry(&dir)) != NULL;)
-		for (size_t i = 0; i < LENGTH(masked); i++)
-			out_has[i] |= strcmp(entry->d_name, masked[i].name) == 0;
-	return errno == 0 ? 0 : cj_fail(err, errno, "list '/proc'");
-}
-
-/* Returns 1, 0, or -1 with errno. */
-static int may_be_opened(int proc_fd, const char *name, uid_t uid)
+/* Returns 1 when there is something to mask, 0, or -1 with errno. */
+static int is_shown(int proc_fd, const struct masked *m, uid_t uid)
 {
 	struct stat st;
-	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (m->kind != MASKED_RARE_FILE && m->kind != MASKED_RARE_DIR)
+		return 1;
+	if (fstatat(proc_fd, m->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -1;
-	return (st.st_mode & 0077) != 0 || st.st_uid == uid;
+	return S_ISDIR(st.st_mode) || (st.st_mode & 0077) != 0 || st.st_uid == uid;
 }
 
 static int mask(int proc_fd, const struct masked *m, uid_t uid, struct cj_error *err)
 {
 	const struct proc_path path = path_in_proc(m->name);
-	int rc = m->kind == MASKED_FILE_OF_ROOT ? may_be_opened(proc_fd, m->name, uid) : 1;
-	if (rc > 0 && m->kind == MASKED_DIR)
+	const bool is_dir = m->kind == MASKED_DIR || m->kind == MASKED_RARE_DIR;
+	int rc = is_shown(proc_fd, m, uid);
+	if (rc > 0 && is_dir)
 		rc = mount("tmpfs", path.text, "tmpfs",
 			   MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
 			   "mode=0555,size=4k,nr_inodes=2");
 	else if (rc > 0)
 		rc = mount("/dev/null", path.text, NULL, MS_BIND, NULL);
-	/* of a module that the host has unloaded meanwhile */
 	return rc < 0 && errno != ENOENT ? cj_fail(err, errno, "mask '%s'", path.text) : 0;
 }
 
 /* By mount(2) and paths: only init has used this tree so far, and both ends are checked first. */
 int rootfs_mask_proc(int proc_fd, uid_t uid, struct cj_error *err)
 {
-	bool has[LENGTH(masked)] = { false };
-	if (check_places(proc_fd, err) < 0 || make_settings_read_only(proc_fd, err) < 0 ||
-	    list_proc(proc_fd, has, err) < 0)
+	if (check_places(proc_fd, err) < 0 || make_settings_read_only(proc_fd, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < LENGTH(masked); i++)
-		if (has[i] && mask(proc_fd, &masked[i], uid, err) < 0)
+		if (mask(proc_fd, &masked[i], uid, err) < 0)
 			return -err->code;
 	return 0;
 }

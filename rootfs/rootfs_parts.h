@@ -66,12 +66,9 @@ int scratch_make_tmpfs(struct rootfs_entries *binds, const struct rootfs_spec *s
  * terminals of its own (devpts).  No node is created: all other mounts have nodev.
  */
 
-/* Parks a clone of the host's /dev, which gives all its nodes their attributes in one call, and
- * lists the mount points of the nodes; with_tty: /dev/tty too. */
+/* Clones the host's /dev, which gives all its nodes their attributes in one call, and opens them in
+ * the clone; with_tty: /dev/tty too.  They can be mounted once the clone is attached. */
 int devices_open(struct rootfs_entries *list, bool with_tty, int *out_dev_fd, struct cj_error *err);
-
-/* Mounts the nodes of dev_fd, that clone, in the tree root_fd that is parked last. */
-int devices_attach(int dev_fd, bool with_tty, int root_fd, struct cj_error *err);
 
 /* Mounts a new devpts at /dev/pts of the tree that is parked last. */
 int devices_attach_terminals(struct cj_error *err);

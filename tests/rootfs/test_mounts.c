@@ -71,7 +71,7 @@ static void expect_device_failure(const char *place, const char *part)
 {
 	struct rootfs_spec spec = host_spec();
 	assert_int_equal(mount(place, "/dev", NULL, MS_BIND, NULL), 0);
-	expect_failure(&spec, "build", part);
+	expect_failure(&spec, "open", part);
 	assert_int_equal(umount2("/dev", MNT_DETACH), 0);
 }
 
@@ -84,15 +84,12 @@ static void a_device_is_checked_by_its_number_not_by_its_name(void **state)
 	}
 	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	char *place = make_place();
-	expect_device_failure(place, "mount '/dev/null': No such file or directory");
+	expect_device_failure(place, "open '/dev/null': No such file or directory");
 	make_file(at(place, "null"), "");
 	expect_device_failure(place, "'/dev/null' is not the device 1:3");
 	unlink(at(place, "null"));
-	assert_int_equal(symlink("/etc/passwd", at(place, "null")), 0);
+	assert_int_equal(symlink("/dev/zero", at(place, "null")), 0);
 	expect_device_failure(place, "'/dev/null' is not the device 1:3");
-	unlink(at(place, "null"));
-	assert_int_equal(symlink("/etc", at(place, "null")), 0);
-	expect_device_failure(place, "mount '/dev/null': Not a directory");
 	unlink(at(place, "null"));
 	if (mknod(at(place, "null"), S_IFCHR | 0666, makedev(1, 5)) == 0)
 		expect_device_failure(place, "'/dev/null' is not the device 1:3");

@@ -110,6 +110,15 @@ def _():
             equal(file.read(), "new\n", "the host's file")
 
 
+@test("a directory below /dev is bound as any other: written by its owner, and its programs run")
+def _():
+    with Folder("/dev/shm") as f:
+        f.file("run", "#!/bin/sh\necho ran", mode=0o755)
+        sh("/work/run", "--ro-bind", f"{f.path}:/work").exits(0).says("ran\n")
+        if WHO == "user":
+            sh("echo new > /work/out && cat /work/out", "--bind", f"{f.path}:/work").exits(0).says("new\n")
+
+
 @test("a bound directory is nosuid, nodev and does not follow links out of it")
 def _():
     with Folder() as f:

@@ -459,10 +459,11 @@ static int run(struct gateway_process *p, int jail_fd, const struct gateway_want
 	       struct cj_error *err)
 {
 	int kept[] = { p->link.sock_fd, p->asks.sock_fd, jail_fd };
-	if (child_reset(kept, LENGTH(kept), err) < 0)
-		return -err->code;
-	p->link.sock_fd = LINK_FD;
-	p->asks.sock_fd = ASKS_FD;
+	int rc = child_reset(kept, LENGTH(kept), err);
+	p->link.sock_fd = kept[0]; /* LINK_FD, also if what comes after that failed: it is told */
+	p->asks.sock_fd = kept[1];
+	if (rc < 0)
+		return rc;
 	(void)prctl(PR_SET_NAME, "cejail-gateway", 0, 0, 0); /* only what ps(1) shows */
 	if (leave_signals(err) < 0 || open_both(p, wants, err) < 0 || watch_logs(p, err) < 0 ||
 	    hand_over(p, err) < 0)

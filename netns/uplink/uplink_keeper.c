@@ -287,10 +287,9 @@ static int make_tap(const struct keeper_order *o, int netns_fd, int keeper_fd, s
 static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
 	int kept[] = { o->spec->gateway_fd, o->link.sock_fd };
-	if (child_reset(kept, 2, err) < 0)
-		return -err->code;
-	o->link.sock_fd = kept[1];
-	if (child_die_with_parent(o->link.sock_fd, err) < 0)
+	int rc = child_reset(kept, 2, err);
+	o->link.sock_fd = kept[1]; /* also for what went wrong after that: it is told */
+	if (rc < 0 || child_die_with_parent(o->link.sock_fd, err) < 0)
 		return -err->code;
 	auto_fd int netns_fd = join_gateway(kept[0], err);
 	if (netns_fd < 0)

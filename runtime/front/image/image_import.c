@@ -107,6 +107,7 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
 	*out_kept = 0;
+	/* The layers of all records.  One that can't be read is an error: its layers are not known. */
 	struct strings names;
 	if (image_store_list(store, &a, &names, err) < 0)
 		return -err->code;
@@ -268,7 +269,7 @@ static int unpack_and_publish(const struct image_store *store, const struct imag
 	if (fd_read_file(work_fd, IMAGE_JOB_RECORD, IMAGE_RECORD_MAX, a, &text, &size, err) < 0 ||
 	    image_record_parse(IMAGE_JOB_RECORD, text, size, a, out, err) < 0)
 		return -err->code;
-	if (!(strcmp(out->name, what->name) == 0))
+	if (strcmp(out->name, what->name) != 0)
 		return cj_reject_as(err, EPROTO, "the record is of '%s'", out->name);
 	/* The record comes last, and after the files are on the disk. */
 	char to[NAME_MAX];

@@ -125,7 +125,7 @@ static int want(struct call *c, const char *key, const char *value, struct cj_er
 	return setting_set(&c->config, s, key, value, err);
 }
 
-/* check_limits() compares both with the limits of the tool: "profile" may come after them. */
+/* write_settings() compares both with the limits of the tool: "profile" may come after them. */
 static int lower_timeout(struct call *c, const struct json_node *node, struct cj_error *err)
 {
 	if (want(c, "timeout", node->text, err) < 0)
@@ -408,10 +408,11 @@ static int write_file(struct call *c, const struct json_node *arguments, struct 
 			       c->path[0] == '/' ? "" : "box/", c->path + (c->path[0] == '/'));
 	if (out->kind != MCP_TOOL_SESSION_PUT_FILE)
 		return 0;
-	out->size = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
-	out->body = malloc(out->size + 1);
+	const size_t room = c->text ? strlen(c->text) : TEXT_BASE64_ROOM(strlen(c->base64));
+	out->body = malloc(room + 1);
 	if (!out->body)
 		return cj_fail(err, ENOMEM, "read the arguments");
+	out->size = room;
 	if (c->text)
 		memcpy(out->body, c->text, out->size);
 	else if (text_base64_decode(c->base64, strlen(c->base64), out->body, &out->size) < 0)

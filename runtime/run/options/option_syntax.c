@@ -129,11 +129,16 @@ int own_options_take_one(const struct own_options *own, const char *const **next
 	return rc;
 }
 
+static bool is_option(const char *arg)
+{
+	return arg && arg[0] == '-' && arg[1] != '\0' && strcmp(arg, "--") != 0;
+}
+
 int own_options_take(const struct own_options *own, const char *const **next, struct own_rest *rest,
 		     struct cj_error *err)
 {
-	for (const char *arg;
-	     (arg = **next) && arg[0] == '-' && arg[1] && strcmp(arg, "--") != 0;) {
+	while (is_option(**next)) {
+		const char *arg = **next;
 		const char *const *begin = *next;
 		const struct own_option *row = NULL;
 		if (take_own(own, next, &row, err) < 0)

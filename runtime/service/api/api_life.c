@@ -49,6 +49,14 @@ int api_open(struct api *a, struct loop *loop, struct spawner *spawner, struct c
 	return http_open(loop, &ops, &a->http, err);
 }
 
+/* What sessions may reserve, unless the configuration says. */
+static uint64_t half_of_memory(void)
+{
+	struct sysinfo host;
+
+	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
+}
+
 int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
 {
 	const struct executions_limits limits = {
@@ -57,13 +65,9 @@ int api_adopt(struct api *a, struct service_config *c, struct cj_error *err)
 		.queue = c->queue,
 		.queue_ms = c->queue_ms,
 	};
-	struct sysinfo host = { .mem_unit = 0 }; /* 0: it could not be read */
-	if (!c->session_memory)
-		(void)sysinfo(&host);
 	const struct sessions_limits sessions = {
 		.count = c->sessions,
-		.memory_bytes = c->session_memory ? c->session_memory
-						  : (uint64_t)host.totalram * host.mem_unit / 2,
+		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
 		.reserves_limits = c->session_reserves_limits,
 		.lease_ms = c->session_lease_ms,
 		.idle_ms = c->session_idle_ms,

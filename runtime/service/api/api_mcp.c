@@ -412,6 +412,7 @@ static int add_tool(struct message *p, const char *name, bool is_standard, struc
 	    profile_cache_get(c->api->profiles, name, &profile, &ignored) < 0 ||
 	    (is_standard && !mcp_profiles_has_interpreter(profile)))
 		return 0;
+	/* What the profile gives, within the ceilings of the caller. */
 	config_init(&config);
 	int rc = config_copy(&config, profile, err);
 	if (rc == 0)

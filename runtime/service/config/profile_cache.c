@@ -96,7 +96,6 @@ static int add_places(struct strings *paths, const struct profile_dirs *dirs, st
 /* If files change while they are read, the stamp is 0, so the next call reads them again. */
 static int fill(struct cached_profile *e, struct cj_error *err)
 {
-	/* The files of a profile and of its parents. */
 	struct arena *a = &e->config.arena;
 	const char *name = arena_strdup(a, e->name);
 	struct profile_dirs dirs = { 0 };
@@ -104,6 +103,7 @@ static int fill(struct cached_profile *e, struct cj_error *err)
 	size_t first_dir = 0;
 	int rc = name ? profile_dirs_find(a, &dirs, err) : cj_fail(err, ENOMEM, "keep a profile");
 	config_init(&scratch);
+	/* The files of a profile and of its parents. */
 	for (size_t i = 0; rc == 0 && name && i <= PROFILE_EXTENDS_MAX; i++) {
 		struct profile_source source = { 0 };
 		const char *parent = NULL;

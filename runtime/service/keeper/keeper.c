@@ -200,22 +200,8 @@ static void wait_round(struct keeper *k)
 	start_end(k, end);
 }
 
-static void handle(struct keeper *k)
+static void send_status(struct keeper *k)
 {
-	keeper_end_children(k);
-	if (k->fds[SOURCE_SERVER].revents)
-		read_requests(k);
-	if (k->fds[SOURCE_SIGNALS].revents) {
-		struct signalfd_siginfo info;
-
-		(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
-		cj_refuse_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
-		cancel(k, SESSION_KILLED);
-	}
-	if (k->fds[SOURCE_CONTROL].revents)
-		cancel(k, SESSION_CLOSED);
-	keeper_serve_interpreter(k);
-	keeper_deliver_signals(k);
 	struct session_status now = { 0 };
 	struct cj_error ignored = { 0 }; /* the server does not read: the next line says it */
 	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
@@ -234,6 +220,25 @@ static void handle(struct keeper *k)
 	bool is_sent = keeper_line_send(k->work->sock_fd, &line, &ignored) == 0;
 	k->status_ms = clock_ms() + KEEPER_STATUS_MS;
 	k->is_quiet = is_sent && now.execs == 0;
+}
+
+static void handle(struct keeper *k)
+{
+	keeper_end_children(k);
+	if (k->fds[SOURCE_SERVER].revents)
+		read_requests(k);
+	if (k->fds[SOURCE_SIGNALS].revents) {
+		struct signalfd_siginfo info;
+
+		(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
+		cj_refuse_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
+		cancel(k, SESSION_KILLED);
+	}
+	if (k->fds[SOURCE_CONTROL].revents)
+		cancel(k, SESSION_CLOSED);
+	keeper_serve_interpreter(k);
+	keeper_deliver_signals(k);
+	send_status(k);
 }
 
 /* TIER_REPL: the session begins before its job comes. */

@@ -188,11 +188,11 @@ static int call(const struct session_verb *v, struct session_call *c)
 		(void)printf("\nThe manual is cejail-session(1).\n");
 		return cli_finish(0);
 	}
-	if (c->count < v->least)
-		cj_refuse(&err, "arguments are missing: cejail %s %s", c->verb, v->usage);
-	else if (c->count > v->most)
-		cj_refuse(&err, "unexpected argument '%s'", c->operands[v->most]);
-	if (err.code != 0) {
+	if (c->count < v->least || c->count > v->most) {
+		if (c->count < v->least)
+			cj_refuse(&err, "arguments are missing: cejail %s %s", c->verb, v->usage);
+		else
+			cj_refuse(&err, "unexpected argument '%s'", c->operands[v->most]);
 		cj_hint(&err, "see 'cejail %s --help'", c->verb);
 		return cli_fail(&err);
 	}

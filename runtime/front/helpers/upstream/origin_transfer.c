@@ -136,8 +136,8 @@ static int put_lines(struct client *c)
 	for (const char *n = c->lines.bytes, *value; n < end; n = next_text(value)) {
 		value = next_text(n);
 		/* A compressed body could hide a secret. */
-		if (!(strcasecmp(n, "Content-Encoding") != 0 || c->mask.count == 0 ||
-		      strcasecmp(value, "identity") == 0 || value[0] == '\0' || c->is_head))
+		if (strcasecmp(n, "Content-Encoding") == 0 && c->mask.count > 0 &&
+		    strcasecmp(value, "identity") != 0 && value[0] != '\0' && !c->is_head)
 			return -EOPNOTSUPP;
 		if (!is_hop(c, n) && put(c, "%s: %s\r\n", n, value) < 0)
 			return -ENOMEM;
@@ -379,8 +379,8 @@ int client_begin_transfer(struct client *c, const struct origin_set *set, CURLM 
 	if (add_headers(c, &r->head, err) < 0)
 		return -err->code;
 	if (o->host[0]) {
-		/* As libcurl is to have them; without one it has none, because it can't look up
-		 * names. */
+		/* The addresses, as libcurl is to have them; without one it has none, because it
+		 * can't look up names. */
 		char line[sizeof(o->host) + sizeof(o->addresses) + 16];
 		(void)snprintf(line, sizeof(line), o->addresses[0] ? "%s:%u:%s" : "-%s:%u%s",
 			       o->host, o->port, o->addresses);

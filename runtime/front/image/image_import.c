@@ -107,7 +107,7 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
 	*out_kept = 0;
-	/* The layers of all records.  One that can't be read is an error: its layers are not known. */
+	/* The layers of all records.  One that can't be read is an error: it may name any layer. */
 	struct strings names;
 	if (image_store_list(store, &a, &names, err) < 0)
 		return -err->code;

@@ -460,7 +460,8 @@ static int run(struct gateway_process *p, int jail_fd, const struct gateway_want
 {
 	int kept[] = { p->link.sock_fd, p->asks.sock_fd, jail_fd };
 	int rc = child_reset(kept, LENGTH(kept), err);
-	p->link.sock_fd = kept[0]; /* LINK_FD, also if what comes after that failed: it is told */
+	/* The descriptors have moved even if it failed, and the supervisor is to learn why. */
+	p->link.sock_fd = kept[0];
 	p->asks.sock_fd = kept[1];
 	if (rc < 0)
 		return rc;

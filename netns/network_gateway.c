@@ -125,16 +125,17 @@ static uint32_t open_name(struct network *n, const struct gateway_name *name)
 	if (has_denied_alias(n, name))
 		return GATEWAY_NAME_DENIED;
 	for (size_t i = 0; i < name->count; i++) {
-		const bool is_slow =
-		    is_within(&n->name_rate, NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow));
-		enum names_end end =
-		    is_slow ? names_take(n->names, &answer, &name->addresses[i], clock_ms())
-			    : NAMES_FULL;
+		if (!is_within(&n->name_rate,
+			       NAMES_SECOND / (1 + (unsigned)n->names->rules.nallow))) {
+			names_loaded(n->names, false);
+			return GATEWAY_NAME_LATER;
+		}
+		enum names_end end = names_take(n->names, &answer, &name->addresses[i], clock_ms());
 		if (end == NAMES_FULL) {
 			names_loaded(n->names, false);
 			cj_refuse_as(&err, ENFILE, "a jail has at most %d open ones",
 				     NAMES_OPEN_MAX);
-			return is_slow ? refuse_addresses(n, name->text, &err) : GATEWAY_NAME_LATER;
+			return refuse_addresses(n, name->text, &err);
 		}
 		if (end == NAMES_OPEN)
 			open |= UINT32_C(1) << i;

@@ -288,7 +288,7 @@ static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
 	int kept[] = { o->spec->gateway_fd, o->link.sock_fd };
 	int rc = child_reset(kept, 2, err);
-	o->link.sock_fd = kept[1]; /* also for what went wrong after that: it is told */
+	o->link.sock_fd = kept[1]; /* it has moved even after a failure, which is to be told */
 	if (rc < 0 || child_die_with_parent(o->link.sock_fd, err) < 0)
 		return -err->code;
 	auto_fd int netns_fd = join_gateway(kept[0], err);

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -19,9 +20,10 @@
 #include "runtime/kernel/cgroup/scope_helper.h"
 
 /* On a busy host the manager answers late.  Without its cgroup the jail's limits are weaker, so the
- * run waits this long. */
-#define ANSWER_LIMIT_US 15000000
-#define ENTER_LIMIT_MS  15000
+ * run waits this long, and looks the more rarely, which leaves the CPU to the manager. */
+#define ANSWER_LIMIT_US   25000000
+#define ENTER_LIMIT_MS    25000
+#define LOOK_PAUSE_MAX_MS 32
 
 #define OBJECT_PATH_MAX 800 /* a unit name has at most 255 bytes */
 
@@ -172,9 +174,10 @@ static int stop(const struct scope_call *call, struct cj_error *err)
 /* The answer only says that a job is queued: /proc/PID/cgroup shows when it is done. */
 static int await_scope(const struct scope_call *call, struct cj_error *err)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
 	const char *unit = call->request->unit;
-	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
+	const uint64_t began_ms = clock_ms();
+	for (uint64_t waited_ms = 0; waited_ms < ENTER_LIMIT_MS;
+	     waited_ms = clock_ms() - began_ms) {
 		if (fd_await(call->pidfd, POLLIN, 0)) {
 			/* A scope for a process that is dead already never contains one, so the
 			 * manager would keep it.  An error means that it is gone. */
@@ -187,6 +190,10 @@ static int await_scope(const struct scope_call *call, struct cj_error *err)
 		const char *last = strrchr(self.path, '/');
 		if (last && strcmp(last + 1, unit) == 0)
 			return 0;
+		uint64_t pause_ms = 1 + waited_ms / 8;
+		if (pause_ms > LOOK_PAUSE_MAX_MS)
+			pause_ms = LOOK_PAUSE_MAX_MS;
+		const struct timespec pause = { .tv_nsec = (long)pause_ms * 1000000 };
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
 	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);

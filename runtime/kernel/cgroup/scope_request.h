@@ -21,7 +21,7 @@ struct scope_request {
 };
 
 /*
- * scope_request_start - ask for the scope with Delegate=yes around `pid` and wait (at most 15 s)
+ * scope_request_start - ask for the scope with Delegate=yes around `pid` and wait (at most 25 s)
  * until it is in it.  With keeps_delegated, a unit of the manager's that is delegated already is
  * kept: a service would end if its main process left it.
  *

@@ -133,10 +133,10 @@ def _():
 
 @test("a fork bomb and a memory bomb in cejail bwrap end whole", limit=120)
 def _():
-    bomb = "import os, sys\nos.setsid()\nif os.fork() == 0: os.execv('/bin/sleep', ['sleep', sys.argv[1]])\n{}"
+    bomb = "import os, sys, time\nos.setsid()\nif os.fork() == 0: os.execv('/bin/sleep', ['sleep', sys.argv[1]])\n{}"
     for number, (options, code) in enumerate((
-        (("--cejail-pids", "40", "--cejail-timeout", "5s"), "while 1:\n try: os.fork()\n except OSError: pass"),
-        (("--cejail-memory", "64M", "--cejail-timeout", "20s"), "x = []\nwhile 1:\n if os.fork() == 0: x.append(bytearray(b'x' * (9 << 20)))\n else: os.wait()"),
+        (("--cejail-pids", "40", "--cejail-timeout", f"{4 + round(SLOW)}s"), "while 1:\n try: os.fork()\n except OSError: time.sleep(0.1)"),
+        (("--cejail-memory", "64M", "--cejail-timeout", f"{16 + 4 * round(SLOW)}s"), "x = []\nwhile 1:\n if os.fork() == 0: x.append(bytearray(b'x' * (9 << 20)))\n else: os.wait()"),
     )):  # fmt: skip
         done = python(*options, code=bomb.format(code), args=[mark(number)])
         equal((done.code, is_there(mark(number))), (137, False), f"{options}: {done.err}")

@@ -112,7 +112,7 @@ def held(done):
     if value["status"] == "oom" or " HELD (" in text:
         return "HELD"
     said = text.strip() or f"{value['status']} {value['exit_code']} {value['signal']}"
-    return f"{said}; {value['limits']['memory']}"
+    return f"{said}; {value['limits']['memory']}; {value['warnings']}"
 
 
 @test("no road leads past the memory limit but those that are known", limit=200)

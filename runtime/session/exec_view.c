@@ -264,6 +264,23 @@ static int by_number(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
+/* Closes every descriptor but those of `k`, and but the first ones. */
+static int close_gaps(struct kept *k, struct cj_error *err)
+{
+	unsigned next = CHILD_FIRST_FD;
+
+	qsort(k->fds, k->count, sizeof(k->fds[0]), by_number);
+	for (size_t i = 0; i < k->count; i++) {
+		unsigned fd = (unsigned)k->fds[i];
+		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
+			return cj_fail(err, errno, "close the keeper's descriptors");
+		next = fd + 1;
+	}
+	if (sys_close_range(next, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close the keeper's descriptors");
+	return 0;
+}
+
 int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
 		      struct cj_error *err)
 {
@@ -295,17 +312,7 @@ int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t n
 		keep(&kept, s->slots[slot].link_fd);
 		keep_cgroup(&kept, &s->slots[slot].leaf);
 	}
-	unsigned next = CHILD_FIRST_FD;
-	qsort(kept.fds, kept.count, sizeof(kept.fds[0]), by_number);
-	for (size_t i = 0; i < kept.count; i++) {
-		unsigned fd = (unsigned)kept.fds[i];
-		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
-			return cj_fail(err, errno, "close the keeper's descriptors");
-		next = fd + 1;
-	}
-	if (sys_close_range(next, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close the keeper's descriptors");
-	return 0;
+	return close_gaps(&kept, err);
 }
 
 /* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */

@@ -195,6 +195,14 @@ static void look_at_interpreter(struct keeper *k)
 	k->is_wanted = true;
 }
 
+static bool runs_cell(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0 && is_cell(&k->children[i]))
+			return true;
+	return false;
+}
+
 static void end_cell(struct keeper *k, bool is_kept)
 {
 	k->no_start.code = 0;
@@ -235,9 +243,8 @@ void keeper_serve_interpreter(struct keeper *k)
 	if (!k->has_repl || k->is_ending)
 		return;
 	look_at_interpreter(k);
-	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
-		if (k->children[i].pidfd >= 0 && is_cell(&k->children[i]))
-			return;
+	if (runs_cell(k))
+		return;
 	drop_cancelled(k);
 	if (!k->interpreter && k->no_start.code == 0 && (k->is_wanted || k->waiting) &&
 	    session_interpreter_start(k->session, &k->launcher, k->had_cell, &k->interpreter,

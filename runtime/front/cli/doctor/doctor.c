@@ -177,6 +177,16 @@ static void print_wrapped(const char *text, const struct paper *p)
 	(void)printf("\n");
 }
 
+/* The first check with this remedy. */
+static size_t find_remedy(const struct finding *findings, const char *remedy)
+{
+	size_t i = 0;
+
+	while (strcmp(findings[i].remedy, remedy) != 0)
+		i++;
+	return i;
+}
+
 /* A remedy is a command to paste: it stays one line, and is printed once. */
 static void print_findings(const struct finding *findings, const struct paper *p)
 {
@@ -186,10 +196,7 @@ static void print_findings(const struct finding *findings, const struct paper *p
 			     p->has_colours ? levels[f->level].colour : "", LEVEL_WIDTH,
 			     levels[f->level].name, p->has_colours ? "\033[0m" : "");
 		print_wrapped(f->text, p);
-		size_t first = 0; /* the first check with this remedy */
-		while (first < i &&
-		       (!f->remedy[0] || strcmp(findings[first].remedy, f->remedy) != 0))
-			first++;
+		size_t first = f->remedy[0] ? find_remedy(findings, f->remedy) : i;
 		if (first < i)
 			(void)printf("%*s-> as for '%s'\n", INDENT, "", checks[first].name);
 		else if (f->remedy[0])

@@ -76,6 +76,16 @@ void mcp_task_end(struct mcp_tasks *all, struct mcp_task *t, const char *answer,
 	discard(all, t, t->ended_ms);
 }
 
+static struct mcp_task *find(const struct mcp_tasks *all, const char *caller, const char *id)
+{
+	struct mcp_task *t;
+
+	LIST_FOREACH(t, &all->list, link)
+	if (strcmp(t->id, id) == 0 && strcmp(t->caller, caller) == 0)
+		return t;
+	return NULL;
+}
+
 /* The time to live ends an hour after the last change: it grows while the call runs. */
 static void put_task(struct json_writer *w, const struct mcp_task *t, const char *status)
 {
@@ -130,10 +140,7 @@ void mcp_tasks_answer(struct mcp_tasks *all, const char *caller, const struct mc
 	struct mcp_fault fault;
 
 	discard(all, NULL, clock_ms());
-	struct mcp_task *t;
-	LIST_FOREACH(t, &all->list, link)
-	if (strcmp(t->id, asked->task) == 0 && strcmp(t->caller, caller) == 0)
-		break;
+	struct mcp_task *t = find(all, caller, asked->task);
 	if (!t) {
 		(void)!mcp_refuse(&fault, MCP_INVALID_PARAMS,
 				  "there is no task '%.64s', or its result has been discarded",

@@ -32,7 +32,7 @@ STATIC  ?= yes
 # ones do not know.  LD_PRELOAD would run any code under the profile of a program with shared libraries.
 $(if $(filter-out yes 3.0,$(APPARMOR)),$(error unknown APPARMOR '$(APPARMOR)'; there are yes and 3.0))
 $(if $(and $(APPARMOR),$(filter no,$(STATIC))),$(error APPARMOR is for a static program: remove STATIC=no))
-PKGS    := libseccomp libcap yajl libnl-route-3.0 libarchive
+PKGS    := libseccomp libcap yajl libnl-route-3.0 libmnl libarchive
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers $(WERROR) \
@@ -87,6 +87,8 @@ OCISHOW := $(OUT)/gen/oci_show.o
 MODULES := $(OUT)/gen/tool_modules.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
+# What parses a jail's packets and queries, without the launcher's memory.
+GATEWAY := $(OUT)/libexec/cejail/gateway
 SERVER  := $(OUT)/libexec/cejail/serve
 # The OCI runtime: static like the launcher, because engines start it several times for a container.
 OCI     := $(OUT)/bin/cejail-oci
@@ -118,7 +120,7 @@ is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE)
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(GATEWAY) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o) $(OPENAPI) $(MCPTOOL) $(OCISHOW) $(MODULES)
 	@rm -f $@
@@ -163,6 +165,11 @@ $(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/helpers/%_main.
 	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
 # Loads rules, without a shared library: a burst of runs waits for its start.
 $(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS))
+
+# Dynamic, because Debian has no archive of libmnl; bound at its start, before it gives up its rights.
+$(GATEWAY): $(OUT)/runtime/front/helpers/gateway_main.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) -lmnl
 
 # Dynamic, too: libarchive is in no other program of ours.
 $(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
@@ -217,6 +224,7 @@ $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
 $(filter $(OUT)/tests/front/helpers/%,$(TESTS)): LIBS += -lcurl
 $(filter $(OUT)/tests/jail/zygote/%,$(TESTS)): | $(ZYGOTE)
+$(filter $(OUT)/tests/netns/% $(OUT)/tests/jail/supervise/%,$(TESTS)): | $(GATEWAY)
 $(PROBES): $(OUT)/%: %.c tests/patience.h $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -I. -O1 -Wall -Wextra -Werror -o $@ $<
@@ -278,7 +286,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 # below /usr/local.
 define FILES
 $(call put,755,$(BINDIR),$(CEJAIL) $(OCI))
-$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP))
+$(call put,755,$(PREFIX)/libexec/cejail,$(HELPERS) $(GATEWAY) $(IMAGE) $(ORIGIN) $(SANDBOX) $(SERVER) $(MCP))
 $(call put,644,$(PREFIX)/libexec/cejail,$(ZYGOTE))
 $(call put,644,$(PREFIX)/share/cejail/profiles,$(wildcard profiles/*.json))
 $(call put,644,$(PREFIX)/share/cejail/profiles/schema,$(filter-out %/openapi.json,$(wildcard profiles/schema/*.json)) $(OPENAPI:.o=.json))

@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that has joined a user namespace can't leave it, and what parses the program's bytes
- * should own nothing: so a process of its own does both.
+ * The gateway's process.  One that has joined a user namespace can't leave it, and what parses the
+ * program's bytes should own nothing: so a program of its own does both.
  */
 #include "netns/gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "netns/address/addresses.h"
-#include "netns/address/names.h"
 #include "netns/firewall/denials.h"
 #include "netns/gateway_parts.h"
 #include "netns/nftables/nfnl.h"
@@ -35,32 +27,9 @@
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/kernel/process/landlock.h"
-#include "runtime/kernel/process/privileges.h"
-#include "runtime/kernel/seccomp/call_list.h"
 
 #define SERVE_MAX 8  /* events handled between two waits */
 #define DRAIN_MAX 64 /* reads of the remaining log */
-
-const char *const gateway_step_names[GATEWAY_STEPS] = {
-	[GATEWAY_OPENED] = "gateway is open",
-	[GATEWAY_READY] = "gateway is ready",
-	[GATEWAY_SERVE] = "serve names",
-	[GATEWAY_SERVED] = "names are served",
-	[GATEWAY_DENIED] = "denied",
-	[GATEWAY_ASK] = "ask for a socket",
-	[GATEWAY_SOCKET] = "socket",
-	[GATEWAY_NAME] = "name",
-	[GATEWAY_NAMED] = "answer about a name",
-	[GATEWAY_CHECK] = "check a connection",
-	[GATEWAY_CHECKED] = "answer about a connection",
-	[GATEWAY_AGAIN] = "check connections again",
-	[GATEWAY_DIAL] = "connect",
-	[GATEWAY_FILTER] = "filter names",
-	[GATEWAY_LOSE] = "uplink is lost",
-	[GATEWAY_DRAIN] = "drain",
-	[GATEWAY_DRAINED] = "drained",
-};
 
 enum gateway_source {
 	SOURCE_LINK,
@@ -193,18 +162,19 @@ static int open_both(struct gateway_process *p, const struct gateway_wants *want
 	return 0;
 }
 
-static int watch_logs(struct gateway_process *p, struct cj_error *err)
+static int watch_log(struct gateway_process *p, enum gateway_source source, enum network_slot slot,
+		     struct cj_error *err)
 {
-	const int *fds = p->handles.fds;
+	const int log_fd = p->handles.fds[slot];
+	return denials_listen(log_fd, err) < 0 ? -err->code : watch_fd(p, source, log_fd, err);
+}
+
+static int watch_link(struct gateway_process *p, struct cj_error *err)
+{
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll_fd < 0)
 		return cj_fail(err, errno, "create an epoll");
-	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
-	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
-	    watch_fd(p, SOURCE_LINK, p->link.sock_fd, err) < 0 ||
-	    watch_fd(p, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0)
-		return -err->code;
-	return watch_fd(p, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err);
+	return watch_fd(p, SOURCE_LINK, p->link.sock_fd, err);
 }
 
 /* The supervisor gets the sockets for rules and links, and this process keeps the others. */
@@ -365,6 +335,8 @@ static void tell_denial(void *context, const struct denial *denial)
 static int receive_denials(struct gateway_process *p, enum network_slot slot)
 {
 	struct cj_error ignored;
+	if (p->handles.fds[slot] < 0)
+		return 0;
 	return denials_receive(p->handles.fds[slot], &p->denials, tell_denial, p, &ignored);
 }
 
@@ -445,82 +417,77 @@ static int serve(struct gateway_process *p, struct cj_error *err)
 	}
 }
 
-/* Neither a key of the caller's terminal nor a signal to all of a service's processes ends it. */
+/* A signal to all of a service's processes does not end it. */
 static int leave_signals(struct cj_error *err)
 {
 	sigset_t all;
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
 		return cj_fail(err, errno, "block signals");
-	return child_start_session(err);
-}
-
-static int run(struct gateway_process *p, int jail_fd, const struct gateway_wants *wants,
-	       struct cj_error *err)
-{
-	int kept[] = { p->link.sock_fd, p->asks.sock_fd, jail_fd };
-	int rc = child_reset(kept, LENGTH(kept), err);
-	/* The descriptors have moved even if it failed, and the supervisor is to learn why. */
-	p->link.sock_fd = kept[0];
-	p->asks.sock_fd = kept[1];
-	if (rc < 0)
-		return rc;
-	(void)prctl(PR_SET_NAME, "cejail-gateway", 0, 0, 0); /* only what ps(1) shows */
-	if (leave_signals(err) < 0 || open_both(p, wants, err) < 0 || watch_logs(p, err) < 0 ||
-	    hand_over(p, err) < 0)
-		return -err->code;
-	step_wait_forever(&p->link); /* the supervisor may be stopped for a while */
-	step_wait_forever(&p->asks);
-	if (gateway_give_up(LINK_FD, &gateway_calls, "the gateway", err) < 0 ||
-	    tell(p, GATEWAY_READY, NULL, 0, err) < 0)
-		return -err->code;
-	return serve(p, err);
-}
-
-/* --- the supervisor's side ----------------------------------------------------------------- */
-
-int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-		  struct cj_error *err)
-{
-	int ends[2], asks[2];
-	*out = GATEWAY_NONE;
-	if (step_pair(ends, GATEWAY_ANSWER_MS, err) < 0)
-		return -err->code;
-	if (step_pair(asks, GATEWAY_ANSWER_MS, err) < 0) {
-		cj_close(&ends[0]);
-		cj_close(&ends[1]);
-		return -err->code;
-	}
-	pid_t pid = child_fork(&out->pidfd);
-	if (pid == 0) {
-		struct gateway_process p = {
-			.link = { ends[1], "the supervisor", gateway_step_names },
-			.asks = { asks[1], "the supervisor", gateway_step_names },
-			.dialer = { .sock_fd = -1 },
-		};
-		struct cj_error why = { 0 };
-		network_handles_init(&p.handles);
-		if (run(&p, jail_fd, wants, &why) < 0)
-			step_abort(&p.link, &why);
-		_exit(0); /* closes the rest */
-	}
-	int code = errno;
-	cj_close(&ends[1]);
-	cj_close(&asks[1]);
-	out->link = (struct step_link){ ends[0], "the gateway", gateway_step_names };
-	out->asks = (struct step_link){ asks[0], "the gateway", gateway_step_names };
-	if (pid < 0) {
-		gateway_stop(out);
-		return cj_fail(err, code, "create the gateway's process");
-	}
-	step_limit_wait(asks[0], GATEWAY_SEND_MS);
 	return 0;
 }
 
-void gateway_stop(struct gateway *g)
+/* For good; then says that it is ready. */
+static int settle(struct gateway_process *p, struct cj_error *err)
 {
-	cj_end_child(&g->pidfd);
-	cj_end_child(&g->dialer_pidfd);
-	cj_close(&g->link.sock_fd);
-	cj_close(&g->asks.sock_fd);
+	step_wait_forever(&p->link); /* the supervisor may be stopped for a while */
+	if (gateway_give_up(LINK_FD, &gateway_calls, "the gateway", err) < 0)
+		return -err->code;
+	return tell(p, GATEWAY_READY, NULL, 0, err);
+}
+
+static int make_gateway(struct gateway_process *p, const struct gateway_wants *wants,
+			struct cj_error *err)
+{
+	if (leave_signals(err) < 0 || open_both(p, wants, err) < 0 || watch_link(p, err) < 0 ||
+	    watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0 ||
+	    watch_log(p, SOURCE_GATEWAY_LOG, SLOT_GATEWAY_LOG, err) < 0 || hand_over(p, err) < 0)
+		return -err->code;
+	step_wait_forever(&p->asks);
+	return settle(p, err);
+}
+
+static int open_log(struct gateway_process *p, struct cj_error *err)
+{
+	p->handles.fds[SLOT_JAIL_LOG] = LOG_FD;
+	if (leave_signals(err) < 0 || watch_link(p, err) < 0 ||
+	    watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0)
+		return -err->code;
+	return settle(p, err);
+}
+
+static struct gateway_process begin(void)
+{
+	struct gateway_process p = {
+		.link = { LINK_FD, "the supervisor", gateway_step_names },
+		.asks = { ASKS_FD, "the supervisor", gateway_step_names },
+		.dialer = { .sock_fd = -1 },
+	};
+	network_handles_init(&p.handles);
+	(void)prctl(PR_SET_NAME, "cejail-gateway", 0, 0, 0); /* only what ps(1) shows */
+	return p;
+}
+
+/* A failure is told by the link. */
+static int end(const struct gateway_process *p, int rc, const struct cj_error *why)
+{
+	if (rc < 0)
+		step_abort(&p->link, why);
+	return EXIT_SUCCESS;
+}
+
+int gateway_run(const struct gateway_wants *wants)
+{
+	struct gateway_process p = begin();
+	struct cj_error why = { 0 };
+	int rc = make_gateway(&p, wants, &why);
+	return end(&p, rc < 0 ? rc : serve(&p, &why), &why);
+}
+
+int gateway_run_log(void)
+{
+	struct gateway_process p = begin();
+	struct cj_error why = { 0 };
+	int rc = open_log(&p, &why);
+	return end(&p, rc < 0 ? rc : serve(&p, &why), &why);
 }

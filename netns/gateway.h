@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gateway - the process that makes a jail's gateway, the network namespace between the jail and the
- * host, and then reads whatever the program sends to cejail itself: names to look up, and the heads
- * of packets that the rules refuse.
+ * gateway - the program libexec/cejail/gateway, which makes a jail's gateway, the network namespace
+ * between the jail and the host, and then reads whatever the program sends to cejail itself: names
+ * to look up, and the heads of packets that the rules refuse.
  *
  *	supervisor              gateway
- *	clone3 ---------------> keeps the jail's socket and two links, dies with the supervisor
+ *	clone3, execve -------> has the jail's socket and two links, dies with the supervisor
  *	                        joins the user namespace that owns the jail's network namespace
  *	                        creates the gateway's namespace, and opens sockets in it
  *	                        enters the jail's network namespace, and opens sockets in it
@@ -82,6 +82,7 @@ enum gateway_step {
 	GATEWAY_DRAINED,
 	GATEWAY_STEPS
 };
+extern const char *const gateway_step_names[GATEWAY_STEPS];
 
 /* With GATEWAY_OPENED. */
 struct gateway_opened {
@@ -150,8 +151,27 @@ struct gateway_wants {
 int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
 		  struct cj_error *err);
 
+/*
+ * gateway_start_log - the program alone reads the log of denied packets of a network namespace that
+ * another program made: a container's.  Its steps are GATEWAY_DENIED, and those of a drain.
+ *
+ * log_fd: a NETLINK_NETFILTER socket of that namespace; it stays the caller's.
+ * Runs in: a process with CAP_NET_ADMIN over the namespace.
+ * Fails:   as denials_listen().
+ */
+int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err);
+
 /* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void gateway_stop(struct gateway *g);
+
+/*
+ * gateway_run - what the program does, in a process that gateway_start() has made: until the
+ * supervisor ends it, or has ended.
+ * Returns: its exit status; a failure is told by the link.
+ */
+int gateway_run(const struct gateway_wants *wants);
+/* The same for gateway_start_log(). */
+int gateway_run_log(void);
 
 /*
  * gateway_open_here - the namespaces and sockets alone, for a trial: the gateway's and the jail's

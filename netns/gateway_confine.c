@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -94,35 +91,12 @@ const struct call_list gateway_dialer_calls = {
 	.nrules = LENGTH(dialer_rules),
 };
 
-/*
- * A session's keeper and its workers share memory without a file, which a fork has, too.  A
- * mapping of a file is left: only the tests have one, for coverage.
- */
-static int drop_shared_memory(struct cj_error *err)
-{
-	char line[256];
-	auto_file FILE *maps = fopen("/proc/self/maps", "re");
-	if (!maps)
-		return cj_fail(err, errno, "read '/proc/self/maps'");
-	while (fgets(line, sizeof(line), maps)) { /* "BEGIN-END rw-s ... /dev/zero (deleted)" */
-		char *at = line;
-		unsigned long begin = strtoul(at, &at, 16),
-			      end = *at == '-' ? strtoul(at + 1, &at, 16) : 0;
-		if (end > begin && strncmp(at, " rw-s", 5) == 0 && strstr(at, "/dev/zero") &&
-		    munmap((void *)begin, end - begin) < 0)
-			return cj_fail(err, errno, "unmap shared memory");
-	}
-	return 0;
-}
-
 /* The change of users comes first: it clears the request to die with the parent. */
 int gateway_give_up(int link_fd, const struct call_list *list, const char *whose,
 		    struct cj_error *err)
 {
-	child_wipe_arguments();
-	if (drop_shared_memory(err) < 0 || uplink_become_mapped(err) < 0 ||
-	    child_die_with_parent(link_fd, err) < 0 || child_become_undumpable(err) < 0 ||
-	    privileges_keep_only(0, err) < 0)
+	if (uplink_become_mapped(err) < 0 || child_die_with_parent(link_fd, err) < 0 ||
+	    child_become_undumpable(err) < 0 || privileges_keep_only(0, err) < 0)
 		return -err->code;
 	int rc = list == &gateway_dialer_calls ? landlock_allow_connecting(err)
 					       : landlock_allow_only(NULL, 0, err);

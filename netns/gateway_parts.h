@@ -7,7 +7,8 @@
 #include "runtime/base/child.h"
 #include "runtime/kernel/seccomp/call_list.h"
 
-extern const char *const gateway_step_names[GATEWAY_STEPS];
+/* How many the program has: its name, its version, and what it is to do (gateway_main.c). */
+#define GATEWAY_WORDS 5
 
 /*
  * Descriptors that are never closed, so that no other one gets their numbers: the two links, and
@@ -17,6 +18,7 @@ extern const char *const gateway_step_names[GATEWAY_STEPS];
  * descriptors.
  */
 enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
+#define LOG_FD ASKS_FD /* of gateway_start_log() */
 
 /* One question of the gateway's process, to the supervisor or to the dialer. */
 struct gateway_question {

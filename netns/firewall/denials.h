@@ -48,12 +48,8 @@ bool denial_is_valid(const struct denial *d);
 /* "tcp", "udp", "icmp", "icmpv6", "sctp", ...; "ip" for the rest. */
 const char *denial_protocol_name(uint8_t protocol);
 
-/*
- * denial_parse - one nflog message (its netlink payload after the nfgenmsg header) to a denial.
- * Bounded: follows at most eight extension headers, reads nothing past `size`.
- * False: not from cejail's rules (no class in its mark), or not an IP packet.
- */
-bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
+/* Is the second word behind its header a port? */
+bool denial_has_port(uint8_t protocol);
 
 /* All zero is the empty table. */
 struct denials {
@@ -76,6 +72,15 @@ void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_CO
  * without an address.
  */
 void denials_merge(struct denials *into, const struct denials *from, bool is_shared);
+
+/* --- denial_log.c: in the gateway's program, by libmnl --------------------------------------- */
+
+/*
+ * denial_parse - one nflog message (its netlink payload after the nfgenmsg header) to a denial.
+ * Bounded: follows at most eight extension headers, reads nothing past `size`.
+ * False: not from cejail's rules (no class in its mark), or not an IP packet.
+ */
+bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
 
 /*
  * Binds a NETLINK_NETFILTER socket of a namespace to FIREWALL_LOG_GROUP and makes it non-blocking.

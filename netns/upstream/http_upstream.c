@@ -87,19 +87,15 @@ static int make_counters(const struct upstream_counters **out, struct cj_error *
 /* Of the caller's environment the helper gets where the certificates are. */
 _Noreturn static void become_helper(const char *path, int *fds, size_t count, pid_t parent)
 {
-	char *argv[] = { (char *)path, NULL };
+	const char *argv[] = { path, NULL };
 	char *environment[3] = { NULL };
 	struct cj_error ignored;
 	for (char **at = environ, **to = environment; *at; at++)
 		if (to < environment + 2 && (strncmp(*at, "SSL_CERT_FILE=", 14) == 0 ||
 					     strncmp(*at, "SSL_CERT_DIR=", 13) == 0))
 			*to++ = *at;
-	if (child_die_with_parent(-1, &ignored) < 0 || getppid() != parent ||
-	    child_start_session(&ignored) < 0 || child_reset(fds, count, &ignored) < 0)
-		_exit(EXIT_FAILURE);
-	for (size_t i = 0; i < count; i++)
-		(void)fcntl(fds[i], F_SETFD, 0); /* cannot fail: child_reset() has made it */
-	(void)execve(path, argv, environment);
+	const struct libexec_program program = { path, argv, environment, fds, count, parent };
+	(void)libexec_become(&program, &ignored);
 	_exit(EXIT_FAILURE);
 }
 

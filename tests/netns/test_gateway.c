@@ -19,31 +19,20 @@
 #include <sys/uio.h>
 
 #include "netns/firewall/denials.h"
+#include "netns/nftables/nfnl.h"
+#include "tests/jail/built_libexec.h"
+#include "tests/netns/gateway_here.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/taken_over.h"
 #include "tests/patience.h"
 
-/* WRAP: unshare denials_receive */
+/* WRAP: unshare denials_receive libexec_become libexec_find */
 
 static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
 
 /* What the process does where it makes the gateway. */
-static enum { GOES_ON, FAILS, DIES, LOOKS } how;
-
-/* The standard streams, the two links, the jail's socket and namespace; and the directory that is
- * being read. */
-#define OWN_FDS 8
-
-static bool holds_only_its_own(void)
-{
-	sigset_t blocked;
-	struct sigaction now;
-	sigprocmask(SIG_SETMASK, NULL, &blocked);
-	sigaction(SIGUSR1, NULL, &now);
-	int fds = count_fds() - 2; /* "." and ".." */
-	return fds == OWN_FDS && sigismember(&blocked, SIGTERM) && now.sa_handler == SIG_DFL;
-}
+static enum { GOES_ON, FAILS, DIES } how;
 
 int __real_unshare(int flags);
 int __wrap_unshare(int flags);
@@ -55,10 +44,6 @@ int __wrap_unshare(int flags)
 	}
 	if (flags == CLONE_NEWNET && how == DIES)
 		raise(SIGKILL);
-	if (flags == CLONE_NEWNET && how == LOOKS && !holds_only_its_own()) {
-		errno = EBADF;
-		return -1;
-	}
 	return __real_unshare(flags);
 }
 
@@ -185,26 +170,108 @@ static void a_process_that_is_killed_is_reaped(void **state)
 	in_own_namespace(body_dying);
 }
 
+/* --- what the program has of the process that starts it ------------------------------------ */
+
+/* "/proc/PID/NAME" */
+static void path_in_proc(pid_t pid, const char *name, char out[static 64])
+{
+	(void)snprintf(out, 64, "/proc/%d/%s", (int)pid, name);
+}
+
+static size_t read_proc(pid_t pid, const char *name, char *out, size_t size)
+{
+	char path[64];
+	path_in_proc(pid, name, path);
+	auto_file FILE *file = fopen(path, "re");
+	MUST(file != NULL);
+	size_t got = fread(out, 1, size - 1, file);
+	out[got] = '\0';
+	return got;
+}
+
+static unsigned long long mask_of(const char *status, const char *field)
+{
+	const char *at = strstr(status, field);
+	MUST(at != NULL);
+	return strtoull(at + strlen(field), NULL, 16);
+}
+
+/* The standard streams, the two links, the socket of port 53 for UDP; that for TCP, the two logs
+ * and what waits for all of them. */
+#define OWN_FDS 10
+
+static bool is_test_file(const char *path)
+{
+	return strncmp(path, "/dev/null", 9) != 0 && strncmp(path, "socket:", 7) != 0 &&
+	       strncmp(path, "anon_inode:[eventpoll]", 22) != 0;
+}
+
+static void holds_only_its_own(pid_t pid)
+{
+	char path[64], target[256];
+	int count = 0;
+	path_in_proc(pid, "fd", path);
+	auto_dir DIR *dir = opendir(path);
+	MUST(dir != NULL);
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		ssize_t size = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		MUST(size > 0);
+		target[size] = '\0';
+		if (is_test_file(target)) {
+			fprintf(stderr, "descriptor %s is %s\n", entry->d_name, target);
+			_exit(1);
+		}
+		count++;
+	}
+	MUST(count == OWN_FDS);
+}
+
+static void has_nothing_of_its_parent(pid_t pid)
+{
+	char text[16384];
+	MUST(read_proc(pid, "status", text, sizeof(text)) > 0);
+	MUST(mask_of(text, "\nSigBlk:") >> (SIGTERM - 1) & 1);
+	MUST(!(mask_of(text, "\nSigCgt:") >> (SIGUSR1 - 1) & 1));
+	MUST(!(mask_of(text, "\nSigIgn:") >> (SIGUSR2 - 1) & 1));
+	MUST(read_proc(pid, "environ", text, sizeof(text)) == 0);
+	MUST(read_proc(pid, "maps", text, sizeof(text)) > 0);
+	MUST(strstr(text, "/libexec/cejail/gateway") && !strstr(text, " rw-s "));
+	holds_only_its_own(pid);
+}
+
 static void ignore_signal(int signal)
 {
 	(void)signal;
 }
 
+static pid_t pid_of(int pidfd);
+
 static void body_looking(void)
 {
-	sigset_t some;
-	sigemptyset(&some);
-	sigaddset(&some, SIGTERM);
-	MUST(sigprocmask(SIG_BLOCK, &some, NULL) == 0);
-	MUST(signal(SIGUSR1, ignore_signal) != SIG_ERR);
+	struct network_handles h;
+	struct gateway g;
+	struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	MUST(page != MAP_FAILED);
+	MUST(signal(SIGUSR1, ignore_signal) != SIG_ERR && signal(SIGUSR2, SIG_IGN) != SIG_ERR);
+	MUST(setenv("SECRET", "of the caller", 1) == 0);
 	MUST(dup2(STDERR_FILENO, 100) == 100); /* it survives execve(2), even */
-	expect_opened();
+	open_init_side(&spec, &h);
+	has_program = true;
+	MUST_DO(start(&h, &g, &msg, &err), err);
+	step_msg_fini(&msg);
+	has_nothing_of_its_parent(pid_of(g.pidfd));
+	gateway_stop(&g);
+	network_handles_fini(&h);
 }
 
 static void it_holds_no_descriptor_or_handler_of_its_parent_and_no_signal_ends_it(void **state)
 {
 	(void)state;
-	how = LOOKS;
+	how = GOES_ON;
 	in_own_namespace(body_looking);
 }
 
@@ -253,8 +320,6 @@ static const struct {
 	{ "use an io_uring", SYS_io_uring_setup, { 1, 0 } },
 };
 
-static void *shared; /* a page that the supervisor shares with a process of its own */
-
 static int try_all(struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
@@ -265,8 +330,6 @@ static int try_all(struct cj_error *err)
 			return cj_fail(err, errno ? errno : EEXIST, "it could %s",
 				       attempts[i].what);
 	}
-	if (syscall(SYS_getrandom, shared, 1, 0) != -1 || errno != EFAULT)
-		return cj_fail(err, errno, "it could write to shared memory");
 	return 0;
 }
 
@@ -277,27 +340,24 @@ static void report_attempts(const struct step_link *to_supervisor)
 		step_abort(to_supervisor, &err);
 }
 
-static unsigned long long status_of(int pidfd, const char *field, int base)
+static pid_t pid_of(int pidfd)
 {
 	char path[64], text[4096];
 	int pid = -1;
-	unsigned long long value = 0;
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	for (unsigned i = 0; i < 2; i++) { /* the pid, then what is asked */
-		FILE *file = fopen(path, "re");
-		MUST(file != NULL);
-		size_t size = fread(text, 1, sizeof(text) - 1, file);
-		text[size] = '\0';
-		fclose(file);
-		const char *at = strstr(text, i == 0 ? "\nPid:" : field);
-		MUST(at != NULL);
-		if (i == 0)
-			MUST(sscanf(at, "\nPid: %d", &pid) == 1);
-		else
-			value = strtoull(at + strlen(field), NULL, base);
-		(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	}
-	return value;
+	(void)snprintf(path, sizeof(path), "fdinfo/%d", pidfd);
+	MUST(read_proc(getpid(), path, text, sizeof(text)) > 0);
+	const char *at = strstr(text, "\nPid:");
+	MUST(at != NULL && sscanf(at, "\nPid: %d", &pid) == 1);
+	return pid;
+}
+
+static unsigned long long status_of(int pidfd, const char *field, int base)
+{
+	char text[4096];
+	MUST(read_proc(pid_of(pidfd), "status", text, sizeof(text)) > 0);
+	const char *at = strstr(text, field);
+	MUST(at != NULL);
+	return strtoull(at + strlen(field), NULL, base);
 }
 
 static void owns_nothing(int pidfd)
@@ -326,8 +386,6 @@ static void body_taken_over(void)
 	struct cj_error err = { 0 };
 	open_init_side(&spec, &h);
 	taken_over = report_attempts;
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(shared != MAP_FAILED);
 	MUST_DO(start(&h, &g, &msg, &err), err);
 	memcpy(&opened, msg.data, sizeof(opened));
 	network_handles_unpack(&h, opened.slots, msg.fds, msg.nfds);
@@ -350,6 +408,33 @@ static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **sta
 	has_proxy = true;
 	in_own_namespace(body_taken_over);
 	has_proxy = false;
+}
+
+/* --- the log of a namespace that another program made ---------------------------------------- */
+
+static void body_log(void)
+{
+	struct gateway first, second;
+	struct cj_error err = { 0 };
+	auto_fd int log_fd = nfnl_socket(NETLINK_NETFILTER, &err);
+	auto_fd int other_fd = nfnl_socket(NETLINK_NETFILTER, &err);
+	MUST(log_fd >= 0 && other_fd >= 0);
+	has_program = true;
+	MUST_DO(gateway_start_log(log_fd, &first, &err), err);
+	owns_nothing(first.pidfd);
+	MUST_DO(step_tell(&first.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
+	MUST_DO(step_await(&first.link, GATEWAY_DRAINED, NULL, &err), err);
+	MUST(gateway_start_log(other_fd, &second, &err) == -EPERM &&
+	     strstr(err.msg, "bind the log of denied packets"));
+	MUST(second.pidfd == -1 && second.link.sock_fd == -1);
+	gateway_stop(&first);
+	MUST(!has_child());
+}
+
+static void a_log_has_one_reader_that_owns_nothing(void **state)
+{
+	(void)state;
+	in_own_namespace(body_log);
 }
 
 static void body_here(void)
@@ -404,6 +489,7 @@ int main(void)
 		cmocka_unit_test(
 		    it_holds_no_descriptor_or_handler_of_its_parent_and_no_signal_ends_it),
 		cmocka_unit_test(a_process_that_is_taken_over_has_no_call_that_reaches_out),
+		cmocka_unit_test(a_log_has_one_reader_that_owns_nothing),
 		cmocka_unit_test(a_process_with_capabilities_can_do_it_itself),
 		cmocka_unit_test(a_socket_of_our_own_namespace_is_refused),
 	};

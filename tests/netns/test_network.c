@@ -19,6 +19,7 @@
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/sys.h"
+#include "tests/netns/gateway_here.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/taken_over.h"
@@ -26,6 +27,7 @@
 /* WRAP: gateway_start hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
 /* WRAP: uplink_start denials_receive firewall_open_names firewall_replace clock_ms step_tell */
 /* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
+/* WRAP: libexec_become */
 
 #define PORT 4711
 

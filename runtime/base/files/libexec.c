@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/files/libexec.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -108,6 +110,22 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)
 		return rc;
 	}
 	return await_helper(call, ends[0], pid, err);
+}
+
+int libexec_become(const struct libexec_program *program, struct cj_error *err)
+{
+	if (child_die_with_parent(-1, err) < 0)
+		return -err->code;
+	if (getppid() != program->parent)
+		return cj_fail(err, EPIPE, "find the parent alive");
+	if (child_start_session(err) < 0 || child_reset(program->fds, program->count, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < program->count; i++)
+		(void)fcntl(program->fds[i], F_SETFD, 0); /* cannot fail: child_reset() made it */
+	(void)execve(program->path, (char *const *)program->argv, program->environment);
+	(void)!cj_fail(err, errno, "execute '%s'", program->path);
+	return errno == ENOENT ? cj_hint(err, "install cejail anew: this is a part of it")
+			       : -err->code;
 }
 
 void libexec_begin(unsigned life_seconds)

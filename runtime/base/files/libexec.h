@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 
@@ -37,6 +38,24 @@ int libexec_self(char out[static PATH_MAX], struct cj_error *err);
 
 /* The path of the helper `name`. */
 int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
+
+/* A helper that stays: its program, words and environment, and the descriptors that it gets. */
+struct libexec_program {
+	const char *path;        /* libexec_find() */
+	const char *const *argv; /* with the program's name; both end with NULL */
+	char *const *environment;
+	int *fds;
+	size_t count;
+	pid_t parent; /* with which it ends */
+};
+
+/*
+ * libexec_become - in a fork of `parent`: replace it by the helper.
+ *
+ * The helper finds fds[] at 3, 4, ..., in a session of its own, with /dev/null as its streams and
+ * with default signal actions.  Returns only after a failure; then fds[] has their numbers.
+ */
+int libexec_become(const struct libexec_program *program, struct cj_error *err);
 
 /* --- for the helper itself ----------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/gateway.h"
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/atomic_file.h"
@@ -28,9 +29,8 @@
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/run/report/result.h"
 
-#define FILE_MODE   0644
-#define RECEIVE_MAX 64    /* times, at the end */
-#define START_MS    30000 /* as create waits for init */
+#define FILE_MODE 0644
+#define START_MS  30000 /* as create waits for init */
 
 void oci_result_close(struct oci_result_place *f)
 {
@@ -183,7 +183,8 @@ enum held {
 	HELD_LINK,
 	HELD_CGROUP,
 	HELD_RULES,
-	HELD_LOG,
+	HELD_LOG,    /* the link to the process that reads the log of denied packets */
+	HELD_READER, /* its pidfd */
 	HELD_COUNT
 };
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
@@ -326,11 +327,40 @@ static struct oci_u64 read_number(int dir_fd, const char *file, const char *key)
 	return out;
 }
 
-static int receive(struct watcher *w)
+static struct step_link link_to_reader(const struct watcher *w)
 {
-	struct cj_error lost = { 0 }; /* the counters have all denials */
+	return (struct step_link){ w->fds[HELD_LOG], "the gateway", gateway_step_names };
+}
 
-	return denials_receive(w->fds[HELD_LOG], &w->denials, NULL, NULL, &lost);
+/* One denial.  After anything else the reader is not listened to: the counters have all denials. */
+static bool receive(struct watcher *w)
+{
+	const struct step_link link = link_to_reader(w);
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error lost = { 0 };
+	struct denial one;
+	if (step_next(&link, &msg, &lost) < 0 || msg.step != GATEWAY_DENIED ||
+	    msg.size != sizeof(one)) {
+		cj_close(&w->fds[HELD_LOG]);
+		return false;
+	}
+	memcpy(&one, msg.data, sizeof(one));
+	one.is_shared = false;
+	if (denial_is_valid(&one) && one.class != NET_NAME)
+		(void)denials_add(&w->denials, &one);
+	return true;
+}
+
+/* What the kernel has logged: the reader answers when it has told all of it. */
+static void drain(struct watcher *w)
+{
+	const struct step_link link = link_to_reader(w);
+	const uint64_t until_ms = clock_ms() + GATEWAY_DRAIN_MS;
+	struct cj_error lost = { 0 };
+	if (w->fds[HELD_LOG] < 0 || step_tell(&link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &lost) < 0)
+		return;
+	while (fd_await(w->fds[HELD_LOG], POLLIN, clock_ms_until(until_ms)) && receive(w))
+		;
 }
 
 static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
@@ -348,7 +378,7 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 
 static int report(struct watcher *w, struct cj_error *err)
 {
-	const int cgroup_fd = w->fds[HELD_CGROUP], log_fd = w->fds[HELD_LOG];
+	const int cgroup_fd = w->fds[HELD_CGROUP];
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
 	struct cj_error unread = { 0 };
 	struct result_facts f = {
@@ -368,8 +398,7 @@ static int report(struct watcher *w, struct cj_error *err)
 	f.pids_refused = read_number(cgroup_fd, "pids.events", "max");
 	f.cpu_us = read_number(cgroup_fd, "cpu.stat", "usage_usec");
 	if (w->fds[HELD_RULES] >= 0) {
-		for (unsigned i = 0; log_fd >= 0 && i < RECEIVE_MAX && receive(w) > 0; i++)
-			;
+		drain(w);
 		if (firewall_read_table(w->fds[HELD_RULES], w->watch->network->table, counts,
 					&unread) == 0)
 			denials_settle(&w->denials, counts);
@@ -378,18 +407,32 @@ static int report(struct watcher *w, struct cj_error *err)
 	return write_result(w, &f, err);
 }
 
-/* poll(2) skips negative numbers. */
 static void wait_for_end(struct watcher *w)
 {
-	struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
-				   { .fd = w->fds[HELD_LOG], .events = POLLIN } };
-
-	while (polled[0].revents == 0) {
+	for (;;) {
+		/* poll(2) skips negative numbers */
+		struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
+					   { .fd = w->fds[HELD_LOG], .events = POLLIN } };
 		if (poll(polled, sizeof(polled) / sizeof(polled[0]), -1) < 0 && errno != EINTR)
 			return;
-		if (polled[0].revents == 0 && polled[1].revents != 0)
-			(void)receive(w); /* how many there were */
+		if (polled[0].revents != 0)
+			return;
+		if (polled[1].revents != 0)
+			(void)receive(w);
 	}
+}
+
+/* Before the program can send a packet.  In a pod the process of another container may listen
+ * already; then the counters have to do. */
+static void start_reader(struct watcher *w)
+{
+	struct cj_error taken = { 0 };
+	struct gateway reader;
+	if (w->fds[HELD_LOG] < 0)
+		return;
+	(void)!gateway_start_log(w->fds[HELD_LOG], &reader, &taken);
+	w->fds[HELD_LOG] = reader.link.sock_fd; /* the socket is create's */
+	w->fds[HELD_READER] = reader.pidfd;
 }
 
 static int settle(struct watcher *w, struct cj_error *err)
@@ -397,14 +440,8 @@ static int settle(struct watcher *w, struct cj_error *err)
 	/* nf_tables wants the first at each call; the second is for another user's stat file */
 	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
 
-	if (privileges_stay_behind("cejail-oci-res", w->fds, HELD_COUNT, kept, err) < 0)
-		return -err->code;
-	/* Before the program can send a packet.  In a pod the process of another container may
-	 * listen already; then the counters have to do. */
-	struct cj_error taken = { 0 };
-	if (w->fds[HELD_LOG] >= 0 && denials_listen(w->fds[HELD_LOG], &taken) < 0)
-		cj_close(&w->fds[HELD_LOG]);
-	return 0;
+	start_reader(w);
+	return privileges_stay_behind("cejail-oci-res", w->fds, HELD_COUNT, kept, err);
 }
 
 /* The end of create instead: the container is not created. */
@@ -432,7 +469,9 @@ static _Noreturn void watch_main(struct watcher *w)
 	if (!is_told_to_go(w))
 		_exit(1);
 	wait_for_end(w);
-	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
+	int rc = report(w, &err); /* nobody is there to be told of a failure */
+	cj_end_child(&w->fds[HELD_READER]);
+	_exit(rc < 0 ? 1 : 0);
 }
 
 int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struct cj_error *err)
@@ -455,7 +494,8 @@ int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struc
 			 [HELD_LINK] = socks[1],
 			 [HELD_CGROUP] = watch->cgroup_fd,
 			 [HELD_RULES] = watch->network->rules_fd,
-			 [HELD_LOG] = watch->network->log_fd },
+			 [HELD_LOG] = watch->network->log_fd,
+			 [HELD_READER] = -1 },
 	};
 	auto_fd int link_fd = socks[0];
 	const struct step_link link = { link_fd, "the result process", step_names };

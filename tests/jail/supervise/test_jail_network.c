@@ -3,7 +3,7 @@
  * The network of a whole jail: built when the program opens its first socket, or before; and when
  * a part fails, or does not end, while a call of the program waits for it.
  */
-/* WRAP: gateway_start uplink_proceed sys_seccomp */
+/* WRAP: gateway_start uplink_proceed sys_seccomp libexec_find */
 #include "runtime/jail/jail.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "netns/network_parts.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
 static enum { NOTHING, GATEWAY_FAILS, UPLINK_FAILS, UPLINK_HANGS, OUTER_LISTENER } wrong;

@@ -8,7 +8,7 @@
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
  *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
- *	              gateway (the process that opens it), intermediate, keeper, helper (pasta or
+ *	              gateway (the program that opens it), intermediate, keeper, helper (pasta or
  *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
  *	              second intermediate of a run; a helper of libexec is a "scope-helper", and
  *	              what it leaves behind a "holder" (of the table that runs share on the host)
@@ -592,7 +592,8 @@ static bool on_breakpoint(struct task *t)
 /* A program that is not cejail's is not traced. */
 static void on_exec(struct task *t)
 {
-	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0;
+	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0 ||
+		       strcmp(t->role, "gateway") == 0;
 	if (strncmp(t->role, "payload", 7) == 0)
 		the.is_after = true;
 	t->is_entered = t->is_chosen = false;

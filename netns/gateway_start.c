@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor's side of the gateway: its start and its end. */
+#include "netns/gateway.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "netns/gateway_parts.h"
+#include "runtime/base/child.h"
+#include "runtime/base/files/libexec.h"
+#include "runtime/base/scope.h"
+
+const char *const gateway_step_names[GATEWAY_STEPS] = {
+	[GATEWAY_OPENED] = "gateway is open",
+	[GATEWAY_READY] = "gateway is ready",
+	[GATEWAY_SERVE] = "serve names",
+	[GATEWAY_SERVED] = "names are served",
+	[GATEWAY_DENIED] = "denied",
+	[GATEWAY_ASK] = "ask for a socket",
+	[GATEWAY_SOCKET] = "socket",
+	[GATEWAY_NAME] = "name",
+	[GATEWAY_NAMED] = "answer about a name",
+	[GATEWAY_CHECK] = "check a connection",
+	[GATEWAY_CHECKED] = "answer about a connection",
+	[GATEWAY_AGAIN] = "check connections again",
+	[GATEWAY_DIAL] = "connect",
+	[GATEWAY_FILTER] = "filter names",
+	[GATEWAY_LOSE] = "uplink is lost",
+	[GATEWAY_DRAIN] = "drain",
+	[GATEWAY_DRAINED] = "drained",
+};
+
+/* In the new process.  Returns only after a failure, which the parent learns by fds[0]. */
+static void become_gateway(const char *const *words, int *fds, size_t count, pid_t parent)
+{
+	char path[PATH_MAX];
+	const char *argv[GATEWAY_WORDS + 1] = { path, CJ_VERSION };
+	char *const none[] = { NULL };
+	struct cj_error why = { 0 };
+	for (size_t i = 0; words[i]; i++)
+		argv[2 + i] = words[i];
+	const struct libexec_program program = { path, argv, none, fds, count, parent };
+	if (libexec_find("gateway", path, &why) == 0)
+		(void)libexec_become(&program, &why);
+	const struct step_link link = { fds[0], "the supervisor", gateway_step_names };
+	step_abort(&link, &why);
+}
+
+/* fds[0] is the program's end of the link. */
+static int start(const char *const *words, int *fds, size_t count, struct gateway *out,
+		 struct cj_error *err)
+{
+	const pid_t self = getpid();
+	pid_t pid = child_fork(&out->pidfd);
+	if (pid == 0) {
+		become_gateway(words, fds, count, self);
+		_exit(0); /* closes the rest */
+	}
+	return pid < 0 ? cj_fail(err, errno, "create the gateway's process") : 0;
+}
+
+static int pair(struct step_link *out, int *out_theirs, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, GATEWAY_ANSWER_MS, err) < 0)
+		return -err->code;
+	*out = (struct step_link){ ends[0], "the gateway", gateway_step_names };
+	*out_theirs = ends[1];
+	return 0;
+}
+
+int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
+		  struct cj_error *err)
+{
+	const char *const words[] = { "jail", wants->has_dns ? "dns" : "-",
+				      wants->has_proxy ? "proxy" : "-", NULL };
+	auto_fd int link_fd = -1, asks_fd = -1;
+	*out = GATEWAY_NONE;
+	if (pair(&out->link, &link_fd, err) < 0 || pair(&out->asks, &asks_fd, err) < 0 ||
+	    start(words, (int[]){ link_fd, asks_fd, jail_fd }, 3, out, err) < 0) {
+		gateway_stop(out);
+		return -err->code;
+	}
+	step_limit_wait(out->asks.sock_fd, GATEWAY_SEND_MS);
+	return 0;
+}
+
+int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err)
+{
+	static const char *const words[] = { "log", NULL };
+	auto_fd int link_fd = -1;
+	*out = GATEWAY_NONE;
+	if (pair(&out->link, &link_fd, err) < 0 ||
+	    start(words, (int[]){ link_fd, log_fd }, 2, out, err) < 0 ||
+	    step_await(&out->link, GATEWAY_READY, NULL, err) < 0) {
+		gateway_stop(out);
+		return -err->code;
+	}
+	return 0;
+}
+
+void gateway_stop(struct gateway *g)
+{
+	cj_end_child(&g->pidfd);
+	cj_end_child(&g->dialer_pidfd);
+	cj_close(&g->link.sock_fd);
+	cj_close(&g->asks.sock_fd);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gateway VERSION jail dns|- proxy|-: makes the gateway of a jail's network, and answers the jail.
+ * gateway VERSION log: reads the log of denied packets of a container.
+ *
+ * A program of its own, so that what reads bytes of the jail has nothing of the supervisor's memory
+ * (netns/gateway.h).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netns/gateway_parts.h"
+
+/* The supervisor may be older, of a session that lives since before an upgrade. */
+static int refuse_version(const char *theirs)
+{
+	struct cj_error err = { 0 };
+	const struct step_link link = { LINK_FD, "the supervisor", gateway_step_names };
+	cj_refuse_as(&err, EPROTO, "the program 'gateway' is of cejail %s, not %s", CJ_VERSION,
+		     theirs);
+	(void)cj_hint(&err, "cejail was upgraded meanwhile: start the session or service again");
+	step_abort(&link, &err);
+	return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	const bool is_log = argc == 3 && strcmp(argv[2], "log") == 0;
+	const bool is_jail = argc == GATEWAY_WORDS && strcmp(argv[2], "jail") == 0;
+	if (!is_log && !is_jail) {
+		(void)fprintf(stderr, "cejail: gateway: only cejail starts it, for --network\n");
+		return EXIT_FAILURE;
+	}
+	if (strcmp(argv[1], CJ_VERSION) != 0)
+		return refuse_version(argv[1]);
+	if (is_log)
+		return gateway_run_log();
+	const struct gateway_wants wants = { .has_dns = strcmp(argv[3], "dns") == 0,
+					     .has_proxy = strcmp(argv[4], "proxy") == 0 };
+	return gateway_run(&wants);
+}

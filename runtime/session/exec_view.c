@@ -13,11 +13,11 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
@@ -248,8 +248,7 @@ struct kept {
 static void keep(struct kept *k, int fd)
 {
 	assert(k->count < KEPT_MAX);
-	if (fd >= CHILD_FIRST_FD)
-		k->fds[k->count++] = fd;
+	k->fds[k->count++] = fd;
 }
 
 static void keep_cgroup(struct kept *k, const struct cgroup *cgroup)
@@ -257,28 +256,6 @@ static void keep_cgroup(struct kept *k, const struct cgroup *cgroup)
 	keep(k, cgroup->dir_fd);
 	keep(k, cgroup->cpu_fd);
 	keep(k, cgroup->parent_fd);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-/* Closes every descriptor but those of `k`, and but the first ones. */
-static int close_gaps(struct kept *k, struct cj_error *err)
-{
-	unsigned next = CHILD_FIRST_FD;
-
-	qsort(k->fds, k->count, sizeof(k->fds[0]), by_number);
-	for (size_t i = 0; i < k->count; i++) {
-		unsigned fd = (unsigned)k->fds[i];
-		if (fd > next && sys_close_range(next, fd - 1, 0) < 0)
-			return cj_fail(err, errno, "close the keeper's descriptors");
-		next = fd + 1;
-	}
-	if (sys_close_range(next, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close the keeper's descriptors");
-	return 0;
 }
 
 int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
@@ -312,7 +289,9 @@ int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t n
 		keep(&kept, s->slots[slot].link_fd);
 		keep_cgroup(&kept, &s->slots[slot].leaf);
 	}
-	return close_gaps(&kept, err);
+	if (fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count) < 0)
+		return cj_fail(err, errno, "close the keeper's descriptors");
+	return 0;
 }
 
 /* Into the cgroup, which takes no time; -1 with errno: it is full, or its births are killed. */

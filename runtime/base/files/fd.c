@@ -462,6 +462,20 @@ void fd_bag_add(struct fd_bag *bag, int fd)
 	bag->fds[bag->count++] = fd;
 }
 
+int fd_close_others(unsigned first, const int *kept, size_t count)
+{
+	for (unsigned from = first, next;; from = next + 1) {
+		next = ~0u; /* the nearest one that is kept */
+		for (size_t i = 0; i < count; i++)
+			if (kept[i] >= 0 && (unsigned)kept[i] >= from && (unsigned)kept[i] < next)
+				next = (unsigned)kept[i];
+		if (next > from && sys_close_range(from, next - 1, 0) < 0)
+			return -1;
+		if (next == ~0u)
+			return 0;
+	}
+}
+
 struct fd_dir *fd_take_dir(int fd)
 {
 	auto_fd int taken = fd;

@@ -132,5 +132,11 @@ struct fd_bag {
 void fd_bag_add(struct fd_bag *bag, int fd);
 void fd_bag_close(struct fd_bag *bag);
 
+/*
+ * fd_close_others - close every descriptor from `first` on but those in kept[], in any order; what
+ * is below `first` there, as -1, counts for nothing.  -1: errno of close_range(2).
+ */
+int fd_close_others(unsigned first, const int *kept, size_t count);
+
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

@@ -7,13 +7,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
@@ -95,33 +95,17 @@ static _Noreturn void process_main(const struct execution *e, const struct step_
 	_exit(1);
 }
 
-static int compare_fds(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
 /*
  * Everything behind the preserved descriptors goes, in the gaps between those that the process
  * needs besides.
  */
 static int close_others(const struct execution *e, int sock_fd, struct cj_error *err)
 {
-	const int agent_fd = process_agent_fd(e->process);
-	int kept[4] = { sock_fd, e->init_pidfd };
-	size_t count = 2;
-	if (e->console_fd >= 0)
-		kept[count++] = e->console_fd;
-	if (agent_fd >= 0)
-		kept[count++] = agent_fd;
-	qsort(kept, count, sizeof(kept[0]), compare_fds);
+	const int kept[] = { sock_fd, e->init_pidfd, e->console_fd, process_agent_fd(e->process) };
+	const unsigned first = CHILD_FIRST_FD + (unsigned)e->options->preserve_fds;
 
-	unsigned from = CHILD_FIRST_FD + (unsigned)e->options->preserve_fds;
-	for (size_t i = 0; i <= count; i++) {
-		unsigned end = i < count ? (unsigned)kept[i] : ~0u;
-		if (end > from && sys_close_range(from, i < count ? end - 1 : end, 0) < 0)
-			return cj_fail(err, errno, "close the descriptors of the host");
-		from = end + 1;
-	}
+	if (fd_close_others(first, kept, sizeof(kept) / sizeof(kept[0])) < 0)
+		return cj_fail(err, errno, "close the descriptors of the host");
 	return 0;
 }
 

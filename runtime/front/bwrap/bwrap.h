@@ -206,13 +206,12 @@ _Noreturn void bwrap_inside(struct bwrap_start *s);
 /* Runs the program; returns the exit status. */
 int bwrap_run(struct bwrap_config *c, struct cj_error *err);
 
-/* Closes all descriptors but these and the standard streams; -1 is none. */
+/* What fd_close_others() leaves open. */
 #define BWRAP_FDS_MAX 64
 struct bwrap_fds {
 	int fds[BWRAP_FDS_MAX];
 	size_t count;
 };
-void bwrap_close_others(const struct bwrap_fds *kept);
 
 /* Prints the error as bubblewrap does. */
 void bwrap_print_error(const struct bwrap_config *c, const struct cj_error *err);

@@ -213,7 +213,7 @@ static int reap(const struct bwrap_start *s, pid_t program, int go_fd, struct cj
 	int last = 0;
 	if (take_locks(s, &kept, err) < 0)
 		return -err->code;
-	bwrap_close_others(&kept);
+	(void)fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count); /* cannot fail */
 	if (load_filters(s, err) < 0)
 		return -err->code;
 	/* EPIPE: it has ended meanwhile, and has said why. */

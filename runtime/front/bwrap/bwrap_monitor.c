@@ -29,22 +29,6 @@ void bwrap_print_error(const struct bwrap_config *c, const struct cj_error *err)
 		      *hint ? " (" : "", hint, *hint ? ")" : "");
 }
 
-void bwrap_close_others(const struct bwrap_fds *kept)
-{
-	for (unsigned from = CHILD_FIRST_FD;;) {
-		unsigned next = UINT32_MAX;
-		for (size_t i = 0; i < kept->count; i++)
-			if (kept->fds[i] >= 0 && (unsigned)kept->fds[i] >= from &&
-			    (unsigned)kept->fds[i] < next)
-				next = (unsigned)kept->fds[i];
-		if (next > from)
-			(void)sys_close_range(from, next - 1, 0); /* cannot fail for a range */
-		if (next == UINT32_MAX)
-			return;
-		from = next + 1;
-	}
-}
-
 /* Links are resolved now, with the caller's rights; the child finds the result on the host. */
 static int find_source(const char *path, struct arena *a, const char **out, struct cj_error *err)
 {
@@ -267,7 +251,7 @@ static int start(struct bwrap_config *c, struct bwrap_start *s, struct bwrap_wat
 	};
 	if (w)
 		bwrap_watch_keep(w, &kept);
-	bwrap_close_others(&kept);
+	(void)fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count); /* cannot fail */
 	if (write_document(c->info_fd, pid, s->namespaces, true, err) < 0 ||
 	    write_document(c->status_fd, pid, s->namespaces, false, err) < 0)
 		return -err->code;

@@ -693,6 +693,37 @@ static void what_is_no_directory_is_not_listed(void **state)
 	assert_int_equal(errno, ENOTDIR);
 }
 
+/* The descriptors 300 to 305 are open, as is `lowest`, which lies below the first to close. */
+static int check_kept(int lowest)
+{
+	const int kept[] = { 304, -1, lowest, 301, 304 };
+	for (int fd = 300; fd < 306; fd++)
+		if (dup2(lowest, fd) != fd)
+			return 1;
+	if (fd_close_others(300, kept, sizeof(kept) / sizeof(kept[0])) != 0)
+		return 2;
+	for (int fd = 300; fd < 306; fd++)
+		if ((fcntl(fd, F_GETFD) >= 0) != (fd == 301 || fd == 304))
+			return 3;
+	if (fcntl(lowest, F_GETFD) < 0)
+		return 4;
+	return fd_close_others(300, NULL, 0) == 0 && fcntl(304, F_GETFD) < 0 ? 0 : 5;
+}
+
+static void all_descriptors_but_the_kept_are_closed(void **state)
+{
+	(void)state;
+	int how = 0;
+	auto_fd int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_in_range(lowest, 0, 299);
+	pid_t pid = test_fork();
+	if (pid == 0)
+		_exit(check_kept(lowest));
+	assert_int_equal(waitpid(pid, &how, 0), pid);
+	assert_true(WIFEXITED(how));
+	assert_int_equal(WEXITSTATUS(how), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -722,6 +753,7 @@ int main(void)
 		cmocka_unit_test_setup(an_unreadable_source_is_named, forget),
 		cmocka_unit_test(a_large_directory_is_listed_whole_and_from_any_place),
 		cmocka_unit_test(what_is_no_directory_is_not_listed),
+		cmocka_unit_test(all_descriptors_but_the_kept_are_closed),
 	};
 
 	return cmocka_run_group_tests_name("fd", tests, temp_dir_make, temp_dir_remove);

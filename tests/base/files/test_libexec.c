@@ -8,14 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <errno.h>
 #include <limits.h>
 
 #include "netns/address/name_lookup.h"
+#include "tests/forked.h"
 
 static const char *helper_path;
 
@@ -99,6 +103,58 @@ static void without_the_helper_no_name_has_an_address(void **state)
 	assert_int_equal(count, 7);
 }
 
+/* --- a helper that stays ---------------------------------------------------------------------- */
+
+/* A fork of the test becomes the program; returns its exit status, and what it wrote to its link. */
+static int become(const char *path, const char *script, pid_t parent, char *out, size_t max)
+{
+	const char *const argv[] = { path, "-c", script, NULL };
+	char *const environment[] = { (char *)"GIVEN=yes", NULL };
+	int ends[2], status = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	pid_t pid = test_fork();
+	if (pid == 0) {
+		struct cj_error err = { 0 };
+		int fds[] = { ends[1], STDERR_FILENO };
+		const struct libexec_program program = { path, argv, environment, fds, 2, parent };
+		(void)libexec_become(&program, &err);
+		(void)dprintf(fds[0], "%s (%s)", err.msg, err.hint);
+		_exit(9);
+	}
+	close(ends[1]);
+	ssize_t size = recv(ends[0], out, max - 1, MSG_WAITALL);
+	out[size > 0 ? size : 0] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+static void a_helper_that_stays_has_its_own_descriptors_environment_and_session(void **state)
+{
+	(void)state;
+	char out[4096];
+	static const char script[] =
+	    "read -r pid rest </proc/self/stat; set -- $rest; [ \"$5\" = $$ ] && echo session >&3;"
+	    "cd /proc/$$/fd; echo * >&3; readlink 0 >&3; echo $GIVEN $HOME $SECRET. >&3";
+	assert_int_equal(setenv("SECRET", "kept", 1), 0);
+	assert_int_equal(dup2(STDERR_FILENO, 77), 77);
+	assert_int_equal(become("/bin/sh", script, getpid(), out, sizeof(out)), 0);
+	/* 5 is the directory that is being read */
+	assert_string_equal(out, "session\n0 1 2 3 4 5\n/dev/null\nyes .\n");
+	close(77);
+}
+
+static void a_helper_that_cannot_stay_says_why(void **state)
+{
+	(void)state;
+	char out[4096];
+	assert_int_equal(become("/nonexistent/helper", "", getpid(), out, sizeof(out)), 9);
+	assert_string_equal(out, "execute '/nonexistent/helper': No such file or directory "
+				 "(install cejail anew: this is a part of it)");
+	assert_int_equal(become("/bin/sh", "", getpid() + 1, out, sizeof(out)), 9);
+	assert_non_null(strstr(out, "find the parent alive"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +162,9 @@ int main(void)
 		cmocka_unit_test(a_longer_answer_is_refused_and_not_waited_for),
 		cmocka_unit_test(an_answer_with_a_failure_is_none),
 		cmocka_unit_test(without_the_helper_no_name_has_an_address),
+		cmocka_unit_test(
+		    a_helper_that_stays_has_its_own_descriptors_environment_and_session),
+		cmocka_unit_test(a_helper_that_cannot_stay_says_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,18 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "netns/address/addresses.h"
 #include "netns/firewall/denials.h"
 #include "netns/gateway_parts.h"
 #include "netns/nftables/nfnl.h"
@@ -53,71 +49,6 @@ struct gateway_process {
 	struct denials denials; /* since the last drain */
 };
 
-/* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
-static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
-{
-	*route = nfnl_socket(NETLINK_ROUTE, err);
-	*rules = *route < 0 ? -1 : nfnl_socket(NETLINK_NETFILTER, err);
-	*log = *rules < 0 ? -1 : nfnl_socket(NETLINK_NETFILTER, err);
-	return *log < 0 ? -err->code : 0;
-}
-
-/* Returns 1; 0 where this host has no such sysctl, or forbids writing it. */
-static int set(const char *sysctl_path, const char *value, struct cj_error *err)
-{
-	int rc = fd_put_file(AT_FDCWD, sysctl_path, value, err);
-	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -EROFS)
-		return 0;
-	return rc < 0 ? rc : 1;
-}
-
-/*
- * The gateway answers only the jail, so every ICMP error of its routing may be sent: by default the
- * kernel sends one per second.  Without IPv6 in the kernel, or in a container with a read-only
- * /proc/sys, the jail has only IPv4, and some failures are slow.  Returns as set(), for IPv6.
- */
-static int set_up_routing(struct cj_error *err)
-{
-	if (set("/proc/sys/net/ipv4/icmp_ratelimit", "0", err) < 0 ||
-	    set("/proc/sys/net/ipv6/icmp/ratelimit", "0", err) < 0)
-		return -err->code;
-	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1", err);
-}
-
-static int open_gateway(bool has_dns, struct network_handles *h, struct cj_error *err)
-{
-	int *fds = h->fds;
-	if (unshare(CLONE_NEWNET) < 0)
-		return cj_fail(err, errno, "create a network namespace");
-	if (open_trio(&fds[SLOT_GATEWAY_ROUTE], &fds[SLOT_GATEWAY_RULES], &fds[SLOT_GATEWAY_LOG],
-		      err) < 0)
-		return -err->code;
-	int rc = set_up_routing(err);
-	if (rc < 0)
-		return rc;
-	h->has_ipv6 = rc > 0;
-	return has_dns
-		   ? resolver_listen(&address_gateway4, &fds[SLOT_DNS_UDP], &fds[SLOT_DNS_TCP], err)
-		   : 0;
-}
-
-static int open_jail(int netns_fd, struct network_handles *h, struct cj_error *err)
-{
-	int *fds = h->fds;
-	if (setns(netns_fd, CLONE_NEWNET) < 0)
-		return cj_fail(err, errno, "enter the jail's network namespace");
-	return open_trio(&fds[SLOT_JAIL_ROUTE], &fds[SLOT_JAIL_RULES], &fds[SLOT_JAIL_LOG], err);
-}
-
-int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *err)
-{
-	auto_fd int netns_fd = ioctl(h->fds[SLOT_JAIL], SIOCGSKNS);
-	if (netns_fd < 0)
-		return cj_fail(err, errno, "open the jail's network namespace");
-	int rc = open_gateway(has_dns, h, err);
-	return rc < 0 ? rc : open_jail(netns_fd, h, err);
-}
-
 static int watch_fd(const struct gateway_process *p, enum gateway_source source, int fd,
 		    struct cj_error *err)
 {
@@ -149,9 +80,9 @@ static int open_both(struct gateway_process *p, const struct gateway_wants *want
 	    uplink_join_owner(NAMES_FD, err); /* the jail's socket, until below */
 	/* After the join: a change of credentials clears the request. */
 	if (netns_fd < 0 || child_die_with_parent(LINK_FD, err) < 0 ||
-	    open_gateway(wants->has_dns, &p->handles, err) < 0 ||
+	    gateway_open_own(wants->has_dns, &p->handles, err) < 0 ||
 	    (wants->has_proxy && open_proxy(p, err) < 0) ||
-	    open_jail(netns_fd, &p->handles, err) < 0)
+	    gateway_open_jail(netns_fd, &p->handles, err) < 0)
 		return -err->code;
 	if (dup3(wants->has_dns ? *names_fd : STDIN_FILENO, NAMES_FD, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "move the socket for names");
@@ -210,7 +141,7 @@ void gateway_ask(const struct step_link *link, const struct gateway_question *q,
 {
 	struct cj_error err = { 0 };
 	if (step_tell(link, q->step, q->data, q->size, NULL, 0, &err) < 0 ||
-	    step_await(link, q->answer, out_answer, &err) < 0)
+	    step_await(link, q->answer, out_answer, &err) < 0 || out_answer->size != q->answer_size)
 		_exit(0);
 }
 
@@ -218,7 +149,7 @@ static int ask_for_socket(void *context, size_t server, int type)
 {
 	const struct gateway_process *p = context;
 	const struct gateway_ask ask = { .server = server, .type = type };
-	const struct gateway_question q = { GATEWAY_ASK, &ask, sizeof(ask), GATEWAY_SOCKET };
+	const struct gateway_question q = { GATEWAY_ASK, &ask, sizeof(ask), GATEWAY_SOCKET, 0 };
 	auto_step_msg struct step_msg msg = { 0 };
 	gateway_ask(&p->asks, &q, &msg);
 	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;
@@ -227,9 +158,10 @@ static int ask_for_socket(void *context, size_t server, int type)
 /* The supervisor's answer about a name, and the addresses that it has. */
 static uint32_t ask_about(const struct gateway_process *p, const struct gateway_name *name)
 {
-	const struct gateway_question q = { GATEWAY_NAME, name, sizeof(*name), GATEWAY_NAMED };
-	auto_step_msg struct step_msg msg = { 0 };
 	uint32_t open = 0;
+	const struct gateway_question q = { GATEWAY_NAME, name, sizeof(*name), GATEWAY_NAMED,
+					    sizeof(open) };
+	auto_step_msg struct step_msg msg = { 0 };
 	gateway_ask(&p->asks, &q, &msg);
 	memcpy(&open, msg.data, sizeof(open));
 	return open;
@@ -276,8 +208,9 @@ static bool may_reach(void *context, const char *name, const struct name_destina
 	const struct gateway_process *p = context;
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_check check = { .to = *to, .is_again = is_again };
-	const struct gateway_question q = { GATEWAY_CHECK, &check, sizeof(check), GATEWAY_CHECKED };
 	bool may;
+	const struct gateway_question q = { GATEWAY_CHECK, &check, sizeof(check), GATEWAY_CHECKED,
+					    sizeof(may) };
 	(void)snprintf(check.text, sizeof(check.text), "%s", name);
 	gateway_ask(&p->asks, &q, &msg);
 	memcpy(&may, msg.data, sizeof(may));
@@ -350,18 +283,21 @@ static int drain(struct gateway_process *p, struct cj_error *err)
 	return tell(p, GATEWAY_DRAINED, NULL, 0, err);
 }
 
-/* Both ends are the same program: a message of another size is a fault of ours. */
 static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj_error *err)
 {
 	struct gateway_serve how;
 	bool are_filtered;
-	switch (msg->step) {
-	case GATEWAY_SERVE:
+	if (msg->step == GATEWAY_SERVE && msg->size == sizeof(how)) {
 		memcpy(&how, msg->data, sizeof(how));
 		return serve_names(p, &how, err);
-	case GATEWAY_FILTER:
+	}
+	if (msg->step == GATEWAY_FILTER && msg->size == sizeof(are_filtered)) {
 		memcpy(&are_filtered, msg->data, sizeof(are_filtered));
 		return filter_names(p, are_filtered, err);
+	}
+	if (msg->size > 0)
+		return cj_fail(err, EPROTO, "obey step %u of the supervisor", msg->step);
+	switch (msg->step) {
 	case GATEWAY_AGAIN:
 		if (p->proxy)
 			name_proxy_check_again(p->proxy);
@@ -373,7 +309,7 @@ static int obey(struct gateway_process *p, const struct step_msg *msg, struct cj
 	case GATEWAY_DRAIN:
 		return drain(p, err);
 	default:
-		return cj_fail(err, EPROTO, "obey the supervisor");
+		return cj_fail(err, EPROTO, "obey step %u of the supervisor", msg->step);
 	}
 }
 
@@ -417,21 +353,12 @@ static int serve(struct gateway_process *p, struct cj_error *err)
 	}
 }
 
-/* A signal to all of a service's processes does not end it. */
-static int leave_signals(struct cj_error *err)
-{
-	sigset_t all;
-	sigfillset(&all);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
-		return cj_fail(err, errno, "block signals");
-	return 0;
-}
-
 /* For good; then says that it is ready. */
-static int settle(struct gateway_process *p, struct cj_error *err)
+static int settle(struct gateway_process *p, const struct gateway_rights *rights,
+		  struct cj_error *err)
 {
 	step_wait_forever(&p->link); /* the supervisor may be stopped for a while */
-	if (gateway_give_up(LINK_FD, &gateway_calls, "the gateway", err) < 0)
+	if (gateway_give_up(LINK_FD, rights, err) < 0)
 		return -err->code;
 	return tell(p, GATEWAY_READY, NULL, 0, err);
 }
@@ -439,21 +366,30 @@ static int settle(struct gateway_process *p, struct cj_error *err)
 static int make_gateway(struct gateway_process *p, const struct gateway_wants *wants,
 			struct cj_error *err)
 {
-	if (leave_signals(err) < 0 || open_both(p, wants, err) < 0 || watch_link(p, err) < 0 ||
+	if (open_both(p, wants, err) < 0 || watch_link(p, err) < 0 ||
 	    watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0 ||
 	    watch_log(p, SOURCE_GATEWAY_LOG, SLOT_GATEWAY_LOG, err) < 0 || hand_over(p, err) < 0)
 		return -err->code;
 	step_wait_forever(&p->asks);
-	return settle(p, err);
+	return settle(p, &(struct gateway_rights){ &gateway_calls, "the gateway", true }, err);
 }
 
+/* Whoever owns a user namespace has every capability over it from outside: so the reader joins it,
+ * and has none there. */
 static int open_log(struct gateway_process *p, struct cj_error *err)
 {
 	p->handles.fds[SLOT_JAIL_LOG] = LOG_FD;
-	if (leave_signals(err) < 0 || watch_link(p, err) < 0 ||
-	    watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0)
+	if (child_become_undumpable(err) < 0)
 		return -err->code;
-	return settle(p, err);
+	int netns_fd = uplink_join_owner(LOG_FD, err);
+	const bool has_joined = netns_fd >= 0;
+	cj_close(&netns_fd);
+	if (!has_joined && err->code != EINVAL) /* setns(2): it is our own */
+		return -err->code;
+	if (watch_link(p, err) < 0 || watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0)
+		return -err->code;
+	return settle(p, &(struct gateway_rights){ &gateway_log_calls, "the gateway", has_joined },
+		      err);
 }
 
 static struct gateway_process begin(void)

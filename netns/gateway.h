@@ -42,10 +42,11 @@
  *
  * The process can open no file and no socket, copies and passes on no descriptor, signals nobody
  * and has no capability.  A program that takes it over can send any bytes to port 53 of the host's
- * name servers, answer with false names, report denials that were none (but hide none of those that
- * the kernel has counted), and read a copy of the supervisor's memory.  Of a live list it can open
- * any public address for the ports of a listed name: the supervisor does not see the answer.  It
- * can skip the check of names, and through the dialer reach what the jail may reach.
+ * name servers, answer with false names, and report denials that were none (but hide none of those
+ * that the kernel has counted).  Of a live list it can open any public address for the ports of a
+ * listed name: the supervisor does not see the answer.  It can skip the check of names, and through
+ * the dialer reach what the jail may reach.  Nothing of the supervisor's memory is in it, and
+ * nothing of the caller's environment.
  */
 #pragma once
 

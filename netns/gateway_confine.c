@@ -68,6 +68,31 @@ const struct call_list gateway_calls = {
 	.nrules = LENGTH(rules),
 };
 
+/* The reader of a log: its socket takes changes of rules, too, so it sends by its link alone. */
+/* clang-format off */
+static const unsigned log_allowed[] = {
+	SYS_recvfrom, SYS_recvmsg, SYS_epoll_pwait, SYS_ppoll, SYS_munmap, SYS_mremap, SYS_madvise,
+	SYS_brk, SYS_clock_gettime, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit, SYS_exit_group,
+#ifdef SYS_poll
+	SYS_epoll_wait, SYS_poll,
+#endif
+};
+/* clang-format on */
+
+static const struct call_rule log_rules[] = {
+	{ SYS_sendto,
+	  { NO_FLAGS, IS(0, LINK_FD), IS(4, 0), { CALL_HIGH(4), UINT32_MAX, 0, false } } },
+	{ SYS_close, { ABOVE(0, NAMES_FD) } },
+	{ SYS_mmap, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
+};
+
+const struct call_list gateway_log_calls = {
+	.allowed = log_allowed,
+	.nallowed = LENGTH(log_allowed),
+	.rules = log_rules,
+	.nrules = LENGTH(log_rules),
+};
+
 /*
  * The dialer's sockets are all of the gateway's namespace, whose rules filter them.
  */
@@ -92,15 +117,15 @@ const struct call_list gateway_dialer_calls = {
 };
 
 /* The change of users comes first: it clears the request to die with the parent. */
-int gateway_give_up(int link_fd, const struct call_list *list, const char *whose,
-		    struct cj_error *err)
+int gateway_give_up(int link_fd, const struct gateway_rights *rights, struct cj_error *err)
 {
-	if (uplink_become_mapped(err) < 0 || child_die_with_parent(link_fd, err) < 0 ||
-	    child_become_undumpable(err) < 0 || privileges_keep_only(0, err) < 0)
+	if ((rights->has_joined && uplink_become_mapped(err) < 0) ||
+	    child_die_with_parent(link_fd, err) < 0 || child_become_undumpable(err) < 0 ||
+	    privileges_keep_only(0, err) < 0)
 		return -err->code;
-	int rc = list == &gateway_dialer_calls ? landlock_allow_connecting(err)
-					       : landlock_allow_only(NULL, 0, err);
+	int rc = rights->calls == &gateway_dialer_calls ? landlock_allow_connecting(err)
+							: landlock_allow_only(NULL, 0, err);
 	if (rc < 0 && rc != -ENOSYS) /* the calls below open no file either */
 		return rc;
-	return call_list_load(list, whose, err);
+	return call_list_load(rights->calls, rights->whose, err);
 }

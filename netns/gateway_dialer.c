@@ -50,8 +50,9 @@ static int run(int link_fd, struct cj_error *err)
 		return -err->code;
 	(void)prctl(PR_SET_NAME, "cejail-dialer", 0, 0, 0); /* only what ps(1) shows */
 	const struct step_link link = { link_fd, "the gateway", gateway_step_names };
+	const struct gateway_rights rights = { &gateway_dialer_calls, "the dialer", true };
 	step_wait_forever(&link);
-	if (gateway_give_up(link_fd, &gateway_dialer_calls, "the dialer", err) < 0) {
+	if (gateway_give_up(link_fd, &rights, err) < 0) {
 		step_abort(&link, err);
 		return -err->code;
 	}
@@ -79,7 +80,7 @@ int gateway_start_dialer(struct step_link *out, int *out_pidfd, struct cj_error 
 
 int gateway_dial(const struct step_link *dialer, const struct name_destination *to)
 {
-	const struct gateway_question q = { GATEWAY_DIAL, to, sizeof(*to), GATEWAY_SOCKET };
+	const struct gateway_question q = { GATEWAY_DIAL, to, sizeof(*to), GATEWAY_SOCKET, 0 };
 	auto_step_msg struct step_msg msg = { 0 };
 	gateway_ask(dialer, &q, &msg);
 	return msg.nfds > 0 ? take_fd(&msg.fds[0]) : -1;

@@ -26,6 +26,7 @@ struct gateway_question {
 	const void *data;
 	size_t size;
 	enum gateway_step answer;
+	size_t answer_size;
 };
 
 /* Ends this process without an answer: the two ends may be out of step then, and no later answer
@@ -33,13 +34,30 @@ struct gateway_question {
 void gateway_ask(const struct step_link *link, const struct gateway_question *q,
 		 struct step_msg *out_answer);
 
+/* Both ends compare it: a supervisor lives longer than its program in the case of an upgrade. */
+#define GATEWAY_VERSION_MAX 64
+void gateway_version(char out[static GATEWAY_VERSION_MAX]);
+
+/* --- gateway_open.c --- */
+
+/* The gateway's slots of *h, and h->has_ipv6; this process is in its namespace afterwards. */
+int gateway_open_own(bool has_dns, struct network_handles *h, struct cj_error *err);
+/* The jail's, and likewise. */
+int gateway_open_jail(int netns_fd, struct network_handles *h, struct cj_error *err);
+
 /* --- gateway_confine.c --- */
 
-extern const struct call_list gateway_calls, gateway_dialer_calls;
+extern const struct call_list gateway_calls, gateway_log_calls, gateway_dialer_calls;
 
-/* For good: memory, files, capabilities, and all calls but those of the list. */
-int gateway_give_up(int link_fd, const struct call_list *list, const char *whose,
-		    struct cj_error *err);
+/* What a process keeps. */
+struct gateway_rights {
+	const struct call_list *calls;
+	const char *whose; /* for messages */
+	bool has_joined;   /* the user namespace is another one, whose first ids it takes */
+};
+
+/* For good: gives up files, capabilities, and all calls but those of the list. */
+int gateway_give_up(int link_fd, const struct gateway_rights *rights, struct cj_error *err);
 
 /* --- gateway_dialer.c --- */
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "netns/gateway_parts.h"
@@ -31,16 +32,25 @@ const char *const gateway_step_names[GATEWAY_STEPS] = {
 	[GATEWAY_DRAINED] = "drained",
 };
 
+void gateway_version(char out[static GATEWAY_VERSION_MAX])
+{
+	(void)snprintf(out, GATEWAY_VERSION_MAX, "%s-%d-%zu-%zu-%zu", CJ_VERSION, GATEWAY_STEPS,
+		       sizeof(struct gateway_name), sizeof(struct gateway_check),
+		       sizeof(struct denial));
+}
+
 /* In the new process.  Returns only after a failure, which the parent learns by fds[0]. */
 static void become_gateway(const char *const *words, int *fds, size_t count, pid_t parent)
 {
-	char path[PATH_MAX];
-	const char *argv[GATEWAY_WORDS + 1] = { path, CJ_VERSION };
+	char path[PATH_MAX], version[GATEWAY_VERSION_MAX];
+	const char *argv[GATEWAY_WORDS + 1] = { path, version };
 	char *const none[] = { NULL };
 	struct cj_error why = { 0 };
 	for (size_t i = 0; words[i]; i++)
 		argv[2 + i] = words[i];
-	const struct libexec_program program = { path, argv, none, fds, count, parent };
+	/* No signal to all processes of a terminal or a service ends it. */
+	const struct libexec_program program = { path, argv, none, fds, count, parent, true };
+	gateway_version(version);
 	if (libexec_find("gateway", path, &why) == 0)
 		(void)libexec_become(&program, &why);
 	const struct step_link link = { fds[0], "the supervisor", gateway_step_names };

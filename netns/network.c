@@ -238,9 +238,11 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	struct gateway_opened opened;
 	int *jail_fd = &n->handles.fds[SLOT_JAIL];
 	const struct gateway_wants wants = { network_has_dns(n->spec), network_has_proxy(n->spec) };
-	if (gateway_start(&wants, *jail_fd, &n->gateway, err) < 0 ||
-	    network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
+	if (gateway_start(&wants, *jail_fd, &n->gateway, err) < 0)
 		return -err->code;
+	if (network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
+		return cj_hint_for(err, EPIPE,
+				   "run libexec/cejail/gateway: it says if it lacks a library");
 	if (msg.size != sizeof(opened))
 		return cj_fail(err, EPROTO, "receive the gateway's sockets");
 	memcpy(&opened, msg.data, sizeof(opened));

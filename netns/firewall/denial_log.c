@@ -268,7 +268,9 @@ static int take_message(const struct nlmsghdr *message, void *data)
 	const struct reading *r = data;
 	const size_t size = mnl_nlmsg_get_payload_len(message), head = sizeof(struct nfgenmsg);
 	struct denial one;
+	/* libmnl takes a length above INT_MAX for a small one */
 	if (message->nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET) || size < head ||
+	    size > MESSAGE_MAX ||
 	    !denial_parse(mnl_nlmsg_get_payload_offset(message, head), size - head, &one))
 		return MNL_CB_OK;
 	const struct denial *row = denials_add(r->denials, &one);

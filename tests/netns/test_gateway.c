@@ -230,12 +230,14 @@ static void holds_only_its_own(pid_t pid)
 
 static void has_nothing_of_its_parent(pid_t pid)
 {
-	char text[16384];
+	char text[16384], path[64];
 	MUST(read_proc(pid, "status", text, sizeof(text)) > 0);
 	MUST(mask_of(text, "\nSigBlk:") >> (SIGTERM - 1) & 1);
 	MUST(!(mask_of(text, "\nSigCgt:") >> (SIGUSR1 - 1) & 1));
 	MUST(!(mask_of(text, "\nSigIgn:") >> (SIGUSR2 - 1) & 1));
 	MUST(read_proc(pid, "environ", text, sizeof(text)) == 0);
+	path_in_proc(pid, "cwd", path);
+	MUST(readlink(path, text, sizeof(text)) == 1 && text[0] == '/');
 	MUST(read_proc(pid, "maps", text, sizeof(text)) > 0);
 	MUST(strstr(text, "/libexec/cejail/gateway") && !strstr(text, " rw-s "));
 	holds_only_its_own(pid);
@@ -412,21 +414,92 @@ static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **sta
 
 /* --- the log of a namespace that another program made ---------------------------------------- */
 
+static const char *const child_steps[] = { "opened" };
+
+/* A socket of a network namespace below our own user namespace, or of our own. */
+static int open_rules(bool is_below)
+{
+	struct cj_error err = { 0 };
+	int ends[2], status;
+	if (!is_below) {
+		int fd = nfnl_socket(NETLINK_NETFILTER, &err);
+		MUST_DO(fd, err);
+		return fd;
+	}
+	MUST_DO(step_pair(ends, (unsigned)patience_ms(60000), &err), err);
+	pid_t pid = test_fork();
+	if (pid == 0) {
+		const struct step_link link = { ends[1], "the test", child_steps };
+		MUST(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
+		MUST(put_file("/proc/self/setgroups", "deny") &&
+		     put_file("/proc/self/uid_map", "0 0 1") &&
+		     put_file("/proc/self/gid_map", "0 0 1"));
+		int fd = nfnl_socket(NETLINK_NETFILTER, &err);
+		MUST_DO(fd, err);
+		MUST_DO(step_tell(&link, 0, NULL, 0, &fd, 1, &err), err);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	auto_step_msg struct step_msg msg = { 0 };
+	const struct step_link link = { ends[0], "the child", child_steps };
+	MUST_DO(step_await(&link, 0, &msg, &err), err);
+	close(ends[0]);
+	close(ends[1]);
+	return take_fd(&msg.fds[0]);
+}
+
+/* Whoever owns the namespace may change its rules by the socket of its log. */
+static void report_sends(const struct step_link *to_supervisor)
+{
+	const struct iovec part = { (void *)(uintptr_t) "rules", 5 };
+	struct cj_error err = { 0 };
+	if (write(4, "rules", 5) != -1 || errno != EPERM || writev(4, &part, 1) != -1 ||
+	    errno != EPERM || sendto(4, "rules", 5, 0, NULL, 0) != -1 || errno != EPERM ||
+	    sendto(3, "x", 1, 0, (const void *)(uintptr_t) "address", 7) != -1 || errno != EPERM)
+		(void)!cj_fail(&err, errno, "it could send to the log's socket");
+	if (err.code != 0 || try_all(&err) < 0)
+		step_abort(to_supervisor, &err);
+}
+
+static void drain_log(struct gateway *g)
+{
+	struct cj_error err = { 0 };
+	MUST_DO(step_tell(&g->link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
+	MUST_DO(step_await(&g->link, GATEWAY_DRAINED, NULL, &err), err);
+}
+
+static ino_t user_namespace_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+	path_in_proc(pid, "ns/user", path);
+	MUST(stat(path, &st) == 0);
+	return st.st_ino;
+}
+
+static bool is_below; /* the log is of a namespace below ours */
+
 static void body_log(void)
 {
 	struct gateway first, second;
 	struct cj_error err = { 0 };
-	auto_fd int log_fd = nfnl_socket(NETLINK_NETFILTER, &err);
-	auto_fd int other_fd = nfnl_socket(NETLINK_NETFILTER, &err);
-	MUST(log_fd >= 0 && other_fd >= 0);
+	auto_fd int log_fd = open_rules(is_below);
 	has_program = true;
 	MUST_DO(gateway_start_log(log_fd, &first, &err), err);
 	owns_nothing(first.pidfd);
-	MUST_DO(step_tell(&first.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
-	MUST_DO(step_await(&first.link, GATEWAY_DRAINED, NULL, &err), err);
-	MUST(gateway_start_log(other_fd, &second, &err) == -EPERM &&
-	     strstr(err.msg, "bind the log of denied packets"));
-	MUST(second.pidfd == -1 && second.link.sock_fd == -1);
+	MUST((user_namespace_of(pid_of(first.pidfd)) != user_namespace_of(getpid())) == is_below);
+	drain_log(&first);
+	auto_fd int other_fd = is_below ? -1 : open_rules(false);
+	MUST(is_below || (gateway_start_log(other_fd, &second, &err) == -EPERM &&
+			  strstr(err.msg, "bind the log of denied packets") && second.pidfd == -1 &&
+			  second.link.sock_fd == -1));
+	gateway_stop(&first);
+	cj_close(&log_fd); /* it has the group */
+	log_fd = open_rules(is_below);
+	has_program = false;
+	taken_over = report_sends;
+	MUST_DO(gateway_start_log(log_fd, &first, &err), err);
+	drain_log(&first);
 	gateway_stop(&first);
 	MUST(!has_child());
 }
@@ -435,6 +508,9 @@ static void a_log_has_one_reader_that_owns_nothing(void **state)
 {
 	(void)state;
 	in_own_namespace(body_log);
+	is_below = true;
+	in_own_namespace(body_log);
+	is_below = false;
 }
 
 static void body_here(void)

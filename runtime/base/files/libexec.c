@@ -112,20 +112,34 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)
 	return await_helper(call, ends[0], pid, err);
 }
 
+/* A file that is there lacks its loader. */
+static int fail_to_execute(const char *path, int code, struct cj_error *err)
+{
+	(void)!cj_fail(err, code, "execute '%s'", path);
+	if (code != ENOENT)
+		return -code;
+	return cj_hint(err, access(path, F_OK) < 0 ? "install cejail anew: this is a part of it"
+						   : "install the C library that it needs");
+}
+
 int libexec_become(const struct libexec_program *program, struct cj_error *err)
 {
+	sigset_t all;
+	sigfillset(&all);
 	if (child_die_with_parent(-1, err) < 0)
 		return -err->code;
 	if (getppid() != program->parent)
 		return cj_fail(err, EPIPE, "find the parent alive");
 	if (child_start_session(err) < 0 || child_reset(program->fds, program->count, err) < 0)
 		return -err->code;
+	if (program->blocks_signals && sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	if (chdir("/") < 0)
+		return cj_fail(err, errno, "change to '/'");
 	for (size_t i = 0; i < program->count; i++)
 		(void)fcntl(program->fds[i], F_SETFD, 0); /* cannot fail: child_reset() made it */
 	(void)execve(program->path, (char *const *)program->argv, program->environment);
-	(void)!cj_fail(err, errno, "execute '%s'", program->path);
-	return errno == ENOENT ? cj_hint(err, "install cejail anew: this is a part of it")
-			       : -err->code;
+	return fail_to_execute(program->path, errno, err);
 }
 
 void libexec_begin(unsigned life_seconds)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,7 +37,10 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err);
 /* The path of the running program, also when that is a copy in memory: own_copy.c. */
 int libexec_self(char out[static PATH_MAX], struct cj_error *err);
 
-/* The path of the helper `name`. */
+/*
+ * The path of the helper `name`.  Fails: EPERM where users other than root, the caller and the owner
+ * of the running program could have put it there.
+ */
 int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
 
 /* A helper that stays: its program, words and environment, and the descriptors that it gets. */
@@ -46,14 +50,15 @@ struct libexec_program {
 	char *const *environment;
 	int *fds;
 	size_t count;
-	pid_t parent; /* with which it ends */
+	pid_t parent;        /* with which it ends */
+	bool blocks_signals; /* all of them, from its start on */
 };
 
 /*
  * libexec_become - in a fork of `parent`: replace it by the helper.
  *
- * The helper finds fds[] at 3, 4, ..., in a session of its own, with /dev/null as its streams and
- * with default signal actions.  Returns only after a failure; then fds[] has their numbers.
+ * The helper finds fds[] at 3, 4, ..., in a session of its own, in "/", with /dev/null as its
+ * streams and with default signal actions.  Returns only after a failure; then fds[] has their numbers.
  */
 int libexec_become(const struct libexec_program *program, struct cj_error *err);
 

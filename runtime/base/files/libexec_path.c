@@ -2,8 +2,10 @@
 /* Where a helper lies.  A test replaces this file's functions beneath libexec.c. */
 #include "runtime/base/files/libexec.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/text.h"
@@ -33,6 +35,31 @@ int libexec_self(char out[static PATH_MAX], struct cj_error *err)
 	return 0;
 }
 
+/* Root, the caller, whoever owns the program that he runs, or the owner of "/": in a user namespace
+ * that does not map root, files of root belong to "nobody", and so does "/". */
+static bool is_trusted(const struct stat *st, const struct stat *own)
+{
+	struct stat root;
+	const bool is_owned = st->st_uid == 0 || st->st_uid == geteuid() ||
+			      st->st_uid == own->st_uid ||
+			      (stat("/", &root) == 0 && st->st_uid == root.st_uid);
+	const bool is_of_group = st->st_mode & S_IWGRP && st->st_gid != 0 &&
+				 st->st_gid != getegid() && st->st_gid != own->st_gid;
+	return is_owned && !is_of_group && !(st->st_mode & S_IWOTH);
+}
+
+/* What is missing is said where it is used. */
+static int check_owner(const char *path, struct cj_error *err)
+{
+	struct stat own, st;
+	if (stat("/proc/self/exe", &own) < 0)
+		return cj_fail(err, errno, "look at '/proc/self/exe'");
+	if (stat(path, &st) < 0 || is_trusted(&st, &own))
+		return 0;
+	cj_refuse_as(err, EPERM, "'%.300s' is not used: other users may change it", path);
+	return cj_hint(err, "chmod go-w, chown root");
+}
+
 int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
 {
 	char self[PATH_MAX];
@@ -44,5 +71,11 @@ int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *e
 		*slash = '\0';
 	int used = snprintf(out, PATH_MAX, "%s%s/%s", self,
 			    text_ends_with(self, LIBEXEC) ? "" : "/.." LIBEXEC, name);
-	return used < PATH_MAX ? 0 : cj_fail(err, ENAMETOOLONG, "find the helper of '%s'", self);
+	if (used >= PATH_MAX)
+		return cj_fail(err, ENAMETOOLONG, "find the helper of '%s'", self);
+	char *name_at = strrchr(out, '/');
+	*name_at = '\0';
+	int rc = check_owner(out, err);
+	*name_at = '/';
+	return rc < 0 ? rc : check_owner(out, err);
 }

@@ -13,12 +13,11 @@
 #include "netns/gateway_parts.h"
 
 /* The supervisor may be older, of a session that lives since before an upgrade. */
-static int refuse_version(const char *theirs)
+static int refuse_version(const char *own, const char *theirs)
 {
 	struct cj_error err = { 0 };
 	const struct step_link link = { LINK_FD, "the supervisor", gateway_step_names };
-	cj_refuse_as(&err, EPROTO, "the program 'gateway' is of cejail %s, not %s", CJ_VERSION,
-		     theirs);
+	cj_refuse_as(&err, EPROTO, "the program 'gateway' is of cejail %s, not %s", own, theirs);
 	(void)cj_hint(&err, "cejail was upgraded meanwhile: start the session or service again");
 	step_abort(&link, &err);
 	return EXIT_FAILURE;
@@ -26,14 +25,16 @@ static int refuse_version(const char *theirs)
 
 int main(int argc, char **argv)
 {
-	const bool is_log = argc == 3 && strcmp(argv[2], "log") == 0;
-	const bool is_jail = argc == GATEWAY_WORDS && strcmp(argv[2], "jail") == 0;
-	if (!is_log && !is_jail) {
+	char version[GATEWAY_VERSION_MAX];
+	if (argc < 3) {
 		(void)fprintf(stderr, "cejail: gateway: only cejail starts it, for --network\n");
 		return EXIT_FAILURE;
 	}
-	if (strcmp(argv[1], CJ_VERSION) != 0)
-		return refuse_version(argv[1]);
+	gateway_version(version);
+	const bool is_log = argc == 3 && strcmp(argv[2], "log") == 0;
+	const bool is_jail = argc == GATEWAY_WORDS && strcmp(argv[2], "jail") == 0;
+	if (strcmp(argv[1], version) != 0 || (!is_log && !is_jail))
+		return refuse_version(version, argv[1]);
 	if (is_log)
 		return gateway_run_log();
 	const struct gateway_wants wants = { .has_dns = strcmp(argv[3], "dns") == 0,

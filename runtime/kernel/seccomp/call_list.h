@@ -25,7 +25,7 @@ struct call_check {
 	bool is_above;
 };
 
-#define CALL_CHECKS_MAX 3
+#define CALL_CHECKS_MAX 4
 
 /* The call is allowed if all checks hold.  A call may have several rules. */
 struct call_rule {

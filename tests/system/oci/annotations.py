@@ -268,12 +268,12 @@ def _():
         b.oci("exec", id, "true").exits(0)
 
 
-@test("the rules of a new network stand when a hook connects it", who="root")
+@test("the rules of a new network stand when a hook connects it, and the result has what they denied", who="accounts")
 def _():
     with Bundle(attempt("10.5.5.5")) as b:
-        annotate(b, network="public")
+        enter = "nsenter -n" if WHO == "root" else "nsenter -U --preserve-credentials -n"
         script = "p=$(tr ',' '\\n' | sed -n 's/.*\"pid\":\\([0-9]*\\).*/\\1/p'); " \
-                 "nsenter -n -t $p sh -c 'ip link add d0 type veth peer name d1; ip link set d1 up; ip addr add 10.5.5.1/24 dev d0; ip link set d0 up'"  # fmt: skip
+                 f"{enter} -t $p sh -c 'ip link add d0 type veth peer name d1; ip link set d1 up; ip addr add 10.5.5.1/24 dev d0; ip link set d0 up'"  # fmt: skip
         path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
         b.config["hooks"] = {"createRuntime": [{"path": "/bin/sh", "args": ["sh", "-c", script], "env": [path]}]}
         annotate(b, network="public", result=b / "result.json")

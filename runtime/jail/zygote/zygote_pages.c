@@ -5,12 +5,15 @@
  *
  * A copy shares the zygote's pages, and its tables have none of those that belong to files.  The
  * first use of each page is a page fault, several hundred in each copy.  Where faults are slow, on
- * a virtual machine, they take longer than all the rest; madvise(2) takes a fraction of that.
+ * a virtual machine, they take longer than all the rest; process_madvise(2) takes a fraction of
+ * that.
  */
 #include "runtime/jail/zygote/zygote_inside.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,6 +24,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,44 +40,43 @@
 #define MAPPING_MAX (1ull << 30)
 #define TRIAL_MS    10000
 
+/* The pages that get the same advice. */
 struct ranges {
-	size_t count;
-	struct {
-		uintptr_t begin, end;
-		int advice;
-	} items[RANGES_MAX];
+	size_t count, size; /* of all of them in bytes */
+	struct iovec items[RANGES_MAX];
 };
-static struct ranges known;
+static_assert(RANGES_MAX <= IOV_MAX, "one call takes all ranges");
+
+static struct ranges to_read, to_write;
 
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PAGE_IS_PRESENT   (1ull << 63)
 #define PAGE_IS_OF_FILE   (1ull << 61)
 #define PAGE_IS_EXCLUSIVE (1ull << 56) /* it was copied, or is new */
 
-/* What gives a copy such a page; 0: nothing to do. */
-static int advice_for(uint64_t page, bool is_writable)
+/* Where a copy gets such a page; NULL: nothing to do. */
+static struct ranges *ranges_of(uint64_t page, bool is_writable)
 {
 	if (!(page & PAGE_IS_PRESENT))
-		return 0;
+		return NULL;
 	if (page & PAGE_IS_OF_FILE)
-		return MADV_POPULATE_READ;
-	return is_writable && (page & PAGE_IS_EXCLUSIVE) ? MADV_POPULATE_WRITE : 0;
+		return &to_read;
+	return is_writable && (page & PAGE_IS_EXCLUSIVE) ? &to_write : NULL;
 }
 
-static void add(struct ranges *r, uintptr_t begin, size_t size, int advice)
+static void add(struct ranges *r, uintptr_t begin, size_t size)
 {
-	if (r->count > 0 && r->items[r->count - 1].end == begin &&
-	    r->items[r->count - 1].advice == advice) {
-		r->items[r->count - 1].end += size;
-	} else if (r->count < RANGES_MAX) {
-		r->items[r->count].begin = begin;
-		r->items[r->count].end = begin + size;
-		r->items[r->count++].advice = advice;
-	}
+	struct iovec *last = r->count > 0 ? &r->items[r->count - 1] : NULL;
+	if (last && (uintptr_t)last->iov_base + last->iov_len == begin)
+		last->iov_len += size;
+	else if (r->count < RANGES_MAX)
+		r->items[r->count++] = (struct iovec){ (void *)begin, size };
+	else
+		return;
+	r->size += size;
 }
 
-static void look_at(struct ranges *r, int pagemap_fd, uintptr_t begin, uintptr_t end,
-		    bool is_writable)
+static void look_at(int pagemap_fd, uintptr_t begin, uintptr_t end, bool is_writable)
 {
 	const size_t page_size = (size_t)getpagesize();
 	uint64_t pages[512];
@@ -84,15 +88,15 @@ static void look_at(struct ranges *r, int pagemap_fd, uintptr_t begin, uintptr_t
 			  (off_t)(begin / page_size * sizeof(pages[0]))) != size)
 			return; /* not of this process: the vsyscall page */
 		for (const uint64_t *page = pages; page < pages + n; page++, begin += page_size) {
-			int advice = advice_for(*page, is_writable);
-			if (advice != 0)
-				add(r, begin, page_size, advice);
+			struct ranges *r = ranges_of(*page, is_writable);
+			if (r)
+				add(r, begin, page_size);
 		}
 	}
 }
 
 /* Of a process that waits. */
-static void look_at_all(struct ranges *r, pid_t pid)
+static void look_at_all(pid_t pid)
 {
 	char path[64], line[512], access[5];
 	uintptr_t begin, end;
@@ -103,7 +107,7 @@ static void look_at_all(struct ranges *r, pid_t pid)
 	while (maps && pagemap_fd >= 0 && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access) == 3 &&
 		    access[0] == 'r' && access[3] == 'p' && end - begin <= MAPPING_MAX)
-			look_at(r, pagemap_fd, begin, end, access[1] == 'w');
+			look_at(pagemap_fd, begin, end, access[1] == 'w');
 }
 
 pid_t zygote_pages_try(pid_t (*fork_now)(void))
@@ -127,16 +131,27 @@ pid_t zygote_pages_try(pid_t (*fork_now)(void))
 		return -1;
 	char ready;
 	if (fd_await(near_fd, POLLIN, TRIAL_MS) && read(near_fd, &ready, 1) == 1)
-		look_at_all(&known, pid);
+		look_at_all(pid);
 	(void)kill(pid, SIGKILL); /* our child */
 	(void)sys_waitpid(pid, NULL, 0);
 	return pid;
 }
 
+#define THIS_PROCESS (-10000) /* PIDFD_SELF_THREAD, newer than the headers of Debian 12 */
+
+/* Older kernels know no such descriptor, or let no process give itself this advice. */
+static void fetch(const struct ranges *r, int advice)
+{
+	if (r->count == 0 || syscall(SYS_process_madvise, THIS_PROCESS, r->items, r->count, advice,
+				     0) == (long)r->size)
+		return;
+	for (size_t i = 0; i < r->count; i++)
+		(void)madvise(r->items[i].iov_base, r->items[i].iov_len,
+			      advice); /* on failure faults fetch them */
+}
+
 void zygote_pages_fetch(void)
 {
-	for (size_t i = 0; i < known.count; i++)
-		(void)madvise((void *)known.items[i].begin,
-			      known.items[i].end - known.items[i].begin,
-			      known.items[i].advice); /* on failure faults fetch them */
+	fetch(&to_read, MADV_POPULATE_READ);
+	fetch(&to_write, MADV_POPULATE_WRITE);
 }

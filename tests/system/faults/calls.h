@@ -34,7 +34,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(name_to_handle_at), CALL(nanosleep), CALL(newfstatat), CALL(open), CALL(open_tree),
 	CALL(openat), CALL(openat2), CALL(pause), CALL(personality), CALL(pidfd_open),
 	CALL(pidfd_send_signal), CALL(pipe), CALL(pipe2), CALL(pivot_root), CALL(poll),
-	CALL(ppoll), CALL(prctl), CALL(pread64), CALL(prlimit64), CALL(pwrite64), CALL(pwritev), CALL(read),
+	CALL(ppoll), CALL(prctl), CALL(pread64), CALL(prlimit64), CALL(process_madvise), CALL(pwrite64), CALL(pwritev), CALL(read),
 	CALL(readlink), CALL(readlinkat), CALL(recvfrom), CALL(recvmmsg), CALL(recvmsg),
 	CALL(rename), CALL(renameat), CALL(renameat2), CALL(rmdir), CALL(rseq),
 	CALL(restart_syscall), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait),

@@ -117,6 +117,7 @@ ERRORS = {
     "prctl": ("EPERM", "EINVAL"),
     "pread64": ("EINTR", "EIO"),
     "prlimit64": ("EPERM",),
+    "process_madvise": ("EBADF", "EINVAL"),
     "pwrite64": ("ENOSPC", "EIO"),
     "pwritev": ("ENOSPC", "EIO"),
     "read": ("EINTR", "EIO", "EAGAIN"),

@@ -366,8 +366,9 @@ static int send_adoption(struct jail *j, int *out_fd, struct cj_error *err)
 		fds[count++] = a->ruleset_fd;
 	int rc = step_tell(&j->link, STEP_ADOPTED, NULL, 0, fds, count, err);
 	*out_fd = take_fd(&a->our_fd);
+	auto_fd_bag struct fd_bag sent = { 0 };
 	while (count > 0)
-		cj_close(&fds[--count]);
+		fd_bag_add(&sent, fds[--count]);
 	*a = ADOPTION_NULL;
 	return rc;
 }

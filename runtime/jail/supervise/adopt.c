@@ -188,6 +188,6 @@ int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], int calls_
 	    send_request(j, zygote_fd, far_fd, stdio, calls_fd, &adopted, err) < 0)
 		return -err->code;
 	cj_close(&far_fd); /* or the end of the fork would not show */
-	step_msg_fini(&adopted);
+	zygote_message_close(&adopted);
 	return await_end_of_report(&report, await_sealed(j, &report, err), err);
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/zygote/zygote_protocol.h"
 
+#include <assert.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
 
 const char *const zygote_step_names[ZYGOTE_STEP_COUNT] = {
 	[ZYGOTE_READY] = "ready",
@@ -35,22 +41,24 @@ int zygote_request_send(const struct step_link *link, const struct zygote_job *j
 	return step_tell(link, ZYGOTE_REQUEST, data, size, fds, count, err);
 }
 
+static_assert((offsetof(struct step_msg, data) + sizeof(struct zygote_request)) %
+		      alignof(struct sock_filter) ==
+		  0,
+	      "the instructions can be used where they are in the message");
+
 /* The rest of the message is exactly the instructions and one string. */
 static int take_rest(const uint8_t *rest, size_t size, struct zygote_job *out)
 {
 	const size_t count = out->request.ninsns, insns_size = count * sizeof(*out->insns);
 	if (count == 0 || count > ZYGOTE_INSNS_MAX || insns_size >= size)
 		return -EPROTO;
-	memcpy(out->room.insns, rest, insns_size);
 
 	const size_t workdir_size = size - insns_size;
 	const char *workdir = (const char *)rest + insns_size;
-	if (workdir_size > sizeof(out->room.workdir) ||
-	    strnlen(workdir, workdir_size) + 1 != workdir_size)
+	if (workdir_size > ZYGOTE_WORKDIR_MAX || strnlen(workdir, workdir_size) + 1 != workdir_size)
 		return -EPROTO;
-	memcpy(out->room.workdir, workdir, workdir_size);
-	out->insns = out->room.insns;
-	out->workdir = out->room.workdir;
+	out->insns = (const void *)rest;
+	out->workdir = workdir;
 	return 0;
 }
 
@@ -69,4 +77,12 @@ int zygote_request_read(const struct step_msg *msg, struct zygote_job *out, stru
 	out->fds[ZYGOTE_FD_RULESET] = request->has_ruleset ? msg->fds[ZYGOTE_FD_RULESET] : -1;
 	out->fds[ZYGOTE_FD_CGROUP] = request->has_cgroup ? msg->fds[nfds - 1] : -1;
 	return 0;
+}
+
+void zygote_message_close(struct step_msg *msg)
+{
+	auto_fd_bag struct fd_bag all = { 0 };
+	for (size_t i = 0; i < msg->nfds; i++)
+		fd_bag_add(&all, take_fd(&msg->fds[i]));
+	msg->nfds = 0;
 }

@@ -49,22 +49,21 @@ struct zygote_request {
 	((STEP_DATA_MAX - sizeof(struct zygote_request)) / sizeof(struct sock_filter))
 #define ZYGOTE_WORKDIR_MAX 1024
 
-/* A request as it is sent, or as the zygote has read it: then the descriptors are the message's. */
+/* A request as it is sent, or as the zygote has read it: then it points into the message, and the
+ * descriptors are the message's. */
 struct zygote_job {
 	struct zygote_request request;
 	const struct sock_filter *insns;
 	const char *workdir;
 	int fds[ZYGOTE_FDS_MAX]; /* -1: no ruleset, no cgroup */
-	/* Of a job that was read, what it points to: the message has no alignment. */
-	struct {
-		struct sock_filter insns[ZYGOTE_INSNS_MAX];
-		char workdir[ZYGOTE_WORKDIR_MAX];
-	} room;
 };
 
 /* Sends a job.  Fails: EMSGSIZE for a filter that is too long; as step_tell(). */
 int zygote_request_send(const struct step_link *link, const struct zygote_job *job,
 			struct cj_error *err);
 
-/* Reads a job from a message, which keeps its descriptors.  Fails: EPROTO. */
+/* Reads a job from a message, which keeps its descriptors and must outlive it.  Fails: EPROTO. */
 int zygote_request_read(const struct step_msg *msg, struct zygote_job *out, struct cj_error *err);
+
+/* As step_msg_fini(), for the many descriptors of a jail: one call closes those in a row. */
+void zygote_message_close(struct step_msg *msg);

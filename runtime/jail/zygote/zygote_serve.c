@@ -90,7 +90,7 @@ pid_t zygote_serve(pid_t (*fork_now)(void))
 							  "the supervisor", zygote_step_names };
 			step_abort(&report, &err);
 		}
-		step_msg_fini(&current.msg);
+		zygote_message_close(&current.msg);
 		explicit_bzero(&current, sizeof(current));
 	}
 	_exit(EXIT_SUCCESS);

@@ -69,11 +69,12 @@ static void set_signals(const int *signals, size_t count, void (*handler)(int))
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid, const struct worker_life *life)
+				    pid_t spawner_pid, uint64_t changed_signals,
+				    const struct worker_life *life)
 {
 	struct cj_error err = { 0 };
 
-	child_default_signals(); /* whatever the server made of them, and the spawner */
+	child_reset_signals(changed_signals); /* whatever the spawner made of them */
 	/* Nothing links us to the spawner: its pid shows that it is still there. */
 	if (child_unblock_signals(&err) < 0 || child_die_with_parent(-1, &err) < 0 ||
 	    getppid() != spawner_pid)
@@ -100,7 +101,8 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	_exit(EXIT_FAILURE);
 }
 
-static void carry_out(struct step_msg *msg, const struct worker_life *life)
+static void carry_out(struct step_msg *msg, uint64_t changed_signals,
+		      const struct worker_life *life)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -113,7 +115,7 @@ static void carry_out(struct step_msg *msg, const struct worker_life *life)
 	order.profile[sizeof(order.profile) - 1] = '\0';
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self, life);
+		become_worker(&order, msg, self, changed_signals, life);
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -147,13 +149,16 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	}
 	const int child_signal = SIGCHLD;
 	set_signals(&child_signal, 1, SIG_IGN); /* so that children leave no zombies */
+	const uint64_t changed_signals = child_changed_signals(); /* those of each worker */
+	/* Not in the loop: after each fork(2) the kernel would copy its pages to zero them. */
+	struct step_msg msg = { 0 };
 	for (;;) {
-		auto_step_msg struct step_msg msg = { 0 };
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
-			carry_out(&msg, life);
-		else if (rc !=
-			 -EPROTO) /* an incomplete order: the server takes its worker for dead */
+			carry_out(&msg, changed_signals, life);
+		step_msg_fini(&msg);
+		/* EPROTO: an incomplete order; the server takes its worker for dead */
+		if (rc < 0 && rc != -EPROTO)
 			break;
 	}
 	/* The server has ended: workers whose control pipe is closed clean up. */

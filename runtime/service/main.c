@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
@@ -188,6 +189,7 @@ int main(int argc, char **argv)
 		(void)!cj_fail(&err, errno, "set TZ");
 		return fail(&err);
 	}
+	tzset(); /* here, or each worker would look for a file of that name */
 	(void)signal(SIGPIPE, SIG_IGN); /* write(2) fails with EPIPE instead; cannot fail */
 	if (serve_options_parse((const char *const *)argv + (argc > 0), &options, &err) < 0)
 		return fail(&err);

@@ -290,6 +290,7 @@ static int tick(struct server *v)
 	wait_ms = loop_sooner(wait_ms, tick_idle(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_drain(v, now));
 	tick_ready(v);
+	profile_cache_turn(v->api.profiles); /* the callbacks come after a wait */
 	return v->has_paused_listeners ? loop_sooner(wait_ms, ACCEPT_PAUSE_MS) : wait_ms;
 }
 

@@ -17,11 +17,13 @@ struct cached_profile {
 	struct config config;
 	struct strings paths; /* in config.arena */
 	uint64_t stamp;
+	uint64_t checked_turn; /* of the last look at the files; 0: without turns */
 };
 
 struct profile_cache {
 	struct cached_profile entries[PROFILE_CACHE_MAX];
-	size_t next; /* the one to be replaced when all are in use */
+	uint64_t turn; /* 0: there are none */
+	size_t next;   /* the one to be replaced when all are in use */
 };
 
 struct profile_cache *profile_cache_create(void)
@@ -149,8 +151,10 @@ static struct cached_profile *look_up(struct profile_cache *k, const char *name,
 		cj_refuse(err, "'%s' is no profile's name", name);
 		return NULL;
 	}
-	if (e && stamp_of(&e->paths) == e->stamp)
+	if (e && stamp_of(&e->paths) == e->stamp) {
+		e->checked_turn = k->turn;
 		return e;
+	}
 	if (!e)
 		e = find(k, ""); /* an unused one */
 	if (!e)
@@ -158,8 +162,10 @@ static struct cached_profile *look_up(struct profile_cache *k, const char *name,
 	forget(e);
 	(void)snprintf(e->name, sizeof(e->name), "%s", name);
 	config_init(&e->config);
-	if (fill(e, err) == 0)
+	if (fill(e, err) == 0) {
+		e->checked_turn = k->turn;
 		return e;
+	}
 	forget(e);
 	return NULL;
 }
@@ -178,7 +184,14 @@ int profile_cache_get(struct profile_cache *k, const char *name, const struct co
 uint64_t profile_cache_stamp(struct profile_cache *k, const char *name)
 {
 	struct cj_error ignored = { 0 };
-	const struct cached_profile *e = look_up(k, name, &ignored);
+	const struct cached_profile *e = find(k, name);
 
+	if (!e || e->stamp == 0 || e->checked_turn == 0 || e->checked_turn != k->turn)
+		e = look_up(k, name, &ignored);
 	return e ? e->stamp : 0;
+}
+
+void profile_cache_turn(struct profile_cache *k)
+{
+	k->turn++;
 }

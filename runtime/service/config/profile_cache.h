@@ -23,3 +23,12 @@ int profile_cache_get(struct profile_cache *k, const char *name, const struct co
 		      struct cj_error *err);
 /* 0: there is no such profile, or it is invalid. */
 uint64_t profile_cache_stamp(struct profile_cache *k, const char *name);
+
+/*
+ * profile_cache_turn - another turn of the event loop begins.
+ *
+ * In one turn profile_cache_stamp() looks at the files of a profile once, and not after
+ * profile_cache_get(), which always looks: a request gets what is there when it arrives.  Without
+ * turns both always look.
+ */
+void profile_cache_turn(struct profile_cache *k);

@@ -52,6 +52,22 @@ static void a_changed_file_is_read_again(void **state)
 	assert_int_not_equal(profile_cache_stamp(known, "one"), before);
 }
 
+static void the_stamp_looks_at_the_files_once_a_turn_and_the_settings_always(void **state)
+{
+	(void)state;
+	put_profile("one", "{\"pids\": 5}");
+	profile_cache_turn(known);
+	uint64_t before = profile_cache_stamp(known, "one");
+	put_profile("one", "{\"pids\": 66}");
+	assert_int_equal(profile_cache_stamp(known, "one"), before);
+	profile_cache_turn(known);
+	uint64_t after = profile_cache_stamp(known, "one");
+	assert_int_not_equal(after, before);
+	put_profile("one", "{\"pids\": 777}");
+	assert_int_equal(pids_of("one"), 777);
+	assert_int_not_equal(profile_cache_stamp(known, "one"), after);
+}
+
 static void a_changed_parent_is_a_change(void **state)
 {
 	(void)state;
@@ -110,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROW(a_profile_is_cached_while_its_files_stay_the_same),
 		ROW(a_changed_file_is_read_again),
+		ROW(the_stamp_looks_at_the_files_once_a_turn_and_the_settings_always),
 		ROW(a_changed_parent_is_a_change),
 		ROW(a_new_file_that_overrides_a_profile_is_a_change),
 		ROW(none_and_a_bad_one_have_no_stamp_and_say_why),

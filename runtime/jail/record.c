@@ -249,12 +249,14 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 }
 
 /* Overwrites the old text, which is never longer: numbers only grow, is_ready is one digit. */
-int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
+int record_complete(int lock_fd, struct record *r, struct cj_error *err)
 {
-	struct record whole = *r;
-	whole.supervisor_pid = getpid();
-	whole.supervisor_start = start_of(whole.supervisor_pid);
-	if (write_record(lock_fd, &whole, err) < 0)
+	const pid_t self = getpid();
+	if (r->supervisor_pid != self || r->supervisor_start == 0) {
+		r->supervisor_pid = self;
+		r->supervisor_start = start_of(self);
+	}
+	if (write_record(lock_fd, r, err) < 0)
 		return cj_wrap(err, "complete the record of run '%s'", r->id);
 	return 0;
 }

@@ -65,9 +65,9 @@ int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_e
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
 /*
  * Writes the record again, with init's pid and the cgroup's inode number.  Also when is_ready
- * changes.  Called by the supervisor.
+ * changes.  Called by the supervisor, whose pid and start it adds to *r.
  */
-int record_complete(int lock_fd, const struct record *r, struct cj_error *err);
+int record_complete(int lock_fd, struct record *r, struct cj_error *err);
 /* Removes the file, then releases the lock. */
 void record_remove(int dir_fd, const char *id, int *lock_fd);
 

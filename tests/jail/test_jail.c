@@ -59,7 +59,7 @@ FAILS(cgroup_make, (struct cgroup * c, const struct cgroup_limits *limits, struc
       (c, limits, err))
 FAILS(idmap_write, (const struct idmap *map, pid_t pid, struct cj_error *err), (map, pid, err))
 FAILS(record_create, (int fd, const struct record *r, struct cj_error *err), (fd, r, err))
-FAILS(record_complete, (int fd, const struct record *r, struct cj_error *err), (fd, r, err))
+FAILS(record_complete, (int fd, struct record *r, struct cj_error *err), (fd, r, err))
 int __real_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
 			       struct cj_error *err);
 int __wrap_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,

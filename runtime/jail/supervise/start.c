@@ -378,12 +378,14 @@ int start_send(struct jail *j, const struct program *program, const struct jail_
 	j->run.program = program;
 	j->run.io = *io;
 	note_run_limits(j);
-	jail_record_started(j);
 	if (!j->run.binds)
 		j->run.binds = bind_watch_begin(&j->plan->root);
 	int rc = send_program(j, far, err);
 	close_all(far, 3); /* our copies would delay the end of file */
-	return rc < 0 ? fail_program(err) : 0;
+	if (rc < 0)
+		return fail_program(err);
+	jail_record_started(j); /* while init starts it */
+	return 0;
 }
 
 int start_await(struct jail *j, struct cj_error *err)

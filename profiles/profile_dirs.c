@@ -256,11 +256,6 @@ int profile_source_read(const char *name, size_t first_dir, struct arena *a,
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Every name once, sorted. */
 static int collect_names(struct arena *a, struct strings *out, struct cj_error *err)
 {
@@ -273,7 +268,7 @@ static int collect_names(struct arena *a, struct strings *out, struct cj_error *
 	if (out->count == 0)
 		return 0;
 
-	qsort(out->items, out->count, sizeof(out->items[0]), compare_names);
+	strings_sort(out);
 	size_t kept = 1;
 	for (size_t i = 1; i < out->count; i++)
 		if (strcmp(out->items[i], out->items[kept - 1]) != 0)

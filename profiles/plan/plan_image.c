@@ -80,22 +80,13 @@ int plan_layers(struct planner *p, struct cj_error *err)
 	return plan_names_image(p->c->rootfs) ? add_image(p, err) : add_directories(p, err);
 }
 
-const char **plan_find_variable(struct strings *env, const char *text)
-{
-	size_t size = strcspn(text, "=") + 1;
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], text, size) == 0)
-			return &env->items[i];
-	return NULL;
-}
-
 /* Above the defaults of the profile base, below other profiles and --env. */
 int plan_image_env(struct planner *p, struct cj_error *err)
 {
 	const struct image_record *image = p->plan.image;
 	for (size_t i = 0; image && i < image->env.count; i++) {
 		const char *text = image->env.items[i];
-		const char **there = plan_find_variable(&p->program.env, text);
+		const char **there = strings_find_variable(&p->program.env, text);
 		bool is_base = false; /* the same text, not an equal one */
 		for (size_t k = 0; there && k < p->c->base_env.count; k++)
 			is_base |= p->c->base_env.items[k] == *there;

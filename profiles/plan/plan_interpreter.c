@@ -71,7 +71,7 @@ int plan_interpreter_env(struct planner *p, struct cj_error *err)
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		const char *text = variables[i].variable;
 		if (!profile_runs(p->c, variables[i].interpreter) ||
-		    !is_wanted[variables[i].when] || plan_find_variable(&p->program.env, text))
+		    !is_wanted[variables[i].when] || strings_find_variable(&p->program.env, text))
 			continue;
 		if (plan_add(p, &p->program.env, plan_put_limits(p->c, text), err) < 0)
 			return -err->code;

@@ -22,8 +22,6 @@ int plan_add(struct planner *p, struct strings *to, const char *text, struct cj_
 /* plan_image.c: the root of --rootfs, and what an image adds to the program. */
 int plan_layers(struct planner *p, struct cj_error *err);
 int plan_image_env(struct planner *p, struct cj_error *err);
-/* The entry with the name of "NAME=VALUE", or NULL. */
-const char **plan_find_variable(struct strings *env, const char *text);
 int plan_image_workdir(struct planner *p, struct cj_error *err);
 int plan_image_command(struct planner *p, struct cj_error *err);
 

@@ -136,7 +136,7 @@ static int check_dir(struct planner *p, const char *dir, struct cj_error *err)
 
 static int set_variable(struct planner *p, const char *text, struct cj_error *err)
 {
-	const char **there = text ? plan_find_variable(&p->program.env, text) : NULL;
+	const char **there = text ? strings_find_variable(&p->program.env, text) : NULL;
 	if (!there)
 		return plan_add(p, &p->program.env, text, err);
 	*there = text;

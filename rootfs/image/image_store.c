@@ -244,11 +244,6 @@ static int add_name(const char *file, struct arena *a, struct strings *out)
 	return image_is_name(name) ? strings_add(out, a, name) : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int image_store_list(const struct image_store *store, struct arena *a, struct strings *out,
 		     struct cj_error *err)
 {
@@ -264,8 +259,7 @@ int image_store_list(const struct image_store *store, struct arena *a, struct st
 	/* whoever removes what no image needs must know all images */
 	if (errno != 0)
 		return cj_fail(err, errno, "list '%s/images'", store->path);
-	if (out->count > 0)
-		qsort(out->items, out->count, sizeof(*out->items), compare);
+	strings_sort(out);
 	return 0;
 }
 

@@ -135,6 +135,26 @@ bool strings_has(const struct strings *list, const char *text)
 	return false;
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void strings_sort(struct strings *list)
+{
+	if (list->count > 0)
+		qsort(list->items, list->count, sizeof(*list->items), compare_texts);
+}
+
+const char **strings_find_variable(const struct strings *list, const char *text)
+{
+	size_t size = strcspn(text, "=") + 1;
+	for (size_t i = 0; i < list->count; i++)
+		if (strncmp(list->items[i], text, size) == 0)
+			return &list->items[i];
+	return NULL;
+}
+
 int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_list ap)
 {
 	char sentence[STRINGS_SENTENCE_MAX];

@@ -59,6 +59,11 @@ int strings_add(struct strings *list, struct arena *a, const char *text)
 /* Is one of them this text? */
 bool strings_has(const struct strings *list, const char *text);
 
+void strings_sort(struct strings *list);
+
+/* The item with the name of `text`, NAME=VALUE; NULL: there is none. */
+const char **strings_find_variable(const struct strings *list, const char *text);
+
 #define STRINGS_SENTENCE_MAX 512 /* with its NUL; it may quote names of the program */
 
 /* Appends a formatted sentence, cut to STRINGS_SENTENCE_MAX.  -ENOMEM. */

@@ -197,6 +197,24 @@ static void a_sentence_is_kept_and_a_long_one_is_cut(void **state)
 	assert_int_equal(strlen(list.items[1]), STRINGS_SENTENCE_MAX - 1);
 }
 
+static void a_list_is_sorted_and_a_variable_is_found_by_its_name(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct strings env = { 0 };
+	strings_sort(&env);
+	assert_null(strings_find_variable(&env, "A=1"));
+	assert_int_equal(strings_add(&env, &a, "B=2"), 0);
+	assert_int_equal(strings_add(&env, &a, "AB=1"), 0);
+	assert_int_equal(strings_add(&env, &a, "A"), 0);
+	strings_sort(&env);
+	assert_string_equal(env.items[0], "A");
+	assert_string_equal(env.items[2], "B=2");
+	assert_null(strings_find_variable(&env, "A=1"));
+	assert_null(strings_find_variable(&env, "B"));
+	assert_ptr_equal(strings_find_variable(&env, "AB=other"), &env.items[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +229,7 @@ int main(void)
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
 		cmocka_unit_test(an_array_grows_and_keeps_its_items),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
+		cmocka_unit_test(a_list_is_sorted_and_a_variable_is_found_by_its_name),
 	};
 
 	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);

@@ -25,16 +25,6 @@ static int append(struct strings *list, const struct strings *more, struct arena
 	return 0;
 }
 
-static bool is_replaced(const char *variable, const struct strings *by)
-{
-	for (size_t i = 0; i < by->count; i++) {
-		size_t size = strcspn(by->items[i], "=");
-		if (strncmp(variable, by->items[i], size) == 0 && variable[size] == '=')
-			return true;
-	}
-	return false;
-}
-
 /* A name stands once: programs read the first, shells the last of two. */
 static int merge_env(const struct strings *flags, const struct strings *env, struct arena *a,
 		     struct strings *out, struct cj_error *err)
@@ -44,7 +34,7 @@ static int merge_env(const struct strings *flags, const struct strings *env, str
 		if (!strchr(flags->items[i], '=') || flags->items[i][0] == '=')
 			return cj_reject(err, "--env '%s' is not NAME=VALUE", flags->items[i]);
 	for (size_t i = 0; i < env->count; i++)
-		if (!is_replaced(env->items[i], flags) &&
+		if (!strings_find_variable(flags, env->items[i]) &&
 		    strings_add(&merged, a, env->items[i]) < 0)
 			return reject_memory(err);
 	if (append(&merged, flags, a, err) < 0)

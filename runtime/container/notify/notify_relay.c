@@ -37,11 +37,9 @@ static int connect_manager(const struct oci_options *o, const struct oci_config 
 	const char *where = getenv("NOTIFY_SOCKET");
 	struct cj_error failed = { 0 };
 
-	if (!where || where[0] == '\0' || !config->has_process)
+	if (!where || where[0] == '\0' || !config->has_process ||
+	    strings_find_variable(env, VARIABLE))
 		return -1;
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], VARIABLE, strlen(VARIABLE)) == 0)
-			return -1;
 	int fd = unix_connect_datagram(where, &failed);
 	if (fd < 0) {
 		(void)!cj_wrap(&failed, "the container has no NOTIFY_SOCKET");

@@ -17,10 +17,8 @@
 
 static const char *path_of(const struct strings *env)
 {
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], "PATH=", 5) == 0)
-			return env->items[i] + 5;
-	return DEFAULT_PATH;
+	const char **path = strings_find_variable(env, "PATH=");
+	return path ? *path + strlen("PATH=") : DEFAULT_PATH;
 }
 
 /* 0, or why execve(2) would refuse the file. */

@@ -452,11 +452,6 @@ int state_socket_notify(const struct state *s, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
 	       struct cj_error *err)
 {
@@ -480,8 +475,7 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 		if (!name || strings_add(out, a, name) < 0)
 			return cj_fail(err, ENOMEM, "list the containers");
 	}
-	if (out->count > 1)
-		qsort(out->items, out->count, sizeof(out->items[0]), compare);
+	strings_sort(out);
 	return 0;
 }
 

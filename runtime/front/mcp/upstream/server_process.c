@@ -29,15 +29,6 @@ enum { SERVER_STDIN, SERVER_STDOUT, SERVER_STDERR, KEEPER_STOP, KEEPER_FDS };
 static const char *const passed[] = { "HOME",  "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH",
 				      "SHELL", "TERM", "TMPDIR", "USER",     NULL };
 
-/* The variables are "NAME=VALUE". */
-static bool is_set(const struct strings *env, const char *variable)
-{
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->items[i], variable, strcspn(variable, "=") + 1) == 0)
-			return true;
-	return false;
-}
-
 static bool is_passed(const char *variable)
 {
 	size_t size = strcspn(variable, "=");
@@ -64,7 +55,8 @@ static char **environment_of(const struct server_spec *spec, struct arena *a)
 	if (spec->is_jailed)
 		return environ;
 	for (char **e = environ; *e; e++)
-		if (is_passed(*e) && !is_set(&spec->env, *e) && strings_add(&all, a, *e) < 0)
+		if (is_passed(*e) && !strings_find_variable(&spec->env, *e) &&
+		    strings_add(&all, a, *e) < 0)
 			return NULL;
 	if (add_all(&all, a, &spec->env) < 0)
 		return NULL;

@@ -2,9 +2,9 @@
 /*
  * child - what a process of our own that was forked, not executed, gives up of its parent.
  *
- * Init, the service's spawner and workers, and the keeper of an uplink helper all begin as a copy of
- * a process that belongs to the caller.  Each calls the steps it needs, in its own order; so does a
- * fork that executes a helper (libexec.h).
+ * Init, the service's spawner and workers, and the keeper of an uplink helper all begin as a copy
+ * of a process that belongs to the caller.  Each calls the steps it needs, in its own order; so
+ * does a fork that executes a helper (libexec.h).
  */
 #pragma once
 

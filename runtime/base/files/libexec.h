@@ -38,8 +38,8 @@ ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err);
 int libexec_self(char out[static PATH_MAX], struct cj_error *err);
 
 /*
- * The path of the helper `name`.  Fails: EPERM where users other than root, the caller and the owner
- * of the running program could have put it there.
+ * The path of the helper `name`.  Fails: EPERM where users other than root, the caller and the
+ * owner of the running program could have put it there.
  */
 int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
 
@@ -58,7 +58,8 @@ struct libexec_program {
  * libexec_become - in a fork of `parent`: replace it by the helper.
  *
  * The helper finds fds[] at 3, 4, ..., in a session of its own, in "/", with /dev/null as its
- * streams and with default signal actions.  Returns only after a failure; then fds[] has their numbers.
+ * streams and with default signal actions.  Returns only after a failure; then fds[] has their
+ * numbers.
  */
 int libexec_become(const struct libexec_program *program, struct cj_error *err);
 

@@ -105,7 +105,7 @@ static void without_the_helper_no_name_has_an_address(void **state)
 
 /* --- a helper that stays ---------------------------------------------------------------------- */
 
-/* A fork of the test becomes the program; returns its exit status, and what it wrote to its link. */
+/* A fork of the test becomes the program; returns its exit status, and what it wrote to 3. */
 static int become(const char *path, const char *script, pid_t parent, char *out, size_t max)
 {
 	const char *const argv[] = { path, "-c", script, NULL };

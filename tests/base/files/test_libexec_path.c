@@ -40,7 +40,7 @@ static void a_path_that_is_too_long_is_said(void **state)
 	assert_non_null(strstr(err.msg, "find the helper"));
 }
 
-/* Files below a directory that only its owner may change, and what another user may have put there. */
+/* Another user may have put it there. */
 static void what_other_users_may_change_is_not_used(void **state)
 {
 	static const struct {

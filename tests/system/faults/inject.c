@@ -589,11 +589,22 @@ static bool on_breakpoint(struct task *t)
 	return true;
 }
 
-/* A program that is not cejail's is not traced. */
+static bool is_gateway(pid_t pid)
+{
+	static const char name[] = "/libexec/cejail/gateway";
+	char path[64], exe[4096];
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t size = readlink(path, exe, sizeof(exe) - 1);
+	exe[size > 0 ? size : 0] = '\0';
+	const char *at = strstr(exe, name);
+	return at && at[sizeof(name) - 1] == '\0';
+}
+
+/* A program that is not cejail's is not traced, nor the helper of --upstream. */
 static void on_exec(struct task *t)
 {
 	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0 ||
-		       strcmp(t->role, "gateway") == 0;
+		       is_gateway(t->pid);
 	if (strncmp(t->role, "payload", 7) == 0)
 		the.is_after = true;
 	t->is_entered = t->is_chosen = false;

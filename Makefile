@@ -224,7 +224,7 @@ $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
 $(filter $(OUT)/tests/front/helpers/%,$(TESTS)): LIBS += -lcurl
 $(filter $(OUT)/tests/jail/zygote/%,$(TESTS)): | $(ZYGOTE)
-$(filter $(OUT)/tests/netns/% $(OUT)/tests/jail/supervise/%,$(TESTS)): | $(GATEWAY)
+$(filter $(OUT)/tests/netns/% $(OUT)/tests/jail/%,$(TESTS)): | $(GATEWAY)
 $(PROBES): $(OUT)/%: %.c tests/patience.h $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -I. -O1 -Wall -Wextra -Werror -o $@ $<

@@ -9,7 +9,7 @@
 /* WRAP: rootfs_build rootfs_enter links_raise_loopback privileges_limit_counts rootfs_mask_proc */
 /* WRAP: privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new landlock_apply privileges_drop */
-/* WRAP: filter_load stages_enter */
+/* WRAP: filter_load stages_enter libexec_find */
 #include "runtime/jail/jail.h"
 
 #include <fcntl.h>
@@ -36,6 +36,7 @@
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/base/stage.h"
+#include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
 /* The function that fails next; init inherits it. */

@@ -73,7 +73,7 @@ static int play_client(struct sd_bus *bus, int is_bus)
 static int play_timeout(struct sd_bus *bus, uint64_t us)
 {
 	(void)bus;
-	return us > 0 && us <= 15000000 ? 0 : -EINVAL;
+	return us > 0 && us <= 25000000 ? 0 : -EINVAL;
 }
 
 static int play_start(struct sd_bus *bus)
@@ -582,7 +582,7 @@ static void a_manager_that_never_moves_us_is_not_waited_for_long(void **state)
 	listen_at("systemd/private");
 	play.moves_after = 1000000;
 	assert_int_equal(enter(&err), -ETIMEDOUT);
-	assert_true(play.sleeps <= 15000); /* of a millisecond */
+	assert_in_range(play.sleeps, 10, 1000); /* longer and longer ones */
 	assert_int_equal(play.tried, 1);
 	assert_int_equal(play.open_buses, 0);
 }

@@ -213,7 +213,8 @@ static int reap(const struct bwrap_start *s, pid_t program, int go_fd, struct cj
 	int last = 0;
 	if (take_locks(s, &kept, err) < 0)
 		return -err->code;
-	(void)fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count); /* cannot fail */
+	if (fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count) < 0)
+		return cj_fail(err, errno, "close the caller's descriptors");
 	if (load_filters(s, err) < 0)
 		return -err->code;
 	/* EPIPE: it has ended meanwhile, and has said why. */

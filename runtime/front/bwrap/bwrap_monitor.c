@@ -251,7 +251,8 @@ static int start(struct bwrap_config *c, struct bwrap_start *s, struct bwrap_wat
 	};
 	if (w)
 		bwrap_watch_keep(w, &kept);
-	(void)fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count); /* cannot fail */
+	if (fd_close_others(CHILD_FIRST_FD, kept.fds, kept.count) < 0)
+		return cj_fail(err, errno, "close the caller's descriptors");
 	if (write_document(c->info_fd, pid, s->namespaces, true, err) < 0 ||
 	    write_document(c->status_fd, pid, s->namespaces, false, err) < 0)
 		return -err->code;

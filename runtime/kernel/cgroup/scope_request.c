@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -174,7 +175,9 @@ static int stop(const struct scope_call *call, struct cj_error *err)
 static int await_scope(const struct scope_call *call, struct cj_error *err)
 {
 	const char *unit = call->request->unit;
-	for (unsigned waited_ms = 0; waited_ms < ENTER_LIMIT_MS;) {
+	const uint64_t began_ms = clock_ms();
+	for (uint64_t waited_ms = 0; waited_ms < ENTER_LIMIT_MS;
+	     waited_ms = clock_ms() - began_ms) {
 		if (fd_await(call->pidfd, POLLIN, 0)) {
 			/* A scope for a process that is dead already never contains one, so the
 			 * manager would keep it.  An error means that it is gone. */
@@ -187,12 +190,11 @@ static int await_scope(const struct scope_call *call, struct cj_error *err)
 		const char *last = strrchr(self.path, '/');
 		if (last && strcmp(last + 1, unit) == 0)
 			return 0;
-		const unsigned grown_ms = 1 + waited_ms / 8;
-		const unsigned pause_ms = grown_ms < LOOK_PAUSE_MAX_MS ? grown_ms
+		const uint64_t grown_ms = 1 + waited_ms / 8;
+		const uint64_t pause_ms = grown_ms < LOOK_PAUSE_MAX_MS ? grown_ms
 								       : LOOK_PAUSE_MAX_MS;
-		const struct timespec pause = { .tv_nsec = pause_ms * 1000000L };
+		const struct timespec pause = { .tv_nsec = (long)pause_ms * 1000000 };
 		(void)nanosleep(&pause, NULL); /* early is fine */
-		waited_ms += pause_ms;
 	}
 	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);
 }

@@ -27,7 +27,7 @@
 #include "runtime/kernel/cgroup/scope_helper.h"
 #include "tests/forked.h"
 
-/* WRAP: sdbus_load system_file_read nanosleep */
+/* WRAP: sdbus_load system_file_read nanosleep clock_ms */
 
 static struct {
 	bool has_library;
@@ -37,6 +37,7 @@ static struct {
 	size_t open_address; /* this one, from 0, accepts us */
 	int method_rc;
 	unsigned open_buses, errors_freed, sleeps;
+	uint64_t now_us;
 	unsigned moves_after; /* looks at /proc/self/cgroup until we are in the scope */
 	char unit[128], mode[16], types[64], stopped[128], slice[64], child[64];
 	uint64_t tasks_max;
@@ -227,10 +228,16 @@ ssize_t __wrap_system_file_read(int dir_fd, const char *name, char *buf, size_t 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-	(void)wait;
 	(void)left;
 	play.sleeps++;
+	play.now_us += (uint64_t)wait->tv_nsec / 1000 + 200; /* it oversleeps */
 	return 0;
+}
+
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
+{
+	return play.now_us / 1000;
 }
 
 /* --- a runtime directory with the sockets of a session ------------------------------ */
@@ -583,6 +590,7 @@ static void a_manager_that_never_moves_us_is_not_waited_for_long(void **state)
 	play.moves_after = 1000000;
 	assert_int_equal(enter(&err), -ETIMEDOUT);
 	assert_in_range(play.sleeps, 10, 1000); /* longer and longer ones */
+	assert_in_range(play.now_us, 25000000, 26000000);
 	assert_int_equal(play.tried, 1);
 	assert_int_equal(play.open_buses, 0);
 }

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import uuid
 
 from harness import PYTHON, Folder, environment, equal, run, test, tried, true
 from reduced_jails import ALONE, as_in_docker
@@ -142,7 +143,7 @@ def attack(**more):
         file = f.file("secret", "secret")
         os.chmod(f.path, 0o777)
         os.chmod(file, 0o666)
-        name = f"cejail-test-{os.getpid()}"
+        name = f"cejail-test-{uuid.uuid4().hex}"  # places that run at once share abstract names, and have the same pids
         by_path.bind(f"{f.path}/socket")
         os.chmod(f"{f.path}/socket", 0o777)
         abstract.bind("\0" + name)

@@ -403,7 +403,7 @@ static struct gateway_process begin(void)
 	return p;
 }
 
-/* A failure is told by the link. */
+/* The supervisor learns a failure by the link. */
 static int end(const struct gateway_process *p, int rc, const struct cj_error *why)
 {
 	if (rc < 0)

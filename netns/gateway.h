@@ -168,10 +168,10 @@ void gateway_stop(struct gateway *g);
 /*
  * gateway_run - what the program does, in a process that gateway_start() has made: until the
  * supervisor ends it, or has ended.
- * Returns: its exit status; a failure is told by the link.
+ * Returns: its exit status.  The supervisor learns a failure by the link.
  */
 int gateway_run(const struct gateway_wants *wants);
-/* The same for gateway_start_log(). */
+/* What it does in a process that gateway_start_log() has made, until then. */
 int gateway_run_log(void);
 
 /*

@@ -95,19 +95,6 @@ const struct uplink_helper *uplink_helper_of(enum uplink_kind kind)
 	return helpers[kind].name ? &helpers[kind] : NULL;
 }
 
-/*
- * The owner must be root, the caller, or the owner of "/": in a user namespace that does not map
- * root, files of root belong to "nobody", and so does "/".
- */
-static bool is_trusted(const struct stat *st)
-{
-	struct stat root;
-	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return false;
-	return st->st_uid == 0 || st->st_uid == geteuid() ||
-	       (stat("/", &root) == 0 && st->st_uid == root.st_uid);
-}
-
 static bool is_file(const char *path, struct stat *out)
 {
 	return stat(path, out) == 0 && S_ISREG(out->st_mode);
@@ -115,7 +102,8 @@ static bool is_file(const char *path, struct stat *out)
 
 static bool may_run(const char *path, const struct stat *st)
 {
-	return is_trusted(st) && access(path, X_OK) == 0;
+	return !(st->st_mode & (S_IWGRP | S_IWOTH)) && fd_has_trusted_owner(st) &&
+	       access(path, X_OK) == 0;
 }
 
 int uplink_helper_find(const struct uplink_helper *h, const char *path,

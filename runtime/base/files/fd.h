@@ -15,6 +15,8 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
+struct stat;
+
 /*
  * fd_claim_stdio - make sure 0, 1 and 2 are open, /dev/null where they were not.
  *
@@ -137,6 +139,13 @@ void fd_bag_close(struct fd_bag *bag);
  * is below `first` there, as -1, counts for nothing.  -1: errno of close_range(2).
  */
 int fd_close_others(unsigned first, const int *kept, size_t count);
+
+/*
+ * fd_has_trusted_owner - does the file belong to root, to the caller, or to the owner of "/"?
+ *
+ * In a user namespace that does not map root, files of root belong to "nobody", and so does "/".
+ */
+bool fd_has_trusted_owner(const struct stat *st);
 
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/text.h"
 
 #define LIBEXEC "/libexec/cejail"
@@ -35,14 +36,10 @@ int libexec_self(char out[static PATH_MAX], struct cj_error *err)
 	return 0;
 }
 
-/* Root, the caller, whoever owns the program that he runs, or the owner of "/": in a user namespace
- * that does not map root, files of root belong to "nobody", and so does "/". */
+/* Besides, whoever owns the program that the caller runs. */
 static bool is_trusted(const struct stat *st, const struct stat *own)
 {
-	struct stat root;
-	const bool is_owned = st->st_uid == 0 || st->st_uid == geteuid() ||
-			      st->st_uid == own->st_uid ||
-			      (stat("/", &root) == 0 && st->st_uid == root.st_uid);
+	const bool is_owned = fd_has_trusted_owner(st) || st->st_uid == own->st_uid;
 	const bool is_of_group = st->st_mode & S_IWGRP && st->st_gid != 0 &&
 				 st->st_gid != getegid() && st->st_gid != own->st_gid;
 	return is_owned && !is_of_group && !(st->st_mode & S_IWOTH);
